@@ -1,0 +1,153 @@
+// Stochastic sub-gradient descent on the primal: Pegasos, NORMA, SvmSGD.
+//
+// Problem    min lambda/2 ||w||^2 + sum_i p_i l(1 - y_i w.x_i),
+//            p_i = c_i/sum c, lambda = 1/sum c (the C-form divided by sum c)
+// Update     step t on a batch A of k rows, b_i = l'(1 - y_i w.x_i):
+//              w <- (1 - eta_t lambda) w + (eta_t/k) sum_{i in A} omega_i b_i y_i x_i
+//              Pegasos also projects: w <- min(1, 1/(sqrt(lambda) ||w||)) w
+//            omega_i = c_i/mean(c) (1 without weights).
+//   Pegasos  eta_t = 1/(lambda t), t = 1, 2, ...  Shalev-Shwartz, Singer, Srebro
+//            and Cotter 2011, Figs. 1 and 2.
+//   NORMA    eta_t = p/(lambda sqrt(t)). Kivinen, Smola and Williamson 2004.
+//   SvmSGD   eta_t = eta0/(1 + lambda eta0 (t-1)). Bottou's svmsgd.
+// Guarantee  Pegasos: expected suboptimality O(log t/(lambda t)); NORMA
+//            O(1/(lambda sqrt t)).
+// Cost       w = a v with its norm nu = ||w|| kept, so a step costs O(nnz of the
+//            rows), never O(d). beta keeps v = sum beta_i y_i x_i, so that
+//            clip(a beta_i) is a dual point: 8 bytes per row.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+
+#include "../losses.hpp"
+#include "../rows.hpp"
+#include "../stop.hpp"
+
+namespace dualgap {
+
+enum class Schedule { kPegasos, kNorma, kSvmSgd };
+
+struct GradientData {
+  const std::int8_t *y;
+  const double *omega;
+  const double *q;
+  Loss loss;
+  double lambda;
+  Schedule schedule;
+  double eta0;  // NORMA: p.  SvmSGD: eta0.  Pegasos: unused
+  Index batch;  // k
+  bool project;
+};
+
+struct GradientState {
+  double *v;
+  double *beta;
+  double a;      // w = a v
+  double norm;   // nu^2 = ||w||^2
+  double t;      // steps so far
+  // Average of w_1 ... w_t: (sigma v + r)/t, and likewise for beta; null: none.
+  double *r = nullptr;
+  double *r_beta = nullptr;
+  double sigma = 0;
+};
+
+struct GradientPass {
+  Index visited = 0;
+  Index updates = 0;
+  double loss = 0;  // sum of omega_i l_i at visit time
+};
+
+inline double step_size(const GradientData &data, double t) {
+  switch (data.schedule) {
+    case Schedule::kPegasos: return 1.0 / (data.lambda * t);
+    case Schedule::kNorma: return data.eta0 / (data.lambda * std::sqrt(t));
+    case Schedule::kSvmSgd:
+      return data.eta0 / (1.0 + data.lambda * data.eta0 * (t - 1.0));
+  }
+  return 0.0;
+}
+
+// v <- a v, a <- 1. Needed when a nears the end of the floating-point range,
+// about once in 10^100 of shrinking, so O(d + n) is nothing.
+inline void absorb_scale(GradientState &state, Index width, Index n) {
+  for (Index j = 0; j < width; ++j) state.v[j] *= state.a;
+  for (Index i = 0; i < n; ++i) state.beta[i] *= state.a;
+  state.sigma = state.a != 0.0 ? state.sigma / state.a : 0.0;
+  state.a = 1.0;
+}
+
+// `slopes` has room for `batch` numbers. The last batch of an order may be short.
+template <class Rows>
+GradientPass stochastic_gradient_epoch(const Rows &rows, const GradientData &data,
+                                       const Order *order, Index m, double *slopes,
+                                       GradientState &state, Poll &poll) {
+  GradientPass pass;
+  const Index width = rows.width(), n = rows.rows();
+  for (Index begin = 0; begin < m; begin += data.batch) {
+    const Index end = std::min(m, begin + data.batch);
+    const double k = static_cast<double>(end - begin);
+    bool leave = false;
+    double y_dot = 0;  // y w.x of the row, before the step
+    for (Index s = begin; s < end; ++s) {
+      look_ahead(rows, order, s, m, [&](Index j) {
+        prefetch_line(data.omega + j);
+        prefetch_line(data.q + j);
+        prefetch_line(data.y + j);
+        prefetch_line(state.beta + j);
+      });
+      const Index i = order[s];
+      y_dot = state.a * (data.y[i] * rows.dot(i, state.v));
+      pass.loss += data.omega[i] * data.loss.value(1.0 - y_dot);
+      slopes[s - begin] = data.omega[i] * data.loss.derivative(1.0 - y_dot);
+      leave |= poll(rows.count(i));
+    }
+
+    state.t += 1.0;
+    const double eta = step_size(data, state.t);
+    const double decay = std::max(0.0, 1.0 - eta * data.lambda);
+    state.sigma += state.a;  // the average takes w_t, the point before the step
+    if (decay == 0.0) {      // w vanishes: Pegasos at t = 1
+      if (state.r) {
+        for (Index j = 0; j < width; ++j) state.r[j] += state.sigma * state.v[j];
+        for (Index i = 0; i < n; ++i) state.r_beta[i] += state.sigma * state.beta[i];
+      }
+      std::fill(state.v, state.v + width, 0.0);
+      std::fill(state.beta, state.beta + n, 0.0);
+      state.a = 1.0;
+      state.norm = state.sigma = 0.0;
+    } else {
+      state.a *= decay;
+      state.norm *= decay * decay;
+      if (state.a < 1e-100) absorb_scale(state, width, n);
+    }
+
+    for (Index s = begin; s < end; ++s) {
+      if (slopes[s - begin] == 0.0) continue;
+      const Index i = order[s];
+      const double step = eta / k * slopes[s - begin];  // change of the coefficient
+      const double margin = data.batch == 1
+                                ? decay * y_dot
+                                : state.a * (data.y[i] * rows.dot(i, state.v));
+      state.norm += 2.0 * step * margin + step * step * data.q[i];
+      const double change = step / state.a;
+      rows.axpy(i, change * data.y[i], state.v);
+      state.beta[i] += change;
+      if (state.r) {
+        rows.axpy(i, -state.sigma * change * data.y[i], state.r);
+        state.r_beta[i] -= state.sigma * change;
+      }
+      ++pass.updates;
+    }
+    if (data.project && state.norm * data.lambda > 1.0) {
+      const double scale = 1.0 / std::sqrt(state.norm * data.lambda);
+      state.a *= scale;
+      state.norm = 1.0 / data.lambda;
+    }
+    pass.visited = end;
+    if (leave) break;
+  }
+  return pass;
+}
+
+}  // namespace dualgap

@@ -1,0 +1,60 @@
+// One record serves the three losses. With u = 1 - m (m = y w.x the margin):
+//
+//   l(u) = max over 0 <= b <= slope of  b u - curvature b^2 / 2
+//
+//   hinge            slope 1    curvature 0      max(0, u)
+//   smoothed hinge   slope 1    curvature gamma  u^2/(2 gamma), then u - gamma/2
+//   squared hinge    slope inf  curvature 1/2    max(0, u)^2
+//
+// With b = alpha / c this is the conjugate, so the dual of
+//   P(w) = 1/2 ||w||^2 + sum_i c_i l(1 - y_i w.x_i)
+// is
+//   D(a) = sum_i a_i - 1/2 ||sum_i a_i y_i x_i||^2 - 1/2 sum_i delta_i a_i^2,
+//   0 <= a_i <= U_i,   U_i = slope c_i,  delta_i = curvature / c_i
+// (Hsieh et al. 2008, eq. 4, has hinge and squared hinge; Shalev-Shwartz and
+// Zhang 2013, section 5.2, the smoothed hinge, on the scale lambda = 1/(nC)).
+#pragma once
+
+#include <algorithm>
+#include <limits>
+
+namespace dualgap {
+
+struct Loss {
+  double slope;
+  double curvature;
+
+  double value(double u) const {
+    if (!(u > 0)) return 0.0;
+    if (curvature == 0.0) return u;
+    return u < slope * curvature ? u * u / (2 * curvature)
+                                 : slope * (u - slope * curvature / 2);
+  }
+  // The b that attains the maximum; at the kink of the hinge, 0.
+  double derivative(double u) const {
+    if (!(u > 0)) return 0.0;
+    return curvature == 0.0 ? slope : std::min(u / curvature, slope);
+  }
+  double upper(double c) const { return c > 0 ? slope * c : 0.0; }
+  double diagonal(double c) const { return c > 0 ? curvature / c : 0.0; }
+};
+
+// Exact maximiser of D over one alpha, the others fixed: projected Newton step
+// on the gradient G = m - 1 + delta a with second derivative q + delta
+// (Hsieh et al. 2008, eq. 9; in SDCA's scale, section 5 of Shalev-Shwartz and
+// Zhang 2013). A zero row with the hinge has no curvature: G = -1, so a = U.
+inline double dual_step(double a, double margin, double q, double upper,
+                        double delta) {
+  const double gradient = margin - 1.0 + delta * a;
+  const double curvature = q + delta;
+  if (curvature == 0.0) return gradient < 0 ? upper : 0.0;
+  return std::clamp(a - gradient / curvature, 0.0, upper);
+}
+
+// One row's share of P - D when w = sum_i a_i y_i x_i; never negative (Fenchel).
+inline double gap_share(const Loss &loss, double a, double margin, double c) {
+  return c * loss.value(1.0 - margin) + a * (margin - 1.0) +
+         0.5 * loss.diagonal(c) * a * a;
+}
+
+}  // namespace dualgap

@@ -1,0 +1,219 @@
+// The one row accessor. Every kernel is a template over it and never learns
+// whether the matrix is dense or CSR, float32 or float64, int32 or int64.
+//
+//   dot(i, w)      x_i . w            w has width() entries, float64
+//   axpy(i, s, w)  w += s x_i
+//   prefetch(i)    asks for every cache line of row i
+//
+// A constant feature (the penalised bias of the papers) is a number kept beside
+// the matrix, not a column of it: entry cols() of w belongs to it.
+//
+// Rows visited in random order are limited by memory latency. Asking for all
+// lines of the row kAhead visits from now, and for its pointer kPointerAhead
+// visits from now, brings an epoch to the cost of a sequential product.
+#pragma once
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+namespace dualgap {
+
+using Index = std::int64_t;
+using Order = std::uint32_t;  // a row number inside a visiting order
+
+inline constexpr Index kAhead = 4;          // rows
+inline constexpr Index kPointerAhead = 16;  // row pointers
+inline constexpr Index kLine = 64;          // bytes in a cache line
+
+#if defined(__GNUC__) || defined(__clang__)
+inline void prefetch_line(const void *p) { __builtin_prefetch(p, 0, 3); }
+#else
+inline void prefetch_line(const void *) {}
+#endif
+
+inline void prefetch_range(const void *first, const void *last) {
+  const auto *p = static_cast<const char *>(first);
+  const auto *end = static_cast<const char *>(last);
+  for (; p < end; p += kLine) prefetch_line(p);
+}
+
+// Row pointers of either width. The branch is taken the same way every time,
+// which is cheaper than doubling the number of compiled kernels.
+class Pointers {
+ public:
+  Pointers() = default;
+  explicit Pointers(const std::int32_t *p) : narrow_(p) {}
+  explicit Pointers(const std::int64_t *p) : wide_(p) {}
+  Index operator[](Index i) const {
+    return wide_ ? wide_[i] : static_cast<Index>(narrow_[i]);
+  }
+  void prefetch(Index i) const {
+    prefetch_line(wide_ ? static_cast<const void *>(wide_ + i)
+                        : static_cast<const void *>(narrow_ + i));
+  }
+
+ private:
+  const std::int32_t *narrow_ = nullptr;
+  const std::int64_t *wide_ = nullptr;
+};
+
+template <class V, class I>
+class CsrRows {
+ public:
+  using Value = V;
+  CsrRows(const V *values, const I *indices, Pointers indptr, Index n, Index d,
+          double constant)
+      : values_(values), indices_(indices), indptr_(indptr), n_(n), d_(d),
+        constant_(constant) {}
+
+  Index rows() const { return n_; }
+  Index cols() const { return d_; }
+  Index width() const { return d_ + (constant_ != 0.0); }
+  Index count(Index i) const { return indptr_[i + 1] - indptr_[i]; }
+
+  double dot(Index i, const double *w) const {
+    const Index begin = indptr_[i], end = indptr_[i + 1];
+    double s0 = constant_ != 0.0 ? constant_ * w[d_] : 0.0, s1 = 0, s2 = 0, s3 = 0;
+    Index k = begin;
+    for (; k + 4 <= end; k += 4) {
+      s0 += static_cast<double>(values_[k]) * w[indices_[k]];
+      s1 += static_cast<double>(values_[k + 1]) * w[indices_[k + 1]];
+      s2 += static_cast<double>(values_[k + 2]) * w[indices_[k + 2]];
+      s3 += static_cast<double>(values_[k + 3]) * w[indices_[k + 3]];
+    }
+    for (; k < end; ++k) s0 += static_cast<double>(values_[k]) * w[indices_[k]];
+    return (s0 + s1) + (s2 + s3);
+  }
+
+  void axpy(Index i, double s, double *w) const {
+    const Index end = indptr_[i + 1];
+    for (Index k = indptr_[i]; k < end; ++k)
+      w[indices_[k]] += s * static_cast<double>(values_[k]);
+    if (constant_ != 0.0) w[d_] += s * constant_;
+  }
+
+  void prefetch(Index i) const {
+    const Index begin = indptr_[i], end = indptr_[i + 1];
+    prefetch_range(values_ + begin, values_ + end);
+    prefetch_range(indices_ + begin, indices_ + end);
+  }
+  void prefetch_pointer(Index i) const { indptr_.prefetch(i); }
+
+  // One pass that trusts nothing: pointers, indices, finite values. Fills
+  // q_i = ||x_i||^2 (constant feature included). Returns what is wrong, or null.
+  const char *inspect(double *q, Index stored, bool *canonical, Index *where) const {
+    *canonical = true;
+    if (indptr_[0] != 0) { *where = 0; return "indptr does not start at 0"; }
+    for (Index i = 0; i < n_; ++i) {
+      const Index begin = indptr_[i], end = indptr_[i + 1];
+      *where = i;
+      if (end < begin || end > stored) return "indptr decreases or passes the end";
+      double sum = 0;
+      Index last = -1;
+      for (Index k = begin; k < end; ++k) {
+        const Index j = static_cast<Index>(indices_[k]);
+        if (j < 0 || j >= d_) return "column index out of range";
+        if (j <= last) *canonical = false;
+        last = j;
+        const double v = static_cast<double>(values_[k]);
+        sum += v * v;
+      }
+      q[i] = sum + constant_ * constant_;
+      if (!std::isfinite(q[i])) {
+        for (Index k = begin; k < end; ++k)
+          if (!std::isfinite(static_cast<double>(values_[k])))
+            return "value is NaN or infinite";
+        return "squared norm overflows";
+      }
+    }
+    return nullptr;
+  }
+
+ private:
+  const V *values_;
+  const I *indices_;
+  Pointers indptr_;
+  Index n_, d_;
+  double constant_;
+};
+
+template <class V>
+class DenseRows {
+ public:
+  using Value = V;
+  DenseRows(const V *values, Index n, Index d, double constant)
+      : values_(values), n_(n), d_(d), constant_(constant) {}
+
+  Index rows() const { return n_; }
+  Index cols() const { return d_; }
+  Index width() const { return d_ + (constant_ != 0.0); }
+  Index count(Index) const { return d_; }
+
+  double dot(Index i, const double *w) const {
+    // Sixteen lanes: the compiler may not reorder a float sum by itself.
+    constexpr Index kLanes = 16;
+    const V *x = values_ + i * d_;
+    double lane[kLanes] = {};
+    Index j = 0;
+    for (; j + kLanes <= d_; j += kLanes)
+      for (Index l = 0; l < kLanes; ++l)
+        lane[l] += static_cast<double>(x[j + l]) * w[j + l];
+    double s = constant_ != 0.0 ? constant_ * w[d_] : 0.0;
+    for (; j < d_; ++j) s += static_cast<double>(x[j]) * w[j];
+    for (Index half = kLanes / 2; half > 0; half /= 2)
+      for (Index l = 0; l < half; ++l) lane[l] += lane[l + half];
+    return s + lane[0];
+  }
+
+  void axpy(Index i, double s, double *w) const {
+    const V *x = values_ + i * d_;
+    for (Index j = 0; j < d_; ++j) w[j] += s * static_cast<double>(x[j]);
+    if (constant_ != 0.0) w[d_] += s * constant_;
+  }
+
+  void prefetch(Index i) const {
+    prefetch_range(values_ + i * d_, values_ + (i + 1) * d_);
+  }
+  void prefetch_pointer(Index) const {}
+
+  const char *inspect(double *q, Index, bool *canonical, Index *where) const {
+    *canonical = true;
+    for (Index i = 0; i < n_; ++i) {
+      const V *x = values_ + i * d_;
+      double sum = 0;
+      for (Index j = 0; j < d_; ++j)
+        sum += static_cast<double>(x[j]) * static_cast<double>(x[j]);
+      q[i] = sum + constant_ * constant_;
+      if (!std::isfinite(q[i])) {
+        *where = i;
+        for (Index j = 0; j < d_; ++j)
+          if (!std::isfinite(static_cast<double>(x[j])))
+            return "value is NaN or infinite";
+        return "squared norm overflows";
+      }
+    }
+    return nullptr;
+  }
+
+ private:
+  const V *values_;
+  Index n_, d_;
+  double constant_;
+};
+
+// Visits rows in a given order and asks for the memory of those to come.
+// `also(i)` lets a kernel ask for its own per-row numbers.
+template <class Rows, class Also>
+inline void look_ahead(const Rows &rows, const Order *order, Index t, Index m,
+                       const Also &also) {
+  if (t + kPointerAhead < m) rows.prefetch_pointer(order[t + kPointerAhead]);
+  if (t + kAhead < m) {
+    const Index i = order[t + kAhead];
+    rows.prefetch(i);
+    also(i);
+  }
+}
+
+}  // namespace dualgap

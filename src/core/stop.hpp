@@ -1,0 +1,66 @@
+// How a long kernel is left early. A kernel counts the work it does; about
+// every millisecond it looks at the clock and at a flag that any thread may
+// raise, and about every 50 ms it lets Python handle a pending signal. A kernel
+// that is told to leave returns with its state whole, between two rows.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <limits>
+#include <utility>
+
+#include "rows.hpp"
+
+namespace dualgap {
+
+class Stop {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  void request() { requested_.store(true, std::memory_order_relaxed); }
+  bool requested() const { return requested_.load(std::memory_order_relaxed); }
+  void set_deadline(double seconds_from_now) {
+    deadline_.store(now() + seconds_from_now, std::memory_order_relaxed);
+  }
+  bool expired() const { return now() > deadline_.load(std::memory_order_relaxed); }
+
+  static double now() {
+    return std::chrono::duration<double>(Clock::now().time_since_epoch()).count();
+  }
+
+ private:
+  std::atomic<bool> requested_{false};
+  std::atomic<double> deadline_{std::numeric_limits<double>::infinity()};
+};
+
+class Poll {
+ public:
+  // `signals` runs pending signal handlers; the bindings supply it.
+  Poll(const Stop &stop, std::function<void()> signals)
+      : stop_(stop), signals_(std::move(signals)), last_(Stop::now()) {}
+
+  // Adds the work of one row; true: leave now.
+  bool operator()(Index entries) {
+    left_ -= entries + 8;
+    return left_ < 0 && look();
+  }
+
+ private:
+  bool look() {
+    left_ = kQuantum;
+    const double now = Stop::now();
+    if (now - last_ > 0.05) {
+      last_ = now;
+      signals_();
+    }
+    return stop_.requested() || stop_.expired();
+  }
+  static constexpr Index kQuantum = 1 << 20;
+  const Stop &stop_;
+  std::function<void()> signals_;
+  double last_;
+  Index left_ = kQuantum;
+};
+
+}  // namespace dualgap

@@ -1,0 +1,118 @@
+"""What a fit can prove about itself."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from enum import Enum
+from typing import Any
+
+
+class Status(Enum):
+    """Why a fit ended. The value is the sentence that people read."""
+
+    CERTIFIED = "proved to be within the accuracy asked"
+    EPOCH_LIMIT = "stopped at max_epochs; raise it, or ask for less accuracy (tol)"
+    TIME_LIMIT = "stopped at time_limit; raise it, or ask for less accuracy (tol)"
+    INTERRUPTED = "stopped by Ctrl-C or by a callback; the best model so far is kept"
+    STALLED = (
+        "the solver can make no further progress in float64; rescale the data or ask "
+        "for less accuracy (tol)"
+    )
+
+    @property
+    def label(self) -> str:
+        """The status in one word, as in ``'certified'`` or ``'time_limit'``."""
+        return self.name.lower()
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """A proven bound on how far a model is from the optimum.
+
+    ``dual <= P* <= primal`` holds for the optimal value ``P*`` whatever the solver
+    did: both numbers come from one full pass in float64 over the data, ``primal``
+    from the coefficients and ``dual`` from a point inside the dual's box.
+
+    Attributes
+    ----------
+    primal : float
+        ``P(w) = 1/2 ||w||^2 + sum_i c_i l(y_i w.x_i)`` of the model.
+    dual : float
+        ``D(alpha)``, a lower bound on the optimal ``P``.
+    epochs : int
+        Passes over the (awake) rows.
+    updates : int
+        Changes of the model: coordinate steps or margin errors.
+    seconds : float
+        Wall-clock time of the fit, callbacks excluded.
+    status : Status
+        Why the fit ended.
+    solver : str
+        Name of the solver.
+    tol : float
+        Accuracy asked: ``CERTIFIED`` means ``relative_gap <= tol``.
+    """
+
+    primal: float
+    dual: float
+    epochs: int = 0
+    updates: int = 0
+    seconds: float = 0.0
+    status: Status = Status.STALLED
+    solver: str = ""
+    tol: float = math.nan
+
+    @property
+    def gap(self) -> float:
+        """``primal - dual``, an upper bound on ``primal - P*``."""
+        return self.primal - self.dual
+
+    @property
+    def relative_gap(self) -> float:
+        """``(P - D)/D``, an upper bound on ``(P - P*)/P*``; ``inf`` if ``D <= 0 < P``.
+
+        Rounding may leave it a few units of 1e-16 below zero at the optimum.
+        """
+        if self.gap == 0.0:
+            return 0.0
+        return self.gap / self.dual if self.dual > 0.0 else math.inf
+
+    @property
+    def certified(self) -> bool:
+        """Whether the accuracy asked was proved."""
+        return self.status is Status.CERTIFIED
+
+    @property
+    def message(self) -> str:
+        """One sentence with the numbers."""
+        asked = "" if math.isnan(self.tol) else f" (asked {percent(self.tol)})"
+        if math.isinf(self.relative_gap):
+            reach = "no bound on the objective is known yet"
+        else:
+            reach = (
+                f"objective is within {percent(self.relative_gap)} of the optimum"
+            )
+        return f"{reach}{asked}: {self.status.value}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers and strings, with both gaps, ready for JSON."""
+        return asdict(self) | {
+            "status": self.status.label,
+            "gap": self.gap,
+            "relative_gap": self.relative_gap,
+        }
+
+    def __str__(self) -> str:
+        return (
+            f"{self.status.label}: {self.message}\n"
+            f"  primal {self.primal:.9g}  dual {self.dual:.9g}  "
+            f"relative gap {self.relative_gap:.2e}\n"
+            f"  {self.solver}, {self.epochs} epochs, {self.updates} updates, "
+            f"{self.seconds:.3g} s"
+        )
+
+
+def percent(x: float) -> str:
+    """A relative accuracy as people write it: 3.1 %, 0.002 %."""
+    return f"{100 * max(x, 0.0):.2g} %"

@@ -1,0 +1,346 @@
+"""The one owner of the outer loop.
+
+A solver advances a state by one pass over the data and says, cheaply, how good it
+thinks it is. Everything else is here: accuracy, budgets, Ctrl-C, the check for
+non-finite numbers, history and callbacks. Estimates schedule the exact pass; only
+:meth:`Problem.prove` ends a fit as certified.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import math
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import core
+from .certificate import Certificate, Status
+from .losses import Vector
+from .problem import Problem, Proof
+from .solvers.base import Solver, State
+
+logger = logging.getLogger("dualgap")
+
+# An exact pass is made when the estimated gap is below this many times the goal
+# (f of Panagiotakopoulos and Tsampouka 2013, section 4).
+CHECK_FACTOR = 1.2
+# While a solver's `free_work` lasts, it aims at rounding level instead of tol.
+ROUNDING = 1e-12
+
+
+@dataclass(frozen=True)
+class EpochInfo:
+    """What callbacks are told after every epoch.
+
+    ``primal`` and ``dual`` are the solver's estimates (NaN where it has none) unless
+    ``exact``, when they come from a full pass.
+    """
+
+    epoch: int
+    seconds: float
+    primal: float
+    dual: float
+    exact: bool
+    updates: int
+
+    @property
+    def relative_gap(self) -> float:
+        return Certificate(primal=self.primal, dual=self.dual).relative_gap
+
+
+HISTORY_DTYPE = np.dtype(
+    [
+        ("epoch", np.int64),
+        ("seconds", np.float64),
+        ("primal", np.float64),
+        ("dual", np.float64),
+        ("exact", np.bool_),
+        ("updates", np.int64),
+    ]
+)
+
+
+@dataclass(frozen=True)
+class Solution:
+    """What comes out of a fit.
+
+    Attributes
+    ----------
+    w : ndarray of shape (width,)
+        The model; ``problem.coef(w)`` splits off the intercept.
+    alpha : ndarray of shape (n,)
+        A dual point in the box. For dual solvers ``w = sum alpha_i y_i x_i``.
+    certificate : Certificate
+        About exactly these two.
+    history : structured ndarray
+        One record per epoch: epoch, seconds, primal, dual, exact, updates.
+    """
+
+    w: Vector
+    alpha: Vector
+    certificate: Certificate
+    history: NDArray[np.void]
+
+
+@dataclass
+class _Clock:
+    """Wall-clock seconds of the fit; stands still while callbacks run."""
+
+    begun: float = field(default_factory=time.perf_counter)
+    away: float = 0.0
+
+    @property
+    def seconds(self) -> float:
+        return time.perf_counter() - self.begun - self.away
+
+    @contextlib.contextmanager
+    def paused(self) -> Iterator[None]:
+        left = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.away += time.perf_counter() - left
+
+
+def solve(
+    problem: Problem,
+    solver: Solver,
+    *,
+    tol: float = 1e-3,
+    max_epochs: int = 1000,
+    time_limit: float | None = None,
+    random_state: int = 0,
+    warm: Vector | None = None,
+    on_epoch: Callable[[EpochInfo], object] | None = None,
+    stop: Any = None,
+    check_every: int | None = None,
+) -> Solution:
+    """Train to a certificate.
+
+    Parameters
+    ----------
+    problem : Problem
+    solver : Solver
+        A record of hyper-parameters, as in ``solvers.SDCA(order="random")``.
+    tol : float, default=1e-3
+        Relative gap ``(P - D)/D`` to prove; it bounds ``(P - P*)/P*``.
+    max_epochs : int, default=1000
+        Passes over the data.
+    time_limit : float, optional
+        Seconds.
+    random_state : int, default=0
+        The same seed gives the same model, bit for bit.
+    warm : ndarray of shape (n,), optional
+        Dual variables to start from; clipped to the box.
+    on_epoch : callable, optional
+        Called with an :class:`EpochInfo` after every epoch; a true value ends the fit.
+    stop : core.Stop, optional
+        Shared by several fits that are to be interrupted together.
+    check_every : int, optional
+        Also make an exact pass every so many epochs.
+
+    Returns
+    -------
+    Solution
+
+    Raises
+    ------
+    ValueError
+        If the solver cannot solve this problem, or an argument is out of range.
+    """
+    _check_arguments(tol, max_epochs, time_limit, check_every)
+    solver.check(problem)
+    if warm is not None:
+        warm = solver.check_warm(problem, warm)
+    run = _Run(problem, solver, tol, stop if stop is not None else core.Stop(), on_epoch)
+    if time_limit is not None:
+        run.stop.set_deadline(time_limit)
+    with ctrl_c(run.stop):
+        state = solver.start(problem, core.Random(random_state), warm)
+        return run.until_done(state, max_epochs, check_every, warm is not None)
+
+
+class _Run:
+    """One fit: the best proof so far, the schedule of exact passes, the history."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        solver: Solver,
+        tol: float,
+        stop: Any,
+        on_epoch: Callable[[EpochInfo], object] | None,
+    ) -> None:
+        self.problem, self.solver, self.tol = problem, solver, tol
+        self.stop, self.on_epoch = stop, on_epoch
+        self.clock = _Clock()
+        self.history: list[tuple[int, float, float, float, bool, int]] = []
+        self.best: Proof | None = None
+        self.factor = CHECK_FACTOR
+        self.next_blind_check = 1
+
+    def until_done(
+        self, state: State, max_epochs: int, check_every: int | None, warm: bool
+    ) -> Solution:
+        # Restarted at an optimum, one pass is all it takes.
+        if warm and self.prove(state).relative_gap <= self.tol:
+            return self.finish(Status.CERTIFIED, state)
+        idle = 0
+        while True:
+            if self.stop.requested:
+                return self.finish(Status.INTERRUPTED, state)
+            if self.stop.expired:
+                return self.finish(Status.TIME_LIMIT, state)
+            if state.epochs >= max_epochs:
+                return self.finish(Status.EPOCH_LIMIT, state)
+
+            before = state.updates
+            self.solver.step(state, self.stop)
+            idle = idle + 1 if state.updates == before else 0
+            cut_short = self.stop.requested or self.stop.expired
+
+            primal, dual = self.solver.estimate(state)
+            if math.isinf(primal) or not state.finite():
+                logger.warning(
+                    "%s: epoch %d left the range of float64", self.solver.name,
+                    state.epochs,
+                )
+                return self.finish(Status.STALLED, None)
+
+            # A dual pass that changes nothing has reached a fixed point; the second
+            # one in a row was over all rows, for reject() woke them.
+            idle_dual = self.solver.monotone and idle > 0 and not cut_short
+            due = check_every is not None and state.epochs % check_every == 0
+            proof = None
+            if due or idle_dual or self.worth_checking(state, primal, dual):
+                proof = self.prove(state)
+                primal, dual = proof.primal, proof.dual
+            self.record(state, primal, dual, proof is not None)
+            if proof is not None:
+                if proof.relative_gap <= self.goal(state):
+                    return self.finish(Status.CERTIFIED, state)
+                if idle_dual and idle > 1:
+                    met = proof.relative_gap <= self.tol
+                    return self.finish(
+                        Status.CERTIFIED if met else Status.STALLED, state
+                    )
+                self.solver.reject(state)
+            self.announce()
+
+    def goal(self, state: State) -> float:
+        if state.work < self.solver.free_work:
+            return min(self.tol, ROUNDING)
+        return self.tol
+
+    def worth_checking(self, state: State, primal: float, dual: float) -> bool:
+        if math.isnan(primal) or math.isnan(dual):
+            # No estimate: look ever more rarely, at a total cost of a few passes.
+            if state.epochs < self.next_blind_check:
+                return False
+            self.next_blind_check = max(state.epochs + 1, int(1.25 * state.epochs))
+            return True
+        return primal - dual <= self.factor * self.goal(state) * max(dual, 0.0)
+
+    def prove(self, state: State) -> Certificate:
+        w, alpha = self.solver.iterate(state)
+        proof = self.problem.prove(w, alpha)
+        exact = proof.certificate
+        estimated = Certificate(*self.solver.estimate(state)).relative_gap
+        if exact.relative_gap > self.goal(state) and 0.0 < estimated < math.inf:
+            # Learn how optimistic the estimate is, from the two side by side.
+            ratio = estimated / exact.relative_gap
+            self.factor = min(CHECK_FACTOR, max(0.95 * ratio, 1e-3))
+        if not (math.isfinite(exact.primal) and math.isfinite(exact.dual)):
+            return exact
+        if self.best is None or exact.gap < self.best.certificate.gap:
+            self.best = proof
+        return exact
+
+    def record(self, state: State, primal: float, dual: float, exact: bool) -> None:
+        self.history.append(
+            (state.epochs, self.clock.seconds, primal, dual, exact, state.updates)
+        )
+        logger.debug(
+            "%s epoch %d primal %.9g dual %.9g%s", self.solver.name, state.epochs,
+            primal, dual, " (exact)" if exact else "",
+        )
+
+    def announce(self) -> None:
+        if self.on_epoch is None:
+            return
+        with self.clock.paused():
+            if self.on_epoch(EpochInfo(*self.history[-1])):
+                self.stop.request()
+
+    def finish(self, status: Status, state: State | None) -> Solution:
+        """End with the best proof; what is not proved yet is proved now."""
+        if state is not None and status is not Status.CERTIFIED:
+            exact = self.prove(state)
+            self.record(state, exact.primal, exact.dual, True)
+        if self.best is None:  # nothing finite was ever seen: the zero model is
+            zero = np.zeros(self.problem.n)
+            self.best = self.problem.prove(None, zero)
+        if self.best.certificate.relative_gap <= self.tol:
+            status = Status.CERTIFIED
+        last = self.history[-1] if self.history else (0, 0.0, 0.0, 0.0, True, 0)
+        certificate = replace(
+            self.best.certificate,
+            epochs=last[0],
+            updates=last[5],
+            seconds=self.clock.seconds,
+            status=status,
+            solver=self.solver.name,
+            tol=self.tol,
+        )
+        logger.info("%s", certificate)
+        if self.history:
+            self.announce()
+        history = np.array(self.history, dtype=HISTORY_DTYPE)
+        return Solution(self.best.w, self.best.alpha, certificate, history)
+
+
+@contextlib.contextmanager
+def ctrl_c(stop: Any) -> Iterator[None]:
+    """Turn the first Ctrl-C into a request to stop; the second one raises.
+
+    Only where Python's own handler is in force and signals arrive, in the main
+    thread: a program's own handler stays what it is.
+    """
+    if (
+        threading.current_thread() is not threading.main_thread()
+        or signal.getsignal(signal.SIGINT) is not signal.default_int_handler
+    ):
+        yield
+        return
+
+    def handler(number: int, frame: Any) -> None:
+        if stop.requested:
+            signal.default_int_handler(number, frame)
+        stop.request()
+
+    signal.signal(signal.SIGINT, handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _check_arguments(
+    tol: float, max_epochs: int, time_limit: float | None, check_every: int | None
+) -> None:
+    if not (0.0 < tol < math.inf):
+        raise ValueError(f"tol={tol!r}: give a positive relative gap, such as 1e-3")
+    if max_epochs < 1:
+        raise ValueError(f"max_epochs={max_epochs!r}: give 1 or more")
+    if time_limit is not None and not time_limit > 0.0:
+        raise ValueError(f"time_limit={time_limit!r}: give seconds, or None for none")
+    if check_every is not None and check_every < 1:
+        raise ValueError(f"check_every={check_every!r}: give 1 or more, or None")

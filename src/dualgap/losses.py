@@ -1,0 +1,157 @@
+"""Losses of the margin, in the one form that lets a single kernel serve all.
+
+With ``u = 1 - m`` (``m = y w.x`` the margin) every loss here is
+
+    l(u) = max over 0 <= b <= slope of  b u - curvature b**2 / 2
+
+so its conjugate is a box and a quadratic, and the dual of
+``P(w) = 1/2 ||w||^2 + sum_i c_i l(1 - m_i)`` is
+``D(a) = sum_i a_i - 1/2 ||sum_i a_i y_i x_i||^2 - 1/2 sum_i delta_i a_i^2`` over
+``0 <= a_i <= U_i`` with ``U_i = slope c_i`` and ``delta_i = curvature / c_i``.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Vector = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Loss:
+    """What the solvers need to know of a loss.
+
+    Attributes
+    ----------
+    slope : float
+        Largest ``-dl/dm``: 1 for the hinge and the smoothed hinge, ``inf`` for the
+        squared hinge.
+    curvature : float
+        0 for the hinge, ``gamma`` for the smoothed hinge, 1/2 for the squared hinge.
+    """
+
+    slope: float = field(init=False, repr=False, default=1.0)
+    curvature: float = field(init=False, repr=False, default=0.0)
+
+    name = "loss"
+
+    def value(self, margin: ArrayLike) -> Vector:
+        """Loss of each margin.
+
+        Parameters
+        ----------
+        margin : array-like of float
+            ``y_i w.x_i``.
+
+        Returns
+        -------
+        ndarray of float64
+        """
+        u = np.maximum(0.0, 1.0 - np.asarray(margin, dtype=np.float64))
+        if self.curvature == 0.0:
+            return u
+        knee = self.slope * self.curvature
+        quadratic = u * u / (2 * self.curvature)
+        if math.isinf(knee):
+            return quadratic
+        return np.where(u < knee, quadratic, self.slope * (u - knee / 2))
+
+    def derivative(self, margin: ArrayLike) -> Vector:
+        """``-dl/dm`` of each margin; at the kink of the hinge, 0."""
+        u = np.maximum(0.0, 1.0 - np.asarray(margin, dtype=np.float64))
+        if self.curvature == 0.0:
+            return np.where(u > 0, self.slope, 0.0)
+        return np.minimum(u / self.curvature, self.slope)
+
+    def conjugate(self, b: ArrayLike) -> Vector:
+        """``l*(-b) = -b + curvature b**2 / 2`` on ``0 <= b <= slope``, else ``inf``.
+
+        The conjugate of ``m -> l(1 - m)``; the dual of one row is ``-c l*(-a/c)``.
+        """
+        b = np.asarray(b, dtype=np.float64)
+        inside = (b >= 0) & (b <= self.slope)
+        return np.where(inside, -b + self.curvature * b * b / 2, np.inf)
+
+    def upper(self, cost: Vector) -> Vector:
+        """Box ``U_i``; 0 where the cost is 0."""
+        return np.where(cost > 0, self.slope, 0.0) * np.where(cost > 0, cost, 1.0)
+
+    def diagonal(self, cost: Vector) -> Vector:
+        """Diagonal ``delta_i``; 0 where the cost is 0, for its dual stays 0."""
+        return np.where(cost > 0, self.curvature / np.where(cost > 0, cost, 1.0), 0.0)
+
+
+@dataclass(frozen=True)
+class Hinge(Loss):
+    """``max(0, 1 - m)``: the L1-SVM."""
+
+    name = "hinge"
+
+
+@dataclass(frozen=True)
+class SquaredHinge(Loss):
+    """``max(0, 1 - m)**2``: the L2-SVM on the scale of LIBLINEAR and scikit-learn.
+
+    The Frank-Wolfe paper has half of it, so its C is twice this one.
+    """
+
+    name = "squared_hinge"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "slope", math.inf)
+        object.__setattr__(self, "curvature", 0.5)
+
+
+@dataclass(frozen=True)
+class SmoothedHinge(Loss):
+    """Hinge with its kink rounded over a width ``gamma``.
+
+    0 for ``m > 1``, ``1 - m - gamma/2`` for ``m < 1 - gamma``, else
+    ``(1 - m)**2 / (2 gamma)``. Shalev-Shwartz and Zhang 2013, section 5.2.
+
+    Parameters
+    ----------
+    gamma : float, default=1.0
+        Positive and finite.
+    """
+
+    gamma: float = 1.0
+
+    name = "smoothed_hinge"
+
+    def __post_init__(self) -> None:
+        if not (0.0 < self.gamma < math.inf):
+            raise ValueError(
+                f"gamma={self.gamma!r}: the smoothed hinge needs a positive, finite "
+                "gamma; use loss='hinge' for gamma = 0"
+            )
+        object.__setattr__(self, "curvature", float(self.gamma))
+
+
+LOSSES: dict[str, type[Loss]] = {
+    loss.name: loss for loss in (Hinge, SquaredHinge, SmoothedHinge)
+}
+
+
+def get_loss(loss: str | Loss) -> Loss:
+    """The record of a loss given by name or as a record.
+
+    Raises
+    ------
+    ValueError
+        If the name is unknown.
+    """
+    if isinstance(loss, Loss):
+        return loss
+    try:
+        return LOSSES[loss]()
+    except (KeyError, TypeError):
+        known = ", ".join(map(repr, LOSSES))
+        raise ValueError(
+            f"loss={loss!r} is unknown; use one of {known} or a record such as "
+            "SmoothedHinge(gamma=0.1)"
+        ) from None

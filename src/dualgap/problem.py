@@ -1,0 +1,381 @@
+"""The problem that every linear solver works on, and the one way to certify it.
+
+    P(w) = 1/2 ||w||^2 + sum_i c_i l(y_i w.x_i),      c_i = C sample_weight_i
+"""
+
+from __future__ import annotations
+
+import copy
+import logging
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+
+from . import core
+from .certificate import Certificate
+from .losses import Loss, Vector, get_loss
+
+logger = logging.getLogger("dualgap")
+
+# Beyond these, squares of costs leave the range of float64.
+_SMALLEST_COST, _LARGEST_COST = 1e-150, 1e150
+
+
+class Proof(NamedTuple):
+    """A primal point, a dual point, and what they prove together."""
+
+    w: Vector
+    alpha: Vector
+    certificate: Certificate
+
+
+class Problem:
+    """A binary linear SVM: rows, labels, costs and loss. Nothing is copied.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix of shape (n, d), float32 or float64
+        C-contiguous rows (or canonical CSR) are used in place, read-only memory
+        included. Anything else is copied once and a log line says so.
+    y : array-like of shape (n,)
+        Labels, -1 or +1 (any two values: use :class:`dualgap.LinearSVC`).
+    C : float, default=1.0
+        Weight of the loss, in the convention of LIBLINEAR and scikit-learn: the sum
+        over examples, not the mean.
+    loss : str or Loss, default="hinge"
+        "hinge", "squared_hinge", "smoothed_hinge" or a record of
+        :mod:`dualgap.losses`.
+    sample_weight : array-like of shape (n,), optional
+        Factors of C, zero or positive.
+    fit_intercept : bool, default=False
+        Add the constant feature of the papers: a penalised bias, as LIBLINEAR and
+        scikit-learn's LinearSVC have it.
+    intercept_scaling : float, default=1.0
+        Value of the constant feature.
+    lambda_ : float, optional
+        The papers' parameter instead of C: ``C = 1/(lambda n)``.
+
+    Attributes
+    ----------
+    rows : core.Rows
+        The one row accessor over the data.
+    y : ndarray of shape (n,), int8
+    cost : ndarray of shape (n,), float64
+        ``c_i``.
+    q : ndarray of shape (n,), float64
+        ``||x_i||^2``, the constant feature included.
+    n, d, width : int
+        Rows, columns, and length of w (``d + 1`` with the constant feature).
+
+    Raises
+    ------
+    ValueError
+        If an argument has the wrong shape, a value that is not finite, a label other
+        than -1 and +1, a negative weight, or indices out of range.
+    TypeError
+        If X is neither an array nor a sparse matrix.
+    """
+
+    rows: Any
+    y: NDArray[np.int8]
+    cost: Vector
+    q: Vector
+
+    def __init__(
+        self,
+        X: Any,
+        y: ArrayLike,
+        C: float = 1.0,
+        *,
+        loss: str | Loss = "hinge",
+        sample_weight: ArrayLike | None = None,
+        fit_intercept: bool = False,
+        intercept_scaling: float = 1.0,
+        lambda_: float | None = None,
+    ) -> None:
+        self.loss = get_loss(loss)
+        self.intercept_scaling = _constant(fit_intercept, intercept_scaling)
+        self.rows, self.q, self.d = _rows(X, self.intercept_scaling)
+        self.n = self.rows.n
+        self.width = self.rows.width
+        if self.n == 0:
+            raise ValueError("X has 0 rows; at least one example is needed")
+        if self.n >= 2**32:
+            raise ValueError(f"X has {self.n} rows; at most 2**32 - 1 are supported")
+        if lambda_ is not None:
+            C = 1.0 / (_positive("lambda_", lambda_) * self.n)
+        self.C = _positive("C", C)
+        self._set_examples(y, sample_weight)
+
+    def with_labels(
+        self, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> Problem:
+        """The same rows with other labels and weights; shares the data."""
+        other = copy.copy(self)
+        other._set_examples(y, sample_weight)
+        return other
+
+    def _set_examples(self, y: ArrayLike, sample_weight: ArrayLike | None) -> None:
+        self.y = _labels(y, self.n)
+        self.cost = _costs(self.C, sample_weight, self.n)
+        self.upper = self.loss.upper(self.cost)
+        self.delta = self.loss.diagonal(self.cost)
+        self.core_loss = core.Loss(self.loss.slope, self.loss.curvature)
+
+    @property
+    def lambda_(self) -> float:
+        """``1/sum_i c_i``: the papers' lambda, ``1/(nC)`` without weights."""
+        return 1.0 / float(self.cost.sum())
+
+    @property
+    def omega(self) -> Vector:
+        """``c_i/mean(c)``: relative weights, all 1 without sample weights."""
+        return self.cost / self.cost.mean()
+
+    def coef(self, w: Vector) -> tuple[Vector, float]:
+        """Coefficients of shape (d,) and intercept of a point w."""
+        if self.width == self.d:
+            return w, 0.0
+        return w[: self.d], self.intercept_scaling * float(w[self.d])
+
+    def primal(self, w: ArrayLike) -> float:
+        """``P(w)``, one pass in float64. w has shape (width,)."""
+        w = _vector("w", w, self.width)
+        loss, _, _ = self._evaluate(w, "of w", None, None)
+        return 0.5 * core.squared_norm(w) + loss
+
+    def dual(self, alpha: ArrayLike) -> float:
+        """``D(alpha)``, one pass in float64. alpha has shape (n,) and is in the box.
+
+        Raises
+        ------
+        ValueError
+            If an alpha is outside its box.
+        """
+        alpha = self._feasible(alpha)
+        v = self.combine(alpha)
+        diagonal = float(self.delta @ (alpha * alpha))
+        return float(alpha.sum()) - 0.5 * core.squared_norm(v) - 0.5 * diagonal
+
+    def margins(self, w: ArrayLike) -> Vector:
+        """``y_i w.x_i``, shape (n,)."""
+        out = np.empty(self.n)
+        self._evaluate(_vector("w", w, self.width), "of w", None, None, out)
+        return out
+
+    def combine(self, alpha: Vector) -> Vector:
+        """``w(alpha) = sum_i alpha_i y_i x_i``, shape (width,)."""
+        v = np.empty(self.width)
+        core.combine(self.rows, self.y, alpha, v)
+        return v
+
+    def certify(
+        self, w: ArrayLike | None = None, alpha: ArrayLike | None = None
+    ) -> Certificate:
+        """The certificate of a primal point, a dual point, or both.
+
+        Parameters
+        ----------
+        w : array-like of shape (width,), optional
+            Primal point. Left out: ``w(alpha)``.
+        alpha : array-like of shape (n,), optional
+            Dual point in the box. Left out: the point that w itself suggests,
+            ``alpha_i = c_i l'(m_i)``, best scaled.
+
+        Returns
+        -------
+        Certificate
+            With ``dual <= P* <= primal``.
+
+        Raises
+        ------
+        ValueError
+            If both are missing, a shape is wrong, or alpha leaves the box.
+        """
+        if w is None and alpha is None:
+            raise ValueError("certify needs w, alpha, or both")
+        return self.prove(
+            None if w is None else _vector("w", w, self.width),
+            None if alpha is None else self._feasible(alpha),
+        ).certificate
+
+    def prove(self, w: Vector | None, alpha: Vector | None) -> Proof:
+        """As :meth:`certify`, and the two points that the certificate is about.
+
+        When alpha does not define w it is scaled by the best s >= 0 that the box
+        allows: ``D(s a) = s sum a - s^2/2 (||v||^2 + sum delta a^2)``
+        (Panagiotakopoulos and Tsampouka 2013 use s = C/T).
+        """
+        if w is None:
+            assert alpha is not None
+            w = self.combine(alpha)
+            loss, total, diagonal = self._evaluate(w, "of w", alpha, None)
+            norm = core.squared_norm(w)
+            return self._proof(w, alpha, loss, norm, total - 0.5 * (norm + diagonal))
+
+        kind, alpha = (
+            ("built", np.empty(self.n)) if alpha is None else ("given", alpha.copy())
+        )
+        v = np.empty(self.width)
+        loss, total, diagonal = self._evaluate(w, kind, alpha, v)
+        curvature = core.squared_norm(v) + diagonal
+        scale = 1.0
+        if total > 0.0:
+            positive = alpha > 0.0
+            fullest = float((alpha[positive] / self.upper[positive]).max())
+            scale = 1.0 / max(fullest, curvature / total)
+        np.minimum(alpha * scale, self.upper, out=alpha)
+        dual = scale * total - 0.5 * scale * scale * curvature
+        return self._proof(w, alpha, loss, core.squared_norm(w), dual)
+
+    def _proof(
+        self, w: Vector, alpha: Vector, loss: float, norm: float, dual: float
+    ) -> Proof:
+        return Proof(w, alpha, Certificate(primal=0.5 * norm + loss, dual=dual))
+
+    def _evaluate(
+        self,
+        w: Vector,
+        kind: str,
+        alpha: Vector | None,
+        v: Vector | None,
+        margins: Vector | None = None,
+    ) -> tuple[float, float, float]:
+        return core.evaluate(
+            self.rows, self.y, self.cost, self.core_loss, w, kind, alpha, v, margins
+        )
+
+    def _feasible(self, alpha: ArrayLike) -> Vector:
+        alpha = _vector("alpha", alpha, self.n)
+        outside = (alpha < 0.0) | (alpha > self.upper)
+        if outside.any():
+            i = int(np.argmax(outside))
+            raise ValueError(
+                f"alpha[{i}]={alpha[i]!r} is outside its box [0, {self.upper[i]!r}]; "
+                "clip it with numpy.clip(alpha, 0, problem.upper)"
+            )
+        return alpha
+
+
+def _rows(X: Any, constant: float) -> tuple[Any, Vector, int]:
+    """The accessor over X, the squared norms, and the number of columns."""
+    if sparse.issparse(X):
+        return _csr_rows(X, constant)
+    if not hasattr(X, "__array__"):
+        raise TypeError(
+            f"X is a {type(X).__name__}; give a NumPy array or a SciPy CSR matrix"
+        )
+    X = np.asarray(X)
+    if X.ndim != 2:
+        raise ValueError(f"X has {X.ndim} dimension(s); reshape it to (n, d)")
+    if X.dtype not in (np.float32, np.float64):
+        logger.info("X is converted from %s to float64: one copy", X.dtype)
+        X = X.astype(np.float64, order="C")
+    if not X.flags.c_contiguous or not X.flags.aligned or not X.dtype.isnative:
+        logger.info("X is not a C-contiguous native array: one copy is made")
+        X = np.array(X, dtype=X.dtype.newbyteorder("="), order="C")
+    rows = core.dense_rows(X, constant)
+    q = np.empty(rows.n)
+    fault, where, _ = rows.inspect(q)
+    _refuse(fault, where)
+    return rows, q, X.shape[1]
+
+
+def _csr_rows(X: Any, constant: float) -> tuple[Any, Vector, int]:
+    if X.format != "csr":
+        logger.info("X is converted from %s to CSR: one copy", X.format.upper())
+        X = X.tocsr()
+    if X.dtype not in (np.float32, np.float64):
+        logger.info("X is converted from %s to float64: one copy", X.dtype)
+        X = X.astype(np.float64)
+    rows, q, fault, where, canonical = _inspect_csr(X, constant)
+    _refuse(fault, where)
+    if not canonical:
+        logger.info("X has unsorted or duplicate column indices: one copy is made")
+        X = X.copy()
+        X.has_canonical_format = False
+        X.sum_duplicates()
+        rows, q, fault, where, _ = _inspect_csr(X, constant)
+        _refuse(fault, where)
+    return rows, q, X.shape[1]
+
+
+def _inspect_csr(
+    X: Any, constant: float
+) -> tuple[Any, Vector, str | None, int, bool]:
+    arrays = [np.ascontiguousarray(a) for a in (X.data, X.indices, X.indptr)]
+    rows = core.csr_rows(*arrays, X.shape[1], constant)
+    if rows.n != X.shape[0]:
+        raise ValueError(
+            f"X has {X.shape[0]} rows but row pointers for {rows.n}; rebuild it with "
+            "scipy.sparse.csr_matrix"
+        )
+    q = np.empty(rows.n)
+    fault, where, canonical = rows.inspect(q)
+    return rows, q, fault, where, canonical
+
+
+def _refuse(fault: str | None, where: int) -> None:
+    if fault is None:
+        return
+    remedy = {
+        "value is NaN or infinite": "impute or drop such rows",
+        "squared norm overflows": "rescale the features",
+    }.get(fault, "rebuild the matrix with scipy.sparse.csr_matrix")
+    raise ValueError(f"X, row {where}: {fault}; {remedy}")
+
+
+def _constant(fit_intercept: bool, intercept_scaling: float) -> float:
+    if not fit_intercept:
+        return 0.0
+    return _positive("intercept_scaling", intercept_scaling)
+
+
+def _positive(name: str, value: float) -> float:
+    if not (isinstance(value, (int, float, np.number)) and 0 < value < math.inf):
+        raise ValueError(f"{name}={value!r}: give a positive, finite number")
+    return float(value)
+
+
+def _labels(y: ArrayLike, n: int) -> NDArray[np.int8]:
+    y = np.asarray(y)
+    if y.shape != (n,):
+        raise ValueError(f"y has shape {y.shape}; expected ({n},), one label per row")
+    if not np.isin(y, (-1, 1)).all():
+        raise ValueError("y holds labels other than -1 and +1; map them first")
+    return np.ascontiguousarray(y, dtype=np.int8)
+
+
+def _costs(C: float, sample_weight: ArrayLike | None, n: int) -> Vector:
+    if sample_weight is None:
+        cost = np.full(n, C)
+    else:
+        cost = C * _vector("sample_weight", sample_weight, n)
+        if (cost < 0.0).any():
+            i = int(np.argmax(cost < 0.0))
+            raise ValueError(
+                f"sample_weight[{i}] is negative; weights must be zero or positive"
+            )
+    if not cost.any():
+        raise ValueError("sample_weight is zero everywhere; one must be positive")
+    used = cost[cost > 0.0]
+    if used.min() < _SMALLEST_COST or used.max() > _LARGEST_COST:
+        raise ValueError(
+            f"C times sample_weight spans [{used.min():.3g}, {used.max():.3g}]; keep it "
+            f"within [{_SMALLEST_COST:g}, {_LARGEST_COST:g}]"
+        )
+    return cost
+
+
+def _vector(name: str, value: ArrayLike, size: int) -> Vector:
+    value = np.require(value, np.float64, ["C", "A", "W"])
+    if value.shape != (size,):
+        raise ValueError(f"{name} has shape {value.shape}; expected ({size},)")
+    if not np.isfinite(value).all():
+        raise ValueError(f"{name} holds NaN or infinite values")
+    return value
+
+

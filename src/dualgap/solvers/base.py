@@ -1,0 +1,151 @@
+"""What the loop asks of a solver.
+
+A solver is a small frozen record of its hyper-parameters. It supplies
+``start -> state``, ``step(state)`` (one pass over the data), ``estimate(state)``
+(cheap, may be wrong) and ``iterate(state)`` (the model and a dual point). It says
+what it needs in class attributes, and :meth:`Solver.check` refuses the rest.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..losses import Vector
+from ..problem import Problem
+
+RowOrder = Literal["permutation", "random", "cyclic"]
+
+
+@dataclass
+class State:
+    """What every solver's state has; each solver adds its own arrays."""
+
+    problem: Problem
+    rng: Any
+    order: NDArray[np.uint32]
+    epochs: int = 0
+    updates: int = 0
+    visited: int = 0
+    primal: float = math.nan
+    dual: float = math.nan
+
+    @property
+    def work(self) -> float:
+        """Stored entries read so far."""
+        problem = self.problem
+        return self.visited * (problem.rows.stored / problem.n + 1.0)
+
+    def finite(self) -> bool:
+        """Whether the model is still made of finite numbers."""
+        return True
+
+
+class Solver(ABC):
+    """Base of the solver records."""
+
+    name: ClassVar[str]
+    losses: ClassVar[tuple[str, ...]] = ("hinge", "squared_hinge", "smoothed_hinge")
+    #: Keeps dual variables that define w, so it can start from some.
+    dual: ClassVar[bool] = False
+    #: D never falls, and a pass without a change is a fixed point.
+    monotone: ClassVar[bool] = False
+    #: Stored entries to read before `tol` may end the fit; only `auto` has any.
+    free_work: ClassVar[float] = 0.0
+
+    def check(self, problem: Problem) -> None:
+        """Refuse a problem that this solver cannot solve.
+
+        Raises
+        ------
+        ValueError
+            Naming the parameter and a solver that can.
+        """
+        if problem.loss.name not in self.losses:
+            known = " or ".join(map(repr, self.losses))
+            raise ValueError(
+                f"solver={self.name!r} needs loss={known}, got "
+                f"loss={problem.loss.name!r}; use solver='dcd' or 'sdca' for it"
+            )
+
+    def check_warm(self, problem: Problem, warm: Vector) -> Vector:
+        """Dual variables clipped to the box of this problem, as a new array.
+
+        Raises
+        ------
+        ValueError
+            If the solver keeps no duals, or the shape or a value is wrong.
+        """
+        if not self.dual:
+            raise ValueError(
+                f"warm start: solver={self.name!r} keeps no dual variables to start "
+                "from; use solver='dcd' or 'sdca'"
+            )
+        warm = np.asarray(warm, dtype=np.float64)
+        if warm.shape != (problem.n,):
+            raise ValueError(
+                f"warm start: dual variables of shape {warm.shape}, expected "
+                f"({problem.n},); fit the same rows, or start cold"
+            )
+        if not np.isfinite(warm).all():
+            raise ValueError("warm start: dual variables are not finite; start cold")
+        return np.clip(warm, 0.0, problem.upper)
+
+    @abstractmethod
+    def start(self, problem: Problem, rng: Any, warm: Vector | None) -> State:
+        """State before the first pass."""
+
+    @abstractmethod
+    def step(self, state: Any, stop: Any) -> None:
+        """One pass over the data; leaves early, state whole, when told to stop."""
+
+    def estimate(self, state: Any) -> tuple[float, float]:
+        """Primal and dual value as the pass saw them; NaN where unknown."""
+        return state.primal, state.dual
+
+    @abstractmethod
+    def iterate(self, state: Any) -> tuple[Vector | None, Vector | None]:
+        """The model and a dual point in the box.
+
+        ``(None, alpha)``: the model is ``w(alpha)``. ``(w, alpha)``: alpha is a dual
+        point that need not belong to w. ``(w, None)``: no dual point is known.
+        """
+
+    def reject(self, state: Any) -> None:  # noqa: B027  (a hook, not a duty)
+        """Told that an exact pass found a larger gap than the goal."""
+
+
+def new_order(n: int) -> NDArray[np.uint32]:
+    """Rows 0..n-1 in their own order."""
+    return np.arange(n, dtype=np.uint32)
+
+
+def next_order(kind: RowOrder, rng: Any, order: NDArray[np.uint32], n: int) -> None:
+    """Fill `order` for the next pass: a new permutation, independent draws, or 0..n-1.
+
+    Permuting anew every epoch converges faster than one fixed permutation, and that
+    faster than independent draws (Shalev-Shwartz et al. 2011, section 7.4).
+    """
+    if kind == "permutation":
+        rng.shuffle(order)
+    elif kind == "random":
+        rng.draw(order, n)
+
+
+def check_option(name: str, value: object, allowed: tuple[object, ...]) -> None:
+    """Refuse a hyper-parameter that is not one of a few words.
+
+    Raises
+    ------
+    ValueError
+    """
+    if value not in allowed:
+        words = ", ".join(map(repr, allowed))
+        raise ValueError(f"{name}={value!r}: use one of {words}")
+
+

@@ -1,0 +1,106 @@
+"""DCD: dual coordinate descent with shrinking.
+
+Problem    min 1/2 ||w||^2 + sum_i c_i l(y_i w.x_i), through its dual (losses.py)
+Update     G = y_i w.x_i - 1 + delta_i a_i; where the projected gradient is not 0,
+           a_i <- min(max(a_i - G/(q_i + delta_i), 0), U_i), w <- w + (change) y_i x_i
+           Rows at a bound whose G points outward beyond the previous pass's extremes
+           M, m of the projected gradient leave the active set until a full check.
+Guarantee  linear rate (Theorem 1); D never falls.
+Cost       one product with the active rows per epoch; 12 bytes per row.
+Source     Hsieh, Chang, Lin, Keerthi and Sundararajan, ICML 2008, Algorithm 3.
+           The paper stops at M - m < eps; here the certified gap decides, and a
+           refused check restores all rows, as the paper does at the end.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from .. import core
+from ..losses import Vector
+from ..problem import Problem
+from .base import Solver, State, new_order
+
+
+@dataclass
+class DualState(State):
+    """A dual point and the w that it defines."""
+
+    alpha: Vector = None  # type: ignore[assignment]
+    w: Vector = None  # type: ignore[assignment]
+
+    def finite(self) -> bool:
+        return math.isfinite(self.dual)
+
+    def after_pass(self, visited: int, updates: int, gap: float) -> None:
+        """Count a pass; D is exact for (alpha, w), P is D plus the gap of the visits."""
+        problem = self.problem
+        self.epochs += 1
+        self.visited += visited
+        self.updates += updates
+        norm = core.squared_norm(self.w)
+        diagonal = float(problem.delta @ (self.alpha * self.alpha))
+        self.dual = float(self.alpha.sum()) - 0.5 * (norm + diagonal)
+        self.primal = self.dual + gap
+
+
+@dataclass
+class DCDState(DualState):
+    active: int = 0
+    upper: float = math.inf  # M-bar
+    lower: float = -math.inf  # m-bar
+
+    def restore(self) -> None:
+        """All rows are active again, and nothing shrinks in the next pass."""
+        self.active = self.problem.n
+        self.upper, self.lower = math.inf, -math.inf
+
+
+@dataclass(frozen=True)
+class DCD(Solver):
+    """Dual coordinate descent of Hsieh et al. 2008.
+
+    Parameters
+    ----------
+    shrinking : bool, default=True
+        Leave rows out that are firmly at a bound (section 3.2).
+    """
+
+    shrinking: bool = True
+
+    name: ClassVar[str] = "dcd"
+    dual: ClassVar[bool] = True
+    monotone: ClassVar[bool] = True
+
+    def start(self, problem: Problem, rng: Any, warm: Vector | None) -> DCDState:
+        alpha = np.zeros(problem.n) if warm is None else warm
+        w = np.zeros(problem.width) if warm is None else problem.combine(alpha)
+        order = new_order(problem.n)
+        return DCDState(problem, rng, order, alpha=alpha, w=w, active=problem.n)
+
+    def step(self, state: DCDState, stop: Any) -> None:
+        problem = state.problem
+        if not self.shrinking:
+            state.restore()
+        state.rng.shuffle(state.order[: state.active])
+        visited, updates, gap, active, largest, smallest = core.dcd_epoch(
+            problem.rows, problem.y, problem.cost, problem.q, problem.core_loss,
+            state.order, state.active, state.alpha, state.w, state.upper, state.lower,
+            stop,
+        )  # fmt: skip
+        state.after_pass(visited, updates, gap)
+        state.active = active
+        state.upper = largest if largest > 0.0 else math.inf
+        state.lower = smallest if smallest < 0.0 else -math.inf
+        if active == 0:
+            state.restore()
+
+    def iterate(self, state: DCDState) -> tuple[None, Vector]:
+        return None, state.alpha
+
+    def reject(self, state: DCDState) -> None:
+        state.restore()

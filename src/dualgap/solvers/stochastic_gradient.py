@@ -1,0 +1,109 @@
+"""What Pegasos, NORMA and SvmSGD share: a primal sub-gradient method on w = a v.
+
+The model is kept as ``w = scale * v`` with its norm, so that a step costs O(nnz of the
+rows). ``v = sum_i beta_i y_i x_i`` keeps its coefficients: clipped to the box they
+are the dual point of the certificate (papers without a dual leave it open).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import core
+from ..losses import Vector
+from ..problem import Problem
+from .base import RowOrder, Solver, State, new_order, next_order
+
+
+@dataclass
+class GradientState(State):
+    v: Vector = None  # type: ignore[assignment]
+    beta: Vector = None  # type: ignore[assignment]
+    scale: float = 1.0
+    norm: float = 0.0  # ||w||^2
+    t: float = 0.0  # steps
+    eta0: float = 0.0
+    # Sum of w_1 ... w_t as sigma v + r, and of its coefficients likewise.
+    r: Vector | None = None
+    r_beta: Vector | None = None
+    sigma: float = 0.0
+
+    def finite(self) -> bool:
+        return math.isfinite(self.norm)
+
+
+class StochasticGradient(Solver):
+    """Base of the three methods; each says its step size and its options."""
+
+    schedule: ClassVar[Any]
+    losses: ClassVar[tuple[str, ...]] = ("hinge", "smoothed_hinge")
+
+    def options(self) -> tuple[RowOrder, int, bool, bool]:
+        """Order of the rows, batch size, whether to project, whether to average."""
+        return "permutation", 1, False, False
+
+    def eta0(self, problem: Problem, rng: Any) -> float:
+        """Constant of the step size, if it has one."""
+        return 0.0
+
+    def start(self, problem: Problem, rng: Any, warm: Vector | None) -> GradientState:
+        state = fresh_state(problem, rng, new_order(problem.n))
+        state.eta0 = self.eta0(problem, rng)
+        if self.options()[3]:
+            state.r = np.zeros(problem.width)
+            state.r_beta = np.zeros(problem.n)
+        return state
+
+    def step(self, state: GradientState, stop: Any) -> None:
+        problem = state.problem
+        order, batch, project, _ = self.options()
+        next_order(order, state.rng, state.order, problem.n)
+        loss = gradient_pass(self, state, state.order, stop, batch, project)
+        state.epochs += 1
+        state.primal = 0.5 * state.norm + problem.cost.mean() * loss
+        alpha = np.minimum(state.scale * state.beta, problem.upper)
+        diagonal = float(problem.delta @ (alpha * alpha))
+        # ||w||^2 stands for ||w(alpha)||^2: exact while nothing is clipped.
+        state.dual = float(alpha.sum()) - 0.5 * (state.norm + diagonal)
+
+    def iterate(self, state: GradientState) -> tuple[Vector, Vector]:
+        if state.r is not None and state.r_beta is not None and state.t > 0:
+            w = (state.sigma * state.v + state.r) / state.t
+            beta = (state.sigma * state.beta + state.r_beta) / state.t
+        else:
+            w, beta = state.scale * state.v, state.scale * state.beta
+        return w, np.clip(beta, 0.0, state.problem.upper)
+
+
+def fresh_state(problem: Problem, rng: Any, order: NDArray[np.uint32]) -> GradientState:
+    """w = 0 before the first step."""
+    v, beta = np.zeros(problem.width), np.zeros(problem.n)
+    return GradientState(problem, rng, order, v=v, beta=beta)
+
+
+def gradient_pass(
+    solver: StochasticGradient,
+    state: GradientState,
+    order: NDArray[np.uint32],
+    stop: Any,
+    batch: int = 1,
+    project: bool = False,
+) -> float:
+    """One pass over `order`; returns sum_i omega_i l_i as seen at the visits."""
+    problem = state.problem
+    (
+        visited, updates, loss, state.scale, state.norm, state.t, state.sigma,
+    ) = core.stochastic_gradient_epoch(
+        problem.rows, problem.y, problem.omega, problem.q, problem.core_loss,
+        problem.lambda_, solver.schedule, state.eta0, batch, project, order,
+        state.v, state.beta, state.scale, state.norm, state.t, state.r, state.r_beta,
+        state.sigma, stop,
+    )  # fmt: skip
+    state.visited += visited
+    state.updates += updates
+    return loss
