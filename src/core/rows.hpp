@@ -18,6 +18,10 @@
 #include <cstdint>
 #include <type_traits>
 
+#if defined(_MSC_VER) && !defined(__clang__)
+#include <intrin.h>
+#endif
+
 namespace dualgap {
 
 using Index = std::int64_t;
@@ -27,13 +31,19 @@ inline constexpr Index kAhead = 4;          // rows
 inline constexpr Index kPointerAhead = 16;  // row pointers
 inline constexpr Index kLine = 64;          // bytes in a cache line
 
+// GCC holds a function that only prefetches to be without effect and drops calls
+// to it, so these have to be inlined whatever the optimiser thinks.
 #if defined(__GNUC__) || defined(__clang__)
-inline void prefetch_line(const void *p) { __builtin_prefetch(p, 0, 3); }
+#define DUALGAP_INLINE inline __attribute__((always_inline))
+DUALGAP_INLINE void prefetch_line(const void *p) { __builtin_prefetch(p, 0, 3); }
 #else
-inline void prefetch_line(const void *) {}
+#define DUALGAP_INLINE __forceinline
+DUALGAP_INLINE void prefetch_line(const void *p) {
+  _mm_prefetch(static_cast<const char *>(p), _MM_HINT_T0);
+}
 #endif
 
-inline void prefetch_range(const void *first, const void *last) {
+DUALGAP_INLINE void prefetch_range(const void *first, const void *last) {
   const auto *p = static_cast<const char *>(first);
   const auto *end = static_cast<const char *>(last);
   for (; p < end; p += kLine) prefetch_line(p);
@@ -49,7 +59,7 @@ class Pointers {
   Index operator[](Index i) const {
     return wide_ ? wide_[i] : static_cast<Index>(narrow_[i]);
   }
-  void prefetch(Index i) const {
+  DUALGAP_INLINE void prefetch(Index i) const {
     prefetch_line(wide_ ? static_cast<const void *>(wide_ + i)
                         : static_cast<const void *>(narrow_ + i));
   }
@@ -94,12 +104,12 @@ class CsrRows {
     if (constant_ != 0.0) w[d_] += s * constant_;
   }
 
-  void prefetch(Index i) const {
+  DUALGAP_INLINE void prefetch(Index i) const {
     const Index begin = indptr_[i], end = indptr_[i + 1];
     prefetch_range(values_ + begin, values_ + end);
     prefetch_range(indices_ + begin, indices_ + end);
   }
-  void prefetch_pointer(Index i) const { indptr_.prefetch(i); }
+  DUALGAP_INLINE void prefetch_pointer(Index i) const { indptr_.prefetch(i); }
 
   // One pass that trusts nothing: pointers, indices, finite values. Fills
   // q_i = ||x_i||^2 (constant feature included). Returns what is wrong, or null.
@@ -173,10 +183,10 @@ class DenseRows {
     if (constant_ != 0.0) w[d_] += s * constant_;
   }
 
-  void prefetch(Index i) const {
+  DUALGAP_INLINE void prefetch(Index i) const {
     prefetch_range(values_ + i * d_, values_ + (i + 1) * d_);
   }
-  void prefetch_pointer(Index) const {}
+  DUALGAP_INLINE void prefetch_pointer(Index) const {}
 
   const char *inspect(double *q, Index, bool *canonical, Index *where) const {
     *canonical = true;
@@ -203,16 +213,16 @@ class DenseRows {
   double constant_;
 };
 
-// Visits rows in a given order and asks for the memory of those to come.
-// `also(i)` lets a kernel ask for its own per-row numbers.
-template <class Rows, class Also>
-inline void look_ahead(const Rows &rows, const Order *order, Index t, Index m,
-                       const Also &also) {
+// Asks for the memory of the rows to come in a visiting order, and for a kernel's
+// own per-row numbers.
+template <class Rows, class... Number>
+DUALGAP_INLINE void look_ahead(const Rows &rows, const Order *order, Index t, Index m,
+                               const Number *...per_row) {
   if (t + kPointerAhead < m) rows.prefetch_pointer(order[t + kPointerAhead]);
   if (t + kAhead < m) {
     const Index i = order[t + kAhead];
     rows.prefetch(i);
-    also(i);
+    (prefetch_line(per_row + i), ...);
   }
 }
 

@@ -60,12 +60,7 @@ CountingPass counting_sgd_epoch(const Rows &rows, const CountingData &data,
   CountingPass pass;
   const Index l = data.multiplicity;
   for (Index s = 0; s < m; ++s) {
-    look_ahead(rows, order, s, m, [&](Index j) {
-      prefetch_line(data.omega + j);
-      prefetch_line(data.q + j);
-      prefetch_line(data.y + j);
-      prefetch_line(state.errors + j);
-    });
+    look_ahead(rows, order, s, m, data.omega, data.q, data.y, state.errors);
     const Index k = order[s];
     const double omega = data.omega[k];
     if (omega > 0.0) {

@@ -56,12 +56,7 @@ DualPass sdca_epoch(const Rows &rows, const DualData &data, const Order *order, 
                     const DualState &state, const Average &average, Poll &poll) {
   DualPass pass;
   for (Index t = 0; t < m; ++t) {
-    look_ahead(rows, order, t, m, [&](Index j) {
-      prefetch_line(state.alpha + j);
-      prefetch_line(data.cost + j);
-      prefetch_line(data.q + j);
-      prefetch_line(data.y + j);
-    });
+    look_ahead(rows, order, t, m, state.alpha, data.cost, data.q, data.y);
     const Index i = order[t];
     const double c = data.cost[i];
     const double a = state.alpha[i];
@@ -96,7 +91,7 @@ DualPass modified_sgd_epoch(const Rows &rows, const DualData &data, const Order 
                             Index m, double total, const DualState &state, Poll &poll) {
   DualPass pass;
   for (Index t = 0; t < m; ++t) {
-    look_ahead(rows, order, t, m, [&](Index j) { prefetch_line(data.cost + j); });
+    look_ahead(rows, order, t, m, state.alpha, data.cost, data.q, data.y);
     const Index i = order[t];
     const double c = data.cost[i];
     const double stretch = t > 0 ? total / static_cast<double>(t) : 0.0;
@@ -136,12 +131,7 @@ ShrunkPass dcd_epoch(const Rows &rows, const DualData &data, Order *order, Index
   constexpr double kInf = std::numeric_limits<double>::infinity();
   double largest = -kInf, smallest = kInf;
   for (Index t = 0; t < m;) {
-    look_ahead(rows, order, t, m, [&](Index j) {
-      prefetch_line(state.alpha + j);
-      prefetch_line(data.cost + j);
-      prefetch_line(data.q + j);
-      prefetch_line(data.y + j);
-    });
+    look_ahead(rows, order, t, m, state.alpha, data.cost, data.q, data.y);
     const Index i = order[t];
     const double c = data.cost[i];
     const double a = state.alpha[i];

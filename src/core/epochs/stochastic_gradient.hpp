@@ -90,12 +90,7 @@ GradientPass stochastic_gradient_epoch(const Rows &rows, const GradientData &dat
     bool leave = false;
     double y_dot = 0;  // y w.x of the row, before the step
     for (Index s = begin; s < end; ++s) {
-      look_ahead(rows, order, s, m, [&](Index j) {
-        prefetch_line(data.omega + j);
-        prefetch_line(data.q + j);
-        prefetch_line(data.y + j);
-        prefetch_line(state.beta + j);
-      });
+      look_ahead(rows, order, s, m, data.omega, data.q, data.y, state.beta);
       const Index i = order[s];
       y_dot = state.a * (data.y[i] * rows.dot(i, state.v));
       pass.loss += data.omega[i] * data.loss.value(1.0 - y_dot);

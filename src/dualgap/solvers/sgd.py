@@ -31,6 +31,8 @@ from .base import RowOrder, Solver, State, new_order, next_order
 class SGDState(State):
     a: Vector = None  # type: ignore[assignment]
     errors: NDArray[np.int64] = None  # type: ignore[assignment]  # I_k
+    omega: Vector = None  # type: ignore[assignment]
+    lambda_: float = 0.0
     t: float = 0.0  # presentations
     norm: float = 0.0  # r = ||a||^2
     total_errors: float = 0.0  # M, weighted by omega
@@ -56,13 +58,15 @@ class _CountingSGD(Solver):
             new_order(problem.n),
             a=np.zeros(problem.width),
             errors=np.zeros(problem.n, dtype=np.int64),
+            omega=problem.omega,
+            lambda_=problem.lambda_,
         )
 
     def step(self, state: SGDState, stop: Any) -> None:
         problem = state.problem
         next_order(self.order, state.rng, state.order, problem.n)
         visited, updates, weighted, loss, state.t, state.norm = core.counting_sgd_epoch(
-            problem.rows, problem.y, problem.omega, problem.q, problem.lambda_,
+            problem.rows, problem.y, state.omega, problem.q, state.lambda_,
             self.multiplicity(state.epochs + 1), state.order, state.a, state.errors,
             state.t, state.norm, stop,
         )  # fmt: skip
@@ -71,8 +75,8 @@ class _CountingSGD(Solver):
         state.updates += updates
         state.total_errors += weighted
         # J and L_T of the paper's pseudocode; C = mean cost, T = t/n.
-        mean_cost = problem.cost.mean()
-        half_norm = 0.5 * state.norm / (problem.lambda_ * state.t) ** 2
+        mean_cost = 1.0 / (state.lambda_ * problem.n)
+        half_norm = 0.5 * state.norm / (state.lambda_ * state.t) ** 2
         state.primal = half_norm + mean_cost * loss
         state.dual = mean_cost * state.total_errors * problem.n / state.t - half_norm
 
@@ -80,7 +84,7 @@ class _CountingSGD(Solver):
         problem = state.problem
         if state.t == 0.0:
             return state.a.copy(), np.zeros(problem.n)
-        w = state.a / (problem.lambda_ * state.t)
+        w = state.a / (state.lambda_ * state.t)
         # Inside an epoch, and for SGD-r always, the box has to be enforced.
         alpha = problem.cost * (state.errors * (problem.n / state.t))
         return w, np.minimum(alpha, problem.upper)

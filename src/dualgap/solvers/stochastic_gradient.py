@@ -24,6 +24,8 @@ from .base import RowOrder, Solver, State, new_order, next_order
 class GradientState(State):
     v: Vector = None  # type: ignore[assignment]
     beta: Vector = None  # type: ignore[assignment]
+    omega: Vector = None  # type: ignore[assignment]
+    lambda_: float = 0.0
     scale: float = 1.0
     norm: float = 0.0  # ||w||^2
     t: float = 0.0  # steps
@@ -65,7 +67,7 @@ class StochasticGradient(Solver):
         next_order(order, state.rng, state.order, problem.n)
         loss = gradient_pass(self, state, state.order, stop, batch, project)
         state.epochs += 1
-        state.primal = 0.5 * state.norm + problem.cost.mean() * loss
+        state.primal = 0.5 * state.norm + loss / (state.lambda_ * problem.n)
         alpha = np.minimum(state.scale * state.beta, problem.upper)
         diagonal = float(problem.delta @ (alpha * alpha))
         # ||w||^2 stands for ||w(alpha)||^2: exact while nothing is clipped.
@@ -83,7 +85,10 @@ class StochasticGradient(Solver):
 def fresh_state(problem: Problem, rng: Any, order: NDArray[np.uint32]) -> GradientState:
     """w = 0 before the first step."""
     v, beta = np.zeros(problem.width), np.zeros(problem.n)
-    return GradientState(problem, rng, order, v=v, beta=beta)
+    return GradientState(
+        problem, rng, order, v=v, beta=beta, omega=problem.omega,
+        lambda_=problem.lambda_,
+    )  # fmt: skip
 
 
 def gradient_pass(
@@ -99,8 +104,8 @@ def gradient_pass(
     (
         visited, updates, loss, state.scale, state.norm, state.t, state.sigma,
     ) = core.stochastic_gradient_epoch(
-        problem.rows, problem.y, problem.omega, problem.q, problem.core_loss,
-        problem.lambda_, solver.schedule, state.eta0, batch, project, order,
+        problem.rows, problem.y, state.omega, problem.q, problem.core_loss,
+        state.lambda_, solver.schedule, state.eta0, batch, project, order,
         state.v, state.beta, state.scale, state.norm, state.t, state.r, state.r_beta,
         state.sigma, stop,
     )  # fmt: skip

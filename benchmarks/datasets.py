@@ -1,0 +1,127 @@
+"""Data sets of the benchmarks, by name, as (X, y) with y in {-1, +1}.
+
+Real sets are read from the folder `DUALGAP_DATA` (default: ../shared/data beside the
+checkout), packed with xz. What is slow to make is kept in `DUALGAP_CACHE` (default:
+the user's cache folder) as .npz.
+"""
+
+from __future__ import annotations
+
+import io
+import lzma
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from scipy import sparse
+
+ROOT = Path(__file__).resolve().parent.parent
+DATA = Path(os.environ.get("DUALGAP_DATA", ROOT.parent / "shared" / "data"))
+CACHE = Path(os.environ.get("DUALGAP_CACHE", Path.home() / ".cache" / "dualgap"))
+
+Data = tuple[sparse.csr_matrix | np.ndarray, np.ndarray]
+
+
+def _unpack(name: str) -> io.BytesIO:
+    return io.BytesIO(lzma.open(DATA / f"{name}.xz").read())
+
+
+def _svmlight(name: str, n_features: int | None = None) -> Data:
+    from sklearn.datasets import load_svmlight_file
+
+    X, y = load_svmlight_file(_unpack(name), n_features=n_features)
+    return X, np.where(y > 0, 1.0, -1.0)
+
+
+def _covtype() -> Data:
+    from sklearn.datasets import load_svmlight_file
+
+    X, y = load_svmlight_file(_unpack("covtype/covtype.binary.scale.subset92962"))
+    return X, np.where(y == 2, 1.0, -1.0)
+
+
+def _imdb() -> Data:
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    texts, labels = [], []
+    for part in ("train", "test"):
+        for line in _unpack(f"imdb/{part}.tsv").read().decode().rstrip("\n").split("\n"):
+            _, label, _, text = line.split("\t", 3)
+            texts.append(text.replace("\\n", " "))
+            labels.append(1.0 if label == "pos" else -1.0)
+    return TfidfVectorizer().fit_transform(texts).tocsr(), np.array(labels)
+
+
+def _mnist() -> Data:
+    packed = np.load(io.BytesIO(lzma.open(DATA / "mnist/mnist.npz.xz").read()))
+    key = {name.lower(): name for name in packed.files}
+    images = packed[key.get("x_train", packed.files[0])]
+    digits = packed[key.get("y_train", packed.files[1])]
+    X = images.reshape(len(images), -1) / 255.0
+    return sparse.csr_matrix(X), np.where(digits % 2 == 0, 1.0, -1.0)
+
+
+def _donors() -> Data:
+    packed = np.load(io.BytesIO(lzma.open(DATA / "adbench/11_donors.npz.xz").read()))
+    X = packed["X"].astype(np.float64)
+    X = (X - X.mean(axis=0)) / np.maximum(X.std(axis=0), 1e-12)
+    return np.ascontiguousarray(X), np.where(packed["y"] > 0, 1.0, -1.0)
+
+
+def rcv1_like(n: int = 781_265, d: int = 47_236, row: int = 76, seed: int = 0) -> Data:
+    """Text in the shape of RCV1: Zipf features, unit rows, a planted noisy separator."""
+    rng = np.random.default_rng(seed)
+    weight = 1.0 / np.arange(1, d + 1) ** 0.9
+    edges = np.cumsum(weight / weight.sum())
+    normal = rng.standard_normal(d)
+    blocks, scores = [], []
+    for begin in range(0, n, 50_000):
+        m = min(50_000, n - begin)
+        columns = np.searchsorted(edges, rng.random((m, row))).clip(0, d - 1)
+        # Inverse document frequency against term frequency, as in tf-idf.
+        values = (1.0 + rng.exponential(size=(m, row))) * np.log1p(columns)
+        pointers = np.arange(0, m * row + 1, row)
+        X = sparse.csr_matrix((values.ravel(), columns.ravel(), pointers), (m, d))
+        X.sum_duplicates()
+        norms = np.sqrt(np.asarray(X.multiply(X).sum(axis=1)).ravel())
+        X.data /= np.repeat(norms, np.diff(X.indptr))
+        blocks.append(X)
+        scores.append(X @ normal)
+    X = sparse.vstack(blocks, format="csr")
+    score = np.concatenate(scores)
+    score += 0.3 * score.std() * rng.standard_normal(n)
+    return X, np.where(score > np.median(score), 1.0, -1.0)
+
+
+NAMES: dict[str, Callable[[], Data]] = {
+    "a1a": lambda: _svmlight("adult/a1a", 123),
+    "a9a": lambda: _svmlight("adult/a9a", 123),
+    "w8a": lambda: _svmlight("web/w8a", 300),
+    "ijcnn1": lambda: _svmlight("ijcnn1/ijcnn1", 22),
+    "covtype": _covtype,
+    "imdb": _imdb,
+    "mnist": _mnist,
+    "donors": _donors,
+    "rcv1-like": rcv1_like,
+}
+_CACHED = {"imdb", "rcv1-like"}
+
+
+def load(name: str) -> Data:
+    """Data set by name; KeyError names the known ones."""
+    if name not in NAMES:
+        raise KeyError(f"{name!r}: known data sets are {', '.join(NAMES)}")
+    path = CACHE / f"{name}.npz"
+    if name in _CACHED and path.exists():
+        packed = np.load(path)
+        X = sparse.csr_matrix(
+            (packed["data"], packed["indices"], packed["indptr"]), packed["shape"]
+        )
+        return X, packed["y"]
+    X, y = NAMES[name]()
+    if name in _CACHED:
+        CACHE.mkdir(parents=True, exist_ok=True)
+        parts = dict(data=X.data, indices=X.indices, indptr=X.indptr, shape=X.shape)
+        np.savez(path, y=y, **parts)
+    return X, y
