@@ -27,18 +27,24 @@ def _unpack(name: str) -> io.BytesIO:
     return io.BytesIO(lzma.open(DATA / f"{name}.xz").read())
 
 
+def _narrow(X: sparse.csr_matrix) -> sparse.csr_matrix:
+    """With int32 indices: scikit-learn reads int64 and its own LinearSVC refuses them."""
+    X.indices, X.indptr = X.indices.astype(np.int32), X.indptr.astype(np.int32)
+    return X
+
+
 def _svmlight(name: str, n_features: int | None = None) -> Data:
     from sklearn.datasets import load_svmlight_file
 
     X, y = load_svmlight_file(_unpack(name), n_features=n_features)
-    return X, np.where(y > 0, 1.0, -1.0)
+    return _narrow(X), np.where(y > 0, 1.0, -1.0)
 
 
 def _covtype() -> Data:
     from sklearn.datasets import load_svmlight_file
 
     X, y = load_svmlight_file(_unpack("covtype/covtype.binary.scale.subset92962"))
-    return X, np.where(y == 2, 1.0, -1.0)
+    return _narrow(X), np.where(y == 2, 1.0, -1.0)
 
 
 def _imdb() -> Data:

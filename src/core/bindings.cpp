@@ -217,6 +217,15 @@ void bind_tools(nb::module_ &m) {
 
 void bind_certify(nb::module_ &m) {
   m.def(
+      "dual_value",
+      [](Array<const double> alpha, Array<const double> delta, double norm) {
+        const auto n = static_cast<Index>(alpha.shape(0));
+        return dual_value(alpha.data(), sized(delta, n, "delta"), n, norm);
+      },
+      "alpha"_a.noconvert(), "delta"_a.noconvert(), "norm"_a,
+      "sum alpha_i - 1/2 norm - 1/2 sum delta_i alpha_i^2.");
+
+  m.def(
       "combine",
       [](const AnyRows &rows, Array<const std::int8_t> y, Array<const double> alpha,
          Array<double> v) {

@@ -23,7 +23,8 @@ class Sum {
     lost_ += std::abs(sum_) >= std::abs(x) ? (sum_ - t) + x : (x - t) + sum_;
     sum_ = t;
   }
-  double value() const { return sum_ + lost_; }
+  // Past the range of double, `lost_` is NaN and the sum is not.
+  double value() const { return std::isfinite(sum_) ? sum_ + lost_ : sum_; }
 
  private:
   double sum_ = 0, lost_ = 0;
@@ -38,6 +39,20 @@ inline double squared_norm(const double *w, Index size) {
     sum += part;
   }
   return sum.value();
+}
+
+// D(a) = sum_i a_i - 1/2 norm - 1/2 sum_i delta_i a_i^2 with norm = ||v||^2 known.
+inline double dual_value(const double *alpha, const double *delta, Index n,
+                         double norm) {
+  Sum sum;
+  constexpr Index kBlock = 256;
+  for (Index i = 0; i < n; i += kBlock) {
+    double part = 0;
+    for (Index k = i; k < std::min(n, i + kBlock); ++k)
+      part += alpha[k] - 0.5 * delta[k] * alpha[k] * alpha[k];
+    sum += part;
+  }
+  return sum.value() - 0.5 * norm;
 }
 
 // v = sum_i a_i y_i x_i. v must be zero on entry. Returns rows visited.

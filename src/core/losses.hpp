@@ -24,11 +24,12 @@ struct Loss {
   double slope;
   double curvature;
 
+  // Written with max and select: the sign of u is a coin toss to the processor.
   double value(double u) const {
-    if (!(u > 0)) return 0.0;
+    u = std::max(u, 0.0);
     if (curvature == 0.0) return u;
-    return u < slope * curvature ? u * u / (2 * curvature)
-                                 : slope * (u - slope * curvature / 2);
+    const double knee = slope * curvature;
+    return u < knee ? u * u / (2 * curvature) : slope * (u - knee / 2);
   }
   // The b that attains the maximum; at the kink of the hinge, 0.
   double derivative(double u) const {
@@ -36,7 +37,9 @@ struct Loss {
     return curvature == 0.0 ? slope : std::min(u / curvature, slope);
   }
   double upper(double c) const { return c > 0 ? slope * c : 0.0; }
-  double diagonal(double c) const { return c > 0 ? curvature / c : 0.0; }
+  double diagonal(double c) const {
+    return curvature == 0.0 || !(c > 0) ? 0.0 : curvature / c;
+  }
 };
 
 // Exact maximiser of D over one alpha, the others fixed: projected Newton step

@@ -41,7 +41,9 @@ class EpochInfo:
     """What callbacks are told after every epoch.
 
     ``primal`` and ``dual`` are the solver's estimates (NaN where it has none) unless
-    ``exact``, when they come from a full pass.
+    ``exact``, when they come from a full pass. ``final`` marks the last call of a
+    fit. ``model()`` computes the w of shape (width,) reached so far; it is only good
+    during the call.
     """
 
     epoch: int
@@ -50,6 +52,8 @@ class EpochInfo:
     dual: float
     exact: bool
     updates: int
+    final: bool = False
+    model: Callable[[], Vector] | None = field(default=None, repr=False, compare=False)
 
     @property
     def relative_gap(self) -> float:
@@ -233,7 +237,7 @@ class _Run:
                         Status.CERTIFIED if met else Status.STALLED, state
                     )
                 self.solver.reject(state)
-            self.announce()
+            self.announce(lambda: self.model(state), final=False)
 
     def goal(self, state: State) -> float:
         if state.work < self.solver.free_work:
@@ -260,8 +264,9 @@ class _Run:
             self.factor = min(CHECK_FACTOR, max(0.95 * ratio, 1e-3))
         if not (math.isfinite(exact.primal) and math.isfinite(exact.dual)):
             return exact
-        if self.best is None or exact.gap < self.best.certificate.gap:
-            self.best = proof
+        if self.best is None or _rank(exact) < _rank(self.best.certificate):
+            # The solver goes on writing into its own arrays.
+            self.best = Proof(proof.w.copy(), proof.alpha.copy(), exact)
         return exact
 
     def record(self, state: State, primal: float, dual: float, exact: bool) -> None:
@@ -273,12 +278,19 @@ class _Run:
             primal, dual, " (exact)" if exact else "",
         )
 
-    def announce(self) -> None:
+    def announce(self, model: Callable[[], Vector], final: bool) -> None:
         if self.on_epoch is None:
             return
         with self.clock.paused():
-            if self.on_epoch(EpochInfo(*self.history[-1])):
+            if self.on_epoch(EpochInfo(*self.history[-1], final, model)):
                 self.stop.request()
+
+    def model(self, state: State) -> Vector:
+        w, alpha = self.solver.iterate(state)
+        if w is not None:
+            return w
+        assert alpha is not None
+        return self.problem.combine(alpha)
 
     def finish(self, status: Status, state: State | None) -> Solution:
         """End with the best proof; what is not proved yet is proved now."""
@@ -301,10 +313,16 @@ class _Run:
             tol=self.tol,
         )
         logger.info("%s", certificate)
+        best = self.best
         if self.history:
-            self.announce()
+            self.announce(lambda: best.w, final=True)
         history = np.array(self.history, dtype=HISTORY_DTYPE)
-        return Solution(self.best.w, self.best.alpha, certificate, history)
+        return Solution(best.w, best.alpha, certificate, history)
+
+
+def _rank(certificate: Certificate) -> tuple[float, float]:
+    """Orders proofs: what `tol` is about first, else the gap."""
+    return certificate.relative_gap, certificate.gap
 
 
 @contextlib.contextmanager

@@ -157,8 +157,7 @@ class Problem:
         """
         alpha = self._feasible(alpha)
         v = self.combine(alpha)
-        diagonal = float(self.delta @ (alpha * alpha))
-        return float(alpha.sum()) - 0.5 * core.squared_norm(v) - 0.5 * diagonal
+        return core.dual_value(alpha, self.delta, core.squared_norm(v))
 
     def margins(self, w: ArrayLike) -> Vector:
         """``y_i w.x_i``, shape (n,)."""
@@ -222,19 +221,34 @@ class Problem:
         v = np.empty(self.width)
         loss, total, diagonal = self._evaluate(w, kind, alpha, v)
         curvature = core.squared_norm(v) + diagonal
-        scale = 1.0
-        if total > 0.0:
-            positive = alpha > 0.0
-            fullest = float((alpha[positive] / self.upper[positive]).max())
-            scale = 1.0 / max(fullest, curvature / total)
-        np.minimum(alpha * scale, self.upper, out=alpha)
-        dual = scale * total - 0.5 * scale * scale * curvature
+        scale = self._scale(alpha, total, curvature)
+        if scale > 0.0:
+            np.minimum(alpha * scale, self.upper, out=alpha)
+            dual = scale * (total - 0.5 * scale * curvature)
+        else:
+            alpha[:] = dual = 0.0
         return self._proof(w, alpha, loss, core.squared_norm(w), dual)
+
+    def _scale(self, alpha: Vector, total: float, curvature: float) -> float:
+        """The best s >= 0 that the box allows; 0 where float64 cannot hold it."""
+        if not 0.0 < total < math.inf or not math.isfinite(curvature):
+            return 0.0
+        positive = alpha > 0.0
+        fullest = float((alpha[positive] / self.upper[positive]).max())
+        inverse = max(fullest, curvature / total)
+        # Below, 1/inverse is infinite.
+        return 1.0 / inverse if 1e-307 < inverse < math.inf else 0.0
 
     def _proof(
         self, w: Vector, alpha: Vector, loss: float, norm: float, dual: float
     ) -> Proof:
-        return Proof(w, alpha, Certificate(primal=0.5 * norm + loss, dual=dual))
+        primal = 0.5 * norm + loss
+        # What has left the range of float64 bounds nothing.
+        certificate = Certificate(
+            primal=math.inf if math.isnan(primal) else primal,
+            dual=-math.inf if math.isnan(dual) else dual,
+        )
+        return Proof(w, alpha, certificate)
 
     def _evaluate(
         self,

@@ -66,7 +66,7 @@ DualPass sdca_epoch(const Rows &rows, const DualData &data, const Order *order, 
                                   data.loss.diagonal(c));
     if (next != a) {
       if (average.sum) {
-        const double now = average.step + static_cast<double>(t);
+        const double now = average.step + static_cast<double>(t) + 1.0;
         average.sum[i] += a * (now - average.since[i]);
         average.since[i] = now;
       }
@@ -141,21 +141,19 @@ ShrunkPass dcd_epoch(const Rows &rows, const DualData &data, Order *order, Index
     pass.gap += gap_share(data.loss, a, margin, c);
     ++pass.visited;
     const bool at_zero = a == 0.0, at_upper = a == upper;
-    if ((at_zero && gradient > bound.upper) || (at_upper && gradient < bound.lower)) {
+    if ((at_zero & (gradient > bound.upper)) | (at_upper & (gradient < bound.lower))) {
       std::swap(order[t], order[--m]);
     } else {
-      const double projected = (at_zero && gradient > 0) || (at_upper && gradient < 0)
-                                   ? 0.0
-                                   : gradient;
+      const double least = at_upper ? 0.0 : -kInf, most = at_zero ? 0.0 : kInf;
+      const double projected = std::min(std::max(gradient, least), most);
       largest = std::max(largest, projected);
       smallest = std::min(smallest, projected);
-      if (projected != 0.0) {
-        const double next = dual_step(a, margin, data.q[i], upper, delta);
-        if (next != a) {
-          state.alpha[i] = next;
-          rows.axpy(i, (next - a) * data.y[i], state.w);
-          ++pass.updates;
-        }
+      // The box does the projecting: a step outward from a bound ends where it was.
+      const double next = dual_step(a, margin, data.q[i], upper, delta);
+      if (next != a) {
+        state.alpha[i] = next;
+        rows.axpy(i, (next - a) * data.y[i], state.w);
+        ++pass.updates;
       }
       ++t;
     }

@@ -100,7 +100,10 @@ GradientPass stochastic_gradient_epoch(const Rows &rows, const GradientData &dat
 
     state.t += 1.0;
     const double eta = step_size(data, state.t);
-    const double decay = std::max(0.0, 1.0 - eta * data.lambda);
+    // For Pegasos 0 at t = 1, exactly: rounding would ruin the average.
+    const double decay = data.schedule == Schedule::kPegasos
+                             ? 1.0 - 1.0 / state.t
+                             : std::max(0.0, 1.0 - eta * data.lambda);
     state.sigma += state.a;  // the average takes w_t, the point before the step
     if (decay == 0.0) {      // w vanishes: Pegasos at t = 1
       if (state.r) {

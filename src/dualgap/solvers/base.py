@@ -53,10 +53,13 @@ class Solver(ABC):
     losses: ClassVar[tuple[str, ...]] = ("hinge", "squared_hinge", "smoothed_hinge")
     #: Keeps dual variables that define w, so it can start from some.
     dual: ClassVar[bool] = False
-    #: D never falls, and a pass without a change is a fixed point.
-    monotone: ClassVar[bool] = False
     #: Stored entries to read before `tol` may end the fit; only `auto` has any.
     free_work: ClassVar[float] = 0.0
+
+    @property
+    def monotone(self) -> bool:
+        """Whether D never falls and a pass without a change is a fixed point."""
+        return False
 
     def check(self, problem: Problem) -> None:
         """Refuse a problem that this solver cannot solve.

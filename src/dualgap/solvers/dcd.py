@@ -26,12 +26,12 @@ from ..problem import Problem
 from .base import Solver, State, new_order
 
 
-@dataclass
+@dataclass(kw_only=True)
 class DualState(State):
     """A dual point and the w that it defines."""
 
-    alpha: Vector = None  # type: ignore[assignment]
-    w: Vector = None  # type: ignore[assignment]
+    alpha: Vector
+    w: Vector
 
     def finite(self) -> bool:
         return math.isfinite(self.dual)
@@ -43,14 +43,15 @@ class DualState(State):
         self.visited += visited
         self.updates += updates
         norm = core.squared_norm(self.w)
-        diagonal = float(problem.delta @ (self.alpha * self.alpha))
-        self.dual = float(self.alpha.sum()) - 0.5 * (norm + diagonal)
+        self.dual = core.dual_value(self.alpha, problem.delta, norm)
         self.primal = self.dual + gap
 
 
-@dataclass
+@dataclass(kw_only=True)
 class DCDState(DualState):
-    active: int = 0
+    """A dual point and its active rows, ``order[:active]``."""
+
+    active: int
     upper: float = math.inf  # M-bar
     lower: float = -math.inf  # m-bar
 
@@ -74,7 +75,10 @@ class DCD(Solver):
 
     name: ClassVar[str] = "dcd"
     dual: ClassVar[bool] = True
-    monotone: ClassVar[bool] = True
+
+    @property
+    def monotone(self) -> bool:  # noqa: D102
+        return True
 
     def start(self, problem: Problem, rng: Any, warm: Vector | None) -> DCDState:
         alpha = np.zeros(problem.n) if warm is None else warm

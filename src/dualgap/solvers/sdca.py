@@ -26,8 +26,10 @@ from .base import RowOrder, Solver, check_option, new_order, next_order
 from .dcd import DualState
 
 
-@dataclass
+@dataclass(kw_only=True)
 class SDCAState(DualState):
+    """A dual point and, for the other outputs, what to make them of."""
+
     # The window (T0, T] of the averaged or random output.
     window_start: int = 0  # T0 in epochs
     steps: int = 0  # steps inside the window
@@ -64,7 +66,7 @@ class SDCA(Solver):
         check_option("output", self.output, ("last", "average", "random"))
 
     @property
-    def monotone(self) -> bool:  # type: ignore[override]
+    def monotone(self) -> bool:  # noqa: D102
         # Independent draws can miss the rows that still move.
         return self.order != "random" and self.output == "last"
 
@@ -79,8 +81,11 @@ class SDCA(Solver):
 
     def step(self, state: SDCAState, stop: Any) -> None:
         self._move_window(state)
-        next_order(self.order, state.rng, state.order, state.problem.n)
-        if self.init == "sgd" and state.epochs == 0 and not state.alpha.any():
+        sgd = self.init == "sgd" and state.epochs == 0 and not state.alpha.any()
+        # Modified-SGD takes every row once: one drawn twice would count twice in w.
+        kind = "permutation" if sgd and self.order == "random" else self.order
+        next_order(kind, state.rng, state.order, state.problem.n)
+        if sgd:
             problem = state.problem
             visited, updates, gap = core.modified_sgd_epoch(
                 problem.rows, problem.y, problem.cost, problem.q, problem.core_loss,
@@ -109,7 +114,7 @@ class SDCA(Solver):
         n = state.problem.n
         epochs_before = state.epochs - state.window_start
         keep = state.rng.below(epochs_before + 1) == 0
-        cut = state.rng.below(n) if keep else 0
+        cut = state.rng.below(n) + 1 if keep else 0
         first = self._pass(state, state.order[:cut], stop)
         if keep:
             state.random_alpha = state.alpha.copy()

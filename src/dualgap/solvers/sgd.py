@@ -27,12 +27,14 @@ from ..problem import Problem
 from .base import RowOrder, Solver, State, new_order, next_order
 
 
-@dataclass
+@dataclass(kw_only=True)
 class SGDState(State):
-    a: Vector = None  # type: ignore[assignment]
-    errors: NDArray[np.int64] = None  # type: ignore[assignment]  # I_k
-    omega: Vector = None  # type: ignore[assignment]
-    lambda_: float = 0.0
+    """The paper's a, t and counters."""
+
+    a: Vector
+    errors: NDArray[np.int64]  # I_k
+    omega: Vector
+    lambda_: float
     t: float = 0.0  # presentations
     norm: float = 0.0  # r = ||a||^2
     total_errors: float = 0.0  # M, weighted by omega

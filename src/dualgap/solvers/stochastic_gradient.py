@@ -20,12 +20,14 @@ from ..problem import Problem
 from .base import RowOrder, Solver, State, new_order, next_order
 
 
-@dataclass
+@dataclass(kw_only=True)
 class GradientState(State):
-    v: Vector = None  # type: ignore[assignment]
-    beta: Vector = None  # type: ignore[assignment]
-    omega: Vector = None  # type: ignore[assignment]
-    lambda_: float = 0.0
+    """``w = scale * v``, ``v = sum_i beta_i y_i x_i``."""
+
+    v: Vector
+    beta: Vector
+    omega: Vector
+    lambda_: float
     scale: float = 1.0
     norm: float = 0.0  # ||w||^2
     t: float = 0.0  # steps
@@ -69,9 +71,8 @@ class StochasticGradient(Solver):
         state.epochs += 1
         state.primal = 0.5 * state.norm + loss / (state.lambda_ * problem.n)
         alpha = np.minimum(state.scale * state.beta, problem.upper)
-        diagonal = float(problem.delta @ (alpha * alpha))
         # ||w||^2 stands for ||w(alpha)||^2: exact while nothing is clipped.
-        state.dual = float(alpha.sum()) - 0.5 * (state.norm + diagonal)
+        state.dual = core.dual_value(alpha, problem.delta, state.norm)
 
     def iterate(self, state: GradientState) -> tuple[Vector, Vector]:
         if state.r is not None and state.r_beta is not None and state.t > 0:

@@ -1,0 +1,74 @@
+"""What `import dualgap` costs beside importing scikit-learn.
+
+Each round starts two fresh interpreters, in an order that alternates: one imports
+scikit-learn, the other scikit-learn and dualgap. Each reports its own wall time,
+counted from after the interpreter's start. The first line is `import dualgap` itself,
+which imports most parts when they are first used; the second has used them all.
+
+    python benchmarks/import_time.py [rounds]
+"""
+
+from __future__ import annotations
+
+import statistics
+import subprocess
+import sys
+
+CASES = {
+    "import": ("import sklearn", "import dualgap"),
+    "everything": (
+        "import sklearn.svm",
+        "import dualgap; [getattr(dualgap, name) for name in dualgap.__all__]; "
+        "import dualgap.core",
+    ),
+}
+LIMIT = 0.2
+
+
+def seconds(*statements: str) -> float:
+    code = "\n".join(
+        [
+            "import time",
+            "start = time.perf_counter()",
+            *statements,
+            "print(time.perf_counter() - start)",
+        ]
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code], check=True, capture_output=True, text=True
+    )
+    return float(result.stdout)
+
+
+def pairs(scikit_learn: str, dualgap: str, rounds: int) -> list[tuple[float, float]]:
+    seconds(scikit_learn, dualgap)  # fills the file cache and writes the byte code
+    found = []
+    for k in range(rounds):
+        if k % 2:
+            alone, both = seconds(scikit_learn), seconds(scikit_learn, dualgap)
+        else:
+            both, alone = seconds(scikit_learn, dualgap), seconds(scikit_learn)
+        found.append((alone, both))
+    return found
+
+
+def main() -> None:
+    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 11
+    print(f"Medians of {rounds} rounds, seconds.")
+    print(f"{'':10}  scikit-learn  and dualgap    added    ratio")
+    too_slow = []
+    for name, (scikit_learn, dualgap) in CASES.items():
+        found = pairs(scikit_learn, dualgap, rounds)
+        alone = statistics.median(a for a, _ in found)
+        both = statistics.median(b for _, b in found)
+        added = statistics.median(b - a for a, b in found)
+        ratio = statistics.median(b / a for a, b in found)
+        print(f"{name:10}  {alone:12.3f}  {both:11.3f}  {added:7.3f}  {ratio:7.2f}")
+        if added > LIMIT:
+            too_slow.append(name)
+    if too_slow:
+        sys.exit(f"more than the {LIMIT} s that dualgap may add: {', '.join(too_slow)}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,99 @@
+"""Support vector machines trained to a certificate.
+
+Every model comes with the primal and the dual value of its training problem,
+computed over the whole data, so that one can read how far it is from the optimum.
+"""
+
+from __future__ import annotations
+
+from importlib.metadata import version as _version
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ._show_versions import show_versions
+    from .certificate import Certificate, Status
+    from .estimators import LinearSVC
+    from .io import load_model, load_svmlight, save_model
+    from .loop import Solution, solve
+    from .losses import Hinge, SmoothedHinge, SquaredHinge
+    from .problem import Problem
+    from .solvers import (
+        DCD,
+        NORMA,
+        SDCA,
+        SOLVERS,
+        Pegasos,
+        SGDm,
+        SGDr,
+        SGDs,
+        SvmSGD,
+    )
+
+__version__ = _version("dualgap")
+
+# What `import dualgap` gives, and the module that each name comes from. Nothing is
+# imported before it is asked for: `import dualgap` stays cheap beside scikit-learn.
+_HOME = {
+    "DCD": ".solvers",
+    "NORMA": ".solvers",
+    "SDCA": ".solvers",
+    "SOLVERS": ".solvers",
+    "Certificate": ".certificate",
+    "Hinge": ".losses",
+    "LinearSVC": ".estimators",
+    "Pegasos": ".solvers",
+    "Problem": ".problem",
+    "SGDm": ".solvers",
+    "SGDr": ".solvers",
+    "SGDs": ".solvers",
+    "SmoothedHinge": ".losses",
+    "Solution": ".loop",
+    "SquaredHinge": ".losses",
+    "Status": ".certificate",
+    "SvmSGD": ".solvers",
+    "load_model": ".io",
+    "load_svmlight": ".io",
+    "save_model": ".io",
+    "show_versions": "._show_versions",
+    "solve": ".loop",
+}
+
+__all__ = [
+    "DCD",
+    "NORMA",
+    "SDCA",
+    "SOLVERS",
+    "Certificate",
+    "Hinge",
+    "LinearSVC",
+    "Pegasos",
+    "Problem",
+    "SGDm",
+    "SGDr",
+    "SGDs",
+    "SmoothedHinge",
+    "Solution",
+    "SquaredHinge",
+    "Status",
+    "SvmSGD",
+    "__version__",
+    "load_model",
+    "load_svmlight",
+    "save_model",
+    "show_versions",
+    "solve",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    value = getattr(import_module(_HOME[name], __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

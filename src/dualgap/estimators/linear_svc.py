@@ -1,0 +1,465 @@
+"""Linear support vector classification."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, _fit_context
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model._base import LinearClassifierMixin, SparseCoefMixin
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import _check_sample_weight, validate_data
+
+from .. import core
+from ..certificate import Certificate
+from ..loop import EpochInfo, Solution, ctrl_c, solve
+from ..losses import LOSSES, Loss, Vector
+from ..problem import Problem
+from ..solvers import SOLVERS, Solver, get_solver
+from ._callbacks import CallbackSupportMixin, FitTasks
+
+logger = logging.getLogger("dualgap")
+
+OnEpoch = Callable[[Any, EpochInfo], object]
+
+
+class LinearSVC(
+    CallbackSupportMixin,  # type: ignore[misc]
+    LinearClassifierMixin,  # type: ignore[misc]
+    SparseCoefMixin,  # type: ignore[misc]
+    BaseEstimator,  # type: ignore[misc]
+):
+    r"""Linear support vector classification, trained to a certificate.
+
+    Solves the problem of LIBLINEAR and of scikit-learn's ``LinearSVC`` until the
+    duality gap proves the accuracy asked. More than two classes are trained one
+    versus the rest.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Weight of the loss, summed over the rows. Large C fits the training data
+        closer and takes longer.
+    loss : {"hinge", "squared_hinge", "smoothed_hinge"} or Loss, default="hinge"
+        Loss of the margin, by name or as a record with its own parameters, such as
+        ``SmoothedHinge(gamma=0.1)``.
+    solver : str or Solver, default="auto"
+        Method of training: a name in ``dualgap.SOLVERS`` or a record with its own
+        parameters, such as ``SDCA(order="random")``. "auto" takes the fastest method
+        with a certificate, and solves small problems to rounding level.
+    tol : float, default=1e-3
+        Relative duality gap ``(P - D)/D`` to prove, per class. The objective is then
+        within a factor ``1 + tol`` of the optimum.
+    max_epochs : int, default=1000
+        Largest number of passes over the data, per class.
+    time_limit : float, optional
+        Seconds for the whole fit, all classes together.
+    fit_intercept : bool, default=True
+        Fit a bias: the weight of a constant feature, penalised like every other.
+    intercept_scaling : float, default=1.0
+        Value of the constant feature. The larger, the less the bias is penalised.
+    class_weight : dict or "balanced", optional
+        Factor of C for the rows of each class. "balanced" makes the classes weigh
+        the same: ``n/(n_classes * count)``, counted with the sample weights. With
+        more than two classes a row keeps the factor of its own class in every binary
+        problem.
+    warm_start : bool, default=False
+        Start from the dual variables of the previous fit, which must have had the
+        same rows and classes. For solvers that keep duals: "auto", "dcd", "sdca".
+    random_state : int, RandomState instance or None, default=None
+        Seed of the order of the rows. The same int gives the same model, bit for
+        bit, whatever `n_jobs` is.
+    n_jobs : int, optional
+        Number of threads over the classes. None is 1, or what
+        :func:`joblib.parallel_config` says; -1 takes all processors.
+    verbose : int, default=0
+        1 logs each class, 2 each epoch, through the logger "dualgap" and, if the
+        program handles no logs, to standard output.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features), float64
+        Weights of the features; one row for two classes.
+    intercept_ : ndarray of shape (1,) or (n_classes,), float64
+        Constants of the decision function; 0 without intercept.
+    classes_ : ndarray of shape (n_classes,)
+        Labels, sorted. With two, the second one is the positive class.
+    support_ : ndarray of shape (n_support,), intp
+        Rows with a positive dual variable in at least one binary problem, sorted.
+    dual_coef_ : ndarray of shape (1, n_support) or (n_classes, n_support), float64
+        ``y_i alpha_i`` of these rows, where y_i is +1 for the positive class and -1
+        for the others: the dual point of the certificate. For the solvers that keep
+        duals, ``coef_ = dual_coef_ @ X[support_]``.
+    n_iter_ : int
+        Passes over the data, the most over all classes; 0 when a warm start was
+        proved good enough as it was.
+    certificate_ : Certificate or list of Certificate
+        What is proved about the model: one, or one per class if there are more than
+        two.
+    history_ : structured ndarray or list of structured ndarray
+        One record per epoch (epoch, seconds, primal, dual, exact, updates), and one
+        of each closing exact pass; one array, or one per class if there are more than
+        two.
+    n_features_in_ : int
+        Number of features seen by fit.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Their names, if X has names that are all strings.
+
+    See Also
+    --------
+    sklearn.svm.LinearSVC : The same model, without a proof of accuracy.
+    dualgap.solve : Trains one binary problem, and gives duals and certificate.
+
+    Notes
+    -----
+    With labels ``y_i`` of -1 and +1 and costs ``c_i = C * sample_weight_i *
+    class_weight[y_i]`` it minimises
+
+    .. math:: P(w) = \tfrac12 \|w\|^2 + \sum_i c_i \, \ell(y_i \, w \cdot x_i)
+
+    where, with `fit_intercept`, every row ends in the constant feature
+    `intercept_scaling` and w in its weight, so that the bias is penalised. LIBLINEAR
+    and scikit-learn's ``LinearSVC`` do the same and have the same optimum; with
+    `class_weight` and more than two classes they weigh the rows of the rest as 1.
+
+    X may be a dense array or a sparse matrix of float32 or float64, with 32-bit or
+    64-bit indices; C-contiguous arrays and canonical CSR are used without a copy,
+    read-only memory included. Results are float64.
+
+    A fit that ends without the proof warns with the accuracy it did reach. So does
+    one that is stopped by Ctrl-C or by a callback: the best model so far is kept, and
+    a second Ctrl-C raises KeyboardInterrupt.
+
+    Callbacks set with ``set_callbacks`` (scikit-learn 1.9 or newer) see a task
+    "epoch" per pass, grouped in stages by the gap. The context of each ended epoch
+    carries an attribute ``epoch_info``, a :class:`dualgap.loop.EpochInfo`. If a hook
+    returns True the fit ends.
+
+    References
+    ----------
+    .. [1] C.-J. Hsieh, K.-W. Chang, C.-J. Lin, S. S. Keerthi, S. Sundararajan, "A dual
+       coordinate descent method for large-scale linear SVM", ICML 2008.
+    .. [2] C. Panagiotakopoulos, P. Tsampouka, "The stochastic gradient descent for
+       the primal L1-SVM optimization revisited", ECML PKDD 2013.
+
+    Examples
+    --------
+    >>> from dualgap import LinearSVC
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.preprocessing import scale
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> X = scale(X)
+    >>> model = LinearSVC(C=0.1, tol=1e-4, random_state=0).fit(X, y)
+    >>> model.certificate_.certified
+    True
+    >>> print(f"{model.certificate_.primal:.4g}")
+    4.366
+    >>> model.predict(X[:5])
+    array([0, 0, 0, 0, 0])
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "C": [Interval(Real, 0, None, closed="neither")],
+        "loss": [StrOptions(set(LOSSES)), Loss],
+        "solver": [StrOptions(set(SOLVERS)), Solver],
+        "tol": [Interval(Real, 0, None, closed="neither")],
+        "max_epochs": [Interval(Integral, 1, None, closed="left")],
+        "time_limit": [Interval(Real, 0, None, closed="neither"), None],
+        "fit_intercept": ["boolean"],
+        "intercept_scaling": [Interval(Real, 0, None, closed="neither")],
+        "class_weight": [dict, StrOptions({"balanced"}), None],
+        "warm_start": ["boolean"],
+        "random_state": ["random_state"],
+        "n_jobs": [Integral, None],
+        "verbose": ["verbose"],
+    }
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        *,
+        loss: str | Loss = "hinge",
+        solver: str | Solver = "auto",
+        tol: float = 1e-3,
+        max_epochs: int = 1000,
+        time_limit: float | None = None,
+        fit_intercept: bool = True,
+        intercept_scaling: float = 1.0,
+        class_weight: dict[Any, float] | str | None = None,
+        warm_start: bool = False,
+        random_state: int | np.random.RandomState | None = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.C = C
+        self.loss = loss
+        self.solver = solver
+        self.tol = tol
+        self.max_epochs = max_epochs
+        self.time_limit = time_limit
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.class_weight = class_weight
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def fit(
+        self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> LinearSVC:
+        """Train.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows to learn from.
+        y : array-like of shape (n_samples,)
+            Class labels, numbers or strings.
+        sample_weight : array-like of shape (n_samples,), optional
+            Factors of C, zero or positive: the integer k is worth k equal rows.
+
+        Returns
+        -------
+        LinearSVC
+            The fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            If a parameter or an argument is not what is described above, X holds NaN
+            or infinite values, fewer than two classes have rows with a positive
+            weight, or a warm start does not fit the data.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If the accuracy asked was not proved, with the accuracy that was.
+        """
+        return self._fit(X, y, sample_weight)
+
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    def _fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        on_epoch: OnEpoch | None = None,
+    ) -> LinearSVC:
+        """Fit, telling on_epoch(class label, EpochInfo), which may return True to stop.
+
+        With two classes the label is that of the positive class.
+        """
+        stop = core.Stop()
+        if self.time_limit is not None:
+            stop.set_deadline(self.time_limit)
+        X, y = validate_data(
+            self,
+            X,
+            y,
+            accept_sparse=["csr", "csc", "coo"],  # Problem says so when it copies
+            dtype=[np.float64, np.float32],
+            ensure_all_finite=False,  # Problem looks at every entry once
+        )
+        check_classification_targets(y)
+        classes, codes = np.unique(y, return_inverse=True)
+        weight = self._weight(X, classes, codes, sample_weight)
+        positive = range(1, 2) if len(classes) == 2 else range(len(classes))
+        signs = [_signs(codes, k) for k in positive]
+        seeds = check_random_state(self.random_state).randint(
+            2**31 - 1, size=len(signs)
+        )
+        solver = get_solver(self.solver)
+        rows = Problem(
+            X,
+            signs[0],
+            self.C,
+            loss=self.loss,
+            sample_weight=weight,
+            fit_intercept=self.fit_intercept,
+            intercept_scaling=self.intercept_scaling,
+        )
+        if self.warm_start:  # refused before the first fit, not after it
+            solver.check_warm(rows, np.zeros(rows.n))
+        warm = self._previous_duals(classes, len(signs), rows.n)
+
+        self.classes_ = classes
+        labels = [classes[k] for k in positive]
+        data = {"X": X, "y": y, "metadata": None}
+        if sample_weight is not None:
+            data["metadata"] = {"sample_weight": sample_weight}
+        tasks = FitTasks(self, data, labels, stop)
+        models = [np.zeros(rows.width) for _ in signs]  # of the classes done so far
+
+        def train(k: int) -> Solution:
+            def attributes(model: Vector) -> dict[str, Any]:
+                now = [*models[:k], model, *models[k + 1 :]]
+                coef, intercept = _coefficients(rows, now)
+                return {"coef_": coef, "intercept_": intercept}
+
+            with _stop_all_on_error(stop), tasks.problem(k, attributes) as callback:
+
+                def tell(info: EpochInfo) -> object:
+                    if callback is not None:
+                        callback(info)
+                    return on_epoch is not None and on_epoch(labels[k], info)
+
+                solution = solve(
+                    rows.with_labels(signs[k], weight),
+                    solver,
+                    tol=self.tol,
+                    max_epochs=self.max_epochs,
+                    random_state=int(seeds[k]),
+                    warm=None if warm is None else warm[k],
+                    on_epoch=None if callback is None and on_epoch is None else tell,
+                    stop=stop,
+                )
+                models[k] = solution.w
+            return solution
+
+        with _visible_logs(self.verbose), ctrl_c(stop):
+            solutions = Parallel(n_jobs=self.n_jobs, require="sharedmem")(
+                delayed(train)(k) for k in range(len(signs))
+            )
+        self._keep(rows, signs, solutions)
+        tasks.end()
+        _warn([solution.certificate for solution in solutions], labels)
+        return self
+
+    def _weight(
+        self,
+        X: Any,
+        classes: NDArray[Any],
+        codes: NDArray[np.intp],
+        sample_weight: ArrayLike | None,
+    ) -> Vector:
+        """Sample weight times class weight, shape (n,)."""
+        weight = _check_sample_weight(
+            sample_weight, X, dtype=np.float64, ensure_non_negative=True
+        )
+        total = np.bincount(codes, weight)
+        if np.count_nonzero(total) < 2:
+            whose = "" if len(classes) < 2 else " with a positive sample_weight"
+            raise ValueError(
+                f"y holds {np.count_nonzero(total)} class{whose}; give rows of at "
+                "least 2 classes"
+            )
+        if self.class_weight == "balanced":
+            # Not compute_class_weight's, which ignores the weights in old versions.
+            factor = total.sum() / (len(classes) * np.where(total > 0, total, np.inf))
+        else:
+            factor = compute_class_weight(self.class_weight, classes=classes, y=classes)
+            if not (np.isfinite(factor) & (factor >= 0.0)).all():
+                raise ValueError(
+                    f"class_weight={self.class_weight!r}: weights must be finite, zero "
+                    "or positive"
+                )
+        return weight * factor[codes]
+
+    def _previous_duals(
+        self, classes: NDArray[Any], problems: int, n: int
+    ) -> NDArray[np.float64] | None:
+        """Dual variables to start from, shape (problems, n); None for a cold start."""
+        if not self.warm_start or not hasattr(self, "dual_coef_"):
+            return None
+        if n != self._n_rows or not np.array_equal(classes, self.classes_):
+            raise ValueError(
+                f"warm_start=True: the previous fit had {self._n_rows} rows of classes "
+                f"{self.classes_.tolist()}, this one has {n} rows of classes "
+                f"{classes.tolist()}; set warm_start=False for new data"
+            )
+        warm = np.zeros((problems, n))
+        warm[:, self.support_] = np.abs(self.dual_coef_)
+        return warm
+
+    def _keep(
+        self, rows: Problem, signs: list[NDArray[np.int8]], solutions: list[Solution]
+    ) -> None:
+        """Set the fitted attributes."""
+        self.coef_, self.intercept_ = _coefficients(rows, [s.w for s in solutions])
+        alpha = np.stack([solution.alpha for solution in solutions])
+        self.support_ = np.flatnonzero(alpha.any(axis=0))
+        self.dual_coef_ = (alpha * np.stack(signs))[:, self.support_]
+        self._n_rows = rows.n
+        certificates = [solution.certificate for solution in solutions]
+        histories = [solution.history for solution in solutions]
+        several = len(solutions) > 1
+        self.n_iter_ = max(certificate.epochs for certificate in certificates)
+        self.certificate_ = certificates if several else certificates[0]
+        self.history_ = histories if several else histories[0]
+
+
+def _signs(codes: NDArray[np.intp], positive: int) -> NDArray[np.int8]:
+    """+1 for the rows of one class, -1 for the rest."""
+    return np.where(codes == positive, 1, -1).astype(np.int8)
+
+
+def _coefficients(rows: Problem, models: list[Vector]) -> tuple[Vector, Vector]:
+    """``coef_`` and ``intercept_`` of one model per binary problem."""
+    coef, intercept = zip(*[rows.coef(w) for w in models], strict=True)
+    return np.stack(coef), np.array(intercept)
+
+
+def _warn(certificates: list[Certificate], labels: list[Any]) -> None:
+    """One warning, about the class that is farthest from the optimum."""
+    failed = [
+        k for k, certificate in enumerate(certificates) if not certificate.certified
+    ]
+    if not failed:
+        return
+    worst = max(failed, key=lambda k: certificates[k].relative_gap)
+    message = certificates[worst].message
+    if len(labels) > 1:
+        message = (
+            f"{len(failed)} of {len(labels)} classes are not certified; the worst is "
+            f"class {labels[worst]!s}: {message}"
+        )
+    # Up to the caller of fit: past _fit and scikit-learn's decorator.
+    warnings.warn(f"LinearSVC: {message}", ConvergenceWarning, stacklevel=5)
+
+
+@contextlib.contextmanager
+def _stop_all_on_error(stop: Any) -> Iterator[None]:
+    """Let the threads of the other classes end when this one fails."""
+    try:
+        yield
+    except BaseException:
+        stop.request()
+        raise
+
+
+@contextlib.contextmanager
+def _visible_logs(verbose: int) -> Iterator[None]:
+    """Let the log of a fit be seen: on standard output if no handler is there."""
+    if not verbose:
+        yield
+        return
+    handler = None if logger.hasHandlers() else logging.StreamHandler(sys.stdout)
+    level = logging.INFO if verbose == 1 else logging.DEBUG
+    before = logger.level
+    if handler is not None:
+        logger.addHandler(handler)
+    logger.setLevel(min(level, logger.getEffectiveLevel()))
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
+        if handler is not None:
+            logger.removeHandler(handler)
