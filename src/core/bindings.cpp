@@ -218,12 +218,13 @@ void bind_tools(nb::module_ &m) {
 void bind_certify(nb::module_ &m) {
   m.def(
       "dual_value",
-      [](Array<const double> alpha, Array<const double> delta, double norm) {
-        const auto n = static_cast<Index>(alpha.shape(0));
-        return dual_value(alpha.data(), sized(delta, n, "delta"), n, norm);
+      [](Array<const double> b, Array<const double> cost, const Loss &loss,
+         double scale, double norm) {
+        const auto n = static_cast<Index>(b.shape(0));
+        return dual_value(b.data(), sized(cost, n, "cost"), n, loss, scale, norm);
       },
-      "alpha"_a.noconvert(), "delta"_a.noconvert(), "norm"_a,
-      "sum alpha_i - 1/2 norm - 1/2 sum delta_i alpha_i^2.");
+      "b"_a.noconvert(), "cost"_a.noconvert(), "loss"_a, "scale"_a, "norm"_a,
+      "D of alpha = min(scale b, U), given norm = ||sum alpha_i y_i x_i||^2.");
 
   m.def(
       "combine",

@@ -41,15 +41,17 @@ inline double squared_norm(const double *w, Index size) {
   return sum.value();
 }
 
-// D(a) = sum_i a_i - 1/2 norm - 1/2 sum_i delta_i a_i^2 with norm = ||v||^2 known.
-inline double dual_value(const double *alpha, const double *delta, Index n,
-                         double norm) {
+// D of min(scale b_i, U_i) with norm = ||v||^2 known.
+inline double dual_value(const double *b, const double *cost, Index n, const Loss &loss,
+                         double scale, double norm) {
   Sum sum;
   constexpr Index kBlock = 256;
   for (Index i = 0; i < n; i += kBlock) {
     double part = 0;
-    for (Index k = i; k < std::min(n, i + kBlock); ++k)
-      part += alpha[k] - 0.5 * delta[k] * alpha[k] * alpha[k];
+    for (Index k = i; k < std::min(n, i + kBlock); ++k) {
+      const double a = std::min(scale * b[k], loss.upper(cost[k]));
+      part += a - 0.5 * loss.diagonal(cost[k]) * a * a;
+    }
     sum += part;
   }
   return sum.value() - 0.5 * norm;

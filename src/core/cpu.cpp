@@ -23,7 +23,7 @@ int x86_64_level() {
   };
   const auto cpuid = [](int leaf) {
     Registers r{};
-    __cpuidex(reinterpret_cast<int*>(&r), leaf, 0);
+    __cpuidex(reinterpret_cast<int *>(&r), leaf, 0);
     return r;
   };
   const auto all = [](unsigned long long word, unsigned long long mask) {
@@ -36,8 +36,7 @@ int x86_64_level() {
   const unsigned c1 = cpuid(1).ecx;
   const bool has_extended =
       static_cast<unsigned>(cpuid(static_cast<int>(0x80000000u)).eax) >= 0x80000001u;
-  const unsigned ce =
-      has_extended ? cpuid(static_cast<int>(0x80000001u)).ecx : 0;
+  const unsigned ce = has_extended ? cpuid(static_cast<int>(0x80000001u)).ecx : 0;
   // SSE3, SSSE3, CMPXCHG16B, SSE4.1, SSE4.2, POPCNT; LAHF
   if (!all(c1, bit(0) | bit(9) | bit(13) | bit(19) | bit(20) | bit(23)) ||
       !all(ce, bit(0)))

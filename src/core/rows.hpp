@@ -162,19 +162,23 @@ class DenseRows {
   Index count(Index) const { return d_; }
 
   double dot(Index i, const double *w) const {
-    // Sixteen lanes: the compiler may not reorder a float sum by itself.
-    constexpr Index kLanes = 16;
+    // Lanes, since the compiler may not reorder a float sum by itself: sixteen, and
+    // four for what is left.
+    constexpr Index kLanes = 16, kFew = 4;
     const V *x = values_ + i * d_;
     double lane[kLanes] = {};
     Index j = 0;
     for (; j + kLanes <= d_; j += kLanes)
       for (Index l = 0; l < kLanes; ++l)
         lane[l] += static_cast<double>(x[j + l]) * w[j + l];
+    for (Index half = kLanes / 2; half >= kFew; half /= 2)
+      for (Index l = 0; l < half; ++l) lane[l] += lane[l + half];
+    for (; j + kFew <= d_; j += kFew)
+      for (Index l = 0; l < kFew; ++l)
+        lane[l] += static_cast<double>(x[j + l]) * w[j + l];
     double s = constant_ != 0.0 ? constant_ * w[d_] : 0.0;
     for (; j < d_; ++j) s += static_cast<double>(x[j]) * w[j];
-    for (Index half = kLanes / 2; half > 0; half /= 2)
-      for (Index l = 0; l < half; ++l) lane[l] += lane[l + half];
-    return s + lane[0];
+    return s + ((lane[0] + lane[1]) + (lane[2] + lane[3]));
   }
 
   void axpy(Index i, double s, double *w) const {

@@ -649,21 +649,19 @@ Table<Value, Index> parse(std::string_view text, const Options &options,
   table.indptr[0] = 0;
   if (options.query_id) table.qid = Array<std::int64_t>(rows);
 
-  // Pieces are started in order, so once one fails only those before it matter, and
-  // each of them has been started: the first failure in the file is always found.
-  std::atomic<std::size_t> first_bad = pieces.size();
+  // Pieces are started in order, so when one fails those before it run to their end
+  // and those after it need not: the first failure in the file is always found.
+  std::atomic<std::size_t> failed = pieces.size();
   run_pieces(pieces.size(), options.threads, stop, interrupted, [&](std::size_t k) {
-    if (k > first_bad) return;
+    if (k > failed) return;
     PieceParser<Value, Index>(pieces[k], table, options, stop)();
-    if (pieces[k].failure.fault == Fault::none) return;
-    std::size_t bad = first_bad;
-    while (k < bad && !first_bad.compare_exchange_weak(bad, k)) {
-    }
+    if (pieces[k].failure.fault != Fault::none) failed = k;
   });
-  if (first_bad < pieces.size()) {
-    const Piece &bad = pieces[first_bad];
-    if (bad.failure.fault == Fault::index_too_narrow) throw IndexTooNarrow();
-    throw describe(bad.failure, bad.row + bad.failure.lines_before + 1);
+  for (const Piece &piece : pieces) {
+    const Failure &failure = piece.failure;
+    if (failure.fault == Fault::none) continue;
+    if (failure.fault == Fault::index_too_narrow) throw IndexTooNarrow();
+    throw describe(failure, piece.row + failure.lines_before + 1);
   }
 
   std::int64_t largest = -1;

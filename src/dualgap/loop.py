@@ -119,7 +119,7 @@ def solve(
     solver: Solver,
     *,
     tol: float = 1e-3,
-    max_epochs: int = 1000,
+    max_epochs: int = 10_000,
     time_limit: float | None = None,
     random_state: int = 0,
     warm: Vector | None = None,
@@ -136,7 +136,7 @@ def solve(
         A record of hyper-parameters, as in ``solvers.SDCA(order="random")``.
     tol : float, default=1e-3
         Relative gap ``(P - D)/D`` to prove; it bounds ``(P - P*)/P*``.
-    max_epochs : int, default=1000
+    max_epochs : int, default=10000
         Passes over the data.
     time_limit : float, optional
         Seconds.
@@ -245,13 +245,18 @@ class _Run:
         return self.tol
 
     def worth_checking(self, state: State, primal: float, dual: float) -> bool:
-        if math.isnan(primal) or math.isnan(dual):
-            # No estimate: look ever more rarely, at a total cost of a few passes.
+        blind = math.isnan(primal) or math.isnan(dual)
+        gap, floor = self.factor * self.goal(state), max(dual, 0.0)
+        if not blind and primal - dual <= gap * floor:
+            return True
+        # Without an estimate, or between tol and a tighter goal, look ever more
+        # rarely: a few passes in all, and reject() hears of what an estimate misses.
+        if blind or primal - dual <= self.factor * self.tol * floor:
             if state.epochs < self.next_blind_check:
                 return False
             self.next_blind_check = max(state.epochs + 1, int(1.25 * state.epochs))
             return True
-        return primal - dual <= self.factor * self.goal(state) * max(dual, 0.0)
+        return False
 
     def prove(self, state: State) -> Certificate:
         w, alpha = self.solver.iterate(state)

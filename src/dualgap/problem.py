@@ -1,6 +1,6 @@
 """The problem that every linear solver works on, and the one way to certify it.
 
-    P(w) = 1/2 ||w||^2 + sum_i c_i l(y_i w.x_i),      c_i = C sample_weight_i
+P(w) = 1/2 ||w||^2 + sum_i c_i l(y_i w.x_i),      c_i = C sample_weight_i
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 import logging
 import math
+import sys
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +23,8 @@ logger = logging.getLogger("dualgap")
 
 # Beyond these, squares of costs leave the range of float64.
 _SMALLEST_COST, _LARGEST_COST = 1e-150, 1e150
+
+_REBUILD = "rebuild the matrix with scipy.sparse.csr_matrix"
 
 
 class Proof(NamedTuple):
@@ -121,8 +124,6 @@ class Problem:
     def _set_examples(self, y: ArrayLike, sample_weight: ArrayLike | None) -> None:
         self.y = _labels(y, self.n)
         self.cost = _costs(self.C, sample_weight, self.n)
-        self.upper = self.loss.upper(self.cost)
-        self.delta = self.loss.diagonal(self.cost)
         self.core_loss = core.Loss(self.loss.slope, self.loss.curvature)
 
     @property
@@ -134,6 +135,16 @@ class Problem:
     def omega(self) -> Vector:
         """``c_i/mean(c)``: relative weights, all 1 without sample weights."""
         return self.cost / self.cost.mean()
+
+    @property
+    def upper(self) -> Vector:
+        """Box ``U_i``, shape (n,)."""
+        return self.loss.upper(self.cost)
+
+    @property
+    def delta(self) -> Vector:
+        """Diagonal ``delta_i``, shape (n,)."""
+        return self.loss.diagonal(self.cost)
 
     def coef(self, w: Vector) -> tuple[Vector, float]:
         """Coefficients of shape (d,) and intercept of a point w."""
@@ -157,7 +168,11 @@ class Problem:
         """
         alpha = self._feasible(alpha)
         v = self.combine(alpha)
-        return core.dual_value(alpha, self.delta, core.squared_norm(v))
+        return self.dual_value(alpha, core.squared_norm(v))
+
+    def dual_value(self, b: Vector, norm: float, scale: float = 1.0) -> float:
+        """D of ``min(scale b, upper)`` whose w has this squared norm; O(n)."""
+        return core.dual_value(b, self.cost, self.core_loss, scale, norm)
 
     def margins(self, w: ArrayLike) -> Vector:
         """``y_i w.x_i``, shape (n,)."""
@@ -234,7 +249,8 @@ class Problem:
         if not 0.0 < total < math.inf or not math.isfinite(curvature):
             return 0.0
         positive = alpha > 0.0
-        fullest = float((alpha[positive] / self.upper[positive]).max())
+        upper = self.upper[positive]
+        fullest = float((alpha[positive] / upper).max())
         inverse = max(fullest, curvature / total)
         # Below, 1/inverse is infinite.
         return 1.0 / inverse if 1e-307 < inverse < math.inf else 0.0
@@ -264,11 +280,12 @@ class Problem:
 
     def _feasible(self, alpha: ArrayLike) -> Vector:
         alpha = _vector("alpha", alpha, self.n)
-        outside = (alpha < 0.0) | (alpha > self.upper)
+        upper = self.upper
+        outside = (alpha < 0.0) | (alpha > upper)
         if outside.any():
             i = int(np.argmax(outside))
             raise ValueError(
-                f"alpha[{i}]={alpha[i]!r} is outside its box [0, {self.upper[i]!r}]; "
+                f"alpha[{i}]={alpha[i]!r} is outside its box [0, {upper[i]!r}]; "
                 "clip it with numpy.clip(alpha, 0, problem.upper)"
             )
         return alpha
@@ -276,15 +293,22 @@ class Problem:
 
 def _rows(X: Any, constant: float) -> tuple[Any, Vector, int]:
     """The accessor over X, the squared norms, and the number of columns."""
-    if sparse.issparse(X):
-        return _csr_rows(X, constant)
-    if not hasattr(X, "__array__"):
-        raise TypeError(
-            f"X is a {type(X).__name__}; give a NumPy array or a SciPy CSR matrix"
-        )
-    X = np.asarray(X)
+    is_sparse = sparse.issparse(X)
+    if not is_sparse:
+        # A mask would be lost.
+        if not hasattr(X, "__array__") or isinstance(X, np.ma.MaskedArray):
+            raise TypeError(
+                f"X is a {type(X).__name__}; give a NumPy array or a SciPy CSR matrix"
+            )
+        X = np.asarray(X)
     if X.ndim != 2:
         raise ValueError(f"X has {X.ndim} dimension(s); reshape it to (n, d)")
+    if X.dtype.kind not in "biuf":
+        raise TypeError(f"X has dtype {X.dtype}; convert it to float32 or float64")
+    return _csr_rows(X, constant) if is_sparse else _dense_rows(X, constant)
+
+
+def _dense_rows(X: Any, constant: float) -> tuple[Any, Vector, int]:
     if X.dtype not in (np.float32, np.float64):
         logger.info("X is converted from %s to float64: one copy", X.dtype)
         X = X.astype(np.float64, order="C")
@@ -301,6 +325,7 @@ def _rows(X: Any, constant: float) -> tuple[Any, Vector, int]:
 def _csr_rows(X: Any, constant: float) -> tuple[Any, Vector, int]:
     if X.format != "csr":
         logger.info("X is converted from %s to CSR: one copy", X.format.upper())
+        _check_indices(X)
         X = X.tocsr()
     if X.dtype not in (np.float32, np.float64):
         logger.info("X is converted from %s to float64: one copy", X.dtype)
@@ -317,16 +342,37 @@ def _csr_rows(X: Any, constant: float) -> tuple[Any, Vector, int]:
     return rows, q, X.shape[1]
 
 
-def _inspect_csr(
-    X: Any, constant: float
-) -> tuple[Any, Vector, str | None, int, bool]:
-    arrays = [np.ascontiguousarray(a) for a in (X.data, X.indices, X.indptr)]
-    rows = core.csr_rows(*arrays, X.shape[1], constant)
-    if rows.n != X.shape[0]:
+def _check_indices(X: Any) -> None:
+    """Refuse indices out of range, which SciPy's conversion to CSR would trust."""
+    if X.format == "coo":
+        for name, size in (("row", X.shape[0]), ("col", X.shape[1])):
+            index = getattr(X, name)
+            if index.size and (index.min() < 0 or index.max() >= size):
+                raise ValueError(f"X.{name} holds indices out of range; {_REBUILD}")
+    elif hasattr(X, "check_format"):
+        try:
+            copy.copy(X).check_format(full_check=True)
+        except ValueError as error:
+            raise ValueError(f"X: {error}; {_REBUILD}") from None
+
+
+def _inspect_csr(X: Any, constant: float) -> tuple[Any, Vector, str | None, int, bool]:
+    arrays = []
+    for name in ("data", "indices", "indptr"):
+        array = getattr(X, name)
+        if name != "data" and array.dtype not in (np.int32, np.int64):
+            raise TypeError(f"X.{name} has dtype {array.dtype}; {_REBUILD}")
+        if not array.flags.c_contiguous or not array.flags.aligned:
+            logger.info("X.%s is not contiguous: one copy is made", name)
+            array = np.require(array, requirements=["C", "A"])
+        arrays.append(array)
+    lengths = tuple(array.shape for array in arrays)
+    if lengths[0] != lengths[1] or lengths[2] != (X.shape[0] + 1,):
         raise ValueError(
-            f"X has {X.shape[0]} rows but row pointers for {rows.n}; rebuild it with "
-            "scipy.sparse.csr_matrix"
+            f"X has shape {X.shape} but data, indices and indptr of shapes "
+            f"{lengths[0]}, {lengths[1]} and {lengths[2]}; {_REBUILD}"
         )
+    rows = core.csr_rows(*arrays, X.shape[1], constant)
     q = np.empty(rows.n)
     fault, where, canonical = rows.inspect(q)
     return rows, q, fault, where, canonical
@@ -338,18 +384,18 @@ def _refuse(fault: str | None, where: int) -> None:
     remedy = {
         "value is NaN or infinite": "impute or drop such rows",
         "squared norm overflows": "rescale the features",
-    }.get(fault, "rebuild the matrix with scipy.sparse.csr_matrix")
+    }.get(fault, _REBUILD)
     raise ValueError(f"X, row {where}: {fault}; {remedy}")
 
 
 def _constant(fit_intercept: bool, intercept_scaling: float) -> float:
-    if not fit_intercept:
-        return 0.0
-    return _positive("intercept_scaling", intercept_scaling)
+    scaling = _positive("intercept_scaling", intercept_scaling)
+    return scaling if fit_intercept else 0.0
 
 
 def _positive(name: str, value: float) -> float:
-    if not (isinstance(value, (int, float, np.number)) and 0 < value < math.inf):
+    numbers = (int, float, np.integer, np.floating)
+    if not (isinstance(value, numbers) and 0 < value <= sys.float_info.max):
         raise ValueError(f"{name}={value!r}: give a positive, finite number")
     return float(value)
 
@@ -358,38 +404,44 @@ def _labels(y: ArrayLike, n: int) -> NDArray[np.int8]:
     y = np.asarray(y)
     if y.shape != (n,):
         raise ValueError(f"y has shape {y.shape}; expected ({n},), one label per row")
-    if not np.isin(y, (-1, 1)).all():
-        raise ValueError("y holds labels other than -1 and +1; map them first")
+    known = np.isin(y, (-1, 1))
+    if not known.all():
+        i = int(np.argmin(known))
+        raise ValueError(f"y[{i}]={y[i]!r}: labels are -1 and +1 here; map them first")
     return np.ascontiguousarray(y, dtype=np.int8)
 
 
 def _costs(C: float, sample_weight: ArrayLike | None, n: int) -> Vector:
-    if sample_weight is None:
-        cost = np.full(n, C)
-    else:
-        cost = C * _vector("sample_weight", sample_weight, n)
-        if (cost < 0.0).any():
-            i = int(np.argmax(cost < 0.0))
-            raise ValueError(
-                f"sample_weight[{i}] is negative; weights must be zero or positive"
-            )
-    if not cost.any():
+    weight = np.ones(n)
+    if sample_weight is not None:
+        weight = _vector("sample_weight", sample_weight, n)
+    if (weight < 0.0).any():
+        i = int(np.argmax(weight < 0.0))
+        raise ValueError(
+            f"sample_weight[{i}]={weight[i]!r}: weights must be zero or positive"
+        )
+    if not weight.any():
         raise ValueError("sample_weight is zero everywhere; one must be positive")
-    used = cost[cost > 0.0]
+    with np.errstate(over="ignore"):
+        cost = C * weight
+    used = cost[weight > 0.0]
     if used.min() < _SMALLEST_COST or used.max() > _LARGEST_COST:
         raise ValueError(
-            f"C times sample_weight spans [{used.min():.3g}, {used.max():.3g}]; keep it "
-            f"within [{_SMALLEST_COST:g}, {_LARGEST_COST:g}]"
+            f"C times sample_weight spans [{used.min():.3g}, {used.max():.3g}]; keep "
+            f"it within [{_SMALLEST_COST:g}, {_LARGEST_COST:g}]"
         )
     return cost
 
 
 def _vector(name: str, value: ArrayLike, size: int) -> Vector:
-    value = np.require(value, np.float64, ["C", "A", "W"])
+    try:
+        value = np.require(value, np.float64, ["C", "A", "W"])
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} is not an array of numbers: {error}") from None
     if value.shape != (size,):
         raise ValueError(f"{name} has shape {value.shape}; expected ({size},)")
-    if not np.isfinite(value).all():
-        raise ValueError(f"{name} holds NaN or infinite values")
+    finite = np.isfinite(value)
+    if not finite.all():
+        i = int(np.argmin(finite))
+        raise ValueError(f"{name}[{i}]={value[i]!r}: give finite numbers")
     return value
-
-

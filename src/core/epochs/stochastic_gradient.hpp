@@ -58,22 +58,31 @@ struct GradientPass {
   double loss = 0;  // sum of omega_i l_i at visit time
 };
 
-inline double step_size(const GradientData &data, double t) {
+// eta_t lambda, the share of w that step t forgets. Exactly 1 for Pegasos at t = 1:
+// a rest of 1e-16 would leave v with huge entries that cancel in the average.
+inline double forgetting(const GradientData &data, double t) {
   switch (data.schedule) {
-    case Schedule::kPegasos: return 1.0 / (data.lambda * t);
-    case Schedule::kNorma: return data.eta0 / (data.lambda * std::sqrt(t));
-    case Schedule::kSvmSgd:
-      return data.eta0 / (1.0 + data.lambda * data.eta0 * (t - 1.0));
+    case Schedule::kPegasos: return 1.0 / t;
+    case Schedule::kNorma: return data.eta0 / std::sqrt(t);
+    case Schedule::kSvmSgd: {
+      const double rate = data.lambda * data.eta0;
+      return rate / (1.0 + rate * (t - 1.0));
+    }
   }
   return 0.0;
 }
 
-// v <- a v, a <- 1. Needed when a nears the end of the floating-point range,
-// about once in 10^100 of shrinking, so O(d + n) is nothing.
+// v <- a v, a <- 1, the sum of the past moved into r. O(d + n), so it is done when a
+// is 0 (Pegasos at t = 1), when it nears the end of the floating-point range, or, with
+// an average, when sigma v and r have grown so far apart that they would cancel.
 inline void absorb_scale(GradientState &state, Index width, Index n) {
+  if (state.r) {
+    for (Index j = 0; j < width; ++j) state.r[j] += state.sigma * state.v[j];
+    for (Index i = 0; i < n; ++i) state.r_beta[i] += state.sigma * state.beta[i];
+    state.sigma = 0.0;
+  }
   for (Index j = 0; j < width; ++j) state.v[j] *= state.a;
   for (Index i = 0; i < n; ++i) state.beta[i] *= state.a;
-  state.sigma = state.a != 0.0 ? state.sigma / state.a : 0.0;
   state.a = 1.0;
 }
 
@@ -84,6 +93,7 @@ GradientPass stochastic_gradient_epoch(const Rows &rows, const GradientData &dat
                                        GradientState &state, Poll &poll) {
   GradientPass pass;
   const Index width = rows.width(), n = rows.rows();
+  const double smallest_scale = state.r ? 1e-4 : 1e-100;
   for (Index begin = 0; begin < m; begin += data.batch) {
     const Index end = std::min(m, begin + data.batch);
     const double k = static_cast<double>(end - begin);
@@ -99,26 +109,13 @@ GradientPass stochastic_gradient_epoch(const Rows &rows, const GradientData &dat
     }
 
     state.t += 1.0;
-    const double eta = step_size(data, state.t);
-    // For Pegasos 0 at t = 1, exactly: rounding would ruin the average.
-    const double decay = data.schedule == Schedule::kPegasos
-                             ? 1.0 - 1.0 / state.t
-                             : std::max(0.0, 1.0 - eta * data.lambda);
+    const double forgotten = forgetting(data, state.t);
+    const double eta = forgotten / data.lambda;
+    const double decay = std::max(0.0, 1.0 - forgotten);
     state.sigma += state.a;  // the average takes w_t, the point before the step
-    if (decay == 0.0) {      // w vanishes: Pegasos at t = 1
-      if (state.r) {
-        for (Index j = 0; j < width; ++j) state.r[j] += state.sigma * state.v[j];
-        for (Index i = 0; i < n; ++i) state.r_beta[i] += state.sigma * state.beta[i];
-      }
-      std::fill(state.v, state.v + width, 0.0);
-      std::fill(state.beta, state.beta + n, 0.0);
-      state.a = 1.0;
-      state.norm = state.sigma = 0.0;
-    } else {
-      state.a *= decay;
-      state.norm *= decay * decay;
-      if (state.a < 1e-100) absorb_scale(state, width, n);
-    }
+    state.a *= decay;
+    state.norm *= decay * decay;
+    if (state.a < smallest_scale) absorb_scale(state, width, n);
 
     for (Index s = begin; s < end; ++s) {
       if (slopes[s - begin] == 0.0) continue;

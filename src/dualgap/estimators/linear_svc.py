@@ -62,7 +62,7 @@ class LinearSVC(
     tol : float, default=1e-3
         Relative duality gap ``(P - D)/D`` to prove, per class. The objective is then
         within a factor ``1 + tol`` of the optimum.
-    max_epochs : int, default=1000
+    max_epochs : int, default=10000
         Largest number of passes over the data, per class.
     time_limit : float, optional
         Seconds for the whole fit, all classes together.
@@ -73,8 +73,8 @@ class LinearSVC(
     class_weight : dict or "balanced", optional
         Factor of C for the rows of each class. "balanced" makes the classes weigh
         the same: ``n/(n_classes * count)``, counted with the sample weights. With
-        more than two classes a row keeps the factor of its own class in every binary
-        problem.
+        more than two classes the rows of the rest weigh 1 in every binary problem, as
+        in LIBLINEAR and scikit-learn.
     warm_start : bool, default=False
         Start from the dual variables of the previous fit, which must have had the
         same rows and classes. For solvers that keep duals: "auto", "dcd", "sdca".
@@ -131,8 +131,7 @@ class LinearSVC(
 
     where, with `fit_intercept`, every row ends in the constant feature
     `intercept_scaling` and w in its weight, so that the bias is penalised. LIBLINEAR
-    and scikit-learn's ``LinearSVC`` do the same and have the same optimum; with
-    `class_weight` and more than two classes they weigh the rows of the rest as 1.
+    and scikit-learn's ``LinearSVC`` do the same and have the same optimum.
 
     X may be a dense array or a sparse matrix of float32 or float64, with 32-bit or
     64-bit indices; C-contiguous arrays and canonical CSR are used without a copy,
@@ -193,7 +192,7 @@ class LinearSVC(
         loss: str | Loss = "hinge",
         solver: str | Solver = "auto",
         tol: float = 1e-3,
-        max_epochs: int = 1000,
+        max_epochs: int = 10_000,
         time_limit: float | None = None,
         fit_intercept: bool = True,
         intercept_scaling: float = 1.0,
@@ -280,27 +279,32 @@ class LinearSVC(
         )
         check_classification_targets(y)
         classes, codes = np.unique(y, return_inverse=True)
-        weight = self._weight(X, classes, codes, sample_weight)
+        weight, factor = self._weights(X, classes, codes, sample_weight)
         positive = range(1, 2) if len(classes) == 2 else range(len(classes))
         signs = [_signs(codes, k) for k in positive]
+
+        def weight_of(k: int) -> Vector:
+            if len(classes) == 2:
+                return weight * factor[codes]
+            return np.where(codes == k, weight * factor[k], weight)
+
         seeds = check_random_state(self.random_state).randint(
             2**31 - 1, size=len(signs)
         )
+        warm = self._previous_duals(classes, len(signs), len(codes))
         solver = get_solver(self.solver)
         rows = Problem(
             X,
             signs[0],
             self.C,
             loss=self.loss,
-            sample_weight=weight,
+            sample_weight=weight_of(0),
             fit_intercept=self.fit_intercept,
             intercept_scaling=self.intercept_scaling,
         )
         if self.warm_start:  # refused before the first fit, not after it
             solver.check_warm(rows, np.zeros(rows.n))
-        warm = self._previous_duals(classes, len(signs), rows.n)
 
-        self.classes_ = classes
         labels = [classes[k] for k in positive]
         data = {"X": X, "y": y, "metadata": None}
         if sample_weight is not None:
@@ -312,7 +316,7 @@ class LinearSVC(
             def attributes(model: Vector) -> dict[str, Any]:
                 now = [*models[:k], model, *models[k + 1 :]]
                 coef, intercept = _coefficients(rows, now)
-                return {"coef_": coef, "intercept_": intercept}
+                return {"classes_": classes, "coef_": coef, "intercept_": intercept}
 
             with _stop_all_on_error(stop), tasks.problem(k, attributes) as callback:
 
@@ -322,7 +326,7 @@ class LinearSVC(
                     return on_epoch is not None and on_epoch(labels[k], info)
 
                 solution = solve(
-                    rows.with_labels(signs[k], weight),
+                    rows.with_labels(signs[k], weight_of(k)),
                     solver,
                     tol=self.tol,
                     max_epochs=self.max_epochs,
@@ -338,31 +342,30 @@ class LinearSVC(
             solutions = Parallel(n_jobs=self.n_jobs, require="sharedmem")(
                 delayed(train)(k) for k in range(len(signs))
             )
+        self.classes_ = classes
         self._keep(rows, signs, solutions)
         tasks.end()
         _warn([solution.certificate for solution in solutions], labels)
         return self
 
-    def _weight(
+    def _weights(
         self,
         X: Any,
         classes: NDArray[Any],
         codes: NDArray[np.intp],
         sample_weight: ArrayLike | None,
-    ) -> Vector:
-        """Sample weight times class weight, shape (n,)."""
+    ) -> tuple[Vector, Vector]:
+        """Sample weights, shape (n,), and class weights, shape (n_classes,)."""
         weight = _check_sample_weight(
             sample_weight, X, dtype=np.float64, ensure_non_negative=True
         )
-        total = np.bincount(codes, weight)
-        if np.count_nonzero(total) < 2:
-            whose = "" if len(classes) < 2 else " with a positive sample_weight"
+        if len(classes) < 2:
             raise ValueError(
-                f"y holds {np.count_nonzero(total)} class{whose}; give rows of at "
-                "least 2 classes"
+                f"y holds one class, {classes[0]!s}; give rows of at least 2 classes"
             )
         if self.class_weight == "balanced":
             # Not compute_class_weight's, which ignores the weights in old versions.
+            total = np.bincount(codes, weight)
             factor = total.sum() / (len(classes) * np.where(total > 0, total, np.inf))
         else:
             factor = compute_class_weight(self.class_weight, classes=classes, y=classes)
@@ -371,7 +374,12 @@ class LinearSVC(
                     f"class_weight={self.class_weight!r}: weights must be finite, zero "
                     "or positive"
                 )
-        return weight * factor[codes]
+        if np.count_nonzero(np.bincount(codes, weight * factor[codes])) < 2:
+            raise ValueError(
+                "sample_weight and class_weight leave rows of fewer than 2 classes "
+                "with a positive weight; give some of another class one"
+            )
+        return weight, factor
 
     def _previous_duals(
         self, classes: NDArray[Any], problems: int, n: int
@@ -396,7 +404,7 @@ class LinearSVC(
         self.coef_, self.intercept_ = _coefficients(rows, [s.w for s in solutions])
         alpha = np.stack([solution.alpha for solution in solutions])
         self.support_ = np.flatnonzero(alpha.any(axis=0))
-        self.dual_coef_ = (alpha * np.stack(signs))[:, self.support_]
+        self.dual_coef_ = alpha[:, self.support_] * np.stack(signs)[:, self.support_]
         self._n_rows = rows.n
         certificates = [solution.certificate for solution in solutions]
         histories = [solution.history for solution in solutions]

@@ -42,8 +42,7 @@ class DualState(State):
         self.epochs += 1
         self.visited += visited
         self.updates += updates
-        norm = core.squared_norm(self.w)
-        self.dual = core.dual_value(self.alpha, problem.delta, norm)
+        self.dual = problem.dual_value(self.alpha, core.squared_norm(self.w))
         self.primal = self.dual + gap
 
 

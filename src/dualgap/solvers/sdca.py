@@ -83,7 +83,9 @@ class SDCA(Solver):
         self._move_window(state)
         sgd = self.init == "sgd" and state.epochs == 0 and not state.alpha.any()
         # Modified-SGD takes every row once: one drawn twice would count twice in w.
-        kind = "permutation" if sgd and self.order == "random" else self.order
+        kind: RowOrder = (
+            "permutation" if sgd and self.order == "random" else self.order
+        )
         next_order(kind, state.rng, state.order, state.problem.n)
         if sgd:
             problem = state.problem

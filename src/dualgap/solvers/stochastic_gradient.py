@@ -70,9 +70,8 @@ class StochasticGradient(Solver):
         loss = gradient_pass(self, state, state.order, stop, batch, project)
         state.epochs += 1
         state.primal = 0.5 * state.norm + loss / (state.lambda_ * problem.n)
-        alpha = np.minimum(state.scale * state.beta, problem.upper)
         # ||w||^2 stands for ||w(alpha)||^2: exact while nothing is clipped.
-        state.dual = core.dual_value(alpha, problem.delta, state.norm)
+        state.dual = problem.dual_value(state.beta, state.norm, state.scale)
 
     def iterate(self, state: GradientState) -> tuple[Vector, Vector]:
         if state.r is not None and state.r_beta is not None and state.t > 0:

@@ -1,0 +1,75 @@
+"""scikit-learn's own checks of an estimator: every one, and none expected to fail."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+from sklearn.utils.estimator_checks import (
+    estimator_checks_generator,
+    parametrize_with_checks,
+)
+
+from dualgap import SOLVERS, LinearSVC, SmoothedHinge
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning"),
+]
+
+# These compare decision values to 1e-7 or ask for the right class at costs from 1e-4
+# to 1e3, which takes the optimum itself, not a certificate of 1e-3.
+OF_THE_OPTIMUM = {
+    "check_sample_weight_equivalence_on_dense_data",
+    "check_sample_weight_equivalence_on_sparse_data",
+    "check_class_weight_classifiers",
+}
+OTHERS = [
+    LinearSVC(loss="squared_hinge", class_weight="balanced"),
+    LinearSVC(loss=SmoothedHinge(gamma=0.1), fit_intercept=False),
+    *(LinearSVC(solver=solver) for solver in sorted(SOLVERS)),
+]
+
+
+@parametrize_with_checks(
+    [
+        LinearSVC(),
+        LinearSVC(solver="dcd", tol=1e-10, max_epochs=100_000),
+        LinearSVC(solver="sdca", tol=1e-10, max_epochs=100_000),
+    ]
+)
+def test_every_check(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize("estimator", OTHERS, ids=repr)
+def test_every_check_that_1e_3_can_pass(estimator):
+    names = set()
+    for instance, check in estimator_checks_generator(estimator):
+        name = check.func.__name__
+        names.add(name)
+        if name not in OF_THE_OPTIMUM | {"check_array_api_input"}:
+            check(instance)
+    assert names > OF_THE_OPTIMUM
+    assert len(names) > 40
+
+
+def test_no_check_is_skipped_where_scipy_has_the_array_api():
+    code = (
+        "from dualgap import LinearSVC\n"
+        "from sklearn.utils.estimator_checks import check_estimator\n"
+        "results = check_estimator(LinearSVC())\n"
+        "assert len(results) > 50\n"
+        "assert {result['status'] for result in results} == {'passed'}, results\n"
+    )
+    result = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code],
+        env={**os.environ, "SCIPY_ARRAY_API": "1"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr

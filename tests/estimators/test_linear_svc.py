@@ -1,0 +1,830 @@
+"""LinearSVC: certificates checked in plain NumPy, invariances, inputs, stopping."""
+
+from __future__ import annotations
+
+import doctest
+import logging
+import pickle
+import re
+import signal
+import subprocess
+import sys
+import time
+import warnings
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+import sklearn.svm
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import GridSearchCV
+from sklearn.preprocessing import scale
+
+import dualgap.estimators.linear_svc as module
+from dualgap import SDCA, SOLVERS, Certificate, LinearSVC, SmoothedHinge, Status
+from dualgap.problem import Problem
+
+LOSSES = ["hinge", "squared_hinge", SmoothedHinge(gamma=0.3)]
+
+
+def make(n=60, d=4, classes=2, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    y = np.argmax(X @ rng.normal(size=(d, classes)) + rng.normal(size=(n, classes)), 1)
+    return X, y
+
+
+def quiet(model, X, y, sample_weight=None):
+    """Fit, certified or not."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return model.fit(X, y, sample_weight)
+
+
+def certificates(model):
+    found = model.certificate_
+    return [found] if isinstance(found, Certificate) else found
+
+
+def losses(name, u):
+    u = np.maximum(0.0, u)
+    if isinstance(name, SmoothedHinge):
+        g = name.gamma
+        return np.where(u < g, u * u / (2 * g), u - g / 2)
+    return u if name == "hinge" else u * u
+
+
+def evaluate(model, X, y, sample_weight=None):
+    """(P, D) of each binary problem from the public attributes and the formulas.
+
+    And how far rounding may move each: terms may be far larger than their sum.
+    """
+    X = X.toarray() if sparse.issparse(X) else np.asarray(X)
+    X = X.astype(np.float64)
+    n = len(X)
+    weight = np.ones(n) if sample_weight is None else np.asarray(sample_weight)
+    cost = model.C * weight
+    used = cost > 0
+    W = model.coef_
+    if model.fit_intercept:
+        X = np.column_stack([X, np.full(n, model.intercept_scaling)])
+        W = np.column_stack([W, model.intercept_ / model.intercept_scaling])
+    else:
+        assert not np.any(model.intercept_)
+    curvature = getattr(model.loss, "gamma", 0.5 if model.loss != "hinge" else 0.0)
+    eps = 4 * (n + X.shape[1]) * np.finfo(float).eps
+    values = []
+    positive = model.classes_[1:] if len(W) == 1 else model.classes_
+    for label, w, signed in zip(positive, W, model.dual_coef_, strict=True):
+        sign = np.where(y == label, 1.0, -1.0)
+        u = 1.0 - sign * (X @ w)
+        loss = losses(model.loss, u)
+        primal = 0.5 * w @ w + cost @ loss
+        blur = losses(model.loss, u + eps * (1.0 + abs(X) @ abs(w))) - loss
+        alpha = np.zeros(n)
+        alpha[model.support_] = signed * sign[model.support_]
+        assert (alpha >= 0).all()
+        assert not alpha[~used].any()
+        if model.loss != "squared_hinge":
+            assert (alpha <= cost).all()
+        v = X.T @ (alpha * sign)
+        diagonal = curvature * (alpha[used] ** 2 / cost[used]).sum()
+        terms = alpha.sum() + abs(v) @ (abs(X).T @ alpha) + diagonal
+        values.append(
+            (
+                (primal, alpha.sum() - 0.5 * (v @ v) - 0.5 * diagonal),
+                (cost @ blur + eps * primal, eps * terms),
+            )
+        )
+    return values
+
+
+def assert_true_certificates(model, X, y, sample_weight=None):
+    values = evaluate(model, X, y, sample_weight)
+    for certificate, ((primal, dual), (blur, dual_blur)) in zip(
+        certificates(model), values, strict=True
+    ):
+        assert abs(certificate.primal - primal) <= blur
+        assert abs(certificate.dual - dual) <= dual_blur
+        assert certificate.dual <= certificate.primal + blur + dual_blur
+        if certificate.certified:
+            assert primal - dual <= model.tol * dual + blur + dual_blur
+
+
+# Certificates
+
+
+entries = st.sampled_from([0.0, 0.0, 1.0, -1.0, 0.5, -2.0, 3.0, 1e-3, -100.0])
+
+
+@st.composite
+def fits(draw):
+    n, d = draw(st.integers(2, 10)), draw(st.integers(1, 3))
+    classes = draw(st.integers(2, min(n, 4)))
+    X = np.array(draw(st.lists(entries, min_size=n * d, max_size=n * d))).reshape(n, d)
+    X = X.astype(draw(st.sampled_from([np.float32, np.float64])))
+    rest = draw(
+        st.lists(
+            st.integers(0, classes - 1), min_size=n - classes, max_size=n - classes
+        )
+    )
+    y = np.array([*range(classes), *rest])
+    weight = draw(
+        st.none()
+        | st.lists(st.sampled_from([0.0, 1.0, 2.0, 0.01]), min_size=n, max_size=n)
+    )
+    if weight is not None:
+        weight = np.maximum(weight, np.arange(n) < 2)
+    model = LinearSVC(
+        C=10.0 ** draw(st.integers(-8, 8)),
+        loss=draw(st.sampled_from(LOSSES)),
+        fit_intercept=draw(st.booleans()),
+        intercept_scaling=draw(st.sampled_from([1.0, 0.1, 10.0])),
+        tol=draw(st.sampled_from([1e-1, 1e-3, 1e-8])),
+        max_epochs=draw(st.integers(1, 50)),
+        random_state=draw(st.integers(0, 3)),
+    )
+    known = [
+        s
+        for s in SOLVERS
+        if getattr(model.loss, "name", model.loss) in SOLVERS[s].losses
+    ]
+    model.set_params(solver=draw(st.sampled_from(known)))
+    return model, sparse.csr_array(X) if draw(st.booleans()) else X, y, weight
+
+
+@settings(max_examples=1500)
+@given(fits())
+def test_a_certificate_is_what_the_coefficients_and_the_duals_say(case):
+    model, X, y, weight = case
+    quiet(model, X, y, weight)
+    assert_true_certificates(model, X, y, weight)
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+@pytest.mark.parametrize("C", [1e-100, 1e-12, 1e12, 1e100])
+def test_huge_and_tiny_costs_stay_finite_and_true(C, loss):
+    X, y = make()
+    model = quiet(LinearSVC(C=C, loss=loss, max_epochs=50, random_state=0), X, y)
+    assert np.isfinite(model.coef_).all()
+    assert_true_certificates(model, X, y)
+
+
+@pytest.mark.parametrize("solver", sorted(SOLVERS))
+def test_every_solver_is_honest_about_iris(solver):
+    X, y = load_iris(return_X_y=True)
+    model = LinearSVC(solver=solver, tol=1e-2, max_epochs=300, random_state=0)
+    quiet(model, X, y)
+    assert_true_certificates(model, X, y)
+    assert {c.solver for c in model.certificate_} == {solver}
+
+
+def test_coefficients_are_the_combination_of_the_support_vectors():
+    X, y = make(classes=3)
+    model = LinearSVC(random_state=0, intercept_scaling=2.0).fit(X, y)
+    assert model.dual_coef_.shape == (3, len(model.support_))
+    assert (np.diff(model.support_) > 0).all()
+    combined = model.dual_coef_ @ X[model.support_]
+    np.testing.assert_allclose(model.coef_, combined, rtol=1e-10, atol=1e-12)
+    bias = 2.0 * 2.0 * model.dual_coef_.sum(axis=1)
+    np.testing.assert_allclose(model.intercept_, bias, rtol=1e-10, atol=1e-12)
+
+
+# The optimum
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@pytest.mark.parametrize(
+    "bias", [{"fit_intercept": False}, {}, {"intercept_scaling": 7.0}], ids=str
+)
+@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_matrix])
+def test_same_optimum_as_scikit_learn(loss, bias, layout):
+    X, y = load_breast_cancer(return_X_y=True)
+    X = scale(X)[::4]
+    y = y[::4]
+    weight = np.random.default_rng(0).uniform(0.5, 2.0, len(y))
+    common = {"C": 0.5, "loss": loss, "random_state": 0, **bias}
+    ours = LinearSVC(tol=1e-9, max_epochs=200_000, **common)
+    ours.fit(layout(X), y, weight)
+    theirs = sklearn.svm.LinearSVC(dual=True, tol=1e-10, max_iter=2_000_000, **common)
+    theirs.fit(layout(X), y, weight)
+    [((best, bound), _)] = evaluate(ours, X, y, weight)
+    theirs.dual_coef_, theirs.support_ = ours.dual_coef_, ours.support_
+    [((reference, _), _)] = evaluate(theirs, X, y, weight)
+    assert bound <= reference
+    assert best == pytest.approx(reference, rel=1e-6)
+    np.testing.assert_allclose(ours.coef_, theirs.coef_, rtol=1e-3, atol=1e-4)
+    np.testing.assert_allclose(ours.intercept_, theirs.intercept_, atol=1e-4)
+
+
+def test_classes_are_trained_one_versus_the_rest():
+    X, y = make(classes=4)
+    names = np.array(["ant", "bee", "cat", "dog"])[y]
+    model = LinearSVC(tol=1e-10, max_epochs=100_000, random_state=0).fit(X, names)
+    assert model.classes_.tolist() == ["ant", "bee", "cat", "dog"]
+    assert model.coef_.shape == (4, 4)
+    for k, name in enumerate(model.classes_):
+        alone = clone(model).fit(X, names == name)
+        primal = alone.certificate_.primal
+        assert model.certificate_[k].primal == pytest.approx(primal, rel=1e-9)
+        np.testing.assert_allclose(model.coef_[k], alone.coef_[0], atol=1e-4)
+
+
+# Invariances
+
+
+def exact(**options):
+    defaults = {"tol": 1e-10, "max_epochs": 200_000, "random_state": 0}
+    return LinearSVC(**{**defaults, **options})
+
+
+def assert_same_bits(a, b):
+    for name in ("coef_", "intercept_", "support_", "dual_coef_"):
+        np.testing.assert_array_equal(getattr(a, name), getattr(b, name))
+
+
+@pytest.mark.parametrize("solver", sorted(SOLVERS))
+def test_same_seed_same_bits_whatever_the_number_of_threads(solver):
+    X, y = make(classes=4)
+    model = LinearSVC(solver=solver, max_epochs=20, random_state=3)
+    first = quiet(clone(model), X, y)
+    assert_same_bits(first, quiet(clone(model), X, y))
+    assert_same_bits(first, quiet(clone(model).set_params(n_jobs=2), X, y))
+    fields = ["epoch", "primal", "dual", "exact", "updates"]
+    again = quiet(clone(model).set_params(n_jobs=3), X, y)
+    for one, other in zip(first.history_, again.history_, strict=True):
+        np.testing.assert_array_equal(one[fields], other[fields])
+
+
+def test_another_seed_takes_another_path():
+    X, y = make()
+    model = LinearSVC(solver="dcd")
+    first = model.set_params(random_state=0).fit(X, y).coef_
+    assert not np.array_equal(first, model.set_params(random_state=1).fit(X, y).coef_)
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+@pytest.mark.parametrize("solver", ["auto", "dcd", "sdca"])
+def test_an_integer_weight_is_a_repeated_row(loss, solver):
+    X, y = make(classes=3)
+    k = np.random.default_rng(1).integers(0, 4, len(y))
+    weighted = exact(loss=loss, solver=solver).fit(X, y, k)
+    repeated = exact(loss=loss, solver=solver)
+    repeated.fit(np.repeat(X, k, axis=0), np.repeat(y, k))
+    for a, b in zip(weighted.certificate_, repeated.certificate_, strict=True):
+        assert a.primal == pytest.approx(b.primal, rel=1e-9)
+        assert a.dual == pytest.approx(b.dual, rel=1e-9)
+
+
+def test_class_weight_is_the_sample_weight_of_its_rows():
+    X, y = make()
+    factor = {0: 2.0, 1: 0.5}
+    by_class = exact(class_weight=factor).fit(X, y)
+    by_row = exact().fit(X, y, [factor[c] for c in y])
+    assert_same_bits(by_class, by_row)
+
+
+@pytest.mark.parametrize("class_weight", [{0: 2.0, 1: 0.5, 2: 3.0}, "balanced"])
+def test_of_several_classes_only_the_positive_one_has_its_weight(class_weight):
+    """As in LIBLINEAR: the rest weighs 1."""
+    X, y = make(classes=3)
+    k = np.random.default_rng(1).integers(1, 4, len(y))
+    model = exact(class_weight=class_weight).fit(X, y, k)
+    theirs = sklearn.svm.LinearSVC(
+        loss="hinge", class_weight=class_weight, dual=True, tol=1e-10,
+        max_iter=2_000_000, random_state=0,
+    ).fit(X, y, k)  # fmt: skip
+    np.testing.assert_allclose(model.coef_, theirs.coef_, rtol=1e-4, atol=1e-5)
+
+
+def test_balanced_counts_the_sample_weights():
+    X, y = make()
+    k = np.random.default_rng(1).integers(1, 4, len(y))
+    model = exact(class_weight="balanced").fit(X, y, k)
+    counts = np.bincount(y, k)
+    by_row = exact().fit(X, y, k * (k.sum() / (2 * counts))[y])
+    assert_same_bits(model, by_row)
+
+
+def test_swapped_labels_swap_the_sign():
+    X, y = make()
+    model, swapped = exact().fit(X, y), exact().fit(X, 1 - y)
+    np.testing.assert_array_equal(model.coef_, -swapped.coef_)
+    np.testing.assert_array_equal(model.intercept_, -swapped.intercept_)
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+def test_scaled_features_with_scaled_cost(loss):
+    X, y = make()
+    model = exact(loss=loss).fit(X, y)
+    scaled = exact(loss=loss, C=1.0 / 9.0, intercept_scaling=3.0).fit(3.0 * X, y)
+    assert 9 * scaled.certificate_.primal == pytest.approx(
+        model.certificate_.primal, rel=1e-9
+    )
+    np.testing.assert_allclose(3 * scaled.coef_, model.coef_, atol=1e-4)
+
+
+def test_the_order_of_the_rows_does_not_matter():
+    X, y = make(classes=3)
+    order = np.random.default_rng(2).permutation(len(y))
+    model, shuffled = exact().fit(X, y), exact().fit(X[order], y[order])
+    for a, b in zip(model.certificate_, shuffled.certificate_, strict=True):
+        assert a.primal == pytest.approx(b.primal, rel=1e-9)
+    np.testing.assert_allclose(model.coef_, shuffled.coef_, atol=1e-4)
+
+
+# Inputs
+
+
+@pytest.fixture
+def seen(monkeypatch):
+    """The matrices that reached Problem."""
+    matrices = []
+
+    class Spy(Problem):
+        def __init__(self, X, *args, **options):
+            matrices.append(X)
+            super().__init__(X, *args, **options)
+
+    monkeypatch.setattr(module, "Problem", Spy)
+    return matrices
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_matrix, sparse.csr_array])
+def test_rows_are_used_in_place(dtype, layout, seen, caplog):
+    X, y = make(classes=3)
+    X = layout(X.astype(dtype))
+    with caplog.at_level(logging.INFO, "dualgap"):
+        model = LinearSVC(random_state=0).fit(X, y)
+    assert not [r for r in caplog.records if "copy" in r.message]
+    [used] = seen
+    assert used.dtype == dtype
+    if sparse.issparse(X):
+        for name in ("data", "indices", "indptr"):
+            assert np.shares_memory(getattr(used, name), getattr(X, name))
+    else:
+        assert np.shares_memory(used, X)
+    assert model.coef_.dtype == model.intercept_.dtype == np.float64
+    assert_true_certificates(model, X, y)
+
+
+def variants(X):
+    strided = np.zeros((2 * len(X), 2 * X.shape[1]))
+    strided[::2, ::2] = X
+    read_only = X.copy()
+    read_only.flags.writeable = False
+    yield "read-only", read_only, False
+    yield "list", X.tolist(), False
+    yield "Fortran", np.asfortranarray(X), True
+    yield "strided", strided[::2, ::2], True
+    yield "reversed", X[::-1].copy()[::-1], True
+    yield "pandas", pd.DataFrame(X.copy(), columns=list("abcd")), None
+    yield "polars", pl.DataFrame(X.copy(), schema=list("abcd")), None
+    yield "pyarrow", pa.table(dict(zip("abcd", X.T.copy(), strict=True))), None
+
+
+@pytest.mark.parametrize("kind", [name for name, _, _ in variants(make()[0])])
+def test_dense_inputs_give_the_same_model(kind, caplog):
+    X, y = make()
+    [(other, copied)] = [(v, c) for name, v, c in variants(X) if name == kind]
+    with caplog.at_level(logging.INFO, "dualgap"):
+        model = LinearSVC(random_state=0).fit(other, y)
+    assert_same_bits(model, LinearSVC(random_state=0).fit(X, y))
+    if copied is not None:
+        said = [r for r in caplog.records if "one copy is made" in r.message]
+        assert len(said) == copied
+    expected = sklearn.svm.LinearSVC().fit(other, y)
+    names = getattr(expected, "feature_names_in_", None)
+    np.testing.assert_array_equal(getattr(model, "feature_names_in_", None), names)
+    assert kind != "pandas" or names.tolist() == list("abcd")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # names in one of the two
+        np.testing.assert_array_equal(model.predict(other), model.predict(X))
+
+
+def test_feature_names_are_checked():
+    X, y = make()
+    model = LinearSVC(random_state=0).fit(pd.DataFrame(X, columns=list("abcd")), y)
+    with pytest.raises(ValueError, match="feature names should match"):
+        model.predict(pd.DataFrame(X, columns=list("abdc")))
+
+
+@pytest.fixture
+def sparse_rows():
+    X, y = make()
+    X = sparse.random_array((60, 12), density=0.4, rng=np.random.default_rng(0))
+    return X.tocsr(), y
+
+
+@pytest.mark.parametrize("make_sparse", [sparse.csr_array, sparse.csr_matrix])
+def test_index_types_give_the_same_model(sparse_rows, make_sparse):
+    X, y = sparse_rows
+    wide = make_sparse(X)
+    wide.indices = wide.indices.astype(np.int64)
+    wide.indptr = wide.indptr.astype(np.int64)
+    model = LinearSVC(random_state=0).fit(wide, y)
+    narrow = make_sparse(X)
+    narrow.indices = narrow.indices.astype(np.int32)
+    narrow.indptr = narrow.indptr.astype(np.int32)
+    assert_same_bits(model, LinearSVC(random_state=0).fit(narrow, y))
+    dense = LinearSVC(random_state=0).fit(X.toarray(), y)
+    np.testing.assert_allclose(model.coef_, dense.coef_, rtol=1e-6)
+    np.testing.assert_array_equal(model.predict(wide), model.predict(narrow))
+
+
+@pytest.mark.parametrize("format_", ["csc", "coo", "lil", "dok", "bsr"])
+def test_other_sparse_formats_give_the_same_model(sparse_rows, format_, caplog):
+    X, y = sparse_rows
+    with caplog.at_level(logging.INFO, "dualgap"):
+        model = LinearSVC(random_state=0).fit(X.asformat(format_), y)
+    assert_same_bits(model, LinearSVC(random_state=0).fit(X, y))
+    if format_ in ("csc", "coo"):
+        assert f"X is converted from {format_.upper()} to CSR: one copy" in caplog.text
+
+
+def test_unsorted_and_duplicate_indices(sparse_rows, caplog):
+    X, y = sparse_rows
+    odd = X.copy()
+    for i in range(odd.shape[0]):
+        row = slice(odd.indptr[i], odd.indptr[i + 1])
+        odd.indices[row] = odd.indices[row][::-1].copy()
+        odd.data[row] = odd.data[row][::-1].copy()
+    odd = sparse.csr_array(
+        (np.repeat(odd.data, 2) / 2, np.repeat(odd.indices, 2), 2 * odd.indptr),
+        shape=X.shape,
+    )
+    before = odd.data.copy(), odd.indices.copy(), odd.indptr.copy()
+    with caplog.at_level(logging.INFO, "dualgap"):
+        model = LinearSVC(random_state=0).fit(odd, y)
+    assert "unsorted or duplicate" in caplog.text
+    assert_same_bits(model, LinearSVC(random_state=0).fit(X, y))
+    for array, was in zip((odd.data, odd.indices, odd.indptr), before, strict=True):
+        np.testing.assert_array_equal(array, was)
+
+
+def test_read_only_memory_maps(tmp_path, sparse_rows, seen):
+    X, y = make()
+    np.save(tmp_path / "X.npy", X)
+    mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
+    model = LinearSVC(random_state=0).fit(mapped, y)
+    assert np.shares_memory(seen[-1], mapped)
+    assert_same_bits(model, LinearSVC(random_state=0).fit(X, y))
+    S, _ = sparse_rows
+    arrays = []
+    for name in ("data", "indices", "indptr"):
+        np.save(tmp_path / f"{name}.npy", getattr(S, name))
+        arrays.append(np.load(tmp_path / f"{name}.npy", mmap_mode="r"))
+    mapped = sparse.csr_array(tuple(arrays), shape=S.shape)
+    model = LinearSVC(random_state=0).fit(mapped, y)
+    assert_same_bits(model, LinearSVC(random_state=0).fit(S, y))
+
+
+def test_one_row_per_class_and_one_feature():
+    X, y = np.array([[-1.0], [3.0], [5.0]]), np.array(["u", "v", "w"])
+    model = exact().fit(X, y)
+    assert_true_certificates(model, X, y)
+    pair = exact(fit_intercept=False, C=10.0).fit(X[:2], y[:2])
+    # margins 1 of w = 1: P = 1/2
+    assert pair.certificate_.primal == pytest.approx(0.5, rel=1e-9)
+    np.testing.assert_allclose(pair.coef_, [[1.0]], rtol=1e-6)
+
+
+def test_rows_of_zeros_and_of_weight_zero():
+    X, y = make()
+    X[::7] = 0.0
+    weight = np.ones(len(y))
+    weight[::5] = 0.0
+    model = exact().fit(X, y, weight)
+    assert_true_certificates(model, X, y, weight)
+    without = exact().fit(X[weight > 0], y[weight > 0])
+    assert model.certificate_.primal == pytest.approx(
+        without.certificate_.primal, rel=1e-9
+    )
+    nothing = exact(fit_intercept=False, C=2.0).fit(np.zeros((4, 2)), [0, 1, 0, 1])
+    assert nothing.certificate_.primal == nothing.certificate_.dual == 8.0
+    assert not nothing.coef_.any()
+
+
+# Refusals
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"C": 0.0}, "'C' parameter of LinearSVC"),
+        ({"C": np.inf}, r"range \(0.0, inf\). Got inf"),
+        ({"C": "1"}, "'C' parameter of LinearSVC"),
+        ({"loss": "hing"}, "'loss' parameter .*'squared_hinge'.* Got 'hing'"),
+        ({"solver": "smo"}, "'solver' parameter .*'sgd-s'.* Got 'smo'"),
+        ({"solver": SDCA}, "'solver' parameter"),
+        ({"solver": "sgd-s", "loss": "squared_hinge"}, "use solver='dcd' or 'sdca'"),
+        ({"tol": 0}, "'tol' parameter"),
+        ({"max_epochs": 0}, "'max_epochs' parameter"),
+        ({"time_limit": 0}, "'time_limit' parameter"),
+        ({"intercept_scaling": -1}, "'intercept_scaling' parameter"),
+        ({"class_weight": "equal"}, "'class_weight' parameter"),
+        ({"class_weight": {0: 1, 1: -1}}, "class_weight={0: 1, 1: -1}: weights must"),
+        ({"class_weight": {7: 1}}, "not in class_weight"),
+        (
+            {"warm_start": True, "solver": "pegasos"},
+            "'pegasos' keeps no dual variables",
+        ),
+        ({"n_jobs": 0}, "n_jobs"),
+    ],
+)
+def test_bad_parameters_are_refused(options, message):
+    X, y = make()
+    model = LinearSVC(**options)
+    with pytest.raises(ValueError, match=message):
+        model.fit(X, y)
+    assert not hasattr(model, "coef_")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"y": np.ones(60)}, "y holds one class, 1.0; give rows of at least 2 classes"),
+        ({"y": np.arange(60) / 7.0}, "Unknown label type: continuous"),
+        ({"y": np.ones(59)}, "inconsistent numbers of samples"),
+        ({"X": np.zeros((0, 4)), "y": []}, "0 sample"),
+        (
+            {"X": np.where(np.arange(240).reshape(60, 4) == 13, np.nan, 1.0)},
+            "row 3: .*NaN",
+        ),
+        ({"X": np.full((60, 4), np.inf)}, "row 0: value is NaN or infinite"),
+        ({"X": np.zeros(60)}, "1D array"),
+        ({"X": np.zeros((60, 4), complex)}, "Complex data"),
+        ({"sample_weight": np.ones(59)}, "sample_weight"),
+        ({"sample_weight": np.r_[-1.0, np.ones(59)]}, "Negative values"),
+        ({"sample_weight": np.r_[np.nan, np.ones(59)]}, "NaN"),
+        ({"sample_weight": np.zeros(60)}, "fewer than 2 classes|at least one non-zero"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_bad_data_are_refused(change, message):
+    X, y = make()
+    with pytest.raises(ValueError, match=message):
+        LinearSVC().fit(**{"X": X, "y": y, **change})
+
+
+def test_a_single_class_with_weight_is_refused():
+    X, y = make()
+    with pytest.raises(ValueError, match="leave rows of fewer than 2 classes"):
+        LinearSVC().fit(X, y, (y == 1).astype(float))
+    with pytest.raises(ValueError, match="leave rows of fewer than 2 classes"):
+        LinearSVC(class_weight={0: 0, 1: 1}).fit(X, y)
+
+
+# Warm start
+
+
+@pytest.mark.parametrize("solver", ["auto", "dcd", "sdca"])
+@pytest.mark.parametrize("classes", [2, 3])
+def test_restart_at_the_optimum_certifies_in_one_pass(solver, classes):
+    X, y = make(classes=classes)
+    model = LinearSVC(
+        solver=solver, warm_start=True, tol=1e-6, max_epochs=100_000, random_state=0
+    )
+    first = model.fit(X, y).coef_
+    assert model.n_iter_ > 0
+    second = model.fit(X, y).coef_
+    assert model.n_iter_ == 0
+    assert all(c.certified for c in certificates(model))
+    np.testing.assert_allclose(first, second, rtol=1e-12)
+
+
+@pytest.mark.parametrize("C", [0.1, 10.0])
+def test_warm_start_at_another_cost_clips_to_the_new_box(C):
+    X, y = make(classes=3)
+    model = exact(solver="dcd", warm_start=True).fit(X, y)
+    model.set_params(C=C).fit(X, y)
+    assert_true_certificates(model, X, y)
+    cold = exact(solver="dcd", C=C).fit(X, y)
+    for a, b in zip(model.certificate_, cold.certificate_, strict=True):
+        assert a.primal == pytest.approx(b.primal, rel=1e-9)
+
+
+def test_warm_start_needs_the_same_rows_and_classes():
+    X, y = make(classes=3)
+    model = LinearSVC(warm_start=True, random_state=0).fit(X, y)
+    with pytest.raises(ValueError, match=r"had 60 rows .* this one has 59 rows"):
+        model.fit(X[1:], y[1:])
+    with pytest.raises(ValueError, match=re.escape("classes ['a', 'b', 'c']")):
+        model.fit(X, np.array(["a", "b", "c"])[y])
+    assert len(model.set_params(warm_start=False).fit(X[1:], y[1:]).classes_) == 3
+
+
+# Stopping
+
+
+def test_no_certificate_no_silence():
+    X, y = make(classes=2, n=200)
+    model = LinearSVC(solver="dcd", tol=1e-12, max_epochs=2, random_state=0)
+    with pytest.warns(ConvergenceWarning) as caught:
+        model.fit(X, y)
+    [warning] = caught
+    assert str(warning.message) == f"LinearSVC: {model.certificate_.message}"
+    assert re.search(r"within \S+ % of the optimum", str(warning.message))
+    assert warning.filename == __file__
+    assert model.certificate_.status is Status.EPOCH_LIMIT
+    assert model.n_iter_ == 2
+
+
+def test_the_worst_class_is_named():
+    X, y = make(classes=3, n=200)
+    model = LinearSVC(solver="dcd", tol=1e-12, max_epochs=2, random_state=0)
+    names = np.array(["x", "y", "z"])[y]
+    with pytest.warns(ConvergenceWarning, match="3 of 3 classes are not") as caught:
+        model.fit(X, names)
+    assert len(caught) == 1
+    worst = max(range(3), key=lambda k: model.certificate_[k].relative_gap)
+    message = f"class {'xyz'[worst]}: {model.certificate_[worst].message}"
+    assert str(caught[0].message).endswith(message)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_time_limit_is_for_the_whole_fit(n_jobs):
+    X, y = make(n=20_000, d=20, classes=3)
+    model = LinearSVC(
+        solver="dcd", tol=1e-15, max_epochs=10**9, time_limit=0.5, n_jobs=n_jobs
+    )
+    begun = time.perf_counter()
+    quiet(model, X, y)
+    assert 0.5 <= time.perf_counter() - begun < 1.0
+    assert {c.status for c in model.certificate_} == {Status.TIME_LIMIT}
+    assert_true_certificates(model, X, y)
+
+
+INTERRUPTED = """
+import sys, time, warnings
+import numpy as np
+from dualgap import LinearSVC
+from dualgap.problem import Problem
+
+warnings.simplefilter("ignore")
+classes, n_jobs = map(int, sys.argv[1:])
+rng = np.random.default_rng(0)
+X = rng.normal(size=(300_000, 60)).astype(np.float32)
+y = rng.integers(0, classes, len(X))
+problem = Problem(X, np.where(y == 1, 1, -1), fit_intercept=True)
+begun = time.monotonic()
+problem.certify(np.zeros(61), np.zeros(len(X)))
+one_pass = time.monotonic() - begun
+
+model = LinearSVC(solver="dcd", tol=1e-15, max_epochs=10**9, n_jobs=n_jobs)
+print("fitting", flush=True)
+model.fit(X, y)
+print(time.monotonic(), one_pass)
+found = model.certificate_ if classes > 2 else [model.certificate_]
+print({c.status.label for c in found}, all(c.dual <= c.primal for c in found))
+print(model.coef_.shape, model.coef_.any(axis=1).tolist(), model.score(X, y) >= 0)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="SIGINT cannot be sent to a child")
+@pytest.mark.parametrize(("classes", "n_jobs"), [(2, 1), (3, 1), (3, 2)])
+def test_ctrl_c_keeps_the_model(classes, n_jobs):
+    child = subprocess.Popen(
+        [sys.executable, "-c", INTERRUPTED, str(classes), str(n_jobs)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert child.stdout.readline() == "fitting\n"
+        time.sleep(1.5)
+        child.send_signal(signal.SIGINT)
+        sent = time.monotonic()
+        out, err = child.communicate(timeout=60)
+    finally:
+        child.kill()
+    assert child.returncode == 0, err
+    times, statuses, model = out.splitlines()
+    ended, one_pass = map(float, times.split())
+    # every class makes its closing pass, on as many threads as there are
+    assert ended - sent < 0.2 + classes * one_pass
+    assert statuses == "{'interrupted'} True"
+    rows = 1 if classes == 2 else classes
+    assert model.startswith(f"({rows}, 60) [True")
+
+
+def test_the_first_class_to_fail_stops_the_others():
+    X, y = make(n=20_000, d=20, classes=3)
+    model = LinearSVC(solver="dcd", tol=1e-15, max_epochs=10**9, n_jobs=3)
+
+    def fail(label, info):
+        if label == 1:
+            raise RuntimeError("stop here")
+
+    with pytest.raises(RuntimeError, match="stop here"):
+        model._fit(X, y, on_epoch=fail)
+    assert not hasattr(model, "classes_")
+
+
+def test_on_epoch_is_told_every_epoch_and_can_stop():
+    X, y = make(n=2000, classes=3)
+    told = []
+
+    def on_epoch(label, info):
+        told.append((label, info.epoch, info.final))
+        return label == "b" and info.epoch == 5
+
+    model = LinearSVC(solver="dcd", tol=1e-15, max_epochs=20, random_state=0)
+    with pytest.warns(ConvergenceWarning, match="2 of 3 classes|3 of 3 classes"):
+        model._fit(X, np.array(["a", "b", "c"])[y], on_epoch=on_epoch)
+    statuses = [c.status for c in model.certificate_]
+    assert statuses == [Status.EPOCH_LIMIT, Status.INTERRUPTED, Status.INTERRUPTED]
+    epochs = {label: [e for who, e, _ in told if who == label] for label in "abc"}
+    assert epochs["a"] == [*range(1, 21), 20]
+    assert epochs["b"] == [1, 2, 3, 4, 5, 5]
+    assert epochs["c"] == [0]
+    assert [label for label, _, final in told if final] == ["a", "b", "c"]
+
+
+# scikit-learn's habits
+
+
+def test_the_example_in_the_documentation():
+    result = doctest.testmod(module)
+    assert result.attempted > 5
+    assert result.failed == 0
+
+
+def test_clone_and_pickle():
+    X, y = make(classes=3)
+    model = LinearSVC(loss=SmoothedHinge(gamma=0.2), solver=SDCA(order="random"))
+    model.set_params(random_state=0, tol=1e-2)
+    copy = clone(model)
+    assert copy.get_params() == model.get_params()
+    assert repr(model) == (
+        "LinearSVC(loss=SmoothedHinge(gamma=0.2), random_state=0,\n"
+        "          solver=SDCA(order='random', init='zero', output='last'), tol=0.01)"
+    )
+    model.fit(X, y)
+    loaded = pickle.loads(pickle.dumps(model))
+    assert_same_bits(model, loaded)
+    assert loaded.certificate_ == model.certificate_
+    np.testing.assert_array_equal(
+        model.decision_function(X), loaded.decision_function(X)
+    )
+    assert_same_bits(model, copy.fit(X, y))
+
+
+def test_grid_search():
+    X, y = make(classes=3)
+    grid = {"C": [0.1, 1.0], "loss": ["hinge", SmoothedHinge()], "solver": ["sdca"]}
+    search = GridSearchCV(LinearSVC(random_state=0), grid, cv=3).fit(X, y)
+    assert len(search.cv_results_["params"]) == 4
+    assert all(c.certified for c in search.best_estimator_.certificate_)
+
+
+def test_sparse_coefficients_predict_the_same():
+    X, y = load_digits(return_X_y=True)
+    model = quiet(LinearSVC(solver="dcd", max_epochs=5, random_state=0), X, y)
+    decision = model.decision_function(X)
+    model.sparsify()
+    np.testing.assert_allclose(model.decision_function(X), decision)
+
+
+def test_verbose_is_heard_and_the_logger_left_as_it_was(caplog):
+    X, y = make()
+    logger = logging.getLogger("dualgap")
+    before = logger.level, list(logger.handlers)
+    model = LinearSVC(random_state=0, solver="dcd").fit(X, y)
+    assert not caplog.records
+    model.set_params(verbose=1).fit(X, y)
+    assert [r.message for r in caplog.records] == [str(model.certificate_)]
+    caplog.clear()
+    model.set_params(verbose=2).fit(X, y)
+    epochs = [r.message for r in caplog.records if r.levelno == logging.DEBUG]
+    assert len(epochs) == len(model.history_) >= model.n_iter_
+    assert epochs[0].startswith("dcd epoch 1 primal ")
+    assert (logger.level, logger.handlers) == before
+
+
+def test_verbose_without_logging_set_up_goes_to_standard_output():
+    code = (
+        "from dualgap import LinearSVC\n"
+        "model = LinearSVC(random_state=0, verbose=1).fit([[0.0], [1.0]], [0, 1])\n"
+        "LinearSVC(random_state=0).fit([[0.0], [1.0]], [0, 1])\n"
+        "print(model.certificate_)\n"
+    )
+    result = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert result.stderr == ""
+    first, second = result.stdout[: len(result.stdout) // 2], result.stdout
+    assert second == first * 2
+    assert first.startswith("certified: objective is within")

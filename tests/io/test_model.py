@@ -1,0 +1,681 @@
+"""Model files: exact round trips, nothing believed, nothing half written."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import pickle
+import stat
+import subprocess
+import sys
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+import safetensors
+import safetensors.numpy
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.svm import LinearSVC as OtherLinearSVC
+
+from dualgap import LinearSVC, SmoothedHinge, load_model, save_model
+from dualgap.io import model as model_io
+from dualgap.losses import LOSSES, Hinge
+from dualgap.solvers import DCD, SDCA, SOLVERS, Pegasos, SGDm, SvmSGD
+
+CLASSES = {
+    "int64": np.array([-(2**62), -1, 2**62 + 1]),
+    "int32": np.array([1, 2, 7], dtype=np.int32),
+    "uint8": np.array([0, 200, 255], dtype=np.uint8),
+    "uint64": np.array([0, 1, 2**64 - 1], dtype=np.uint64),
+    "float64": np.array([-1.0, 0.0, 3.0]),
+    "float32": np.array([-1.0, 0.0, 3.0], dtype=np.float32),
+    "str": np.array(["", "cat", "Übung \N{SNOWMAN} 'quoted\""]),
+    "object": np.array(["a", "b\0", "ba"], dtype=object),
+    "bool": np.array([False, True]),
+}
+
+
+def data(classes: np.ndarray, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    codes = np.arange(40) % len(classes)
+    X = rng.standard_normal((40, 5))
+    X[:, 0] += codes
+    return X, classes[codes]
+
+
+def trained(classes: np.ndarray = CLASSES["int64"], **parameters: Any) -> LinearSVC:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return LinearSVC(random_state=0, **parameters).fit(*data(classes))
+
+
+def round_trip(model: LinearSVC, folder: Path, **options: Any) -> LinearSVC:
+    save_model(model, folder / "model.safetensors", **options)
+    return load_model(folder / "model.safetensors")
+
+
+# ------------------------------------------------------------------------ round trips
+
+
+@pytest.mark.parametrize("count", [2, 3])
+@pytest.mark.parametrize("kind", CLASSES)
+def test_everything_comes_back_exactly(tmp_path: Path, kind: str, count: int) -> None:
+    model = trained(CLASSES[kind][-count:])
+    found = round_trip(model, tmp_path, duals=True)
+    assert type(found) is LinearSVC
+    for name in ("coef_", "intercept_", "classes_", "support_", "dual_coef_"):
+        old, new = getattr(model, name), getattr(found, name)
+        assert old.dtype == new.dtype
+        np.testing.assert_array_equal(old, new, strict=True)
+        assert new.flags.writeable
+    assert [type(label) for label in found.classes_] == [
+        type(label) for label in model.classes_
+    ]
+    assert found.certificate_ == model.certificate_
+    assert found.get_params() == model.get_params()
+    assert (found.n_features_in_, found.n_iter_) == (5, model.n_iter_)
+    X, _ = data(CLASSES[kind][-count:], seed=1)
+    np.testing.assert_array_equal(found.predict(X), model.predict(X))
+    np.testing.assert_array_equal(
+        found.decision_function(X), model.decision_function(X)
+    )
+
+
+@pytest.mark.parametrize("solver", SOLVERS.values())
+@pytest.mark.parametrize("loss", LOSSES.values())
+def test_every_solver_and_loss_by_name_and_as_a_record(
+    tmp_path: Path, solver: Any, loss: Any
+) -> None:
+    model = trained()
+    for parameters in (
+        {"solver": solver.name, "loss": loss.name},
+        {"solver": solver(), "loss": loss()},
+    ):
+        model.set_params(**parameters)  # the file holds what get_params says
+        assert round_trip(model, tmp_path).get_params() == model.get_params()
+
+
+@pytest.mark.parametrize(
+    "solver",
+    [
+        DCD(shrinking=False),
+        SDCA(order="cyclic", init="sgd", output="average"),
+        Pegasos(batch_size=np.int64(7), projection=True, sampling="random"),
+        SGDm(repeats=3, period=4, run=2),
+        SvmSGD(initial_step=0.1 + 0.2),
+        SvmSGD(initial_step=1),
+    ],
+)
+def test_fields_of_records(tmp_path: Path, solver: Any) -> None:
+    gamma = 0.1 + 0.2
+    model = trained(max_epochs=3).set_params(solver=solver, loss=SmoothedHinge(gamma))
+    found = round_trip(model, tmp_path)
+    assert found.solver == solver
+    assert type(found.solver) is type(solver)
+    assert found.loss == SmoothedHinge(gamma)
+
+
+def test_parameters_of_every_type(tmp_path: Path) -> None:
+    parameters = {
+        "C": np.float32(0.1),
+        "tol": 1,
+        "time_limit": 12.5,
+        "fit_intercept": np.False_,
+        "class_weight": {-1: 2, 2**62 + 1: np.float64(0.1), -(2**62): 0.0},
+        "warm_start": True,
+        "n_jobs": np.int32(1),
+        "verbose": True,
+        "random_state": np.int64(7),
+    }
+    found = round_trip(trained().set_params(**parameters), tmp_path).get_params()
+    assert {key: found[key] for key in parameters} == parameters
+    assert found["C"] == float(np.float32(0.1))
+    words = {"x": 1.5, "y": 2}
+    assert (
+        round_trip(trained().set_params(class_weight=words), tmp_path).get_params()[
+            "class_weight"
+        ]
+        == words
+    )
+
+
+def test_feature_names(tmp_path: Path) -> None:
+    pandas = pytest.importorskip("pandas")
+    X, y = data(CLASSES["str"])
+    X = pandas.DataFrame(X, columns=["a", "b", "ä", "d e", ""])
+    model = LinearSVC(random_state=0).fit(X, y)
+    found = round_trip(model, tmp_path)
+    np.testing.assert_array_equal(
+        found.feature_names_in_, model.feature_names_in_, strict=True
+    )
+    found.predict(X)
+    with pytest.raises(ValueError, match="feature names"):
+        found.predict(X[["b", "a", "ä", "d e", ""]])
+
+
+def test_notes(tmp_path: Path) -> None:
+    notes = {"a": None, "b": True, "c": 3, "d": 0.1 + 0.2, "e": "text", "": ""}
+    save_model(trained(), tmp_path / "m", notes=notes)
+    assert load_model(tmp_path / "m", return_notes=True)[1] == notes
+    save_model(trained(), tmp_path / "m")
+    assert load_model(tmp_path / "m", return_notes=True)[1] == {}
+
+
+def test_warm_start_survives(tmp_path: Path) -> None:
+    X, y = data(CLASSES["int64"])
+    model = trained(tol=1e-6, solver="dcd", warm_start=True)
+    found = round_trip(model, tmp_path, duals=True).fit(X, y)
+    certificates = found.certificate_
+    assert [certificate.epochs for certificate in certificates] == [0, 0, 0]
+    assert all(c.certified and c.relative_gap <= 1e-6 for c in certificates)
+
+
+def test_duals_are_left_out_unless_asked_for(tmp_path: Path) -> None:
+    found = round_trip(trained(), tmp_path)
+    assert not hasattr(found, "dual_coef_")
+    assert not hasattr(found, "support_")
+    with pytest.raises(ValueError, match="has no dual variables"):
+        save_model(found, tmp_path / "other", duals=True)
+    assert not (tmp_path / "other").exists()
+
+
+@pytest.mark.parametrize("duals", [False, True])
+def test_the_same_model_gives_the_same_bytes(tmp_path: Path, duals: bool) -> None:
+    model = trained(CLASSES["str"], class_weight={"cat": 2.0})
+    paths = [tmp_path / name for name in "abc"]
+    save_model(model, paths[0], duals=duals)
+    save_model(model, paths[1], duals=duals)
+    save_model(load_model(paths[0]), paths[2], duals=duals)
+    first = paths[0].read_bytes()
+    assert [path.read_bytes() for path in paths[1:]] == [first, first]
+
+
+def test_sparse_coefficients_are_written_dense(tmp_path: Path) -> None:
+    model = trained()
+    dense = model.coef_.copy()
+    found = round_trip(model.sparsify(), tmp_path)
+    assert sparse.issparse(model.coef_)
+    np.testing.assert_array_equal(found.coef_, dense)
+
+
+def test_the_certificate_is_about_the_numbers_in_the_file(tmp_path: Path) -> None:
+    X, y = data(CLASSES["int64"])
+    save_model(trained(C=0.3, tol=1e-5), tmp_path / "m", duals=True)
+    tensors = safetensors.numpy.load_file(tmp_path / "m")
+    certificates = load_model(tmp_path / "m").certificate_
+    for k, label in enumerate(CLASSES["int64"]):
+        w, b = tensors["coef"][k], tensors["intercept"][k]
+        margins = np.where(y == label, 1, -1) * (X @ w + b)
+        primal = 0.5 * (w @ w + b * b) + 0.3 * np.maximum(0, 1 - margins).sum()
+        assert primal == pytest.approx(certificates[k].primal, rel=1e-12)
+        v, rows = tensors["dual_coef"][k], np.c_[X, np.ones(len(X))][tensors["support"]]
+        dual = np.abs(v).sum() - 0.5 * np.sum((v @ rows) ** 2)
+        assert dual == pytest.approx(certificates[k].dual, rel=1e-12)
+        assert 0 <= (primal - dual) / dual <= 1e-5
+
+
+def test_readable_without_dualgap(tmp_path: Path) -> None:
+    model = trained()
+    save_model(model, tmp_path / "m")
+    X, _ = data(CLASSES["int64"], seed=2)
+    np.save(tmp_path / "X.npy", X)
+    program = """
+import json, sys
+import numpy as np
+from safetensors import safe_open
+from safetensors.numpy import load_file
+tensors = load_file("m")
+with safe_open("m", framework="numpy") as file:
+    record = json.loads(file.metadata()["dualgap"])
+scores = np.load("X.npy") @ tensors["coef"].T + tensors["intercept"]
+classes = record["classes"]["values"]
+print([classes[k] for k in scores.argmax(axis=1)])
+assert "dualgap" not in sys.modules
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, check=True
+    )
+    assert json.loads(done.stdout) == model.predict(X).tolist()
+
+
+def test_loading_runs_no_code(tmp_path: Path) -> None:
+    # An audit hook sees whatever compiles, imports or starts something.
+    save_model(trained(solver=SDCA(), loss=Hinge()), tmp_path / "m", duals=True)
+    program = """
+import sys
+from dualgap import load_model
+load_model("m")  # imports what it needs
+def hook(event, arguments):
+    if event in {"exec", "compile", "import", "pickle.find_class", "marshal.loads",
+                 "subprocess.Popen", "os.system", "ctypes.dlopen"}:
+        raise SystemExit(f"{event} {arguments}")
+sys.addaudithook(hook)
+load_model("m")
+"""
+    subprocess.run([sys.executable, "-c", program], cwd=tmp_path, check=True)
+
+
+# ---------------------------------------------------------------------- what is refused
+
+
+@dataclass(frozen=True)
+class OwnSolver(DCD):
+    name: ClassVar[str] = "dcd"
+
+
+@dataclass(frozen=True)
+class OwnLoss(Hinge):
+    name = "own"
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda m: m.set_params(random_state=np.random.RandomState(0)), "give an int"),
+        (lambda m: m.set_params(solver=OwnSolver()), "records of dualgap only"),
+        (lambda m: m.set_params(loss=OwnLoss()), "records of dualgap only"),
+        (lambda m: m.set_params(C=np.inf), "C=inf is not finite"),
+        (lambda m: m.set_params(C=-1.0), "'C' parameter"),
+        (lambda m: m.set_params(class_weight={(1, 2): 1.0}), "class_weight="),
+        (lambda m: m.set_params(class_weight={1: "heavy"}), "weights must be numbers"),
+        (lambda m: m.coef_.__setitem__((0, 0), np.nan), "coef holds NaN"),
+        (lambda m: m.intercept_.__setitem__(0, np.inf), "intercept holds NaN"),
+        (lambda m: setattr(m, "coef_", m.coef_[:2]), "coef has shape"),
+        (lambda m: setattr(m, "certificate_", m.certificate_[:1]), "1 certificates"),
+        (lambda m: setattr(m, "classes_", m.classes_[::-1]), "not sorted"),
+        (
+            lambda m: setattr(m, "classes_", m.classes_.astype("datetime64[s]")),
+            "datetime64",
+        ),
+        (
+            lambda m: setattr(m, "classes_", np.array([1, "a", 2.0], dtype=object)),
+            "not all of dtype object",
+        ),
+    ],
+)
+def test_models_that_a_file_cannot_hold(
+    tmp_path: Path, change: Any, words: str
+) -> None:
+    path = tmp_path / "m"
+    path.write_bytes(b"old")
+    model = trained()
+    change(model)
+    with pytest.raises(ValueError, match=words):
+        save_model(model, path)
+    assert path.read_bytes() == b"old"
+    assert os.listdir(tmp_path) == ["m"]
+
+
+def test_only_fitted_models_of_known_classes(tmp_path: Path) -> None:
+    class Derived(LinearSVC):
+        pass
+
+    with pytest.raises(NotFittedError):
+        save_model(LinearSVC(), tmp_path / "m")
+    for model in (OtherLinearSVC(), Derived(), {"coef_": 1}):
+        with pytest.raises(TypeError, match=f"model is a {type(model).__name__}"):
+            save_model(model, tmp_path / "m")
+    for notes in ({"a": [1]}, {"a": np.nan}, {1: "a"}):
+        with pytest.raises(ValueError, match=r"a=|name of a note"):
+            save_model(trained(), tmp_path / "m", notes=notes)
+    assert os.listdir(tmp_path) == []
+
+
+def test_missing_safetensors_names_the_remedy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save_model(trained(), tmp_path / "m")
+    monkeypatch.setitem(sys.modules, "safetensors", None)
+    monkeypatch.setitem(sys.modules, "safetensors.numpy", None)
+    with pytest.raises(ImportError, match=r"pip install 'dualgap\[cli\]'"):
+        load_model(tmp_path / "m")
+    with pytest.raises(ImportError, match=r"pip install 'dualgap\[cli\]'"):
+        save_model(trained(), tmp_path / "m")
+
+
+def test_paths_that_are_no_file(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        load_model(tmp_path / "missing")
+    with pytest.raises(IsADirectoryError):
+        load_model(tmp_path)
+    with pytest.raises(FileNotFoundError, match="no such folder"):
+        save_model(trained(), tmp_path / "missing" / "m")
+    with pytest.raises(IsADirectoryError):
+        save_model(trained(), tmp_path)
+    with pytest.raises(OSError, match="not a regular file"):
+        save_model(trained(), os.devnull)
+    assert stat.S_ISCHR(os.stat(os.devnull).st_mode)
+
+
+@pytest.fixture(scope="module")
+def content(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    path = tmp_path_factory.mktemp("model") / "m"
+    save_model(trained(solver=SDCA(), class_weight={-1: 2.0}), path, duals=True)
+    return path.read_bytes()
+
+
+def refused(path: Path, content: bytes) -> str:
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match="is not a sound dualgap model") as caught:
+        load_model(path)
+    assert str(path) in str(caught.value)
+    return str(caught.value)
+
+
+def test_truncated_files_are_refused(tmp_path: Path, content: bytes) -> None:
+    for length in [*range(0, len(content), 11), len(content) - 1]:
+        refused(tmp_path / "m", content[:length])
+    refused(tmp_path / "m", content + b"\0")
+
+
+@settings(max_examples=500, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(choice=st.data())
+def test_flipped_bits_are_refused(
+    tmp_path: Path, content: bytes, choice: st.DataObject
+) -> None:
+    damaged = bytearray(content)
+    position = choice.draw(st.integers(0, len(content) - 1))
+    damaged[position] ^= 1 << choice.draw(st.integers(0, 7))
+    refused(tmp_path / "m", bytes(damaged))
+
+
+@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(noise=st.binary(max_size=300), header=st.booleans())
+def test_random_bytes_are_refused(tmp_path: Path, noise: bytes, header: bool) -> None:
+    if header:  # past the first look
+        noise = len(noise).to_bytes(8, "little") + b"{" + noise
+    refused(tmp_path / "m", noise)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        b"",
+        b"+1 1:0.5 3:1\n-1 2:1\n",
+        pickle.dumps(trained()),
+        safetensors.numpy.save({"weight": np.zeros(3)}),
+        safetensors.numpy.save({"weight": np.zeros(3)}, {"format": "pt"}),
+        safetensors.numpy.save({"coef": np.zeros(3)}, {"dualgap": "[" * 100_000}),
+        safetensors.numpy.save({"coef": np.zeros(3)}, {"dualgap": "1" * 100_000}),
+        safetensors.numpy.save({"coef": np.zeros(3)}, {"dualgap": "null"}),
+        b"\xff" * 8 + b"{" * 100,
+    ],
+    ids=range(9),
+)
+def test_other_files_are_refused(tmp_path: Path, other: bytes) -> None:
+    refused(tmp_path / "m", other)
+
+
+def signed(record: dict[str, Any], tensors: dict[str, np.ndarray]) -> bytes:
+    """A file with a right checksum, as someone who means harm would write it."""
+    record["sha256"] = model_io._digest(record, tensors)
+    return safetensors.numpy.save(tensors, {"dualgap": json.dumps(record)})
+
+
+def parts(content: bytes) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    size = int.from_bytes(content[:8], "little")
+    header = json.loads(content[8 : 8 + size])
+    record = json.loads(header["__metadata__"]["dualgap"])
+    tensors = {k: v.copy() for k, v in safetensors.numpy.load(content).items()}
+    return record, tensors
+
+
+def test_signed_is_what_is_accepted(tmp_path: Path, content: bytes) -> None:
+    # Else the tests below would be refused for their checksum alone.
+    (tmp_path / "m").write_bytes(signed(*parts(content)))
+    load_model(tmp_path / "m")
+
+
+@pytest.mark.parametrize(
+    ("where", "value", "words"),
+    [
+        ("format", "other", "not of the format dualgap-model"),
+        ("format_version", 2, "pip install --upgrade dualgap"),
+        ("format_version", True, "pip install --upgrade dualgap"),
+        ("extra", 1, "has the fields"),
+        ("estimator", "SVC", "estimator 'SVC' is unknown"),
+        ("estimator", ["LinearSVC"], "estimator in its record is a list"),
+        ("parameters.C", -1.0, "'C' parameter"),
+        ("parameters.C", 1e999, "its record holds Infinity"),
+        ("parameters.loss", "zero_one", "'loss' parameter"),
+        ("parameters.__class__", "x", "its parameters are"),
+        ("parameters.solver", {"record": "own", "fields": {}}, "is unknown here"),
+        ("parameters.solver", {"record": "sdca", "fields": {}}, "SDCA has the fields"),
+        ("parameters.solver.fields.order", "up", "order='up' is of a wrong type"),
+        ("parameters.C", {"record": "sdca", "fields": {}}, "is unknown here"),
+        ("parameters.class_weight", {"pairs": [[1]]}, "unpack"),
+        ("parameters.class_weight", {"pairs": [[1, "x"]]}, "must be numbers"),
+        ("classes.dtype", "datetime64[s]", "cannot be held"),
+        ("classes.dtype", "int8", "do not fit into int8"),
+        ("classes", {"dtype": "float16", "values": [0.0, 1.0, 1e300]}, "float16"),
+        ("classes", {"dtype": "float32", "values": [0.0, 0.1, 1.0]}, "float32"),
+        ("classes", {"dtype": "uint8", "values": [0, 1, 2**70]}, "fit into uint8"),
+        ("classes.values", [1.0, 2.0, 3.0], "not all of dtype int64"),
+        ("classes.values", [True, 2, 3], "not all of dtype int64"),
+        ("classes.values", [3, 2, 1], "not sorted"),
+        ("classes.values", [1, 1, 2], "not sorted"),
+        ("classes.values", [1], "2 classes"),
+        ("classes.values", [1, 2], "coef has shape"),
+        ("classes.values", list(range(100)), "coef has shape"),
+        ("n_features", 4, "coef has shape"),
+        ("n_features", True, "n_features in its record is a bool"),
+        ("n_rows", None, "holds the tensors"),
+        ("n_rows", 39, "not within the 39 rows"),
+        ("feature_names", ["a"], "not 5 strings"),
+        ("feature_names", [1, 2, 3, 4, 5], "not 5 strings"),
+        ("certificates", [], "0 certificates"),
+        ("certificates.0.status", "proved", "no known status"),
+        ("certificates.0.primal", None, "primal=None is of a wrong type"),
+        ("certificates.0.epochs", -1, "counts below 0"),
+        ("certificates.0.epochs", 1.5, "epochs=1.5 is of a wrong type"),
+        ("certificates.0.solver", 1, "solver=1 is of a wrong type"),
+        ("notes", {"a": []}, "a="),
+    ],
+)
+def test_records_that_are_not_believed(
+    tmp_path: Path, content: bytes, where: str, value: Any, words: str
+) -> None:
+    record, tensors = parts(content)
+    *path, last = (int(key) if key.isdigit() else key for key in where.split("."))
+    place: Any = record
+    for key in path:
+        place = place[key]
+    place[last] = value
+    if value == float("inf"):
+        raw = json.dumps(record)
+        (tmp_path / "m").write_bytes(safetensors.numpy.save(tensors, {"dualgap": raw}))
+        assert words in refused(tmp_path / "m", (tmp_path / "m").read_bytes())
+    else:
+        assert words in refused(tmp_path / "m", signed(record, tensors))
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda t: t["coef"].__setitem__((0, 0), np.nan), "coef holds NaN"),
+        (lambda t: t["dual_coef"].__setitem__((0, 0), np.inf), "dual_coef holds NaN"),
+        (lambda t: t.update(coef=t["coef"][:, :4].copy()), "coef has shape"),
+        (lambda t: t.update(coef=t["coef"].ravel()), "coef has shape"),
+        (lambda t: t.update(coef=t["coef"].astype(np.float32)), "not of type F64"),
+        (lambda t: t.update(intercept=np.zeros((3, 1))), "intercept has shape"),
+        (lambda t: t.update(support=t["support"][::-1].copy()), "support is not"),
+        (lambda t: t.update(support=t["support"] * 0), "support is not sorted"),
+        (lambda t: t.update(support=t["support"] - 1 - t["support"][0]), "not within"),
+        (lambda t: t.update(support=t["support"].astype(float)), "not of type I64"),
+        (lambda t: t.update(support=np.zeros((2, 2), np.int64)), "support"),
+        (lambda t: t.update(support=np.array(3)), "support"),
+        (lambda t: t.update(other=np.zeros(1)), "it holds the tensors"),
+        (lambda t: t.pop("intercept"), "it holds the tensors"),
+    ],
+)
+def test_tensors_that_are_not_believed(
+    tmp_path: Path, content: bytes, change: Any, words: str
+) -> None:
+    record, tensors = parts(content)
+    change(tensors)
+    assert words in refused(tmp_path / "m", signed(record, tensors))
+
+
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=5),
+    lambda children: (
+        st.lists(children, max_size=4)
+        | st.dictionaries(st.text(max_size=5), children, max_size=4)
+    ),
+    max_leaves=6,
+)
+
+
+@settings(max_examples=500, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(choice=st.data())
+def test_any_record_loads_or_is_refused(
+    tmp_path: Path, content: bytes, choice: st.DataObject
+) -> None:
+    record, tensors = parts(content)
+    place: Any = record
+    while True:
+        keys = list(place) if isinstance(place, dict) else list(range(len(place)))
+        key = choice.draw(st.sampled_from(keys))
+        deeper = isinstance(place[key], (dict, list)) and len(place[key]) > 0
+        if not deeper or choice.draw(st.booleans()):
+            break
+        place = place[key]
+    place[key] = choice.draw(JSON)
+    path = tmp_path / "m"
+    path.write_bytes(signed(record, tensors))
+    message = ""
+    try:
+        model = load_model(path)
+    except ValueError as error:
+        message = str(error)
+    if message:
+        assert str(path) in message
+    else:
+        model.predict(np.zeros((1, 5)))
+        round_trip(model, tmp_path)
+
+
+# ----------------------------------------------------------------------- atomic writing
+
+
+def failing(number: int) -> Any:
+    def fail(*arguments: Any) -> None:
+        raise OSError(number, os.strerror(number))
+
+    return fail
+
+
+@pytest.mark.parametrize("step", ["fsync", "replace"])
+def test_a_failed_write_leaves_the_old_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    path = tmp_path / "m"
+    save_model(trained(), path)
+    old = path.read_bytes()
+    monkeypatch.setattr(os, step, failing(errno.ENOSPC))
+    with pytest.raises(OSError, match="No space left"):
+        save_model(trained(C=0.5), path)
+    monkeypatch.undo()
+    assert os.listdir(tmp_path) == ["m"]
+    assert path.read_bytes() == old
+
+
+def test_ctrl_c_while_writing_leaves_the_old_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(descriptor: int) -> None:
+        raise KeyboardInterrupt
+
+    path = tmp_path / "m"
+    path.write_bytes(b"old")
+    monkeypatch.setattr(os, "fsync", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        save_model(trained(), path)
+    assert os.listdir(tmp_path) == ["m"]
+    assert path.read_bytes() == b"old"
+
+
+WRITE = """
+import os, resource, signal, sys
+import numpy as np
+from dualgap import LinearSVC, save_model
+model = LinearSVC().fit(np.eye(2), [0, 1])
+{before}
+save_model(model, "m")
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX limits and signals")
+@pytest.mark.parametrize(
+    ("before", "status", "litter"),
+    [
+        # The kernel stops the write in the middle, as on a full disk.
+        (
+            "signal.signal(signal.SIGXFSZ, signal.SIG_IGN);"
+            "resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))",
+            1,
+            0,
+        ),
+        # Nobody can tidy up after SIGKILL, but the old file stays.
+        ("os.fsync = lambda fd: os.kill(os.getpid(), signal.SIGKILL)", -9, 1),
+    ],
+    ids=["full disk", "SIGKILL"],
+)
+def test_a_process_that_dies_while_writing_leaves_the_old_file(
+    tmp_path: Path, before: str, status: int, litter: int
+) -> None:
+    path = tmp_path / "m"
+    save_model(trained(), path)
+    old = path.read_bytes()
+    done = subprocess.run(
+        [sys.executable, "-c", WRITE.format(before=before)],
+        cwd=tmp_path,
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == status, done.stderr
+    assert path.read_bytes() == old
+    others = [name for name in os.listdir(tmp_path) if name != "m"]
+    assert len(others) == litter
+    assert all(name.startswith(".m.") and name.endswith(".tmp") for name in others)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX permissions")
+def test_permissions(tmp_path: Path) -> None:
+    before = os.umask(0o027)
+    try:
+        save_model(trained(), tmp_path / "m")
+        assert stat.S_IMODE(os.stat(tmp_path / "m").st_mode) == 0o640
+        os.chmod(tmp_path / "m", 0o604)
+        save_model(trained(), tmp_path / "m")
+        assert stat.S_IMODE(os.stat(tmp_path / "m").st_mode) == 0o604
+    finally:
+        os.umask(before)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="symbolic links need a privilege")
+def test_a_symbolic_link_stays_one(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    link = tmp_path / "m"
+    link.symlink_to(tmp_path / "folder" / "model")
+    save_model(trained(), link)
+    save_model(trained(), link)
+    assert link.is_symlink()
+    load_model(tmp_path / "folder" / "model")
+    assert os.listdir(tmp_path / "folder") == ["model"]
+
+
+def test_long_names(tmp_path: Path) -> None:
+    save_model(trained(), tmp_path / ("m" * 255))
+    load_model(tmp_path / ("m" * 255))

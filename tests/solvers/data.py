@@ -1,0 +1,117 @@
+"""Small problems in every layout, and the arrays that their twins see."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from dualgap.losses import Hinge, Loss, SmoothedHinge, SquaredHinge
+from dualgap.problem import Problem
+
+from ..twins.losses import Phi
+
+LOSSES: dict[str, tuple[Loss, Phi]] = {
+    "hinge": (Hinge(), Phi("hinge")),
+    "squared_hinge": (SquaredHinge(), Phi("squared_hinge")),
+    "smoothed_hinge": (SmoothedHinge(0.4), Phi("smoothed_hinge", 0.4)),
+}
+
+
+def _csr(value, index, pointer):
+    def build(X):
+        X = sparse.csr_matrix(X.astype(value))
+        X.indices = X.indices.astype(index)
+        X.indptr = X.indptr.astype(pointer)
+        return X
+
+    return build
+
+
+LAYOUTS = {
+    "dense-f8": lambda X: X,
+    "dense-f4": lambda X: X.astype(np.float32),
+    **{
+        f"csr-{value}-{index}-{pointer}": _csr(value, index, pointer)
+        for value in ("f8", "f4")
+        for index in ("i4", "i8")
+        for pointer in ("i4", "i8")
+    },
+}
+
+# Constant feature, sample weights (some zero), rows without entries.
+CASES = {
+    "plain": (False, False, False),
+    "intercept": (True, False, False),
+    "weights": (False, True, False),
+    "zero rows": (False, False, True),
+    "everything": (True, True, True),
+    "weights and zero rows": (False, True, True),
+}
+
+
+@dataclass
+class Bench:
+    """A Problem, and the same thing in plain NumPy (constant feature in X)."""
+
+    problem: Problem
+    phi: Phi
+    X: Any
+    y: Any
+    c: Any
+
+    @property
+    def n(self):
+        return len(self.X)
+
+    @property
+    def lam(self):
+        return 1.0 / self.c.sum()
+
+    @property
+    def omega(self):
+        return self.c * self.n / self.c.sum()
+
+    @property
+    def mean_cost(self):
+        return self.c.sum() / self.n
+
+
+def make(
+    case="plain", layout="dense-f8", loss="hinge", *, n=40, d=9, C=0.3, seed=0
+) -> Bench:
+    """n noisy rows of a planted separator; two thirds of the entries are zero."""
+    intercept, weighted, hollow = CASES[case]
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d)) * (rng.random((n, d)) < 0.4)
+    X[0] = 1.0  # a full row
+    if hollow:
+        X[rng.choice(np.arange(1, n), n // 10, replace=False)] = 0.0
+    y = np.where(X @ rng.normal(size=d) + rng.normal(size=n) > 0.1, 1, -1)
+    y[0] = -1
+    weight = None
+    if weighted:
+        weight = rng.uniform(0.2, 3.0, size=n)
+        weight[rng.choice(n, n // 8, replace=False)] = 0.0
+    stored = LAYOUTS[layout](X)
+    record, phi = LOSSES[loss]
+    problem = Problem(
+        stored, y, C, loss=record, sample_weight=weight, fit_intercept=intercept,
+        intercept_scaling=0.7,
+    )  # fmt: skip
+    seen = stored.toarray() if sparse.issparse(stored) else stored
+    seen = seen.astype(np.float64)
+    if intercept:
+        seen = np.column_stack([seen, np.full(n, 0.7)])
+    return Bench(problem, phi, seen, y, C * (np.ones(n) if weight is None else weight))
+
+
+def close(ours, theirs, rtol=1e-10):
+    """The largest difference is within rtol of the largest entry."""
+    ours, theirs = np.asarray(ours, float), np.asarray(theirs, float)
+    assert ours.shape == theirs.shape
+    error = np.max(np.abs(ours - theirs), initial=0.0)
+    size = np.max(np.abs(theirs), initial=0.0)
+    assert error <= rtol * size, f"differ by {error:.3g}, largest entry {size:.3g}"

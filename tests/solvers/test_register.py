@@ -1,0 +1,97 @@
+"""Every solver is in the register, documented, and a frozen record."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import sys
+
+import pytest
+
+from dualgap import solvers
+from dualgap.solvers import SOLVERS, Solver, get_solver
+
+LINES = ("Problem", "Update", "Guarantee", "Cost", "Source")
+every_solver = pytest.mark.parametrize("name", SOLVERS)
+
+
+def test_the_register_is_complete():
+    assert set(SOLVERS) == {
+        *("auto", "dcd", "sdca", "sgd-s", "sgd-m", "sgd-r"),
+        *("pegasos", "norma", "svmsgd"),
+    }
+    assert {solver.__name__ for solver in SOLVERS.values()} <= set(solvers.__all__)
+    assert all(name == solver.name for name, solver in SOLVERS.items())
+
+
+@every_solver
+def test_the_module_says_what_the_method_is(name):
+    # `auto` is a choice, not a method: the module of what it chose says it.
+    modules = [base.__module__ for base in SOLVERS[name].__mro__]
+    module = next(module for module in modules if module != solvers.__name__)
+    lines = sys.modules[module].__doc__.splitlines()
+    starts = [line.split(" ")[0] for line in lines if line and line[0] != " "]
+    assert [start for start in starts if start in LINES] == list(LINES)
+    for line in lines:
+        if line.startswith(LINES):
+            assert len(line.split()) > 2
+
+
+@every_solver
+def test_hyper_parameters_are_documented(name):
+    solver = SOLVERS[name]
+    doc = inspect.getdoc(solver)
+    assert doc.splitlines()[0].endswith(".")
+    own = [f.name for f in dataclasses.fields(solver)]
+    text = "\n".join(inspect.getdoc(base) or "" for base in solver.__mro__)
+    for field in own:
+        assert f"\n{field}" in text or f", {field} :" in text, field
+
+
+@every_solver
+def test_constructible_by_name_and_by_record(name):
+    solver = get_solver(name)
+    assert type(solver) is SOLVERS[name]
+    assert solver.name == name
+    assert get_solver(solver) is solver
+
+
+@every_solver
+def test_records_are_frozen_hashable_and_comparable(name):
+    solver, twin = get_solver(name), get_solver(name)
+    assert solver == twin
+    assert hash(solver) == hash(twin)
+    assert len({solver, twin}) == 1
+    assert dataclasses.is_dataclass(solver)
+    for field in dataclasses.fields(solver):
+        assert field.name in repr(solver)
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            setattr(solver, field.name, None)
+    with pytest.raises((dataclasses.FrozenInstanceError, AttributeError)):
+        solver.name = "other"
+
+
+def test_other_hyper_parameters_make_another_record():
+    assert solvers.SDCA(order="random") != solvers.SDCA()
+    assert solvers.DCD() != solvers.Auto()
+    assert len({solvers.Pegasos(batch_size=k) for k in (1, 2, 2)}) == 2
+
+
+@every_solver
+def test_declares_what_it_needs(name):
+    solver = get_solver(name)
+    assert isinstance(solver, Solver)
+    assert set(solver.losses) <= {"hinge", "squared_hinge", "smoothed_hinge"}
+    assert "hinge" in solver.losses
+    assert solver.dual == (name in ("auto", "dcd", "sdca"))
+    if solver.monotone:
+        assert solver.dual
+
+
+@pytest.mark.parametrize("wrong", ["newton", "DCD", "", None, 3, ["dcd"], solvers.DCD])
+def test_unknown_solvers_are_refused_with_the_known_ones(wrong):
+    with pytest.raises(ValueError, match="solver=") as error:
+        get_solver(wrong)
+    message = str(error.value)
+    assert repr(wrong) in message
+    assert all(repr(name) in message for name in SOLVERS)

@@ -1,0 +1,668 @@
+"""Every solver against its paper in plain NumPy, after every row and every epoch."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dualgap import core
+from dualgap.problem import Problem
+from dualgap.solvers import DCD, NORMA, SDCA, Pegasos, SGDm, SGDr, SGDs, SvmSGD
+
+from ..twins import dcd, norma, pegasos, sdca, sgd, svmsgd
+from .data import CASES, LAYOUTS, LOSSES, close, make
+
+EPOCHS = 20
+# Every case in the plainest layout, and every layout in the fullest case.
+any_bench = pytest.mark.parametrize(
+    ("case", "layout"),
+    [(case, "dense-f8") for case in CASES]
+    + [("everything", layout) for layout in LAYOUTS if layout != "dense-f8"],
+)
+# Every case once, in layouts that differ.
+mixed_bench = pytest.mark.parametrize(
+    ("case", "layout"),
+    [
+        ("plain", "dense-f8"),
+        ("intercept", "csr-f8-i4-i4"),
+        ("weights", "dense-f4"),
+        ("zero rows", "csr-f4-i8-i8"),
+        ("everything", "csr-f4-i4-i8"),
+        ("weights and zero rows", "csr-f8-i8-i4"),
+    ],
+)
+any_loss = pytest.mark.parametrize("loss", LOSSES)
+linear_losses = pytest.mark.parametrize("loss", ["hinge", "smoothed_hinge"])
+
+
+def orders(n, epochs, seed, kind="permutation"):
+    rng, order = core.Random(seed), np.arange(n, dtype=np.uint32)
+    for _ in range(epochs):
+        if kind == "permutation":
+            rng.shuffle(order)
+        elif kind == "random":
+            rng.draw(order, n)
+        yield order.copy()
+
+
+def one_by_one(order, size=1):
+    return [order[s : s + size] for s in range(0, len(order), size)]
+
+
+@pytest.mark.parametrize(
+    ("solver", "kind"),
+    [
+        (SDCA(), "permutation"),
+        (SDCA(order="random"), "random"),
+        (SDCA(order="cyclic"), "cyclic"),
+        (SGDs(), "permutation"),
+        (SGDm(), "permutation"),
+        (SGDr(), "random"),
+        (Pegasos(), "permutation"),
+        (Pegasos(sampling="random"), "random"),
+        (NORMA(), "permutation"),
+        (SvmSGD(initial_step=1.0), "permutation"),
+    ],
+)
+def test_orders_are_the_generators(solver, kind):
+    bench, stop = make(), core.Stop()
+    state = begin(solver, bench.problem, seed=13)
+    for order in orders(bench.n, 4, 13, kind):
+        solver.step(state, stop)
+        np.testing.assert_array_equal(state.order, order)
+        assert (sorted(order) == list(range(bench.n))) == (kind != "random")
+
+
+def begin(solver, problem, seed):
+    return solver.start(problem, core.Random(seed), None)
+
+
+# --- dual coordinate ascent ------------------------------------------------------
+
+
+class DualKernel:
+    """The arrays of dcd_epoch and sdca_epoch, from zero."""
+
+    def __init__(self, bench):
+        self.problem, self.stop = bench.problem, core.Stop()
+        self.alpha = np.zeros(bench.n)
+        self.w = np.zeros(bench.problem.width)
+
+    def data(self):
+        p = self.problem
+        return p.rows, p.y, p.cost, p.q, p.core_loss
+
+    def sdca(self, order, total=None, since=None, step=0.0):
+        return core.sdca_epoch(
+            *self.data(), order, self.alpha, self.w, total, since, step, self.stop
+        )
+
+    def modified_sgd(self, order):
+        return core.modified_sgd_epoch(
+            *self.data(), order, self.alpha, self.w, self.stop
+        )
+
+    def dcd(self, order, active, upper=np.inf, lower=-np.inf):
+        return core.dcd_epoch(
+            *self.data(), order, active, self.alpha, self.w, upper, lower, self.stop
+        )
+
+
+def dcd_twin(bench):
+    return dcd.DCD(
+        bench.X, bench.y, bench.phi.box(bench.c), bench.phi.diagonal(bench.c)
+    )
+
+
+@any_loss
+@any_bench
+def test_dcd_row_by_row(case, layout, loss):
+    bench = make(case, layout, loss)
+    kernel, twin = DualKernel(bench), dcd_twin(bench)
+    shrunk = 0
+    for order in orders(bench.n, 6, seed=1):
+        bounds = twin.M_bar, twin.m_bar
+        gradients = []
+        for i in order:
+            before, m = kernel.alpha[i], bench.y[i] * (bench.X[i] @ twin.w)
+            share = bench.c[i] * bench.phi.value(m) + twin.a[i] * (m - 1)
+            share += 0.5 * twin.D[i] * twin.a[i] ** 2
+            visited, updates, gap, active, largest, smallest = kernel.dcd(
+                np.array([i]), 1, *bounds
+            )
+            np.testing.assert_allclose(gap, share, 1e-10, 1e-12)
+            PG = twin.visit(i)
+            assert visited == 1
+            assert updates == (kernel.alpha[i] != before)
+            assert active == (PG is not None)
+            if PG is None:
+                shrunk += 1
+                assert (largest, smallest) == (-np.inf, np.inf)
+            else:
+                gradients.append(PG)
+                np.testing.assert_allclose([largest, smallest], PG, 1e-10, 1e-12)
+            close(kernel.alpha, twin.a)
+            close(kernel.w, twin.w)
+        M, m = max(gradients), min(gradients)
+        twin.M_bar = M if M > 0 else np.inf
+        twin.m_bar = m if m < 0 else -np.inf
+    assert shrunk > 0
+
+
+def same_bound(ours, theirs):
+    """Equal, or an extreme of 0 that rounding gave a sign or none."""
+    if np.isinf(ours) != np.isinf(theirs):
+        return min(abs(ours), abs(theirs)) < 1e-14
+    return ours == theirs or abs(ours - theirs) < 1e-10 * max(1.0, abs(theirs))
+
+
+@any_loss
+@mixed_bench
+@pytest.mark.parametrize("shrinking", [True, False])
+def test_dcd_epochs(case, layout, loss, shrinking):
+    bench = make(case, layout, loss)
+    twin, stop = dcd_twin(bench), core.Stop()
+    solver = DCD(shrinking=shrinking)
+    state = begin(solver, bench.problem, seed=2)
+    rng, order, active = core.Random(2), np.arange(bench.n, dtype=np.uint32), bench.n
+    visits, fewest = 0, bench.n
+    for epoch in range(EPOCHS):
+        if epoch == 12:
+            solver.reject(state)
+        if not shrinking or epoch == 12:  # a refused check wakes all rows
+            active, twin.M_bar, twin.m_bar = bench.n, np.inf, -np.inf
+        visits += active
+        rng.shuffle(order[:active])
+        rows = list(order[:active])
+        twin.epoch(rows)
+        active = len(rows)
+        fewest = min(fewest, active)
+        solver.step(state, stop)
+
+        close(state.alpha, twin.a)
+        close(state.w, twin.w)
+        assert state.visited == visits
+        np.testing.assert_array_equal(state.order[:active], rows)
+        order[:] = state.order
+        assert set(order) == set(range(bench.n))
+        if active == 0:  # nothing is left to visit: all rows wake
+            active, twin.M_bar, twin.m_bar = bench.n, np.inf, -np.inf
+        assert state.active == active
+        assert same_bound(state.upper, twin.M_bar)
+        assert same_bound(state.lower, twin.m_bar)
+        assert state.lower < 0 < state.upper
+        twin.M_bar, twin.m_bar = state.upper, state.lower
+    assert (fewest < bench.n) == shrinking
+
+
+def test_dcd_wakes_all_rows_when_none_is_left():
+    bench, stop, solver = make(), core.Stop(), DCD()
+    state = begin(solver, bench.problem, seed=0)
+    # All margins are far above 1, and the previous pass saw gradients below 0.1.
+    state.w[:] = np.linalg.lstsq(bench.X, 50.0 * bench.y, rcond=None)[0]
+    outside = bench.y * (bench.X @ state.w) < 2.0
+    state.order[:] = np.argsort(outside, kind="stable")
+    state.active = np.count_nonzero(~outside)
+    assert state.active > 5
+    state.upper, state.lower = 0.1, -0.1
+    solver.step(state, stop)
+    assert state.visited > 0
+    assert state.updates == 0
+    assert (state.active, state.upper, state.lower) == (bench.n, np.inf, -np.inf)
+
+
+def sdca_twin(bench):
+    return sdca.SDCA(bench.X, bench.y, bench.lam, bench.phi, bench.omega)
+
+
+def on_our_scale(bench, a):
+    """The paper's a_i carries y_i and lies in [0, omega_i]; ours in [0, c_i]."""
+    return bench.mean_cost * bench.y * a
+
+
+@any_loss
+@any_bench
+def test_sdca_row_by_row(case, layout, loss):
+    bench = make(case, layout, loss)
+    kernel, twin = DualKernel(bench), sdca_twin(bench)
+    for order in orders(bench.n, 2, seed=3):
+        for i in order:
+            before = kernel.alpha[i]
+            share = bench.mean_cost * twin.gap_share(i)
+            visited, updates, gap = kernel.sdca(np.array([i]))
+            twin.visit(i)
+            assert visited == 1
+            assert updates == (kernel.alpha[i] != before)
+            np.testing.assert_allclose(gap, share, 1e-10, 1e-12)
+            close(kernel.alpha, on_our_scale(bench, twin.a))
+            close(kernel.w, twin.w)
+
+
+@any_loss
+@any_bench
+def test_modified_sgd_row_by_row(case, layout, loss):
+    bench = make(case, layout, loss)
+    (order,) = orders(bench.n, 1, seed=4)
+    twin = sdca_twin(bench)
+    for t, _ in enumerate(twin.modified_sgd(order), start=1):
+        kernel = DualKernel(bench)
+        visited, updates, _ = kernel.modified_sgd(order[:t])
+        assert visited == t
+        assert updates == np.count_nonzero(kernel.alpha)
+        close(kernel.alpha, on_our_scale(bench, twin.a))
+        close(kernel.w, twin.w)
+
+
+@any_loss
+@mixed_bench
+@pytest.mark.parametrize("init", ["zero", "sgd"])
+@pytest.mark.parametrize("kind", ["permutation", "random", "cyclic"])
+def test_sdca_epochs(case, layout, loss, kind, init):
+    bench = make(case, layout, loss)
+    twin, stop = sdca_twin(bench), core.Stop()
+    solver = SDCA(order=kind, init=init)
+    state = begin(solver, bench.problem, seed=5)
+    for epoch in range(EPOCHS):
+        solver.step(state, stop)
+        if init == "sgd" and epoch == 0:
+            assert sorted(state.order) == list(range(bench.n))
+            for _ in twin.modified_sgd(state.order):
+                pass
+        else:
+            for i in state.order:
+                twin.visit(i)
+        close(state.alpha, on_our_scale(bench, twin.a))
+        close(state.w, twin.w)
+        assert state.visited == (epoch + 1) * bench.n
+        w, alpha = solver.iterate(state)
+        assert w is None
+        close(alpha, on_our_scale(bench, twin.a))
+
+
+@any_loss
+@pytest.mark.parametrize("kind", ["permutation", "random", "cyclic"])
+@pytest.mark.parametrize("case", CASES)
+def test_sdca_average(case, loss, kind):
+    """The mean of a^(t-1) over T0 < t <= T; T0 is the last power of two below T."""
+    bench = make(case, loss=loss)
+    twin, stop = sdca_twin(bench), core.Stop()
+    solver = SDCA(order=kind, output="average")
+    state = begin(solver, bench.problem, seed=6)
+    for epoch in range(1, EPOCHS + 1):
+        solver.step(state, stop)
+        for i in state.order:
+            twin.visit(i)
+        T0 = 0 if epoch == 1 else 2 ** int(np.log2(epoch - 1))
+        _, alpha = solver.iterate(state)
+        close(alpha, on_our_scale(bench, twin.average(T0 * bench.n)))
+
+
+@any_loss
+def test_sdca_random_output_is_an_iterate_of_the_window(loss):
+    bench = make("everything", loss=loss)
+    stop = core.Stop()
+    solver = SDCA(output="random")
+    for seed in range(5):
+        state = begin(solver, bench.problem, seed)
+        twin = sdca_twin(bench)
+        for epoch in range(1, 8):
+            solver.step(state, stop)
+            for i in state.order:
+                twin.visit(i)
+            T0 = 0 if epoch == 1 else 2 ** int(np.log2(epoch - 1))
+            path = on_our_scale(bench, np.array([*twin.past, twin.a]))
+            window = path[T0 * bench.n + 1 :]  # a^(t), T0 < t <= T
+            _, alpha = solver.iterate(state)
+            nearest = np.abs(window - alpha).max(axis=1).min()
+            assert nearest <= 1e-10 * np.abs(alpha).max()
+
+
+def test_sdca_random_output_is_uniform_over_the_window():
+    bench = make(n=8, C=1.0)
+    stop = core.Stop()
+    solver = SDCA(order="cyclic", output="random")
+    twin = sdca_twin(bench)
+    for _ in range(4):
+        for i in range(bench.n):
+            twin.visit(i)
+    path = on_our_scale(bench, np.array([*twin.past, twin.a]))
+    window = path[2 * bench.n + 1 :]
+    distinct = np.unique(window.round(12), axis=0, return_inverse=True)[1].ravel()
+    counts = np.zeros(distinct.max() + 1)
+    runs = 4000
+    for seed in range(runs):
+        state = begin(solver, bench.problem, seed)
+        for _ in range(4):
+            solver.step(state, stop)
+        _, alpha = solver.iterate(state)
+        counts[distinct[np.abs(window - alpha).max(axis=1).argmin()]] += 1
+    expected = np.bincount(distinct) * runs / len(window)
+    deviation = (counts - expected) / np.sqrt(expected)
+    assert len(counts) > 5
+    assert np.abs(deviation).max() < 4.0
+
+
+@any_loss
+def test_closed_forms_maximise_the_one_row_dual(loss):
+    """The twin's own table (papers.md (d)) against a fine grid."""
+    phi = LOSSES[loss][1]
+    rng = np.random.default_rng(7)
+    for _ in range(200):
+        omega, q, s = rng.uniform(0.1, 3), rng.exponential(), rng.normal()
+        y = rng.choice([-1.0, 1.0])
+        a = y * omega * rng.random()
+        found = y * (a + sdca.delta(phi, omega, y, s, q, a))
+        limit = np.inf if loss == "squared_hinge" else omega
+        assert abs(found - np.clip(found, 0.0, limit)) < 1e-14
+        values = [
+            sdca.one_row_dual(phi, omega, y, s, q, a, b)
+            for b in [np.clip(found, 0.0, limit), *np.linspace(0, 5, 501) * omega]
+        ]
+        assert np.isfinite(values[:100]).all()
+        assert values[0] >= max(values) - 1e-12
+
+
+# --- SGD-r, SGD-s, SGD-m ---------------------------------------------------------
+
+
+def sgd_twin(bench):
+    return sgd.SGD(bench.X, bench.y, bench.mean_cost, bench.omega)
+
+
+@any_bench
+@pytest.mark.parametrize("times", [1, 2, 3, 5, 20])
+@pytest.mark.parametrize("C", [0.01, 0.3, 10.0])
+def test_counting_sgd_row_by_row(case, layout, C, times):
+    """Proposition 3's number of errors against presenting the row again and again."""
+    bench = make(case, layout, C=C)
+    p, stop = bench.problem, core.Stop()
+    twin = sgd_twin(bench)
+    a, errors, t, norm = np.zeros(p.width), np.zeros(bench.n, np.int64), 0.0, 0.0
+    partly = 0
+    for order in orders(bench.n, 2, seed=8):
+        for k in order:
+            before, M, loss = twin.I[k], twin.M, twin.loss
+            visited, updates, weighted, seen, t, norm = core.counting_sgd_epoch(
+                p.rows, p.y, p.omega, p.q, p.lambda_, times, np.array([k]), a, errors,
+                t, norm, stop,
+            )  # fmt: skip
+            twin.visit(k, times)
+            assert visited == 1
+            assert updates == twin.I[k] - before
+            partly += 0 < updates < times
+            assert t == twin.t
+            np.testing.assert_array_equal(errors, twin.I)
+            np.testing.assert_allclose(
+                [weighted, seen], [twin.M - M, twin.loss - loss], 1e-10, 1e-10
+            )
+            close(a, twin.a)
+            np.testing.assert_allclose(norm, twin.a @ twin.a, 1e-10)
+    assert partly > 0 or times == 1  # the formula was put to work
+
+
+@mixed_bench
+@pytest.mark.parametrize("solver", [SGDs(), SGDm(), SGDr()], ids=lambda s: s.name)
+def test_counting_sgd_epochs(case, layout, solver):
+    bench = make(case, layout)
+    twin, stop = sgd_twin(bench), core.Stop()
+    state = begin(solver, bench.problem, seed=9)
+    for T in range(1, EPOCHS + 1):
+        times = sgd.multiplicity(T) if solver.name == "sgd-m" else 1
+        solver.step(state, stop)
+        twin.epoch(state.order, times)
+
+        close(state.a, twin.a)
+        np.testing.assert_array_equal(state.errors, twin.I)
+        assert state.t == twin.t
+        assert state.updates == twin.I.sum()
+        np.testing.assert_allclose(state.total_errors, twin.M, 1e-12)
+        w, alpha = solver.iterate(state)
+        close(w, twin.w)
+        close(alpha, np.minimum(twin.duals, bench.c))
+        primal, dual = solver.estimate(state)
+        np.testing.assert_allclose([primal, dual], [twin.J, twin.L], 1e-10)
+
+
+def test_sgd_m_presents_in_the_epochs_of_the_paper():
+    assert [SGDm().multiplicity(T) for T in range(1, 21)] == [
+        *(5, 5, 5, 5, 1, 1, 1, 1, 1),
+        *(5, 5, 5, 5, 1, 1, 1, 1, 1),
+        *(5, 5),
+    ]
+    solver = SGDm(repeats=3, period=4, run=2)
+    assert [solver.multiplicity(T) for T in range(1, 9)] == [3, 1, 1, 1, 3, 1, 1, 1]
+
+
+# --- Pegasos, NORMA, SvmSGD ------------------------------------------------------
+
+
+class GradientKernel:
+    """The arrays of stochastic_gradient_epoch, from zero."""
+
+    def __init__(self, bench, schedule, eta0=0.0, batch=1, project=False):
+        self.problem, self.stop = bench.problem, core.Stop()
+        self.method = schedule, eta0, batch, project
+        self.v, self.beta = np.zeros(bench.problem.width), np.zeros(bench.n)
+        self.scale, self.norm, self.t, self.sigma = 1.0, 0.0, 0.0, 0.0
+
+    def run(self, order):
+        p = self.problem
+        visited, updates, loss, self.scale, self.norm, self.t, self.sigma = (
+            core.stochastic_gradient_epoch(
+                p.rows, p.y, p.omega, p.q, p.core_loss, p.lambda_, *self.method,
+                order, self.v, self.beta, self.scale, self.norm, self.t, None, None,
+                self.sigma, self.stop,
+            )
+        )  # fmt: skip
+        return visited, updates, loss
+
+
+def follows(bench, kernel, twin, epochs, batch=1, kind="permutation", seed=10):
+    """Kernel and twin, side by side after every step."""
+    for order in orders(bench.n, epochs, seed, kind):
+        for A in one_by_one(order, batch):
+            before, loss = twin.errors, twin.loss
+            visited, updates, seen = kernel.run(A)
+            twin.step(A)
+            assert visited == len(A)
+            assert updates == twin.errors - before
+            np.testing.assert_allclose(seen, twin.loss - loss, 1e-10, 1e-10)
+            assert kernel.t == twin.t
+            close(kernel.scale * kernel.v, twin.w)
+            close(kernel.scale * kernel.beta, twin.b)
+            np.testing.assert_allclose(kernel.norm, twin.w @ twin.w, 1e-10, 1e-14)
+
+
+def paper(bench):
+    return bench.X, bench.y, bench.lam, bench.phi, bench.omega
+
+
+@linear_losses
+@any_bench
+@pytest.mark.parametrize("project", [False, True])
+@pytest.mark.parametrize("batch", [1, 7, 40])
+def test_pegasos_step_by_step(case, layout, loss, batch, project):
+    bench = make(case, layout, loss)
+    kernel = GradientKernel(bench, core.Schedule.pegasos, 0.0, batch, project)
+    twin = pegasos.Pegasos(*paper(bench), project)
+    follows(bench, kernel, twin, 2 if batch == 1 else 10, batch)
+
+
+@linear_losses
+@any_bench
+@pytest.mark.parametrize("p", [0.7071, 1.0])
+def test_norma_step_by_step(case, layout, loss, p):
+    bench = make(case, layout, loss)
+    kernel = GradientKernel(bench, core.Schedule.norma, p)
+    follows(bench, kernel, norma.NORMA(*paper(bench), p), 2)
+
+
+@any_loss
+@any_bench
+@pytest.mark.parametrize("eta0", [0.02, 1.0])
+def test_svmsgd_step_by_step(case, layout, loss, eta0):
+    bench = make(case, layout, loss)
+    kernel = GradientKernel(bench, core.Schedule.svmsgd, eta0)
+    follows(bench, kernel, svmsgd.SvmSGD(*paper(bench), eta0), 2)
+
+
+@linear_losses
+@any_bench
+def test_svmsgd_with_eta0_beyond_one_over_lambda(case, layout, loss):
+    """1 - eta_0 lambda < 0 meets w = 0 alone; the later steps are shorter."""
+    bench = make(case, layout, loss)
+    eta0 = 5.0 / bench.lam
+    kernel = GradientKernel(bench, core.Schedule.svmsgd, eta0)
+    follows(bench, kernel, svmsgd.SvmSGD(*paper(bench), eta0), 2)
+
+
+def test_a_scale_near_underflow_is_absorbed():
+    """With p = 1 the scale falls like exp(-2 sqrt t): v takes it over in time."""
+    bench = make("weights")
+    kernel = GradientKernel(bench, core.Schedule.norma, 1.0)
+    twin = norma.NORMA(*paper(bench), 1.0)
+    scales = []
+    for order in orders(bench.n, 400, seed=14):
+        kernel.run(order)
+        scales.append(kernel.scale)
+        for i in order:
+            twin.step([i])
+        close(kernel.scale * kernel.v, twin.w)
+        close(kernel.scale * kernel.beta, twin.b)
+    assert min(scales) < 1e-80
+    assert max(np.diff(scales)) > 0
+
+
+def test_a_scale_near_underflow_is_absorbed_by_the_average():
+    bench = make("weights")
+    p, stop = bench.problem, core.Stop()
+    twin = norma.NORMA(*paper(bench), 1.0)
+    v, beta, r, r_beta = (np.zeros(k) for k in (p.width, bench.n) * 2)
+    scale, norm, t, sigma = 1.0, 0.0, 0.0, 0.0
+    total, total_b = np.zeros(p.width), np.zeros(bench.n)
+    absorbed = 0
+    for order in orders(bench.n, 400, seed=15):
+        before = scale
+        *_, scale, norm, t, sigma = core.stochastic_gradient_epoch(
+            p.rows, p.y, p.omega, p.q, p.core_loss, p.lambda_, core.Schedule.norma,
+            1.0, 1, False, order, v, beta, scale, norm, t, r, r_beta, sigma, stop,
+        )  # fmt: skip
+        absorbed += scale > before
+        for i in order:
+            total, total_b = total + twin.w, total_b + twin.b
+            twin.step([i])
+        close(sigma * v + r, total)
+        close(sigma * beta + r_beta, total_b)
+    assert absorbed
+
+
+def gradient_twin(solver, bench, eta0):
+    if solver.name == "pegasos":
+        return pegasos.Pegasos(*paper(bench), solver.projection)
+    if solver.name == "norma":
+        return norma.NORMA(*paper(bench), solver.p)
+    return svmsgd.SvmSGD(*paper(bench), eta0)
+
+
+GRADIENT = {
+    "pegasos": Pegasos(),
+    "pegasos k=7": Pegasos(batch_size=7),
+    "pegasos k=n": Pegasos(batch_size=40),
+    "pegasos random": Pegasos(sampling="random"),
+    "pegasos random k=7 projected": Pegasos(
+        sampling="random", batch_size=7, projection=True
+    ),
+    "pegasos projected": Pegasos(projection=True),
+    "pegasos averaged": Pegasos(output="average"),
+    "pegasos averaged k=7 projected": Pegasos(
+        batch_size=7, projection=True, output="average"
+    ),
+    "norma": NORMA(),
+    "norma p=1": NORMA(p=1.0),
+    "svmsgd": SvmSGD(),
+    "svmsgd eta0": SvmSGD(initial_step=0.1),
+}
+
+
+@any_loss
+@mixed_bench
+@pytest.mark.parametrize("name", GRADIENT)
+def test_gradient_epochs(case, layout, loss, name):
+    solver = GRADIENT[name]
+    if loss not in solver.losses:
+        with pytest.raises(ValueError, match="loss"):
+            solver.check(make(case, layout, loss).problem)
+        return
+    bench, stop = make(case, layout, loss), core.Stop()
+    state = begin(solver, bench.problem, seed=11)
+    twin = gradient_twin(solver, bench, state.eta0)
+    batch = getattr(solver, "batch_size", 1)
+    for epoch in range(1, EPOCHS + 1):
+        solver.step(state, stop)
+        twin.loss = 0.0
+        for A in one_by_one(state.order, batch):
+            twin.step(A)
+        close(state.scale * state.v, twin.w)
+        close(state.scale * state.beta, twin.b)
+        assert state.t == twin.t
+        assert state.updates == twin.errors
+        assert state.visited == epoch * bench.n
+        w, alpha = solver.iterate(state)
+        if getattr(solver, "output", "last") == "average":
+            mean_w, mean_b = twin.average()
+        else:
+            mean_w, mean_b = twin.w, twin.b
+        close(w, mean_w)
+        close(alpha, np.clip(mean_b, 0.0, bench.phi.box(bench.c)))
+        primal, _ = solver.estimate(state)
+        expected = 0.5 * twin.w @ twin.w + bench.mean_cost * twin.loss
+        np.testing.assert_allclose(primal, expected, 1e-10)
+
+
+@any_loss
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("C", [0.001, 0.3, 100.0])
+def test_svmsgd_chooses_eta0_by_doubling_and_halving(case, loss, C):
+    bench = make(case, loss=loss, C=C)
+    for seed in range(3):
+        (order,) = orders(bench.n, 1, seed)
+        best = svmsgd.best_eta0(*paper(bench), order)
+        assert SvmSGD().eta0(bench.problem, core.Random(seed)) == best
+
+
+@pytest.mark.parametrize("large", [999, 1000])
+def test_svmsgd_chooses_eta0_on_a_thousand_rows(large):
+    """A large row decides the step: the last of the sample, or the one after it."""
+    (order,) = orders(1200, 1, 0)
+    bench = make(n=1200, d=4, C=0.01)
+    X = bench.X.copy()
+    X[order[large]] = 300.0
+    best = [
+        svmsgd.best_eta0(X, *paper(bench)[1:], order[:size])
+        for size in (large, 1000, large + 1)
+    ]
+    assert best[0] != best[2]
+    problem = Problem(X, bench.y, 0.01)
+    assert SvmSGD().eta0(problem, core.Random(0)) == best[1]
+
+
+# --- a pass is its rows ----------------------------------------------------------
+
+
+@any_loss
+@any_bench
+def test_a_pass_is_its_rows_bit_for_bit(case, layout, loss):
+    """Looking ahead in the order changes no number."""
+    bench = make(case, layout, loss)
+    (order,) = orders(bench.n, 1, seed=12)
+    whole, parts = DualKernel(bench), DualKernel(bench)
+    _, updates, _ = whole.sdca(order)
+    assert updates == sum(parts.sdca(A)[1] for A in one_by_one(order))
+    np.testing.assert_array_equal(whole.alpha, parts.alpha)
+    np.testing.assert_array_equal(whole.w, parts.w)
+
+    whole, parts = (GradientKernel(bench, core.Schedule.svmsgd, 0.1) for _ in range(2))
+    _, updates, _ = whole.run(order)
+    assert updates == sum(parts.run(A)[1] for A in one_by_one(order))
+    np.testing.assert_array_equal(whole.v, parts.v)
+    np.testing.assert_array_equal(whole.beta, parts.beta)

@@ -1,0 +1,437 @@
+"""A certificate is never wrong: P >= P* >= D on random small problems, whatever the
+solver did, against a generic interior-point solver.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+
+from dualgap.certificate import Certificate, Status, percent
+from dualgap.loop import solve
+from dualgap.losses import SmoothedHinge
+from dualgap.problem import Problem
+from dualgap.solvers import SOLVERS
+
+from . import qp
+
+EPS = np.finfo(np.float64).eps
+
+
+class Plain(NamedTuple):
+    """What the reference needs of a problem: nothing that the package computed."""
+
+    Z: np.ndarray  # y_i x_i, constant feature included
+    cost: np.ndarray
+    upper: np.ndarray
+    curvature: float
+    linear: bool
+
+    def primal(self, w):
+        return qp.primal(self.Z, self.cost, self.curvature, self.linear, w)
+
+    def dual(self, alpha):
+        return qp.dual(self.Z, self.cost, self.curvature, alpha)
+
+    def optimum(self):
+        return qp.optimum(self.Z, self.cost, self.curvature, self.linear)
+
+    def primal_rounding(self, w) -> float:
+        """Largest error of P(w) in float64: of every product, sum and comparison.
+
+        A margin is off by at most ``k eps sum_j |x_ij w_j|`` (k terms), and the loss
+        by that times c and its slope. The reference adds no more than one rounding.
+        """
+        k = self.Z.shape[1] + 8
+        margin = self.Z @ w
+        off = k * EPS * (1.0 + np.abs(self.Z) @ np.abs(w))
+        slope = np.where(1.0 - margin + off > 0, 1.0 - margin + off, 0.0)
+        if self.curvature:
+            slope = slope / self.curvature
+        if self.linear:
+            slope = np.minimum(slope, 1.0) if self.curvature else slope > 0
+        return float(k * EPS * self.primal(w) + self.cost @ (slope * off))
+
+    def dual_rounding(self, alpha) -> float:
+        """Largest error of D(alpha) in float64, likewise."""
+        k = sum(self.Z.shape) + 8
+        v = alpha @ self.Z
+        off = k * EPS * (alpha @ np.abs(self.Z))
+        size = 2 * alpha.sum() - 2 * self.dual(alpha)
+        return float(k * EPS * (alpha.sum() + abs(size)) + np.abs(v) @ off + off @ off)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A small problem, often a degenerate one."""
+
+    n: int
+    d: int
+    seed: int
+    loss: str
+    gamma: float
+    C: float
+    scale: float
+    rows: str
+    labels: str
+    weights: str
+    intercept_scaling: float | None
+    dtype: str
+    layout: str
+
+    def build(self) -> tuple[Problem, Plain]:
+        rng = np.random.default_rng(self.seed)
+        X = rng.standard_normal((self.n, self.d))
+        y = rng.choice([-1, 1], size=self.n)
+        if self.labels == "separable":
+            y = np.where(X[:, 0] > 0, 1, -1)
+        elif self.labels == "one class":
+            y[:] = y[0]
+        X = self.degenerate(X, rng)
+        X = (X * self.scale).astype(self.dtype)
+        weight = self.weight(rng)
+        bias = self.intercept_scaling
+        loss = SmoothedHinge(self.gamma) if self.loss == "smoothed_hinge" else self.loss
+        problem = Problem(
+            sparse.csr_matrix(X) if self.layout == "csr" else X,
+            y,
+            self.C,
+            loss=loss,
+            sample_weight=weight,
+            fit_intercept=bias is not None,
+            intercept_scaling=1.0 if bias is None else bias,
+        )
+        Z = X.astype(np.float64)
+        if bias is not None:
+            Z = np.column_stack([Z, np.full(self.n, bias)])
+        cost = np.full(self.n, self.C) if weight is None else self.C * weight
+        curvature = {"hinge": 0.0, "squared_hinge": 0.5}.get(self.loss, self.gamma)
+        linear = self.loss != "squared_hinge"
+        upper = cost if linear else np.where(cost > 0, np.inf, 0.0)
+        return problem, Plain(y[:, None] * Z, cost, upper, curvature, linear)
+
+    def degenerate(self, X, rng):
+        if self.rows == "some zero":
+            X[rng.random(self.n) < 0.5] = 0.0
+        elif self.rows == "all zero":
+            X[:] = 0.0
+        elif self.rows == "duplicates":
+            X = X[rng.integers(0, self.n, self.n)]
+        elif self.rows == "opposite duplicates":
+            X = X[rng.integers(0, self.n, self.n)] * rng.choice([-1, 1], (self.n, 1))
+        elif self.rows == "collinear":
+            X = X[:, :1] * X[:1]
+        elif self.rows == "integers":
+            X = np.round(X)
+        elif self.rows == "mixed sizes":
+            X *= 10.0 ** rng.integers(-1, 2, (self.n, 1))
+        return X
+
+    def weight(self, rng):
+        if self.weights == "none":
+            return None
+        weight = rng.choice([1.0, 2.0, 0.1, 30.0], self.n)
+        if self.weights == "some zero":
+            weight[rng.random(self.n) < 0.5] = 0.0
+            weight[rng.integers(self.n)] = 1.0
+        return weight
+
+
+def sampled(*values):
+    return st.sampled_from(values)
+
+
+cases = st.builds(
+    Case,
+    n=st.integers(1, 12),
+    d=st.integers(1, 5),
+    seed=st.integers(0, 2**32 - 1),
+    loss=sampled("hinge", "squared_hinge", "smoothed_hinge"),
+    gamma=sampled(1e-3, 0.1, 1.0, 10.0),
+    C=sampled(1e-4, 1e-2, 0.1, 1.0, 10.0, 1e2, 1e4),
+    scale=sampled(1e-3, 0.1, 1.0, 10.0, 1e3),
+    rows=sampled(
+        "random", "some zero", "all zero", "duplicates", "opposite duplicates",
+        "collinear", "integers", "mixed sizes",
+    ),
+    labels=sampled("random", "separable", "one class"),
+    weights=sampled("none", "positive", "some zero"),
+    intercept_scaling=sampled(None, 1.0, 0.01, 100.0),
+    dtype=sampled("float32", "float64"),
+    layout=sampled("dense", "csr"),
+)  # fmt: skip
+
+
+def check_bracket(plain: Plain, certificate: Certificate, w, alpha, best) -> None:
+    """The certificate is about w and alpha, and the optimum lies between."""
+    assert (alpha >= 0.0).all()
+    assert (alpha <= plain.upper).all()
+    primal, dual = plain.primal(w), plain.dual(alpha)
+    above, below = plain.primal_rounding(w), plain.dual_rounding(alpha)
+    assert abs(certificate.primal - primal) <= above
+    assert abs(certificate.dual - dual) <= below
+    assert certificate.primal >= best.lower - above
+    assert certificate.dual <= best.upper + below
+    assert certificate.gap == certificate.primal - certificate.dual
+    if dual > 0:
+        assert certificate.relative_gap == certificate.gap / certificate.dual
+
+
+@settings(max_examples=200)
+@given(case=cases)
+def test_the_reference_brackets_the_optimum_tightly(case):
+    _, plain = case.build()
+    best = plain.optimum()
+    assert (best.alpha >= 0.0).all()
+    assert (best.alpha <= plain.upper).all()
+    assert best.upper - best.lower >= -EPS * best.upper
+    assert best.upper - best.lower <= 1e-9 * best.upper
+
+
+@pytest.mark.parametrize("name", SOLVERS)
+@settings(max_examples=225)
+@given(
+    case=cases,
+    tol=sampled(0.3, 1e-2, 1e-4, 1e-8),
+    max_epochs=sampled(1, 2, 5, 20),
+    check_every=sampled(None, 1, 3),
+    random_state=st.integers(0, 2**64 - 1),
+)
+def test_no_solver_gets_a_wrong_certificate(
+    name, case, tol, max_epochs, check_every, random_state
+):
+    solver = SOLVERS[name]()
+    if case.loss not in solver.losses:
+        case = replace(case, loss="hinge")
+    problem, plain = case.build()
+    solution = solve(
+        problem, solver, tol=tol, max_epochs=max_epochs, check_every=check_every,
+        random_state=random_state,
+    )  # fmt: skip
+    certificate, w, alpha = solution.certificate, solution.w, solution.alpha
+    best = plain.optimum()
+    check_bracket(plain, certificate, w, alpha, best)
+
+    assert certificate.certified == (certificate.relative_gap <= tol)
+    if certificate.certified:
+        above, below = plain.primal_rounding(w), plain.dual_rounding(alpha)
+        primal, dual = plain.primal(w), plain.dual(alpha)
+        assert primal - dual <= tol * dual + above + (1 + tol) * below
+        assert primal <= (1 + tol) * best.upper + above + (1 + tol) * below
+    if solver.dual:
+        size = np.abs(plain.Z).T @ alpha
+        off = (case.n + 4) * EPS * size
+        assert (np.abs(w - alpha @ plain.Z) <= off).all()
+
+
+scales = st.integers(-6, 6).map(lambda exponent: 10.0**exponent)
+
+
+@settings(max_examples=300)
+@given(case=cases, seed=st.integers(0, 2**32 - 1), length=scales)
+def test_any_primal_point_gets_a_true_certificate(case, seed, length):
+    problem, plain = case.build()
+    best = plain.optimum()
+    near = np.random.default_rng(seed).standard_normal(problem.width)
+    for w in (near * length, best.w + near * length * np.abs(best.w), best.w * 0.0):
+        proof = problem.prove(w, None)
+        check_bracket(plain, proof.certificate, w, proof.alpha, best)
+        assert problem.certify(w) == proof.certificate
+
+        # The core's own margins: at the kink of the hinge one rounding decides.
+        suggested = plain.cost * suggestion(plain, 1.0 - problem.margins(w))
+        off = plain.dual_rounding(proof.alpha)
+        assert best_scaled(plain, suggested) <= proof.certificate.dual + off
+
+
+def suggestion(plain: Plain, u):
+    """The slope of the loss in u; any b in [0, 1] is one at the kink of the hinge."""
+    if plain.curvature == 0.0:
+        return (u > 0).astype(float)
+    slope = np.maximum(u, 0.0) / plain.curvature
+    return np.minimum(slope, 1.0) if plain.linear else slope
+
+
+def best_scaled(plain: Plain, alpha) -> float:
+    """Largest D(s alpha) over a grid of s that holds 0, 1 and the edge of the box."""
+    positive = alpha > 0
+    if not positive.any():
+        return 0.0
+    edge = (plain.upper[positive] / alpha[positive]).min()
+    grid = np.concatenate([[0.0, 1.0, edge], 10.0 ** np.linspace(-12, 12, 49)])
+    inside = grid[(grid <= edge) & np.isfinite(grid)]
+    return max(plain.dual(np.minimum(s * alpha, plain.upper)) for s in inside)
+
+
+@settings(max_examples=300)
+@given(
+    case=cases, seed=st.integers(0, 2**32 - 1), length=scales, size=scales,
+    bounds=sampled("inside", "corners", "few"),
+)  # fmt: skip
+def test_any_dual_point_gives_a_true_bound(case, seed, length, size, bounds):
+    problem, plain = case.build()
+    best = plain.optimum()
+    rng = np.random.default_rng(seed)
+    reach = np.minimum(plain.upper, size * (best.alpha.max() + 1e-9))
+    share = rng.random(case.n)
+    if bounds == "corners":
+        share = np.round(share)
+    elif bounds == "few":
+        share[rng.random(case.n) < 0.7] = 0.0
+    alpha = share * reach
+    given_alpha = alpha.copy()
+
+    alone = problem.prove(None, alpha)
+    check_bracket(plain, alone.certificate, alone.w, alpha, best)
+    off = (case.n + 4) * EPS * (alpha @ np.abs(plain.Z))
+    assert (np.abs(alone.w - alpha @ plain.Z) <= off).all()
+    assert problem.certify(alpha=alpha) == alone.certificate
+
+    w = rng.standard_normal(problem.width) * length
+    both = problem.prove(w, alpha)
+    check_bracket(plain, both.certificate, w, both.alpha, best)
+    assert problem.certify(w, alpha) == both.certificate
+    assert (alpha == given_alpha).all()
+    off = plain.dual_rounding(both.alpha)
+    assert best_scaled(plain, alpha) <= both.certificate.dual + off
+    # The point that is certified is alpha on another scale.
+    i = int(np.argmax(alpha))
+    if alpha[i] > 0:
+        ray = alpha * (both.alpha[i] / alpha[i])
+        np.testing.assert_allclose(both.alpha, ray, rtol=1e-12, atol=0.0)
+
+
+# The largest numbers that a caller can hand over.
+
+
+def few_rows(loss="squared_hinge") -> tuple[Problem, qp.Optimum]:
+    X = np.array([[1.0, 2.0], [-3.0, 0.5], [0.25, -4.0]])
+    problem = Problem(X, [1, -1, 1], loss=loss)
+    Z = problem.y[:, None] * X
+    linear = not math.isinf(problem.loss.slope)
+    return problem, qp.optimum(Z, problem.cost, problem.loss.curvature, linear)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "smoothed_hinge"])
+@pytest.mark.parametrize("size", [1e100, 1e160, 1e300])
+def test_huge_points_keep_the_bracket(loss, size):
+    problem, best = few_rows(loss)
+    for w in (np.array([size, -size]), np.array([size, size]), np.array([0, size])):
+        certificate = problem.certify(w)
+        assert certificate.primal >= best.lower
+        assert certificate.dual <= best.upper
+        assert certificate.primal >= size * size / 2
+        assert certificate.dual >= 0.0
+        assert certificate.relative_gap > 1.0
+
+
+@pytest.mark.parametrize("size", [5e-324, 1e-310, 1e-200, 1e160, 1e200, 1e300])
+def test_extreme_dual_points_keep_the_bracket(size):
+    problem, best = few_rows()
+    alpha = np.array([size, 0.5 * size, 0.0])
+    for w in (None, np.zeros(2)):
+        certificate = problem.certify(w, alpha)
+        assert certificate.primal >= best.lower
+        assert certificate.dual <= best.upper
+
+
+@pytest.mark.parametrize("size", [1e-140, 1e-100, 1e100, 1e140])
+def test_the_size_of_a_dual_point_that_is_scaled_does_not_matter(size):
+    problem, _ = few_rows()
+    alpha = np.array([1.0, 0.5, 0.0])
+    expected = problem.certify(np.zeros(2), alpha).dual
+    assert problem.certify(np.zeros(2), size * alpha).dual == pytest.approx(
+        expected, rel=1e-12
+    )
+
+
+# The record.
+
+
+def test_gaps():
+    certificate = Certificate(primal=3.0, dual=2.0)
+    assert certificate.gap == 1.0
+    assert certificate.relative_gap == 0.5
+
+
+@pytest.mark.parametrize("dual", [0.0, -1.0, -math.inf])
+def test_a_dual_value_that_bounds_nothing_has_an_infinite_relative_gap(dual):
+    certificate = Certificate(primal=3.0, dual=dual)
+    assert certificate.relative_gap == math.inf
+    assert "no bound on the objective is known yet" in certificate.message
+
+
+@pytest.mark.parametrize("value", [0.0, 2.0])
+def test_no_gap(value):
+    assert Certificate(primal=value, dual=value).relative_gap == 0.0
+
+
+def test_rounding_below_zero_is_reported_as_it_is():
+    certificate = Certificate(primal=1.0, dual=1.0 + EPS)
+    assert certificate.gap == -EPS
+    assert -2 * EPS < certificate.relative_gap < 0.0
+    assert "within 0 % of" in certificate.message
+
+
+def test_numbers_that_are_not_are_never_within_an_accuracy():
+    for primal, dual in [(math.nan, 1.0), (1.0, math.nan), (math.inf, 1.0)]:
+        assert not Certificate(primal=primal, dual=dual).relative_gap <= 1e300
+
+
+@pytest.mark.parametrize("status", Status)
+def test_only_one_status_is_certified(status):
+    certificate = Certificate(primal=1.0, dual=0.5, status=status)
+    assert certificate.certified == (status.name == "CERTIFIED")
+    assert certificate.status.label == status.name.lower()
+    assert status.value in certificate.message
+
+
+def test_message_has_the_numbers():
+    certificate = Certificate(
+        primal=1.031, dual=1.0, epochs=7, updates=42, seconds=0.5,
+        status=Status.EPOCH_LIMIT, solver="dcd", tol=1e-3,
+    )  # fmt: skip
+    assert certificate.message == (
+        "objective is within 3.1 % of the optimum (asked 0.1 %): stopped at "
+        "max_epochs; raise it, or ask for less accuracy (tol)"
+    )
+    assert str(certificate) == (
+        f"epoch_limit: {certificate.message}\n"
+        "  primal 1.031  dual 1  relative gap 3.10e-02\n"
+        "  dcd, 7 epochs, 42 updates, 0.5 s"
+    )
+
+
+def test_message_says_nothing_of_an_accuracy_that_was_not_asked():
+    assert "asked" not in Certificate(primal=1.0, dual=0.5).message
+
+
+def test_to_dict_is_json_with_both_gaps():
+    certificate = Certificate(primal=3.0, dual=2.0, status=Status.CERTIFIED, tol=0.5)
+    assert json.loads(json.dumps(certificate.to_dict())) == {
+        "primal": 3.0, "dual": 2.0, "epochs": 0, "updates": 0, "seconds": 0.0,
+        "status": "certified", "solver": "", "tol": 0.5, "gap": 1.0,
+        "relative_gap": 0.5,
+    }  # fmt: skip
+
+
+def test_a_certificate_cannot_be_changed():
+    certificate = Certificate(primal=3.0, dual=2.0)
+    with pytest.raises(AttributeError):
+        certificate.dual = 3.0
+
+
+@pytest.mark.parametrize(
+    ("x", "text"),
+    [(0.031, "3.1 %"), (2e-5, "0.002 %"), (0.5, "50 %"), (0.0, "0 %"), (-1.0, "0 %")],
+)
+def test_percent(x, text):
+    assert percent(x) == text

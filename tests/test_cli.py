@@ -1,0 +1,824 @@
+"""The command line: exit status, streams, files, signals."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import json
+import lzma
+import os
+import re
+import signal
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import safetensors.numpy
+from scipy import sparse
+from sklearn.datasets import dump_svmlight_file, load_svmlight_file
+from sklearn.metrics import accuracy_score, balanced_accuracy_score
+from typer.testing import CliRunner
+
+import dualgap
+from dualgap import LinearSVC, load_model, save_model
+from dualgap.cli import app
+
+POSIX = pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals and files")
+# Never certified, and never out of epochs.
+ENDLESS = ("--solver", "norma", "--tol", "1e-12", "--max-epochs", "1000000000")
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")  # messages in one line
+    monkeypatch.setenv("TERM", "dumb")
+    return tmp_path
+
+
+def write(
+    name: str, labels: list[Any], n: int = 60, d: int = 6, seed: int = 0, base: int = 1
+) -> tuple[sparse.csr_matrix, np.ndarray]:
+    """A svmlight file of noisy, overlapping classes; what scikit-learn reads in it."""
+    rng = np.random.default_rng(seed)
+    codes = np.arange(n) % len(labels)
+    X = rng.standard_normal((n, d)) * (rng.random((n, d)) < 0.6)
+    X[:, 1] += codes - len(labels) / 2
+    X[:, -1] += 1.0  # the last feature occurs
+    X[:, 0] -= 1.0  # and the first
+    dump_svmlight_file(X, np.array(labels)[codes], name, zero_based=base == 0)
+    return load_svmlight_file(name, zero_based=base == 0)
+
+
+def call(*arguments: str, status: int = 0) -> Any:
+    result = CliRunner().invoke(app, arguments)
+    text = f"{result.output}\n{result.exception!r}"
+    assert result.exit_code == status, text
+    # Nothing but exits: no traceback reaches a user.
+    assert result.exception is None or isinstance(result.exception, SystemExit), text
+    return result
+
+
+def refused(*arguments: str, status: int = 1) -> str:
+    """The sentence with which a call is refused."""
+    before = sorted(os.listdir())
+    result = call(*arguments, status=status)
+    assert result.stdout == ""
+    assert sorted(os.listdir()) == before
+    if status == 1:
+        assert result.stderr.startswith("dualgap: ")
+        assert result.stderr.count("\n") == 1
+    return result.stderr
+
+
+def start(*arguments: str, **options: Any) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "dualgap", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        **options,
+    )
+
+
+def primal(
+    tensors: dict[str, np.ndarray], X: Any, y: np.ndarray, C: float, k: int = 0
+) -> float:
+    """P of the hinge loss, from the tensors of a model file."""
+    w, b = tensors["coef"][k], tensors["intercept"][k]
+    losses = np.maximum(0.0, 1.0 - y * (X @ w + b))
+    return 0.5 * (w @ w + b * b) + C * losses.sum()
+
+
+# ------------------------------------------------------------------------------- train
+
+
+def test_the_certificate_is_that_of_the_written_model() -> None:
+    X, y = write("data", [-1, 1])
+    arguments = ("train", "data", "model", "--C", "0.3", "--tol", "1e-4")
+    report = json.loads(call(*arguments, "--json").stdout)
+    (certificate,) = report["certificates"]
+    P, D = certificate["primal"], certificate["dual"]
+    tensors = safetensors.numpy.load_file("model")
+    assert primal(tensors, X, y, 0.3) == pytest.approx(P, rel=1e-12)
+    best = LinearSVC(C=0.3, tol=1e-10, solver="dcd", random_state=1).fit(X, y)
+    assert best.certificate_.dual * (1 - 1e-12) <= P
+    assert D <= best.certificate_.primal * (1 + 1e-12)
+    assert (P - D) / D == pytest.approx(certificate["relative_gap"], rel=1e-6)
+    assert -1e-12 <= certificate["relative_gap"] <= 1e-4
+    assert report["certified"] is True
+    assert (certificate["class"], certificate["status"]) == (1, "certified")
+    assert report["parameters"]["C"] == 0.3
+    assert report["data"]["n"] == 60
+    model = load_model("model")
+    assert model.classes_.dtype == np.int64
+    assert model.certificate_.primal == P
+
+
+def test_text_says_what_json_says() -> None:
+    write("data", [-1, 1])
+    text = call("train", "data", "model").stdout
+    certificate = load_model("model").certificate_
+    assert text == f"{certificate}\nmodel written to model\n"
+
+
+def test_several_classes() -> None:
+    X, y = write("data", [3, 1, 7])
+    report = json.loads(call("train", "data", "model", "--json").stdout)
+    tensors = safetensors.numpy.load_file("model")
+    assert [c["class"] for c in report["certificates"]] == [1, 3, 7]
+    for k, certificate in enumerate(report["certificates"]):
+        signs = np.where(y == certificate["class"], 1, -1)
+        found = primal(tensors, X, signs, 1.0, k)
+        assert found == pytest.approx(certificate["primal"], rel=1e-12)
+        assert certificate["relative_gap"] <= 1e-3
+    lines = call("train", "data", "model").stdout.splitlines()
+    assert [line.split()[:3] for line in lines[:3]] == [
+        ["class", str(label), "certified"] for label in (1, 3, 7)
+    ]
+    assert lines[3].startswith("farthest from its optimum is class")
+
+
+def test_stopped_early_is_status_3_and_the_model_is_written() -> None:
+    X, y = write("data", [-1, 1])
+    arguments = ("train", "data", "model", "--solver", "norma", "--tol", "1e-9")
+    result = call(*arguments, "--max-epochs", "3", "--json", status=3)
+    (certificate,) = (report := json.loads(result.stdout))["certificates"]
+    assert report["certified"] is False
+    assert certificate["status"] == "epoch_limit"
+    assert certificate["epochs"] == 3
+    tensors = safetensors.numpy.load_file("model")
+    found = primal(tensors, X, y, 1.0)
+    assert found == pytest.approx(certificate["primal"], rel=1e-12)
+    assert not load_model("model").certificate_.certified
+
+
+def test_time_limit() -> None:
+    write("data", [-1, 1])
+    begun = time.perf_counter()
+    result = call("train", "data", "model", *ENDLESS, "--time-limit", "2.5", status=3)
+    assert 2.5 <= time.perf_counter() - begun < 10
+    assert "stopped at time_limit" in result.stdout
+    # Not a terminal: lines at growing intervals, the first after a second.
+    lines = [line for line in result.stderr.splitlines() if line.startswith("epoch")]
+    seconds = [float(line.split()[-2]) for line in lines]
+    assert len(lines) == 2
+    assert 1 <= seconds[0] < 2 <= seconds[1]
+    assert re.match(r"epoch \d+  primal ~?\S+  dual ~?\S+  gap ~?\S+  ", lines[0])
+
+
+def test_classes_that_were_never_reached_have_no_bound() -> None:
+    write("data", [1, 2, 3])
+    arguments = ("train", "data", "model", *ENDLESS, "--time-limit", "0.3")
+    report = json.loads(call(*arguments, "--json", status=3).stdout)
+    last = report["certificates"][-1]
+    assert (last["epochs"], last["status"]) == (0, "time_limit")
+    # JSON knows no infinity
+    assert (last["primal"], last["dual"], last["relative_gap"]) == (60.0, 0.0, None)
+    assert load_model("model").certificate_[-1].primal == 60.0
+    text = call(*arguments, status=3).stdout
+    assert "no bound on the objective is known yet" in text
+
+
+def test_quiet_and_the_streams() -> None:
+    write("data", [-1, 1])
+    result = call("train", "data", "model")
+    assert result.stderr.startswith("data: 60 examples, 6 features, ")
+    result = call("train", "data", "model", "--quiet")
+    assert result.stderr == ""
+    assert result.stdout.startswith("certified: ")
+    json.loads(call("train", "data", "model", "--json", "-q").stdout)
+
+
+@pytest.mark.parametrize(
+    ("options", "parameters"),
+    [
+        ((), {}),
+        (("--C", "0.25"), {"C": 0.25}),
+        (("-C", "4"), {"C": 4.0}),
+        (("--lambda", "0.5"), {"C": 1 / (0.5 * 60)}),
+        (("--loss", "squared_hinge"), {"loss": "squared_hinge"}),
+        (
+            ("--loss", "smoothed_hinge", "--gamma", "0.25"),
+            {"loss": dualgap.SmoothedHinge(0.25)},
+        ),
+        (("--solver", "sdca"), {"solver": "sdca"}),
+        (("--tol", "1e-5"), {"tol": 1e-5}),
+        (("--max-epochs", "2000"), {"max_epochs": 2000}),
+        (("--time-limit", "100"), {"time_limit": 100.0}),
+        (("--no-intercept",), {"fit_intercept": False}),
+        (("--intercept-scaling", "10"), {"intercept_scaling": 10.0}),
+        (("--class-weight", "balanced"), {"class_weight": "balanced"}),
+        (("--class-weight", "-1=2,1=0.5"), {"class_weight": {-1: 2.0, 1: 0.5}}),
+        (("--class-weight", "1=2.5"), {"class_weight": {-1: 1.0, 1: 2.5}}),
+        (("--seed", "5"), {"random_state": 5}),
+        (("--n-jobs", "2"), {"n_jobs": 2}),
+    ],
+)
+def test_options_are_the_estimators_parameters(
+    options: tuple[str, ...], parameters: dict[str, Any]
+) -> None:
+    X, y = write("data", [-1, 1])
+    call("train", "data", "model", *options)
+    model = load_model("model")
+    expected = LinearSVC(**{"random_state": 0, **parameters})
+    assert model.get_params() == expected.get_params()
+    expected.fit(X, y)
+    np.testing.assert_array_equal(model.coef_, expected.coef_)
+    np.testing.assert_array_equal(model.intercept_, expected.intercept_)
+    assert model.certificate_.primal == expected.certificate_.primal
+
+
+def test_the_same_seed_gives_the_same_tensors() -> None:
+    write("data", [-1, 1], n=2000, d=30)
+    tensors = []
+    for seed in ("3", "3", "4"):
+        call("train", "data", "model", "--seed", seed, "--solver", "sdca")
+        tensors.append(safetensors.numpy.load_file("model")["coef"])
+    np.testing.assert_array_equal(tensors[0], tensors[1])
+    assert (tensors[0] != tensors[2]).any()
+
+
+def test_compressed_data() -> None:
+    zstandard = pytest.importorskip("zstandard")
+    write("data", [-1, 1])
+    content = Path("data").read_bytes()
+    call("train", "data", "model")
+    expected = load_model("model").coef_
+    for suffix, compress in {
+        "gz": gzip.compress,
+        "bz2": bz2.compress,
+        "xz": lzma.compress,
+        "zst": zstandard.compress,
+    }.items():
+        Path(f"data.{suffix}").write_bytes(compress(content))
+        call("train", f"data.{suffix}", "model")
+        np.testing.assert_array_equal(load_model("model").coef_, expected)
+
+
+def test_n_features() -> None:
+    write("data", [-1, 1])
+    call("train", "data", "model", "--n-features", "9")
+    assert load_model("model").coef_.shape == (1, 9)
+    message = refused("train", "data", "other", "--n-features", "5")
+    assert "data has 6 features, more than 5" in message
+
+
+# ----------------------------------------------------------------- what train refuses
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--solver", "sdac"), "Did you mean 'sdca'?"),
+        (("--solver", "sgd_s"), "Did you mean 'sgd-s'?"),
+        (("--solver", "DCD"), "Did you mean 'dcd'?"),
+        (("--loss", "squared-hinge"), "Did you mean 'squared_hinge'?"),
+        (("--loss", "zzz"), "is not one of hinge, squared_hinge, smoothed_hinge."),
+        (("--C", "0"), "not a positive, finite number"),
+        (("--C", "nan"), "not a positive, finite number"),
+        (("--C", "inf"), "not a positive, finite number"),
+        (("--C", "ten"), "--C"),
+        (("--tol", "-1"), "not a positive, finite number"),
+        (("--time-limit", "0"), "not a positive, finite number"),
+        (("--max-epochs", "0"), "--max-epochs"),
+        (("--n-features", "0"), "--n-features"),
+        (("--seed", "-1"), "--seed"),
+        (("--C", "1", "--lambda", "1"), "exclude each other"),
+        (("--gamma", "1"), "--gamma is for --loss smoothed_hinge, not hinge"),
+        (("--no-intercept", "--intercept-scaling", "2"), "needs --intercept"),
+        (("--solver", "sgd-s", "--loss", "squared_hinge"), "sgd-s needs --loss hinge"),
+        (("--class-weight", "heavy"), "'heavy' is not LABEL=W"),
+        (("--class-weight", "1=2,-1"), "'-1' is not LABEL=W"),
+        (("--class-weight", "1=-2"), "-2 is not a positive"),
+        (("--class-weight", "1=2,1.0=3"), "occurs twice"),
+        (("--unknown",), "--unknown"),
+        (("third",), "third"),
+    ],
+)
+def test_wrong_usage_is_status_2_before_anything_is_read(
+    options: tuple[str, ...], words: str
+) -> None:
+    assert words in refused("train", "missing", "model", *options, status=2)
+
+
+def test_a_weight_for_a_label_that_does_not_occur() -> None:
+    write("data", [-1, 1])
+    message = refused("train", "data", "model", "--class-weight", "2=3", status=2)
+    assert "data has no label 2; its labels are -1, 1" in message
+
+
+@pytest.fixture
+def no_training(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is refused is refused before training."""
+
+    def fail(*arguments: Any, **options: Any) -> None:
+        raise AssertionError("training began")
+
+    monkeypatch.setattr(LinearSVC, "_fit", fail)
+
+
+@pytest.mark.usefixtures("no_training")
+class TestRefusedBeforeTraining:
+    @pytest.mark.parametrize(
+        ("content", "words"),
+        [
+            ("", "holds no examples"),
+            ("# only a comment\n", "holds no examples"),
+            ("1 1:2\n1 2:1\n", "holds one class only, 1"),
+            ("1\n-1\n", "holds labels only"),
+            ("1 1:2\n-0.5 1:3\n", "not whole numbers below 2**53, such as -0.5"),
+            ("1e300 1:2\n-1 1:3\n", "below 2**53, such as 1e+300"),
+            ("1 1:2\n-1 1:x\n", "line 2"),
+            ("1,2 1:2\n", "line 1"),
+        ],
+    )
+    def test_data(self, content: str, words: str) -> None:
+        Path("data").write_text(content)
+        message = refused("train", "data", "model")
+        assert words in message
+        assert "data" in message
+
+    def test_paths(self) -> None:
+        write("data", [-1, 1])
+        os.mkdir("sub")
+        Path("other").write_text("not a model")
+        for arguments, words in {
+            ("missing", "model"): "missing: No such file",
+            ("sub", "model"): "sub: a folder",
+            ("data", "sub"): "sub: a folder",
+            ("data", "nowhere/model"): "nowhere: no such folder",
+            ("data", "data"): "data is the input",
+            ("data", "sub/../data"): "is the input",
+            ("data", "other"): "other exists and is not a model file",
+        }.items():
+            assert words in refused("train", *arguments)
+        assert Path("other").read_text() == "not a model"
+
+    @POSIX
+    def test_devices(self) -> None:
+        write("data", [-1, 1])
+        assert "not a regular file" in refused("train", "data", os.devnull)
+        assert stat.S_ISCHR(os.stat(os.devnull).st_mode)
+
+    @POSIX
+    @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root")
+    def test_folders_without_the_right_to_write(self) -> None:
+        write("data", [-1, 1])
+        os.mkdir("sub", 0o500)
+        assert "not writable" in refused("train", "data", "sub/model")
+
+    def test_damaged_compression(self) -> None:
+        write("data", [-1, 1])
+        Path("data.xz").write_bytes(lzma.compress(Path("data").read_bytes())[:-20])
+        assert "data.xz cannot be decompressed" in refused("train", "data.xz", "model")
+
+    def test_debug_shows_the_traceback(self) -> None:
+        result = CliRunner().invoke(app, ["train", "missing", "model", "--debug"])
+        assert result.exit_code == 1
+        assert isinstance(result.exception, FileNotFoundError)
+
+
+# ------------------------------------------------------------------------------ indices
+
+
+@pytest.mark.parametrize("base", [0, 1])
+def test_the_base_of_indices_is_seen_and_kept(base: int) -> None:
+    X, y = write("data", [-1, 1], base=base)
+    report = json.loads(call("train", "data", "model", "--json").stdout)
+    assert report["data"]["zero_based"] is (base == 0)
+    expected = LinearSVC(random_state=0).fit(X, y)
+    np.testing.assert_array_equal(load_model("model").coef_, expected.coef_)
+    # Without the first feature, "auto" alone would shift all others in base 0.
+    rows = sparse.csr_matrix(([2.0, 1.0], [2, 4], [0, 1, 2]), shape=(2, 6))
+    Path("new").write_text(f"0 {2 + base}:2\n0 {4 + base}:1\n")
+    scores = call("predict", "new", "model", "--scores").stdout.split()
+    np.testing.assert_array_equal(
+        np.array(scores, dtype=float), expected.decision_function(rows)
+    )
+
+
+def test_the_base_of_indices_may_be_given() -> None:
+    write("data", [-1, 1], base=1)
+    call("train", "data", "model", "--zero-based")
+    assert load_model("model").coef_.shape == (1, 7)
+    assert load_model("model").coef_[0, 0] == 0.0
+    call("train", "data", "model", "--one-based")
+    assert load_model("model").coef_.shape == (1, 6)
+    # A model trained from 1 refuses an index 0, as training from 1 does.
+    Path("zero").write_text("1 0:1\n-1 1:1\n")
+    assert "zero, line 1" in refused("predict", "zero", "model")
+    assert "zero, line 1" in refused("train", "zero", "other", "--one-based")
+    assert call("predict", "zero", "model", "--zero-based").exit_code == 0
+
+
+# ----------------------------------------------------------------------------- predict
+
+
+def quality(stderr: str) -> tuple[float, float]:
+    found = re.match(r"accuracy (\S+) %, balanced accuracy (\S+) %", stderr)
+    assert found, stderr
+    return float(found[1]), float(found[2])
+
+
+@pytest.mark.parametrize("labels", [[-1, 1], [0, 1], [2, 5, 9]])
+def test_predictions_and_accuracy(labels: list[int]) -> None:
+    write("data", labels)
+    X, y = write("test", labels, n=31, seed=1)
+    call("train", "data", "model")
+    model = load_model("model")
+    result = call("predict", "test", "model")
+    found = np.array(result.stdout.split(), dtype=np.int64)
+    np.testing.assert_array_equal(found, model.predict(X))
+    assert quality(result.stderr) == pytest.approx(
+        (
+            100 * accuracy_score(y, found),
+            100 * balanced_accuracy_score(y, found),
+        ),
+        abs=0.005,
+    )
+    report = json.loads(call("predict", "test", "model", "--json").stdout)
+    assert report["labels"] == found.tolist()
+    assert report["n"] == 31
+    assert report["accuracy"] == accuracy_score(y, found)
+    assert report["balanced_accuracy"] == pytest.approx(
+        balanced_accuracy_score(y, found), rel=1e-15
+    )
+
+
+@pytest.mark.parametrize("labels", [[-1, 1], [2, 5, 9]])
+def test_scores_read_back_exactly(labels: list[int]) -> None:
+    X, _ = write("data", labels)
+    call("train", "data", "model")
+    expected = load_model("model").decision_function(X)
+    text = call("predict", "data", "model", "--scores").stdout
+    scores = np.array([line.split() for line in text.splitlines()], dtype=float)
+    np.testing.assert_array_equal(scores.squeeze(), expected)
+    report = json.loads(call("predict", "data", "model", "--scores", "--json").stdout)
+    np.testing.assert_array_equal(report["scores"], expected)
+    assert "labels" not in report
+
+
+def test_output_file() -> None:
+    write("data", [-1, 1])
+    call("train", "data", "model")
+    expected = call("predict", "data", "model").stdout
+    result = call("predict", "data", "model", "-o", "out")
+    assert result.stdout == ""
+    assert Path("out").read_text() == expected
+    report = json.loads(call("predict", "data", "model", "-o", "out", "--json").stdout)
+    assert report["output"] == "out"
+    assert "labels" not in report
+    assert "is the input" in refused("predict", "data", "model", "-o", "data")
+    assert "is the input" in refused("predict", "data", "model", "-o", "model")
+    assert "no such folder" in refused("predict", "data", "model", "-o", "x/out")
+
+
+def test_a_failed_output_leaves_the_old_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    write("data", [-1, 1])
+    call("train", "data", "model")
+    Path("out").write_text("old")
+    monkeypatch.setattr(os, "fsync", no_space)
+    assert "No space left" in refused("predict", "data", "model", "-o", "out")
+    assert Path("out").read_text() == "old"
+
+
+def no_space(descriptor: int) -> None:
+    raise OSError(28, "No space left on device")
+
+
+def test_narrower_data_is_padded_and_wider_refused() -> None:
+    write("data", [-1, 1])
+    call("train", "data", "model")
+    Path("narrow").write_text("1 2:1\n-1 2:-1\n")
+    rows = np.array([[0, 1, 0, 0, 0, 0], [0, -1, 0, 0, 0, 0]])
+    scores = call("predict", "narrow", "model", "--scores").stdout.split()
+    np.testing.assert_array_equal(
+        np.array(scores, dtype=float), load_model("model").decision_function(rows)
+    )
+    Path("wide").write_text("1 2:1 7:1\n")
+    message = refused("predict", "wide", "model")
+    assert "wide has 7 features, more than 6: that is what model was trained" in message
+
+
+def test_labels_that_say_nothing() -> None:
+    write("data", [-1, 1])
+    call("train", "data", "model")
+    for labels, words in {
+        (0, 0): "no accuracy: every label is 0",
+        (5, 6): "no accuracy: the model knows none of the labels (5, 6); its classes "
+        "are -1, 1",
+    }.items():
+        Path("new").write_text("".join(f"{label} 2:1\n" for label in labels))
+        result = call("predict", "new", "model")
+        assert len(result.stdout.splitlines()) == 2
+        assert result.stderr.startswith(words)
+        report = json.loads(call("predict", "new", "model", "--json").stdout)
+        assert (report["accuracy"], report["balanced_accuracy"]) == (None, None)
+        assert report["remark"].startswith(words)
+
+
+def test_some_unknown_labels_count_as_errors() -> None:
+    write("data", [-1, 1])
+    call("train", "data", "model")
+    sign = call("predict", "data", "model").stdout.split()[0]
+    first = Path("data").read_text().splitlines()[0].split(" ", 1)[1]
+    Path("new").write_text(f"{sign} {first}\n7 {first}\n7 {first}\n{sign} {first}\n")
+    result = call("predict", "new", "model")
+    assert quality(result.stderr) == (50.0, 50.0)
+    assert "2 of 4 labels are unknown to the model (7)" in result.stderr
+
+
+def test_models_of_strings_and_of_tables() -> None:
+    pandas = pytest.importorskip("pandas")
+    X, y = write("data", [-1, 1])
+    X = pandas.DataFrame(X.toarray(), columns=list("abcdef"))
+    model = LinearSVC(random_state=0).fit(X, np.where(y > 0, "yes", "no"))
+    save_model(model, "model")
+    result = call("predict", "data", "model")
+    assert result.stdout.split() == model.predict(X).tolist()
+    assert "knows none of the labels (-1, 1); its classes are no, yes" in result.stderr
+
+
+def test_predict_refuses_what_is_no_model() -> None:
+    write("data", [-1, 1])
+    assert "not a sound dualgap model" in refused("predict", "data", "data")
+    assert "missing: No such file" in refused("predict", "data", "missing")
+    assert "missing: No such file" in refused("predict", "missing", "data")
+    call("train", "data", "model")
+    content = bytearray(Path("model").read_bytes())
+    content[-1] ^= 1
+    Path("model").write_bytes(content)
+    assert "model is not a sound dualgap model" in refused("predict", "data", "model")
+
+
+# ----------------------------------------------------------------------------- inspect
+
+
+def test_inspect() -> None:
+    X, y = write("data", [-1, 1, 4], n=50)
+    facts = json.loads(call("inspect", "data", "--json").stdout)
+    norms = sparse.linalg.norm(X, axis=1)
+    assert (facts["n"], facts["d"], facts["nnz"]) == (*X.shape, X.nnz)
+    assert facts["density"] == X.nnz / (X.shape[0] * X.shape[1])
+    assert facts["classes"] == [
+        {"label": label, "count": int((y == label).sum())} for label in (-1, 1, 4)
+    ]
+    assert facts["row_norm"] == pytest.approx(
+        {"min": norms.min(), "median": np.median(norms), "max": norms.max()}
+    )
+    assert facts["empty_rows"] == 0
+    assert facts["zero_based"] is False
+    assert facts["memory_bytes"] == (8 + 4) * X.nnz + 4 * 51 + 8 * 50
+    text = call("inspect", "data").stdout
+    assert "classes    3 (-1: 17, 1: 17, 4: 16)" in text
+    assert "features   6, from 1" in text
+
+
+def test_inspect_odd_files() -> None:
+    Path("one").write_text("3 0:3 2:4\n3\n")
+    facts = json.loads(call("inspect", "one", "--json").stdout)
+    assert (facts["n"], facts["d"], facts["nnz"]) == (2, 3, 2)
+    assert facts["row_norm"] == {"min": 0.0, "median": 2.5, "max": 5.0}
+    assert facts["empty_rows"] == 1
+    Path("bare").write_text("1\n2\n")
+    assert json.loads(call("inspect", "bare", "--json").stdout)["density"] == 0.0
+    Path("many").write_text("".join(f"{k} 1:1\n" for k in range(100)))
+    assert "100 (0: 1, 1: 1" in (text := call("inspect", "many").stdout)
+    assert ", ...)" in text
+    assert "no examples" in refused("inspect", os.devnull)
+
+
+# -------------------------------------------------------------------------------- help
+
+
+def test_help_and_version() -> None:
+    assert call("--version").stdout == f"dualgap {dualgap.__version__}\n"
+    for arguments in (("--help",), ("-h",)):
+        for command in ("train", "predict", "inspect"):
+            assert command in call(*arguments).stdout
+            assert "Examples" in call(command, *arguments).stdout
+
+
+def test_defaults_are_the_estimators() -> None:
+    from typer.main import get_command
+
+    options = {p.name: p.default for p in get_command(app).commands["train"].params}
+    defaults = LinearSVC().get_params()
+    for name in ("tol", "max_epochs", "time_limit", "loss", "solver", "n_jobs"):
+        assert options[name] == defaults[name]
+    assert options["intercept"] is defaults["fit_intercept"]
+
+
+def test_every_solver_and_loss_is_named_in_the_help() -> None:
+    text = call("train", "--help").stdout
+    for name in (*dualgap.SOLVERS, *dualgap.losses.LOSSES):
+        assert re.search(rf"\b{name}\b", text), name
+
+
+@pytest.mark.parametrize("missing", ["typer", "rich", "safetensors"])
+def test_a_missing_package_is_one_line_with_the_remedy(missing: str) -> None:
+    program = f"""
+import sys
+for name in [name for name in sys.modules if name.split(".")[0] == {missing!r}]:
+    del sys.modules[name]
+sys.modules[{missing!r}] = None
+from dualgap.cli import main
+main()
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program, "--help"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert done.stderr == (
+        f"dualgap: the command line needs the package {missing}: "
+        "pip install 'dualgap[cli]'\n"
+    )
+
+
+# --------------------------------------------------------------- as its own process
+
+
+def test_as_module_and_as_script() -> None:
+    write("data", [-1, 1])
+    module = [sys.executable, "-m"]
+    script = Path(sys.executable).with_name("dualgap")
+    commands = [[*module, "dualgap"], [*module, "dualgap.cli"]]
+    for command in [*commands, *([[str(script)]] if script.exists() else [])]:
+        done = subprocess.run(
+            [*command, "train", "data", "model", "--json"],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        assert json.loads(done.stdout)["certified"] is True
+
+
+@POSIX
+def test_data_from_a_pipe() -> None:
+    write("data", [-1, 1])
+    call("train", "data", "model")
+    expected = load_model("model").coef_
+    with open("data", "rb") as file:
+        process = start("train", "/dev/stdin", "piped", stdin=file)
+        assert process.wait() == 0, process.communicate()
+        process.communicate()
+    np.testing.assert_array_equal(load_model("piped").coef_, expected)
+
+
+@POSIX
+def test_a_reader_that_had_enough() -> None:
+    write("data", [-1, 1], n=100_000)  # more than a pipe holds
+    call("train", "data", "model", "--tol", "0.1")
+    process = start("predict", "data", "model")
+    assert process.stdout is not None
+    process.stdout.readline()
+    process.stdout.close()
+    assert process.stderr is not None
+    assert "Traceback" not in process.stderr.read()
+    process.stderr.close()
+    assert process.wait() == 1
+
+
+def read_until(stream: Any, words: str) -> str:
+    for line in stream:
+        if words in line:
+            return str(line)
+    raise AssertionError(f"ended without {words!r}")
+
+
+@POSIX
+def test_ctrl_c_while_training_keeps_the_best_model() -> None:
+    X, y = write("data", [-1, 1])
+    process = start("train", "data", "model", "--json", *ENDLESS)
+    read_until(process.stderr, "epoch")  # in the middle of training
+    process.send_signal(signal.SIGINT)
+    sent = time.perf_counter()
+    output, errors = process.communicate(timeout=60)
+    assert time.perf_counter() - sent < 5
+    assert process.returncode == 3, errors
+    (certificate,) = json.loads(output)["certificates"]
+    assert certificate["status"] == "interrupted"
+    assert certificate["epochs"] > 0
+    tensors = safetensors.numpy.load_file("model")
+    found = primal(tensors, X, y, 1.0)
+    assert found == pytest.approx(certificate["primal"], rel=1e-12)
+    assert load_model("model").certificate_.primal == certificate["primal"]
+
+
+@POSIX
+def test_ctrl_c_elsewhere_is_status_130_and_writes_nothing() -> None:
+    os.mkfifo("data")  # reading waits for a writer that never comes
+    Path("model").write_bytes(b"")
+    process = start("train", "data", "model")
+    time.sleep(0.5)
+    while "S" not in Path(f"/proc/{process.pid}/stat").read_text().split()[2:3]:
+        time.sleep(0.1)
+    deadline = time.perf_counter() + 30
+    while process.poll() is None and time.perf_counter() < deadline:
+        process.send_signal(signal.SIGINT)
+        time.sleep(1)
+    output, errors = process.communicate()
+    assert process.returncode in (130, -signal.SIGINT), errors
+    assert output == ""
+    assert sorted(os.listdir()) == ["data", "model"]
+    assert Path("model").read_bytes() == b""
+
+
+SABOTAGED = """
+import os, signal, sys
+from dualgap.cli import main
+def fsync(descriptor):
+    {act}
+os.fsync = fsync
+main()
+"""
+
+
+@POSIX
+@pytest.mark.parametrize(
+    ("act", "status", "litter"),
+    [
+        ("raise OSError(28, 'No space left on device')", 1, 0),
+        ("os.kill(os.getpid(), signal.SIGINT)", 130, 0),
+        ("os.kill(os.getpid(), signal.SIGKILL)", -9, 1),
+    ],
+    ids=["full disk", "Ctrl-C", "SIGKILL"],
+)
+def test_the_old_model_survives_a_broken_write(
+    act: str, status: int, litter: int
+) -> None:
+    write("data", [-1, 1])
+    call("train", "data", "model", "--C", "7")
+    old = Path("model").read_bytes()
+    program = SABOTAGED.format(act=act)
+    done = subprocess.run(
+        [sys.executable, "-c", program, "train", "data", "model"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == status, done.stderr
+    assert "Traceback" not in done.stderr
+    assert Path("model").read_bytes() == old
+    others = set(os.listdir()) - {"data", "model"}
+    assert len(others) == litter
+    call("predict", "data", "model")
+
+
+@POSIX
+def test_a_terminal_sees_one_live_line() -> None:
+    import pty
+
+    write("data", [-1, 1])
+    master, slave = pty.openpty()
+    environment = os.environ | {"TERM": "xterm-256color"}
+    process = subprocess.Popen(
+        [
+            sys.executable,
+            "-m",
+            "dualgap",
+            "train",
+            "data",
+            "model",
+            *ENDLESS,
+            "--time-limit",
+            "1.5",
+        ],
+        stdout=subprocess.PIPE,
+        stderr=slave,
+        env=environment,
+    )
+    os.close(slave)
+    seen = b"".join(chunks(master))
+    assert process.stdout is not None
+    output = process.stdout.read()
+    process.stdout.close()
+    assert process.wait() == 3
+    assert output.startswith(b"time_limit: ")
+    live = re.findall(rb"epoch (\d+)  primal", seen)
+    assert len(live) > 5
+    assert sorted(map(int, live)) == list(map(int, live))
+    # Drawn over itself: no more than the summary and the line scroll.
+    assert seen.count(b"\n") <= 3
+
+
+def chunks(master: int) -> Iterator[bytes]:
+    try:
+        while chunk := os.read(master, 4096):
+            yield chunk
+    except OSError:  # Linux's way to say that the other end is closed
+        pass
+    finally:
+        os.close(master)

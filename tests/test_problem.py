@@ -1,0 +1,725 @@
+"""Problem: what it refuses, that it copies nothing, and its numbers."""
+
+from __future__ import annotations
+
+import logging
+import math
+import re
+import tracemalloc
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from dualgap.losses import SmoothedHinge, get_loss
+from dualgap.problem import Problem
+
+EPS = np.finfo(np.float64).eps
+Y = np.array([1, -1, 1, -1])
+
+
+def small(dtype=np.float64):
+    return np.array(
+        [[1.0, 0.0, 2.0], [0.0, 0.0, 0.0], [-1.5, 4.0, 0.25], [0.0, 3.0, 0.0]], dtype
+    )
+
+
+def csr(X=None, **attributes) -> sparse.csr_matrix:
+    """A CSR matrix whose arrays are replaced so that SciPy does not notice."""
+    A = sparse.csr_matrix(small() if X is None else X)
+    for name, value in attributes.items():
+        setattr(A, name, np.asarray(value))
+    return A
+
+
+def refuses(error, text, X=None, y=Y, *args, **kwargs):
+    X = small() if X is None else X
+    with pytest.raises(error) as caught:
+        Problem(X, y, *args, **kwargs)
+    assert text in str(caught.value)
+    # Whatever is wrong, the message says what to do.
+    assert re.search(
+        r"give|rebuild|reshape|convert|impute|rescale|map them|expected|keep it|"
+        r"must be|needed|use one of",
+        str(caught.value),
+    )
+
+
+# Refusals: X.
+
+
+@pytest.mark.parametrize("X", [small().tolist(), None, "X", 3.0, {"a": 1}], ids=type)
+def test_what_is_not_an_array_is_refused(X):
+    with pytest.raises(TypeError, match=rf"^X is a {type(X).__name__}; give a NumPy"):
+        Problem(X, Y)
+
+
+def test_a_masked_array_is_refused():
+    X = np.ma.masked_equal(small(), 4.0)
+    refuses(TypeError, "X is a MaskedArray; give a NumPy array", X)
+
+
+@pytest.mark.parametrize(
+    "X",
+    [small()[:, 0], small()[None], np.float64(3.0), sparse.coo_array(np.ones(4))],
+    ids=["1-d", "3-d", "0-d", "sparse 1-d"],
+)
+def test_other_than_two_dimensions_are_refused(X):
+    refuses(ValueError, f"X has {X.ndim} dimension(s); reshape it to (n, d)", X)
+
+
+@pytest.mark.parametrize("dtype", [complex, object, "U3", "M8[s]"])
+def test_what_is_not_real_is_refused(dtype):
+    X = np.zeros((4, 3), dtype=dtype)
+    refuses(TypeError, f"X has dtype {X.dtype}; convert it to float32 or float64", X)
+
+
+def test_a_complex_sparse_matrix_is_refused():
+    refuses(TypeError, "X has dtype complex128; convert it", csr(small() + 1j))
+
+
+@pytest.mark.parametrize("X", [small()[:0], csr(small()[:0])], ids=["dense", "csr"])
+def test_no_rows_are_refused(X):
+    refuses(ValueError, "X has 0 rows; at least one example is needed", X, [])
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("layout", [np.asarray, csr], ids=["dense", "csr"])
+def test_values_that_are_not_finite_are_refused(value, dtype, layout):
+    X = small(dtype)
+    X[2, 1] = value
+    refuses(ValueError, "X, row 2: value is NaN or infinite; impute or drop", layout(X))
+
+
+@pytest.mark.parametrize("layout", [np.asarray, csr], ids=["dense", "csr"])
+def test_norms_beyond_float64_are_refused(layout):
+    X = small()
+    X[2, 1] = 1e155
+    text = "X, row 2: squared norm overflows; rescale the features"
+    refuses(ValueError, text, layout(X))
+
+
+# The arrays of `csr()` are: indices [0 2 | | 0 1 2 | 1], indptr [0 2 2 5 6].
+
+
+@pytest.mark.parametrize("index", [3, -1, 2**31 - 1, -(2**31)])
+@pytest.mark.parametrize("width", [np.int32, np.int64])
+def test_column_indices_out_of_range_are_refused(index, width):
+    X = csr(indices=np.array([0, 2, 0, index, 2, 1], width))
+    refuses(ValueError, "X, row 2: column index out of range; rebuild", X)
+
+
+@pytest.mark.parametrize(
+    ("indptr", "text"),
+    [
+        ([1, 2, 2, 5, 6], "X, row 0: indptr does not start at 0; rebuild"),
+        ([-1, 2, 2, 5, 6], "X, row 0: indptr does not start at 0; rebuild"),
+        ([0, 2, 1, 5, 6], "X, row 1: indptr decreases or passes the end; rebuild"),
+        ([0, 2, 2, 7, 6], "X, row 2: indptr decreases or passes the end; rebuild"),
+        ([0, 2, 2, 5, 7], "X, row 3: indptr decreases or passes the end; rebuild"),
+        ([0, -2, 2, 5, 6], "X, row 0: indptr decreases or passes the end; rebuild"),
+        ([0, 2, 2, 6], "but data, indices and indptr of shapes (6,), (6,) and (4,)"),
+        ([0, 2, 2, 5, 6, 6], "data, indices and indptr of shapes (6,), (6,) and (6,)"),
+        ([], "X has shape (4, 3) but data, indices and indptr of shapes"),
+    ],
+)
+@pytest.mark.parametrize("width", [np.int32, np.int64])
+def test_broken_row_pointers_are_refused(indptr, text, width):
+    refuses(ValueError, text, csr(indptr=np.array(indptr, width)))
+
+
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        {"data": np.ones(5)},
+        {"data": np.ones(7)},
+        {"indices": np.zeros(5, np.int32)},
+        {"data": np.ones((6, 1))},
+    ],
+    ids=["data short", "data long", "indices short", "data 2-d"],
+)
+def test_data_and_indices_that_do_not_fit_are_refused(attributes):
+    text = "X has shape (4, 3) but data, indices and indptr of shapes"
+    refuses(ValueError, text, csr(**attributes))
+
+
+@pytest.mark.parametrize("name", ["indices", "indptr"])
+@pytest.mark.parametrize("dtype", [np.int16, np.uint32, np.float64, ">i4"])
+def test_indices_of_other_dtypes_are_refused(name, dtype):
+    X = csr()
+    setattr(X, name, getattr(X, name).astype(dtype))
+    refuses(TypeError, f"X.{name} has dtype {np.dtype(dtype)}; rebuild the matrix", X)
+
+
+@pytest.mark.parametrize("layout", ["csc", "bsr", "coo"])
+@pytest.mark.parametrize("index", [-1, 10**8])
+def test_bad_indices_of_other_formats_are_refused(layout, index):
+    X = sparse.csr_matrix(small()).asformat(layout)
+    if layout == "coo":
+        X.col[0] = index
+    else:
+        X.indices[0] = index
+    refuses(ValueError, "; rebuild the matrix with scipy.sparse.csr_matrix", X)
+
+
+# Refusals: y, weights and numbers.
+
+
+@pytest.mark.parametrize("y", [Y[:3], Y[:, None], 1, None, []])
+def test_labels_of_the_wrong_shape_are_refused(y):
+    refuses(ValueError, f"y has shape {np.shape(y)}; expected (4,), one label", y=y)
+
+
+@pytest.mark.parametrize(
+    ("y", "text"),
+    [
+        ([1, -1, 0, 1], "y[2]="),
+        ([1, 2, 1, 2], "y[1]="),
+        ([True, True, True, False], "y[3]="),
+        ([1.0, -1.0, math.nan, 1.0], "y[2]="),
+        ([1, -1, 257, 1], "y[2]="),
+        (["a", "b", "a", "b"], "y[0]="),
+    ],
+)
+def test_other_labels_are_refused(y, text):
+    refuses(ValueError, text, y=y)
+
+
+@pytest.mark.parametrize(
+    ("weight", "text"),
+    [
+        ([1.0, 1.0], "sample_weight has shape (2,); expected (4,)"),
+        (np.ones((4, 1)), "sample_weight has shape (4, 1); expected (4,)"),
+        (2.0, "sample_weight has shape (); expected (4,)"),
+        ([1.0, -0.5, 1.0, 1.0], "sample_weight[1]=np.float64(-0.5): weights must be"),
+        ([1.0, 1.0, math.nan, 1.0], "sample_weight[2]=np.float64(nan): give finite"),
+        ([1.0, math.inf, 1.0, 1.0], "sample_weight[1]=np.float64(inf): give finite"),
+        (np.zeros(4), "sample_weight is zero everywhere; one must be positive"),
+        ("balanced", "sample_weight is not an array of numbers"),
+    ],
+)
+def test_bad_weights_are_refused(weight, text):
+    with pytest.raises(ValueError, match=re.escape(text)):
+        Problem(small(), Y, sample_weight=weight)
+    with pytest.raises(ValueError, match=re.escape(text)):
+        Problem(small(), Y).with_labels(Y, weight)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [0, 0.0, -1.0, math.nan, math.inf, -math.inf, "1", None, [1.0], 1j, 10**400],
+    ids=lambda value: str(value)[:9],
+)
+@pytest.mark.parametrize("name", ["C", "lambda_", "intercept_scaling"])
+def test_numbers_out_of_range_are_refused(name, value):
+    if name == "lambda_" and value is None:
+        return  # the default: C is given
+    text = f"{name}={value!r}: give a positive, finite number"
+    refuses(ValueError, text, **{name: value})
+    if name == "intercept_scaling":
+        refuses(ValueError, text, fit_intercept=True, intercept_scaling=value)
+
+
+@pytest.mark.parametrize(
+    ("C", "weight"),
+    [
+        (1e151, None),
+        (1e-151, None),
+        (1e100, [1.0, 1e60, 1.0, 1.0]),
+        (1e-100, [1.0, 1e-60, 1.0, 1.0]),
+        (1e150, [1.0, 1e300, 1.0, 1.0]),  # the product is infinite
+        (1e-150, [1.0, 1e-300, 1.0, 1.0]),  # the product is zero
+    ],
+)
+def test_costs_whose_squares_leave_float64_are_refused(C, weight):
+    refuses(ValueError, "C times sample_weight spans [", C=C, sample_weight=weight)
+
+
+@pytest.mark.parametrize("C", [1e-150, 1e150])
+def test_the_last_costs_that_are_taken(C):
+    problem = Problem(small(), Y, C)
+    assert (problem.cost == C).all()
+    assert np.isfinite(problem.lambda_)
+
+
+def test_an_unknown_loss_is_refused_before_the_data_are_looked_at():
+    with pytest.raises(ValueError, match="loss='log' is unknown; use one of"):
+        Problem(None, None, loss="log")
+
+
+# Refusals: points.
+
+
+@pytest.mark.parametrize("method", ["primal", "margins", "certify"])
+@pytest.mark.parametrize(
+    ("w", "text"),
+    [
+        ([1.0, 2.0], "w has shape (2,); expected (4,)"),
+        (np.ones((4, 1)), "w has shape (4, 1); expected (4,)"),
+        ([0.0, 1.0, math.nan, 0.0], "w[2]=np.float64(nan): give finite numbers"),
+        ([0.0, 1.0, 0.0, -math.inf], "w[3]=np.float64(-inf): give finite numbers"),
+        (["a"] * 4, "w is not an array of numbers"),
+    ],
+)
+def test_a_bad_primal_point_is_refused(method, w, text):
+    problem = Problem(small(), Y, fit_intercept=True)
+    with pytest.raises(ValueError, match=re.escape(text)):
+        getattr(problem, method)(w)
+
+
+@pytest.mark.parametrize(
+    ("alpha", "text"),
+    [
+        ([1.0], "alpha has shape (1,); expected (4,)"),
+        ([0.0, 0.0, math.nan, 0.0], "alpha[2]=np.float64(nan): give finite numbers"),
+        (
+            [0.0, -1e-9, 0.0, 0.0],
+            "alpha[1]=np.float64(-1e-09) is outside its box [0",
+        ),
+        ([0.0, 0.0, 2.5, 0.0], "alpha[2]=np.float64(2.5) is outside its box [0"),
+        ([0.0, 0.0, 0.0, 1e-9], "alpha[3]=np.float64(1e-09) is outside its box [0"),
+    ],
+)
+def test_a_bad_dual_point_is_refused(alpha, text):
+    problem = Problem(small(), Y, C=2.0, sample_weight=[1.0, 1.0, 1.0, 0.0])
+    for certify in (problem.dual, lambda a: problem.certify(alpha=a)):
+        with pytest.raises(ValueError, match=re.escape(text)):
+            certify(alpha)
+    with pytest.raises(ValueError, match=re.escape(text)):
+        problem.certify(np.zeros(3), alpha)
+
+
+def test_the_bounds_of_the_box_are_inside():
+    problem = Problem(small(), Y, C=2.0)
+    assert np.isfinite(problem.dual(np.full(4, 2.0)))
+    assert problem.dual(np.zeros(4)) == 0.0
+
+
+def test_certify_needs_a_point():
+    with pytest.raises(ValueError, match="certify needs w, alpha, or both"):
+        Problem(small(), Y).certify()
+
+
+# Nothing is copied, or once and the log says so.
+
+
+@pytest.fixture
+def log(caplog):
+    caplog.set_level(logging.DEBUG, logger="dualgap")
+    return caplog
+
+
+def big(dtype=np.float64, n=2000, d=60) -> np.ndarray:
+    X = np.random.default_rng(0).standard_normal((n, d))
+    X[np.abs(X) < 0.8] = 0.0
+    return X.astype(dtype)
+
+
+def canonical(dtype, width, pointer_width=None, kind=sparse.csr_matrix):
+    X = kind(big(dtype))
+    X.indices = X.indices.astype(width)
+    X.indptr = X.indptr.astype(pointer_width or width)
+    return X
+
+
+def labels(n):
+    return np.where(np.arange(n) % 3, 1, -1).astype(np.int8)
+
+
+def uses(problem: Problem, values: np.ndarray) -> bool:
+    """Whether a change of the caller's values changes the problem."""
+    w = np.ones(problem.width)
+    before = problem.margins(w)
+    old = values.flat[0]
+    values.flat[0] = old + 1000.0
+    after = problem.margins(w)
+    values.flat[0] = old
+    return not (before == after).all()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_dense_rows_are_used_in_place(dtype, log):
+    X = big(dtype)
+    problem = Problem(X, labels(len(X)))
+    assert uses(problem, X)
+    assert log.messages == []
+
+
+@pytest.mark.parametrize("kind", [sparse.csr_matrix, sparse.csr_array])
+@pytest.mark.parametrize("pointer_width", [np.int32, np.int64])
+@pytest.mark.parametrize("width", [np.int32, np.int64])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_csr_rows_are_used_in_place(dtype, width, pointer_width, kind, log):
+    X = canonical(dtype, width, pointer_width, kind)
+    problem = Problem(X, labels(X.shape[0]))
+    assert uses(problem, X.data)
+    # The indices as well: moved to another column, an entry meets another w_j.
+    w = np.arange(1.0, problem.width + 1)
+    before = problem.margins(w)
+    X.indices[0] += 1 if X.indices[1] > X.indices[0] + 1 else 0
+    X.indices[-1] = X.shape[1] - 1 if X.indices[-1] < X.shape[1] - 1 else 0
+    assert not (before == problem.margins(w)).all()
+    assert log.messages == []
+
+
+@pytest.mark.parametrize("layout", ["dense", "csr"])
+@pytest.mark.parametrize("fit_intercept", [False, True])
+def test_a_problem_takes_little_memory_beside_its_data(layout, fit_intercept):
+    n, d = 200, 20_000
+    X = np.random.default_rng(0).standard_normal((n, d))
+    if layout == "csr":
+        X = sparse.csr_matrix(X)
+        size = X.data.nbytes + X.indices.nbytes
+    else:
+        size = X.nbytes
+    y = labels(n)
+    tracemalloc.start()
+    problem = Problem(X, y, fit_intercept=fit_intercept)
+    problem.certify(np.zeros(problem.width))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 0.02 * size
+
+
+def test_read_only_dense_rows_are_used_in_place(log):
+    X = big(np.float32)
+    view = X.view()
+    view.flags.writeable = False
+    problem = Problem(view, labels(len(X)))
+    assert uses(problem, X)
+    assert log.messages == []
+
+
+def test_read_only_csr_rows_are_used_in_place(log):
+    X = canonical(np.float32, np.int32)
+    values = X.data
+    for name in ("data", "indices", "indptr"):
+        view = getattr(X, name).view()
+        view.flags.writeable = False
+        setattr(X, name, view)
+    problem = Problem(X, labels(X.shape[0]))
+    assert uses(problem, values)
+    assert log.messages == []
+
+
+def test_memory_mapped_dense_rows_are_used_in_place(tmp_path, log):
+    X = big(np.float32)
+    X.tofile(tmp_path / "X")
+    mapped = np.memmap(tmp_path / "X", np.float32, "r", shape=X.shape)
+    problem = Problem(mapped, labels(len(X)))
+    writer = np.memmap(tmp_path / "X", np.float32, "r+", shape=X.shape)
+    assert uses(problem, writer)
+    assert log.messages == []
+
+
+def test_memory_mapped_csr_rows_are_used_in_place(tmp_path, log):
+    X = canonical(np.float64, np.int64)
+    arrays = {}
+    for name in ("data", "indices", "indptr"):
+        array = getattr(X, name)
+        array.tofile(tmp_path / name)
+        arrays[name] = np.memmap(tmp_path / name, array.dtype, "r")
+    mapped = sparse.csr_matrix(X.shape)
+    for name, array in arrays.items():
+        setattr(mapped, name, array)
+    problem = Problem(mapped, labels(X.shape[0]))
+    writer = np.memmap(tmp_path / "data", np.float64, "r+")
+    assert uses(problem, writer)
+    assert log.messages == []
+
+
+def strided(X):
+    wide = np.zeros((X.shape[0], 2 * X.shape[1]), X.dtype)
+    wide[:, ::2] = X
+    return wide[:, ::2]
+
+
+def unaligned(X):
+    raw = np.empty(X.nbytes + 1, np.uint8)
+    view = raw[1:].view(X.dtype).reshape(X.shape)
+    view[:] = X
+    return view
+
+
+DENSE_COPIES = {
+    "fortran": np.asfortranarray,
+    "strided": strided,
+    "reversed": lambda X: X[::-1][::-1, ::-1][:, ::-1][::-1],
+    "unaligned": unaligned,
+    "integer": lambda X: np.round(X).astype(np.int64),
+    "fortran integer": lambda X: np.asfortranarray(np.round(X).astype(np.int64)),
+    "boolean": lambda X: X != 0,
+    "half": lambda X: X.astype(np.float16),
+    "byte-swapped": lambda X: X.astype(X.dtype.newbyteorder()),
+}
+
+
+@pytest.mark.parametrize("name", DENSE_COPIES)
+def test_other_dense_rows_are_copied_once_and_the_log_says_so(name, log):
+    X = DENSE_COPIES[name](big())
+    original = X.copy()
+    n, d = X.shape
+    tracemalloc.start()
+    problem = Problem(X, labels(n))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert len(log.messages) == 1
+    assert log.records[0].name == "dualgap"
+    assert log.records[0].levelno == logging.INFO
+    assert "one copy" in log.messages[0]
+    assert 8 * n * d <= peak < 1.5 * 8 * n * d
+    assert X.dtype == original.dtype
+    assert (X == original).all()
+    assert not uses(problem, X)
+    w = np.linspace(-1.0, 1.0, d)
+    expected = labels(n) * (original.astype(np.float64) @ w)
+    np.testing.assert_allclose(problem.margins(w), expected, rtol=1e-12, atol=1e-12)
+
+
+def reordered(X):
+    """Every row's entries backwards."""
+    X = X.copy()
+    for i in range(X.shape[0]):
+        row = slice(X.indptr[i], X.indptr[i + 1])
+        X.indices[row] = X.indices[row][::-1].copy()
+        X.data[row] = X.data[row][::-1].copy()
+    return X
+
+
+def doubled(X):
+    """Every entry as two halves beside each other."""
+    indices, data = np.repeat(X.indices, 2), np.repeat(X.data / 2, 2)
+    return sparse.csr_matrix((data, indices, 2 * X.indptr), X.shape)
+
+
+def stale(X):
+    """Unsorted, but SciPy was told otherwise."""
+    X = reordered(X)
+    X.has_sorted_indices = True
+    X.has_canonical_format = True
+    return X
+
+
+def strided_values(X):
+    X = X.copy()
+    X.data = np.repeat(X.data, 2)[::2]
+    return X
+
+
+SPARSE_COPIES = {
+    "unsorted": reordered,
+    "duplicates": doubled,
+    "stale flags": stale,
+    "csc": lambda X: X.tocsc(),
+    "coo": lambda X: X.tocoo(),
+    "integer": lambda X: (X * 100).astype(np.int32),
+    "boolean": lambda X: X.astype(bool),
+    "byte-swapped": lambda X: csr(X, data=X.data.astype(X.dtype.newbyteorder())),
+    "strided values": strided_values,
+}
+
+
+@pytest.mark.parametrize("name", SPARSE_COPIES)
+def test_other_sparse_rows_are_copied_once_and_the_log_says_so(name, log):
+    X = SPARSE_COPIES[name](sparse.csr_matrix(big()))
+    dense = X.toarray().astype(np.float64)
+    n, d = X.shape
+    names = ("data", "row", "col") if name == "coo" else ("data", "indices", "indptr")
+    arrays = {key: getattr(X, key) for key in names}
+    copies = {key: array.copy() for key, array in arrays.items()}
+    stored = X.data.size
+    tracemalloc.start()
+    problem = Problem(X, labels(n))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert len(log.messages) == 1
+    assert log.records[0].name == "dualgap"
+    assert log.records[0].levelno == logging.INFO
+    assert "one copy" in log.messages[0]
+    assert 8 * stored <= peak < 1.5 * 12 * stored
+    for key, array in arrays.items():
+        assert getattr(X, key) is array
+        assert array.dtype == copies[key].dtype
+        assert (array == copies[key]).all()
+    w = np.linspace(-1.0, 1.0, d)
+    expected = labels(n) * (dense @ w)
+    np.testing.assert_allclose(problem.margins(w), expected, rtol=1e-12, atol=1e-12)
+
+
+def test_data_live_as_long_as_the_problem():
+    X = big()
+    expected = labels(len(X)) * (X @ np.ones(X.shape[1]))
+    problem = Problem(sparse.csr_matrix(X), labels(len(X)))
+    del X
+    junk = [np.full((2000, 60), 7.0) for _ in range(5)]
+    margins = problem.margins(np.ones(60))
+    assert len(junk) == 5
+    np.testing.assert_allclose(margins, expected, rtol=1e-12, atol=1e-12)
+
+
+# The numbers, against plain NumPy.
+
+
+def matrices():
+    """n x d with rows longer than a vector register, empty rows, and a remainder."""
+    X = np.random.default_rng(3).standard_normal((37, 53))
+    X[np.random.default_rng(4).random(X.shape) < 0.4] = 0.0
+    X[[0, 5, 36]] = 0.0
+    for dtype in (np.float32, np.float64):
+        Xt = X.astype(dtype)
+        yield f"dense-{np.dtype(dtype)}", Xt, Xt.astype(np.float64)
+        for width in (np.int32, np.int64):
+            for pointer_width in (np.int32, np.int64):
+                A = sparse.csr_matrix(Xt)
+                A.indices = A.indices.astype(width)
+                A.indptr = A.indptr.astype(pointer_width)
+                name = f"csr-{np.dtype(dtype)}-{np.dtype(width)}"
+                yield f"{name}-{np.dtype(pointer_width)}", A, Xt.astype(np.float64)
+
+
+MATRICES = {name: (X, dense) for name, X, dense in matrices()}
+
+
+@pytest.mark.parametrize("bias", [None, 1.0, 2.5])
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", SmoothedHinge(0.5)])
+@pytest.mark.parametrize("name", MATRICES)
+def test_the_numbers_are_those_of_plain_numpy(name, loss, bias):
+    X, dense = MATRICES[name]
+    rng = np.random.default_rng(5)
+    n, d = dense.shape
+    y = rng.choice([-1, 1], n)
+    weight = rng.choice([0.0, 0.5, 2.0], n)
+    problem = Problem(
+        X, y, 0.3, loss=loss, sample_weight=weight, fit_intercept=bias is not None,
+        intercept_scaling=bias or 1.0,
+    )  # fmt: skip
+    full = dense if bias is None else np.column_stack([dense, np.full(n, bias)])
+    assert (problem.n, problem.d, problem.width) == (n, d, full.shape[1])
+    assert (problem.y == y).all()
+    cost = 0.3 * weight
+    assert (problem.cost == cost).all()
+    close = {"rtol": 1e-13, "atol": 1e-13}
+    np.testing.assert_allclose(problem.q, (full**2).sum(axis=1), **close)
+
+    w = rng.standard_normal(problem.width)
+    margins = y * (full @ w)
+    np.testing.assert_allclose(problem.margins(w), margins, **close)
+    P = 0.5 * w @ w + cost @ get_loss(loss).value(margins)
+    assert problem.primal(w) == pytest.approx(P, rel=1e-13)
+    assert problem.certify(w).primal == problem.primal(w)
+
+    alpha = rng.random(n) * np.minimum(problem.upper, 3.0 * cost)
+    v = (alpha * y) @ full
+    np.testing.assert_allclose(problem.combine(alpha), v, **close)
+    delta = np.divide(problem.loss.curvature, cost, where=cost > 0, out=np.zeros(n))
+    D = alpha.sum() - 0.5 * v @ v - 0.5 * delta @ alpha**2
+    assert problem.dual(alpha) == pytest.approx(D, rel=1e-12, abs=1e-12)
+    assert problem.certify(alpha=alpha).dual == pytest.approx(D, rel=1e-12, abs=1e-12)
+
+
+@pytest.mark.parametrize("name", MATRICES)
+def test_no_columns_at_all(name):
+    X, _ = MATRICES[name]
+    problem = Problem(X[:, :0], np.where(np.arange(37) % 2, 1, -1), C=2.0)
+    assert problem.width == 0
+    certificate = problem.certify(np.zeros(0))
+    assert certificate.primal == certificate.dual == 74.0
+
+
+def test_points_may_be_lists_integers_and_read_only():
+    problem = Problem(small(), Y)
+    w = np.array([1.0, 2.0, 0.0])
+    expected = problem.primal(w)
+    assert problem.primal([1, 2, 0]) == expected
+    w.flags.writeable = False
+    assert problem.primal(w) == expected
+    alpha = np.full(4, 0.5)
+    alpha.flags.writeable = False
+    assert problem.dual(alpha) == problem.dual([0.5] * 4)
+    assert problem.certify(w, alpha) == problem.certify([1, 2, 0], [0.5] * 4)
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.int64, np.float64, np.float32, object])
+def test_labels_of_any_dtype(dtype):
+    y = Y.astype(dtype)
+    problem = Problem(small(), y)
+    assert problem.y.dtype == np.int8
+    assert (problem.y == Y).all()
+
+
+def test_with_labels_shares_the_rows():
+    X = big()
+    n = len(X)
+    problem = Problem(X, labels(n), C=2.0, fit_intercept=True, intercept_scaling=3.0)
+    weight = np.where(np.arange(n) % 2, 0.5, 0.0)
+    other = problem.with_labels(-labels(n), weight)
+    assert other.rows is problem.rows
+    assert other.q is problem.q
+    w = np.linspace(-1.0, 1.0, problem.width)
+    assert (other.margins(w) == -problem.margins(w)).all()
+    assert (other.cost == 2.0 * weight).all()
+    assert (problem.cost == 2.0).all()
+    assert (problem.y == labels(n)).all()
+    fresh = Problem(
+        X, -labels(n), 2.0, sample_weight=weight, fit_intercept=True,
+        intercept_scaling=3.0,
+    )  # fmt: skip
+    assert other.certify(w) == fresh.certify(w)
+    # Without weights, the costs are C again.
+    assert (other.with_labels(labels(n)).cost == 2.0).all()
+
+
+def test_with_labels_refuses_what_the_constructor_refuses():
+    problem = Problem(small(), Y)
+    with pytest.raises(ValueError, match=r"y has shape \(2,\); expected \(4,\)"):
+        problem.with_labels([1, -1])
+    with pytest.raises(ValueError, match=r"y\[0\]=.*: labels are -1 and \+1 here"):
+        problem.with_labels([0, 1, 0, 1])
+
+
+@pytest.mark.parametrize("lambda_", [1e-4, 0.25, 3])
+def test_lambda_is_converted(lambda_):
+    problem = Problem(small(), Y, lambda_=lambda_)
+    assert problem.C == 1.0 / (lambda_ * 4)
+    assert problem.lambda_ == pytest.approx(lambda_, rel=4 * EPS)
+    # lambda P(w) is the objective of the papers.
+    w = np.array([0.3, -0.2, 0.1])
+    hinge = np.maximum(0.0, 1.0 - Y * (small() @ w)).mean()
+    papers = 0.5 * lambda_ * w @ w + hinge
+    assert lambda_ * problem.primal(w) == pytest.approx(papers, rel=1e-14)
+
+
+def test_lambda_and_omega_with_weights():
+    weight = np.array([0.0, 1.0, 2.0, 5.0])
+    problem = Problem(small(), Y, C=0.5, sample_weight=weight)
+    assert problem.lambda_ == pytest.approx(1.0 / 4.0)
+    np.testing.assert_allclose(problem.omega, weight / 2.0, rtol=1e-15)
+
+
+def test_an_integer_weight_is_a_repeated_row():
+    weight = np.array([3, 0, 1, 2])
+    w = np.array([0.3, -0.2, 0.1])
+    repeated = Problem(np.repeat(small(), weight, axis=0), np.repeat(Y, weight))
+    weighted = Problem(small(), Y, sample_weight=weight)
+    assert weighted.primal(w) == pytest.approx(repeated.primal(w), rel=1e-14)
+
+
+@pytest.mark.parametrize("scaling", [1.0, 0.1, 20.0])
+def test_coef_splits_the_intercept(scaling):
+    problem = Problem(small(), Y, fit_intercept=True, intercept_scaling=scaling)
+    w = np.array([0.3, -0.2, 0.1, 0.7])
+    coef, intercept = problem.coef(w)
+    assert coef.shape == (3,)
+    decision = small() @ coef + intercept
+    np.testing.assert_allclose(Y * decision, problem.margins(w), rtol=1e-13, atol=1e-15)
+    assert intercept == scaling * 0.7
+
+
+def test_coef_without_an_intercept():
+    w = np.array([0.3, -0.2, 0.1])
+    coef, intercept = Problem(small(), Y).coef(w)
+    assert (coef == w).all()
+    assert intercept == 0.0
