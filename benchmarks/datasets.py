@@ -24,11 +24,12 @@ Data = tuple[sparse.csr_matrix | np.ndarray, np.ndarray]
 
 
 def _unpack(name: str) -> io.BytesIO:
-    return io.BytesIO(lzma.open(DATA / f"{name}.xz").read())
+    with lzma.open(DATA / f"{name}.xz") as file:
+        return io.BytesIO(file.read())
 
 
 def _narrow(X: sparse.csr_matrix) -> sparse.csr_matrix:
-    """With int32 indices: scikit-learn reads int64 and its own LinearSVC refuses them."""
+    """With int32 indices: scikit-learn reads int64, which its LinearSVC refuses."""
     X.indices, X.indptr = X.indices.astype(np.int32), X.indptr.astype(np.int32)
     return X
 
@@ -52,7 +53,9 @@ def _imdb() -> Data:
 
     texts, labels = [], []
     for part in ("train", "test"):
-        for line in _unpack(f"imdb/{part}.tsv").read().decode().rstrip("\n").split("\n"):
+        for line in (
+            _unpack(f"imdb/{part}.tsv").read().decode().rstrip("\n").split("\n")
+        ):
             _, label, _, text = line.split("\t", 3)
             texts.append(text.replace("\\n", " "))
             labels.append(1.0 if label == "pos" else -1.0)
@@ -60,7 +63,7 @@ def _imdb() -> Data:
 
 
 def _mnist() -> Data:
-    packed = np.load(io.BytesIO(lzma.open(DATA / "mnist/mnist.npz.xz").read()))
+    packed = np.load(_unpack("mnist/mnist.npz"))
     key = {name.lower(): name for name in packed.files}
     images = packed[key.get("x_train", packed.files[0])]
     digits = packed[key.get("y_train", packed.files[1])]
@@ -69,14 +72,14 @@ def _mnist() -> Data:
 
 
 def _donors() -> Data:
-    packed = np.load(io.BytesIO(lzma.open(DATA / "adbench/11_donors.npz.xz").read()))
+    packed = np.load(_unpack("adbench/11_donors.npz"))
     X = packed["X"].astype(np.float64)
     X = (X - X.mean(axis=0)) / np.maximum(X.std(axis=0), 1e-12)
     return np.ascontiguousarray(X), np.where(packed["y"] > 0, 1.0, -1.0)
 
 
 def rcv1_like(n: int = 781_265, d: int = 47_236, row: int = 76, seed: int = 0) -> Data:
-    """Text in the shape of RCV1: Zipf features, unit rows, a planted noisy separator."""
+    """Text in the shape of RCV1: Zipf features, unit rows, a noisy separator."""
     rng = np.random.default_rng(seed)
     weight = 1.0 / np.arange(1, d + 1) ** 0.9
     edges = np.cumsum(weight / weight.sum())

@@ -127,8 +127,8 @@ def main() -> None:
               "1 = one plain product over the same data\n")  # fmt: skip
         print(f"| {'pass':18} | median | range |\n|---|---|---|")
         for key, values in result["ratios"].items():
-            print(f"| {key:18} | {statistics.median(values):.2f} "
-                  f"| {min(values):.2f} to {max(values):.2f} |", flush=True)  # fmt: skip
+            spread = f"{min(values):.2f} to {max(values):.2f}"
+            print(f"| {key:18} | {statistics.median(values):.2f} | {spread} |")
     if args.json:
         with open(args.json, "w") as file:
             json.dump({"core": core.variant, "results": results}, file, indent=1)

@@ -17,10 +17,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from datasets import load  # noqa: E402
+from datasets import load
 
-from dualgap import Problem, solve  # noqa: E402
-from dualgap.solvers import get_solver  # noqa: E402
+from dualgap import Problem, solve
+from dualgap.solvers import get_solver
 
 # data set, T, J, L_T as printed
 PUBLISHED = {
@@ -37,7 +37,9 @@ def main() -> None:
     parser.add_argument("--json")
     args = parser.parse_args()
     rows = []
-    print("| data | solver | T | J | L_T | rel. gap | s |\n|---|---|---|---|---|---|---|")
+    print(
+        "| data | solver | T | J | L_T | rel. gap | s |\n|---|---|---|---|---|---|---|"
+    )
     for name in args.data:
         label, epochs, primal, dual = PUBLISHED[name]
         print(f"| {label} | published | {epochs:,} | {primal} | {dual} | "

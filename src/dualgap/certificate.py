@@ -90,9 +90,7 @@ class Certificate:
         if math.isinf(self.relative_gap):
             reach = "no bound on the objective is known yet"
         else:
-            reach = (
-                f"objective is within {percent(self.relative_gap)} of the optimum"
-            )
+            reach = f"objective is within {percent(self.relative_gap)} of the optimum"
         return f"{reach}{asked}: {self.status.value}"
 
     def to_dict(self) -> dict[str, Any]:

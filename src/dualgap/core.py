@@ -57,7 +57,7 @@ def _choose() -> str:
     raise ImportError(
         f"This build of dualgap holds {held}; this machine is {machine}. Build it "
         "here with: pip install --no-binary dualgap "
-        "-C cmake.define.DUALGAP_VARIANTS= dualgap"
+        "--config-settings=cmake.define.DUALGAP_VARIANTS= dualgap"
     )
 
 

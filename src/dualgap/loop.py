@@ -160,15 +160,17 @@ def solve(
     ValueError
         If the solver cannot solve this problem, or an argument is out of range.
     """
-    _check_arguments(tol, max_epochs, time_limit, check_every)
+    _check_arguments(tol, max_epochs, time_limit, random_state, check_every)
     solver.check(problem)
     if warm is not None:
         warm = solver.check_warm(problem, warm)
-    run = _Run(problem, solver, tol, stop if stop is not None else core.Stop(), on_epoch)
+    run = _Run(
+        problem, solver, tol, stop if stop is not None else core.Stop(), on_epoch
+    )
     if time_limit is not None:
         run.stop.set_deadline(time_limit)
     with ctrl_c(run.stop):
-        state = solver.start(problem, core.Random(random_state), warm)
+        state = solver.start(problem, core.Random(int(random_state)), warm)
         return run.until_done(state, max_epochs, check_every, warm is not None)
 
 
@@ -214,9 +216,11 @@ class _Run:
             primal, dual = self.solver.estimate(state)
             if math.isinf(primal) or not state.finite():
                 logger.warning(
-                    "%s: epoch %d left the range of float64", self.solver.name,
+                    "%s: epoch %d left the range of float64",
+                    self.solver.name,
                     state.epochs,
                 )
+                self.record(state, math.nan, math.nan, False)
                 return self.finish(Status.STALLED, None)
 
             # A dual pass that changes nothing has reached a fixed point; the second
@@ -224,7 +228,10 @@ class _Run:
             idle_dual = self.solver.monotone and idle > 0 and not cut_short
             due = check_every is not None and state.epochs % check_every == 0
             proof = None
-            if due or idle_dual or self.worth_checking(state, primal, dual):
+            # What ends early is proved by finish().
+            if not cut_short and (
+                due or idle_dual or self.worth_checking(state, primal, dual)
+            ):
                 proof = self.prove(state)
                 primal, dual = proof.primal, proof.dual
             self.record(state, primal, dual, proof is not None)
@@ -270,8 +277,8 @@ class _Run:
         if not (math.isfinite(exact.primal) and math.isfinite(exact.dual)):
             return exact
         if self.best is None or _rank(exact) < _rank(self.best.certificate):
-            # The solver goes on writing into its own arrays.
-            self.best = Proof(proof.w.copy(), proof.alpha.copy(), exact)
+            # The solver may go on writing into its own w.
+            self.best = proof._replace(w=proof.w.copy())
         return exact
 
     def record(self, state: State, primal: float, dual: float, exact: bool) -> None:
@@ -279,8 +286,12 @@ class _Run:
             (state.epochs, self.clock.seconds, primal, dual, exact, state.updates)
         )
         logger.debug(
-            "%s epoch %d primal %.9g dual %.9g%s", self.solver.name, state.epochs,
-            primal, dual, " (exact)" if exact else "",
+            "%s epoch %d primal %.9g dual %.9g%s",
+            self.solver.name,
+            state.epochs,
+            primal,
+            dual,
+            " (exact)" if exact else "",
         )
 
     def announce(self, model: Callable[[], Vector], final: bool) -> None:
@@ -357,13 +368,22 @@ def ctrl_c(stop: Any) -> Iterator[None]:
 
 
 def _check_arguments(
-    tol: float, max_epochs: int, time_limit: float | None, check_every: int | None
+    tol: float,
+    max_epochs: int,
+    time_limit: float | None,
+    random_state: int,
+    check_every: int | None,
 ) -> None:
     if not (0.0 < tol < math.inf):
         raise ValueError(f"tol={tol!r}: give a positive relative gap, such as 1e-3")
-    if max_epochs < 1:
+    if not max_epochs >= 1:
         raise ValueError(f"max_epochs={max_epochs!r}: give 1 or more")
     if time_limit is not None and not time_limit > 0.0:
         raise ValueError(f"time_limit={time_limit!r}: give seconds, or None for none")
-    if check_every is not None and check_every < 1:
+    is_integer = isinstance(random_state, (int, np.integer))
+    if not (is_integer and 0 <= random_state < 2**64):
+        raise ValueError(
+            f"random_state={random_state!r}: give an integer from 0 to 2**64 - 1"
+        )
+    if check_every is not None and not check_every >= 1:
         raise ValueError(f"check_every={check_every!r}: give 1 or more, or None")

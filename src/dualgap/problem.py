@@ -223,6 +223,9 @@ class Problem:
         allows: ``D(s a) = s sum a - s^2/2 (||v||^2 + sum delta a^2)``
         (Panagiotakopoulos and Tsampouka 2013 use s = C/T).
         """
+        if alpha is not None:
+            # Outside the box D bounds nothing, whatever a solver thinks.
+            alpha = np.clip(alpha, 0.0, self.upper)
         if w is None:
             assert alpha is not None
             w = self.combine(alpha)
@@ -230,9 +233,8 @@ class Problem:
             norm = core.squared_norm(w)
             return self._proof(w, alpha, loss, norm, total - 0.5 * (norm + diagonal))
 
-        kind, alpha = (
-            ("built", np.empty(self.n)) if alpha is None else ("given", alpha.copy())
-        )
+        kind = "built" if alpha is None else "given"
+        alpha = np.empty(self.n) if alpha is None else alpha
         v = np.empty(self.width)
         loss, total, diagonal = self._evaluate(w, kind, alpha, v)
         curvature = core.squared_norm(v) + diagonal

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -141,14 +142,37 @@ def next_order(kind: RowOrder, rng: Any, order: NDArray[np.uint32], n: int) -> N
 
 
 def check_option(name: str, value: object, allowed: tuple[object, ...]) -> None:
-    """Refuse a hyper-parameter that is not one of a few words.
+    """Refuse a hyper-parameter that is not one of a few words or flags.
 
     Raises
     ------
     ValueError
     """
-    if value not in allowed:
+    if not any(type(value) is type(word) and value == word for word in allowed):
         words = ", ".join(map(repr, allowed))
         raise ValueError(f"{name}={value!r}: use one of {words}")
 
 
+def check_count(name: str, value: object) -> None:
+    """Refuse a hyper-parameter that is not a whole number from 1 on.
+
+    Raises
+    ------
+    ValueError
+    """
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
+        raise ValueError(f"{name}={value!r}: give a whole number, 1 or more")
+
+
+def check_step(name: str, value: object, largest: float = math.inf) -> None:
+    """Refuse a step size that is not a positive, finite number up to `largest`.
+
+    Raises
+    ------
+    ValueError
+    """
+    if not (
+        isinstance(value, (int, float)) and 0.0 < value <= largest and value < math.inf
+    ):
+        limit = "" if math.isinf(largest) else f" of at most {largest:g}"
+        raise ValueError(f"{name}={value!r}: give a positive, finite number{limit}")

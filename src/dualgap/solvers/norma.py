@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 
 from .. import core
 from ..problem import Problem
+from .base import check_step
 from .stochastic_gradient import StochasticGradient
 
 
@@ -33,11 +34,10 @@ class NORMA(StochasticGradient):
     p: float = 0.5 * 2.0**0.5
 
     name: ClassVar[str] = "norma"
-    schedule: ClassVar = core.Schedule.norma
+    schedule: ClassVar[Any] = core.Schedule.norma
 
     def __post_init__(self) -> None:
-        if not 0.0 < self.p <= 1.0:
-            raise ValueError(f"p={self.p!r}: give a number in (0, 1]")
+        check_step("p", self.p, largest=1.0)
 
     def eta0(self, problem: Problem, rng: Any) -> float:
         return self.p

@@ -15,11 +15,11 @@ Source     Shalev-Shwartz, Singer, Srebro and Cotter, Math. Prog. 127 (2011), Fi
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from .. import core
 from ..problem import Problem
-from .base import RowOrder, check_option
+from .base import RowOrder, check_count, check_option
 from .stochastic_gradient import StochasticGradient
 
 
@@ -47,11 +47,11 @@ class Pegasos(StochasticGradient):
     output: Literal["last", "average"] = "last"
 
     name: ClassVar[str] = "pegasos"
-    schedule: ClassVar = core.Schedule.pegasos
+    schedule: ClassVar[Any] = core.Schedule.pegasos
 
     def __post_init__(self) -> None:
-        if self.batch_size < 1:
-            raise ValueError(f"batch_size={self.batch_size!r}: give 1 to n rows")
+        check_count("batch_size", self.batch_size)
+        check_option("projection", self.projection, (True, False))
         check_option("sampling", self.sampling, ("permutation", "random"))
         check_option("output", self.output, ("last", "average"))
 

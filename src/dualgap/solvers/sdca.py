@@ -66,7 +66,7 @@ class SDCA(Solver):
         check_option("output", self.output, ("last", "average", "random"))
 
     @property
-    def monotone(self) -> bool:  # noqa: D102
+    def monotone(self) -> bool:
         # Independent draws can miss the rows that still move.
         return self.order != "random" and self.output == "last"
 
@@ -83,9 +83,7 @@ class SDCA(Solver):
         self._move_window(state)
         sgd = self.init == "sgd" and state.epochs == 0 and not state.alpha.any()
         # Modified-SGD takes every row once: one drawn twice would count twice in w.
-        kind: RowOrder = (
-            "permutation" if sgd and self.order == "random" else self.order
-        )
+        kind: RowOrder = "permutation" if sgd and self.order == "random" else self.order
         next_order(kind, state.rng, state.order, state.problem.n)
         if sgd:
             problem = state.problem
@@ -111,7 +109,9 @@ class SDCA(Solver):
         state.steps += visited
         return visited, updates, gap
 
-    def _pass_with_snapshot(self, state: SDCAState, stop: Any) -> tuple[int, int, float]:
+    def _pass_with_snapshot(
+        self, state: SDCAState, stop: Any
+    ) -> tuple[int, int, float]:
         """Keep the point of one uniformly drawn step of the window (a reservoir)."""
         n = state.problem.n
         epochs_before = state.epochs - state.window_start

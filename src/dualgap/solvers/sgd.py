@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from .. import core
 from ..losses import Vector
 from ..problem import Problem
-from .base import RowOrder, Solver, State, new_order, next_order
+from .base import RowOrder, Solver, State, check_count, new_order, next_order
 
 
 @dataclass(kw_only=True)
@@ -127,8 +127,7 @@ class SGDm(_CountingSGD):
 
     def __post_init__(self) -> None:
         for name in ("repeats", "period", "run"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name}={getattr(self, name)!r}: give 1 or more")
+            check_count(name, getattr(self, name))
 
     def multiplicity(self, epoch: int) -> int:
         return self.repeats if 0 < epoch % self.period < self.run else 1

@@ -83,7 +83,7 @@ class StochasticGradient(Solver):
 
 
 def fresh_state(problem: Problem, rng: Any, order: NDArray[np.uint32]) -> GradientState:
-    """w = 0 before the first step."""
+    """W = 0 before the first step."""
     v, beta = np.zeros(problem.width), np.zeros(problem.n)
     return GradientState(
         problem, rng, order, v=v, beta=beta, omega=problem.omega,

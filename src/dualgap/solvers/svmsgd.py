@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from .. import core
 from ..problem import Problem
-from .base import new_order
+from .base import check_step, new_order
 from .stochastic_gradient import StochasticGradient, fresh_state, gradient_pass
 
 _SAMPLE = 1000  # rows on which eta0 is chosen, as svmsgd does
@@ -41,14 +41,12 @@ class SvmSGD(StochasticGradient):
     initial_step: float | None = None
 
     name: ClassVar[str] = "svmsgd"
-    schedule: ClassVar = core.Schedule.svmsgd
+    schedule: ClassVar[Any] = core.Schedule.svmsgd
     losses: ClassVar[tuple[str, ...]] = ("hinge", "squared_hinge", "smoothed_hinge")
 
     def __post_init__(self) -> None:
-        if self.initial_step is not None and not 0.0 < self.initial_step < np.inf:
-            raise ValueError(
-                f"initial_step={self.initial_step!r}: give a positive number or None"
-            )
+        if self.initial_step is not None:
+            check_step("initial_step", self.initial_step)
 
     def eta0(self, problem: Problem, rng: Any) -> float:
         if self.initial_step is not None:
