@@ -54,6 +54,8 @@ nb::tuple parse_values(std::string_view text, const svmlight::Options &options,
 
 }  // namespace
 
+namespace dualgap {
+
 void bind_io(nb::module_ &m) {
   m.def(
       "parse_svmlight",
@@ -80,3 +82,5 @@ void bind_io(nb::module_ &m) {
       "of the first malformed line. Indices are int32 unless wide_index is set or "
       "the text needs int64.");
 }
+
+}  // namespace dualgap

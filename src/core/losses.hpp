@@ -46,8 +46,7 @@ struct Loss {
 // on the gradient G = m - 1 + delta a with second derivative q + delta
 // (Hsieh et al. 2008, eq. 9; in SDCA's scale, section 5 of Shalev-Shwartz and
 // Zhang 2013). A zero row with the hinge has no curvature: G = -1, so a = U.
-inline double dual_step(double a, double margin, double q, double upper,
-                        double delta) {
+inline double dual_step(double a, double margin, double q, double upper, double delta) {
   const double gradient = margin - 1.0 + delta * a;
   const double curvature = q + delta;
   if (curvature == 0.0) return gradient < 0 ? upper : 0.0;

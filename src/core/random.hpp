@@ -39,8 +39,7 @@ class Random {
     std::uint64_t product = (next() >> 32) * n;
     if (static_cast<std::uint32_t>(product) < n) {
       const std::uint32_t floor = (0u - n) % n;
-      while (static_cast<std::uint32_t>(product) < floor)
-        product = (next() >> 32) * n;
+      while (static_cast<std::uint32_t>(product) < floor) product = (next() >> 32) * n;
     }
     return static_cast<std::uint32_t>(product >> 32);
   }

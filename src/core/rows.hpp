@@ -75,7 +75,11 @@ class CsrRows {
   using Value = V;
   CsrRows(const V *values, const I *indices, Pointers indptr, Index n, Index d,
           double constant)
-      : values_(values), indices_(indices), indptr_(indptr), n_(n), d_(d),
+      : values_(values),
+        indices_(indices),
+        indptr_(indptr),
+        n_(n),
+        d_(d),
         constant_(constant) {}
 
   Index rows() const { return n_; }
@@ -115,7 +119,10 @@ class CsrRows {
   // q_i = ||x_i||^2 (constant feature included). Returns what is wrong, or null.
   const char *inspect(double *q, Index stored, bool *canonical, Index *where) const {
     *canonical = true;
-    if (indptr_[0] != 0) { *where = 0; return "indptr does not start at 0"; }
+    if (indptr_[0] != 0) {
+      *where = 0;
+      return "indptr does not start at 0";
+    }
     for (Index i = 0; i < n_; ++i) {
       const Index begin = indptr_[i], end = indptr_[i + 1];
       *where = i;

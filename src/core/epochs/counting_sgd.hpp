@@ -66,8 +66,7 @@ CountingPass counting_sgd_epoch(const Rows &rows, const CountingData &data,
     if (omega > 0.0) {
       const double p = data.y[k] * rows.dot(k, state.a);
       const double theta = data.lambda * state.t;
-      const Index count =
-          margin_errors(p - theta, omega * data.q[k], data.lambda, l);
+      const Index count = margin_errors(p - theta, omega * data.q[k], data.lambda, l);
       if (p <= theta) pass.loss += omega * (state.t > 0 ? 1.0 - p / theta : 1.0);
       if (count > 0) {
         const double step = static_cast<double>(count) * omega;

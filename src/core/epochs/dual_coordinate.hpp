@@ -62,8 +62,8 @@ DualPass sdca_epoch(const Rows &rows, const DualData &data, const Order *order, 
     const double a = state.alpha[i];
     const double margin = data.y[i] * rows.dot(i, state.w);
     pass.gap += gap_share(data.loss, a, margin, c);
-    const double next = dual_step(a, margin, data.q[i], data.loss.upper(c),
-                                  data.loss.diagonal(c));
+    const double next =
+        dual_step(a, margin, data.q[i], data.loss.upper(c), data.loss.diagonal(c));
     if (next != a) {
       if (average.sum) {
         const double now = average.step + static_cast<double>(t) + 1.0;

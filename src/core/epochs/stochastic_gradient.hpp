@@ -43,9 +43,9 @@ struct GradientData {
 struct GradientState {
   double *v;
   double *beta;
-  double a;      // w = a v
-  double norm;   // nu^2 = ||w||^2
-  double t;      // steps so far
+  double a;     // w = a v
+  double norm;  // nu^2 = ||w||^2
+  double t;     // steps so far
   // Average of w_1 ... w_t: (sigma v + r)/t, and likewise for beta; null: none.
   double *r = nullptr;
   double *r_beta = nullptr;
@@ -62,8 +62,10 @@ struct GradientPass {
 // a rest of 1e-16 would leave v with huge entries that cancel in the average.
 inline double forgetting(const GradientData &data, double t) {
   switch (data.schedule) {
-    case Schedule::kPegasos: return 1.0 / t;
-    case Schedule::kNorma: return data.eta0 / std::sqrt(t);
+    case Schedule::kPegasos:
+      return 1.0 / t;
+    case Schedule::kNorma:
+      return data.eta0 / std::sqrt(t);
     case Schedule::kSvmSgd: {
       const double rate = data.lambda * data.eta0;
       return rate / (1.0 + rate * (t - 1.0));

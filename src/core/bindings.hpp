@@ -1,0 +1,117 @@
+// What the bindings of all passes share: the matrix with its dtypes erased, checked
+// arrays, and the way a pass runs without the GIL.
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+
+#include <algorithm>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "rows.hpp"
+#include "stop.hpp"
+
+namespace dualgap {
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+// One function a file; bindings.cpp calls them all.
+void bind_counting_sgd(nb::module_ &m);
+void bind_dual_coordinate(nb::module_ &m);
+void bind_io(nb::module_ &m);
+void bind_stochastic_gradient(nb::module_ &m);
+
+template <class T>
+using Array = nb::ndarray<T, nb::numpy, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+template <class T>
+using Maybe = std::optional<Array<T>>;
+
+// The matrix with its dtypes erased: the one place that knows all of them.
+class AnyRows {
+ public:
+  using Variant =
+      std::variant<CsrRows<float, std::int32_t>, CsrRows<double, std::int32_t>,
+                   CsrRows<float, std::int64_t>, CsrRows<double, std::int64_t>,
+                   DenseRows<float>, DenseRows<double>>;
+
+  AnyRows(Variant rows, Index stored, std::vector<nb::object> owners)
+      : rows_(std::move(rows)), stored_(stored), owners_(std::move(owners)) {}
+
+  template <class F>
+  decltype(auto) visit(F &&f) const {
+    return std::visit(std::forward<F>(f), rows_);
+  }
+  Index n() const {
+    return visit([](const auto &rows) { return rows.rows(); });
+  }
+  Index width() const {
+    return visit([](const auto &rows) { return rows.width(); });
+  }
+  Index stored() const { return stored_; }
+
+ private:
+  Variant rows_;
+  Index stored_;
+  std::vector<nb::object> owners_;  // keeps the arrays alive
+};
+
+inline void check_length(Index have, Index want, const char *name) {
+  if (have != want)
+    throw std::invalid_argument(std::string(name) + " has " + std::to_string(have) +
+                                " entries, expected " + std::to_string(want));
+}
+
+template <class A>
+auto *sized(const A &array, Index want, const char *name) {
+  check_length(static_cast<Index>(array.shape(0)), want, name);
+  return array.data();
+}
+
+template <class A>
+auto *sized(const std::optional<A> &array, Index want, const char *name) {
+  return array ? sized(*array, want, name) : nullptr;
+}
+
+// An order may name any row, so it is checked before a kernel trusts it.
+template <class A>
+auto *checked_order(const A &order, Index n) {
+  const auto m = static_cast<Index>(order.shape(0));
+  Order largest = 0;
+  for (Index t = 0; t < m; ++t) largest = std::max<Order>(largest, order.data()[t]);
+  if (m > 0 && static_cast<Index>(largest) >= n)
+    throw std::invalid_argument("order names a row that does not exist");
+  return order.data();
+}
+
+// Runs a kernel without the GIL. A pending signal runs its Python handler; an
+// exception that it raises makes the kernel leave and is passed on.
+template <class F>
+auto without_gil(Stop &stop, F &&kernel) {
+  std::optional<nb::python_error> error;
+  auto signals = [&] {
+    nb::gil_scoped_acquire gil;
+    if (!error && PyErr_CheckSignals() != 0) {
+      error.emplace();
+      stop.request();
+    }
+  };
+  Poll poll(stop, signals);
+  auto result = [&] {
+    nb::gil_scoped_release released;
+    return kernel(poll);
+  }();
+  if (error) throw std::move(*error);
+  return result;
+}
+
+}  // namespace dualgap
