@@ -38,6 +38,10 @@ class DualState(State):
     def finite(self) -> bool:
         return math.isfinite(self.dual)
 
+    def repair(self) -> None:
+        """Recompute w from alpha: millions of updates leave it 1e-12 away."""
+        self.w = self.problem.combine(self.alpha)
+
     def after_pass(self, visited: int, updates: int, gap: float) -> None:
         """Count a pass; D is exact for (alpha, w), P is D plus the visits' gap."""
         problem = self.problem
@@ -115,4 +119,5 @@ class DCD(Solver):
         return None, state.alpha
 
     def reject(self, state: DCDState) -> None:
+        state.repair()
         state.restore()

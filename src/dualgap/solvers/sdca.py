@@ -144,3 +144,6 @@ class SDCA(Solver):
             mean = (state.average_sum + state.alpha * elapsed) / state.steps
             return None, np.minimum(mean, state.problem.upper)
         return None, state.alpha
+
+    def reject(self, state: SDCAState) -> None:
+        state.repair()
