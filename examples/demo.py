@@ -39,7 +39,7 @@ def main():
     print(f"LinearSVC(C=1.0)\n{model.certificate_}\n")
 
     histories = {}
-    for solver in ("dcd", "sdca", "sgd-s", "pegasos"):
+    for solver in ("dcd", "svmsgd", "sgd-s", "sgd-r"):
         with warnings.catch_warnings():  # the picture shows who is not there yet
             warnings.simplefilter("ignore", ConvergenceWarning)
             fitted = LinearSVC(
@@ -50,6 +50,7 @@ def main():
 
     mpl.use("agg")
     display = ConvergenceDisplay(histories).plot(x="epoch")
+    display.ax_.set_xscale("log")
     display.ax_.set_title(f"{name}, C = 1: what each solver can prove")
     display.figure_.savefig(PICTURE, dpi=150)
     print(f"\nThe picture is in {PICTURE.name}")

@@ -495,8 +495,8 @@ def doubled(X):
 
 
 def stale(X):
-    """Unsorted, but SciPy was told otherwise."""
-    X = reordered(X)
+    """Unsorted and with duplicates, but SciPy was told otherwise."""
+    X = reordered(doubled(X))
     X.has_sorted_indices = True
     X.has_canonical_format = True
     return X
@@ -509,8 +509,8 @@ def strided_values(X):
 
 
 SPARSE_COPIES = {
-    "unsorted": reordered,
     "duplicates": doubled,
+    "unsorted duplicates": lambda X: reordered(doubled(X)),
     "stale flags": stale,
     "csc": lambda X: X.tocsc(),
     "coo": lambda X: X.tocoo(),
@@ -547,6 +547,21 @@ def test_other_sparse_rows_are_copied_once_and_the_log_says_so(name, log):
     w = np.linspace(-1.0, 1.0, d)
     expected = labels(n) * (dense @ w)
     np.testing.assert_allclose(problem.margins(w), expected, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("told", [False, True])
+def test_unsorted_rows_are_used_in_place(told, log):
+    """What scikit-learn's text vectorisers return."""
+    X = reordered(sparse.csr_matrix(big()))
+    X.has_sorted_indices = X.has_canonical_format = told
+    problem = Problem(X, labels(X.shape[0]))
+    w = np.linspace(-1.0, 1.0, X.shape[1])
+    expected = labels(X.shape[0]) * (X.toarray().astype(np.float64) @ w)
+    np.testing.assert_allclose(problem.margins(w), expected, rtol=1e-12, atol=1e-12)
+    squares = (X.toarray().astype(np.float64) ** 2).sum(axis=1)
+    np.testing.assert_allclose(problem.q, squares, rtol=1e-12)
+    assert uses(problem, X.data)
+    assert log.messages == []
 
 
 def test_data_live_as_long_as_the_problem():

@@ -40,19 +40,19 @@ void bind_rows(nb::module_ &m) {
           "inspect",
           [](const AnyRows &self, Array<double> q) {
             double *out = sized(q, self.n(), "q");
-            bool canonical = true;
+            bool unique = true;
             Index where = 0;
             const char *fault = self.visit([&](const auto &rows) {
               nb::gil_scoped_release released;
-              return rows.inspect(out, self.stored(), &canonical, &where);
+              return rows.inspect(out, self.stored(), &unique, &where);
             });
             return std::make_tuple(
                 fault ? std::optional<std::string>(fault) : std::nullopt, where,
-                canonical);
+                unique);
           },
           "q"_a.noconvert(),
           "Check every pointer, index and value and fill q with ||x_i||^2. Returns "
-          "(fault or None, row of the fault, whether indices strictly increase).");
+          "(fault or None, row of the fault, whether no row names a column twice).");
 
   auto csr = [&](auto f) {
     m.def("csr_rows", f, "values"_a.noconvert(), "indices"_a.noconvert(),

@@ -3,6 +3,7 @@
 //
 //   dot(i, w)      x_i . w            w has width() entries, float64
 //   axpy(i, s, w)  w += s x_i
+//   for_each(i, f) f(j, x_ij) for every stored entry and the constant feature
 //   prefetch(i)    asks for every cache line of row i
 //
 // A constant feature (the penalised bias of the papers) is a number kept beside
@@ -17,6 +18,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
+#include <vector>
 
 #if defined(_MSC_VER) && !defined(__clang__)
 #include <intrin.h>
@@ -108,6 +110,14 @@ class CsrRows {
     if (constant_ != 0.0) w[d_] += s * constant_;
   }
 
+  template <class F>
+  void for_each(Index i, F &&f) const {
+    const Index end = indptr_[i + 1];
+    for (Index k = indptr_[i]; k < end; ++k)
+      f(static_cast<Index>(indices_[k]), static_cast<double>(values_[k]));
+    if (constant_ != 0.0) f(d_, constant_);
+  }
+
   DUALGAP_INLINE void prefetch(Index i) const {
     const Index begin = indptr_[i], end = indptr_[i + 1];
     prefetch_range(values_ + begin, values_ + end);
@@ -117,25 +127,35 @@ class CsrRows {
 
   // One pass that trusts nothing: pointers, indices, finite values. Fills
   // q_i = ||x_i||^2 (constant feature included). Returns what is wrong, or null.
-  const char *inspect(double *q, Index stored, bool *canonical, Index *where) const {
-    *canonical = true;
-    if (indptr_[0] != 0) {
-      *where = 0;
-      return "indptr does not start at 0";
-    }
+  // Unsorted rows are fine, rows that name a column twice are not: q would be wrong.
+  const char *inspect(double *q, Index stored, bool *unique, Index *where) const {
+    *unique = true;
+    *where = 0;
+    if (indptr_[0] != 0) return "indptr does not start at 0";
+    std::vector<Order> seen;  // last row + 1 that named the column; made when needed
     for (Index i = 0; i < n_; ++i) {
       const Index begin = indptr_[i], end = indptr_[i + 1];
       *where = i;
       if (end < begin || end > stored) return "indptr decreases or passes the end";
       double sum = 0;
       Index last = -1;
+      bool sorted = true;
       for (Index k = begin; k < end; ++k) {
         const Index j = static_cast<Index>(indices_[k]);
         if (j < 0 || j >= d_) return "column index out of range";
-        if (j <= last) *canonical = false;
+        sorted &= j > last;
         last = j;
         const double v = static_cast<double>(values_[k]);
         sum += v * v;
+      }
+      if (!sorted && *unique) {
+        seen.resize(static_cast<std::size_t>(d_));
+        const auto row = static_cast<Order>(i + 1);
+        for (Index k = begin; k < end; ++k) {
+          Order &column = seen[static_cast<std::size_t>(indices_[k])];
+          if (column == row) *unique = false;
+          column = row;
+        }
       }
       q[i] = sum + constant_ * constant_;
       if (!std::isfinite(q[i])) {
@@ -194,13 +214,20 @@ class DenseRows {
     if (constant_ != 0.0) w[d_] += s * constant_;
   }
 
+  template <class F>
+  void for_each(Index i, F &&f) const {
+    const V *x = values_ + i * d_;
+    for (Index j = 0; j < d_; ++j) f(j, static_cast<double>(x[j]));
+    if (constant_ != 0.0) f(d_, constant_);
+  }
+
   DUALGAP_INLINE void prefetch(Index i) const {
     prefetch_range(values_ + i * d_, values_ + (i + 1) * d_);
   }
   DUALGAP_INLINE void prefetch_pointer(Index) const {}
 
-  const char *inspect(double *q, Index, bool *canonical, Index *where) const {
-    *canonical = true;
+  const char *inspect(double *q, Index, bool *unique, Index *where) const {
+    *unique = true;
     for (Index i = 0; i < n_; ++i) {
       const V *x = values_ + i * d_;
       double sum = 0;

@@ -41,7 +41,7 @@ class Problem:
     Parameters
     ----------
     X : ndarray or CSR matrix of shape (n, d), float32 or float64
-        C-contiguous rows (or canonical CSR) are used in place, read-only memory
+        C-contiguous rows, or CSR without duplicates, are used in place, read-only memory
         included. Anything else is copied once and a log line says so.
     y : array-like of shape (n,)
         Labels, -1 or +1 (any two values: use :class:`dualgap.LinearSVC`).
@@ -332,10 +332,10 @@ def _csr_rows(X: Any, constant: float) -> tuple[Any, Vector, int]:
     if X.dtype not in (np.float32, np.float64):
         logger.info("X is converted from %s to float64: one copy", X.dtype)
         X = X.astype(np.float64)
-    rows, q, fault, where, canonical = _inspect_csr(X, constant)
+    rows, q, fault, where, unique = _inspect_csr(X, constant)
     _refuse(fault, where)
-    if not canonical:
-        logger.info("X has unsorted or duplicate column indices: one copy is made")
+    if not unique:
+        logger.info("X has rows that name a column twice: one copy is made")
         X = X.copy()
         X.has_canonical_format = False
         X.sum_duplicates()
@@ -376,8 +376,8 @@ def _inspect_csr(X: Any, constant: float) -> tuple[Any, Vector, str | None, int,
         )
     rows = core.csr_rows(*arrays, X.shape[1], constant)
     q = np.empty(rows.n)
-    fault, where, canonical = rows.inspect(q)
-    return rows, q, fault, where, canonical
+    fault, where, unique = rows.inspect(q)
+    return rows, q, fault, where, unique
 
 
 def _refuse(fault: str | None, where: int) -> None:

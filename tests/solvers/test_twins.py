@@ -401,6 +401,34 @@ def test_counting_sgd_row_by_row(case, layout, C, times):
     assert partly > 0 or times == 1  # the formula was put to work
 
 
+def test_proposition_3_from_any_state():
+    """Rows shorter and longer than lambda, from just before to just after an error."""
+    bench = make("everything", C=0.02)
+    p, stop, rng = bench.problem, core.Stop(), np.random.default_rng(0)
+    partly = {False: 0, True: 0}
+    for _ in range(3000):
+        k, times = rng.integers(bench.n), int(rng.integers(1, 9))
+        twin = sgd_twin(bench)
+        twin.t = int(rng.integers(1, 1000))
+        twin.a = rng.normal(size=p.width)
+        size = twin.Y[k] @ twin.Y[k]
+        if size > 0:  # a.y = lambda (t + something in -2..times)
+            wanted = twin.lam * (twin.t + rng.uniform(-2, times))
+            twin.a += (wanted - twin.a @ twin.Y[k]) / size * twin.Y[k]
+        a, errors = twin.a.copy(), np.zeros(bench.n, np.int64)
+        _, updates, _, _, t, norm = core.counting_sgd_epoch(
+            p.rows, p.y, p.omega, p.q, p.lambda_, times, np.array([k], np.uint32), a,
+            errors, float(twin.t), twin.a @ twin.a, stop,
+        )  # fmt: skip
+        twin.visit(k, times)
+        assert updates == twin.I[k] == errors[k]
+        assert t == twin.t
+        close(a, twin.a)
+        np.testing.assert_allclose(norm, twin.a @ twin.a, 1e-10)
+        partly[bool(bench.omega[k] * size < twin.lam)] += 0 < updates < times
+    assert min(partly.values()) > 200
+
+
 @mixed_bench
 @pytest.mark.parametrize("solver", [SGDs(), SGDm(), SGDr()], ids=lambda s: s.name)
 def test_counting_sgd_epochs(case, layout, solver):

@@ -134,7 +134,7 @@ class LinearSVC(
     and scikit-learn's ``LinearSVC`` do the same and have the same optimum.
 
     X may be a dense array or a sparse matrix of float32 or float64, with 32-bit or
-    64-bit indices; C-contiguous arrays and canonical CSR are used without a copy,
+    64-bit indices; C-contiguous rows, and CSR without duplicates, are not copied,
     read-only memory included. Results are float64.
 
     A fit that ends without the proof warns with the accuracy it did reach. So does
