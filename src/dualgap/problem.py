@@ -41,8 +41,8 @@ class Problem:
     Parameters
     ----------
     X : ndarray or CSR matrix of shape (n, d), float32 or float64
-        C-contiguous rows, or CSR without duplicates, are used in place, read-only memory
-        included. Anything else is copied once and a log line says so.
+        C-contiguous rows, or CSR without duplicates, are used in place, read-only
+        memory included. Anything else is copied once and a log line says so.
     y : array-like of shape (n,)
         Labels, -1 or +1 (any two values: use :class:`dualgap.LinearSVC`).
     C : float, default=1.0

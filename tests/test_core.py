@@ -1,0 +1,540 @@
+"""The compiled core: what its functions refuse, how exactly they add, how a pass is
+left early, and that every variant of it computes the same.
+
+The generator and the orders are in solvers/test_orders.py.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from dualgap import core
+
+EPS = np.finfo(np.float64).eps
+HINGE = core.Loss(1.0, 0.0)
+N, D = 30, 7
+
+
+def rows(dtype=np.float64, constant=0.0, n=N, d=D):
+    X = np.random.default_rng(0).standard_normal((n, d)).astype(dtype)
+    return core.dense_rows(X, constant)
+
+
+def labels(n=N):
+    return np.where(np.arange(n) % 2, 1, -1).astype(np.int8)
+
+
+def order(n=N):
+    return np.arange(n, dtype=np.uint32)
+
+
+# What the functions refuse. Every array argument of every kernel, by name.
+
+
+def evaluate_arguments():
+    return {
+        "rows": rows(), "y": labels(), "cost": np.ones(N), "loss": HINGE,
+        "w": np.ones(D), "dual": "given", "alpha": np.ones(N), "v": np.ones(D),
+        "margins": np.ones(N),
+    }  # fmt: skip
+
+
+def dual_arguments(**more):
+    return {
+        "rows": rows(), "y": labels(), "cost": np.ones(N), "q": np.ones(N),
+        "loss": HINGE, "order": order(), "alpha": np.zeros(N), "w": np.zeros(D),
+        "stop": core.Stop(), **more,
+    }  # fmt: skip
+
+
+def sdca_arguments():
+    return dual_arguments(
+        average_sum=np.zeros(N), average_since=np.zeros(N), average_step=0.0
+    )
+
+
+def dcd_arguments():
+    return dual_arguments(active=N, upper=math.inf, lower=-math.inf)
+
+
+def counting_arguments():
+    return {
+        "rows": rows(), "y": labels(), "omega": np.ones(N), "q": np.ones(N),
+        "lambda_": 0.1, "multiplicity": 1, "order": order(), "a": np.zeros(D),
+        "errors": np.zeros(N, np.int64), "t": 0.0, "norm": 0.0, "stop": core.Stop(),
+    }  # fmt: skip
+
+
+def gradient_arguments():
+    return {
+        "rows": rows(), "y": labels(), "omega": np.ones(N), "q": np.ones(N),
+        "loss": HINGE, "lambda_": 0.1, "schedule": core.Schedule.pegasos, "eta0": 0.0,
+        "batch": 1, "project": False, "order": order(), "v": np.zeros(D),
+        "beta": np.zeros(N), "scale": 1.0, "norm": 0.0, "t": 0.0, "r": np.zeros(D),
+        "r_beta": np.zeros(N), "sigma": 0.0, "stop": core.Stop(),
+    }  # fmt: skip
+
+
+KERNELS = {
+    "evaluate": evaluate_arguments,
+    "combine": lambda: {
+        "rows": rows(), "y": labels(), "alpha": np.ones(N), "v": np.ones(D),
+    },
+    "sdca_epoch": sdca_arguments,
+    "modified_sgd_epoch": dual_arguments,
+    "dcd_epoch": dcd_arguments,
+    "counting_sgd_epoch": counting_arguments,
+    "stochastic_gradient_epoch": gradient_arguments,
+}  # fmt: skip
+# An order may be of any length; it is looked at below.
+ARRAYS = [
+    (kernel, name)
+    for kernel, arguments in KERNELS.items()
+    for name, value in arguments().items()
+    if isinstance(value, np.ndarray) and name != "order"
+]
+ORDERED = [kernel for kernel, arguments in KERNELS.items() if "order" in arguments()]
+OUTPUTS = {
+    "evaluate": {"alpha", "v", "margins"},
+    "combine": {"v"},
+    "sdca_epoch": {"alpha", "w", "average_sum", "average_since"},
+    "modified_sgd_epoch": {"alpha", "w"},
+    "dcd_epoch": {"alpha", "w", "order"},
+    "counting_sgd_epoch": {"a", "errors"},
+    "stochastic_gradient_epoch": {"v", "beta", "r", "r_beta"},
+}
+
+
+def unchanged(arguments, call, error, text=None):
+    """`call` is refused before anything is written."""
+    before = {
+        name: value.copy()
+        for name, value in arguments.items()
+        if isinstance(value, np.ndarray)
+    }
+    with pytest.raises(error, match=text):
+        call(**arguments)
+    for name, value in before.items():
+        assert (arguments[name] == value).all()
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_every_kernel_takes_what_is_right(kernel):
+    getattr(core, kernel)(**KERNELS[kernel]())
+
+
+@pytest.mark.parametrize(("kernel", "name"), ARRAYS)
+@pytest.mark.parametrize("change", [-1, 1])
+def test_wrong_lengths_are_refused(kernel, name, change):
+    arguments = KERNELS[kernel]()
+    value = arguments[name]
+    arguments[name] = np.ones(len(value) + change, value.dtype)
+    text = f"^{name} has {len(value) + change} entries, expected {len(value)}$"
+    unchanged(arguments, getattr(core, kernel), ValueError, text)
+
+
+@pytest.mark.parametrize(("kernel", "name"), ARRAYS)
+def test_wrong_kinds_of_array_are_refused(kernel, name):
+    right = KERNELS[kernel]()[name]
+    other = np.float32 if right.dtype == np.float64 else np.float64
+    for wrong in (
+        right.astype(other),
+        right.astype(right.dtype.newbyteorder()) if right.dtype.itemsize > 1 else None,
+        right[:, None],
+        np.repeat(right, 2)[::2],
+        right.tolist(),
+    ):
+        if wrong is not None:
+            arguments = {**KERNELS[kernel](), name: wrong}
+            with pytest.raises(TypeError, match="incompatible function arguments"):
+                getattr(core, kernel)(**arguments)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_read_only_outputs_are_refused_and_read_only_inputs_taken(kernel):
+    for name, value in KERNELS[kernel]().items():
+        if not isinstance(value, np.ndarray):
+            continue
+        arguments = KERNELS[kernel]()
+        arguments[name].flags.writeable = False
+        if name in OUTPUTS[kernel]:
+            with pytest.raises(TypeError, match="incompatible function arguments"):
+                getattr(core, kernel)(**arguments)
+        else:
+            getattr(core, kernel)(**arguments)
+
+
+@pytest.mark.parametrize("kernel", ORDERED)
+@pytest.mark.parametrize("row", [N, N + 1, 2**32 - 1])
+@pytest.mark.parametrize("place", [0, 17, N - 1])
+def test_an_order_that_names_no_row_is_refused(kernel, row, place):
+    arguments = KERNELS[kernel]()
+    arguments["order"][place] = row
+    text = "order names a row that does not exist"
+    unchanged(arguments, getattr(core, kernel), ValueError, text)
+
+
+@pytest.mark.parametrize("kernel", ORDERED)
+@pytest.mark.parametrize("dtype", [np.int32, np.int64, np.uint64, np.float64])
+def test_an_order_of_another_dtype_is_refused(kernel, dtype):
+    arguments = KERNELS[kernel]()
+    arguments["order"] = arguments["order"].astype(dtype)
+    with pytest.raises(TypeError, match="incompatible function arguments"):
+        getattr(core, kernel)(**arguments)
+
+
+@pytest.mark.parametrize("active", [-1, N + 1, 2**40])
+def test_more_active_rows_than_the_order_holds_are_refused(active):
+    arguments = {**dcd_arguments(), "active": active}
+    unchanged(arguments, core.dcd_epoch, ValueError, "active is out of range")
+
+
+@pytest.mark.parametrize("batch", [0, -3])
+def test_an_empty_batch_is_refused(batch):
+    arguments = {**gradient_arguments(), "batch": batch}
+    text = "batch must be positive"
+    unchanged(arguments, core.stochastic_gradient_epoch, ValueError, text)
+
+
+@pytest.mark.parametrize("name", ["r", "r_beta"])
+def test_half_an_average_is_refused(name):
+    arguments = {**gradient_arguments(), name: None}
+    text = "r and r_beta come together"
+    with pytest.raises(ValueError, match=text):
+        core.stochastic_gradient_epoch(**arguments)
+    with pytest.raises(ValueError, match="average_sum needs average_since"):
+        core.sdca_epoch(**{**sdca_arguments(), "average_since": None})
+
+
+@pytest.mark.parametrize("kind", ["given", "built"])
+@pytest.mark.parametrize("name", ["alpha", "v"])
+def test_a_dual_point_needs_its_arrays(kind, name):
+    arguments = {**evaluate_arguments(), "dual": kind, name: None}
+    with pytest.raises(ValueError, match="this dual point needs alpha and v"):
+        core.evaluate(**arguments)
+
+
+def test_an_unknown_kind_of_dual_point_is_refused():
+    with pytest.raises(ValueError, match="dual: other"):
+        core.evaluate(**{**evaluate_arguments(), "dual": "other"})
+
+
+def test_dual_value_refuses_wrong_lengths():
+    with pytest.raises(ValueError, match="cost has 2 entries, expected 3"):
+        core.dual_value(np.ones(3), np.ones(2), HINGE, 1.0, 0.0)
+
+
+def test_rows_refuse_arrays_that_do_not_fit():
+    data, indices, indptr = np.ones(3), np.zeros(3, np.int32), np.array([0, 3])
+    with pytest.raises(ValueError, match="values and indices differ in length"):
+        core.csr_rows(data[:2], indices, indptr, 5, 0.0)
+    with pytest.raises(ValueError, match="indptr is empty"):
+        core.csr_rows(data, indices, indptr[:0], 5, 0.0)
+    for X in (np.ones((2, 3), np.int64), np.ones(3), np.ones((3, 2)).T):
+        with pytest.raises(TypeError, match="incompatible function arguments"):
+            core.dense_rows(X, 0.0)
+    with pytest.raises(ValueError, match="q has 29 entries, expected 30"):
+        rows().inspect(np.ones(29))
+
+
+def test_random_refuses_what_it_cannot_fill():
+    rng = core.Random(0)
+    for wrong in (np.arange(4, dtype=np.int64), np.arange(8, dtype=np.uint32)[::2]):
+        with pytest.raises(TypeError, match="incompatible function arguments"):
+            rng.shuffle(wrong)
+        with pytest.raises(TypeError, match="incompatible function arguments"):
+            rng.draw(wrong, 4)
+    fixed = order()
+    fixed.flags.writeable = False
+    with pytest.raises(TypeError, match="incompatible function arguments"):
+        rng.shuffle(fixed)
+    for seed in (-1, 2**64, 0.5, "0"):
+        with pytest.raises(TypeError, match="incompatible function arguments"):
+            core.Random(seed)
+
+
+# Sums.
+
+# Added one by one in float64, the small terms are lost: an error of 1e-10.
+NASTY = np.concatenate([[1e16], np.ones(10**6), [1e16], np.full(10**5, 1e-3)])
+
+
+@pytest.mark.parametrize(
+    "terms",
+    [
+        NASTY,
+        NASTY[::-1].copy(),
+        np.full(10**6, 0.1),
+        10.0 ** np.random.default_rng(0).uniform(-12, 12, 10**5),
+    ],
+    ids=["large first", "large last", "equal", "any size"],
+)
+class TestSums:
+    def test_squared_norm(self, terms):
+        w = np.sqrt(terms)
+        exact = math.fsum(w * w)
+        # Blocks of 256 are added plainly.
+        assert abs(core.squared_norm(w) - exact) <= 128 * EPS * exact
+
+    def test_evaluate(self, terms):
+        n = len(terms)
+        X = np.random.default_rng(1).uniform(0.1, 0.9, (n, 1))
+        y = labels(n)
+        w = np.array([0.7])
+        squared = core.Loss(math.inf, 0.5)
+        margins = np.empty(n)
+        loss, total, diagonal = core.evaluate(
+            core.dense_rows(X, 0.0), y, terms, squared, w, "of w", terms, None, margins
+        )
+        assert (np.abs(margins - y * X[:, 0] * 0.7) <= EPS).all()
+        # Every term has a few roundings of its own; adding them has one.
+        exact = math.fsum(terms * (1.0 - margins) ** 2)
+        assert abs(loss - exact) <= 5 * EPS * exact
+        exact = math.fsum(terms)
+        assert abs(total - exact) <= EPS * exact
+        exact = math.fsum(0.5 / terms * terms * terms)
+        assert abs(diagonal - exact) <= 5 * EPS * exact
+
+    def test_dual_value(self, terms):
+        # sum a - sum delta a^2 / 2 = (1 - 1/4) sum a for the squared hinge at a = c.
+        value = core.dual_value(terms, terms, core.Loss(math.inf, 0.5), 1.0, 0.0)
+        exact = 0.75 * math.fsum(terms)
+        assert abs(value - exact) <= 128 * EPS * exact
+
+
+def test_sums_beyond_float64_are_infinite():
+    assert core.squared_norm(np.array([1e160, 1.0])) == math.inf
+    assert math.isnan(core.squared_norm(np.array([math.nan, 1.0])))
+    assert core.squared_norm(np.empty(0)) == 0.0
+
+
+def test_dual_value_clips_and_subtracts_the_norm():
+    b, cost = np.array([0.5, 3.0, 1.0]), np.array([1.0, 2.0, 0.0])
+    smoothed = core.Loss(1.0, 0.25)
+    # alpha = min(2 b, U) = (1, 2, 0), delta = (1/4, 1/8, 0).
+    got = core.dual_value(b, cost, smoothed, 2.0, 4.0)
+    assert got == 1.0 + 2.0 - 0.5 * (0.25 * 1.0 + 0.125 * 4.0) - 2.0
+
+
+# Leaving a pass.
+
+
+@pytest.mark.parametrize(
+    "kernel", [kernel for kernel in ORDERED if kernel != "modified_sgd_epoch"]
+)
+def test_a_pass_that_is_told_to_leave_leaves_soon_and_whole(kernel):
+    arguments = KERNELS[kernel]()
+    X = np.random.default_rng(0).standard_normal((N, D))
+    arguments["q"] = (X * X).sum(axis=1)
+    arguments["order"] = np.resize(order(), 10**6)
+    if kernel == "dcd_epoch":
+        arguments["active"] = 10**6
+    stop = arguments["stop"]
+    stop.request()
+    visited = getattr(core, kernel)(**arguments)[0]
+    # About a millisecond of work, and nothing half done: w is that of alpha.
+    assert 0 < visited < 10**5
+    w, alpha = {
+        "counting_sgd_epoch": ("a", "errors"),
+        "stochastic_gradient_epoch": ("v", "beta"),
+    }.get(kernel, ("w", "alpha"))
+    combined = np.empty(D)
+    core.combine(
+        arguments["rows"], arguments["y"], arguments[alpha].astype(float), combined
+    )
+    size = np.abs(X).T @ np.abs(arguments[alpha])
+    assert (np.abs(arguments[w] - combined) <= 1e-10 * size).all()
+
+
+def test_modified_sgd_that_is_told_to_leave_leaves_soon_and_whole():
+    """It visits every row once, so it takes more rows to get there."""
+    n = 200_000
+    matrix, w, alpha, q = rows(n=n), np.zeros(D), np.zeros(n), np.empty(n)
+    matrix.inspect(q)
+    stop = core.Stop()
+    stop.request()
+    visited, _, _ = core.modified_sgd_epoch(
+        matrix, labels(n), np.ones(n), q, HINGE, order(n), alpha, w, stop
+    )
+    assert 0 < visited < 100_000
+    assert not alpha[visited:].any()
+    combined = np.empty(D)
+    core.combine(matrix, labels(n), alpha, combined)
+    np.testing.assert_allclose(w, combined, rtol=1e-9)
+
+
+def test_a_pass_leaves_at_its_deadline_and_holds_no_lock():
+    """Other threads run meanwhile."""
+    d = 3000
+    arguments = sdca_arguments() | {
+        "rows": rows(d=d), "w": np.zeros(d), "q": np.full(N, float(d)),
+        "order": np.resize(order(), 10**7),  # many seconds of work
+    }  # fmt: skip
+    stop = arguments["stop"]
+    took = []
+
+    def work():
+        begun = time.perf_counter()
+        stop.set_deadline(0.4)
+        core.sdca_epoch(**arguments)
+        took.append(time.perf_counter() - begun)
+
+    thread = threading.Thread(target=work)
+    turns, longest, last = 0, 0.0, time.perf_counter()
+    thread.start()
+    while thread.is_alive():
+        time.sleep(0.001)
+        now = time.perf_counter()
+        turns, longest, last = turns + 1, max(longest, now - last), now
+    thread.join()
+    assert 0.39 < took[0] < 1.0
+    assert stop.expired
+    assert not stop.requested
+    assert longest < 0.3
+    assert turns > 20
+
+
+def test_stop():
+    stop = core.Stop()
+    assert not stop.requested
+    assert not stop.expired
+    stop.set_deadline(1000.0)
+    assert not stop.expired
+    stop.set_deadline(-1.0)
+    assert stop.expired
+    assert not stop.requested
+    stop.request()
+    assert stop.requested
+
+
+# Every variant computes the same. The number of updates is left out where a change of
+# one rounding counts as one.
+
+REPORT = """
+import math, sys
+import numpy as np
+from scipy import sparse
+from dualgap import core
+
+rng = np.random.default_rng(0)
+n, d = 61, 45
+X = rng.standard_normal((n, d))
+X[rng.random(X.shape) < 0.5] = 0.0
+y = rng.choice([-1, 1], n).astype(np.int8)
+cost = rng.uniform(0.1, 2.0, n)
+out = {}
+for dtype in (np.float32, np.float64):
+    A = sparse.csr_matrix(X.astype(dtype))
+    matrices = {
+        "dense": core.dense_rows(X.astype(dtype), 1.5),
+        "csr": core.csr_rows(A.data, A.indices, A.indptr, d, 1.5),
+    }
+    for layout, rows in matrices.items():
+        for curvature, slope in ((0.0, 1.0), (0.3, 1.0), (0.5, math.inf)):
+            loss = core.Loss(slope, curvature)
+            key = f"{np.dtype(dtype)}-{layout}-{curvature}-"
+            q = np.empty(n)
+            rows.inspect(q)
+            order = np.empty(3 * n, np.uint32)
+            core.Random(1).draw(order, n)
+            stop = core.Stop()
+
+            alpha, w = np.zeros(n), np.zeros(d + 1)
+            passed = core.sdca_epoch(
+                rows, y, cost, q, loss, order, alpha, w, None, None, 0.0, stop)
+            out[key + "sdca"] = np.concatenate([alpha, w, passed[:1], passed[2:]])
+            alpha, w = np.zeros(n), np.zeros(d + 1)
+            passed = core.modified_sgd_epoch(
+                rows, y, cost, q, loss, order[:n], alpha, w, stop)
+            out[key + "modified"] = np.concatenate([alpha, w, passed[:1], passed[2:]])
+            passed = core.dcd_epoch(
+                rows, y, cost, q, loss, order.copy(), 2 * n, alpha, w, 10.0, -10.0,
+                stop)
+            out[key + "dcd"] = np.concatenate([alpha, w, passed[:1], passed[2:]])
+
+            a, errors = np.zeros(d + 1), np.zeros(n, np.int64)
+            passed = core.counting_sgd_epoch(
+                rows, y, cost, q, 0.01, 3, order, a, errors, 0.0, 0.0, stop)
+            out[key + "counting"] = np.concatenate([a, errors, passed])
+            for schedule in ("pegasos", "norma", "svmsgd"):
+                v, beta = np.zeros(d + 1), np.zeros(n)
+                passed = core.stochastic_gradient_epoch(
+                    rows, y, cost, q, loss, 0.05, getattr(core.Schedule, schedule),
+                    0.5, 2, True, order, v, beta, 1.0, 0.0, 0.0, None, None, 0.0, stop)
+                out[key + schedule] = np.concatenate([v, beta, passed])
+
+            margins, sums = np.empty(n), np.empty(d + 1)
+            values = core.evaluate(
+                rows, y, cost, loss, w, "given", alpha, sums, margins)
+            out[key + "evaluate"] = np.concatenate([values, sums, margins])
+            built = np.empty(n)
+            # Away from the kink of the hinge, where one rounding decides.
+            away = np.linspace(-0.3, 0.4, d + 1)
+            values = core.evaluate(
+                rows, y, cost, loss, away, "built", built, sums, None)
+            out[key + "built"] = np.concatenate([values, sums, built])
+            value = core.dual_value(alpha, cost, loss, 0.7, 1.0)
+            out[key + "value"] = np.array([value, core.squared_norm(w), *q])
+np.savez(sys.argv[1], variant=core.variant, **out)
+"""
+
+RUNNABLE = [level for level in core.built_levels if int(level[1:]) <= core.cpu_level]
+
+
+@pytest.mark.skipif(len(RUNNABLE) < 2, reason="one variant is built or runs here")
+def test_every_variant_computes_the_same(tmp_path):
+    results = {}
+    for level in RUNNABLE:
+        path = tmp_path / f"{level}.npz"
+        subprocess.run(
+            [sys.executable, "-c", REPORT, str(path)],
+            env={**os.environ, "DUALGAP_CPU": level},
+            check=True,
+            timeout=120,
+        )
+        with np.load(path) as file:
+            results[level] = dict(file)
+        assert results[level].pop("variant") == f"x86-64-{level}"
+    first = results.pop(RUNNABLE[0])
+    assert len(first) == 2 * 2 * 3 * 10
+    for level, other in results.items():
+        assert first.keys() == other.keys()
+        for key, value in first.items():
+            size = np.abs(value).max()
+            off = np.abs(value - other[key]).max()
+            assert off <= 1e-12 * size, (level, key, off)
+
+
+def test_the_constant_feature_is_a_last_column():
+    """For every layout, as if the matrix had it."""
+    X = np.random.default_rng(0).standard_normal((N, D))
+    full = np.column_stack([X, np.full(N, 2.5)])
+    A = sparse.csr_matrix(X)
+    plain = core.dense_rows(full, 0.0)
+    for with_constant in (
+        core.dense_rows(X, 2.5),
+        core.csr_rows(A.data, A.indices, A.indptr, D, 2.5),
+    ):
+        results = []
+        for matrix in (plain, with_constant):
+            assert matrix.width == D + 1
+            q = np.empty(N)
+            fault, _, unique = matrix.inspect(q)
+            assert fault is None
+            assert unique
+            alpha, w = np.zeros(N), np.zeros(D + 1)
+            core.sdca_epoch(
+                matrix, labels(), np.ones(N), q, HINGE, order(), alpha, w, None, None,
+                0.0, core.Stop(),
+            )  # fmt: skip
+            results.append(np.concatenate([q, alpha, w]))
+        np.testing.assert_allclose(*results, rtol=1e-12, atol=1e-14)

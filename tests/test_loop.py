@@ -1,0 +1,1046 @@
+"""The loop: what ends a fit, what it keeps, what it tells, and that it cannot be lied
+to. The solvers here are small scripts; the real ones are in solvers/.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+
+from dualgap import core
+from dualgap.certificate import Certificate, Status
+from dualgap.loop import EpochInfo, solve
+from dualgap.problem import Problem
+from dualgap.solvers import DCD, SDCA, SOLVERS, Pegasos, SGDs, SvmSGD
+from dualgap.solvers.base import Solver, State, new_order
+
+from . import long_epochs, qp
+from .long_epochs import longest_pass
+
+BLIND = (math.nan, math.nan)
+
+
+@dataclass(frozen=True)
+class Scripted(Solver):
+    """Epoch k ends at point k, thinks estimate k, and the last ones go on for ever."""
+
+    points: tuple[tuple[Any, Any], ...]
+    estimates: tuple[tuple[float, float], ...] = (BLIND,)
+    finite: Callable[[int], bool] = lambda epoch: True
+    # Epochs that change nothing; None: the method is not monotone.
+    idle: tuple[int, ...] | None = None
+    rejected: list[int] = field(default_factory=list)
+
+    name: ClassVar[str] = "scripted"
+
+    def start(self, problem, rng, warm):
+        return ScriptedState(problem, rng, new_order(problem.n), script=self)
+
+    def step(self, state, stop):
+        state.epochs += 1
+        state.visited += state.problem.n
+        state.updates += self.idle is None or state.epochs not in self.idle
+        state.primal, state.dual = pick(self.estimates, state.epochs)
+        w, alpha = pick(self.points, state.epochs)
+        # In place, as the solvers write.
+        state.w = overwrite(state.w, w)
+        state.alpha = overwrite(state.alpha, alpha)
+
+    def iterate(self, state):
+        return state.w, state.alpha
+
+    def reject(self, state):
+        self.rejected.append(state.epochs)
+
+    @property
+    def monotone(self):
+        return self.idle is not None
+
+
+@dataclass
+class ScriptedState(State):
+    script: Any = None
+    w: Any = None
+    alpha: Any = None
+
+    def finite(self):
+        return self.script.finite(self.epochs)
+
+
+def pick(sequence, epoch):
+    return sequence[min(epoch, len(sequence)) - 1]
+
+
+def overwrite(old, new):
+    if old is None or new is None:
+        return None if new is None else np.array(new, dtype=float)
+    old[:] = new
+    return old
+
+
+@pytest.fixture
+def problem() -> Problem:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 4))
+    y = np.where(X[:, 0] + 0.5 * rng.standard_normal(60) > 0, 1, -1)
+    return Problem(X, y, C=0.5)
+
+
+@pytest.fixture
+def best(problem) -> qp.Optimum:
+    """The optimum of `problem`, by the reference."""
+    return optimum(problem)
+
+
+def optimum(problem) -> qp.Optimum:
+    one = np.identity(problem.n)
+    Z = np.array([problem.y[i] * problem.combine(one[i]) for i in range(problem.n)])
+    Z *= problem.y[:, None]
+    linear = not math.isinf(problem.loss.slope)
+    return qp.optimum(Z, problem.cost, problem.loss.curvature, linear)
+
+
+def check(problem, solution, best) -> None:
+    """What always holds of a solution."""
+    certificate = solution.certificate
+    below = 1e-12 * best.upper
+    assert certificate.primal >= best.lower - below
+    assert certificate.dual <= best.upper + below
+    assert (solution.alpha >= 0).all()
+    assert (solution.alpha <= problem.upper).all()
+    close = {"rel": 1e-12, "abs": 1e-12}
+    assert certificate.primal == pytest.approx(problem.primal(solution.w), **close)
+    assert certificate.dual == pytest.approx(problem.dual(solution.alpha), **close)
+    assert certificate.certified == (certificate.relative_gap <= certificate.tol)
+    check_history(solution.history, certificate)
+
+
+def check_history(history, certificate) -> None:
+    assert history.dtype.names == (
+        "epoch", "seconds", "primal", "dual", "exact", "updates"
+    )  # fmt: skip
+    epochs = history["epoch"].tolist()
+    if not epochs:
+        assert certificate.epochs == 0
+        return
+    # One record per epoch, and one more where the last one is proved at the end.
+    body = epochs[:-1] if len(epochs) > 1 and epochs[-1] == epochs[-2] else epochs
+    assert body == list(range(body[0], len(body) + body[0]))
+    assert body[0] in (0, 1)
+    assert (np.diff(history["updates"]) >= 0).all()
+    assert (np.diff(history["seconds"]) >= 0).all()
+    assert history["seconds"][0] >= 0
+    assert certificate.epochs == epochs[-1]
+    assert certificate.updates == history["updates"][-1]
+    assert certificate.seconds >= history["seconds"][-1]
+
+
+# What ends a fit.
+
+
+@pytest.mark.parametrize("tol", [0.5, 1e-2, 1e-4, 1e-6, 1e-9])
+@pytest.mark.parametrize("solver", [DCD(), SDCA()], ids=lambda s: s.name)
+def test_tol(problem, best, solver, tol):
+    solution = solve(problem, solver, tol=tol)
+    check(problem, solution, best)
+    assert solution.certificate.status is Status.CERTIFIED
+    assert solution.certificate.tol == tol
+    assert solution.certificate.solver == solver.name
+    # And it does not go far beyond what was asked.
+    easier = solve(problem, solver, tol=100 * tol)
+    assert easier.certificate.epochs <= solution.certificate.epochs
+
+
+def test_less_accuracy_takes_fewer_epochs(problem):
+    epochs = [
+        solve(problem, SDCA(), tol=tol).certificate.epochs for tol in (0.1, 1e-4, 1e-8)
+    ]
+    assert epochs[0] < epochs[1] < epochs[2]
+
+
+@pytest.mark.parametrize("max_epochs", [1, 2, 7, 30])
+@pytest.mark.parametrize("name", SOLVERS)
+def test_max_epochs(problem, best, name, max_epochs):
+    steps = []
+    solution = solve(
+        problem, SOLVERS[name](), tol=1e-15, max_epochs=max_epochs,
+        on_epoch=lambda info: steps.append(info.epoch),
+    )  # fmt: skip
+    check(problem, solution, best)
+    assert solution.certificate.status is Status.EPOCH_LIMIT
+    assert solution.certificate.epochs == max_epochs
+    assert max(steps) == max_epochs
+    assert "stopped at max_epochs; raise it" in solution.certificate.message
+
+
+def test_what_is_within_tol_at_the_end_is_certified_whatever_ended_it(problem, best):
+    solver = Scripted(((best.w, best.alpha),), ((1e9, 1e-9),))
+    for limits in ({"max_epochs": 5}, {"time_limit": 0.05}):
+        solution = solve(problem, solver, tol=1e-6, **limits)
+        check(problem, solution, best)
+        assert solution.certificate.status is Status.CERTIFIED
+
+
+def test_a_dual_method_that_can_go_no_further_has_stalled(problem, best):
+    for solver in (DCD(), DCD(shrinking=False), SDCA(), SDCA(order="cyclic")):
+        solution = solve(problem, solver, tol=1e-300, max_epochs=10**6)
+        check(problem, solution, best)
+        status = solution.certificate.status
+        # Unless rounding leaves no gap at all.
+        assert status is Status.STALLED or solution.certificate.gap <= 0.0
+        assert solution.certificate.relative_gap < 1e-13
+        assert solution.certificate.epochs < 10**5
+
+
+def test_two_idle_passes_in_a_row_are_a_fixed_point(problem, best):
+    pessimist = ((1e9, 1e-9),)
+    solver = Scripted(points(best, 0.5), pessimist, idle=(3, 5, 6))
+    solution = solve(problem, solver, tol=1e-6)
+    check(problem, solution, best)
+    assert solution.certificate.status is Status.STALLED
+    assert "the solver can make no further progress" in solution.certificate.message
+    # The first idle pass is looked at and refused: not all rows may have been awake.
+    assert solution.certificate.epochs == 6
+    assert solver.rejected == [3, 5]
+
+    solver = Scripted(points(best, 0.5, 0.4, 0.0), pessimist, idle=(3, 4))
+    solution = solve(problem, solver, tol=1e-6)
+    check(problem, solution, best)
+    assert solution.certificate.status is Status.CERTIFIED
+    assert solution.certificate.epochs == 3
+
+
+def test_idle_passes_mean_nothing_to_a_method_that_is_not_monotone(problem, best):
+    class Idle(Scripted):
+        def step(self, state, stop):
+            super().step(state, stop)
+            state.updates = 0
+
+    solver = Idle(points(best, 0.5), ((1e9, 1e-9),))
+    solution = solve(problem, solver, tol=1e-6, max_epochs=20)
+    check(problem, solution, best)
+    assert solution.certificate.status is Status.EPOCH_LIMIT
+    assert solver.rejected == []
+
+
+def test_a_stop_that_is_requested_already(problem, best):
+    stop = core.Stop()
+    stop.request()
+    for name in SOLVERS:
+        solution = solve(problem, SOLVERS[name](), stop=stop)
+        check(problem, solution, best)
+        assert solution.certificate.status is Status.INTERRUPTED
+        assert solution.certificate.epochs == 0
+        assert not solution.w.any()
+
+
+# Time. Processor seconds are measured as well: the machine may do other things too.
+
+
+@pytest.fixture(scope="module")
+def long() -> tuple[Problem, Solver]:
+    """30 million stored entries, 120 MB, and a solver whose epochs take seconds."""
+    return long_epochs.make()
+
+
+@pytest.mark.parametrize("limit", [0.05, 0.5])
+def test_time_limit_inside_an_epoch_of_seconds(long, limit):
+    large, solver = long
+    allowed = limit + 0.3 + longest_pass(large)
+    begun, busy = time.perf_counter(), time.process_time()
+    solution = solve(large, solver, tol=1e-12, time_limit=limit, max_epochs=3)
+    busy = time.process_time() - busy
+    took = time.perf_counter() - begun
+    certificate = solution.certificate
+    assert busy <= allowed
+    assert took >= limit
+    assert certificate.status is Status.TIME_LIMIT
+    assert certificate.epochs == 1
+    assert certificate.seconds == pytest.approx(took, abs=0.1)
+    assert "stopped at time_limit; raise it" in certificate.message
+    # The state was whole: the model is that of the dual point.
+    assert certificate.primal == pytest.approx(large.primal(solution.w), rel=1e-10)
+    assert certificate.dual == pytest.approx(large.dual(solution.alpha), rel=1e-10)
+    assert 0 < certificate.dual < certificate.primal
+    assert certificate.updates > 0
+
+
+@pytest.mark.parametrize("name", SOLVERS)
+def test_time_limit_of_every_solver(long, name):
+    large, _ = long
+    limit = 0.05
+    allowed = limit + 0.3 + longest_pass(large)
+    busy = time.process_time()
+    solution = solve(
+        large, SOLVERS[name](), tol=1e-12, time_limit=limit, max_epochs=100
+    )
+    assert time.process_time() - busy <= allowed
+    assert solution.certificate.status is Status.TIME_LIMIT
+    assert solution.certificate.primal >= solution.certificate.dual >= 0.0
+
+
+def test_a_time_limit_that_is_over_at_once(problem, best):
+    for name in SOLVERS:
+        solution = solve(problem, SOLVERS[name](), time_limit=1e-9)
+        check(problem, solution, best)
+        assert solution.certificate.status in (Status.TIME_LIMIT, Status.CERTIFIED)
+
+
+def test_what_ends_early_is_proved_once(problem, best, monkeypatch):
+    class Stopped(Scripted):
+        def step(self, state, stop):
+            super().step(state, stop)
+            if state.epochs == 3:
+                stop.request()
+
+    calls = count_proofs(monkeypatch)
+    solver = Stopped(points(best, 0.5), ((1e9, 1e-9), (1e9, 1e-9), BLIND))
+    solution = solve(problem, solver)
+    check(problem, solution, best)
+    assert solution.certificate.status is Status.INTERRUPTED
+    assert solution.certificate.epochs == 3
+    assert len(calls) == 1
+
+
+def count_proofs(monkeypatch) -> list[float]:
+    calls = []
+    prove = Problem.prove
+
+    def counted(self, w, alpha):
+        proof = prove(self, w, alpha)
+        calls.append(proof.certificate.relative_gap)
+        return proof
+
+    monkeypatch.setattr(Problem, "prove", counted)
+    return calls
+
+
+# Ctrl-C.
+
+posix = pytest.mark.skipif(
+    os.name != "posix", reason="one process cannot send itself Ctrl-C here"
+)
+
+PRELUDE = f"""
+import json, os, signal, sys, threading, time
+sys.path.insert(0, {str(Path(__file__).parent)!r})
+from dualgap import core
+from dualgap.loop import solve
+from dualgap.solvers import DCD
+from long_epochs import longest_pass, make
+
+def ctrl_c_after(seconds):
+    def later():
+        time.sleep(seconds)
+        sent.append(time.process_time())
+        os.kill(os.getpid(), signal.SIGINT)
+    threading.Thread(target=later, daemon=True).start()
+
+def restored():
+    return signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+sent, report = [], {{}}
+"""
+
+
+def script(body: str) -> dict[str, Any]:
+    """Run `body` after the prelude; what it stores in `report` comes back."""
+    code = f"{PRELUDE}\n{body}\nprint(json.dumps(report))"
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60
+    )
+    assert result.returncode == 0, result.stderr
+    return json.loads(result.stdout)
+
+
+@posix
+def test_ctrl_c_ends_an_epoch_of_seconds_at_once_and_keeps_the_model():
+    report = script("""
+problem, solver = make()
+report["pass"] = longest_pass(problem)
+ctrl_c_after(0.4)
+solution = solve(problem, solver, tol=1e-12)
+report["took"] = time.process_time() - sent[0]
+certificate = solution.certificate
+report["status"] = certificate.status.name
+report["updates"] = certificate.updates
+report["numbers"] = [certificate.primal, certificate.dual]
+report["again"] = [problem.primal(solution.w), problem.dual(solution.alpha)]
+report["restored"] = restored()
+""")
+    assert report["status"] == "INTERRUPTED"
+    assert report["took"] <= 0.2 + report["pass"]
+    assert report["numbers"] == pytest.approx(report["again"], rel=1e-10)
+    assert report["numbers"][0] > report["numbers"][1] > 0.0
+    assert report["updates"] > 0
+    assert report["restored"]
+
+
+@posix
+def test_the_second_ctrl_c_raises():
+    report = script("""
+problem, _ = make(1000, 5)
+
+def on_epoch(info):
+    os.kill(os.getpid(), signal.SIGINT)
+    time.sleep(0.01)
+    report["first"] = True
+    os.kill(os.getpid(), signal.SIGINT)
+    time.sleep(0.01)
+    report["second"] = True
+
+try:
+    solve(problem, DCD(), tol=1e-15, on_epoch=on_epoch)
+except KeyboardInterrupt:
+    report["raised"] = True
+report["restored"] = restored()
+""")
+    assert report == {"first": True, "raised": True, "restored": True}
+
+
+@posix
+def test_ctrl_c_between_epochs_ends_the_fit():
+    report = script("""
+problem, _ = make(1000, 5)
+epochs = []
+
+def on_epoch(info):
+    epochs.append(info.epoch)
+    if info.epoch == 3 and not info.final:
+        os.kill(os.getpid(), signal.SIGINT)
+
+solution = solve(problem, DCD(), tol=1e-15, on_epoch=on_epoch)
+report["status"] = solution.certificate.status.name
+report["epochs"] = max(epochs)
+report["restored"] = restored()
+""")
+    assert report["status"] == "INTERRUPTED"
+    assert 3 <= report["epochs"] <= 4
+    assert report["restored"]
+
+
+@posix
+def test_a_handler_of_the_program_stays_in_force():
+    report = script("""
+problem, _ = make(1000, 5)
+heard = []
+
+def mine(number, frame):
+    heard.append(number)
+
+def on_epoch(info):
+    report["inside"] = signal.getsignal(signal.SIGINT) is mine
+    if info.epoch == 2:
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.01)
+
+signal.signal(signal.SIGINT, mine)
+solution = solve(problem, DCD(), tol=1e-15, max_epochs=5, on_epoch=on_epoch)
+report["status"] = solution.certificate.status.name
+report["heard"] = len(heard)
+report["after"] = signal.getsignal(signal.SIGINT) is mine
+""")
+    assert report == {
+        "inside": True, "status": "EPOCH_LIMIT", "heard": 1, "after": True
+    }  # fmt: skip
+
+
+@posix
+def test_what_a_handler_of_the_program_raises_passes_through_a_kernel():
+    report = script("""
+problem, solver = make(10**5, 30, 300)
+
+def mine(number, frame):
+    raise RuntimeError("mine")
+
+signal.signal(signal.SIGINT, mine)
+ctrl_c_after(0.3)
+try:
+    solve(problem, solver, tol=1e-12)
+except RuntimeError as error:
+    report["raised"] = str(error)
+report["took"] = time.process_time() - sent[0]
+report["after"] = signal.getsignal(signal.SIGINT) is mine
+""")
+    assert report["raised"] == "mine"
+    assert report["took"] < 0.3
+    assert report["after"]
+
+
+@posix
+def test_ctrl_c_does_not_reach_a_fit_in_another_thread():
+    report = script("""
+problem, solver = make(10**5, 30, 300)
+stop = core.Stop()
+out = []
+
+def work():
+    out.append(solve(problem, solver, tol=1e-12, stop=stop))
+
+thread = threading.Thread(target=work)
+thread.start()
+report["default"] = restored()
+ctrl_c_after(0.2)
+try:
+    time.sleep(10)
+except KeyboardInterrupt:
+    report["main"] = "KeyboardInterrupt"
+time.sleep(0.1)
+report["alive"] = thread.is_alive()
+asked = time.process_time()
+stop.request()
+thread.join()
+report["took"] = time.process_time() - asked
+report["status"] = out[0].certificate.status.name
+report["restored"] = restored()
+""")
+    assert report.pop("took") < 0.3
+    assert report == {
+        "default": True, "main": "KeyboardInterrupt", "alive": True,
+        "status": "INTERRUPTED", "restored": True,
+    }  # fmt: skip
+
+
+def test_a_stop_requested_by_another_thread(long):
+    large, solver = long
+    stop = core.Stop()
+    asked = []
+
+    def later():
+        time.sleep(0.3)
+        asked.append(time.process_time())
+        stop.request()
+
+    thread = threading.Thread(target=later)
+    allowed = 0.2 + longest_pass(large)
+    thread.start()
+    solution = solve(large, solver, tol=1e-12, stop=stop)
+    took = time.process_time() - asked[0]
+    thread.join()
+    assert took <= allowed
+    assert solution.certificate.status is Status.INTERRUPTED
+    assert solution.certificate.dual > 0.0
+
+
+# Callbacks.
+
+
+def test_on_epoch_is_told_of_every_epoch_in_order(problem, best):
+    infos = []
+    solution = solve(problem, SDCA(), tol=1e-4, on_epoch=infos.append)
+    assert len(infos) > 5
+    assert [info.epoch for info in infos] == list(range(1, len(infos) + 1))
+    assert [info.final for info in infos] == [False] * (len(infos) - 1) + [True]
+    assert infos[-1].exact
+    for info, row in zip(infos, solution.history, strict=True):
+        told = (
+            info.epoch, info.seconds, info.primal, info.dual, info.exact, info.updates
+        )  # fmt: skip
+        assert told == row.item()
+        assert info.relative_gap == (info.primal - info.dual) / info.dual
+
+
+def test_the_end_is_told_too_when_it_is_not_certified(problem):
+    infos = []
+    solution = solve(problem, SDCA(), tol=1e-15, max_epochs=4, on_epoch=infos.append)
+    assert [info.epoch for info in infos] == [1, 2, 3, 4, 4]
+    assert [info.final for info in infos] == [False] * 4 + [True]
+    assert infos[-1].exact
+    assert infos[-1].primal == solution.certificate.primal
+    assert len(solution.history) == 5
+
+
+@pytest.mark.parametrize("name", SOLVERS)
+def test_what_is_told_as_exact_is_true_of_the_model(problem, best, name):
+    exact = []
+
+    def on_epoch(info):
+        w = info.model()
+        assert w.shape == (problem.width,)
+        if info.exact and not info.final:
+            exact.append(info.epoch)
+            assert info.primal == pytest.approx(problem.primal(w), rel=1e-12)
+            assert info.primal >= best.lower * (1 - 1e-12)
+            assert info.dual <= best.upper * (1 + 1e-12)
+
+    solution = solve(
+        problem, SOLVERS[name](), tol=1e-15, max_epochs=20, check_every=3,
+        on_epoch=on_epoch,
+    )  # fmt: skip
+    assert set(exact) >= {3, 6, 9, 12, 15, 18}
+    history = solution.history[:-1]
+    told = history["epoch"][history["exact"]].tolist()
+    assert told == exact
+
+
+def test_on_epoch_may_end_the_fit(problem, best):
+    solution = solve(problem, SDCA(), tol=1e-15, on_epoch=lambda i: i.epoch == 3)
+    check(problem, solution, best)
+    assert solution.certificate.status is Status.INTERRUPTED
+    assert solution.certificate.epochs == 3
+    assert "stopped by Ctrl-C or by a callback" in solution.certificate.message
+
+
+def test_the_time_of_callbacks_is_not_counted(problem):
+    told = []
+
+    def slow(info):
+        told.append(info.seconds)
+        time.sleep(0.1)
+
+    solution = solve(problem, SDCA(), tol=1e-15, max_epochs=5, on_epoch=slow)
+    assert len(told) >= 5
+    assert solution.certificate.seconds < 0.1
+    assert max(told) < 0.1
+    assert (solution.history["seconds"] < 0.1).all()
+
+
+class MineError(Exception):
+    pass
+
+
+@pytest.fixture
+def default_handler():
+    """Python's own Ctrl-C, whatever runs the tests."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.parametrize("at", ["first", "final"])
+def test_what_on_epoch_raises_passes_through(problem, default_handler, at):
+    inside = []
+
+    def on_epoch(info):
+        inside.append(signal.getsignal(signal.SIGINT))
+        if info.final == (at == "final"):
+            raise MineError
+
+    with pytest.raises(MineError):
+        solve(problem, SDCA(), on_epoch=on_epoch)
+    assert inside[0] is not signal.default_int_handler
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_what_a_solver_raises_passes_through(problem, default_handler):
+    class Broken(Scripted):
+        def step(self, state, stop):
+            raise MineError
+
+    with pytest.raises(MineError):
+        solve(problem, Broken(((None, None),)))
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+# History, log.
+
+
+def without_seconds(history):
+    return history[["epoch", "primal", "dual", "exact", "updates"]].tolist()
+
+
+@pytest.mark.parametrize("name", SOLVERS)
+def test_history_does_not_depend_on_who_listens(problem, best, name, caplog):
+    histories = []
+    for level in (logging.CRITICAL, logging.INFO, logging.DEBUG):
+        caplog.set_level(level, logger="dualgap")
+        for on_epoch in (None, lambda info: None):
+            solution = solve(problem, SOLVERS[name](), max_epochs=30, on_epoch=on_epoch)
+            check(problem, solution, best)
+            histories.append(without_seconds(solution.history))
+    assert len(histories[0]) > 1
+    for history in histories[1:]:
+        np.testing.assert_equal(history, histories[0])
+
+
+def test_the_log(problem, caplog, capfd):
+    caplog.set_level(logging.DEBUG, logger="dualgap")
+    solution = solve(problem, SDCA(), tol=1e-4)
+    assert {record.name for record in caplog.records} == {"dualgap"}
+    epochs = [r.message for r in caplog.records if r.levelno == logging.DEBUG]
+    assert len(epochs) == len(solution.history)
+    assert epochs[0].startswith("sdca epoch 1 primal ")
+    assert epochs[-1].endswith("(exact)")
+    rest = [r.message for r in caplog.records if r.levelno > logging.DEBUG]
+    assert rest == [str(solution.certificate)]
+    assert capfd.readouterr() == ("", "")
+
+
+def test_nothing_is_printed_or_logged_by_default(problem, capfd, caplog):
+    for name in SOLVERS:
+        solve(problem, SOLVERS[name](), max_epochs=3)
+    assert capfd.readouterr() == ("", "")
+    assert [r for r in caplog.records if r.levelno >= logging.WARNING] == []
+
+
+# The best model is kept.
+
+
+def points(best, *mixtures):
+    """Points that are this far from the optimum."""
+    return tuple((best.w * (1 + t), best.alpha * (1 - min(t, 1.0))) for t in mixtures)
+
+
+def test_the_best_model_is_kept_though_later_ones_are_worse(problem, best):
+    solver = Scripted(points(best, 0.9, 0.5, 0.1, 0.3, 2.0, 0.6))
+    solution = solve(problem, solver, tol=1e-9, max_epochs=6, check_every=1)
+    check(problem, solution, best)
+    np.testing.assert_allclose(solution.w, best.w * 1.1, rtol=1e-15)
+    assert solution.certificate.status is Status.EPOCH_LIMIT
+    assert solution.certificate.epochs == 6
+    expected = problem.certify(best.w * 1.1, best.alpha * 0.9)
+    assert solution.certificate.primal == expected.primal
+    assert solution.certificate.dual == expected.dual
+    # The history tells what happened, the worse ones too.
+    assert solution.history["primal"][-1] > solution.certificate.primal
+
+
+def test_the_best_dual_point_is_kept_though_the_solver_writes_over_it(problem, best):
+    alphas = [best.alpha * t for t in (0.2, 0.9, 0.4)]
+    solver = Scripted(tuple((None, alpha) for alpha in alphas))
+    solution = solve(problem, solver, tol=1e-9, max_epochs=3, check_every=1)
+    check(problem, solution, best)
+    assert (solution.alpha == alphas[1]).all()
+    np.testing.assert_allclose(solution.w, problem.combine(alphas[1]), rtol=1e-15)
+
+
+def test_real_solvers_keep_their_best_model(problem):
+    """The primal values of DCD go up and down."""
+    for seed in range(20):
+        solution = solve(
+            problem, DCD(), tol=1e-12, max_epochs=6, check_every=1, random_state=seed
+        )
+        exact = solution.history[solution.history["exact"]]
+        gaps = (exact["primal"] - exact["dual"]) / exact["dual"]
+        assert solution.certificate.relative_gap == gaps.min()
+        check(problem, solution, optimum(problem))
+
+
+def test_certified_is_about_the_model_that_is_returned():
+    """The smaller gap may be the larger one in relation to D."""
+    problem = Problem(np.identity(2), [1, 1], C=10.0)  # P* = 1
+    first = (np.full(2, 1.00136), np.array([1.0, 0.5158]))
+    second = (np.full(2, 1.04690), np.array([1.0, 0.9144]))
+    one, two = problem.certify(*first), problem.certify(*second)
+    tol = 0.1
+    assert one.gap < two.gap
+    assert one.relative_gap > tol > two.relative_gap
+    solution = solve(problem, Scripted((first, second)), tol=tol, check_every=1)
+    assert solution.certificate.status is Status.CERTIFIED
+    assert solution.certificate.relative_gap <= tol
+    assert (solution.w == second[0]).all()
+
+
+# Numbers that are none.
+
+
+def test_points_that_are_not_finite_are_never_kept(problem, best):
+    good = points(best, 0.4)[0]
+    nan = (np.full(4, math.nan), best.alpha)
+    huge = (np.full(4, 1e200), best.alpha)
+    nan_alpha = (best.w, np.full(60, math.nan))
+    only_nan_alpha = (None, np.full(60, math.nan))
+    for bad in (nan, huge, nan_alpha, only_nan_alpha):
+        solver = Scripted((bad, good, bad))
+        solution = solve(problem, solver, tol=1e-9, max_epochs=3, check_every=1)
+        check(problem, solution, best)
+        np.testing.assert_allclose(solution.w, good[0], rtol=1e-15)
+        assert solution.certificate.status is Status.EPOCH_LIMIT
+
+
+@pytest.mark.parametrize("how", ["estimate", "state"])
+def test_a_solver_that_diverges_has_stalled(problem, best, how, caplog):
+    diverged = {"estimates": (BLIND, BLIND, (math.inf, 1.0))}
+    if how == "state":
+        diverged = {"finite": lambda epoch: epoch < 3}
+    solver = Scripted(points(best, 0.5, 0.3, 5.0), **diverged)
+    solution = solve(problem, solver, tol=1e-9, check_every=1)
+    check(problem, solution, best)
+    assert solution.certificate.status is Status.STALLED
+    assert solution.certificate.epochs == 3
+    np.testing.assert_allclose(solution.w, best.w * 1.3, rtol=1e-15)
+    assert "scripted: epoch 3 left the range of float64" in caplog.text
+    assert not solution.history["exact"][-1]
+
+
+def test_nothing_finite_leaves_the_zero_model(problem, best):
+    solver = Scripted(((np.full(4, math.nan), np.full(60, math.nan)),))
+    infos = []
+    for finite in (lambda epoch: True, lambda epoch: False):
+        solver = Scripted(solver.points, finite=finite)
+        solution = solve(problem, solver, max_epochs=3, on_epoch=infos.append)
+        check(problem, solution, best)
+        assert not solution.w.any()
+        assert not solution.alpha.any()
+        assert solution.certificate.primal == problem.cost.sum()
+        assert solution.certificate.dual == 0.0
+        assert solution.certificate.relative_gap == math.inf
+        assert not solution.certificate.certified
+        assert infos[-1].final
+        assert (infos[-1].model() == solution.w).all()
+
+
+def test_a_real_solver_that_diverges():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((50, 3))
+    y = rng.choice([-1, 1], 50)
+    problem = Problem(X, y, loss="squared_hinge")
+    solution = solve(problem, SvmSGD(initial_step=1e300))
+    check(problem, solution, optimum(problem))
+    assert solution.certificate.status is Status.STALLED
+    assert np.isfinite(solution.w).all()
+
+
+@pytest.mark.parametrize("with_w", [True, False])
+def test_dual_points_outside_the_box_bound_nothing(problem, best, with_w):
+    """A solver that is wrong gets a true certificate all the same."""
+    w = best.w if with_w else None
+    above = best.alpha + 3.0
+    below = best.alpha - 3.0
+    worse = np.where(np.arange(60) % 2, 1e6, -1e6)
+    for alpha in (above, below, worse):
+        solution = solve(problem, Scripted(((w, alpha),)), tol=1e-9, max_epochs=3)
+        check(problem, solution, best)
+        assert not solution.certificate.certified
+
+
+# Estimates that lie.
+
+
+@pytest.mark.parametrize(
+    "estimate",
+    [
+        (1.0, 1.0),
+        (1.0, 2.0),
+        (0.0, 0.0),
+        (1e-9, 1e300),
+        (1e9, 1e9),
+        (1.0, math.inf),
+    ],
+)
+def test_optimism_never_certifies(problem, best, estimate):
+    solver = Scripted(points(best, 0.5), (estimate,))
+    solution = solve(problem, solver, tol=1e-3, max_epochs=50)
+    check(problem, solution, best)
+    assert solution.certificate.status is Status.EPOCH_LIMIT
+    # What was refused is told to the solver.
+    assert solver.rejected == list(range(1, 51))
+
+
+@pytest.mark.parametrize("estimate", [(1.0, 1.0), (1e-9, 1e300), BLIND])
+def test_an_optimist_that_gets_there_is_certified(problem, best, estimate):
+    solver = Scripted(points(best, 0.5, 0.3, 0.2, 0.0), (estimate,))
+    solution = solve(problem, solver, tol=1e-6, max_epochs=50)
+    check(problem, solution, best)
+    assert solution.certificate.status is Status.CERTIFIED
+    assert solution.certificate.epochs == 4
+    assert solver.rejected == [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    "estimate",
+    [(1e9, 1e-9), (1e300, -1e300), (1.0, -1.0), (5.0, 0.0), (1.0, -math.inf)],
+)
+def test_pessimism_ends_and_loses_nothing(problem, best, estimate, monkeypatch):
+    calls = count_proofs(monkeypatch)
+    solver = Scripted(((best.w, best.alpha),), (estimate,))
+    solution = solve(problem, solver, tol=1e-6, max_epochs=40)
+    check(problem, solution, best)
+    assert solution.certificate.status is Status.CERTIFIED
+    assert solution.certificate.epochs == 40
+    assert len(calls) == 1
+
+
+def test_the_optimism_of_an_estimate_is_learnt(problem, best, monkeypatch):
+    """Thirty times too hopeful, for a thousand epochs: not thirty exact passes."""
+    calls = count_proofs(monkeypatch)
+    mixtures = 0.5 * 0.99 ** np.arange(1, 1001)
+    gaps = [problem.certify(w, a).gap for w, a in points(best, *mixtures)]
+    calls.clear()
+    estimates = tuple((best.lower + gap / 30, best.lower) for gap in gaps)
+    solver = Scripted(points(best, *mixtures), estimates)
+    solution = solve(problem, solver, tol=1e-4, max_epochs=1000)
+    check(problem, solution, best)
+    assert solution.certificate.status is Status.CERTIFIED
+    assert len(calls) <= 5
+    # And it is not late: the first epoch that would do is not long past.
+    first = next(i for i, gap in enumerate(gaps) if gap <= 1e-4 * best.lower) + 1
+    assert first <= solution.certificate.epochs <= first + 20
+
+
+def test_without_estimates_exact_passes_are_ever_rarer(problem, best, monkeypatch):
+    calls = count_proofs(monkeypatch)
+    counts = {}
+    for epochs in (10, 100, 1000, 10_000):
+        calls.clear()
+        solver = Scripted(points(best, 0.5))
+        solution = solve(problem, solver, tol=1e-6, max_epochs=epochs)
+        assert solution.certificate.status is Status.EPOCH_LIMIT
+        counts[epochs] = len(calls)
+        assert solution.history["exact"].sum() == len(calls)
+    # log(10)/log(1.25) = 10.3 passes per factor of ten.
+    assert counts[100] - counts[10] <= 12
+    assert counts[1000] - counts[100] <= 12
+    assert counts[10_000] - counts[1000] <= 12
+    assert counts[10_000] > counts[10]
+
+
+def test_without_estimates_an_end_is_not_missed_by_much(problem, best):
+    solver = Scripted(points(best, *np.full(99, 0.5), 0.0))
+    solution = solve(problem, solver, tol=1e-6, max_epochs=1000)
+    check(problem, solution, best)
+    assert solution.certificate.certified
+    assert 100 <= solution.certificate.epochs <= 130
+
+
+# Options.
+
+
+@pytest.mark.parametrize("every", [1, 3, 10, 1000])
+def test_check_every(problem, best, every):
+    solver = Scripted(points(best, 0.5), ((1e9, 1e-9),))
+    solution = solve(problem, solver, tol=1e-6, max_epochs=30, check_every=every)
+    history = solution.history[:-1]
+    expected = [epoch for epoch in range(1, 31) if epoch % every == 0]
+    assert history["epoch"][history["exact"]].tolist() == expected
+    assert (history["primal"][~history["exact"]] == 1e9).all()
+    true = problem.certify(*points(best, 0.5)[0])
+    assert (history["primal"][history["exact"]] == true.primal).all()
+    assert (history["dual"][history["exact"]] == true.dual).all()
+
+
+@dataclass(frozen=True)
+class Free(DCD):
+    """DCD that goes on for nothing while it has read less than this."""
+
+    free_work: ClassVar[float] = 0.0
+
+
+def test_free_work_is_used_up_before_tol_ends_a_fit(problem, best):
+    at_once = solve(problem, DCD(), tol=0.5)
+    assert at_once.certificate.relative_gap > 1e-6
+    Free.free_work = 1e9
+    solution = solve(problem, Free(), tol=0.5)
+    check(problem, solution, best)
+    assert solution.certificate.status is Status.CERTIFIED
+    assert solution.certificate.relative_gap <= 1e-12
+    # Used up, tol ends it: (4 + 1) entries per row that was visited.
+    Free.free_work = 5.0 * 60 * 10
+    solution = solve(problem, Free(), tol=0.5)
+    check(problem, solution, best)
+    assert solution.certificate.status is Status.CERTIFIED
+    assert solution.certificate.relative_gap > 1e-12
+    assert at_once.certificate.epochs < solution.certificate.epochs
+    assert 10 <= solution.certificate.epochs <= 40
+
+
+@pytest.mark.parametrize("name", SOLVERS)
+def test_the_same_seed_gives_the_same_bits(problem, name):
+    fits = [
+        solve(problem, SOLVERS[name](), max_epochs=15, random_state=seed)
+        for seed in (5, np.int64(5), 5, 6)
+    ]
+    first = fits[0]
+    for other in fits[1:3]:
+        assert other.w.tobytes() == first.w.tobytes()
+        assert other.alpha.tobytes() == first.alpha.tobytes()
+        np.testing.assert_equal(
+            without_seconds(other.history), without_seconds(first.history)
+        )
+    assert fits[3].history["primal"][0] != first.history["primal"][0]
+
+
+@pytest.mark.parametrize("solver", [DCD(), SDCA(), SOLVERS["auto"]()])
+def test_a_restart_at_the_optimum_takes_one_pass(problem, best, solver, monkeypatch):
+    first = solve(problem, solver, tol=1e-9)
+    warm = first.alpha.copy()
+    calls = count_proofs(monkeypatch)
+    infos = []
+    again = solve(problem, solver, tol=1e-8, warm=warm, on_epoch=infos.append)
+    check(problem, again, best)
+    assert again.certificate.status is Status.CERTIFIED
+    assert again.certificate.epochs == 0
+    assert len(calls) == 1
+    assert infos == []
+    assert len(again.history) == 0
+    assert (warm == first.alpha).all()
+
+
+@pytest.mark.parametrize("solver", [DCD(), SDCA()])
+def test_a_warm_start_is_clipped_and_not_written_to(problem, best, solver):
+    warm = best.alpha * 3.0 - 0.2
+    given = warm.copy()
+    solution = solve(problem, solver, tol=1e-9, warm=warm)
+    check(problem, solution, best)
+    assert solution.certificate.certified
+    assert (warm == given).all()
+
+
+@pytest.mark.parametrize(
+    ("solver", "warm", "text"),
+    [
+        (DCD(), np.zeros(59), r"of shape \(59,\), expected \(60,\); fit the same rows"),
+        (DCD(), np.full(60, math.nan), "dual variables are not finite; start cold"),
+        (Pegasos(), np.zeros(60), "solver='pegasos' keeps no dual variables"),
+        (SGDs(), np.zeros(60), "use solver='dcd' or 'sdca'"),
+    ],
+)
+def test_a_warm_start_that_does_not_fit_is_refused(problem, solver, warm, text):
+    with pytest.raises(ValueError, match=text):
+        solve(problem, solver, warm=warm)
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"tol": 0.0}, "tol=0.0: give a positive relative gap, such as 1e-3"),
+        ({"tol": -1e-3}, "tol=-0.001: give a positive"),
+        ({"tol": math.nan}, "tol=nan: give a positive"),
+        ({"tol": math.inf}, "tol=inf: give a positive"),
+        ({"max_epochs": 0}, "max_epochs=0: give 1 or more"),
+        ({"max_epochs": -5}, "max_epochs=-5: give 1 or more"),
+        ({"max_epochs": math.nan}, "max_epochs=nan: give 1 or more"),
+        ({"time_limit": 0.0}, "time_limit=0.0: give seconds, or None for none"),
+        ({"time_limit": -1}, "time_limit=-1: give seconds"),
+        ({"time_limit": math.nan}, "time_limit=nan: give seconds"),
+        ({"check_every": 0}, "check_every=0: give 1 or more, or None"),
+        ({"check_every": math.nan}, "check_every=nan: give 1 or more, or None"),
+        ({"random_state": -1}, "random_state=-1: give an integer from 0 to"),
+        ({"random_state": 2**64}, "random_state=18446744073709551616: give an integer"),
+        ({"random_state": 0.5}, "random_state=0.5: give an integer from 0 to"),
+        ({"random_state": None}, "random_state=None: give an integer from 0 to"),
+    ],
+)
+def test_bad_arguments_are_refused_before_any_work(problem, options, text):
+    class Unstarted(Scripted):
+        def start(self, problem, rng, warm):
+            raise AssertionError("work was begun")
+
+    with pytest.raises(ValueError, match=f"^{text}"):
+        solve(problem, Unstarted(((None, None),)), **options)
+
+
+def test_a_loss_that_a_solver_cannot_do_is_refused_before_any_work():
+    problem = Problem(np.identity(2), [1, -1], loss="squared_hinge")
+    text = "solver='sgd-s' needs loss='hinge', got loss='squared_hinge'; use solver="
+    with pytest.raises(ValueError, match=text):
+        solve(problem, SGDs())
+
+
+def test_epoch_info_has_a_relative_gap():
+    info = EpochInfo(1, 0.1, 3.0, 2.0, False, 5)
+    assert info.relative_gap == Certificate(primal=3.0, dual=2.0).relative_gap == 0.5
