@@ -25,7 +25,7 @@ class LongEpochs(SDCA):
         return state
 
 
-def make(n: int = 10**6, d: int = 30, passes: int = 30) -> tuple[Problem, LongEpochs]:
+def make(n: int = 10**5, d: int = 300, passes: int = 300) -> tuple[Problem, LongEpochs]:
     """120 MB of rows, and the solver whose epochs are that many passes over them."""
     rng = np.random.default_rng(0)
     X = rng.random((n, d), dtype=np.float32)

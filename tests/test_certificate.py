@@ -343,6 +343,21 @@ def test_extreme_dual_points_keep_the_bracket(size):
         assert certificate.dual <= best.upper
 
 
+def test_a_sum_of_rows_beyond_float64_keeps_the_bracket():
+    """w(alpha) holds infinite values, and NaN where two of them meet."""
+    problem = Problem(
+        1e10 * np.array([[1.0, 2.0], [-3.0, 0.5]]), [1, 1], loss="squared_hinge"
+    )
+    alpha = np.full(2, 1e300)
+    for certificate in (
+        problem.certify(alpha=alpha),
+        problem.certify(np.zeros(2), alpha),
+    ):
+        assert certificate.primal >= 1e-22
+        assert certificate.dual <= 2.0
+        assert certificate.relative_gap == math.inf
+
+
 @pytest.mark.parametrize("size", [1e-140, 1e-100, 1e100, 1e140])
 def test_the_size_of_a_dual_point_that_is_scaled_does_not_matter(size):
     problem, _ = few_rows()

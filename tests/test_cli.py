@@ -214,6 +214,7 @@ def test_quiet_and_the_streams() -> None:
         (("--time-limit", "100"), {"time_limit": 100.0}),
         (("--no-intercept",), {"fit_intercept": False}),
         (("--intercept-scaling", "10"), {"intercept_scaling": 10.0}),
+        (("--no-penalize-intercept",), {"penalize_intercept": False}),
         (("--class-weight", "balanced"), {"class_weight": "balanced"}),
         (("--class-weight", "-1=2,1=0.5"), {"class_weight": {-1: 2.0, 1: 0.5}}),
         (("--class-weight", "1=2.5"), {"class_weight": {-1: 1.0, 1: 2.5}}),
@@ -293,6 +294,9 @@ def test_n_features() -> None:
         (("--C", "1", "--lambda", "1"), "exclude each other"),
         (("--gamma", "1"), "--gamma is for --loss smoothed_hinge, not hinge"),
         (("--no-intercept", "--intercept-scaling", "2"), "needs --intercept"),
+        (("--no-intercept", "--no-penalize-intercept"), "needs --intercept"),
+        (("--no-penalize-intercept", "--intercept-scaling", "2"), "has no effect"),
+        (("--no-penalize-intercept", "--solver", "sdca"), "sdca penalises the bias"),
         (("--solver", "sgd-s", "--loss", "squared_hinge"), "sgd-s needs --loss hinge"),
         (("--class-weight", "heavy"), "'heavy' is not LABEL=W"),
         (("--class-weight", "1=2,-1"), "'-1' is not LABEL=W"),
@@ -614,6 +618,7 @@ def test_defaults_are_the_estimators() -> None:
     for name in ("tol", "max_epochs", "time_limit", "loss", "solver", "n_jobs"):
         assert options[name] == defaults[name]
     assert options["intercept"] is defaults["fit_intercept"]
+    assert options["penalize_intercept"] is defaults["penalize_intercept"]
 
 
 def test_every_solver_and_loss_is_named_in_the_help() -> None:

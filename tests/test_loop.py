@@ -172,7 +172,8 @@ def test_less_accuracy_takes_fewer_epochs(problem):
     assert epochs[0] < epochs[1] < epochs[2]
 
 
-@pytest.mark.parametrize("max_epochs", [1, 2, 7, 30])
+# `ocas` is at rounding level after 13.
+@pytest.mark.parametrize("max_epochs", [1, 2, 7, 10])
 @pytest.mark.parametrize("name", SOLVERS)
 def test_max_epochs(problem, best, name, max_epochs):
     steps = []
@@ -462,7 +463,7 @@ report["after"] = signal.getsignal(signal.SIGINT) is mine
 @posix
 def test_what_a_handler_of_the_program_raises_passes_through_a_kernel():
     report = script("""
-problem, solver = make(10**5, 30, 300)
+problem, solver = make()
 
 def mine(number, frame):
     raise RuntimeError("mine")
@@ -484,7 +485,7 @@ report["after"] = signal.getsignal(signal.SIGINT) is mine
 @posix
 def test_ctrl_c_does_not_reach_a_fit_in_another_thread():
     report = script("""
-problem, solver = make(10**5, 30, 300)
+problem, solver = make()
 stop = core.Stop()
 out = []
 
@@ -578,10 +579,10 @@ def test_what_is_told_as_exact_is_true_of_the_model(problem, best, name):
             assert info.dual <= best.upper * (1 + 1e-12)
 
     solution = solve(
-        problem, SOLVERS[name](), tol=1e-15, max_epochs=20, check_every=3,
+        problem, SOLVERS[name](), tol=1e-15, max_epochs=11, check_every=3,
         on_epoch=on_epoch,
     )  # fmt: skip
-    assert set(exact) >= {3, 6, 9, 12, 15, 18}
+    assert set(exact) >= {3, 6, 9}
     history = solution.history[:-1]
     told = history["epoch"][history["exact"]].tolist()
     assert told == exact
@@ -914,8 +915,11 @@ def test_without_estimates_an_end_is_not_missed_by_much(problem, best):
 def test_check_every(problem, best, every):
     solver = Scripted(points(best, 0.5), ((1e9, 1e-9),))
     solution = solve(problem, solver, tol=1e-6, max_epochs=30, check_every=every)
-    history = solution.history[:-1]
+    history = solution.history
     expected = [epoch for epoch in range(1, 31) if epoch % every == 0]
+    if 30 % every:  # the last epoch is proved anyway, by a closing pass of its own
+        expected.append(30)
+    assert len(history) == 30 + (30 % every > 0)
     assert history["epoch"][history["exact"]].tolist() == expected
     assert (history["primal"][~history["exact"]] == 1e9).all()
     true = problem.certify(*points(best, 0.5)[0])
@@ -961,7 +965,9 @@ def test_the_same_seed_gives_the_same_bits(problem, name):
         np.testing.assert_equal(
             without_seconds(other.history), without_seconds(first.history)
         )
-    assert fits[3].history["primal"][0] != first.history["primal"][0]
+    # Cutting planes leave nothing to chance.
+    same = name in ("cutting-plane", "ocas")
+    assert (fits[3].history["primal"][0] == first.history["primal"][0]) == same
 
 
 @pytest.mark.parametrize("solver", [DCD(), SDCA(), SOLVERS["auto"]()])

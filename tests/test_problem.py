@@ -60,12 +60,17 @@ def test_a_masked_array_is_refused():
 
 
 @pytest.mark.parametrize(
-    "X",
-    [small()[:, 0], small()[None], np.float64(3.0), sparse.coo_array(np.ones(4))],
-    ids=["1-d", "3-d", "0-d", "sparse 1-d"],
+    "X", [small()[:, 0], small()[None], np.float64(3.0)], ids=["1-d", "3-d", "0-d"]
 )
 def test_other_than_two_dimensions_are_refused(X):
     refuses(ValueError, f"X has {X.ndim} dimension(s); reshape it to (n, d)", X)
+
+
+def test_a_sparse_vector_is_refused():
+    X = sparse.coo_array(np.ones(4))
+    if X.ndim == 2:
+        pytest.skip("this SciPy has no sparse vectors")
+    refuses(ValueError, "X has 1 dimension(s); reshape it to (n, d)", X)
 
 
 @pytest.mark.parametrize("dtype", [complex, object, "U3", "M8[s]"])
@@ -152,14 +157,14 @@ def test_indices_of_other_dtypes_are_refused(name, dtype):
     refuses(TypeError, f"X.{name} has dtype {np.dtype(dtype)}; rebuild the matrix", X)
 
 
-@pytest.mark.parametrize("layout", ["csc", "bsr", "coo"])
+@pytest.mark.parametrize(
+    ("layout", "name"),
+    [("csc", "indices"), ("bsr", "indices"), ("coo", "row"), ("coo", "col")],
+)
 @pytest.mark.parametrize("index", [-1, 10**8])
-def test_bad_indices_of_other_formats_are_refused(layout, index):
+def test_bad_indices_of_other_formats_are_refused(layout, name, index):
     X = sparse.csr_matrix(small()).asformat(layout)
-    if layout == "coo":
-        X.col[0] = index
-    else:
-        X.indices[0] = index
+    getattr(X, name)[0] = index
     refuses(ValueError, "; rebuild the matrix with scipy.sparse.csr_matrix", X)
 
 
@@ -174,12 +179,12 @@ def test_labels_of_the_wrong_shape_are_refused(y):
 @pytest.mark.parametrize(
     ("y", "text"),
     [
-        ([1, -1, 0, 1], "y[2]="),
-        ([1, 2, 1, 2], "y[1]="),
-        ([True, True, True, False], "y[3]="),
-        ([1.0, -1.0, math.nan, 1.0], "y[2]="),
-        ([1, -1, 257, 1], "y[2]="),
-        (["a", "b", "a", "b"], "y[0]="),
+        ([1, -1, 0, 1], "y[2]=0: labels are -1 and +1 here; map"),
+        ([1, 2, 1, 2], "y[1]=2: labels"),
+        ([True, True, True, False], "y[3]=False: labels"),
+        ([1.0, -1.0, math.nan, 1.0], "y[2]=nan: labels"),
+        ([1, -1, 257, 1], "y[2]=257: labels"),
+        (["a", "b", "a", "b"], "y[0]='a': labels"),
     ],
 )
 def test_other_labels_are_refused(y, text):
@@ -192,9 +197,9 @@ def test_other_labels_are_refused(y, text):
         ([1.0, 1.0], "sample_weight has shape (2,); expected (4,)"),
         (np.ones((4, 1)), "sample_weight has shape (4, 1); expected (4,)"),
         (2.0, "sample_weight has shape (); expected (4,)"),
-        ([1.0, -0.5, 1.0, 1.0], "sample_weight[1]=np.float64(-0.5): weights must be"),
-        ([1.0, 1.0, math.nan, 1.0], "sample_weight[2]=np.float64(nan): give finite"),
-        ([1.0, math.inf, 1.0, 1.0], "sample_weight[1]=np.float64(inf): give finite"),
+        ([1.0, -0.5, 1.0, 1.0], "sample_weight[1]=-0.5: weights must be"),
+        ([1.0, 1.0, math.nan, 1.0], "sample_weight[2]=nan: give finite"),
+        ([1.0, math.inf, 1.0, 1.0], "sample_weight[1]=inf: give finite"),
         (np.zeros(4), "sample_weight is zero everywhere; one must be positive"),
         ("balanced", "sample_weight is not an array of numbers"),
     ],
@@ -213,12 +218,19 @@ def test_bad_weights_are_refused(weight, text):
 )
 @pytest.mark.parametrize("name", ["C", "lambda_", "intercept_scaling"])
 def test_numbers_out_of_range_are_refused(name, value):
-    if name == "lambda_" and value is None:
-        return  # the default: C is given
+    if name != "intercept_scaling" and value is None:
+        return  # the defaults: C is 1 unless one of the two is given
     text = f"{name}={value!r}: give a positive, finite number"
     refuses(ValueError, text, **{name: value})
     if name == "intercept_scaling":
         refuses(ValueError, text, fit_intercept=True, intercept_scaling=value)
+
+
+def test_C_and_lambda_together_are_refused():
+    refuses(ValueError, "C=1.0 and lambda_=0.5 are one number; give one",
+            C=1.0, lambda_=0.5)  # fmt: skip
+    text = "lambda_=1e-320 is too small, 1/(lambda n) overflows; give more"
+    refuses(ValueError, text, lambda_=1e-320)
 
 
 @pytest.mark.parametrize(
@@ -257,8 +269,8 @@ def test_an_unknown_loss_is_refused_before_the_data_are_looked_at():
     [
         ([1.0, 2.0], "w has shape (2,); expected (4,)"),
         (np.ones((4, 1)), "w has shape (4, 1); expected (4,)"),
-        ([0.0, 1.0, math.nan, 0.0], "w[2]=np.float64(nan): give finite numbers"),
-        ([0.0, 1.0, 0.0, -math.inf], "w[3]=np.float64(-inf): give finite numbers"),
+        ([0.0, 1.0, math.nan, 0.0], "w[2]=nan: give finite numbers"),
+        ([0.0, 1.0, 0.0, -math.inf], "w[3]=-inf: give finite numbers"),
         (["a"] * 4, "w is not an array of numbers"),
     ],
 )
@@ -272,13 +284,13 @@ def test_a_bad_primal_point_is_refused(method, w, text):
     ("alpha", "text"),
     [
         ([1.0], "alpha has shape (1,); expected (4,)"),
-        ([0.0, 0.0, math.nan, 0.0], "alpha[2]=np.float64(nan): give finite numbers"),
+        ([0.0, 0.0, math.nan, 0.0], "alpha[2]=nan: give finite numbers"),
         (
             [0.0, -1e-9, 0.0, 0.0],
-            "alpha[1]=np.float64(-1e-09) is outside its box [0",
+            "alpha[1]=-1e-09 is outside its box [0",
         ),
-        ([0.0, 0.0, 2.5, 0.0], "alpha[2]=np.float64(2.5) is outside its box [0"),
-        ([0.0, 0.0, 0.0, 1e-9], "alpha[3]=np.float64(1e-09) is outside its box [0"),
+        ([0.0, 0.0, 2.5, 0.0], "alpha[2]=2.5 is outside its box [0"),
+        ([0.0, 0.0, 0.0, 1e-9], "alpha[3]=1e-09 is outside its box [0"),
     ],
 )
 def test_a_bad_dual_point_is_refused(alpha, text):

@@ -36,6 +36,8 @@ void bind_rows(nb::module_ &m) {
       .def_prop_ro("n", &AnyRows::n)
       .def_prop_ro("width", &AnyRows::width, "columns, and the constant feature")
       .def_prop_ro("stored", &AnyRows::stored, "stored entries")
+      .def("with_constant", &AnyRows::with_constant, "constant"_a,
+           "The same rows with another constant feature; 0 for none.")
       .def(
           "inspect",
           [](const AnyRows &self, Array<double> q) {
@@ -117,6 +119,14 @@ void bind_tools(nb::module_ &m) {
 
 void bind_certify(nb::module_ &m) {
   m.def(
+      "signed_sum",
+      [](Array<const std::int8_t> y, Array<const double> alpha) {
+        const auto n = static_cast<Index>(alpha.shape(0));
+        return signed_sum(sized(y, n, "y"), alpha.data(), n);
+      },
+      "y"_a.noconvert(), "alpha"_a.noconvert(), "sum_i y_i alpha_i, compensated.");
+
+  m.def(
       "dual_value",
       [](Array<const double> b, Array<const double> cost, const Loss &loss,
          double scale, double norm) {
@@ -186,8 +196,11 @@ NB_MODULE(DUALGAP_MODULE, m) {
   bind_rows(m);
   bind_tools(m);
   bind_certify(m);
+  bind_cutting_planes(m);
   bind_dual_coordinate(m);
   bind_counting_sgd(m);
   bind_stochastic_gradient(m);
+  bind_sgd_qn(m);
+  bind_unlearning(m);
   bind_io(m);
 }

@@ -27,9 +27,12 @@ using namespace nb::literals;
 
 // One function a file; bindings.cpp calls them all.
 void bind_counting_sgd(nb::module_ &m);
+void bind_cutting_planes(nb::module_ &m);
 void bind_dual_coordinate(nb::module_ &m);
 void bind_io(nb::module_ &m);
+void bind_sgd_qn(nb::module_ &m);
 void bind_stochastic_gradient(nb::module_ &m);
+void bind_unlearning(nb::module_ &m);
 
 template <class T>
 using Array = nb::ndarray<T, nb::numpy, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
@@ -58,6 +61,11 @@ class AnyRows {
     return visit([](const auto &rows) { return rows.width(); });
   }
   Index stored() const { return stored_; }
+  AnyRows with_constant(double constant) const {
+    return visit([&](const auto &rows) {
+      return AnyRows(rows.with_constant(constant), stored_, owners_);
+    });
+  }
 
  private:
   Variant rows_;

@@ -57,6 +57,13 @@ inline double dual_value(const double *b, const double *cost, Index n, const Los
   return sum.value() - 0.5 * norm;
 }
 
+// sum_i y_i a_i, which an unpenalised bias wants to be 0.
+inline double signed_sum(const std::int8_t *y, const double *alpha, Index n) {
+  Sum sum;
+  for (Index i = 0; i < n; ++i) sum += y[i] * alpha[i];
+  return sum.value();
+}
+
 // v = sum_i a_i y_i x_i. v must be zero on entry. Returns rows visited.
 template <class Rows>
 Index combine(const Rows &rows, const std::int8_t *y, const double *alpha, double *v,

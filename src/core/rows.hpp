@@ -14,6 +14,7 @@
 // visits from now, brings an epoch to the cost of a sequential product.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -88,6 +89,10 @@ class CsrRows {
   Index cols() const { return d_; }
   Index width() const { return d_ + (constant_ != 0.0); }
   Index count(Index i) const { return indptr_[i + 1] - indptr_[i]; }
+  // The same rows with another constant feature.
+  CsrRows with_constant(double constant) const {
+    return {values_, indices_, indptr_, n_, d_, constant};
+  }
 
   double dot(Index i, const double *w) const {
     const Index begin = indptr_[i], end = indptr_[i + 1];
@@ -124,6 +129,7 @@ class CsrRows {
     prefetch_range(indices_ + begin, indices_ + end);
   }
   DUALGAP_INLINE void prefetch_pointer(Index i) const { indptr_.prefetch(i); }
+  Index ahead() const { return kAhead; }
 
   // One pass that trusts nothing: pointers, indices, finite values. Fills
   // q_i = ||x_i||^2 (constant feature included). Returns what is wrong, or null.
@@ -187,6 +193,7 @@ class DenseRows {
   Index cols() const { return d_; }
   Index width() const { return d_ + (constant_ != 0.0); }
   Index count(Index) const { return d_; }
+  DenseRows with_constant(double constant) const { return {values_, n_, d_, constant}; }
 
   double dot(Index i, const double *w) const {
     // Lanes, since the compiler may not reorder a float sum by itself: sixteen, and
@@ -225,6 +232,11 @@ class DenseRows {
     prefetch_range(values_ + i * d_, values_ + (i + 1) * d_);
   }
   DUALGAP_INLINE void prefetch_pointer(Index) const {}
+  // Short rows pass quickly: look further ahead, about 1 KiB.
+  Index ahead() const {
+    const auto bytes = static_cast<Index>(sizeof(V)) * d_;
+    return std::clamp<Index>(1024 / std::max<Index>(bytes, 1), kAhead, 16);
+  }
 
   const char *inspect(double *q, Index, bool *unique, Index *where) const {
     *unique = true;
@@ -257,8 +269,9 @@ template <class Rows, class... Number>
 DUALGAP_INLINE void look_ahead(const Rows &rows, const Order *order, Index t, Index m,
                                const Number *...per_row) {
   if (t + kPointerAhead < m) rows.prefetch_pointer(order[t + kPointerAhead]);
-  if (t + kAhead < m) {
-    const Index i = order[t + kAhead];
+  const Index ahead = rows.ahead();
+  if (t + ahead < m) {
+    const Index i = order[t + ahead];
     rows.prefetch(i);
     (prefetch_line(per_row + i), ...);
   }

@@ -46,8 +46,8 @@ class Certificate:
         Changes of the model: coordinate steps or margin errors.
     seconds : float
         Wall-clock time of the fit, callbacks excluded.
-    status : Status
-        Why the fit ended.
+    status : Status or None
+        Why the fit ended; None where there was none (``Problem.certify``).
     solver : str
         Name of the solver.
     tol : float
@@ -59,7 +59,7 @@ class Certificate:
     epochs: int = 0
     updates: int = 0
     seconds: float = 0.0
-    status: Status = Status.STALLED
+    status: Status | None = None
     solver: str = ""
     tol: float = math.nan
 
@@ -91,19 +91,20 @@ class Certificate:
             reach = "no bound on the objective is known yet"
         else:
             reach = f"objective is within {percent(self.relative_gap)} of the optimum"
-        return f"{reach}{asked}: {self.status.value}"
+        why = "" if self.status is None else f": {self.status.value}"
+        return f"{reach}{asked}{why}"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers and strings, with both gaps, ready for JSON."""
         return asdict(self) | {
-            "status": self.status.label,
+            "status": self.status.label if self.status else None,
             "gap": self.gap,
             "relative_gap": self.relative_gap,
         }
 
     def __str__(self) -> str:
         return (
-            f"{self.status.label}: {self.message}\n"
+            f"{self.status.label if self.status else 'no fit'}: {self.message}\n"
             f"  primal {self.primal:.9g}  dual {self.dual:.9g}  "
             f"relative gap {self.relative_gap:.2e}\n"
             f"  {self.solver}, {self.epochs} epochs, {self.updates} updates, "

@@ -321,7 +321,8 @@ def train(
         str,
         typer.Option(
             callback=_solver,
-            help="auto, dcd, sdca, sgd-s, sgd-m, sgd-r, pegasos, norma or svmsgd.",
+            help="auto, dcd, sdca, sgd-s, sgd-m, sgd-r, pegasos, norma, svmsgd, "
+            "cutting-plane, ocas, mpu or sgd-qn.",
         ),
     ] = "auto",
     tol: Annotated[
@@ -355,6 +356,13 @@ def train(
             show_default="1",
         ),
     ] = None,
+    penalize_intercept: Annotated[
+        bool,
+        typer.Option(
+            help="Penalise the bias like every weight; without, it is that of the "
+            "textbook SVM (--solver auto or dcd)."
+        ),
+    ] = True,
     class_weight: Annotated[
         str | None,
         typer.Option(
@@ -394,6 +402,8 @@ def train(
         raise typer.BadParameter(f"--gamma is for --loss smoothed_hinge, not {loss}.")
     if intercept_scaling is not None and not intercept:
         raise typer.BadParameter("--intercept-scaling needs --intercept.")
+    if not penalize_intercept:
+        _refuse_free_bias(solver, intercept, intercept_scaling)
     _refuse_mismatch(solver, loss)
     weights = _class_weight(class_weight)
     with _told_plainly(debug):
@@ -421,6 +431,7 @@ def train(
             "time_limit": time_limit,
             "fit_intercept": intercept,
             "intercept_scaling": intercept_scaling or 1.0,
+            "penalize_intercept": penalize_intercept,
             "class_weight": weights,
             "random_state": seed,
             "n_jobs": n_jobs,
@@ -461,6 +472,23 @@ def _refuse_mismatch(solver: str, loss: str) -> None:
         raise typer.BadParameter(
             f"--solver {solver} needs --loss {' or '.join(losses)}; for {loss} use "
             f"--solver {', '.join(able)}."
+        )
+
+
+def _refuse_free_bias(solver: str, intercept: bool, scaling: float | None) -> None:
+    from .solvers import SOLVERS
+
+    if not intercept:
+        raise typer.BadParameter("--no-penalize-intercept needs --intercept.")
+    if scaling is not None:
+        raise typer.BadParameter(
+            "--intercept-scaling has no effect with --no-penalize-intercept."
+        )
+    if not SOLVERS[solver]().free_bias:
+        able = [name for name, record in SOLVERS.items() if record().free_bias]
+        raise typer.BadParameter(
+            f"--solver {solver} penalises the bias; with --no-penalize-intercept use "
+            f"--solver {' or '.join(able)}."
         )
 
 
@@ -618,7 +646,7 @@ def _print_certificates(certificates: Mapping[Any, Certificate]) -> None:
     width = max(len(str(label)) for label in certificates)
     for label, c in certificates.items():
         typer.echo(
-            f"class {label!s:>{width}}  {c.status.label:<11}  "
+            f"class {label!s:>{width}}  {c.to_dict()['status']:<11}  "
             f"primal {c.primal:<14.9g}  dual {c.dual:<14.9g}  "
             f"relative gap {c.relative_gap:.2e}  {c.epochs} epochs"
         )

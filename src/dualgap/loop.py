@@ -85,7 +85,8 @@ class Solution:
     certificate : Certificate
         About exactly these two.
     history : structured ndarray
-        One record per epoch: epoch, seconds, primal, dual, exact, updates.
+        One record per epoch, and one of a closing exact pass: epoch, seconds, primal,
+        dual, exact, updates.
     """
 
     w: Vector
@@ -139,7 +140,7 @@ def solve(
     max_epochs : int, default=10000
         Passes over the data.
     time_limit : float, optional
-        Seconds.
+        Seconds, those spent in `on_epoch` included.
     random_state : int, default=0
         The same seed gives the same model, bit for bit.
     warm : ndarray of shape (n,), optional
@@ -147,7 +148,8 @@ def solve(
     on_epoch : callable, optional
         Called with an :class:`EpochInfo` after every epoch; a true value ends the fit.
     stop : core.Stop, optional
-        Shared by several fits that are to be interrupted together.
+        Shared by several fits that are to be interrupted together. Its deadline is
+        theirs too: with `time_limit` it is set anew.
     check_every : int, optional
         Also make an exact pass every so many epochs.
 
@@ -310,7 +312,8 @@ class _Run:
 
     def finish(self, status: Status, state: State | None) -> Solution:
         """End with the best proof; what is not proved yet is proved now."""
-        if state is not None and status is not Status.CERTIFIED:
+        proved = self.history and self.history[-1][4]  # and nothing moved since
+        if state is not None and status is not Status.CERTIFIED and not proved:
             exact = self.prove(state)
             self.record(state, exact.primal, exact.dual, True)
         if self.best is None:  # nothing finite was ever seen: the zero model is

@@ -1,6 +1,9 @@
 """The problem that every linear solver works on, and the one way to certify it.
 
 P(w) = 1/2 ||w||^2 + sum_i c_i l(y_i w.x_i),      c_i = C sample_weight_i
+
+An unpenalised bias b makes it P(w, b), with w.x_i + b in the place of w.x_i, and adds
+sum_i alpha_i y_i = 0 to the constraints of the dual.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from . import core
+from .bias import best_bias
 from .certificate import Certificate
 from .losses import Loss, Vector, get_loss
 
@@ -58,8 +62,11 @@ class Problem:
         scikit-learn's LinearSVC have it.
     intercept_scaling : float, default=1.0
         Value of the constant feature.
+    penalize_intercept : bool, default=True
+        False: the textbook SVM, whose norm leaves the bias out. The bias is then the
+        last entry of w, and the dual carries ``sum_i alpha_i y_i = 0``.
     lambda_ : float, optional
-        The papers' parameter instead of C: ``C = 1/(lambda n)``.
+        The papers' parameter instead of C, not beside it: ``C = 1/(lambda n)``.
 
     Attributes
     ----------
@@ -72,12 +79,15 @@ class Problem:
         ``||x_i||^2``, the constant feature included.
     n, d, width : int
         Rows, columns, and length of w (``d + 1`` with the constant feature).
+    free_bias : bool
+        Whether there is a bias that is not penalised.
 
     Raises
     ------
     ValueError
         If an argument has the wrong shape, a value that is not finite, a label other
-        than -1 and +1, a negative weight, or indices out of range.
+        than -1 and +1, a negative weight, or indices out of range, or
+        `penalize_intercept` is False without an intercept or with a scaling of it.
     TypeError
         If X is neither an array nor a sparse matrix.
     """
@@ -91,16 +101,18 @@ class Problem:
         self,
         X: Any,
         y: ArrayLike,
-        C: float = 1.0,
+        C: float | None = None,
         *,
         loss: str | Loss = "hinge",
         sample_weight: ArrayLike | None = None,
         fit_intercept: bool = False,
         intercept_scaling: float = 1.0,
+        penalize_intercept: bool = True,
         lambda_: float | None = None,
     ) -> None:
         self.loss = get_loss(loss)
         self.intercept_scaling = _constant(fit_intercept, intercept_scaling)
+        self.free_bias = _free_bias(penalize_intercept, self.intercept_scaling)
         self.rows, self.q, self.d = _rows(X, self.intercept_scaling)
         self.n = self.rows.n
         self.width = self.rows.width
@@ -108,9 +120,7 @@ class Problem:
             raise ValueError("X has 0 rows; at least one example is needed")
         if self.n >= 2**32:
             raise ValueError(f"X has {self.n} rows; at most 2**32 - 1 are supported")
-        if lambda_ is not None:
-            C = 1.0 / (_positive("lambda_", lambda_) * self.n)
-        self.C = _positive("C", C)
+        self.C = _C(C, lambda_, self.n)
         self._set_examples(y, sample_weight)
 
     def with_labels(
@@ -156,19 +166,33 @@ class Problem:
         """``P(w)``, one pass in float64. w has shape (width,)."""
         w = _vector("w", w, self.width)
         loss, _, _ = self._evaluate(w, "of w", None, None)
-        return 0.5 * core.squared_norm(w) + loss
+        return 0.5 * self.squared_norm(w) + loss
+
+    def squared_norm(self, w: Vector) -> float:
+        """``||w||^2`` of the objective: without a bias that is not penalised."""
+        return core.squared_norm(w[: self.d] if self.free_bias else w)
 
     def dual(self, alpha: ArrayLike) -> float:
-        """``D(alpha)``, one pass in float64. alpha has shape (n,) and is in the box.
+        """``D(alpha)``, one pass in float64. alpha has shape (n,) and is feasible.
 
         Raises
         ------
         ValueError
-            If an alpha is outside its box.
+            If an alpha is outside its box, or an unpenalised bias wants
+            ``sum_i alpha_i y_i = 0`` and it is more than rounding away.
         """
         alpha = self._feasible(alpha)
-        v = self.combine(alpha)
-        return self.dual_value(alpha, core.squared_norm(v))
+        if self.free_bias:
+            off, size = core.signed_sum(self.y, alpha), float(alpha.sum())
+            if abs(off) > self.n * np.finfo(np.float64).eps * size:
+                raise ValueError(
+                    f"sum_i alpha_i y_i = {off!r} is not 0, as an unpenalised bias "
+                    "needs; use problem.balance(alpha)"
+                )
+        v = np.empty(self.width)
+        core.combine(self.rows, self.y, alpha, v)
+        dual = self.dual_value(alpha, self.squared_norm(v))
+        return dual - self._imbalance(alpha, math.inf)
 
     def dual_value(self, b: Vector, norm: float, scale: float = 1.0) -> float:
         """D of ``min(scale b, upper)`` whose w has this squared norm; O(n)."""
@@ -181,10 +205,47 @@ class Problem:
         return out
 
     def combine(self, alpha: Vector) -> Vector:
-        """``w(alpha) = sum_i alpha_i y_i x_i``, shape (width,)."""
+        """``w(alpha) = sum_i alpha_i y_i x_i``, shape (width,).
+
+        A bias that is not penalised does not follow from alpha: the last entry is
+        the best one for this w, at the cost of a second pass.
+        """
         v = np.empty(self.width)
         core.combine(self.rows, self.y, alpha, v)
+        if self.free_bias:
+            v[self.d] = 0.0
+            scores = self.y * self.margins(v)
+            v[self.d] = best_bias(scores, self.y, self.cost, self.loss)
         return v
+
+    def balance(self, alpha: Vector) -> Vector:
+        """A point of the box with ``sum_i alpha_i y_i = 0``, near one without.
+
+        The class with the larger sum is scaled down, and one entry takes up what
+        rounding leaves. The sum is then 0 up to one rounding of that entry.
+
+        Parameters
+        ----------
+        alpha : ndarray of shape (n,)
+            In the box.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            A new array; all zeros if float64 cannot hold the sums.
+        """
+        positive = self.y > 0
+        with np.errstate(over="ignore"):
+            sums = [float(alpha[positive].sum()), float(alpha[~positive].sum())]
+        smaller, larger = sorted(sums)
+        if not 0.0 < smaller <= larger < math.inf:
+            return np.zeros(self.n)
+        heavier = positive if sums[0] == larger else ~positive
+        alpha = np.where(heavier, alpha * (smaller / larger), alpha)
+        off = core.signed_sum(self.y, alpha)
+        i = int(np.argmax(np.where(self.y == np.sign(off), alpha, 0.0)))
+        alpha[i] = max(alpha[i] - abs(off), 0.0)
+        return alpha
 
     def certify(
         self, w: ArrayLike | None = None, alpha: ArrayLike | None = None
@@ -222,29 +283,40 @@ class Problem:
         When alpha does not define w it is scaled by the best s >= 0 that the box
         allows: ``D(s a) = s sum a - s^2/2 (||v||^2 + sum delta a^2)``
         (Panagiotakopoulos and Tsampouka 2013 use s = C/T).
+
+        With an unpenalised bias alpha is balanced first. A sum r of the
+        ``alpha_i y_i`` that rounding leaves costs at most ``|r| |b*|``, for
+        ``P(w, b) >= D(alpha) - b r`` for all w and b; there is an optimal b* between
+        the breakpoints ``y_i - w*.x_i``, so ``|b*| <= 1 + max ||x_i|| sqrt(2 P)`` for
+        every primal value P. The dual value is lowered by that.
         """
         if alpha is not None:
             # Outside the box D bounds nothing, whatever a solver thinks.
             alpha = np.clip(alpha, 0.0, self.upper)
+            if self.free_bias:
+                alpha = self.balance(alpha)
         if w is None:
             assert alpha is not None
             w = self.combine(alpha)
             loss, total, diagonal = self._evaluate(w, "of w", alpha, None)
-            norm = core.squared_norm(w)
+            norm = self.squared_norm(w)
             return self._proof(w, alpha, loss, norm, total - 0.5 * (norm + diagonal))
 
         kind = "built" if alpha is None else "given"
         alpha = np.empty(self.n) if alpha is None else alpha
         v = np.empty(self.width)
         loss, total, diagonal = self._evaluate(w, kind, alpha, v)
-        curvature = core.squared_norm(v) + diagonal
+        if self.free_bias and kind == "built":
+            alpha = self.balance(alpha)
+            loss, total, diagonal = self._evaluate(w, "given", alpha, v)
+        curvature = self.squared_norm(v) + diagonal
         scale = self._scale(alpha, total, curvature)
         if scale > 0.0:
             np.minimum(alpha * scale, self.upper, out=alpha)
             dual = scale * (total - 0.5 * scale * curvature)
         else:
             alpha[:] = dual = 0.0
-        return self._proof(w, alpha, loss, core.squared_norm(w), dual)
+        return self._proof(w, alpha, loss, self.squared_norm(w), dual)
 
     def _scale(self, alpha: Vector, total: float, curvature: float) -> float:
         """The best s >= 0 that the box allows; 0 where float64 cannot hold it."""
@@ -261,12 +333,21 @@ class Problem:
         self, w: Vector, alpha: Vector, loss: float, norm: float, dual: float
     ) -> Proof:
         primal = 0.5 * norm + loss
+        dual -= self._imbalance(alpha, primal)
         # What has left the range of float64 bounds nothing.
         certificate = Certificate(
             primal=math.inf if math.isnan(primal) else primal,
             dual=-math.inf if math.isnan(dual) else dual,
         )
         return Proof(w, alpha, certificate)
+
+    def _imbalance(self, alpha: Vector, primal: float) -> float:
+        """What the rounding of ``sum_i alpha_i y_i = 0`` may add to D; see `prove`."""
+        off = abs(core.signed_sum(self.y, alpha)) if self.free_bias else 0.0
+        if off == 0.0:
+            return 0.0
+        primal = min(primal, self.core_loss.value(1.0) * float(self.cost.sum()))
+        return off * (1.0 + math.sqrt(2.0 * primal * float(self.q.max())))
 
     def _evaluate(
         self,
@@ -287,8 +368,9 @@ class Problem:
         if outside.any():
             i = int(np.argmax(outside))
             raise ValueError(
-                f"alpha[{i}]={alpha[i]!r} is outside its box [0, {upper[i]!r}]; "
-                "clip it with numpy.clip(alpha, 0, problem.upper)"
+                f"alpha[{i}]={float(alpha[i])!r} is outside its box "
+                f"[0, {float(upper[i])!r}]; clip it with "
+                "numpy.clip(alpha, 0, problem.upper)"
             )
         return alpha
 
@@ -390,9 +472,38 @@ def _refuse(fault: str | None, where: int) -> None:
     raise ValueError(f"X, row {where}: {fault}; {remedy}")
 
 
+def _C(C: float | None, lambda_: float | None, n: int) -> float:
+    if lambda_ is None:
+        return _positive("C", 1.0 if C is None else C)
+    if C is not None:
+        raise ValueError(f"C={C!r} and lambda_={lambda_!r} are one number; give one")
+    C = 1.0 / (_positive("lambda_", lambda_) * n)
+    if math.isinf(C):
+        raise ValueError(
+            f"lambda_={lambda_!r} is too small, 1/(lambda n) overflows; give more"
+        )
+    return C
+
+
 def _constant(fit_intercept: bool, intercept_scaling: float) -> float:
     scaling = _positive("intercept_scaling", intercept_scaling)
     return scaling if fit_intercept else 0.0
+
+
+def _free_bias(penalize_intercept: bool, constant: float) -> bool:
+    if penalize_intercept:
+        return False
+    if constant == 0.0:
+        raise ValueError(
+            "penalize_intercept=False needs fit_intercept=True: there is no intercept "
+            "to penalise or not"
+        )
+    if constant != 1.0:
+        raise ValueError(
+            f"intercept_scaling={constant!r} has no effect with "
+            "penalize_intercept=False; leave it at 1"
+        )
+    return True
 
 
 def _positive(name: str, value: float) -> float:
@@ -409,7 +520,8 @@ def _labels(y: ArrayLike, n: int) -> NDArray[np.int8]:
     known = np.isin(y, (-1, 1))
     if not known.all():
         i = int(np.argmin(known))
-        raise ValueError(f"y[{i}]={y[i]!r}: labels are -1 and +1 here; map them first")
+        value = y[i : i + 1].tolist()[0]
+        raise ValueError(f"y[{i}]={value!r}: labels are -1 and +1 here; map them first")
     return np.ascontiguousarray(y, dtype=np.int8)
 
 
@@ -420,7 +532,7 @@ def _costs(C: float, sample_weight: ArrayLike | None, n: int) -> Vector:
     if (weight < 0.0).any():
         i = int(np.argmax(weight < 0.0))
         raise ValueError(
-            f"sample_weight[{i}]={weight[i]!r}: weights must be zero or positive"
+            f"sample_weight[{i}]={float(weight[i])!r}: weights must be zero or positive"
         )
     if not weight.any():
         raise ValueError("sample_weight is zero everywhere; one must be positive")
@@ -445,5 +557,5 @@ def _vector(name: str, value: ArrayLike, size: int) -> Vector:
     finite = np.isfinite(value)
     if not finite.all():
         i = int(np.argmin(finite))
-        raise ValueError(f"{name}[{i}]={value[i]!r}: give finite numbers")
+        raise ValueError(f"{name}[{i}]={float(value[i])!r}: give finite numbers")
     return value

@@ -128,6 +128,7 @@ def test_parameters_of_every_type(tmp_path: Path) -> None:
         "tol": 1,
         "time_limit": 12.5,
         "fit_intercept": np.False_,
+        "penalize_intercept": np.True_,
         "class_weight": {-1: 2, 2**62 + 1: np.float64(0.1), -(2**62): 0.0},
         "warm_start": True,
         "n_jobs": np.int32(1),

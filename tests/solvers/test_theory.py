@@ -16,8 +16,10 @@ from dualgap.losses import Hinge, SmoothedHinge
 from dualgap.problem import Problem
 from dualgap.solvers import (
     DCD,
+    MPU,
     NORMA,
     SDCA,
+    SGDQN,
     SOLVERS,
     Auto,
     Pegasos,
@@ -56,6 +58,10 @@ RECORDS = {
     "pegasos drawn": Pegasos(sampling="random"),
     "norma": NORMA(),
     "svmsgd": SvmSGD(),
+    "mpu": MPU(),
+    "mpu coarse": MPU(delta=0.5),
+    "sgd-qn": SGDQN(),
+    "sgd-qn 2009": SGDQN(update="2009"),
 }
 PAIRS = [
     (name, loss)
@@ -313,6 +319,8 @@ REACHED = {
     **dict.fromkeys(DUAL, 1e-8),
     "sdca averaged": 1e-8,
     "sdca random output": 1e-8,
+    "mpu": 1e-8,
+    "mpu coarse": 1e-8,
     "sgd-r": 2e-3,
     "pegasos averaged": 2e-3,
     "pegasos drawn": 2e-3,
@@ -587,6 +595,10 @@ ACCEPTS = {
     "pegasos": {"hinge", "smoothed_hinge"},
     "norma": {"hinge", "smoothed_hinge"},
     "svmsgd": {"hinge", "squared_hinge", "smoothed_hinge"},
+    "cutting-plane": {"hinge"},
+    "ocas": {"hinge"},
+    "mpu": {"hinge", "squared_hinge"},
+    "sgd-qn": {"hinge", "squared_hinge", "smoothed_hinge"},
 }
 
 

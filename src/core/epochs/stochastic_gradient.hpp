@@ -8,6 +8,13 @@
 //            omega_i = c_i/mean(c) (1 without weights).
 //   Pegasos  eta_t = 1/(lambda t), t = 1, 2, ...  Shalev-Shwartz, Singer, Srebro
 //            and Cotter 2011, Figs. 1 and 2.
+//            A bias b outside of the norm (section 6): y_i (w.x_i + b) in the place of
+//            y_i w.x_i, with b fixed; or moved by the sub-gradient,
+//              b <- b + 1/(k sqrt(t)) sum_{i in A} omega_i b_i y_i
+//            (no strong convexity in b, hence not eta_t, which starts at 1/lambda);
+//            or the best one for each batch (hinge): a weighted quantile of the kinks
+//            y_i - w.x_i. Row j at the kink gets the b_j in [0, 1] that makes
+//            sum_{i in A} omega_i b_i y_i = 0, else it were no sub-gradient in w alone.
 //   NORMA    eta_t = p/(lambda sqrt(t)). Kivinen, Smola and Williamson 2004.
 //   SvmSGD   eta_t = eta0/(1 + lambda eta0 (t-1)). Bottou's svmsgd.
 // Guarantee  Pegasos: expected suboptimality O(log t/(lambda t)); NORMA
@@ -19,6 +26,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "../losses.hpp"
 #include "../rows.hpp"
@@ -27,6 +35,7 @@
 namespace dualgap {
 
 enum class Schedule { kPegasos, kNorma, kSvmSgd };
+enum class BiasRule { kFixed, kStep, kBatch };
 
 struct GradientData {
   const std::int8_t *y;
@@ -38,6 +47,7 @@ struct GradientData {
   double eta0;  // NORMA: p.  SvmSGD: eta0.  Pegasos: unused
   Index batch;  // k
   bool project;
+  BiasRule rule = BiasRule::kFixed;
 };
 
 struct GradientState {
@@ -50,6 +60,7 @@ struct GradientState {
   double *r = nullptr;
   double *r_beta = nullptr;
   double sigma = 0;
+  double bias = 0;
 };
 
 struct GradientPass {
@@ -88,6 +99,42 @@ inline void absorb_scale(GradientState &state, Index width, Index n) {
   state.a = 1.0;
 }
 
+struct Kink {
+  double at;  // the b at which the margin is 1
+  Index s;    // place in the batch
+};
+
+// The best b for one batch, hinge. `slopes` holds the y_i w.x_i on entry, and the
+// omega_i b_i with sum omega_i b_i y_i = 0 on return. O(k log k).
+inline double best_for_batch(const GradientData &data, const Order *batch, Index k,
+                             double *slopes, std::vector<Kink> &kinks) {
+  double left = 0;  // the slope of the loss in b is -left, until it changes sign
+  kinks.clear();
+  for (Index s = 0; s < k; ++s) {
+    const Index i = batch[s];
+    kinks.push_back({data.y[i] * (1.0 - slopes[s]), s});
+    if (data.y[i] > 0) left += data.omega[i];
+  }
+  std::sort(kinks.begin(), kinks.end(), [](const Kink &a, const Kink &b) {
+    return a.at < b.at || (a.at == b.at && a.s < b.s);
+  });
+  Index best = 0;
+  for (; best < k - 1; ++best) {
+    const double weight = data.omega[batch[kinks[best].s]];
+    if (left <= weight) break;
+    left -= weight;
+  }
+  for (Index p = 0; p < k; ++p) {
+    const Index i = batch[kinks[p].s];
+    const bool positive = data.y[i] > 0;
+    double share = positive == (p > best) ? data.omega[i] : 0.0;
+    if (p == best)
+      share = std::clamp(positive ? data.omega[i] - left : left, 0.0, data.omega[i]);
+    slopes[kinks[p].s] = share;
+  }
+  return kinks[best].at;
+}
+
 // `slopes` has room for `batch` numbers. The last batch of an order may be short.
 template <class Rows>
 GradientPass stochastic_gradient_epoch(const Rows &rows, const GradientData &data,
@@ -95,19 +142,34 @@ GradientPass stochastic_gradient_epoch(const Rows &rows, const GradientData &dat
                                        GradientState &state, Poll &poll) {
   GradientPass pass;
   const Index width = rows.width(), n = rows.rows();
+  std::vector<Kink> kinks;
   const double smallest_scale = state.r ? 1e-4 : 1e-100;
   for (Index begin = 0; begin < m; begin += data.batch) {
     const Index end = std::min(m, begin + data.batch);
     const double k = static_cast<double>(end - begin);
     bool leave = false;
-    double y_dot = 0;  // y w.x of the row, before the step
+    double y_dot = 0;  // y w.x of the last row, before the step
     for (Index s = begin; s < end; ++s) {
       look_ahead(rows, order, s, m, data.omega, data.q, data.y, state.beta);
       const Index i = order[s];
       y_dot = state.a * (data.y[i] * rows.dot(i, state.v));
-      pass.loss += data.omega[i] * data.loss.value(1.0 - y_dot);
-      slopes[s - begin] = data.omega[i] * data.loss.derivative(1.0 - y_dot);
+      slopes[s - begin] = y_dot;
       leave |= poll(rows.count(i));
+    }
+    if (data.rule == BiasRule::kBatch) {
+      state.bias = best_for_batch(data, order + begin, end - begin, slopes, kinks);
+      for (const Kink &kink : kinks) {
+        const Index i = order[begin + kink.s];
+        pass.loss +=
+            data.omega[i] * data.loss.value(data.y[i] * (kink.at - state.bias));
+      }
+    } else {
+      for (Index s = begin; s < end; ++s) {
+        const Index i = order[s];
+        const double u = 1.0 - slopes[s - begin] - data.y[i] * state.bias;
+        pass.loss += data.omega[i] * data.loss.value(u);
+        slopes[s - begin] = data.omega[i] * data.loss.derivative(u);
+      }
     }
 
     state.t += 1.0;
@@ -130,6 +192,8 @@ GradientPass stochastic_gradient_epoch(const Rows &rows, const GradientData &dat
       const double change = step / state.a;
       rows.axpy(i, change * data.y[i], state.v);
       state.beta[i] += change;
+      if (data.rule == BiasRule::kStep)
+        state.bias += slopes[s - begin] / (k * std::sqrt(state.t)) * data.y[i];
       if (state.r) {
         rows.axpy(i, -state.sigma * change * data.y[i], state.r);
         state.r_beta[i] -= state.sigma * change;

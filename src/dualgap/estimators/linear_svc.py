@@ -70,6 +70,10 @@ class LinearSVC(
         Fit a bias: the weight of a constant feature, penalised like every other.
     intercept_scaling : float, default=1.0
         Value of the constant feature. The larger, the less the bias is penalised.
+    penalize_intercept : bool, default=True
+        False fits the bias of the textbook SVM and of scikit-learn's
+        ``SVC(kernel="linear")``, which costs nothing. It needs a solver that can:
+        "auto", "dcd" or a ``Pegasos(bias=...)``. Set `intercept_scaling` aside then.
     class_weight : dict or "balanced", optional
         Factor of C for the rows of each class. "balanced" makes the classes weigh
         the same: ``n/(n_classes * count)``, counted with the sample weights. With
@@ -120,6 +124,8 @@ class LinearSVC(
     See Also
     --------
     sklearn.svm.LinearSVC : The same model, without a proof of accuracy.
+    sklearn.svm.SVC : With ``kernel="linear"`` the model of
+        ``penalize_intercept=False``, two classes at a time.
     dualgap.solve : Trains one binary problem, and gives duals and certificate.
 
     Notes
@@ -131,7 +137,9 @@ class LinearSVC(
 
     where, with `fit_intercept`, every row ends in the constant feature
     `intercept_scaling` and w in its weight, so that the bias is penalised. LIBLINEAR
-    and scikit-learn's ``LinearSVC`` do the same and have the same optimum.
+    and scikit-learn's ``LinearSVC`` do the same and have the same optimum. With
+    ``penalize_intercept=False`` it is :math:`w \cdot x_i + b` with a b outside of the
+    norm, and the dual variables satisfy :math:`\sum_i \alpha_i y_i = 0`.
 
     X may be a dense array or a sparse matrix of float32 or float64, with 32-bit or
     64-bit indices; C-contiguous rows, and CSR without duplicates, are not copied,
@@ -178,6 +186,7 @@ class LinearSVC(
         "time_limit": [Interval(Real, 0, None, closed="neither"), None],
         "fit_intercept": ["boolean"],
         "intercept_scaling": [Interval(Real, 0, None, closed="neither")],
+        "penalize_intercept": ["boolean"],
         "class_weight": [dict, StrOptions({"balanced"}), None],
         "warm_start": ["boolean"],
         "random_state": ["random_state"],
@@ -196,6 +205,7 @@ class LinearSVC(
         time_limit: float | None = None,
         fit_intercept: bool = True,
         intercept_scaling: float = 1.0,
+        penalize_intercept: bool = True,
         class_weight: dict[Any, float] | str | None = None,
         warm_start: bool = False,
         random_state: int | np.random.RandomState | None = None,
@@ -210,6 +220,7 @@ class LinearSVC(
         self.time_limit = time_limit
         self.fit_intercept = fit_intercept
         self.intercept_scaling = intercept_scaling
+        self.penalize_intercept = penalize_intercept
         self.class_weight = class_weight
         self.warm_start = warm_start
         self.random_state = random_state
@@ -301,6 +312,7 @@ class LinearSVC(
             sample_weight=weight_of(0),
             fit_intercept=self.fit_intercept,
             intercept_scaling=self.intercept_scaling,
+            penalize_intercept=self.penalize_intercept,
         )
         if self.warm_start:  # refused before the first fit, not after it
             solver.check_warm(rows, np.zeros(rows.n))

@@ -268,7 +268,7 @@ def _take_apart(
         "n_rows": int(model._n_rows) if duals else None,
         "feature_names": None if names is None else names.tolist(),
         "certificates": [
-            _plain_fields(c) | {"status": c.status.label} for c in certificates
+            _plain_fields(c) | {"status": c.to_dict()["status"]} for c in certificates
         ],
         "notes": {key: _scalar(key, value) for key, value in notes.items()},
     }

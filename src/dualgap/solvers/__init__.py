@@ -6,11 +6,14 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from .base import Solver, State
+from .cutting_planes import OCAS, CuttingPlane
 from .dcd import DCD
+from .mpu import MPU
 from .norma import NORMA
 from .pegasos import Pegasos
 from .sdca import SDCA
 from .sgd import SGDm, SGDr, SGDs
+from .sgd_qn import SGDQN
 from .svmsgd import SvmSGD
 
 
@@ -29,7 +32,10 @@ class Auto(DCD):
 
 SOLVERS: dict[str, type[Solver]] = {
     solver.name: solver
-    for solver in (Auto, DCD, SDCA, SGDs, SGDm, SGDr, Pegasos, NORMA, SvmSGD)
+    for solver in (
+        *(Auto, DCD, SDCA, SGDs, SGDm, SGDr, Pegasos, NORMA, SvmSGD),
+        *(CuttingPlane, OCAS, MPU, SGDQN),
+    )
 }
 
 
@@ -55,10 +61,14 @@ def get_solver(solver: str | Solver) -> Solver:
 
 __all__ = [
     "DCD",
+    "MPU",
     "NORMA",
+    "OCAS",
     "SDCA",
+    "SGDQN",
     "SOLVERS",
     "Auto",
+    "CuttingPlane",
     "Pegasos",
     "SGDm",
     "SGDr",

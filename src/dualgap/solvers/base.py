@@ -62,6 +62,11 @@ class Solver(ABC):
         """Whether D never falls and a pass without a change is a fixed point."""
         return False
 
+    @property
+    def free_bias(self) -> bool:
+        """Whether it can leave a bias unpenalised (the dual: sum alpha_i y_i = 0)."""
+        return False
+
     def check(self, problem: Problem) -> None:
         """Refuse a problem that this solver cannot solve.
 
@@ -75,6 +80,11 @@ class Solver(ABC):
             raise ValueError(
                 f"solver={self.name!r} needs loss={known}, got "
                 f"loss={problem.loss.name!r}; use solver='dcd' or 'sdca' for it"
+            )
+        if problem.free_bias and not self.free_bias:
+            raise ValueError(
+                f"penalize_intercept=False: solver={self.name!r} penalises the bias; "
+                "use solver='dcd', Pegasos(bias='search'), or penalize_intercept=True"
             )
 
     def check_warm(self, problem: Problem, warm: Vector) -> Vector:

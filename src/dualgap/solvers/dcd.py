@@ -12,6 +12,17 @@ Source     Hsieh, Chang, Lin, Keerthi and Sundararajan, ICML 2008, Algorithm 3.
            only the active ones meet it. Here the certified gap decides when to stop;
            eps only decides when to restore, and shrinks tenfold each time all rows
            meet it.
+
+A bias that is not penalised adds sum_i a_i y_i = 0 to the dual, and no step on one
+coordinate keeps that. The method of multipliers (Rockafellar, Math. Oper. Res. 1,
+1976) penalises only the distance of the bias from its last value b_k,
+
+    min 1/2 ||w||^2 + (b - b_k)^2/(2 s^2) + sum_i c_i l(y_i (w.x_i + b)):
+
+to the dual that is a constant feature of value s whose weight starts at b_k/s.
+Exact minimisers b_{k+1} converge to the best bias for every s. Here b_k moves after
+every pass, so that both converge together; the certificate, about a point with
+sum_i a_i y_i = 0, decides when they have.
 """
 
 from __future__ import annotations
@@ -56,6 +67,8 @@ class DualState(State):
 class DCDState(DualState):
     """A dual point and its active rows, ``order[:active]``."""
 
+    rows: Any
+    q: Vector
     active: int
     upper: float = math.inf  # M-bar
     lower: float = -math.inf  # m-bar
@@ -65,6 +78,58 @@ class DCDState(DualState):
         """All rows are active again, and nothing shrinks in the next pass."""
         self.active = self.problem.n
         self.upper, self.lower = math.inf, -math.inf
+
+
+@dataclass(kw_only=True)
+class FreeBiasState(DCDState):
+    """Rows with the constant feature s, whose weight in w stands for the bias b/s."""
+
+    s: float
+    centre: float  # b_k
+
+    @classmethod
+    def begin(
+        cls, problem: Problem, rng: Any, alpha: Vector, w: Vector
+    ) -> FreeBiasState:
+        q = np.empty(problem.n)
+        problem.rows.with_constant(0.0).inspect(q)
+        # A tenth of a typical row, that the feature does not slow the rows down; and
+        # not below the size at which all rows together move the bias by 1 in a pass.
+        s = max(math.sqrt(0.01 * q.mean()), 1.0 / math.sqrt(problem.cost.sum()))
+        state = cls(
+            problem, rng, new_order(problem.n), alpha=alpha, w=w,
+            rows=problem.rows.with_constant(s), q=q + s * s, active=problem.n, s=s,
+            centre=float(w[-1]),
+        )  # fmt: skip
+        state.w[-1] = state.weight()
+        return state
+
+    def weight(self) -> float:
+        """The last entry of w = sum_i a_i y_i (x_i, s) from the centre b_k."""
+        off = core.signed_sum(self.problem.y, self.alpha)
+        return self.centre / self.s + self.s * off
+
+    def repair(self) -> None:
+        core.combine(self.rows, self.problem.y, self.alpha, self.w)
+        self.w[-1] = self.weight()
+
+    def after_pass(self, visited: int, updates: int, gap: float) -> None:
+        super().after_pass(visited, updates, gap)
+        problem, total = self.problem, float(self.alpha.sum())
+        # The exact sum costs more than a pass over a few active rows.
+        off = (float(self.w[-1]) - self.centre / self.s) / self.s
+        dual = problem.dual_value(self.alpha, problem.squared_norm(self.w))
+        bias = self.s * float(self.w[-1])
+        # Exact for this bias; to balance alpha moves D by its derivatives times alpha,
+        # which sum up to 2 D - sum a_i, times the share of the heavier half.
+        self.primal = dual - bias * off + gap
+        self.dual = dual - bias * off
+        if total > 0.0:
+            self.dual -= 2.0 * abs(off) / total * max(2.0 * dual - total, 0.0)
+        if bias != self.centre:
+            self.updates += 1
+        self.centre = bias
+        self.w[-1] = bias / self.s + self.s * off
 
 
 @dataclass(frozen=True)
@@ -89,11 +154,20 @@ class DCD(Solver):
     def monotone(self) -> bool:
         return True
 
+    @property
+    def free_bias(self) -> bool:
+        return True
+
     def start(self, problem: Problem, rng: Any, warm: Vector | None) -> DCDState:
         alpha = np.zeros(problem.n) if warm is None else warm
+        if problem.free_bias:
+            return FreeBiasState.begin(problem, rng, alpha, problem.combine(alpha))
         w = np.zeros(problem.width) if warm is None else problem.combine(alpha)
         order = new_order(problem.n)
-        return DCDState(problem, rng, order, alpha=alpha, w=w, active=problem.n)
+        return DCDState(
+            problem, rng, order, alpha=alpha, w=w, rows=problem.rows, q=problem.q,
+            active=problem.n,
+        )  # fmt: skip
 
     def step(self, state: DCDState, stop: Any) -> None:
         problem = state.problem
@@ -101,7 +175,7 @@ class DCD(Solver):
             state.restore()
         state.rng.shuffle(state.order[: state.active])
         visited, updates, gap, active, largest, smallest = core.dcd_epoch(
-            problem.rows, problem.y, problem.cost, problem.q, problem.core_loss,
+            state.rows, problem.y, problem.cost, state.q, problem.core_loss,
             state.order, state.active, state.alpha, state.w, state.upper, state.lower,
             stop,
         )  # fmt: skip

@@ -4,9 +4,12 @@ Problem    min lambda/2 ||w||^2 + (1/n) sum_i max(0, 1 - y_i w.x_i), lambda = 1/
 Update     step t on k rows A, those with y_i w.x_i < 1 being A+:
              w <- (1 - 1/t) w + 1/(lambda t k) sum_{i in A+} y_i x_i
              w <- min(1, 1/(sqrt(lambda) ||w||)) w              (optional)
+           with a bias, in one of the four ways of section 6 (parameter `bias`)
 Guarantee  suboptimality O(log t/(lambda t)) in expectation, for the average and, with
            constant probability, for the last iterate (Theorems 1 to 3); no dependence
-           on n
+           on n. With the bias moved by its sub-gradient the objective is not strongly
+           convex and the rate falls to O(1/sqrt(t)); with the best one of every batch
+           the batches have to be large, for their optimum is not that of all rows
 Cost       O(nnz of the k rows) per step through w = a v with ||w|| kept (section 2.3)
 Source     Shalev-Shwartz, Singer, Srebro and Cotter, Math. Prog. 127 (2011), Figs. 1
            and 2; first ICML 2007.
@@ -18,9 +21,21 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from .. import core
+from ..bias import best_bias
+from ..losses import Vector
 from ..problem import Problem
 from .base import RowOrder, check_count, check_option
-from .stochastic_gradient import StochasticGradient
+from .stochastic_gradient import GradientState, StochasticGradient
+
+
+@dataclass(kw_only=True)
+class SearchState(GradientState):
+    """The step of the search for the best bias, and the run at the present one."""
+
+    move: float = 0.5  # the last one, with its sign
+    halfway: float = 0.0  # signed errors of its first half
+    runs: int = 0  # begun
+    left: int = 0  # epochs of this run
 
 
 @dataclass(frozen=True)
@@ -39,12 +54,22 @@ class Pegasos(StochasticGradient):
         independent draws. Either way n rows make an epoch.
     output : {"last", "average"}, default="last"
         Last iterate, or the average of all.
+    bias : {"feature", "subgradient", "batch", "search"}, default="feature"
+        The four ways of section 6. "feature": a constant feature, which is penalised.
+        The others are for ``penalize_intercept=False``. "subgradient": steps of
+        1/sqrt(t) on the mean loss, in units of the margin. "batch": the best bias of
+        every mini-batch, O(k log k), for the hinge and `batch_size` > 1; the model gets
+        the best one for all rows. "search": a search over the bias, each value tried
+        by a run of its own. The k-th run takes k epochs, and the balance of its margin
+        errors in the second half says where to go: moves there double, and after a
+        turn they halve.
     """
 
     batch_size: int = 1
     projection: bool = False
     sampling: Literal["permutation", "random"] = "permutation"
     output: Literal["last", "average"] = "last"
+    bias: Literal["feature", "subgradient", "batch", "search"] = "feature"
 
     name: ClassVar[str] = "pegasos"
     schedule: ClassVar[Any] = core.Schedule.pegasos
@@ -54,6 +79,25 @@ class Pegasos(StochasticGradient):
         check_option("projection", self.projection, (True, False))
         check_option("sampling", self.sampling, ("permutation", "random"))
         check_option("output", self.output, ("last", "average"))
+        check_option("bias", self.bias, ("feature", "subgradient", "batch", "search"))
+        if self.bias == "batch" and self.batch_size == 1:
+            raise ValueError(
+                "bias='batch' needs batch_size of 2 or more: one row has no best bias"
+            )
+        if self.free_bias and self.output == "average":
+            raise ValueError(
+                f"output='average' keeps no bias of bias={self.bias!r}; use "
+                "output='last' or bias='feature'"
+            )
+
+    @property
+    def free_bias(self) -> bool:
+        return self.bias != "feature"
+
+    @property
+    def bias_rule(self) -> Any:
+        rules = {"subgradient": core.BiasRule.step, "batch": core.BiasRule.batch}
+        return rules.get(self.bias, core.BiasRule.fixed)
 
     def check(self, problem: Problem) -> None:
         super().check(problem)
@@ -62,7 +106,61 @@ class Pegasos(StochasticGradient):
                 f"batch_size={self.batch_size} is more than the {problem.n} rows; "
                 f"give 1 to {problem.n}"
             )
+        if self.free_bias and not problem.free_bias:
+            raise ValueError(
+                f"bias={self.bias!r} is for penalize_intercept=False; use "
+                "bias='feature' for a penalised intercept or none"
+            )
+        if self.bias == "batch" and problem.loss.curvature != 0.0:
+            raise ValueError(
+                f"bias='batch' needs loss='hinge', got loss={problem.loss.name!r}; use "
+                "bias='subgradient' or 'search'"
+            )
+
+    def start(self, problem: Problem, rng: Any, warm: Vector | None) -> GradientState:
+        state = super().start(problem, rng, warm)
+        if self.bias != "search":
+            return state
+        return SearchState(**vars(state))
+
+    def step(self, state: GradientState, stop: Any) -> None:
+        if isinstance(state, SearchState):
+            if state.left == 0:
+                self._next_run(state)
+            state.left -= 1
+        super().step(state, stop)
+        if isinstance(state, SearchState) and state.left == (state.runs + 1) // 2:
+            state.halfway = _signed_errors(state)
+
+    def _next_run(self, state: SearchState) -> None:
+        """Move the bias to where the last run pointed, and begin anew."""
+        assert state.bias is not None
+        if state.runs > 0:
+            # G(b) = min over w of P(w, b) has the derivative -sum_i alpha_i y_i. Its
+            # sign can be wrong after a short run, so no bracket is closed on it.
+            off = _signed_errors(state) - state.halfway
+            state.move *= 2.0 if off * state.move > 0.0 else -0.5
+            state.bias[0] += state.move
+        state.runs += 1
+        state.left = state.runs
+        state.halfway = 0.0
+        state.v[:] = state.beta[:] = 0.0
+        state.scale, state.norm, state.t = 1.0, 0.0, 0.0
+
+    def iterate(self, state: GradientState) -> tuple[Vector, Vector]:
+        w, alpha = super().iterate(state)
+        if self.bias == "batch":
+            problem = state.problem
+            w[-1] = 0.0
+            scores = problem.y * problem.margins(w)
+            w[-1] = best_bias(scores, problem.y, problem.cost, problem.loss)
+        return w, alpha
 
     def options(self) -> tuple[RowOrder, int, bool, bool]:
         average = self.output == "average"
         return self.sampling, self.batch_size, self.projection, average
+
+
+def _signed_errors(state: GradientState) -> float:
+    """Sum of the y_i of the margin errors so far, in units of 1/lambda."""
+    return state.t * state.scale * core.signed_sum(state.problem.y, state.beta)

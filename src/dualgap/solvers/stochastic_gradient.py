@@ -22,8 +22,10 @@ from .base import RowOrder, Solver, State, new_order, next_order
 
 @dataclass(kw_only=True)
 class GradientState(State):
-    """``w = scale * v``, ``v = sum_i beta_i y_i x_i``."""
+    """``w = scale * v``, ``v = sum_i beta_i y_i x_i``; a bias that w leaves out."""
 
+    rows: Any
+    q: Vector
     v: Vector
     beta: Vector
     omega: Vector
@@ -36,6 +38,7 @@ class GradientState(State):
     r: Vector | None = None
     r_beta: Vector | None = None
     sigma: float = 0.0
+    bias: Vector | None = None  # of shape (1,), where it is not penalised
 
     def finite(self) -> bool:
         return math.isfinite(self.norm)
@@ -46,6 +49,11 @@ class StochasticGradient(Solver):
 
     schedule: ClassVar[Any]
     losses: ClassVar[tuple[str, ...]] = ("hinge", "smoothed_hinge")
+
+    @property
+    def bias_rule(self) -> Any:
+        """How a pass moves a bias that is not penalised."""
+        return core.BiasRule.fixed
 
     def options(self) -> tuple[RowOrder, int, bool, bool]:
         """Order of the rows, batch size, whether to project, whether to average."""
@@ -72,6 +80,9 @@ class StochasticGradient(Solver):
         state.primal = 0.5 * state.norm + loss / (state.lambda_ * problem.n)
         # ||w||^2 stands for ||w(alpha)||^2: exact while nothing is clipped.
         state.dual = problem.dual_value(state.beta, state.norm, state.scale)
+        if state.bias is not None:  # exact for a fixed bias
+            off = state.scale * core.signed_sum(problem.y, state.beta)
+            state.dual -= float(state.bias[0]) * off
 
     def iterate(self, state: GradientState) -> tuple[Vector, Vector]:
         if state.r is not None and state.r_beta is not None and state.t > 0:
@@ -79,15 +90,21 @@ class StochasticGradient(Solver):
             beta = (state.sigma * state.beta + state.r_beta) / state.t
         else:
             w, beta = state.scale * state.v, state.scale * state.beta
+        if state.bias is not None:
+            w = np.append(w, state.bias)
         return w, np.clip(beta, 0.0, state.problem.upper)
 
 
 def fresh_state(problem: Problem, rng: Any, order: NDArray[np.uint32]) -> GradientState:
     """W = 0 before the first step."""
-    v, beta = np.zeros(problem.width), np.zeros(problem.n)
+    rows, q, bias = problem.rows, problem.q, None
+    if problem.free_bias:
+        rows, q, bias = rows.with_constant(0.0), np.empty(problem.n), np.zeros(1)
+        rows.inspect(q)
+    v, beta = np.zeros(rows.width), np.zeros(problem.n)
     return GradientState(
-        problem, rng, order, v=v, beta=beta, omega=problem.omega,
-        lambda_=problem.lambda_,
+        problem, rng, order, rows=rows, q=q, v=v, beta=beta, omega=problem.omega,
+        lambda_=problem.lambda_, bias=bias,
     )  # fmt: skip
 
 
@@ -104,10 +121,10 @@ def gradient_pass(
     (
         visited, updates, loss, state.scale, state.norm, state.t, state.sigma,
     ) = core.stochastic_gradient_epoch(
-        problem.rows, problem.y, state.omega, problem.q, problem.core_loss,
+        state.rows, problem.y, state.omega, state.q, problem.core_loss,
         state.lambda_, solver.schedule, state.eta0, batch, project, order,
         state.v, state.beta, state.scale, state.norm, state.t, state.r, state.r_beta,
-        state.sigma, stop,
+        state.sigma, stop, state.bias, solver.bias_rule,
     )  # fmt: skip
     state.visited += visited
     state.updates += updates

@@ -1,0 +1,117 @@
+#include "bindings.hpp"
+#include "epochs/cutting_planes.hpp"
+
+namespace dualgap {
+
+namespace {
+
+using Set = Array<const std::uint8_t>;
+using Square =
+    nb::ndarray<const double, nb::numpy, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+Index bytes(Index n) { return (n + 7) / 8; }
+
+void check_threads(Index threads) {
+  if (threads < 1) throw std::invalid_argument("threads must be positive");
+}
+
+}  // namespace
+
+void bind_cutting_planes(nb::module_ &m) {
+  m.def(
+      "outputs",
+      [](const AnyRows &rows, Array<const std::int8_t> y, Array<const double> w,
+         Array<double> out, Index threads, Stop &stop) {
+        check_threads(threads);
+        const auto *labels = sized(y, rows.n(), "y");
+        const auto *point = sized(w, rows.width(), "w");
+        double *result = sized(out, rows.n(), "out");
+        return without_gil(stop, [&](Poll &poll) {
+          return rows.visit([&](const auto &x) {
+            return outputs(x, labels, point, result, threads, poll, stop);
+          });
+        });
+      },
+      "rows"_a, "y"_a.noconvert(), "w"_a.noconvert(), "out"_a.noconvert(), "threads"_a,
+      "stop"_a, "out_i <- y_i w.x_i. Returns the rows done.");
+
+  m.def(
+      "change_plane",
+      [](const AnyRows &rows, Array<const std::int8_t> y, Array<const double> cost,
+         Set from, Set to, Array<double> a, double b, Index threads, Stop &stop) {
+        check_threads(threads);
+        const auto *labels = sized(y, rows.n(), "y");
+        const auto *c = sized(cost, rows.n(), "cost");
+        const auto *before = sized(from, bytes(rows.n()), "from_");
+        const auto *after = sized(to, bytes(rows.n()), "to");
+        double *sum = sized(a, rows.width(), "a");
+        const Plane plane = without_gil(stop, [&](Poll &poll) {
+          return rows.visit([&](const auto &x) {
+            return change_plane(x, labels, c, before, after, sum, b, threads, poll,
+                                stop);
+          });
+        });
+        return std::make_tuple(plane.done, plane.b);
+      },
+      "rows"_a, "y"_a.noconvert(), "cost"_a.noconvert(), "from_"_a.noconvert(),
+      "to"_a.noconvert(), "a"_a.noconvert(), "b"_a, "threads"_a, "stop"_a,
+      "(a, b) of one set of rows becomes that of another. Returns (rows done, b).");
+
+  m.def(
+      "solve_master",
+      [](Square gram, Array<const double> b, Array<double> beta, double tol,
+         Stop &stop) {
+        const auto size = static_cast<Index>(beta.shape(0));
+        const auto stride = static_cast<Index>(gram.shape(1));
+        const auto *heights = sized(b, size, "b");
+        if (size < 1 || size > stride || size > static_cast<Index>(gram.shape(0)))
+          throw std::invalid_argument("beta does not fit gram");
+        return without_gil(stop, [&](Poll &poll) {
+          Master master(gram.data(), stride, size, heights, beta.data());
+          const double gap = master.solve(tol, poll);
+          close_simplex(beta.data(), size);
+          return gap;
+        });
+      },
+      "gram"_a.noconvert(), "b"_a.noconvert(), "beta"_a.noconvert(), "tol"_a, "stop"_a,
+      "Raise beta.b - 1/2 beta.H beta over the simplex from beta. Returns the gap.");
+
+  m.def(
+      "line_search",
+      [](Array<const double> cost, Array<const double> from, Array<const double> to,
+         double slope, double curvature) {
+        const auto n = static_cast<Index>(cost.shape(0));
+        const auto *start = sized(from, n, "from_");
+        const auto *end = sized(to, n, "to");
+        nb::gil_scoped_release released;
+        return line_search(cost.data(), start, end, n, slope, curvature);
+      },
+      "cost"_a.noconvert(), "from_"_a.noconvert(), "to"_a.noconvert(), "slope"_a,
+      "curvature"_a, "The t >= 0 that minimises P on the line between two points.");
+
+  m.def(
+      "move_outputs",
+      [](Array<const double> cost, Array<double> from, Array<const double> to, double t,
+         double cut, Array<std::uint8_t> set) {
+        const auto n = static_cast<Index>(cost.shape(0));
+        double *start = sized(from, n, "from_");
+        const auto *end = sized(to, n, "to");
+        auto *members = sized(set, bytes(n), "set");
+        nb::gil_scoped_release released;
+        return move_outputs(cost.data(), start, end, n, t, cut, members);
+      },
+      "cost"_a.noconvert(), "from_"_a.noconvert(), "to"_a.noconvert(), "t"_a, "cut"_a,
+      "set"_a.noconvert(),
+      "from <- from + t (to - from), and the set of the next plane. Returns the loss.");
+
+  m.def(
+      "add_rows",
+      [](Set set, double beta, Array<double> share) {
+        const auto n = static_cast<Index>(share.shape(0));
+        add_rows(sized(set, bytes(n), "set"), beta, n, share.data());
+      },
+      "set"_a.noconvert(), "beta"_a, "share"_a.noconvert(),
+      "share_i <- share_i + beta for the rows of the set.");
+}
+
+}  // namespace dualgap

@@ -1,0 +1,394 @@
+// Cutting planes of the hinge risk: SVMperf's one-slack rule and OCAS.
+//
+// Problem    min 1/2 ||w||^2 + R(w),  R(w) = sum_i c_i max(0, 1 - m_i), m_i = y_i w.x_i
+// Update     A set I of rows gives the plane R(w) >= b - w.a,
+//              a = sum_{i in I} c_i y_i x_i,  b = sum_{i in I} c_i;
+//            at w the plane of I = {i: m_i <= 1} is tight. The master problem
+//              min 1/2 ||w||^2 + max_t (b_t - w.a_t)
+//            is solved through its dual over the simplex,
+//              max beta.b - 1/2 ||sum_t beta_t a_t||^2, beta >= 0, sum beta = 1,
+//            where the empty set is always a plane (a = 0, b = 0): R(w) >= 0.
+//            OCAS minimises P exactly on the line from its best w to the master's.
+// Guarantee  alpha_i = c_i sum_t beta_t [i in I_t] is in the box and D(alpha) is the
+//            master's dual value: a lower bound that no new plane lowers.
+// Cost       one product with X, and one with X^T over the rows that differ from the
+//            last set, per plane; O(n) for the line search; O(k^3) for a Newton step
+//            on k planes with beta > 0.
+// Source     Joachims, KDD 2006 (the one-slack rule); Franc and Sonnenburg, ICML 2008
+//            and JMLR 10 (2009) (the line search and the choice of the next cut).
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <vector>
+
+#include "../certify.hpp"
+#include "../rows.hpp"
+#include "../stop.hpp"
+#include "../threads.hpp"
+
+namespace dualgap {
+
+// A set of rows, one bit each: row i is bit i % 8 of byte i / 8.
+inline bool has_row(const std::uint8_t *set, Index i) {
+  return (set[i >> 3] >> (i & 7)) & 1;
+}
+
+// Runs body(part, begin, end, poll) over the rows; only this thread handles signals.
+template <class Body>
+void parallel_rows(Index threads, Index n, Poll &poll, const Stop &stop,
+                   const Body &body) {
+  parallel_for(threads, n, [&](Index part, Index begin, Index end) {
+    if (part == 0) return body(part, begin, end, poll);
+    Poll own(stop, [] {});
+    body(part, begin, end, own);
+  });
+}
+
+inline Index total(const std::vector<Index> &parts) {
+  Index sum = 0;
+  for (const Index part : parts) sum += part;
+  return sum;
+}
+
+// out_i = y_i x_i.w. Returns the rows done: fewer than all when told to stop.
+template <class Rows>
+Index outputs(const Rows &rows, const std::int8_t *y, const double *w, double *out,
+              Index threads, Poll &poll, const Stop &stop) {
+  std::vector<Index> done(static_cast<std::size_t>(threads), 0);
+  parallel_rows(threads, rows.rows(), poll, stop,
+                [&](Index part, Index begin, Index end, Poll &own) {
+                  Index i = begin;
+                  while (i < end) {
+                    out[i] = y[i] * rows.dot(i, w);
+                    if (own(rows.count(i++))) break;
+                  }
+                  done[static_cast<std::size_t>(part)] = i - begin;
+                });
+  return total(done);
+}
+
+struct Plane {
+  Index done = 0;  // rows: fewer than all when told to stop, and then no plane
+  double b = 0;
+};
+
+// Turns the plane (a, b) of the set `from` into that of the set `to`:
+//   a += sum_i c_i y_i x_i ([i in to] - [i in from]), and b likewise.
+// Late in a fit successive sets differ in few rows. Every thread has its own sum; they
+// are added in the order of the rows.
+template <class Rows>
+Plane change_plane(const Rows &rows, const std::int8_t *y, const double *cost,
+                   const std::uint8_t *from, const std::uint8_t *to, double *a,
+                   double b, Index threads, Poll &poll, const Stop &stop) {
+  const auto parts = static_cast<std::size_t>(threads);
+  const auto width = static_cast<std::size_t>(rows.width());
+  std::vector<Index> done(parts, 0);
+  std::vector<double> heights(parts, 0.0);
+  std::vector<std::vector<double>> sums(parts);
+  parallel_rows(threads, rows.rows(), poll, stop,
+                [&](Index part, Index begin, Index end, Poll &own) {
+                  const auto p = static_cast<std::size_t>(part);
+                  double *sum = a;
+                  if (part > 0) {
+                    sums[p].assign(width, 0.0);
+                    sum = sums[p].data();
+                  }
+                  Sum height;
+                  Index i = begin;
+                  while (i < end) {
+                    Index entries = 0;
+                    const int change = has_row(to, i) - has_row(from, i);
+                    if (change != 0 && cost[i] > 0.0) {
+                      rows.axpy(i, change * y[i] * cost[i], sum);
+                      height += change * cost[i];
+                      entries = rows.count(i);
+                    }
+                    ++i;
+                    if (own(entries)) break;
+                  }
+                  heights[p] = height.value();
+                  done[p] = i - begin;
+                });
+  Sum height;
+  height += b;
+  for (std::size_t p = 0; p < parts; ++p) {
+    height += heights[p];
+    for (std::size_t j = 0; j < sums[p].size(); ++j) a[j] += sums[p][j];
+  }
+  return {total(done), height.value()};
+}
+
+// The t >= 0 that minimises P on the line from `from` to `to` (margins m_i of two
+// points): a zero of the derivative
+//   slope + curvature t - sum_{i: m_i(t) < 1} c_i (to_i - from_i)
+// which is linear between the breakpoints where a margin becomes 1 and jumps upwards
+// there. slope = w_from.(w_to - w_from), curvature = ||w_to - w_from||^2.
+inline double line_search(const double *cost, const double *from, const double *to,
+                          Index n, double slope, double curvature) {
+  struct Breakpoint {
+    double t, jump;
+  };
+  // Not a vector, which would write zeros first.
+  const std::unique_ptr<Breakpoint[]> points(
+      new Breakpoint[static_cast<std::size_t>(n)]);
+  std::size_t count = 0;
+  double gradient = slope;  // just after t = 0
+  for (Index i = 0; i < n; ++i) {
+    const double u = 1.0 - from[i], rate = to[i] - from[i], jump = cost[i] * rate;
+    const double t = u / rate;
+    gradient -= u > 0.0 || (u == 0.0 && jump < 0.0) ? jump : 0.0;
+    points[count] = {t, std::abs(jump)};
+    // Written without a branch, here and below: a margin's side is a coin toss.
+    count += t > 0.0 && std::isfinite(t) && jump != 0.0;
+  }
+  if (!(gradient < 0.0)) return 0.0;
+  // Bisection leaves the breakpoints next to the zero: O(n) in all. `gradient` is the
+  // derivative just after `low`, below 0; it is not below 0 just after `high`.
+  constexpr double kLargest = std::numeric_limits<double>::max();
+  double low = 0.0, high = kLargest;
+  for (int left = 200; left > 0 && count > 32; --left) {
+    const double t =
+        high < kLargest ? 0.5 * (low + high) : std::clamp(2.0 * low, 1.0, kLargest);
+    double jumps = 0;
+    for (std::size_t k = 0; k < count; ++k)
+      jumps += points[k].t <= t ? points[k].jump : 0.0;
+    const double there = gradient + curvature * (t - low) + jumps;
+    const bool passed = there >= 0.0;
+    std::size_t kept = 0;
+    for (std::size_t k = 0; k < count; ++k) {
+      const Breakpoint point = points[k];
+      points[kept] = point;
+      kept += (point.t <= t) == passed;
+    }
+    count = kept;
+    if (passed) {
+      high = t;
+    } else {
+      low = t;
+      gradient = there;
+    }
+  }
+  std::sort(points.get(), points.get() + count,
+            [](const Breakpoint &p, const Breakpoint &q) { return p.t < q.t; });
+  for (std::size_t k = 0; k < count; ++k) {
+    const Breakpoint point = points[k];
+    const double before = gradient + curvature * (point.t - low);
+    if (before >= 0.0) break;
+    low = point.t;
+    gradient = before + point.jump;
+    if (gradient >= 0.0) return low;
+  }
+  return curvature > 0.0 ? low - gradient / curvature : low;
+}
+
+// Moves `from` to from + t (to - from), whose loss it returns, and fills the set
+// {i: m_i <= 1} at from + cut (to - from), the point of the next plane.
+inline double move_outputs(const double *cost, double *from, const double *to, Index n,
+                           double t, double cut, std::uint8_t *set) {
+  Sum loss;
+  for (Index begin = 0; begin < n; begin += 8) {
+    double part = 0;
+    unsigned byte = 0;
+    for (Index i = begin; i < std::min(n, begin + 8); ++i) {
+      const double at_cut = (1.0 - cut) * from[i] + cut * to[i];
+      byte |= static_cast<unsigned>(at_cut <= 1.0) << (i - begin);
+      from[i] = (1.0 - t) * from[i] + t * to[i];
+      part += cost[i] * std::max(0.0, 1.0 - from[i]);
+    }
+    set[begin >> 3] = static_cast<std::uint8_t>(byte);
+    loss += part;
+  }
+  return loss.value();
+}
+
+// share_i += beta [i in I].
+inline void add_rows(const std::uint8_t *set, double beta, Index n, double *share) {
+  for (Index i = 0; i < n; ++i) share[i] += has_row(set, i) ? beta : 0.0;
+}
+
+// The master's dual over the simplex: max beta.b - 1/2 beta.H beta, H_st = a_s.a_t.
+//
+// A pair step moves weight from the plane with beta > 0 and the smallest gradient
+// g = b - H beta to the plane with the largest. Newton steps on the planes with
+// beta > 0 follow; a plane whose beta reaches 0 leaves (Wolfe 1976, for the point of
+// smallest norm in a polytope). Every step is an ascent direction with the exact
+// step size inside the simplex, so the value never falls.
+class Master {
+ public:
+  Master(const double *gram, Index stride, Index size, const double *b, double *beta)
+      : gram_(gram), b_(b), beta_(beta), stride_(stride), size_(size) {}
+
+  // Until max_t g_t - beta.g, the gap of the master, is at most `tol`, or rounding
+  // stops progress. Returns the gap.
+  double solve(double tol, Poll &poll) {
+    gradient_.assign(b_, b_ + size_);
+    for (Index t = 0; t < size_; ++t)
+      if (beta_[t] > 0.0) add(gradient_, -beta_[t], t);
+    double gap = measure();
+    // Far above what the finite method needs; below, beta is a good point all the same.
+    for (Index left = 100 * (size_ + 10); left > 0 && gap > tol; --left) {
+      if (!pair_step()) break;
+      while (newton_step() && !poll(size_)) {
+      }
+      gap = measure();
+      if (poll(size_)) break;
+    }
+    return gap;
+  }
+
+ private:
+  double at(Index s, Index t) const { return gram_[s * stride_ + t]; }
+  void add(std::vector<double> &g, double step, Index t) const {
+    const double *row = gram_ + t * stride_;
+    for (Index s = 0; s < size_; ++s) g[static_cast<std::size_t>(s)] += step * row[s];
+  }
+  double g(Index t) const { return gradient_[static_cast<std::size_t>(t)]; }
+
+  // Finds the pair and returns sum_t beta_t (g_best - g_t).
+  double measure() {
+    best_ = worst_ = -1;
+    for (Index t = 0; t < size_; ++t) {
+      if (best_ < 0 || g(t) > g(best_)) best_ = t;
+      if (beta_[t] > 0.0 && (worst_ < 0 || g(t) < g(worst_))) worst_ = t;
+    }
+    double gap = 0;
+    for (Index t = 0; t < size_; ++t)
+      if (beta_[t] > 0.0) gap += beta_[t] * (g(best_) - g(t));
+    return gap;
+  }
+
+  // False: rounding leaves nothing to gain.
+  bool pair_step() {
+    const double gain = g(best_) - g(worst_);
+    const double curvature =
+        at(best_, best_) + at(worst_, worst_) - 2.0 * at(best_, worst_);
+    double step = beta_[worst_];
+    if (curvature > 0.0) step = std::min(step, gain / curvature);
+    const double raised = beta_[best_] + step;
+    if (!(gain > 0.0) || !(step > 0.0) ||
+        (raised == beta_[best_] && step < beta_[worst_]))
+      return false;
+    beta_[best_] = raised;
+    beta_[worst_] = step < beta_[worst_] ? beta_[worst_] - step : 0.0;
+    add(gradient_, -step, best_);
+    add(gradient_, step, worst_);
+    return true;
+  }
+
+  // One step towards the optimum of the face of the planes with beta > 0. True: a
+  // plane has left and the smaller face is to be tried.
+  bool newton_step() {
+    face_.clear();
+    for (Index t = 0; t < size_; ++t)
+      if (beta_[t] > 0.0) face_.push_back(t);
+    if (face_.size() < 2) return false;
+    // The largest beta takes what the others give: sum beta stays 1.
+    const auto largest =
+        std::max_element(face_.begin(), face_.end(),
+                         [&](Index s, Index t) { return beta_[s] < beta_[t]; });
+    const Index pivot = *largest;
+    face_.erase(largest);
+    if (!direction(pivot)) return false;
+
+    double slope = 0, taken = 0;
+    for (std::size_t k = 0; k < face_.size(); ++k) {
+      slope += step_[k] * (g(face_[k]) - g(pivot));
+      taken -= step_[k];
+    }
+    change_.assign(static_cast<std::size_t>(size_), 0.0);
+    for (std::size_t k = 0; k < face_.size(); ++k) add(change_, step_[k], face_[k]);
+    add(change_, taken, pivot);
+    face_.push_back(pivot);
+    step_.push_back(taken);
+    double curvature = 0, length = std::numeric_limits<double>::infinity();
+    Index leaves = -1;
+    for (std::size_t k = 0; k < face_.size(); ++k) {
+      curvature += step_[k] * change_[static_cast<std::size_t>(face_[k])];
+      if (!(step_[k] < 0.0) || beta_[face_[k]] >= -step_[k] * length) continue;
+      length = beta_[face_[k]] / -step_[k];
+      leaves = face_[k];
+    }
+    if (!(slope > 0.0) || !std::isfinite(curvature) || leaves < 0) return false;
+    if (curvature > 0.0 && slope < length * curvature) {
+      length = slope / curvature;
+      leaves = -1;
+    }
+    for (std::size_t k = 0; k < face_.size(); ++k)
+      beta_[face_[k]] = std::max(0.0, beta_[face_[k]] + length * step_[k]);
+    if (leaves >= 0) beta_[leaves] = 0.0;
+    for (Index t = 0; t < size_; ++t)
+      gradient_[static_cast<std::size_t>(t)] -=
+          length * change_[static_cast<std::size_t>(t)];
+    return leaves >= 0;
+  }
+
+  // step = (R + shift I)^-1 r with R_st = (a_s - a_p).(a_t - a_p), r_s = g_s - g_p, by
+  // Cholesky. Where planes depend on each other the shift makes the step a long one
+  // along their dependence, which ends at a bound. False: no such step.
+  bool direction(Index pivot) {
+    const auto k = face_.size();
+    double largest = at(pivot, pivot);
+    for (const Index t : face_) largest = std::max(largest, at(t, t));
+    for (double shift = 1e-14; shift < 1e-6; shift *= 100.0) {
+      factor_.resize(k * k);
+      step_.resize(k);
+      bool positive = true;
+      for (std::size_t i = 0; i < k && positive; ++i) {
+        double *row = factor_.data() + i * k;
+        const Index s = face_[i];
+        double residual = g(s) - g(pivot);
+        for (std::size_t j = 0; j <= i; ++j) {
+          const Index t = face_[j];
+          double value = at(s, t) - at(s, pivot) - at(pivot, t) + at(pivot, pivot);
+          if (i == j) value += shift * largest;
+          const double *other = factor_.data() + j * k;
+          value -= dot(row, other, j);
+          row[j] = i == j ? std::sqrt(value) : value / other[j];
+        }
+        positive = row[i] > 0.0 && std::isfinite(row[i]);
+        residual -= dot(row, step_.data(), i);
+        step_[i] = residual / row[i];
+      }
+      if (!positive) continue;
+      for (std::size_t i = k; i-- > 0;) {
+        step_[i] /= factor_[i * k + i];
+        for (std::size_t j = 0; j < i; ++j) step_[j] -= factor_[i * k + j] * step_[i];
+      }
+      return true;
+    }
+    return false;
+  }
+
+  // Lanes, since the compiler may not reorder a sum by itself.
+  static double dot(const double *x, const double *z, std::size_t size) {
+    double lane[8] = {};
+    std::size_t j = 0;
+    for (; j + 8 <= size; j += 8)
+      for (std::size_t l = 0; l < 8; ++l) lane[l] += x[j + l] * z[j + l];
+    for (; j < size; ++j) lane[0] += x[j] * z[j];
+    return ((lane[0] + lane[4]) + (lane[1] + lane[5])) +
+           ((lane[2] + lane[6]) + (lane[3] + lane[7]));
+  }
+
+  const double *gram_, *b_;
+  double *beta_;
+  Index stride_, size_, best_ = -1, worst_ = -1;
+  std::vector<double> gradient_, change_, factor_, step_;
+  std::vector<Index> face_;
+};
+
+// beta_0 is the empty set's: what the others leave of 1, which they never pass.
+inline void close_simplex(double *beta, Index size) {
+  Sum sum;
+  for (Index t = 1; t < size; ++t) sum += beta[t];
+  const double others = sum.value();
+  if (others > 1.0)
+    for (Index t = 1; t < size; ++t) beta[t] /= others;
+  if (beta[0] > 0.0) beta[0] = std::max(0.0, 1.0 - others);
+}
+
+}  // namespace dualgap

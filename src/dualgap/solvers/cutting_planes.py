@@ -1,0 +1,352 @@
+"""Cutting planes: SVMperf's one-slack rule, and OCAS.
+
+Problem    min 1/2 ||w||^2 + R(w),  R(w) = sum_i c_i max(0, 1 - y_i w.x_i)
+Update     the set I = {i: y_i w.x_i <= 1} gives the plane R(w) >= b - w.a with
+           a = sum_{i in I} c_i y_i x_i, b = sum_{i in I} c_i. The master problem,
+           min 1/2 ||w||^2 + max(0, max_t b_t - w.a_t), is solved for w.
+           `cutting-plane`: the next plane is that of the master's w.
+           `ocas`: the best w moves to the exact minimum w* of P on the line to the
+           master's w, and the next plane is that of w* + mu (master's w - w*).
+Guarantee  O(C R^2/eps) planes; the dual of the master (weights beta on the simplex) is
+           D at alpha_i = c_i sum_t beta_t [i in I_t], a lower bound that never falls.
+Cost       per plane one product with X, one with X^T over the rows in which I differs
+           from the last one, O(n) for the line search, and a product of the planes
+           with the new one; a plane holds 8 width + n/8 bytes.
+Source     Joachims, KDD 2006; Franc and Sonnenburg, ICML 2008 and JMLR 10 (2009).
+           They stop at a gap of their own; here every iteration counts as one epoch
+           and the certified gap stops. Theirs hold all planes (SVMperf drops idle
+           ones); here a full store drops an idle plane or merges two in use into
+           one, which leaves D as it is.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import core
+from ..losses import Vector
+from ..problem import Problem
+from .base import Solver, State, check_count, check_step, new_order
+
+Set = NDArray[np.uint8]  # a set of rows, one bit each
+
+_LARGEST_THREADS = 256
+# Entries of the planes from which threads take less time than they take to start.
+_WORTH_THREADS = 1_000_000
+# Planes made from the one before until rounding is swept out.
+_RENEW = 64
+
+
+class Planes:
+    """The planes of the master problem, its Gram matrix and its dual point.
+
+    Plane 0 is that of the empty set: a = 0, b = 0, never dropped. With it beta sums
+    to 1.
+
+    Parameters
+    ----------
+    n, width : int
+        Rows, and length of w.
+
+    Attributes
+    ----------
+    size : int
+        Planes, the empty set's included.
+    a : ndarray of shape (capacity, width), float64
+    gram : ndarray of shape (capacity, capacity), float64
+        ``a_s . a_t``.
+    b, beta : ndarray of shape (capacity,), float64
+    idle : ndarray of shape (capacity,), int64
+        Iterations in a row with ``beta = 0``.
+    sets : ndarray of shape (capacity, ceil(n/8)), uint8
+        The sets of rows, as bits.
+    merged : int
+        The plane that is a mean of several sets, with the share of every row in
+        `share`; 0 if there is none.
+    """
+
+    def __init__(self, n: int, width: int) -> None:
+        self.n, self.size, self.merged = n, 1, 0
+        self.share: Vector | None = None
+        self.a = np.zeros((1, width))
+        self.gram = np.zeros((1, 1))
+        self.b, self.beta = np.zeros(1), np.ones(1)
+        self.idle = np.zeros(1, dtype=np.int64)
+        self.sets = np.zeros((1, -(-n // 8)), dtype=np.uint8)
+
+    def add(self, a: Vector, b: float, members: Set, threads: int) -> None:
+        """One more plane, with beta = 0."""
+        if self.size == len(self.b):
+            self._grow()
+        t = self.size
+        self.size += 1
+        self.a[t], self.b[t], self.sets[t] = a, b, members
+        self.beta[t], self.idle[t] = 0.0, 0
+        row = np.empty(self.size)
+        labels = np.ones(self.size, np.int8)
+        if self.a[: self.size].size < _WORTH_THREADS:
+            threads = 1
+        core.outputs(self._rows(), labels, a, row, threads, core.Stop())
+        self.gram[t, : self.size] = self.gram[: self.size, t] = row
+
+    def solve(self, tol: float, stop: Any) -> None:
+        """Raise the dual of the master until its gap is at most tol."""
+        size = self.size
+        core.solve_master(self.gram, self.b[:size], self.beta[:size], tol, stop)
+        idle = self.beta[:size] == 0.0
+        self.idle[:size] = np.where(idle, self.idle[:size] + 1, 0)
+
+    def w(self) -> Vector:
+        """``sum_t beta_t a_t``, shape (width,): the w of the dual point."""
+        w = np.empty(self.a.shape[1])
+        labels = np.ones(self.size, np.int8)
+        core.combine(self._rows(), labels, self.beta[: self.size], w)
+        return w
+
+    def height(self) -> float:
+        """``sum_t beta_t b_t``."""
+        return float((self.beta[: self.size] * self.b[: self.size]).sum())
+
+    def alpha(self, cost: Vector) -> Vector:
+        """``c_i sum_t beta_t [i in I_t]``, shape (n,): the dual point."""
+        share = np.zeros(self.n)
+        for t in range(1, self.size):
+            beta = float(self.beta[t])
+            if t == self.merged and self.share is not None:
+                share += beta * self.share
+            elif beta > 0.0:
+                core.add_rows(self.sets[t], beta, share)
+        return cost * np.minimum(share, 1.0)
+
+    def drop_idle(self, patience: int) -> None:
+        """Drop the planes that had beta = 0 for more than `patience` iterations."""
+        for t in range(self.size - 1, 0, -1):
+            if self.idle[t] > patience:
+                self._drop(t)
+
+    def make_room(self, most: int) -> None:
+        """Make room for one plane: at most `most` with it."""
+        if self.size <= most:
+            return
+        idle = self.idle[1 : self.size]
+        if idle.any():
+            self._drop(1 + int(np.argmax(idle)))
+            return
+        # All are in use: the two lightest become their weighted mean, at the same D.
+        lightest = 1 + np.argsort(self.beta[1 : self.size], kind="stable")
+        if self.merged == 0:
+            self.merged, self.share = int(lightest[0]), np.zeros(self.n)
+            core.add_rows(self.sets[self.merged], 1.0, self.share)
+        self._merge(int(next(t for t in lightest if t != self.merged)))
+
+    def _merge(self, t: int) -> None:
+        m, size = self.merged, self.size
+        assert self.share is not None
+        total = float(self.beta[m] + self.beta[t])
+        old, new = float(self.beta[m]) / total, float(self.beta[t]) / total
+        self.share *= old
+        core.add_rows(self.sets[t], new, self.share)
+        self.a[m] = old * self.a[m] + new * self.a[t]
+        self.b[m] = old * self.b[m] + new * self.b[t]
+        row = old * self.gram[m, :size] + new * self.gram[t, :size]
+        row[m] = old * row[m] + new * row[t]
+        self.gram[m, :size] = self.gram[:size, m] = row
+        self.beta[m] = total
+        self._drop(t)
+
+    def _drop(self, t: int) -> None:
+        """The last plane takes the place of plane t."""
+        if t == self.merged:
+            self.merged, self.share = 0, None
+        self.size -= 1
+        last = self.size
+        if last == self.merged:
+            self.merged = t
+        for array in (self.a, self.b, self.beta, self.idle, self.sets):
+            array[t] = array[last]
+        self.gram[t, : last + 1] = self.gram[last, : last + 1]
+        self.gram[: last + 1, t] = self.gram[: last + 1, last]
+
+    def _rows(self) -> Any:
+        return core.dense_rows(self.a[: self.size], 0.0)
+
+    def _grow(self) -> None:
+        more = max(8, 2 * self.size)
+        for name in ("a", "b", "beta", "idle", "sets"):
+            old = getattr(self, name)
+            new = np.zeros((more, *old.shape[1:]), dtype=old.dtype)
+            new[: self.size] = old
+            setattr(self, name, new)
+        gram = np.zeros((more, more))
+        gram[: self.size, : self.size] = self.gram
+        self.gram = gram
+
+
+@dataclass(kw_only=True)
+class PlaneState(State):
+    """A primal point, its margins, the planes, and the rows of the next one."""
+
+    w: Vector
+    outputs: Vector
+    master_outputs: Vector  # margins of the master's w, and room for them
+    next_set: Set
+    planes: Planes
+    # The last plane and its rows: the next one is made from them.
+    a: Vector
+    b: float
+    rows: Set
+
+    def finite(self) -> bool:
+        return math.isfinite(self.primal) and math.isfinite(self.dual)
+
+    def forget_plane(self) -> None:
+        """Make the next plane from the empty set's."""
+        self.a[:] = 0.0
+        self.b = 0.0
+        self.rows[:] = 0
+
+
+@dataclass(frozen=True)
+class CuttingPlane(Solver):
+    """SVMperf's cutting planes with one slack: the next plane at the master's w.
+
+    Parameters
+    ----------
+    max_planes : int, default=2000
+        Most planes held, 2 or more.
+    patience : int, default=50
+        A plane that had no weight for more than so many iterations is dropped.
+    inner_tol : float, default=0.01
+        The master problem is solved to this part of the gap so far, at most 1.
+    threads : int, default=1
+        Threads over the rows, at most 256. The result depends on it by rounding.
+    """
+
+    max_planes: int = 2000
+    patience: int = 50
+    inner_tol: float = 0.01
+    threads: int = 1
+
+    name: ClassVar[str] = "cutting-plane"
+    losses: ClassVar[tuple[str, ...]] = ("hinge",)
+
+    def __post_init__(self) -> None:
+        for name in ("max_planes", "patience", "threads"):
+            check_count(name, getattr(self, name))
+        if self.max_planes < 2:
+            raise ValueError(f"max_planes={self.max_planes!r}: give 2 or more")
+        if self.threads > _LARGEST_THREADS:
+            raise ValueError(
+                f"threads={self.threads!r}: give {_LARGEST_THREADS} or less"
+            )
+        check_step("inner_tol", self.inner_tol, 1.0)
+
+    def start(self, problem: Problem, rng: Any, warm: Vector | None) -> PlaneState:
+        planes = Planes(problem.n, problem.width)
+        everything = np.full(planes.sets.shape[1], 255, dtype=np.uint8)
+        return PlaneState(
+            problem,
+            rng,
+            new_order(0),  # the rows are taken as they lie
+            w=np.zeros(problem.width),
+            outputs=np.zeros(problem.n),
+            master_outputs=np.zeros(problem.n),
+            next_set=everything,
+            planes=planes,
+            a=np.zeros(problem.width),
+            b=0.0,
+            rows=np.zeros_like(everything),
+            primal=float(problem.cost.sum()),
+            dual=0.0,
+        )
+
+    def step(self, state: PlaneState, stop: Any) -> None:
+        problem, planes = state.problem, state.planes
+        state.epochs += 1
+        if not self._make_plane(state, stop):
+            return
+        planes.make_room(self.max_planes)
+        planes.add(state.a, state.b, state.rows, self.threads)
+        state.updates += 1
+        if not math.isfinite(planes.gram[planes.size - 1, planes.size - 1]):
+            state.dual = math.nan
+            return
+        planes.solve(self.inner_tol * max(state.primal - state.dual, 0.0), stop)
+        planes.drop_idle(self.patience)
+        w = planes.w()
+        state.dual = planes.height() - 0.5 * core.squared_norm(w)
+        done = core.outputs(
+            problem.rows, problem.y, w, state.master_outputs, self.threads, stop
+        )
+        if done < problem.n or not state.finite():
+            return
+        state.visited += problem.n
+        t, cut = self._lengths(state, w)
+        state.w = w if t == 1.0 else (1.0 - t) * state.w + t * w
+        loss = core.move_outputs(
+            problem.cost, state.outputs, state.master_outputs, t, cut, state.next_set
+        )
+        state.primal = 0.5 * core.squared_norm(state.w) + loss
+
+    def _make_plane(self, state: PlaneState, stop: Any) -> bool:
+        """Bring the plane up to date with the next set; False: told to stop."""
+        problem = state.problem
+        if state.epochs % _RENEW == 0:
+            state.forget_plane()
+        done, state.b = core.change_plane(
+            problem.rows, problem.y, problem.cost, state.rows, state.next_set,
+            state.a, state.b, self.threads, stop,
+        )  # fmt: skip
+        if done < problem.n:
+            state.forget_plane()
+            return False
+        state.rows[:] = state.next_set
+        return True
+
+    def _lengths(self, state: PlaneState, w: Vector) -> tuple[float, float]:
+        """How far to go towards the master's w, and how far the next plane is."""
+        return 1.0, 1.0
+
+    def iterate(self, state: PlaneState) -> tuple[Vector, Vector]:
+        return state.w, state.planes.alpha(state.problem.cost)
+
+
+@dataclass(frozen=True)
+class OCAS(CuttingPlane):
+    """OCAS: cutting planes with an exact line search on the objective.
+
+    Parameters
+    ----------
+    mu : float, default=0.1
+        The next plane is taken this far from the best point to the master's, at
+        most 1.
+    """
+
+    mu: float = 0.1
+
+    name: ClassVar[str] = "ocas"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_step("mu", self.mu, 1.0)
+
+    def _lengths(self, state: PlaneState, w: Vector) -> tuple[float, float]:
+        way = w - state.w
+        t = core.line_search(
+            state.problem.cost,
+            state.outputs,
+            state.master_outputs,
+            float((state.w * way).sum()),
+            core.squared_norm(way),
+        )
+        return t, t + self.mu * (1.0 - t)
+
+    def reject(self, state: PlaneState) -> None:
+        # Margins are carried along from point to point, and their rounding with them.
+        problem = state.problem
+        state.outputs = problem.margins(state.w)

@@ -1,0 +1,303 @@
+"""SGD-QN: its twin, its choice of skip and t0, its accuracy and certificates."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dualgap import core
+from dualgap.certificate import Status
+from dualgap.loop import solve
+from dualgap.problem import Problem
+from dualgap.solvers.dcd import DCD
+from dualgap.solvers.sgd_qn import SGDQN, default_skip
+
+from .. import qp
+from ..twins import sgd_qn
+from ..twins.losses import dual, primal
+from .data import CASES, LAYOUTS, LOSSES, close, make
+
+any_loss = pytest.mark.parametrize("loss", LOSSES)
+both_updates = pytest.mark.parametrize("update", ["corrected", "2009"])
+any_bench = pytest.mark.parametrize(
+    ("case", "layout"),
+    [(case, "dense-f8") for case in CASES]
+    + [("everything", layout) for layout in LAYOUTS if layout != "dense-f8"],
+)
+
+
+def twin_of(bench, skip, t0, update):
+    return sgd_qn.SGDQN(
+        bench.X, bench.y, bench.lam, bench.phi, bench.omega, skip, t0, update
+    )
+
+
+# --- step by step ----------------------------------------------------------------
+
+
+@any_loss
+@both_updates
+@any_bench
+@pytest.mark.parametrize(("skip", "t0"), [(1, 300.0), (7, 30.0)])
+def test_row_by_row(case, layout, loss, update, skip, t0):
+    bench = make(case, layout, loss)
+    p, stop = bench.problem, core.Stop()
+    twin = twin_of(bench, skip, t0, update)
+    w, past, slope = np.zeros(p.width), np.zeros(p.width), np.zeros(bench.n)
+    B = twin.B.copy()
+    t, r, count, refresh = 0.0, 2.0, skip, False
+    order, rng = np.arange(bench.n, dtype=np.uint32), core.Random(3)
+    for _ in range(12):
+        rng.shuffle(order)
+        for i in order:
+            errors, loss_before = twin.errors, twin.loss
+            m = bench.y[i] * (bench.X[i] @ twin.w)
+            mean = slope[i]
+            visited, updates, seen, gap, t, r, count, refresh = core.sgd_qn_epoch(
+                p.rows, p.y, p.omega, p.core_loss, p.lambda_, update == "corrected",
+                skip, t0, 0.25, np.array([i]), w, B, past, slope, t, r, count,
+                refresh, stop,
+            )  # fmt: skip
+            twin.visit(i)
+            assert (visited, updates) == (1, twin.errors - errors)
+            np.testing.assert_allclose(seen, twin.loss - loss_before, 1e-9, 1e-12)
+            assert (t, count, refresh) == (twin.t, twin.count, twin.refresh)
+            if update == "2009":
+                assert r == twin.r
+            close(w, twin.w, 1e-8)
+            close(B, twin.B, 1e-8)
+            expected = mean + 0.25 * (bench.phi.slope(m) - mean)
+            np.testing.assert_allclose(slope[i], expected, 1e-8, 1e-12)
+            # Fenchel's inequality of the row, for the dual variable it had so far.
+            share = bench.phi.value(m) + mean * m + bench.phi.conjugate(mean)
+            np.testing.assert_allclose(gap, bench.omega[i] * share, 1e-8, 1e-9)
+    assert twin.refreshes > 0  # B has learned something
+    assert B.max() > 1.001 * B.min()
+
+
+@both_updates
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@pytest.mark.parametrize("case", ["plain", "everything"])
+def test_epochs(case, loss, update):
+    """Whole passes: orders, counters across passes, the weighted mean of l'."""
+    bench = make(case, loss=loss)
+    solver, stop = SGDQN(update=update, skip=11, t0=200.0), core.Stop()
+    state = solver.start(bench.problem, core.Random(9), None)
+    twin = twin_of(bench, 11, 200.0, update)
+    order, rng = np.arange(bench.n, dtype=np.uint32), core.Random(9)
+    slopes, mean = [], np.zeros(bench.n)
+    for epoch in range(1, 16):
+        solver.step(state, stop)
+        rng.shuffle(order)
+        np.testing.assert_array_equal(state.order, order)
+        seen, margins, before = np.zeros(bench.n), np.zeros(bench.n), twin.loss
+        for i in order:
+            margins[i] = bench.y[i] * (bench.X[i] @ twin.w)
+            seen[i] = bench.phi.slope(margins[i])
+            twin.visit(i)
+        slopes.append(seen)
+        w, alpha = solver.iterate(state)
+        close(w, twin.w, 1e-8)
+        conjugate = np.array([bench.phi.conjugate(b) for b in mean])
+        shares = bench.phi.value(margins) + mean * margins + conjugate
+        mean = np.average(slopes, axis=0, weights=np.arange(1, epoch + 1))
+        close(alpha, bench.c * mean, 1e-8)
+        P, D = solver.estimate(state)
+        running = 0.5 * twin.w @ twin.w + bench.mean_cost * (twin.loss - before)
+        np.testing.assert_allclose(P, running, 1e-8)
+        np.testing.assert_allclose(P - D, bench.c @ shares, 1e-8)
+        assert (state.epochs, state.visited) == (epoch, epoch * bench.n)
+        assert state.updates == twin.errors
+
+
+@any_loss
+@both_updates
+@pytest.mark.parametrize("case", ["plain", "everything"])
+def test_t0_is_the_best_on_a_sample(case, loss, update):
+    bench = make(case, loss=loss, n=300)
+    solver = SGDQN(update=update)
+    state = solver.start(bench.problem, core.Random(5), None)
+    sample, rng = np.arange(bench.n, dtype=np.uint32), core.Random(5)
+    rng.shuffle(sample)
+    paper = bench.X, bench.y, bench.lam, bench.phi, bench.omega
+    assert state.t0 == sgd_qn.best_t0(*paper, sample, state.skip, update)
+    assert (state.w == 0).all()
+    assert (state.t, state.epochs, state.visited) == (0, 0, 0)
+
+
+def test_t0_is_chosen_on_a_tenth_of_many_rows():
+    bench = make(n=12_000, d=3)
+    seen = []
+
+    class Spy(SGDQN):
+        def _best_t0(self, problem, rng, sample):
+            seen.append(sample.copy())
+            return 1e4
+
+    assert Spy().start(bench.problem, core.Random(0), None).t0 == 1e4
+    assert len(seen[0]) == len(set(seen[0])) == 1200
+
+
+def test_t0_grows_with_the_rows():
+    """Beyond 1e10 it goes on for as long as that helps."""
+    X = 1e8 * make().X
+    state = SGDQN().start(Problem(X, make().y, 1.0), core.Random(0), None)
+    assert 1e14 < state.t0 < 1e24
+
+
+def test_skip_costs_as_much_as_16_rows():
+    assert default_skip(make().problem) == 16
+    sparse = make(layout="csr-f8-i4-i4")
+    density = np.count_nonzero(sparse.X) / sparse.X.size
+    assert default_skip(sparse.problem) == round(16 / density)
+    bias = make("intercept", layout="csr-f8-i4-i4")
+    density = np.count_nonzero(bias.X) / bias.X.size
+    assert default_skip(bias.problem) == round(16 / density)
+
+
+# --- accuracy and certificates ---------------------------------------------------
+
+
+@any_loss
+@both_updates
+@pytest.mark.parametrize("case", ["plain", "everything"])
+def test_accuracy(case, loss, update):
+    bench = make(case, loss=loss, n=120, d=8, C=0.5)
+    reference = solve(bench.problem, DCD(), tol=1e-9, max_epochs=100_000)
+    assert reference.certificate.status is Status.CERTIFIED
+    solution = solve(bench.problem, SGDQN(update=update), tol=1e-2, max_epochs=3000)
+    assert solution.certificate.status is Status.CERTIFIED
+    P = primal(bench.X, bench.y, bench.c, bench.phi, solution.w)
+    D = dual(bench.X, bench.y, bench.c, bench.phi, solution.alpha)
+    assert P - D <= 1.0001e-2 * D
+    assert P <= (1 + 1e-2) * reference.certificate.primal
+    assert D <= reference.certificate.primal
+
+
+@both_updates
+@any_loss
+@settings(max_examples=15)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    n=st.integers(2, 25),
+    d=st.integers(1, 8),
+    logarithm=st.floats(-2.5, 1.0),
+    weighted=st.booleans(),
+    intercept=st.booleans(),
+)
+def test_certificates_against_a_generic_solver(
+    update, loss, seed, n, d, logarithm, weighted, intercept
+):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d)) * (rng.random((n, d)) < 0.7)
+    y = np.where(X @ rng.normal(size=d) + 0.5 * rng.normal(size=n) > 0, 1, -1)
+    weight = rng.uniform(0.1, 2.0, size=n) * (rng.random(n) < 0.8)
+    weight[0] = 1.0
+    C = 10.0**logarithm
+    problem = Problem(
+        X, y, C, loss=LOSSES[loss][0], sample_weight=weight if weighted else None,
+        fit_intercept=intercept,
+    )  # fmt: skip
+    Z = y[:, None] * (np.column_stack([X, np.ones(n)]) if intercept else X)
+    cost = C * weight if weighted else np.full(n, C)
+    curvature, linear = LOSSES[loss][0].curvature, loss != "squared_hinge"
+    best = qp.optimum(Z, cost, curvature, linear)
+    for passes in (1, 30):
+        solution = solve(problem, SGDQN(update=update), tol=1e-9, max_epochs=passes)
+        P = float(qp.primal(Z, cost, curvature, linear, solution.w))
+        D = float(qp.dual(Z, cost, curvature, solution.alpha))
+        np.testing.assert_allclose(solution.certificate.primal, P, 1e-10)
+        np.testing.assert_allclose(solution.certificate.dual, D, 1e-10, 1e-12)
+        assert (solution.alpha >= 0).all()
+        assert (solution.alpha <= problem.upper).all()
+        assert D <= best.upper * (1 + 1e-10)
+        assert P >= best.lower * (1 - 1e-10)
+
+
+@both_updates
+@pytest.mark.parametrize(
+    ("name", "C", "epochs"),
+    [
+        ("adult/a9a", 0.05, 60),
+        ("adult/a9a", 1.0, 1500),
+        ("web/w8a", 0.05, 10),
+        ("web/w8a", 1.0, 150),
+        ("cocoa_rcv1_small/small_train.dat", 0.05, 150),
+        ("cocoa_rcv1_small/small_train.dat", 1.0, 200),
+    ],
+)
+def test_real_data(name, C, epochs, update, load_xz):
+    X, y = load_xz(name)
+    problem = Problem(X, y, C)
+    reference = solve(problem, DCD(), tol=1e-5, max_epochs=20_000)
+    assert reference.certificate.status is Status.CERTIFIED
+    solution = solve(problem, SGDQN(update=update), tol=1e-2, max_epochs=epochs)
+    assert solution.certificate.status is Status.CERTIFIED
+    w, alpha = solution.w, solution.alpha
+    P = 0.5 * w @ w + C * np.maximum(0.0, 1.0 - y * (X @ w)).sum()
+    v = X.T @ (alpha * y)
+    D = alpha.sum() - 0.5 * v @ v
+    assert P - D <= 1.0001e-2 * D
+    assert P <= (1 + 1e-2) * reference.certificate.primal
+    assert D <= reference.certificate.primal
+
+
+# --- the rest --------------------------------------------------------------------
+
+
+@any_loss
+@both_updates
+def test_same_seed_same_bits(loss, update):
+    narrow = make("everything", "csr-f4-i4-i4", loss).problem
+    wide = make("everything", "csr-f4-i8-i8", loss).problem
+
+    def answer(problem, seed):
+        solver = SGDQN(update=update)
+        return solve(problem, solver, tol=1e-14, max_epochs=7, random_state=seed)
+
+    first = answer(narrow, 5)
+    for problem in (narrow, wide):
+        again = answer(problem, 5)
+        np.testing.assert_array_equal(again.w, first.w)
+        np.testing.assert_array_equal(again.alpha, first.alpha)
+    assert not np.array_equal(answer(narrow, 6).w, first.w)
+
+
+def test_a_step_out_of_range_is_reported():
+    """A first step that is far too long diverges; the fit says so and stays finite."""
+    problem = make(loss="squared_hinge", C=100.0).problem
+    solution = solve(problem, SGDQN(update="2009", t0=1e-300), max_epochs=50)
+    assert solution.certificate.status is Status.STALLED
+    assert np.isfinite(solution.w).all()
+    assert (solution.alpha <= problem.upper).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("update", "2010"),
+        ("update", 2009),
+        ("update", None),
+        ("skip", 0),
+        ("skip", -1),
+        ("skip", 2.5),
+        ("skip", True),
+        ("skip", "often"),
+        ("t0", 0.0),
+        ("t0", -1.0),
+        ("t0", float("nan")),
+        ("t0", float("inf")),
+        ("t0", "soon"),
+    ],
+)
+def test_invalid_hyper_parameters_are_refused(name, value):
+    with pytest.raises(ValueError, match=f"{name}=") as error:
+        SGDQN(**{name: value})
+    assert repr(value) in str(error.value)
+
+
+def test_a_warm_start_is_refused():
+    with pytest.raises(ValueError, match="warm start"):
+        solve(make().problem, SGDQN(), warm=np.zeros(40))

@@ -1,0 +1,460 @@
+"""The unpenalised bias: P >= P* >= D whatever is asked, and sum_i alpha_i y_i = 0."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+from typing import NamedTuple
+
+import clarabel
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+
+from dualgap import LinearSVC, load_model, save_model
+from dualgap.bias import best_bias
+from dualgap.certificate import Status
+from dualgap.loop import solve
+from dualgap.losses import Hinge, SmoothedHinge, SquaredHinge
+from dualgap.problem import Problem
+from dualgap.solvers import DCD, SOLVERS
+
+from .test_certificate import EPS, Plain, cases, sampled, scales
+
+LOSSES = [Hinge(), SquaredHinge(), SmoothedHinge(0.3), SmoothedHinge(5.0)]
+every_loss = pytest.mark.parametrize("loss", LOSSES, ids=repr)
+
+
+class Reference(NamedTuple):
+    """A bracket of P*, and the points that prove it in extended precision."""
+
+    lower: float
+    upper: float
+    w: np.ndarray
+    bias: float
+    alpha: np.ndarray
+
+
+def primal(plain: Plain, y, w, bias) -> np.longdouble:
+    """P(w, b); the rows of plain.Z are y_i x_i."""
+    w, Z = w.astype(np.longdouble), plain.Z.astype(np.longdouble)
+    u = np.maximum(0, 1 - Z @ w - y * np.longdouble(bias))
+    if plain.curvature:
+        square = u * u / (2 * plain.curvature)
+        line = u - np.longdouble(plain.curvature) / 2
+        u = np.where((u < plain.curvature) | (not plain.linear), square, line)
+    return w @ w / 2 + plain.cost.astype(np.longdouble) @ u
+
+
+def kinks(plain: Plain, y, w):
+    """Where phi(b) changes its form, and what lies between two of these."""
+    kink = y - y * (plain.Z @ w)
+    points = np.sort(np.concatenate([kink, kink - y * plain.curvature]))
+    return np.concatenate([points, (points[1:] + points[:-1]) / 2, [0.0]])
+
+
+def reference(plain: Plain, y) -> Reference:
+    """The optimum by an interior point method and pair ascent in extended precision."""
+    n, d = plain.Z.shape
+    used = plain.cost > 0
+    zero = np.zeros(d)
+    if len(set(y[used])) < 2:  # w = 0 and a bias beyond every kink
+        return Reference(0.0, 0.0, zero, float(y[used][0]), np.zeros(n))
+    alpha = np.zeros(n, dtype=np.longdouble)
+    alpha[used] = interior_point(plain, y, used)
+    for sign in (1, -1):  # balanced, in extended precision
+        larger = alpha[y == sign].sum() - alpha[y == -sign].sum()
+        if larger > 0:
+            alpha[y == sign] *= 1 - larger / alpha[y == sign].sum()
+    alpha = pair_ascent(plain, y, used, alpha)
+    Z = plain.Z.astype(np.longdouble)
+    v = alpha @ Z
+    diagonal = plain.curvature * (alpha[used] / plain.cost[used]) @ alpha[used]
+    off = abs(float(alpha @ y)) * (1 + 1e6)  # of pair ascent: 1e-19 of a step
+    lower = float(alpha.sum() - v @ v / 2 - diagonal / 2) - off
+    w = v.astype(float)
+    value, bias = min((float(primal(plain, y, w, b)), b) for b in kinks(plain, y, w))
+    width = 4 * abs(bias) + 4
+    for _ in range(60):  # golden enough: phi is convex
+        trials = bias + width * np.array([-1, -0.5, 0.5, 1])
+        value, bias = min(
+            (value, bias), *((float(primal(plain, y, w, b)), b) for b in trials)
+        )
+        width /= 2
+    return Reference(lower, value, w, bias, alpha.astype(float))
+
+
+def interior_point(plain: Plain, y, used):
+    """Multipliers of min 1/2 |w|^2 + losses with a free b, clipped to the box."""
+    Z, cost = plain.Z[used], plain.cost[used]
+    n, d = Z.shape
+    size = float(cost.sum())
+    blocks = [sparse.csc_matrix(Z), sparse.csc_matrix(y[used, None].astype(float))]
+    quadratic, linear = [np.full(d, 1 / size), [0.0]], [np.zeros(d), [0.0]]
+    if plain.curvature:
+        blocks.append(sparse.identity(n))
+        quadratic.append(cost / plain.curvature / size)
+        linear.append(np.zeros(n))
+    if plain.linear:
+        blocks.append(sparse.identity(n))
+        quadratic.append(np.zeros(n))
+        linear.append(cost / size)
+    A = sparse.hstack(blocks, format="csc")
+    b = -np.ones(n)
+    if plain.linear:
+        tail = [sparse.csc_matrix((n, A.shape[1] - n)), sparse.identity(n)]
+        A = sparse.vstack([A, sparse.hstack(tail)], format="csc")
+        b = np.concatenate([b, np.zeros(n)])
+    options = clarabel.DefaultSettings()
+    options.verbose = False
+    options.tol_gap_abs = options.tol_gap_rel = options.tol_feas = 1e-13
+    solution = clarabel.DefaultSolver(
+        sparse.diags(np.concatenate(quadratic), format="csc"), np.concatenate(linear),
+        -A, b, [clarabel.NonnegativeConeT(len(b))], options,
+    ).solve()  # fmt: skip
+    return np.clip(np.array(solution.z[:n]) * size, 0.0, plain.upper[used])
+
+
+def pair_ascent(plain: Plain, y, used, alpha):
+    """Sequential minimal optimisation: the most violating pair, 3000 times."""
+    rows = np.flatnonzero(used)
+    Z = plain.Z[rows].astype(np.longdouble)
+    delta = plain.curvature / plain.cost[rows].astype(np.longdouble)
+    Q = Z @ Z.T + np.diag(delta)
+    y, a, box = y[rows], alpha[rows], plain.upper[rows].astype(np.longdouble)
+    for _ in range(3000):
+        rise = y * (1 - Q @ a)
+        up = np.where(np.where(y > 0, a < box, a > 0), rise, -np.inf)
+        down = np.where(np.where(y > 0, a > 0, a < box), rise, np.inf)
+        i, j = int(np.argmax(up)), int(np.argmin(down))
+        if not up[i] > down[j]:
+            break
+        bend = Q[i, i] + Q[j, j] - 2 * y[i] * y[j] * Q[i, j]
+        step = (up[i] - down[j]) / bend if bend > 0 else np.longdouble(np.inf)
+        step = min(
+            step,
+            box[i] - a[i] if y[i] > 0 else a[i],
+            a[j] if y[j] > 0 else box[j] - a[j],
+        )
+        before = a.copy()
+        a[i] = np.clip(a[i] + y[i] * step, 0, box[i])
+        a[j] = np.clip(a[j] - y[j] * step, 0, box[j])
+        if (a == before).all():
+            break
+    alpha[rows] = a
+    return alpha
+
+
+def build(case) -> tuple[Problem, Plain, np.ndarray]:
+    """The same degenerate problems as with a penalised bias, with a free one."""
+    bare, plain = replace(case, intercept_scaling=None).build()
+    y = bare.y.astype(int)
+    X = plain.Z * y[:, None]
+    problem = Problem(
+        sparse.csr_matrix(X) if case.layout == "csr" else X,
+        y, 1.0, loss=bare.loss, sample_weight=plain.cost, fit_intercept=True,
+        penalize_intercept=False,
+    )  # fmt: skip
+    return problem, plain, y
+
+
+def check_bracket(
+    plain: Plain, y, problem, certificate, w, alpha, best, scaled=False
+) -> None:
+    """The certificate is about w and alpha, and the optimum lies between."""
+    assert (alpha >= 0.0).all()
+    assert (alpha <= plain.upper).all()
+    off = abs(float(sum(Fraction(a) * int(s) for a, s in zip(alpha, y, strict=True))))
+    # One rounding of one entry, or one of each where balance was followed by a scale.
+    assert off <= EPS * (alpha.sum() if scaled else alpha.max())
+    value = float(primal(plain, y, w[:-1], w[-1]))
+    wide = plain._replace(Z=np.column_stack([plain.Z, y]))
+    above, below = wide.primal_rounding(w), plain.dual_rounding(alpha)
+    assert abs(certificate.primal - value) <= above
+    assert certificate.primal >= best.lower - above
+    dual = float(plain.dual(alpha))
+    reach = 1.0 + math.sqrt(2.0 * problem.q.max() * max(certificate.primal, 0.0))
+    assert -below - 1.01 * off * reach <= certificate.dual - dual <= below
+    assert certificate.dual <= best.upper + below
+
+
+@settings(max_examples=200, derandomize=True)
+@given(case=cases)
+def test_the_reference_is_tight(case):
+    _, plain, y = build(case)
+    best = reference(plain, y)
+    assert best.upper - best.lower >= -1e-12 * best.upper
+    assert best.upper - best.lower <= 1e-5 * best.upper
+
+
+@settings(max_examples=500, derandomize=True)
+@given(
+    case=cases,
+    shrinking=sampled(True, False),
+    tol=sampled(0.3, 1e-2, 1e-4, 1e-8),
+    max_epochs=sampled(1, 2, 5, 20, 200),
+    check_every=sampled(None, 1, 3),
+    random_state=st.integers(0, 2**64 - 1),
+)
+def test_dcd_gets_no_wrong_certificate(
+    case, shrinking, tol, max_epochs, check_every, random_state
+):
+    problem, plain, y = build(case)
+    solution = solve(
+        problem, DCD(shrinking=shrinking), tol=tol, max_epochs=max_epochs,
+        check_every=check_every, random_state=random_state,
+    )  # fmt: skip
+    certificate, w, alpha = solution.certificate, solution.w, solution.alpha
+    best = reference(plain, y)
+    check_bracket(plain, y, problem, certificate, w, alpha, best)
+    size = np.abs(plain.Z).T @ alpha
+    assert (np.abs(w[:-1] - alpha @ plain.Z) <= (case.n + 4) * EPS * size).all()
+    assert certificate.certified == (certificate.relative_gap <= tol)
+
+
+@settings(max_examples=200, derandomize=True)
+@given(case=cases, seed=st.integers(0, 2**32 - 1), length=scales, size=scales)
+def test_any_point_gets_a_true_certificate(case, seed, length, size):
+    problem, plain, y = build(case)
+    best = reference(plain, y)
+    rng = np.random.default_rng(seed)
+    near = np.append(best.w, best.bias)
+    noise = rng.standard_normal(problem.width)
+    alpha = rng.random(case.n) * np.minimum(plain.upper, size * (best.alpha.max() + 1))
+    kept = alpha.copy()
+    for w in (noise * length, near + noise * length * np.abs(near), near):
+        for given_alpha in (None, alpha):
+            proof = problem.prove(w, given_alpha)
+            check_bracket(
+                plain, y, problem, proof.certificate, w, proof.alpha, best, scaled=True
+            )
+            assert problem.certify(w, given_alpha) == proof.certificate
+    proof = problem.prove(None, alpha)
+    check_bracket(plain, y, problem, proof.certificate, proof.w, proof.alpha, best)
+    off = (case.n + 4) * EPS * (proof.alpha @ np.abs(plain.Z))
+    assert (np.abs(proof.w[:-1] - proof.alpha @ plain.Z) <= off).all()
+    assert (alpha == kept).all()
+    # The optimal dual point proves about as much as the reference does.
+    tight = problem.certify(alpha=np.minimum(best.alpha, plain.upper))
+    assert tight.dual >= best.lower - 1e-9 * best.upper - plain.dual_rounding(
+        best.alpha
+    )
+
+
+# --- the best bias ---------------------------------------------------------------
+
+
+@every_loss
+@settings(max_examples=100, derandomize=True)
+@given(
+    n=st.integers(1, 9), seed=st.integers(0, 2**32 - 1), scale=sampled(0.1, 1, 30),
+    ties=st.booleans(),
+)  # fmt: skip
+def test_no_bias_is_better_than_the_best(loss, n, seed, scale, ties):
+    rng = np.random.default_rng(seed)
+    scores = rng.standard_normal(n) * scale
+    if ties:
+        scores = np.round(scores)
+    y = rng.choice([-1, 1], n).astype(np.int8)
+    cost = rng.choice([0.0, 0.5, 1.0, 7.0], n)
+    cost[rng.integers(n)] = 1.0
+
+    def phi(b):
+        return float(cost @ loss.value(y * (scores + b)))
+
+    found = phi(best_bias(scores, y, cost, loss))
+    kink = y - scores
+    reach = 1.0 + np.abs(kink).max() + min(loss.slope * loss.curvature, 10.0)
+    grid = np.concatenate([np.linspace(-reach, reach, 2001), kink])
+    least = min(phi(b) for b in grid)
+    assert found <= least + 1e-12 * (1 + abs(least))
+
+
+def test_the_best_bias_is_the_middle_where_many_are_best():
+    y, cost = np.array([1, 1, -1, -1], dtype=np.int8), np.ones(4)
+    scores = np.array([5.0, 4.0, -1.0, -7.0])  # kinks at -4, -3, 0, 6
+    assert best_bias(scores, y, cost, Hinge()) == -1.5
+
+
+# --- the problem -----------------------------------------------------------------
+
+
+def small(loss="hinge", **options):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((30, 4))
+    y = np.where(X[:, 0] + rng.standard_normal(30) > 0.8, 1, -1)
+    options = {"fit_intercept": True, "penalize_intercept": False} | options
+    return X, y, Problem(X, y, 2.0, loss=loss, **options)
+
+
+@every_loss
+def test_values_are_those_of_the_formulas(loss):
+    X, y, problem = small(loss)
+    w = np.linspace(-1, 1, 5)
+    margins = y * (X @ w[:4] + w[4])
+    np.testing.assert_allclose(problem.margins(w), margins, rtol=1e-13)
+    P = 0.5 * w[:4] @ w[:4] + 2.0 * loss.value(margins).sum()
+    assert problem.primal(w) == pytest.approx(P, rel=1e-13)
+    assert problem.certify(w).primal == pytest.approx(P, rel=1e-13)
+    coef, bias = problem.coef(w)
+    np.testing.assert_array_equal(coef, w[:4])
+    assert bias == w[4]
+
+    alpha = problem.balance(np.minimum(problem.upper, 0.5))
+    v = (alpha * y) @ X
+    found = problem.combine(alpha)
+    np.testing.assert_allclose(found[:4], v, rtol=1e-12)
+    grid = np.append(found[:4], 0.0) + np.outer(np.linspace(-9, 9, 999), np.eye(5)[4])
+    best = min(problem.primal(point) for point in grid)
+    assert problem.primal(found) <= best * (1 + 1e-13)
+    D = alpha.sum() - 0.5 * v @ v - 0.5 * (problem.delta * alpha) @ alpha
+    assert problem.dual(alpha) == pytest.approx(D, rel=1e-12)
+    assert problem.certify(alpha=alpha).dual == pytest.approx(D, rel=1e-12)
+
+
+def test_the_bias_does_not_depend_on_where_the_features_are():
+    X, y, problem = small()
+    tight = {"tol": 1e-9, "max_epochs": 200_000}
+    here = solve(problem, DCD(), **tight)
+    moved = Problem(X + 3.0, y, 2.0, fit_intercept=True, penalize_intercept=False)
+    there = solve(moved, DCD(), **tight)
+    assert here.certificate.certified
+    assert there.certificate.certified
+    np.testing.assert_allclose(
+        here.certificate.primal, there.certificate.primal, rtol=3e-9
+    )
+    np.testing.assert_allclose(here.w[:4], there.w[:4], atol=1e-3)
+
+
+def test_what_float64_leaves_of_the_sum_lowers_the_dual_value():
+    X = np.array([[3.0], [-1.0], [2.0]])
+    y = [1, 1, -1]
+    problem = Problem(X, y, 1.0, fit_intercept=True, penalize_intercept=False)
+    alpha = np.array([0.1, 0.2, 0.3])
+    off = abs(Fraction(0.1) + Fraction(0.2) - Fraction(0.3))
+    assert off > 0
+    v = np.array([alpha * y @ X[:, 0]])
+    D = problem.dual_value(alpha, float(v @ v))
+    lowered = D - problem.dual(alpha)
+    assert float(off) <= lowered <= 100 * float(off) + EPS
+
+
+def test_balance():
+    _, y, problem = small()
+    rng = np.random.default_rng(1)
+    for _ in range(50):
+        alpha = rng.random(30) * problem.upper
+        balanced = problem.balance(alpha)
+        off = sum(Fraction(a) * int(s) for a, s in zip(balanced, y, strict=True))
+        assert abs(float(off)) <= EPS * balanced.max()
+        assert (balanced >= 0.0).all()
+        assert (balanced <= alpha).all()
+        lighter = 1 if alpha[y > 0].sum() < alpha[y < 0].sum() else -1
+        np.testing.assert_allclose(balanced[y == lighter], alpha[y == lighter], 1e-12)
+    assert not problem.balance(np.where(y > 0, 1.0, 0.0)).any()
+    assert not problem.balance(np.full(30, 1e308)).any()
+
+
+def test_a_dual_point_off_the_constraint_is_refused_and_repaired():
+    X, y, problem = small()
+    alpha = solve(Problem(X, y, 2.0), DCD(), tol=1e-9, max_epochs=10**5).alpha
+    with pytest.raises(ValueError, match=r"alpha_i y_i = .* problem\.balance"):
+        problem.dual(alpha)
+    certificate = problem.certify(alpha=alpha)
+    expected = problem.dual(problem.balance(alpha))
+    assert certificate.dual == pytest.approx(expected, rel=1e-13)
+    # Taken as it is, it would "prove" more than the optimum.
+    best = solve(problem, DCD(), tol=1e-9, max_epochs=10**5).certificate
+    v = (alpha * y) @ X
+    assert alpha.sum() - 0.5 * v @ v > 1.01 * best.primal
+    assert certificate.dual <= best.primal
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"fit_intercept": False}, "needs fit_intercept=True"),
+        ({"intercept_scaling": 2.0}, r"intercept_scaling=2\.0 has no effect"),
+    ],
+)
+def test_contradictions_are_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        small(**options)
+    X, y, _ = small()
+    with pytest.raises(ValueError, match=message):
+        LinearSVC(penalize_intercept=False, **options).fit(X, y)
+
+
+@pytest.mark.parametrize("name", SOLVERS)
+def test_a_solver_certifies_or_refuses(name):
+    _, _, problem = small()
+    solver = SOLVERS[name]()
+    assert solver.free_bias == (name in ("auto", "dcd"))
+    if solver.free_bias:
+        solution = solve(problem, solver, tol=1e-6, max_epochs=100_000)
+        assert solution.certificate.certified
+        assert abs(solution.alpha @ problem.y) <= 1e-14
+    else:
+        with pytest.raises(ValueError, match=f"{name}.*penalises.*solver='dcd'"):
+            solve(problem, solver)
+
+
+@every_loss
+@pytest.mark.parametrize("sign", [1, -1])
+def test_rows_of_one_class_cost_nothing(loss, sign):
+    X = np.random.default_rng(0).standard_normal((7, 3))
+    for weight in (None, [1, 1, 0, 0, 0, 0, 0]):
+        y = np.full(7, sign)
+        if weight:
+            y[2:] = -sign  # rows that weigh nothing
+        problem = Problem(
+            X, y, 3.0, loss=loss, sample_weight=weight, fit_intercept=True,
+            penalize_intercept=False,
+        )  # fmt: skip
+        solution = solve(problem, DCD(), tol=1e-9)
+        assert solution.certificate.status is Status.CERTIFIED
+        assert solution.certificate.primal == solution.certificate.dual == 0.0
+        assert problem.primal(solution.w) == 0.0
+        assert not solution.alpha.any()
+
+
+# --- the estimator ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_linear_svc(classes, tmp_path):
+    rng = np.random.default_rng(2)
+    X = rng.standard_normal((90, 5)) + 4.0
+    y = rng.integers(0, classes, 90)
+    X[np.arange(90), y] += 1.5
+    model = LinearSVC(
+        penalize_intercept=False, tol=1e-6, max_epochs=10**6, random_state=0
+    )
+    model.fit(X, y)
+    np.testing.assert_allclose(
+        model.coef_, model.dual_coef_ @ X[model.support_], rtol=1e-9
+    )
+    np.testing.assert_allclose(model.dual_coef_.sum(axis=1), 0.0, atol=1e-13)
+    certificates = model.certificate_ if classes > 2 else [model.certificate_]
+    for k, certificate in enumerate(certificates):
+        sign = np.where(y == (k if classes > 2 else 1), 1, -1)
+        margins = sign * model.decision_function(X).reshape(90, -1)[:, k]
+        norm = model.coef_[k] @ model.coef_[k]
+        P = 0.5 * norm + np.maximum(0, 1 - margins).sum()
+        assert certificate.certified
+        assert certificate.primal == pytest.approx(P, rel=1e-12)
+    # The penalised bias is another model, and a worse one here.
+    other = LinearSVC(tol=1e-6, max_epochs=10**6, random_state=0).fit(X, y)
+    assert np.abs(model.intercept_ - other.intercept_).max() > 0.1
+
+    path = tmp_path / "model.safetensors"
+    save_model(model, path, duals=True)
+    loaded = load_model(path)
+    assert loaded.penalize_intercept is False
+    np.testing.assert_array_equal(loaded.intercept_, model.intercept_)
+    # Restarted at the optimum, no pass is needed.
+    again = loaded.set_params(warm_start=True, tol=1e-5).fit(X, y)
+    assert again.n_iter_ == 0
