@@ -78,6 +78,22 @@ def _donors() -> Data:
     return np.ascontiguousarray(X), np.where(packed["y"] > 0, 1.0, -1.0)
 
 
+def _kdd99() -> Data:
+    """Attack against normal; the categories one-hot, the numbers scaled to [0, 1]."""
+    from sklearn.preprocessing import MaxAbsScaler, OneHotEncoder
+
+    lines = _unpack("kdd99/kddcup.data_10_percent").read().decode().split()
+    fields = np.array([line.split(",") for line in lines])
+    names = [1, 2, 3]  # protocol, service, flag
+    rest = np.delete(fields[:, :-1], names, axis=1).astype(np.float64)
+    parts = [
+        OneHotEncoder().fit_transform(fields[:, names]),
+        sparse.csr_matrix(MaxAbsScaler().fit_transform(rest)),
+    ]
+    y = np.where(fields[:, -1] == "normal.", -1.0, 1.0)
+    return sparse.hstack(parts, format="csr"), y
+
+
 def rcv1_like(n: int = 781_265, d: int = 47_236, row: int = 76, seed: int = 0) -> Data:
     """Text in the shape of RCV1: Zipf features, unit rows, a noisy separator."""
     rng = np.random.default_rng(seed)
@@ -112,9 +128,10 @@ NAMES: dict[str, Callable[[], Data]] = {
     "imdb": _imdb,
     "mnist": _mnist,
     "donors": _donors,
+    "kdd99": _kdd99,
     "rcv1-like": rcv1_like,
 }
-_CACHED = {"imdb", "rcv1-like"}
+_CACHED = {"imdb", "kdd99", "rcv1-like"}
 
 
 def load(name: str) -> Data:

@@ -1,0 +1,74 @@
+"""What the scripts of this folder share: data, traces, tables, pictures."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from datasets import ROOT, load
+
+from dualgap import Problem, solve
+from dualgap.solvers import get_solver
+
+DOCS = ROOT / "docs" / "papers"
+
+
+def objective(X, y, C: float, w) -> float:
+    """P(w) of the hinge in plain NumPy, from outside the package."""
+    margins = y * np.asarray(X @ w, dtype=np.float64)
+    return float(0.5 * w @ w + C * np.maximum(0.0, 1.0 - margins).sum())
+
+
+def optimum(X, y, C: float, tol: float = 1e-7) -> float:
+    """P* from below and above by `dcd`: the primal value at a relative gap of tol."""
+    solution = solve(Problem(X, y, C), get_solver("dcd"), tol=tol, max_epochs=10**6)
+    return objective(X, y, C, solution.w)
+
+
+def gaps(problem: Problem, solver, epochs: int, seed: int = 0):
+    """Epochs and the relative gap proved after each of them."""
+    history = solve(
+        problem, solver, tol=1e-9, max_epochs=epochs, random_state=seed, check_every=1
+    ).history
+    proved = history[history["exact"] & (history["dual"] > 0)]
+    gap = (proved["primal"] - proved["dual"]) / proved["dual"]
+    return proved["epoch"].tolist(), np.maximum(gap, 1e-16).tolist()
+
+
+class Report:
+    """Collects results; writes docs/papers/<name>.{json,md,png}."""
+
+    def __init__(self, name: str, title: str) -> None:
+        self.name, self.lines, self.results = name, [f"# {title}", ""], {}
+
+    def say(self, text: str = "") -> None:
+        """A line of the Markdown, printed as well."""
+        print(text, flush=True)
+        self.lines.append(text)
+
+    def table(self, header: list[str], rows: list[list[object]]) -> None:
+        """A Markdown table."""
+        self.say("| " + " | ".join(header) + " |")
+        self.say("|---" * len(header) + "|")
+        for row in rows:
+            self.say("| " + " | ".join(map(str, row)) + " |")
+        self.say()
+
+    def write(self, figure=None) -> None:
+        """Write what was collected, and the picture if there is one."""
+        DOCS.mkdir(parents=True, exist_ok=True)
+        if figure is not None:
+            figure.savefig(DOCS / f"{self.name}.png", dpi=110)
+            self.lines += [f"![{self.lines[0][2:]}]({self.name}.png)", ""]
+        text = "\n".join(self.lines).rstrip() + "\n"
+        (DOCS / f"{self.name}.md").write_text(text, encoding="utf-8")
+        data = json.dumps(self.results, indent=None, separators=(",", ":"))
+        (DOCS / f"{self.name}.json").write_text(data + "\n")
+
+
+__all__ = ["Problem", "Report", "gaps", "get_solver", "load", "objective", "optimum"]
