@@ -17,7 +17,8 @@ from datasets import load
 from dualgap import Problem, solve
 from dualgap.solvers import SDCA, SOLVERS, Pegasos, get_solver
 
-RECORDS = {name: get_solver(name) for name in SOLVERS if name != "auto"} | {
+PLAIN = {name: get_solver(name) for name in SOLVERS if name != "auto"}
+VARIANTS = {
     "sdca, sgd start": SDCA(init="sgd"),
     "sdca, random order": SDCA(order="random"),
     "sdca, cyclic order": SDCA(order="cyclic"),
@@ -40,8 +41,12 @@ def main() -> None:
     parser.add_argument("data", nargs="*", default=["a9a", "w8a", "imdb"])
     parser.add_argument("--C", type=float, default=0.1)
     parser.add_argument("--epochs", type=int, nargs="+", default=[1, 10, 100, 1000])
+    parser.add_argument(
+        "--variants", action=argparse.BooleanOptionalAction, default=True
+    )
     parser.add_argument("--json")
     args = parser.parse_args()
+    records = PLAIN | (VARIANTS if args.variants else {})
     results = []
     for name in args.data:
         X, y = load(name)
@@ -53,7 +58,7 @@ def main() -> None:
               "accuracy / proved gap after so many epochs\n")  # fmt: skip
         print("| solver |" + "".join(f" {epochs:,} |" for epochs in args.epochs))
         print("|---|" + "---|" * len(args.epochs))
-        for label, solver in RECORDS.items():
+        for label, solver in records.items():
             cells = []
             for epochs in args.epochs:
                 solution = solve(problem, solver, tol=1e-9, max_epochs=epochs)

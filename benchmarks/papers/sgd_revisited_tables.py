@@ -1,13 +1,13 @@
-"""Tables 2 to 7 of Panagiotakopoulos and Tsampouka 2013, on the sets at hand.
+"""Tables 2 to 8 of Panagiotakopoulos and Tsampouka 2013, on the sets at hand.
 
     python benchmarks/papers/sgd_revisited_tables.py [DATA ...] [--C 1 10 0.05]
 
 Seconds and passes T until (J - J_opt)/J_opt <= 0.01, J measured from outside in float64
 after every pass with the clock stopped; J_opt is `dcd`'s at a gap of 1e-6. No bias, as
 in the paper. Published figures (a 2008 laptop: only ratios within a row compare) stand
-below ours. T of SGD-r, SGD-s, SGD-m and Pegasos does not depend on the machine. The
-paper's Physics, Realsim, News20, Webspam, C11 and CCAT are not to be had here, nor is
-the whole of Covertype.
+below ours; those of Table 8 are not known to us. T of SGD-r, SGD-s, SGD-m and Pegasos
+does not depend on the machine. The paper's Physics, Realsim, News20, Webspam, C11 and
+CCAT are not to be had here, nor is the whole of Covertype.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import numpy as np
 from common import Problem, Report, get_solver, load, objective
 
 from dualgap import solve
-from dualgap.solvers import SOLVERS, Pegasos
+from dualgap.solvers import Pegasos
 
 mpl.use("agg")
 from matplotlib import pyplot as plt
@@ -38,7 +38,14 @@ METHODS = {
         ("DCD", "dcd"),
         ("MPU", "mpu"),
     ]
-    if name in SOLVERS
+}
+
+# Table 8 compares the methods of its sources in single precision.
+SINGLE = {
+    "SvmSGD": get_solver("svmsgd"),
+    "SGD-QN": get_solver("sgd-qn"),
+    "SGD-m": get_solver("sgd-m"),
+    "MPU": get_solver("mpu"),
 }
 
 # (data, C): seconds (T) as printed, in the order of METHODS
@@ -72,12 +79,13 @@ def published(name: str, C: float) -> dict[str, str]:
     return dict(zip(ORDER, cells.split("|"), strict=True)) if cells else {}
 
 
-def run(report: Report, names: list[str], C: float, repeats: int, limit: float):
-    """One table; yields (method, published T, our T) where both are known."""
-    labels = [label for label in ORDER if label in METHODS]
-    rows = []
+def run(report, names, C, repeats, limit, methods=METHODS, dtype=np.float64):
+    """One table; yields (data, C, method, published T, our T) where both are known."""
+    labels, rows = list(methods), []
+    single = " single" if dtype == np.float32 else ""
     for name in names:
         X, y = load(name)
+        X = X.astype(dtype)
         problem = Problem(X, y, C)
         best = solve(problem, get_solver("dcd"), tol=1e-6, max_epochs=10**6,
                      time_limit=120)  # fmt: skip
@@ -85,13 +93,14 @@ def run(report: Report, names: list[str], C: float, repeats: int, limit: float):
         def loss(w, X=X, y=y):
             return objective(X, y, C, w)
 
-        target, cells, theirs = 1.01 * loss(best.w), [], published(name, C)
+        target, cells = 1.01 * loss(best.w), []
+        theirs = {} if single else published(name, C)
         for label in labels:
             runs = [
-                reach(problem, METHODS[label], loss, target, seed, limit)
+                reach(problem, methods[label], loss, target, seed, limit)
                 for seed in range(repeats)
             ]
-            report.results[f"{name}, C={C:g}, {label}"] = runs
+            report.results[f"{name}, C={C:g}, {label}{single}"] = runs
             if None in runs:
                 cells.append(f"> {limit:g} s")
                 continue
@@ -103,7 +112,7 @@ def run(report: Report, names: list[str], C: float, repeats: int, limit: float):
         rows.append([name, *cells])
         if theirs:
             rows.append([f"{name}, published", *(theirs[label] for label in labels)])
-    report.say(f"## C = {C:g}\n")
+    report.say(f"## C = {C:g}{single and ', features in single precision'}\n")
     report.table(["data", *labels], rows)
 
 
@@ -116,7 +125,7 @@ def main() -> None:
     args = parser.parse_args()
     report = Report(
         "sgd_revisited",
-        "SGD revisited (Panagiotakopoulos and Tsampouka 2013), Tables 2-7",
+        "SGD revisited (Panagiotakopoulos and Tsampouka 2013), Tables 2-8",
     )
     report.say(
         "`python benchmarks/papers/sgd_revisited_tables.py " + " ".join(args.data)
@@ -124,18 +133,27 @@ def main() -> None:
         f"median of {args.repeats} seeds, no bias. Published seconds are a 2008 "
         "laptop's: only ratios within a row compare. Of the paper's sets Physics, "
         "Realsim, News20, Webspam, C11, CCAT and the whole of Covertype are absent; "
-        "imdb stands in for text.\n"
+        "imdb stands in for text. Table 8's published figures are not known to us.\n"
     )  # fmt: skip
     pairs = [
         pair
         for C in args.C
         for pair in run(report, args.data, C, args.repeats, args.limit)
     ]
+    single = run(report, args.data, 1.0, args.repeats, args.limit, SINGLE, np.float32)
+    list(single)
     off = [pair for pair in pairs if abs(pair[4] / pair[3] - 1) > 0.2]
     report.say("T further than 20 % from the published one:\n")
     report.table(
         ["data", "C", "method", "published", "ours"],
         [[name, f"{C:g}", label, t, f"{ours:.0f}"] for name, C, label, t, ours in off],
+    )
+    report.say(
+        "Why: ours is the first pass that meets the target; the paper's is where its "
+        "own rule stopped, with eps or t_max tuned once per set. J of these methods "
+        "moves up and down from pass to pass, so the two differ by a fraction of T, "
+        "and by one to five passes where T is below 20. Each is one draw of the "
+        "permutations there, a median here.\n"
     )
     figure, ax = plt.subplots(figsize=(4.6, 4.2), layout="constrained")
     for label in ("Pegasos", "SGD-r", "SGD-s", "SGD-m"):
