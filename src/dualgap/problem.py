@@ -310,7 +310,7 @@ class Problem:
             alpha = self.balance(alpha)
             loss, total, diagonal = self._evaluate(w, "given", alpha, v)
         curvature = self.squared_norm(v) + diagonal
-        scale = self._scale(alpha, total, curvature)
+        scale = self.best_scale(alpha, total, curvature)
         if scale > 0.0:
             np.minimum(alpha * scale, self.upper, out=alpha)
             dual = scale * (total - 0.5 * scale * curvature)
@@ -318,8 +318,22 @@ class Problem:
             alpha[:] = dual = 0.0
         return self._proof(w, alpha, loss, self.squared_norm(w), dual)
 
-    def _scale(self, alpha: Vector, total: float, curvature: float) -> float:
-        """The best s >= 0 that the box allows; 0 where float64 cannot hold it."""
+    def best_scale(self, alpha: Vector, total: float, curvature: float) -> float:
+        """The s >= 0 that maximises ``D(s alpha)`` in the box; O(n).
+
+        Parameters
+        ----------
+        alpha : ndarray of shape (n,)
+        total : float
+            ``sum_i alpha_i``.
+        curvature : float
+            ``||sum_i alpha_i y_i x_i||^2 + sum_i delta_i alpha_i^2``.
+
+        Returns
+        -------
+        float
+            0 where float64 cannot hold it.
+        """
         if not 0.0 < total < math.inf or not math.isfinite(curvature):
             return 0.0
         positive = alpha > 0.0

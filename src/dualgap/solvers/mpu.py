@@ -128,7 +128,13 @@ class MPU(Solver):
             state.refine()
 
     def iterate(self, state: MPUState) -> tuple[None, Vector]:
-        return None, state.alpha
+        # The best scaling of the counters makes the certificate, not s itself.
+        problem, alpha = state.problem, state.alpha
+        total = float(alpha.sum())
+        diagonal = 2.0 * (total - problem.dual_value(alpha, 0.0))
+        curvature = state.s**2 * core.squared_norm(state.a) + diagonal
+        scale = problem.best_scale(alpha, total, curvature)
+        return None, np.minimum(scale * alpha, problem.upper) if scale > 0.0 else alpha
 
     def reject(self, state: MPUState) -> None:
         # Rounding leaves a a little away from its counters.
