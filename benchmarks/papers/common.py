@@ -40,6 +40,25 @@ def gaps(problem: Problem, solver, epochs: int, seed: int = 0):
     return proved["epoch"].tolist(), np.maximum(gap, 1e-16).tolist()
 
 
+def reach(problem, solver, loss, target, *, seed=0, limit=None, epochs=10**7):
+    """(seconds, epochs, w) of the first pass after which loss(w) is at most target.
+
+    None if `limit` seconds or `epochs` were not enough. The clock stands still while
+    the loss is measured.
+    """
+    found = []
+
+    def look(info):
+        w = info.model()
+        if not info.final and loss(w) <= target:
+            found.append((info.seconds, info.epoch, w.copy()))
+        return bool(found)
+
+    solve(problem, solver, tol=1e-9, max_epochs=epochs, time_limit=limit,
+          random_state=seed, on_epoch=look)  # fmt: skip
+    return found[0] if found else None
+
+
 class Report:
     """Collects results; writes docs/papers/<name>.{json,md,png}."""
 
@@ -71,4 +90,13 @@ class Report:
         (DOCS / f"{self.name}.json").write_text(data + "\n")
 
 
-__all__ = ["Problem", "Report", "gaps", "get_solver", "load", "objective", "optimum"]
+__all__ = [
+    "Problem",
+    "Report",
+    "gaps",
+    "get_solver",
+    "load",
+    "objective",
+    "optimum",
+    "reach",
+]

@@ -13,9 +13,9 @@ import argparse
 
 import matplotlib as mpl
 import numpy as np
-from common import Problem, Report, gaps, load, objective, optimum
+from common import Problem, Report, gaps, load, objective, optimum, reach
 
-from dualgap import Hinge, SmoothedHinge, solve
+from dualgap import Hinge, SmoothedHinge
 from dualgap.solvers import SDCA, Pegasos
 
 mpl.use("agg")
@@ -81,16 +81,14 @@ def experiments(report: Report, name: str, epochs: int, axes) -> None:
         for target in (1e-1, 1e-2, 1e-3):
             cell = []
             for solver in (Pegasos(), SDCA()):
-                found = []
-
-                def look(info, found=found, C=C, best=best, target=target):
-                    if objective(X, y, C, info.model()) <= (1 + target) * best:
-                        found.append(info.epoch)
-                    return bool(found)
-
-                solve(Problem(X, y, C), solver, tol=1e-9, max_epochs=epochs,
-                      on_epoch=look)  # fmt: skip
-                cell.append(str(found[0]) if found else f"> {epochs}")
+                found = reach(
+                    Problem(X, y, C),
+                    solver,
+                    lambda w, C=C: objective(X, y, C, w),
+                    (1 + target) * best,
+                    epochs=epochs,
+                )
+                cell.append(str(found[1]) if found else f"> {epochs}")
             row.append(" / ".join(cell))
         rows.append(row)
     report.say("Crossover: epochs of Pegasos / SDCA to (P - P\\*)/P\\*:\n")

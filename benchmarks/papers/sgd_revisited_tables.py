@@ -17,7 +17,7 @@ import re
 
 import matplotlib as mpl
 import numpy as np
-from common import Problem, Report, get_solver, load, objective
+from common import Problem, Report, get_solver, load, objective, reach
 
 from dualgap import solve
 from dualgap.solvers import Pegasos
@@ -60,20 +60,6 @@ PUBLISHED = {
 ORDER = ["Pegasos", "SGD-r", "SGD-s", "SGD-m", "SVMperf", "OCAS", "DCD", "MPU"]
 
 
-def reach(problem, solver, loss, target, seed, limit):
-    """Seconds and passes to the target, or None if `limit` seconds were not enough."""
-    found = []
-
-    def look(info):
-        if not info.final and loss(info.model()) <= target:
-            found.append((info.seconds, info.epoch))
-        return bool(found)
-
-    solve(problem, solver, tol=1e-9, max_epochs=10**7, time_limit=limit,
-          random_state=seed, on_epoch=look)  # fmt: skip
-    return found[0] if found else None
-
-
 def published(name: str, C: float) -> dict[str, str]:
     cells = PUBLISHED.get((name, C))
     return dict(zip(ORDER, cells.split("|"), strict=True)) if cells else {}
@@ -97,9 +83,10 @@ def run(report, names, C, repeats, limit, methods=METHODS, dtype=np.float64):
         theirs = {} if single else published(name, C)
         for label in labels:
             runs = [
-                reach(problem, methods[label], loss, target, seed, limit)
+                reach(problem, methods[label], loss, target, seed=seed, limit=limit)
                 for seed in range(repeats)
             ]
+            runs = [found and found[:2] for found in runs]
             report.results[f"{name}, C={C:g}, {label}{single}"] = runs
             if None in runs:
                 cells.append(f"> {limit:g} s")
@@ -158,8 +145,9 @@ def main() -> None:
     figure, ax = plt.subplots(figsize=(4.6, 4.2), layout="constrained")
     for label in ("Pegasos", "SGD-r", "SGD-s", "SGD-m"):
         points = [(t, ours) for _, _, method, t, ours in pairs if method == label]
-        ax.loglog(*zip(*points, strict=True), "o", label=label, alpha=0.7)
-    ends = [1, max(max(t, ours) for *_, t, ours in pairs)]
+        published_t, our_t = zip(*points, strict=True) if points else ((), ())
+        ax.loglog(published_t, our_t, "o", label=label, alpha=0.7)
+    ends = [1, max((max(t, ours) for *_, t, ours in pairs), default=10)]
     ax.loglog(ends, ends, "k-", lw=0.7)
     ax.set(xlabel="T published", ylabel="T here", title="Passes to 1 %")
     ax.legend()
