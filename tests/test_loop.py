@@ -131,7 +131,7 @@ def check(problem, solution, best) -> None:
 
 def check_history(history, certificate) -> None:
     assert history.dtype.names == (
-        "epoch", "seconds", "primal", "dual", "exact", "updates"
+        "epoch", "seconds", "primal", "dual", "exact", "updates", "solver", "predicted"
     )  # fmt: skip
     epochs = history["epoch"].tolist()
     if not epochs:
@@ -142,6 +142,7 @@ def check_history(history, certificate) -> None:
     assert body == list(range(body[0], len(body) + body[0]))
     assert body[0] in (0, 1)
     assert (np.diff(history["updates"]) >= 0).all()
+    assert set(history["solver"]) == {certificate.solver}
     assert (np.diff(history["seconds"]) >= 0).all()
     assert history["seconds"][0] >= 0
     assert certificate.epochs == epochs[-1]
@@ -549,9 +550,10 @@ def test_on_epoch_is_told_of_every_epoch_in_order(problem, best):
     assert infos[-1].exact
     for info, row in zip(infos, solution.history, strict=True):
         told = (
-            info.epoch, info.seconds, info.primal, info.dual, info.exact, info.updates
+            info.epoch, info.seconds, info.primal, info.dual, info.exact, info.updates,
+            info.solver
         )  # fmt: skip
-        assert told == row.item()
+        assert told == row.item()[: len(told)]
         assert info.relative_gap == (info.primal - info.dual) / info.dual
 
 

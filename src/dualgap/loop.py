@@ -41,8 +41,10 @@ class EpochInfo:
     """What callbacks are told after every epoch.
 
     ``primal`` and ``dual`` are the solver's estimates (NaN where it has none) unless
-    ``exact``, when they come from a full pass. ``final`` marks the last call of a
-    fit. ``model()`` computes the w of shape (width,) reached so far; it is only good
+    ``exact``, when they come from a full pass. ``solver`` is the method that made the
+    pass, ``predicted`` what "auto" thinks it still needs, in products with the data.
+    ``final`` marks the last call of a fit. ``model()`` computes the w of shape
+    (width,) reached so far; it is only good
     during the call.
     """
 
@@ -52,6 +54,8 @@ class EpochInfo:
     dual: float
     exact: bool
     updates: int
+    solver: str = ""
+    predicted: float = math.nan
     final: bool = False
     model: Callable[[], Vector] | None = field(default=None, repr=False, compare=False)
 
@@ -68,6 +72,8 @@ HISTORY_DTYPE = np.dtype(
         ("dual", np.float64),
         ("exact", np.bool_),
         ("updates", np.int64),
+        ("solver", "U16"),
+        ("predicted", np.float64),
     ]
 )
 
@@ -86,7 +92,8 @@ class Solution:
         About exactly these two.
     history : structured ndarray
         One record per epoch, and one of a closing exact pass: epoch, seconds, primal,
-        dual, exact, updates.
+        dual, exact, updates, solver (the method that made the pass) and predicted (the
+        products with the data that "auto" thinks are still to come, else NaN).
     """
 
     w: Vector
@@ -190,7 +197,7 @@ class _Run:
         self.problem, self.solver, self.tol = problem, solver, tol
         self.stop, self.on_epoch = stop, on_epoch
         self.clock = _Clock()
-        self.history: list[tuple[int, float, float, float, bool, int]] = []
+        self.history: list[tuple[int, float, float, float, bool, int, str, float]] = []
         self.best: Proof | None = None
         self.factor = CHECK_FACTOR
         self.next_blind_check = 1
@@ -284,12 +291,14 @@ class _Run:
         return exact
 
     def record(self, state: State, primal: float, dual: float, exact: bool) -> None:
+        method = state.method or self.solver.name
         self.history.append(
-            (state.epochs, self.clock.seconds, primal, dual, exact, state.updates)
-        )
+            (state.epochs, self.clock.seconds, primal, dual, exact, state.updates,
+             method, state.predicted)
+        )  # fmt: skip
         logger.debug(
             "%s epoch %d primal %.9g dual %.9g%s",
-            self.solver.name,
+            method,
             state.epochs,
             primal,
             dual,
@@ -321,11 +330,13 @@ class _Run:
             self.best = self.problem.prove(None, zero)
         if self.best.certificate.relative_gap <= self.tol:
             status = Status.CERTIFIED
-        last = self.history[-1] if self.history else (0, 0.0, 0.0, 0.0, True, 0)
+        epochs, updates = 0, 0
+        if self.history:
+            epochs, updates = self.history[-1][0], self.history[-1][5]
         certificate = replace(
             self.best.certificate,
-            epochs=last[0],
-            updates=last[5],
+            epochs=epochs,
+            updates=updates,
             seconds=self.clock.seconds,
             status=status,
             solver=self.solver.name,

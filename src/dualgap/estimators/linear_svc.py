@@ -113,9 +113,9 @@ class LinearSVC(
         What is proved about the model: one, or one per class if there are more than
         two.
     history_ : structured ndarray or list of structured ndarray
-        One record per epoch (epoch, seconds, primal, dual, exact, updates), and one
-        of each closing exact pass; one array, or one per class if there are more than
-        two.
+        One record per epoch (epoch, seconds, primal, dual, exact, updates, solver,
+        predicted), and one of each closing exact pass; one array, or one per class if
+        there are more than two.
     n_features_in_ : int
         Number of features seen by fit.
     feature_names_in_ : ndarray of shape (n_features_in_,)

@@ -35,6 +35,10 @@ class State:
     visited: int = 0
     primal: float = math.nan
     dual: float = math.nan
+    #: Who made the last pass, where a solver has a choice of methods, and how many
+    #: products with the data it thinks are still to come.
+    method: str = ""
+    predicted: float = math.nan
 
     @property
     def work(self) -> float:
