@@ -134,38 +134,35 @@ class CsrRows {
   // One pass that trusts nothing: pointers, indices, finite values. Fills
   // q_i = ||x_i||^2 (constant feature included). Returns what is wrong, or null.
   // Unsorted rows are fine, rows that name a column twice are not: q would be wrong.
+  // Rows are looked at in groups, for loops long enough to run in vectors.
   const char *inspect(double *q, Index stored, bool *unique, Index *where) const {
     *unique = true;
     *where = 0;
     if (indptr_[0] != 0) return "indptr does not start at 0";
     std::vector<Order> seen;  // last row + 1 that named the column; made when needed
-    for (Index i = 0; i < n_; ++i) {
-      const Index begin = indptr_[i], end = indptr_[i + 1];
-      *where = i;
-      if (end < begin || end > stored) return "indptr decreases or passes the end";
-      double sum = 0;
-      Index last = -1;
-      bool sorted = true;
-      for (Index k = begin; k < end; ++k) {
-        const Index j = static_cast<Index>(indices_[k]);
-        if (j < 0 || j >= d_) return "column index out of range";
-        sorted &= j > last;
-        last = j;
-        const double v = static_cast<double>(values_[k]);
-        sum += v * v;
+    constexpr Index kGroup = 4096;  // entries
+    for (Index first = 0, next; first < n_; first = next) {
+      const Index begin = indptr_[first];
+      Index end = begin;
+      for (next = first; next < n_ && (next == first || end - begin < kGroup); ++next) {
+        const Index after = indptr_[next + 1];
+        *where = next;
+        if (after < end || after > stored) return "indptr decreases or passes the end";
+        end = after;
       }
-      if (!sorted && *unique) {
-        seen.resize(static_cast<std::size_t>(d_));
-        const auto row = static_cast<Order>(i + 1);
-        for (Index k = begin; k < end; ++k) {
-          Order &column = seen[static_cast<std::size_t>(indices_[k])];
-          if (column == row) *unique = false;
-          column = row;
-        }
+      if (!in_range(begin, end)) {
+        for (*where = first; in_range(begin, indptr_[*where + 1]);) ++*where;
+        return "column index out of range";
       }
-      q[i] = sum + constant_ * constant_;
-      if (!std::isfinite(q[i])) {
-        for (Index k = begin; k < end; ++k)
+      if (!ascending(first, next)) {
+        if (seen.empty()) seen.resize(static_cast<std::size_t>(d_));
+        *unique &= no_column_twice(first, next, seen);
+      }
+      for (Index i = first; i < next; ++i) {
+        q[i] = squared_norm(i);
+        if (std::isfinite(q[i])) continue;
+        *where = i;
+        for (Index k = indptr_[i]; k < indptr_[i + 1]; ++k)
           if (!std::isfinite(static_cast<double>(values_[k])))
             return "value is NaN or infinite";
         return "squared norm overflows";
@@ -175,6 +172,60 @@ class CsrRows {
   }
 
  private:
+  bool in_range(Index begin, Index end) const {
+    using Unsigned = std::make_unsigned_t<I>;  // a negative index becomes a large one
+    Unsigned largest = 0;
+    for (Index k = begin; k < end; ++k)
+      largest = std::max(largest, static_cast<Unsigned>(indices_[k]));
+    return begin == end ||
+           static_cast<std::uint64_t>(largest) < static_cast<std::uint64_t>(d_);
+  }
+
+  // Whether indices rise inside every row: they fall nowhere but between rows.
+  bool ascending(Index first, Index next) const {
+    const Index begin = indptr_[first], end = indptr_[next];
+    Index falls = 0;
+    for (Index k = begin + 1; k < end; ++k) falls += indices_[k] <= indices_[k - 1];
+    for (Index i = first + 1; i < next && falls > 0; ++i) {
+      const Index k = indptr_[i];
+      if (k > begin && k < indptr_[i + 1]) falls -= indices_[k] <= indices_[k - 1];
+    }
+    return falls == 0;
+  }
+
+  bool no_column_twice(Index first, Index next, std::vector<Order> &seen) const {
+    bool unique = true;
+    for (Index i = first; i < next; ++i) {
+      const auto row = static_cast<Order>(i + 1);
+      for (Index k = indptr_[i]; k < indptr_[i + 1]; ++k) {
+        Order &column = seen[static_cast<std::size_t>(indices_[k])];
+        unique &= column != row;
+        column = row;
+      }
+    }
+    return unique;
+  }
+
+  double squared_norm(Index i) const {
+    constexpr Index kLanes = 8;
+    double lane[kLanes] = {};
+    Index k = indptr_[i];
+    const Index end = indptr_[i + 1];
+    for (; k + kLanes <= end; k += kLanes)
+      for (Index l = 0; l < kLanes; ++l) {
+        const double v = static_cast<double>(values_[k + l]);
+        lane[l] += v * v;
+      }
+    double sum = constant_ * constant_;
+    for (; k < end; ++k) {
+      const double v = static_cast<double>(values_[k]);
+      sum += v * v;
+    }
+    for (Index half = kLanes / 2; half > 0; half /= 2)
+      for (Index l = 0; l < half; ++l) lane[l] += lane[l + half];
+    return sum + lane[0];
+  }
+
   const V *values_;
   const I *indices_;
   Pointers indptr_;

@@ -531,8 +531,8 @@ def _labels(y: ArrayLike, n: int) -> NDArray[np.int8]:
     y = np.asarray(y)
     if y.shape != (n,):
         raise ValueError(f"y has shape {y.shape}; expected ({n},), one label per row")
-    known = np.isin(y, (-1, 1))
-    if not known.all():
+    known = (y == 1) | (y == -1)
+    if not np.all(known):
         i = int(np.argmin(known))
         value = y[i : i + 1].tolist()[0]
         raise ValueError(f"y[{i}]={value!r}: labels are -1 and +1 here; map them first")
@@ -540,8 +540,9 @@ def _labels(y: ArrayLike, n: int) -> NDArray[np.int8]:
 
 
 def _costs(C: float, sample_weight: ArrayLike | None, n: int) -> Vector:
-    weight = np.ones(n)
-    if sample_weight is not None:
+    if sample_weight is None:
+        weight = np.ones(1)  # stands for all rows
+    else:
         weight = _vector("sample_weight", sample_weight, n)
     if (weight < 0.0).any():
         i = int(np.argmax(weight < 0.0))
@@ -558,7 +559,7 @@ def _costs(C: float, sample_weight: ArrayLike | None, n: int) -> Vector:
             f"C times sample_weight spans [{used.min():.3g}, {used.max():.3g}]; keep "
             f"it within [{_SMALLEST_COST:g}, {_LARGEST_COST:g}]"
         )
-    return cost
+    return np.full(n, cost[0]) if sample_weight is None else cost
 
 
 def _vector(name: str, value: ArrayLike, size: int) -> Vector:
