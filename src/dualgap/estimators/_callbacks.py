@@ -3,7 +3,7 @@
 A fit is a tree of tasks, the one that callbacks such as ``ProgressBar`` see:
 
     fit
-      class k              one per class, if there are more than two
+      class k              one per binary problem, if there are several
         epochs from ...    a stage: a new one when the gap falls by a power of ten
           epoch            a leaf
 
@@ -61,7 +61,7 @@ class FitTasks:
     estimator : CallbackSupportMixin
     data : dict
         ``X``, ``y`` and ``metadata``, for the callbacks that ask for them.
-    labels : sequence of object
+    names : sequence of str
         One per binary problem. A single problem has no task of its own.
     stop : core.Stop
         Requested when a hook returns True at the end of any task.
@@ -71,27 +71,27 @@ class FitTasks:
         self,
         estimator: Any,
         data: dict[str, Any],
-        labels: Sequence[object],
+        names: Sequence[str],
         stop: Any,
     ) -> None:
         self.data = {"estimator": estimator, **data}
         self.stop = stop
         self.lock = threading.Lock()
-        several = len(labels) > 1
+        several = len(names) > 1
         self.root: Any = None
         if hasattr(estimator, "_init_callback_context"):
             self.root = estimator._init_callback_context(
-                max_subtasks=len(labels) if several else None,
+                max_subtasks=len(names) if several else None,
                 sequential_subtasks=not several,
             )
             self.root.call_on_fit_task_begin(**self.data)
-        self.problems: list[Any] = [None] * len(labels)
+        self.problems: list[Any] = [None] * len(names)
         if self.root is not None and hasattr(estimator, "_skl_callbacks"):
             self.problems = [self.root]
             if several:
                 self.problems = [
-                    self.root.subcontext(f"class {label}", k, max_subtasks=None)
-                    for k, label in enumerate(labels)
+                    self.root.subcontext(name, k, max_subtasks=None)
+                    for k, name in enumerate(names)
                 ]
 
     def problem(

@@ -2,37 +2,32 @@
 
 from __future__ import annotations
 
-import contextlib
-import logging
-import sys
-import warnings
-from collections.abc import Callable, Iterator
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, _fit_context
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model._base import LinearClassifierMixin, SparseCoefMixin
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.parallel import Parallel, delayed
-from sklearn.utils.validation import _check_sample_weight, validate_data
+from sklearn.utils.validation import validate_data
 
 from .. import core
-from ..certificate import Certificate
-from ..loop import EpochInfo, Solution, ctrl_c, solve
+from ..loop import Solution, solve
 from ..losses import LOSSES, Loss, Vector
 from ..problem import Problem
 from ..solvers import SOLVERS, Solver, get_solver
 from ._callbacks import CallbackSupportMixin, FitTasks
-
-logger = logging.getLogger("dualgap")
-
-OnEpoch = Callable[[Any, EpochInfo], object]
+from ._fitting import (
+    OnEpoch,
+    fit_all,
+    listener,
+    one_or_all,
+    warn_of_failures,
+    weights,
+)
 
 
 class LinearSVC(
@@ -290,7 +285,7 @@ class LinearSVC(
         )
         check_classification_targets(y)
         classes, codes = np.unique(y, return_inverse=True)
-        weight, factor = self._weights(X, classes, codes, sample_weight)
+        weight, factor = weights(self.class_weight, X, classes, codes, sample_weight)
         positive = range(1, 2) if len(classes) == 2 else range(len(classes))
         signs = [_signs(codes, k) for k in positive]
 
@@ -321,7 +316,8 @@ class LinearSVC(
         data = {"X": X, "y": y, "metadata": None}
         if sample_weight is not None:
             data["metadata"] = {"sample_weight": sample_weight}
-        tasks = FitTasks(self, data, labels, stop)
+        names = [f"class {label!s}" for label in labels]
+        tasks = FitTasks(self, data, names, stop)
         models = [np.zeros(rows.width) for _ in signs]  # of the classes done so far
 
         def train(k: int) -> Solution:
@@ -330,13 +326,7 @@ class LinearSVC(
                 coef, intercept = _coefficients(rows, now)
                 return {"classes_": classes, "coef_": coef, "intercept_": intercept}
 
-            with _stop_all_on_error(stop), tasks.problem(k, attributes) as callback:
-
-                def tell(info: EpochInfo) -> object:
-                    if callback is not None:
-                        callback(info)
-                    return on_epoch is not None and on_epoch(labels[k], info)
-
+            with tasks.problem(k, attributes) as callback:
                 solution = solve(
                     rows.with_labels(signs[k], weight_of(k)),
                     solver,
@@ -344,54 +334,21 @@ class LinearSVC(
                     max_epochs=self.max_epochs,
                     random_state=int(seeds[k]),
                     warm=None if warm is None else warm[k],
-                    on_epoch=None if callback is None and on_epoch is None else tell,
+                    on_epoch=listener(labels[k], callback, on_epoch),
                     stop=stop,
                 )
                 models[k] = solution.w
             return solution
 
-        with _visible_logs(self.verbose), ctrl_c(stop):
-            solutions = Parallel(n_jobs=self.n_jobs, require="sharedmem")(
-                delayed(train)(k) for k in range(len(signs))
-            )
+        solutions = fit_all(
+            train, len(signs), n_jobs=self.n_jobs, stop=stop, verbose=self.verbose
+        )
         self.classes_ = classes
         self._keep(rows, signs, solutions)
         tasks.end()
-        _warn([solution.certificate for solution in solutions], labels)
+        certificates = [solution.certificate for solution in solutions]
+        warn_of_failures("LinearSVC", certificates, names, "classes")
         return self
-
-    def _weights(
-        self,
-        X: Any,
-        classes: NDArray[Any],
-        codes: NDArray[np.intp],
-        sample_weight: ArrayLike | None,
-    ) -> tuple[Vector, Vector]:
-        """Sample weights, shape (n,), and class weights, shape (n_classes,)."""
-        weight = _check_sample_weight(
-            sample_weight, X, dtype=np.float64, ensure_non_negative=True
-        )
-        if len(classes) < 2:
-            raise ValueError(
-                f"y holds one class, {classes[0]!s}; give rows of at least 2 classes"
-            )
-        if self.class_weight == "balanced":
-            # Not compute_class_weight's, which ignores the weights in old versions.
-            total = np.bincount(codes, weight)
-            factor = total.sum() / (len(classes) * np.where(total > 0, total, np.inf))
-        else:
-            factor = compute_class_weight(self.class_weight, classes=classes, y=classes)
-            if not (np.isfinite(factor) & (factor >= 0.0)).all():
-                raise ValueError(
-                    f"class_weight={self.class_weight!r}: weights must be finite, zero "
-                    "or positive"
-                )
-        if np.count_nonzero(np.bincount(codes, weight * factor[codes])) < 2:
-            raise ValueError(
-                "sample_weight and class_weight leave rows of fewer than 2 classes "
-                "with a positive weight; give some of another class one"
-            )
-        return weight, factor
 
     def _previous_duals(
         self, classes: NDArray[Any], problems: int, n: int
@@ -419,11 +376,9 @@ class LinearSVC(
         self.dual_coef_ = alpha[:, self.support_] * np.stack(signs)[:, self.support_]
         self._n_rows = rows.n
         certificates = [solution.certificate for solution in solutions]
-        histories = [solution.history for solution in solutions]
-        several = len(solutions) > 1
         self.n_iter_ = max(certificate.epochs for certificate in certificates)
-        self.certificate_ = certificates if several else certificates[0]
-        self.history_ = histories if several else histories[0]
+        self.certificate_ = one_or_all(certificates)
+        self.history_ = one_or_all([solution.history for solution in solutions])
 
 
 def _signs(codes: NDArray[np.intp], positive: int) -> NDArray[np.int8]:
@@ -435,51 +390,3 @@ def _coefficients(rows: Problem, models: list[Vector]) -> tuple[Vector, Vector]:
     """``coef_`` and ``intercept_`` of one model per binary problem."""
     coef, intercept = zip(*[rows.coef(w) for w in models], strict=True)
     return np.stack(coef), np.array(intercept)
-
-
-def _warn(certificates: list[Certificate], labels: list[Any]) -> None:
-    """One warning, about the class that is farthest from the optimum."""
-    failed = [
-        k for k, certificate in enumerate(certificates) if not certificate.certified
-    ]
-    if not failed:
-        return
-    worst = max(failed, key=lambda k: certificates[k].relative_gap)
-    message = certificates[worst].message
-    if len(labels) > 1:
-        message = (
-            f"{len(failed)} of {len(labels)} classes are not certified; the worst is "
-            f"class {labels[worst]!s}: {message}"
-        )
-    # Up to the caller of fit: past _fit and scikit-learn's decorator.
-    warnings.warn(f"LinearSVC: {message}", ConvergenceWarning, stacklevel=5)
-
-
-@contextlib.contextmanager
-def _stop_all_on_error(stop: Any) -> Iterator[None]:
-    """Let the threads of the other classes end when this one fails."""
-    try:
-        yield
-    except BaseException:
-        stop.request()
-        raise
-
-
-@contextlib.contextmanager
-def _visible_logs(verbose: int) -> Iterator[None]:
-    """Let the log of a fit be seen: on standard output if no handler is there."""
-    if not verbose:
-        yield
-        return
-    handler = None if logger.hasHandlers() else logging.StreamHandler(sys.stdout)
-    level = logging.INFO if verbose == 1 else logging.DEBUG
-    before = logger.level
-    if handler is not None:
-        logger.addHandler(handler)
-    logger.setLevel(min(level, logger.getEffectiveLevel()))
-    try:
-        yield
-    finally:
-        logger.setLevel(before)
-        if handler is not None:
-            logger.removeHandler(handler)

@@ -1,0 +1,177 @@
+"""What the fits of LinearSVC and SVC share: weights, threads, logs, warnings."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import _check_sample_weight
+
+from ..certificate import Certificate
+from ..loop import EpochInfo, Solution, ctrl_c
+from ..losses import Vector
+
+__all__ = [
+    "OnEpoch",
+    "fit_all",
+    "listener",
+    "one_or_all",
+    "warn_of_failures",
+    "weights",
+]
+
+logger = logging.getLogger("dualgap")
+
+OnEpoch = Callable[[Any, EpochInfo], object]
+T = TypeVar("T")
+
+
+def weights(
+    class_weight: dict[Any, float] | str | None,
+    X: Any,
+    classes: NDArray[Any],
+    codes: NDArray[np.intp],
+    sample_weight: ArrayLike | None,
+) -> tuple[Vector, Vector]:
+    """Sample weights, shape (n,), and class weights, shape (n_classes,).
+
+    Raises
+    ------
+    ValueError
+        If a weight is negative or not finite, or fewer than two classes have rows
+        with a positive weight.
+    """
+    weight = _check_sample_weight(
+        sample_weight, X, dtype=np.float64, ensure_non_negative=True
+    )
+    if len(classes) < 2:
+        raise ValueError(
+            f"y holds one class, {classes[0]!s}; give rows of at least 2 classes"
+        )
+    if class_weight == "balanced":
+        # Not compute_class_weight's, which ignores the weights in old versions.
+        total = np.bincount(codes, weight)
+        factor = total.sum() / (len(classes) * np.where(total > 0, total, np.inf))
+    else:
+        factor = compute_class_weight(class_weight, classes=classes, y=classes)
+        if not (np.isfinite(factor) & (factor >= 0.0)).all():
+            raise ValueError(
+                f"class_weight={class_weight!r}: weights must be finite, zero "
+                "or positive"
+            )
+    if np.count_nonzero(np.bincount(codes, weight * factor[codes])) < 2:
+        raise ValueError(
+            "sample_weight and class_weight leave rows of fewer than 2 classes "
+            "with a positive weight; give some of another class one"
+        )
+    return weight, factor
+
+
+def listener(
+    label: Any, callback: Callable[[EpochInfo], None] | None, on_epoch: OnEpoch | None
+) -> Callable[[EpochInfo], object] | None:
+    """Of scikit-learn's callbacks and of `on_epoch`, one function; None for neither."""
+    if callback is None and on_epoch is None:
+        return None
+
+    def tell(info: EpochInfo) -> object:
+        if callback is not None:
+            callback(info)
+        return on_epoch is not None and on_epoch(label, info)
+
+    return tell
+
+
+def fit_all(
+    fit: Callable[[int], Solution],
+    count: int,
+    *,
+    n_jobs: int | None,
+    stop: Any,
+    verbose: int,
+) -> list[Solution]:
+    """Fit `count` binary problems in threads that stop together.
+
+    On Ctrl-C each keeps its best model; when one raises, the others end.
+    """
+
+    def guarded(k: int) -> Solution:
+        try:
+            return fit(k)
+        except BaseException:
+            stop.request()
+            raise
+
+    with _visible_logs(verbose), ctrl_c(stop):
+        found: list[Solution] = Parallel(n_jobs=n_jobs, require="sharedmem")(
+            delayed(guarded)(k) for k in range(count)
+        )
+    return found
+
+
+def one_or_all(items: list[T]) -> T | list[T]:
+    """The only one, or the list."""
+    return items if len(items) > 1 else items[0]
+
+
+def warn_of_failures(
+    name: str,
+    certificates: Sequence[Certificate],
+    problems: Sequence[str],
+    several: str,
+) -> None:
+    """One warning, about the problem that is farthest from its optimum.
+
+    Parameters
+    ----------
+    name : str
+        Of the estimator.
+    certificates : sequence of Certificate
+    problems : sequence of str
+        What each is about, such as "class 3".
+    several : str
+        Plural of that, "classes".
+    """
+    failed = [
+        k for k, certificate in enumerate(certificates) if not certificate.certified
+    ]
+    if not failed:
+        return
+    worst = max(failed, key=lambda k: certificates[k].relative_gap)
+    message = certificates[worst].message
+    if len(problems) > 1:
+        message = (
+            f"{len(failed)} of {len(problems)} {several} are not certified; the worst "
+            f"is {problems[worst]}: {message}"
+        )
+    # Up to the caller of fit: past _fit and scikit-learn's decorator.
+    warnings.warn(f"{name}: {message}", ConvergenceWarning, stacklevel=5)
+
+
+@contextlib.contextmanager
+def _visible_logs(verbose: int) -> Iterator[None]:
+    """Let the log of a fit be seen: on standard output if no handler is there."""
+    if not verbose:
+        yield
+        return
+    handler = None if logger.hasHandlers() else logging.StreamHandler(sys.stdout)
+    level = logging.INFO if verbose == 1 else logging.DEBUG
+    before = logger.level
+    if handler is not None:
+        logger.addHandler(handler)
+    logger.setLevel(min(level, logger.getEffectiveLevel()))
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
+        if handler is not None:
+            logger.removeHandler(handler)
