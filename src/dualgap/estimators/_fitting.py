@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _check_sample_weight
 
@@ -22,6 +23,7 @@ from ..losses import Vector
 
 __all__ = [
     "OnEpoch",
+    "encode",
     "fit_all",
     "listener",
     "one_or_all",
@@ -33,6 +35,25 @@ logger = logging.getLogger("dualgap")
 
 OnEpoch = Callable[[Any, EpochInfo], object]
 T = TypeVar("T")
+
+
+def encode(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
+    """The sorted classes of y, and the class of every row by its place among them.
+
+    Raises
+    ------
+    ValueError
+        If y holds no classes but a continuous quantity.
+    """
+    # Two whole numbers need no sort, which would cost more than a pass over X.
+    if y.dtype.kind in "biuf" and y.size:
+        low, high = y.min(), y.max()
+        upper = y == high
+        if low < high and low % 1 == high % 1 == 0 and (upper | (y == low)).all():
+            return np.array([low, high], dtype=y.dtype), upper.astype(np.intp)
+    check_classification_targets(y)
+    classes, codes = np.unique(y, return_inverse=True)
+    return classes, codes
 
 
 def weights(
@@ -50,13 +71,15 @@ def weights(
         If a weight is negative or not finite, or fewer than two classes have rows
         with a positive weight.
     """
-    weight = _check_sample_weight(
-        sample_weight, X, dtype=np.float64, ensure_non_negative=True
-    )
     if len(classes) < 2:
         raise ValueError(
             f"y holds one class, {classes[0]!s}; give rows of at least 2 classes"
         )
+    if sample_weight is None and class_weight is None:
+        return np.ones(len(codes)), np.ones(len(classes))
+    weight = _check_sample_weight(
+        sample_weight, X, dtype=np.float64, ensure_non_negative=True
+    )
     if class_weight == "balanced":
         # Not compute_class_weight's, which ignores the weights in old versions.
         total = np.bincount(codes, weight)

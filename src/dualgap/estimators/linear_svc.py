@@ -11,7 +11,6 @@ from sklearn.base import BaseEstimator, _fit_context
 from sklearn.linear_model._base import LinearClassifierMixin, SparseCoefMixin
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from .. import core
@@ -22,6 +21,7 @@ from ..solvers import SOLVERS, Solver, get_solver
 from ._callbacks import CallbackSupportMixin, FitTasks
 from ._fitting import (
     OnEpoch,
+    encode,
     fit_all,
     listener,
     one_or_all,
@@ -283,13 +283,14 @@ class LinearSVC(
             dtype=[np.float64, np.float32],
             ensure_all_finite=False,  # Problem looks at every entry once
         )
-        check_classification_targets(y)
-        classes, codes = np.unique(y, return_inverse=True)
+        classes, codes = encode(np.asarray(y))
         weight, factor = weights(self.class_weight, X, classes, codes, sample_weight)
         positive = range(1, 2) if len(classes) == 2 else range(len(classes))
         signs = [_signs(codes, k) for k in positive]
 
-        def weight_of(k: int) -> Vector:
+        def weight_of(k: int) -> Vector | None:
+            if sample_weight is None and self.class_weight is None:
+                return None
             if len(classes) == 2:
                 return weight * factor[codes]
             return np.where(codes == k, weight * factor[k], weight)
@@ -326,9 +327,10 @@ class LinearSVC(
                 coef, intercept = _coefficients(rows, now)
                 return {"classes_": classes, "coef_": coef, "intercept_": intercept}
 
+            problem = rows.with_labels(signs[k], weight_of(k)) if k > 0 else rows
             with tasks.problem(k, attributes) as callback:
                 solution = solve(
-                    rows.with_labels(signs[k], weight_of(k)),
+                    problem,
                     solver,
                     tol=self.tol,
                     max_epochs=self.max_epochs,
@@ -383,7 +385,7 @@ class LinearSVC(
 
 def _signs(codes: NDArray[np.intp], positive: int) -> NDArray[np.int8]:
     """+1 for the rows of one class, -1 for the rest."""
-    return np.where(codes == positive, 1, -1).astype(np.int8)
+    return np.where(codes == positive, np.int8(1), np.int8(-1))
 
 
 def _coefficients(rows: Problem, models: list[Vector]) -> tuple[Vector, Vector]:
