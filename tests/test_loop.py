@@ -198,7 +198,8 @@ def test_what_is_within_tol_at_the_end_is_certified_whatever_ended_it(problem, b
 
 
 def test_a_dual_method_that_can_go_no_further_has_stalled(problem, best):
-    for solver in (DCD(), DCD(shrinking=False), SDCA(), SDCA(order="cyclic")):
+    dcd = (DCD(shrinking=rule) for rule in ("sleep", "hsieh", "none"))
+    for solver in (*dcd, SDCA(), SDCA(order="cyclic")):
         solution = solve(problem, solver, tol=1e-300, max_epochs=10**6)
         check(problem, solution, best)
         status = solution.certificate.status
@@ -322,8 +323,8 @@ def count_proofs(monkeypatch) -> list[float]:
     calls = []
     prove = Problem.prove
 
-    def counted(self, w, alpha):
-        proof = prove(self, w, alpha)
+    def counted(self, *points, **options):
+        proof = prove(self, *points, **options)
         calls.append(proof.certificate.relative_gap)
         return proof
 

@@ -36,6 +36,7 @@ void bind_rows(nb::module_ &m) {
       .def_prop_ro("n", &AnyRows::n)
       .def_prop_ro("width", &AnyRows::width, "columns, and the constant feature")
       .def_prop_ro("stored", &AnyRows::stored, "stored entries")
+      .def_prop_ro("bytes", &AnyRows::bytes, "size of the stored entries")
       .def("with_constant", &AnyRows::with_constant, "constant"_a,
            "The same rows with another constant feature; 0 for none.")
       .def(
@@ -135,6 +136,33 @@ void bind_certify(nb::module_ &m) {
       },
       "b"_a.noconvert(), "cost"_a.noconvert(), "loss"_a, "scale"_a, "norm"_a,
       "D of alpha = min(scale b, U), given norm = ||sum alpha_i y_i x_i||^2.");
+
+  m.def(
+      "in_box",
+      [](Array<const double> alpha, Array<const double> cost, const Loss &loss) {
+        const auto n = static_cast<Index>(alpha.shape(0));
+        return in_box(alpha.data(), sized(cost, n, "cost"), n, loss);
+      },
+      "alpha"_a.noconvert(), "cost"_a.noconvert(), "loss"_a,
+      "Whether 0 <= alpha_i <= U_i for every i.");
+
+  m.def(
+      "fullest",
+      [](Array<const double> alpha, Array<const double> cost, const Loss &loss) {
+        const auto n = static_cast<Index>(alpha.shape(0));
+        return fullest(alpha.data(), sized(cost, n, "cost"), n, loss);
+      },
+      "alpha"_a.noconvert(), "cost"_a.noconvert(), "loss"_a, "max alpha_i/U_i.");
+
+  m.def(
+      "scale_into_box",
+      [](Array<double> alpha, Array<const double> cost, const Loss &loss,
+         double scale) {
+        const auto n = static_cast<Index>(alpha.shape(0));
+        scale_into_box(alpha.data(), sized(cost, n, "cost"), n, loss, scale);
+      },
+      "alpha"_a.noconvert(), "cost"_a.noconvert(), "loss"_a, "scale"_a,
+      "alpha_i <- min(scale alpha_i, U_i).");
 
   m.def(
       "combine",

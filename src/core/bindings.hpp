@@ -61,6 +61,9 @@ class AnyRows {
     return visit([](const auto &rows) { return rows.width(); });
   }
   Index stored() const { return stored_; }
+  Index bytes() const {
+    return visit([&](const auto &rows) { return stored_ * rows.kEntryBytes; });
+  }
   AnyRows with_constant(double constant) const {
     return visit([&](const auto &rows) {
       return AnyRows(rows.with_constant(constant), stored_, owners_);

@@ -1,5 +1,7 @@
 #include "bindings.hpp"
 #include "epochs/dual_coordinate.hpp"
+#include "epochs/sleeping_rows.hpp"
+#include "random.hpp"
 
 namespace dualgap {
 
@@ -91,6 +93,35 @@ void bind_dual_coordinate(nb::module_ &m) {
       "upper"_a, "lower"_a, "stop"_a,
       "One pass of DCD over order[:active]: (visited, updates, gap estimate, active "
       "rows left, largest and smallest projected gradient).");
+
+  m.def(
+      "sleeping_epoch",
+      [](const AnyRows &rows, Array<const std::int8_t> y, Array<const double> cost,
+         Array<const double> q, const Loss &loss, Array<double> alpha, Array<double> w,
+         Array<std::uint8_t> wake, Array<std::uint8_t> length, double threshold,
+         double omega, Index chunk, Array<Order> order, Random &random, Stop &stop) {
+        const DualData data = dual_data(rows, y, cost, q, loss);
+        const DualState state = dual_state(rows, alpha, w);
+        const Sleep sleep{sized(wake, rows.n(), "wake"),
+                          sized(length, rows.n(), "length"), threshold};
+        Order *visits = sized(order, rows.n(), "order");
+        if (chunk < 1) throw std::invalid_argument("chunk must be positive");
+        const SleepingPass pass = without_gil(stop, [&](Poll &poll) {
+          return rows.visit([&](const auto &x) {
+            return sleeping_epoch(x, data, state, sleep, omega, chunk, visits, random,
+                                  poll);
+          });
+        });
+        return std::make_tuple(pass.visited, pass.updates, pass.gap, pass.linear,
+                               pass.threshold);
+      },
+      "rows"_a, "y"_a.noconvert(), "cost"_a.noconvert(), "q"_a.noconvert(), "loss"_a,
+      "alpha"_a.noconvert(), "w"_a.noconvert(), "wake"_a.noconvert(),
+      "length"_a.noconvert(), "threshold"_a, "omega"_a, "chunk"_a,
+      "order"_a.noconvert(), "random"_a, "stop"_a,
+      "One pass over the rows that are awake; `order` receives them as visited: "
+      "(visited, updates, gap estimate, change of sum a_i - 1/2 sum delta_i a_i^2, "
+      "mean projected gradient).");
 }
 
 }  // namespace dualgap

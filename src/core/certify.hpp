@@ -57,6 +57,30 @@ inline double dual_value(const double *b, const double *cost, Index n, const Los
   return sum.value() - 0.5 * norm;
 }
 
+// Whether 0 <= a_i <= U_i for every i; false for NaN.
+inline bool in_box(const double *alpha, const double *cost, Index n, const Loss &loss) {
+  bool inside = true;
+  for (Index i = 0; i < n; ++i)
+    inside &= alpha[i] >= 0.0 && alpha[i] <= loss.upper(cost[i]);
+  return inside;
+}
+
+// The largest a_i / U_i: the scale beyond which alpha leaves the box is its inverse.
+inline double fullest(const double *alpha, const double *cost, Index n,
+                      const Loss &loss) {
+  double most = 0;
+  for (Index i = 0; i < n; ++i)
+    if (alpha[i] > 0.0) most = std::max(most, alpha[i] / loss.upper(cost[i]));
+  return most;
+}
+
+// a_i <- min(scale a_i, U_i).
+inline void scale_into_box(double *alpha, const double *cost, Index n, const Loss &loss,
+                           double scale) {
+  for (Index i = 0; i < n; ++i)
+    alpha[i] = std::min(scale * alpha[i], loss.upper(cost[i]));
+}
+
 // sum_i y_i a_i, which an unpenalised bias wants to be 0.
 inline double signed_sum(const std::int8_t *y, const double *alpha, Index n) {
   Sum sum;

@@ -76,6 +76,7 @@ template <class V, class I>
 class CsrRows {
  public:
   using Value = V;
+  static constexpr Index kEntryBytes = sizeof(V) + sizeof(I);
   CsrRows(const V *values, const I *indices, Pointers indptr, Index n, Index d,
           double constant)
       : values_(values),
@@ -237,6 +238,7 @@ template <class V>
 class DenseRows {
  public:
   using Value = V;
+  static constexpr Index kEntryBytes = sizeof(V);
   DenseRows(const V *values, Index n, Index d, double constant)
       : values_(values), n_(n), d_(d), constant_(constant) {}
 

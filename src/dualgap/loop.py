@@ -276,7 +276,7 @@ class _Run:
 
     def prove(self, state: State) -> Certificate:
         w, alpha = self.solver.iterate(state)
-        proof = self.problem.prove(w, alpha)
+        proof = self.problem.prove(w, alpha, out=self.solver.buffer(state))
         exact = proof.certificate
         estimated = Certificate(*self.solver.estimate(state)).relative_gap
         if exact.relative_gap > self.goal(state) and 0.0 < estimated < math.inf:
@@ -286,9 +286,16 @@ class _Run:
         if not (math.isfinite(exact.primal) and math.isfinite(exact.dual)):
             return exact
         if self.best is None or _rank(exact) < _rank(self.best.certificate):
-            # The solver may go on writing into its own w.
-            self.best = proof._replace(w=proof.w.copy())
+            self.keep(proof)
         return exact
+
+    def keep(self, proof: Proof) -> None:
+        """Copy the points, for the solver may go on writing into its own."""
+        if self.best is None:
+            self.best = proof._replace(w=proof.w.copy(), alpha=proof.alpha.copy())
+        else:
+            self.best.w[:], self.best.alpha[:] = proof.w, proof.alpha
+            self.best = self.best._replace(certificate=proof.certificate)
 
     def record(self, state: State, primal: float, dual: float, exact: bool) -> None:
         method = state.method or self.solver.name

@@ -204,13 +204,13 @@ class Problem:
         self._evaluate(_vector("w", w, self.width), "of w", None, None, out)
         return out
 
-    def combine(self, alpha: Vector) -> Vector:
-        """``w(alpha) = sum_i alpha_i y_i x_i``, shape (width,).
+    def combine(self, alpha: Vector, out: Vector | None = None) -> Vector:
+        """``w(alpha) = sum_i alpha_i y_i x_i``, shape (width,); in `out` if given.
 
         A bias that is not penalised does not follow from alpha: the last entry is
         the best one for this w, at the cost of a second pass.
         """
-        v = np.empty(self.width)
+        v = np.empty(self.width) if out is None else out
         core.combine(self.rows, self.y, alpha, v)
         if self.free_bias:
             v[self.d] = 0.0
@@ -277,8 +277,13 @@ class Problem:
             None if alpha is None else self._feasible(alpha),
         ).certificate
 
-    def prove(self, w: Vector | None, alpha: Vector | None) -> Proof:
+    def prove(
+        self, w: Vector | None, alpha: Vector | None, *, out: Vector | None = None
+    ) -> Proof:
         """As :meth:`certify`, and the two points that the certificate is about.
+
+        Nothing of size n is copied for a dual point in its box that defines w: the
+        proof then holds `alpha` itself, and ``w(alpha)`` in `out` if that is given.
 
         When alpha does not define w it is scaled by the best s >= 0 that the box
         allows: ``D(s a) = s sum a - s^2/2 (||v||^2 + sum delta a^2)``
@@ -292,18 +297,19 @@ class Problem:
         """
         if alpha is not None:
             # Outside the box D bounds nothing, whatever a solver thinks.
-            alpha = np.clip(alpha, 0.0, self.upper)
+            if not core.in_box(alpha, self.cost, self.core_loss):
+                alpha = np.clip(alpha, 0.0, self.upper)
             if self.free_bias:
                 alpha = self.balance(alpha)
         if w is None:
             assert alpha is not None
-            w = self.combine(alpha)
+            w = self.combine(alpha, out)
             loss, total, diagonal = self._evaluate(w, "of w", alpha, None)
             norm = self.squared_norm(w)
             return self._proof(w, alpha, loss, norm, total - 0.5 * (norm + diagonal))
 
         kind = "built" if alpha is None else "given"
-        alpha = np.empty(self.n) if alpha is None else alpha
+        alpha = np.empty(self.n) if alpha is None else alpha.copy()
         v = np.empty(self.width)
         loss, total, diagonal = self._evaluate(w, kind, alpha, v)
         if self.free_bias and kind == "built":
@@ -312,7 +318,7 @@ class Problem:
         curvature = self.squared_norm(v) + diagonal
         scale = self.best_scale(alpha, total, curvature)
         if scale > 0.0:
-            np.minimum(alpha * scale, self.upper, out=alpha)
+            core.scale_into_box(alpha, self.cost, self.core_loss, scale)
             dual = scale * (total - 0.5 * scale * curvature)
         else:
             alpha[:] = dual = 0.0
@@ -336,9 +342,7 @@ class Problem:
         """
         if not 0.0 < total < math.inf or not math.isfinite(curvature):
             return 0.0
-        positive = alpha > 0.0
-        upper = self.upper[positive]
-        fullest = float((alpha[positive] / upper).max())
+        fullest = core.fullest(alpha, self.cost, self.core_loss)
         inverse = max(fullest, curvature / total)
         # Below, 1/inverse is infinite.
         return 1.0 / inverse if 1e-307 < inverse < math.inf else 0.0

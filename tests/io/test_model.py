@@ -105,7 +105,7 @@ def test_every_solver_and_loss_by_name_and_as_a_record(
 @pytest.mark.parametrize(
     "solver",
     [
-        DCD(shrinking=False),
+        DCD(shrinking="none"),
         SDCA(order="cyclic", init="sgd", output="average"),
         Pegasos(batch_size=np.int64(7), projection=True, sampling="random"),
         SGDm(repeats=3, period=4, run=2),

@@ -119,7 +119,7 @@ def test_twin(loss, layout):
     bench = make("weights and zero rows", layout, loss)
     record, phi = LOSSES[loss]
     problem = free(LAYOUTS[layout](bench.X), bench.y, 1.0, bench.c, record)
-    solver, stop = DCD(shrinking=False), core.Stop()
+    solver, stop = DCD(shrinking="none"), core.Stop()
     state = solver.start(problem, core.Random(4), None)
     s = max(0.1 * np.sqrt((bench.X**2).sum(axis=1).mean()), 1 / np.sqrt(bench.c.sum()))
     X = np.column_stack([bench.X, np.full(bench.n, s)])
@@ -148,7 +148,7 @@ def test_twin(loss, layout):
 def test_the_estimates_become_exact():
     X, y, _ = rows("balanced")
     problem = free(X, y, 1.0)
-    solver, stop = DCD(shrinking=False), core.Stop()
+    solver, stop = DCD(shrinking="none"), core.Stop()
     state = solver.start(problem, core.Random(0), None)
     for _ in range(3000):
         solver.step(state, stop)

@@ -37,7 +37,8 @@ from .data import LOSSES, close, make
 DUAL = {
     "auto": Auto(),
     "dcd": DCD(),
-    "dcd all rows": DCD(shrinking=False),
+    "dcd all rows": DCD(shrinking="none"),
+    "dcd hsieh": DCD(shrinking="hsieh"),
     "sdca": SDCA(),
     "sdca random": SDCA(order="random"),
     "sdca cyclic": SDCA(order="cyclic"),

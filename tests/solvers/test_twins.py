@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
+
 import numpy as np
 import pytest
+from scipy import sparse
 
 from dualgap import core
 from dualgap.problem import Problem
 from dualgap.solvers import DCD, NORMA, SDCA, Pegasos, SGDm, SGDr, SGDs, SvmSGD
 
 from ..twins import dcd, norma, pegasos, sdca, sgd, svmsgd
+from ..twins.losses import dual
+from ..twins.random import Random
 from .data import CASES, LAYOUTS, LOSSES, close, make
 
 EPOCHS = 20
@@ -158,7 +163,7 @@ def same_bound(ours, theirs):
 
 @any_loss
 @mixed_bench
-@pytest.mark.parametrize("shrinking", [True, False])
+@pytest.mark.parametrize("shrinking", ["hsieh", "none"])
 def test_dcd_epochs(case, layout, loss, shrinking):
     bench = make(case, layout, loss)
     twin, stop = dcd_twin(bench), core.Stop()
@@ -169,7 +174,7 @@ def test_dcd_epochs(case, layout, loss, shrinking):
     for epoch in range(EPOCHS):
         if epoch == 12:
             solver.reject(state)
-        if not shrinking or epoch == 12:  # a refused check wakes all rows
+        if shrinking == "none" or epoch == 12:  # a refused check wakes all rows
             active, twin.M_bar, twin.m_bar = bench.n, np.inf, -np.inf
         visits += active
         rng.shuffle(order[:active])
@@ -193,11 +198,11 @@ def test_dcd_epochs(case, layout, loss, shrinking):
         assert same_bound(state.lower, twin.m_bar)
         assert state.lower < 0 < state.upper
         twin.M_bar, twin.m_bar = state.upper, state.lower
-    assert (fewest < bench.n) == shrinking
+    assert (fewest < bench.n) == (shrinking == "hsieh")
 
 
 def test_dcd_wakes_all_rows_when_none_is_left():
-    bench, stop, solver = make(), core.Stop(), DCD()
+    bench, stop, solver = make(), core.Stop(), DCD(shrinking="hsieh")
     state = begin(solver, bench.problem, seed=0)
     # All margins are far above 1, and the previous pass saw gradients below 0.1.
     state.w[:] = np.linalg.lstsq(bench.X, 50.0 * bench.y, rcond=None)[0]
@@ -210,6 +215,69 @@ def test_dcd_wakes_all_rows_when_none_is_left():
     assert state.visited > 0
     assert state.updates == 0
     assert (state.active, state.upper, state.lower) == (bench.n, np.inf, -np.inf)
+
+
+def sleeping_twin(bench, omega=1.0):
+    U, D = bench.phi.box(bench.c), bench.phi.diagonal(bench.c)
+    return dcd.SleepingDCD(bench.X, bench.y, U, D, omega)
+
+
+def test_chunks_are_shuffled_whole():
+    """Text: n = 6000 rows of 2.5 entries and 2000 columns, chunks of 6 rows."""
+    rng = np.random.default_rng(0)
+    X = sparse.random(6000, 2500, 1e-3, "csr", random_state=rng)
+    problem = Problem(X, rng.choice([-1, 1], 6000))
+    solver, stop, random = DCD(), core.Stop(), Random(3)
+    state = begin(solver, problem, seed=3)
+    assert state.chunk > 6
+    twin = dcd.SleepingDCD(X.toarray(), problem.y, problem.upper, problem.delta)
+    lengths = set()
+    for _ in range(4):
+        rows = twin.order(random, state.chunk)
+        twin.epoch(rows)
+        solver.step(state, stop)
+        np.testing.assert_array_equal(state.order[: len(rows)], rows)
+        close(state.alpha, twin.a)
+        lengths.add(len(rows) // 1000)
+    assert lengths >= {6}
+    assert len(lengths) > 1
+
+
+@any_loss
+@mixed_bench
+def test_sleeping_epochs(case, layout, loss):
+    bench = make(case, layout, loss)
+    twin, rng, stop = sleeping_twin(bench), Random(2), core.Stop()
+    solver = DCD(shrinking="sleep")
+    state = begin(solver, bench.problem, seed=2)
+    visits, fewest = 0, bench.n
+    for epoch in range(40):
+        if epoch == 30:  # a refused check wakes all rows
+            solver.reject(state)
+            twin.asleep = [0] * bench.n
+        rows = twin.order(rng)
+        fewest = min(fewest, len(rows))
+        visits += len(rows)
+        gap, ghost = 0.0, deepcopy(twin)
+        for i in rows:  # the share of every row when it is visited
+            m = bench.y[i] * (bench.X[i] @ ghost.w)
+            gap += bench.c[i] * bench.phi.value(m) + ghost.a[i] * (m - 1)
+            gap += 0.5 * twin.D[i] * ghost.a[i] ** 2
+            ghost.visit(i)
+        twin.epoch(rows)
+        solver.step(state, stop)
+
+        close(state.alpha, twin.a)
+        close(state.w, twin.w)
+        assert state.visited == visits
+        np.testing.assert_array_equal(state.order[: len(rows)], rows)
+        np.testing.assert_array_equal(state.wake, twin.asleep)
+        np.testing.assert_array_equal(state.length, twin.last)
+        np.testing.assert_allclose(state.threshold, twin.threshold, 1e-8, 1e-14)
+        D = dual(bench.X, bench.y, bench.c, bench.phi, twin.a)
+        np.testing.assert_allclose([state.dual, state.primal], [D, D + gap], 1e-10)
+    assert max(twin.last) > 1
+    assert fewest < bench.n
 
 
 def sdca_twin(bench):

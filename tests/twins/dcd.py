@@ -57,3 +57,51 @@ class DCD:
         self.M_bar = M if M > 0 else np.inf
         self.m_bar = m if m < 0 else -np.inf
         return M, m
+
+
+class SleepingDCD:
+    """The same dual; rows firmly at a bound sleep for 1, 3, 7, ... 127 epochs.
+
+    `omega` over-relaxes the steps. `chunk` rows in a row are visited together; the
+    generator shuffles the chunks, and what is left over comes last.
+    """
+
+    def __init__(self, X, y, U, D, omega=1.0):
+        self.X, self.y, self.U, self.D = X, y, U, D
+        self.Q = (X * X).sum(axis=1) + D
+        self.a = np.zeros(len(X))
+        self.w = np.zeros(X.shape[1])
+        self.omega = omega
+        self.asleep = [0] * len(X)
+        self.last = [0] * len(X)
+        self.threshold = np.inf
+
+    def order(self, random, chunk=1):
+        """Rows of the next epoch."""
+        awake = [i for i, s in enumerate(self.asleep) if s == 0]
+        self.asleep = [max(s - 1, 0) for s in self.asleep]
+        chunk = min(chunk, max(len(awake) // 1000, 1))
+        whole = len(awake) // chunk
+        chunks = [awake[k * chunk : (k + 1) * chunk] for k in range(whole)]
+        random.shuffle(chunks)
+        return [i for part in chunks for i in part] + awake[whole * chunk :]
+
+    def visit(self, i):
+        """One coordinate. Returns the size of its projected gradient."""
+        a, U = self.a[i], self.U[i]
+        G = self.y[i] * (self.w @ self.X[i]) - 1.0 + self.D[i] * a
+        if (a == 0.0 and G >= 0.0) or (a == U and G <= 0.0):
+            firm = abs(G) > self.threshold
+            self.last[i] = min(2 * self.last[i] + 1, 127) if firm else 0
+            self.asleep[i] = self.last[i]
+            return 0.0
+        self.last[i] = 0
+        step = np.inf if self.Q[i] == 0.0 else -self.omega * G / self.Q[i]
+        self.a[i] = min(max(a + step, 0.0), U)
+        self.w = self.w + (self.a[i] - a) * self.y[i] * self.X[i]
+        return abs(G)
+
+    def epoch(self, rows):
+        moving = [self.visit(i) for i in rows]
+        if moving:
+            self.threshold = sum(moving) / len(moving)

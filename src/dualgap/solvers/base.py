@@ -134,6 +134,10 @@ class Solver(ABC):
         point that need not belong to w. ``(w, None)``: no dual point is known.
         """
 
+    def buffer(self, state: Any) -> Vector | None:
+        """An array that the exact pass may overwrite with ``w(alpha)``; None: none."""
+        return None
+
     def reject(self, state: Any) -> None:  # noqa: B027  (a hook, not a duty)
         """Told that an exact pass found a larger gap than the goal."""
 
