@@ -167,25 +167,24 @@ void bind_certify(nb::module_ &m) {
   m.def(
       "combine",
       [](const AnyRows &rows, Array<const std::int8_t> y, Array<const double> alpha,
-         Array<double> v) {
+         Array<double> v, Index threads) {
         const auto *labels = sized(y, rows.n(), "y");
         const auto *a = sized(alpha, rows.n(), "alpha");
         double *out = sized(v, rows.width(), "v");
-        Stop never;
         std::fill(out, out + rows.width(), 0.0);
-        without_gil(never, [&](Poll &poll) {
-          return rows.visit(
-              [&](const auto &x) { return combine(x, labels, a, out, poll); });
+        rows.visit([&](const auto &x) {
+          nb::gil_scoped_release released;
+          combine(x, labels, a, out, threads);
         });
       },
       "rows"_a, "y"_a.noconvert(), "alpha"_a.noconvert(), "v"_a.noconvert(),
-      "v <- sum_i alpha_i y_i x_i.");
+      "threads"_a = 1, "v <- sum_i alpha_i y_i x_i.");
 
   m.def(
       "evaluate",
       [](const AnyRows &rows, Array<const std::int8_t> y, Array<const double> cost,
          const Loss &loss, Array<const double> w, const std::string &dual,
-         Maybe<double> alpha, Maybe<double> v, Maybe<double> margins) {
+         Maybe<double> alpha, Maybe<double> v, Maybe<double> margins, Index threads) {
         const Index n = rows.n();
         const auto *labels = sized(y, n, "y");
         const auto *c = sized(cost, n, "cost");
@@ -205,13 +204,13 @@ void bind_certify(nb::module_ &m) {
         if (sum) std::fill(sum, sum + rows.width(), 0.0);
         const Values values = rows.visit([&](const auto &x) {
           nb::gil_scoped_release released;
-          return evaluate(x, labels, c, loss, point, kind, a, sum, out);
+          return evaluate(x, labels, c, loss, point, kind, a, sum, out, threads);
         });
         return std::make_tuple(values.loss, values.sum, values.diagonal);
       },
       "rows"_a, "y"_a.noconvert(), "cost"_a.noconvert(), "loss"_a, "w"_a.noconvert(),
       "dual"_a, "alpha"_a.noconvert().none(), "v"_a.noconvert().none(),
-      "margins"_a.noconvert().none(),
+      "margins"_a.noconvert().none(), "threads"_a = 1,
       "One pass: (sum c_i l(1 - m_i), sum a_i, sum delta_i a_i^2). `dual` is 'of w', "
       "'given' or 'built'.");
 }

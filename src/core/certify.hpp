@@ -7,11 +7,13 @@
 // Cost: one product with X, and one with X^T over the rows with a_i > 0.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "losses.hpp"
 #include "rows.hpp"
-#include "stop.hpp"
+#include "threads.hpp"
 
 namespace dualgap {
 
@@ -88,16 +90,51 @@ inline double signed_sum(const std::int8_t *y, const double *alpha, Index n) {
   return sum.value();
 }
 
-// v = sum_i a_i y_i x_i. v must be zero on entry. Returns rows visited.
+// Rows from which a second thread pays, in stored entries read.
+inline constexpr Index kWorthThread = 500'000;
+
 template <class Rows>
-Index combine(const Rows &rows, const std::int8_t *y, const double *alpha, double *v,
-              Poll &poll) {
-  for (Index i = 0; i < rows.rows(); ++i) {
-    if (alpha[i] == 0.0) continue;
-    rows.axpy(i, alpha[i] * y[i], v);
-    if (poll(rows.count(i))) return i + 1;
+Index worth_threads(const Rows &rows, Index threads) {
+  const Index sample = std::max<Index>(rows.rows() / 64, 1);
+  Index seen = 0, stored = 0;
+  for (Index i = 0; i < rows.rows(); i += sample, ++seen) stored += rows.count(i) + 1;
+  const Index work = seen ? stored * (rows.rows() / seen) : 0;
+  return std::clamp<Index>(work / kWorthThread, 1, threads);
+}
+
+// A vector that every part but the first has to itself, added up in their order.
+class PartSums {
+ public:
+  PartSums(double *first, Index size, Index parts)
+      : first_(first),
+        size_(size),
+        own_(static_cast<std::size_t>(first ? (parts - 1) * size : 0)) {}
+  double *of(Index part) {
+    return part == 0 || !first_ ? first_ : own_.data() + (part - 1) * size_;
   }
-  return rows.rows();
+  void add_up() {
+    for (std::size_t k = 0; k < own_.size(); ++k)
+      first_[k % static_cast<std::size_t>(size_)] += own_[k];
+  }
+
+ private:
+  double *first_;
+  Index size_;
+  std::vector<double> own_;
+};
+
+// v = sum_i a_i y_i x_i. v must be zero on entry.
+template <class Rows>
+void combine(const Rows &rows, const std::int8_t *y, const double *alpha, double *v,
+             Index threads) {
+  const Index parts = worth_threads(rows, threads);
+  PartSums sums(v, rows.width(), parts);
+  parallel_for(parts, rows.rows(), [&](Index part, Index begin, Index end) {
+    double *own = sums.of(part);
+    for (Index i = begin; i < end; ++i)
+      if (alpha[i] != 0.0) rows.axpy(i, alpha[i] * y[i], own);
+  });
+  sums.add_up();
 }
 
 struct Values {
@@ -116,22 +153,39 @@ enum class Dual {
 template <class Rows>
 Values evaluate(const Rows &rows, const std::int8_t *y, const double *cost,
                 const Loss &loss, const double *w, Dual dual, double *alpha, double *v,
-                double *margins) {
-  Sum losses, sum, diagonal;
-  for (Index i = 0; i < rows.rows(); ++i) {
-    const double c = cost[i];
-    const double margin = y[i] * rows.dot(i, w);
-    losses += c * loss.value(1.0 - margin);
-    if (margins) margins[i] = margin;
-    if (!alpha) continue;
-    if (dual == Dual::kBuilt) alpha[i] = c * loss.derivative(1.0 - margin);
-    const double a = alpha[i];
-    if (a == 0.0) continue;
-    sum += a;
-    diagonal += loss.diagonal(c) * a * a;
-    if (dual != Dual::kOfW) rows.axpy(i, a * y[i], v);
+                double *margins, Index threads) {
+  struct Part {
+    Sum loss, sum, diagonal;
+  };
+  const Index parts = worth_threads(rows, threads);
+  std::vector<Part> part_sums(static_cast<std::size_t>(parts));
+  PartSums sums(v, rows.width(), parts);
+  parallel_for(parts, rows.rows(), [&](Index part, Index begin, Index end) {
+    Part total;
+    double *own = sums.of(part);
+    for (Index i = begin; i < end; ++i) {
+      const double c = cost[i];
+      const double margin = y[i] * rows.dot(i, w);
+      total.loss += c * loss.value(1.0 - margin);
+      if (margins) margins[i] = margin;
+      if (!alpha) continue;
+      if (dual == Dual::kBuilt) alpha[i] = c * loss.derivative(1.0 - margin);
+      const double a = alpha[i];
+      if (a == 0.0) continue;
+      total.sum += a;
+      total.diagonal += loss.diagonal(c) * a * a;
+      if (dual != Dual::kOfW) rows.axpy(i, a * y[i], own);
+    }
+    part_sums[static_cast<std::size_t>(part)] = total;
+  });
+  sums.add_up();
+  Part all;
+  for (const Part &part : part_sums) {
+    all.loss += part.loss.value();
+    all.sum += part.sum.value();
+    all.diagonal += part.diagonal.value();
   }
-  return {losses.value(), sum.value(), diagonal.value()};
+  return {all.loss.value(), all.sum.value(), all.diagonal.value()};
 }
 
 }  // namespace dualgap

@@ -180,6 +180,7 @@ def solve(
         run.stop.set_deadline(time_limit)
     with ctrl_c(run.stop):
         state = solver.start(problem, core.Random(int(random_state)), warm)
+        state.tol = tol
         return run.until_done(state, max_epochs, check_every, warm is not None)
 
 

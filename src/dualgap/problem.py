@@ -12,6 +12,7 @@ import copy
 import logging
 import math
 import sys
+from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -65,6 +66,9 @@ class Problem:
     penalize_intercept : bool, default=True
         False: the textbook SVM, whose norm leaves the bias out. The bias is then the
         last entry of w, and the dual carries ``sum_i alpha_i y_i = 0``.
+    n_jobs : int, default=1
+        Threads of one pass over the rows. Sums are added thread by thread: results
+        depend on their number in the last digits, and on nothing else.
     lambda_ : float, optional
         The papers' parameter instead of C, not beside it: ``C = 1/(lambda n)``.
 
@@ -81,6 +85,7 @@ class Problem:
         Rows, columns, and length of w (``d + 1`` with the constant feature).
     free_bias : bool
         Whether there is a bias that is not penalised.
+    threads : int
 
     Raises
     ------
@@ -108,9 +113,11 @@ class Problem:
         fit_intercept: bool = False,
         intercept_scaling: float = 1.0,
         penalize_intercept: bool = True,
+        n_jobs: int = 1,
         lambda_: float | None = None,
     ) -> None:
         self.loss = get_loss(loss)
+        self.threads = _threads(n_jobs)
         self.intercept_scaling = _constant(fit_intercept, intercept_scaling)
         self.free_bias = _free_bias(penalize_intercept, self.intercept_scaling)
         self.rows, self.q, self.d = _rows(X, self.intercept_scaling)
@@ -190,7 +197,7 @@ class Problem:
                     "needs; use problem.balance(alpha)"
                 )
         v = np.empty(self.width)
-        core.combine(self.rows, self.y, alpha, v)
+        core.combine(self.rows, self.y, alpha, v, self.threads)
         dual = self.dual_value(alpha, self.squared_norm(v))
         return dual - self._imbalance(alpha, math.inf)
 
@@ -211,7 +218,7 @@ class Problem:
         the best one for this w, at the cost of a second pass.
         """
         v = np.empty(self.width) if out is None else out
-        core.combine(self.rows, self.y, alpha, v)
+        core.combine(self.rows, self.y, alpha, v, self.threads)
         if self.free_bias:
             v[self.d] = 0.0
             scores = self.y * self.margins(v)
@@ -376,8 +383,9 @@ class Problem:
         margins: Vector | None = None,
     ) -> tuple[float, float, float]:
         return core.evaluate(
-            self.rows, self.y, self.cost, self.core_loss, w, kind, alpha, v, margins
-        )
+            self.rows, self.y, self.cost, self.core_loss, w, kind, alpha, v, margins,
+            self.threads,
+        )  # fmt: skip
 
     def _feasible(self, alpha: ArrayLike) -> Vector:
         alpha = _vector("alpha", alpha, self.n)
@@ -501,6 +509,12 @@ def _C(C: float | None, lambda_: float | None, n: int) -> float:
             f"lambda_={lambda_!r} is too small, 1/(lambda n) overflows; give more"
         )
     return C
+
+
+def _threads(n_jobs: int) -> int:
+    if isinstance(n_jobs, bool) or not isinstance(n_jobs, Integral) or n_jobs < 1:
+        raise ValueError(f"n_jobs={n_jobs!r}: give a number of threads, 1 or more")
+    return int(n_jobs)
 
 
 def _constant(fit_intercept: bool, intercept_scaling: float) -> float:

@@ -6,6 +6,7 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
+from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, _fit_context
 from sklearn.linear_model._base import LinearClassifierMixin, SparseCoefMixin
@@ -79,10 +80,11 @@ class LinearSVC(
         same rows and classes. For solvers that keep duals: "auto", "dcd", "sdca".
     random_state : int, RandomState instance or None, default=None
         Seed of the order of the rows. The same int gives the same model, bit for
-        bit, whatever `n_jobs` is.
+        bit, for the same `n_jobs`.
     n_jobs : int, optional
-        Number of threads over the classes. None is 1, or what
-        :func:`joblib.parallel_config` says; -1 takes all processors.
+        Number of threads: over the classes, and where there are more threads than
+        classes over the rows. None is 1, or what :func:`joblib.parallel_config` says;
+        -1 takes all processors.
     verbose : int, default=0
         1 logs each class, 2 each epoch, through the logger "dualgap" and, if the
         program handles no logs, to standard output.
@@ -309,6 +311,7 @@ class LinearSVC(
             fit_intercept=self.fit_intercept,
             intercept_scaling=self.intercept_scaling,
             penalize_intercept=self.penalize_intercept,
+            n_jobs=max(1, effective_n_jobs(self.n_jobs) // len(signs)),
         )
         if self.warm_start:  # refused before the first fit, not after it
             solver.check_warm(rows, np.zeros(rows.n))

@@ -35,6 +35,8 @@ class State:
     visited: int = 0
     primal: float = math.nan
     dual: float = math.nan
+    #: The relative gap that the fit is to prove; the loop sets it.
+    tol: float = 1e-3
     #: Who made the last pass, where a solver has a choice of methods, and how many
     #: products with the data it thinks are still to come.
     method: str = ""

@@ -164,7 +164,8 @@ class FreeBiasState(DCDState):
         return self.centre / self.s + self.s * off
 
     def repair(self) -> None:
-        core.combine(self.rows, self.problem.y, self.alpha, self.w)
+        problem = self.problem
+        core.combine(self.rows, problem.y, self.alpha, self.w, problem.threads)
         self.w[-1] = self.weight()
         self.linear = self.problem.dual_value(self.alpha, 0.0)
 
