@@ -229,5 +229,6 @@ NB_MODULE(DUALGAP_MODULE, m) {
   bind_stochastic_gradient(m);
   bind_sgd_qn(m);
   bind_unlearning(m);
+  bind_interior(m);
   bind_io(m);
 }

@@ -29,6 +29,7 @@ using namespace nb::literals;
 void bind_counting_sgd(nb::module_ &m);
 void bind_cutting_planes(nb::module_ &m);
 void bind_dual_coordinate(nb::module_ &m);
+void bind_interior(nb::module_ &m);
 void bind_io(nb::module_ &m);
 void bind_sgd_qn(nb::module_ &m);
 void bind_stochastic_gradient(nb::module_ &m);

@@ -16,7 +16,7 @@ from dualgap import core
 from dualgap.certificate import Status
 from dualgap.loop import solve
 from dualgap.problem import Problem
-from dualgap.solvers import DCD, Auto, Pegasos
+from dualgap.solvers import DCD, Auto, InteriorPoint, Pegasos
 
 from ..twins import dcd, pegasos_bias
 from .data import LAYOUTS, LOSSES, close, make
@@ -61,7 +61,9 @@ def libsvm(kind, C, weighted):
 @pytest.mark.parametrize("layout", ["dense-f8", "dense-f4", "csr-f8-i4-i4"])
 @pytest.mark.parametrize("C", [0.01, 1.0, 100.0])
 @pytest.mark.parametrize("kind", ["balanced", "1 % positive"])
-@pytest.mark.parametrize("solver", [DCD(), Auto()], ids=lambda solver: solver.name)
+@pytest.mark.parametrize(
+    "solver", [DCD(), Auto(), InteriorPoint()], ids=lambda solver: solver.name
+)
 def test_libsvm(solver, kind, C, layout, weighted):
     X, y, weight = rows(kind)
     problem = free(LAYOUTS[layout](X), y, C, weight if weighted else None)

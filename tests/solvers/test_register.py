@@ -19,7 +19,7 @@ def test_the_register_is_complete():
     assert set(SOLVERS) == {
         *("auto", "dcd", "sdca", "sgd-s", "sgd-m", "sgd-r"),
         *("pegasos", "norma", "svmsgd"),
-        *("cutting-plane", "ocas", "mpu", "sgd-qn"),
+        *("cutting-plane", "ocas", "mpu", "sgd-qn", "interior-point"),
     }
     assert {solver.__name__ for solver in SOLVERS.values()} <= set(solvers.__all__)
     assert all(name == solver.name for name, solver in SOLVERS.items())

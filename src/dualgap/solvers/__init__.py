@@ -8,6 +8,7 @@ from typing import ClassVar
 from .base import Solver, State
 from .cutting_planes import OCAS, CuttingPlane
 from .dcd import DCD
+from .interior_point import InteriorPoint
 from .mpu import MPU
 from .norma import NORMA
 from .pegasos import Pegasos
@@ -34,7 +35,7 @@ SOLVERS: dict[str, type[Solver]] = {
     solver.name: solver
     for solver in (
         *(Auto, DCD, SDCA, SGDs, SGDm, SGDr, Pegasos, NORMA, SvmSGD),
-        *(CuttingPlane, OCAS, MPU, SGDQN),
+        *(CuttingPlane, OCAS, MPU, SGDQN, InteriorPoint),
     )
 }
 
@@ -69,6 +70,7 @@ __all__ = [
     "SOLVERS",
     "Auto",
     "CuttingPlane",
+    "InteriorPoint",
     "Pegasos",
     "SGDm",
     "SGDr",

@@ -1,0 +1,123 @@
+#include <cstring>
+
+#include "bindings.hpp"
+#include "interior.hpp"
+
+namespace dualgap {
+
+namespace {
+
+// The function that a capsule of a Cython module's __pyx_capi__ holds. Its name is its
+// signature: sizes have to be C ints.
+template <class F>
+F *function(nb::handle capsule, int ints) {
+  const char *name = PyCapsule_GetName(capsule.ptr());
+  int found = 0;
+  for (const char *at = name; at && (at = std::strstr(at, "int *")); ++at) ++found;
+  if (found != ints || std::strncmp(name, "void (char *", 12) != 0)
+    throw std::invalid_argument(
+        std::string("SciPy's BLAS is not the one that is known: ") +
+        (name ? name : "no signature"));
+  return reinterpret_cast<F *>(PyCapsule_GetPointer(capsule.ptr(), name));
+}
+
+template <class F>
+void look_up(F *&pointer, nb::handle capsule, int ints) {
+  pointer = function<F>(capsule, ints);
+}
+
+// The iteration, and the arrays it needs kept alive.
+class Bound {
+ public:
+  Bound(const AnyRows &rows, Array<const std::int8_t> y, Array<const double> cost,
+        const Loss &loss, Array<const Order> chosen, Array<const double> fixed,
+        double constant, double scale, double feature, bool free_bias, Index threads,
+        nb::tuple algebra)
+      : rows_(rows) {
+    const auto *labels = sized(y, rows.n(), "y");
+    const auto *c = sized(cost, rows.n(), "cost");
+    const auto *f = sized(fixed, rows.width(), "fixed");
+    const auto *order = checked_order(chosen, rows.n());
+    const auto m = static_cast<Index>(chosen.shape(0));
+    if (threads < 1) throw std::invalid_argument("threads must be positive");
+    LinearAlgebra functions{};
+    look_up(functions.dsyrk, algebra[0], 4);
+    look_up(functions.dpotrf, algebra[1], 3);
+    look_up(functions.dpotrs, algebra[2], 5);
+    nb::gil_scoped_release released;
+    Interior::Data data;
+    data.y.resize(static_cast<std::size_t>(m));
+    data.cost.resize(static_cast<std::size_t>(m));
+    for (Index t = 0; t < m; ++t) {
+      data.y[static_cast<std::size_t>(t)] = labels[order[t]];
+      data.cost[static_cast<std::size_t>(t)] = c[order[t]];
+    }
+    data.rows =
+        rows_.visit([&](const auto &x) { return make_block(x, order, m, feature); });
+    data.fixed.assign(f, f + rows.width());
+    data.constant = constant;
+    data.scale = scale;
+    interior_.emplace(std::move(data), loss, free_bias, threads, functions);
+  }
+
+  Interior &operator*() { return *interior_; }
+
+ private:
+  AnyRows rows_;
+  std::optional<Interior> interior_;
+};
+
+nb::object copied(const Vec &x) {
+  auto *data = new Vec(x);
+  nb::capsule owner(data, [](void *p) noexcept { delete static_cast<Vec *>(p); });
+  return nb::cast(
+      nb::ndarray<nb::numpy, double, nb::ndim<1>>(data->data(), {data->size()}, owner));
+}
+
+}  // namespace
+
+void bind_interior(nb::module_ &m) {
+  nb::class_<Bound>(m, "Interior",
+                    "The interior-point iteration over chosen rows, which are copied "
+                    "unless all are chosen; every cost of theirs is positive.")
+      .def(nb::init<const AnyRows &, Array<const std::int8_t>, Array<const double>,
+                    const Loss &, Array<const Order>, Array<const double>, double,
+                    double, double, bool, Index, nb::tuple>(),
+           "rows"_a, "y"_a.noconvert(), "cost"_a.noconvert(), "loss"_a,
+           "chosen"_a.noconvert(), "fixed"_a.noconvert(), "constant"_a, "scale"_a,
+           "feature"_a, "free_bias"_a, "threads"_a, "algebra"_a)
+      .def(
+          "start",
+          [](Bound &self, Array<const double> w, double mu) {
+            const auto *point = sized(w, (*self).width(), "w");
+            nb::gil_scoped_release released;
+            (*self).start(point, mu);
+          },
+          "w"_a.noconvert(), "mu"_a,
+          "Start at w with every product at mu; 0: far inside, for w = 0.")
+      .def(
+          "iterate",
+          [](Bound &self, Stop &stop) {
+            const auto outcome = without_gil(
+                stop, [&](Poll &poll) { return (*self).iterate(poll, stop); });
+            return static_cast<int>(outcome);
+          },
+          "stop"_a,
+          "One iteration: 0, 1 if told to leave, 2 if the matrix has no factor.")
+      .def(
+          "refresh",
+          [](Bound &self) {
+            nb::gil_scoped_release released;
+            (*self).refresh();
+          },
+          "Recompute margins, residual, P and D from w and alpha.")
+      .def_prop_ro("w", [](Bound &self) { return copied((*self).w()); })
+      .def_prop_ro("alpha", [](Bound &self) { return copied((*self).alpha()); })
+      .def_prop_ro("mu", [](Bound &self) { return (*self).mu(); })
+      .def_prop_ro("primal", [](Bound &self) { return (*self).primal(); })
+      .def_prop_ro("dual", [](Bound &self) { return (*self).dual(); })
+      .def_prop_ro("length", [](Bound &self) { return (*self).step(); })
+      .def_prop_ro("correctors", [](Bound &self) { return (*self).correctors(); });
+}
+
+}  // namespace dualgap
