@@ -523,7 +523,7 @@ class Interior {
       entry += j < penalised() ? 1.0 : 0.0;
       most = std::max(most, entry);
     }
-    for (Index j = 0; j < d_; ++j) gram[size(j * d_ + j)] += ridge_ * most;
+    for (Index j = 0; j < d_; ++j) gram[size(j * d_ + j)] *= 1.0 + ridge_;
     char lower = 'L';
     int n = static_cast<int>(d_), info = 0;
     if (!std::isfinite(most)) return false;

@@ -40,8 +40,7 @@ _NEAR = 0.25  # share of the rows that counts as near the margin
 _QUANTILE_ROWS = 20_000  # that this share is estimated from
 _WARM = 0.05  # relative gap from which the last point is a better start than none
 _SNAP = 1e-8
-_MOST_ITERATIONS = 200
-_SHORT = 1e-6
+_IDLE = 30  # iterations without progress that make a solve stuck
 _TINY = 1e-300
 
 
@@ -76,7 +75,8 @@ class InteriorState(State):
     everything: bool = False
     rounds: int = 0
     iterations: int = 0  # of `inner`
-    short: int = 0  # steps in a row that lead nowhere
+    least: float = math.inf  # gap of `inner`
+    idle: int = 0  # iterations in a row that did not lower it
     look: float = math.inf  # inner gap at which to look at all rows again
     dead: bool = False
 
@@ -195,11 +195,13 @@ class InteriorPoint(Solver):
         state.count_iteration()
         inner = state.inner
         gap = (inner.primal - inner.dual) / max(abs(inner.primal), _TINY)
-        state.short = state.short + 1 if inner.length < _SHORT else 0
+        if gap < 0.9 * state.least:
+            state.least, state.idle = gap, 0
+        else:
+            state.idle += 1
         stuck = (
             outcome == _SINGULAR
-            or state.short >= 3
-            or state.iterations >= _MOST_ITERATIONS
+            or state.idle >= _IDLE
             or not math.isfinite(gap)
         )
         if state.sampling:
@@ -277,7 +279,8 @@ class InteriorPoint(Solver):
         self, state: InteriorState, cost: Vector, fixed: Vector, constant: float
     ) -> None:
         problem = state.problem
-        state.iterations = state.short = 0
+        state.iterations = state.idle = 0
+        state.least = math.inf
         state.look = _FIRST_LOOK
         state.inner = core.Interior(
             problem.rows, problem.y, cost, problem.core_loss, state.members, fixed,
