@@ -36,7 +36,6 @@ from ..twins.losses import dual, primal
 from .data import LOSSES, close, make
 
 DUAL = {
-    "auto": Auto(),
     "dcd": DCD(),
     "dcd all rows": DCD(shrinking="none"),
     "dcd hsieh": DCD(shrinking="hsieh"),

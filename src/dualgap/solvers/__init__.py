@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
-
+from .auto import Auto
 from .base import Solver, State
 from .cutting_planes import OCAS, CuttingPlane
 from .dcd import DCD
@@ -16,20 +14,6 @@ from .sdca import SDCA
 from .sgd import SGDm, SGDr, SGDs
 from .sgd_qn import SGDQN
 from .svmsgd import SvmSGD
-
-
-@dataclass(frozen=True)
-class Auto(DCD):
-    """The fastest certified solver for the problem at hand: DCD.
-
-    Problems of a few thousand stored entries cost less to solve to rounding level
-    than to set up, so `tol` may end the fit only after `free_work` entries are read:
-    small models do not depend on the order of their rows.
-    """
-
-    name: ClassVar[str] = "auto"
-    free_work: ClassVar[float] = 2e6
-
 
 SOLVERS: dict[str, type[Solver]] = {
     solver.name: solver

@@ -199,11 +199,7 @@ class InteriorPoint(Solver):
             state.least, state.idle = gap, 0
         else:
             state.idle += 1
-        stuck = (
-            outcome == _SINGULAR
-            or state.idle >= _IDLE
-            or not math.isfinite(gap)
-        )
+        stuck = outcome == _SINGULAR or state.idle >= _IDLE or not math.isfinite(gap)
         if state.sampling:
             if gap <= _SAMPLE_TOL or stuck:
                 self._screen(state, stop, stuck)

@@ -1,0 +1,271 @@
+"""`auto`: dual coordinate descent or interior point, as predicted to be faster.
+
+Problem    as `dcd` and `interior-point`
+Update     theirs. What either will cost is counted in products with the data, from
+           stored entries and never from a clock: the same problem and seed give the
+           same choices.
+           1. `dcd` is taken to need 5 S^0.85 passes to a gap of 1e-2 and half of that
+              for each further digit, S = mean of c_i q_i. If that is `MARGIN` times
+              what interior point will cost, interior point begins at once.
+           2. Else `dcd` begins. When half the cost of interior point is spent, and
+              then at every doubling, a line through log(gap) over the later half of
+              the passes predicts what is left; each further digit is taken to cost
+              more than the last. If interior point, started cold, is to cost less, it
+              takes over: it gains nothing from the iterate of `dcd`.
+           Beyond `InteriorPoint.max_features` columns it is `dcd` alone.
+Guarantee  that of the method that ends the fit
+Cost       where the predictions hold, at most 1.5 times the better of the two
+Source     measured crossovers, docs/which-solver.md
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ..losses import Vector
+from ..problem import Problem
+from .base import Solver, State, new_order
+from .dcd import DCD
+from .interior_point import InteriorPoint
+
+logger = logging.getLogger("dualgap")
+
+MARGIN = 3.0
+PASSES = 3  # fewest of `dcd` before a comparison
+SHARE = 0.5
+_CACHE = 2**25  # bytes; a guess for every machine, that choices be the same on all
+
+
+@dataclass(kw_only=True)
+class AutoState(State):
+    """The state of the method that is running, and what is known of the other."""
+
+    engine: Solver
+    inner: State
+    dcd: tuple[Solver, State] | None = None  # to go back to
+    other: float = math.inf  # products that interior point is predicted to need
+    spent: float = 0.0  # products so far
+    retest: float = 0.0  # what is spent at the next comparison
+    trace: list[tuple[float, float]] = field(default_factory=list)  # spent, log10(gap)
+
+    def __post_init__(self) -> None:
+        self.base = (0, 0, 0)  # epochs, updates, visited of the method before
+        self.method = self.engine.name
+
+    @property
+    def work(self) -> float:
+        return self.spent * (self.problem.rows.stored + self.problem.n)
+
+    def finite(self) -> bool:
+        return self.inner.finite()
+
+    def run(self, engine: Solver, inner: State) -> None:
+        """Go on with another method."""
+        self.base = (
+            self.epochs - inner.epochs,
+            self.updates - inner.updates,
+            self.visited - inner.visited,
+        )
+        self.engine, self.inner, self.method = engine, inner, engine.name
+
+    def follow(self) -> None:
+        """Take over the counters of the running method."""
+        inner, (epochs, updates, visited) = self.inner, self.base
+        self.epochs = epochs + inner.epochs
+        self.updates = updates + inner.updates
+        self.visited = visited + inner.visited
+
+
+@dataclass(frozen=True)
+class Auto(Solver):
+    """The fastest certified solver for the problem at hand: `dcd` or `interior-point`.
+
+    The choice is made by counts of operations, and again as the fit goes on; the
+    history of the fit has the method of every pass and what was predicted, and the log
+    has the reason.
+
+    Problems of a few thousand stored entries cost less to solve to rounding level
+    than to set up, so `tol` may end the fit only after `free_work` entries are read:
+    small models do not depend on the order of their rows.
+    """
+
+    name: ClassVar[str] = "auto"
+    dual: ClassVar[bool] = True
+    free_work: ClassVar[float] = 2e6
+
+    @property
+    def monotone(self) -> bool:
+        return True
+
+    @property
+    def free_bias(self) -> bool:
+        return True
+
+    def start(self, problem: Problem, rng: Any, warm: Vector | None) -> AutoState:
+        dcd = DCD()
+        state = AutoState(
+            problem, rng, new_order(0), engine=dcd,
+            inner=dcd.start(problem, rng, warm),
+        )  # fmt: skip
+        if problem.width <= InteriorPoint().max_features:
+            # Duals to start from serve dcd alone; it gets its passes to show.
+            state.retest = 0.0 if warm is None else -1.0
+        else:
+            state.retest = math.inf
+            logger.info(
+                "auto: dcd, for %d features are too many for interior-point", problem.d
+            )
+        return state
+
+    def step(self, state: AutoState, stop: Any) -> None:
+        if state.epochs == 0 and state.retest < math.inf:
+            self._choose(state)
+        visited, updates = state.inner.visited, state.inner.updates
+        state.engine.step(state.inner, stop)
+        state.follow()
+        inner = state.inner
+        if state.method == "dcd":
+            state.spent += pass_cost(
+                state.problem, inner.visited - visited, inner.updates - updates
+            )
+            self._compare(state)
+        else:
+            state.spent += iteration_cost(state.problem, len(inner.members))
+            self._fall_back(state)
+
+    def _choose(self, state: AutoState) -> None:
+        problem, warm = state.problem, state.retest < 0.0
+        state.other = predicted_cost(problem, state.tol)
+        state.predicted = expected_cost(problem, state.tol)
+        state.retest = SHARE * state.other
+        if not warm and state.predicted >= MARGIN * state.other:
+            self._interior(state)
+        else:
+            logger.info(
+                "auto: dcd begins, about %.0f products expected; interior-point would "
+                "cost about %.0f", state.predicted, state.other,
+            )  # fmt: skip
+
+    def _compare(self, state: AutoState) -> None:
+        """Go on with `dcd`, or not."""
+        if state.retest == math.inf:
+            return
+        primal, dual = state.engine.estimate(state.inner)
+        if primal > dual > 0.0:
+            state.trace.append((state.spent, math.log10((primal - dual) / dual)))
+        if state.epochs < PASSES or state.spent < state.retest:
+            return
+        state.predicted = remaining(state.trace, state.tol)
+        if state.predicted > state.other:
+            self._interior(state)
+        else:
+            state.retest = 2.0 * state.spent
+
+    def _interior(self, state: AutoState) -> None:
+        engine = InteriorPoint()
+        state.dcd = (state.engine, state.inner)
+        state.run(engine, engine.start(state.problem, state.rng, None))
+        logger.info(
+            "auto: interior-point takes over, about %.0f products expected; dcd would "
+            "need about %.0f%s", state.other, state.predicted,
+            " more" if state.epochs else "",
+        )  # fmt: skip
+        state.predicted = state.other
+
+    def estimate(self, state: AutoState) -> tuple[float, float]:
+        return state.engine.estimate(state.inner)
+
+    def iterate(self, state: AutoState) -> tuple[Vector | None, Vector | None]:
+        return state.engine.iterate(state.inner)
+
+    def buffer(self, state: AutoState) -> Vector | None:
+        return state.engine.buffer(state.inner)
+
+    def reject(self, state: AutoState) -> None:
+        state.engine.reject(state.inner)
+        self._fall_back(state)
+
+    def _fall_back(self, state: AutoState) -> None:
+        """To `dcd`, where interior point has broken down."""
+        if state.dcd is None or state.inner.finite():
+            return
+        logger.info("auto: interior-point can go no further; dcd goes on")
+        state.run(*state.dcd)
+        state.dcd, state.retest = None, math.inf
+
+
+def pass_cost(problem: Problem, visited: int, updates: int) -> float:
+    """Products that visits of `dcd` are worth: a random row costs more than a next one.
+
+    Parameters
+    ----------
+    problem : Problem
+    visited, updates : int
+        Rows read, and rows added to w.
+    """
+    rows = problem.rows
+    mean = rows.stored / problem.n
+    visit = 60.0  # multiply-adds: the chain from one update to the next dot product
+    if rows.bytes > _CACHE and mean < 50.0:
+        visit += 100.0  # short rows, a few scattered cache lines each
+    entries = visited * (visit + mean) + updates * mean
+    return float(entries / (rows.stored + problem.n))
+
+
+def expected_cost(problem: Problem, tol: float) -> float:
+    """Products that `dcd` may need for a gap of `tol`, from the problem alone."""
+    steepness = float(np.dot(problem.cost, problem.q)) / problem.n
+    passes = max(5.0 * steepness**0.85, 3.0)
+    digits = max(-math.log10(tol) - 2.0, -1.0)
+    epoch = pass_cost(problem, problem.n, problem.n)
+    return epoch * passes * (1.0 + 0.5 * digits)
+
+
+def remaining(trace: list[tuple[float, float]], tol: float) -> float:
+    """Cost until the gap is `tol`, by a line through the later half of a trace.
+
+    Every digit is taken to cost a quarter more than the one before: rows that are still
+    undecided are the hard ones.
+
+    Parameters
+    ----------
+    trace : list of (cost so far, log10 of the relative gap)
+    tol : float
+
+    Returns
+    -------
+    float
+        0 where it is met already, infinite where the gap does not fall.
+    """
+    if len(trace) < 2:
+        return math.inf
+    cost, gap = np.array(trace[min(len(trace) // 2, len(trace) - 2) :]).T
+    slope, level = np.polyfit(cost - cost[-1], gap, 1)
+    digits = level - math.log10(tol)
+    if digits <= 0.0:
+        return 0.0
+    return float(digits * (1.0 + digits / 8.0) / -slope) if slope < 0.0 else math.inf
+
+
+def iteration_cost(problem: Problem, m: int) -> float:
+    """TEMPORARY."""
+    n, d, stored = problem.n, problem.width, problem.rows.stored
+    mean = stored / n
+    gram = min(mean * mean / 2 * 1.5, d * d / 20)
+    return (m * gram + 8 * m * (mean + 20) + d**3 / 30 + 100_000.0) / (stored + n)
+
+
+def predicted_cost(problem: Problem, tol: float) -> float:
+    """TEMPORARY."""
+    n, d = problem.n, problem.width
+    m0 = int(min(n / 2, max(4000, 40 * d, n / 25)))
+    return (
+        30 * iteration_cost(problem, int(0.3 * n))
+        + 12 * iteration_cost(problem, m0)
+        + 10
+    )
