@@ -39,6 +39,15 @@
 #include "stop.hpp"
 #include "threads.hpp"
 
+// The arrays of a pass do not overlap: that many are more than compilers check for.
+#if defined(__clang__)
+#define DUALGAP_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#elif defined(__GNUC__)
+#define DUALGAP_INDEPENDENT _Pragma("GCC ivdep")
+#else
+#define DUALGAP_INDEPENDENT __pragma(loop(ivdep))
+#endif
+
 namespace dualgap {
 
 // The BLAS and LAPACK that SciPy brings along: column-major, 32-bit sizes.
@@ -195,12 +204,18 @@ class RowBlockOf final : public RowBlock {
   bool panels_;
 };
 
-// The chosen rows, copied close together; all of them: used in place.
+inline bool all_rows(const Order *chosen, Index m, Index n) {
+  for (Index t = 0; t < m; ++t)
+    if (chosen[t] != t) return false;
+  return m == n;
+}
+
+// The chosen rows, copied close together; all of them, in their order: used in place.
 template <class V, class I>
 std::unique_ptr<RowBlock> make_block(const CsrRows<V, I> &rows, const Order *chosen,
                                      Index m, double constant) {
   using Block = RowBlockOf<CsrRows<V, I>>;
-  if (m == rows.rows()) return std::make_unique<Block>(rows, nullptr);
+  if (all_rows(chosen, m, rows.rows())) return std::make_unique<Block>(rows, nullptr);
   struct Storage {
     std::vector<V> values;
     std::vector<I> indices;
@@ -231,7 +246,7 @@ template <class V>
 std::unique_ptr<RowBlock> make_block(const DenseRows<V> &rows, const Order *chosen,
                                      Index m, double constant) {
   using Block = RowBlockOf<DenseRows<V>>;
-  if (m == rows.rows()) return std::make_unique<Block>(rows, nullptr);
+  if (all_rows(chosen, m, rows.rows())) return std::make_unique<Block>(rows, nullptr);
   const auto storage = std::make_shared<std::vector<V>>();
   storage->resize(static_cast<std::size_t>(m * rows.cols()));
   const auto bare = rows.with_constant(0.0);
@@ -307,6 +322,7 @@ class Interior {
         loss_(loss),
         free_bias_(free_bias),
         bounded_(!std::isinf(loss.slope)),
+        bound_(bounded_ ? 1.0 : 0.0),
         algebra_(algebra),
         m_(data_.rows->rows()),
         d_(data_.rows->width()),
@@ -343,7 +359,7 @@ class Interior {
       const double upper = loss_.upper(data_.cost[i]);
       std::tie(a_[i], b_[i]) = centred(z_[i] - 1.0, delta_[i], upper, mu);
       s_[i] = mu / a_[i];
-      v_[i] = bounded_ ? mu / b_[i] : 0.0;
+      v_[i] = mu / b_[i];
     }
     iterations_ = 0;
     ridge_ = kRidge;
@@ -384,7 +400,7 @@ class Interior {
     for (std::size_t j = 0; j < size(d_); ++j)
       dw_[j] = first_[j] + r_[j] + target * second_[j] - third_[j];
     backsolve(dw_);
-    const double target_u = bounded_ ? target : 0.0;
+    const double target_u = bound_ * target;
     for (std::size_t i = 0; i < size(m_); ++i) {
       t_[i] = target - t_[i];
       u_[i] = target_u - u_[i];
@@ -486,10 +502,11 @@ class Interior {
     const Index cost = data_.rows->gram_cost();
     if (!pass(cost, &poll, &stop, [&](Part &part, Index begin, Index end) {
           if (part.gram.empty()) part.gram.assign(size(d_ * d_), 0.0);
-          const bool bounded = bounded_;
+          const double f = bound_;
+          DUALGAP_INDEPENDENT
           for (Index i = begin; i < end; ++i) {
             const std::size_t k = size(i);
-            const double ra = 1.0 / a_[k], rb = bounded ? 1.0 / b_[k] : 0.0;
+            const double ra = 1.0 / a_[k], rb = f / b_[k];
             const double theta = 1.0 / (delta_[k] + s_[k] * ra + v_[k] * rb + proximal);
             theta_[k] = theta;
             part.p[i - begin] = theta * (1.0 - z_[k] - delta_[k] * a_[k]);
@@ -541,14 +558,15 @@ class Interior {
   // the second-order terms, these terms in t and u, and Z' theta of what they cause.
   bool predict(double &ratio, double &cross, Poll &poll, const Stop &stop) {
     if (!pass(entries_ * 2, &poll, &stop, [&](Part &part, Index begin, Index end) {
-          const bool bounded = bounded_;
+          const double f = bound_;
           const Index n = end - begin;
           outputs(begin, end, dw_, &dz_[size(begin)]);
+          DUALGAP_INDEPENDENT
           for (Index i = begin; i < end; ++i) {
             const std::size_t k = size(i);
-            const double ra = 1.0 / a_[k], rb = bounded ? 1.0 / b_[k] : 0.0;
+            const double ra = 1.0 / a_[k], rb = f / b_[k];
             const double h = 1.0 - z_[k] - delta_[k] * a_[k];
-            const double da = theta_[k] * (h - dz_[k]), db = bounded ? -da : 0.0;
+            const double da = theta_[k] * (h - dz_[k]), db = -f * da;
             const double ds = -s_[k] - s_[k] * da * ra, dv = -v_[k] - v_[k] * db * rb;
             t_[k] = da * ds;
             u_[k] = db * dv;
@@ -557,11 +575,11 @@ class Interior {
             part.p[i - begin] = 0.5 + (low > high ? low : high);
           }
           part.ratio = std::max(part.ratio, largest(part.p, n));
+          DUALGAP_INDEPENDENT
           for (Index i = begin; i < end; ++i) {
             const std::size_t k = size(i);
             part.p[i - begin] = t_[k] + u_[k];
-            part.q[i - begin] =
-                theta_[k] * (t_[k] / a_[k] - (bounded ? u_[k] / b_[k] : 0.0));
+            part.q[i - begin] = theta_[k] * (t_[k] / a_[k] - u_[k] / b_[k]);
           }
           part.cross += total(part.p, n);
           sign(begin, end, part.q);
@@ -580,18 +598,19 @@ class Interior {
   bool direction(const Vec &dw, const Vec &t, const Vec &u, Vec &dz, double &length,
                  Poll &poll, const Stop &stop) {
     if (!pass(entries_, &poll, &stop, [&](Part &part, Index begin, Index end) {
-          const bool bounded = bounded_;
+          const double f = bound_;
           outputs(begin, end, dw, &dz[size(begin)]);
+          DUALGAP_INDEPENDENT
           for (Index i = begin; i < end; ++i) {
             const std::size_t k = size(i);
-            const double ra = 1.0 / a_[k], rb = bounded ? 1.0 / b_[k] : 0.0;
+            const double ra = 1.0 / a_[k], rb = f / b_[k];
             const double h = 1.0 - z_[k] - delta_[k] * a_[k] + t[k] * ra - u[k] * rb;
             const double x = theta_[k] * (h - dz[k]) * ra;
-            const double y = bounded ? -theta_[k] * (h - dz[k]) * rb : 0.0;
+            const double y = -theta_[k] * (h - dz[k]) * rb;
             const double p = t[k] * ra / s_[k];
-            const double q = bounded ? u[k] * rb / v_[k] : 1.0;
+            const double q = u[k] * rb / v_[k];
             const double low = -x > 1.0 + x - p ? -x : 1.0 + x - p;
-            const double high = -y > 1.0 + y - q ? -y : 1.0 + y - q;
+            const double high = f * (-y > 1.0 + y - q ? -y : 1.0 + y - q);
             part.p[i - begin] = low > high ? low : high;
           }
           part.ratio = std::max(part.ratio, largest(part.p, end - begin));
@@ -609,11 +628,12 @@ class Interior {
     double da, db, ds, dv;
   };
   Steps steps(std::size_t k) const {
-    const double ra = 1.0 / a_[k], rb = bounded_ ? 1.0 / b_[k] : 0.0;
+    const double f = bound_;
+    const double ra = 1.0 / a_[k], rb = f / b_[k];
     const double h = 1.0 - z_[k] - delta_[k] * a_[k] + t_[k] * ra - u_[k] * rb;
-    const double da = theta_[k] * (h - dz_[k]), db = bounded_ ? -da : 0.0;
+    const double da = theta_[k] * (h - dz_[k]), db = -f * da;
     return {da, db, t_[k] * ra - s_[k] - s_[k] * da * ra,
-            u_[k] * rb - v_[k] - v_[k] * db * rb};
+            f * (u_[k] * rb - v_[k] - v_[k] * db * rb)};
   }
 
   // One of Gondzio's correctors: t2, u2 and dw2 for a step 0.3 longer.
@@ -621,17 +641,23 @@ class Interior {
     const double trial = std::min(1.0, length + 0.3);
     const double low = 0.1 * target, high = 10.0 * target;
     const auto change = [=](double product) {
-      return std::max(std::clamp(product, low, high) - product, -high);
+      const double aim = std::min(std::max(product, low), high);
+      return std::max(aim - product, -high);
     };
     if (!pass(entries_, &poll, &stop, [&](Part &part, Index begin, Index end) {
+          const double f = bound_;
+          DUALGAP_INDEPENDENT
           for (Index i = begin; i < end; ++i) {
             const std::size_t k = size(i);
             const Steps step = steps(k);
-            const double t =
-                change((a_[k] + trial * step.da) * (s_[k] + trial * step.ds));
-            const double u =
-                bounded_ ? change((b_[k] + trial * step.db) * (v_[k] + trial * step.dv))
-                         : 0.0;
+            part.p[i - begin] = (a_[k] + trial * step.da) * (s_[k] + trial * step.ds);
+            part.q[i - begin] = (b_[k] + trial * step.db) * (v_[k] + trial * step.dv);
+          }
+          DUALGAP_INDEPENDENT
+          for (Index i = begin; i < end; ++i) {
+            const std::size_t k = size(i);
+            const double t = change(part.p[i - begin]);
+            const double u = f * change(part.q[i - begin]);
             t2_[k] = t_[k] + t;
             u2_[k] = u_[k] + u;
             part.p[i - begin] = theta_[k] * (t / a_[k] - u / b_[k]);
@@ -652,6 +678,7 @@ class Interior {
       r_[j] *= 1.0 - step_;
     }
     pass(m_ * 16, nullptr, nullptr, [&](Part &, Index begin, Index end) {
+      DUALGAP_INDEPENDENT
       for (std::size_t k = size(begin); k < size(end); ++k) {
         const Steps step = steps(k);
         a_[k] += step_ * step.da;
@@ -666,13 +693,31 @@ class Interior {
 
   // mu, P and D; exact for the rows of the set if z and r are.
   void summarise() {
+    // l(u) = b u - curvature b^2/2 at the best b.
+    const double slope = loss_.slope, curvature = loss_.curvature;
+    const bool kink = curvature == 0.0;
+    const double inverse = kink ? 0.0 : 1.0 / curvature;
     pass(m_ * 8, nullptr, nullptr, [&](Part &part, Index begin, Index end) {
-      for (std::size_t k = size(begin); k < size(end); ++k) {
-        const double c = data_.cost[k], a = a_[k];
-        part.mu += a * s_[k] + (bounded_ ? b_[k] * v_[k] : 0.0);
-        part.loss += c * loss_.value(1.0 - z_[k]);
-        part.sum += a - 0.5 * delta_[k] * a * a;
+      const double f = bound_;
+      const Index n = end - begin;
+      const auto at = [&](const Vec &x) { return &x[size(begin)]; };
+      const double *a = at(a_), *b = at(b_), *s = at(s_), *v = at(v_), *z = at(z_);
+      const double *c = at(data_.cost), *delta = at(delta_);
+      DUALGAP_INDEPENDENT
+      for (Index k = 0; k < n; ++k) {
+        part.p[k] = a[k] * s[k] + f * b[k] * v[k];
+        part.q[k] = a[k] - 0.5 * delta[k] * a[k] * a[k];
       }
+      part.mu += total(part.p, n);
+      part.sum += total(part.q, n);
+      DUALGAP_INDEPENDENT
+      for (Index k = 0; k < n; ++k) {
+        const double u = z[k] < 1.0 ? 1.0 - z[k] : 0.0;
+        const double near = u * inverse < slope ? u * inverse : slope;
+        const double best = kink ? slope : near;
+        part.p[k] = c[k] * (best * u - 0.5 * curvature * best * best);
+      }
+      part.loss += total(part.p, n);
     });
     double loss = 0, sum = 0, norm = 0, linear = 0, dual = 0;
     mu_ = 0;
@@ -696,6 +741,7 @@ class Interior {
   Data data_;
   Loss loss_;
   bool free_bias_, bounded_;
+  double bound_;  // 1; 0 where there is no upper bound, and b = 1, v stand idle
   LinearAlgebra algebra_;
   Index m_, d_, blocks_, entries_, used_ = 1;
   std::vector<Part> parts_;

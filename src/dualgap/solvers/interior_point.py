@@ -33,9 +33,11 @@ from ..problem import Problem
 from .base import Solver, State, check_count, new_order
 
 _LEFT, _SINGULAR = 1, 2  # outcomes of an iteration
-_SAMPLE_TOL = 1e-2
-# Inner gap of the first look at all rows, for a tol of 1e-2; then tenths of it.
-_FIRST_LOOK = 3e-3
+_SAMPLE_TOL = 5e-2
+# Inner gap of the first look at all rows, which ones are wrong; then 3e-3, 3e-4, ...
+_FIRST_LOOK = 0.1
+import os
+_SF=int(os.environ.get("SF","40"))
 _NEAR = 0.25  # share of the rows that counts as near the margin
 _QUANTILE_ROWS = 20_000  # that this share is estimated from
 _WARM = 0.05  # relative gap from which the last point is a better start than none
@@ -209,7 +211,7 @@ class InteriorPoint(Solver):
     def _begin(self, state: InteriorState) -> None:
         """Solve a sample of the rows first, if that is much less."""
         problem = state.problem
-        n, m = problem.n, max(self.sample, 40 * problem.width, problem.n // 25)
+        n, m = problem.n, max(self.sample, _SF * problem.width, problem.n // 25)
         if 3 * m > n:
             self._solve_all(state)
             return
@@ -299,7 +301,7 @@ class InteriorPoint(Solver):
             state.w, state.primal, state.dual = w, primal + frozen, dual
             state.alpha = state.dual_point()
         while state.look >= gap:
-            state.look *= 0.1
+            state.look = 3e-3 if state.look == _FIRST_LOOK else 0.1 * state.look
         if state.everything:
             if stuck:  # what there is gets proved, and the fit ends
                 state.primal = state.dual = math.nan

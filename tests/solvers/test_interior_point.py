@@ -1,0 +1,333 @@
+"""Interior point: the iteration against its twin, and certificates for odd problems."""
+
+from __future__ import annotations
+
+import functools
+import threading
+import time
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+from threadpoolctl import threadpool_limits
+
+from dualgap import core
+from dualgap.certificate import Status
+from dualgap.loop import solve
+from dualgap.losses import Hinge, SmoothedHinge, SquaredHinge
+from dualgap.problem import Problem
+from dualgap.solvers import DCD, InteriorPoint
+from dualgap.solvers.interior_point import _algebra
+
+from .. import qp
+from ..twins import interior_point as twin
+from .data import LAYOUTS, LOSSES, close, make
+
+PROXIMAL = 1e-10  # of the core, in units of the mean ||x_i||^2
+
+
+@pytest.fixture(autouse=True, scope="module")
+def one_blas_thread():
+    """The twin's small systems are no work for threads."""
+    with threadpool_limits(1, user_api="blas"):
+        yield
+
+
+every_loss = pytest.mark.parametrize("loss", LOSSES)
+
+
+def inner(problem, chosen, fixed=None, constant=0.0, threads=1):
+    return core.Interior(
+        problem.rows, problem.y, problem.cost, problem.core_loss,
+        np.asarray(chosen, dtype=np.uint32),
+        np.zeros(problem.width) if fixed is None else fixed, constant,
+        float(problem.q[chosen].mean()), problem.intercept_scaling, problem.free_bias,
+        threads, _algebra()[0],
+    )  # fmt: skip
+
+
+# --- the iteration ---------------------------------------------------------------
+
+
+@every_loss
+@pytest.mark.parametrize("case", ["plain", "everything"])
+@pytest.mark.parametrize("free_bias", [False, True])
+@pytest.mark.parametrize("layout", ["dense-f8", "dense-f4", "csr-f8-i8-i8"])
+def test_twin(loss, case, free_bias, layout):
+    bench = make(case, layout, loss, C=0.7)
+    X, problem = bench.X, bench.problem
+    if free_bias:
+        X = np.column_stack([bench.X, np.ones(bench.n)])
+        problem = Problem(
+            LAYOUTS[layout](bench.X), bench.y, loss=LOSSES[loss][0],
+            sample_weight=bench.c, fit_intercept=True, penalize_intercept=False,
+        )  # fmt: skip
+        X = X.astype(np.float64)
+    used = np.flatnonzero(problem.cost > 0)
+    c = problem.cost[used]
+    ours, stop = inner(problem, used), core.Stop()
+    ours.start(np.zeros(problem.width), 0.3)
+    theirs = twin.InteriorPoint(
+        X[used] * bench.y[used, None], bench.phi.box(c), bench.phi.diagonal(c),
+        np.zeros(problem.width), 0.3, free_bias,
+        PROXIMAL * problem.q[used].mean(),
+    )  # fmt: skip
+    close(ours.alpha, theirs.a, 1e-12)
+    for _ in range(7):
+        assert ours.iterate(stop) == 0
+        step = theirs.iterate()
+        np.testing.assert_allclose([ours.length, ours.mu], [step, theirs.mu], 1e-7)
+        close(ours.w, theirs.w, 1e-8)
+        close(ours.alpha, theirs.a, 1e-8)
+    assert ours.primal - ours.dual < 0.1 * ours.primal
+
+
+def test_frozen_rows_are_linear_terms():
+    """Rows at a bound, where they belong, leave the optimum of the others as it is."""
+    bench = make("weights", n=80, loss="smoothed_hinge", C=0.3)
+    problem = bench.problem
+    best = solve(problem, DCD(), tol=1e-12, max_epochs=10_000)
+    inside = (best.alpha > 0.0) & (best.alpha < problem.upper)
+    full = np.where(inside, 0.0, best.alpha)
+    assert full.any()
+    assert (~inside & (full == 0.0) & (problem.cost > 0)).any()
+    reduced = inner(
+        problem, np.flatnonzero(inside), problem.combine(full),
+        problem.dual_value(full, 0.0),
+    )  # fmt: skip
+    reduced.start(np.zeros(problem.width), 0.0)
+    for _ in range(25):
+        reduced.iterate(core.Stop())
+    reduced.refresh()
+    close(reduced.w, best.w, 1e-6)
+    np.testing.assert_allclose(
+        [reduced.primal, reduced.dual], best.certificate.primal, 1e-9
+    )
+
+
+@pytest.mark.parametrize("layout", ["dense-f4", "csr-f4-i4-i4"])
+@pytest.mark.parametrize("d", [9, 70])
+def test_threads_and_copies_change_rounding_only(layout, d):
+    """All rows in place, or copied without one that weighs next to nothing."""
+    bench = make("intercept", layout, n=3000 if d > 9 else 10_000, d=d, C=0.1)
+    problem = bench.problem
+    runs = [inner(problem, np.arange(bench.n), threads=t) for t in (1, 2, 2)]
+    order = np.r_[np.arange(1, bench.n), 0]
+    runs.append(inner(problem, order))
+    for run in runs:
+        run.start(np.zeros(problem.width), 0.0)
+        for _ in range(6):
+            assert run.iterate(core.Stop()) == 0
+    one, two, again, moved = runs
+    np.testing.assert_array_equal(two.w, again.w)
+    np.testing.assert_array_equal(two.alpha, again.alpha)
+    close(two.w, one.w, 1e-8)
+    close(moved.w, one.w, 1e-8)
+    close(moved.alpha, one.alpha[order], 1e-8)
+
+
+def test_other_matrices_of_blas_are_refused():
+    bench = make()
+    functions = _algebra()[0]
+    with pytest.raises(ValueError, match="SciPy's BLAS"):
+        core.Interior(
+            bench.problem.rows, bench.problem.y, bench.problem.cost,
+            bench.problem.core_loss, np.arange(bench.n, dtype=np.uint32),
+            np.zeros(bench.problem.width), 0.0, 1.0, 0.0, False, 1,
+            functions[::-1],
+        )  # fmt: skip
+
+
+# --- certificates ----------------------------------------------------------------
+
+
+@st.composite
+def odd_problems(draw):
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    n, d = (
+        draw(st.sampled_from([1, 2, 7, 30, 60])),
+        draw(st.sampled_from([1, 2, 6, 40])),
+    )
+    X = rng.standard_normal((n, d)) * (
+        rng.random((n, d)) < draw(st.sampled_from([0.2, 1.0]))
+    )
+    for oddity in draw(st.sets(st.integers(0, 5))):
+        if oddity == 0:
+            X[::3] = 0.0
+        elif oddity == 1:
+            X[n // 2 :] = X[: n - n // 2]
+        elif oddity == 2:
+            X[:, 0] = 1.0
+        elif oddity == 3:
+            X[:, -1] = X[:, 0]
+        elif oddity == 4:
+            X *= 10.0 ** rng.uniform(-3, 3, size=d)
+        else:
+            X = (X > 0) * 1.0
+    positive = draw(st.sampled_from([0.0, 0.001, 0.1, 0.5]))
+    y = np.where(rng.random(n) < positive, 1, -1)
+    weight = None
+    if draw(st.booleans()):
+        weight = 10.0 ** rng.uniform(-2, 2, size=n)
+        weight[1:][rng.random(n - 1) < 0.3] = 0.0
+    loss = draw(st.sampled_from([Hinge(), SquaredHinge(), SmoothedHinge(0.3)]))
+    C = 10.0 ** draw(st.floats(-6, 6))
+    layout = draw(st.sampled_from(sorted(LAYOUTS)))
+    bias = draw(st.sampled_from(["none", "penalised", "free"]))
+    return X, y, weight, loss, C, layout, bias
+
+
+@given(odd_problems(), st.sampled_from([1e-2, 1e-4, 1e-6]))
+@settings(max_examples=120, deadline=None)
+def test_odd_problems_are_certified(case, tol):
+    X, y, weight, loss, C, layout, bias = case
+    stored = LAYOUTS[layout](X)
+    problem = Problem(
+        stored, y, C, loss=loss, sample_weight=weight, fit_intercept=bias != "none",
+        penalize_intercept=bias != "free",
+    )  # fmt: skip
+    solution = solve(problem, InteriorPoint(), tol=tol, max_epochs=1000)
+    certificate = solution.certificate
+    assert certificate.status is Status.CERTIFIED
+    assert (solution.alpha >= 0).all()
+    assert (solution.alpha <= problem.upper).all()
+    assert not solution.alpha[problem.cost == 0.0].any()
+    Z = stored.toarray() if sparse.issparse(stored) else stored
+    Z = Z.astype(np.float64)
+    if bias == "free":
+        assert abs(solution.alpha @ y) <= 1e-13 * solution.alpha.sum()
+        return
+    if bias == "penalised":
+        Z = np.column_stack([Z, np.ones(len(y))])
+    best = qp.optimum(
+        Z * y[:, None], problem.cost, loss.curvature, bool(np.isfinite(loss.slope))
+    )
+    assert certificate.dual <= best.upper * (1 + 1e-9)
+    assert certificate.primal >= best.lower * (1 - 1e-9)
+
+
+@every_loss
+@pytest.mark.parametrize("tol", [1e-3, 1e-6, 1e-9])
+@pytest.mark.parametrize("free_bias", [False, True])
+def test_screened_rows_are_certified_over_all_rows(loss, tol, free_bias):
+    problem, reference = large(loss, free_bias)
+    solution = solve(problem, InteriorPoint(sample=500), tol=tol, max_epochs=500)
+    certificate = solution.certificate
+    assert certificate.status is Status.CERTIFIED
+    assert certificate.dual <= reference.primal * (1 + 1e-12)
+    assert certificate.primal >= reference.dual * (1 - 1e-12)
+    again = problem.certify(solution.w, solution.alpha)
+    np.testing.assert_allclose(
+        [again.primal, again.dual], [certificate.primal, certificate.dual], 1e-9
+    )
+    least = solution.history["updates"]
+    if tol == 1e-3 and loss == "hinge":  # not all rows were solved
+        assert np.diff(least).max() < problem.n
+
+
+@functools.cache
+def large(loss, free_bias, n=8000, d=12):
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((n, d)) * (rng.random((n, d)) < 0.5)
+    score = X @ rng.standard_normal(d) + 0.7 * rng.standard_normal(n)
+    y = np.where(score > np.quantile(score, 0.9), 1, -1)
+    problem = Problem(
+        sparse.csr_matrix(X), y, 5.0, loss=LOSSES[loss][0], fit_intercept=True,
+        penalize_intercept=not free_bias,
+        sample_weight=rng.uniform(0.5, 2.0, size=n) * (rng.random(n) < 0.95),
+    )  # fmt: skip
+    reference = solve(problem, DCD(), tol=1e-7, max_epochs=100_000).certificate
+    assert reference.certified
+    return problem, reference
+
+
+@pytest.mark.parametrize("positive", [0.001, 0.5])
+@pytest.mark.parametrize("order", ["sorted by label", "as drawn"])
+def test_few_positives_and_sorted_rows(positive, order):
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((20_000, 8)).astype(np.float32)
+    score = X @ rng.standard_normal(8) + rng.standard_normal(20_000)
+    y = np.where(score > np.quantile(score, 1 - positive), 1, -1)
+    if order == "sorted by label":
+        by_label = np.argsort(y, kind="stable")
+        X, y = X[by_label], y[by_label]
+    problem = Problem(X, y, 10.0)
+    solution = solve(problem, InteriorPoint(sample=1000), tol=1e-5, max_epochs=300)
+    assert solution.certificate.status is Status.CERTIFIED
+
+
+@pytest.mark.parametrize("name", ["adult/a9a", "web/w8a", "ijcnn1/ijcnn1"])
+def test_agrees_with_dcd_on_real_data(name, load_xz):
+    X, y = load_xz(name)
+    problem = Problem(X, y, 0.1)
+    ours = solve(problem, InteriorPoint(), tol=1e-6, max_epochs=500).certificate
+    theirs = solve(problem, DCD(), tol=1e-5, max_epochs=20_000).certificate
+    assert ours.certified
+    assert theirs.certified
+    assert ours.relative_gap <= 1e-6
+    assert max(ours.dual, theirs.dual) <= min(ours.primal, theirs.primal)
+
+
+# --- the loop's promises ---------------------------------------------------------
+
+
+def test_the_same_seed_gives_the_same_bits():
+    problem, _ = large("hinge", False)
+    runs = [
+        solve(problem, InteriorPoint(sample=500), tol=1e-4, random_state=seed)
+        for seed in (4, 4, 5)
+    ]
+    np.testing.assert_array_equal(runs[0].w, runs[1].w)
+    np.testing.assert_array_equal(runs[0].alpha, runs[1].alpha)
+    assert (runs[0].w != runs[2].w).any()
+
+
+@pytest.mark.parametrize("d", [300, 2000])
+def test_interrupted_within_an_iteration(d):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((3000, d)).astype(np.float32)
+    y = np.where(X[:, 0] + rng.standard_normal(3000) > 0, 1, -1)
+    problem, stop = Problem(X, y, 1.0), core.Stop()
+    state = InteriorPoint().start(problem, core.Random(0), None)
+    InteriorPoint().step(state, stop)
+    before = state.inner.w, state.inner.alpha, state.epochs
+    raised = []
+
+    def interrupt():
+        time.sleep(0.002)
+        raised.append(time.perf_counter())
+        stop.request()
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    while not stop.requested:
+        before = state.inner.w, state.inner.alpha, state.epochs
+        InteriorPoint().step(state, stop)
+    thread.join()
+    if state.epochs == before[2]:  # left in the middle: nothing has moved
+        np.testing.assert_array_equal(state.inner.w, before[0])
+        np.testing.assert_array_equal(state.inner.alpha, before[1])
+    w, alpha = InteriorPoint().iterate(state)
+    certificate = problem.prove(w, alpha).certificate
+    assert certificate.dual <= certificate.primal
+
+
+def test_too_many_features_are_refused_with_a_remedy():
+    X = sparse.csr_matrix(([1.0, 2.0], ([0, 3], [7, 2999])), shape=(5, 3000))
+    problem = Problem(X, [1, -1, 1, -1, 1], 1.0)
+    with pytest.raises(ValueError, match=r"max_features=2500.*solver='dcd'"):
+        solve(problem, InteriorPoint())
+    solution = solve(problem, InteriorPoint(max_features=3000), tol=1e-6)
+    assert solution.certificate.certified
+
+
+def test_what_float64_cannot_hold_ends_as_stalled():
+    X = np.array([[1e120, 1.0], [-1e120, 1.0], [1.0, 1e120]])
+    problem = Problem(X, [1, -1, 1], 1e60)
+    solution = solve(problem, InteriorPoint(), tol=1e-6, max_epochs=1000)
+    certificate = solution.certificate
+    assert certificate.epochs < 1000
+    assert certificate.status in (Status.STALLED, Status.CERTIFIED)
+    assert certificate.dual <= certificate.primal
