@@ -36,12 +36,11 @@ _LEFT, _SINGULAR = 1, 2  # outcomes of an iteration
 _SAMPLE_TOL = 5e-2
 # Inner gap of the first look at all rows, which ones are wrong; then 3e-3, 3e-4, ...
 _FIRST_LOOK = 0.1
-import os
-_SF=int(os.environ.get("SF","40"))
 _NEAR = 0.25  # share of the rows that counts as near the margin
 _QUANTILE_ROWS = 20_000  # that this share is estimated from
 _WARM = 0.05  # relative gap from which the last point is a better start than none
 _SNAP = 1e-8
+_ROUNDING = 1e-15
 _IDLE = 30  # iterations without progress that make a solve stuck
 _TINY = 1e-300
 
@@ -211,7 +210,7 @@ class InteriorPoint(Solver):
     def _begin(self, state: InteriorState) -> None:
         """Solve a sample of the rows first, if that is much less."""
         problem = state.problem
-        n, m = problem.n, max(self.sample, _SF * problem.width, problem.n // 25)
+        n, m = problem.n, max(self.sample, 40 * problem.width, problem.n // 25)
         if 3 * m > n:
             self._solve_all(state)
             return
@@ -300,7 +299,8 @@ class InteriorPoint(Solver):
         if state.alpha is None or not state.gap <= primal + frozen - dual:
             state.w, state.primal, state.dual = w, primal + frozen, dual
             state.alpha = state.dual_point()
-        while state.look >= gap:
+        # At rounding level the gap may be 0 or below: then every iteration looks.
+        while state.look >= max(gap, _ROUNDING):
             state.look = 3e-3 if state.look == _FIRST_LOOK else 0.1 * state.look
         if state.everything:
             if stuck:  # what there is gets proved, and the fit ends
