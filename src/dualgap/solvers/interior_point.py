@@ -39,6 +39,7 @@ _FIRST_LOOK = 0.1
 _NEAR = 0.25  # share of the rows that counts as near the margin
 _QUANTILE_ROWS = 20_000  # that this share is estimated from
 _WARM = 0.05  # relative gap from which the last point is a better start than none
+_TRIED, _SHORT = 4, 0.2  # a step shorter than this so early: start anew
 _SNAP = 1e-8
 _ROUNDING = 1e-15
 _IDLE = 30  # iterations without progress that make a solve stuck
@@ -124,6 +125,7 @@ class InteriorState(State):
     near: NDArray[np.bool_]
     full: Vector  # U_i where a row is frozen there, else 0
     reach: float = math.inf  # of the near rows from the margin
+    warm: bool = False  # `inner` started from a solution, not far inside
     sampling: bool = False
     everything: bool = False
     rounds: int = 0
@@ -256,6 +258,11 @@ class InteriorPoint(Solver):
         state.count_iteration()
         inner = state.inner
         gap = (inner.primal - inner.dual) / max(abs(inner.primal), _TINY)
+        if state.warm and state.iterations <= _TRIED and inner.length < _SHORT:
+            # From a poor point the way is longer than from none.
+            state.warm = False
+            inner.start(np.zeros(state.problem.width), 0.0)
+            return
         if gap < 0.9 * state.least:
             state.least, state.idle = gap, 0
         else:
@@ -318,6 +325,7 @@ class InteriorPoint(Solver):
         core.combine(problem.rows, problem.y, state.full, fixed)
         constant = problem.dual_value(state.full, 0.0)
         self._solve(state, problem.cost, fixed, constant)
+        state.warm = warm
         if warm:
             mean = float(problem.cost[state.members].mean())
             state.inner.start(w, max(mean * state.reach / 4, _TINY))
@@ -326,7 +334,7 @@ class InteriorPoint(Solver):
 
     def _solve_all(self, state: InteriorState) -> None:
         problem = state.problem
-        state.sampling, state.everything = False, True
+        state.sampling, state.everything, state.warm = False, True, False
         state.members = np.flatnonzero(problem.cost > 0.0).astype(np.uint32)
         state.full = np.zeros(problem.n)
         self._solve(state, problem.cost, np.zeros(problem.width), 0.0)
