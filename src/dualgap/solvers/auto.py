@@ -31,7 +31,7 @@ from ..losses import Vector
 from ..problem import Problem
 from .base import Solver, State, new_order
 from .dcd import DCD
-from .interior_point import InteriorPoint
+from .interior_point import InteriorPoint, predicted_work
 
 logger = logging.getLogger("dualgap")
 
@@ -125,22 +125,21 @@ class Auto(Solver):
     def step(self, state: AutoState, stop: Any) -> None:
         if state.epochs == 0 and state.retest < math.inf:
             self._choose(state)
-        visited, updates = state.inner.visited, state.inner.updates
+        visited, updates = state.visited, state.updates
         state.engine.step(state.inner, stop)
         state.follow()
-        inner = state.inner
+        visited, updates = state.visited - visited, state.updates - updates
         if state.method == "dcd":
-            state.spent += pass_cost(
-                state.problem, inner.visited - visited, inner.updates - updates
-            )
+            state.spent += pass_cost(state.problem, visited, updates)
             self._compare(state)
         else:
-            state.spent += iteration_cost(state.problem, len(inner.members))
+            state.spent += visited / state.problem.n
             self._fall_back(state)
 
     def _choose(self, state: AutoState) -> None:
         problem, warm = state.problem, state.retest < 0.0
-        state.other = predicted_cost(problem, state.tol)
+        product = problem.rows.stored + problem.n
+        state.other = predicted_work(problem, state.tol) / product
         state.predicted = expected_cost(problem, state.tol)
         state.retest = SHARE * state.other
         if not warm and state.predicted >= MARGIN * state.other:
@@ -250,22 +249,3 @@ def remaining(trace: list[tuple[float, float]], tol: float) -> float:
     if digits <= 0.0:
         return 0.0
     return float(digits * (1.0 + digits / 8.0) / -slope) if slope < 0.0 else math.inf
-
-
-def iteration_cost(problem: Problem, m: int) -> float:
-    """TEMPORARY."""
-    n, d, stored = problem.n, problem.width, problem.rows.stored
-    mean = stored / n
-    gram = min(mean * mean / 2 * 1.5, d * d / 20)
-    return (m * gram + 8 * m * (mean + 20) + d**3 / 30 + 100_000.0) / (stored + n)
-
-
-def predicted_cost(problem: Problem, tol: float) -> float:
-    """TEMPORARY."""
-    n, d = problem.n, problem.width
-    m0 = int(min(n / 2, max(4000, 40 * d, n / 25)))
-    return (
-        30 * iteration_cost(problem, int(0.3 * n))
-        + 12 * iteration_cost(problem, m0)
-        + 10
-    )
