@@ -165,6 +165,19 @@ void bind_certify(nb::module_ &m) {
       "alpha_i <- min(scale alpha_i, U_i).");
 
   m.def(
+      "best_multiple",
+      [](Array<const double> margins, Array<const double> cost, const Loss &loss,
+         double norm) {
+        const auto n = static_cast<Index>(margins.shape(0));
+        const double *c = sized(cost, n, "cost");
+        nb::gil_scoped_release released;
+        const Scaled best = best_multiple(margins.data(), c, n, loss, norm);
+        return std::make_tuple(best.scale, best.loss);
+      },
+      "margins"_a.noconvert(), "cost"_a.noconvert(), "loss"_a, "norm"_a,
+      "The b in [1/2, 2] that minimises P(b w), and sum c_i l(1 - b m_i).");
+
+  m.def(
       "combine",
       [](const AnyRows &rows, Array<const std::int8_t> y, Array<const double> alpha,
          Array<double> v, Index threads) {

@@ -13,33 +13,16 @@
 
 #include "losses.hpp"
 #include "rows.hpp"
+#include "sums.hpp"
 #include "threads.hpp"
 
 namespace dualgap {
 
-// Neumaier's sum: the error stays at one rounding of the result.
-class Sum {
- public:
-  void operator+=(double x) {
-    const double t = sum_ + x;
-    lost_ += std::abs(sum_) >= std::abs(x) ? (sum_ - t) + x : (x - t) + sum_;
-    sum_ = t;
-  }
-  // Past the range of double, `lost_` is NaN and the sum is not.
-  double value() const { return std::isfinite(sum_) ? sum_ + lost_ : sum_; }
-
- private:
-  double sum_ = 0, lost_ = 0;
-};
-
 inline double squared_norm(const double *w, Index size) {
   Sum sum;
   constexpr Index kBlock = 256;
-  for (Index j = 0; j < size; j += kBlock) {
-    double part = 0;
-    for (Index k = j; k < std::min(size, j + kBlock); ++k) part += w[k] * w[k];
-    sum += part;
-  }
+  for (Index j = 0; j < size; j += kBlock)
+    sum += sum_of(j, std::min(size, j + kBlock), [&](Index k) { return w[k] * w[k]; });
   return sum.value();
 }
 
@@ -48,14 +31,11 @@ inline double dual_value(const double *b, const double *cost, Index n, const Los
                          double scale, double norm) {
   Sum sum;
   constexpr Index kBlock = 256;
-  for (Index i = 0; i < n; i += kBlock) {
-    double part = 0;
-    for (Index k = i; k < std::min(n, i + kBlock); ++k) {
+  for (Index i = 0; i < n; i += kBlock)
+    sum += sum_of(i, std::min(n, i + kBlock), [&](Index k) {
       const double a = std::min(scale * b[k], loss.upper(cost[k]));
-      part += a - 0.5 * loss.diagonal(cost[k]) * a * a;
-    }
-    sum += part;
-  }
+      return a - 0.5 * loss.diagonal(cost[k]) * a * a;
+    });
   return sum.value() - 0.5 * norm;
 }
 
@@ -186,6 +166,30 @@ Values evaluate(const Rows &rows, const std::int8_t *y, const double *cost,
     all.diagonal += part.diagonal.value();
   }
   return {all.loss.value(), all.sum.value(), all.diagonal.value()};
+}
+
+struct Scaled {
+  double scale;
+  double loss;  // sum_i c_i l(1 - scale m_i)
+};
+
+// The b in [1/2, 2] that minimises P(b w) = b^2/2 ||w||^2 + sum_i c_i l(1 - b m_i), by
+// bisection on its derivative, given norm = ||w||^2. Cost: O(n) a trial.
+inline Scaled best_multiple(const double *margins, const double *cost, Index n,
+                            const Loss &loss, double norm) {
+  constexpr int kTrials = 16;
+  double low = 0.5, high = 2.0;
+  for (int trial = 0; trial < kTrials; ++trial) {
+    const double b = 0.5 * (low + high);
+    const double fall = sum_of(0, n, [&](Index i) {
+      return cost[i] * margins[i] * loss.derivative(1.0 - b * margins[i]);
+    });
+    (b * norm > fall ? high : low) = b;
+  }
+  const double b = 0.5 * (low + high);
+  Sum sum;
+  for (Index i = 0; i < n; ++i) sum += cost[i] * loss.value(1.0 - b * margins[i]);
+  return {b, sum.value()};
 }
 
 }  // namespace dualgap

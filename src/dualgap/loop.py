@@ -87,7 +87,8 @@ class Solution:
     w : ndarray of shape (width,)
         The model; ``problem.coef(w)`` splits off the intercept.
     alpha : ndarray of shape (n,)
-        A dual point in the box. For dual solvers ``w = sum alpha_i y_i x_i``.
+        A dual point in the box. For dual solvers ``w = sum alpha_i y_i x_i``, but for
+        `DCD` where it accelerates: there w is the best multiple of that.
     certificate : Certificate
         About exactly these two.
     history : structured ndarray
@@ -277,7 +278,10 @@ class _Run:
 
     def prove(self, state: State) -> Certificate:
         w, alpha = self.solver.iterate(state)
-        proof = self.problem.prove(w, alpha, out=self.solver.buffer(state))
+        proof = self.problem.prove(
+            w, alpha, out=self.solver.buffer(state),
+            multiple=self.solver.any_multiple(state),
+        )  # fmt: skip
         exact = proof.certificate
         estimated = Certificate(*self.solver.estimate(state)).relative_gap
         if exact.relative_gap > self.goal(state) and 0.0 < estimated < math.inf:

@@ -285,12 +285,19 @@ class Problem:
         ).certificate
 
     def prove(
-        self, w: Vector | None, alpha: Vector | None, *, out: Vector | None = None
+        self,
+        w: Vector | None,
+        alpha: Vector | None,
+        *,
+        out: Vector | None = None,
+        multiple: bool = False,
     ) -> Proof:
         """As :meth:`certify`, and the two points that the certificate is about.
 
         Nothing of size n is copied for a dual point in its box that defines w: the
         proof then holds `alpha` itself, and ``w(alpha)`` in `out` if that is given.
+        With `multiple` the primal point is the best ``b w(alpha)``, b in [1/2, 2],
+        where that is better: P is of first order in what alpha lacks, D of second.
 
         When alpha does not define w it is scaled by the best s >= 0 that the box
         allows: ``D(s a) = s sum a - s^2/2 (||v||^2 + sum delta a^2)``
@@ -311,9 +318,13 @@ class Problem:
         if w is None:
             assert alpha is not None
             w = self.combine(alpha, out)
-            loss, total, diagonal = self._evaluate(w, "of w", alpha, None)
+            margins = np.empty(self.n) if multiple else None
+            loss, total, diagonal = self._evaluate(w, "of w", alpha, None, margins)
             norm = self.squared_norm(w)
-            return self._proof(w, alpha, loss, norm, total - 0.5 * (norm + diagonal))
+            dual = total - 0.5 * (norm + diagonal)
+            if margins is not None:
+                w, loss, norm = self._best_multiple(w, loss, norm, margins)
+            return self._proof(w, alpha, loss, norm, dual)
 
         kind = "built" if alpha is None else "given"
         alpha = np.empty(self.n) if alpha is None else alpha.copy()
@@ -330,6 +341,15 @@ class Problem:
         else:
             alpha[:] = dual = 0.0
         return self._proof(w, alpha, loss, self.squared_norm(w), dual)
+
+    def _best_multiple(
+        self, w: Vector, loss: float, norm: float, margins: Vector
+    ) -> tuple[Vector, float, float]:
+        """The best ``b w``, the sum of its losses, and its squared norm."""
+        b, scaled = core.best_multiple(margins, self.cost, self.core_loss, norm)
+        if 0.5 * b * b * norm + scaled < 0.5 * norm + loss:
+            return b * w, scaled, b * b * norm
+        return w, loss, norm
 
     def best_scale(self, alpha: Vector, total: float, curvature: float) -> float:
         """The s >= 0 that maximises ``D(s alpha)`` in the box; O(n).

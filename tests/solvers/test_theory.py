@@ -47,6 +47,7 @@ DUAL = {
 }
 RECORDS = {
     **DUAL,
+    "dcd conjugate": DCD(acceleration="conjugate"),
     "sdca averaged": SDCA(output="average"),
     "sdca random output": SDCA(output="random"),
     "sgd-s": SGDs(),
@@ -319,6 +320,7 @@ def test_pegasos_theorem(project):
 # and svmsgd like 1/t up to a logarithm; NORMA like 1/sqrt(t).
 REACHED = {
     **dict.fromkeys(DUAL, 1e-8),
+    "dcd conjugate": 1e-8,
     "sdca averaged": 1e-8,
     "sdca random output": 1e-8,
     "mpu": 1e-8,

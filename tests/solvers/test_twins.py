@@ -227,7 +227,7 @@ def test_chunks_are_shuffled_whole():
     rng = np.random.default_rng(0)
     X = sparse.random(6000, 2500, 1e-3, "csr", random_state=rng)
     problem = Problem(X, rng.choice([-1, 1], 6000))
-    solver, stop, random = DCD(), core.Stop(), Random(3)
+    solver, stop, random = DCD(acceleration="none"), core.Stop(), Random(3)
     state = begin(solver, problem, seed=3)
     assert state.chunk > 6
     twin = dcd.SleepingDCD(X.toarray(), problem.y, problem.upper, problem.delta)
@@ -278,6 +278,40 @@ def test_sleeping_epochs(case, layout, loss):
         np.testing.assert_allclose([state.dual, state.primal], [D, D + gap], 1e-10)
     assert max(twin.last) > 1
     assert fewest < bench.n
+
+
+@any_loss
+@mixed_bench
+@pytest.mark.parametrize("C", [0.3, 30.0])
+def test_conjugate_sweeps(case, layout, loss, C, monkeypatch):
+    """Until rounding decides between two points, and differences grow."""
+    monkeypatch.setattr("dualgap.solvers.dcd.REPAIR_EVERY", 24)
+    bench = make(case, layout, loss, n=60, d=25, C=C)
+    problem, rng, stop = bench.problem, Random(2), core.Stop()
+    U, D = bench.phi.box(bench.c), bench.phi.diagonal(bench.c)
+    plain = 8 if problem.cost.mean() * problem.q.mean() >= 4 else 12
+    twin = dcd.ConjugateDCD(bench.X, bench.y, U, D, plain)
+    solver = DCD(acceleration="conjugate")
+    state = begin(solver, problem, seed=2)
+    modes, taken = [], 0
+    for epoch in range(60):
+        if epoch % 24 == 23:  # w is repaired
+            twin.forget()
+        else:
+            directions = len(getattr(twin, "past", []))
+            twin.between()
+            taken += len(getattr(twin, "past", [])) > max(directions, 1)
+        twin.sweep(twin.order(rng))
+        solver.step(state, stop)
+        close(state.alpha, twin.a, 1e-7)
+        close(state.w, twin.w, 1e-7)
+        np.testing.assert_allclose(state.dual, twin.dual(twin.a), 1e-10)
+        modes.append(state.accelerator.mode.name)
+        assert modes[-1].lower() == twin.mode
+        if problem.certify(alpha=state.alpha).relative_gap < 1e-5:
+            break
+    assert len(set(modes)) == 3 or len(modes) < 24
+    assert taken > 0 or len(modes) < 24
 
 
 def sdca_twin(bench):

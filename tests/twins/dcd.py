@@ -105,3 +105,86 @@ class SleepingDCD:
         moving = [self.visit(i) for i in rows]
         if moving:
             self.threshold = sum(moving) / len(moving)
+
+
+class ConjugateDCD(SleepingDCD):
+    """Sweeps, then momentum on whole sweeps, then conjugate directions made of them.
+
+    `plain` sweeps are over-relaxed. Call :meth:`between` before each sweep but the
+    first. K is formed, and every product is taken with it.
+    """
+
+    def __init__(self, X, y, U, D, plain, omega=1.3):
+        super().__init__(X, y, U, D, omega)
+        Z = y[:, None] * X
+        self.K = Z @ Z.T + np.diag(D)
+        self.plain, self.sweeps = plain, 0
+        self.mode = "plain"
+
+    def dual(self, a):
+        return a.sum() - 0.5 * a @ self.K @ a
+
+    def sweep(self, rows):
+        if self.mode != "plain":
+            self.omega = 1.0
+        self.epoch(rows)
+        self.sweeps += 1
+        self.visited = len(rows)
+
+    def move(self, a):
+        """To the point a; the rows that it moves wake up."""
+        for i in np.flatnonzero(a != self.a):
+            self.asleep[i] = 0
+        self.a, self.w = a, self.X.T @ (a * self.y)
+
+    def between(self):
+        if self.mode == "plain":
+            if self.sweeps >= self.plain:
+                self.mode, self.end = "momentum", self.a.copy()
+                self.last_dual, self.t, self.steps, self.calm = (
+                    self.dual(self.a),
+                    1,
+                    0,
+                    0,
+                )
+        elif self.mode == "momentum":
+            self.momentum()
+        else:
+            self.conjugate()
+
+    def momentum(self):
+        D = self.dual(self.a)
+        restart = D < self.last_dual
+        if restart:
+            self.t = 1
+        t = (1 + np.sqrt(1 + 4 * self.t**2)) / 2
+        beta, self.t, self.last_dual = (self.t - 1) / t, t, D
+        point, self.end = self.a + beta * (self.a - self.end), self.a.copy()
+        inside = np.clip(point, 0, self.U)
+        clipped = np.count_nonzero(inside != point)
+        self.move(inside)
+        self.steps += 1
+        self.calm = self.calm + 1 if clipped <= 0.01 * self.visited else 0
+        if self.steps > 5 and (restart or self.calm >= 2):
+            self.mode, self.base, self.past = "conjugate", self.a.copy(), []
+
+    def conjugate(self):
+        K, base = self.K, self.base
+        s = self.a - base
+        q = s.copy()
+        for p in self.past:
+            q -= p * (s @ K @ p) / (p @ K @ p)
+        curvature = q @ K @ q
+        step = (q.sum() - q @ K @ base) / curvature if curvature > 0 else 0.0
+        point = np.clip(base + step * q, 0, self.U)
+        if self.dual(point) > self.dual(self.a):
+            self.past = [*self.past, point - base][-2:]
+            self.move(point)
+        else:
+            self.past = [s]
+        self.base = self.a.copy()
+
+    def forget(self):
+        """Begin anew from here."""
+        if self.mode == "conjugate":
+            self.base, self.past = self.a.copy(), []

@@ -31,19 +31,49 @@
 
 namespace dualgap {
 
-inline constexpr int kLongestSleep = 127;  // epochs; a counter holds 2 s + 1
 inline constexpr Index kFewestChunks = 1000;
 
 struct Sleep {
   std::uint8_t *wake;    // epochs that the row goes on sleeping
   std::uint8_t *length;  // of its last sleep; 0: it was found moving
   double threshold;      // outward gradient beyond which a row sleeps
+  int longest;           // sleep, up to 127 epochs: a counter holds 2 s + 1
 };
 
+// Where the multiples b_k w of a point may be better than w itself, the loss of each
+// is summed over the visits: b_k = 1 + kStretch[k] thresholds.
+inline constexpr Index kScales = 8;
+inline constexpr double kStretch[kScales] = {0, 0.25, 0.5, 1, 1.5, 2, 3, 5};
+
 struct SleepingPass : DualPass {
-  double linear = 0;     // change of sum a_i - 1/2 sum delta_i a_i^2
-  double threshold = 0;  // mean projected gradient of this pass
+  double linear = 0;            // change of sum a_i - 1/2 sum delta_i a_i^2
+  double threshold = 0;         // mean projected gradient of this pass
+  double scaled[kScales] = {};  // sum c_i l(1 - b_k m_i), if asked for
+  double product = 0;           // sum a_i m_i, if asked for
+
+  // What the best b_k takes off the gap at w, ||w||^2 = norm; at most 0. Sleepers have
+  // no loss, or one that falls by (b - 1) a_i m_i.
+  double best_scale(double norm, double last_threshold) const {
+    double best = 0;
+    for (Index k = 1; k < kScales; ++k) {
+      const double more = kStretch[k] * last_threshold;
+      best = std::min(best, 0.5 * more * (2 + more) * norm + scaled[k] - scaled[0] -
+                                more * std::max(0.0, norm - product));
+    }
+    return best;
+  }
 };
+
+DUALGAP_INLINE void add_scaled(const Loss &loss, double c, double margin,
+                               const double *scales, double *sums) {
+  if (loss.curvature == 0.0) {
+    for (Index k = 0; k < kScales; ++k)
+      sums[k] += c * std::max(0.0, 1.0 - scales[k] * margin);
+  } else {
+    for (Index k = 0; k < kScales; ++k)
+      sums[k] += c * loss.value(1.0 - scales[k] * margin);
+  }
+}
 
 // The rows that are awake, in their own order; all sleepers are one epoch further.
 // Without branches: who sleeps is a coin toss to the processor.
@@ -71,12 +101,16 @@ inline void shuffle_chunks(Order *order, Index m, Index chunk, Random &random) {
 template <class Rows>
 SleepingPass sleeping_epoch(const Rows &rows, const DualData &data,
                             const DualState &state, const Sleep &sleep, double omega,
-                            Index chunk, Order *order, Random &random, Poll &poll) {
+                            Index chunk, bool scale, Order *order, Random &random,
+                            Poll &poll) {
   constexpr double kInf = std::numeric_limits<double>::infinity();
   SleepingPass pass;
   const Index m = awake_rows(sleep.wake, rows.rows(), order);
   shuffle_chunks(order, m, chunk, random);
   double moving = 0;  // sum of |projected gradient|
+  double scales[kScales];
+  scale = scale && sleep.threshold < kInf;
+  for (Index k = 0; k < kScales; ++k) scales[k] = 1.0 + kStretch[k] * sleep.threshold;
   for (Index t = 0; t < m; ++t) {
     look_ahead(rows, order, t, m, state.alpha, data.cost, data.q, data.y, sleep.length);
     const Index i = order[t];
@@ -87,13 +121,17 @@ SleepingPass sleeping_epoch(const Rows &rows, const DualData &data,
     const double gradient = margin - 1.0 + delta * a;
     pass.gap += gap_share(data.loss, a, margin, c);
     ++pass.visited;
+    if (scale) {
+      add_scaled(data.loss, c, margin, scales, pass.scaled);
+      pass.product += a * margin;
+    }
 
     const double above = a == 0.0 ? gradient : -kInf;
     const double below = a == upper ? -gradient : -kInf;
     const double outward = std::max(above, below);
     if (outward >= 0.0) {
       const bool firm = outward > sleep.threshold;
-      const int next = firm ? std::min(2 * sleep.length[i] + 1, kLongestSleep) : 0;
+      const int next = firm ? std::min(2 * sleep.length[i] + 1, sleep.longest) : 0;
       sleep.wake[i] = sleep.length[i] = static_cast<std::uint8_t>(next);
     } else {
       sleep.length[i] = 0;

@@ -102,7 +102,9 @@ class LinearSVC(
     dual_coef_ : ndarray of shape (1, n_support) or (n_classes, n_support), float64
         ``y_i alpha_i`` of these rows, where y_i is +1 for the positive class and -1
         for the others: the dual point of the certificate. For the solvers that keep
-        duals, ``coef_ = dual_coef_ @ X[support_]``.
+        duals, ``coef_ = dual_coef_ @ X[support_]``, or the best multiple of that where
+        `DCD` accelerates ("auto" and "dcd" on text; not with
+        ``DCD(acceleration="none")``).
     n_iter_ : int
         Passes over the data, the most over all classes; 0 when a warm start was
         proved good enough as it was.

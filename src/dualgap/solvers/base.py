@@ -140,6 +140,10 @@ class Solver(ABC):
         """An array that the exact pass may overwrite with ``w(alpha)``; None: none."""
         return None
 
+    def any_multiple(self, state: Any) -> bool:
+        """Whether the model may be any multiple of ``w(alpha)``."""
+        return False
+
     def reject(self, state: Any) -> None:  # noqa: B027  (a hook, not a duty)
         """Told that an exact pass found a larger gap than the goal."""
 

@@ -1,0 +1,238 @@
+"""DCD in every mode: certificates against a generic solver, and what is refused."""
+
+from __future__ import annotations
+
+import functools
+import math
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from dualgap import core
+from dualgap.certificate import Status
+from dualgap.loop import solve
+from dualgap.problem import Problem
+from dualgap.solvers import DCD
+from dualgap.solvers.dcd import coherent, cost, remaining_epochs
+
+from .. import qp
+from .data import LOSSES
+
+MODES = {
+    "sleep": DCD(acceleration="none"),
+    "hsieh": DCD(shrinking="hsieh"),
+    "none": DCD(shrinking="none"),
+    "conjugate": DCD(acceleration="conjugate"),
+}
+every_mode = pytest.mark.parametrize("mode", MODES)
+every_loss = pytest.mark.parametrize("loss", LOSSES)
+
+
+def rows(kind, rng):
+    """Rows and labels; a name says what is odd about them."""
+    n, d = {"one row": (1, 4), "one column": (30, 1), "wide": (12, 40)}.get(
+        kind, (40, 6)
+    )
+    X = rng.standard_normal((n, d))
+    y = np.where(X[:, 0] + 0.7 * rng.standard_normal(n) > 0, 1, -1)
+    if kind == "zero rows":
+        X[::5] = 0.0
+    elif kind == "duplicates":
+        X[20:], y[20:] = X[:20], np.where(np.arange(20) % 3, y[:20], -y[:20])
+    elif kind == "one class":
+        y[:] = 1
+    elif kind == "scales":
+        X *= 10.0 ** rng.integers(-3, 4, n)[:, None]
+    return X, y
+
+
+KINDS = [
+    "plain", "zero rows", "duplicates", "one class", "scales", "one row", "one column",
+    "wide",
+]  # fmt: skip
+
+
+@functools.cache
+def problem_and_optimum(kind, loss, C):
+    rng = np.random.default_rng(len(kind))
+    X, y = rows(kind, rng)
+    record, _ = LOSSES[loss]
+    weight = rng.uniform(0.1, 3.0, len(y))
+    weight[1::7] = 0.0
+    linear = not math.isinf(record.slope)
+    problem = Problem(sparse.csr_matrix(X), y, C, loss=record, sample_weight=weight)
+    return problem, qp.optimum(y[:, None] * X, problem.cost, record.curvature, linear)
+
+
+@every_loss
+@pytest.mark.parametrize("kind", KINDS)
+@every_mode
+def test_certificates_bracket_the_optimum(kind, loss, mode):
+    for C in (1e-6, 0.1, 10.0, 1e6):
+        problem, best = problem_and_optimum(kind, loss, C)
+        below = 1e-11 * best.upper
+        for tol, most in ((1e-2, 5000), (1e-6, 300)):
+            solution = solve(problem, MODES[mode], tol=tol, max_epochs=most)
+            certificate, w, alpha = (
+                solution.certificate, solution.w, solution.alpha,
+            )  # fmt: skip
+            assert certificate.primal >= best.lower - below
+            assert certificate.dual <= best.upper + below
+            assert (alpha >= 0.0).all()
+            assert (alpha <= problem.upper).all()
+            again = problem.certify(w, alpha)
+            size = abs(best.upper) + 1e-300
+            assert abs(problem.primal(w) - certificate.primal) <= 1e-10 * max(
+                certificate.primal, size
+            )
+            assert again.dual >= certificate.dual - 1e-10 * size
+            assert certificate.certified == (certificate.relative_gap <= tol)
+            if C <= 0.1 and kind != "scales":
+                assert certificate.status is Status.CERTIFIED
+            v = problem.combine(alpha)
+            if mode == "conjugate":  # a multiple
+                v *= (w @ v) / (v @ v) if v.any() else 0.0
+            np.testing.assert_allclose(w, v, 0.0, 1e-9 * np.abs(w).max())
+
+
+def text(n=3000, d=4000, row=12, seed=0):
+    """Incoherent rows: few entries, frequent and rare columns, a noisy separator."""
+    rng = np.random.default_rng(seed)
+    columns = (rng.random((n, row)) ** 3 * d).astype(np.int32)
+    X = sparse.csr_matrix(
+        (rng.random(n * row), columns.ravel(), np.arange(0, n * row + 1, row)), (n, d)
+    )
+    X.sum_duplicates()
+    score = X @ rng.standard_normal(d)
+    return X, np.where(score + 0.5 * score.std() * rng.standard_normal(n) > 0, 1, -1)
+
+
+@every_loss
+@pytest.mark.parametrize("C", [10.0, 1000.0])
+def test_acceleration_takes_fewer_epochs_on_text(loss, C):
+    X, y = text()
+    record, _ = LOSSES[loss]
+    problem = Problem(X, y, C, loss=record, fit_intercept=True)
+    assert not coherent(problem)
+    plain, fast = (
+        solve(problem, DCD(acceleration=kind), tol=1e-5, max_epochs=20_000)
+        for kind in ("none", "auto")
+    )
+    for solution in (plain, fast):
+        assert solution.certificate.status is Status.CERTIFIED
+        assert problem.primal(solution.w) == pytest.approx(solution.certificate.primal)
+    assert fast.certificate.primal >= plain.certificate.dual
+    assert plain.certificate.primal >= fast.certificate.dual
+    assert 1.5 * fast.certificate.epochs < plain.certificate.epochs
+    np.testing.assert_allclose(
+        plain.w, problem.combine(plain.alpha), 0, 1e-10 * np.abs(plain.w).max()
+    )
+
+
+@every_loss
+def test_the_dual_never_falls_by_a_conjugate_step(loss):
+    X, y = text(800, 2500)
+    record, _ = LOSSES[loss]
+    problem = Problem(X, y, 30.0, loss=record)
+    solver, stop = DCD(), core.Stop()
+    state = solver.start(problem, core.Random(0), None)
+    values, modes = [], []
+    for _ in range(150):
+        solver.step(state, stop)
+        modes.append(state.accelerator.mode.name)
+        values.append(problem.dual_value(state.alpha, core.squared_norm(state.w)))
+        assert state.dual == pytest.approx(values[-1], rel=1e-12)
+        if problem.certify(alpha=state.alpha).relative_gap < 1e-7:
+            break  # from here on rounding decides
+    assert len(values) < 150
+    assert set(modes) == {"PLAIN", "MOMENTUM", "CONJUGATE"}
+    falls = np.diff(values) < -1e-13 * values[-1]
+    begun = modes[:-1]  # the mode in which each step began
+    assert not any(falls[i] for i in range(len(falls)) if begun[i] != "MOMENTUM")
+    np.testing.assert_allclose(
+        state.w, problem.combine(state.alpha), 0, 1e-9 * np.abs(state.w).max()
+    )
+
+
+def test_stopped_between_two_sweeps_the_state_is_whole():
+    X, y = text(800, 2500)
+    problem, solver = Problem(X, y, 30.0), DCD()
+    for after in (5, 9, 12, 40):
+        state = solver.start(problem, core.Random(0), None)
+        stop = core.Stop()
+        for _ in range(after):
+            solver.step(state, stop)
+        stop.request()
+        solver.step(state, stop)
+        assert (state.alpha >= 0.0).all()
+        assert (state.alpha <= problem.upper).all()
+        exact = problem.prove(*solver.iterate(state)).certificate
+        assert state.dual == pytest.approx(exact.dual, rel=1e-10)
+
+
+def test_what_cannot_be_accelerated_is_refused_or_left_alone():
+    for rule in ("hsieh", "none"):
+        with pytest.raises(ValueError, match=f"shrinking='{rule}'"):
+            DCD(shrinking=rule, acceleration="conjugate")
+    with pytest.raises(ValueError, match="acceleration='fast'"):
+        DCD(acceleration="fast")
+    X, y = text(300, 2500)
+    free = Problem(X, y, fit_intercept=True, penalize_intercept=False)
+    with pytest.raises(ValueError, match="penalize_intercept=True"):
+        solve(free, DCD(acceleration="conjugate"))
+    problem = Problem(X, y)
+    assert DCD().accelerates(problem)
+    assert not DCD().accelerates(free)
+    assert not DCD(shrinking="hsieh").accelerates(problem)
+    assert not DCD().accelerates(Problem(X[:, :50].toarray(), y))
+    assert solve(free, DCD(), tol=1e-4).certificate.certified
+
+
+def test_remaining_epochs_of_a_straight_line():
+    gaps = [0.5**k for k in range(20)]
+    assert remaining_epochs(gaps, 0.5**30) == pytest.approx(11)
+    assert remaining_epochs(gaps, 0.5**10) == 0.0
+    # The first half does not count, nor does what is unknown.
+    gaps[:10] = [math.inf] * 5 + [7.0] * 5
+    assert remaining_epochs(gaps, 0.5**30) == pytest.approx(11)
+    gaps[12] = math.inf
+    assert remaining_epochs(gaps, 0.5**30) == pytest.approx(11)
+    # Every second epoch is worse by the same factor: the trend stays.
+    wavy = [gap * (3.0 if k % 2 else 1.0) for k, gap in enumerate(gaps)]
+    assert remaining_epochs(wavy, 0.5**30) == pytest.approx(12, abs=1.5)
+    assert remaining_epochs(gaps[:6], 1e-3) == math.inf
+    assert remaining_epochs([0.1] * 10, 1e-3) == math.inf
+    assert remaining_epochs([2.0**k for k in range(10)], 1e-3) == math.inf
+
+
+@every_mode
+def test_the_prediction_comes_true(mode):
+    X, y = text()
+    problem, solver, stop = Problem(X, y, 1.0), MODES[mode], core.Stop()
+    state = solver.start(problem, core.Random(0), None)
+    predicted, tol = [], 1e-5
+    for _ in range(500):
+        solver.step(state, stop)
+        assert len(state.gaps) == state.epochs
+        if state.gaps[-1] <= tol:
+            break
+        predicted.append(state.epochs + remaining_epochs(state.gaps, tol))
+    late = predicted[len(predicted) // 2 :]
+    assert np.median(late) == pytest.approx(state.epochs, rel=0.35)
+
+
+def test_the_cost_counts_visits_and_updates():
+    X, y = text()
+    problem, solver, stop = Problem(X, y, 1.0), DCD(acceleration="none"), core.Stop()
+    state = solver.start(problem, core.Random(0), None)
+    product = problem.rows.stored + problem.n
+    solver.step(state, stop)
+    first = cost(state)
+    assert product < first < 4 * product
+    for _ in range(60):
+        solver.step(state, stop)
+    before, visited = cost(state), state.visited
+    solver.step(state, stop)
+    assert 0 < state.visited - visited < problem.n
+    assert 0 < cost(state) - before < 0.8 * first
