@@ -177,7 +177,8 @@ class ConjugateDCD(SleepingDCD):
         curvature = q @ K @ q
         step = (q.sum() - q @ K @ base) / curvature if curvature > 0 else 0.0
         point = np.clip(base + step * q, 0, self.U)
-        if self.dual(point) > self.dual(self.a):
+        D = self.dual(self.a)
+        if self.dual(point) - D > 1e-14 * abs(D):
             self.past = [*self.past, point - base][-2:]
             self.move(point)
         else:

@@ -19,6 +19,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "../losses.hpp"
 #include "../rows.hpp"
@@ -55,6 +56,8 @@ bool clip_rows(const Rows &rows, const std::int8_t *y, const Box &upper,
   }
   return whole;
 }
+
+inline constexpr double kNoise = 1e-14;  // relative to D
 
 struct Leap {
   bool whole = true;   // w is the image of alpha
@@ -173,7 +176,10 @@ Leap conjugate_step(const Rows &rows, const DualData &data, const DualState &sta
       sum_of(0, n, [&](Index i) { return q[i] - 0.5 * delta(i) * q[i] * q[i]; });
   if (leap.clipped > 0)
     norm = sum_of(0, width, [&](Index j) { return image[j] * image[j]; });
-  leap.taken = leap.whole && leap.linear - 0.5 * norm > dual;
+  // A gain of the size of rounding may be rounding's own: an error of w, in the
+  // directions too, along which D seems to rise.
+  const double gain = leap.linear - 0.5 * norm - dual;
+  leap.taken = leap.whole && gain > kNoise * std::abs(dual);
   leap.whole = true;  // what was not taken leaves no trace
 
   if (!leap.taken) {  // the sweep stands
