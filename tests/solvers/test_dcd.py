@@ -146,7 +146,7 @@ def test_the_dual_never_falls_by_a_conjugate_step(loss):
         if problem.certify(alpha=state.alpha).relative_gap < 1e-7:
             break  # from here on rounding decides
     assert len(values) < 150
-    assert set(modes) == {"PLAIN", "MOMENTUM", "CONJUGATE"}
+    assert set(modes) >= {"PLAIN", "MOMENTUM", "CONJUGATE"}
     falls = np.diff(values) < -1e-13 * values[-1]
     begun = modes[:-1]  # the mode in which each step began
     assert not any(falls[i] for i in range(len(falls)) if begun[i] != "MOMENTUM")

@@ -1,13 +1,14 @@
 """Conjugate sweeps: what `DCD` does between two sweeps over rows with little in common.
 
 Problem    the dual of dcd.py, in which D(a) = sum a_i - 1/2 a'K a
-Update     PLAIN      sweeps alone, over-relaxed
+Update     (src/core/epochs/conjugate_sweeps.hpp)
+           PLAIN      sweeps alone, over-relaxed
            MOMENTUM   Nesterov's extrapolation of whole sweeps, until D falls or few
                       rows leave the box on the way: the active set has settled
            CONJUGATE  conjugate directions made of whole sweeps, an exact step, clipped,
                       and given up where the sweep alone is better
-           (src/core/epochs/conjugate_sweeps.hpp)
-Guarantee  D never falls in PLAIN and CONJUGATE; MOMENTUM ends when it does.
+           FINISH     sweeps alone again, once rounding hides what D gains
+Guarantee  D never falls but in MOMENTUM, which ends when it does.
 Cost       some passes over n and d numbers per sweep; 24 bytes a row and a feature.
 Source     Nesterov, Soviet Math. Doklady 27, 1983; Notay, SIAM J. Sci. Comput. 22, 2000
            (flexible conjugate gradients). The combination is this package's.
@@ -35,6 +36,9 @@ FEWEST_SWEEPS, MORE_SWEEPS, HARD = 8, 18, 4.0
 # The active set has settled when this share of the rows visited is clipped at most,
 # twice in a row, after more than MOMENTUM_STEPS steps.
 SETTLED, MOMENTUM_STEPS = 0.01, 5
+# D is of second order in what alpha lacks, the gap of first. Where rounding hides what
+# this many epochs in a row gain, sweeps alone go on.
+NOISE, DULL_STEPS = 1e-14, 3
 # The gap summed over the visits of a sweep, over the one at its end.
 PESSIMISM = 2.1
 # A multiple of w may take so much off the estimate and no more.
@@ -47,6 +51,7 @@ class Mode(Enum):
     PLAIN = auto()
     MOMENTUM = auto()
     CONJUGATE = auto()
+    FINISH = auto()
 
 
 @dataclass
@@ -61,6 +66,7 @@ class Accelerator:
     dual: float = -math.inf
     t: float = 1.0
     steps: int = 0
+    dull: int = 0  # steps in a row that D does not resolve
     calm: int = 0  # steps in a row that clipped few rows
     points: tuple[Vector, Vector] | None = None
     images: tuple[Vector, Vector] | None = None
@@ -102,6 +108,8 @@ class Accelerator:
 
         Rows that the move takes off their bound wake up.
         """
+        if self.mode is Mode.FINISH:
+            return True
         if self.mode is Mode.CONJUGATE:
             self._conjugate(state, stop)
             return True
@@ -143,6 +151,11 @@ class Accelerator:
 
     def _conjugate(self, state: DCDState, stop: Any) -> None:
         problem = state.problem
+        resolved = state.dual - self.dual > NOISE * abs(state.dual)
+        self.dull, self.dual = 0 if resolved else self.dull + 1, state.dual
+        if self.dull > DULL_STEPS:
+            self.mode = Mode.FINISH
+            return
         assert self.points is not None
         assert self.images is not None
         taken, clipped, moved, linear, *norms, self.next = core.conjugate_step(
