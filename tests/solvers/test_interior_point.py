@@ -19,7 +19,7 @@ from dualgap.loop import solve
 from dualgap.losses import Hinge, SmoothedHinge, SquaredHinge
 from dualgap.problem import Problem
 from dualgap.solvers import DCD, InteriorPoint
-from dualgap.solvers.interior_point import _algebra
+from dualgap.solvers.interior_point import _algebra, predicted_work
 
 from .. import qp
 from ..twins import interior_point as twin
@@ -331,3 +331,20 @@ def test_what_float64_cannot_hold_ends_as_stalled():
     assert certificate.epochs < 1000
     assert certificate.status in (Status.STALLED, Status.CERTIFIED)
     assert certificate.dual <= certificate.primal
+
+
+# --- the cost model --------------------------------------------------------------
+
+
+def test_predicted_and_counted_work_agree_roughly():
+    problem, _ = large("hinge", False)
+    product = problem.rows.stored + problem.n
+    predicted = [predicted_work(problem, tol) for tol in (1e-2, 1e-3, 1e-6)]
+    assert predicted == sorted(predicted)
+    assert predicted[0] > 10 * product
+    state = InteriorPoint().start(problem, core.Random(0), None)
+    while state.gap > 1e-3 * state.dual:
+        before = state.work
+        InteriorPoint().step(state, core.Stop())
+        assert state.work > before
+    assert 0.2 < state.work / predicted[1] < 5.0
