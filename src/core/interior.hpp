@@ -497,7 +497,8 @@ class Interior {
 
   // theta, the matrix, Z'(theta (1 - z - delta a)) and Z'(theta (1/a - 1/b)).
   bool normal_equations(Poll &poll, const Stop &stop) {
-    const double proximal = kProximal * data_.scale;
+    // The smooth losses have a delta of their own, and it may be smaller.
+    const double proximal = loss_.curvature > 0.0 ? 0.0 : kProximal * data_.scale;
     for (Part &part : parts_) part.gram.clear();
     const Index cost = data_.rows->gram_cost();
     if (!pass(cost, &poll, &stop, [&](Part &part, Index begin, Index end) {
