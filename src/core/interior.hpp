@@ -429,7 +429,7 @@ class Interior {
   static constexpr int kCorrectors = 3;
   static constexpr double kBack = 0.995;
   static constexpr double kRidge = 1e-13, kLargestRidge = 1e-6;
-  static constexpr double kProximal = 1e-10;
+  static constexpr double kProximal = 1e-12;
   static constexpr Index kWorthThreads = 400'000;  // a tenth of a millisecond
 
   // What one thread needs, and what it leaves.

@@ -25,7 +25,7 @@ from .. import qp
 from ..twins import interior_point as twin
 from .data import LAYOUTS, LOSSES, close, make
 
-PROXIMAL = 1e-10  # of the core, in units of the mean ||x_i||^2
+PROXIMAL = 1e-12  # of the core, in units of the mean ||x_i||^2
 
 
 @pytest.fixture(autouse=True, scope="module")
