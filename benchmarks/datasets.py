@@ -38,28 +38,61 @@ def _svmlight(name: str, n_features: int | None = None) -> Data:
     from sklearn.datasets import load_svmlight_file
 
     X, y = load_svmlight_file(_unpack(name), n_features=n_features)
-    return _narrow(X), np.where(y > 0, 1.0, -1.0)
+    return X, np.where(y > 0, 1.0, -1.0)
 
 
 def _covtype() -> Data:
     from sklearn.datasets import load_svmlight_file
 
     X, y = load_svmlight_file(_unpack("covtype/covtype.binary.scale.subset92962"))
-    return _narrow(X), np.where(y == 2, 1.0, -1.0)
+    return X, np.where(y == 2, 1.0, -1.0)
 
 
-def _imdb() -> Data:
+def _sector() -> Data:
+    """The most frequent of the 105 classes against the rest."""
+    from sklearn.datasets import load_svmlight_file
+
+    X, y = load_svmlight_file(_unpack("sector/sector.scale"))
+    classes, counts = np.unique(y, return_counts=True)
+    return X, np.where(y == classes[counts.argmax()], 1.0, -1.0)
+
+
+def _texts(*names: str) -> tuple[list[str], list[str]]:
+    """Texts and labels of packed tables whose last column is the text."""
+    texts, labels = [], []
+    for name in names:
+        for line in _unpack(name).read().decode().rstrip("\n").split("\n"):
+            _, label, *_, text = line.split("\t")
+            texts.append(text.replace("\\n", " "))
+            labels.append(label)
+    return texts, labels
+
+
+def _imdb(**options: object) -> Data:
     from sklearn.feature_extraction.text import TfidfVectorizer
 
-    texts, labels = [], []
-    for part in ("train", "test"):
-        for line in (
-            _unpack(f"imdb/{part}.tsv").read().decode().rstrip("\n").split("\n")
-        ):
-            _, label, _, text = line.split("\t", 3)
-            texts.append(text.replace("\\n", " "))
-            labels.append(1.0 if label == "pos" else -1.0)
-    return TfidfVectorizer().fit_transform(texts).tocsr(), np.array(labels)
+    texts, labels = _texts("imdb/train.tsv", "imdb/test.tsv")
+    X = TfidfVectorizer(**options).fit_transform(texts)
+    return X, np.where(np.array(labels) == "pos", 1.0, -1.0)
+
+
+def _20news() -> Data:
+    """One group against the other nineteen."""
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    texts, labels = _texts("20news/train.tsv", "20news/test.tsv")
+    X = TfidfVectorizer().fit_transform(texts)
+    return X, np.where(np.array(labels) == "comp.graphics", 1.0, -1.0)
+
+
+def _phish_urls() -> Data:
+    """URLs, phishing (+1) or not, as 3-grams of characters."""
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    lines = _unpack("phish_urls/urls.tsv").read().decode().rstrip("\n").split("\n")
+    labels, urls = zip(*(line.split("\t", 1) for line in lines), strict=True)
+    X = TfidfVectorizer(analyzer="char", ngram_range=(3, 3)).fit_transform(urls)
+    return X, np.where(np.array(labels) == "1", 1.0, -1.0)
 
 
 def _mnist() -> Data:
@@ -71,15 +104,16 @@ def _mnist() -> Data:
     return sparse.csr_matrix(X), np.where(digits % 2 == 0, 1.0, -1.0)
 
 
-def _donors() -> Data:
-    packed = np.load(_unpack("adbench/11_donors.npz"))
+def _standardised(name: str) -> Data:
+    """Dense rows of ADBench, every column of mean 0 and variance 1."""
+    packed = np.load(_unpack(name))
     X = packed["X"].astype(np.float64)
     X = (X - X.mean(axis=0)) / np.maximum(X.std(axis=0), 1e-12)
     return np.ascontiguousarray(X), np.where(packed["y"] > 0, 1.0, -1.0)
 
 
-def _kdd99() -> Data:
-    """Attack against normal; the categories one-hot, the numbers scaled to [0, 1]."""
+def _kdd99(scaled: bool = True) -> Data:
+    """Attack against normal; categories one-hot, numbers raw or scaled to [0, 1]."""
     from sklearn.preprocessing import MaxAbsScaler, OneHotEncoder
 
     lines = _unpack("kdd99/kddcup.data_10_percent").read().decode().split()
@@ -88,7 +122,7 @@ def _kdd99() -> Data:
     rest = np.delete(fields[:, :-1], names, axis=1).astype(np.float64)
     parts = [
         OneHotEncoder().fit_transform(fields[:, names]),
-        sparse.csr_matrix(MaxAbsScaler().fit_transform(rest)),
+        sparse.csr_matrix(MaxAbsScaler().fit_transform(rest) if scaled else rest),
     ]
     y = np.where(fields[:, -1] == "normal.", -1.0, 1.0)
     return sparse.hstack(parts, format="csr"), y
@@ -126,12 +160,20 @@ NAMES: dict[str, Callable[[], Data]] = {
     "ijcnn1": lambda: _svmlight("ijcnn1/ijcnn1", 22),
     "covtype": _covtype,
     "imdb": _imdb,
+    "imdb-bigrams": lambda: _imdb(ngram_range=(1, 2), min_df=2),
+    "20news": _20news,
+    "sector": _sector,
+    "phish-urls": _phish_urls,
     "mnist": _mnist,
-    "donors": _donors,
+    "donors": lambda: _standardised("adbench/11_donors.npz"),
+    "cover": lambda: _standardised("adbench/10_cover.npz"),
     "kdd99": _kdd99,
+    "kdd99-raw": lambda: _kdd99(scaled=False),
     "rcv1-like": rcv1_like,
 }
-_CACHED = {"imdb", "kdd99", "rcv1-like"}
+_CACHED = {
+    "imdb", "imdb-bigrams", "20news", "phish-urls", "kdd99", "kdd99-raw", "rcv1-like"
+}  # fmt: skip
 
 
 def load(name: str) -> Data:
@@ -144,8 +186,10 @@ def load(name: str) -> Data:
         X = sparse.csr_matrix(
             (packed["data"], packed["indices"], packed["indptr"]), packed["shape"]
         )
-        return X, packed["y"]
+        return _narrow(X), packed["y"]
     X, y = NAMES[name]()
+    if sparse.issparse(X):
+        X = _narrow(X.tocsr())
     if name in _CACHED:
         CACHE.mkdir(parents=True, exist_ok=True)
         parts = dict(data=X.data, indices=X.indices, indptr=X.indptr, shape=X.shape)

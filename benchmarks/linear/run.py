@@ -1,0 +1,331 @@
+"""`auto` beside every rival: data x C x accuracy, in one command.
+
+    python benchmarks/linear/run.py [--stage reference sweep pair report] [--data ...]
+
+reference  bounds on P*, from two solvers of ours and a general QP solver
+sweep      every rival through its settings, from loose to tight; then a finer search
+           around the setting that reaches an accuracy, for those that may be the best
+pair       every cell: ours at tol = accuracy, the best rivals of the sweep and
+           scikit-learn at the loosest setting that reaches it, in turn
+report     docs/benchmarks-linear.md, its picture, benchmarks/linear/results.json
+
+Results are appended to a JSON-lines file (--results); what is in it is not run again.
+README.md in this folder says how the rivals are found.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import time
+from pathlib import Path
+
+from bench import (
+    ACCURACIES,
+    CACHE,
+    CAP,
+    COSTS,
+    DATA,
+    Clock,
+    Results,
+    Worker,
+    arrays,
+    load,
+    objective,
+    stamp,
+)
+from report import report
+from rivals import RIVALS
+
+BASELINE = "sklearn"  # its ratio is wanted whether it is the best or not
+SLACK = 2.0  # a fit that takes this many times the best one cannot win
+
+
+class Bench:
+    """One data set at a time; fits are measured and recorded here."""
+
+    def __init__(self, results: Results, clock: Clock, cap: float) -> None:
+        self.results, self.clock, self.cap = results, clock, cap
+        self.broken: set[tuple[str, str]] = set()
+
+    def open(self, name: str) -> None:
+        self.name, self.folder = name, arrays(name)
+        self.X, self.y = load(name)
+
+    def measure(
+        self, worker: Worker, stage: str, C, family, value, tags=None, **options
+    ) -> dict:
+        """Fit once and record it, with the tags."""
+        row, w = worker.fit(C, family, value, **options)
+        if w is not None:
+            row["primal"] = objective(self.X, self.y, C, w)
+        row = self.results.add(
+            stage=stage, data=self.name, rival=worker.rival, C=C, family=family,
+            value=value, seed=options.get("seed", 0), **row, **(tags or {}),
+        )  # fmt: skip
+        accuracy = self.accuracy(row)
+        print(
+            f"{stage:9} {self.name:12} C {C:<5g} {worker.rival:20} {family:20} "
+            f"{value:<8g} {row.get('cpu', math.nan):8.3f} s  "
+            f"accuracy {accuracy:.1e} {row.get('error', '')}"
+            f"{'  capped' if 'capped' in row else ''}",
+            flush=True,
+        )
+        return row
+
+    def accuracy(self, row: dict) -> float:
+        """(P - P*)/P* against the upper bound on P*: a doubt is the rival's gain."""
+        if not row.get("primal"):
+            return math.inf
+        _, upper = self.results.bracket(row["data"], row["C"])
+        return (row["primal"] - upper) / upper
+
+    # ---- reference
+
+    def reference(self, budget: float) -> None:
+        n, d = self.X.shape
+        for C in COSTS:
+            ways = [("dualgap-reference", "auto")]
+            if d <= 1000:
+                ways.append(("dualgap-reference", "ocas"))
+                if n <= 100_000:
+                    ways.insert(1, ("clarabel", "qp"))
+            for rival, family in ways:
+                lower, upper = self.results.bracket(self.name, C)
+                tried = self.results.where(
+                    stage="reference", data=self.name, rival=rival, C=C, family=family
+                )
+                enough = any(row["budget"] >= budget for row in tried)
+                if upper - lower <= 1e-8 * lower or enough or self.clock.over():
+                    continue
+                worker = Worker(rival, self.folder)
+                value = 1e-9 if rival == "clarabel" else 1e-8
+                self.measure(worker, "reference", C, family, value, cap=4 * budget,
+                             time_limit=budget, tags={"budget": budget})  # fmt: skip
+                worker.close()
+
+    # ---- sweep
+
+    def swept(self, C, rival=None, family=None) -> list[dict]:
+        fields = {"rival": rival, "family": family}
+        fields = {k: v for k, v in fields.items() if v is not None}
+        return self.results.where(stage="sweep", data=self.name, C=C, **fields)
+
+    def best(self, C, eps, rival=None) -> float:
+        """Fewest seconds in which the sweep reached eps."""
+        seconds = [r["cpu"] for r in self.swept(C, rival)
+                   if "cpu" in r and self.accuracy(r) <= eps]  # fmt: skip
+        return min(seconds, default=math.inf)
+
+    def limit(self, C, rival, family) -> float:
+        """Seconds after which a fit of this family is of no use any more."""
+        rows = self.swept(C, rival, family)
+        reached = min((self.accuracy(r) for r in rows), default=math.inf)
+        open_ = [eps for eps in ACCURACIES if reached > eps]
+        whose = rival if rival == BASELINE else None
+        return max((SLACK * self.best(C, eps, whose) for eps in open_), default=0.0)
+
+    def failed_before(self, C, rival, family) -> bool:
+        """Whether it ran into the limit at a smaller C."""
+        return any(r["C"] < C and r.get("capped", 0) >= self.cap
+                   for r in self.results.where(stage="sweep", data=self.name,
+                                               rival=rival, family=family))  # fmt: skip
+
+    def hopeless(self, C, rival, family) -> bool:
+        """Whether the next settings cannot be of use, from the last three.
+
+        Either a tenfold tightening changed nothing (LIBLINEAR after its 300 epochs,
+        single precision), or the value counts passes, of which no method here needs
+        fewer than the inverse of the accuracy.
+        """
+        rows = [r for r in self.swept(C, rival, family) if "primal" in r]
+        if len(rows) < 3 or rows[-1]["cpu"] < 0.5:
+            return False
+        accuracy = [self.accuracy(r) for r in rows[-3:]]
+        if accuracy[2] > 0.9 * accuracy[0]:
+            return True
+        ladder = RIVALS[rival].families[family]
+        return ladder[0] < ladder[-1] and not any(
+            rows[-1]["cpu"] * accuracy[2] / eps
+            <= 2.0 * min(self.cap, SLACK * self.best(C, eps))
+            for eps in ACCURACIES
+            if accuracy[2] > eps
+        )
+
+    def sweep(self, rival: str) -> None:
+        worker = Worker(rival, self.folder)
+        try:
+            worker.start()
+        except ImportError as error:
+            print(f"{error}: left out", flush=True)
+            return
+        for family, ladder in RIVALS[rival].families.items():
+            for C in COSTS:
+                for value in ladder:
+                    if self.clock.over() or (rival, family) in self.broken:
+                        break
+                    limit = self.limit(C, rival, family)
+                    cap = self.cap
+                    if self.failed_before(C, rival, family):
+                        cap = self.cap / 3
+                    cap = min(cap, max(limit, 1.0))
+                    rows = [r for r in self.swept(C, rival, family)
+                            if r["value"] == value]  # fmt: skip
+                    if any(r.get("capped", math.inf) >= cap for r in rows):
+                        row = rows[-1]
+                    else:
+                        row = self.measure(worker, "sweep", C, family, value, cap=cap)
+                    if "error" in row:
+                        self.broken.add((rival, family))
+                    spent = row.get("cpu", row.get("capped", 0.0))
+                    useless = spent >= self.limit(C, rival, family)
+                    if "capped" in row or useless or self.hopeless(C, rival, family):
+                        break
+        worker.close()
+
+    def refine(self) -> None:
+        """Bisect, geometrically, between the settings that miss and that reach."""
+        for rival in RIVALS:
+            worker = Worker(rival, self.folder)
+            for C in COSTS:
+                for eps in ACCURACIES:
+                    if self.best(C, eps, rival) > SLACK * self.best(C, eps) and (
+                        rival != BASELINE
+                    ):
+                        continue
+                    while (step := self.between(C, rival, eps)) is not None:
+                        if self.clock.over():
+                            break
+                        row = self.measure(worker, "sweep", C, *step, cap=self.cap)
+                        if "primal" not in row:
+                            break
+            worker.close()
+
+    def between(self, C, rival, eps):
+        """(family, value) between the last that missed and the first that reached."""
+        rows = [r for r in self.swept(C, rival) if "primal" in r]
+        good = [r for r in rows if self.accuracy(r) <= eps]
+        if not good:
+            return None
+        best = min(good, key=lambda r: r["cpu"])
+        family, value = best["family"], best["value"]
+        ladder = RIVALS[rival].families[family]
+        looser = [r["value"] for r in rows
+                  if r["family"] == family and self.accuracy(r) > eps
+                  and (r["value"] > value) == (ladder[0] > ladder[-1])]  # fmt: skip
+        if not looser:
+            return None
+        near = min(looser, key=lambda v: abs(math.log(v / value)))
+        if 1 / 1.5 < near / value < 1.5:
+            return None
+        if ladder[0] < ladder[-1]:  # a number of passes
+            middle = round(math.sqrt(near * value))
+            return None if middle in (near, value) else (family, middle)
+        return family, float(f"{math.sqrt(near * value):.3g}")
+
+    # ---- pair
+
+    def contenders(self, C, eps) -> dict[str, dict]:
+        """{rival: best row}: the best two, the best with its overhead, scikit-learn."""
+        best: dict[str, dict] = {}
+        for row in self.swept(C):
+            if self.accuracy(row) <= eps:
+                old = best.get(row["rival"])
+                if old is None or row["cpu"] < old["cpu"]:
+                    best[row["rival"]] = row
+        by_fit = sorted(best, key=lambda r: best[r]["cpu"])
+        by_all = sorted(best, key=lambda r: total(best[r]))
+        chosen = by_fit[:1] + by_all[:1]
+        chosen += [r for r in by_fit[1:2]
+                   if best[r]["cpu"] <= 1.5 * best[by_fit[0]]["cpu"]]  # fmt: skip
+        chosen += [BASELINE] if BASELINE in best else []
+        return {rival: best[rival] for rival in dict.fromkeys(chosen)}
+
+    def pair(self, solver: str, again: bool) -> None:
+        run = time.strftime("%Y-%m-%d %H:%M:%S")
+        workers = {"dualgap": Worker("dualgap", self.folder)}
+        for C in COSTS:
+            for eps in ACCURACIES:
+                cell = {"stage": "cell", "data": self.name, "C": C, "eps": eps}
+                if self.clock.over() or self.results.where(**cell) and not again:
+                    continue
+                rivals = self.contenders(C, eps)
+                for rival in rivals:
+                    workers.setdefault(rival, Worker(rival, self.folder))
+                self.one_cell(workers, rivals, C, eps, solver, run)
+                self.results.add(**cell, solver=solver, run=run)
+        for worker in workers.values():
+            worker.close()
+
+    def one_cell(self, workers, rivals, C, eps, solver, run) -> None:
+        """Ours and the rivals in turn; every repeat has another seed."""
+        runs = {rival: repeats(row["cpu"]) for rival, row in rivals.items()}
+        most, k = max(3, *runs.values(), 0), 0
+        while k < most:
+            tags = {"eps": eps, "repeat": k, "run": run}
+            row = self.measure(workers["dualgap"], "pair", C, solver, eps,
+                               cap=CAP, seed=k, tags=tags)  # fmt: skip
+            if "cpu" not in row:
+                break
+            most = max(most, repeats(row["cpu"]))
+            for rival, best in rivals.items():
+                if k < runs[rival]:
+                    self.measure(
+                        workers[rival], "pair", C, best["family"], best["value"],
+                        cap=4 * best["cpu"] + 10, seed=k, tags=tags,
+                    )  # fmt: skip
+            k += 1
+
+
+def total(row: dict) -> float:
+    """Seconds with import and conversion."""
+    return row["cpu"] + row["import_cpu"] + row["convert_cpu"]
+
+
+def repeats(seconds: float) -> int:
+    """How often a fit is repeated: slow ones are far from any tie."""
+    return 5 if seconds < 0.1 else 3 if seconds <= 10.0 else 1
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    stages = ["reference", "sweep", "pair", "report"]
+    parser.add_argument("--stage", nargs="+", choices=stages, default=stages)
+    parser.add_argument("--data", nargs="+", choices=DATA, default=DATA)
+    parser.add_argument("--rivals", nargs="+", choices=[*RIVALS], default=[*RIVALS])
+    parser.add_argument("--solver", default="auto", help="ours")
+    parser.add_argument("--again", action="store_true",
+                        help="pair also the cells that were paired before")  # fmt: skip
+    parser.add_argument("--budget", type=float, default=CAP,
+                        help="processor seconds of one fit; a third of it at a C above "
+                        "one that ran into it")  # fmt: skip
+    parser.add_argument("--reference-budget", type=float, default=60.0,
+                        help="wall seconds of one attempt at P*")  # fmt: skip
+    parser.add_argument("--time-limit", type=float, help="wall seconds of the run")
+    parser.add_argument("--results", type=Path, default=CACHE / "linear.jsonl")
+    args = parser.parse_args()
+    results = Results(args.results)
+    clock = Clock(args.time_limit)
+    bench = Bench(results, clock, args.budget)
+    if args.stage != ["report"]:
+        results.add(**stamp())
+    for name in args.data:
+        if args.stage == ["report"] or clock.over():
+            break
+        bench.open(name)
+        if "reference" in args.stage:
+            bench.reference(args.reference_budget)
+        if "sweep" in args.stage:
+            for rival in args.rivals:
+                bench.sweep(rival)
+            bench.refine()
+        if "pair" in args.stage:
+            bench.pair(args.solver, args.again)
+    if "report" in args.stage:
+        report(results)
+
+
+if __name__ == "__main__":
+    main()
