@@ -18,7 +18,7 @@ from scipy import sparse
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
-from datasets import CACHE, ROOT, load  # noqa: F401
+from datasets import CACHE, ROOT, load  # noqa: E402, F401
 
 # Cheap ones first.
 DATA = [
@@ -92,6 +92,7 @@ class Results:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.rows: list[dict] = []
+        self.by_data: dict[str | None, list[dict]] = {}
         self.bounds: dict[tuple[str, float], tuple[float, float]] = {}
         if path.exists():
             for line in path.read_text().splitlines():
@@ -99,6 +100,7 @@ class Results:
 
     def _take(self, row: dict) -> None:
         self.rows.append(row)
+        self.by_data.setdefault(row.get("data"), []).append(row)
         if "primal" in row:
             key = row["data"], row["C"]
             lower, upper = self.bounds.get(key, (0.0, np.inf))
@@ -114,8 +116,11 @@ class Results:
         return row
 
     def where(self, **fields) -> list[dict]:
+        rows = self.rows
+        if "data" in fields:
+            rows = self.by_data.get(fields["data"], [])
         wanted = fields.items()
-        return [r for r in self.rows if all(r.get(k) == v for k, v in wanted)]
+        return [r for r in rows if all(r.get(k) == v for k, v in wanted)]
 
     def bracket(self, name: str, C: float) -> tuple[float, float]:
         """(lower, upper) bounds on P*: the best dual and primal value seen."""

@@ -1,1 +1,280 @@
-def report(results): pass
+"""Table, picture and summary of the paired runs; see run.py."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import statistics
+from pathlib import Path
+
+from bench import ACCURACIES, CAP, COSTS, DATA, ROOT, Results
+from rivals import RIVALS
+
+DOCS = ROOT / "docs"
+BEGIN, END = "<!-- linear: begin -->", "<!-- linear: end -->"
+NOISE = 1.1  # "at least as fast" allows for this much
+BASELINE = "sklearn"
+
+
+def median(rows: list[dict], *keys: str) -> float:
+    return statistics.median(sum(row[k] for k in keys) for row in rows)
+
+
+def total(rows: list[dict]) -> float:
+    """Seconds with import and conversion."""
+    return median(rows, "cpu", "import_cpu", "convert_cpu")
+
+
+def geometric(values: list[float]) -> float:
+    return math.exp(statistics.mean(map(math.log, values))) if values else math.nan
+
+
+def never(results: Results, rival: str, name: str, C: float) -> float | None:
+    """Seconds that a rival counts as which never reached the accuracy.
+
+    The cap if it ran out of settings; else the longest fit that was waited for, at
+    this C or a smaller one. None if it was not tried.
+    """
+    counts = []
+    for family in RIVALS[rival].families:
+        rows = [r for r in results.where(stage="sweep", data=name, rival=rival,
+                                         family=family) if r["C"] <= C]  # fmt: skip
+        here = [r for r in rows if r["C"] == C and "error" not in r]
+        if not here:
+            continue
+        capped = any("capped" in r for r in here)
+        waited = max((r.get("capped", 0.0) for r in rows), default=0.0)
+        counts.append(min(waited, CAP) if capped else CAP)
+    return min(counts, default=None)
+
+
+def cell(results: Results, name: str, C: float, eps: float) -> dict | None:
+    """Figures of one cell, from the last run over it."""
+    marks = results.where(stage="cell", data=name, C=C, eps=eps)
+    if not marks:
+        return None
+    rows = results.where(stage="pair", data=name, C=C, eps=eps, run=marks[-1]["run"])
+    mine = [r for r in rows if r["rival"] == "dualgap"]
+    timed = [r for r in mine if "cpu" in r]
+    certified = bool(timed) and len(timed) == len(mine) and all(
+        r["status"] == "certified" and r["gap"] <= eps for r in timed
+    )  # fmt: skip
+    ours = median(timed, "cpu") if certified else CAP
+    theirs = {
+        rival: [r for r in rows if r["rival"] == rival and "cpu" in r]
+        for rival in RIVALS
+    }
+    theirs = {rival: some for rival, some in theirs.items() if some}
+    seconds = {rival: median(some, "cpu") for rival, some in theirs.items()}
+    out = {"data": name, "C": C, "accuracy": eps, "solver": marks[-1]["solver"],
+           "certified": certified, "ours": ours,
+           "gap": max((r["gap"] for r in timed), default=None)}  # fmt: skip
+    lower, upper = results.bracket(name, C)
+    out["bracket"] = (upper - lower) / lower if lower > 0 else None
+    if seconds:
+        best = min(seconds, key=seconds.get)
+        some = theirs[best]
+        pairs = [b["cpu"] / a["cpu"] for a, b in zip(timed, some, strict=False)]
+        out |= {"rival": best, "setting": f"{some[0]['family']}, {some[0]['value']:g}",
+                "theirs": seconds[best], "reached": True,
+                "spread": [min(pairs, default=None), max(pairs, default=None)],
+                "missed": sum(r["primal"] > upper * (1 + eps) for r in some),
+                }  # fmt: skip
+        if certified:
+            out["ratio_all"] = min(map(total, theirs.values())) / total(timed)
+    else:
+        counts = {rival: never(results, rival, name, C) for rival in RIVALS}
+        counts = {rival: s for rival, s in counts.items() if s is not None}
+        if not counts:
+            return None
+        out |= {"rival": min(counts, key=counts.get), "theirs": min(counts.values()),
+                "reached": False, "ratio_all": None}  # fmt: skip
+    out["ratio"] = out["theirs"] / ours
+    base = seconds.get(BASELINE, never(results, BASELINE, name, C))
+    out["baseline_reached"] = BASELINE in seconds
+    out["ratio_baseline"] = None if base is None else base / ours
+    return out
+
+
+def number(x: float | None, more: bool = False) -> str:
+    if x is None:
+        return "–"
+    return f"{'> ' if more else ''}{x:.3g}" if x < 1000 else f"{x:.0f}"
+
+
+def row(c: dict) -> str:
+    mine = number(1000 * c["ours"]) if c["certified"] else "not certified"
+    if c["reached"]:
+        low, high = c["spread"]
+        rival = f"{c['rival']} ({c['setting']})"
+        theirs, spread = number(1000 * c["theirs"]), f"{number(low)} to {number(high)}"
+    else:
+        rival, theirs, spread = "none", f"> {number(1000 * c['theirs'])}", "–"
+    lost = " **lost**" if c["ratio"] < 1 / NOISE else ""
+    return (
+        f"| {c['C']:g} | {c['accuracy']:g} | {mine} | {c['gap'] or 0:.1e} | {rival} | "
+        f"{theirs} | {number(c['ratio'], not c['reached'])}{lost} | {spread} | "
+        f"{number(c.get('ratio_all'))} | "
+        f"{number(c['ratio_baseline'], not c['baseline_reached'])} |"
+    )
+
+
+HEAD = (
+    "| C | accuracy | ours, ms | gap proved | best rival (setting) | its ms | ratio | "
+    "range | with import and conversion | scikit-learn / ours |\n"
+    "|---|---|---|---|---|---|---|---|---|---|"
+)
+
+
+def summary(cells: list[dict]) -> list[str]:
+    won = [c for c in cells if c["ratio"] >= 1 / NOISE]
+    base = [c["ratio_baseline"] for c in cells if c["ratio_baseline"]]
+    overall = [c["ratio_all"] for c in cells if c.get("ratio_all")]
+    nobody = sum(not c["reached"] for c in cells)
+    return [
+        f"- {len(cells)} cells of {len(DATA) * len(COSTS) * len(ACCURACIES)}; "
+        f"{sum(c['certified'] for c in cells)} certified by us; {nobody} that no rival "
+        "reached.",
+        f"- At least as fast as the best rival (10 % for noise): {len(won)} cells, "
+        f"{100 * len(won) / len(cells):.1f} %.",
+        "- Geometric mean of the ratios to the best rival of each cell: "
+        f"{geometric([c['ratio'] for c in cells]):.2f}; with import and conversion, "
+        f"where one reached: {geometric(overall):.2f}.",
+        "- Geometric mean of the ratios to scikit-learn's LinearSVC: "
+        f"{geometric(base):.2f}.",
+    ]
+
+
+def table_of_data(cells: list[dict]) -> list[str]:
+    lines = [
+        "| data | cells | won | geometric mean of the ratios | smallest | to "
+        "scikit-learn |\n|---|---|---|---|---|---|"
+    ]
+    for name in DATA:
+        some = [c for c in cells if c["data"] == name]
+        if some:
+            ratios = [c["ratio"] for c in some]
+            base = [c["ratio_baseline"] for c in some if c["ratio_baseline"]]
+            lines.append(
+                f"| {name} | {len(some)} | {sum(r >= 1 / NOISE for r in ratios)} | "
+                f"{geometric(ratios):.2f} | {min(ratios):.2f} | {geometric(base):.2f} |"
+            )
+    return lines
+
+
+def text(results: Results, cells: list[dict], machine: dict) -> str:
+    lines = [
+        f"{machine['processor']}, {machine['system']}, Python {machine['python']}, "
+        f"{machine['date']}. Processor seconds of one thread, medians.",
+        "",
+        *summary(cells),
+        "",
+        "![Ratios per cell](benchmarks-linear.png)",
+        "",
+        *table_of_data(cells),
+        "",
+    ]
+    lost = [c for c in cells if c["ratio"] < 1 / NOISE]
+    lines += ["### Losses", ""]
+    if lost:
+        lines += [HEAD.replace("| C |", "| data | C |", 1).replace("|---|", "|---|---|",
+                                                                  1)]  # fmt: skip
+        lines += [f"| {c['data']} {row(c)}" for c in lost] + [""]
+    else:
+        lines += ["None.", ""]
+    for name in DATA:
+        some = [c for c in cells if c["data"] == name]
+        if some:
+            lines += [f"### {name}", "", HEAD, *map(row, some), ""]
+    loose = [c for c in cells if c["accuracy"] == ACCURACIES[-1]
+             and (c["bracket"] is None or c["bracket"] > 1e-7)]  # fmt: skip
+    if loose:
+        lines += [
+            "P* is not known to 1e-7 here, and rivals are given the doubt: "
+            + ", ".join(
+                f"{c['data']} C = {c['C']:g} ({c['bracket'] or math.inf:.0e})"
+                for c in loose
+            )
+            + ".",
+            "",
+        ]
+    missed = sum(c.get("missed", 0) > 0 for c in cells)
+    lines += [
+        f"In {missed} cells a repeat of the best rival, with another seed, missed the "
+        "accuracy that its setting had reached in the sweep; its time counts all the "
+        "same.",
+        "",
+        versions(results),
+    ]
+    return "\n".join(lines)
+
+
+def versions(results: Results) -> str:
+    found = {}
+    for r in results.rows:
+        if r.get("version"):
+            package = RIVALS[r["rival"]].package if r["rival"] in RIVALS else r["rival"]
+            found[package] = r["version"]
+    return "Versions: " + ", ".join(f"{k} {v}" for k, v in sorted(found.items())) + "."
+
+
+def picture(cells: list[dict], path: Path) -> None:
+    import matplotlib.pyplot as plt
+    import numpy as np
+    from matplotlib.colors import TwoSlopeNorm
+
+    names = [name for name in DATA if any(c["data"] == name for c in cells)]
+    grid = np.full((len(names), len(COSTS) * len(ACCURACIES)), np.nan)
+    never_reached = []
+    for c in cells:
+        i = names.index(c["data"])
+        j = COSTS.index(c["C"]) * len(ACCURACIES) + ACCURACIES.index(c["accuracy"])
+        grid[i, j] = math.log10(c["ratio"])
+        if not c["reached"]:
+            never_reached.append((i, j))
+    figure, axes = plt.subplots(figsize=(12, 0.8 + 0.42 * len(names)))
+    image = axes.imshow(
+        np.clip(grid, -1, 2), cmap="RdBu", norm=TwoSlopeNorm(0.0, -1.0, 2.0),
+        aspect="auto",
+    )  # fmt: skip
+    for i, j in np.argwhere(np.isfinite(grid)):
+        value = 10 ** grid[i, j]
+        label = f"{value:.0f}" if value >= 10 else f"{value:.1f}"
+        axes.text(j, i, f">{label}" if (i, j) in never_reached else label, ha="center",
+                  va="center", fontsize=7, color="white" if grid[i, j] > 1.2 or
+                  grid[i, j] < -0.6 else "black")  # fmt: skip
+    axes.set_yticks(range(len(names)), names)
+    axes.set_xticks(range(grid.shape[1]), [f"{e:.0e}" for e in ACCURACIES] * len(COSTS),
+                    rotation=90, fontsize=7)  # fmt: skip
+    for k, C in enumerate(COSTS):
+        axes.text((k + 0.5) * len(ACCURACIES) - 0.5, -0.75, f"C = {C:g}", ha="center")
+        axes.axvline(k * len(ACCURACIES) - 0.5, color="black", linewidth=0.8)
+    axes.set_xlabel("accuracy")
+    bar = figure.colorbar(image, ticks=[-1, 0, 1, 2])
+    bar.set_ticklabels(["1/10", "1", "10", "100"])
+    bar.set_label("seconds of the best rival / ours")
+    figure.savefig(path, dpi=150, bbox_inches="tight")
+    plt.close(figure)
+
+
+def report(results: Results) -> None:
+    """Write the document between its marks, the picture, and results.json."""
+    every = itertools.product(DATA, COSTS, ACCURACIES)
+    cells = [c for c in (cell(results, *key) for key in every) if c]
+    if not cells:
+        print("no paired runs yet: nothing to report")
+        return
+    machine = results.where(stage="machine")[-1]
+    page = DOCS / "benchmarks-linear.md"
+    head, _, tail = page.read_text().partition(BEGIN)
+    _, _, tail = tail.partition(END)
+    body = text(results, cells, machine)
+    page.write_text(f"{head}{BEGIN}\n{body}\n{END}{tail}")
+    picture(cells, DOCS / "benchmarks-linear.png")
+    stored = Path(__file__).parent / "results.json"
+    lines = ",\n".join(json.dumps(c) for c in cells)
+    stored.write_text(
+        f'{{"machine": {json.dumps(machine)},\n"cells": [\n{lines}\n]}}\n'
+    )
+    print("\n".join(summary(cells)))

@@ -26,6 +26,7 @@ import subprocess
 import tempfile
 import warnings
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -47,7 +48,7 @@ class Rival:
     """What most adapters share: scikit-learn's interface, fit on the arrays."""
 
     package: str
-    families: dict[str, list[float]]
+    families: ClassVar[dict[str, list[float]]]
 
     def load(self) -> None:
         raise NotImplementedError
@@ -70,9 +71,9 @@ class Dualgap(Rival):
     """Ours. The value is the relative gap to prove."""
 
     package = "dualgap"
-    families = {
+    families: ClassVar = {
         name: [1e-2, 1e-3, 1e-4, 1e-6]
-        for name in ("auto", "dcd", "interior-point", "hsieh", "pegasos", "ocas")
+        for name in ("auto", "dcd", "interior-point", "hsieh")
     }
     time_limit: float | None = None
     n_jobs: int | None = None
@@ -106,10 +107,20 @@ class Dualgap(Rival):
         }
 
 
+class DualgapPegasos(Dualgap):
+    """The value is the number of epochs."""
+
+    families: ClassVar = {"pegasos": EPOCHS}
+
+    def make(self, n, C, family, value, seed):
+        return self.model(C=C, solver=family, tol=1e-12, max_epochs=int(value),
+                          fit_intercept=False, random_state=seed)  # fmt: skip
+
+
 class DualgapReference(Dualgap):
     """Bounds on P*: the dual value is computed here, from the dual variables."""
 
-    families = {"auto": [1e-8], "ocas": [1e-8]}
+    families: ClassVar = {"auto": [1e-8], "ocas": [1e-8]}
 
     def fit(self, data, C, family, value, seed):
         self.data = data
@@ -127,7 +138,7 @@ class Clarabel(Rival):
     """A general interior-point QP solver, for bounds on P* only."""
 
     package = "clarabel"
-    families = {"qp": [1e-9]}
+    families: ClassVar = {"qp": [1e-9]}
 
     def load(self):
         import clarabel
@@ -163,7 +174,7 @@ class Liblinear(Rival):
     """LIBLINEAR's own package; its dual solver stops after 300 epochs."""
 
     package = "liblinear-official"
-    families = {"-s 3": steps(10, 1e-6)}
+    families: ClassVar = {"-s 3": steps(10, 1e-6)}
     options = ""
 
     def load(self):
@@ -190,7 +201,7 @@ class LiblinearMulticore(Liblinear):
 
 class SklearnLinearSVC(Rival):
     package = "scikit-learn"
-    families = {"hinge": steps(10, 1e-7)}
+    families: ClassVar = {"hinge": steps(10, 1e-7)}
 
     def load(self):
         from sklearn.svm import LinearSVC
@@ -206,7 +217,7 @@ class SklearnSGD(Rival):
     """The value is the number of epochs."""
 
     package = "scikit-learn"
-    schedules = {
+    schedules: ClassVar = {
         "optimal": {},
         "optimal, averaged": {"average": True},
         "invscaling, averaged": {
@@ -216,7 +227,7 @@ class SklearnSGD(Rival):
             "average": True,
         },
     }
-    families = dict.fromkeys(schedules, EPOCHS)
+    families: ClassVar = dict.fromkeys(schedules, EPOCHS)
 
     def load(self):
         from sklearn.linear_model import SGDClassifier
@@ -231,7 +242,7 @@ class SklearnSGD(Rival):
 
 class Snapml(Rival):
     package = "snapml"
-    families = {"tol": steps(1, 1e-7)}
+    families: ClassVar = {"tol": steps(1, 1e-7)}
 
     def load(self):
         from snapml import SupportVectorMachine
@@ -245,7 +256,7 @@ class Snapml(Rival):
 
 class Rehline(Rival):
     package = "rehline"
-    families = {"as given": steps(100, 1e-7), "dense": steps(100, 1e-7)}
+    families: ClassVar = {"as given": steps(100, 1e-7), "dense": steps(100, 1e-7)}
 
     def load(self):
         from rehline import plqERM_Ridge
@@ -266,7 +277,7 @@ class Rehline(Rival):
 
 class Skglm(Rival):
     package = "skglm"
-    families = {"p0 = 10": steps(1, 1e-7), "p0 = 1000": steps(1, 1e-7)}
+    families: ClassVar = {"p0 = 10": steps(1, 1e-7), "p0 = 1000": steps(1, 1e-7)}
 
     def load(self):
         from skglm import LinearSVC
@@ -287,7 +298,7 @@ class Skglm(Rival):
 
 class Lightning(Rival):
     package = "sklearn-contrib-lightning"
-    families = {"LinearSVC": steps(1, 1e-7), "SDCA": steps(0.1, 1e-7)}
+    families: ClassVar = {"LinearSVC": steps(1, 1e-7), "SDCA": steps(0.1, 1e-7)}
 
     def load(self):
         from lightning.classification import LinearSVC, SDCAClassifier
@@ -310,12 +321,12 @@ class VowpalWabbit(Rival):
     """
 
     package = "vowpalwabbit"
-    rules = {
+    rules: ClassVar = {
         "adaptive": "--adaptive --normalized --invariant",
         "--sgd, 1/t": "--sgd -l 1 --power_t 1 --initial_t {nC!r}",
         "--sgd, 1/sqrt(t)": "--sgd -l 0.1 --power_t 0.5 --initial_t 100",
     }
-    families = dict.fromkeys(rules, EPOCHS)
+    families: ClassVar = dict.fromkeys(rules, EPOCHS)
 
     def load(self):
         from vowpalwabbit import pyvw
@@ -369,7 +380,7 @@ class Libocas(Rival):
     """The authors' program; reading the data counts as conversion."""
 
     package = "libocas"
-    families = {"OCAS": steps(0.3, 1e-7)}
+    families: ClassVar = {"OCAS": steps(0.3, 1e-7)}
 
     def load(self):
         self.program = os.environ["DUALGAP_LIBOCAS"]
@@ -390,7 +401,9 @@ class Libocas(Rival):
             capture_output=True, text=True,
             preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, self.limit),
         )  # fmt: skip
-        found = re.search(r"^\s*ocas_time\s*:\s*([0-9.eE+-]+)", done.stdout, re.MULTILINE)
+        found = re.search(
+            r"^\s*ocas_time\s*:\s*([0-9.eE+-]+)", done.stdout, re.MULTILINE
+        )
         if found is None:
             raise TimeoutError("no result within the limit")
         return float(found[1]), path
@@ -414,6 +427,7 @@ RIVALS: dict[str, type[Rival]] = {
 }
 OURS: dict[str, type[Rival]] = {
     "dualgap": Dualgap,
+    "dualgap-pegasos": DualgapPegasos,
     "dualgap-reference": DualgapReference,
     "clarabel": Clarabel,
 }
