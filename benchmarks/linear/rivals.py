@@ -89,8 +89,8 @@ class Dualgap(Rival):
             return family
         from dualgap.solvers import DCD
 
-        fields = DCD.__dataclass_fields__
-        return DCD(shrinking="hsieh") if "shrinking" in fields else DCD()
+        # Where shrinking is on or off, the classic rule is the only one.
+        return DCD() if DCD().shrinking is True else DCD(shrinking="hsieh")
 
     def make(self, n, C, family, value, seed):
         return self.model(C=C, solver=self.solver(family), tol=value, max_epochs=MANY,

@@ -67,9 +67,10 @@ def fit(folder: Path, C: float, solver: str, eps: float, limit: float) -> dict:
     worker, best = Worker("dualgap", folder), {}
     for _ in range(2):
         row, _ = worker.fit(C, solver, eps, cap=4 * limit, time_limit=limit)
+        if "error" in row:
+            raise SystemExit(f"{solver}, C = {C:g}: {row['error']}")
         if "cpu" not in row:
-            best = best or {"cpu": 4 * limit, "status": row.get("error", "capped"),
-                            "gap": np.inf, "epochs": 0}  # fmt: skip
+            best = best or {"cpu": 4 * limit, "status": "killed", "gap": np.inf}
             break
         if not best or row["cpu"] < best["cpu"]:
             best = row
@@ -83,7 +84,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--case", default="", help="only those with this in the name")
     parser.add_argument("--accuracy", type=float, default=1e-3)
-    parser.add_argument("--limit", type=float, default=20.0, help="seconds of a fit")
+    parser.add_argument(
+        "--limit", type=float, default=60.0, help="wall seconds of a fit"
+    )
     parser.add_argument("--json")
     args = parser.parse_args()
     print("| case | C | auto, s | status (gap) | classic rule, s | status (gap) | "
