@@ -2,9 +2,9 @@
 
     python benchmarks/linear/engines.py [--data ...] [--results FILE]
 
-Processor seconds of one thread, the best of five fits under 0.1 s, of three
-up to 5 s. The figure is `auto` divided by
-the better engine; it should stay under 1.6. A killed run goes on where it was.
+Processor seconds of one thread, the best of five fits under 0.1 s and of three up to
+5 s. The figure is `auto` divided by the better engine; it should stay under 1.6. A
+killed run goes on where it was.
 """
 
 from __future__ import annotations

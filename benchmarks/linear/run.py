@@ -174,7 +174,7 @@ class Bench:
                     cap = min(cap, max(limit, 1.0))
                     rows = [r for r in self.swept(C, rival, family)
                             if r["value"] == value]  # fmt: skip
-                    if any(r.get("capped", math.inf) >= cap for r in rows):
+                    if any(r.get("capped", math.inf) >= cap / 1.5 for r in rows):
                         row = rows[-1]
                     else:
                         row = self.measure(worker, "sweep", C, family, value, cap=cap)
