@@ -1,10 +1,11 @@
 """`auto` beside every rival: data x C x accuracy, in one command.
 
-    python benchmarks/linear/run.py [--stage reference sweep pair report] [--data ...]
+    python benchmarks/linear/run.py [--stage ...] [--data ...]
 
 reference  bounds on P*, from two solvers of ours and a general QP solver
-sweep      every rival through its settings, from loose to tight; then a finer search
-           around the setting that reaches an accuracy, for those that may be the best
+sweep      every rival through its settings, from loose to tight
+refine     a finer search around the setting that reaches an accuracy, for those
+           rivals that may be the best
 pair       every cell: ours at tol = accuracy, the best rivals of the sweep and
            scikit-learn at the loosest setting that reaches it, in turn
 report     docs/benchmarks-linear.md, its picture, benchmarks/linear/results.json
@@ -298,7 +299,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    stages = ["reference", "sweep", "pair", "report"]
+    stages = ["reference", "sweep", "refine", "pair", "report"]
     parser.add_argument("--stage", nargs="+", choices=stages, default=stages)
     parser.add_argument("--data", nargs="+", choices=DATA, default=DATA)
     parser.add_argument("--rivals", nargs="+", choices=[*RIVALS], default=[*RIVALS])
@@ -327,6 +328,7 @@ def main() -> None:
         if "sweep" in args.stage:
             for rival in args.rivals:
                 bench.sweep(rival)
+        if "refine" in args.stage:
             bench.refine()
         if "pair" in args.stage:
             bench.pair(args.solver, args.again)
