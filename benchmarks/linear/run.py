@@ -234,7 +234,7 @@ class Bench:
     # ---- pair
 
     def contenders(self, C, eps, lucky: set) -> dict[str, dict]:
-        """{rival: best row}: the best two, the best with its overhead, scikit-learn."""
+        """{rival: best row}: the best ones, the best with its overhead, scikit-learn."""
         best: dict[str, dict] = {}
         for row in self.swept(C):
             if self.accuracy(row) <= eps and setting(row) not in lucky:
@@ -243,9 +243,9 @@ class Bench:
                     best[row["rival"]] = row
         by_fit = sorted(best, key=lambda r: best[r]["cpu"])
         by_all = sorted(best, key=lambda r: total(best[r]))
-        chosen = by_fit[:1] + by_all[:1]
-        chosen += [r for r in by_fit[1:2]
-                   if best[r]["cpu"] <= 1.5 * best[by_fit[0]]["cpu"]]  # fmt: skip
+        chosen = [r for r in by_fit[:3]
+                  if best[r]["cpu"] <= SLACK * best[by_fit[0]]["cpu"]]  # fmt: skip
+        chosen += by_all[:1]
         chosen += [BASELINE] if BASELINE in best else []
         return {rival: best[rival] for rival in dict.fromkeys(chosen)}
 
