@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import signal
 import subprocess
 import sys
 import tempfile
@@ -164,8 +165,7 @@ class Worker:
         if not line:
             code = self.process.wait()
             self.close()
-            # SIGXCPU, or SIGKILL where it came late
-            return ({"capped": cap} if code in (-24, -9)
+            return ({"capped": cap} if code == -signal.SIGPROF
                     else {"error": f"exit {code}"}), None  # fmt: skip
         row = json.loads(line)
         if "error" in row:

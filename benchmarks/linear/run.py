@@ -47,11 +47,11 @@ class Bench:
 
     def __init__(self, results: Results, clock: Clock, cap: float) -> None:
         self.results, self.clock, self.cap = results, clock, cap
-        self.broken: set[tuple[str, str]] = set()
 
     def open(self, name: str) -> None:
         self.name, self.folder = name, arrays(name)
         self.X, self.y = load(name)
+        self.broken: set[tuple[str, str]] = set()
 
     def measure(
         self, worker: Worker, stage: str, C, family, value, tags=None, **options
@@ -234,7 +234,7 @@ class Bench:
     # ---- pair
 
     def contenders(self, C, eps, lucky: set) -> dict[str, dict]:
-        """{rival: best row}: the best ones, the best with its overhead, scikit-learn."""
+        """{rival: best row}: the best, the best with its overhead, scikit-learn."""
         best: dict[str, dict] = {}
         for row in self.swept(C):
             if self.accuracy(row) <= eps and setting(row) not in lucky:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import os
 import resource
+import signal
 import sys
 import time
 from importlib.metadata import PackageNotFoundError, version
@@ -84,14 +85,14 @@ def main() -> None:
                     data = rival.convert(X, y, family)
                 converted[family] = data, clock.cpu, clock.wall
             data, convert_cpu, convert_wall = converted[family]
-            limit = int(time.process_time() + job["cap"]) + 2
-            rival.limit = (int(job["cap"]) + 2, hard)
-            resource.setrlimit(resource.RLIMIT_CPU, (limit, hard))
+            rival.limit = (int(job["cap"]) + 1, hard)  # for a program
+            signal.setitimer(signal.ITIMER_PROF, job["cap"])  # SIGPROF ends a process
             with Clock() as clock:
                 model = rival.fit(data, job["C"], family, job["value"], job["seed"])
-            resource.setrlimit(resource.RLIMIT_CPU, (hard, hard))
+            signal.setitimer(signal.ITIMER_PROF, 0.0)
             w, more = rival.weights(model)
         except Exception as error:
+            signal.setitimer(signal.ITIMER_PROF, 0.0)
             answer(error=f"{type(error).__name__}: {error}"[:300])
             continue
         full = np.zeros(X.shape[1])
