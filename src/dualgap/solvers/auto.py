@@ -4,17 +4,18 @@ Problem    as `dcd` and `interior-point`
 Update     theirs. What either will cost is counted in products with the data, from
            stored entries and never from a clock: the same problem and seed give the
            same choices.
-           1. `dcd` is taken to need 5 S^0.85 passes to a gap of 1e-2 and half of that
-              for each further digit, S = mean of c_i q_i. If that is `MARGIN` times
-              what interior point will cost, interior point begins at once.
-           2. Else `dcd` begins. When half the cost of interior point is spent, and
-              then at every doubling, a line through log(gap) over the later half of
+           1. `dcd` is taken to need 5 S^0.85 passes to a gap of 1e-2, S = mean of
+              c_i q_i, and more for further digits. If that is `MARGIN` times what
+              interior point will cost, interior point begins at once; not before,
+              because rows that fall asleep can make passes cheap.
+           2. Else `dcd` begins. When `SHARE` of the cost of interior point is spent,
+              and then at every doubling, a line through log(gap) over the later half of
               the passes predicts what is left; each further digit is taken to cost
               more than the last. If interior point, started cold, is to cost less, it
               takes over: it gains nothing from the iterate of `dcd`.
            Beyond `InteriorPoint.max_features` columns it is `dcd` alone.
 Guarantee  that of the method that ends the fit
-Cost       where the predictions hold, at most 1.5 times the better of the two
+Cost       where the predictions hold, at most 1.6 times the better of the two
 Source     measured crossovers, docs/which-solver.md
 """
 
@@ -30,15 +31,14 @@ import numpy as np
 from ..losses import Vector
 from ..problem import Problem
 from .base import Solver, State, new_order
-from .dcd import DCD
+from .dcd import DCD, DCDState, cost
 from .interior_point import InteriorPoint, predicted_work
 
 logger = logging.getLogger("dualgap")
 
-MARGIN = 3.0
+MARGIN = 12.0
 PASSES = 3  # fewest of `dcd` before a comparison
-SHARE = 0.5
-_CACHE = 2**25  # bytes; a guess for every machine, that choices be the same on all
+SHARE = 0.3
 
 
 @dataclass(kw_only=True)
@@ -58,8 +58,13 @@ class AutoState(State):
         self.method = self.engine.name
 
     @property
+    def product(self) -> int:
+        """Multiply-adds of one product, the unit of all costs here."""
+        return int(self.problem.rows.stored) + self.problem.n
+
+    @property
     def work(self) -> float:
-        return self.spent * (self.problem.rows.stored + self.problem.n)
+        return self.spent * self.product
 
     def finite(self) -> bool:
         return self.inner.finite()
@@ -125,21 +130,19 @@ class Auto(Solver):
     def step(self, state: AutoState, stop: Any) -> None:
         if state.epochs == 0 and state.retest < math.inf:
             self._choose(state)
-        visited, updates = state.visited, state.updates
+        before = state.visited
         state.engine.step(state.inner, stop)
         state.follow()
-        visited, updates = state.visited - visited, state.updates - updates
-        if state.method == "dcd":
-            state.spent += pass_cost(state.problem, visited, updates)
+        if isinstance(state.inner, DCDState):
+            state.spent = cost(state.inner) / state.product
             self._compare(state)
         else:
-            state.spent += visited / state.problem.n
+            state.spent += (state.visited - before) / state.problem.n
             self._fall_back(state)
 
     def _choose(self, state: AutoState) -> None:
         problem, warm = state.problem, state.retest < 0.0
-        product = problem.rows.stored + problem.n
-        state.other = predicted_work(problem, state.tol) / product
+        state.other = predicted_work(problem, state.tol) / state.product
         state.predicted = expected_cost(problem, state.tol)
         state.retest = SHARE * state.other
         if not warm and state.predicted >= MARGIN * state.other:
@@ -198,38 +201,24 @@ class Auto(Solver):
         state.dcd, state.retest = None, math.inf
 
 
-def pass_cost(problem: Problem, visited: int, updates: int) -> float:
-    """Products that visits of `dcd` are worth: a random row costs more than a next one.
-
-    Parameters
-    ----------
-    problem : Problem
-    visited, updates : int
-        Rows read, and rows added to w.
-    """
-    rows = problem.rows
-    mean = rows.stored / problem.n
-    visit = 60.0  # multiply-adds: the chain from one update to the next dot product
-    if rows.bytes > _CACHE and mean < 50.0:
-        visit += 100.0  # short rows, a few scattered cache lines each
-    entries = visited * (visit + mean) + updates * mean
-    return float(entries / (rows.stored + problem.n))
-
-
 def expected_cost(problem: Problem, tol: float) -> float:
-    """Products that `dcd` may need for a gap of `tol`, from the problem alone."""
+    """Products that `dcd` may need for a gap of `tol`, from the problem alone.
+
+    Passes grow with the mean of c_i q_i, and are dearer where updates are many; every
+    further digit takes longer than the last.
+    """
+    rows = problem.rows.stored / problem.n
     steepness = float(np.dot(problem.cost, problem.q)) / problem.n
     passes = max(5.0 * steepness**0.85, 3.0)
     digits = max(-math.log10(tol) - 2.0, -1.0)
-    epoch = pass_cost(problem, problem.n, problem.n)
-    return epoch * passes * (1.0 + 0.5 * digits)
+    return passes * (60.0 + 2.0 * rows) / (rows + 1.0) * (1.0 + 0.5 * digits) ** 2
 
 
 def remaining(trace: list[tuple[float, float]], tol: float) -> float:
     """Cost until the gap is `tol`, by a line through the later half of a trace.
 
-    Every digit is taken to cost a quarter more than the one before: rows that are still
-    undecided are the hard ones.
+    Every digit is taken to cost more than the one before: rows that are still undecided
+    are the hard ones.
 
     Parameters
     ----------
@@ -248,4 +237,4 @@ def remaining(trace: list[tuple[float, float]], tol: float) -> float:
     digits = level - math.log10(tol)
     if digits <= 0.0:
         return 0.0
-    return float(digits * (1.0 + digits / 8.0) / -slope) if slope < 0.0 else math.inf
+    return float(digits * (1.0 + digits / 4.0) / -slope) if slope < 0.0 else math.inf
