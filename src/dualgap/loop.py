@@ -227,7 +227,7 @@ class _Run:
             primal, dual = self.solver.estimate(state)
             if math.isinf(primal) or not state.finite():
                 logger.warning(
-                    "%s: epoch %d left the range of float64",
+                    "%s: epoch %d ended without finite numbers to go on from",
                     self.solver.name,
                     state.epochs,
                 )

@@ -531,7 +531,7 @@ def _C(C: float | None, lambda_: float | None, n: int) -> float:
     return C
 
 
-def _threads(n_jobs: int) -> int:
+def _threads(n_jobs: object) -> int:
     if isinstance(n_jobs, bool) or not isinstance(n_jobs, Integral) or n_jobs < 1:
         raise ValueError(f"n_jobs={n_jobs!r}: give a number of threads, 1 or more")
     return int(n_jobs)

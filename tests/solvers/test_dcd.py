@@ -14,7 +14,7 @@ from dualgap.certificate import Status
 from dualgap.loop import solve
 from dualgap.problem import Problem
 from dualgap.solvers import DCD
-from dualgap.solvers.dcd import coherent, cost, remaining_epochs
+from dualgap.solvers.dcd import coherent
 
 from .. import qp
 from .data import LOSSES
@@ -187,52 +187,3 @@ def test_what_cannot_be_accelerated_is_refused_or_left_alone():
     assert not DCD(shrinking="hsieh").accelerates(problem)
     assert not DCD().accelerates(Problem(X[:, :50].toarray(), y))
     assert solve(free, DCD(), tol=1e-4).certificate.certified
-
-
-def test_remaining_epochs_of_a_straight_line():
-    gaps = [0.5**k for k in range(20)]
-    assert remaining_epochs(gaps, 0.5**30) == pytest.approx(11)
-    assert remaining_epochs(gaps, 0.5**10) == 0.0
-    # The first half does not count, nor does what is unknown.
-    gaps[:10] = [math.inf] * 5 + [7.0] * 5
-    assert remaining_epochs(gaps, 0.5**30) == pytest.approx(11)
-    gaps[12] = math.inf
-    assert remaining_epochs(gaps, 0.5**30) == pytest.approx(11)
-    # Every second epoch is worse by the same factor: the trend stays.
-    wavy = [gap * (3.0 if k % 2 else 1.0) for k, gap in enumerate(gaps)]
-    assert remaining_epochs(wavy, 0.5**30) == pytest.approx(12, abs=1.5)
-    assert remaining_epochs(gaps[:6], 1e-3) == math.inf
-    assert remaining_epochs([0.1] * 10, 1e-3) == math.inf
-    assert remaining_epochs([2.0**k for k in range(10)], 1e-3) == math.inf
-
-
-@every_mode
-def test_the_prediction_comes_true(mode):
-    X, y = text()
-    problem, solver, stop = Problem(X, y, 1.0), MODES[mode], core.Stop()
-    state = solver.start(problem, core.Random(0), None)
-    predicted, tol = [], 1e-5
-    for _ in range(500):
-        solver.step(state, stop)
-        assert len(state.gaps) == state.epochs
-        if state.gaps[-1] <= tol:
-            break
-        predicted.append(state.epochs + remaining_epochs(state.gaps, tol))
-    late = predicted[len(predicted) // 2 :]
-    assert np.median(late) == pytest.approx(state.epochs, rel=0.35)
-
-
-def test_the_cost_counts_visits_and_updates():
-    X, y = text()
-    problem, solver, stop = Problem(X, y, 1.0), DCD(acceleration="none"), core.Stop()
-    state = solver.start(problem, core.Random(0), None)
-    product = problem.rows.stored + problem.n
-    solver.step(state, stop)
-    first = cost(state)
-    assert product < first < 4 * product
-    for _ in range(60):
-        solver.step(state, stop)
-    before, visited = cost(state), state.visited
-    solver.step(state, stop)
-    assert 0 < state.visited - visited < problem.n
-    assert 0 < cost(state) - before < 0.8 * first

@@ -67,7 +67,8 @@ class AutoState(State):
         return self.spent * self.product
 
     def finite(self) -> bool:
-        return self.inner.finite()
+        # A method that has not begun has no values yet.
+        return self.inner.epochs == 0 or self.inner.finite()
 
     def run(self, engine: Solver, inner: State) -> None:
         """Go on with another method."""

@@ -31,7 +31,6 @@ sum_i a_i y_i = 0, decides when they have.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
@@ -74,8 +73,8 @@ def cost(state: DCDState) -> float:
     """What has been done, in multiply-adds of a plain product with the data.
 
     That product has ``rows.stored + n`` of them. Counted, never timed, so that choices
-    made by it are reproducible. The factors are fits to measured epochs of ten data
-    sets, right within 1.6: a visit in random order costs a row of a small, coherent
+    made by it are reproducible. The factors were fitted to epochs of ten data sets on
+    one machine: a visit in random order costs a row of a small, coherent
     problem the chain from one update to the next dot product; text pays for memory.
     """
     problem = state.problem
@@ -84,35 +83,8 @@ def cost(state: DCDState) -> float:
         visit, update = 1.2 * row + 55.0, 0.6 * row + 15.0
     else:
         visit, update = 1.1 * row + 20.0, 0.6 * row
-    between = state.epochs * (problem.n + problem.width)
+    between = state.epochs * (problem.n + problem.width + 15_000.0)  # and the call
     return state.visited * visit + state.updates * update + between
-
-
-def remaining_epochs(gaps: Sequence[float], tol: float) -> float:
-    """Epochs until the relative gap is `tol`, by the trend of its estimates.
-
-    Least squares of the logarithm over the last half of the epochs; inf where it does
-    not fall, or where fewer than 4 of them are known.
-
-    Parameters
-    ----------
-    gaps : sequence of float
-        Estimated relative gap after each epoch.
-    tol : float
-    """
-    half = np.asarray(gaps[len(gaps) // 2 :], dtype=np.float64)
-    epoch = np.arange(len(half), dtype=np.float64)
-    known = (half > 0.0) & np.isfinite(half)
-    if known.sum() < 4:
-        return math.inf
-    epoch, logs = epoch[known], np.log(half[known])
-    middle, level = float(epoch.mean()), float(logs.mean())
-    spread = epoch - middle
-    slope = float((spread * logs).sum() / (spread * spread).sum())
-    now = level + slope * (len(half) - 1 - middle)
-    if now <= math.log(tol):
-        return 0.0
-    return (math.log(tol) - now) / slope if slope < 0.0 else math.inf
 
 
 @dataclass(kw_only=True)
@@ -162,18 +134,7 @@ class DCDState(DualState):
     linear: float = 0.0  # sum a_i - 1/2 sum delta_i a_i^2
     chunk: int = 1
     last_visited: int = 0
-    gaps: list[float] = field(default_factory=list)  # relative, estimated per epoch
     accelerator: Accelerator | None = None
-
-    def after_pass(
-        self, visited: int, updates: int, gap: float, norm: float | None = None
-    ) -> None:
-        super().after_pass(visited, updates, gap, norm)
-        self.gaps.append(self.relative_gap())
-
-    def relative_gap(self) -> float:
-        """As it is estimated; inf while D is not positive."""
-        return (self.primal - self.dual) / self.dual if self.dual > 0.0 else math.inf
 
     def restore(self) -> None:
         """All rows are active again, and nothing shrinks in the next pass."""
@@ -252,7 +213,6 @@ class FreeBiasState(DCDState):
             self.updates += 1
         self.centre = bias
         self.w[-1] = bias / self.s + self.s * off
-        self.gaps[-1] = self.relative_gap()
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,166 @@
+"""`auto` chooses by counts, goes over to the other method, and says so."""
+
+from __future__ import annotations
+
+import logging
+import math
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from dualgap import LinearSVC, core
+from dualgap.certificate import Status
+from dualgap.loop import solve
+from dualgap.problem import Problem
+from dualgap.solvers import DCD, Auto, InteriorPoint, auto
+from dualgap.solvers.auto import SHARE, expected_cost, remaining
+from dualgap.solvers.interior_point import predicted_work
+
+from .data import LOSSES
+
+
+def noisy(n=4000, d=12, scale=3.0, seed=0):
+    """Rows of unlike scales that no plane separates."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d)) * np.geomspace(scale, 0.1, d)
+    score = X @ rng.standard_normal(d) + rng.standard_normal(n)
+    return X, np.where(score > 0.0, 1, -1)
+
+
+def methods(solution):
+    """The methods of the passes, in order, without repetition."""
+    names = solution.history["solver"].tolist()
+    return [name for k, name in enumerate(names) if names[k - 1 : k] != [name]]
+
+
+@pytest.mark.parametrize(
+    ("C", "expected"),
+    [(1e-4, ["dcd"]), (1e4, ["interior-point"])],
+    ids=["small C", "large C"],
+)
+def test_either_method_where_it_is_the_faster(C, expected):
+    solution = solve(Problem(*noisy(), C), Auto(), tol=1e-4)
+    assert solution.certificate.status is Status.CERTIFIED
+    assert solution.certificate.solver == "auto"
+    assert methods(solution) == expected
+
+
+def test_interior_point_takes_over_where_dcd_turns_out_to_be_slow():
+    problem = Problem(*noisy(), 1.0)
+    solution = solve(problem, Auto(), tol=1e-6)
+    assert methods(solution) == ["dcd", "interior-point"]
+    assert solution.certificate.relative_gap <= 1e-6
+    history = solution.history
+    epochs = history["epoch"]
+    assert (np.diff(epochs) >= 0).all()
+    assert (np.diff(history["updates"]) >= 0).all()
+    assert not np.isnan(history["predicted"]).any()
+    product = problem.rows.stored + problem.n
+    interior = predicted_work(problem, 1e-6) / product
+    first = history["predicted"][history["solver"] == "interior-point"][0]
+    assert first == pytest.approx(interior)
+
+
+def test_the_same_choices_every_time():
+    problem = Problem(*noisy(), 1.0)
+    one, two = (solve(problem, Auto(), tol=1e-6, random_state=3) for _ in range(2))
+    assert one.history["solver"].tolist() == two.history["solver"].tolist()
+    np.testing.assert_array_equal(one.w, two.w)
+    np.testing.assert_array_equal(one.alpha, two.alpha)
+
+
+def test_many_features_are_for_dcd():
+    rng = np.random.default_rng(0)
+    X = sparse.random(300, 5000, 0.01, format="csr", random_state=1)
+    y = rng.choice([-1, 1], 300)
+    assert methods(solve(Problem(X, y, 1e3), Auto())) == ["dcd"]
+
+
+def test_a_warm_start_serves_dcd_first():
+    problem = Problem(*noisy(), 1e4)
+    cold = solve(problem, Auto(), tol=1e-5)
+    assert methods(cold) == ["interior-point"]
+    again = solve(problem, Auto(), tol=1e-3, warm=cold.alpha)
+    assert again.certificate.status is Status.CERTIFIED
+    assert methods(again) in ([], ["dcd"], ["dcd", "interior-point"])
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("penalized", [True, False])
+@pytest.mark.parametrize("C", [1e-3, 1.0, 1e3])
+def test_all_losses_and_biases(loss, penalized, C):
+    X, y = noisy(n=1500, d=6)
+    problem = Problem(
+        X, y, C, loss=LOSSES[loss][0], fit_intercept=True, penalize_intercept=penalized
+    )
+    solution = solve(problem, Auto(), tol=1e-5)
+    assert solution.certificate.status is Status.CERTIFIED
+    reference = solve(problem, InteriorPoint(), tol=1e-8).certificate
+    assert solution.certificate.primal >= reference.dual * (1 - 1e-12)
+    assert solution.certificate.dual <= reference.primal * (1 + 1e-12)
+
+
+def test_a_method_that_breaks_down_hands_back(monkeypatch):
+    problem = Problem(*noisy(n=800, d=5), 0.1)
+
+    def broken(self, state, stop):
+        state.epochs += 1
+        state.dead = True
+
+    monkeypatch.setattr(InteriorPoint, "step", broken)
+    monkeypatch.setattr(auto, "MARGIN", 0.0)
+    solution = solve(problem, Auto(), tol=1e-2)
+    assert methods(solution) == ["dcd"]  # the broken pass is on dcd's account
+    assert solution.certificate.status is Status.CERTIFIED
+
+
+def test_one_line_says_why(caplog):
+    X, y = noisy()
+    with caplog.at_level(logging.INFO, logger="dualgap"):
+        LinearSVC(C=1e4).fit(X, y)
+    lines = [m for m in caplog.messages if m.startswith("auto: ")]
+    assert len(lines) == 1
+    assert "interior-point" in lines[0]
+    assert "products" in lines[0]
+    caplog.clear()
+    with caplog.at_level(logging.INFO, logger="dualgap"):
+        LinearSVC(C=1e-4).fit(X, y)
+    lines = [m for m in caplog.messages if m.startswith("auto: ")]
+    assert len(lines) == 1
+    assert lines[0].startswith("auto: dcd")
+
+
+def test_remaining_follows_a_line_and_allows_for_harder_digits():
+    trace = [(10.0 * k, -0.5 * k) for k in range(1, 9)]  # 20 a digit; at 1e-4 now
+    assert remaining(trace, 1e-4) == pytest.approx(0.0, abs=1e-9)
+    assert remaining(trace, 1e-3) == 0.0
+    assert remaining(trace, 1e-5) == pytest.approx(20.0 * 1.25)
+    assert remaining(trace, 1e-6) == pytest.approx(40.0 * 1.5)
+    # Only the later half counts.
+    assert remaining([(1.0, 5.0), (2.0, 5.0), *trace[4:]], 1e-6) < 61.0
+    assert remaining([(1.0, 0.0), (2.0, 0.0), (3.0, 0.0)], 1e-3) == math.inf
+    assert remaining([(1.0, 0.0), (2.0, 1.0), (3.0, 2.0)], 1e-3) == math.inf
+    assert remaining([], 1e-3) == math.inf
+    assert remaining([(1.0, 0.0)], 1e-3) == math.inf
+
+
+def test_expected_cost_grows_with_what_is_asked():
+    X, y = noisy(n=200)
+    costs = [expected_cost(Problem(X, y, C), 1e-3) for C in (1e-2, 1.0, 1e2)]
+    assert costs == sorted(costs)
+    digits = [expected_cost(Problem(X, y, 1.0), tol) for tol in (1e-1, 1e-3, 1e-6)]
+    assert digits == sorted(digits)
+
+
+def test_dcd_is_given_its_share_before_it_is_judged():
+    problem = Problem(*noisy(), 1.0)
+    state = Auto().start(problem, core.Random(0), None)
+    state.tol = 1e-6
+    while state.method == "dcd":
+        left = state.spent
+        Auto().step(state, core.Stop())
+    # `left` is what dcd had spent before its last pass.
+    assert state.spent > left
+    assert state.trace[-1][0] >= SHARE * state.other
+    assert isinstance(state.dcd[0], DCD)
