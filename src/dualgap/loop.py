@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from . import core
 from .certificate import Certificate, Status
 from .losses import Vector
-from .problem import Problem, Proof
+from .problem import Proof
 from .solvers.base import Solver, State
 
 logger = logging.getLogger("dualgap")
@@ -124,7 +124,7 @@ class _Clock:
 
 
 def solve(
-    problem: Problem,
+    problem: Any,
     solver: Solver,
     *,
     tol: float = 1e-3,
@@ -140,7 +140,7 @@ def solve(
 
     Parameters
     ----------
-    problem : Problem
+    problem : Problem or KernelProblem
     solver : Solver
         A record of hyper-parameters, as in ``solvers.SDCA(order="random")``.
     tol : float, default=1e-3
@@ -190,7 +190,7 @@ class _Run:
 
     def __init__(
         self,
-        problem: Problem,
+        problem: Any,
         solver: Solver,
         tol: float,
         stop: Any,

@@ -1,0 +1,65 @@
+"""Kernel SVMs: kernel functions, kernel rows on demand, problems and solvers."""
+
+from __future__ import annotations
+
+from .base import KernelSolver, KernelState
+from .frank_wolfe import FW, MFW, SWAP, Auto, SWAP2o
+from .functions import (
+    RBF,
+    Callable,
+    Kernel,
+    Laplacian,
+    Linear,
+    Polynomial,
+    Precomputed,
+    Sigmoid,
+)
+from .gram import Gram
+from .problem import KernelProblem
+
+KERNEL_SOLVERS: dict[str, type[KernelSolver]] = {
+    solver.name: solver for solver in (Auto, FW, MFW, SWAP, SWAP2o)
+}
+
+
+def get_kernel_solver(solver: str | KernelSolver) -> KernelSolver:
+    """The record of a kernel solver given by name or as a record.
+
+    Raises
+    ------
+    ValueError
+        If the name is unknown.
+    """
+    if isinstance(solver, KernelSolver):
+        return solver
+    try:
+        return KERNEL_SOLVERS[solver]()
+    except (KeyError, TypeError):
+        known = ", ".join(map(repr, KERNEL_SOLVERS))
+        raise ValueError(
+            f"solver={solver!r} is unknown; use one of {known} or a record such as "
+            "SWAP2o(ranking='paper')"
+        ) from None
+
+
+__all__ = [
+    "FW",
+    "KERNEL_SOLVERS",
+    "MFW",
+    "RBF",
+    "SWAP",
+    "Auto",
+    "Callable",
+    "Gram",
+    "Kernel",
+    "KernelProblem",
+    "KernelSolver",
+    "KernelState",
+    "Laplacian",
+    "Linear",
+    "Polynomial",
+    "Precomputed",
+    "SWAP2o",
+    "Sigmoid",
+    "get_kernel_solver",
+]

@@ -1,0 +1,237 @@
+"""The kernel SVM with squared hinge, and its certificate.
+
+P(w) = 1/2 ||w||^2 + sum_i c_i max(0, 1 - y_i f(x_i))^2,  f(x) = sum_i a_i y_i (k(x_i, x) + 1)
+D(a) = sum_i a_i - 1/2 a'Qa - 1/2 sum_i delta_i a_i^2,    a >= 0
+
+with Q_ij = y_i y_j (k_ij + 1), delta_i = 1/(2 c_i), c_i = C sample_weight_i. The 1 in
+the kernel is the constant feature: a penalised bias, b = sum_i a_i y_i. The paper's
+(Nanculef et al. 2014) ``C/2 sum max(0, .)^2`` is ``C = C_paper / 2`` here.
+"""  # noqa: E501
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .. import core
+from ..certificate import Certificate
+from ..losses import Loss, Vector, get_loss
+from ..problem import _C, Proof, _costs, _labels, _vector
+from .functions import Kernel
+from .gram import Gram, Subset
+
+logger = logging.getLogger("dualgap")
+
+# Rows up to which a kernel that may be indefinite is checked whole, and rows drawn
+# beyond.
+_CHECKED = 2000
+
+
+class KernelProblem:
+    """A binary SVM over a kernel matrix, for :func:`dualgap.loop.solve`.
+
+    A solution's ``alpha`` of shape (n,) is the model: the decision at a point x is
+    ``sum_i alpha_i y_i (k(x_i, x) + 1)``, so the bias is ``sum_i alpha_i y_i``. Its
+    ``w`` of shape (n,) are the decisions at the training rows.
+
+    Parameters
+    ----------
+    X : ndarray or sparse matrix of shape (n, d), or Gram
+        Rows, or the kernel matrix of them (then without `kernel`).
+    y : array-like of shape (n,)
+        Labels, -1 or +1.
+    C : float, default=1.0
+        Weight of the loss, the sum over examples.
+    kernel : Kernel, optional
+        A record of :mod:`dualgap.kernel.functions`.
+    loss : {"squared_hinge"}, default="squared_hinge"
+    sample_weight : array-like of shape (n,), optional
+        Factors of C, zero or positive.
+    cache_size : float, default=200
+        Megabytes of kernel rows held.
+    rows : array-like of int, optional
+        Train on these rows of X only; y and sample_weight are theirs.
+
+    Attributes
+    ----------
+    gram : Gram
+    y : ndarray of shape (n,), int8
+    cost : ndarray of shape (n,), float64
+        ``c_i``.
+    n, width : int
+        Rows.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range or of the wrong shape, the loss is another
+        one, or the kernel matrix is not positive semidefinite.
+    """
+
+    y: NDArray[np.int8]
+    cost: Vector
+    free_bias = False
+
+    def __init__(
+        self,
+        X: Any,
+        y: ArrayLike,
+        C: float | None = None,
+        *,
+        kernel: Kernel | None = None,
+        loss: str | Loss = "squared_hinge",
+        sample_weight: ArrayLike | None = None,
+        cache_size: float = 200,
+        rows: ArrayLike | None = None,
+    ) -> None:
+        self.loss = get_loss(loss)
+        if self.loss.name != "squared_hinge":
+            raise ValueError(
+                f"loss={self.loss.name!r}: the kernel solvers take the squared hinge; "
+                "the hinge comes with the block solver. Use loss='squared_hinge'"
+            )
+        if isinstance(X, (Gram, Subset)):
+            if kernel is not None:
+                raise ValueError(
+                    f"kernel={kernel!r}: a Gram has its kernel already; leave it out"
+                )
+            gram = X
+        elif kernel is None:
+            raise ValueError("kernel=None: give a kernel, such as RBF(gamma='scale')")
+        else:
+            gram = Gram(X, kernel, cache_size)
+        self.gram = gram if rows is None else gram.subset(rows)
+        self.n = self.width = self.gram.n
+        self.C = _C(C, None, self.n)
+        self.y = _labels(y, self.n)
+        self.cost = _costs(self.C, sample_weight, self.n)
+        self.core_loss = core.Loss(self.loss.slope, self.loss.curvature)
+        self._combined: tuple[Vector, Vector] | None = None
+        if not self.gram.kernel.positive:
+            _check_positive(self.gram)
+
+    @property
+    def upper(self) -> Vector:
+        """Box ``U_i``, infinite but for rows without a cost; shape (n,)."""
+        return self.loss.upper(self.cost)
+
+    @property
+    def delta(self) -> Vector:
+        """Diagonal ``delta_i``, shape (n,)."""
+        return self.loss.diagonal(self.cost)
+
+    def combine(self, alpha: Vector) -> Vector:
+        """Decisions ``sum_j alpha_j y_j (k_ij + 1)`` at all rows i, in float64.
+
+        The last one is kept: a solver told that its proof failed asks for it again.
+        """
+        last = self._combined
+        if last is None or not np.array_equal(last[0], alpha):
+            coef = alpha * self.y
+            f = self.gram.times(coef) + core.signed_sum(self.y, alpha)
+            self._combined = last = (alpha.copy(), f)
+        return last[1].copy()
+
+    def coef(self, alpha: Vector) -> tuple[Vector, float]:
+        """``alpha_i y_i`` of shape (n,), and the bias, their sum."""
+        return alpha * self.y, float(core.signed_sum(self.y, alpha))
+
+    def prove(self, w: Vector | None, alpha: Vector | None) -> Proof:
+        """P and D of alpha, from a full scan in float64.
+
+        alpha defines the model, whatever decisions `w` a solver carries along. It is
+        scaled by the s >= 0 that minimises ``P(s alpha) - D(s alpha)``.
+
+        Returns
+        -------
+        Proof
+            ``(decisions at the rows, alpha, certificate)``.
+        """
+        assert alpha is not None
+        alpha = np.clip(alpha, 0.0, self.upper)
+        f = self.combine(alpha)
+        margins = self.y * f
+        norm = float((alpha * margins).sum())
+        s = self._best_scale(alpha, margins, norm)
+        alpha, f, margins, norm = s * alpha, s * f, s * margins, s * s * norm
+        diagonal = float((self.delta * alpha * alpha).sum())
+        loss = float((self.cost * np.maximum(0.0, 1.0 - margins) ** 2).sum())
+        certificate = Certificate(
+            primal=0.5 * norm + loss,
+            dual=float(alpha.sum()) - 0.5 * (norm + diagonal),
+        )
+        return Proof(f, alpha, certificate)
+
+    def certify(self, alpha: ArrayLike) -> Certificate:
+        """The certificate of dual variables of shape (n,).
+
+        Raises
+        ------
+        ValueError
+            If the shape is wrong, or a value is negative or not finite.
+        """
+        alpha = _vector("alpha", alpha, self.n)
+        outside = (alpha < 0.0) | (alpha > self.upper)
+        if outside.any():
+            i = int(np.argmax(outside))
+            raise ValueError(
+                f"alpha[{i}]={float(alpha[i])!r} is outside its box "
+                f"[0, {float(self.upper[i])!r}]"
+            )
+        return self.prove(None, alpha).certificate
+
+    def _best_scale(self, alpha: Vector, margins: Vector, norm: float) -> float:
+        """The s that minimises the convex ``P(s alpha) - D(s alpha)``, by Newton."""
+        total = float(alpha.sum())
+        diagonal = float((self.delta * alpha * alpha).sum())
+        curvature = 2.0 * norm + diagonal
+        if not (total > 0.0 and np.isfinite(curvature) and curvature > 0.0):
+            return 0.0 if total > 0.0 and not np.isfinite(curvature) else 1.0
+        s = 1.0
+        for _ in range(20):
+            slack = np.maximum(0.0, 1.0 - s * margins)
+            pull = self.cost * margins
+            slope = s * curvature - total - 2.0 * float((pull * slack).sum())
+            bend = curvature + 2.0 * float((pull * margins)[slack > 0.0].sum())
+            step = slope / bend
+            s = max(s - step, 0.5 * s)
+            if abs(step) <= 1e-12 * s:
+                break
+        return s
+
+
+def _check_positive(gram: Gram | Subset) -> None:
+    """Refuse a matrix with negative curvature: whole up to 2000 rows, else a sample.
+
+    Raises
+    ------
+    ValueError
+    """
+    n = gram.n
+    rows = np.arange(n)
+    if n > _CHECKED:
+        rows = np.sort(np.random.default_rng(0).choice(n, _CHECKED, replace=False))
+        logger.info(
+            "kernel %r may be indefinite: a sample of %d of %d rows is checked",
+            gram.kernel.name,
+            _CHECKED,
+            n,
+        )
+    block = gram.block(rows, rows)
+    size = float(np.abs(block).max())
+    if not np.allclose(block, block.T, rtol=0.0, atol=1e-6 * size):
+        raise ValueError(
+            f"kernel={gram.kernel.name!r}: the matrix is not symmetric; give one with "
+            "K[i, j] = K[j, i]"
+        )
+    values = np.linalg.eigvalsh((block + block.T) / 2.0)
+    if values[0] < -1e-6 * max(float(values[-1]), -float(values[0])):
+        raise ValueError(
+            f"kernel={gram.kernel.name!r}: the kernel matrix is indefinite (eigenvalue "
+            f"{float(values[0]):.3g} beside {float(values[-1]):.3g}), so no duality "
+            "gap would bound the optimum; use 'rbf', 'laplacian', 'linear', or 'poly' "
+            "with coef0 >= 0"
+        )
