@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ._show_versions import show_versions
     from .certificate import Certificate, Status
-    from .estimators import LinearSVC
-    from .io import load_model, load_svmlight, save_model
+    from .estimators import SVC, LinearSVC, load_model, save_model
+    from .io import load_svmlight
     from .loop import Solution, solve
     from .losses import Hinge, SmoothedHinge, SquaredHinge
     from .problem import Problem
@@ -38,6 +38,7 @@ _HOME = {
     "NORMA": ".solvers",
     "SDCA": ".solvers",
     "SOLVERS": ".solvers",
+    "SVC": ".estimators",
     "Certificate": ".certificate",
     "Hinge": ".losses",
     "LinearSVC": ".estimators",
@@ -51,9 +52,9 @@ _HOME = {
     "SquaredHinge": ".losses",
     "Status": ".certificate",
     "SvmSGD": ".solvers",
-    "load_model": ".io",
+    "load_model": ".estimators",
     "load_svmlight": ".io",
-    "save_model": ".io",
+    "save_model": ".estimators",
     "show_versions": "._show_versions",
     "solve": ".loop",
 }
@@ -63,6 +64,7 @@ __all__ = [
     "NORMA",
     "SDCA",
     "SOLVERS",
+    "SVC",
     "Certificate",
     "Hinge",
     "LinearSVC",

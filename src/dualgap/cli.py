@@ -438,7 +438,7 @@ def train(
         }
         fitted = _fit(parameters, examples, quiet)
 
-        from .io import save_model
+        from .estimators import save_model
 
         save_model(fitted, model, notes={"zero_based": examples.zero_based})
         certificates = _by_class(fitted)
@@ -714,7 +714,7 @@ def predict(
 ) -> None:
     """Predict the labels of DATA with MODEL, one a line."""
     with _told_plainly(debug):
-        from .io import load_model
+        from .estimators import load_model
 
         _refuse_unreadable(data)
         fitted, notes = load_model(model, return_notes=True)

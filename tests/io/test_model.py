@@ -416,7 +416,7 @@ def test_other_files_are_refused(tmp_path: Path, other: bytes) -> None:
 
 def signed(record: dict[str, Any], tensors: dict[str, np.ndarray]) -> bytes:
     """A file with a right checksum, as someone who means harm would write it."""
-    record["sha256"] = model_io._digest(record, tensors)
+    record["sha256"] = model_io.digest(record, tensors)
     return safetensors.numpy.save(tensors, {"dualgap": json.dumps(record)})
 
 
@@ -441,7 +441,7 @@ def test_signed_is_what_is_accepted(tmp_path: Path, content: bytes) -> None:
         ("format_version", 2, "pip install --upgrade dualgap"),
         ("format_version", True, "pip install --upgrade dualgap"),
         ("extra", 1, "has the fields"),
-        ("estimator", "SVC", "estimator 'SVC' is unknown"),
+        ("estimator", "NuSVC", "estimator 'NuSVC' is unknown"),
         ("estimator", ["LinearSVC"], "estimator in its record is a list"),
         ("parameters.C", -1.0, "'C' parameter"),
         ("parameters.C", 1e999, "its record holds Infinity"),

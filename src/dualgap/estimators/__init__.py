@@ -3,5 +3,7 @@
 from __future__ import annotations
 
 from .linear_svc import LinearSVC
+from .model_file import load_model, save_model
+from .svc import SVC
 
-__all__ = ["LinearSVC"]
+__all__ = ["SVC", "LinearSVC", "load_model", "save_model"]

@@ -95,7 +95,7 @@ class FitTasks:
                 ]
 
     def problem(
-        self, k: int, attributes: Attributes
+        self, k: int, attributes: Attributes | None
     ) -> contextlib.AbstractContextManager[Callable[[EpochInfo], None] | None]:
         """The tasks of the k-th binary problem; of None if nobody listens."""
         context = self.problems[k]
@@ -119,10 +119,12 @@ class _ProblemTasks:
         Of the problem.
     attributes : callable
         From a w to the attributes that make the estimator ready to predict, called
-        only if a callback asks for ``fitted_estimator``.
+        only if a callback asks for ``fitted_estimator``; None where a w does not tell.
     """
 
-    def __init__(self, fit: FitTasks, context: Any, attributes: Attributes) -> None:
+    def __init__(
+        self, fit: FitTasks, context: Any, attributes: Attributes | None
+    ) -> None:
         self.fit, self.context, self.attributes = fit, context, attributes
         self.stage: Any = None
         self.epoch: Any = None
@@ -152,7 +154,13 @@ class _ProblemTasks:
             self.epoch.epoch_info = replace(info, model=None)
             model = info.model
             assert model is not None
-            self._end("epoch", lambda: self.attributes(model()))
+            of_model = self.attributes
+
+            def attributes() -> dict[str, Any]:
+                assert of_model is not None
+                return of_model(model())
+
+            self._end("epoch", None if of_model is None else attributes)
             if info.final:
                 return
             gap = info.relative_gap

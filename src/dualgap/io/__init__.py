@@ -1,6 +1,5 @@
-"""Reading and writing data and models."""
+"""Reading and writing data and model files."""
 
-from .model import load_model, save_model
 from .svmlight import load_svmlight
 
-__all__ = ["load_model", "load_svmlight", "save_model"]
+__all__ = ["load_svmlight"]

@@ -1,9 +1,10 @@
-"""Model files: safetensors with a record of what the model is. Loading runs no code.
+"""The file format of models: safetensors with a record. Reading runs no code.
 
-The tensors are ``coef`` and ``intercept``, and ``support`` and ``dual_coef`` where the
-duals were kept, so that any reader of safetensors can use the model. All the rest is
-one JSON text, the metadata entry ``"dualgap"``: format and versions, estimator and
-parameters, classes, certificates, feature names, and a SHA-256 over everything.
+A file holds named tensors, so that any reader of safetensors can use the model, and
+one JSON text, the metadata entry ``"dualgap"``: format and versions, what the estimator
+says of itself, and a SHA-256 over everything. What a record means is the business of
+``estimators/model_file.py``; here it is plain values, written and read back exactly,
+and values that are turned into the package's frozen records or refused.
 """
 
 from __future__ import annotations
@@ -18,19 +19,15 @@ import types
 import typing
 from collections.abc import Mapping
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..certificate import Certificate, Status
-from ..losses import LOSSES
 from .atomic import write_atomically
 
-if TYPE_CHECKING:
-    from ..estimators import LinearSVC
-
-__all__ = ["load_model", "save_model"]
+__all__ = ["Path", "Record", "Scalar", "Tensors", "digest", "read", "write"]
 
 FORMAT = "dualgap-model"
 FORMAT_VERSION = 1
@@ -41,9 +38,12 @@ Record = dict[str, Any]
 Tensors = dict[str, NDArray[Any]]
 
 _ENTRY = "dualgap"  # the one metadata entry: two would be written in any order
-_DTYPES = {"F64": np.dtype("<f8"), "I64": np.dtype("<i8")}
-_TENSORS = {"coef": "F64", "intercept": "F64"}
-_DUAL_TENSORS = {"support": "I64", "dual_coef": "F64"}
+DTYPES: dict[str, np.dtype[Any]] = {
+    "F32": np.dtype("<f4"),
+    "F64": np.dtype("<f8"),
+    "I32": np.dtype("<i4"),
+    "I64": np.dtype("<i8"),
+}
 _CLASS_DTYPES: dict[str, type] = {
     "bool": bool,
     **{f"{kind}{bits}": int for kind in ("int", "uint") for bits in (8, 16, 32, 64)},
@@ -51,45 +51,33 @@ _CLASS_DTYPES: dict[str, type] = {
     "str": str,
     "object": str,
 }
-_FIELDS: dict[str, type | types.UnionType] = {
+_HEADER: dict[str, type] = {
     "format": str,
     "format_version": int,
     "dualgap_version": str,
     "estimator": str,
-    "parameters": dict,
-    "classes": dict,
-    "n_features": int,
-    "n_rows": int | None,
-    "feature_names": list | None,
-    "certificates": list,
-    "notes": dict,
     "sha256": str,
 }
 
 
-def save_model(
-    model: LinearSVC,
-    path: Path,
-    *,
-    duals: bool = False,
-    notes: Mapping[str, Scalar] | None = None,
-) -> None:
-    """Write a fitted model to a file.
+# ---------------------------------------------------------------------- whole files
 
-    The file is complete or not there: an interrupted or failed write leaves an
-    existing file as it was. The same model gives the same bytes.
 
-    Parameters
-    ----------
-    model : LinearSVC
-        Fitted.
-    path : str or path-like
-        By custom ``*.safetensors``.
-    duals : bool, default=False
-        Keep the dual variables too (16 bytes per support vector and class), so that
-        the loaded model can be refitted with ``warm_start=True``.
-    notes : mapping of str to str, int, float, bool or None, optional
-        Remarks of the caller's own, given back by ``load_model(return_notes=True)``.
+def seal(record: Record, tensors: Tensors) -> Record:
+    """The record with format, versions and checksum, as a file has it."""
+    from .. import __version__
+
+    record = {
+        "format": FORMAT,
+        "format_version": FORMAT_VERSION,
+        "dualgap_version": __version__,
+        **record,
+    }
+    return {**record, "sha256": digest(record, tensors)}
+
+
+def write(path: Path, record: Record, tensors: Tensors) -> None:
+    """Write a sealed record and its tensors, whole or not at all.
 
     Raises
     ------
@@ -97,81 +85,16 @@ def save_model(
         If the package safetensors is missing.
     OSError
         If the file cannot be written.
-    TypeError
-        If the model is not a LinearSVC.
-    ValueError
-        If the model is not fitted, is not finite, or has a parameter that a file
-        cannot hold: a solver or loss of your own, or a RandomState.
-
-    See Also
-    --------
-    load_model : Reads the file.
-
-    Notes
-    -----
-    ``history_`` is not kept, and sparse coefficients are written dense.
-
-    Examples
-    --------
-    >>> import os, tempfile
-    >>> import numpy as np
-    >>> from dualgap import LinearSVC, load_model, save_model
-    >>> X, y = np.array([[1.0, 0.0], [0.0, 1.0]]), ["a", "b"]
-    >>> model = LinearSVC().fit(X, y)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = os.path.join(folder, "model.safetensors")
-    ...     save_model(model, path)
-    ...     load_model(path).predict(X)
-    array(['a', 'b'], dtype='<U1')
     """
-    safetensors = _safetensors("writing")
-    name = type(model).__name__
-    if type(model) is not _estimators().get(name):
-        raise TypeError(
-            f"model is a {name}; a model file holds a LinearSVC. Of a pipeline, give "
-            "its last step, pipeline[-1]"
-        )
-    record, tensors = _take_apart(model, duals, dict(notes or {}))
-    record["sha256"] = _digest(record, tensors)
-    # Also what the file says must be what load_model accepts.
-    _assemble(record, tensors)
-    content = safetensors.save(tensors, metadata={_ENTRY: _json(record)})
+    content = safetensors("writing").save(tensors, metadata={_ENTRY: _json(record)})
     with write_atomically(path) as file:
         file.write(content)
 
 
-@overload
-def load_model(path: Path, *, return_notes: Literal[False] = ...) -> LinearSVC: ...
+def read(path: str) -> tuple[Record, Tensors]:
+    """Record and tensors of a file that is whole, undamaged and of this format.
 
-
-@overload
-def load_model(
-    path: Path, *, return_notes: Literal[True]
-) -> tuple[LinearSVC, dict[str, Scalar]]: ...
-
-
-def load_model(
-    path: Path, *, return_notes: bool = False
-) -> LinearSVC | tuple[LinearSVC, dict[str, Scalar]]:
-    """Read a model that :func:`save_model` wrote.
-
-    Runs no code from the file, and believes nothing in it unchecked: a file that is
-    cut short, damaged, or not a model is refused.
-
-    Parameters
-    ----------
-    path : str or path-like
-        The file.
-    return_notes : bool, default=False
-        Return the notes given to :func:`save_model` too.
-
-    Returns
-    -------
-    model : LinearSVC
-        Fitted, with ``certificate_``; with ``dual_coef_`` and ``support_`` if they
-        were kept; without ``history_``.
-    notes : dict
-        Only with ``return_notes=True``.
+    Beyond its header, nothing in the record is believed yet.
 
     Raises
     ------
@@ -180,24 +103,39 @@ def load_model(
     OSError
         If the file cannot be opened.
     ValueError
-        If the content is not a sound model of a format known here; the message names
-        the file.
+        If it is cut short, damaged, or no model of a format known here.
     """
-    _safetensors("reading")
-    name = os.fsdecode(path)
-    with open(name, "rb") as file:  # the usual OSError, with the name
+    safetensors("reading")
+    import safetensors as library
+
+    with open(path, "rb") as file:  # the usual OSError, with the name
         start = file.read(9)
+    if start[8:] != b"{":
+        raise ValueError("it does not begin as a safetensors file does")
+    tensors = {}
     try:
-        if start[8:] != b"{":
-            raise ValueError("it does not begin as a safetensors file does")
-        record, tensors = _read(name)
-        model = _assemble(record, tensors)
-    except (ValueError, TypeError, OverflowError, RecursionError) as error:
-        raise ValueError(f"{name} is not a sound dualgap model: {error}") from error
-    return (model, record["notes"]) if return_notes else model
+        with library.safe_open(path, framework="numpy") as file:
+            record = _parse((file.metadata() or {}).get(_ENTRY))
+            for name in file.keys():  # noqa: SIM118  (a file, not a dict)
+                kind = file.get_slice(name).get_dtype()
+                if kind not in DTYPES:
+                    raise ValueError(f"tensor {name} is of type {kind}")
+                tensors[name] = np.array(file.get_tensor(name), dtype=DTYPES[kind])
+    except library.SafetensorError as error:
+        raise ValueError(str(error)) from error
+    if digest(record, tensors) != record["sha256"]:
+        raise ValueError("its checksum is wrong, so it was damaged or edited")
+    return record, tensors
 
 
-def _safetensors(doing: str) -> Any:
+def safetensors(doing: str) -> Any:
+    """The NumPy half of the package safetensors.
+
+    Raises
+    ------
+    ImportError
+        If it is missing; `doing` says what for.
+    """
     try:
         import safetensors.numpy
     except ImportError as error:
@@ -208,99 +146,92 @@ def _safetensors(doing: str) -> Any:
     return safetensors.numpy
 
 
-# Imported late: the estimators stand floors above, and only their names are used here.
-def _estimators() -> dict[str, type[LinearSVC]]:
-    from ..estimators import LinearSVC
-
-    return {"LinearSVC": LinearSVC}
+def _json(record: Record) -> str:
+    return json.dumps(record, allow_nan=False, separators=(",", ":"))
 
 
-def _records() -> dict[str, Mapping[str, type[Any]]]:
-    """Registers of the parameters that may be records instead of names."""
-    from ..solvers import SOLVERS
+def digest(record: Record, tensors: Tensors) -> str:
+    """SHA-256 of the record without its own digest, and of the tensors."""
+    record = {key: value for key, value in record.items() if key != "sha256"}
+    found = hashlib.sha256(_json(record).encode())
+    for name, array in sorted(tensors.items()):
+        found.update(f"{name} {array.dtype.str} {array.shape}".encode())
+        found.update(array.reshape(-1).view(np.uint8).data)
+    return found.hexdigest()
 
-    return {"loss": LOSSES, "solver": SOLVERS}
 
-
-# --------------------------------------------------------------- from model to record
-
-
-def _take_apart(
-    model: LinearSVC, duals: bool, notes: dict[str, Scalar]
-) -> tuple[Record, Tensors]:
-    from sklearn.utils.validation import check_is_fitted
-
-    from .. import __version__
-
-    check_is_fitted(model)
-    if duals and not hasattr(model, "dual_coef_"):
+def _parse(text: str | None) -> Record:
+    if text is None:
+        raise ValueError("it has no dualgap record")
+    record = json.loads(text, parse_constant=_refuse_constant)
+    if not isinstance(record, dict) or record.get("format") != FORMAT:
+        raise ValueError(f"its record is not of the format {FORMAT}")
+    found = record.get("format_version")
+    if found != FORMAT_VERSION or isinstance(found, bool):
         raise ValueError(
-            "duals=True: this model has no dual variables; it was loaded from a file "
-            "that did not keep them"
+            f"it has format version {found!r}, written by dualgap "
+            f"{record.get('dualgap_version')!r}; this dualgap reads version "
+            f"{FORMAT_VERSION}: pip install --upgrade dualgap"
         )
-    coef = model.coef_.toarray() if hasattr(model.coef_, "toarray") else model.coef_
-    arrays = {"coef": coef, "intercept": model.intercept_}
-    if duals:
-        arrays |= {"support": model.support_, "dual_coef": model.dual_coef_}
-    kinds = _TENSORS | _DUAL_TENSORS
-    tensors = {
-        name: np.ascontiguousarray(array, dtype=_DTYPES[kinds[name]])
-        for name, array in arrays.items()
-    }
-    certificates = model.certificate_
-    if isinstance(certificates, Certificate):
-        certificates = [certificates]
-    names = getattr(model, "feature_names_in_", None)
-    record = {
-        "format": FORMAT,
-        "format_version": FORMAT_VERSION,
-        "dualgap_version": __version__,
-        "estimator": type(model).__name__,
-        "parameters": {
-            key: _plain_parameter(key, value)
-            for key, value in model.get_params(deep=False).items()
-        },
-        "classes": {
-            "dtype": _dtype_name(model.classes_),
-            "values": model.classes_.tolist(),
-        },
-        "n_features": int(model.n_features_in_),
-        "n_rows": int(model._n_rows) if duals else None,
-        "feature_names": None if names is None else names.tolist(),
-        "certificates": [
-            _plain_fields(c) | {"status": c.to_dict()["status"]} for c in certificates
-        ],
-        "notes": {key: _scalar(key, value) for key, value in notes.items()},
-    }
-    return record, tensors
+    expect_fields(record, _HEADER, others=True)
+    return record
 
 
-def _plain_parameter(key: str, value: Any) -> Any:
-    """Of a parameter: JSON from which :func:`_parameter` makes the same."""
-    if isinstance(value, dict):
-        return {"pairs": [[_scalar(key, k), _scalar(key, v)] for k, v in value.items()]}
-    register = _records().get(key, {})
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        name = str(getattr(value, "name", ""))
-        if register.get(name) is not type(value):
-            raise ValueError(
-                f"{key}={value!r}: a model file holds the records of dualgap only"
-            )
-        return {"record": name, "fields": _plain_fields(value)}
-    return _scalar(key, value)
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"its record holds {name}")
 
 
-def _plain_fields(record: Any) -> Record:
-    return {
-        field.name: getattr(record, field.name)
-        if isinstance(getattr(record, field.name), Status)
-        else _scalar(field.name, getattr(record, field.name))
-        for field in dataclasses.fields(record)
-        if field.init
-    }
+def expect_fields(
+    record: Record,
+    fields: Mapping[str, type | types.UnionType],
+    *,
+    others: bool = False,
+) -> None:
+    """Refuse a record that lacks a field, or has it of another type.
+
+    With ``others=False`` it must have these fields and those of the header only.
+    """
+    known = set(fields) | set(_HEADER)
+    if not known <= set(record) or not (others or set(record) == known):
+        raise ValueError(f"its record has the fields {sorted(record)}")
+    for key, kind in fields.items():
+        if not isinstance(record[key], kind) or isinstance(record[key], bool):
+            raise ValueError(f"{key} in its record is a {type(record[key]).__name__}")
 
 
-def _scalar(name: str, value: Any) -> Scalar:
+def expect_tensors(
+    tensors: Tensors, expected: Mapping[str, tuple[tuple[str, ...], tuple[int, ...]]]
+) -> None:
+    """Refuse tensors of other names, types or shapes, and such as are not finite.
+
+    Parameters
+    ----------
+    tensors : dict of ndarray
+    expected : dict
+        For each name the types, such as ``("F64",)``, and the shape, where -1 stands
+        for any length.
+    """
+    if set(tensors) != set(expected):
+        raise ValueError(
+            f"it holds the tensors {sorted(tensors)}, expected {sorted(expected)}"
+        )
+    for name, (kinds, shape) in expected.items():
+        found = tensors[name]
+        if found.dtype not in [DTYPES[kind] for kind in kinds]:
+            raise ValueError(f"tensor {name} is not of type {' or '.join(kinds)}")
+        if len(found.shape) != len(shape) or any(
+            wanted not in (-1, size)
+            for size, wanted in zip(found.shape, shape, strict=True)
+        ):
+            raise ValueError(f"{name} has shape {found.shape}, expected {shape}")
+        if not np.isfinite(found).all():
+            raise ValueError(f"{name} holds NaN or infinite values")
+
+
+# ------------------------------------------------------------- values, there and back
+
+
+def scalar(name: str, value: Any) -> Scalar:
     """A number, a string, a truth value or None, freed of NumPy's types."""
     if value is None or isinstance(value, str):
         return None if value is None else str(value)
@@ -318,160 +249,18 @@ def _scalar(name: str, value: Any) -> Scalar:
     )
 
 
-def _dtype_name(classes: NDArray[Any]) -> str:
-    name = "str" if classes.dtype.kind == "U" else classes.dtype.name
-    if name not in _CLASS_DTYPES:
-        raise ValueError(f"classes of dtype {name!r} cannot be held by a model file")
-    return str(name)
+def fields_of(record: Any) -> Record:
+    """Of a frozen record: its fields as JSON."""
+    return {
+        field.name: getattr(record, field.name)
+        if isinstance(getattr(record, field.name), Status)
+        else scalar(field.name, getattr(record, field.name))
+        for field in dataclasses.fields(record)
+        if field.init
+    }
 
 
-def _json(record: Record) -> str:
-    return json.dumps(record, allow_nan=False, separators=(",", ":"))
-
-
-def _digest(record: Record, tensors: Tensors) -> str:
-    """SHA-256 of the record without its own digest, and of the tensors."""
-    record = {key: value for key, value in record.items() if key != "sha256"}
-    digest = hashlib.sha256(_json(record).encode())
-    for name, array in sorted(tensors.items()):
-        digest.update(f"{name} {array.dtype.str} {array.shape}".encode())
-        digest.update(array.reshape(-1).view(np.uint8).data)
-    return digest.hexdigest()
-
-
-# --------------------------------------------------------------- from record to model
-
-
-def _read(path: str) -> tuple[Record, Tensors]:
-    """Record and tensors of a file, of known names and dtypes, whole and undamaged."""
-    import safetensors
-
-    try:
-        with safetensors.safe_open(path, framework="numpy") as file:
-            record = _parse((file.metadata() or {}).get(_ENTRY))
-            tensors = {}
-            kinds = _TENSORS | (_DUAL_TENSORS if record["n_rows"] is not None else {})
-            if set(file.keys()) != set(kinds):
-                raise ValueError(
-                    f"it holds the tensors {sorted(file.keys())}, expected "
-                    f"{sorted(kinds)}"
-                )
-            for name, kind in kinds.items():
-                if file.get_slice(name).get_dtype() != kind:
-                    raise ValueError(f"tensor {name} is not of type {kind}")
-                tensors[name] = np.array(file.get_tensor(name), dtype=_DTYPES[kind])
-    except safetensors.SafetensorError as error:
-        raise ValueError(str(error)) from error
-    if _digest(record, tensors) != record["sha256"]:
-        raise ValueError("its checksum is wrong, so it was damaged or edited")
-    return record, tensors
-
-
-def _parse(text: str | None) -> Record:
-    if text is None:
-        raise ValueError("it has no dualgap record")
-    record = json.loads(text, parse_constant=_refuse_constant)
-    if not isinstance(record, dict) or record.get("format") != FORMAT:
-        raise ValueError(f"its record is not of the format {FORMAT}")
-    found = record.get("format_version")
-    if found != FORMAT_VERSION or isinstance(found, bool):
-        raise ValueError(
-            f"it has format version {found!r}, written by dualgap "
-            f"{record.get('dualgap_version')!r}; this dualgap reads version "
-            f"{FORMAT_VERSION}: pip install --upgrade dualgap"
-        )
-    if set(record) != set(_FIELDS):
-        raise ValueError(f"its record has the fields {sorted(record)}")
-    for key, kind in _FIELDS.items():
-        if not isinstance(record[key], kind) or isinstance(record[key], bool):
-            raise ValueError(f"{key} in its record is a {type(record[key]).__name__}")
-    return record
-
-
-def _refuse_constant(name: str) -> None:
-    raise ValueError(f"its record holds {name}")
-
-
-def _assemble(record: Record, tensors: Tensors) -> LinearSVC:
-    """The model, every part of it checked."""
-    estimator = _estimators().get(record["estimator"])
-    if estimator is None:
-        raise ValueError(f"estimator {record['estimator']!r} is unknown here")
-    model = estimator(**_parameters(record["parameters"], estimator))
-    # scikit-learn's own check of parameters, the one that fit begins with
-    model._validate_params()
-
-    classes = _classes(record["classes"])
-    problems = 1 if len(classes) == 2 else len(classes)
-    d = record["n_features"]
-    _expect(tensors, "coef", (problems, d))
-    _expect(tensors, "intercept", (problems,))
-    if d < 1:
-        raise ValueError("the model has no features")
-    certificates = [_certificate(fields) for fields in record["certificates"]]
-    if len(certificates) != problems:
-        raise ValueError(f"{len(certificates)} certificates for {problems} problem(s)")
-    for note, value in record["notes"].items():
-        if not isinstance(note, str):
-            raise ValueError(f"the name of a note, {note!r}, is not a string")
-        _scalar(note, value)
-
-    model.classes_ = classes
-    model.n_features_in_ = d
-    model.coef_, model.intercept_ = tensors["coef"], tensors["intercept"]
-    model.certificate_ = certificates[0] if problems == 1 else certificates
-    model.n_iter_ = max(certificate.epochs for certificate in certificates)
-    names = record["feature_names"]
-    if names is not None:
-        if len(names) != d or not all(isinstance(name, str) for name in names):
-            raise ValueError(f"feature_names are not {d} strings")
-        model.feature_names_in_ = np.array(names, dtype=object)
-    n = record["n_rows"]
-    if n is not None:
-        support = tensors["support"]
-        _expect(tensors, "support", (support.size,))
-        _expect(tensors, "dual_coef", (problems, support.size))
-        if support.size and not 0 <= support[0] <= support[-1] < n:
-            raise ValueError(f"support is not within the {n} rows of the training data")
-        if (np.diff(support) <= 0).any():
-            raise ValueError("support is not sorted")
-        model.support_, model.dual_coef_ = support.astype(np.intp), tensors["dual_coef"]
-        model._n_rows = n
-    return model
-
-
-def _expect(tensors: Tensors, name: str, shape: tuple[int, ...]) -> None:
-    if tensors[name].shape != shape:
-        raise ValueError(f"{name} has shape {tensors[name].shape}, expected {shape}")
-    if not np.isfinite(tensors[name]).all():
-        raise ValueError(f"{name} holds NaN or infinite values")
-
-
-def _parameters(plain: Record, estimator: type[LinearSVC]) -> Record:
-    known = set(estimator().get_params(deep=False))
-    if set(plain) != known:
-        raise ValueError(
-            f"its parameters are {sorted(plain)}, expected {sorted(known)}"
-        )
-    return {key: _parameter(key, value) for key, value in plain.items()}
-
-
-def _parameter(key: str, value: Any) -> Any:
-    """The inverse of :func:`_plain_parameter`."""
-    if not isinstance(value, dict):
-        return _scalar(key, value)
-    if set(value) == {"pairs"}:
-        weights = {_scalar(key, k): _scalar(key, v) for k, v in value["pairs"]}
-        if not all(_is_a(weight, float) for weight in weights.values()):
-            raise ValueError(f"{key}={weights!r}: weights must be numbers")
-        return weights
-    register = _records().get(key, {})
-    if set(value) != {"record", "fields"} or value["record"] not in register:
-        raise ValueError(f"{key}={value!r} is unknown here")
-    return _from_fields(register[value["record"]], value["fields"])
-
-
-def _from_fields(record: Any, fields: Any) -> Any:
+def from_fields(record: Any, fields: Any) -> Any:
     """A dataclass from its fields, names and types checked, values by itself."""
     hints = _hints(record)
     known = {field.name for field in dataclasses.fields(record) if field.init}
@@ -499,12 +288,19 @@ def _is_a(value: Any, hint: Any) -> bool:
     return isinstance(value, (int, float) if hint is float else hint)
 
 
-def _certificate(fields: Any) -> Certificate:
+def certificate_fields(certificate: Certificate) -> Record:
+    """Of a certificate: JSON that :func:`certificate` takes."""
+    status = certificate.to_dict()["status"]
+    return fields_of(certificate) | {"status": status}
+
+
+def certificate(fields: Any) -> Certificate:
+    """The inverse of :func:`certificate_fields`, every value checked."""
     labels = {status.label: status for status in Status}
     if not isinstance(fields, dict) or fields.get("status") not in labels:
         raise ValueError("a certificate has no known status")
     status = labels[fields["status"]]
-    c: Certificate = _from_fields(Certificate, fields | {"status": status})
+    c: Certificate = from_fields(Certificate, fields | {"status": status})
     if not all(
         math.isfinite(number) for number in (c.primal, c.dual, c.seconds, c.tol)
     ):
@@ -514,7 +310,20 @@ def _certificate(fields: Any) -> Certificate:
     return c
 
 
-def _classes(plain: Record) -> NDArray[Any]:
+def classes_fields(classes: NDArray[Any]) -> Record:
+    """Of sorted class labels: JSON that :func:`classes` takes."""
+    return {"dtype": _dtype_name(classes), "values": classes.tolist()}
+
+
+def _dtype_name(classes: NDArray[Any]) -> str:
+    name = "str" if classes.dtype.kind == "U" else classes.dtype.name
+    if name not in _CLASS_DTYPES:
+        raise ValueError(f"classes of dtype {name!r} cannot be held by a model file")
+    return str(name)
+
+
+def classes(plain: Record) -> NDArray[Any]:
+    """The inverse of :func:`classes_fields`, every value checked."""
     if set(plain) != {"dtype", "values"} or not isinstance(plain["values"], list):
         raise ValueError("classes in its record are not a dtype and a list")
     name, values = plain["dtype"], plain["values"]
@@ -528,10 +337,10 @@ def _classes(plain: Record) -> NDArray[Any]:
         if not all(limits.min <= value <= limits.max for value in values):
             raise ValueError(f"classes {values!r} do not fit into {name}")
     with np.errstate(over="ignore"):  # found just below
-        classes = np.array(values, dtype=dtype)
+        labels = np.array(values, dtype=dtype)
     # An equal list: none was rounded, cut or wrapped on the way.
-    if classes.tolist() != values or np.unique(classes).tolist() != values:
+    if labels.tolist() != values or np.unique(labels).tolist() != values:
         raise ValueError(f"classes {values!r} are not sorted values of dtype {name}")
-    if len(classes) < 2:
+    if len(labels) < 2:
         raise ValueError("a model needs 2 classes or more")
-    return classes
+    return labels

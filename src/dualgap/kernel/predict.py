@@ -1,0 +1,140 @@
+"""Decision values of one-versus-one kernel models, in tiles.
+
+    f_ij(x) = sum_{s in class i} c_{s,ij} k(x_s, x) + sum_{s in class j} c_{s,ij} k(x_s, x) + b_ij
+
+Kernel values are computed in tiles of queries by support vectors, a matrix product
+where the kernel allows one, and shared by all pairs: a tile is multiplied at once with
+the K - 1 coefficients that each support vector has, as LIBSVM lays them out.
+
+Cost: n nSV (2 d + 2 (K - 1)) operations. Memory beyond data and result: a few arrays of
+at most 2 MB per thread, whatever n and nSV are.
+"""  # noqa: E501
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from joblib import effective_n_jobs
+from numpy.typing import NDArray
+from sklearn.utils.parallel import Parallel, delayed
+from threadpoolctl import threadpool_limits
+
+from ..losses import Vector
+from .functions import Kernel, Precomputed
+
+__all__ = ["pair_values"]
+
+_TILE = 2_000_000  # bytes of the kernel values of a tile: they stay in the L2 cache
+_QUERIES = 256  # rows of a tile, fewer where that leaves it too few columns
+_LEAST = 512  # columns of a tile: below, the product loses more than the cache gains
+
+
+@dataclass(frozen=True)
+class _Tile:
+    """Some support vectors, and which of them belong to which class."""
+
+    columns: slice
+    vectors: Any
+    classes: list[tuple[int, slice]]
+
+
+def pair_values(
+    kernel: Kernel,
+    X: Any,
+    vectors: Any,
+    dual_coef: Vector,
+    n_support: NDArray[np.integer[Any]],
+    intercept: Vector,
+    *,
+    support: NDArray[np.integer[Any]] | None = None,
+    n_jobs: int | None = None,
+) -> Vector:
+    """Decision values of all pairs of classes.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        Its gamma resolved.
+    X : ndarray or CSR matrix of shape (n, d), float32 or float64
+        With a precomputed kernel: k(x, x_s) for all training rows, shape (n, n_train).
+    vectors : ndarray or CSR matrix of shape (n_SV, d)
+        Support vectors, sorted by class; not looked at with a precomputed kernel.
+        Where they and X are float32, so are the kernel values; sums are float64.
+    dual_coef : ndarray of shape (K - 1, n_SV)
+        In the layout of LIBSVM: a vector of class i has its coefficient against class
+        j in row j - 1 if i < j, in row j if j < i.
+    n_support : ndarray of shape (K,)
+        Support vectors of each class.
+    intercept : ndarray of shape (K (K - 1) / 2,)
+    support : ndarray of shape (n_SV,), optional
+        Training rows of the vectors, for a precomputed kernel.
+    n_jobs : int, optional
+        Threads over the queries; the result does not depend on it.
+
+    Returns
+    -------
+    ndarray of shape (n, K (K - 1) / 2), float64
+        Pairs (0, 1), (0, 2), ..., (K - 2, K - 1).
+    """
+    n, classes = X.shape[0], len(n_support)
+    itemsize = np.result_type(X.dtype, vectors.dtype).itemsize
+    queries = min(_QUERIES, max(1, n))
+    width = max(_LEAST, _TILE // (itemsize * queries))
+    if isinstance(kernel, Precomputed):
+        assert support is not None
+        vectors = support
+    tiles = list(_tiles(vectors, n_support, width))
+    coef = np.ascontiguousarray(dual_coef.T)
+    out = np.empty((n, len(intercept)))
+
+    def fill(begin: int) -> None:
+        rows = slice(begin, min(begin + queries, n))
+        sums = np.zeros((classes, rows.stop - begin, classes - 1))
+        for tile in tiles:
+            if isinstance(kernel, Precomputed):
+                values = X[rows][:, tile.vectors]
+                values = values.toarray() if hasattr(values, "toarray") else values
+            else:
+                dtype = np.result_type(X.dtype, vectors.dtype)
+                values = kernel.block(X, rows, tile.vectors, dtype)
+            c = coef[tile.columns]
+            for k, part in tile.classes:
+                sums[k] += values[:, part] @ c[part]
+        pair = 0
+        for i in range(classes):
+            for j in range(i + 1, classes):
+                out[rows, pair] = sums[i][:, j - 1] + sums[j][:, i] + intercept[pair]
+                pair += 1
+
+    starts = range(0, n, queries)
+    threads = min(effective_n_jobs(n_jobs), max(1, len(starts)))
+    # As many threads as asked for: the library of the matrix products has its own.
+    alone = threadpool_limits(1, "blas") if threads > 1 else contextlib.nullcontext()
+    with alone:
+        if threads == 1:
+            for begin in starts:
+                fill(begin)
+        else:
+            Parallel(n_jobs=threads, require="sharedmem")(
+                delayed(fill)(begin) for begin in starts
+            )
+    return out
+
+
+def _tiles(
+    vectors: Any, n_support: NDArray[np.integer[Any]], width: int
+) -> Iterator[_Tile]:
+    ends = np.cumsum(n_support)
+    for begin in range(0, int(ends[-1]), width):
+        end = min(begin + width, int(ends[-1]))
+        parts = []
+        for k, last in enumerate(ends):
+            first = last - n_support[k]
+            low, high = max(begin, int(first)), min(end, int(last))
+            if low < high:
+                parts.append((k, slice(low - begin, high - begin)))
+        yield _Tile(slice(begin, end), vectors[begin:end], parts)
