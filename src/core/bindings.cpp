@@ -244,4 +244,5 @@ NB_MODULE(DUALGAP_MODULE, m) {
   bind_unlearning(m);
   bind_interior(m);
   bind_io(m);
+  bind_kernel(m);
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .base import KernelSolver, KernelState
-from .frank_wolfe import FW, MFW, SWAP, Auto, SWAP2o
+from .frank_wolfe import FW, MDM, MFW, SWAP, Auto, SWAP2o
 from .functions import (
     RBF,
     Callable,
@@ -18,7 +18,7 @@ from .gram import Gram
 from .problem import KernelProblem
 
 KERNEL_SOLVERS: dict[str, type[KernelSolver]] = {
-    solver.name: solver for solver in (Auto, FW, MFW, SWAP, SWAP2o)
+    solver.name: solver for solver in (Auto, FW, MFW, MDM, SWAP, SWAP2o)
 }
 
 
@@ -45,6 +45,7 @@ def get_kernel_solver(solver: str | KernelSolver) -> KernelSolver:
 __all__ = [
     "FW",
     "KERNEL_SOLVERS",
+    "MDM",
     "MFW",
     "RBF",
     "SWAP",

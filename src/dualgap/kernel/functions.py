@@ -15,13 +15,14 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable as Function
 from dataclasses import dataclass, replace
-from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.metrics.pairwise import manhattan_distances
+
+from ..solvers.base import check_count
 
 Block = NDArray[Any]
 Gamma = float | Literal["scale", "auto", "mean-distance"]
@@ -37,13 +38,23 @@ class Kernel(ABC):
         """Whether every kernel matrix is positive semidefinite by its formula."""
         return False
 
-    def resolve(self, X: Any) -> Kernel:
+    @property
+    def form(self) -> tuple[str, bool, float, float, int] | None:
+        """How the core computes it, as in gram/function.hpp; None: Python does.
+
+        (shape, whether of the overlap, gamma, coef0, degree).
+        """
+        return None
+
+    def resolve(self, X: Any, sample_weight: Any = None) -> Kernel:
         """The same kernel with ``gamma`` as a number.
 
         Parameters
         ----------
         X : ndarray or sparse matrix of shape (n, d)
             Training rows; not looked at when gamma is a number already.
+        sample_weight : ndarray of shape (n,), optional
+            The integer k is worth k equal rows.
 
         Returns
         -------
@@ -52,7 +63,7 @@ class Kernel(ABC):
         gamma = getattr(self, "gamma", 1.0)
         if not isinstance(gamma, str):
             return self
-        return replace(self, gamma=resolve_gamma(gamma, X))  # type: ignore[type-var]
+        return replace(self, gamma=resolve_gamma(gamma, X, sample_weight))  # type: ignore[type-var]
 
     def block(self, X: Any, rows: Any, Y: Any = None, dtype: Any = None) -> Block:
         """``k(x_i, z_j)`` for the rows i of X and all rows j of Y.
@@ -109,6 +120,10 @@ class Linear(Kernel):
     def positive(self) -> bool:
         return True
 
+    @property
+    def form(self) -> tuple[str, bool, float, float, int]:
+        return "linear", False, 1.0, 0.0, 1
+
     def _block(self, A: Any, B: Any) -> Block:
         return products(A, B)
 
@@ -136,6 +151,11 @@ class RBF(Kernel):
     @property
     def positive(self) -> bool:
         return True
+
+    @property
+    def form(self) -> tuple[str, bool, float, float, int]:
+        assert not isinstance(self.gamma, str)
+        return "exponential", False, self.gamma, 0.0, 1
 
     def _block(self, A: Any, B: Any) -> Block:
         assert not isinstance(self.gamma, str)
@@ -172,15 +192,18 @@ class Polynomial(Kernel):
     name: ClassVar[str] = "poly"
 
     def __post_init__(self) -> None:
-        whole = isinstance(self.degree, Integral) and not isinstance(self.degree, bool)
-        if not whole or self.degree < 1:
-            raise ValueError(f"degree={self.degree!r}: give a whole number, 1 or more")
+        check_count("degree", self.degree)
         check_gamma(self.gamma)
         check_coef0(self.coef0)
 
     @property
     def positive(self) -> bool:
         return self.coef0 >= 0.0
+
+    @property
+    def form(self) -> tuple[str, bool, float, float, int]:
+        assert not isinstance(self.gamma, str)
+        return "power", False, self.gamma, self.coef0, self.degree
 
     def _block(self, A: Any, B: Any) -> Block:
         assert not isinstance(self.gamma, str)
@@ -214,6 +237,11 @@ class Sigmoid(Kernel):
         check_gamma(self.gamma)
         check_coef0(self.coef0)
 
+    @property
+    def form(self) -> tuple[str, bool, float, float, int]:
+        assert not isinstance(self.gamma, str)
+        return "tanh", False, self.gamma, self.coef0, 1
+
     def _block(self, A: Any, B: Any) -> Block:
         assert not isinstance(self.gamma, str)
         out = products(A, B)
@@ -246,6 +274,11 @@ class Laplacian(Kernel):
     @property
     def positive(self) -> bool:
         return True
+
+    @property
+    def form(self) -> tuple[str, bool, float, float, int]:
+        assert not isinstance(self.gamma, str)
+        return "exponential", True, self.gamma, 0.0, 1
 
     def _block(self, A: Any, B: Any) -> Block:
         assert not isinstance(self.gamma, str)
@@ -324,13 +357,15 @@ def squared_norms(X: Any) -> NDArray[np.float64]:
     return np.einsum("ij,ij->i", X, X, dtype=np.float64)
 
 
-def resolve_gamma(rule: str, X: Any) -> float:
+def resolve_gamma(rule: str, X: Any, sample_weight: Any = None) -> float:
     """The number that "scale", "auto" or "mean-distance" stands for; module doc.
 
     Parameters
     ----------
     rule : {"scale", "auto", "mean-distance"}
     X : ndarray or sparse matrix of shape (n, d)
+    sample_weight : ndarray of shape (n,), optional
+        The integer k is worth k equal rows.
 
     Returns
     -------
@@ -339,20 +374,20 @@ def resolve_gamma(rule: str, X: Any) -> float:
     n, d = X.shape
     if rule == "auto":
         return 1.0 / max(d, 1)
-    mean = np.asarray(X.mean(axis=0, dtype=np.float64), dtype=np.float64).ravel()
-    square = float(squared_norms(X).sum()) / (n * max(d, 1))  # of all entries
-    if rule == "scale":
-        # As scikit-learn: zero variance stands for 1.
-        if sparse.issparse(X):
-            variance = square - float(mean.mean()) ** 2
-        else:
-            variance = float(np.var(X, dtype=np.float64))
-        return 1.0 / (d * variance) if variance > 0.0 else 1.0
+    weight = np.ones(n) if sample_weight is None else np.asarray(sample_weight)
+    total = float(weight.sum())
+    mean = np.asarray(weight @ X, dtype=np.float64).ravel() / total
     if sparse.issparse(X):
-        spread = d * square - float((mean * mean).sum())
+        spread = float(weight @ squared_norms(X)) / total - float(mean @ mean)
     else:
-        spread = float(np.var(X, axis=0, dtype=np.float64).sum())
-    distance = 2.0 * n / max(n - 1, 1) * spread
+        spread = float(weight @ squared_norms(X - mean)) / total
+    if rule == "scale":
+        # Over all entries: within the columns, and between their means.
+        variance = spread / max(d, 1) + float(np.var(mean)) if d else 0.0
+        # As scikit-learn: zero variance stands for 1.
+        return 1.0 / (d * variance) if variance > 0.0 else 1.0
+    # Pairs of different rows; weights that sum to little are not counts of rows.
+    distance = 2.0 * spread * total / max(total - 1.0, 0.5 * total)
     return 1.0 / distance if distance > 0.0 else 1.0
 
 
@@ -366,7 +401,7 @@ def check_gamma(gamma: object) -> None:
     if isinstance(gamma, str):
         if gamma in ("scale", "auto", "mean-distance"):
             return
-    elif isinstance(gamma, Real) and 0.0 < gamma < math.inf:
+    elif isinstance(gamma, (int, float, np.number)) and 0.0 < gamma < math.inf:
         return
     raise ValueError(
         f"gamma={gamma!r}: use 'scale', 'auto', 'mean-distance' or a positive number"
@@ -380,5 +415,5 @@ def check_coef0(coef0: object) -> None:
     ------
     ValueError
     """
-    if not (isinstance(coef0, Real) and math.isfinite(coef0)):
+    if not (isinstance(coef0, (int, float, np.number)) and math.isfinite(coef0)):
         raise ValueError(f"coef0={coef0!r}: give a finite number")

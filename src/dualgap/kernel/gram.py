@@ -6,35 +6,38 @@ The matrix holds no labels, so all binary problems over the same rows share it.
 from __future__ import annotations
 
 import logging
-from collections import OrderedDict
-from dataclasses import dataclass
-from typing import Any
+import math
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from .. import core
 from ..problem import _rows
 from .functions import Block, Kernel, Precomputed
 
 logger = logging.getLogger("dualgap")
 
 _MEGABYTE = 1_000_000
-# Entries of one block of a full scan: 32 MB in float64.
-_SCAN = 4_000_000
+# Bytes of the cache besides its rows: per row of X, and per row held.
+_PER_ROW, _PER_CACHED_ROW = 4, 48
 
 
-@dataclass
-class Statistics:
+class Statistics(NamedTuple):
     """What a :class:`Gram` has done: rows found, rows computed, kernel values."""
 
-    hits: int = 0
-    misses: int = 0
-    evaluations: int = 0
+    hits: int
+    misses: int
+    evaluations: int
 
 
 class Gram:
     """The kernel matrix of the rows of X, computed row by row when asked for.
+
+    Rows are float32 (a cached row costs 4 n bytes); what decides a certificate is
+    computed in float64 and not held. Besides the cache it keeps one float32 copy of
+    X: dense, or by column when less than a fifth of X is stored.
 
     Parameters
     ----------
@@ -43,14 +46,23 @@ class Gram:
     kernel : Kernel
         Its gamma is resolved for X.
     cache_size : float, default=200
-        Hard limit of the cached rows in megabytes (10**6 bytes). Rows are float32,
-        4 n bytes each; two rows are always held.
+        Hard limit of the cache in megabytes (10**6 bytes).
 
     Attributes
     ----------
     X : ndarray or CSR matrix
     kernel : Kernel
     n : int
+    core : core.Gram
+        Rows and cache. Threads that share it wait for each other.
+
+    Raises
+    ------
+    ValueError
+        If X holds values that are not finite, a precomputed matrix is not square, or
+        `cache_size` does not hold two rows.
+    TypeError
+        If X is neither an array nor a sparse matrix.
     """
 
     def __init__(self, X: Any, kernel: Kernel, cache_size: float = 200) -> None:
@@ -60,40 +72,58 @@ class Gram:
         self.kernel = kernel.resolve(self.X)
         self.cache_size = cache_size
         self.n: int = self.X.shape[0]
-        self.statistics = Statistics()
-        self._capacity = max(2, int(cache_size * _MEGABYTE) // (4 * self.n))
-        self._rows: OrderedDict[int, Block] = OrderedDict()
+        bytes_ = cache_size * _MEGABYTE - _PER_ROW * self.n
+        capacity = int(bytes_ // (4 * self.n + _PER_CACHED_ROW))
+        if capacity < 2:
+            least = (_PER_ROW + 8) * self.n + 2 * _PER_CACHED_ROW
+            raise ValueError(
+                f"cache_size={cache_size!r} does not hold two rows of {self.n} values; "
+                f"give {math.ceil(least / _MEGABYTE)} or more megabytes"
+            )
+        form = self.kernel.form
+        if form is None:
+            self.core = core.python_gram(self.n, capacity, self._rows, self._entries)
+        else:
+            rows, _, _ = _rows(self.X, 0.0)
+            self.core = core.rows_gram(rows, *form, capacity)
+
+    def _rows(self, rows: Any) -> Block:
+        return self.kernel.block(self.X, rows, dtype=np.float64)
+
+    def _entries(self, rows: Any, columns: Any) -> Block:
+        if isinstance(self.kernel, Precomputed):
+            return self._rows(rows)[:, columns].copy()
+        return self.kernel.block(self.X, rows, self.X[columns], dtype=np.float64)
+
+    @property
+    def columns(self) -> NDArray[np.uint32] | None:
+        """Its rows among those of the core; None for all."""
+        return None
+
+    @property
+    def statistics(self) -> Statistics:
+        """Cached rows found, rows computed, and kernel values computed, so far."""
+        return Statistics(*self.core.statistics)
 
     def row(self, i: int) -> Block:
-        """``k(x_i, x_j)`` for all j, float32, shape (n,); not to be written to."""
-        found = self._rows.get(i)
-        if found is not None:
-            self.statistics.hits += 1
-            self._rows.move_to_end(i)
-            return found
-        while len(self._rows) >= self._capacity:
-            self._rows.popitem(last=False)
-        out = self.kernel.block(self.X, [i], dtype=np.float32)[0]
-        self.statistics.misses += 1
-        self.statistics.evaluations += self.n
-        self._rows[i] = out
+        """``k(x_i, x_j)`` for all j, float32, shape (n,), from the cache or into it."""
+        out = np.empty(self.n, dtype=np.float32)
+        self.core.row(i, out)
         return out
 
-    def block(self, rows: Any, columns: Any = None, dtype: Any = np.float64) -> Block:
-        """``k(x_i, x_j)`` for the rows i and columns j (all when left out), computed.
+    def block(self, rows: ArrayLike, columns: ArrayLike | None = None) -> Block:
+        """``k(x_i, x_j)`` for the rows i and columns j (all when left out).
+
+        Values of columns that are cached come from the cache.
 
         Returns
         -------
-        ndarray of shape (len(rows), len(columns))
+        ndarray of shape (len(rows), len(columns)), float64
         """
-        rows = np.asarray(rows)
-        if isinstance(self.kernel, Precomputed):
-            out = self.kernel.block(self.X, rows, dtype=dtype)
-            out = out if columns is None else out[:, columns]
-        else:
-            Y = None if columns is None else self.X[columns]
-            out = self.kernel.block(self.X, rows, Y, dtype=dtype)
-        self.statistics.evaluations += out.size
+        every = np.arange(self.n) if columns is None else columns
+        rows, every = _order(rows, self.n), _order(every, self.n)
+        out = np.empty((len(rows), len(every)))
+        self.core.block(rows, every, out.reshape(-1))
         return out
 
     def diagonal(self) -> NDArray[np.float64]:
@@ -102,29 +132,23 @@ class Gram:
 
     def times(self, c: NDArray[np.float64]) -> NDArray[np.float64]:
         """``sum_j c_j k(x_j, x_i)`` for all i, every value in float64; shape (n,)."""
-        out = np.zeros(self.n)
         used = np.flatnonzero(c)
-        size = max(1, _SCAN // max(self.n, 1))
-        for start in range(0, len(used), size):
-            some = used[start : start + size]
-            out += c[some] @ self.block(some)
+        out = np.zeros(self.n)
+        self.core.add_times(used.astype(np.uint32), c[used], None, out)
         return out
 
     def subset(self, indices: ArrayLike) -> Subset:
         """The kernel matrix of some rows, over the cache of this one."""
-        return Subset(self, np.asarray(indices, dtype=np.int64))
+        return Subset(self, _order(indices, self.n))
 
 
 class Subset:
     """Some rows and columns of a :class:`Gram`; see :meth:`Gram.subset`."""
 
-    def __init__(self, parent: Gram, indices: NDArray[np.int64]) -> None:
-        if indices.ndim != 1 or len(indices) == 0:
-            raise ValueError("indices: give a list of rows, at least one")
-        if indices.min() < 0 or indices.max() >= parent.n:
-            raise ValueError(f"indices: give row numbers from 0 to {parent.n - 1}")
-        self.parent, self.indices = parent, indices
-        self.kernel, self.n = parent.kernel, len(indices)
+    def __init__(self, parent: Gram, columns: NDArray[np.uint32]) -> None:
+        self.parent, self.columns = parent, columns
+        self.core = parent.core
+        self.kernel, self.n = parent.kernel, len(columns)
 
     @property
     def statistics(self) -> Statistics:
@@ -132,31 +156,39 @@ class Subset:
         return self.parent.statistics
 
     def row(self, i: int) -> Block:
-        """As :meth:`Gram.row`; a copy."""
-        return self.parent.row(int(self.indices[i]))[self.indices]
+        """As :meth:`Gram.row`."""
+        return self.parent.row(int(self.columns[i]))[self.columns]
 
-    def block(self, rows: Any, columns: Any = None, dtype: Any = np.float64) -> Block:
+    def block(self, rows: ArrayLike, columns: ArrayLike | None = None) -> Block:
         """As :meth:`Gram.block`."""
-        columns = self.indices if columns is None else self.indices[columns]
-        return self.parent.block(self.indices[rows], columns, dtype)
+        some = (
+            self.columns if columns is None else self.columns[_order(columns, self.n)]
+        )
+        return self.parent.block(self.columns[_order(rows, self.n)], some)
 
     def diagonal(self) -> NDArray[np.float64]:
         """As :meth:`Gram.diagonal`."""
-        return self.parent.diagonal()[self.indices]
+        return self.parent.diagonal()[self.columns]
 
     def times(self, c: NDArray[np.float64]) -> NDArray[np.float64]:
         """As :meth:`Gram.times`."""
-        out = np.zeros(self.n)
         used = np.flatnonzero(c)
-        size = max(1, _SCAN // max(self.n, 1))
-        for start in range(0, len(used), size):
-            some = used[start : start + size]
-            out += c[some] @ self.block(some)
+        out = np.zeros(self.n)
+        self.core.add_times(self.columns[used], c[used], self.columns, out)
         return out
 
     def subset(self, indices: ArrayLike) -> Subset:
         """Some of these rows."""
-        return Subset(self.parent, self.indices[np.asarray(indices, dtype=np.int64)])
+        return Subset(self.parent, self.columns[_order(indices, self.n)])
+
+
+def _order(indices: ArrayLike, n: int) -> NDArray[np.uint32]:
+    indices = np.asarray(indices)
+    if indices.ndim != 1 or indices.dtype.kind not in "iu" or len(indices) == 0:
+        raise ValueError("indices: give a list of row numbers, at least one")
+    if indices.min() < 0 or indices.max() >= n:
+        raise ValueError(f"indices: give row numbers from 0 to {n - 1}")
+    return indices.astype(np.uint32)
 
 
 def as_data(X: Any, kernel: Kernel) -> Any:
@@ -180,7 +212,7 @@ def as_data(X: Any, kernel: Kernel) -> Any:
     if X.dtype not in (np.float32, np.float64):
         X = X.astype(np.float64)
     if not sparse.issparse(X):
-        X = np.ascontiguousarray(X, dtype=X.dtype.newbyteorder("="))
+        X = np.require(X, X.dtype.newbyteorder("="), ["C", "A"])
     if X.shape[0] == 0:
         raise ValueError("X has 0 rows; at least one example is needed")
     if isinstance(kernel, Precomputed) and X.shape[0] != X.shape[1]:

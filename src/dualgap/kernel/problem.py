@@ -11,6 +11,7 @@ the kernel is the constant feature: a penalised bias, b = sum_i a_i y_i. The pap
 from __future__ import annotations
 
 import logging
+import math
 from typing import Any
 
 import numpy as np
@@ -153,17 +154,8 @@ class KernelProblem:
         assert alpha is not None
         alpha = np.clip(alpha, 0.0, self.upper)
         f = self.combine(alpha)
-        margins = self.y * f
-        norm = float((alpha * margins).sum())
-        s = self._best_scale(alpha, margins, norm)
-        alpha, f, margins, norm = s * alpha, s * f, s * margins, s * s * norm
-        diagonal = float((self.delta * alpha * alpha).sum())
-        loss = float((self.cost * np.maximum(0.0, 1.0 - margins) ** 2).sum())
-        certificate = Certificate(
-            primal=0.5 * norm + loss,
-            dual=float(alpha.sum()) - 0.5 * (norm + diagonal),
-        )
-        return Proof(f, alpha, certificate)
+        s, primal, dual = scaled_values(self.cost, self.delta, alpha, self.y * f)
+        return Proof(s * f, s * alpha, Certificate(primal=primal, dual=dual))
 
     def certify(self, alpha: ArrayLike) -> Certificate:
         """The certificate of dual variables of shape (n,).
@@ -183,24 +175,38 @@ class KernelProblem:
             )
         return self.prove(None, alpha).certificate
 
-    def _best_scale(self, alpha: Vector, margins: Vector, norm: float) -> float:
-        """The s that minimises the convex ``P(s alpha) - D(s alpha)``, by Newton."""
-        total = float(alpha.sum())
-        diagonal = float((self.delta * alpha * alpha).sum())
-        curvature = 2.0 * norm + diagonal
-        if not (total > 0.0 and np.isfinite(curvature) and curvature > 0.0):
-            return 0.0 if total > 0.0 and not np.isfinite(curvature) else 1.0
-        s = 1.0
-        for _ in range(20):
-            slack = np.maximum(0.0, 1.0 - s * margins)
-            pull = self.cost * margins
-            slope = s * curvature - total - 2.0 * float((pull * slack).sum())
-            bend = curvature + 2.0 * float((pull * margins)[slack > 0.0].sum())
-            step = slope / bend
-            s = max(s - step, 0.5 * s)
-            if abs(step) <= 1e-12 * s:
-                break
-        return s
+
+def scaled_values(
+    cost: Vector, delta: Vector, alpha: Vector, margins: Vector
+) -> tuple[float, float, float]:
+    """The s >= 0 that minimises ``P(s alpha) - D(s alpha)``, and P and D there.
+
+    The difference is convex and once differentiable in s: safeguarded Newton steps.
+
+    Parameters
+    ----------
+    cost, delta, alpha, margins : ndarray of shape (n,)
+        ``y_i f(x_i)`` are the margins of alpha.
+    """
+    total, norm = float(alpha.sum()), float((alpha * margins).sum())
+    diagonal = float((delta * alpha * alpha).sum())
+    curvature = 2.0 * norm + diagonal
+    # What has left the range of float64, or has no sum, is no point to scale.
+    s = 1.0 if 0.0 < total < math.inf and 0.0 < curvature < math.inf else 0.0
+    for _ in range(30 if s > 0.0 else 0):
+        slack = np.maximum(0.0, 1.0 - s * margins)
+        pull = cost * margins
+        slope = s * curvature - total - 2.0 * float((pull * slack).sum())
+        bend = curvature + 2.0 * float((pull * margins)[slack > 0.0].sum())
+        step = slope / bend
+        s = max(s - step, 0.5 * s)
+        if abs(step) <= 1e-12 * s:
+            break
+    if s == 0.0:
+        return 0.0, float(cost.sum()), 0.0
+    slack = np.maximum(0.0, 1.0 - s * margins)
+    primal = 0.5 * s * s * norm + float((cost * slack * slack).sum())
+    return s, primal, s * total - 0.5 * s * s * (norm + diagonal)
 
 
 def _check_positive(gram: Gram | Subset) -> None:

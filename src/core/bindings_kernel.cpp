@@ -1,0 +1,335 @@
+#include "bindings.hpp"
+#include "epochs/frank_wolfe.hpp"
+#include "gram/gram.hpp"
+
+#include <nanobind/stl/unique_ptr.h>
+
+namespace dualgap {
+
+namespace {
+
+using Block =
+    nb::ndarray<const double, nb::numpy, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using Square =
+    nb::ndarray<const float, nb::numpy, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+nb::object numbers(const Order *data, Index m) {
+  auto *copy = new Order[static_cast<std::size_t>(std::max<Index>(m, 1))];
+  std::copy(data, data + m, copy);
+  nb::capsule owner(copy, [](void *p) noexcept { delete[] static_cast<Order *>(p); });
+  return nb::cast(nb::ndarray<nb::numpy, Order, nb::ndim<1>>(
+      copy, {static_cast<std::size_t>(m)}, owner));
+}
+
+// A kernel matrix that Python computes: `rows(queries)` gives their whole rows and
+// `block(queries, columns)` some entries of them, float64.
+class PythonGram final : public Gram {
+ public:
+  PythonGram(Index n, Index capacity, nb::object rows, nb::object block)
+      : Gram(n, capacity), rows_(std::move(rows)), block_(std::move(block)) {}
+
+  void add_times(const Order *rows, const double *c, Index m, const Order *columns,
+                 Index count, double *out, Poll &poll) override {
+    constexpr Index kRows = 32;
+    for (Index q0 = 0; q0 < m; q0 += kRows) {
+      const Index some = std::min(m - q0, kRows);
+      {
+        nb::gil_scoped_acquire gil;
+        const nb::object queries = numbers(rows + q0, some);
+        const Block values = nb::cast<Block>(
+            columns ? block_(queries, numbers(columns, count)) : rows_(queries));
+        check(values, some, count);
+        for (Index q = 0; q < some; ++q)
+          for (Index t = 0; t < count; ++t)
+            out[t] += c[q0 + q] * values.data()[q * count + t];
+      }
+      statistics_.evaluations += some * count;
+      if (poll(count * some)) break;
+    }
+  }
+
+ protected:
+  void compute(Index i, float *out) override {
+    nb::gil_scoped_acquire gil;
+    const auto query = static_cast<Order>(i);
+    const Block values = nb::cast<Block>(rows_(numbers(&query, 1)));
+    check(values, 1, n());
+    for (Index j = 0; j < n(); ++j) out[j] = static_cast<float>(values.data()[j]);
+  }
+  void compute_block(const Order *queries, Index m, const std::vector<Order> &columns,
+                     const std::vector<Index> &where, double *out,
+                     Index stride) override {
+    nb::gil_scoped_acquire gil;
+    const auto many = static_cast<Index>(columns.size());
+    const Block values =
+        nb::cast<Block>(block_(numbers(queries, m), numbers(columns.data(), many)));
+    check(values, m, many);
+    for (Index q = 0; q < m; ++q)
+      for (Index t = 0; t < many; ++t)
+        out[q * stride + where[static_cast<std::size_t>(t)]] =
+            values.data()[q * many + t];
+  }
+
+ private:
+  static void check(const Block &values, Index rows, Index columns) {
+    if (static_cast<Index>(values.shape(0)) != rows ||
+        static_cast<Index>(values.shape(1)) != columns)
+      throw std::invalid_argument("the kernel returned a block of another shape");
+  }
+  nb::object rows_, block_;
+};
+
+KernelFunction make_function(const std::string &shape, bool overlap, double gamma,
+                             double coef0, int degree) {
+  const auto known = [&] {
+    if (shape == "linear") return Shape::kLinear;
+    if (shape == "exponential") return Shape::kExponential;
+    if (shape == "power") return Shape::kPower;
+    if (shape == "tanh") return Shape::kTanh;
+    throw std::invalid_argument("shape: " + shape);
+  };
+  return {known(), overlap, gamma, coef0, degree};
+}
+
+Method method_of(const std::string &name) {
+  if (name == "fw") return Method::kFw;
+  if (name == "mfw") return Method::kMfw;
+  if (name == "swap") return Method::kSwap;
+  if (name == "swap-2o") return Method::kSwap2o;
+  if (name == "mdm") return Method::kMdm;
+  throw std::invalid_argument("method: " + name);
+}
+
+// The arrays of a simplex problem, checked.
+Simplex simplex_of(Gram &gram, const Maybe<const Order> &columns,
+                   const Array<const double> &y, const Array<const double> &delta,
+                   const Array<const double> &diagonal, const Array<double> &a,
+                   const Array<double> &g, const Array<Order> &active, Index size) {
+  const auto m = static_cast<Index>(a.shape(0));
+  const Order *map = sized(columns, m, "columns");
+  if (map)
+    checked_order(*columns, gram.n());
+  else
+    check_length(m, gram.n(), "a");
+  sized(active, m, "active");
+  if (size < 1 || size > m) throw std::invalid_argument("size does not fit active");
+  checked_order(active, m);
+  return {&gram,
+          map,
+          m,
+          sized(y, m, "y"),
+          sized(delta, m, "delta"),
+          sized(diagonal, m, "diagonal"),
+          a.data(),
+          sized(g, m, "g"),
+          active.data(),
+          size};
+}
+
+auto result(const Simplex &s, const SimplexWalk &walk) {
+  return std::make_tuple(walk.steps, s.size, walk.p, walk.loss,
+                         std::make_tuple(walk.swaps, walk.drops, walk.aways));
+}
+
+}  // namespace
+
+void bind_kernel(nb::module_ &m) {
+  nb::class_<Gram>(m, "Gram", "The kernel matrix on demand, float32 rows cached.")
+      .def_prop_ro("n", &Gram::n)
+      .def_prop_ro("capacity", &Gram::capacity, "rows held at most")
+      .def_prop_ro("held", &Gram::held, "rows for which there is memory")
+      .def(
+          "holds",
+          [](const Gram &self, Index i) {
+            return i >= 0 && i < self.n() && self.holds(i);
+          },
+          "i"_a)
+      .def_prop_ro("statistics",
+                   [](const Gram &self) {
+                     const GramStatistics &s = self.statistics();
+                     return std::make_tuple(s.hits, s.misses, s.evaluations);
+                   })
+      .def(
+          "row",
+          [](Gram &self, Index i, Array<float> out) {
+            if (i < 0 || i >= self.n()) throw std::out_of_range("no such row");
+            float *to = sized(out, self.n(), "out");
+            nb::gil_scoped_release released;
+            const std::lock_guard lock(self.mutex());
+            const float *values = self.row(i);
+            std::copy(values, values + self.n(), to);
+          },
+          "i"_a, "out"_a.noconvert())
+      .def(
+          "block",
+          [](Gram &self, Array<const Order> rows, Array<const Order> columns,
+             Array<double> out) {
+            const auto m = static_cast<Index>(rows.shape(0));
+            const auto many = static_cast<Index>(columns.shape(0));
+            const Order *query = checked_order(rows, self.n());
+            const Order *column = checked_order(columns, self.n());
+            double *to = sized(out, m * many, "out");
+            nb::gil_scoped_release released;
+            const std::lock_guard lock(self.mutex());
+            self.block(
+                m, [&](Index q) { return query[q]; }, many,
+                [&](Index t) { return column[t]; }, to, many);
+          },
+          "rows"_a.noconvert(), "columns"_a.noconvert(), "out"_a.noconvert())
+      .def(
+          "add_times",
+          [](Gram &self, Array<const Order> rows, Array<const double> c,
+             Maybe<const Order> columns, Array<double> out) {
+            const auto many = static_cast<Index>(rows.shape(0));
+            const auto count = static_cast<Index>(out.shape(0));
+            const Order *query = checked_order(rows, self.n());
+            const double *weight = sized(c, many, "c");
+            const Order *column = sized(columns, count, "columns");
+            column ? (void)checked_order(*columns, self.n())
+                   : check_length(count, self.n(), "out");
+            Stop never;
+            without_gil(never, [&](Poll &poll) {
+              const std::lock_guard lock(self.mutex());
+              self.add_times(query, weight, many, column, count, out.data(), poll);
+              return 0;
+            });
+          },
+          "rows"_a.noconvert(), "c"_a.noconvert(), "columns"_a.noconvert().none(),
+          "out"_a.noconvert(),
+          "out_t += sum_j c_j k(x_rows[j], x_columns[t]), in float64.");
+
+  m.def(
+      "rows_gram",
+      [](const AnyRows &rows, const std::string &shape, bool overlap, double gamma,
+         double coef0, int degree, Index capacity) {
+        const KernelFunction function =
+            make_function(shape, overlap, gamma, coef0, degree);
+        return rows.visit([&](const auto &x) -> std::unique_ptr<Gram> {
+          using Rows = std::decay_t<decltype(x)>;
+          return std::make_unique<RowsGram<Rows>>(x, rows.stored(), function, capacity);
+        });
+      },
+      "rows"_a, "shape"_a, "overlap"_a, "gamma"_a, "coef0"_a, "degree"_a, "capacity"_a,
+      nb::keep_alive<0, 1>());
+
+  m.def(
+      "python_gram",
+      [](Index n, Index capacity, nb::object rows,
+         nb::object block) -> std::unique_ptr<Gram> {
+        return std::make_unique<PythonGram>(n, capacity, std::move(rows),
+                                            std::move(block));
+      },
+      "n"_a, "capacity"_a, "rows"_a, "block"_a);
+
+  m.def(
+      "frank_wolfe",
+      [](Gram &gram, Maybe<const Order> columns, Array<const double> y,
+         Array<const double> delta, Array<const double> diagonal, Array<double> a,
+         Array<double> g, Array<Order> active, Index size, const std::string &method,
+         bool clipped, Index steps, Stop &stop) {
+        Simplex s = simplex_of(gram, columns, y, delta, diagonal, a, g, active, size);
+        const Method kind = method_of(method);
+        const Ranking ranking = clipped ? Ranking::kClipped : Ranking::kPaper;
+        const SimplexWalk walk = without_gil(stop, [&](Poll &poll) {
+          const std::lock_guard lock(gram.mutex());
+          return s.columns ? full_steps<true>(s, kind, ranking, steps, poll)
+                           : full_steps<false>(s, kind, ranking, steps, poll);
+        });
+        return result(s, walk);
+      },
+      "gram"_a, "columns"_a.noconvert().none(), "y"_a.noconvert(),
+      "delta"_a.noconvert(), "diagonal"_a.noconvert(), "a"_a.noconvert(),
+      "g"_a.noconvert(), "active"_a.noconvert(), "size"_a, "method"_a, "clipped"_a,
+      "steps"_a, "stop"_a,
+      "Steps on the full gradient. Returns (steps, size, p, gap, vertex, quiet, "
+      "(swaps, "
+      "drops, aways)).");
+
+  m.def(
+      "frank_wolfe_sampled",
+      [](Gram &gram, Maybe<const Order> columns, Array<const double> y,
+         Array<const double> delta, Array<const double> diagonal, Array<double> a,
+         Array<double> g, Array<Order> active, Index size, const std::string &method,
+         bool clipped, Index steps, Index count, Array<const Order> order, Index split,
+         Index vertex, Random &random, Stop &stop) {
+        Simplex s = simplex_of(gram, columns, y, delta, diagonal, a, g, active, size);
+        const Method kind = method_of(method);
+        const Ranking ranking = clipped ? Ranking::kClipped : Ranking::kPaper;
+        if (count < 1) throw std::invalid_argument("count must be positive");
+        if (split < 0 || split > s.m) throw std::invalid_argument("split");
+        if (vertex >= s.m) throw std::invalid_argument("vertex");
+        if (split > 0) check_length(static_cast<Index>(order.shape(0)), s.m, "order");
+        const Sample sample{count, checked_order(order, s.m), split};
+        const SimplexWalk walk = without_gil(stop, [&](Poll &poll) {
+          const std::lock_guard lock(gram.mutex());
+          return sampled_steps(s, kind, ranking, steps, sample, vertex, random, poll);
+        });
+        return result(s, walk);
+      },
+      "gram"_a, "columns"_a.noconvert().none(), "y"_a.noconvert(),
+      "delta"_a.noconvert(), "diagonal"_a.noconvert(), "a"_a.noconvert(),
+      "g"_a.noconvert(), "active"_a.noconvert(), "size"_a, "method"_a, "clipped"_a,
+      "steps"_a, "count"_a, "order"_a.noconvert(), "split"_a, "vertex"_a, "random"_a,
+      "stop"_a, "Steps with i from samples; as frank_wolfe.");
+
+  m.def(
+      "add_gradient",
+      [](Gram &gram, Maybe<const Order> columns, Array<const double> y,
+         Array<const double> delta, Array<const Order> rows, Array<const double> change,
+         Array<double> g, Stop &stop) {
+        const auto size = static_cast<Index>(g.shape(0));
+        const Order *map = sized(columns, size, "columns");
+        if (map)
+          checked_order(*columns, gram.n());
+        else
+          check_length(size, gram.n(), "g");
+        const auto many = static_cast<Index>(rows.shape(0));
+        const Order *who = checked_order(rows, size);
+        const double *c = sized(change, many, "change");
+        sized(y, size, "y");
+        sized(delta, size, "delta");
+        Simplex s{};
+        s.gram = &gram;
+        s.columns = map;
+        s.m = size;
+        s.y = y.data();
+        s.delta = delta.data();
+        s.g = g.data();
+        return without_gil(stop, [&](Poll &poll) {
+          const std::lock_guard lock(gram.mutex());
+          for (Index t = 0; t < many; ++t) {
+            if (c[t] == 0.0) continue;
+            const Index i = who[t];
+            const float *k = gram.row(s.column(i));
+            const double u = c[t] * s.y[i];
+            s.g[i] += c[t] * s.delta[i];
+            map ? move_gradient<true, 1>(s, 1.0, u, k, 0.0, nullptr)
+                : move_gradient<false, 1>(s, 1.0, u, k, 0.0, nullptr);
+            if (poll(size)) return t + 1;
+          }
+          return many;
+        });
+      },
+      "gram"_a, "columns"_a.noconvert().none(), "y"_a.noconvert(),
+      "delta"_a.noconvert(), "rows"_a.noconvert(), "change"_a.noconvert(),
+      "g"_a.noconvert(), "stop"_a,
+      "g += K change, for a change of some entries of a. Returns the entries done.");
+
+  m.def(
+      "solve_small",
+      [](Square H, Array<double> a, Array<double> g, double tol, Index steps,
+         Stop &stop) {
+        const auto q = static_cast<Index>(a.shape(0));
+        const auto stride = static_cast<Index>(H.shape(1));
+        if (q < 1 || q > stride || q > static_cast<Index>(H.shape(0)))
+          throw std::invalid_argument("a does not fit H");
+        double *gradient = sized(g, q, "g");
+        return without_gil(stop, [&](Poll &poll) {
+          return solve_small(H.data(), stride, q, a.data(), gradient, tol, steps, poll);
+        });
+      },
+      "H"_a.noconvert(), "a"_a.noconvert(), "g"_a.noconvert(), "tol"_a, "steps"_a,
+      "stop"_a, "min 1/2 a'Ha over the simplex, warm. Returns the steps made.");
+}
+
+}  // namespace dualgap

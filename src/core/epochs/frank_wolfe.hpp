@@ -1,0 +1,439 @@
+// Frank-Wolfe steps on the simplex, one or two vertices at a time.
+//
+// Problem    min 1/2 a'Ka over a >= 0, sum a = 1;
+//            K_ij = y_i y_j (k_ij + 1) + [i = j] delta_i, g = Ka, p = a'g
+// Update     i = argmin g over all rows or a random sample, j = argmax g over a > 0;
+//            every length is exact and clipped where a_j would turn negative.
+//   toward   a <- (1 - t) a + t e_i     t = (p - g_i)/(p - 2 g_i + K_ii)
+//   away     a <- (1 + t) a - t e_j     t = (g_j - p)/(p - 2 g_j + K_jj)
+//   swap     a <- a + t (e_i - e_j)     t = (g_j - g_i)/(K_ii + K_jj - 2 K_ij)
+//   FW       toward
+//   MFW      toward if p - g_i >= g_j - p, else away
+//   SWAP     toward or swap, whichever gains more
+//   SWAP-2o  as SWAP, with the j of the largest gain (g_j - g_i)^2/(K_ii + K_jj -
+//   2K_ij)
+//            of an unclipped swap (the paper's ranking), or of the clipped one
+//   MDM      swap, always (Mitchell, Demyanov and Malozemov 1974)
+// Guarantee  p falls in every step; the distance to the optimum is at most p - min g.
+//            MFW linear; SWAP linear over the steps that are not clipped ("drops"), at
+//            least half of them (Propositions 1 to 3 of the paper).
+// Cost       full gradient: one pass over the rows, which updates g and finds the next
+//            i. Sampled: g is kept where a > 0 only, and a step costs (sample + 2)
+//            kernel values per entry of it, whatever the number of rows.
+// Source     Nanculef, Frandi, Sartori and Allende, Information Sciences 2014
+//            (arXiv 1304.1014), Algorithms 1 to 5; the clipped ranking is ours: where
+//            many a_j are small the paper's picks steps that are cut to nothing.
+#pragma once
+
+#include <algorithm>
+#include <limits>
+#include <stdexcept>
+#include <vector>
+
+#include "../gram/gram.hpp"
+#include "../random.hpp"
+#include "../stop.hpp"
+
+namespace dualgap {
+
+enum class Method { kFw, kMfw, kSwap, kSwap2o, kMdm };
+enum class Ranking { kClipped, kPaper };
+
+// The problem over m rows of a Gram matrix (all of them when `columns` is null).
+struct Simplex {
+  Gram *gram;
+  const Order *columns;
+  Index m;
+  const double *y, *delta, *diagonal;  // diagonal_i = K_ii
+  double *a, *g;
+  Order *active;  // the size rows with a > 0
+  Index size;
+
+  Index column(Index i) const { return columns ? static_cast<Index>(columns[i]) : i; }
+  double kernel(Index i, Index j, double k) const {
+    return y[i] * y[j] * (k + 1.0) + (i == j ? delta[i] : 0.0);
+  }
+};
+
+struct SimplexWalk {
+  Index steps = 0, swaps = 0, drops = 0, aways = 0;
+  Index vertex = -1;  // the next i
+  double gap = 0.0;   // p - g_i as last seen
+  double loss = 0.0;  // sampled: mean of c max(0, 1 - m)^2 over drawn rows with a = 0
+  double p = 0.0;
+  bool quiet = false;  // no step is left to make in float64
+};
+
+// a <- keep a + u e_i - v e_j.
+struct Move {
+  double keep = 1.0, u = 0.0, v = 0.0;
+  Index j = -1, at = -1;  // j = active[at]
+  bool drop = false;
+};
+
+// Steps after which rounding is swept out of sum a = 1.
+inline constexpr Index kRenormalise = 1024;
+// p - g_i below this part of p is rounding.
+inline constexpr double kRounding = 1e-14;
+
+// The curvature along a step of this length; rounding may take a little of it away.
+inline double curvature(double bend, double size) {
+  if (bend < -1e-4 * size)
+    throw std::domain_error(
+        "the kernel matrix is indefinite (a step met negative curvature), so no "
+        "duality gap would bound the optimum; use a positive semidefinite kernel");
+  return std::max(bend, 1e-12 * size);
+}
+
+inline double gain(double slope, double length, double bend) {
+  return length * (slope - 0.5 * length * bend);
+}
+
+// The step from a; i has the gradient gi, and k(t) is K_ij of j = active[t].
+template <class Entry>
+Move choose(const Simplex &s, Method method, Ranking ranking, Index i, double gi,
+            double p, Index worst, Entry &&k) {
+  const double lead = p - gi;
+  const double bend = curvature(p - 2.0 * gi + s.diagonal[i], p + s.diagonal[i]);
+  const double length = std::min(1.0, lead / bend);
+  Move toward{.keep = 1.0 - length, .u = length};
+  if (method == Method::kFw) return toward;
+
+  if (method == Method::kMfw) {
+    const Index j = s.active[worst];
+    const double slope = s.g[j] - p;
+    if (lead >= slope) return toward;
+    const double most = s.a[j] / (1.0 - s.a[j]);
+    const double away =
+        slope / curvature(p - 2.0 * s.g[j] + s.diagonal[j], p + s.diagonal[j]);
+    const double t = std::min(away, most);
+    return {.keep = 1.0 + t, .v = t, .j = j, .at = worst, .drop = away >= most};
+  }
+
+  Move swap;
+  double best = -1.0, swap_gain = 0.0;
+  const Index begin = method == Method::kSwap2o ? 0 : worst;
+  const Index end = method == Method::kSwap2o ? s.size : worst + 1;
+  for (Index t = begin; t < end; ++t) {
+    const Index j = s.active[t];
+    const double slope = s.g[j] - gi;
+    if (!(slope > 0.0) || j == i) continue;
+    const double size = s.diagonal[i] + s.diagonal[j];
+    const double pair = curvature(size - 2.0 * k(t), size);
+    const double whole = slope / pair, cut = std::min(whole, s.a[j]);
+    const double gained = gain(slope, cut, pair);
+    const double rank = ranking == Ranking::kPaper ? slope * whole : gained;
+    if (rank > best) {
+      best = rank;
+      swap_gain = gained;
+      swap = {.u = cut, .v = cut, .j = j, .at = t, .drop = whole >= s.a[j]};
+    }
+  }
+  if (swap.j >= 0 && (method == Method::kMdm || swap_gain >= gain(lead, length, bend)))
+    return swap;
+  return toward;
+}
+
+// a and the active rows after a move.
+inline void apply(Simplex &s, const Move &move, Index i, SimplexWalk &walk) {
+  if (move.keep == 0.0) {
+    for (Index t = 0; t < s.size; ++t) s.a[s.active[t]] = 0.0;
+    s.size = 0;
+  } else if (move.keep != 1.0) {
+    for (Index t = 0; t < s.size; ++t) s.a[s.active[t]] *= move.keep;
+  }
+  if (move.j >= 0) {
+    if (move.drop) {
+      s.a[move.j] = 0.0;
+      s.active[move.at] = s.active[--s.size];
+    } else {
+      s.a[move.j] -= move.v;
+    }
+  }
+  if (move.u > 0.0) {
+    if (s.a[i] == 0.0) s.active[s.size++] = static_cast<Order>(i);
+    s.a[i] += move.u;
+  }
+  ++walk.steps;
+  walk.drops += move.drop;
+  walk.swaps += move.u > 0.0 && move.j >= 0;
+  walk.aways += move.u == 0.0 && move.j >= 0;
+}
+
+// p = a'g, and the place of the largest g, over the active rows.
+inline double look_at_active(const Simplex &s, Index &worst) {
+  double p = 0.0, largest = -std::numeric_limits<double>::infinity();
+  worst = -1;
+  for (Index t = 0; t < s.size; ++t) {
+    const Index j = s.active[t];
+    p += s.a[j] * s.g[j];
+    if (s.g[j] > largest) {
+      largest = s.g[j];
+      worst = t;
+    }
+  }
+  return p;
+}
+
+// What is left of sum a = 1 after many steps; a and g shrink by it together.
+inline double off_sum(const Simplex &s) {
+  double sum = 0.0;
+  for (Index t = 0; t < s.size; ++t) sum += s.a[s.active[t]];
+  for (Index t = 0; t < s.size; ++t) s.a[s.active[t]] /= sum;
+  return 1.0 / sum;
+}
+
+// g <- keep g + y (u (k_i + 1) - v (k_j + 1)) for all rows; where g is least.
+// Eight running minima, so that the loop becomes vector code.
+template <bool kMapped, int kRows>
+Index move_gradient(const Simplex &s, double keep, double u, const float *ki, double v,
+                    const float *kj) {
+  constexpr Index kLanes = 8;
+  double least[kLanes];
+  Index where[kLanes];
+  for (Index l = 0; l < kLanes; ++l) {
+    least[l] = std::numeric_limits<double>::infinity();
+    where[l] = 0;
+  }
+  const double shift = u - v;
+  const auto next = [&](Index j) {
+    double g = s.g[j];
+    if constexpr (kRows > 0) {
+      const Index c = kMapped ? static_cast<Index>(s.columns[j]) : j;
+      double change = shift + u * static_cast<double>(ki[c]);
+      if constexpr (kRows == 2) change -= v * static_cast<double>(kj[c]);
+      g = keep * g + s.y[j] * change;
+      s.g[j] = g;
+    }
+    return g;
+  };
+  const Index whole = s.m / kLanes * kLanes;
+  for (Index j = 0; j < whole; j += kLanes) {
+    for (Index l = 0; l < kLanes; ++l) {
+      const double g = next(j + l);
+      const bool less = g < least[l];
+      least[l] = less ? g : least[l];
+      where[l] = less ? j + l : where[l];
+    }
+  }
+  for (Index j = whole; j < s.m; ++j) {
+    const double g = next(j);
+    if (g < least[j - whole]) {
+      least[j - whole] = g;
+      where[j - whole] = j;
+    }
+  }
+  Index best = 0;
+  for (Index l = 1; l < kLanes; ++l)
+    if (least[l] < least[best] || (least[l] == least[best] && where[l] < where[best]))
+      best = l;
+  return where[best];
+}
+
+// The same for a move, diagonal included; the row that is only added or only taken
+// comes first.
+template <bool kMapped>
+Index move_gradient(const Simplex &s, const Move &move, Index i, const float *ki,
+                    const float *kj) {
+  // The diagonal first, so that the pass sees it.
+  const double ui = move.u * s.y[i];
+  if (move.u > 0.0)
+    s.g[i] += move.u * s.delta[i] / (move.keep != 0.0 ? move.keep : 1.0);
+  if (move.j < 0) {
+    if (move.keep == 0.0) {
+      std::fill(s.g, s.g + s.m, 0.0);
+      s.g[i] = move.u * s.delta[i];
+      return move_gradient<kMapped, 1>(s, 1.0, ui, ki, 0.0, nullptr);
+    }
+    return move_gradient<kMapped, 1>(s, move.keep, ui, ki, 0.0, nullptr);
+  }
+  const double vj = move.v * s.y[move.j];
+  s.g[move.j] -= move.v * s.delta[move.j] / move.keep;
+  if (move.u == 0.0)
+    return move_gradient<kMapped, 1>(s, move.keep, -vj, kj, 0.0, nullptr);
+  return move_gradient<kMapped, 2>(s, move.keep, ui, ki, vj, kj);
+}
+
+// At most `steps` steps on the full gradient, g up to date for all rows.
+template <bool kMapped>
+SimplexWalk full_steps(Simplex &s, Method method, Ranking ranking, Index steps,
+                       Poll &poll) {
+  SimplexWalk walk;
+  Index i = move_gradient<kMapped, 0>(s, 1.0, 0.0, nullptr, 0.0, nullptr);
+  while (true) {
+    Index worst;
+    walk.p = look_at_active(s, worst);
+    walk.vertex = i;
+    walk.gap = walk.p - s.g[i];
+    walk.quiet = !(walk.gap > kRounding * walk.p);
+    if (walk.quiet || walk.steps == steps || poll(s.m)) return walk;
+
+    // A swap needs row i to choose its j; so does the length of none but a swap.
+    const bool swaps = method != Method::kFw && method != Method::kMfw;
+    const float *ki = swaps ? s.gram->row(s.column(i)) : nullptr;
+    const Move move =
+        choose(s, method, ranking, i, s.g[i], walk.p, worst, [&](Index t) {
+          const Index j = s.active[t];
+          return s.kernel(i, j, static_cast<double>(ki[s.column(j)]));
+        });
+    if (move.u > 0.0 && !ki) ki = s.gram->row(s.column(i));
+    const float *kj = move.j >= 0 ? s.gram->row(s.column(move.j)) : nullptr;
+    apply(s, move, i, walk);
+    i = move_gradient<kMapped>(s, move, i, ki, kj);
+    if (walk.steps % kRenormalise == 0) {
+      const double scale = off_sum(s);
+      for (Index j = 0; j < s.m; ++j) s.g[j] *= scale;
+    }
+  }
+}
+
+// How a sample is drawn: rows order[..split) in turn with order[split..), or, without
+// a split, from all of them.
+struct Sample {
+  Index count;
+  const Order *order;
+  Index split;
+
+  Index draw(Index t, Index m, Random &random) const {
+    if (split == 0 || split == m)
+      return static_cast<Index>(random.below(static_cast<std::uint32_t>(m)));
+    const bool first = t % 2 == 0;
+    const Index from = first ? 0 : split, many = first ? split : m - split;
+    return static_cast<Index>(
+        order[from + random.below(static_cast<std::uint32_t>(many))]);
+  }
+};
+
+// At most `steps` steps that look for i in samples; g up to date where a > 0. The
+// first step takes `vertex`, when it is a row, without a sample.
+inline SimplexWalk sampled_steps(Simplex &s, Method method, Ranking ranking,
+                                 Index steps, const Sample &sample, Index vertex,
+                                 Random &random, Poll &poll) {
+  SimplexWalk walk;
+  std::vector<Index> drawn(static_cast<std::size_t>(sample.count));
+  std::vector<double> block, kj;
+  const auto column = [&](Index t) { return s.column(s.active[t]); };
+  double loss = 0.0;
+  Index seen = 0;
+  while (true) {
+    Index worst;
+    walk.p = look_at_active(s, worst);
+    if (walk.steps == steps || poll(s.size * sample.count)) break;
+    Index m = sample.count;
+    for (Index t = 0; t < m; ++t)
+      drawn[static_cast<std::size_t>(t)] = sample.draw(t, s.m, random);
+    if (vertex >= 0) {
+      drawn[0] = vertex;
+      m = 1;
+    }
+    const Index stride = s.size;
+    block.resize(static_cast<std::size_t>(m * stride));
+    s.gram->block(
+        m, [&](Index q) { return s.column(drawn[static_cast<std::size_t>(q)]); },
+        stride, column, block.data(), stride);
+    Index i = -1, row = 0;
+    double gi = std::numeric_limits<double>::infinity();
+    for (Index q = 0; q < m; ++q) {
+      const Index c = drawn[static_cast<std::size_t>(q)];
+      double sum = 0.0;
+      for (Index t = 0; t < stride; ++t)
+        sum +=
+            s.a[s.active[t]] *
+            s.kernel(c, s.active[t], block[static_cast<std::size_t>(q * stride + t)]);
+      if (s.a[c] == 0.0) {
+        const double slack = std::max(0.0, 1.0 - sum / walk.p);
+        loss += 0.5 / s.delta[c] * slack * slack;
+        ++seen;
+      }
+      if (sum < gi) {
+        gi = sum;
+        i = c;
+        row = q;
+      }
+    }
+    vertex = -1;
+    if (walk.steps == steps / 2) loss = 0.0, seen = 0;  // rows change as p falls
+    walk.gap = walk.p - gi;
+    if (!(walk.gap > kRounding * walk.p)) {
+      ++walk.steps;  // a quiet sample is a step that moves nothing
+      continue;
+    }
+    double *ki = block.data() + row * stride;
+    const Move move = choose(s, method, ranking, i, gi, walk.p, worst,
+                             [&](Index t) { return s.kernel(i, s.active[t], ki[t]); });
+    // k_j where a > 0, and at i.
+    double kij = 0.0;
+    kj.resize(static_cast<std::size_t>(stride));
+    if (move.j >= 0) {
+      const Index j = s.column(move.j);
+      s.gram->block(1, [&](Index) { return j; }, stride, column, kj.data(), stride);
+      kij = ki[move.at];
+    }
+    if (s.a[i] == 0.0) s.g[i] = gi;
+    for (Index t = 0; t < stride; ++t) {
+      const Index r = s.active[t];
+      double g = move.keep * s.g[r];
+      if (move.u > 0.0) g += move.u * s.kernel(i, r, ki[t]);
+      if (move.j >= 0)
+        g -= move.v * s.kernel(move.j, r, kj[static_cast<std::size_t>(t)]);
+      s.g[r] = g;
+    }
+    if (s.a[i] == 0.0) {
+      s.g[i] = move.keep * gi + move.u * s.diagonal[i];
+      if (move.j >= 0) s.g[i] -= move.v * s.kernel(move.j, i, kij);
+    }
+    apply(s, move, i, walk);
+    if (walk.steps % kRenormalise == 0) {
+      const double scale = off_sum(s);
+      for (Index t = 0; t < s.size; ++t) s.g[s.active[t]] *= scale;
+    }
+  }
+  walk.loss = loss / static_cast<double>(std::max<Index>(seen, 1));
+  return walk;
+}
+
+// min 1/2 a'Ha over the simplex to max over a_j > 0 of g_j - min g <= tol a'g, by
+// SWAP-2o steps with clipped ranking on a matrix held whole; H is q x q with rows
+// `stride` apart, g = Ha.
+// Returns the steps made.
+inline Index solve_small(const float *H, Index stride, Index q, double *a, double *g,
+                         double tol, Index steps, Poll &poll) {
+  for (Index step = 0; step < steps; ++step) {
+    Index i = 0;
+    double p = 0.0, largest = -std::numeric_limits<double>::infinity();
+    for (Index r = 0; r < q; ++r) {
+      p += a[r] * g[r];
+      if (g[r] < g[i]) i = r;
+      if (a[r] > 0.0) largest = std::max(largest, g[r]);
+    }
+    if (!(largest - g[i] > tol * p) || poll(q)) return step;
+    const float *hi = H + i * stride;
+    const auto hii = static_cast<double>(hi[i]);
+    Index j = -1;
+    double best = 0.0, length = 0.0;
+    bool drop = false;
+    for (Index r = 0; r < q; ++r) {
+      const double slope = g[r] - g[i];
+      if (!(a[r] > 0.0) || !(slope > 0.0)) continue;
+      const double size = hii + static_cast<double>(H[r * stride + r]);
+      const double pair = curvature(size - 2.0 * static_cast<double>(hi[r]), size);
+      const double whole = slope / pair, cut = std::min(whole, a[r]);
+      const double gained = gain(slope, cut, pair);
+      if (gained > best) {
+        best = gained;
+        j = r;
+        length = cut;
+        drop = whole >= a[r];
+      }
+    }
+    if (j < 0) return step;
+    const float *hj = H + j * stride;
+    a[i] += length;
+    a[j] = drop ? 0.0 : a[j] - length;
+    for (Index r = 0; r < q; ++r)
+      g[r] += length * (static_cast<double>(hi[r]) - static_cast<double>(hj[r]));
+  }
+  return steps;
+}
+
+}  // namespace dualgap

@@ -1,0 +1,112 @@
+// Kernel functions of a similarity s(x, z) and of s(x, x), s(z, z).
+//
+//   linear       s                      power    (gamma s + coef0)^degree
+//   exponential  exp(-gamma (s(x, x) + s(z, z) - 2 s))      tanh   tanh(gamma s +
+//   coef0)
+//
+// s is the product x.z, or the overlap sum_k (|x_k| + |z_k| - |x_k - z_k|)/2, for
+// which the exponent is the distance ||x - z||_1 of the Laplacian kernel. Both vanish
+// where one of the two entries is 0.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <type_traits>
+
+#include "../rows.hpp"
+
+namespace dualgap {
+
+struct Product {
+  template <class T>
+  static T of(T a, T b) {
+    return a * b;
+  }
+};
+
+struct Overlap {
+  template <class T>
+  static T of(T a, T b) {
+    return T(0.5) * (std::abs(a) + std::abs(b) - std::abs(a - b));
+  }
+};
+
+// exp(x) for x <= 0 to a few units in the last place, without branches so that a loop
+// over it becomes vector code; below the range of normal numbers it stays at the
+// smallest of them. x = k ln 2 + r with |r| <= ln(2)/2, and the Taylor series of r.
+template <class T>
+DUALGAP_INLINE T exp_negative(T x) {
+  constexpr bool kDouble = std::is_same_v<T, double>;
+  using Bits = std::conditional_t<kDouble, std::int64_t, std::int32_t>;
+  constexpr T kLeast = kDouble ? T(-708.0) : T(-87.0);
+  // Adding it rounds to an integer, which is then found in the low bits.
+  constexpr T kRound = kDouble ? T(6755399441055744.0) : T(12582912.0);
+  constexpr T kInverse = T(1.4426950408889634);
+  constexpr T kHigh = kDouble ? T(0x1.62e42fee00000p-1) : T(0x1.62e4p-1);
+  constexpr T kLow = kDouble ? T(0x1.a39ef35793c76p-33) : T(0x1.7f7d1cf7ap-20);
+  x = x > kLeast ? x : kLeast;
+  const T shifted = x * kInverse + kRound;
+  const T k = shifted - kRound;
+  const T r = (x - k * kHigh) - k * kLow;
+  T sum = T(1);
+  if constexpr (kDouble) {
+    sum = 1 + r / 13;
+    sum = 1 + r * sum * T(1.0 / 12);
+    sum = 1 + r * sum * T(1.0 / 11);
+    sum = 1 + r * sum * T(1.0 / 10);
+    sum = 1 + r * sum * T(1.0 / 9);
+    sum = 1 + r * sum * T(1.0 / 8);
+  }
+  sum = 1 + r * sum * T(1.0 / 7);
+  sum = 1 + r * sum * T(1.0 / 6);
+  sum = 1 + r * sum * T(1.0 / 5);
+  sum = 1 + r * sum * T(1.0 / 4);
+  sum = 1 + r * sum * T(1.0 / 3);
+  sum = 1 + r * sum * T(0.5);
+  sum = 1 + r * sum;
+  constexpr int kMantissa = kDouble ? 52 : 23;
+  constexpr Bits kBias = kDouble ? 1023 : 127;
+  const Bits power = std::bit_cast<Bits>(shifted) - std::bit_cast<Bits>(kRound);
+  return sum * std::bit_cast<T>(static_cast<Bits>((power + kBias) << kMantissa));
+}
+
+enum class Shape { kLinear, kExponential, kPower, kTanh };
+
+struct KernelFunction {
+  Shape shape = Shape::kLinear;
+  bool overlap = false;
+  double gamma = 1.0;
+  double coef0 = 0.0;
+  int degree = 1;
+
+  // s_j <- k of the similarity s_j, of s(x, x) = own and of s(z_j, z_j) = norms_j.
+  template <class T>
+  void apply(T *s, Index m, T own, const T *norms) const {
+    const T scale = static_cast<T>(gamma), shift = static_cast<T>(coef0);
+    switch (shape) {
+      case Shape::kLinear:
+        break;
+      case Shape::kExponential:
+        for (Index j = 0; j < m; ++j) {
+          const T distance = own + norms[j] - 2 * s[j];
+          s[j] = exp_negative(-scale * (distance > T(0) ? distance : T(0)));
+        }
+        break;
+      case Shape::kPower:
+        for (Index j = 0; j < m; ++j) {
+          const T base = scale * s[j] + shift;
+          T power = base;
+          for (int k = 1; k < degree; ++k) power *= base;
+          s[j] = power;
+        }
+        break;
+      case Shape::kTanh:
+        for (Index j = 0; j < m; ++j) s[j] = std::tanh(scale * s[j] + shift);
+        break;
+    }
+  }
+};
+
+}  // namespace dualgap

@@ -1,0 +1,184 @@
+// Similarities of some points with many, in two ways.
+//
+// SingleRow   one point with all, float32, as fast as memory allows. Dense rows are
+//             copied into panels of 32 rows, [panel][column][row], so that 32 sums
+//             advance at once; sparse rows (less than a fifth stored) are copied by
+//             column, and only columns of the point are read.
+// QueryBlock  up to 32 points with any others, float64, through the row accessor,
+//             nothing copied: what certificates and samples are made of.
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include "../rows.hpp"
+#include "function.hpp"
+
+namespace dualgap {
+
+class SingleRow {
+ public:
+  // `centre`: subtract the mean from dense rows, which leaves distances as they are
+  // and takes most of the rounding out of them.
+  template <class Rows>
+  SingleRow(const Rows &rows, Index stored, const KernelFunction &function)
+      : n_(rows.rows()), d_(rows.cols()), function_(function) {
+    dense_ = 5.0 * static_cast<double>(stored) >=
+             static_cast<double>(n_) * static_cast<double>(d_);
+    if (dense_)
+      fill_panels(rows);
+    else
+      fill_columns(rows);
+  }
+
+  // out_j <- k(x_i, x_j) for all j.
+  template <class Rows>
+  void kernel_row(const Rows &rows, Index i, float *out) {
+    const bool overlap = function_.overlap;
+    if (dense_) {
+      overlap ? panel_row<Overlap>(i, out) : panel_row<Product>(i, out);
+    } else {
+      std::fill(out, out + n_, 0.0f);
+      overlap ? column_row<Overlap>(rows, i, out) : column_row<Product>(rows, i, out);
+    }
+    function_.apply(out, n_, norms_[at(i)], norms_.data());
+  }
+
+ private:
+  static constexpr Index kPanel = 32;
+  static std::size_t at(Index i) { return static_cast<std::size_t>(i); }
+
+  template <class Rows>
+  void fill_panels(const Rows &rows) {
+    std::vector<double> mean(at(d_ + 1), 0.0);
+    if (function_.shape == Shape::kExponential) {
+      for (Index i = 0; i < n_; ++i)
+        rows.for_each(i, [&](Index k, double v) { mean[at(k)] += v; });
+      for (auto &m : mean) m /= static_cast<double>(n_);
+    }
+    panels_.assign(at((n_ + kPanel - 1) / kPanel * d_ * kPanel), 0.0f);
+    query_.resize(at(d_));
+    norms_.resize(at(n_));
+    for (Index i = 0; i < n_; ++i) {
+      float *x = panel_entry(i);
+      for (Index k = 0; k < d_; ++k) x[k * kPanel] = static_cast<float>(-mean[at(k)]);
+      rows.for_each(i, [&](Index k, double v) {
+        x[k * kPanel] = static_cast<float>(v - mean[at(k)]);
+      });
+      double norm = 0.0;
+      for (Index k = 0; k < d_; ++k) norm += self(static_cast<double>(x[k * kPanel]));
+      norms_[at(i)] = static_cast<float>(norm);
+    }
+  }
+
+  template <class Rows>
+  void fill_columns(const Rows &rows) {
+    begin_.assign(at(d_ + 1), 0);
+    norms_.assign(at(n_), 0.0f);
+    for (Index i = 0; i < n_; ++i)
+      rows.for_each(i, [&](Index k, double) { ++begin_[at(k + 1)]; });
+    for (Index k = 0; k < d_; ++k) begin_[at(k + 1)] += begin_[at(k)];
+    members_.resize(at(begin_[at(d_)]));
+    values_.resize(members_.size());
+    std::vector<Index> next(begin_.begin(), begin_.end() - 1);
+    for (Index i = 0; i < n_; ++i) {
+      double norm = 0.0;
+      rows.for_each(i, [&](Index k, double v) {
+        const Index t = next[at(k)]++;
+        members_[at(t)] = static_cast<Order>(i);
+        values_[at(t)] = static_cast<float>(v);
+        norm += self(static_cast<double>(values_[at(t)]));
+      });
+      norms_[at(i)] = static_cast<float>(norm);
+    }
+  }
+
+  double self(double v) const {
+    return function_.overlap ? Overlap::of(v, v) : Product::of(v, v);
+  }
+  float *panel_entry(Index i) {
+    return panels_.data() + i / kPanel * d_ * kPanel + i % kPanel;
+  }
+
+  template <class Op>
+  void panel_row(Index i, float *out) {
+    const float *own = panel_entry(i);
+    for (Index k = 0; k < d_; ++k) query_[at(k)] = own[k * kPanel];
+    const float *panel = panels_.data();
+    for (Index j = 0; j < n_; j += kPanel, panel += d_ * kPanel) {
+      float sum[kPanel] = {};
+      for (Index k = 0; k < d_; ++k) {
+        const float x = query_[at(k)];
+        for (Index l = 0; l < kPanel; ++l) sum[l] += Op::of(x, panel[k * kPanel + l]);
+      }
+      const Index m = std::min(kPanel, n_ - j);
+      std::copy(sum, sum + m, out + j);
+    }
+  }
+
+  template <class Op, class Rows>
+  void column_row(const Rows &rows, Index i, float *out) const {
+    rows.for_each(i, [&](Index k, double value) {
+      const auto x = static_cast<float>(value);
+      const Order *member = members_.data();
+      const float *v = values_.data();
+      const Index end = begin_[at(k + 1)];
+      for (Index t = begin_[at(k)]; t < end; ++t) out[member[t]] += Op::of(x, v[t]);
+    });
+  }
+
+  Index n_, d_;
+  KernelFunction function_;
+  bool dense_;
+  std::vector<float> norms_;
+  std::vector<float> panels_, query_;
+  std::vector<Index> begin_;
+  std::vector<Order> members_;
+  std::vector<float> values_;
+};
+
+class QueryBlock {
+ public:
+  static constexpr Index kQueries = 32;
+
+  QueryBlock(Index d, const KernelFunction &function)
+      : function_(function), entries_(static_cast<std::size_t>(d * kQueries), 0.0) {}
+
+  // `row(q)` is the q-th of m <= kQueries points.
+  template <class Rows, class Row>
+  void set(const Rows &rows, Index m, const double *norms, Row &&row) {
+    std::fill(entries_.begin(), entries_.end(), 0.0);
+    m_ = m;
+    for (Index q = 0; q < kQueries; ++q) norms_[q] = q < m ? norms[row(q)] : 0.0;
+    for (Index q = 0; q < m; ++q)
+      rows.for_each(row(q), [&](Index k, double v) {
+        entries_[static_cast<std::size_t>(k * kQueries + q)] = v;
+      });
+  }
+
+  // out_q <- k(query q, x_j) for all kQueries of them, absent ones included.
+  template <class Rows>
+  void kernels(const Rows &rows, Index j, double norm, double *out) const {
+    function_.overlap ? sum<Overlap>(rows, j, out) : sum<Product>(rows, j, out);
+    function_.apply(out, kQueries, norm, norms_);
+  }
+
+ private:
+  template <class Op, class Rows>
+  void sum(const Rows &rows, Index j, double *out) const {
+    double sums[kQueries] = {};
+    const double *entries = entries_.data();
+    rows.for_each(j, [&](Index k, double v) {
+      const double *column = entries + k * kQueries;
+      for (Index q = 0; q < kQueries; ++q) sums[q] += Op::of(v, column[q]);
+    });
+    std::copy(sums, sums + kQueries, out);
+  }
+
+  KernelFunction function_;
+  std::vector<double> entries_;  // [column][query]
+  double norms_[kQueries] = {};
+  Index m_ = 0;
+};
+
+}  // namespace dualgap
