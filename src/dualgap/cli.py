@@ -12,9 +12,11 @@ from __future__ import annotations
 import contextlib
 import difflib
 import errno
+import itertools
 import json
 import math
 import os
+import re
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -40,7 +42,7 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
     from .certificate import Certificate
-    from .estimators import LinearSVC
+    from .estimators import SVC, LinearSVC
     from .loop import EpochInfo
 
 NOT_CERTIFIED = 3
@@ -48,7 +50,7 @@ INTERRUPTED = 130  # as shells report a death by SIGINT
 
 app = typer.Typer(
     name="dualgap",
-    help="Linear support vector machines trained to a certificate of optimality.",
+    help="Support vector machines trained to a certificate of optimality.",
     epilog=(
         "Each command explains itself: [bold]dualgap train --help[/bold]. "
         "DATA is svmlight / LIBSVM text, plain or .gz, .bz2, .xz, .zst."
@@ -97,15 +99,55 @@ def _known(value: str, known: Sequence[str]) -> str:
 
 
 def _solver(value: str) -> str:
+    from .kernel import KERNEL_SOLVERS
     from .solvers import SOLVERS
 
-    return _known(value, list(SOLVERS))
+    return _known(value, list({**SOLVERS, **KERNEL_SOLVERS}))
 
 
-def _loss(value: str) -> str:
+def _loss(value: str | None) -> str | None:
     from .losses import LOSSES
 
-    return _known(value, list(LOSSES))
+    return None if value is None else _known(value, list(LOSSES))
+
+
+def _kernel(value: str | None) -> str | None:
+    # Those of the estimator but "precomputed": DATA has rows.
+    known = ["linear", "poly", "rbf", "sigmoid", "laplacian"]
+    return None if value is None else _known(value, known)
+
+
+_GAMMAS = ("scale", "auto", "mean-distance")
+
+
+def _gamma(value: str | None) -> float | str | None:
+    if value is None or value in _GAMMAS:
+        return value
+    try:
+        return _positive(float(value))
+    except ValueError:
+        raise typer.BadParameter(
+            f"{value!r} is neither a number nor one of {', '.join(_GAMMAS)}."
+        ) from None
+
+
+_UNITS = {"": 1.0, "kb": 1e-3, "mb": 1.0, "gb": 1e3, "tb": 1e6}
+_UNITS |= {"kib": 1024e-6, "mib": 1024**2 / 1e6, "gib": 1024**3 / 1e6}
+
+
+def _megabytes(value: str | None) -> float | None:
+    """A size such as 2GB in units of 10**6 bytes."""
+    if value is None:
+        return None
+    found = re.fullmatch(r"\s*([0-9.]+)\s*([a-zA-Z]*)\s*", value)
+    unit = found and _UNITS.get(found[2].lower())
+    try:
+        size = float(found[1]) * unit if found and unit else 0.0
+    except ValueError:
+        size = 0.0
+    if not 0.0 < size < math.inf:
+        raise typer.BadParameter(f"{value!r} is not a size, such as 500MB or 2GB.")
+    return size
 
 
 DataPath = Annotated[
@@ -127,9 +169,17 @@ ZeroBased = Annotated[
 Jobs = Annotated[
     int | None,
     typer.Option(
-        help="Threads: for reading, and over the classes where there are more than "
-        "two. -1 takes all processors.",
+        help="Threads: for reading, and over the classes (with a kernel the pairs of "
+        "them) where there are more than two. -1 takes all processors.",
         show_default="all for reading, 1 for training",
+    ),
+]
+ReadJobs = Annotated[
+    int | None,
+    typer.Option(
+        help="Threads that read, and that predict with a kernel; -1 takes all "
+        "processors.",
+        show_default="all",
     ),
 ]
 Json = Annotated[
@@ -223,8 +273,18 @@ def _refuse_overwriting(path: str) -> None:
         )
 
 
-def _read(path: str, zero_based: bool | None, n_jobs: int | None) -> Data:
-    """Examples of a file. Labels that are whole numbers become int64."""
+def _read(
+    path: str,
+    zero_based: bool | None,
+    n_jobs: int | None,
+    n_features: int | None = None,
+    remedy: str = "",
+) -> Data:
+    """Examples of a file. Labels that are whole numbers become int64.
+
+    With `n_features` the rows get that many, and a file with more is refused, naming
+    the remedy.
+    """
     import numpy as np
 
     from .io import load_svmlight
@@ -242,17 +302,13 @@ def _read(path: str, zero_based: bool | None, n_jobs: int | None) -> Data:
         raise ValueError(f"{path} holds no examples")
     if (np.abs(y) < 2**53).all() and (y == np.trunc(y)).all():
         y = y.astype(np.int64)
+    if n_features is not None:
+        if X.shape[1] > n_features:
+            raise ValueError(
+                f"{path} has {X.shape[1]} features, more than {n_features}: {remedy}"
+            )
+        X.resize((X.shape[0], n_features))  # what a file never names is 0
     return Data(path, X, y, zero_based)
-
-
-def _widened(data: Data, d: int, remedy: str) -> Data:
-    """The same rows with d features; those that a file never names are 0."""
-    if data.shape[1] > d:
-        raise ValueError(
-            f"{data.path} has {data.shape[1]} features, more than {d}: {remedy}"
-        )
-    data.X.resize((data.shape[0], d))
-    return data
 
 
 # ------------------------------------------------------------------------------- train
@@ -264,6 +320,7 @@ def _widened(data: Data, d: int, remedy: str) -> Data:
         "dualgap train a9a a9a.model",
         "dualgap train a9a.xz a9a.model --C 0.1 --tol 1e-5 --solver sdca",
         "dualgap train a9a a9a.model --loss squared_hinge --class-weight balanced",
+        "dualgap train a9a a9a.model --kernel rbf --gamma 0.05 --cache 2GB",
         "dualgap train big.svm big.model --time-limit 60 --json > certificate.json",
         "The certificate printed at the end bounds how far the model is from the best: "
         "no model has an objective below the dual value, this one has the primal "
@@ -306,15 +363,47 @@ def train(
         ),
     ] = None,
     loss: Annotated[
-        str,
-        typer.Option(callback=_loss, help="hinge, squared_hinge or smoothed_hinge."),
-    ] = "hinge",
-    gamma: Annotated[
-        float | None,
+        str | None,
         typer.Option(
-            callback=_positive,
-            help="Width of the kink of the smoothed hinge.",
-            show_default="1",
+            callback=_loss,
+            help="hinge, squared_hinge or smoothed_hinge; with --kernel squared_hinge.",
+            show_default="hinge",
+        ),
+    ] = None,
+    kernel: Annotated[
+        str | None,
+        typer.Option(
+            callback=_kernel,
+            help="Train a kernel SVM, one versus one: linear, poly, rbf, sigmoid or "
+            "laplacian.",
+            show_default="none: a linear SVM, one versus the rest",
+        ),
+    ] = None,
+    gamma: Annotated[
+        str | None,
+        typer.Option(
+            callback=_gamma,
+            metavar="G",
+            help="Of the kernel: a number, scale, auto or mean-distance. Or, of the "
+            "smoothed hinge: the width of its kink.",
+            show_default="scale; 1",
+        ),
+    ] = None,
+    degree: Annotated[
+        int | None,
+        typer.Option(min=1, help="Of the kernel poly.", show_default="3"),
+    ] = None,
+    coef0: Annotated[
+        float | None,
+        typer.Option(help="Of the kernels poly and sigmoid.", show_default="0"),
+    ] = None,
+    cache: Annotated[
+        str | None,
+        typer.Option(
+            callback=_megabytes,
+            metavar="SIZE",
+            help="Memory for kernel values, such as 500MB or 2GB.",
+            show_default="200MB",
         ),
     ] = None,
     solver: Annotated[
@@ -322,7 +411,8 @@ def train(
         typer.Option(
             callback=_solver,
             help="auto, dcd, sdca, sgd-s, sgd-m, sgd-r, pegasos, norma, svmsgd, "
-            "cutting-plane, ocas, mpu or sgd-qn.",
+            "cutting-plane, ocas, mpu or sgd-qn; with --kernel auto, fw, mfw, swap, "
+            "swap-2o, core-vector or kernel-pegasos.",
         ),
     ] = "auto",
     tol: Annotated[
@@ -334,7 +424,7 @@ def train(
         ),
     ] = 1e-3,
     max_epochs: Annotated[
-        int, typer.Option(min=1, help="Passes over the data, per class.")
+        int, typer.Option(min=1, help="Passes over the data, per class or pair.")
     ] = 10_000,
     time_limit: Annotated[
         float | None,
@@ -395,27 +485,28 @@ def train(
     ] = False,
     debug: Debug = False,
 ) -> None:
-    """Train a linear SVM on DATA until its accuracy is proved, and write MODEL."""
+    """Train an SVM on DATA until its accuracy is proved, and write MODEL."""
     if C is not None and lambda_ is not None:
         raise typer.BadParameter("--C and --lambda exclude each other.")
-    if gamma is not None and loss != "smoothed_hinge":
-        raise typer.BadParameter(f"--gamma is for --loss smoothed_hinge, not {loss}.")
-    if intercept_scaling is not None and not intercept:
-        raise typer.BadParameter("--intercept-scaling needs --intercept.")
-    if not penalize_intercept:
-        _refuse_free_bias(solver, intercept, intercept_scaling)
-    _refuse_mismatch(solver, loss)
+    bias = {
+        "fit_intercept": intercept,
+        "intercept_scaling": intercept_scaling,
+        "penalize_intercept": penalize_intercept,
+    }
+    shape = {"gamma": gamma, "degree": degree, "coef0": coef0, "cache_size": cache}
+    if kernel is None:
+        own = _of_linear_svc(solver, loss, bias, shape)
+    else:
+        own = _of_svc(solver, loss, bias, shape, kernel)
     weights = _class_weight(class_weight)
     with _told_plainly(debug):
         _refuse_unreadable(data)
         _refuse_unwritable(model, [data])
         _refuse_overwriting(model)
         begun = time.perf_counter()
-        examples = _read(data, zero_based, n_jobs)
+        remedy = "leave --n-features out, or give a larger number"
+        examples = _read(data, zero_based, n_jobs, n_features, remedy)
         seconds = time.perf_counter() - begun
-        if n_features is not None:
-            remedy = "leave --n-features out, or give a larger number"
-            examples = _widened(examples, n_features, remedy)
         _refuse_untrainable(examples)
         weights = _of_labels(weights, examples)
         if not quiet:
@@ -424,14 +515,11 @@ def train(
             C = 1.0 if lambda_ is None else 1.0 / (lambda_ * examples.shape[0])
         parameters = {
             "C": C,
-            "loss": _loss_record(loss, gamma),
+            **own,
             "solver": solver,
             "tol": tol,
             "max_epochs": max_epochs,
             "time_limit": time_limit,
-            "fit_intercept": intercept,
-            "intercept_scaling": intercept_scaling or 1.0,
-            "penalize_intercept": penalize_intercept,
             "class_weight": weights,
             "random_state": seed,
             "n_jobs": n_jobs,
@@ -439,20 +527,25 @@ def train(
         fitted = _fit(parameters, examples, quiet)
 
         from .estimators import save_model
+        from .losses import get_loss
 
         save_model(fitted, model, notes={"zero_based": examples.zero_based})
-        certificates = _by_class(fitted)
-        certified = all(c.certified for c in certificates.values())
+        certificates = _by_problem(fitted)
+        certified = all(c.certified for _, c in certificates)
         if json_:
             _print_json(
                 {
                     "model": model,
                     "certified": certified,
                     "certificates": [
-                        {"class": label, **certificate.to_dict()}
-                        for label, certificate in certificates.items()
+                        {
+                            "pair" if isinstance(label, tuple) else "class": label,
+                            **certificate.to_dict(),
+                        }
+                        for label, certificate in certificates
                     ],
-                    "parameters": parameters | {"loss": loss, "gamma": gamma},
+                    "parameters": parameters
+                    | {"loss": get_loss(own["loss"]).name, "gamma": gamma},
                     "data": _facts(examples) | {"seconds_to_read": seconds},
                 }
             )
@@ -463,9 +556,80 @@ def train(
         raise typer.Exit(NOT_CERTIFIED)
 
 
+def _of_linear_svc(
+    solver: str, loss: str | None, bias: dict[str, Any], shape: dict[str, Any]
+) -> dict[str, Any]:
+    """Parameters that only LinearSVC has."""
+    loss, gamma, scaling = loss or "hinge", shape["gamma"], bias["intercept_scaling"]
+    for name, option in _ONLY_KERNEL.items():
+        if shape[name] is not None:
+            raise typer.BadParameter(f"{option} needs --kernel.")
+    if gamma is not None and loss != "smoothed_hinge":
+        raise typer.BadParameter(
+            f"--gamma is for --kernel or for --loss smoothed_hinge, not {loss}."
+        )
+    if isinstance(gamma, str):
+        raise typer.BadParameter(f"--gamma {gamma} is for --kernel; give a number.")
+    if scaling is not None and not bias["fit_intercept"]:
+        raise typer.BadParameter("--intercept-scaling needs --intercept.")
+    if not bias["penalize_intercept"]:
+        _refuse_free_bias(solver, bias["fit_intercept"], scaling)
+    _refuse_mismatch(solver, loss)
+    return bias | {
+        "loss": _loss_record(loss, gamma),
+        "intercept_scaling": scaling or 1.0,
+    }
+
+
+def _of_svc(
+    solver: str,
+    loss: str | None,
+    bias: dict[str, Any],
+    shape: dict[str, Any],
+    kernel: str,
+) -> dict[str, Any]:
+    """Parameters that only SVC has, and those that were given for its kernel."""
+    from .kernel import KERNEL_SOLVERS
+
+    if loss not in (None, "squared_hinge"):
+        raise typer.BadParameter(
+            f"--kernel needs --loss squared_hinge, not {loss}: the hinge comes with "
+            "the block solver."
+        )
+    if bias != {
+        "fit_intercept": True,
+        "intercept_scaling": None,
+        "penalize_intercept": True,
+    }:
+        raise typer.BadParameter(
+            "--kernel has one kind of bias, penalised: leave out --no-intercept, "
+            "--intercept-scaling and --no-penalize-intercept."
+        )
+    if solver not in KERNEL_SOLVERS:
+        raise typer.BadParameter(
+            f"--solver {solver} trains linear SVMs; with --kernel use "
+            f"{', '.join(KERNEL_SOLVERS)}."
+        )
+    users = {"gamma": set(_SHAPED), "degree": {"poly"}, "coef0": {"poly", "sigmoid"}}
+    for name, kernels in users.items():
+        if shape[name] is not None and kernel not in kernels:
+            raise typer.BadParameter(
+                f"--{name} is for --kernel {' or '.join(sorted(kernels))}, not "
+                f"{kernel}."
+            )
+    given = {name: value for name, value in shape.items() if value is not None}
+    return {"kernel": kernel, "loss": "squared_hinge", **given}
+
+
+_SHAPED = ("poly", "rbf", "sigmoid", "laplacian")  # kernels with a gamma
+_ONLY_KERNEL = {"degree": "--degree", "coef0": "--coef0", "cache_size": "--cache"}
+
+
 def _refuse_mismatch(solver: str, loss: str) -> None:
     from .solvers import SOLVERS
 
+    if solver not in SOLVERS:
+        raise typer.BadParameter(f"--solver {solver} needs --kernel.")
     losses = SOLVERS[solver].losses
     if loss not in losses:
         able = [name for name, record in SOLVERS.items() if loss in record.losses]
@@ -554,16 +718,17 @@ def _refuse_untrainable(examples: Data) -> None:
         raise ValueError(f"{examples.path} holds labels only, no values")
 
 
-def _fit(parameters: Mapping[str, Any], examples: Data, quiet: bool) -> LinearSVC:
+def _fit(parameters: Mapping[str, Any], examples: Data, quiet: bool) -> LinearSVC | SVC:
     from sklearn.exceptions import ConvergenceWarning
 
-    from .estimators import LinearSVC
+    from .estimators import SVC, LinearSVC
 
+    estimator = SVC if "kernel" in parameters else LinearSVC
     with warnings.catch_warnings():
         # The certificate and the exit status say it.
         warnings.simplefilter("ignore", ConvergenceWarning)
         with _progress(quiet, several=len(_labels(examples)) > 2) as on_epoch:
-            return LinearSVC(**parameters)._fit(
+            return estimator(**parameters)._fit(
                 examples.X, examples.y, on_epoch=on_epoch
             )
 
@@ -624,35 +789,45 @@ def _line(label: Any, epoch: EpochInfo) -> str:
             return "-"
         return ("" if epoch.exact else "~") + format(value, form)
 
-    start = "" if label is None else f"class {label}: "
+    start = "" if label is None else f"{_name(label)}: "
     return (
         f"{start}epoch {epoch.epoch}  primal {number(epoch.primal, '.6g')}  "
         f"dual {number(epoch.dual, '.6g')}  gap {number(epoch.relative_gap, '.2e')}"
     )
 
 
-def _by_class(fitted: LinearSVC) -> dict[Any, Certificate]:
-    """Certificates by the label of the positive class."""
+def _name(label: Any) -> str:
+    """What a binary problem is about: a class, or two."""
+    if isinstance(label, tuple):
+        return f"{label[0]} against {label[1]}"
+    return f"class {label}"
+
+
+def _by_problem(fitted: LinearSVC | SVC) -> list[tuple[Any, Certificate]]:
+    """Certificates with the label of the positive class, or with the pair of labels."""
     labels, certificates = fitted.classes_.tolist(), fitted.certificate_
     if not isinstance(certificates, list):
-        return {labels[1]: certificates}
-    return dict(zip(labels, certificates, strict=True))
+        return [(labels[1], certificates)]
+    if hasattr(fitted, "kernel"):
+        labels = list(itertools.combinations(labels, 2))
+    return list(zip(labels, certificates, strict=True))
 
 
-def _print_certificates(certificates: Mapping[Any, Certificate]) -> None:
+def _print_certificates(certificates: Sequence[tuple[Any, Certificate]]) -> None:
     if len(certificates) == 1:
-        typer.echo(str(next(iter(certificates.values()))))
+        typer.echo(str(certificates[0][1]))
         return
-    width = max(len(str(label)) for label in certificates)
-    for label, c in certificates.items():
+    names = [_name(label) for label, _ in certificates]
+    width = max(map(len, names))
+    for name, (_, c) in zip(names, certificates, strict=True):
         typer.echo(
-            f"class {label!s:>{width}}  {c.to_dict()['status']:<11}  "
+            f"{name:<{width}}  {c.to_dict()['status']:<11}  "
             f"primal {c.primal:<14.9g}  dual {c.dual:<14.9g}  "
             f"relative gap {c.relative_gap:.2e}  {c.epochs} epochs"
         )
-    worst = max(certificates, key=lambda label: certificates[label].relative_gap)
-    typer.echo(f"farthest from its optimum is class {worst}:")
-    typer.echo(str(certificates[worst]))
+    label, worst = max(certificates, key=lambda entry: entry[1].relative_gap)
+    typer.echo(f"farthest from its optimum is {_name(label)}:")
+    typer.echo(str(worst))
 
 
 # ----------------------------------------------------------------------------- predict
@@ -703,12 +878,7 @@ def predict(
             show_default="as in training",
         ),
     ] = None,
-    n_jobs: Annotated[
-        int | None,
-        typer.Option(
-            help="Threads that read; -1 takes all processors.", show_default="all"
-        ),
-    ] = None,
+    n_jobs: ReadJobs = None,
     json_: Json = False,
     debug: Debug = False,
 ) -> None:
@@ -722,12 +892,9 @@ def predict(
             _refuse_unwritable(output, [data, model])
         if zero_based is None and isinstance(notes.get("zero_based"), bool):
             zero_based = bool(notes["zero_based"])
-        examples = _widened(
-            _read(data, zero_based, n_jobs),
-            fitted.n_features_in_,
-            f"that is what {model} was trained on",
-        )
-        values, labels = _predictions(fitted, examples)
+        remedy = f"that is what {model} was trained on"
+        examples = _read(data, zero_based, n_jobs, fitted.n_features_in_, remedy)
+        values, labels = _predictions(fitted, examples, n_jobs)
         quality, remark = _quality(fitted, examples, labels)
         predictions = values if scores else labels
         if output is not None:
@@ -753,19 +920,24 @@ def predict(
 
 
 def _predictions(
-    fitted: LinearSVC, examples: Data
+    fitted: LinearSVC | SVC, examples: Data, n_jobs: int | None
 ) -> tuple[NDArray[np.float64], NDArray[Any]]:
     """Decision values, of shape (n,) or (n, K), and labels."""
+    from .estimators import SVC
+
     with warnings.catch_warnings():
         # A model fitted on a table has names; svmlight columns go by position.
         warnings.filterwarnings("ignore", "X does not have valid feature names")
+        if isinstance(fitted, SVC):
+            fitted.n_jobs = -1 if n_jobs is None else n_jobs
+            return fitted._scores_and_labels(examples.X)
         values = fitted.decision_function(examples.X)
     codes = values.argmax(axis=1) if values.ndim == 2 else (values > 0).astype(int)
     return values, fitted.classes_[codes]
 
 
 def _quality(
-    fitted: LinearSVC, examples: Data, labels: NDArray[Any]
+    fitted: LinearSVC | SVC, examples: Data, labels: NDArray[Any]
 ) -> tuple[dict[str, float | None], str]:
     """Accuracies, None where they would mean nothing, and what has to be said."""
     import numpy as np
@@ -817,12 +989,7 @@ def _lines(predictions: NDArray[Any]) -> Iterator[str]:
 def inspect(
     data: DataPath,
     zero_based: ZeroBased = None,
-    n_jobs: Annotated[
-        int | None,
-        typer.Option(
-            help="Threads that read; -1 takes all processors.", show_default="all"
-        ),
-    ] = None,
+    n_jobs: ReadJobs = None,
     json_: Json = False,
     debug: Debug = False,
 ) -> None:

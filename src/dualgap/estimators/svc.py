@@ -339,8 +339,9 @@ class SVC(
         check_classification_targets(y)
         classes, codes = np.unique(y, return_inverse=True)
         weight, factor = weights(self.class_weight, X, classes, codes, sample_weight)
-        weight = weight * factor[codes]
-        rows = _Rows(X, kernel, codes, weight, self.cache_size)
+        X = as_data(X, kernel)  # names bad rows by the numbers that the caller knows
+        kernel = kernel.resolve(X, weight)
+        rows = _Rows(X, kernel, codes, weight * factor[codes], self.cache_size)
         pairs = list(combinations(range(len(classes)), 2))
         rows.refuse_missing(classes)
 
@@ -449,7 +450,10 @@ class SVC(
             float64. For two classes positive means ``classes_[1]``; for more see
             `decision_function_shape`. In a pair positive means the first class.
         """
-        values = self._pair_values(X)
+        return self._shaped(self._pair_values(X))
+
+    def _shaped(self, values: Vector) -> Vector:
+        """The decision values of the pairs in the shape that is asked for."""
         if len(self.classes_) == 2:
             return values.ravel()
         if self.decision_function_shape == "ovo":
@@ -472,9 +476,13 @@ class SVC(
         -------
         ndarray of shape (n_samples,)
         """
-        check_is_fitted(self)
+        return self._scores_and_labels(X)[1]
+
+    def _scores_and_labels(self, X: Any) -> tuple[Vector, NDArray[Any]]:
+        """Decision values and labels, for the cost of one of them."""
         self._refuse_ovo_ties()
-        return self.classes_[self._codes(self._pair_values(X))]
+        values = self._pair_values(X)
+        return self._shaped(values), self.classes_[self._codes(values)]
 
     def _codes(self, values: Vector) -> NDArray[np.intp]:
         """Index of the class that the decision values of the pairs elect."""
@@ -540,8 +548,6 @@ class _Rows:
         weight: Vector,
         cache_size: float,
     ) -> None:
-        X = as_data(X, kernel)  # names bad rows by the numbers that the caller knows
-        kernel = kernel.resolve(X)
         kept = np.flatnonzero(weight > 0.0)
         self.order = kept[np.argsort(codes[kept], kind="stable")]
         self.weight = weight[self.order]

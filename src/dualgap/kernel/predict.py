@@ -6,8 +6,9 @@ Kernel values are computed in tiles of queries by support vectors, a matrix prod
 where the kernel allows one, and shared by all pairs: a tile is multiplied at once with
 the K - 1 coefficients that each support vector has, as LIBSVM lays them out.
 
-Cost: n nSV (2 d + 2 (K - 1)) operations. Memory beyond data and result: a few arrays of
-at most 2 MB per thread, whatever n and nSV are.
+Cost: n nSV (2 d + 2 (K - 1)) operations. Memory beyond data and result: per thread a few
+arrays of at most 4 MB and 256 queries, and a dense copy of sparse support vectors where
+that takes at most 64 MB or they are more than a fifth full.
 """  # noqa: E501
 
 from __future__ import annotations
@@ -20,16 +21,18 @@ from typing import Any
 import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
+from scipy import sparse
 from sklearn.utils.parallel import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
 from ..losses import Vector
-from .functions import Kernel, Precomputed
+from .functions import Callable, Kernel, Precomputed
 
 __all__ = ["pair_values"]
 
 _TILE = 2_000_000  # bytes of the kernel values of a tile: they stay in the L2 cache
 _QUERIES = 256  # rows of a tile, fewer where that leaves it too few columns
+_DENSE = 64_000_000  # bytes of support vectors that are made dense
 _LEAST = 512  # columns of a tile: below, the product loses more than the cache gains
 
 
@@ -81,26 +84,32 @@ def pair_values(
         Pairs (0, 1), (0, 2), ..., (K - 2, K - 1).
     """
     n, classes = X.shape[0], len(n_support)
-    itemsize = np.result_type(X.dtype, vectors.dtype).itemsize
+    dtype = np.result_type(X.dtype, vectors.dtype)
+    itemsize = dtype.itemsize
     queries = min(_QUERIES, max(1, n))
     width = max(_LEAST, _TILE // (itemsize * queries))
     if isinstance(kernel, Precomputed):
         assert support is not None
         vectors = support
+    elif sparse.issparse(vectors) and not isinstance(kernel, Callable):
+        size = vectors.shape[0] * vectors.shape[1]
+        if size * itemsize <= _DENSE or 5 * vectors.nnz > size:
+            vectors = vectors.toarray()
     tiles = list(_tiles(vectors, n_support, width))
     coef = np.ascontiguousarray(dual_coef.T)
     out = np.empty((n, len(intercept)))
 
     def fill(begin: int) -> None:
         rows = slice(begin, min(begin + queries, n))
+        some = X[rows]
+        if sparse.issparse(some) and isinstance(vectors, np.ndarray):
+            some = some.toarray()
         sums = np.zeros((classes, rows.stop - begin, classes - 1))
         for tile in tiles:
             if isinstance(kernel, Precomputed):
-                values = X[rows][:, tile.vectors]
-                values = values.toarray() if hasattr(values, "toarray") else values
+                values = some[:, tile.vectors]
             else:
-                dtype = np.result_type(X.dtype, vectors.dtype)
-                values = kernel.block(X, rows, tile.vectors, dtype)
+                values = kernel.block(some, slice(None), tile.vectors, dtype)
             c = coef[tile.columns]
             for k, part in tile.classes:
                 sums[k] += values[:, part] @ c[part]
