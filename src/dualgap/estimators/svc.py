@@ -8,6 +8,7 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
+from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
 from sklearn.utils import check_random_state
@@ -34,7 +35,7 @@ from ..kernel import (
 )
 from ..kernel.base import KernelSolver
 from ..kernel.functions import Kernel
-from ..kernel.gram import as_data
+from ..kernel.gram import Subset, as_data
 from ..kernel.predict import pair_values
 from ..loop import Solution, solve
 from ..losses import SquaredHinge, Vector, get_loss
@@ -99,7 +100,7 @@ class SVC(
     time_limit : float, optional
         Seconds for the whole fit, all pairs together.
     cache_size : float, default=200
-        Kernel values held, in megabytes (10**6 bytes), all pairs together.
+        Kernel values held, in megabytes (10**6 bytes), all threads together.
     class_weight : dict or "balanced", optional
         Factor of C for the rows of each class. "balanced" makes the classes weigh
         the same: ``n/(n_classes * count)``, counted with the sample weights.
@@ -110,8 +111,8 @@ class SVC(
         With "ovr" and more than two classes, settle equal votes by the confidence
         instead of taking the first class.
     random_state : int, RandomState instance or None, default=None
-        Seed of the solver. The same int gives the same model, bit for bit, whatever
-        `n_jobs` is.
+        Seed of the solver. The same int gives the same model, bit for bit, for a
+        given `n_jobs`; for any where the cache holds all rows that are asked for.
     n_jobs : int, optional
         Number of threads over the pairs in training and over the rows in prediction.
         None is 1, or what :func:`joblib.parallel_config` says; -1 takes all
@@ -175,7 +176,7 @@ class SVC(
     scikit-learn's ``SVC`` does, and large decision values cost more.
 
     X may be a dense array or a sparse matrix of float32 or float64. The rows are
-    copied once, sorted by class, and kernel rows are shared by all pairs. Rows without
+    copied once, sorted by class, and each pair has kernel rows of its own. Rows without
     weight are left out. Prediction works in tiles of kernel values, a few megabytes a
     thread.
 
@@ -341,8 +342,10 @@ class SVC(
         weight, factor = weights(self.class_weight, X, classes, codes, sample_weight)
         X = as_data(X, kernel)  # names bad rows by the numbers that the caller knows
         kernel = kernel.resolve(X, weight)
-        rows = _Rows(X, kernel, codes, weight * factor[codes], self.cache_size)
         pairs = list(combinations(range(len(classes)), 2))
+        # Threads have a part of the cache each.
+        cache_size = self.cache_size / min(effective_n_jobs(self.n_jobs), len(pairs))
+        rows = _Rows(X, kernel, codes, weight * factor[codes], cache_size)
         rows.refuse_missing(classes)
 
         labels: list[Any] = list(combinations(classes.tolist(), 2))
@@ -383,6 +386,11 @@ class SVC(
     def _kernel_record(self) -> Kernel:
         if isinstance(self.kernel, Kernel):
             return self.kernel
+        if isinstance(self.kernel, type):
+            raise ValueError(
+                f"kernel={self.kernel.__name__} is a class; give a record, such as "
+                "RBF(gamma=0.1)"
+            )
         if not isinstance(self.kernel, str):
             return Callable(self.kernel)
         own = {"degree": self.degree, "gamma": self.gamma, "coef0": self.coef0}
@@ -413,10 +421,8 @@ class SVC(
         )
         self.dual_coef_ = np.ascontiguousarray(coef[:, used])
         self.intercept_ = intercept
-        self.support_vectors_ = (
-            np.empty((0, 0)) if self._precomputed else rows.gram.X[used]
-        )
-        self._fitted_kernel = rows.gram.kernel
+        self.support_vectors_ = np.empty((0, 0)) if self._precomputed else rows.X[used]
+        self._fitted_kernel = rows.kernel
         certificates = [solution.certificate for solution in solutions]
         self.n_iter_ = np.array([c.epochs for c in certificates], np.int64)
         self.fit_status_ = int(not all(c.certified for c in certificates))
@@ -529,15 +535,20 @@ class SVC(
 
 
 class _Rows:
-    """The training rows with a weight, sorted by class, and their kernel matrix.
+    """The training rows with a weight, sorted by class, and their kernel matrices.
+
+    Rows of the kernel matrix are held per pair of classes. Shared by all pairs they
+    would be n long: at most a quarter fewer kernel values (usps, mnist), with more
+    classes even more of them (letter), a cache that overflows K/2 times as soon, and
+    threads that wait for each other.
 
     Attributes
     ----------
-    order : ndarray of shape (m,)
-        Rows of X, class after class.
-    gram : Gram
+    X : ndarray or CSR matrix
         Of these rows in this order; of all rows in theirs if the kernel is
         precomputed, for reordering would copy the matrix.
+    order : ndarray of shape (m,)
+        Rows of the training data, class after class.
     """
 
     def __init__(
@@ -548,18 +559,19 @@ class _Rows:
         weight: Vector,
         cache_size: float,
     ) -> None:
+        self.kernel, self.cache_size = kernel, cache_size
         kept = np.flatnonzero(weight > 0.0)
         self.order = kept[np.argsort(codes[kept], kind="stable")]
         self.weight = weight[self.order]
         self.bounds = np.searchsorted(
             codes[self.order], np.arange(codes.max() + 2)
         ).tolist()
-        self.places = np.arange(len(self.order))
+        self.matrix = None
         if isinstance(kernel, Precomputed):
-            self.places = self.order
+            self.matrix = Gram(X, kernel, cache_size)
         elif not np.array_equal(self.order, np.arange(len(codes))):
             X = X[self.order]
-        self.gram = Gram(X, kernel, cache_size)
+        self.X = X
 
     def refuse_missing(self, classes: NDArray[Any]) -> None:
         """Refuse classes whose rows all have no weight."""
@@ -580,8 +592,15 @@ class _Rows:
         sizes = [first.stop - first.start, second.stop - second.start]
         signs = [-1, 1] if len(self.bounds) == 3 else [1, -1]
         some = np.r_[first, second]
+        gram: Gram | Subset
+        if self.matrix is not None:
+            gram = self.matrix.subset(self.order[some])
+        elif len(some) == len(self.order):
+            gram = Gram(self.X, self.kernel, self.cache_size)
+        else:
+            gram = Gram(self.X[some], self.kernel, self.cache_size)
         return KernelProblem(
-            self.gram.subset(self.places[some]),
+            gram,
             np.repeat(np.array(signs, np.int8), sizes),
             C,
             loss=loss,

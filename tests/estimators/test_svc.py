@@ -1,0 +1,814 @@
+"""SVC: certificates from its public attributes, scikit-learn's layout, inputs."""
+
+from __future__ import annotations
+
+import doctest
+import pickle
+import re
+import signal
+import subprocess
+import sys
+import time
+import tracemalloc
+import warnings
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import sklearn.svm
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.metrics.pairwise import pairwise_kernels
+from sklearn.model_selection import GridSearchCV
+from sklearn.preprocessing import scale
+
+import dualgap.estimators.svc as module
+from dualgap import SVC, Certificate, LinearSVC, Status
+from dualgap.kernel import (
+    KERNEL_SOLVERS,
+    RBF,
+    Laplacian,
+    Linear,
+    Polynomial,
+    Precomputed,
+    Sigmoid,
+    predict,
+)
+from dualgap.losses import Hinge
+
+KERNELS = [
+    {"kernel": "linear"},
+    {"kernel": "rbf"},
+    {"kernel": "rbf", "gamma": "mean-distance"},
+    {"kernel": "poly", "degree": 2, "coef0": 1.0, "gamma": 0.5},
+    {"kernel": "laplacian", "gamma": "auto"},
+    {"kernel": Polynomial(degree=2, gamma="scale", coef0=0.0)},
+]
+
+
+def make(n=60, d=4, classes=2, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    y = np.argmax(X @ rng.normal(size=(d, classes)) + rng.normal(size=(n, classes)), 1)
+    return X, y
+
+
+def quiet(model, X, y, sample_weight=None):
+    """Fit, certified or not."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return model.fit(X, y, sample_weight)
+
+
+def certificates(model):
+    found = model.certificate_
+    return [found] if isinstance(found, Certificate) else found
+
+
+def matrix(model, A, B):
+    """The kernel of the fitted model in float64, by scikit-learn."""
+    kernel = model._fitted_kernel
+    names = {"degree", "gamma", "coef0"} & set(vars(kernel))
+    A, B = (np.asarray(M.toarray() if sparse.issparse(M) else M, float) for M in (A, B))
+    return pairwise_kernels(
+        A, B, kernel.name, **{name: getattr(kernel, name) for name in names}
+    )
+
+
+def dense_coef(model, n):
+    """Coefficients c of every pair, shape (pairs, n), by the layout of LIBSVM."""
+    k = len(model.classes_)
+    ends = np.cumsum(model.n_support_)
+    part = [slice(e - m, e) for e, m in zip(ends, model.n_support_, strict=True)]
+    out = []
+    for i, j in combinations(range(k), 2):
+        c = np.zeros(n)
+        c[model.support_[part[i]]] = model.dual_coef_[j - 1, part[i]]
+        c[model.support_[part[j]]] = model.dual_coef_[i, part[j]]
+        out.append(c)
+    return np.array(out)
+
+
+def evaluate(model, X, y, sample_weight=None, K=None):
+    """(P, D) of each pair from the public attributes and the formulas."""
+    n = len(y)
+    weight = np.ones(n) if sample_weight is None else np.asarray(sample_weight, float)
+    K = matrix(model, X, X) if K is None else K
+    classes = model.classes_
+    values = []
+    coef = dense_coef(model, n)
+    for p, (i, j) in enumerate(combinations(range(len(classes)), 2)):
+        positive = classes[j] if len(classes) == 2 else classes[i]
+        rows = np.isin(y, [classes[i], classes[j]]) & (weight > 0)
+        sign = np.where(y[rows] == positive, 1.0, -1.0)
+        cost = model.C * weight[rows]
+        assert not coef[p][~rows].any()
+        alpha = coef[p][rows] * sign
+        assert (alpha >= 0).all()
+        size = np.abs(coef[p]).sum()
+        assert model.intercept_[p] == pytest.approx(coef[p].sum(), abs=1e-14 * size)
+        f = K[np.ix_(rows, rows)] @ coef[p][rows] + model.intercept_[p]
+        norm = coef[p][rows] @ f
+        primal = 0.5 * norm + cost @ np.maximum(0.0, 1.0 - sign * f) ** 2
+        dual = alpha.sum() - 0.5 * norm - 0.25 * (alpha**2 / cost).sum()
+        values.append((primal, dual))
+    return values
+
+
+def assert_true_certificates(model, X, y, sample_weight=None, K=None, rel=1e-6):
+    values = evaluate(model, X, y, sample_weight, K)
+    for certificate, (primal, dual) in zip(certificates(model), values, strict=True):
+        assert certificate.primal == pytest.approx(primal, rel=rel)
+        assert certificate.dual == pytest.approx(dual, rel=rel)
+        assert dual <= primal * (1 + 1e-12)
+        if certificate.certified:
+            assert primal - dual <= model.tol * dual + rel * primal
+
+
+# Certificates
+
+
+@pytest.mark.parametrize("options", KERNELS, ids=str)
+@pytest.mark.parametrize("classes", [2, 4])
+@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_matrix])
+def test_a_certificate_is_what_the_attributes_say(options, classes, layout):
+    X, y = make(classes=classes)
+    weight = np.random.default_rng(1).uniform(0.0, 2.0, len(y))
+    weight[::9] = 0.0
+    model = SVC(C=3.0, random_state=0, **options).fit(layout(X), y, weight)
+    assert all(c.certified and c.relative_gap <= 1e-3 for c in certificates(model))
+    assert_true_certificates(model, X, y, weight)
+    # And the decision values are those of the attributes.
+    values = matrix(model, X, X) @ dense_coef(model, len(y)).T + model.intercept_
+    model.set_params(decision_function_shape="ovo")
+    found = model.decision_function(layout(X)).reshape(len(y), -1)
+    np.testing.assert_allclose(found, values, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("solver", sorted(KERNEL_SOLVERS))
+def test_every_solver_is_honest(solver):
+    X, y = load_iris(return_X_y=True)
+    model = SVC(solver=solver, tol=1e-2, max_epochs=50, random_state=0)
+    quiet(model, X, y)
+    assert_true_certificates(model, X, y)
+    assert {c.solver for c in certificates(model)} == {solver}
+
+
+entries = st.sampled_from([0.0, 0.0, 1.0, -1.0, 0.5, -2.0, 3.0, 1e-3])
+
+
+@st.composite
+def fits(draw):
+    n, d = draw(st.integers(2, 10)), draw(st.integers(1, 3))
+    classes = draw(st.integers(2, min(n, 4)))
+    X = np.array(draw(st.lists(entries, min_size=n * d, max_size=n * d))).reshape(n, d)
+    X = X.astype(draw(st.sampled_from([np.float32, np.float64])))
+    rest = draw(
+        st.lists(
+            st.integers(0, classes - 1), min_size=n - classes, max_size=n - classes
+        )
+    )
+    y = np.array([*range(classes), *rest])
+    weight = draw(
+        st.none()
+        | st.lists(st.sampled_from([0.0, 1.0, 2.0, 0.01]), min_size=n, max_size=n)
+    )
+    if weight is not None:
+        weight = np.maximum(weight, np.arange(n) < classes)
+    model = SVC(
+        C=10.0 ** draw(st.integers(-4, 4)),
+        tol=draw(st.sampled_from([1e-1, 1e-3])),
+        max_epochs=draw(st.integers(1, 30)),
+        random_state=draw(st.integers(0, 3)),
+        **draw(st.sampled_from(KERNELS)),
+    )
+    return model, sparse.csr_array(X) if draw(st.booleans()) else X, y, weight
+
+
+@settings(max_examples=200)
+@given(fits())
+def test_certificates_of_odd_problems(case):
+    model, X, y, weight = case
+    quiet(model, X, y, weight)
+    assert_true_certificates(model, X, y, weight, rel=1e-5)
+
+
+# The optimum
+
+
+@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_matrix])
+def test_linear_kernel_has_the_optimum_of_linear_svc(layout):
+    X, y = load_breast_cancer(return_X_y=True)
+    X = scale(X)[::3]
+    y = y[::3]
+    weight = np.random.default_rng(0).uniform(0.5, 2.0, len(y))
+    model = SVC(C=0.5, kernel="linear", tol=1e-4, random_state=0)
+    model.fit(layout(X), y, weight)
+    linear = LinearSVC(C=0.5, loss="squared_hinge", tol=1e-9, max_epochs=10**6)
+    linear.fit(X, y, weight)
+    best = linear.certificate_.primal
+    assert model.certificate_.dual <= best * (1 + 1e-9)
+    assert best * (1 - 1e-9) <= model.certificate_.primal <= best * (1 + 1e-4)
+    np.testing.assert_allclose(model.coef_, linear.coef_, atol=2e-2)
+    np.testing.assert_allclose(
+        X @ model.coef_.T + model.intercept_,
+        model.decision_function(X)[:, None],
+        rtol=1e-8,
+        atol=1e-9,
+    )
+
+
+@pytest.mark.parametrize("options", KERNELS[1:], ids=str)
+def test_any_kernel_has_the_optimum_of_linear_svc_on_its_features(options):
+    X, y = make(n=80)
+    model = SVC(C=2.0, tol=1e-4, random_state=0, **options).fit(X, y)
+    K = matrix(model, X, X)
+    values, vectors = np.linalg.eigh(K)
+    features = vectors * np.sqrt(np.maximum(values, 0.0))
+    linear = LinearSVC(C=2.0, loss="squared_hinge", tol=1e-9, max_epochs=10**6)
+    best = linear.fit(features, y).certificate_.primal
+    assert model.certificate_.dual <= best * (1 + 1e-6)
+    assert best * (1 - 1e-6) <= model.certificate_.primal <= best * (1 + 2e-4)
+
+
+def test_pairs_are_the_binary_problems():
+    X, y = make(n=90, classes=4)
+    names = np.array(["ant", "bee", "cat", "dog"])[y]
+    model = SVC(gamma=0.3, tol=1e-5, random_state=0).fit(X, names)
+    assert model.classes_.tolist() == ["ant", "bee", "cat", "dog"]
+    assert model.dual_coef_.shape == (3, len(model.support_))
+    assert model.n_support_.sum() == len(model.support_)
+    for certificate, (i, j) in zip(
+        model.certificate_, combinations(range(4), 2), strict=True
+    ):
+        rows = np.isin(y, [i, j])
+        alone = clone(model).fit(X[rows], names[rows])
+        other = alone.certificate_
+        assert certificate.primal == pytest.approx(other.primal, rel=2e-5)
+
+
+# scikit-learn's SVC: layout, votes, shapes
+
+
+SHARED = [
+    {"kernel": "linear"},
+    {"kernel": "rbf", "gamma": 0.3},
+    {"kernel": "poly", "degree": 3, "gamma": 0.5, "coef0": 1.0},
+    {"kernel": "sigmoid", "gamma": 0.1, "coef0": -0.5},
+]
+
+
+def with_attributes_of(theirs, X, options):
+    """Our estimator with the support vectors and coefficients of scikit-learn's."""
+    ours = SVC(**options)
+    kernel = ours._kernel_record().resolve(X)
+    ours.classes_, ours.n_features_in_ = theirs.classes_, X.shape[1]
+    ours.support_, ours.n_support_ = theirs.support_, theirs.n_support_
+    ours.support_vectors_ = theirs.support_vectors_
+    coef = theirs.dual_coef_
+    ours.dual_coef_ = coef.toarray() if sparse.issparse(coef) else coef
+    ours.intercept_, ours._fitted_kernel = theirs.intercept_, kernel
+    return ours
+
+
+@pytest.mark.parametrize("options", SHARED, ids=str)
+@pytest.mark.parametrize("classes", [2, 3, 5])
+@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_matrix])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_the_same_coefficients_give_scikit_learns_decisions(
+    options, classes, layout, dtype
+):
+    X, y = make(n=120, classes=classes, seed=3)
+    X = layout(X.astype(dtype))
+    new = layout(make(n=333, seed=5)[0].astype(dtype))
+    close = {"rtol": 1e-9, "atol": 1e-9} if dtype == np.float64 else {"atol": 1e-4}
+    for shape, ties in (("ovo", False), ("ovr", False), ("ovr", True)):
+        given_ = {**options, "decision_function_shape": shape, "break_ties": ties}
+        theirs = sklearn.svm.SVC(C=2.0, **given_).fit(X, y)
+        ours = with_attributes_of(theirs, X, given_)
+        ours.support_vectors_ = ours.support_vectors_.astype(dtype)
+        values = theirs.decision_function(new)
+        np.testing.assert_allclose(ours.decision_function(new), values, **close)
+        agree = np.mean(ours.predict(new) == theirs.predict(new))
+        assert agree == 1.0 if dtype == np.float64 else agree > 0.99
+
+
+def test_shapes_and_types_are_scikit_learns():
+    X, y = make(classes=3)
+    ours, theirs = SVC().fit(X, y), sklearn.svm.SVC().fit(X, y)
+    for name in ("intercept_", "n_support_", "shape_fit_", "classes_", "n_iter_"):
+        assert np.shape(getattr(ours, name)) == np.shape(getattr(theirs, name)), name
+    assert ours.n_support_.dtype == theirs.n_support_.dtype
+    assert ours.shape_fit_ == theirs.shape_fit_
+    assert ours.fit_status_ == theirs.fit_status_ == 0
+    np.testing.assert_array_equal(ours.support_vectors_, X[ours.support_])
+    codes = y[ours.support_]
+    assert (np.diff(codes) >= 0).all()
+    np.testing.assert_array_equal(np.bincount(codes), ours.n_support_)
+    for k in range(3):
+        assert (np.diff(ours.support_[codes == k]) > 0).all()
+    with pytest.raises(AttributeError, match="kernel='linear' only"):
+        ours.coef_  # noqa: B018
+    assert SVC(kernel="linear").fit(X, y).coef_.shape == (3, 4)
+    assert sparse.issparse(SVC().fit(sparse.csr_matrix(X), y).support_vectors_)
+
+
+def test_break_ties_needs_ovr():
+    X, y = make(classes=3)
+    model = SVC(break_ties=True, decision_function_shape="ovo")
+    with pytest.raises(ValueError, match="break_ties must be False"):
+        model.fit(X, y)
+    model = SVC().fit(X, y).set_params(break_ties=True, decision_function_shape="ovo")
+    with pytest.raises(ValueError, match="break_ties must be False"):
+        model.predict(X)
+
+
+def test_votes_with_ties_take_the_first_class():
+    # A triangle: each class beats another one, so all have one vote.
+    model = SVC()
+    model.classes_ = np.array([4, 5, 6])
+    values = np.array([[1.0, -1.0, 1.0], [2.0, -0.5, 0.1]])
+    assert model._codes(values).tolist() == [0, 0]
+    model.break_ties = True
+    assert model._codes(values)[1] == 0
+    assert model._codes(np.array([[0.1, -3.0, 0.2]]))[0] == 2
+
+
+# Kernels
+
+
+def gaussian(A, B):
+    return np.exp(-0.3 * ((A[:, None, :] - B[None, :, :]) ** 2).sum(axis=2))
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_name_record_function_and_matrix_are_one_kernel(classes):
+    X, y = make(classes=classes)
+    new = make(seed=2)[0]
+    K, K_new = gaussian(X, X), gaussian(new, X)
+    models = {
+        "name": (SVC(kernel="rbf", gamma=0.3), X, new),
+        "record": (SVC(kernel=RBF(gamma=0.3)), X, new),
+        "function": (SVC(kernel=gaussian), X, new),
+        "matrix": (SVC(kernel="precomputed"), K, K_new),
+        "matrix record": (SVC(kernel=Precomputed()), K, K_new),
+    }
+    expected = None
+    for name, (model, A, B) in models.items():
+        model.set_params(random_state=0, tol=1e-6).fit(A, y)
+        assert_true_certificates(model, X, y, K=K)
+        values = model.decision_function(B)
+        expected = values if expected is None else expected
+        np.testing.assert_allclose(values, expected, atol=3e-3, err_msg=name)
+        model.predict(B)
+    assert models["matrix"][0].support_vectors_.shape == (0, 0)
+    assert models["matrix"][0].__sklearn_tags__().input_tags.pairwise
+
+
+def test_gamma_rules():
+    X, y = make()
+    d = X.shape[1]
+    off = ((X[:, None] - X[None]) ** 2).sum(axis=2)[~np.eye(len(X), dtype=bool)]
+    rules = {"scale": d * X.var(), "auto": d, "mean-distance": off.mean(), 0.25: 4.0}
+    for gamma, inverse in rules.items():
+        for layout in (np.asarray, sparse.csr_matrix):
+            model = SVC(gamma=gamma).fit(layout(X), y)
+            assert model._fitted_kernel.gamma == pytest.approx(1 / inverse, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"kernel": "sigmoid", "coef0": -1.0}, "indefinite"),
+        ({"kernel": "poly", "coef0": -1.0}, "indefinite"),
+        ({"kernel": lambda A, B: -(A @ B.T)}, "indefinite"),
+        ({"kernel": lambda A, B: (A @ B.T)[:, :-1]}, "shape"),
+        ({"kernel": lambda A, B: np.full((len(A), len(B)), np.nan)}, "NaN"),
+    ],
+    ids=range(5),
+)
+def test_kernels_without_a_certificate_are_refused(options, message):
+    X, y = make()
+    with pytest.raises(ValueError, match=message):
+        SVC(**options).fit(X, y)
+
+
+def test_precomputed_matrices_are_square():
+    X, y = make()
+    with pytest.raises(ValueError, match="square"):
+        SVC(kernel="precomputed").fit(X, y)
+    K = gaussian(X, X)
+    model = SVC(kernel="precomputed").fit(K, y)
+    with pytest.raises(ValueError, match="expecting 60 features"):
+        model.predict(K[:, :30])
+
+
+# Invariances
+
+
+def assert_same_bits(a, b):
+    for name in ("support_", "dual_coef_", "intercept_", "n_support_"):
+        np.testing.assert_array_equal(getattr(a, name), getattr(b, name))
+
+
+@pytest.mark.parametrize("solver", sorted(KERNEL_SOLVERS))
+def test_same_seed_same_bits_whatever_the_number_of_threads(solver):
+    X, y = make(n=200, classes=4)
+    model = SVC(solver=solver, max_epochs=3, random_state=3)
+    first = quiet(clone(model), X, y)
+    assert_same_bits(first, quiet(clone(model), X, y))
+    for n_jobs in (2, 3):
+        other = quiet(clone(model).set_params(n_jobs=n_jobs), X, y)
+        assert_same_bits(first, other)
+        np.testing.assert_array_equal(
+            first.decision_function(X), other.decision_function(X)
+        )
+
+
+def test_an_integer_weight_is_a_repeated_row():
+    X, y = make(classes=3)
+    k = np.random.default_rng(1).integers(0, 4, len(y))
+    for options in KERNELS:
+        model = SVC(tol=1e-5, random_state=0, **options)
+        weighted = clone(model).fit(X, y, k)
+        repeated = clone(model).fit(np.repeat(X, k, axis=0), np.repeat(y, k))
+        for a, b in zip(weighted.certificate_, repeated.certificate_, strict=True):
+            assert a.primal == pytest.approx(b.primal, rel=2e-5)
+            assert a.dual == pytest.approx(b.dual, rel=2e-5)
+
+
+@pytest.mark.parametrize("class_weight", [{0: 2.0, 1: 0.5, 2: 3.0}, "balanced"])
+def test_class_weight_is_the_sample_weight_of_its_rows(class_weight):
+    X, y = make(classes=3)
+    k = np.random.default_rng(1).integers(1, 4, len(y)).astype(float)
+    by_class = SVC(class_weight=class_weight, gamma=0.5, random_state=0).fit(X, y, k)
+    factor = class_weight
+    if class_weight == "balanced":
+        factor = k.sum() / (3 * np.bincount(y, k))
+    by_row = SVC(gamma=0.5, random_state=0).fit(X, y, k * [factor[c] for c in y])
+    assert_same_bits(by_class, by_row)
+
+
+def test_the_order_of_the_rows_does_not_matter():
+    X, y = make(classes=3)
+    order = np.random.default_rng(2).permutation(len(y))
+    model = SVC(tol=1e-5, random_state=0)
+    one, other = clone(model).fit(X, y), clone(model).fit(X[order], y[order])
+    for a, b in zip(one.certificate_, other.certificate_, strict=True):
+        assert a.primal == pytest.approx(b.primal, rel=2e-5)
+    np.testing.assert_allclose(
+        one.decision_function(X), other.decision_function(X), atol=2e-2
+    )
+
+
+# Inputs
+
+
+def test_kinds_of_input_give_the_same_model():
+    X, y = make(classes=3)
+    model = SVC(random_state=0).fit(X, y)
+    read_only = X.copy()
+    read_only.flags.writeable = False
+    strided = np.zeros((2 * len(X), 2 * X.shape[1]))
+    strided[::2, ::2] = X
+    for other in (X.tolist(), read_only, strided[::2, ::2], np.asfortranarray(X)):
+        assert_same_bits(model, SVC(random_state=0).fit(other, y))
+    for frame in (
+        pd.DataFrame(X, columns=list("abcd")),
+        pl.DataFrame(X, schema=list("abcd")),
+    ):
+        found = SVC(random_state=0).fit(frame, y)
+        assert_same_bits(model, found)
+        assert found.feature_names_in_.tolist() == list("abcd")
+        np.testing.assert_array_equal(found.predict(frame), model.predict(X))
+        with pytest.raises(ValueError, match="feature names should match"):
+            found.predict(frame[list("abdc")])
+
+
+def test_sparse_formats_and_float32():
+    rng = np.random.default_rng(0)
+    X = sparse.random_array((60, 40), density=0.1, rng=rng).tocsr()
+    y = make(classes=3)[1]
+    dense = SVC(tol=1e-6, random_state=0).fit(X.toarray(), y)
+    wide = sparse.csr_array(X)
+    wide.indices, wide.indptr = (
+        wide.indices.astype(np.int64),
+        wide.indptr.astype(np.int64),
+    )
+    for other in (X, X.tocsc(), X.tocoo(), sparse.csr_matrix(X), wide):
+        model = SVC(tol=1e-6, random_state=0).fit(other, y)
+        for a, b in zip(model.certificate_, dense.certificate_, strict=True):
+            assert a.primal == pytest.approx(b.primal, rel=2e-6)
+        np.testing.assert_allclose(
+            model.decision_function(other), dense.decision_function(X), atol=1e-2
+        )
+        # A model trained on sparse rows takes dense ones, and the other way round.
+        np.testing.assert_allclose(
+            model.decision_function(X.toarray()),
+            model.decision_function(other),
+            rtol=1e-9,
+            atol=1e-12,
+        )
+    single = SVC(tol=1e-3, random_state=0).fit(X.toarray().astype(np.float32), y)
+    assert single.support_vectors_.dtype == np.float32
+    assert single.decision_function(X).dtype == np.float64
+    assert_true_certificates(single, X.astype(np.float32), y, rel=1e-5)
+
+
+def test_odd_problems():
+    X, y = np.array([[-1.0], [3.0], [5.0]]), np.array(["u", "v", "w"])
+    model = SVC(tol=1e-6).fit(X, y)
+    assert_true_certificates(model, X, y)
+    assert model.predict(X).tolist() == ["u", "v", "w"]
+    # Equal points of both classes: f = 0 is best, each alpha is 2 C.
+    same = SVC(C=1.5, gamma=1.0).fit(np.ones((4, 2)), [0, 1, 0, 1])
+    assert same.certificate_.primal == pytest.approx(6.0, rel=1e-6)
+    assert same.certificate_.dual == pytest.approx(6.0, rel=2e-3)
+    with_zeros, y = make(classes=3)
+    with_zeros[::7] = 0.0
+    assert_true_certificates(SVC().fit(with_zeros, y), with_zeros, y)
+
+
+@pytest.mark.parametrize("C", [1e-6, 1e6])
+@pytest.mark.parametrize("gamma", [1e-9, 1e9])
+def test_extremes(C, gamma):
+    X, y = make(n=40)
+    model = quiet(SVC(C=C, gamma=gamma, max_epochs=50, random_state=0), X, y)
+    assert np.isfinite(model.dual_coef_).all()
+    assert_true_certificates(model, X, y, rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"C": 0.0}, "'C' parameter of SVC"),
+        ({"C": np.inf}, r"range \(0.0, inf\). Got inf"),
+        ({"kernel": "gauss"}, "'kernel' parameter"),
+        ({"kernel": RBF}, "is a class; give a record"),
+        ({"degree": 0}, "'degree' parameter"),
+        ({"gamma": 0.0}, "'gamma' parameter"),
+        ({"gamma": "big"}, "'gamma' parameter"),
+        ({"coef0": np.nan}, "'coef0' parameter"),
+        ({"loss": "hinge"}, "block solver; use loss='squared_hinge'"),
+        ({"loss": Hinge()}, "'loss' parameter"),
+        ({"solver": "dcd"}, "'solver' parameter"),
+        ({"tol": 0}, "'tol' parameter"),
+        ({"max_epochs": 0}, "'max_epochs' parameter"),
+        ({"time_limit": 0}, "'time_limit' parameter"),
+        ({"cache_size": 0}, "'cache_size' parameter"),
+        ({"class_weight": "equal"}, "'class_weight' parameter"),
+        ({"class_weight": {0: 1, 1: -1}}, "class_weight={0: 1, 1: -1}: weights must"),
+        ({"decision_function_shape": "ovx"}, "'decision_function_shape' parameter"),
+        ({"n_jobs": 0}, "n_jobs"),
+    ],
+)
+def test_bad_parameters_are_refused(options, message):
+    X, y = make()
+    model = SVC(**options)
+    with pytest.raises((ValueError, TypeError), match=message):
+        model.fit(X, y)
+    assert not hasattr(model, "dual_coef_")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"y": np.ones(60)}, "y holds one class, 1.0; give rows of at least 2 classes"),
+        ({"y": np.arange(60) / 7.0}, "Unknown label type: continuous"),
+        ({"y": np.ones(59)}, "inconsistent numbers of samples"),
+        (
+            {"X": np.where(np.arange(240).reshape(60, 4) == 13, np.nan, 1.0)},
+            "row 3: .*NaN",
+        ),
+        ({"X": np.zeros((60, 4), complex)}, "Complex data"),
+        ({"sample_weight": np.r_[-1.0, np.ones(59)]}, "Negative values"),
+        ({"sample_weight": np.zeros(60)}, "fewer than 2 classes|at least one non-zero"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_bad_data_are_refused(change, message):
+    X, y = make()
+    with pytest.raises(ValueError, match=message):
+        SVC().fit(**{"X": X, "y": y, **change})
+
+
+def test_a_class_without_weight_is_refused():
+    X, y = make(classes=3)
+    with pytest.raises(ValueError, match="leave class 2 no row"):
+        SVC().fit(X, y, (y != 2).astype(float))
+
+
+def test_prediction_refuses_what_it_cannot_use():
+    X, y = make()
+    with pytest.raises(NotFittedError):
+        SVC().predict(X)
+    model = SVC().fit(X, y)
+    with pytest.raises(ValueError, match="expecting 4 features"):
+        model.predict(X[:, :3])
+    X[0, 0] = np.nan
+    with pytest.raises(ValueError, match="NaN"):
+        model.predict(X)
+
+
+# Prediction
+
+
+@pytest.mark.parametrize("options", KERNELS, ids=str)
+@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_matrix])
+def test_tiles_add_up(options, layout, monkeypatch):
+    X, y = make(n=150, classes=3)
+    model = SVC(random_state=0, **options).fit(layout(X), y)
+    expected = model.decision_function(layout(X))
+    monkeypatch.setattr(predict, "_QUERIES", 7)
+    monkeypatch.setattr(predict, "_TILE", 1)
+    monkeypatch.setattr(predict, "_LEAST", 11)
+    monkeypatch.setattr(predict, "_DENSE", 0)
+    for n_jobs in (1, 3):
+        model.set_params(n_jobs=n_jobs)
+        np.testing.assert_allclose(
+            model.decision_function(layout(X)), expected, rtol=1e-10, atol=1e-12
+        )
+
+
+def test_memory_of_prediction_is_bounded():
+    rng = np.random.default_rng(0)
+    m, n, d = 4000, 10_000, 5
+    values = []
+    for queries in (n // 10, n):
+        X, vectors = rng.normal(size=(queries, d)), rng.normal(size=(m, d))
+        tracemalloc.start()
+        predict.pair_values(
+            RBF(gamma=1.0),
+            X,
+            vectors,
+            np.ones((1, m)),
+            np.array([m // 2, m // 2]),
+            np.zeros(1),
+        )
+        values.append(tracemalloc.get_traced_memory()[1] - 8 * queries)
+        tracemalloc.stop()
+    # The whole matrix would be 320 MB.
+    assert max(values) < 16e6
+    assert values[1] < 1.1 * values[0]
+
+
+def test_no_support_vectors_leave_the_intercept():
+    for m in (0, 3):  # none at all, none of the second class
+        values = predict.pair_values(
+            Linear(),
+            np.ones((5, 2)),
+            np.ones((m, 2)),
+            np.ones((1, m)),
+            np.array([m, 0]),
+            np.array([0.5]),
+        )
+        np.testing.assert_array_equal(values, np.full((5, 1), 0.5 + 2 * m))
+
+
+# Stopping
+
+
+def test_no_certificate_no_silence():
+    X, y = make(n=200)
+    model = SVC(solver="fw", tol=1e-12, max_epochs=2, random_state=0)
+    with pytest.warns(ConvergenceWarning) as caught:
+        model.fit(X, y)
+    [warning] = caught
+    assert str(warning.message) == f"SVC: {model.certificate_.message}"
+    assert re.search(r"within \S+ % of the optimum", str(warning.message))
+    assert warning.filename == __file__
+    assert model.certificate_.status is Status.EPOCH_LIMIT
+    assert model.fit_status_ == 1
+    assert_true_certificates(model, X, y)
+
+
+def test_one_warning_names_the_worst_pair():
+    X, y = make(n=200, classes=3)
+    model = SVC(solver="fw", tol=1e-12, max_epochs=1, random_state=0)
+    with pytest.warns(ConvergenceWarning, match="3 of 3 pairs .* [012] against [012]"):
+        model.fit(X, y)
+
+
+def test_time_limit_covers_all_pairs():
+    X, y = make(n=600, classes=3)
+    model = SVC(solver="fw", tol=1e-12, max_epochs=10**9, time_limit=0.5)
+    begun = time.perf_counter()
+    quiet(model, X, y)
+    assert time.perf_counter() - begun < 5
+    assert {c.status for c in model.certificate_} <= {
+        Status.TIME_LIMIT,
+        Status.STALLED,
+    }
+    assert_true_certificates(model, X, y)
+
+
+ENDLESS = """
+import numpy as np, sys
+from dualgap import SVC
+rng = np.random.default_rng(0)
+X, y = rng.normal(size=(1000, 5)), rng.integers(0, 3, 1000)
+model = SVC(C=100.0, solver="fw", tol=1e-13, max_epochs=10**9, n_jobs=2)
+told = []
+def on_epoch(label, info):
+    if not told:
+        told.append(label)
+        print("started", flush=True)
+model._fit(X, y, on_epoch=on_epoch)
+print([c.status.label for c in model.certificate_], len(model.support_) > 0)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
+def test_ctrl_c_keeps_the_best_model():
+    process = subprocess.Popen(
+        [sys.executable, "-W", "ignore", "-c", ENDLESS],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "started\n"
+    process.send_signal(signal.SIGINT)
+    sent = time.perf_counter()
+    output, errors = process.communicate(timeout=60)
+    assert time.perf_counter() - sent < 5
+    assert process.returncode == 0, errors
+    assert output == "['interrupted', 'interrupted', 'interrupted'] True\n"
+
+
+def test_on_epoch_is_told_the_pair_and_can_stop():
+    X, y = make(n=200, classes=3)
+    told = []
+
+    def on_epoch(label, info):
+        told.append(label)
+        return True
+
+    model = SVC(solver="fw", tol=1e-12)
+    with pytest.warns(ConvergenceWarning):
+        model._fit(X, np.array(["a", "b", "c"])[y], on_epoch=on_epoch)
+    assert told[0] == ("a", "b")
+    assert model.certificate_[0].status is Status.INTERRUPTED
+
+
+def test_an_error_in_one_pair_ends_the_others():
+    X, y = make(n=200, classes=3)
+
+    def fail(label, info):
+        raise RuntimeError("told")
+
+    with pytest.raises(RuntimeError, match="told"):
+        SVC(n_jobs=2)._fit(X, y, on_epoch=fail)
+
+
+def test_verbose_tells(caplog):
+    X, y = make(classes=3)
+    SVC(verbose=1).fit(X, y)
+    assert caplog.text.count("certified") == 3
+    caplog.clear()
+    SVC().fit(X, y)
+    assert caplog.text == ""
+
+
+# scikit-learn's tools
+
+
+def test_pickle_clone_and_grid_search():
+    X, y = load_iris(return_X_y=True)
+    model = SVC(kernel=Laplacian(gamma=0.5), C=3.0, random_state=0).fit(X, y)
+    again = pickle.loads(pickle.dumps(model))
+    assert_same_bits(model, again)
+    np.testing.assert_array_equal(model.predict(X), again.predict(X))
+    assert again.certificate_ == model.certificate_
+    assert clone(model).get_params() == model.get_params()
+    grid = {"C": [0.1, 10.0], "kernel": ["rbf", Linear(), Polynomial(degree=2)]}
+    search = GridSearchCV(SVC(random_state=0), grid, cv=3).fit(X, y)
+    assert search.best_score_ > 0.9
+    K = pairwise_kernels(X, metric="rbf", gamma=0.5)
+    search = GridSearchCV(SVC(kernel="precomputed"), {"C": [0.1, 10.0]}, cv=3)
+    assert search.fit(K, y).best_score_ > 0.9
+
+
+def test_digits_are_learned():
+    X, y = load_digits(return_X_y=True)
+    model = SVC(C=10.0, random_state=0).fit(X[:900] / 16.0, y[:900])
+    assert all(c.certified for c in model.certificate_)
+    assert model.score(X[900:] / 16.0, y[900:]) > 0.95
+
+
+def test_a_sigmoid_that_is_positive_semidefinite_is_taken():
+    # One feature of one size: tanh(gamma x z) has rank one here.
+    X = np.array([[-1.0], [1.0], [-1.0], [1.0]])
+    model = SVC(kernel=Sigmoid(gamma=0.5), tol=1e-6).fit(X, [0, 1, 0, 1])
+    assert_true_certificates(model, X, np.array([0, 1, 0, 1]))
+
+
+def test_docstring_examples():
+    failures, count = doctest.testmod(module)
+    assert (failures, count > 0) == (0, True)
