@@ -1,5 +1,6 @@
 #include "bindings.hpp"
 #include "epochs/frank_wolfe.hpp"
+#include "epochs/kernel_pegasos.hpp"
 #include "gram/gram.hpp"
 
 #include <nanobind/stl/unique_ptr.h>
@@ -314,6 +315,40 @@ void bind_kernel(nb::module_ &m) {
       "delta"_a.noconvert(), "rows"_a.noconvert(), "change"_a.noconvert(),
       "g"_a.noconvert(), "stop"_a,
       "g += K change, for a change of some entries of a. Returns the entries done.");
+
+  m.def(
+      "kernel_pegasos",
+      [](Gram &gram, Maybe<const Order> columns, const Loss &loss,
+         Array<const double> y, Array<const double> omega, double lambda, Index budget,
+         Array<double> a, Array<double> g, Array<Order> active, Index size,
+         Array<const Order> order, double t, Stop &stop) {
+        const auto m = static_cast<Index>(a.shape(0));
+        Simplex s{};
+        s.gram = &gram;
+        s.columns = sized(columns, m, "columns");
+        s.columns ? (void)checked_order(*columns, gram.n())
+                  : check_length(m, gram.n(), "a");
+        s.m = m;
+        s.y = sized(y, m, "y");
+        s.a = a.data();
+        s.g = sized(g, m, "g");
+        s.active = sized(active, m, "active");
+        s.size = size;
+        if (size < 0 || size > m) throw std::invalid_argument("size");
+        checked_order(active, m);
+        const PegasosData data{loss, s.y, sized(omega, m, "omega"), lambda, budget};
+        const Order *rows = checked_order(order, m);
+        const auto many = static_cast<Index>(order.shape(0));
+        const PegasosWalk walk = without_gil(stop, [&](Poll &poll) {
+          const std::lock_guard lock(gram.mutex());
+          return kernel_pegasos(s, data, rows, many, t, poll);
+        });
+        return std::make_tuple(walk.steps, walk.updates, s.size);
+      },
+      "gram"_a, "columns"_a.noconvert().none(), "loss"_a, "y"_a.noconvert(),
+      "omega"_a.noconvert(), "lambda_"_a, "budget"_a, "a"_a.noconvert(),
+      "g"_a.noconvert(), "active"_a.noconvert(), "size"_a, "order"_a.noconvert(), "t"_a,
+      "stop"_a, "Kernelised Pegasos. Returns (steps, updates, size).");
 
   m.def(
       "solve_small",

@@ -111,18 +111,20 @@ Move choose(const Simplex &s, Method method, Ranking ranking, Index i, double gi
   }
 
   Move swap;
+  const bool clipped = ranking == Ranking::kClipped;
   double best = -1.0, swap_gain = 0.0;
   const Index begin = method == Method::kSwap2o ? 0 : worst;
   const Index end = method == Method::kSwap2o ? s.size : worst + 1;
   for (Index t = begin; t < end; ++t) {
     const Index j = s.active[t];
     const double slope = s.g[j] - gi;
-    if (!(slope > 0.0) || j == i) continue;
+    // What a clipped step can gain at most: most rows fail here, at little cost.
+    if (!(slope > 0.0) || (clipped && slope * s.a[j] <= best) || j == i) continue;
     const double size = s.diagonal[i] + s.diagonal[j];
     const double pair = curvature(size - 2.0 * k(t), size);
     const double whole = slope / pair, cut = std::min(whole, s.a[j]);
     const double gained = gain(slope, cut, pair);
-    const double rank = ranking == Ranking::kPaper ? slope * whole : gained;
+    const double rank = clipped ? gained : slope * whole;
     if (rank > best) {
       best = rank;
       swap_gain = gained;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .base import KernelSolver, KernelState
+from .core_vector import CoreVector
 from .frank_wolfe import FW, MDM, MFW, SWAP, Auto, SWAP2o
 from .functions import (
     RBF,
@@ -15,10 +16,12 @@ from .functions import (
     Sigmoid,
 )
 from .gram import Gram
+from .pegasos import KernelPegasos
 from .problem import KernelProblem
 
 KERNEL_SOLVERS: dict[str, type[KernelSolver]] = {
-    solver.name: solver for solver in (Auto, FW, MFW, MDM, SWAP, SWAP2o)
+    solver.name: solver
+    for solver in (Auto, FW, MFW, MDM, SWAP, SWAP2o, CoreVector, KernelPegasos)
 }
 
 
@@ -51,8 +54,10 @@ __all__ = [
     "SWAP",
     "Auto",
     "Callable",
+    "CoreVector",
     "Gram",
     "Kernel",
+    "KernelPegasos",
     "KernelProblem",
     "KernelSolver",
     "KernelState",

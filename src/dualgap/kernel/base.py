@@ -33,3 +33,9 @@ class KernelSolver(Solver):
                 f"solver={self.name!r} solves kernel problems; use "
                 "KernelProblem(X, y, kernel=Linear()) or a linear solver"
             )
+        if problem.loss.name not in self.losses:
+            raise ValueError(
+                f"loss={problem.loss.name!r}: solver={self.name!r} takes the squared "
+                "hinge; the hinge comes with the block solver. Use "
+                "loss='squared_hinge', or solver='kernel-pegasos'"
+            )

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import logging
 import math
+import weakref
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -82,18 +84,14 @@ class Gram:
             )
         form = self.kernel.form
         if form is None:
-            self.core = core.python_gram(self.n, capacity, self._rows, self._entries)
+            # The core holds this object weakly: the collector does not see through it.
+            me = weakref.ref(self)
+            self.core = core.python_gram(
+                self.n, capacity, partial(_rows_of, me), partial(_entries_of, me)
+            )
         else:
             rows, _, _ = _rows(self.X, 0.0)
             self.core = core.rows_gram(rows, *form, capacity)
-
-    def _rows(self, rows: Any) -> Block:
-        return self.kernel.block(self.X, rows, dtype=np.float64)
-
-    def _entries(self, rows: Any, columns: Any) -> Block:
-        if isinstance(self.kernel, Precomputed):
-            return self._rows(rows)[:, columns].copy()
-        return self.kernel.block(self.X, rows, self.X[columns], dtype=np.float64)
 
     @property
     def columns(self) -> NDArray[np.uint32] | None:
@@ -180,6 +178,20 @@ class Subset:
     def subset(self, indices: ArrayLike) -> Subset:
         """Some of these rows."""
         return Subset(self.parent, self.columns[_order(indices, self.n)])
+
+
+def _rows_of(gram: weakref.ref[Gram], rows: Any) -> Block:
+    whole = gram()
+    assert whole is not None
+    return whole.kernel.block(whole.X, rows, dtype=np.float64)
+
+
+def _entries_of(gram: weakref.ref[Gram], rows: Any, columns: Any) -> Block:
+    whole = gram()
+    assert whole is not None
+    if isinstance(whole.kernel, Precomputed):
+        return np.ascontiguousarray(_rows_of(gram, rows)[:, columns])
+    return whole.kernel.block(whole.X, rows, whole.X[columns], dtype=np.float64)
 
 
 def _order(indices: ArrayLike, n: int) -> NDArray[np.uint32]:

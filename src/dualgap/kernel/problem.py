@@ -1,12 +1,13 @@
-"""The kernel SVM with squared hinge, and its certificate.
+"""The kernel SVM and its certificate.
 
-P(w) = 1/2 ||w||^2 + sum_i c_i max(0, 1 - y_i f(x_i))^2,  f(x) = sum_i a_i y_i (k(x_i, x) + 1)
-D(a) = sum_i a_i - 1/2 a'Qa - 1/2 sum_i delta_i a_i^2,    a >= 0
+P(w) = 1/2 ||w||^2 + sum_i c_i l(y_i f(x_i)),   f(x) = sum_i a_i y_i (k(x_i, x) + 1)
+D(a) = sum_i a_i - 1/2 a'Qa - 1/2 sum_i delta_i a_i^2,   0 <= a_i <= U_i
 
-with Q_ij = y_i y_j (k_ij + 1), delta_i = 1/(2 c_i), c_i = C sample_weight_i. The 1 in
-the kernel is the constant feature: a penalised bias, b = sum_i a_i y_i. The paper's
-(Nanculef et al. 2014) ``C/2 sum max(0, .)^2`` is ``C = C_paper / 2`` here.
-"""  # noqa: E501
+with Q_ij = y_i y_j (k_ij + 1), c_i = C sample_weight_i, and for the squared hinge
+delta_i = 1/(2 c_i), U_i = inf. The 1 beside the kernel is the constant feature: a
+penalised bias, b = sum_i a_i y_i. Nanculef et al. 2014 have ``C/2 sum max(0, .)^2``:
+their C is twice this one.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +49,9 @@ class KernelProblem:
         Weight of the loss, the sum over examples.
     kernel : Kernel, optional
         A record of :mod:`dualgap.kernel.functions`.
-    loss : {"squared_hinge"}, default="squared_hinge"
+    loss : str or Loss, default="squared_hinge"
+        Other losses have the penalised bias too, and only ``kernel-pegasos`` takes
+        them; the hinge with a free bias comes with the block solver.
     sample_weight : array-like of shape (n,), optional
         Factors of C, zero or positive.
     cache_size : float, default=200
@@ -89,11 +92,6 @@ class KernelProblem:
         rows: ArrayLike | None = None,
     ) -> None:
         self.loss = get_loss(loss)
-        if self.loss.name != "squared_hinge":
-            raise ValueError(
-                f"loss={self.loss.name!r}: the kernel solvers take the squared hinge; "
-                "the hinge comes with the block solver. Use loss='squared_hinge'"
-            )
         if isinstance(X, (Gram, Subset)):
             if kernel is not None:
                 raise ValueError(
@@ -120,6 +118,11 @@ class KernelProblem:
         return self.loss.upper(self.cost)
 
     @property
+    def lambda_(self) -> float:
+        """``1/sum_i c_i``: the papers' lambda."""
+        return 1.0 / float(self.cost.sum())
+
+    @property
     def delta(self) -> Vector:
         """Diagonal ``delta_i``, shape (n,)."""
         return self.loss.diagonal(self.cost)
@@ -143,8 +146,9 @@ class KernelProblem:
     def prove(self, w: Vector | None, alpha: Vector | None) -> Proof:
         """P and D of alpha, from a full scan in float64.
 
-        alpha defines the model, whatever decisions `w` a solver carries along. It is
-        scaled by the s >= 0 that minimises ``P(s alpha) - D(s alpha)``.
+        alpha defines the model, whatever decisions `w` a solver carries along. With
+        the squared hinge it is scaled by the s >= 0 that minimises
+        ``P(s alpha) - D(s alpha)``.
 
         Returns
         -------
@@ -154,8 +158,20 @@ class KernelProblem:
         assert alpha is not None
         alpha = np.clip(alpha, 0.0, self.upper)
         f = self.combine(alpha)
-        s, primal, dual = scaled_values(self.cost, self.delta, alpha, self.y * f)
-        return Proof(s * f, s * alpha, Certificate(primal=primal, dual=dual))
+        margins = self.y * f
+        if math.isinf(self.loss.slope):
+            s, primal, dual = scaled_values(self.cost, self.delta, alpha, margins)
+            return Proof(s * f, s * alpha, Certificate(primal=primal, dual=dual))
+        norm = float((alpha * margins).sum())
+        certificate = Certificate(
+            primal=0.5 * norm + float((self.cost * self.loss.value(margins)).sum()),
+            dual=self.dual_value(alpha, norm),
+        )
+        return Proof(f, alpha, certificate)
+
+    def dual_value(self, alpha: Vector, norm: float) -> float:
+        """D of alpha, given ``alpha' Q alpha``."""
+        return core.dual_value(alpha, self.cost, self.core_loss, 1.0, norm)
 
     def certify(self, alpha: ArrayLike) -> Certificate:
         """The certificate of dual variables of shape (n,).
