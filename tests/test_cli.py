@@ -26,8 +26,10 @@ from sklearn.metrics import accuracy_score, balanced_accuracy_score
 from typer.testing import CliRunner
 
 import dualgap
-from dualgap import LinearSVC, load_model, save_model
+from dualgap import SVC, LinearSVC, load_model, save_model
 from dualgap.cli import app
+from dualgap.estimators.svc import KERNELS
+from dualgap.kernel import KERNEL_SOLVERS
 
 POSIX = pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals and files")
 # Never certified, and never out of epochs.
@@ -236,6 +238,86 @@ def test_options_are_the_estimators_parameters(
     assert model.certificate_.primal == expected.certificate_.primal
 
 
+@pytest.mark.parametrize(
+    ("options", "parameters"),
+    [
+        (("--kernel", "rbf"), {}),
+        (("--kernel", "rbf", "--gamma", "0.25"), {"gamma": 0.25}),
+        (
+            ("--kernel", "laplacian", "--gamma", "mean-distance"),
+            {"kernel": "laplacian", "gamma": "mean-distance"},
+        ),
+        (
+            ("--kernel", "poly", "--degree", "2", "--coef0", "1", "--gamma", "auto"),
+            {"kernel": "poly", "degree": 2, "coef0": 1.0, "gamma": "auto"},
+        ),
+        (("--kernel", "linear", "-C", "2"), {"kernel": "linear", "C": 2.0}),
+        (("--kernel", "rbf", "--cache", "2GB"), {"cache_size": 2000.0}),
+        (("--kernel", "rbf", "--cache", "0.5 gb"), {"cache_size": 500.0}),
+        (("--kernel", "rbf", "--cache", "64MiB"), {"cache_size": 64 * 1.048576}),
+        (("--kernel", "rbf", "--cache", "300"), {"cache_size": 300.0}),
+        (("--kernel", "rbf", "--solver", "mfw"), {"solver": "mfw"}),
+        (("--kernel", "rbf", "--lambda", "0.5"), {"C": 1 / (0.5 * 60)}),
+        (
+            ("--kernel", "rbf", "--class-weight", "1=2.5"),
+            {"class_weight": {-1: 1.0, 1: 2.5}},
+        ),
+        (("--kernel", "rbf", "--n-jobs", "2"), {"n_jobs": 2}),
+    ],
+)
+def test_kernel_options_are_the_parameters_of_svc(
+    options: tuple[str, ...], parameters: dict[str, Any]
+) -> None:
+    X, y = write("data", [-1, 1])
+    call("train", "data", "model", *options)
+    model = load_model("model")
+    assert isinstance(model, SVC)
+    expected = SVC(**{"random_state": 0, **parameters})
+    assert model.get_params() == expected.get_params()
+    expected.fit(X, y)
+    np.testing.assert_array_equal(model.dual_coef_, expected.dual_coef_)
+    assert model.certificate_.primal == expected.certificate_.primal
+    values = np.array(call("predict", "data", "model", "--scores").stdout.split())
+    np.testing.assert_array_equal(values.astype(float), expected.decision_function(X))
+    labels = np.array(call("predict", "data", "model").stdout.split()).astype(int)
+    np.testing.assert_array_equal(labels, expected.predict(X))
+
+
+def test_pairs_of_classes() -> None:
+    X, y = write("data", [3, 1, 7])
+    train = ("train", "data", "model", "--kernel", "rbf")
+    report = json.loads(call(*train, "--json").stdout)
+    assert [c["pair"] for c in report["certificates"]] == [[1, 3], [1, 7], [3, 7]]
+    assert all(c["relative_gap"] <= 1e-3 for c in report["certificates"])
+    assert report["parameters"]["loss"] == "squared_hinge"
+    lines = call(*train).stdout.splitlines()
+    assert [line.split()[:4] for line in lines[:3]] == [
+        ["1", "against", "3", "certified"],
+        ["1", "against", "7", "certified"],
+        ["3", "against", "7", "certified"],
+    ]
+    assert re.match("farthest from its optimum is [137] against [137]:", lines[3])
+    result = call("predict", "data", "model", "--json")
+    model = load_model("model")
+    assert json.loads(result.stdout)["labels"] == model.predict(X).tolist()
+    accuracy = json.loads(result.stdout)["accuracy"]
+    assert accuracy == accuracy_score(y, model.predict(X))
+    rows = call("predict", "data", "model", "--scores").stdout.splitlines()
+    np.testing.assert_array_equal(
+        np.array([row.split() for row in rows], dtype=float),
+        model.decision_function(X),
+    )
+
+
+def test_a_kernel_model_that_was_stopped() -> None:
+    write("data", [-1, 1], n=300)
+    options = ("--kernel", "rbf", "--solver", "fw", "--tol", "1e-9", "-C", "100")
+    arguments = ("train", "data", "model", *options, "--max-epochs", "2", "--json")
+    (certificate,) = json.loads(call(*arguments, status=3).stdout)["certificates"]
+    assert certificate["status"] == "epoch_limit"
+    assert load_model("model").certificate_.primal == certificate["primal"]
+
+
 def test_the_same_seed_gives_the_same_tensors() -> None:
     write("data", [-1, 1], n=2000, d=30)
     tensors = []
@@ -292,7 +374,28 @@ def test_n_features() -> None:
         (("--n-features", "0"), "--n-features"),
         (("--seed", "-1"), "--seed"),
         (("--C", "1", "--lambda", "1"), "exclude each other"),
-        (("--gamma", "1"), "--gamma is for --loss smoothed_hinge, not hinge"),
+        (("--gamma", "1"), "--gamma is for --kernel or for --loss smoothed_hinge"),
+        (("--gamma", "auto", "--loss", "smoothed_hinge"), "give a number"),
+        (("--gamma", "wide"), "neither a number nor one of scale, auto"),
+        (("--gamma", "-1", "--kernel", "rbf"), "not a positive, finite number"),
+        (("--kernel", "rbv"), "Did you mean 'rbf'?"),
+        (("--kernel", "precomputed"), "is not one of linear, poly"),
+        (("--kernel", "linear", "--gamma", "1"), "not linear"),
+        (("--kernel", "rbf", "--degree", "2"), "--degree is for --kernel poly"),
+        (("--kernel", "rbf", "--coef0", "2"), "--kernel poly or sigmoid, not rbf"),
+        (("--kernel", "rbf", "--loss", "hinge"), "needs --loss squared_hinge"),
+        (("--kernel", "rbf", "--solver", "dcd"), "with --kernel use auto, fw"),
+        (("--kernel", "rbf", "--no-intercept"), "one kind of bias"),
+        (("--kernel", "rbf", "--no-penalize-intercept"), "one kind of bias"),
+        (("--kernel", "rbf", "--intercept-scaling", "2"), "one kind of bias"),
+        (("--kernel", "rbf", "--cache", "big"), "not a size, such as 500MB or 2GB"),
+        (("--kernel", "rbf", "--cache", "0MB"), "not a size"),
+        (("--kernel", "rbf", "--cache", "2 parsec"), "not a size"),
+        (("--kernel", "rbf", "--cache", "1.2.3MB"), "not a size"),
+        (("--solver", "swap-2o"), "--solver swap-2o needs --kernel"),
+        (("--degree", "2"), "--degree needs --kernel"),
+        (("--coef0", "2"), "--coef0 needs --kernel"),
+        (("--cache", "2GB"), "--cache needs --kernel"),
         (("--no-intercept", "--intercept-scaling", "2"), "needs --intercept"),
         (("--no-intercept", "--no-penalize-intercept"), "needs --intercept"),
         (("--no-penalize-intercept", "--intercept-scaling", "2"), "has no effect"),
@@ -615,15 +718,16 @@ def test_defaults_are_the_estimators() -> None:
 
     options = {p.name: p.default for p in get_command(app).commands["train"].params}
     defaults = LinearSVC().get_params()
-    for name in ("tol", "max_epochs", "time_limit", "loss", "solver", "n_jobs"):
-        assert options[name] == defaults[name]
+    for name in ("tol", "max_epochs", "time_limit", "solver", "n_jobs"):
+        assert options[name] == defaults[name] == SVC().get_params()[name]
     assert options["intercept"] is defaults["fit_intercept"]
     assert options["penalize_intercept"] is defaults["penalize_intercept"]
 
 
 def test_every_solver_and_loss_is_named_in_the_help() -> None:
     text = call("train", "--help").stdout
-    for name in (*dualgap.SOLVERS, *dualgap.losses.LOSSES):
+    names = {*KERNELS} - {"precomputed"}
+    for name in (*dualgap.SOLVERS, *dualgap.losses.LOSSES, *KERNEL_SOLVERS, *names):
         assert re.search(rf"\b{name}\b", text), name
 
 

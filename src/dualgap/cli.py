@@ -411,7 +411,7 @@ def train(
         typer.Option(
             callback=_solver,
             help="auto, dcd, sdca, sgd-s, sgd-m, sgd-r, pegasos, norma, svmsgd, "
-            "cutting-plane, ocas, mpu or sgd-qn; with --kernel auto, fw, mfw, swap, "
+            "cutting-plane, ocas, mpu or sgd-qn; with --kernel auto, fw, mfw, mdm, swap, "
             "swap-2o, core-vector or kernel-pegasos.",
         ),
     ] = "auto",

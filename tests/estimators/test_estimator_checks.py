@@ -12,7 +12,8 @@ from sklearn.utils.estimator_checks import (
     parametrize_with_checks,
 )
 
-from dualgap import SOLVERS, LinearSVC, SmoothedHinge
+from dualgap import SOLVERS, SVC, LinearSVC, SmoothedHinge
+from dualgap.kernel import KERNEL_SOLVERS
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
@@ -30,6 +31,11 @@ OTHERS = [
     LinearSVC(loss="squared_hinge", class_weight="balanced"),
     LinearSVC(loss=SmoothedHinge(gamma=0.1), fit_intercept=False),
     *(LinearSVC(solver=solver) for solver in sorted(SOLVERS)),
+    # Frank-Wolfe takes very long to an optimum that the checks do not need.
+    *(SVC(solver=solver, max_epochs=100) for solver in sorted(KERNEL_SOLVERS)),
+    SVC(kernel="poly", coef0=1.0, break_ties=True, class_weight="balanced"),
+    SVC(kernel="laplacian"),
+    SVC(kernel="linear", n_jobs=2),
 ]
 
 
@@ -38,6 +44,7 @@ OTHERS = [
         LinearSVC(),
         LinearSVC(solver="dcd", tol=1e-10, max_epochs=100_000),
         LinearSVC(solver="sdca", tol=1e-10, max_epochs=100_000),
+        SVC(),
     ]
 )
 def test_every_check(estimator, check):
@@ -56,11 +63,12 @@ def test_every_check_that_1e_3_can_pass(estimator):
     assert len(names) > 40
 
 
-def test_no_check_is_skipped_where_scipy_has_the_array_api():
+@pytest.mark.parametrize("name", ["LinearSVC", "SVC"])
+def test_no_check_is_skipped_where_scipy_has_the_array_api(name):
     code = (
-        "from dualgap import LinearSVC\n"
+        "import dualgap\n"
         "from sklearn.utils.estimator_checks import check_estimator\n"
-        "results = check_estimator(LinearSVC())\n"
+        f"results = check_estimator(dualgap.{name}())\n"
         "assert len(results) > 50\n"
         "assert {result['status'] for result in results} == {'passed'}, results\n"
     )

@@ -360,7 +360,9 @@ def _take_kernel(model: SVC, duals: bool) -> tuple[Record, Tensors]:
 
 
 def _make_kernel(model: SVC, record: Record, tensors: Tensors) -> None:
-    kernel = _parameter("kernel", record["kernel"], _FACES["SVC"]).resolve(None)
+    kernel = _parameter("kernel", record["kernel"], _FACES["SVC"])
+    if isinstance(getattr(kernel, "gamma", 1.0), str):
+        raise ValueError(f"its kernel has gamma={kernel.gamma!r}, no number")
     n, d, classes = record["n_rows"], model.n_features_in_, len(model.classes_)
     pairs = classes * (classes - 1) // 2
     size = tensors["support"].size if "support" in tensors else -1

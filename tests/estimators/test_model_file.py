@@ -1,0 +1,356 @@
+"""Model files of SVC; for LinearSVC and the format see tests/io/test_model.py."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
+
+import dualgap.io
+from dualgap import SVC, LinearSVC, load_model, save_model
+from dualgap.estimators import model_file
+from dualgap.io import model as format_
+from dualgap.kernel import (
+    KERNEL_SOLVERS,
+    RBF,
+    Callable,
+    Laplacian,
+    Polynomial,
+    Precomputed,
+)
+
+ATTRIBUTES = (
+    "classes_",
+    "dual_coef_",
+    "intercept_",
+    "n_support_",
+    "support_",
+    "n_iter_",
+)
+
+
+def data(classes: int = 3, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    codes = np.arange(40) % classes
+    X = rng.standard_normal((40, 5))
+    X[:, 0] += codes
+    return X, np.array([-1, 1, 7])[codes]
+
+
+def trained(classes: int = 3, layout: Any = np.asarray, **parameters: Any) -> SVC:
+    X, y = data(classes)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return SVC(random_state=0, **parameters).fit(layout(X), y)
+
+
+def round_trip(model: SVC, folder: Path) -> SVC:
+    save_model(model, folder / "model.safetensors")
+    return load_model(folder / "model.safetensors")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"kernel": "poly", "degree": 2, "coef0": 1.0, "gamma": "auto"},
+        {"kernel": "laplacian", "gamma": 0.3},
+        {"kernel": RBF(gamma="mean-distance"), "class_weight": {-1: 2.0}},
+        {"kernel": Polynomial(degree=2, gamma=0.1), "decision_function_shape": "ovo"},
+        {"kernel": "linear", "break_ties": True, "cache_size": 10},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("layout", [np.asarray, np.float32, sparse.csr_matrix])
+def test_everything_comes_back_exactly(
+    tmp_path: Path, options: dict[str, Any], classes: int, layout: Any
+) -> None:
+    if classes == 2 and "class_weight" in options:
+        options = {**options, "class_weight": "balanced"}
+    if "class_weight" in options and classes == 3:
+        options = {**options, "class_weight": {-1: 2.0, 1: 1.0, 7: 1.0}}
+    model = trained(classes, layout, **options)
+    found = round_trip(model, tmp_path)
+    assert type(found) is SVC
+    for name in ATTRIBUTES:
+        np.testing.assert_array_equal(
+            getattr(model, name), getattr(found, name), strict=True
+        )
+    assert found.support_vectors_.dtype == model.support_vectors_.dtype
+    assert sparse.issparse(found.support_vectors_) == (layout is sparse.csr_matrix)
+    assert found.certificate_ == model.certificate_
+    assert found.get_params() == model.get_params()
+    assert found.shape_fit_ == model.shape_fit_
+    assert found.fit_status_ == model.fit_status_
+    X, _ = data(classes, seed=1)
+    X = layout(X)
+    np.testing.assert_array_equal(found.predict(X), model.predict(X))
+    np.testing.assert_array_equal(
+        found.decision_function(X), model.decision_function(X)
+    )
+    if options.get("kernel") == "linear":
+        np.testing.assert_array_equal(found.coef_, model.coef_)
+    # The same model, the same bytes; and a loaded one can be fitted again.
+    first = (tmp_path / "model.safetensors").read_bytes()
+    save_model(found, tmp_path / "again")
+    assert (tmp_path / "again").read_bytes() == first
+    X, y = data(classes)
+    np.testing.assert_array_equal(found.fit(layout(X), y).dual_coef_, model.dual_coef_)
+
+
+def test_precomputed(tmp_path: Path) -> None:
+    X, y = data()
+    for kernel in ("precomputed", Precomputed()):
+        model = SVC(kernel=kernel, random_state=0).fit(X @ X.T, y)
+        found = round_trip(model, tmp_path)
+        new = data(seed=1)[0] @ X.T
+        np.testing.assert_array_equal(
+            found.decision_function(new), model.decision_function(new)
+        )
+
+
+@pytest.mark.parametrize("solver", KERNEL_SOLVERS.values())
+def test_every_solver_by_name_and_as_a_record(tmp_path: Path, solver: Any) -> None:
+    model = trained()
+    for value in (solver.name, solver()):
+        model.set_params(solver=value)  # the file holds what get_params says
+        assert round_trip(model, tmp_path).get_params() == model.get_params()
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [lambda A, B: A @ B.T, Callable(lambda A, B: A @ B.T)],
+    ids=["function", "record"],
+)
+def test_functions_are_refused(tmp_path: Path, kernel: Any) -> None:
+    model = trained(kernel=kernel)
+    with pytest.raises(ValueError, match="runs no code and cannot hold a function"):
+        save_model(model, tmp_path / "m")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_own_kernels_are_refused(tmp_path: Path) -> None:
+    class Own(RBF):
+        pass
+
+    with pytest.raises(ValueError, match="records of dualgap only"):
+        save_model(trained(kernel=Own(gamma=0.5)), tmp_path / "m")
+
+
+def test_io_holds_the_format_only() -> None:
+    assert not hasattr(dualgap.io, "load_model")
+    code = (
+        "import sys, dualgap.io.model\n"
+        "assert 'dualgap.estimators' not in sys.modules\n"
+        "assert 'dualgap.kernel' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_loading_runs_no_code(tmp_path: Path) -> None:
+    save_model(trained(kernel=Laplacian(gamma=0.3)), tmp_path / "m")
+    program = """
+import sys
+from dualgap import load_model
+load_model("m")  # imports what it needs
+def hook(event, arguments):
+    if event in {"exec", "compile", "import", "pickle.find_class", "marshal.loads",
+                 "subprocess.Popen", "os.system", "ctypes.dlopen"}:
+        raise SystemExit(f"{event} {arguments}")
+sys.addaudithook(hook)
+load_model("m")
+"""
+    subprocess.run([sys.executable, "-c", program], cwd=tmp_path, check=True)
+
+
+def test_readable_without_dualgap(tmp_path: Path) -> None:
+    model = trained(2, gamma=0.25)
+    save_model(model, tmp_path / "m")
+    X, _ = data(2, seed=2)
+    np.save(tmp_path / "X.npy", X)
+    program = """
+import json, sys
+import numpy as np
+from safetensors import safe_open
+from safetensors.numpy import load_file
+t = load_file("m")
+with safe_open("m", framework="numpy") as file:
+    record = json.loads(file.metadata()["dualgap"])
+X = np.load("X.npy")
+assert record["kernel"]["record"] == "rbf"
+gamma = record["kernel"]["fields"]["gamma"]
+square = ((X[:, None] - t["support_vectors"]) ** 2).sum(axis=2)
+scores = np.exp(-gamma * square) @ t["dual_coef"][0] + t["intercept"]
+print([record["classes"]["values"][int(score > 0)] for score in scores])
+assert "dualgap" not in sys.modules
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, check=True
+    )
+    assert json.loads(done.stdout) == model.predict(X).tolist()
+
+
+# ---------------------------------------------------------------------- what is refused
+
+
+def parts(model: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    extra, tensors = model_file._FACES["SVC"].take_apart(model, False)
+    del extra
+    content = json.loads(json.dumps(record_of(model)))
+    return content, {name: array.copy() for name, array in tensors.items()}
+
+
+def record_of(model: Any) -> dict[str, Any]:
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        save_model(model, Path(folder) / "m")
+        return format_.read(str(Path(folder) / "m"))[0]
+
+
+def refused(path: Path, record: dict[str, Any], tensors: dict[str, np.ndarray]) -> str:
+    """The reason, of a file with a right checksum, as one who means harm writes it."""
+    record["sha256"] = format_.digest(record, tensors)
+    format_.write(path, record, tensors)
+    with pytest.raises(ValueError, match="is not a sound dualgap model") as caught:
+        load_model(path)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("where", "value", "words"),
+    [
+        ("estimator", "LinearSVC", "has the fields"),
+        ("kernel", {"record": "rbf", "fields": {}}, "RBF has the fields"),
+        ("kernel", {"record": "callable", "fields": {"function": "x"}}, "unknown here"),
+        ("kernel", {"record": "os.system", "fields": {}}, "unknown here"),
+        ("kernel", {}, "unknown here"),
+        ("kernel.fields.gamma", "scale", "gamma"),
+        ("kernel.fields.gamma", -1.0, "gamma=-1.0"),
+        ("kernel.fields.gamma", [1.0], "of a wrong type"),
+        ("parameters.kernel", "os.system", "'kernel' parameter"),
+        ("parameters.loss", "zero_one", "'loss' parameter"),
+        ("parameters.solver", "dcd", "'solver' parameter"),
+        ("n_features", 4, "support_vectors has shape"),
+        ("n_rows", 10, "not within the 10 rows"),
+        ("n_rows", None, "n_rows in its record is missing"),
+        ("certificates", [], "0 certificates for 3"),
+        ("classes.values", [1, 2], "has shape"),
+    ],
+)
+def test_records_that_are_not_believed(
+    tmp_path: Path, where: str, value: Any, words: str
+) -> None:
+    record, tensors = parts(trained())
+    *path, last = where.split(".")
+    place: Any = record
+    for key in path:
+        place = place[key]
+    place[last] = value
+    assert words in refused(tmp_path / "m", record, tensors)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda t: t["dual_coef"].__setitem__((0, 0), np.nan), "dual_coef holds NaN"),
+        (lambda t: t["support_vectors"].__setitem__((0, 0), np.inf), "holds NaN"),
+        (lambda t: t.update(dual_coef=t["dual_coef"][:, :2].copy()), "has shape"),
+        (lambda t: t.update(intercept=t["intercept"][:2].copy()), "has shape"),
+        (lambda t: t["n_support"].__setitem__(0, -1), "does not count"),
+        (lambda t: t["n_support"].__setitem__(0, 2**62), "does not count"),
+        (lambda t: t["support"].__setitem__(0, -1), "not within"),
+        (lambda t: t.pop("support"), "it holds the tensors"),
+        (lambda t: t.pop("support_vectors"), "it holds the tensors"),
+        (
+            lambda t: t.update(support_vectors=t["support_vectors"].astype(np.int64)),
+            "not of type F32 or F64",
+        ),
+    ],
+)
+def test_tensors_that_are_not_believed(tmp_path: Path, change: Any, words: str) -> None:
+    record, tensors = parts(trained())
+    change(tensors)
+    assert words in refused(tmp_path / "m", record, tensors)
+
+
+@pytest.mark.parametrize(
+    ("part", "change"),
+    [
+        ("indices", lambda a: a.__setitem__(0, 5)),
+        ("indices", lambda a: a.__setitem__(0, -1)),
+        ("indices", lambda a: a.__setitem__(0, 2**40)),
+        ("indices", lambda a: a.__setitem__(1, a[0])),
+        ("indptr", lambda a: a.__setitem__(0, 1)),
+        ("indptr", lambda a: a.__setitem__(-1, 2)),
+        ("indptr", lambda a: a.__setitem__(1, 2**40)),
+        ("indptr", lambda a: a.__setitem__(1, -3)),
+    ],
+)
+def test_sparse_vectors_that_are_not_believed(
+    tmp_path: Path, part: str, change: Any
+) -> None:
+    record, tensors = parts(trained(layout=sparse.csr_matrix))
+    change(tensors[f"support_vectors.{part}"])
+    assert "not a sound CSR matrix" in refused(tmp_path / "m", record, tensors)
+
+
+JSON = (
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text()
+)
+
+
+@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(choice=st.data())
+def test_any_record_loads_or_is_refused(tmp_path: Path, choice: st.DataObject) -> None:
+    record, tensors = parts(MODEL)
+    place: Any = record
+    while True:
+        keys = list(place) if isinstance(place, dict) else list(range(len(place)))
+        key = choice.draw(st.sampled_from(keys))
+        deeper = isinstance(place[key], (dict, list)) and len(place[key]) > 0
+        if not deeper or choice.draw(st.booleans()):
+            break
+        place = place[key]
+    value = choice.draw(JSON)
+    if value in (float("inf"), float("-inf")):
+        return
+    place[key] = value
+    path = tmp_path / "m"
+    record["sha256"] = format_.digest(record, tensors)
+    format_.write(path, record, tensors)
+    message = ""
+    try:
+        model = load_model(path)
+    except ValueError as error:
+        message = str(error)
+    if message:
+        assert str(path) in message
+    else:
+        assert isinstance(model, SVC)
+        model.predict(np.zeros((1, 5)))
+
+
+MODEL = trained()
+
+
+def test_linear_models_are_told_apart(tmp_path: Path) -> None:
+    X, y = data()
+    save_model(LinearSVC().fit(X, y), tmp_path / "linear")
+    save_model(trained(), tmp_path / "kernel")
+    assert isinstance(load_model(tmp_path / "linear"), LinearSVC)
+    assert isinstance(load_model(tmp_path / "kernel"), SVC)
+    record, tensors = format_.read(str(tmp_path / "linear"))
+    record["estimator"] = "SVC"
+    assert "has the fields" in refused(tmp_path / "m", record, tensors)
