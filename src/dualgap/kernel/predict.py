@@ -7,7 +7,7 @@ where the kernel allows one, and shared by all pairs: a tile is multiplied at on
 the K - 1 coefficients that each support vector has, as LIBSVM lays them out.
 
 Cost: n nSV (2 d + 2 (K - 1)) operations. Memory beyond data and result: per thread a few
-arrays of at most 4 MB and 256 queries, and a dense copy of sparse support vectors where
+arrays of at most 8 MB and 512 queries, and a dense copy of sparse support vectors where
 that takes at most 64 MB or they are more than a fifth full.
 """  # noqa: E501
 
@@ -30,8 +30,8 @@ from .functions import Callable, Kernel, Precomputed
 
 __all__ = ["pair_values"]
 
-_TILE = 2_000_000  # bytes of the kernel values of a tile: they stay in the L2 cache
-_QUERIES = 256  # rows of a tile, fewer where that leaves it too few columns
+_TILE = 4_000_000  # bytes of the kernel values of a tile: they stay in the cache
+_QUERIES = 512  # rows of a tile, fewer where that leaves it too few columns
 _DENSE = 64_000_000  # bytes of support vectors that are made dense
 _LEAST = 512  # columns of a tile: below, the product loses more than the cache gains
 

@@ -1,0 +1,88 @@
+"""Prediction of kernel models against scikit-learn: the same support vectors.
+
+    python benchmarks/kernel_predict.py [--rows 10000] [--queries 10000] [--rounds 3]
+
+scikit-learn's SVC is fitted on the first rows of mnist (RBF, C = 10), and its support
+vectors, coefficients and intercepts are put into ours. Both predict the same images in
+turn, with OPENBLAS_NUM_THREADS=1: set it, or the script does so for itself.
+scikit-learn has one thread; ours is timed with one, and with all processors.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+
+if os.environ.get("OPENBLAS_NUM_THREADS") != "1":  # read when NumPy is loaded
+    os.environ["OPENBLAS_NUM_THREADS"] = "1"
+    os.execv(sys.executable, [sys.executable, *sys.argv])
+
+import time
+from statistics import median
+
+import numpy as np
+import sklearn.svm
+from datasets import _unpack
+from scipy import sparse
+
+from dualgap import SVC
+from dualgap.kernel import RBF
+
+
+def ours(theirs, convert, n_jobs: int) -> SVC:
+    """Our SVC with the model of scikit-learn's."""
+    model = SVC(n_jobs=n_jobs)
+    model.classes_, model.n_features_in_ = theirs.classes_, theirs.n_features_in_
+    model.support_, model.n_support_ = theirs.support_, theirs.n_support_
+    model.support_vectors_ = convert(theirs.support_vectors_)
+    model.dual_coef_, model.intercept_ = theirs.dual_coef_, theirs.intercept_
+    model._fitted_kernel = RBF(gamma=theirs._gamma)
+    return model
+
+
+def main() -> None:
+    """Print one line per kind of input: seconds, and times scikit-learn."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rows", type=int, default=10_000)
+    parser.add_argument("--queries", type=int, default=10_000)
+    parser.add_argument("--rounds", type=int, default=3)
+    args = parser.parse_args()
+    packed = np.load(_unpack("mnist/mnist.npz"))
+    X = packed["X_train"][: args.rows].reshape(-1, 784) / 255.0
+    new = packed["X_test"][: args.queries].reshape(-1, 784) / 255.0
+    theirs = sklearn.svm.SVC(C=10.0, cache_size=500)
+    theirs.fit(X, packed["y_train"][: args.rows])
+    print(f"{len(theirs.support_)} support vectors, {len(new)} images", flush=True)
+
+    kinds = {
+        "float64": np.asarray,
+        "float32": lambda A: A.astype(np.float32),
+        "float64, CSR": sparse.csr_matrix,
+    }
+    runs = {"scikit-learn": (theirs, new)}
+    for name, convert in kinds.items():
+        for n_jobs in sorted({1, os.cpu_count() or 1}):
+            label = f"{name}, {n_jobs} thread{'s' * (n_jobs > 1)}"
+            runs[label] = (ours(theirs, convert, n_jobs), convert(new))
+    seconds: dict[str, list[float]] = {name: [] for name in runs}
+    labels = {}
+    for _ in range(args.rounds):
+        for name, (model, images) in runs.items():
+            begun = time.perf_counter()
+            labels[name] = model.predict(images)
+            seconds[name].append(time.perf_counter() - begun)
+    for name, times in seconds.items():
+        ratios = [
+            theirs / own
+            for theirs, own in zip(seconds["scikit-learn"], times, strict=True)
+        ]
+        same = np.mean(labels[name] == labels["scikit-learn"])
+        print(
+            f"{name:<24}{median(times):7.2f} s  {median(ratios):5.1f} times "
+            f"({min(ratios):.1f} to {max(ratios):.1f})  same labels {100 * same:.2f} %"
+        )
+
+
+if __name__ == "__main__":
+    main()
