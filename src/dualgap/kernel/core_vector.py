@@ -51,6 +51,7 @@ class CoreState(SimplexState):
     scans: int = 0
     true_gap: float = math.inf
     next_rows: NDArray[np.intp]
+    drawn: NDArray[np.uint32] | None = None  # the last sample
 
     @property
     def core_set(self) -> NDArray[np.uint32]:
@@ -140,7 +141,8 @@ class CoreVector(KernelSolver):
         state.size = 0
         state.grow(rows)
         state.core_a = state.a[rows]
-        state.core_g = state.g[rows]
+        H = state.H[: state.size, : state.size].astype(np.float64)
+        state.core_g = (H * state.core_a).sum(axis=1)
         state.measure()
         return state
 
@@ -186,6 +188,7 @@ class CoreVector(KernelSolver):
             drawn[half:] = negative[drawn[half:]]
         else:
             state.rng.draw(drawn, len(state.a))
+        state.drawn = drawn
         drawn = np.setdiff1d(drawn, state.core_set).astype(np.uint32)
         if len(drawn) == 0:
             return np.zeros(0, dtype=np.intp), 0.0

@@ -1,0 +1,78 @@
+"""Nanculef, Frandi, Sartori and Allende, arXiv 1304.1014, Algorithms 1 to 5, and MDM.
+
+max -a'Ka over the simplex, with g = -2 Ka the gradient and K_ij the whole matrix,
+diagonal term included. Everything is recomputed in every step.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+class FrankWolfe:
+    def __init__(self, K, a, method, ranking="clipped"):
+        self.K, self.a, self.method, self.ranking = K, a.copy(), method, ranking
+        self.swaps = self.drops = self.aways = 0  # swap-adds are swaps - (their drops)
+
+    def f(self, a):
+        return -a @ self.K @ a
+
+    def line_search(self, d, longest):
+        """The maximiser of f(a + t d) over 0 <= t <= longest."""
+        slope, bend = -2 * (self.K @ self.a) @ d, 2 * d @ self.K @ d
+        return min(slope / bend, longest) if bend > 0 else longest
+
+    def step(self, candidates=None):
+        """One step whose toward vertex is the best of the candidates."""
+        K, a, n = self.K, self.a, len(self.a)
+        candidates = np.arange(n) if candidates is None else np.asarray(candidates)
+        gradient = -2 * K @ a
+        i = candidates[np.argmax(gradient[candidates])]
+        if gradient[i] <= gradient @ a:
+            return False
+        active = np.flatnonzero(a > 0)
+        unit = np.eye(n)
+        j = active[np.argmin(gradient[active])]
+        toward = unit[i] - a
+        t = self.line_search(toward, 1.0)
+        choice = (a + t * toward, "toward", None, False)
+
+        if (
+            self.method == "mfw"
+            and gradient[i] - gradient @ a < gradient @ a - gradient[j]
+        ):
+            longest = a[j] / (1 - a[j])
+            t = self.line_search(a - unit[j], longest)
+            choice = (a + t * (a - unit[j]), "away", j, t == longest)
+
+        if self.method in ("swap", "swap-2o", "mdm"):
+            if self.method == "swap-2o":
+                j = self.second_order(gradient, i, active)
+            if j is not None and gradient[i] > gradient[j]:
+                t = self.line_search(unit[i] - unit[j], a[j])
+                swapped = a + t * (unit[i] - unit[j])
+                if self.method == "mdm" or self.f(swapped) >= self.f(choice[0]):
+                    choice = (swapped, "swap", j, t == a[j])
+
+        self.a, kind, j, drop = choice
+        if drop:
+            self.a[j] = 0.0
+        self.drops += drop
+        self.swaps += kind == "swap"
+        self.aways += kind == "away"
+        return True
+
+    def second_order(self, gradient, i, active):
+        """The active j whose swap gains most, by the whole step or by the one cut."""
+        K, best, found = self.K, -1.0, None
+        for j in active:
+            slope = gradient[i] - gradient[j]
+            if slope <= 0 or j == i:
+                continue
+            bend = 2 * (K[i, i] - 2 * K[i, j] + K[j, j])
+            whole = slope / bend
+            length = whole if self.ranking == "paper" else min(whole, self.a[j])
+            gain = length * slope - length**2 * bend / 2
+            if gain > best:
+                best, found = gain, j
+        return found

@@ -1,0 +1,28 @@
+"""Shalev-Shwartz, Singer, Srebro and Cotter, Math. Prog. 127 (2011), Fig. 3.
+
+min lambda/2 |w|^2 + (1/n) sum_i omega_i phi(y_i w.x_i); the paper has the hinge, so
+slope = [m < 1], omega_i = 1 and offset = 0. K holds k_ij + 1.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+class KernelPegasos:
+    def __init__(self, K, y, lam, slope, omega, offset=0, budget=None):
+        self.K, self.y, self.lam, self.slope, self.omega = K, y, lam, slope, omega
+        self.s, self.t, self.budget = np.zeros(len(y)), offset, budget
+
+    def step(self, i):
+        decision = 0.0
+        if self.t > 0:
+            decision = (self.s * self.y) @ self.K[:, i] / (self.lam * self.t)
+        self.t += 1
+        self.s[i] += self.omega[i] * self.slope(self.y[i] * decision)
+        if self.budget and np.count_nonzero(self.s) > self.budget:
+            used = np.flatnonzero(self.s)
+            self.s[used[np.argmin(self.s[used])]] = 0.0
+
+    def alpha(self):
+        return self.s / (self.lam * self.t)
