@@ -137,7 +137,7 @@ def reuters():
     text = _unpack("reuters21578/reut2-all.sgm").read().decode("latin-1")
     parts = {"TRAIN": ([], []), "TEST": ([], [])}
     for entry in re.findall(r"<REUTERS.*?</REUTERS>", text, flags=re.DOTALL):
-        split = re.search(r'LEWISSPLIT="(\w+)"', entry)[1]
+        split = re.search(r'LEWISSPLIT="([\w-]+)"', entry)[1]
         if split not in parts or 'TOPICS="YES"' not in entry:
             continue
         topics = re.search(r"<TOPICS>(.*?)</TOPICS>", entry)[1]

@@ -494,8 +494,10 @@ def train(
         "penalize_intercept": penalize_intercept,
     }
     shape = {"gamma": gamma, "degree": degree, "coef0": coef0, "cache_size": cache}
+    told: dict[str, Any] = {}  # what JSON has in the place of a record
     if kernel is None:
         own = _of_linear_svc(solver, loss, bias, shape)
+        told = {"loss": loss or "hinge", "gamma": gamma}
     else:
         own = _of_svc(solver, loss, bias, shape, kernel)
     weights = _class_weight(class_weight)
@@ -527,7 +529,6 @@ def train(
         fitted = _fit(parameters, examples, quiet)
 
         from .estimators import save_model
-        from .losses import get_loss
 
         save_model(fitted, model, notes={"zero_based": examples.zero_based})
         certificates = _by_problem(fitted)
@@ -544,8 +545,7 @@ def train(
                         }
                         for label, certificate in certificates
                     ],
-                    "parameters": parameters
-                    | {"loss": get_loss(own["loss"]).name, "gamma": gamma},
+                    "parameters": parameters | told,
                     "data": _facts(examples) | {"seconds_to_read": seconds},
                 }
             )
