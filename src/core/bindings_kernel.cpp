@@ -58,17 +58,14 @@ class PythonGram final : public Gram {
     for (Index j = 0; j < n(); ++j) out[j] = static_cast<float>(values.data()[j]);
   }
   void compute_block(const Order *queries, Index m, const std::vector<Order> &columns,
-                     const std::vector<Index> &where, double *out,
-                     Index stride) override {
+                     double *out, Index stride) override {
     nb::gil_scoped_acquire gil;
     const auto many = static_cast<Index>(columns.size());
     const Block values =
         nb::cast<Block>(block_(numbers(queries, m), numbers(columns.data(), many)));
     check(values, m, many);
     for (Index q = 0; q < m; ++q)
-      for (Index t = 0; t < many; ++t)
-        out[q * stride + where[static_cast<std::size_t>(t)]] =
-            values.data()[q * many + t];
+      std::copy_n(values.data() + q * many, many, out + q * stride);
   }
 
  private:

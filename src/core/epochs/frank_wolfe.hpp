@@ -76,7 +76,8 @@ inline constexpr Index kRenormalise = 1024;
 // p - g_i below this part of p is rounding.
 inline constexpr double kRounding = 1e-14;
 
-// The curvature along a step of this length; rounding may take a little of it away.
+// A curvature, or p itself, beside the size of the terms that it is a sum of: what is
+// below 0 by more than rounding refutes the kernel.
 inline double curvature(double bend, double size) {
   if (bend < -1e-4 * size)
     throw std::domain_error(
@@ -173,6 +174,12 @@ inline double look_at_active(const Simplex &s, Index &worst) {
       largest = s.g[j];
       worst = t;
     }
+  }
+  if (p < 0.0) {
+    double size = 0.0;
+    for (Index t = 0; t < s.size; ++t)
+      size += s.a[s.active[t]] * s.diagonal[s.active[t]];
+    curvature(p, size);
   }
   return p;
 }
@@ -408,6 +415,7 @@ inline Index solve_small(const float *H, Index stride, Index q, double *a, doubl
       if (g[r] < g[i]) i = r;
       if (a[r] > 0.0) largest = std::max(largest, g[r]);
     }
+    if (p < 0.0) curvature(p, static_cast<double>(H[i * stride + i]));
     if (!(largest - g[i] > tol * p) || poll(q)) return step;
     const float *hi = H + i * stride;
     const auto hii = static_cast<double>(hi[i]);

@@ -68,35 +68,22 @@ class Gram {
     return at(slot).values.get();
   }
 
-  // out[q * stride + t] <- k(query(q), column(t)), q < m, t < columns.
-  // The matrix is symmetric: a cached row of a column gives its values.
+  // out[q * stride + t] <- k(query(q), column(t)), q < m, t < columns. The cache is not
+  // looked at: its float32 values would make the result depend on what was asked
+  // before.
   template <class Query, class Column>
   void block(Index m, Query &&query, Index columns, Column &&column, double *out,
              Index stride) {
-    std::vector<Order> &who = columns_;
+    columns_.resize(static_cast<std::size_t>(columns));
+    for (Index t = 0; t < columns; ++t)
+      columns_[static_cast<std::size_t>(t)] = static_cast<Order>(column(t));
     for (Index q0 = 0; q0 < m; q0 += QueryBlock::kQueries) {
       const Index some = std::min(m - q0, QueryBlock::kQueries);
       Order queries[QueryBlock::kQueries];
       for (Index q = 0; q < some; ++q) queries[q] = static_cast<Order>(query(q0 + q));
-      double *part = out + q0 * stride;
-      who.clear();
-      where_.clear();
-      for (Index t = 0; t < columns; ++t) {
-        const auto j = static_cast<Index>(column(t));
-        const Slot slot = slot_[static_cast<std::size_t>(j)];
-        if (slot == kNone) {
-          who.push_back(static_cast<Order>(j));
-          where_.push_back(t);
-          continue;
-        }
-        const float *values = at(slot).values.get();
-        for (Index q = 0; q < some; ++q)
-          part[q * stride + t] = static_cast<double>(values[queries[q]]);
-      }
-      if (who.empty()) continue;
-      statistics_.evaluations += some * static_cast<Index>(who.size());
-      compute_block(queries, some, who, where_, part, stride);
+      compute_block(queries, some, columns_, out + q0 * stride, stride);
     }
+    statistics_.evaluations += m * columns;
   }
 
   // out_t += sum_j c_j k(x_rows[j], x_columns[t]), t < count, all in float64; without
@@ -110,10 +97,9 @@ class Gram {
 
  protected:
   virtual void compute(Index i, float *out) = 0;
-  // out[q * stride + where[t]] <- k(queries[q], columns[t]).
+  // out[q * stride + t] <- k(queries[q], columns[t]).
   virtual void compute_block(const Order *queries, Index m,
-                             const std::vector<Order> &columns,
-                             const std::vector<Index> &where, double *out,
+                             const std::vector<Order> &columns, double *out,
                              Index stride) = 0;
   GramStatistics statistics_;
 
@@ -152,7 +138,6 @@ class Gram {
   std::vector<Entry> slots_;
   Slot oldest_ = kNone, newest_ = kNone;
   std::vector<Order> columns_;
-  std::vector<Index> where_;
 };
 
 // The kernel of the rows of a matrix.
@@ -163,6 +148,7 @@ class RowsGram final : public Gram {
            Index capacity)
       : Gram(rows.rows(), capacity),
         rows_(rows),
+        function_(function),
         single_(rows, stored, function),
         queries_(rows.cols(), function),
         norms_(static_cast<std::size_t>(rows.rows())) {
@@ -198,21 +184,28 @@ class RowsGram final : public Gram {
   }
 
  protected:
-  void compute(Index i, float *out) override { single_.kernel_row(rows_, i, out); }
+  void compute(Index i, float *out) override {
+    single_.kernel_row(rows_, i, out);
+    // Here the terms of a distance cancel most.
+    const double norm = norms_[static_cast<std::size_t>(i)];
+    double own = norm;
+    function_.apply(&own, 1, norm, &norm);
+    out[i] = static_cast<float>(own);
+  }
 
   void compute_block(const Order *queries, Index m, const std::vector<Order> &columns,
-                     const std::vector<Index> &where, double *out,
-                     Index stride) override {
+                     double *out, Index stride) override {
     double values[QueryBlock::kQueries];
     queries_.set(rows_, m, norms_.data(), [&](Index q) { return queries[q]; });
     for (std::size_t t = 0; t < columns.size(); ++t) {
       queries_.kernels(rows_, columns[t], norms_[columns[t]], values);
-      for (Index q = 0; q < m; ++q) out[q * stride + where[t]] = values[q];
+      for (Index q = 0; q < m; ++q) out[q * stride + static_cast<Index>(t)] = values[q];
     }
   }
 
  private:
   Rows rows_;
+  KernelFunction function_;
   SingleRow single_;
   QueryBlock queries_;
   std::vector<double> norms_;

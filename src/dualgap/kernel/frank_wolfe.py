@@ -79,7 +79,7 @@ class SimplexState(KernelState):
         )  # fmt: skip
 
     def finite(self) -> bool:
-        return math.isfinite(self.p)
+        return 0.0 < self.p < math.inf
 
     def place(self, rows: NDArray[Any], a: Vector) -> None:
         """Go to the point with entries a at some rows."""
@@ -113,12 +113,16 @@ class SimplexState(KernelState):
 
     def measure(self) -> None:
         """P and D as the gradient at all rows has them."""
+        if not self.finite():
+            return
         cost, alpha = self.problem.cost[self.used], self.a / self.p
         margins = self.g / self.p - self.delta * alpha
         _, self.primal, self.dual = scaled_values(cost, self.delta, alpha, margins)
 
     def guess(self, loss: float) -> None:
         """P and D from the rows with a > 0, and the mean loss of the others."""
+        if not self.finite():
+            return
         some = self.active[: self.size]
         cost, delta = self.problem.cost[self.used[some]], self.delta[some]
         alpha, g = self.a[some] / self.p, self.g[some] / self.p

@@ -110,9 +110,7 @@ class Gram:
         return out
 
     def block(self, rows: ArrayLike, columns: ArrayLike | None = None) -> Block:
-        """``k(x_i, x_j)`` for the rows i and columns j (all when left out).
-
-        Values of columns that are cached come from the cache.
+        """``k(x_i, x_j)`` for the rows i and columns j (all when left out), computed.
 
         Returns
         -------

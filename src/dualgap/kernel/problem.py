@@ -29,7 +29,7 @@ logger = logging.getLogger("dualgap")
 
 # Rows up to which a kernel that may be indefinite is checked whole, and rows drawn
 # beyond.
-_CHECKED = 2000
+_CHECKED = 1000
 
 
 class KernelProblem:
@@ -226,7 +226,7 @@ def scaled_values(
 
 
 def _check_positive(gram: Gram | Subset) -> None:
-    """Refuse a matrix with negative curvature: whole up to 2000 rows, else a sample.
+    """Refuse a matrix with negative curvature: whole up to 1000 rows, else a sample.
 
     Raises
     ------
