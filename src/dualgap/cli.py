@@ -411,8 +411,8 @@ def train(
         typer.Option(
             callback=_solver,
             help="auto, dcd, sdca, sgd-s, sgd-m, sgd-r, pegasos, norma, svmsgd, "
-            "cutting-plane, ocas, mpu or sgd-qn; with --kernel auto, fw, mfw, mdm, swap, "
-            "swap-2o, core-vector or kernel-pegasos.",
+            "cutting-plane, ocas, mpu or sgd-qn; with --kernel auto, fw, mfw, mdm, "
+            "swap, swap-2o, core-vector or kernel-pegasos.",
         ),
     ] = "auto",
     tol: Annotated[

@@ -708,6 +708,20 @@ def test_time_limit_covers_all_pairs():
     assert_true_certificates(model, X, y)
 
 
+def test_pairs_that_were_never_reached_have_the_zero_model():
+    X, y = make(n=300, classes=3)
+    weight = np.random.default_rng(0).uniform(0.5, 1.0, len(y))
+    model = quiet(SVC(time_limit=1e-9, C=2.0), X, y, weight)
+    assert [c.status for c in model.certificate_] == [Status.TIME_LIMIT] * 3
+    assert [len(h) for h in model.history_] == [0, 0, 0]
+    assert_true_certificates(model, X, y, weight)
+    assert all(c.primal > 0.0 and c.dual == 0.0 for c in model.certificate_)
+    assert len(model.support_) == 0
+    assert model.support_vectors_.shape == (0, 4)
+    assert model.fit_status_ == 1
+    assert model.predict(X).tolist() == [2] * len(y)  # no pair is positive
+
+
 ENDLESS = """
 import numpy as np, sys
 from dualgap import SVC

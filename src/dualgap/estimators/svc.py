@@ -20,6 +20,7 @@ from sklearn.utils.multiclass import (
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .. import core
+from ..certificate import Certificate, Status
 from ..kernel import (
     KERNEL_SOLVERS,
     RBF,
@@ -37,7 +38,7 @@ from ..kernel.base import KernelSolver
 from ..kernel.functions import Kernel
 from ..kernel.gram import Subset, as_data
 from ..kernel.predict import pair_values
-from ..loop import Solution, solve
+from ..loop import HISTORY_DTYPE, Solution, solve
 from ..losses import SquaredHinge, Vector, get_loss
 from ._callbacks import CallbackSupportMixin, FitTasks
 from ._fitting import (
@@ -362,6 +363,9 @@ class SVC(
 
         def train(p: int) -> Solution:
             with tasks.problem(p, None) as callback:
+                if stop.requested or stop.expired:
+                    cost = self.C * rows.weights_of(*pairs[p])
+                    return _unreached(cost, stop, solver.name, self.tol)
                 return solve(
                     rows.problem(*pairs[p], self.C, self.loss),
                     solver,
@@ -586,6 +590,10 @@ class _Rows:
         """Where the rows of class k are."""
         return slice(self.bounds[k], self.bounds[k + 1])
 
+    def weights_of(self, i: int, j: int) -> Vector:
+        """Weights of the rows of two classes."""
+        return np.r_[self.weight[self.of(i)], self.weight[self.of(j)]]
+
     def problem(self, i: int, j: int, C: float, loss: Any) -> KernelProblem:
         """Class i against class j; of two classes the second is the positive one."""
         first, second = self.of(i), self.of(j)
@@ -604,8 +612,21 @@ class _Rows:
             np.repeat(np.array(signs, np.int8), sizes),
             C,
             loss=loss,
-            sample_weight=self.weight[some],
+            sample_weight=self.weights_of(i, j),
         )
+
+
+def _unreached(cost: Vector, stop: Any, solver: str, tol: float) -> Solution:
+    """The zero model of a pair whose turn came too late: P is the sum of the costs.
+
+    What a fit would need, a copy of the rows and their norms, takes time as well.
+    """
+    status = Status.INTERRUPTED if stop.requested else Status.TIME_LIMIT
+    zero = np.zeros(len(cost))
+    certificate = Certificate(
+        primal=float(cost.sum()), dual=0.0, status=status, solver=solver, tol=tol
+    )
+    return Solution(zero, zero, certificate, np.empty(0, HISTORY_DTYPE))
 
 
 def _refuse_hinge(loss: str) -> None:
