@@ -164,7 +164,7 @@ class RowsGram final : public Gram {
   void add_times(const Order *rows, const double *c, Index m, const Order *columns,
                  Index count, double *out, Poll &poll) override {
     constexpr Index kQueries = QueryBlock::kQueries;
-    double values[kQueries], weights[kQueries];
+    double values[kQueries] = {}, weights[kQueries];
     for (Index q0 = 0; q0 < m; q0 += kQueries) {
       const Index some = std::min(m - q0, kQueries);
       queries_.set(rows_, some, norms_.data(), [&](Index q) { return rows[q0 + q]; });

@@ -147,38 +147,53 @@ class QueryBlock {
   // `row(q)` is the q-th of m <= kQueries points.
   template <class Rows, class Row>
   void set(const Rows &rows, Index m, const double *norms, Row &&row) {
-    std::fill(entries_.begin(), entries_.end(), 0.0);
+    // Only what the points before have filled: rows may be short and d large.
+    for (Index q = 0; q < m_; ++q)
+      rows.for_each(rows_[q], [&](Index k, double) { entries_[at(k, q)] = 0.0; });
     m_ = m;
-    for (Index q = 0; q < kQueries; ++q) norms_[q] = q < m ? norms[row(q)] : 0.0;
-    for (Index q = 0; q < m; ++q)
-      rows.for_each(row(q), [&](Index k, double v) {
-        entries_[static_cast<std::size_t>(k * kQueries + q)] = v;
-      });
+    width_ = m <= kFew ? kFew : kQueries;
+    for (Index q = 0; q < m; ++q) {
+      rows_[q] = static_cast<Index>(row(q));
+      norms_[q] = norms[rows_[q]];
+      rows.for_each(rows_[q], [&](Index k, double v) { entries_[at(k, q)] = v; });
+    }
+    std::fill(norms_ + m, norms_ + kQueries, 0.0);
   }
 
-  // out_q <- k(query q, x_j) for all kQueries of them, absent ones included.
+  // out_q <- k(query q, x_j) for q < m; what is beyond is not to be read.
   template <class Rows>
   void kernels(const Rows &rows, Index j, double norm, double *out) const {
-    function_.overlap ? sum<Overlap>(rows, j, out) : sum<Product>(rows, j, out);
-    function_.apply(out, kQueries, norm, norms_);
+    if (width_ == kFew)
+      function_.overlap ? sum<Overlap, kFew>(rows, j, out)
+                        : sum<Product, kFew>(rows, j, out);
+    else
+      function_.overlap ? sum<Overlap, kQueries>(rows, j, out)
+                        : sum<Product, kQueries>(rows, j, out);
+    function_.apply(out, width_, norm, norms_);
   }
 
  private:
-  template <class Op, class Rows>
+  static constexpr Index kFew = 8;
+  std::size_t at(Index k, Index q) const {
+    return static_cast<std::size_t>(k * width_ + q);
+  }
+
+  template <class Op, Index kWidth, class Rows>
   void sum(const Rows &rows, Index j, double *out) const {
-    double sums[kQueries] = {};
+    double sums[kWidth] = {};
     const double *entries = entries_.data();
     rows.for_each(j, [&](Index k, double v) {
-      const double *column = entries + k * kQueries;
-      for (Index q = 0; q < kQueries; ++q) sums[q] += Op::of(v, column[q]);
+      const double *column = entries + k * kWidth;
+      for (Index q = 0; q < kWidth; ++q) sums[q] += Op::of(v, column[q]);
     });
-    std::copy(sums, sums + kQueries, out);
+    std::copy(sums, sums + kWidth, out);
   }
 
   KernelFunction function_;
-  std::vector<double> entries_;  // [column][query]
+  std::vector<double> entries_;  // [column][query], width_ queries to a column
   double norms_[kQueries] = {};
-  Index m_ = 0;
+  Index rows_[kQueries] = {};
+  Index m_ = 0, width_ = kQueries;
 };
 
 }  // namespace dualgap
