@@ -16,7 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from dualgap import SOLVERS, LinearSVC, Status
+from dualgap import SOLVERS, SVC, LinearSVC, Status
 
 supported = pytest.mark.skipif(
     find_spec("sklearn.callback") is None, reason="this scikit-learn has no callbacks"
@@ -348,3 +348,33 @@ except ImportError as error:
     assert result.returncode == 0, result.stderr
     assert result.stdout.startswith("set_callbacks needs scikit-learn 1.9 or newer")
     assert "pip install --upgrade" in result.stdout
+
+
+@supported
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_a_kernel_fit_has_a_task_per_pair(n_jobs):
+    recorder = Recorder()
+    model = SVC(n_jobs=n_jobs, random_state=0).set_callbacks(recorder)
+    names = np.array(["a", "b", "c"])
+    quiet(model, names[LABELS])
+    contexts = recorder.contexts("begin", " against ")
+    assert {(c.task_name, c.task_id) for c in contexts} == {
+        ("a against b", 0),
+        ("a against c", 1),
+        ("b against c", 2),
+    }
+    for context in contexts:
+        found = as_history(infos(recorder, context))
+        assert found == history(model.history_[context.task_id])
+    # A w does not tell a kernel model; the fit's own end has one.
+    assert all(kept["model"] is None for _, kept in recorder.ended())
+    assert isinstance(recorder.events[-2][2]["model"], SVC)
+
+
+@supported
+def test_a_hook_stops_a_kernel_fit():
+    recorder = Recorder(stop=lambda context: context.task_name == "epoch")
+    model = SVC(solver="fw", tol=1e-12, random_state=0).set_callbacks(recorder)
+    quiet(model, BINARY)
+    assert model.certificate_.status is Status.INTERRUPTED
+    assert len(infos(recorder)) == len(model.history_) <= 2
