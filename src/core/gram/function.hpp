@@ -50,22 +50,22 @@ DUALGAP_INLINE T exp_negative(T x) {
   const T shifted = x * kInverse + kRound;
   const T k = shifted - kRound;
   const T r = (x - k * kHigh) - k * kLow;
-  T sum = T(1);
+  T sum = kDouble ? T(1.0 / 6227020800.0) : T(1.0 / 5040.0);
   if constexpr (kDouble) {
-    sum = 1 + r / 13;
-    sum = 1 + r * sum * T(1.0 / 12);
-    sum = 1 + r * sum * T(1.0 / 11);
-    sum = 1 + r * sum * T(1.0 / 10);
-    sum = 1 + r * sum * T(1.0 / 9);
-    sum = 1 + r * sum * T(1.0 / 8);
+    sum = sum * r + T(1.0 / 479001600.0);
+    sum = sum * r + T(1.0 / 39916800.0);
+    sum = sum * r + T(1.0 / 3628800.0);
+    sum = sum * r + T(1.0 / 362880.0);
+    sum = sum * r + T(1.0 / 40320.0);
+    sum = sum * r + T(1.0 / 5040.0);
   }
-  sum = 1 + r * sum * T(1.0 / 7);
-  sum = 1 + r * sum * T(1.0 / 6);
-  sum = 1 + r * sum * T(1.0 / 5);
-  sum = 1 + r * sum * T(1.0 / 4);
-  sum = 1 + r * sum * T(1.0 / 3);
-  sum = 1 + r * sum * T(0.5);
-  sum = 1 + r * sum;
+  sum = sum * r + T(1.0 / 720.0);
+  sum = sum * r + T(1.0 / 120.0);
+  sum = sum * r + T(1.0 / 24.0);
+  sum = sum * r + T(1.0 / 6.0);
+  sum = sum * r + T(1.0 / 2.0);
+  sum = sum * r + T(1);
+  sum = sum * r + T(1);
   constexpr int kMantissa = kDouble ? 52 : 23;
   constexpr Bits kBias = kDouble ? 1023 : 127;
   const Bits power = std::bit_cast<Bits>(shifted) - std::bit_cast<Bits>(kRound);
