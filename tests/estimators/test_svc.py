@@ -429,6 +429,9 @@ def test_same_seed_same_bits_whatever_the_number_of_threads(solver):
         np.testing.assert_array_equal(
             first.decision_function(X), other.decision_function(X)
         )
+    # A cache of few rows, shared among threads, changes nothing but the time.
+    small = clone(model).set_params(n_jobs=2, cache_size=0.03)
+    assert_same_bits(first, quiet(small, X, y))
 
 
 def test_an_integer_weight_is_a_repeated_row():

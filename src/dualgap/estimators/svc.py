@@ -112,8 +112,8 @@ class SVC(
         With "ovr" and more than two classes, settle equal votes by the confidence
         instead of taking the first class.
     random_state : int, RandomState instance or None, default=None
-        Seed of the solver. The same int gives the same model, bit for bit, for a
-        given `n_jobs`; for any where the cache holds all rows that are asked for.
+        Seed of the solver. The same int gives the same model, bit for bit, whatever
+        `n_jobs` and `cache_size` are.
     n_jobs : int, optional
         Number of threads over the pairs in training and over the rows in prediction.
         None is 1, or what :func:`joblib.parallel_config` says; -1 takes all
