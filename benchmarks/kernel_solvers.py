@@ -3,9 +3,9 @@
     python benchmarks/kernel_solvers.py [DATA ...] [--solvers NAME ...] [--tol 1e-3]
 
 RBF kernel, gamma "scale", the paper's C = 10 (C = 5 here), float32 sparse rows. CPU
-seconds of the whole fit, proofs and set-up included; the cache holds all rows that a fit
-touches. On virtual machines the first touch of a page can cost more than the row that it
-holds: `--touch 2` writes to 2 GB first, which stay with the process when
+seconds of the whole fit, proofs and set-up included; the cache holds all rows that a
+fit touches. On virtual machines the first touch of a page can cost more than the row
+that it holds: `--touch 2` writes to 2 GB first, which stay with the process when
 MALLOC_MMAP_MAX_=0 and MALLOC_TRIM_THRESHOLD_=1000000000000 are set.
 """
 

@@ -1,4 +1,4 @@
-"""Tsang, Kwok and Cheung, JMLR 6 (2005), Algorithm 1, with a QP of pair steps.
+"""Tsang, Kwok and Cheung, JMLR 6 (2005), with a QP of pair steps.
 
 K is the whole matrix, diagonal term included; kappa = max K_ii.
 """

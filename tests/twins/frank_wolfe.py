@@ -1,4 +1,4 @@
-"""Nanculef, Frandi, Sartori and Allende, arXiv 1304.1014, Algorithms 1 to 5, and MDM.
+"""Nanculef, Frandi, Sartori and Allende, arXiv 1304.1014, and MDM.
 
 max -a'Ka over the simplex, with g = -2 Ka the gradient and K_ij the whole matrix,
 diagonal term included. Everything is recomputed in every step.

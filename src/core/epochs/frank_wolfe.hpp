@@ -16,12 +16,12 @@
 //   MDM      swap, always (Mitchell, Demyanov and Malozemov 1974)
 // Guarantee  p falls in every step; the distance to the optimum is at most p - min g.
 //            MFW linear; SWAP linear over the steps that are not clipped ("drops"), at
-//            least half of them (Propositions 1 to 3 of the paper).
+//            least half of them.
 // Cost       full gradient: one pass over the rows, which updates g and finds the next
 //            i. Sampled: g is kept where a > 0 only, and a step costs (sample + 2)
 //            kernel values per entry of it, whatever the number of rows.
 // Source     Nanculef, Frandi, Sartori and Allende, Information Sciences 2014
-//            (arXiv 1304.1014), Algorithms 1 to 5; the clipped ranking is ours: where
+//            (arXiv 1304.1014); the clipped ranking is ours: where
 //            many a_j are small the paper's picks steps that are cut to nothing.
 #pragma once
 

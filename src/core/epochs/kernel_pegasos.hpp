@@ -11,7 +11,7 @@
 //            step beyond it takes out the row of smallest s: one more kernel row.
 // Source     Shalev-Shwartz, Singer, Srebro and Cotter, Math. Prog. 127 (2011), Fig. 3
 //            (it prints y_i inside the sum where the text has y_j). The budget:
-//            removal, Wang, Crammer and Vucetic, JMLR 13 (2012), section 4.1. t starts
+//            removal, Wang, Crammer and Vucetic, JMLR 13 (2012). t starts
 //            at `offset`, 0 for the hinge of the paper; a loss with a quadratic piece
 //            needs steps below the inverse of its curvature.
 #pragma once

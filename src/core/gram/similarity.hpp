@@ -9,6 +9,8 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
+#include <stdexcept>
 #include <vector>
 
 #include "../rows.hpp"
@@ -18,8 +20,8 @@ namespace dualgap {
 
 class SingleRow {
  public:
-  // `centre`: subtract the mean from dense rows, which leaves distances as they are
-  // and takes most of the rounding out of them.
+  // Dense rows are centred where only distances count, which takes most of the rounding
+  // out of them.
   template <class Rows>
   SingleRow(const Rows &rows, Index stored, const KernelFunction &function)
       : n_(rows.rows()), d_(rows.cols()), function_(function) {
@@ -29,6 +31,11 @@ class SingleRow {
       fill_panels(rows);
     else
       fill_columns(rows);
+    for (const float norm : norms_)
+      if (!std::isfinite(norm))
+        throw std::invalid_argument(
+            "X has rows whose squared norm leaves the range of float32; rescale the "
+            "features");
   }
 
   // out_j <- k(x_i, x_j) for all j.

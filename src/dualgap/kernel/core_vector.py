@@ -9,7 +9,7 @@ Guarantee  if no row is outside of the ball (1 + eps) R, R is within (1 + eps) o
            optimum; at most 2/eps core vectors (Badoiu and Clarkson 2002)
 Cost       sampled, 61 |S| kernel values per core vector; full, a kernel row per entry
            of a that moved. The inner problem needs 4 |S|^2 bytes besides the cache.
-Source     Tsang, Kwok and Cheung, JMLR 6 (2005), Algorithm 1, and Tsang, Kwok and
+Source     Tsang, Kwok and Cheung, JMLR 6 (2005), and Tsang, Kwok and
            Zurada, IEEE TNN 17 (2006) for a diagonal that is not constant. They end when
            a sample meets the ball test at a fixed eps. Here that ends a pass, halves
            eps and schedules the full scan, which alone ends the fit; full scans add up
