@@ -212,7 +212,8 @@ def test_a_sampled_gap_never_ends_a_fit():
 def test_same_seed_same_bits(solver):
     problem = bench("rbf", 90, 10.0, False)
     first = solve(problem, solver, random_state=5)
-    # A cache with rows in it changes nothing that decides at full gradient.
+    again = solve(problem, solver, random_state=5)  # with rows in the cache
+    np.testing.assert_array_equal(first.alpha, again.alpha)
     fresh = solve(bench("rbf", 90, 10.0, False), solver, random_state=5)
     np.testing.assert_array_equal(first.alpha, fresh.alpha)
 
