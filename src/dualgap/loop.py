@@ -278,10 +278,7 @@ class _Run:
 
     def prove(self, state: State) -> Certificate:
         w, alpha = self.solver.iterate(state)
-        proof = self.problem.prove(
-            w, alpha, out=self.solver.buffer(state),
-            multiple=self.solver.any_multiple(state),
-        )  # fmt: skip
+        proof = self.problem.prove(w, alpha, **self.solver.proof_options(state))
         exact = proof.certificate
         estimated = Certificate(*self.solver.estimate(state)).relative_gap
         if exact.relative_gap > self.goal(state) and 0.0 < estimated < math.inf:

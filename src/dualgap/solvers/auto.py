@@ -186,8 +186,8 @@ class Auto(Solver):
     def iterate(self, state: AutoState) -> tuple[Vector | None, Vector | None]:
         return state.engine.iterate(state.inner)
 
-    def buffer(self, state: AutoState) -> Vector | None:
-        return state.engine.buffer(state.inner)
+    def proof_options(self, state: AutoState) -> dict[str, Any]:
+        return state.engine.proof_options(state.inner)
 
     def reject(self, state: AutoState) -> None:
         state.engine.reject(state.inner)

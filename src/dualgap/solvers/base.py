@@ -136,13 +136,9 @@ class Solver(ABC):
         point that need not belong to w. ``(w, None)``: no dual point is known.
         """
 
-    def buffer(self, state: Any) -> Vector | None:
-        """An array that the exact pass may overwrite with ``w(alpha)``; None: none."""
-        return None
-
-    def any_multiple(self, state: Any) -> bool:
-        """Whether the model may be any multiple of ``w(alpha)``."""
-        return False
+    def proof_options(self, state: Any) -> dict[str, Any]:
+        """What :meth:`Problem.prove` may do besides, by keyword."""
+        return {}
 
     def reject(self, state: Any) -> None:  # noqa: B027  (a hook, not a duty)
         """Told that an exact pass found a larger gap than the goal."""

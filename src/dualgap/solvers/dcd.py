@@ -341,14 +341,12 @@ class DCD(Solver):
     def iterate(self, state: DCDState) -> tuple[None, Vector]:
         return None, state.alpha
 
-    def buffer(self, state: DCDState) -> Vector | None:
-        # With a free bias the last entry of w is no bias; an accelerator's directions
-        # are differences of w, which may not jump.
-        own = state.problem.free_bias or state.accelerator is not None
-        return None if own else state.w
-
-    def any_multiple(self, state: DCDState) -> bool:
-        return state.accelerator is not None and state.accelerator.moving
+    def proof_options(self, state: DCDState) -> dict[str, Any]:
+        if state.accelerator is not None:
+            # Its directions are differences of w, which may not jump.
+            return {"multiple": state.accelerator.moving}
+        # With a free bias the last entry of w is no bias.
+        return {} if state.problem.free_bias else {"out": state.w}
 
     def reject(self, state: DCDState) -> None:
         if state.problem.free_bias:
