@@ -226,7 +226,7 @@ def test_no_solver_gets_a_wrong_certificate(
         primal, dual = plain.primal(w), plain.dual(alpha)
         assert primal - dual <= tol * dual + above + (1 + tol) * below
         assert primal <= (1 + tol) * best.upper + above + (1 + tol) * below
-    if solver.dual:
+    if solver.dual and name != "auto":  # an interior point has its own w
         size = np.abs(plain.Z).T @ alpha
         off = (case.n + 4) * EPS * size
         assert (np.abs(w - alpha @ plain.Z) <= off).all()

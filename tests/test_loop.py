@@ -175,8 +175,8 @@ def test_less_accuracy_takes_fewer_epochs(problem):
     assert epochs[0] < epochs[1] < epochs[2]
 
 
-# `ocas` is at rounding level after 13.
-@pytest.mark.parametrize("max_epochs", [1, 2, 7, 10])
+# `interior-point` is at rounding level after 10, `ocas` after 13.
+@pytest.mark.parametrize("max_epochs", [1, 2, 7, 9])
 @pytest.mark.parametrize("name", SOLVERS)
 def test_max_epochs(problem, best, name, max_epochs):
     steps = []
@@ -970,8 +970,8 @@ def test_the_same_seed_gives_the_same_bits(problem, name):
         np.testing.assert_equal(
             without_seconds(other.history), without_seconds(first.history)
         )
-    # Cutting planes leave nothing to chance.
-    same = name in ("cutting-plane", "ocas")
+    # Cutting planes leave nothing to chance, nor does interior point on few rows.
+    same = name in ("cutting-plane", "ocas", "interior-point")
     assert (fits[3].history["primal"][0] == first.history["primal"][0]) == same
 
 

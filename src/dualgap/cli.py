@@ -410,9 +410,9 @@ def train(
         str,
         typer.Option(
             callback=_solver,
-            help="auto, dcd, sdca, sgd-s, sgd-m, sgd-r, pegasos, norma, svmsgd, "
-            "cutting-plane, ocas, mpu or sgd-qn; with --kernel auto, fw, mfw, mdm, "
-            "swap, swap-2o, core-vector or kernel-pegasos.",
+            help="auto, dcd, interior-point, sdca, sgd-s, sgd-m, sgd-r, pegasos, "
+            "norma, svmsgd, cutting-plane, ocas, mpu or sgd-qn; with --kernel auto, "
+            "fw, mfw, mdm, swap, swap-2o, core-vector or kernel-pegasos.",
         ),
     ] = "auto",
     tol: Annotated[

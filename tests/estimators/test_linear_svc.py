@@ -598,7 +598,9 @@ def test_restart_at_the_optimum_certifies_in_one_pass(solver, classes):
     second = model.fit(X, y).coef_
     assert model.n_iter_ == 0
     assert all(c.certified for c in certificates(model))
-    np.testing.assert_allclose(first, second, rtol=1e-12)
+    # An interior point, which "auto" may end with, is not exactly w(alpha).
+    close = {"rtol": 1e-9, "atol": 1e-9} if solver == "auto" else {"rtol": 1e-12}
+    np.testing.assert_allclose(first, second, **close)
 
 
 @pytest.mark.parametrize("C", [0.1, 10.0])
@@ -826,6 +828,8 @@ def test_verbose_without_logging_set_up_goes_to_standard_output():
         check=True,
     )
     assert result.stderr == ""
-    first, second = result.stdout[: len(result.stdout) // 2], result.stdout
-    assert second == first * 2
-    assert first.startswith("certified: objective is within")
+    reason, *lines = result.stdout.splitlines()
+    assert reason.startswith("auto: dcd begins")
+    half = len(lines) // 2
+    assert lines[:half] == lines[half:]
+    assert lines[0].startswith("certified: objective is within")

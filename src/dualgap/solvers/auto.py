@@ -62,10 +62,6 @@ class AutoState(State):
         """Multiply-adds of one product, the unit of all costs here."""
         return int(self.problem.rows.stored) + self.problem.n
 
-    @property
-    def work(self) -> float:
-        return self.spent * self.product
-
     def finite(self) -> bool:
         # A method that has not begun has no values yet.
         return self.inner.epochs == 0 or self.inner.finite()
