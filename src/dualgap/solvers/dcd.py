@@ -46,7 +46,7 @@ from .conjugate import Accelerator
 Counters = NDArray[np.uint8]
 
 # Bytes of consecutive rows that are visited together where rows have little in common.
-CHUNK_BYTES = 4096
+CHUNK_BYTES = 8192
 # Epochs that a row may sleep; fewer where 30 of them gain two digits.
 LONGEST_SLEEP, ACCELERATED_SLEEP = 127, 31
 # Passes after which w is recomputed from alpha: millions of updates drift.
