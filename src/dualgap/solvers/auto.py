@@ -62,6 +62,11 @@ class AutoState(State):
         """Multiply-adds of one product, the unit of all costs here."""
         return int(self.problem.rows.stored) + self.problem.n
 
+    @property
+    def work(self) -> float:
+        # What a pass costs besides its rows counts where hardly one is awake.
+        return super().work + 2000.0 * self.epochs
+
     def finite(self) -> bool:
         # A method that has not begun has no values yet.
         return self.inner.epochs == 0 or self.inner.finite()
