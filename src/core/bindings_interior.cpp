@@ -1,6 +1,7 @@
 #include <cstring>
 
 #include "bindings.hpp"
+#include "duplicates.hpp"
 #include "interior.hpp"
 
 namespace dualgap {
@@ -74,9 +75,39 @@ nb::object copied(const Vec &x) {
       nb::ndarray<nb::numpy, double, nb::ndim<1>>(data->data(), {data->size()}, owner));
 }
 
+AnyRows chosen_rows(const AnyRows &rows, Array<const Order> chosen, double constant) {
+  const auto *order = checked_order(chosen, rows.n());
+  const auto m = static_cast<Index>(chosen.shape(0));
+  return rows.visit([&](const auto &x) {
+    Index stored = 0;
+    for (Index t = 0; t < m; ++t) stored += x.count(order[t]);
+    auto [copy, storage] = copy_rows(x, order, m, constant);
+    nb::capsule owner(new std::shared_ptr<void>(storage), [](void *p) noexcept {
+      delete static_cast<std::shared_ptr<void> *>(p);
+    });
+    return AnyRows(copy, stored, {nb::object(owner)});
+  });
+}
+
 }  // namespace
 
 void bind_interior(nb::module_ &m) {
+  m.def(
+      "group_duplicates",
+      [](const AnyRows &rows, Array<const std::int8_t> y, Array<Order> group) {
+        const auto *labels = sized(y, rows.n(), "y");
+        auto *out = sized(group, rows.n(), "group");
+        Stop never;
+        return without_gil(never, [&](Poll &poll) {
+          return rows.visit(
+              [&](const auto &x) { return group_duplicates(x, labels, out, poll); });
+        });
+      },
+      "rows"_a, "y"_a.noconvert(), "group"_a.noconvert(),
+      "The number of each row's group of equal rows and labels; returns how many.");
+  m.def("chosen_rows", &chosen_rows, "rows"_a, "chosen"_a.noconvert(), "feature"_a,
+        "A copy of the chosen rows.");
+
   nb::class_<Bound>(m, "Interior",
                     "The interior-point iteration over chosen rows, which are copied "
                     "unless all are chosen; every cost of theirs is positive.")

@@ -2,8 +2,9 @@
 //
 // Problem    min over w of  1/2 ||w||^2 - w.f + sum_i c_i l(1 - z_i) + const over the
 //            rows i of the set, z_i = y_i w.x_i, through the pair with its dual
-//              z_i - 1 + delta_i a_i - s_i + v_i = 0,   s_i a_i = mu,  v_i b_i = mu,
-//              J w = f + sum_i a_i y_i x_i,  a_i + b_i = U_i,
+//              z_i - 1 + delta_i a_i - s_i + v_i = 0,   s_i a_i = v_i b_i = g_i mu,
+//              J w = f + sum_i a_i y_i x_i,  a_i + b_i = U_i,  g_i = c_i/mean(c)
+//            (a row of cost 2 c_i is then the same as two rows of cost c_i),
 //            where f = sum of U_i y_i x_i over the rows frozen at U_i. J = I; a bias
 //            that is not penalised has a 0 there, and the last line of the sum is the
 //            constraint sum_i a_i y_i = 0.
@@ -12,12 +13,12 @@
 //              (J + Z' diag(theta) Z) dw = Z' (theta h) + r
 //              h = 1 - z - delta a + t/a - u/b,    da = theta (h - Z dw)
 //            Mehrotra's predictor has t = u = 0, his corrector the second-order terms
-//            and sigma mu; up to three of Gondzio's bring the products of a longer
-//            step back to [0.1, 10] sigma mu.
+//            and g_i sigma mu; up to three of Gondzio's bring the products of a longer
+//            step back to [0.1, 10] g_i sigma mu.
 // Guarantee  none on the number of iterations; 10 to 60 in practice, whatever C is.
 // Cost       one Gram matrix of the rows (q^2/2 products for a row of q entries, or
 //            panels and BLAS where rows are dense), d^3/6 for its factor, 2 passes over
-//            the rows and 2 more per corrector; 8 d^2 bytes per thread and 112 a row.
+//            the rows and 2 more per corrector; 8 d^2 bytes per thread and 120 a row.
 // Source     Mehrotra, SIAM J. Optim. 2 (1992); Gondzio, Comput. Optim. Appl. 6 (1996);
 //            the normal equations of Ferris and Munson, SIAM J. Optim. 13 (2002).
 #pragma once
@@ -210,12 +211,11 @@ inline bool all_rows(const Order *chosen, Index m, Index n) {
   return m == n;
 }
 
-// The chosen rows, copied close together; all of them, in their order: used in place.
+// The chosen rows, copied close together, and what keeps the copy alive.
 template <class V, class I>
-std::unique_ptr<RowBlock> make_block(const CsrRows<V, I> &rows, const Order *chosen,
-                                     Index m, double constant) {
-  using Block = RowBlockOf<CsrRows<V, I>>;
-  if (all_rows(chosen, m, rows.rows())) return std::make_unique<Block>(rows, nullptr);
+std::pair<CsrRows<V, I>, std::shared_ptr<void>> copy_rows(const CsrRows<V, I> &rows,
+                                                          const Order *chosen, Index m,
+                                                          double constant) {
   struct Storage {
     std::vector<V> values;
     std::vector<I> indices;
@@ -236,17 +236,15 @@ std::unique_ptr<RowBlock> make_block(const CsrRows<V, I> &rows, const Order *cho
     });
     storage->pointers.push_back(static_cast<std::int64_t>(storage->values.size()));
   }
-  return std::make_unique<Block>(
-      CsrRows<V, I>(storage->values.data(), storage->indices.data(),
-                    Pointers(storage->pointers.data()), m, rows.cols(), constant),
-      storage);
+  return {CsrRows<V, I>(storage->values.data(), storage->indices.data(),
+                        Pointers(storage->pointers.data()), m, rows.cols(), constant),
+          storage};
 }
 
 template <class V>
-std::unique_ptr<RowBlock> make_block(const DenseRows<V> &rows, const Order *chosen,
-                                     Index m, double constant) {
-  using Block = RowBlockOf<DenseRows<V>>;
-  if (all_rows(chosen, m, rows.rows())) return std::make_unique<Block>(rows, nullptr);
+std::pair<DenseRows<V>, std::shared_ptr<void>> copy_rows(const DenseRows<V> &rows,
+                                                         const Order *chosen, Index m,
+                                                         double constant) {
   const auto storage = std::make_shared<std::vector<V>>();
   storage->resize(static_cast<std::size_t>(m * rows.cols()));
   const auto bare = rows.with_constant(0.0);
@@ -255,8 +253,17 @@ std::unique_ptr<RowBlock> make_block(const DenseRows<V> &rows, const Order *chos
     look_ahead(rows, chosen, t, m);
     bare.for_each(chosen[t], [&](Index j, double x) { out[j] = static_cast<V>(x); });
   }
-  return std::make_unique<Block>(
-      DenseRows<V>(storage->data(), m, rows.cols(), constant), storage);
+  return {DenseRows<V>(storage->data(), m, rows.cols(), constant), storage};
+}
+
+// All rows, in their order: used in place.
+template <class Rows>
+std::unique_ptr<RowBlock> make_block(const Rows &rows, const Order *chosen, Index m,
+                                     double constant) {
+  if (all_rows(chosen, m, rows.rows()))
+    return std::make_unique<RowBlockOf<Rows>>(rows, nullptr);
+  auto [copy, storage] = copy_rows(rows, chosen, m, constant);
+  return std::make_unique<RowBlockOf<Rows>>(copy, storage);
 }
 
 // The a in (0, U) with  g + delta a - mu/a + mu/(U - a) = 0,  and U - a: where both
@@ -335,6 +342,10 @@ class Interior {
       x->resize(size(d_));
     delta_.resize(size(m_));
     for (Index i = 0; i < m_; ++i) delta_[size(i)] = loss.diagonal(data_.cost[size(i)]);
+    weight_ = data_.cost;
+    double sum = 0;
+    for (const double c : data_.cost) sum += c;
+    for (double &weight : weight_) weight *= static_cast<double>(m_) / sum;
   }
 
   Index width() const { return d_; }
@@ -347,7 +358,8 @@ class Interior {
   double step() const { return step_; }
   int correctors() const { return correctors_; }
 
-  // Starts at w, every product at mu; mu = 0: a point far inside for w = 0.
+  // Starts at w, every product at mu times its weight; mu = 0: a point far inside for
+  // w = 0.
   void start(const double *w, double mu) {
     std::copy_n(w, d_, w_.begin());
     if (mu == 0.0) {
@@ -357,9 +369,10 @@ class Interior {
     margins();
     for (std::size_t i = 0; i < size(m_); ++i) {
       const double upper = loss_.upper(data_.cost[i]);
-      std::tie(a_[i], b_[i]) = centred(z_[i] - 1.0, delta_[i], upper, mu);
-      s_[i] = mu / a_[i];
-      v_[i] = mu / b_[i];
+      const double product = mu * weight_[i];
+      std::tie(a_[i], b_[i]) = centred(z_[i] - 1.0, delta_[i], upper, product);
+      s_[i] = product / a_[i];
+      v_[i] = product / b_[i];
     }
     iterations_ = 0;
     ridge_ = kRidge;
@@ -402,8 +415,8 @@ class Interior {
     backsolve(dw_);
     const double target_u = bound_ * target;
     for (std::size_t i = 0; i < size(m_); ++i) {
-      t_[i] = target - t_[i];
-      u_[i] = target_u - u_[i];
+      t_[i] = target * weight_[i] - t_[i];
+      u_[i] = target_u * weight_[i] - u_[i];
     }
     double length = 0;
     if (!direction(dw_, t_, u_, dz_, length, poll, stop)) return Outcome::kLeft;
@@ -511,7 +524,7 @@ class Interior {
             const double theta = 1.0 / (delta_[k] + s_[k] * ra + v_[k] * rb + proximal);
             theta_[k] = theta;
             part.p[i - begin] = theta * (1.0 - z_[k] - delta_[k] * a_[k]);
-            part.q[i - begin] = theta * (ra - rb);
+            part.q[i - begin] = theta * weight_[k] * (ra - rb);
           }
           sign(begin, end, part.p);
           sign(begin, end, part.q);
@@ -641,9 +654,9 @@ class Interior {
   bool correct(double length, double target, Poll &poll, const Stop &stop) {
     const double trial = std::min(1.0, length + 0.3);
     const double low = 0.1 * target, high = 10.0 * target;
-    const auto change = [=](double product) {
-      const double aim = std::min(std::max(product, low), high);
-      return std::max(aim - product, -high);
+    const auto change = [=](double product, double weight) {
+      const double aim = std::min(std::max(product, low * weight), high * weight);
+      return std::max(aim - product, -high * weight);
     };
     if (!pass(entries_, &poll, &stop, [&](Part &part, Index begin, Index end) {
           const double f = bound_;
@@ -657,8 +670,8 @@ class Interior {
           DUALGAP_INDEPENDENT
           for (Index i = begin; i < end; ++i) {
             const std::size_t k = size(i);
-            const double t = change(part.p[i - begin]);
-            const double u = f * change(part.q[i - begin]);
+            const double t = change(part.p[i - begin], weight_[k]);
+            const double u = f * change(part.q[i - begin], weight_[k]);
             t2_[k] = t_[k] + t;
             u2_[k] = u_[k] + u;
             part.p[i - begin] = theta_[k] * (t / a_[k] - u / b_[k]);
@@ -746,7 +759,7 @@ class Interior {
   LinearAlgebra algebra_;
   Index m_, d_, blocks_, entries_, used_ = 1;
   std::vector<Part> parts_;
-  Vec delta_, a_, b_, s_, v_, z_, theta_;
+  Vec delta_, weight_, a_, b_, s_, v_, z_, theta_;
   Vec t_, u_, dz_, t2_, u2_, dz2_;
   Vec w_, r_, dw_, dw2_, first_, second_, third_;
   double mu_ = 0, primal_ = 0, dual_ = 0, step_ = 0, ridge_ = kRidge;

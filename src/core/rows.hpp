@@ -4,6 +4,7 @@
 //   dot(i, w)      x_i . w            w has width() entries, float64
 //   axpy(i, s, w)  w += s x_i
 //   for_each(i, f) f(j, x_ij) for every stored entry and the constant feature
+//   equal(i, k)    whether the stored entries of two rows are the same
 //   prefetch(i)    asks for every cache line of row i
 //
 // A constant feature (the penalised bias of the papers) is a number kept beside
@@ -122,6 +123,12 @@ class CsrRows {
     for (Index k = indptr_[i]; k < end; ++k)
       f(static_cast<Index>(indices_[k]), static_cast<double>(values_[k]));
     if (constant_ != 0.0) f(d_, constant_);
+  }
+
+  bool equal(Index i, Index k) const {
+    const Index a = indptr_[i], b = indptr_[k], m = count(i);
+    return m == count(k) && std::equal(indices_ + a, indices_ + a + m, indices_ + b) &&
+           std::equal(values_ + a, values_ + a + m, values_ + b);
   }
 
   DUALGAP_INLINE void prefetch(Index i) const {
@@ -279,6 +286,10 @@ class DenseRows {
     const V *x = values_ + i * d_;
     for (Index j = 0; j < d_; ++j) f(j, static_cast<double>(x[j]));
     if (constant_ != 0.0) f(d_, constant_);
+  }
+
+  bool equal(Index i, Index k) const {
+    return std::equal(values_ + i * d_, values_ + (i + 1) * d_, values_ + k * d_);
   }
 
   DUALGAP_INLINE void prefetch(Index i) const {

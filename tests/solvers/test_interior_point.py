@@ -19,7 +19,11 @@ from dualgap.loop import solve
 from dualgap.losses import Hinge, SmoothedHinge, SquaredHinge
 from dualgap.problem import Problem
 from dualgap.solvers import DCD, InteriorPoint
-from dualgap.solvers.interior_point import _algebra, predicted_work
+from dualgap.solvers.interior_point import (
+    _algebra,
+    predicted_work,
+    without_duplicates,
+)
 
 from .. import qp
 from ..twins import interior_point as twin
@@ -71,7 +75,7 @@ def test_twin(loss, case, free_bias, layout):
     ours.start(np.zeros(problem.width), 0.3)
     theirs = twin.InteriorPoint(
         X[used] * bench.y[used, None], bench.phi.box(c), bench.phi.diagonal(c),
-        np.zeros(problem.width), 0.3, free_bias,
+        np.zeros(problem.width), 0.3, c / c.mean(), free_bias,
         PROXIMAL * problem.q[used].mean() if loss == "hinge" else 0.0,
     )  # fmt: skip
     close(ours.alpha, theirs.a, 1e-12)
@@ -138,6 +142,44 @@ def test_other_matrices_of_blas_are_refused():
             np.zeros(bench.problem.width), 0.0, 1.0, 0.0, False, 1,
             functions[::-1],
         )  # fmt: skip
+
+
+# --- rows that occur more than once ----------------------------------------------
+
+
+@every_loss
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_equal_rows_are_solved_as_one(loss, layout):
+    rng = np.random.default_rng(5)
+    X = (rng.random((40, 5)) < 0.5) * rng.standard_normal((40, 5))
+    drawn = rng.integers(0, 40, size=300)
+    y = np.where(rng.random(300) < 0.5, 1, -1)
+    weight = rng.uniform(0.0, 3.0, size=300) * (rng.random(300) < 0.9)
+    problem = Problem(
+        LAYOUTS[layout](X[drawn]), y, 2.0, loss=LOSSES[loss][0], sample_weight=weight
+    )
+    merged, group = without_duplicates(problem)
+    keys = [(*problem_row, label) for problem_row, label in zip(X[drawn], y, strict=1)]
+    assert merged.n == len(set(keys))
+    assert len({(key, number) for key, number in zip(keys, group, strict=1)}) == (
+        merged.n
+    )
+    for w in rng.standard_normal((3, problem.width)):
+        np.testing.assert_allclose(merged.primal(w), problem.primal(w), 1e-12)
+    state = InteriorPoint().start(problem, core.Random(0), None)
+    upper = np.minimum(merged.upper, 5.0)
+    alpha = rng.uniform(0.0, 1.0, size=merged.n) * upper
+    alpha[::3] = upper[::3]
+    spread = state.spread(alpha)
+    assert (spread <= problem.upper).all()
+    np.testing.assert_allclose(problem.dual(spread), merged.dual(alpha), 1e-12)
+    solution = solve(problem, InteriorPoint(), tol=1e-8, max_epochs=200)
+    assert solution.certificate.certified
+
+
+def test_different_rows_are_left_in_place():
+    problem = make(n=50).problem
+    assert without_duplicates(problem) == (problem, None)
 
 
 # --- certificates ----------------------------------------------------------------

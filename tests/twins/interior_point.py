@@ -2,11 +2,12 @@
 
 min 1/2 |Jw|^2 + sum_i c_i phi(z_i),  z = Z w, Z the rows y_i x_i, through
 
-    J w = Z'a,   z - 1 + delta a - s + v = 0,   s a = mu,   v (U - a) = mu
+    J w = Z'a,   z - 1 + delta a - s + v = 0,   s a = g mu,   v (U - a) = g mu
 
 All four equations are solved together by numpy.linalg.solve: no normal equations, no
-elimination. J = I, or with a 0 at the end for a bias that is not penalised. Where U is
-infinite, v and its equation do not exist. `reg` is the solver's proximal term.
+elimination. g = c/mean(c). J = I, or with a 0 at the end for a bias that is not
+penalised. Where U is infinite, v and its equation do not exist. `reg` is the solver's
+proximal term.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ def centre(g, delta, U, mu):
 
 
 class InteriorPoint:
-    def __init__(self, Z, U, delta, w, mu, free_bias=False, reg=0.0):
+    def __init__(self, Z, U, delta, w, mu, weight, free_bias=False, reg=0.0):
+        self.weight = weight
         self.Z, self.U, self.delta, self.reg = Z, U, delta, reg
         self.m, self.d = Z.shape
         self.bounded = bool(np.isfinite(U).all())
@@ -39,10 +41,10 @@ class InteriorPoint:
             self.J[-1, -1] = 0.0
         self.w = np.array(w, float)
         g = Z @ self.w - 1
-        self.a = centre(g, delta, U, mu)
+        self.a = centre(g, delta, U, weight * mu)
         self.b = U - self.a if self.bounded else np.ones(self.m)
-        self.s = mu / self.a
-        self.v = mu / self.b if self.bounded else np.zeros(self.m)
+        self.s = weight * mu / self.a
+        self.v = weight * mu / self.b if self.bounded else np.zeros(self.m)
 
     @property
     def mu(self):
@@ -91,6 +93,7 @@ class InteriorPoint:
         after = (first.sum() + second.sum()) / (self.m * (1 + self.bounded))
         target = np.clip(after / self.mu, 0, 1) ** 3 * self.mu
 
+        target = target * self.weight
         t, u = target - da * ds, (target + da * dv) * self.bounded
         dw, da, ds, dv = self.newton(t, u)
         step = self.longest(da, ds, dv)

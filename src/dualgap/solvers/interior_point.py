@@ -4,21 +4,24 @@ Problem    min 1/2 ||w||^2 + sum_i c_i l(y_i w.x_i), with its dual (losses.py)
 Update     one Newton step on the primal-dual system of the rows near the margin, the
            other rows frozen at a bound (core/interior.hpp): predictor, corrector and
            up to three more correctors on one d x d matrix.
-           Around it: solve a sample, stratified by class -> freeze the rows far from
-           its margin -> solve the near ones -> look at all rows -> add those on the
-           wrong side -> ...; after `rounds` of these, solve all rows together.
+           Around it: merge equal rows -> solve a sample, stratified by class ->
+           freeze the rows far from its margin -> solve the near ones -> look at all
+           rows -> add those on the wrong side -> ...; after `rounds` of these, solve
+           all rows together.
 Guarantee  gap -> 0; no bound on the iterations, in practice 10 to 60 a solve whatever
            C is. The certificate is about all rows.
 Cost       an iteration: the Gram matrix of the near rows and d^3/6, the same passes
            over these rows as 3 to 9 products; a look at all rows: one product.
-           8 d^2 bytes per thread, 112 a near row and a copy of those rows (all rows:
-           no copy), 20 a row of the problem.
+           8 d^2 bytes per thread, 120 a near row and a copy of those rows (all rows:
+           no copy), 60 a row of the problem, and a copy of the different ones if many
+           are equal.
 Source     Mehrotra 1992, Gondzio 1996, and for SVMs Ferris and Munson 2002; screening
            by the margin of a sampled solution is this package's own.
 """
 
 from __future__ import annotations
 
+import copy
 import functools
 import math
 from dataclasses import dataclass
@@ -37,6 +40,7 @@ _SAMPLE_TOL = 5e-2
 # Inner gap of the first look at all rows, which ones are wrong; then 3e-3, 3e-4, ...
 _FIRST_LOOK = 0.1
 _NEAR = 0.25  # share of the rows that counts as near the margin
+_PER_LOSING = 4  # or this many for each row that loses
 _QUANTILE_ROWS = 20_000  # that this share is estimated from
 _WARM = 0.05  # relative gap from which the last point is a better start than none
 _TRIED, _SHORT = 4, 0.2  # a step shorter than this so early: start anew
@@ -44,6 +48,7 @@ _SNAP = 1e-8
 _ROUNDING = 1e-15
 _IDLE = 30  # iterations without progress that make a solve stuck
 _TINY = 1e-300
+_DIFFERENT = 0.9  # share of different rows from which all are kept
 
 
 @functools.cache
@@ -100,7 +105,7 @@ def predicted_work(problem: Problem, tol: float) -> float:
     )
     sample = max(InteriorPoint.sample, 40 * d, n // 25)
     finish = 2.0 * max(digits - 2.0, 0.0)
-    if 3 * sample > n:
+    if 2 * sample > n:
         return 2.0 * product + (12.0 + 3.0 * hard + finish) * iteration_work(
             problem, n, 2.0
         )
@@ -112,10 +117,42 @@ def predicted_work(problem: Problem, tol: float) -> float:
     )
 
 
+def without_duplicates(problem: Problem) -> tuple[Problem, NDArray[np.uint32] | None]:
+    """One row for each group of equal ones of one label, with the sum of the costs.
+
+    Its objective is the same function of w: the loss of a row is proportional to its
+    cost.
+
+    Returns
+    -------
+    problem : Problem
+        The same one if most rows are different.
+    group : ndarray of shape (n,), or None
+        Row of the new problem for each row of the old one.
+    """
+    n = problem.n
+    group = np.empty(n, dtype=np.uint32)
+    count = core.group_duplicates(problem.rows, problem.y, group)
+    if count > _DIFFERENT * n:
+        return problem, None
+    first = np.empty(count, dtype=np.uint32)
+    first[group[::-1]] = np.arange(n - 1, -1, -1, dtype=np.uint32)
+    merged = copy.copy(problem)
+    merged.rows = core.chosen_rows(problem.rows, first, problem.intercept_scaling)
+    merged.n, merged.y, merged.q = count, problem.y[first], problem.q[first]
+    merged.cost = np.bincount(group, problem.cost, count)
+    return merged, group
+
+
 @dataclass(kw_only=True)
 class InteriorState(State):
-    """The best point over all rows, and the rows that are being solved."""
+    """The best point over all rows, and the rows that are being solved.
 
+    `problem` has one row for each group of equal ones; `whole` is the one asked for.
+    """
+
+    whole: Problem
+    group: NDArray[np.uint32] | None  # of the rows of `whole`; None: all different
     w: Vector
     alpha: Vector | None  # None: w is of a sample
     margins: Vector  # of the last w that all rows were looked at with
@@ -153,6 +190,16 @@ class InteriorState(State):
         """Count work as rows that a product would have visited."""
         problem = self.problem
         self.visited += round(work / (problem.rows.stored / problem.n + 1.0))
+
+    def spread(self, alpha: Vector) -> Vector:
+        """The duals of `whole`: those of a group, in proportion to the costs."""
+        whole, group = self.whole, self.group
+        if group is None:
+            return alpha
+        shares = alpha / np.maximum(self.problem.cost, _TINY)
+        spread = np.minimum(shares[group] * whole.cost, whole.upper)
+        full = alpha == self.problem.upper
+        return np.where(full[group], whole.upper, spread)
 
     def look_at_all_rows(self, w: Vector, stop: Any) -> bool:
         """The margins at w; False: told to leave."""
@@ -230,12 +277,16 @@ class InteriorPoint(Solver):
             )
 
     def start(self, problem: Problem, rng: Any, warm: Vector | None) -> InteriorState:
+        whole = problem
+        problem, group = without_duplicates(whole)
         zero = np.zeros(problem.n)
         w = problem.combine(zero)  # 0, and the best bias for it
         state = InteriorState(
             problem,
             rng,
             new_order(0),  # the rows are taken as they lie
+            whole=whole,
+            group=group,
             w=w,
             alpha=zero,
             margins=np.zeros(problem.n),
@@ -278,20 +329,27 @@ class InteriorPoint(Solver):
         """Solve a sample of the rows first, if that is much less."""
         problem = state.problem
         n, m = problem.n, max(self.sample, 40 * problem.width, problem.n // 25)
-        if 3 * m > n:
+        if 2 * m > n:
             self._solve_all(state)
             return
         members, cost = [], problem.cost.copy()
         for label in (1, -1):
             rows = np.flatnonzero((problem.y == label) & (problem.cost > 0.0))
+            if len(rows) == 0:
+                continue
             take = min(len(rows), max(m * len(rows) // n, m // 10))
-            # One row out of each of `take` stretches of the class.
+            # One out of each of `take` stretches of the class, each half its share of
+            # the cost and half of the rows: heavy rows are in it, and rare ones.
             place = np.empty(take, dtype=np.uint32)
             state.rng.draw(place, 1 << 24)
-            at = (np.arange(take) + place / (1 << 24)) * (len(rows) / max(take, 1))
-            chosen = rows[at.astype(np.int64)]
-            cost[chosen] *= len(rows) / max(take, 1)
-            members.append(chosen)
+            measure = cost[rows] / cost[rows].mean() + 1.0
+            reached = np.cumsum(measure)
+            stretch = float(reached[-1]) / take
+            at = (np.arange(take) + place / (1 << 24)) * stretch
+            drawn = np.searchsorted(reached[:-1], at, side="right")
+            drawn, times = np.unique(drawn, return_counts=True)
+            cost[rows[drawn]] *= times * stretch / measure[drawn]
+            members.append(rows[drawn])
         state.members = np.sort(np.concatenate(members)).astype(np.uint32)
         state.sampling = True
         self._solve(state, cost, np.zeros(problem.width), 0.0)
@@ -308,8 +366,12 @@ class InteriorPoint(Solver):
         if not state.look_at_all_rows(w, stop):
             return
         distance = state.distance()
+        losing = state.margins < 1.0
+        share = (_PER_LOSING * int(losing.sum()) + 20 * problem.width) / problem.n
+        if share < _NEAR:  # few lose: none of them needs to be frozen
+            distance[losing] = 0.0
         some = distance[:: max(1, problem.n // _QUANTILE_ROWS)]
-        state.reach = max(float(np.quantile(some, _NEAR)), 0.0)
+        state.reach = max(float(np.quantile(some, min(share, _NEAR))), 0.0)
         state.near = (distance <= state.reach) & (problem.cost > 0.0)
         state.sampling = False
         self._solve_near(state, w, len(state.members) >= 100 * problem.width)
@@ -386,7 +448,8 @@ class InteriorPoint(Solver):
             self._solve_near(state, w, relative < _WARM)
 
     def iterate(self, state: InteriorState) -> tuple[Vector, Vector | None]:
-        return state.w, state.alpha
+        alpha = state.alpha
+        return state.w, None if alpha is None else state.spread(alpha)
 
     def reject(self, state: InteriorState) -> None:
         state.dead = math.isnan(state.primal)
