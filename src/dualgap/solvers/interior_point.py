@@ -37,8 +37,8 @@ from .base import Solver, State, check_count, new_order
 
 _LEFT, _SINGULAR = 1, 2  # outcomes of an iteration
 _SAMPLE_TOL = 5e-2
-# Inner gap of the first look at all rows, which ones are wrong; then 3e-3, 3e-4, ...
-_FIRST_LOOK = 0.1
+# Inner gap of the first look at all rows, which ones are wrong, and of the next ones.
+_FIRST_LOOK, _NEXT_LOOK = 0.1, 0.3
 _NEAR = 0.25  # share of the rows that counts as near the margin
 _PER_LOSING = 4  # or this many for each row that loses
 _QUANTILE_ROWS = 20_000  # that this share is estimated from
@@ -140,7 +140,7 @@ def without_duplicates(problem: Problem) -> tuple[Problem, NDArray[np.uint32] | 
     merged = copy.copy(problem)
     merged.rows = core.chosen_rows(problem.rows, first, problem.intercept_scaling)
     merged.n, merged.y, merged.q = count, problem.y[first], problem.q[first]
-    merged.cost = np.bincount(group, problem.cost, count)
+    merged.cost = np.bincount(group, problem.cost, count).astype(np.float64)
     return merged, group
 
 
@@ -161,6 +161,8 @@ class InteriorState(State):
     members: NDArray[np.uint32]  # rows of `inner`
     near: NDArray[np.bool_]
     full: Vector  # U_i where a row is frozen there, else 0
+    losing: NDArray[np.bool_]  # rows with a loss at the best w that was looked at
+    least_primal: float = math.inf  # of that w
     reach: float = math.inf  # of the near rows from the margin
     warm: bool = False  # `inner` started from a solution, not far inside
     sampling: bool = False
@@ -210,6 +212,12 @@ class InteriorState(State):
         )
         self.visited += done
         return bool(done == problem.n)
+
+    def primal_of(self, w: Vector) -> float:
+        """P of the w that was looked at last."""
+        problem = self.problem
+        loss = float((problem.cost * problem.loss.value(self.margins)).sum())
+        return 0.5 * problem.squared_norm(w) + loss
 
     @property
     def knee(self) -> float:
@@ -294,6 +302,7 @@ class InteriorPoint(Solver):
             members=np.empty(0, dtype=np.uint32),
             near=np.zeros(problem.n, dtype=np.bool_),
             full=np.zeros(problem.n),
+            losing=np.zeros(problem.n, dtype=np.bool_),
         )
         state.primal, state.dual = problem.primal(w), 0.0  # bounds, and honest ones
         return state
@@ -366,10 +375,12 @@ class InteriorPoint(Solver):
         if not state.look_at_all_rows(w, stop):
             return
         distance = state.distance()
-        losing = state.margins < 1.0
-        share = (_PER_LOSING * int(losing.sum()) + 20 * problem.width) / problem.n
+        state.losing = state.margins < 1.0
+        state.least_primal = state.primal_of(w)
+        losing = int(np.count_nonzero(state.losing))
+        share = (_PER_LOSING * losing + 20 * problem.width) / problem.n
         if share < _NEAR:  # few lose: none of them needs to be frozen
-            distance[losing] = 0.0
+            distance[state.losing] = 0.0
         some = distance[:: max(1, problem.n // _QUANTILE_ROWS)]
         state.reach = max(float(np.quantile(some, min(share, _NEAR))), 0.0)
         state.near = (distance <= state.reach) & (problem.cost > 0.0)
@@ -381,8 +392,7 @@ class InteriorPoint(Solver):
         problem, near = state.problem, state.near
         state.rounds += 1
         state.members = np.flatnonzero(near).astype(np.uint32)
-        below = ~near & (state.margins < 1.0)
-        state.full = np.where(below, problem.upper, 0.0)
+        state.full = np.where(state.losing & ~near, problem.upper, 0.0)
         fixed = np.zeros(problem.width)
         core.combine(problem.rows, problem.y, state.full, fixed)
         constant = problem.dual_value(state.full, 0.0)
@@ -425,14 +435,16 @@ class InteriorPoint(Solver):
         if not state.everything:
             if not state.look_at_all_rows(w, stop):
                 return
-            loss = float((problem.cost * problem.loss.value(state.margins)).sum())
-            frozen = 0.5 * problem.squared_norm(w) + loss - primal
+            frozen = state.primal_of(w) - primal
+            if primal + frozen < state.least_primal:
+                state.least_primal = primal + frozen
+                state.losing = state.margins < 1.0
         if state.alpha is None or not state.gap <= primal + frozen - dual:
             state.w, state.primal, state.dual = w, primal + frozen, dual
             state.alpha = state.dual_point()
         # At rounding level the gap may be 0 or below: then every iteration looks.
         while state.look >= max(gap, _ROUNDING):
-            state.look = 3e-3 if state.look == _FIRST_LOOK else 0.1 * state.look
+            state.look *= _NEXT_LOOK
         if state.everything:
             if stuck:  # what there is gets proved, and the fit ends
                 state.primal = state.dual = math.nan
@@ -442,9 +454,16 @@ class InteriorPoint(Solver):
             relative = (primal + frozen - dual) / max(primal + frozen, _TINY)
             distance = state.distance()
             state.reach *= 0.5
-            state.near |= (state.wrong_side() | (distance <= state.reach)) & (
-                problem.cost > 0.0
-            )
+            used = problem.cost > 0.0
+            wrong = np.flatnonzero(state.wrong_side() & used)
+            most = len(state.members)
+            if len(wrong) > most:  # w is poor: the worst, which will change it most
+                amount = (problem.cost * np.abs(1.0 - state.margins))[wrong]
+                wrong = wrong[np.argpartition(amount, len(wrong) - most)[-most:]]
+            state.near[wrong] = True
+            close = (distance <= state.reach) & used & ~state.near
+            if np.count_nonzero(close) <= most:
+                state.near |= close
             self._solve_near(state, w, relative < _WARM)
 
     def iterate(self, state: InteriorState) -> tuple[Vector, Vector | None]:
