@@ -4,6 +4,7 @@
 #include "gram/gram.hpp"
 
 #include <nanobind/stl/unique_ptr.h>
+#include <nanobind/stl/vector.h>
 
 namespace dualgap {
 
@@ -56,6 +57,7 @@ class PythonGram final : public Gram {
     const Block values = nb::cast<Block>(rows_(numbers(&query, 1)));
     check(values, 1, n());
     for (Index j = 0; j < n(); ++j) out[j] = static_cast<float>(values.data()[j]);
+    statistics_.evaluations += n();
   }
   void compute_block(const Order *queries, Index m, const std::vector<Order> &columns,
                      double *out, Index stride) override {
@@ -145,7 +147,7 @@ void bind_kernel(nb::module_ &m) {
       .def_prop_ro("statistics",
                    [](const Gram &self) {
                      const GramStatistics &s = self.statistics();
-                     return std::make_tuple(s.hits, s.misses, s.evaluations);
+                     return std::make_tuple(s.hits, s.misses, s.evaluations, s.copied);
                    })
       .def(
           "row",
@@ -196,6 +198,39 @@ void bind_kernel(nb::module_ &m) {
           "out"_a.noconvert(),
           "out_t += sum_j c_j k(x_rows[j], x_columns[t]), in float64.");
 
+  nb::class_<Classes>(m, "Classes",
+                      "Rows class after class, for the kernel matrices of pairs.")
+      .def(
+          "gram",
+          [](Classes &self, Index a, Index b, Index capacity) {
+            for (const Index c : {a, b})
+              if (c < 0 || c >= self.count()) throw std::out_of_range("no such class");
+            if (a == b) throw std::invalid_argument("a pair has two classes");
+            return self.gram(a, b, capacity);
+          },
+          "a"_a, "b"_a, "capacity"_a, nb::keep_alive<0, 1>());
+
+  m.def(
+      "rows_of_classes",
+      [](const AnyRows &rows, const std::string &shape, bool overlap, double gamma,
+         double coef0, int degree, const std::vector<Index> &bounds,
+         const std::vector<Index> &capacities) {
+        if (bounds.size() != capacities.size() + 1 || bounds.front() != 0 ||
+            !std::is_sorted(bounds.begin(), bounds.end()))
+          throw std::invalid_argument("bounds");
+        const KernelFunction function =
+            make_function(shape, overlap, gamma, coef0, degree);
+        return rows.visit([&](const auto &x) -> std::unique_ptr<Classes> {
+          using Rows = std::decay_t<decltype(x)>;
+          check_length(bounds.back(), x.rows(), "bounds");
+          return std::make_unique<ClassesOf<Rows>>(
+              std::make_shared<RowsOfClasses<Rows>>(x, rows.stored(), function, bounds,
+                                                    capacities));
+        });
+      },
+      "rows"_a, "shape"_a, "overlap"_a, "gamma"_a, "coef0"_a, "degree"_a, "bounds"_a,
+      "capacities"_a, nb::keep_alive<0, 1>());
+
   m.def(
       "rows_gram",
       [](const AnyRows &rows, const std::string &shape, bool overlap, double gamma,
@@ -204,7 +239,10 @@ void bind_kernel(nb::module_ &m) {
             make_function(shape, overlap, gamma, coef0, degree);
         return rows.visit([&](const auto &x) -> std::unique_ptr<Gram> {
           using Rows = std::decay_t<decltype(x)>;
-          return std::make_unique<RowsGram<Rows>>(x, rows.stored(), function, capacity);
+          const std::vector<Index> bounds{0, x.rows()}, none{0};
+          auto data = std::make_shared<RowsOfClasses<Rows>>(x, rows.stored(), function,
+                                                            bounds, none);
+          return std::make_unique<RowsGram<Rows>>(std::move(data), 0, -1, capacity);
         });
       },
       "rows"_a, "shape"_a, "overlap"_a, "gamma"_a, "coef0"_a, "degree"_a, "capacity"_a,

@@ -5,12 +5,17 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections import OrderedDict
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import numpy as np
 import pytest
 from scipy import sparse
 
-from dualgap.kernel import RBF, Callable, Gram, Linear
+from dualgap.kernel import RBF, Callable, Gram, Linear, Precomputed, Sigmoid
+from dualgap.kernel.gram import Pairs
+
+from .data import KERNELS, layouts
 
 
 def test_least_recently_used_rows_are_forgotten():
@@ -33,7 +38,7 @@ def test_least_recently_used_rows_are_forgotten():
                 expected.popitem(last=False)
         assert {j for j in range(n) if gram.core.holds(j)} == set(expected)
         assert gram.core.held <= 5
-    assert gram.statistics == (hits, misses, misses * n)
+    assert gram.statistics == (hits, misses, misses * n, 0)
 
 
 def test_a_row_that_fails_leaves_the_cache_whole():
@@ -99,6 +104,210 @@ def test_the_limit_in_bytes_is_kept(megabytes):
     assert 0.9 * megabytes * 1e6 <= grown <= 1.05 * megabytes * 1e6
 
 
+# Pairs of classes
+
+BOUNDS = [0, 33, 70, 171]
+
+
+def three_classes(layout="dense-f8"):
+    X = np.random.default_rng(0).normal(size=(171, 7))
+    X[np.abs(X) < 0.4] = 0.0
+    return layouts(X)[layout]
+
+
+def sparse_rows():
+    X = np.random.default_rng(0).normal(size=(171, 40))
+    return sparse.csr_matrix(np.where(np.abs(X) < 1.5, 0.0, X))
+
+
+def bits_of_pairs(pairs, seed):
+    """All rows of all pairs, asked for in a random order, twice."""
+    rng = np.random.default_rng(seed)
+    out = {}
+    for a, b in rng.permutation([(0, 1), (0, 2), (1, 2), (2, 0)]).tolist():
+        matrix = pairs.pair(a, b)
+        for i in rng.permutation(np.tile(np.arange(matrix.n), 2)).tolist():
+            row = matrix.row(i)
+            assert np.array_equal(out.setdefault((a, b, i), row), row)
+    return out
+
+
+@pytest.mark.parametrize("kernel", [*KERNELS.values(), Sigmoid(0.1)], ids=repr)
+@pytest.mark.parametrize("layout", ["dense-f8", "csr-f4", "sparse"])
+def test_pairs_are_the_matrices_of_their_rows(kernel, layout):
+    X = sparse_rows() if layout == "sparse" else three_classes(layout)
+    pairs = Pairs(X, kernel, BOUNDS)
+    for a, b in ((0, 1), (0, 2), (2, 1)):
+        rows = pairs.rows(a, b)
+        matrix, own = pairs.pair(a, b), Gram(X[rows], kernel)
+        assert matrix.n == own.n == len(rows)
+        every = np.arange(own.n)
+        for i in (0, 20, 32, 33, 34, own.n - 1):
+            # They differ in the point that distances are centred at.
+            np.testing.assert_allclose(matrix.row(i), own.row(i), rtol=2e-5, atol=2e-6)
+        np.testing.assert_array_equal(matrix.block(every), own.block(every))
+        np.testing.assert_array_equal(matrix.diagonal(), own.diagonal())
+        c = np.where(every % 3 == 0, np.cos(every), 0.0)
+        np.testing.assert_array_equal(matrix.times(c), own.times(c))
+        some = matrix.subset([1, 40])
+        np.testing.assert_array_equal(some.block([0, 1]), own.block([1, 40], [1, 40]))
+
+
+@pytest.mark.parametrize("kernel", [RBF(0.3), KERNELS["laplacian"], Sigmoid(0.1)])
+@pytest.mark.parametrize("X", [three_classes(), sparse_rows()], ids=["dense", "csr"])
+def test_what_is_held_changes_no_bit(kernel, X):
+    whole = bits_of_pairs(Pairs(X, kernel, BOUNDS), 0)
+    # 0.11 MB: the largest pair whole, and room for some shared segments; 0.003: two
+    # rows of it.
+    for cache_size, threads in ((0.11, 1), (0.003, 1), (0.2, 4)):
+        other = bits_of_pairs(Pairs(X, kernel, BOUNDS, cache_size, threads), 1)
+        assert whole.keys() == other.keys()
+        for key, row in whole.items():
+            np.testing.assert_array_equal(other[key], row)
+
+
+def test_dense_and_sparse_rows_are_symmetric_to_the_bit():
+    for X in (three_classes(), sparse_rows()):
+        for kernel in (*KERNELS.values(), Sigmoid(0.1)):
+            gram = Gram(X, kernel)
+            K = np.stack([gram.row(i) for i in range(gram.n)])
+            np.testing.assert_array_equal(K, K.T)
+            pair = Pairs(X, kernel, BOUNDS).pair(2, 0)
+            K = np.stack([pair.row(i) for i in range(pair.n)])
+            np.testing.assert_array_equal(K, K.T)
+
+
+def test_shared_segments_are_computed_once():
+    pairs = Pairs(three_classes(), RBF(0.3), BOUNDS)
+    sizes = np.diff(BOUNDS).tolist()
+    first = pairs.pair(0, 1)
+    for i in range(first.n):
+        first.row(i)
+    assert first.statistics == (0, first.n, first.n**2, 0)
+    second = pairs.pair(0, 2)
+    for i in range(second.n):
+        second.row(i)
+    # The rows of class 0 have their own segments already.
+    copied = sizes[0] ** 2
+    assert second.statistics == (0, second.n, second.n**2 - copied, copied)
+    # No room is left beside the rows of a pair: nothing is shared.
+    tight = Pairs(three_classes(), RBF(0.3), BOUNDS, cache_size=0.05)
+    for other in (1, 2):
+        matrix = tight.pair(0, other)
+        for i in range(matrix.n):
+            matrix.row(i)
+        assert matrix.statistics == (0, matrix.n, matrix.n**2, 0)
+
+
+def test_pairs_in_threads_have_the_same_bits():
+    X = np.random.default_rng(0).normal(size=(900, 9))
+    bounds = [0, 300, 600, 900]
+    serial = bits_of_pairs(Pairs(X, RBF(0.1), bounds), 0)
+    for cache_size in (200, 6):
+        pairs = Pairs(X, RBF(0.1), bounds, cache_size, 4)
+        with ThreadPoolExecutor(4) as pool:
+            for found in pool.map(partial(bits_of_pairs, pairs), range(4)):
+                for key, row in found.items():
+                    np.testing.assert_array_equal(serial[key], row)
+
+
+def test_pairs_of_kernels_that_python_computes():
+    X = three_classes()
+    order = np.random.default_rng(2).permutation(len(X))
+    K = X @ X.T
+    given = Pairs(K, Precomputed(), BOUNDS, order=order)
+    computed = Pairs(X[order], Callable(lambda A, B: A @ B.T), BOUNDS)
+    for a, b in ((0, 1), (2, 1)):
+        rows = order[given.rows(a, b)]
+        expected = K[np.ix_(rows, rows)]
+        for pairs in (given, computed):
+            matrix = pairs.pair(a, b)
+            every = np.arange(matrix.n)
+            np.testing.assert_allclose(matrix.row(3), expected[3], rtol=1e-5, atol=1e-6)
+            np.testing.assert_allclose(
+                matrix.block(every, [2, 5]), expected[:, [2, 5]], atol=1e-12
+            )
+            np.testing.assert_allclose(matrix.diagonal(), np.diag(expected), atol=1e-12)
+            c = np.sin(every)
+            np.testing.assert_allclose(matrix.times(c), expected @ c, atol=1e-10)
+
+
+MEASURE_PAIRS = """
+from pathlib import Path
+import numpy as np
+from dualgap.kernel import RBF
+from dualgap.kernel.gram import Pairs
+X = np.random.default_rng(0).normal(size=(6000, 4)).astype(np.float32)
+pairs = Pairs(X, RBF(0.5), [0, 2000, 4000, 6000], 90)
+resident = lambda: 4096 * int(Path("/proc/self/statm").read_text().split()[1])
+out = np.ones(4000, np.float32)
+before = peak = resident()
+for pair in ((0, 1), (0, 2), (1, 2)):
+    gram = pairs.pair(*pair)
+    for i in range(4000):
+        gram.core.row(i, out)
+        peak = max(peak, resident())
+print(peak - before)
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+def test_the_limit_in_bytes_holds_for_pairs_and_what_they_share():
+    out = subprocess.run(
+        [sys.executable, "-c", MEASURE_PAIRS],
+        check=True, capture_output=True, text=True,
+    )  # fmt: skip
+    assert 0.9 * 90e6 <= int(out.stdout) <= 1.05 * 90e6
+
+
+CYCLES = """
+import gc, weakref
+import numpy as np
+from dualgap import SVC
+from dualgap.kernel import Callable, Gram, KernelProblem, Precomputed, SWAP2o
+from dualgap.loop import solve
+
+class Function:
+    def __call__(self, A, B):
+        if self.fails:
+            raise RuntimeError("no")
+        return A @ B.T
+
+def fit(fails):
+    function = Function()
+    function.fails = False
+    function.gram = gram = Gram(X, Callable(function))  # a cycle
+    problem = KernelProblem(gram, y)
+    gram.row(0)
+    function.fails = fails
+    try:
+        solve(problem, SWAP2o())
+    except RuntimeError as error:
+        function.error = error  # its frames hold the problem
+    return weakref.ref(gram)
+
+X = np.random.default_rng(0).normal(size=(60, 3))
+y = np.where(X[:, 0] > 0, 1, -1)
+kept = [fit(False), fit(True)]
+gc.collect()
+assert [gram() for gram in kept] == [None, None]
+function = Function()
+function.fails = False
+three = np.digitize(X[:, 0], [-0.5, 0.5])
+model = SVC(kernel=function, n_jobs=2).fit(X, three)
+given = SVC(kernel="precomputed", n_jobs=2).fit(X @ X.T, three)
+problem = KernelProblem(X @ X.T, y, kernel=Precomputed())
+function.gram = Gram(X, Callable(function))  # still there at exit
+"""
+
+
+def test_kernels_that_python_computes_leave_nothing_behind():
+    out = subprocess.run(
+        [sys.executable, "-c", CYCLES], check=True, capture_output=True, text=True
+    )
+    assert out.stderr == ""
+
+
 def test_refusals():
     X = np.ones((1000, 2))
     with pytest.raises(ValueError, match=r"cache_size=0\.001 does not hold two rows"):
@@ -106,6 +315,9 @@ def test_refusals():
     for size in (0, -1, "much"):
         with pytest.raises(ValueError, match="cache_size"):
             Gram(X, Linear(), cache_size=size)
+    match = "two rows of 1000 values for each of 3 threads; give 1 or more"
+    with pytest.raises(ValueError, match=match):
+        Pairs(X, Linear(), [0, 400, 1000], cache_size=0.02, threads=3)
     gram = Gram(X, Linear())
     for indices in ([], [1000], [-1], [0.5], [[1]]):
         with pytest.raises(ValueError, match="indices"):

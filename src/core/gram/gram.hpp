@@ -10,12 +10,15 @@
 
 #include "../rows.hpp"
 #include "../stop.hpp"
+#include "row_cache.hpp"
 #include "similarity.hpp"
 
 namespace dualgap {
 
+// Rows found and computed; values computed, and copied from what pairs of classes
+// share.
 struct GramStatistics {
-  Index hits = 0, misses = 0, evaluations = 0;
+  Index hits = 0, misses = 0, evaluations = 0, copied = 0;
 };
 
 class Gram {
@@ -23,49 +26,26 @@ class Gram {
   // Holds at most `capacity` rows, two or more, of 4 n bytes.
   Gram(Index n, Index capacity)
       : n_(n),
-        capacity_(std::min(std::max<Index>(capacity, 2), std::max<Index>(n, 2))),
-        slot_(static_cast<std::size_t>(n), kNone) {}
+        cache_(n, n, std::min(std::max<Index>(capacity, 2), std::max<Index>(n, 2))) {}
   virtual ~Gram() = default;
   Gram(const Gram &) = delete;
   Gram &operator=(const Gram &) = delete;
 
   Index n() const { return n_; }
-  Index capacity() const { return capacity_; }
-  Index held() const { return static_cast<Index>(slots_.size()); }
-  bool holds(Index i) const { return slot_[static_cast<std::size_t>(i)] != kNone; }
+  Index capacity() const { return cache_.capacity(); }
+  Index held() const { return cache_.held(); }
+  bool holds(Index i) const { return cache_.peek(i) != nullptr; }
   const GramStatistics &statistics() const { return statistics_; }
 
   // Row i; stays where it is until another row but one has been asked for.
   const float *row(Index i) {
-    Slot &own = slot_[static_cast<std::size_t>(i)];
-    if (own != kNone) {
+    if (const float *values = cache_.find(i)) {
       ++statistics_.hits;
-      unlink(own);
-      link_newest(own);
-      return at(own).values.get();
+      return values;
     }
-    Slot slot;
-    if (held() < capacity_) {
-      slot = static_cast<Slot>(held());
-      slots_.push_back(
-          {std::make_unique_for_overwrite<float[]>(static_cast<std::size_t>(n_)),
-           kNobody, kNone, kNone});
-    } else {
-      slot = oldest_;
-      unlink(slot);
-      if (at(slot).row != kNobody)
-        slot_[static_cast<std::size_t>(at(slot).row)] = kNone;
-      at(slot).row = kNobody;
-    }
-    link_oldest(slot);  // whole even if compute throws
-    compute(i, at(slot).values.get());
+    const float *values = cache_.add(i, [&](float *out) { compute(i, out); });
     ++statistics_.misses;
-    statistics_.evaluations += n_;
-    unlink(slot);
-    link_newest(slot);
-    at(slot).row = i;
-    own = slot;
-    return at(slot).values.get();
+    return values;
   }
 
   // out[q * stride + t] <- k(query(q), column(t)), q < m, t < columns. The cache is not
@@ -96,6 +76,7 @@ class Gram {
   std::mutex &mutex() { return mutex_; }
 
  protected:
+  // Counts its evaluations.
   virtual void compute(Index i, float *out) = 0;
   // out[q * stride + t] <- k(queries[q], columns[t]).
   virtual void compute_block(const Order *queries, Index m,
@@ -104,61 +85,76 @@ class Gram {
   GramStatistics statistics_;
 
  private:
-  using Slot = std::uint32_t;
-  static constexpr Slot kNone = static_cast<Slot>(-1);
-  static constexpr Index kNobody = -1;
-  struct Entry {
-    std::unique_ptr<float[]> values;
-    Index row;
-    Slot older, newer;
-  };
-  Entry &at(Slot slot) { return slots_[slot]; }
-
-  void unlink(Slot slot) {
-    const Entry &entry = at(slot);
-    (entry.older != kNone ? at(entry.older).newer : oldest_) = entry.newer;
-    (entry.newer != kNone ? at(entry.newer).older : newest_) = entry.older;
-  }
-  void link_newest(Slot slot) {
-    at(slot).older = newest_;
-    at(slot).newer = kNone;
-    (newest_ != kNone ? at(newest_).newer : oldest_) = slot;
-    newest_ = slot;
-  }
-  void link_oldest(Slot slot) {
-    at(slot).newer = oldest_;
-    at(slot).older = kNone;
-    (oldest_ != kNone ? at(oldest_).older : newest_) = slot;
-    oldest_ = slot;
-  }
-
   std::mutex mutex_;
-  Index n_, capacity_;
-  std::vector<Slot> slot_;  // of a row, or kNone
-  std::vector<Entry> slots_;
-  Slot oldest_ = kNone, newest_ = kNone;
+  Index n_;
+  RowCache cache_;
   std::vector<Order> columns_;
 };
 
-// The kernel of the rows of a matrix.
-template <class Rows>
-class RowsGram final : public Gram {
+// The rows of a matrix, class after class, for the kernel matrices of pairs of classes.
+// A row of such a matrix is two segments: the columns of its own class, which all pairs
+// of the class share, and those of the other one, which nobody else needs.
+class Classes {
  public:
-  RowsGram(const Rows &rows, Index stored, const KernelFunction &function,
-           Index capacity)
-      : Gram(rows.rows(), capacity),
-        rows_(rows),
-        function_(function),
-        single_(rows, stored, function),
-        queries_(rows.cols(), function),
-        norms_(static_cast<std::size_t>(rows.rows())) {
+  virtual ~Classes() = default;
+  virtual Index count() const = 0;
+  // The matrix of class a, or of two classes, the rows of a first; it may outlive this.
+  virtual std::unique_ptr<Gram> gram(Index a, Index b, Index capacity) = 0;
+};
+
+template <class Rows>
+struct RowsOfClasses {
+  // One class; its segments for its own rows are held under the lock.
+  struct Class {
+    Class(const Rows &rows, Index begin, Index end, const Layout &layout,
+          const KernelFunction &function, Index capacity)
+        : begin(begin),
+          n(end - begin),
+          single(rows, begin, end, layout, function),
+          cache(end - begin, end - begin, capacity) {}
+    Index begin, n;
+    SingleRow single;
+    std::mutex mutex;
+    RowCache cache;
+  };
+
+  // Class c has the rows bounds[c] to bounds[c + 1] and holds up to capacities[c]
+  // segments.
+  RowsOfClasses(const Rows &rows, Index stored, const KernelFunction &function,
+                const std::vector<Index> &bounds, const std::vector<Index> &capacities)
+      : rows(rows), function(function), norms(static_cast<std::size_t>(rows.rows())) {
     for (Index i = 0; i < rows.rows(); ++i) {
       double norm = 0.0;
       rows.for_each(i, [&](Index, double v) {
         norm += function.overlap ? Overlap::of(v, v) : Product::of(v, v);
       });
-      norms_[static_cast<std::size_t>(i)] = norm;
+      norms[static_cast<std::size_t>(i)] = norm;
     }
+    const Layout layout(rows, stored, function);
+    for (std::size_t c = 0; c + 1 < bounds.size(); ++c)
+      classes.push_back(std::make_unique<Class>(rows, bounds[c], bounds[c + 1], layout,
+                                                function, capacities[c]));
+  }
+
+  Rows rows;
+  KernelFunction function;
+  std::vector<double> norms;
+  std::vector<std::unique_ptr<Class>> classes;
+};
+
+// The kernel of the rows of one or two classes.
+template <class Rows>
+class RowsGram final : public Gram {
+ public:
+  using Data = RowsOfClasses<Rows>;
+
+  // Without a second class b is negative.
+  RowsGram(std::shared_ptr<Data> data, Index a, Index b, Index capacity)
+      : Gram(size(*data, a) + size(*data, b), capacity),
+        data_(std::move(data)),
+        queries_(data_->rows.cols(), data_->function) {
+    for (const Index c : {a, b})
+      if (c >= 0) parts_.push_back(data_->classes[static_cast<std::size_t>(c)].get());
   }
 
   void add_times(const Order *rows, const double *c, Index m, const Order *columns,
@@ -167,11 +163,10 @@ class RowsGram final : public Gram {
     double values[kQueries] = {}, weights[kQueries];
     for (Index q0 = 0; q0 < m; q0 += kQueries) {
       const Index some = std::min(m - q0, kQueries);
-      queries_.set(rows_, some, norms_.data(), [&](Index q) { return rows[q0 + q]; });
+      set_queries(rows + q0, some);
       for (Index q = 0; q < kQueries; ++q) weights[q] = q < some ? c[q0 + q] : 0.0;
       for (Index t = 0; t < count; ++t) {
-        const Index i = columns ? static_cast<Index>(columns[t]) : t;
-        queries_.kernels(rows_, i, norms_[static_cast<std::size_t>(i)], values);
+        kernels(columns ? static_cast<Index>(columns[t]) : t, values);
         double lanes[8] = {};
         for (Index q = 0; q < kQueries; q += 8)
           for (Index l = 0; l < 8; ++l) lanes[l] += weights[q + l] * values[q + l];
@@ -185,30 +180,91 @@ class RowsGram final : public Gram {
 
  protected:
   void compute(Index i, float *out) override {
-    single_.kernel_row(rows_, i, out);
-    // Here the terms of a distance cancel most.
-    const double norm = norms_[static_cast<std::size_t>(i)];
-    double own = norm;
-    function_.apply(&own, 1, norm, &norm);
-    out[i] = static_cast<float>(own);
+    const bool second = i >= parts_[0]->n;
+    auto &own = *parts_[second];
+    const Index place = second ? parts_[0]->n : 0, local = i - place;
+    own.single.load(local, query_);
+    for (auto *part : parts_) {
+      const Index begin = part == parts_[0] ? 0 : parts_[0]->n;
+      if (part == &own && copy_segment(own, local, out + begin)) continue;
+      part->single.kernel_row(data_->rows, row_of(i), query_, out + begin);
+      statistics_.evaluations += part->n;
+      if (part != &own) continue;
+      // Here the terms of a distance cancel most.
+      const double norm = data_->norms[static_cast<std::size_t>(row_of(i))];
+      double self = norm;
+      data_->function.apply(&self, 1, norm, &norm);
+      out[i] = static_cast<float>(self);
+      keep_segment(own, local, out + begin);
+    }
   }
 
   void compute_block(const Order *queries, Index m, const std::vector<Order> &columns,
                      double *out, Index stride) override {
     double values[QueryBlock::kQueries];
-    queries_.set(rows_, m, norms_.data(), [&](Index q) { return queries[q]; });
+    set_queries(queries, m);
     for (std::size_t t = 0; t < columns.size(); ++t) {
-      queries_.kernels(rows_, columns[t], norms_[columns[t]], values);
+      kernels(static_cast<Index>(columns[t]), values);
       for (Index q = 0; q < m; ++q) out[q * stride + static_cast<Index>(t)] = values[q];
     }
   }
 
  private:
-  Rows rows_;
-  KernelFunction function_;
-  SingleRow single_;
+  using Class = typename Data::Class;
+
+  static Index size(const Data &data, Index c) {
+    return c >= 0 ? data.classes[static_cast<std::size_t>(c)]->n : 0;
+  }
+  Index row_of(Index i) const {
+    const Index first = parts_[0]->n;
+    return i < first ? parts_[0]->begin + i : parts_[1]->begin + i - first;
+  }
+  void set_queries(const Order *queries, Index m) {
+    queries_.set(data_->rows, m, data_->norms.data(),
+                 [&](Index q) { return row_of(static_cast<Index>(queries[q])); });
+  }
+  void kernels(Index j, double *values) const {
+    const Index row = row_of(j);
+    queries_.kernels(data_->rows, row, data_->norms[static_cast<std::size_t>(row)],
+                     values);
+  }
+
+  // The lock is held to copy, never to compute: two threads may compute the same
+  // segment, to the same bits.
+  bool copy_segment(Class &own, Index local, float *out) {
+    if (own.cache.capacity() == 0) return false;
+    const std::lock_guard lock(own.mutex);
+    const float *values = own.cache.find(local);
+    if (!values) return false;
+    std::copy_n(values, own.n, out);
+    statistics_.copied += own.n;
+    return true;
+  }
+  void keep_segment(Class &own, Index local, const float *values) {
+    if (own.cache.capacity() == 0) return;
+    const std::lock_guard lock(own.mutex);
+    if (!own.cache.find(local))
+      own.cache.add(local, [&](float *to) { std::copy_n(values, own.n, to); });
+  }
+
+  std::shared_ptr<Data> data_;
+  std::vector<Class *> parts_;
+  Query query_;
   QueryBlock queries_;
-  std::vector<double> norms_;
+};
+
+template <class Rows>
+class ClassesOf final : public Classes {
+ public:
+  explicit ClassesOf(std::shared_ptr<RowsOfClasses<Rows>> data)
+      : data_(std::move(data)) {}
+  Index count() const override { return static_cast<Index>(data_->classes.size()); }
+  std::unique_ptr<Gram> gram(Index a, Index b, Index capacity) override {
+    return std::make_unique<RowsGram<Rows>>(data_, a, b, capacity);
+  }
+
+ private:
+  std::shared_ptr<RowsOfClasses<Rows>> data_;
 };
 
 }  // namespace dualgap

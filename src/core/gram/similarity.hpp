@@ -18,17 +18,44 @@
 
 namespace dualgap {
 
+// What float32 copies of rows have in common: dense ones are centred where only
+// distances count, which takes most of the rounding out of them.
+struct Layout {
+  bool dense;
+  std::vector<double> mean;
+
+  template <class Rows>
+  Layout(const Rows &rows, Index stored, const KernelFunction &function)
+      : dense(5.0 * static_cast<double>(stored) >=
+              static_cast<double>(rows.rows()) * static_cast<double>(rows.cols())),
+        mean(static_cast<std::size_t>(dense ? rows.cols() : 0), 0.0) {
+    if (!dense || function.shape != Shape::kExponential) return;
+    for (Index i = 0; i < rows.rows(); ++i)
+      rows.for_each(i,
+                    [&](Index k, double v) { mean[static_cast<std::size_t>(k)] += v; });
+    for (auto &m : mean) m /= static_cast<double>(rows.rows());
+  }
+};
+
+// One of the points, as SingleRow has it.
+struct Query {
+  std::vector<float> entries;  // of a dense one
+  float norm = 0.0f;
+};
+
 class SingleRow {
  public:
-  // Dense rows are centred where only distances count, which takes most of the rounding
-  // out of them.
+  // Over the rows begin to end.
   template <class Rows>
-  SingleRow(const Rows &rows, Index stored, const KernelFunction &function)
-      : n_(rows.rows()), d_(rows.cols()), function_(function) {
-    dense_ = 5.0 * static_cast<double>(stored) >=
-             static_cast<double>(n_) * static_cast<double>(d_);
+  SingleRow(const Rows &rows, Index begin, Index end, const Layout &layout,
+            const KernelFunction &function)
+      : first_(begin),
+        n_(end - begin),
+        d_(rows.cols()),
+        function_(function),
+        dense_(layout.dense) {
     if (dense_)
-      fill_panels(rows);
+      fill_panels(rows, layout.mean);
     else
       fill_columns(rows);
     for (const float norm : norms_)
@@ -38,17 +65,26 @@ class SingleRow {
             "features");
   }
 
-  // out_j <- k(x_i, x_j) for all j.
+  // The j-th of these rows as a query.
+  void load(Index j, Query &query) const {
+    query.norm = norms_[at(j)];
+    if (!dense_) return;
+    query.entries.resize(at(d_));
+    const float *own = panels_.data() + panel_entry(j);
+    for (Index k = 0; k < d_; ++k) query.entries[at(k)] = own[k * kPanel];
+  }
+
+  // out_j <- k(x_i, x_j) for all j of these rows; x_i is the query.
   template <class Rows>
-  void kernel_row(const Rows &rows, Index i, float *out) {
+  void kernel_row(const Rows &rows, Index i, const Query &query, float *out) const {
     const bool overlap = function_.overlap;
     if (dense_) {
-      overlap ? panel_row<Overlap>(i, out) : panel_row<Product>(i, out);
+      overlap ? panel_row<Overlap>(query, out) : panel_row<Product>(query, out);
     } else {
       std::fill(out, out + n_, 0.0f);
       overlap ? column_row<Overlap>(rows, i, out) : column_row<Product>(rows, i, out);
     }
-    function_.apply(out, n_, norms_[at(i)], norms_.data());
+    function_.apply(out, n_, query.norm, norms_.data());
   }
 
  private:
@@ -56,20 +92,13 @@ class SingleRow {
   static std::size_t at(Index i) { return static_cast<std::size_t>(i); }
 
   template <class Rows>
-  void fill_panels(const Rows &rows) {
-    std::vector<double> mean(at(d_ + 1), 0.0);
-    if (function_.shape == Shape::kExponential) {
-      for (Index i = 0; i < n_; ++i)
-        rows.for_each(i, [&](Index k, double v) { mean[at(k)] += v; });
-      for (auto &m : mean) m /= static_cast<double>(n_);
-    }
+  void fill_panels(const Rows &rows, const std::vector<double> &mean) {
     panels_.assign(at((n_ + kPanel - 1) / kPanel * d_ * kPanel), 0.0f);
-    query_.resize(at(d_));
     norms_.resize(at(n_));
     for (Index i = 0; i < n_; ++i) {
-      float *x = panel_entry(i);
+      float *x = panels_.data() + panel_entry(i);
       for (Index k = 0; k < d_; ++k) x[k * kPanel] = static_cast<float>(-mean[at(k)]);
-      rows.for_each(i, [&](Index k, double v) {
+      rows.for_each(first_ + i, [&](Index k, double v) {
         x[k * kPanel] = static_cast<float>(v - mean[at(k)]);
       });
       double norm = 0.0;
@@ -83,14 +112,14 @@ class SingleRow {
     begin_.assign(at(d_ + 1), 0);
     norms_.assign(at(n_), 0.0f);
     for (Index i = 0; i < n_; ++i)
-      rows.for_each(i, [&](Index k, double) { ++begin_[at(k + 1)]; });
+      rows.for_each(first_ + i, [&](Index k, double) { ++begin_[at(k + 1)]; });
     for (Index k = 0; k < d_; ++k) begin_[at(k + 1)] += begin_[at(k)];
     members_.resize(at(begin_[at(d_)]));
     values_.resize(members_.size());
     std::vector<Index> next(begin_.begin(), begin_.end() - 1);
     for (Index i = 0; i < n_; ++i) {
       double norm = 0.0;
-      rows.for_each(i, [&](Index k, double v) {
+      rows.for_each(first_ + i, [&](Index k, double v) {
         const Index t = next[at(k)]++;
         members_[at(t)] = static_cast<Order>(i);
         values_[at(t)] = static_cast<float>(v);
@@ -103,19 +132,17 @@ class SingleRow {
   double self(double v) const {
     return function_.overlap ? Overlap::of(v, v) : Product::of(v, v);
   }
-  float *panel_entry(Index i) {
-    return panels_.data() + i / kPanel * d_ * kPanel + i % kPanel;
+  std::size_t panel_entry(Index i) const {
+    return at(i / kPanel * d_ * kPanel + i % kPanel);
   }
 
   template <class Op>
-  void panel_row(Index i, float *out) {
-    const float *own = panel_entry(i);
-    for (Index k = 0; k < d_; ++k) query_[at(k)] = own[k * kPanel];
+  void panel_row(const Query &query, float *out) const {
     const float *panel = panels_.data();
     for (Index j = 0; j < n_; j += kPanel, panel += d_ * kPanel) {
       float sum[kPanel] = {};
       for (Index k = 0; k < d_; ++k) {
-        const float x = query_[at(k)];
+        const float x = query.entries[at(k)];
         for (Index l = 0; l < kPanel; ++l) sum[l] += Op::of(x, panel[k * kPanel + l]);
       }
       const Index m = std::min(kPanel, n_ - j);
@@ -134,11 +161,11 @@ class SingleRow {
     });
   }
 
-  Index n_, d_;
+  Index first_, n_, d_;
   KernelFunction function_;
   bool dense_;
   std::vector<float> norms_;
-  std::vector<float> panels_, query_;
+  std::vector<float> panels_;
   std::vector<Index> begin_;
   std::vector<Order> members_;
   std::vector<float> values_;

@@ -36,7 +36,7 @@ from ..kernel import (
 )
 from ..kernel.base import KernelSolver
 from ..kernel.functions import Kernel
-from ..kernel.gram import Subset, as_data
+from ..kernel.gram import Matrix, Pairs, as_data
 from ..kernel.predict import pair_values
 from ..loop import HISTORY_DTYPE, Solution, solve
 from ..losses import SquaredHinge, Vector, get_loss
@@ -344,10 +344,10 @@ class SVC(
         X = as_data(X, kernel)  # names bad rows by the numbers that the caller knows
         kernel = kernel.resolve(X, weight)
         pairs = list(combinations(range(len(classes)), 2))
-        # Threads have a part of the cache each.
-        cache_size = self.cache_size / min(effective_n_jobs(self.n_jobs), len(pairs))
-        rows = _Rows(X, kernel, codes, weight * factor[codes], cache_size)
+        rows = _Rows(X, kernel, codes, weight * factor[codes])
         rows.refuse_missing(classes)
+        threads = min(effective_n_jobs(self.n_jobs), max(len(pairs), 1))
+        matrix = rows.matrices(self.cache_size, threads)
 
         labels: list[Any] = list(combinations(classes.tolist(), 2))
         names = [f"{first!s} against {second!s}" for first, second in labels]
@@ -367,7 +367,7 @@ class SVC(
                     cost = self.C * rows.weights_of(*pairs[p])
                     return _unreached(cost, stop, solver.name, self.tol)
                 return solve(
-                    rows.problem(*pairs[p], self.C, self.loss),
+                    rows.problem(matrix, *pairs[p], self.C, self.loss),
                     solver,
                     tol=self.tol,
                     max_epochs=self.max_epochs,
@@ -539,12 +539,7 @@ class SVC(
 
 
 class _Rows:
-    """The training rows with a weight, sorted by class, and their kernel matrices.
-
-    Rows of the kernel matrix are held per pair of classes. Shared by all pairs they
-    would be n long: at most a quarter fewer kernel values (usps, mnist), with more
-    classes even more of them (letter), a cache that overflows K/2 times as soon, and
-    threads that wait for each other.
+    """The training rows with a weight, sorted by class.
 
     Attributes
     ----------
@@ -556,24 +551,19 @@ class _Rows:
     """
 
     def __init__(
-        self,
-        X: Any,
-        kernel: Kernel,
-        codes: NDArray[np.intp],
-        weight: Vector,
-        cache_size: float,
+        self, X: Any, kernel: Kernel, codes: NDArray[np.intp], weight: Vector
     ) -> None:
-        self.kernel, self.cache_size = kernel, cache_size
+        self.kernel = kernel
         kept = np.flatnonzero(weight > 0.0)
         self.order = kept[np.argsort(codes[kept], kind="stable")]
         self.weight = weight[self.order]
         self.bounds = np.searchsorted(
             codes[self.order], np.arange(codes.max() + 2)
         ).tolist()
-        self.matrix = None
-        if isinstance(kernel, Precomputed):
-            self.matrix = Gram(X, kernel, cache_size)
-        elif not np.array_equal(self.order, np.arange(len(codes))):
+        self.precomputed = isinstance(kernel, Precomputed)
+        if not self.precomputed and not np.array_equal(
+            self.order, np.arange(len(codes))
+        ):
             X = X[self.order]
         self.X = X
 
@@ -594,21 +584,21 @@ class _Rows:
         """Weights of the rows of two classes."""
         return np.r_[self.weight[self.of(i)], self.weight[self.of(j)]]
 
-    def problem(self, i: int, j: int, C: float, loss: Any) -> KernelProblem:
+    def matrices(self, cache_size: float, threads: int) -> Function[[int, int], Matrix]:
+        """The kernel matrix of a pair of classes, as a function of the two."""
+        if len(self.bounds) == 3 and not self.precomputed:
+            return lambda i, j: Gram(self.X, self.kernel, cache_size)
+        order = self.order if self.precomputed else None
+        return Pairs(self.X, self.kernel, self.bounds, cache_size, threads, order).pair
+
+    def problem(
+        self, matrix: Function[[int, int], Matrix], i: int, j: int, C: float, loss: Any
+    ) -> KernelProblem:
         """Class i against class j; of two classes the second is the positive one."""
-        first, second = self.of(i), self.of(j)
-        sizes = [first.stop - first.start, second.stop - second.start]
+        sizes = [self.bounds[k + 1] - self.bounds[k] for k in (i, j)]
         signs = [-1, 1] if len(self.bounds) == 3 else [1, -1]
-        some = np.r_[first, second]
-        gram: Gram | Subset
-        if self.matrix is not None:
-            gram = self.matrix.subset(self.order[some])
-        elif len(some) == len(self.order):
-            gram = Gram(self.X, self.kernel, self.cache_size)
-        else:
-            gram = Gram(self.X[some], self.kernel, self.cache_size)
         return KernelProblem(
-            gram,
+            matrix(i, j),
             np.repeat(np.array(signs, np.int8), sizes),
             C,
             loss=loss,

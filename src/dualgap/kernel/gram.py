@@ -1,6 +1,7 @@
 """Rows of the kernel matrix on demand, the least recently used ones forgotten first.
 
-The matrix holds no labels, so all binary problems over the same rows share it.
+The matrix holds no labels, so all binary problems over the same rows share it; pairs
+of classes share what they have in common, see :class:`Pairs`.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import logging
 import math
 import weakref
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -27,14 +29,89 @@ _PER_ROW, _PER_CACHED_ROW = 4, 48
 
 
 class Statistics(NamedTuple):
-    """What a :class:`Gram` has done: rows found, rows computed, kernel values."""
+    """What a :class:`Gram` has done.
+
+    Rows found, rows computed, kernel values computed, and kernel values copied from
+    what pairs of classes share.
+    """
 
     hits: int
     misses: int
     evaluations: int
+    copied: int
 
 
-class Gram:
+class Matrix:
+    """A kernel matrix: what :class:`Gram` and :class:`Pair` have in common.
+
+    Attributes
+    ----------
+    kernel : Kernel
+        Its gamma is resolved.
+    n : int
+    core : core.Gram
+        Rows and cache. Threads that share it wait for each other.
+    """
+
+    kernel: Kernel
+    n: int
+    core: Any
+
+    @property
+    def columns(self) -> NDArray[np.uint32] | None:
+        """Its rows among those of the core; None for all."""
+        return None
+
+    @property
+    def statistics(self) -> Statistics:
+        """Cached rows found, rows computed, values computed and copied, so far."""
+        return Statistics(*self.core.statistics)
+
+    def row(self, i: int) -> Block:
+        """``k(x_i, x_j)`` for all j, float32, shape (n,), from the cache or into it."""
+        out = np.empty(self.n, dtype=np.float32)
+        self.core.row(i, out)
+        return out
+
+    def block(self, rows: ArrayLike, columns: ArrayLike | None = None) -> Block:
+        """``k(x_i, x_j)`` for the rows i and columns j (all when left out), computed.
+
+        Returns
+        -------
+        ndarray of shape (len(rows), len(columns)), float64
+        """
+        every = np.arange(self.n) if columns is None else columns
+        rows, every = _order(rows, self.n), _order(every, self.n)
+        out = np.empty((len(rows), len(every)))
+        self.core.block(rows, every, out.reshape(-1))
+        return out
+
+    def diagonal(self) -> NDArray[np.float64]:
+        """``k(x_i, x_i)``, shape (n,), float64."""
+        raise NotImplementedError
+
+    def times(self, c: NDArray[np.float64]) -> NDArray[np.float64]:
+        """``sum_j c_j k(x_j, x_i)`` for all i, every value in float64; shape (n,)."""
+        used = np.flatnonzero(c)
+        out = np.zeros(self.n)
+        self.core.add_times(used.astype(np.uint32), c[used], None, out)
+        return out
+
+    def subset(self, indices: ArrayLike) -> Subset:
+        """The kernel matrix of some rows, over the cache of this one."""
+        return Subset(self, _order(indices, self.n))
+
+    def _values(self, rows: Any, columns: Any = None) -> Block:
+        """Entries, float64, of a kernel that Python computes; all columns if None."""
+        raise NotImplementedError
+
+    def _python_core(self, capacity: int) -> Any:
+        # The core holds this object weakly: the collector does not see through it.
+        values = partial(_values_of, weakref.ref(self))
+        return core.python_gram(self.n, capacity, values, values)
+
+
+class Gram(Matrix):
     """The kernel matrix of the rows of X, computed row by row when asked for.
 
     Rows are float32 (a cached row costs 4 n bytes); what decides a certificate is
@@ -73,75 +150,143 @@ class Gram:
         self.X = as_data(X, kernel)
         self.kernel = kernel.resolve(self.X)
         self.cache_size = cache_size
-        self.n: int = self.X.shape[0]
-        bytes_ = cache_size * _MEGABYTE - _PER_ROW * self.n
-        capacity = int(bytes_ // (4 * self.n + _PER_CACHED_ROW))
-        if capacity < 2:
-            least = (_PER_ROW + 8) * self.n + 2 * _PER_CACHED_ROW
-            raise ValueError(
-                f"cache_size={cache_size!r} does not hold two rows of {self.n} values; "
-                f"give {math.ceil(least / _MEGABYTE)} or more megabytes"
-            )
+        self.n = self.X.shape[0]
+        capacity = _capacity(self.n, cache_size)
         form = self.kernel.form
         if form is None:
-            # The core holds this object weakly: the collector does not see through it.
-            me = weakref.ref(self)
-            self.core = core.python_gram(
-                self.n, capacity, partial(_rows_of, me), partial(_entries_of, me)
-            )
+            self.core = self._python_core(capacity)
         else:
             rows, _, _ = _rows(self.X, 0.0)
             self.core = core.rows_gram(rows, *form, capacity)
-
-    @property
-    def columns(self) -> NDArray[np.uint32] | None:
-        """Its rows among those of the core; None for all."""
-        return None
-
-    @property
-    def statistics(self) -> Statistics:
-        """Cached rows found, rows computed, and kernel values computed, so far."""
-        return Statistics(*self.core.statistics)
-
-    def row(self, i: int) -> Block:
-        """``k(x_i, x_j)`` for all j, float32, shape (n,), from the cache or into it."""
-        out = np.empty(self.n, dtype=np.float32)
-        self.core.row(i, out)
-        return out
-
-    def block(self, rows: ArrayLike, columns: ArrayLike | None = None) -> Block:
-        """``k(x_i, x_j)`` for the rows i and columns j (all when left out), computed.
-
-        Returns
-        -------
-        ndarray of shape (len(rows), len(columns)), float64
-        """
-        every = np.arange(self.n) if columns is None else columns
-        rows, every = _order(rows, self.n), _order(every, self.n)
-        out = np.empty((len(rows), len(every)))
-        self.core.block(rows, every, out.reshape(-1))
-        return out
 
     def diagonal(self) -> NDArray[np.float64]:
         """``k(x_i, x_i)``, shape (n,), float64."""
         return self.kernel.diagonal(self.X)
 
-    def times(self, c: NDArray[np.float64]) -> NDArray[np.float64]:
-        """``sum_j c_j k(x_j, x_i)`` for all i, every value in float64; shape (n,)."""
-        used = np.flatnonzero(c)
-        out = np.zeros(self.n)
-        self.core.add_times(used.astype(np.uint32), c[used], None, out)
-        return out
+    def _values(self, rows: Any, columns: Any = None) -> Block:
+        if columns is None:
+            return self.kernel.block(self.X, rows, dtype=np.float64)
+        if isinstance(self.kernel, Precomputed):
+            return np.ascontiguousarray(self._values(rows)[:, columns])
+        return self.kernel.block(self.X, rows, self.X[columns], dtype=np.float64)
 
-    def subset(self, indices: ArrayLike) -> Subset:
-        """The kernel matrix of some rows, over the cache of this one."""
-        return Subset(self, _order(indices, self.n))
+
+class Pairs:
+    """The kernel matrices of all pairs of classes.
+
+    The row of x_i in the matrix of a pair is two segments: the columns of its own
+    class, the same in all pairs of that class, and those of the other class, which no
+    other pair asks for. The first ones are held for all pairs and computed once while
+    there is room for them. Threads, each with its own pair, wait for each other to copy
+    a segment and never to compute one; two of them may compute the same one, to the
+    same bits.
+
+    The cache is divided so that sharing costs no pair its rows: each thread has what
+    the largest pair can use, at most its part of the limit, and what is left holds the
+    shared segments. When nothing is left nothing is shared. A value is the same
+    whichever way it came, so that only the time depends on all this.
+
+    Kernels that Python computes share nothing: of a precomputed matrix there is
+    nothing to save, and a function would be called twice per row.
+
+    Parameters
+    ----------
+    X : ndarray or sparse matrix of shape (n, d)
+        Rows, class after class; the whole matrix if the kernel is precomputed.
+    kernel : Kernel
+        Its gamma is resolved.
+    bounds : sequence of int
+        Class c has the rows bounds[c] to bounds[c + 1], at least one.
+    cache_size : float, default=200
+        Hard limit of all caches together in megabytes (10**6 bytes).
+    threads : int, default=1
+        Pairs that are in use at the same time.
+    order : ndarray of int, optional
+        Rows of a precomputed matrix, class after class.
+
+    Raises
+    ------
+    ValueError
+        If `cache_size` does not hold two rows of the largest pair for each thread.
+    """
+
+    def __init__(
+        self,
+        X: Any,
+        kernel: Kernel,
+        bounds: Sequence[int],
+        cache_size: float = 200,
+        threads: int = 1,
+        order: NDArray[Any] | None = None,
+    ) -> None:
+        self.X, self.kernel, self.bounds = X, kernel, list(bounds)
+        self.order = order
+        self.cache_size = cache_size / threads
+        sizes = np.diff(self.bounds)
+        largest = int(np.sort(sizes)[-2:].sum())
+        _capacity(largest, self.cache_size, threads)
+        self.core: Any = None
+        self.diagonal: NDArray[np.float64] | None = None
+        if kernel.form is not None:
+            self.diagonal = kernel.diagonal(X)
+            left = cache_size * _MEGABYTE - threads * min(
+                _bytes(largest, largest), self.cache_size * _MEGABYTE
+            )
+            whole = [_bytes(n, n) for n in sizes.tolist()]
+            part = min(1.0, left / sum(whole))
+            capacities = [
+                min(n, max(0, int((part * most - _PER_ROW * n) // _per_row(n))))
+                for n, most in zip(sizes.tolist(), whole, strict=True)
+            ]
+            rows, _, _ = _rows(X, 0.0)
+            self.core = core.rows_of_classes(
+                rows, *kernel.form, self.bounds, capacities
+            )
+
+    def pair(self, a: int, b: int) -> Pair | Gram:
+        """The kernel matrix of the rows of class a, then those of class b."""
+        if self.core is None and self.order is None:
+            return Gram(self.X[self.rows(a, b)], self.kernel, self.cache_size)
+        return Pair(self, a, b)
+
+    def rows(self, a: int, b: int) -> NDArray[np.intp]:
+        """The numbers of their rows."""
+        return np.r_[
+            self.bounds[a] : self.bounds[a + 1], self.bounds[b] : self.bounds[b + 1]
+        ]
+
+
+class Pair(Matrix):
+    """The kernel matrix of two classes; see :meth:`Pairs.pair`."""
+
+    def __init__(self, pairs: Pairs, a: int, b: int) -> None:
+        self.pairs, self.kernel = pairs, pairs.kernel
+        self.rows = pairs.rows(a, b)
+        self.n = len(self.rows)
+        capacity = _capacity(self.n, pairs.cache_size)
+        if pairs.core is not None:
+            self.core = pairs.core.gram(a, b, capacity)
+        else:
+            assert pairs.order is not None
+            self.rows = pairs.order[self.rows]
+            self.core = self._python_core(capacity)
+
+    def diagonal(self) -> NDArray[np.float64]:
+        """``k(x_i, x_i)``, shape (n,), float64."""
+        if self.pairs.diagonal is None:
+            return self.kernel.diagonal(self.pairs.X)[self.rows]
+        return self.pairs.diagonal[self.rows]
+
+    def _values(self, rows: Any, columns: Any = None) -> Block:
+        whole = self.kernel.block(self.pairs.X, self.rows[rows], dtype=np.float64)
+        own = self.rows if columns is None else self.rows[columns]
+        return np.ascontiguousarray(whole[:, own])
 
 
 class Subset:
-    """Some rows and columns of a :class:`Gram`; see :meth:`Gram.subset`."""
+    """Some rows and columns of another matrix; see :meth:`Gram.subset`."""
 
-    def __init__(self, parent: Gram, columns: NDArray[np.uint32]) -> None:
+    def __init__(self, parent: Matrix, columns: NDArray[np.uint32]) -> None:
         self.parent, self.columns = parent, columns
         self.core = parent.core
         self.kernel, self.n = parent.kernel, len(columns)
@@ -178,18 +323,39 @@ class Subset:
         return Subset(self.parent, self.columns[_order(indices, self.n)])
 
 
-def _rows_of(gram: weakref.ref[Gram], rows: Any) -> Block:
-    whole = gram()
+def _values_of(matrix: weakref.ref[Matrix], rows: Any, columns: Any = None) -> Block:
+    whole = matrix()
     assert whole is not None
-    return whole.kernel.block(whole.X, rows, dtype=np.float64)
+    return whole._values(rows, columns)
 
 
-def _entries_of(gram: weakref.ref[Gram], rows: Any, columns: Any) -> Block:
-    whole = gram()
-    assert whole is not None
-    if isinstance(whole.kernel, Precomputed):
-        return np.ascontiguousarray(_rows_of(gram, rows)[:, columns])
-    return whole.kernel.block(whole.X, rows, whole.X[columns], dtype=np.float64)
+def _per_row(n: int) -> int:
+    """Bytes of a cached row of n values."""
+    return 4 * n + _PER_CACHED_ROW
+
+
+def _bytes(n: int, rows: int) -> int:
+    """Bytes of a cache for some of n rows of n values."""
+    return _PER_ROW * n + rows * _per_row(n)
+
+
+def _capacity(n: int, cache_size: float, threads: int = 1) -> int:
+    """Rows of n values that so many megabytes hold.
+
+    Raises
+    ------
+    ValueError
+        If they are fewer than two.
+    """
+    capacity = int((cache_size * _MEGABYTE - _PER_ROW * n) // _per_row(n))
+    if capacity < 2:
+        several = f" for each of {threads} threads" if threads > 1 else ""
+        raise ValueError(
+            f"cache_size={cache_size * threads!r} does not hold two rows of {n} "
+            f"values{several}; give {math.ceil(threads * _bytes(n, 2) / _MEGABYTE)} or "
+            "more megabytes"
+        )
+    return capacity
 
 
 def _order(indices: ArrayLike, n: int) -> NDArray[np.uint32]:

@@ -23,7 +23,7 @@ from ..certificate import Certificate
 from ..losses import Loss, Vector, get_loss
 from ..problem import _C, Proof, _costs, _labels, _vector
 from .functions import Kernel
-from .gram import Gram, Subset
+from .gram import Gram, Matrix, Subset
 
 logger = logging.getLogger("dualgap")
 
@@ -92,12 +92,12 @@ class KernelProblem:
         rows: ArrayLike | None = None,
     ) -> None:
         self.loss = get_loss(loss)
-        if isinstance(X, (Gram, Subset)):
+        if isinstance(X, (Matrix, Subset)):
             if kernel is not None:
                 raise ValueError(
                     f"kernel={kernel!r}: a Gram has its kernel already; leave it out"
                 )
-            gram = X
+            gram: Matrix | Subset = X
         elif kernel is None:
             raise ValueError("kernel=None: give a kernel, such as RBF(gamma='scale')")
         else:
@@ -225,7 +225,7 @@ def scaled_values(
     return s, primal, s * total - 0.5 * s * s * (norm + diagonal)
 
 
-def _check_positive(gram: Gram | Subset) -> None:
+def _check_positive(gram: Matrix | Subset) -> None:
     """Refuse a matrix with negative curvature: whole up to 1000 rows, else a sample.
 
     Raises

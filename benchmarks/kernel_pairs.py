@@ -1,0 +1,77 @@
+"""One versus one: pairs that share kernel rows, beside one kernel matrix per pair.
+
+    python benchmarks/kernel_pairs.py [SET ...] [--repeats R]
+
+Seconds (the least of R fits) of `SVC` with C = 10, a Gaussian kernel of gamma "scale"
+and a relative gap of 1e-3, with one and with two threads; the two ways take turns.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parent / "papers"))
+
+from nanculef2014 import SETS, some
+
+from dualgap import SVC
+from dualgap.estimators import svc
+from dualgap.kernel import Gram
+from dualgap.kernel.gram import Pairs
+
+
+class Own(Pairs):
+    """A matrix for each pair, with the whole part of the cache that a thread has."""
+
+    def pair(self, a: int, b: int) -> Gram:
+        """As of :class:`Pairs`."""
+        return Gram(self.X[self.rows(a, b)], self.kernel, self.cache_size)
+
+
+def seconds(way: type[Pairs], X, y, threads: int, cache: float) -> tuple[float, float]:
+    """Wall and CPU seconds of a fit."""
+    svc.Pairs = way
+    model = SVC(C=10, random_state=0, n_jobs=threads, cache_size=cache)
+    begun = time.perf_counter(), time.process_time()
+    model.fit(X, y)
+    assert model.fit_status_ == 0
+    return time.perf_counter() - begun[0], time.process_time() - begun[1]
+
+
+def main() -> None:
+    """Print a Markdown table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("sets", nargs="*", default=["pendigits", "usps", "letter"])
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--max-rows", type=int, default=10**9)
+    parser.add_argument("--cache", type=float, default=200.0, help="megabytes")
+    args = parser.parse_args()
+    print(
+        "| set | rows | threads | shared, wall / CPU | own, wall / CPU | own/shared |"
+    )
+    print("|---" * 6 + "|")
+    for name in args.sets:
+        X, y = some(*SETS[name]()[:2], args.max_rows)
+        for threads in (1, 2):
+            found = np.array(
+                [
+                    [seconds(way, X, y, threads, args.cache) for way in (Pairs, Own)]
+                    for _ in range(args.repeats)
+                ]
+            ).min(axis=0)
+            (shared, cpu), (own, own_cpu) = found
+            print(
+                f"| {name} | {len(y)} | {threads} | {shared:.2f} / {cpu:.2f} | "
+                f"{own:.2f} / {own_cpu:.2f} | "
+                f"{own / shared:.2f} / {own_cpu / cpu:.2f} |",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    main()

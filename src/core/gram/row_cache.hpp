@@ -1,0 +1,94 @@
+// Rows of float32 values in a cache of fixed size, the least recently used one
+// forgotten first.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "../rows.hpp"
+
+namespace dualgap {
+
+class RowCache {
+ public:
+  // At most `capacity` of `rows` rows of `length` values.
+  RowCache(Index rows, Index length, Index capacity)
+      : length_(length),
+        capacity_(capacity),
+        slot_(static_cast<std::size_t>(capacity > 0 ? rows : 0), kNone) {}
+
+  Index capacity() const { return capacity_; }
+  Index held() const { return static_cast<Index>(slots_.size()); }
+
+  // Row i if it is held, else null; its age does not change.
+  const float *peek(Index i) const {
+    if (capacity_ == 0) return nullptr;
+    const Slot slot = slot_[static_cast<std::size_t>(i)];
+    return slot == kNone ? nullptr : slots_[slot].values.get();
+  }
+
+  // The same, and the row is now the newest.
+  const float *find(Index i) {
+    const float *values = peek(i);
+    if (values) renew(slot_[static_cast<std::size_t>(i)]);
+    return values;
+  }
+
+  // Makes room for row i, lets `fill` write it, and keeps it as the newest. When `fill`
+  // throws, the room is free.
+  template <class Fill>
+  const float *add(Index i, Fill &&fill) {
+    Slot slot = oldest_;
+    if (held() < capacity_) {
+      slot = static_cast<Slot>(held());
+      slots_.push_back(
+          {std::make_unique_for_overwrite<float[]>(static_cast<std::size_t>(length_)),
+           kNobody, kNone, kNone});
+      link_oldest(slot);
+    } else if (at(slot).row != kNobody) {
+      slot_[static_cast<std::size_t>(at(slot).row)] = kNone;
+      at(slot).row = kNobody;
+    }
+    fill(at(slot).values.get());
+    renew(slot);
+    at(slot).row = i;
+    slot_[static_cast<std::size_t>(i)] = slot;
+    return at(slot).values.get();
+  }
+
+ private:
+  using Slot = std::uint32_t;
+  static constexpr Slot kNone = static_cast<Slot>(-1);
+  static constexpr Index kNobody = -1;
+  struct Entry {
+    std::unique_ptr<float[]> values;
+    Index row;
+    Slot older, newer;
+  };
+  Entry &at(Slot slot) { return slots_[slot]; }
+
+  void renew(Slot slot) {
+    const Entry &entry = at(slot);
+    (entry.older != kNone ? at(entry.older).newer : oldest_) = entry.newer;
+    (entry.newer != kNone ? at(entry.newer).older : newest_) = entry.older;
+    at(slot).older = newest_;
+    at(slot).newer = kNone;
+    (newest_ != kNone ? at(newest_).newer : oldest_) = slot;
+    newest_ = slot;
+  }
+  void link_oldest(Slot slot) {
+    at(slot).newer = oldest_;
+    at(slot).older = kNone;
+    (oldest_ != kNone ? at(oldest_).older : newest_) = slot;
+    oldest_ = slot;
+  }
+
+  Index length_, capacity_;
+  std::vector<Slot> slot_;  // of a row, or kNone
+  std::vector<Entry> slots_;
+  Slot oldest_ = kNone, newest_ = kNone;
+};
+
+}  // namespace dualgap
