@@ -384,7 +384,7 @@ def test_n_features() -> None:
         (("--kernel", "rbf", "--degree", "2"), "--degree is for --kernel poly"),
         (("--kernel", "rbf", "--coef0", "2"), "--kernel poly or sigmoid, not rbf"),
         (("--kernel", "rbf", "--loss", "hinge"), "needs --loss squared_hinge"),
-        (("--kernel", "rbf", "--solver", "dcd"), "with --kernel use auto, fw"),
+        (("--kernel", "rbf", "--solver", "dcd"), "with --kernel use auto, block, fw"),
         (("--kernel", "rbf", "--no-intercept"), "one kind of bias"),
         (("--kernel", "rbf", "--no-penalize-intercept"), "one kind of bias"),
         (("--kernel", "rbf", "--intercept-scaling", "2"), "one kind of bias"),

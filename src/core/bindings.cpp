@@ -236,6 +236,7 @@ NB_MODULE(DUALGAP_MODULE, m) {
   bind_rows(m);
   bind_tools(m);
   bind_certify(m);
+  bind_block(m);
   bind_cutting_planes(m);
   bind_dual_coordinate(m);
   bind_counting_sgd(m);

@@ -412,7 +412,7 @@ def train(
             callback=_solver,
             help="auto, dcd, interior-point, sdca, sgd-s, sgd-m, sgd-r, pegasos, "
             "norma, svmsgd, cutting-plane, ocas, mpu or sgd-qn; with --kernel auto, "
-            "fw, mfw, mdm, swap, swap-2o, core-vector or kernel-pegasos.",
+            "block, fw, mfw, mdm, swap, swap-2o, core-vector or kernel-pegasos.",
         ),
     ] = "auto",
     tol: Annotated[

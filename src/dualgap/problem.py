@@ -241,18 +241,7 @@ class Problem:
         ndarray of shape (n,)
             A new array; all zeros if float64 cannot hold the sums.
         """
-        positive = self.y > 0
-        with np.errstate(over="ignore"):
-            sums = [float(alpha[positive].sum()), float(alpha[~positive].sum())]
-        smaller, larger = sorted(sums)
-        if not 0.0 < smaller <= larger < math.inf:
-            return np.zeros(self.n)
-        heavier = positive if sums[0] == larger else ~positive
-        alpha = np.where(heavier, alpha * (smaller / larger), alpha)
-        off = core.signed_sum(self.y, alpha)
-        i = int(np.argmax(np.where(self.y == np.sign(off), alpha, 0.0)))
-        alpha[i] = max(alpha[i] - abs(off), 0.0)
-        return alpha
+        return balanced(self.y, alpha)
 
     def certify(
         self, w: ArrayLike | None = None, alpha: ArrayLike | None = None
@@ -419,6 +408,22 @@ class Problem:
                 "numpy.clip(alpha, 0, problem.upper)"
             )
         return alpha
+
+
+def balanced(y: NDArray[np.int8], alpha: Vector) -> Vector:
+    """As :meth:`Problem.balance`, for labels y."""
+    positive = y > 0
+    with np.errstate(over="ignore"):
+        sums = [float(alpha[positive].sum()), float(alpha[~positive].sum())]
+    smaller, larger = sorted(sums)
+    if not 0.0 < smaller <= larger < math.inf:
+        return np.zeros(len(y))
+    heavier = positive if sums[0] == larger else ~positive
+    alpha = np.where(heavier, alpha * (smaller / larger), alpha)
+    off = core.signed_sum(y, alpha)
+    i = int(np.argmax(np.where(y == np.sign(off), alpha, 0.0)))
+    alpha[i] = max(alpha[i] - abs(off), 0.0)
+    return alpha
 
 
 def _rows(X: Any, constant: float) -> tuple[Any, Vector, int]:

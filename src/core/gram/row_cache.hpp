@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "../rows.hpp"
@@ -18,6 +19,11 @@ class RowCache {
       : length_(length),
         capacity_(capacity),
         slot_(static_cast<std::size_t>(capacity > 0 ? rows : 0), kNone) {}
+
+  RowCache(const RowCache &) = delete;
+  RowCache &operator=(const RowCache &) = delete;
+  RowCache(RowCache &&) = default;
+  RowCache &operator=(RowCache &&) = default;
 
   Index capacity() const { return capacity_; }
   Index held() const { return static_cast<Index>(slots_.size()); }
@@ -40,22 +46,25 @@ class RowCache {
   // throws, the room is free.
   template <class Fill>
   const float *add(Index i, Fill &&fill) {
-    Slot slot = oldest_;
-    if (held() < capacity_) {
-      slot = static_cast<Slot>(held());
-      slots_.push_back(
-          {std::make_unique_for_overwrite<float[]>(static_cast<std::size_t>(length_)),
-           kNobody, kNone, kNone});
-      link_oldest(slot);
-    } else if (at(slot).row != kNobody) {
-      slot_[static_cast<std::size_t>(at(slot).row)] = kNone;
-      at(slot).row = kNobody;
-    }
+    const Slot slot = vacate();
     fill(at(slot).values.get());
-    renew(slot);
-    at(slot).row = i;
-    slot_[static_cast<std::size_t>(i)] = slot;
-    return at(slot).values.get();
+    return keep(i, slot);
+  }
+
+  // Room for row i, not held so far, which is the newest at once.
+  float *claim(Index i) { return keep(i, vacate()); }
+
+  // Forgets row i, whose values were never finished: its room is the next to be used.
+  void drop(Index i) {
+    const Slot slot = std::exchange(slot_[static_cast<std::size_t>(i)], kNone);
+    at(slot).row = kNobody;
+    unlink(slot);
+    link_oldest(slot);
+  }
+
+  void clear() {
+    std::fill(slot_.begin(), slot_.end(), kNone);
+    for (Entry &entry : slots_) entry.row = kNobody;
   }
 
  private:
@@ -69,10 +78,34 @@ class RowCache {
   };
   Entry &at(Slot slot) { return slots_[slot]; }
 
-  void renew(Slot slot) {
+  // The oldest room, without its row, or a new one.
+  Slot vacate() {
+    Slot slot = oldest_;
+    if (held() < capacity_) {
+      slot = static_cast<Slot>(held());
+      slots_.push_back(
+          {std::make_unique_for_overwrite<float[]>(static_cast<std::size_t>(length_)),
+           kNobody, kNone, kNone});
+      link_oldest(slot);
+    } else if (at(slot).row != kNobody) {
+      slot_[static_cast<std::size_t>(at(slot).row)] = kNone;
+      at(slot).row = kNobody;
+    }
+    return slot;
+  }
+  float *keep(Index i, Slot slot) {
+    renew(slot);
+    at(slot).row = i;
+    slot_[static_cast<std::size_t>(i)] = slot;
+    return at(slot).values.get();
+  }
+  void unlink(Slot slot) {
     const Entry &entry = at(slot);
     (entry.older != kNone ? at(entry.older).newer : oldest_) = entry.newer;
     (entry.newer != kNone ? at(entry.newer).older : newest_) = entry.older;
+  }
+  void renew(Slot slot) {
+    unlink(slot);
     at(slot).older = newest_;
     at(slot).newer = kNone;
     (newest_ != kNone ? at(newest_).newer : oldest_) = slot;

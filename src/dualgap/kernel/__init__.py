@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .base import KernelSolver, KernelState
+from .block import BlockSolver
 from .core_vector import CoreVector
 from .frank_wolfe import FW, MDM, MFW, SWAP, Auto, SWAP2o
 from .functions import (
@@ -21,7 +22,17 @@ from .problem import KernelProblem
 
 KERNEL_SOLVERS: dict[str, type[KernelSolver]] = {
     solver.name: solver
-    for solver in (Auto, FW, MFW, MDM, SWAP, SWAP2o, CoreVector, KernelPegasos)
+    for solver in (
+        Auto,
+        BlockSolver,
+        FW,
+        MFW,
+        MDM,
+        SWAP,
+        SWAP2o,
+        CoreVector,
+        KernelPegasos,
+    )
 }
 
 
@@ -53,6 +64,7 @@ __all__ = [
     "RBF",
     "SWAP",
     "Auto",
+    "BlockSolver",
     "Callable",
     "CoreVector",
     "Gram",

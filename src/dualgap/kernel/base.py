@@ -39,3 +39,8 @@ class KernelSolver(Solver):
                 "hinge; the hinge comes with the block solver. Use "
                 "loss='squared_hinge', or solver='kernel-pegasos'"
             )
+        if problem.free_bias and not self.free_bias:
+            raise ValueError(
+                f"penalize_intercept=False: solver={self.name!r} penalises the bias; "
+                "use solver='block', or penalize_intercept=True"
+            )

@@ -49,18 +49,28 @@ class Matrix:
     kernel : Kernel
         Its gamma is resolved.
     n : int
+    cache_size : float
+        Megabytes.
     core : core.Gram
         Rows and cache. Threads that share it wait for each other.
+    fast : core.KernelRows or None
+        Rows many at a time, once the block solver has packed X.
     """
 
     kernel: Kernel
     n: int
+    cache_size: float
     core: Any
+    fast: Any = None
 
     @property
     def columns(self) -> NDArray[np.uint32] | None:
         """Its rows among those of the core; None for all."""
         return None
+
+    def source(self) -> tuple[Any, NDArray[np.uint32] | None]:
+        """The data, and which of its rows; None for all."""
+        raise NotImplementedError
 
     @property
     def statistics(self) -> Statistics:
@@ -94,7 +104,10 @@ class Matrix:
         """``sum_j c_j k(x_j, x_i)`` for all i, every value in float64; shape (n,)."""
         used = np.flatnonzero(c)
         out = np.zeros(self.n)
-        self.core.add_times(used.astype(np.uint32), c[used], None, out)
+        if self.fast is not None:
+            self.fast.times(used.astype(np.uint32), c[used], out, core.Stop())
+        else:
+            self.core.add_times(used.astype(np.uint32), c[used], None, out)
         return out
 
     def subset(self, indices: ArrayLike) -> Subset:
@@ -158,6 +171,9 @@ class Gram(Matrix):
         else:
             rows, _, _ = _rows(self.X, 0.0)
             self.core = core.rows_gram(rows, *form, capacity)
+
+    def source(self) -> tuple[Any, None]:
+        return self.X, None
 
     def diagonal(self) -> NDArray[np.float64]:
         """``k(x_i, x_i)``, shape (n,), float64."""
@@ -263,6 +279,7 @@ class Pair(Matrix):
         self.pairs, self.kernel = pairs, pairs.kernel
         self.rows = pairs.rows(a, b)
         self.n = len(self.rows)
+        self.cache_size = pairs.cache_size
         capacity = _capacity(self.n, pairs.cache_size)
         if pairs.core is not None:
             self.core = pairs.core.gram(a, b, capacity)
@@ -270,6 +287,9 @@ class Pair(Matrix):
             assert pairs.order is not None
             self.rows = pairs.order[self.rows]
             self.core = self._python_core(capacity)
+
+    def source(self) -> tuple[Any, NDArray[np.uint32]]:
+        return self.pairs.X, self.rows.astype(np.uint32)
 
     def diagonal(self) -> NDArray[np.float64]:
         """``k(x_i, x_i)``, shape (n,), float64."""
@@ -288,8 +308,15 @@ class Subset:
 
     def __init__(self, parent: Matrix, columns: NDArray[np.uint32]) -> None:
         self.parent, self.columns = parent, columns
+        self.cache_size = parent.cache_size
+        self.fast: Any = None
         self.core = parent.core
         self.kernel, self.n = parent.kernel, len(columns)
+
+    def source(self) -> tuple[Any, NDArray[np.uint32]]:
+        """As :meth:`Matrix.source`."""
+        X, rows = self.parent.source()
+        return X, self.columns if rows is None else rows[self.columns]
 
     @property
     def statistics(self) -> Statistics:
@@ -315,6 +342,9 @@ class Subset:
         """As :meth:`Gram.times`."""
         used = np.flatnonzero(c)
         out = np.zeros(self.n)
+        if self.fast is not None:
+            self.fast.times(used.astype(np.uint32), c[used], out, core.Stop())
+            return out
         self.core.add_times(self.columns[used], c[used], self.columns, out)
         return out
 

@@ -1,14 +1,14 @@
-"""Decision values of one-versus-one kernel models, in tiles.
+"""Decision values of one-versus-one kernel models.
 
     f_ij(x) = sum_{s in class i} c_{s,ij} k(x_s, x) + sum_{s in class j} c_{s,ij} k(x_s, x) + b_ij
 
-Kernel values are computed in tiles of queries by support vectors, a matrix product
-where the kernel allows one, and shared by all pairs: a tile is multiplied at once with
-the K - 1 coefficients that each support vector has, as LIBSVM lays them out.
+Kernel values are shared by all pairs: while they are in registers they are multiplied
+with the K - 1 coefficients that each support vector has, as LIBSVM lays them out. A
+kernel that Python computes comes in tiles of queries by support vectors.
 
-Cost: n nSV (2 d + 2 (K - 1)) operations. Memory beyond data and result: per thread a few
-arrays of at most 8 MB and 512 queries, and a dense copy of sparse support vectors where
-that takes at most 64 MB or they are more than a fifth full.
+Cost: n nSV (2 d + 2 (K - 1)) operations. Memory beyond data and result: sums twice as
+large as the result, 16 MB of packed vectors, and per thread 32 packed queries; for a
+kernel that Python computes a few arrays of at most 8 MB.
 """  # noqa: E501
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -25,14 +26,16 @@ from scipy import sparse
 from sklearn.utils.parallel import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
+from .. import core
 from ..losses import Vector
-from .functions import Callable, Kernel, Precomputed
+from ..problem import _rows
+from .functions import Kernel, Precomputed
+from .rows import core_arguments, packs
 
 __all__ = ["pair_values"]
 
 _TILE = 4_000_000  # bytes of the kernel values of a tile: they stay in the cache
 _QUERIES = 512  # rows of a tile, fewer where that leaves it too few columns
-_DENSE = 64_000_000  # bytes of support vectors that are made dense
 _LEAST = 512  # columns of a tile: below, the product loses more than the cache gains
 
 
@@ -85,16 +88,20 @@ def pair_values(
     """
     n, classes = X.shape[0], len(n_support)
     dtype = np.result_type(X.dtype, vectors.dtype)
-    itemsize = dtype.itemsize
+    if kernel.form is not None:
+        sums = _class_sums(kernel, X, vectors, dual_coef, n_support, n_jobs)
+        pairs = combinations(range(classes), 2)
+        return np.column_stack(
+            [
+                sums[i][j - 1] + sums[j][i] + intercept[p]
+                for p, (i, j) in enumerate(pairs)
+            ]
+        )
     queries = min(_QUERIES, max(1, n))
-    width = max(_LEAST, _TILE // (itemsize * queries))
+    width = max(_LEAST, _TILE // (dtype.itemsize * queries))
     if isinstance(kernel, Precomputed):
         assert support is not None
         vectors = support
-    elif sparse.issparse(vectors) and not isinstance(kernel, Callable):
-        size = vectors.shape[0] * vectors.shape[1]
-        if size * itemsize <= _DENSE or 5 * vectors.nnz > size:
-            vectors = vectors.toarray()
     tiles = list(_tiles(vectors, n_support, width))
     coef = np.ascontiguousarray(dual_coef.T)
     out = np.empty((n, len(intercept)))
@@ -102,8 +109,6 @@ def pair_values(
     def fill(begin: int) -> None:
         rows = slice(begin, min(begin + queries, n))
         some = X[rows]
-        if sparse.issparse(some) and isinstance(vectors, np.ndarray):
-            some = some.toarray()
         sums = np.zeros((classes, rows.stop - begin, classes - 1))
         for tile in tiles:
             if isinstance(kernel, Precomputed):
@@ -132,6 +137,34 @@ def pair_values(
                 delayed(fill)(begin) for begin in starts
             )
     return out
+
+
+def _class_sums(
+    kernel: Kernel,
+    X: Any,
+    vectors: Any,
+    dual_coef: Vector,
+    n_support: NDArray[np.integer[Any]],
+    n_jobs: int | None,
+) -> Vector:
+    """For every class ``sum_s coef_rs k(x_s, x)`` over its vectors s.
+
+    Of shape (K, K - 1, n).
+
+    The vectors are packed, kernel values and their products with all coefficients
+    computed in registers, and the queries shared by the threads.
+    """
+    dense = not sparse.issparse(X) or packs(vectors)
+    precise = np.result_type(X.dtype, vectors.dtype) == np.float64
+    queries, _, _ = _rows(X, 0.0)
+    points, _, _ = _rows(vectors, 0.0)
+    sums = np.zeros((len(n_support), len(dual_coef), X.shape[0]))
+    core.kernel_times(
+        points, np.ascontiguousarray(dual_coef),
+        np.cumsum(n_support, dtype=np.int64), queries, sums.reshape(-1, X.shape[0]),
+        *core_arguments(kernel), dense, precise, effective_n_jobs(n_jobs), core.Stop(),
+    )  # fmt: skip
+    return sums
 
 
 def _tiles(

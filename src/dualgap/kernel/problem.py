@@ -7,6 +7,10 @@ with Q_ij = y_i y_j (k_ij + 1), c_i = C sample_weight_i, and for the squared hin
 delta_i = 1/(2 c_i), U_i = inf. The 1 beside the kernel is the constant feature: a
 penalised bias, b = sum_i a_i y_i. Nanculef et al. 2014 have ``C/2 sum max(0, .)^2``:
 their C is twice this one.
+
+With a bias that is not penalised (``penalize_intercept=False``, the C-SVC of Cortes
+and Vapnik 1995 and of LIBSVM) f(x) = sum_i a_i y_i k(x_i, x) + b, Q_ij = y_i y_j k_ij,
+and the dual carries sum_i a_i y_i = 0.
 """
 
 from __future__ import annotations
@@ -19,9 +23,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .. import core
+from ..bias import best_bias
 from ..certificate import Certificate
 from ..losses import Loss, Vector, get_loss
-from ..problem import _C, Proof, _costs, _labels, _vector
+from ..problem import _C, Proof, _costs, _labels, _vector, balanced
 from .functions import Kernel
 from .gram import Gram, Matrix, Subset
 
@@ -37,7 +42,8 @@ class KernelProblem:
 
     A solution's ``alpha`` of shape (n,) is the model: the decision at a point x is
     ``sum_i alpha_i y_i (k(x_i, x) + 1)``, so the bias is ``sum_i alpha_i y_i``. Its
-    ``w`` of shape (n,) are the decisions at the training rows.
+    ``w`` of shape (n,) are the decisions at the training rows. A bias that is not
+    penalised is the one with the least loss for this alpha; :meth:`coef` has either.
 
     Parameters
     ----------
@@ -50,12 +56,14 @@ class KernelProblem:
     kernel : Kernel, optional
         A record of :mod:`dualgap.kernel.functions`.
     loss : str or Loss, default="squared_hinge"
-        Other losses have the penalised bias too, and only ``kernel-pegasos`` takes
-        them; the hinge with a free bias comes with the block solver.
+        The hinge with a free bias is for ``block``; other losses, and the hinge with
+        a penalised bias, only ``kernel-pegasos`` takes.
     sample_weight : array-like of shape (n,), optional
         Factors of C, zero or positive.
     cache_size : float, default=200
         Megabytes of kernel rows held.
+    penalize_intercept : bool, default=True
+        False: the norm leaves the bias out.
     rows : array-like of int, optional
         Train on these rows of X only; y and sample_weight are theirs.
 
@@ -67,6 +75,8 @@ class KernelProblem:
         ``c_i``.
     n, width : int
         Rows.
+    free_bias : bool
+        Whether the bias is not penalised.
 
     Raises
     ------
@@ -77,7 +87,6 @@ class KernelProblem:
 
     y: NDArray[np.int8]
     cost: Vector
-    free_bias = False
 
     def __init__(
         self,
@@ -89,9 +98,11 @@ class KernelProblem:
         loss: str | Loss = "squared_hinge",
         sample_weight: ArrayLike | None = None,
         cache_size: float = 200,
+        penalize_intercept: bool = True,
         rows: ArrayLike | None = None,
     ) -> None:
         self.loss = get_loss(loss)
+        self.free_bias = not penalize_intercept
         if isinstance(X, (Matrix, Subset)):
             if kernel is not None:
                 raise ValueError(
@@ -127,28 +138,37 @@ class KernelProblem:
         """Diagonal ``delta_i``, shape (n,)."""
         return self.loss.diagonal(self.cost)
 
-    def combine(self, alpha: Vector) -> Vector:
-        """Decisions ``sum_j alpha_j y_j (k_ij + 1)`` at all rows i, in float64.
+    def scores(self, alpha: Vector) -> Vector:
+        """``sum_j alpha_j y_j k_ij`` at all rows i, in float64, shape (n,).
 
-        The last one is kept: a solver told that its proof failed asks for it again.
+        The last ones are kept: a solver told that its proof failed asks for them again.
         """
         last = self._combined
         if last is None or not np.array_equal(last[0], alpha):
-            coef = alpha * self.y
-            f = self.gram.times(coef) + core.signed_sum(self.y, alpha)
-            self._combined = last = (alpha.copy(), f)
+            self._combined = last = (alpha.copy(), self.gram.times(alpha * self.y))
         return last[1].copy()
 
+    def combine(self, alpha: Vector) -> Vector:
+        """Decisions at all rows, the bias included, in float64; shape (n,)."""
+        scores = self.scores(alpha)
+        return scores + self._bias(alpha, scores)
+
     def coef(self, alpha: Vector) -> tuple[Vector, float]:
-        """``alpha_i y_i`` of shape (n,), and the bias, their sum."""
-        return alpha * self.y, float(core.signed_sum(self.y, alpha))
+        """``alpha_i y_i`` of shape (n,), and the bias."""
+        scores = self.scores(alpha) if self.free_bias else alpha
+        return alpha * self.y, self._bias(alpha, scores)
+
+    def _bias(self, alpha: Vector, scores: Vector) -> float:
+        if self.free_bias:
+            return best_bias(scores, self.y, self.cost, self.loss)
+        return float(core.signed_sum(self.y, alpha))
 
     def prove(self, w: Vector | None, alpha: Vector | None) -> Proof:
         """P and D of alpha, from a full scan in float64.
 
         alpha defines the model, whatever decisions `w` a solver carries along. With
         the squared hinge it is scaled by the s >= 0 that minimises
-        ``P(s alpha) - D(s alpha)``.
+        ``P(s alpha) - D(s alpha)``; with an unpenalised bias it is balanced.
 
         Returns
         -------
@@ -157,17 +177,25 @@ class KernelProblem:
         """
         assert alpha is not None
         alpha = np.clip(alpha, 0.0, self.upper)
-        f = self.combine(alpha)
+        off = float(core.signed_sum(self.y, alpha)) if self.free_bias else 0.0
+        if off != 0.0:
+            alpha = balanced(self.y, alpha)
+            off = float(core.signed_sum(self.y, alpha))
+        scores = self.scores(alpha)
+        bias = self._bias(alpha, scores)
+        f = scores + bias
         margins = self.y * f
-        if math.isinf(self.loss.slope):
+        if math.isinf(self.loss.slope) and not self.free_bias:
             s, primal, dual = scaled_values(self.cost, self.delta, alpha, margins)
             return Proof(s * f, s * alpha, Certificate(primal=primal, dual=dual))
-        norm = float((alpha * margins).sum())
-        certificate = Certificate(
-            primal=0.5 * norm + float((self.cost * self.loss.value(margins)).sum()),
-            dual=self.dual_value(alpha, norm),
-        )
-        return Proof(f, alpha, certificate)
+        norm = float((alpha * self.y * (scores if self.free_bias else f)).sum())
+        primal = 0.5 * norm + float((self.cost * self.loss.value(margins)).sum())
+        dual = self.dual_value(alpha, norm)
+        if off != 0.0:
+            # As Problem.prove: an optimal bias is no larger than this.
+            longest = math.sqrt(2.0 * primal * float(self.gram.diagonal().max()))
+            dual -= abs(off) * (1.0 + longest)
+        return Proof(f, alpha, Certificate(primal=primal, dual=dual))
 
     def dual_value(self, alpha: Vector, norm: float) -> float:
         """D of alpha, given ``alpha' Q alpha``."""

@@ -1,0 +1,312 @@
+#include "bindings.hpp"
+#include "gram/block.hpp"
+#include "gram/kernel_rows.hpp"
+
+#include <nanobind/stl/unique_ptr.h>
+
+namespace dualgap {
+
+namespace {
+
+template <class T>
+using Table = nb::ndarray<T, nb::numpy, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+tile::Shape shape_of(const std::string &kernel) {
+  if (kernel == "linear") return tile::Shape::kLinear;
+  if (kernel == "rbf") return tile::Shape::kExponential;
+  if (kernel == "laplacian") return tile::Shape::kLaplacian;
+  if (kernel == "poly") return tile::Shape::kPolynomial;
+  if (kernel == "sigmoid") return tile::Shape::kSigmoid;
+  throw std::invalid_argument("kernel: " + kernel);
+}
+
+// Rows that Python computes: `block(who)` gives them, float32, of shape (m, n).
+class PythonRows final : public RowSource {
+ public:
+  PythonRows(Index n, nb::object block) : n_(n), block_(std::move(block)) {}
+  Index n() const override { return n_; }
+  bool rows(const Order *who, Index m, float *const *out, Poll &poll) const override {
+    // A few at a time, for what Python does cannot be left early.
+    constexpr Index kSome = 16;
+    for (Index first = 0; first < m; first += kSome) {
+      const Index some = std::min(kSome, m - first);
+      {
+        nb::gil_scoped_acquire gil;
+        nb::ndarray<nb::numpy, const Order, nb::ndim<1>> numbers(
+            who + first, {static_cast<std::size_t>(some)}, nb::handle());
+        const auto values = nb::cast<Table<const float>>(
+            block_(nb::cast(numbers, nb::rv_policy::copy)));
+        check_length(static_cast<Index>(values.shape(0)), some, "a block of rows");
+        check_length(static_cast<Index>(values.shape(1)), n_, "a kernel row");
+        for (Index t = 0; t < some; ++t)
+          std::copy_n(values.data() + t * n_, n_, out[first + t]);
+      }
+      if (poll(some * n_)) return false;
+    }
+    return true;
+  }
+
+ private:
+  Index n_;
+  nb::object block_;
+};
+
+std::unique_ptr<Points> points_of(const AnyRows &rows,
+                                  const Maybe<const Order> &named) {
+  std::vector<Order> who;
+  if (named) {
+    const Order *order = checked_order(*named, rows.n());
+    who.assign(order, order + named->shape(0));
+  }
+  return rows.visit([&](const auto &x) -> std::unique_ptr<Points> {
+    using Rows = std::decay_t<decltype(x)>;
+    return std::make_unique<PointsOf<Rows>>(x, std::move(who), !named);
+  });
+}
+
+Inner small_problem(const Table<const float> &H, Index m) {
+  check_length(static_cast<Index>(H.shape(0)), m, "H");
+  check_length(static_cast<Index>(H.shape(1)), m, "a row of H");
+  Inner inner(m);
+  for (Index i = 0; i < m; ++i)
+    std::copy_n(H.data() + i * m, m, inner.H.data() + i * inner.stride());
+  for (Index i = m; i < inner.q; ++i) inner.s[static_cast<std::size_t>(i)] = 1.0f;
+  return inner;
+}
+
+}  // namespace
+
+void bind_block(nb::module_ &m) {
+  nb::class_<RowSource>(m, "RowSource", "Rows of a kernel matrix.")
+      .def_prop_ro("n", &RowSource::n);
+
+  nb::class_<PythonRows, RowSource>(m, "PythonRows",
+                                    "Rows of a kernel matrix that Python computes.")
+      .def(nb::init<Index, nb::object>(), "n"_a, "block"_a);
+
+  nb::class_<KernelRows, RowSource>(m, "KernelRows",
+                                    "Kernel values of the rows of a matrix.")
+      .def(
+          "__init__",
+          [](KernelRows *self, const AnyRows &rows, const std::string &kernel,
+             double gamma, double coef0, int degree, Maybe<const Order> named,
+             bool dense, Index threads) {
+            auto map = KernelMap::of(shape_of(kernel), gamma, coef0, degree);
+            auto points = points_of(rows, named);
+            nb::gil_scoped_release released;
+            new (self) KernelRows(std::move(points), std::move(map), dense, threads);
+          },
+          "rows"_a, "kernel"_a, "gamma"_a, "coef0"_a, "degree"_a,
+          "named"_a.noconvert().none(), "dense"_a, "threads"_a, nb::keep_alive<1, 2>())
+      .def_prop_ro("dense", &KernelRows::dense, "whether the points were packed")
+      .def_prop_ro("largest_half_self", &KernelRows::largest_half_self)
+      .def_prop_rw("precise", &KernelRows::precise, &KernelRows::set_precise,
+                   "whether values of rows are computed in float64")
+      .def_prop_rw("shifted", &KernelRows::shifted, &KernelRows::set_shifted,
+                   "whether precise rows are those of K - 1 (rbf and laplacian)")
+      .def(
+          "rows",
+          [](const KernelRows &self, Array<const Order> who, Table<float> out,
+             Stop &stop) {
+            const Order *order = checked_order(who, self.n());
+            const auto many = static_cast<Index>(who.shape(0));
+            if (static_cast<Index>(out.shape(0)) != many ||
+                static_cast<Index>(out.shape(1)) != self.stride())
+              throw std::invalid_argument("out does not fit");
+            std::vector<float *> to(static_cast<std::size_t>(many));
+            for (Index t = 0; t < many; ++t)
+              to[static_cast<std::size_t>(t)] = out.data() + t * self.stride();
+            return without_gil(stop, [&](Poll &poll) {
+              return self.rows(order, many, to.data(), poll);
+            });
+          },
+          "who"_a.noconvert(), "out"_a.noconvert(), "stop"_a,
+          "out[t, j] <- k(x_who[t], x_j); out has n columns rounded up to 32s. "
+          "False if told to leave.")
+      .def(
+          "times",
+          [](const KernelRows &self, Array<const Order> who, Array<const double> coef,
+             Array<double> out, Stop &stop) {
+            const Order *order = checked_order(who, self.n());
+            const auto many = static_cast<Index>(who.shape(0));
+            const double *c = sized(coef, many, "coef");
+            double *to = sized(out, self.n(), "out");
+            std::vector<double> sums(static_cast<std::size_t>(self.stride()));
+            const bool whole = without_gil(stop, [&](Poll &poll) {
+              return self.times(order, c, many, sums.data(), poll);
+            });
+            std::copy(sums.begin(), sums.begin() + self.n(), to);
+            return whole;
+          },
+          "who"_a.noconvert(), "coef"_a.noconvert(), "out"_a.noconvert(), "stop"_a,
+          "out_j <- sum_t coef_t k(x_who[t], x_j), all in float64. False if told to "
+          "leave.");
+
+  nb::class_<BlockSolver>(m, "BlockSolver", "State of the block solver.")
+      .def(
+          "__init__",
+          [](BlockSolver *self, RowSource &rows, Array<const double> y,
+             Array<const double> cost, Array<const double> diagonal, bool squared,
+             Index q, Index cache_bytes, Random &random) {
+            BlockProblem problem{squared, {}, {}, {}};
+            const auto take = [&](const Array<const double> &a, const char *name) {
+              const double *data = sized(a, rows.n(), name);
+              return std::vector<double>(data, data + rows.n());
+            };
+            problem.y = take(y, "y");
+            problem.cost = take(cost, "cost");
+            problem.diagonal = take(diagonal, "diagonal");
+            new (self) BlockSolver(rows, std::move(problem), q, cache_bytes, random);
+          },
+          "rows"_a, "y"_a.noconvert(), "cost"_a.noconvert(), "diagonal"_a.noconvert(),
+          "squared"_a, "q"_a, "cache_bytes"_a, "random"_a, nb::keep_alive<1, 2>())
+      .def_prop_ro("q", &BlockSolver::q, "rows of a working set")
+      .def_prop_ro("steps", &BlockSolver::steps, "inner steps so far")
+      .def_prop_ro("computed", &BlockSolver::computed, "kernel rows computed so far")
+      .def_prop_ro(
+          "capacity", [](const BlockSolver &self) { return self.cache().capacity(); },
+          "rows that the cache may hold")
+      .def_prop_ro("held", [](const BlockSolver &self) { return self.cache().held(); })
+      .def_prop_ro("violation",
+                   [](const BlockSolver &self) { return self.last_scan().violation; })
+      .def_prop_ro("threshold",
+                   [](const BlockSolver &self) { return self.last_scan().threshold; })
+      .def_prop_ro("primal",
+                   [](const BlockSolver &self) { return self.last_scan().primal; })
+      .def_prop_ro("dual",
+                   [](const BlockSolver &self) { return self.last_scan().dual; })
+      .def(
+          "set_alpha",
+          [](BlockSolver &self, Array<const double> alpha) {
+            self.set_alpha(sized(alpha, self.n(), "alpha"));
+          },
+          "alpha"_a.noconvert())
+      .def(
+          "set_gradient",
+          [](BlockSolver &self, Array<const double> F) {
+            self.set_gradient(sized(F, self.n(), "F"));
+          },
+          "F"_a.noconvert(), "F = sum_j c_j k(x_j, x_i), as computed elsewhere.")
+      .def("forget_rows", &BlockSolver::forget_rows)
+      .def(
+          "alpha",
+          [](const BlockSolver &self, Array<double> out) {
+            double *to = sized(out, self.n(), "out");
+            for (const double c : self.c()) *to++ = std::abs(c);
+          },
+          "out"_a.noconvert())
+      .def(
+          "gradient",
+          [](const BlockSolver &self, Array<double> out) {
+            std::copy_n(self.gradient().begin(), self.n(), sized(out, self.n(), "out"));
+          },
+          "out"_a.noconvert())
+      .def(
+          "step",
+          [](BlockSolver &self, double inner_tolerance, Stop &stop) {
+            return without_gil(
+                stop, [&](Poll &poll) { return self.step(inner_tolerance, poll); });
+          },
+          "inner_tolerance"_a, "stop"_a,
+          "One working set, solved to so much of the violation. Returns the inner "
+          "steps made.");
+
+  m.def(
+      "pair_steps",
+      [](Table<const float> H, Array<double> c, Array<const double> lo,
+         Array<const double> hi, Array<float> v, double unit, double tol, Index most,
+         Stop &stop) {
+        const auto m = static_cast<Index>(c.shape(0));
+        Inner inner = small_problem(H, m);
+        for (Index i = 0; i < m; ++i) {
+          const auto at = static_cast<std::size_t>(i);
+          inner.s[at] = inner.row(i)[i];
+          inner.c[at] = c.data()[i];
+          inner.lo[at] = sized(lo, m, "lo")[i];
+          inner.hi[at] = sized(hi, m, "hi")[i];
+          inner.v[at] = sized(v, m, "v")[i];
+        }
+        const Index steps = without_gil(
+            stop, [&](Poll &poll) { return pair_steps(inner, unit, tol, most, poll); });
+        std::copy_n(inner.c.begin(), m, c.data());
+        std::copy_n(inner.v.begin(), m, v.data());
+        return steps;
+      },
+      "H"_a.noconvert(), "c"_a.noconvert(), "lo"_a.noconvert(), "hi"_a.noconvert(),
+      "v"_a.noconvert(), "unit"_a, "tol"_a, "most"_a, "stop"_a,
+      "The inner steps of the hinge on one matrix. Returns how many were made.");
+
+  m.def(
+      "coordinate_steps",
+      [](Table<const float> H, Array<const double> y, Array<const double> delta,
+         Array<double> c, Array<float> v, double tol, Index most, Stop &stop) {
+        const auto m = static_cast<Index>(c.shape(0));
+        Inner inner = small_problem(H, m);
+        for (Index i = 0; i < m; ++i) {
+          const auto at = static_cast<std::size_t>(i);
+          inner.c[at] = c.data()[i];
+          inner.y[at] = static_cast<float>(sized(y, m, "y")[i]);
+          inner.delta[at] = sized(delta, m, "delta")[i];
+          inner.v[at] = sized(v, m, "v")[i];
+          inner.s[at] = inner.row(i)[i] + 1.0f + static_cast<float>(inner.delta[at]);
+        }
+        const Index steps = without_gil(
+            stop, [&](Poll &poll) { return coordinate_steps(inner, tol, most, poll); });
+        std::copy_n(inner.c.begin(), m, c.data());
+        std::copy_n(inner.v.begin(), m, v.data());
+        return steps;
+      },
+      "H"_a.noconvert(), "y"_a.noconvert(), "delta"_a.noconvert(), "c"_a.noconvert(),
+      "v"_a.noconvert(), "tol"_a, "most"_a, "stop"_a,
+      "The inner steps of the squared hinge on one matrix, as pair_steps.");
+
+  m.def(
+      "kernel_times",
+      [](const AnyRows &rows, Table<const double> coef, Array<const std::int64_t> ends,
+         const AnyRows &targets, Table<double> out, const std::string &kernel,
+         double gamma, double coef0, int degree, bool dense, bool precise,
+         Index threads, Stop &stop) {
+        auto map = KernelMap::of(shape_of(kernel), gamma, coef0, degree);
+        const auto points = points_of(rows, std::nullopt);
+        const auto to = points_of(targets, std::nullopt);
+        const auto outputs = static_cast<Index>(coef.shape(0));
+        const auto many = static_cast<Index>(ends.shape(0));
+        const Index n = to->n(), m = points->n();
+        check_length(to->d(), points->d(), "a row");
+        check_length(static_cast<Index>(coef.shape(1)), m, "coef");
+        check_length(static_cast<Index>(out.shape(0)), many * outputs, "out");
+        check_length(static_cast<Index>(out.shape(1)), n, "a row of out");
+        const Index room = (n + tile::kPanel - 1) / tile::kPanel * tile::kPanel;
+        std::vector<double> sums(static_cast<std::size_t>(room * many * outputs));
+        std::vector<double *> each(static_cast<std::size_t>(many * outputs));
+        for (std::size_t o = 0; o < each.size(); ++o)
+          each[o] = sums.data() + static_cast<Index>(o) * room;
+        std::vector<Part> parts;
+        Index first = 0;
+        for (Index g = 0; g < many; ++g) {
+          const Index end = ends.data()[g];
+          if (end < first || end > m) throw std::invalid_argument("ends");
+          parts.push_back({first, end - first, each.data() + g * outputs});
+          first = end;
+        }
+        const bool whole = without_gil(stop, [&](Poll &poll) {
+          if (dense) map.centre_on(*points);
+          const auto all = [](Index t) { return t; };
+          return precise ? add_times<double>(map, dense, *points, m, all, coef.data(),
+                                             outputs, parts, *to, threads, poll)
+                         : add_times<float>(map, dense, *points, m, all, coef.data(),
+                                            outputs, parts, *to, threads, poll);
+        });
+        for (std::size_t o = 0; o < each.size(); ++o)
+          std::copy(each[o], each[o] + n, out.data() + static_cast<Index>(o) * n);
+        return whole;
+      },
+      "rows"_a, "coef"_a.noconvert(), "ends"_a.noconvert(), "targets"_a,
+      "out"_a.noconvert(), "kernel"_a, "gamma"_a, "coef0"_a, "degree"_a, "dense"_a,
+      "precise"_a, "threads"_a, "stop"_a,
+      "For every part p of the rows, those up to ends[p] that no part before it has: "
+      "out[p outputs + o, j] <- sum_i coef[o, i] k(x_i, z_j), values in float32 or, "
+      "`precise`, float64; sums in float64. False if told to leave.");
+}
+
+}  // namespace dualgap

@@ -1,0 +1,420 @@
+// The block solver: many small exact problems, one whole gradient.
+//
+// Problem    in c_i = y_i alpha_i, F = K c:
+//            hinge, bias b free     max sum |c_i| - 1/2 c'F,  0 <= alpha_i <= C_i,
+//                                   sum_i c_i = 0
+//            squared hinge, b = sum_i c_i penalised
+//                                   max sum |c_i| - 1/2 (c'F + b^2)
+//                                       - 1/2 sum delta_i c_i^2,  alpha_i >= 0
+// Update     A working set of q rows: the newest q - q/4 of the last one, and those
+//            that violate most among the others. Their problem is solved on a q x q
+//            matrix in cache (inner_steps.hpp) to a tenth of the violation; then
+//            F += sum_r (change of c_r) K_r over all n.
+// Guarantee  The dual value never falls. With the most violating pair in the working
+//            set, decomposition converges to the optimum (Keerthi and Gilbert,
+//            Mach. Learn. 46, 2002; Lin, IEEE TNN 12, 2001).
+// Cost       A row of K, n d flops twice, for each row that enters and is not cached;
+//            2 n q flops for F. 4 n bytes a cached row, 4 q^2 bytes, 32 n bytes.
+// Source     Decomposition: Joachims, 1999; large working sets in batches: Wen, Shi,
+// Li,
+//            He and Chen, JMLR 19, 2018 (ThunderSVM). Pairs: Fan, Chen and Lin 2005.
+//
+// Kernel rows are float32, so F drifts from K c by some 1e-7 sum |c_i|. The caller
+// recomputes it in float64 when the solver believes to be done (`set_gradient`), and
+// goes on.
+#pragma once
+
+#include <algorithm>
+#include <numeric>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "../certify.hpp"
+#include "../random.hpp"
+#include "inner_steps.hpp"
+#include "kernel_rows.hpp"
+#include "row_cache.hpp"
+
+namespace dualgap {
+
+struct BlockProblem {
+  bool squared = false;                   // the loss
+  std::vector<double> y, cost, diagonal;  // labels, c_i, k(x_i, x_i)
+};
+
+// What a scan over all rows sees.
+struct BlockScan {
+  double violation = 0.0;  // largest v that may rise less smallest that may fall
+  double threshold = 0.0;  // half way: the bias of the hinge
+  double primal = 0.0, dual = 0.0;  // for this F, which may have drifted
+};
+
+class BlockSolver {
+ public:
+  BlockSolver(RowSource &rows, BlockProblem problem, Index q, Index cache_bytes,
+              Random &random)
+      : rows_(rows),
+        problem_(std::move(problem)),
+        n_(rows.n()),
+        cache_(n_, rows.stride(), rows_held(n_, rows.stride(), cache_bytes)),
+        c_(size(n_), 0.0),
+        lo_(size(n_), 0.0),
+        hi_(size(n_), 0.0),
+        F_(size(rows.stride()), 0.0),
+        order_(size(n_)),
+        slot_(size(n_), kNone) {
+    Index used = 0;
+    double largest = 0.0;
+    for (Index i = 0; i < n_; ++i) {
+      used += problem_.cost[size(i)] > 0.0;
+      largest = std::max(largest, problem_.cost[size(i)]);
+    }
+    // Half of the rows that the cache holds may stay for later.
+    const Index room = cache_.capacity() == n_ ? n_ : cache_.capacity() / 2;
+    q = std::min({q, std::max<Index>(used, 1), std::max(kLeast, room)});
+    inner_ = Inner(q);
+    q_ = q;
+    who_.reserve(size(q));
+    entered_.reserve(size(q));
+    unit_ = largest > 0.0 ? std::ldexp(1.0, std::ilogb(largest) - 52) : 1.0;
+    for (Index i = 0; i < n_; ++i) {
+      const double bound = problem_.squared ? kInf : on_grid(problem_.cost[size(i)]);
+      const bool idle = !(problem_.cost[size(i)] > 0.0);
+      (problem_.y[size(i)] > 0.0 ? hi_ : lo_)[size(i)] =
+          idle ? 0.0 : problem_.y[size(i)] * bound;
+    }
+    std::iota(order_.begin(), order_.end(), Order{0});
+    random.shuffle(order_.data(), n_);
+    scan();
+  }
+
+  Index q() const { return q_; }
+  const RowCache &cache() const { return cache_; }
+  const BlockScan &last_scan() const { return scan_; }
+  Index n() const { return n_; }
+  Index steps() const { return steps_; }
+  Index computed() const { return computed_; }
+  const std::vector<double> &c() const { return c_; }
+  const std::vector<double> &gradient() const { return F_; }
+
+  // c_i = y_i alpha_i for an alpha in the box; for the hinge on the grid, and balanced
+  // by lowering rows of the heavier class. F must be set next.
+  void set_alpha(const double *alpha) {
+    for (Index i = 0; i < n_; ++i) {
+      const double a = problem_.squared ? alpha[i] : on_grid(alpha[i]);
+      c_[size(i)] = problem_.cost[size(i)] > 0.0
+                        ? problem_.y[size(i)] * std::min(a, bound(i))
+                        : 0.0;
+    }
+    // A sum that is far from 0 is known to fewer places than the grid has.
+    while (!problem_.squared) {
+      Sum sum;
+      for (const double c : c_) sum += c;
+      double off = sum.value();
+      if (off == 0.0) break;
+      for (double &c : c_) {
+        if (c * off <= 0.0) continue;
+        const double t = std::copysign(std::min(std::abs(c), std::abs(off)), off);
+        c -= t;
+        off -= t;
+      }
+    }
+    forget_block();
+  }
+  // F = K c as computed elsewhere, n entries.
+  void set_gradient(const double *F) {
+    std::copy(F, F + n_, F_.begin());
+    scan();
+  }
+  // Kernel rows change (they become precise): none that was computed is good.
+  void forget_rows() {
+    cache_.clear();
+    forget_block();
+  }
+
+  // One working set. Returns the inner steps made; 0 also when told to leave.
+  Index step(double inner_tolerance, Poll &poll) {
+    if (!(scan_.violation > 0.0) || !choose(poll)) return 0;
+    const Index m = static_cast<Index>(who_.size());
+    for (Index s = 0; s < m; ++s) load(s);
+    for (Index s = m; s < inner_.q; ++s) idle(s);
+    std::vector<double> before(inner_.c.begin(), inner_.c.begin() + m);
+    // What decides is as small as the violation, and float32 has seven digits of that.
+    const double tolerance = inner_tolerance * scan_.violation;
+    const Index most = kMostSteps * std::max<Index>(q_, 100);
+    const Index steps = problem_.squared
+                            ? coordinate_steps(inner_, tolerance, most, poll)
+                            : pair_steps(inner_, unit_, tolerance, most, poll);
+    if (steps == 0) return 0;
+    apply(before);
+    scan();
+    steps_ += steps;
+    return steps;
+  }
+
+ private:
+  static constexpr Index kLeast = 8;  // rows of a working set
+
+  // Rows that so many bytes hold: two working sets at least, all at most.
+  static Index rows_held(Index n, Index stride, Index bytes) {
+    return std::min(n, std::max(bytes / (4 * stride), 2 * kLeast));
+  }
+  static constexpr Index kMostSteps = 100;  // per row of it
+  static constexpr std::int32_t kNone = -1;
+  static constexpr double kInf = std::numeric_limits<double>::infinity();
+  static std::size_t size(Index i) { return static_cast<std::size_t>(i); }
+  double on_grid(double x) const { return std::floor(x / unit_) * unit_; }
+  double bound(Index i) const { return std::max(hi_[size(i)], -lo_[size(i)]); }
+
+  // v_i, of which the largest that may rise and the smallest that may fall should meet
+  // (hinge), or be 0 (squared hinge).
+  double v(Index i) const {
+    const double v = problem_.y[size(i)] - F_[size(i)];
+    return problem_.squared ? v - bias_ - delta(i) * c_[size(i)] : v;
+  }
+  double delta(Index i) const { return 0.5 / problem_.cost[size(i)]; }
+  bool may_rise(Index i) const { return c_[size(i)] < hi_[size(i)]; }
+  bool may_fall(Index i) const { return c_[size(i)] > lo_[size(i)]; }
+
+  void scan() {
+    Sum total;
+    if (problem_.squared)
+      for (Index i = 0; i < n_; ++i) total += c_[size(i)];
+    bias_ = total.value();
+    double top = -kInf, bottom = kInf;
+    for (Index i = 0; i < n_; ++i) {
+      if (!(problem_.cost[size(i)] > 0.0)) continue;
+      const double value = v(i);
+      if (may_rise(i)) top = std::max(top, value);
+      if (may_fall(i)) bottom = std::min(bottom, value);
+    }
+    if (problem_.squared) {
+      scan_.violation = std::max(top, 0.0) - std::min(bottom, 0.0);
+      scan_.threshold = 0.0;
+    } else if (std::isfinite(top) && std::isfinite(bottom)) {
+      scan_.violation = top - bottom;
+      scan_.threshold = 0.5 * (top + bottom);
+    } else {  // one class only, or no row at all
+      scan_.violation = 0.0;
+      scan_.threshold = std::isfinite(top) ? top : std::isfinite(bottom) ? bottom : 0.0;
+    }
+    evaluate();
+  }
+
+  void evaluate() {
+    const double b = problem_.squared ? bias_ : scan_.threshold;
+    double norm = 0.0, sum = 0.0, loss = 0.0, diagonal = 0.0;
+    for (Index i = 0; i < n_; ++i) {
+      const double c = c_[size(i)], cost = problem_.cost[size(i)];
+      const double u = std::max(0.0, 1.0 - problem_.y[size(i)] * (F_[size(i)] + b));
+      norm += c * F_[size(i)];
+      sum += std::abs(c);
+      loss += cost * (problem_.squared ? u * u : u);
+      if (problem_.squared && c != 0.0) diagonal += delta(i) * c * c;
+    }
+    if (problem_.squared) norm += bias_ * bias_;
+    scan_.primal = 0.5 * norm + loss;
+    scan_.dual = sum - 0.5 * (norm + diagonal);
+  }
+
+  // What makes a row worth a place: how far it is from where it should be.
+  struct Candidate {
+    double score;
+    Order row;
+    bool operator<(const Candidate &other) const { return score > other.score; }
+  };
+
+  // The next working set, its rows in the cache and its matrix. False: told to leave.
+  bool choose(Poll &poll) {
+    const Index have = static_cast<Index>(who_.size());
+    const Index wanted = have < q_ ? q_ - have : std::max<Index>(q_ / 4, 2);
+    rising_.clear();
+    falling_.clear();
+    for (Index t = 0; t < n_; ++t) {
+      // At first whole classes violate equally: a random part of them goes first.
+      const Order row = have == 0 ? order_[size(t)] : static_cast<Order>(t);
+      const auto i = static_cast<Index>(row);
+      if (slot_[row] != kNone || !(problem_.cost[row] > 0.0)) continue;
+      const double lead = v(i) - scan_.threshold;
+      const double weight =
+          problem_.squared ? 1.0 / std::sqrt(problem_.diagonal[row] + 1.0 + delta(i))
+                           : 1.0;
+      if (lead > 0.0 && may_rise(i)) rising_.push_back({lead * weight, row});
+      if (lead < 0.0 && may_fall(i)) falling_.push_back({-lead * weight, row});
+    }
+    const Index rising = static_cast<Index>(rising_.size());
+    const Index falling = static_cast<Index>(falling_.size());
+    Index up = std::min(rising, wanted / 2);
+    const Index down = std::min(falling, wanted - up);
+    up = std::min(rising, wanted - down);
+    keep_first(rising_, up);
+    keep_first(falling_, down);
+
+    std::vector<Order> enter;
+    for (const auto *side : {&rising_, &falling_})
+      for (const Candidate &candidate : *side) enter.push_back(candidate.row);
+    return replace(enter, poll);
+  }
+
+  static void keep_first(std::vector<Candidate> &side, Index count) {
+    if (count < static_cast<Index>(side.size()))
+      std::nth_element(side.begin(), side.begin() + count, side.end());
+    side.resize(size(count));
+  }
+
+  // Puts rows into free places, then into those of the rows that entered first.
+  bool replace(const std::vector<Order> &enter, Poll &poll) {
+    std::vector<Index> places;
+    for (Index s = static_cast<Index>(who_.size());
+         s < q_ && places.size() < enter.size(); ++s)
+      places.push_back(s);
+    const std::size_t old = enter.size() - places.size();
+    std::vector<Index> oldest(who_.size());
+    std::iota(oldest.begin(), oldest.end(), Index{0});
+    if (old < oldest.size())
+      std::nth_element(
+          oldest.begin(), oldest.begin() + static_cast<std::ptrdiff_t>(old),
+          oldest.end(), [&](Index a, Index b) {
+            return std::pair(entered_[size(a)], a) < std::pair(entered_[size(b)], b);
+          });
+    places.insert(places.end(), oldest.begin(),
+                  oldest.begin() + static_cast<std::ptrdiff_t>(old));
+
+    // Rows that stay are the last to be forgotten.
+    for (const Order row : who_) cache_.find(row);
+    std::vector<Order> missing;
+    std::vector<float *> to;
+    for (const Order row : enter)
+      if (!cache_.find(row)) missing.push_back(row);
+    for (const Order row : missing) to.push_back(cache_.claim(row));
+    if (!rows_.rows(missing.data(), static_cast<Index>(missing.size()), to.data(),
+                    poll)) {
+      for (const Order row : missing) cache_.drop(row);
+      return false;
+    }
+    computed_ += static_cast<Index>(missing.size());
+
+    for (std::size_t e = 0; e < enter.size(); ++e) {
+      const Index s = places[e];
+      if (s < static_cast<Index>(who_.size())) {
+        slot_[who_[size(s)]] = kNone;
+        who_[size(s)] = enter[e];
+        entered_[size(s)] = clock_;
+      } else {
+        who_.push_back(enter[e]);
+        entered_.push_back(clock_);
+      }
+      slot_[enter[e]] = static_cast<std::int32_t>(s);
+    }
+    ++clock_;
+    fill_matrix(places);
+    return true;
+  }
+
+  // Rows and columns `places` of the small matrix: the rows from the cache, and what
+  // they say of the columns a few lines at a time.
+  void fill_matrix(const std::vector<Index> &places) {
+    const Index m = static_cast<Index>(who_.size()), stride = inner_.stride();
+    float *H = inner_.H.data();
+    for (const Index s : places) {
+      const float *row = cache_.find(who_[size(s)]);
+      for (Index t = 0; t < m; ++t) H[s * stride + t] = row[who_[size(t)]];
+    }
+    constexpr std::size_t kLine = 16;
+    for (std::size_t e = 0; e < places.size(); e += kLine) {
+      const std::size_t end = std::min(e + kLine, places.size());
+      for (Index t = 0; t < m; ++t)
+        for (std::size_t u = e; u < end; ++u)
+          H[t * stride + places[u]] = H[places[u] * stride + t];
+    }
+  }
+
+  void load(Index s) {
+    const Order row = who_[size(s)];
+    const auto i = static_cast<Index>(row);
+    const std::size_t at = size(s);
+    inner_.v[at] = static_cast<float>(v(i) - scan_.threshold);
+    inner_.c[at] = c_[row];
+    inner_.lo[at] = lo_[row];
+    inner_.hi[at] = hi_[row];
+    inner_.y[at] = static_cast<float>(problem_.y[row]);
+    inner_.s[at] = inner_.row(s)[s];
+    if (problem_.squared) {
+      inner_.delta[at] = delta(i);
+      inner_.s[at] += 1.0f + static_cast<float>(delta(i));
+    }
+  }
+  void idle(Index s) {
+    const std::size_t at = size(s);
+    inner_.v[at] = inner_.y[at] = 0.0f;
+    inner_.s[at] = 1.0f;
+    inner_.c[at] = inner_.lo[at] = inner_.hi[at] = inner_.delta[at] = 0.0;
+  }
+
+  // Carries the change of the small problem to all rows.
+  void apply(const std::vector<double> &before) {
+    std::vector<const float *> rows;
+    std::vector<float> change;
+    for (std::size_t s = 0; s < before.size(); ++s) {
+      const double t = inner_.c[s] - before[s];
+      c_[who_[s]] = inner_.c[s];
+      if (t == 0.0) continue;
+      rows.push_back(cache_.find(who_[s]));
+      change.push_back(static_cast<float>(t));
+    }
+    constexpr Index kColumns = 2048;
+    const Index blocks = (rows_.stride() + kColumns - 1) / kColumns;
+    parallel_for(std::min(rows_.threads(), blocks), blocks,
+                 [&](Index, Index begin, Index end) {
+                   for (Index b = begin; b < end; ++b)
+                     add_rows(rows, change, b * kColumns,
+                              std::min((b + 1) * kColumns, rows_.stride()));
+                 });
+  }
+
+  // F += sum_r change_r K_r over some columns: eight rows in float32, then float64.
+  void add_rows(const std::vector<const float *> &rows,
+                const std::vector<float> &change, Index begin, Index end) {
+    using V = simd::Pack<float>;
+    constexpr std::size_t kTogether = 8;
+    std::size_t r = 0;
+    for (; r + kTogether <= rows.size(); r += kTogether) {
+      const float *const *k = rows.data() + r;
+      V by[kTogether];
+      simd::unroll<kTogether>([&](auto t) { by[t] = V::all(change[r + t]); });
+      for (Index j = begin; j < end; j += V::kLanes) {
+        V sum = by[0] * V::load(k[0] + j);
+        simd::unroll<kTogether - 1>(
+            [&](auto t) { sum = fma(by[t + 1], V::load(k[t + 1] + j), sum); });
+        sum.add_to(F_.data() + j);
+      }
+    }
+    for (; r < rows.size(); ++r)
+      for (Index j = begin; j < end; j += V::kLanes)
+        (V::all(change[r]) * V::load(rows[r] + j)).add_to(F_.data() + j);
+  }
+
+  void forget_block() {
+    for (const Order row : who_) slot_[row] = kNone;
+    who_.clear();
+    entered_.clear();
+  }
+
+  RowSource &rows_;
+  BlockProblem problem_;
+  Index n_, q_ = 0;
+  RowCache cache_;
+  double unit_ = 1.0, bias_ = 0.0;
+  std::vector<double> c_, lo_, hi_, F_;
+  std::vector<Order> order_;        // a random one
+  std::vector<std::int32_t> slot_;  // place in the working set
+  std::vector<Order> who_;          // the working set
+  std::vector<Index> entered_;      // when
+  Inner inner_;
+  BlockScan scan_;
+  std::vector<Candidate> rising_, falling_;
+  Index clock_ = 0, steps_ = 0, computed_ = 0;
+};
+
+}  // namespace dualgap

@@ -1,0 +1,200 @@
+// Small problems inside the block solver: q variables whose matrix is in cache.
+//
+// Both are in c_i = y_i alpha_i, with the matrix K of the kernel alone.
+//
+// Hinge, free bias   v_i = y_i - F_i. up: c_i < hi_i, low: c_i > lo_i.
+//     i = argmax_up v_i,  j = argmax over low, v_j < v_i, of (v_i - v_j)^2 / s_ij,
+//     s_ij = K_ii + K_jj - 2 K_ij;  t = min((v_i - v_j)/s_ij, hi_i - c_i, c_j - lo_j);
+//     c_i += t, c_j -= t, v -= t (K_i - K_j)
+//     (second-order pairs: Fan, Chen and Lin, JMLR 6, 2005, WSS 2)
+// Squared hinge      v_i = y_i - F_i - b - delta_i c_i, b = sum_j c_j the penalised
+//     bias. i = argmax of v_i^2 / s_i over rows that can move, s_i = K_ii + 1 +
+//     delta_i; c_i <- v_i/s_i further, or 0 where y_i c_i would be negative; v -= t
+//     (K_i + 1), v_i -= t delta_i
+//
+// v is float32 and measured from the threshold, so that what decides is near 0; c is
+// float64. In a pair step c stays on a grid of the last place of the largest bound:
+// sums and differences are then exact, and sum_i c_i = 0 to the last bit.
+// Cost: three passes over q floats a step, all in the first two levels of cache.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "../stop.hpp"
+#include "simd.hpp"
+
+namespace dualgap {
+
+// Where a maximum over packs of floats was found; the first of equal ones.
+class LaneMaximum {
+ public:
+  using V = simd::Pack<float>;
+  DUALGAP_INLINE void see(V value, V index) {
+    index_ = where_greater(value, value_, index, index_);
+    value_ = max(value, value_);
+  }
+  Index index() const {
+    float value[V::kLanes], index[V::kLanes];
+    value_.store(value);
+    index_.store(index);
+    int best = 0;
+    for (int l = 1; l < V::kLanes; ++l)
+      if (value[l] > value[best] || (value[l] == value[best] && index[l] < index[best]))
+        best = l;
+    return static_cast<Index>(index[best]);
+  }
+  float value() const {
+    float value[V::kLanes];
+    value_.store(value);
+    return *std::max_element(value, value + V::kLanes);
+  }
+
+ private:
+  V value_ = V::all(-std::numeric_limits<float>::infinity());
+  V index_ = V::all(0.0f);
+};
+
+// The variables of the small problem; q is a multiple of kUnit, the rest are idle.
+struct Inner {
+  static constexpr Index kUnit = 16;
+  Index q = 0;
+  std::vector<float> H;        // [q][stride()]
+  std::vector<float> v, s;     // s: diagonal of K; of the squared hinge s_i
+  std::vector<float> up, low;  // hinge: 0 where c may rise (fall), else -inf (+inf)
+  std::vector<float> y, room;  // squared hinge: label; inf where alpha_i > 0, else 0
+  std::vector<double> c, lo, hi, delta;
+
+  explicit Inner(Index size = 0) : q((size + kUnit - 1) / kUnit * kUnit) {
+    const auto n = static_cast<std::size_t>(q);
+    H.assign(n * static_cast<std::size_t>(stride()), 0.0f);
+    for (auto *a : {&v, &s, &up, &low, &y, &room}) a->assign(n, 0.0f);
+    for (auto *a : {&c, &lo, &hi, &delta}) a->assign(n, 0.0);
+  }
+  // Off the powers of two, at which a column would have one place in the cache.
+  Index stride() const { return q + kUnit; }
+  const float *row(Index i) const { return H.data() + i * stride(); }
+  std::size_t at(Index i) const { return static_cast<std::size_t>(i); }
+};
+
+// Steps until no pair violates by more than tol. `unit` is the grid of c.
+inline Index pair_steps(Inner &p, double unit, double tol, Index most, Poll &poll) {
+  using V = simd::Pack<float>;
+  constexpr float kInf = std::numeric_limits<float>::infinity();
+  const auto mark = [&](Index i) {
+    p.up[p.at(i)] = p.c[p.at(i)] < p.hi[p.at(i)] ? 0.0f : -kInf;
+    p.low[p.at(i)] = p.c[p.at(i)] > p.lo[p.at(i)] ? 0.0f : kInf;
+  };
+  for (Index i = 0; i < p.q; ++i) mark(i);
+  float lanes[V::kLanes];
+  for (int l = 0; l < V::kLanes; ++l) lanes[l] = static_cast<float>(l);
+  const V first = V::load(lanes), step = V::all(static_cast<float>(V::kLanes));
+  const float *up = p.up.data(), *low = p.low.data(), *s = p.s.data();
+  float *v = p.v.data();
+
+  LaneMaximum top;
+  V index = first;
+  for (Index k = 0; k < p.q; k += V::kLanes, index = index + step)
+    top.see(V::load(v + k) + V::load(up + k), index);
+
+  for (Index steps = 0; steps < most; ++steps) {
+    const Index i = top.index();
+    if (!(top.value() > -kInf) || poll(p.q)) return steps;
+    const float *Hi = p.row(i);
+    const V vi = V::all(v[i]), si = V::all(s[i]);
+    V widest = V::all(0.0f);
+    LaneMaximum gain;
+    index = first;
+    for (Index k = 0; k < p.q; k += V::kLanes, index = index + step) {
+      const V lead = max(vi - (V::load(v + k) + V::load(low + k)), V::all(0.0f));
+      const V sum = si + V::load(s + k);
+      const V Hk = V::load(Hi + k);
+      // Rounding may take s_ij below what float32 can tell from 0.
+      const V bend = max(sum - (Hk + Hk), sum * V::all(5e-7f) + V::all(1e-30f));
+      gain.see(lead * lead / bend, index);
+      widest = max(widest, lead);
+    }
+    float lead[V::kLanes];
+    widest.store(lead);
+    if (!(*std::max_element(lead, lead + V::kLanes) > tol)) return steps;
+    const Index j = gain.index();
+    const float sum = s[i] + s[j];
+    const double bend = std::max(sum - 2.0f * Hi[j], sum * 5e-7f + 1e-30f);
+    const double most_up = p.hi[p.at(i)] - p.c[p.at(i)];
+    const double most_down = p.c[p.at(j)] - p.lo[p.at(j)];
+    const double wish = (static_cast<double>(v[i]) - static_cast<double>(v[j])) / bend;
+    double t = std::min(most_up, most_down);
+    if (wish < t) t = std::nearbyint(wish / unit) * unit;
+    if (!(t > 0.0)) return steps;  // below the grid: nothing more to gain
+    p.c[p.at(i)] += t;
+    p.c[p.at(j)] -= t;
+    mark(i);
+    mark(j);
+    const float *Hj = p.row(j);
+    const V by = V::all(static_cast<float>(-t));
+    top = LaneMaximum();
+    index = first;
+    for (Index k = 0; k < p.q; k += V::kLanes, index = index + step) {
+      const V moved = fma(by, V::load(Hi + k) - V::load(Hj + k), V::load(v + k));
+      moved.store(v + k);
+      top.see(moved + V::load(up + k), index);
+    }
+  }
+  return most;
+}
+
+// Steps until no row that can move has |v_i| above tol.
+inline Index coordinate_steps(Inner &p, double tol, Index most, Poll &poll) {
+  using V = simd::Pack<float>;
+  constexpr float kInf = std::numeric_limits<float>::infinity();
+  for (Index i = 0; i < p.q; ++i) p.room[p.at(i)] = p.c[p.at(i)] != 0.0 ? kInf : 0.0f;
+  float lanes[V::kLanes];
+  for (int l = 0; l < V::kLanes; ++l) lanes[l] = static_cast<float>(l);
+  const V first = V::load(lanes), step = V::all(static_cast<float>(V::kLanes));
+  const V zero = V::all(0.0f), one = V::all(1.0f);
+  const float *s = p.s.data(), *y = p.y.data(), *room = p.room.data();
+  float *v = p.v.data();
+  LaneMaximum gain;
+  V widest = zero;
+  // By how much a row violates: v on the side of its label, and on the other one
+  // while alpha is not 0 yet. Idle rows have y = 0.
+  const auto see = [&](Index k, V value, V index) {
+    const V w = value * V::load(y + k);
+    const V lead = max(w, min(zero - w, V::load(room + k)));
+    gain.see(lead * lead / V::load(s + k), index);
+    widest = max(widest, lead);
+  };
+  V index = first;
+  for (Index k = 0; k < p.q; k += V::kLanes, index = index + step)
+    see(k, V::load(v + k), index);
+  for (Index steps = 0; steps < most; ++steps) {
+    float lead[V::kLanes];
+    widest.store(lead);
+    if (!(*std::max_element(lead, lead + V::kLanes) > tol) || poll(p.q)) return steps;
+    const Index i = gain.index();
+    const std::size_t at = p.at(i);
+    const double before = p.c[at];
+    double after = before + static_cast<double>(v[i]) / static_cast<double>(s[i]);
+    if (after * static_cast<double>(y[i]) <= 0.0) after = 0.0;
+    const double t = after - before;
+    if (t == 0.0) return steps;
+    p.c[at] = after;
+    p.room[at] = after != 0.0 ? kInf : 0.0f;
+    v[i] -= static_cast<float>(t * p.delta[at]);
+    const float *Hi = p.row(i);
+    const V by = V::all(static_cast<float>(-t));
+    gain = LaneMaximum();
+    widest = zero;
+    index = first;
+    for (Index k = 0; k < p.q; k += V::kLanes, index = index + step) {
+      const V moved = fma(by, V::load(Hi + k) + one, V::load(v + k));
+      moved.store(v + k);
+      see(k, moved, index);
+    }
+  }
+  return most;
+}
+
+}  // namespace dualgap

@@ -1,0 +1,393 @@
+// Kernel values of the points of a problem: rows, rows at some columns, and products
+// with coefficients.
+//
+//   rows    k(x_i, x_j) for some i and all j, float32
+//   cross   the same at columns that were packed before
+//   times   sum_i c_i k(x_i, z_j) for all j, values in float32 or float64, sums in
+//           float64
+//
+// Dense points are packed once into float32 panels, 4 d bytes each. Points with few
+// entries stay where they are: 32 queries are scattered into a block [d][32], and
+// every row of the matrix meets the block entry by entry.
+//
+// Where rows are `precise` every value is computed in float64 before it is rounded to
+// float32: a product less two self products loses digits where points are far from
+// the centre on the scale of the kernel. They may also be rows of K - 1, which is all
+// that matters while coefficients sum to 0: where kernel values are all near 1, float32
+// would hold little of what tells them apart.
+//
+// Cost: 2 d flops a value (2 nnz where sparse), and the exponential. Threads share the
+// points; every value and sum is the work of one thread, in an order that does not
+// depend on how many there are.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include "../stop.hpp"
+#include "../threads.hpp"
+#include "points.hpp"
+
+namespace dualgap {
+
+// The poll of a loop over parts: the first part asks, all of them leave.
+class SharedPoll {
+ public:
+  explicit SharedPoll(Poll &poll) : poll_(poll) {}
+  bool operator()(Index part, Index work) {
+    if (part == 0 && poll_(work)) leave_.store(true, std::memory_order_relaxed);
+    return leave();
+  }
+  bool leave() const { return leave_.load(std::memory_order_relaxed); }
+
+ private:
+  Poll &poll_;
+  std::atomic<bool> leave_{false};
+};
+
+// Up to 32 points with few entries, scattered into [d][32].
+template <class T>
+class ScatteredBlock {
+ public:
+  ScatteredBlock(const KernelMap &map, const Points &points, bool idle = false)
+      : map_(map),
+        points_(points),
+        values_(idle ? 0 : static_cast<std::size_t>(points.d() * tile::kPanel)) {}
+
+  template <class Who>
+  void set(Index m, const Who &who) {
+    put(true);
+    who_.clear();
+    std::fill(h_, h_ + tile::kPanel, T(0));
+    for (Index t = 0; t < m; ++t) {
+      who_.push_back(who(t));
+      points_.half_self(who_.back(), map_.scale, map_.overlap(), h_ + t);
+    }
+    put(false);
+  }
+  // out[t][l] <- k(point l of the block, z_(j + t)) for all 32 of them and t < m, given
+  // the h of the z.
+  template <class Kernel>
+  void kernels(const Kernel &kernel, const Points &targets, Index j, Index m,
+               const T *h, T *out) const {
+    for (Index t = 0; t < m; ++t)
+      targets.sums(j + t, map_.scale, map_.overlap(), values_.data(),
+                   out + t * tile::kPanel);
+    tile::values(out, m, kernel, h + j, h_);
+  }
+
+ private:
+  void put(bool erase) {
+    for (std::size_t t = 0; t < who_.size(); ++t)
+      points_.scatter(who_[t], map_.block_scale(), erase, values_.data() + t);
+  }
+  const KernelMap &map_;
+  const Points &points_;
+  std::vector<Index> who_;
+  std::vector<T> values_;
+  T h_[tile::kPanel] = {};
+};
+
+template <class T>
+std::vector<T> half_selves(const KernelMap &map, const Points &points) {
+  std::vector<T> h(static_cast<std::size_t>(points.n()));
+  for (Index i = 0; i < points.n(); ++i)
+    points.half_self(i, map.scale, map.overlap(), &h[static_cast<std::size_t>(i)]);
+  return h;
+}
+
+// Points that are multiplied with coefficients of their own: those who(first), ...,
+// who(first + count - 1), into sums of their own.
+struct Part {
+  Index first, count;
+  double *const *sums;  // [outputs], room for targets.n() rounded up to panels
+};
+
+// For every part  sums[o][j] += sum_i coef[o * m + i] k(x_who(i), z_j), values of type
+// T. False: told to leave, sums not whole.
+template <class T, class Who>
+bool add_times(const KernelMap &map, bool dense, const Points &points, Index m,
+               const Who &who, const double *coef, Index outputs,
+               const std::vector<Part> &parts, const Points &targets, Index threads,
+               Poll &poll) {
+  const Index n = targets.n(), d = targets.d();
+  const Index panels = (n + tile::kPanel - 1) / tile::kPanel;
+  const Index shares = std::max<Index>(1, std::min(threads, panels));
+  const Index width = dense ? tile::kRows : tile::kPanel;
+  // As many packed points as the last level of cache holds while all panels pass.
+  constexpr Index kBytes = 16 << 20;
+  const Index bytes = static_cast<Index>(sizeof(T)) * std::max<Index>(d, 1);
+  const Index chunk =
+      dense ? std::max<Index>(1, kBytes / (bytes * width)) * width : tile::kPanel;
+
+  struct Piece {
+    Index first, count;
+    double *const *sums;
+    std::vector<T> coef;  // [group][output][width]
+    Strips<T> strips;
+  };
+  std::vector<Piece> pieces;
+  SharedPoll shared(poll);
+  std::vector<T> h, rows;
+  if (!dense) h = half_selves<T>(map, targets);
+  ScatteredBlock<T> block(map, points, dense);
+
+  // The pieces gathered so far meet all targets.
+  const auto meet_dense = [&](Index share, Index begin, Index end) {
+    Panels<T> panel;
+    std::vector<T> buffer;
+    for (Index p = begin; p < end; ++p) {
+      const Index j = p * tile::kPanel;
+      pack(
+          map, targets, std::min<Index>(tile::kPanel, n - j),
+          [&](Index t) { return j + t; }, panel, buffer);
+      Index met = 0;
+      tile::with_kernel<T>(map.shape, map.parameters, [&](const auto &kernel) {
+        for (const Piece &piece : pieces) {
+          const auto pass = [&](const auto &then_of) {
+            for (Index s = 0; s < piece.strips.groups(); ++s)
+              tile::compute(piece.strips.values(s), panel.values(0), d, kernel,
+                            piece.strips.h(s), panel.h(0),
+                            then_of(piece.coef.data() + s * outputs * width));
+          };
+          if (outputs == 1)
+            pass([&](const T *of) { return tile::AddTimes<T>{of, piece.sums[0] + j}; });
+          else
+            pass([&](const T *of) {
+              return tile::AddManyTimes<T>{of, outputs, piece.sums, j};
+            });
+          met += piece.count;
+        }
+      });
+      if (shared(share, met * (d + 16))) return;
+    }
+  };
+  const auto meet_sparse = [&](Index share, Index begin, Index end) {
+    const Piece &piece = pieces.front();
+    tile::with_kernel<T>(map.sparse_shape(), map.parameters, [&](const auto &kernel) {
+      T values[tile::kPanel * tile::kPanel];  // [target][point]
+      for (Index p = begin; p < end; ++p) {
+        const Index j = p * tile::kPanel;
+        const Index count = std::min<Index>(tile::kPanel, n - j);
+        block.kernels(kernel, targets, j, count, h.data(), values);
+        for (Index o = 0; o < outputs; ++o)
+          for (Index t = 0; t < count; ++t)
+            piece.sums[o][j + t] +=
+                tile::dot(piece.coef.data() + o * width, values + t * tile::kPanel);
+        if (shared(share, 32 * 64)) return;
+      }
+    });
+  };
+  Index gathered = 0;
+  const auto meet = [&] {
+    if (dense)
+      parallel_for(shares, panels, meet_dense);
+    else
+      parallel_for(shares, panels, meet_sparse);
+    pieces.clear();
+    gathered = 0;
+  };
+  for (const Part &part : parts) {
+    for (Index first = 0; first < part.count && !shared.leave(); first += chunk) {
+      Piece piece{
+          part.first + first, std::min(chunk, part.count - first), part.sums, {}, {}};
+      const auto of = [&](Index t) { return who(piece.first + t); };
+      const Index groups = (piece.count + width - 1) / width;
+      piece.coef.assign(static_cast<std::size_t>(groups * outputs * width), T(0));
+      for (Index o = 0; o < outputs; ++o)
+        for (Index t = 0; t < piece.count; ++t)
+          piece.coef[static_cast<std::size_t>((t / width * outputs + o) * width +
+                                              t % width)] =
+              static_cast<T>(coef[o * m + piece.first + t]);
+      if (dense)
+        pack(map, points, piece.count, of, piece.strips, rows);
+      else
+        block.set(piece.count, of);
+      gathered += piece.count;
+      pieces.push_back(std::move(piece));
+      if (!dense || gathered >= chunk) meet();
+    }
+  }
+  if (!pieces.empty() && !shared.leave()) meet();
+  return !shared.leave();
+}
+
+// Rows of a kernel matrix, however they come about.
+class RowSource {
+ public:
+  virtual ~RowSource() = default;
+  virtual Index n() const = 0;
+  // Entries of a row, with room to the end of the last panel.
+  Index stride() const {
+    return (n() + tile::kPanel - 1) / tile::kPanel * tile::kPanel;
+  }
+  virtual Index threads() const { return 1; }
+  // out[t][j] <- k(x_who[t], x_j), t < m, j < n; out[t] has stride() entries. False:
+  // told to leave, rows not whole.
+  virtual bool rows(const Order *who, Index m, float *const *out, Poll &poll) const = 0;
+};
+
+class KernelRows final : public RowSource {
+ public:
+  KernelRows(std::unique_ptr<Points> points, KernelMap map, bool dense, Index threads)
+      : points_(std::move(points)),
+        map_(std::move(map)),
+        dense_(dense),
+        threads_(std::max<Index>(threads, 1)) {
+    if (!dense_) {
+      h_ = half_selves<float>(map_, *points_);
+      return;
+    }
+    map_.centre_on(*points_);
+    std::vector<float> row;
+    pack(map_, *points_, n(), [](Index t) { return t; }, panels_, row);
+  }
+
+  Index n() const override { return points_->n(); }
+  const Points &points() const { return *points_; }
+  const KernelMap &map() const { return map_; }
+  bool dense() const { return dense_; }
+  Index threads() const override { return threads_; }
+  bool precise() const { return precise_; }
+  void set_precise(bool precise) { precise_ = precise; }
+  // Whether precise rows of the exponential and Laplacian kernels are those of K - 1.
+  bool shifted() const { return shifted_; }
+  void set_shifted(bool shifted) { shifted_ = shifted; }
+  // Largest h: a value of the exponential kernel is off by about h 2^-23 of itself.
+  double largest_half_self() const {
+    double largest = 0.0;
+    if (!dense_)
+      for (const float h : h_) largest = std::max(largest, static_cast<double>(h));
+    for (Index g = 0; dense_ && g < panels_.groups(); ++g)
+      for (Index t = 0; t < panels_.count(g); ++t)
+        largest = std::max(largest, static_cast<double>(panels_.h(g)[t]));
+    return largest;
+  }
+
+  bool rows(const Order *who, Index m, float *const *out, Poll &poll) const override {
+    if (precise_) return rows_of<double>(who, m, out, poll);
+    return rows_of<float>(who, m, out, poll);
+  }
+
+  // sums_j += sum_t coef_t k(x_who[t], x_j) in float64; `sums` has stride() entries.
+  bool times(const Order *who, const double *coef, Index m, double *sums,
+             Poll &poll) const {
+    return add_times<double>(
+        map_, dense_, *points_, m, [&](Index t) { return who[t]; }, coef, 1,
+        {{0, m, &sums}}, *points_, threads_, poll);
+  }
+
+ private:
+  template <class T>
+  bool rows_of(const Order *who, Index m, float *const *out, Poll &poll) const {
+    return dense_ ? dense_rows<T>(who, m, out, poll)
+                  : sparse_rows<T>(who, m, out, poll);
+  }
+
+  template <class T>
+  bool dense_rows(const Order *who, Index m, float *const *out, Poll &poll) const {
+    constexpr Index kWidth = tile::kRows;
+    const Index d = points_->d();
+    const Index panels = stride() / tile::kPanel;
+    // Packed queries that leave the panel its place in the second level of cache;
+    // panels that are packed anew each time meet more of them.
+    constexpr bool kStored = std::is_same_v<T, float>;
+    constexpr Index kBytes = kStored ? 384 << 10 : 16 << 20;
+    const Index bytes = static_cast<Index>(sizeof(T)) * kWidth * std::max<Index>(d, 1);
+    const Index chunk = std::max<Index>(1, kBytes / bytes) * kWidth;
+    Strips<T> strips;
+    std::vector<T> row;
+    std::vector<float> nowhere(static_cast<std::size_t>(stride()));
+    SharedPoll shared(poll);
+    const tile::Parameters parameters = row_parameters();
+    for (Index first = 0; first < m && !shared.leave(); first += chunk) {
+      const Index some = std::min(chunk, m - first);
+      pack(map_, *points_, some, [&](Index t) { return who[first + t]; }, strips, row);
+      parallel_for(
+          std::min(threads_, panels), panels, [&](Index part, Index begin, Index end) {
+            Panels<T> own;
+            std::vector<T> buffer;
+            float *to[kWidth];
+            for (Index p = begin; p < end; ++p) {
+              const Index j = p * tile::kPanel;
+              const T *panel = nullptr, *h = nullptr;
+              if constexpr (kStored) {
+                panel = panels_.values(p);
+                h = panels_.h(p);
+              } else {
+                pack(
+                    map_, *points_, std::min<Index>(tile::kPanel, n() - j),
+                    [&](Index t) { return j + t; }, own, buffer);
+                panel = own.values(0);
+                h = own.h(0);
+              }
+              tile::with_kernel<T>(map_.shape, parameters, [&](const auto &kernel) {
+                for (Index s = 0; s < strips.groups(); ++s) {
+                  for (Index r = 0; r < kWidth; ++r) {
+                    const Index t = s * kWidth + r;
+                    to[r] = t < some ? out[first + t] : nowhere.data();
+                  }
+                  tile::compute(strips.values(s), panel, d, kernel, strips.h(s), h,
+                                tile::StoreRows{to, j});
+                }
+              });
+              if (shared(part, some * (d + 16))) return;
+            }
+          });
+    }
+    return !shared.leave();
+  }
+
+  template <class T>
+  bool sparse_rows(const Order *who, Index m, float *const *out, Poll &poll) const {
+    const Index panels = stride() / tile::kPanel;
+    std::vector<double> precise;
+    const T *h = nullptr;
+    if constexpr (std::is_same_v<T, double>) {
+      precise = half_selves<double>(map_, *points_);
+      h = precise.data();
+    } else {
+      h = h_.data();
+    }
+    ScatteredBlock<T> block(map_, *points_);
+    SharedPoll shared(poll);
+    const tile::Parameters parameters = row_parameters();
+    for (Index first = 0; first < m && !shared.leave(); first += tile::kPanel) {
+      const Index some = std::min<Index>(tile::kPanel, m - first);
+      block.set(some, [&](Index t) { return who[first + t]; });
+      const auto meet = [&](Index part, Index begin, Index end) {
+        tile::with_kernel<T>(map_.sparse_shape(), parameters, [&](const auto &kernel) {
+          T values[tile::kPanel][tile::kPanel];  // [point][query]
+          for (Index p = begin; p < end; ++p) {
+            const Index j = p * tile::kPanel;
+            const Index count = std::min<Index>(tile::kPanel, n() - j);
+            block.kernels(kernel, *points_, j, count, h, values[0]);
+            for (Index q = 0; q < some; ++q)
+              for (Index t = 0; t < count; ++t)
+                out[first + q][j + t] = static_cast<float>(values[t][q]);
+            if (shared(part, some * 64)) return;
+          }
+        });
+      };
+      parallel_for(std::min(threads_, panels), panels, meet);
+    }
+    return !shared.leave();
+  }
+
+  tile::Parameters row_parameters() const {
+    tile::Parameters parameters = map_.parameters;
+    if (shifted_) parameters.shift = 1.0;
+    return parameters;
+  }
+
+  std::unique_ptr<Points> points_;
+  KernelMap map_;
+  bool dense_;
+  Index threads_;
+  bool precise_ = false, shifted_ = false;
+  Panels<float> panels_;
+  std::vector<float> h_;  // of points with few entries
+};
+
+}  // namespace dualgap

@@ -1,0 +1,299 @@
+// The points of a kernel, whatever matrix holds them, and how they are packed for the
+// tile: centred, scaled, in strips that are broadcast or panels along the lanes.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "tile.hpp"
+
+namespace dualgap {
+
+// Some rows of a matrix. The calls are virtual: they move d numbers each, and the
+// kernels above them are compiled once instead of once per kind of matrix.
+class Points {
+ public:
+  explicit Points(Index d) : d_(d) {}
+  virtual ~Points() = default;
+  virtual Index n() const = 0;
+  Index d() const { return d_; }
+  // x_k <- entry k, all d of them.
+  virtual void read(Index i, double *x) const = 0;
+  // block[k * kPanel] <- scale entry k, or 0 if `erase`; stored entries only. For
+  // products the block has the scales of both factors.
+  virtual void scatter(Index i, double scale, bool erase, float *block) const = 0;
+  virtual void scatter(Index i, double scale, bool erase, double *block) const = 0;
+  // sums_l = sum over stored entries v of column k of step(v, block[k][l]); scale v if
+  // `overlap`.
+  virtual void sums(Index i, double scale, bool overlap, const float *block,
+                    float *sums) const = 0;
+  virtual void sums(Index i, double scale, bool overlap, const double *block,
+                    double *sums) const = 0;
+  // Half of what `sums` would give for the point with itself, to the last bit.
+  virtual void half_self(Index i, double scale, bool overlap, float *h) const = 0;
+  virtual void half_self(Index i, double scale, bool overlap, double *h) const = 0;
+
+ private:
+  Index d_;
+};
+
+namespace tile {
+
+// |a| + |b| - |a - b|: twice what two entries have in common. With it in place of the
+// product, s(x, x) + s(z, z) - 2 s(x, z) over 2 is ||x - z||_1, and entries that are 0
+// in one of the two points do not count.
+struct Overlap {
+  template <class V>
+  static V step(V a, V b, V sum) {
+    return sum + ((abs(a) + abs(b)) - abs(a - b));
+  }
+};
+
+// sums_l (+= unless `first`) sum_t step(value_t, block[column_t][l]); several chains
+// hide the latency.
+template <class Step, class T>
+DUALGAP_NOINLINE void gather(const T *values, const Index *columns, int m,
+                             const T *block, bool first, T *sums) {
+  using V = Pack<T>;
+  constexpr int kPacks = kPanel / V::kLanes;
+  constexpr int kChains = std::max(1, 8 / kPacks);
+  V s[kChains][kPacks];
+  unroll<kChains>([&](auto c) {
+    unroll<kPacks>([&](auto p) {
+      s[c][p] = V::all(T(0));
+      if (c == 0 && !first) s[c][p] = V::load(sums + p * V::kLanes);
+    });
+  });
+  int t = 0;
+  for (; t + kChains <= m; t += kChains)
+    unroll<kChains>([&](auto c) {
+      const V x = V::all(values[t + c]);
+      const T *b = block + columns[t + c] * kPanel;
+      unroll<kPacks>([&](auto p) {
+        s[c][p] = Step::step(x, V::load(b + p * V::kLanes), s[c][p]);
+      });
+    });
+  for (; t < m; ++t) {
+    const V x = V::all(values[t]);
+    const T *b = block + columns[t] * kPanel;
+    unroll<kPacks>(
+        [&](auto p) { s[0][p] = Step::step(x, V::load(b + p * V::kLanes), s[0][p]); });
+  }
+  unroll<kPacks>([&](auto p) {
+    V sum = s[0][p];
+    unroll<kChains - 1>([&](auto c) { sum = sum + s[c + 1][p]; });
+    sum.store(sums + p * V::kLanes);
+  });
+}
+
+}  // namespace tile
+
+template <class Rows>
+class PointsOf final : public Points {
+ public:
+  // All rows, or those named, in that order.
+  PointsOf(const Rows &rows, std::vector<Order> named, bool all)
+      : Points(rows.cols()), rows_(rows), named_(std::move(named)), all_(all) {}
+
+  Index n() const override {
+    return all_ ? rows_.rows() : static_cast<Index>(named_.size());
+  }
+  void read(Index i, double *x) const override {
+    std::fill(x, x + d(), 0.0);
+    rows_.for_each(row(i), [&](Index k, double v) { x[k] = v; });
+  }
+  void scatter(Index i, double scale, bool erase, float *block) const override {
+    put(i, scale, erase, block);
+  }
+  void scatter(Index i, double scale, bool erase, double *block) const override {
+    put(i, scale, erase, block);
+  }
+  void sums(Index i, double scale, bool overlap, const float *block,
+            float *sums) const override {
+    overlap ? add<tile::Overlap>(i, scale, block, sums)
+            : add<tile::Dot>(i, scale, block, sums);
+  }
+  void sums(Index i, double scale, bool overlap, const double *block,
+            double *sums) const override {
+    overlap ? add<tile::Overlap>(i, scale, block, sums)
+            : add<tile::Dot>(i, scale, block, sums);
+  }
+  void half_self(Index i, double scale, bool overlap, float *h) const override {
+    overlap ? half<tile::Overlap>(i, scale, h) : half<tile::Dot>(i, scale, h);
+  }
+  void half_self(Index i, double scale, bool overlap, double *h) const override {
+    overlap ? half<tile::Overlap>(i, scale, h) : half<tile::Dot>(i, scale, h);
+  }
+
+ private:
+  template <class Step>
+  static constexpr bool kProduct = std::is_same_v<Step, tile::Dot>;
+  static constexpr int kSome = 64;  // entries handed to the vector code at a time
+  Index row(Index i) const { return all_ ? i : named_[static_cast<std::size_t>(i)]; }
+  template <class T>
+  void put(Index i, double scale, bool erase, T *block) const {
+    rows_.for_each(row(i), [&](Index k, double v) {
+      block[k * tile::kPanel] = erase ? T(0) : static_cast<T>(scale * v);
+    });
+  }
+  template <class Step, class T>
+  void add(Index i, double scale, const T *block, T *sums) const {
+    T values[kSome];
+    Index columns[kSome];
+    int m = 0;
+    bool first = true;
+    const auto flush = [&] {
+      tile::gather<Step>(values, columns, m, block, first, sums);
+      first = false;
+      m = 0;
+    };
+    rows_.for_each(row(i), [&](Index k, double v) {
+      values[m] = static_cast<T>(kProduct<Step> ? v : scale * v);
+      columns[m] = k;
+      if (++m == kSome) flush();
+    });
+    if (m > 0 || first) flush();
+  }
+  template <class Step, class T>
+  void half(Index i, double scale, T *h) const {
+    T values[kSome], block[kSome * tile::kPanel] = {}, sums[tile::kPanel];
+    Index columns[kSome];
+    int m = 0;
+    bool first = true;
+    const auto flush = [&] {
+      tile::gather<Step>(values, columns, m, block, first, sums);
+      first = false;
+      m = 0;
+    };
+    rows_.for_each(row(i), [&](Index, double v) {
+      values[m] = static_cast<T>(kProduct<Step> ? v : scale * v);
+      block[m * tile::kPanel] =
+          static_cast<T>(kProduct<Step> ? scale * scale * v : scale * v);
+      columns[m] = m;
+      if (++m == kSome) flush();
+    });
+    if (m > 0 || first) flush();
+    *h = T(0.5) * sums[0];
+  }
+  Rows rows_;
+  std::vector<Order> named_;
+  bool all_;
+};
+
+// A kernel function, and what the tile wants done to points before it sees them.
+struct KernelMap {
+  tile::Shape shape = tile::Shape::kLinear;
+  tile::Parameters parameters;
+  double scale = 1.0;
+  std::vector<double> centre;  // empty: the origin
+
+  static KernelMap of(tile::Shape shape, double gamma, double coef0, int degree) {
+    constexpr double kLog2E = 1.4426950408889634;
+    KernelMap map{shape, {coef0, degree}, 1.0, {}};
+    if (shape == tile::Shape::kExponential) map.scale = std::sqrt(2.0 * gamma * kLog2E);
+    if (shape == tile::Shape::kLaplacian) map.scale = gamma * kLog2E;
+    if (shape == tile::Shape::kPolynomial || shape == tile::Shape::kSigmoid)
+      map.scale = std::sqrt(gamma);
+    return map;
+  }
+
+  // Sparse points know the Laplacian kernel as the exponential of their overlap.
+  bool overlap() const { return shape == tile::Shape::kLaplacian; }
+  double block_scale() const { return overlap() ? scale : scale * scale; }
+  tile::Shape sparse_shape() const {
+    return overlap() ? tile::Shape::kExponential : shape;
+  }
+
+  // Distances do not change when the origin moves to the mean, and rounding shrinks.
+  void centre_on(const Points &points) {
+    if (shape != tile::Shape::kExponential) return;
+    const auto d = static_cast<std::size_t>(points.d());
+    std::vector<double> x(d);
+    centre.assign(d, 0.0);
+    for (Index i = 0; i < points.n(); ++i) {
+      points.read(i, x.data());
+      for (std::size_t k = 0; k < d; ++k) centre[k] += x[k];
+    }
+    for (auto &mean : centre)
+      mean /= static_cast<double>(std::max<Index>(points.n(), 1));
+  }
+
+  // The point as the tile sees it. `x` has room for d doubles.
+  template <class T>
+  void read(const Points &points, Index i, double *x, T *out) const {
+    points.read(i, x);
+    const Index d = points.d();
+    const double *mean = centre.data();
+    if (centre.empty())
+      for (Index k = 0; k < d; ++k) out[k] = static_cast<T>(scale * x[k]);
+    else
+      for (Index k = 0; k < d; ++k) out[k] = static_cast<T>(scale * (x[k] - mean[k]));
+  }
+};
+
+// Points packed kWidth at a time, [group][d][kWidth], with their h; the last group is
+// filled up with zeros.
+template <class T, int kWidth>
+class Packed {
+ public:
+  Packed() = default;
+  Packed(Index n, Index d) { resize(n, d); }
+
+  void resize(Index n, Index d) {
+    if (n == n_ && d == d_) return;  // all of it is about to be written
+    n_ = n;
+    d_ = d;
+    values_.assign(static_cast<std::size_t>(groups() * d * kWidth), T(0));
+    h_.assign(static_cast<std::size_t>(groups() * kWidth), T(0));
+  }
+  Index n() const { return n_; }
+  Index groups() const { return (n_ + kWidth - 1) / kWidth; }
+  Index count(Index group) const {
+    return std::min<Index>(kWidth, n_ - group * kWidth);
+  }
+  const T *values(Index group) const { return values_.data() + group * d_ * kWidth; }
+  const T *h(Index group) const { return h_.data() + group * kWidth; }
+
+  // The points of a group become the rows of x, `count` of d entries. A line of
+  // entries at a time, so that what is written stays in the first level of cache.
+  void set(Index group, const T *x) {
+    constexpr Index kLine = 64 / sizeof(T);
+    T *to = values_.data() + group * d_ * kWidth;
+    const Index m = count(group);
+    for (Index k0 = 0; k0 < d_; k0 += kLine) {
+      const Index k1 = std::min(k0 + kLine, d_);
+      for (Index t = 0; t < m; ++t)
+        for (Index k = k0; k < k1; ++k) to[k * kWidth + t] = x[t * d_ + k];
+    }
+    tile::half_selves(x, m, d_, h_.data() + group * kWidth);
+  }
+
+ private:
+  Index n_ = 0, d_ = 0;
+  std::vector<T> values_, h_;
+};
+
+template <class T>
+using Strips = Packed<T, tile::kRows>;
+template <class T>
+using Panels = Packed<T, tile::kPanel>;
+
+// Packs the points who(0), ..., who(m - 1). `rows` is room that is reused.
+template <class T, int kWidth, class Who>
+void pack(const KernelMap &map, const Points &points, Index m, const Who &who,
+          Packed<T, kWidth> &out, std::vector<T> &rows) {
+  const Index d = points.d();
+  std::vector<double> x(static_cast<std::size_t>(d));
+  rows.resize(static_cast<std::size_t>(d * kWidth));
+  out.resize(m, d);
+  for (Index group = 0; group < out.groups(); ++group) {
+    for (Index t = 0; t < out.count(group); ++t)
+      map.read(points, who(group * kWidth + t), x.data(), rows.data() + t * d);
+    out.set(group, rows.data());
+  }
+}
+
+}  // namespace dualgap

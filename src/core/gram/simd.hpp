@@ -1,0 +1,299 @@
+// Vector registers of floats and doubles, as wide as the level that this file is
+// compiled for: AVX-512, AVX2 with FMA, and 128 bits elsewhere (compiler vectors; an
+// array of lanes where there are none).
+//
+// fma(a, b, c) is fused exactly where the level has the instruction, so results differ
+// between levels by rounding.
+#pragma once
+
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <type_traits>
+#include <utility>
+
+#if defined(__AVX512F__) || defined(__AVX2__)
+#if defined(__GNUC__) && !defined(__clang__)
+// GCC 12 warns of registers that its own header leaves undefined on purpose.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#include <immintrin.h>
+#pragma GCC diagnostic pop
+#else
+#include <immintrin.h>
+#endif
+#endif
+
+#include "../rows.hpp"
+
+#if defined(__GNUC__) || defined(__clang__)
+#define DUALGAP_NOINLINE __attribute__((noinline))
+#else
+#define DUALGAP_NOINLINE __declspec(noinline)
+#endif
+
+namespace dualgap::simd {
+
+template <class T>
+struct Pack;
+
+#if defined(__AVX512F__)
+
+template <>
+struct Pack<float> {
+  static constexpr int kLanes = 16;
+  __m512 v;
+  static Pack all(float x) { return {_mm512_set1_ps(x)}; }
+  static Pack load(const float *p) { return {_mm512_loadu_ps(p)}; }
+  void store(float *p) const { _mm512_storeu_ps(p, v); }
+  void store_float(float *p) const { store(p); }
+  void add_to(double *p) const {
+    const __m512d low = _mm512_cvtps_pd(_mm512_castps512_ps256(v));
+    const __m512d high = _mm512_cvtps_pd(
+        _mm256_castpd_ps(_mm512_extractf64x4_pd(_mm512_castps_pd(v), 1)));
+    _mm512_storeu_pd(p, _mm512_add_pd(_mm512_loadu_pd(p), low));
+    _mm512_storeu_pd(p + 8, _mm512_add_pd(_mm512_loadu_pd(p + 8), high));
+  }
+  friend Pack operator+(Pack a, Pack b) { return {_mm512_add_ps(a.v, b.v)}; }
+  friend Pack operator-(Pack a, Pack b) { return {_mm512_sub_ps(a.v, b.v)}; }
+  friend Pack operator*(Pack a, Pack b) { return {_mm512_mul_ps(a.v, b.v)}; }
+  friend Pack operator/(Pack a, Pack b) { return {_mm512_div_ps(a.v, b.v)}; }
+  friend Pack fma(Pack a, Pack b, Pack c) { return {_mm512_fmadd_ps(a.v, b.v, c.v)}; }
+  friend Pack max(Pack a, Pack b) { return {_mm512_max_ps(a.v, b.v)}; }
+  friend Pack min(Pack a, Pack b) { return {_mm512_min_ps(a.v, b.v)}; }
+  friend Pack abs(Pack a) { return {_mm512_abs_ps(a.v)}; }
+  // a > b ? x : y
+  friend Pack where_greater(Pack a, Pack b, Pack x, Pack y) {
+    return {_mm512_mask_blend_ps(_mm512_cmp_ps_mask(a.v, b.v, _CMP_GT_OQ), y.v, x.v)};
+  }
+  // The low bits moved into the exponent.
+  Pack to_exponent() const {
+    return {_mm512_castsi512_ps(_mm512_slli_epi32(_mm512_castps_si512(v), 23))};
+  }
+};
+
+template <>
+struct Pack<double> {
+  static constexpr int kLanes = 8;
+  __m512d v;
+  static Pack all(double x) { return {_mm512_set1_pd(x)}; }
+  static Pack load(const double *p) { return {_mm512_loadu_pd(p)}; }
+  void store(double *p) const { _mm512_storeu_pd(p, v); }
+  void store_float(float *p) const { _mm256_storeu_ps(p, _mm512_cvtpd_ps(v)); }
+  void add_to(double *p) const {
+    _mm512_storeu_pd(p, _mm512_add_pd(_mm512_loadu_pd(p), v));
+  }
+  friend Pack operator+(Pack a, Pack b) { return {_mm512_add_pd(a.v, b.v)}; }
+  friend Pack operator-(Pack a, Pack b) { return {_mm512_sub_pd(a.v, b.v)}; }
+  friend Pack operator*(Pack a, Pack b) { return {_mm512_mul_pd(a.v, b.v)}; }
+  friend Pack operator/(Pack a, Pack b) { return {_mm512_div_pd(a.v, b.v)}; }
+  friend Pack fma(Pack a, Pack b, Pack c) { return {_mm512_fmadd_pd(a.v, b.v, c.v)}; }
+  friend Pack max(Pack a, Pack b) { return {_mm512_max_pd(a.v, b.v)}; }
+  friend Pack min(Pack a, Pack b) { return {_mm512_min_pd(a.v, b.v)}; }
+  friend Pack abs(Pack a) { return {_mm512_abs_pd(a.v)}; }
+  friend Pack where_greater(Pack a, Pack b, Pack x, Pack y) {
+    return {_mm512_mask_blend_pd(_mm512_cmp_pd_mask(a.v, b.v, _CMP_GT_OQ), y.v, x.v)};
+  }
+  Pack to_exponent() const {
+    return {_mm512_castsi512_pd(_mm512_slli_epi64(_mm512_castpd_si512(v), 52))};
+  }
+};
+
+#elif defined(__AVX2__)
+
+template <>
+struct Pack<float> {
+  static constexpr int kLanes = 8;
+  __m256 v;
+  static Pack all(float x) { return {_mm256_set1_ps(x)}; }
+  static Pack load(const float *p) { return {_mm256_loadu_ps(p)}; }
+  void store(float *p) const { _mm256_storeu_ps(p, v); }
+  void store_float(float *p) const { store(p); }
+  void add_to(double *p) const {
+    const __m256d low = _mm256_cvtps_pd(_mm256_castps256_ps128(v));
+    const __m256d high = _mm256_cvtps_pd(_mm256_extractf128_ps(v, 1));
+    _mm256_storeu_pd(p, _mm256_add_pd(_mm256_loadu_pd(p), low));
+    _mm256_storeu_pd(p + 4, _mm256_add_pd(_mm256_loadu_pd(p + 4), high));
+  }
+  friend Pack operator+(Pack a, Pack b) { return {_mm256_add_ps(a.v, b.v)}; }
+  friend Pack operator-(Pack a, Pack b) { return {_mm256_sub_ps(a.v, b.v)}; }
+  friend Pack operator*(Pack a, Pack b) { return {_mm256_mul_ps(a.v, b.v)}; }
+  friend Pack operator/(Pack a, Pack b) { return {_mm256_div_ps(a.v, b.v)}; }
+  friend Pack fma(Pack a, Pack b, Pack c) { return {_mm256_fmadd_ps(a.v, b.v, c.v)}; }
+  friend Pack max(Pack a, Pack b) { return {_mm256_max_ps(a.v, b.v)}; }
+  friend Pack min(Pack a, Pack b) { return {_mm256_min_ps(a.v, b.v)}; }
+  friend Pack abs(Pack a) { return {_mm256_andnot_ps(_mm256_set1_ps(-0.0f), a.v)}; }
+  friend Pack where_greater(Pack a, Pack b, Pack x, Pack y) {
+    return {_mm256_blendv_ps(y.v, x.v, _mm256_cmp_ps(a.v, b.v, _CMP_GT_OQ))};
+  }
+  Pack to_exponent() const {
+    return {_mm256_castsi256_ps(_mm256_slli_epi32(_mm256_castps_si256(v), 23))};
+  }
+};
+
+template <>
+struct Pack<double> {
+  static constexpr int kLanes = 4;
+  __m256d v;
+  static Pack all(double x) { return {_mm256_set1_pd(x)}; }
+  static Pack load(const double *p) { return {_mm256_loadu_pd(p)}; }
+  void store(double *p) const { _mm256_storeu_pd(p, v); }
+  void store_float(float *p) const { _mm_storeu_ps(p, _mm256_cvtpd_ps(v)); }
+  void add_to(double *p) const {
+    _mm256_storeu_pd(p, _mm256_add_pd(_mm256_loadu_pd(p), v));
+  }
+  friend Pack operator+(Pack a, Pack b) { return {_mm256_add_pd(a.v, b.v)}; }
+  friend Pack operator-(Pack a, Pack b) { return {_mm256_sub_pd(a.v, b.v)}; }
+  friend Pack operator*(Pack a, Pack b) { return {_mm256_mul_pd(a.v, b.v)}; }
+  friend Pack operator/(Pack a, Pack b) { return {_mm256_div_pd(a.v, b.v)}; }
+  friend Pack fma(Pack a, Pack b, Pack c) { return {_mm256_fmadd_pd(a.v, b.v, c.v)}; }
+  friend Pack max(Pack a, Pack b) { return {_mm256_max_pd(a.v, b.v)}; }
+  friend Pack min(Pack a, Pack b) { return {_mm256_min_pd(a.v, b.v)}; }
+  friend Pack abs(Pack a) { return {_mm256_andnot_pd(_mm256_set1_pd(-0.0), a.v)}; }
+  friend Pack where_greater(Pack a, Pack b, Pack x, Pack y) {
+    return {_mm256_blendv_pd(y.v, x.v, _mm256_cmp_pd(a.v, b.v, _CMP_GT_OQ))};
+  }
+  Pack to_exponent() const {
+    return {_mm256_castsi256_pd(_mm256_slli_epi64(_mm256_castpd_si256(v), 52))};
+  }
+};
+
+#else
+
+template <class T>
+struct Lanes {
+  static constexpr int kCount = 16 / sizeof(T);
+  using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
+#if defined(__GNUC__) || defined(__clang__)
+  typedef T Vector __attribute__((vector_size(16)));
+#else
+  struct Vector {
+    T lane[kCount];
+    T &operator[](int l) { return lane[l]; }
+    T operator[](int l) const { return lane[l]; }
+  };
+#endif
+};
+
+template <class T>
+struct Pack {
+  static constexpr int kLanes = Lanes<T>::kCount;
+  typename Lanes<T>::Vector v;
+
+  template <class F>
+  static Pack each(F &&f) {
+    Pack out;
+    for (int l = 0; l < kLanes; ++l) out.v[l] = f(l);
+    return out;
+  }
+  static Pack all(T x) {
+    return each([&](int) { return x; });
+  }
+  static Pack load(const T *p) {
+    return each([&](int l) { return p[l]; });
+  }
+  void store(T *p) const {
+    for (int l = 0; l < kLanes; ++l) p[l] = v[l];
+  }
+  void store_float(float *p) const {
+    for (int l = 0; l < kLanes; ++l) p[l] = static_cast<float>(v[l]);
+  }
+  void add_to(double *p) const {
+    for (int l = 0; l < kLanes; ++l) p[l] += static_cast<double>(v[l]);
+  }
+#if defined(__GNUC__) || defined(__clang__)
+  friend Pack operator+(Pack a, Pack b) { return {a.v + b.v}; }
+  friend Pack operator-(Pack a, Pack b) { return {a.v - b.v}; }
+  friend Pack operator*(Pack a, Pack b) { return {a.v * b.v}; }
+  friend Pack operator/(Pack a, Pack b) { return {a.v / b.v}; }
+  friend Pack max(Pack a, Pack b) { return {a.v > b.v ? a.v : b.v}; }
+  friend Pack min(Pack a, Pack b) { return {a.v < b.v ? a.v : b.v}; }
+  friend Pack abs(Pack a) { return max(a, {-a.v}); }
+  friend Pack where_greater(Pack a, Pack b, Pack x, Pack y) {
+    return {a.v > b.v ? x.v : y.v};
+  }
+#else
+  friend Pack operator+(Pack a, Pack b) {
+    return each([&](int l) { return a.v[l] + b.v[l]; });
+  }
+  friend Pack operator-(Pack a, Pack b) {
+    return each([&](int l) { return a.v[l] - b.v[l]; });
+  }
+  friend Pack operator*(Pack a, Pack b) {
+    return each([&](int l) { return a.v[l] * b.v[l]; });
+  }
+  friend Pack operator/(Pack a, Pack b) {
+    return each([&](int l) { return a.v[l] / b.v[l]; });
+  }
+  friend Pack max(Pack a, Pack b) { return where_greater(a, b, a, b); }
+  friend Pack min(Pack a, Pack b) { return where_greater(b, a, a, b); }
+  friend Pack abs(Pack a) {
+    return each([&](int l) { return std::abs(a.v[l]); });
+  }
+  friend Pack where_greater(Pack a, Pack b, Pack x, Pack y) {
+    return each([&](int l) { return a.v[l] > b.v[l] ? x.v[l] : y.v[l]; });
+  }
+#endif
+  friend Pack fma(Pack a, Pack b, Pack c) { return a * b + c; }
+  Pack to_exponent() const {
+    constexpr int kShift = sizeof(T) == 4 ? 23 : 52;
+    using Bits = typename Lanes<T>::Bits;
+    return each([&](int l) {
+      const T x = v[l];
+      return std::bit_cast<T>(static_cast<Bits>(std::bit_cast<Bits>(x) << kShift));
+    });
+  }
+};
+
+#endif
+
+// max and min return their second argument when the first is NaN.
+
+// 2^t for t <= 0, below the normal numbers their smallest, as for NaN. t = m + f with m
+// the nearest integer: adding `magic` leaves m + bias in the low bits. 1 + f g(f) with
+// g interpolated at Chebyshev nodes of [-1/2, 1/2]; 2^0 = 1 exactly.
+inline Pack<float> exp2_negative(Pack<float> t) {
+  using V = Pack<float>;
+  const V magic = V::all(12582912.0f + 127.0f);
+  t = min(max(t, V::all(-126.0f)), V::all(0.0f));
+  const V m = t + magic;
+  const V f = t - (m - magic);
+  V g = V::all(1.54531629e-4f);
+  g = fma(g, f, V::all(1.33908634e-3f));
+  g = fma(g, f, V::all(9.61808256e-3f));
+  g = fma(g, f, V::all(5.55035711e-2f));
+  g = fma(g, f, V::all(2.40226508e-1f));
+  g = fma(g, f, V::all(6.93147188e-1f));
+  return fma(g, f, V::all(1.0f)) * m.to_exponent();
+}
+
+inline Pack<double> exp2_negative(Pack<double> t) {
+  using V = Pack<double>;
+  const V magic = V::all(6755399441055744.0 + 1023.0);
+  t = min(max(t, V::all(-1022.0)), V::all(0.0));
+  const V m = t + magic;
+  const V f = t - (m - magic);
+  V g = V::all(4.4549831663289935e-10);
+  g = fma(g, f, V::all(7.0725869627858727e-9));
+  g = fma(g, f, V::all(1.017806228549308e-7));
+  g = fma(g, f, V::all(1.3215442582622522e-6));
+  g = fma(g, f, V::all(1.5252733830212126e-5));
+  g = fma(g, f, V::all(1.5403530441744864e-4));
+  g = fma(g, f, V::all(1.3333558146416599e-3));
+  g = fma(g, f, V::all(9.618129107606883e-3));
+  g = fma(g, f, V::all(5.5504108664821597e-2));
+  g = fma(g, f, V::all(2.4022650695910097e-1));
+  g = fma(g, f, V::all(6.9314718055994529e-1));
+  return fma(g, f, V::all(1.0)) * m.to_exponent();
+}
+
+// f(0), ..., f(N - 1) with constants, so that arrays of registers stay registers.
+template <int N, class F>
+DUALGAP_INLINE void unroll(F &&f) {
+  [&]<int... I>(std::integer_sequence<int, I...>) {
+    (f(std::integral_constant<int, I>{}), ...);
+  }(std::make_integer_sequence<int, N>{});
+}
+
+}  // namespace dualgap::simd

@@ -1,0 +1,60 @@
+"""Kernel values by the block: what the block solver and prediction ask of the core."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from .. import core
+from ..problem import _rows
+from .functions import Kernel, Precomputed
+from .gram import Matrix, Subset
+
+# Stored part of X above which packed rows are faster than scattered ones.
+_DENSE = 0.25
+
+
+def row_source(gram: Matrix | Subset, threads: int = 1) -> Any:
+    """Rows of a kernel matrix, computed many at a time.
+
+    Returns
+    -------
+    core.RowSource
+    """
+    kernel = gram.kernel
+    X, columns = gram.source()
+    if kernel.form is None:
+        return core.PythonRows(gram.n, _python_rows(X, kernel, columns))
+    rows, _, _ = _rows(X, 0.0)
+    return core.KernelRows(rows, *core_arguments(kernel), columns, packs(X), threads)
+
+
+def core_arguments(kernel: Kernel) -> tuple[str, float, float, int]:
+    """Name, gamma, coef0 and degree of a kernel that the core computes."""
+    return (
+        kernel.name,
+        float(getattr(kernel, "gamma", 1.0)),
+        float(getattr(kernel, "coef0", 0.0)),
+        int(getattr(kernel, "degree", 1)),
+    )
+
+
+def packs(X: Any) -> bool:
+    """Whether the rows of X are better packed densely than met entry by entry."""
+    return not sparse.issparse(X) or X.nnz >= _DENSE * X.shape[0] * X.shape[1]
+
+
+def _python_rows(X: Any, kernel: Any, columns: NDArray[np.uint32] | None) -> Any:
+    def block(who: NDArray[np.uint32]) -> NDArray[np.float32]:
+        named = who if columns is None else columns[who]
+        if isinstance(kernel, Precomputed):
+            out = kernel.block(X, named)
+            out = out if columns is None else out[:, columns]
+        else:
+            out = kernel.block(X, named, None if columns is None else X[columns])
+        return np.ascontiguousarray(out, dtype=np.float32)
+
+    return block
