@@ -1,0 +1,82 @@
+"""Kernel rows of the core beside the matrix product of NumPy, in one run.
+
+    python benchmarks/kernel/tile.py
+
+Prints GFLOP/s (2 d flops a value, the exponential not counted) of one thread, the
+best of several repetitions: float32 rows of n points for 256 queries, values of the
+kernel included; the float64 product with coefficients; NumPy's float32 product alone,
+``Q @ X.T``, on the same shapes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+
+for library in ("OPENBLAS", "OMP", "MKL"):
+    os.environ[f"{library}_NUM_THREADS"] = "1"
+
+import time  # noqa: E402
+from collections.abc import Callable  # noqa: E402
+
+import numpy as np  # noqa: E402
+
+from dualgap import core  # noqa: E402
+
+
+def best(work: Callable[[], object], repeat: int) -> float:
+    """Least CPU seconds of a call."""
+    times = []
+    for _ in range(repeat):
+        begun = time.process_time()
+        work()
+        times.append(time.process_time() - begun)
+    return min(times)
+
+
+def speeds(
+    kernel: str, n: int, m: int, d: int, repeat: int
+) -> tuple[float, float, float]:
+    """GFLOP/s of rows, of the float64 product, and of NumPy's product."""
+    rng = np.random.default_rng(0)
+    stop = core.Stop()
+    X = rng.standard_normal((n, d)).astype(np.float32)
+    who = rng.permutation(n)[:m].astype(np.uint32)
+    rows = core.KernelRows(
+        core.dense_rows(X, 0.0), kernel, 1.0 / d, 0.5, 3, None, True, 1
+    )
+    out = np.zeros((m, -(-n // 32) * 32), np.float32)
+    f, c = np.zeros(n), rng.standard_normal(m)
+    Q, product = X[who], np.zeros((m, n), np.float32)
+    flops = 2e-9 * n * m * d
+    return (
+        flops / best(lambda: rows.rows(who, out, stop), repeat),
+        flops / best(lambda: rows.times(who, c, f, stop), repeat),
+        flops / best(lambda: np.matmul(Q, X.T, out=product), repeat),
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--n", type=int, default=30_000)
+    parser.add_argument("--queries", type=int, default=256)
+    parser.add_argument("--repeat", type=int, default=7)
+    parser.add_argument(
+        "--kernels", nargs="+", default=["rbf"],
+        choices=["linear", "poly", "rbf", "sigmoid", "laplacian"],
+    )  # fmt: skip
+    options = parser.parse_args()
+    n, m = options.n, options.queries
+    print(f"{core.variant}, n = {n}, {m} queries, one thread, GFLOP/s")
+    print(f"{'kernel':>10} {'d':>4} {'rows':>6} {'times64':>8} {'numpy':>6}  ratio")
+    for kernel in options.kernels:
+        for d in (16, 22, 54, 123, 256, 300, 784):
+            ours, sums, numpy = speeds(kernel, n, m, d, options.repeat)
+            ratio = ours / numpy
+            print(
+                f"{kernel:>10} {d:4d} {ours:6.0f} {sums:8.0f} {numpy:6.0f} {ratio:6.2f}"
+            )
+
+
+if __name__ == "__main__":
+    main()
