@@ -24,6 +24,7 @@ from __future__ import annotations
 import copy
 import functools
 import math
+import weakref
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -43,6 +44,7 @@ _NEAR = 0.25  # share of the rows that counts as near the margin
 _PER_LOSING = 4  # or this many for each row that loses
 _QUANTILE_ROWS = 20_000  # that this share is estimated from
 _WARM = 0.05  # relative gap from which the last point is a better start than none
+_PATIENCE = 3  # times as many rounds below that gap
 _TRIED, _SHORT = 4, 0.2  # a step shorter than this so early: start anew
 _SNAP = 1e-8
 _ROUNDING = 1e-15
@@ -81,6 +83,11 @@ def iteration_work(problem: Problem, rows: float, correctors: float) -> float:
     return rows * (gram + passes) + d**3 / 60.0 + 1e5
 
 
+def grouping_work(problem: Problem) -> float:
+    """What the search for equal rows costs, in the same."""
+    return 2.0 * problem.rows.stored + 30.0 * problem.n
+
+
 def predicted_work(problem: Problem, tol: float) -> float:
     """What a whole fit is expected to cost; one product costs ``rows.stored + n``.
 
@@ -94,27 +101,39 @@ def predicted_work(problem: Problem, tol: float) -> float:
     -------
     float
         In multiply-adds of a plain sequential product, as :attr:`State.work` counts
-        them. From counts alone, so the same on every machine.
+        them. From counts alone, so the same on every machine; the different rows are
+        counted once for each `problem`, which is what 2 to 8 products cost.
     """
-    n, d = problem.n, problem.width
-    product = problem.rows.stored + n
+    n, d = different_rows(problem), problem.width
+    product = n * (problem.rows.stored / problem.n + 1.0)
     digits = max(-math.log10(tol), 1.0)
     # How much harder than C = 1 on rows of norm 1, at most a million times.
     hard = float(
         np.clip(math.log10(float((problem.cost * problem.q).mean()) + 1e-300), 0.0, 6.0)
     )
+    # Equal rows are a sign of discrete features, and those of degenerate solutions.
+    degenerate = 1.0 + 3.0 * (1.0 - n / problem.n)
+    iterations = (4.0 + 2.0 * digits + 1.5 * hard**2) * degenerate
     sample = max(InteriorPoint.sample, 40 * d, n // 25)
-    finish = 2.0 * max(digits - 2.0, 0.0)
+    work = grouping_work(problem) + 10.0 * product
     if 2 * sample > n:
-        return 2.0 * product + (12.0 + 3.0 * hard + finish) * iteration_work(
-            problem, n, 2.0
-        )
-    near = 16.0 + 4.0 * hard + finish
+        return work + (6.0 + iterations) * iteration_work(problem, n, 2.0)
     return (
-        (8.0 + digits) * product
-        + (6.0 + 2.0 * hard) * iteration_work(problem, sample, 2.0)
-        + near * iteration_work(problem, 0.26 * n, 2.0)
+        work
+        + (8.0 + 2.0 * hard) * iteration_work(problem, sample, 2.0)
+        + iterations * iteration_work(problem, 0.27 * n, 2.0)
     )
+
+
+_different: weakref.WeakKeyDictionary[Problem, int] = weakref.WeakKeyDictionary()
+
+
+def different_rows(problem: Problem) -> int:
+    """How many groups of equal rows under one label there are; found once."""
+    if problem not in _different:
+        group = np.empty(problem.n, dtype=np.uint32)
+        _different[problem] = core.group_duplicates(problem.rows, problem.y, group)
+    return _different[problem]
 
 
 def without_duplicates(problem: Problem) -> tuple[Problem, NDArray[np.uint32] | None]:
@@ -133,6 +152,7 @@ def without_duplicates(problem: Problem) -> tuple[Problem, NDArray[np.uint32] | 
     n = problem.n
     group = np.empty(n, dtype=np.uint32)
     count = core.group_duplicates(problem.rows, problem.y, group)
+    _different[problem] = count
     if count > _DIFFERENT * n:
         return problem, None
     first = np.empty(count, dtype=np.uint32)
@@ -199,9 +219,10 @@ class InteriorState(State):
         if group is None:
             return alpha
         shares = alpha / np.maximum(self.problem.cost, _TINY)
-        spread = np.minimum(shares[group] * whole.cost, whole.upper)
+        upper = whole.upper
+        spread = np.minimum(shares[group] * whole.cost, upper)
         full = alpha == self.problem.upper
-        return np.where(full[group], whole.upper, spread)
+        return np.where(full[group], upper, spread)
 
     def look_at_all_rows(self, w: Vector, stop: Any) -> bool:
         """The margins at w; False: told to leave."""
@@ -305,6 +326,7 @@ class InteriorPoint(Solver):
             losing=np.zeros(problem.n, dtype=np.bool_),
         )
         state.primal, state.dual = problem.primal(w), 0.0  # bounds, and honest ones
+        state.spend(grouping_work(whole))
         return state
 
     def step(self, state: InteriorState, stop: Any) -> None:
@@ -448,10 +470,12 @@ class InteriorPoint(Solver):
         if state.everything:
             if stuck:  # what there is gets proved, and the fit ends
                 state.primal = state.dual = math.nan
-        elif stuck or state.rounds > self.rounds:
+            return
+        relative = (primal + frozen - dual) / max(primal + frozen, _TINY)
+        most_rounds = self.rounds * (_PATIENCE if relative < _WARM else 1)
+        if stuck or state.rounds > most_rounds:
             self._solve_all(state)
         elif frozen > 0.5 * (primal - dual):
-            relative = (primal + frozen - dual) / max(primal + frozen, _TINY)
             distance = state.distance()
             state.reach *= 0.5
             used = problem.cost > 0.0
