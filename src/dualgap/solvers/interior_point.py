@@ -278,7 +278,8 @@ class InteriorPoint(Solver):
     sample : int, default=4000
         Fewest rows in the sample.
     rounds : int, default=4
-        Solves of screened rows before all rows are solved together.
+        Solves of screened rows before all rows are solved together; three times as
+        many while the gap over all rows is below 5 %.
     """
 
     max_features: int = 2500
@@ -472,7 +473,8 @@ class InteriorPoint(Solver):
                 state.primal = state.dual = math.nan
             return
         relative = (primal + frozen - dual) / max(primal + frozen, _TINY)
-        most_rounds = self.rounds * (_PATIENCE if relative < _WARM else 1)
+        close = state.gap < _WARM * state.primal
+        most_rounds = self.rounds * (_PATIENCE if close else 1)
         if stuck or state.rounds > most_rounds:
             self._solve_all(state)
         elif frozen > 0.5 * (primal - dual):
@@ -485,9 +487,9 @@ class InteriorPoint(Solver):
                 amount = (problem.cost * np.abs(1.0 - state.margins))[wrong]
                 wrong = wrong[np.argpartition(amount, len(wrong) - most)[-most:]]
             state.near[wrong] = True
-            close = (distance <= state.reach) & used & ~state.near
-            if np.count_nonzero(close) <= most:
-                state.near |= close
+            beside = (distance <= state.reach) & used & ~state.near
+            if np.count_nonzero(beside) <= most:
+                state.near |= beside
             self._solve_near(state, w, relative < _WARM)
 
     def iterate(self, state: InteriorState) -> tuple[Vector, Vector | None]:
