@@ -177,6 +177,38 @@ def test_dense_and_sparse_rows_are_symmetric_to_the_bit():
             np.testing.assert_array_equal(K, K.T)
 
 
+@pytest.mark.parametrize("kernel", [*KERNELS.values(), Sigmoid(0.01)], ids=repr)
+def test_values_known_by_symmetry_are_copied_to_the_same_bits(kernel):
+    n = 8193
+    X = np.random.default_rng(0).normal(size=(n, 512)).astype(np.float32) / 20
+    asked = np.random.default_rng(1).integers(0, 100, 150) * 80
+    # Rows of pairs copy nothing by symmetry.
+    pair = Pairs(X, kernel, [0, 4000, n]).pair(0, 1)
+    alone = {i: pair.row(i) for i in set(asked.tolist())}
+    assert pair.statistics == (0, len(alone), len(alone) * n, 0)
+    for capacity in (2, 40, n):
+        gram = Gram(X, kernel, cache_size=(capacity * (4 * n + 48) + 4 * n) / 1e6)
+        assert gram.core.capacity == capacity
+        for i in asked.tolist():
+            np.testing.assert_array_equal(gram.row(i), alone[i])
+        _, misses, evaluations, copied = gram.statistics
+        assert evaluations + copied == misses * n
+        # Whole panels of 32 rows that are held are left out.
+        assert (copied > 0) == (capacity > 32)
+    assert misses == len(alone)
+    assert copied == sum(k // 32 * 32 for k in range(misses))
+
+
+def test_few_narrow_or_sparse_rows_copy_nothing():
+    rng = np.random.default_rng(0)
+    for X in (rng.normal(size=(171, 600)), rng.normal(size=(9000, 3)), sparse_rows()):
+        gram = Gram(X, RBF(0.1))
+        some = min(gram.n, 100)
+        for i in range(some):
+            gram.row(i)
+        assert gram.statistics == (0, some, some * gram.n, 0)
+
+
 def test_shared_segments_are_computed_once():
     pairs = Pairs(three_classes(), RBF(0.3), BOUNDS)
     sizes = np.diff(BOUNDS).tolist()

@@ -43,7 +43,10 @@ class Gram {
       ++statistics_.hits;
       return values;
     }
-    const float *values = cache_.add(i, [&](float *out) { compute(i, out); });
+    const float *values = cache_.add(i, [&](float *out, Index gone) {
+      if (gone >= 0) forget(gone);
+      compute(i, out);
+    });
     ++statistics_.misses;
     return values;
   }
@@ -78,6 +81,10 @@ class Gram {
  protected:
   // Counts its evaluations.
   virtual void compute(Index i, float *out) = 0;
+  // Row i is held no longer.
+  virtual void forget(Index) {}
+  // Row i if it is held, else null.
+  const float *peek(Index i) const { return cache_.peek(i); }
   // out[q * stride + t] <- k(queries[q], columns[t]).
   virtual void compute_block(const Order *queries, Index m,
                              const std::vector<Order> &columns, double *out,
@@ -155,6 +162,8 @@ class RowsGram final : public Gram {
         queries_(data_->rows.cols(), data_->function) {
     for (const Index c : {a, b})
       if (c >= 0) parts_.push_back(data_->classes[static_cast<std::size_t>(c)].get());
+    // The order of rows that pairs share is nobody's to change.
+    symmetric_ = data_->classes.size() == 1 && parts_[0]->single.worth_copying();
   }
 
   void add_times(const Order *rows, const double *c, Index m, const Order *columns,
@@ -187,8 +196,11 @@ class RowsGram final : public Gram {
     for (auto *part : parts_) {
       const Index begin = part == parts_[0] ? 0 : parts_[0]->n;
       if (part == &own && copy_segment(own, local, out + begin)) continue;
-      part->single.kernel_row(data_->rows, row_of(i), query_, out + begin);
-      statistics_.evaluations += part->n;
+      const Index copied =
+          part->single.kernel_row(data_->rows, row_of(i), query_, out + begin,
+                                  [&](Index j) { return peek(j)[i]; });
+      statistics_.copied += copied;
+      statistics_.evaluations += part->n - copied;
       if (part != &own) continue;
       // Here the terms of a distance cancel most.
       const double norm = data_->norms[static_cast<std::size_t>(row_of(i))];
@@ -197,6 +209,10 @@ class RowsGram final : public Gram {
       out[i] = static_cast<float>(self);
       keep_segment(own, local, out + begin);
     }
+    if (symmetric_) own.single.move_first(local);
+  }
+  void forget(Index i) override {
+    if (symmetric_) parts_[0]->single.move_back(i);
   }
 
   void compute_block(const Order *queries, Index m, const std::vector<Order> &columns,
@@ -244,11 +260,12 @@ class RowsGram final : public Gram {
     if (own.cache.capacity() == 0) return;
     const std::lock_guard lock(own.mutex);
     if (!own.cache.find(local))
-      own.cache.add(local, [&](float *to) { std::copy_n(values, own.n, to); });
+      own.cache.add(local, [&](float *to, Index) { std::copy_n(values, own.n, to); });
   }
 
   std::shared_ptr<Data> data_;
   std::vector<Class *> parts_;
+  bool symmetric_;  // values are copied from rows that are held
   Query query_;
   QueryBlock queries_;
 };

@@ -42,17 +42,18 @@ class RowCache {
     return values;
   }
 
-  // Makes room for row i, lets `fill` write it, and keeps it as the newest. When `fill`
-  // throws, the room is free.
+  // Makes room for row i, lets `fill(values, gone)` write it, and keeps it as the
+  // newest; `gone` is the row that made room, or negative. When `fill` throws, the room
+  // is free.
   template <class Fill>
   const float *add(Index i, Fill &&fill) {
-    const Slot slot = vacate();
-    fill(at(slot).values.get());
+    const auto [slot, gone] = vacate();
+    fill(at(slot).values.get(), gone);
     return keep(i, slot);
   }
 
   // Room for row i, not held so far, which is the newest at once.
-  float *claim(Index i) { return keep(i, vacate()); }
+  float *claim(Index i) { return keep(i, vacate().first); }
 
   // Forgets row i, whose values were never finished: its room is the next to be used.
   void drop(Index i) {
@@ -78,20 +79,20 @@ class RowCache {
   };
   Entry &at(Slot slot) { return slots_[slot]; }
 
-  // The oldest room, without its row, or a new one.
-  Slot vacate() {
-    Slot slot = oldest_;
+  // The oldest room, or a new one, and the row that had it, or kNobody.
+  std::pair<Slot, Index> vacate() {
     if (held() < capacity_) {
-      slot = static_cast<Slot>(held());
+      const Slot slot = static_cast<Slot>(held());
       slots_.push_back(
           {std::make_unique_for_overwrite<float[]>(static_cast<std::size_t>(length_)),
            kNobody, kNone, kNone});
       link_oldest(slot);
-    } else if (at(slot).row != kNobody) {
-      slot_[static_cast<std::size_t>(at(slot).row)] = kNone;
-      at(slot).row = kNobody;
+      return {slot, kNobody};
     }
-    return slot;
+    const Slot slot = oldest_;
+    const Index gone = std::exchange(at(slot).row, kNobody);
+    if (gone != kNobody) slot_[static_cast<std::size_t>(gone)] = kNone;
+    return {slot, gone};
   }
   float *keep(Index i, Slot slot) {
     renew(slot);

@@ -3,13 +3,15 @@
 // SingleRow   one point with all, float32, as fast as memory allows. Dense rows are
 //             copied into panels of 32 rows, [panel][column][row], so that 32 sums
 //             advance at once; sparse rows (less than a fifth stored) are copied by
-//             column, and only columns of the point are read.
+//             column, and only columns of the point are read. Rows whose values the
+//             caller holds already may be moved to the first panels and left out.
 // QueryBlock  up to 32 points with any others, float64, through the row accessor,
 //             nothing copied: what certificates and samples are made of.
 #pragma once
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <stdexcept>
 #include <vector>
 
@@ -49,7 +51,7 @@ class SingleRow {
   template <class Rows>
   SingleRow(const Rows &rows, Index begin, Index end, const Layout &layout,
             const KernelFunction &function)
-      : first_(begin),
+      : begin_row_(begin),
         n_(end - begin),
         d_(rows.cols()),
         function_(function),
@@ -65,40 +67,61 @@ class SingleRow {
             "features");
   }
 
+  // Whether it costs less to copy k(j, i) from row j than to compute k(i, j).
+  bool worth_copying() const { return dense_ && d_ >= kWide && n_ >= kMany; }
+
+  // Row j is at hand from now on: kernel_row looks it up. Such rows are moved to the
+  // first panels, which are then left out.
+  void move_first(Index j) { exchange(place_[at(j)], first_++); }
+  // It is no longer.
+  void move_back(Index j) { exchange(place_[at(j)], --first_); }
+
   // The j-th of these rows as a query.
   void load(Index j, Query &query) const {
-    query.norm = norms_[at(j)];
+    const Index place = dense_ ? static_cast<Index>(place_[at(j)]) : j;
+    query.norm = norms_[at(place)];
     if (!dense_) return;
     query.entries.resize(at(d_));
-    const float *own = panels_.data() + panel_entry(j);
+    const float *own = panels_.data() + panel_entry(place);
     for (Index k = 0; k < d_; ++k) query.entries[at(k)] = own[k * kPanel];
   }
 
-  // out_j <- k(x_i, x_j) for all j of these rows; x_i is the query.
-  template <class Rows>
-  void kernel_row(const Rows &rows, Index i, const Query &query, float *out) const {
+  // out_j <- k(x_i, x_j) for all j of these rows; x_i is the query. Returns how many
+  // were looked up by `known(j)`.
+  template <class Rows, class Known>
+  Index kernel_row(const Rows &rows, Index i, const Query &query, float *out,
+                   Known &&known) const {
     const bool overlap = function_.overlap;
     if (dense_) {
       overlap ? panel_row<Overlap>(query, out) : panel_row<Product>(query, out);
-    } else {
-      std::fill(out, out + n_, 0.0f);
-      overlap ? column_row<Overlap>(rows, i, out) : column_row<Product>(rows, i, out);
+      const Index copied = first_ / kPanel * kPanel;
+      for (Index t = 0; t < copied; ++t) out[order_[at(t)]] = known(order_[at(t)]);
+      return copied;
     }
+    std::fill(out, out + n_, 0.0f);
+    overlap ? column_row<Overlap>(rows, i, out) : column_row<Product>(rows, i, out);
     function_.apply(out, n_, query.norm, norms_.data());
+    return 0;
   }
 
  private:
   static constexpr Index kPanel = 32;
+  // Where computing outweighs moving rows and looking values up (measured).
+  static constexpr Index kWide = 512, kMany = 8192;
   static std::size_t at(Index i) { return static_cast<std::size_t>(i); }
 
   template <class Rows>
   void fill_panels(const Rows &rows, const std::vector<double> &mean) {
-    panels_.assign(at((n_ + kPanel - 1) / kPanel * d_ * kPanel), 0.0f);
-    norms_.resize(at(n_));
+    const Index panels = (n_ + kPanel - 1) / kPanel;
+    panels_.assign(at(panels * d_ * kPanel), 0.0f);
+    norms_.assign(at(panels * kPanel), 0.0f);
+    order_.resize(at(n_));
+    std::iota(order_.begin(), order_.end(), Order{0});
+    place_ = order_;
     for (Index i = 0; i < n_; ++i) {
       float *x = panels_.data() + panel_entry(i);
       for (Index k = 0; k < d_; ++k) x[k * kPanel] = static_cast<float>(-mean[at(k)]);
-      rows.for_each(first_ + i, [&](Index k, double v) {
+      rows.for_each(begin_row_ + i, [&](Index k, double v) {
         x[k * kPanel] = static_cast<float>(v - mean[at(k)]);
       });
       double norm = 0.0;
@@ -112,14 +135,14 @@ class SingleRow {
     begin_.assign(at(d_ + 1), 0);
     norms_.assign(at(n_), 0.0f);
     for (Index i = 0; i < n_; ++i)
-      rows.for_each(first_ + i, [&](Index k, double) { ++begin_[at(k + 1)]; });
+      rows.for_each(begin_row_ + i, [&](Index k, double) { ++begin_[at(k + 1)]; });
     for (Index k = 0; k < d_; ++k) begin_[at(k + 1)] += begin_[at(k)];
     members_.resize(at(begin_[at(d_)]));
     values_.resize(members_.size());
     std::vector<Index> next(begin_.begin(), begin_.end() - 1);
     for (Index i = 0; i < n_; ++i) {
       double norm = 0.0;
-      rows.for_each(first_ + i, [&](Index k, double v) {
+      rows.for_each(begin_row_ + i, [&](Index k, double v) {
         const Index t = next[at(k)]++;
         members_[at(t)] = static_cast<Order>(i);
         values_[at(t)] = static_cast<float>(v);
@@ -136,17 +159,35 @@ class SingleRow {
     return at(i / kPanel * d_ * kPanel + i % kPanel);
   }
 
+  void exchange(Index s, Index t) {
+    if (s == t) return;
+    moved_ = true;
+    float *a = panels_.data() + panel_entry(s), *b = panels_.data() + panel_entry(t);
+    for (Index k = 0; k < d_; ++k) std::swap(a[k * kPanel], b[k * kPanel]);
+    std::swap(norms_[at(s)], norms_[at(t)]);
+    std::swap(order_[at(s)], order_[at(t)]);
+    place_[order_[at(s)]] = static_cast<Order>(s);
+    place_[order_[at(t)]] = static_cast<Order>(t);
+  }
+
+  // Whole panels go through the function, so that the bits of a value do not depend on
+  // its place in one.
   template <class Op>
   void panel_row(const Query &query, float *out) const {
-    const float *panel = panels_.data();
-    for (Index j = 0; j < n_; j += kPanel, panel += d_ * kPanel) {
+    const Index begin = first_ / kPanel;
+    const float *panel = panels_.data() + begin * d_ * kPanel;
+    for (Index j = begin * kPanel; j < n_; j += kPanel, panel += d_ * kPanel) {
       float sum[kPanel] = {};
       for (Index k = 0; k < d_; ++k) {
         const float x = query.entries[at(k)];
         for (Index l = 0; l < kPanel; ++l) sum[l] += Op::of(x, panel[k * kPanel + l]);
       }
+      function_.apply(sum, kPanel, query.norm, norms_.data() + j);
       const Index m = std::min(kPanel, n_ - j);
-      std::copy(sum, sum + m, out + j);
+      if (moved_)
+        for (Index l = 0; l < m; ++l) out[order_[at(j + l)]] = sum[l];
+      else
+        std::copy(sum, sum + m, out + j);
     }
   }
 
@@ -161,11 +202,14 @@ class SingleRow {
     });
   }
 
-  Index first_, n_, d_;
+  Index begin_row_, n_, d_;
   KernelFunction function_;
   bool dense_;
   std::vector<float> norms_;
   std::vector<float> panels_;
+  std::vector<Order> order_, place_;  // row at a place of the panels, place of a row
+  Index first_ = 0;                   // rows moved to the first places
+  bool moved_ = false;
   std::vector<Index> begin_;
   std::vector<Order> members_;
   std::vector<float> values_;

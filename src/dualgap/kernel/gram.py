@@ -31,8 +31,8 @@ _PER_ROW, _PER_CACHED_ROW = 4, 48
 class Statistics(NamedTuple):
     """What a :class:`Gram` has done.
 
-    Rows found, rows computed, kernel values computed, and kernel values copied from
-    what pairs of classes share.
+    Rows found, rows computed, kernel values computed, and kernel values copied where a
+    row was computed: k(j, i) for k(i, j), or what pairs of classes share.
     """
 
     hits: int
