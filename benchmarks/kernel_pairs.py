@@ -28,6 +28,10 @@ from dualgap.kernel.gram import Pairs
 class Own(Pairs):
     """A matrix for each pair, with the whole part of the cache that a thread has."""
 
+    def __init__(self, X, kernel, bounds, cache_size, threads, order) -> None:
+        self.X, self.kernel, self.bounds = X, kernel, bounds
+        self.cache_size = cache_size / threads
+
     def pair(self, a: int, b: int) -> Gram:
         """As of :class:`Pairs`."""
         return Gram(self.X[self.rows(a, b)], self.kernel, self.cache_size)
