@@ -1,6 +1,6 @@
 """What an epoch costs, in plain matrix-vector products over the same data.
 
-    python benchmarks/epoch_cost.py [DATA ...] [--repeats 7] [--json FILE]
+    python benchmarks/epoch_cost.py [DATA ...] [--repeats 7] [--solvers NAME ...]
 
 For every solver: the first epoch (all rows awake, most of them updated) and the
 mean of the next four, beside SciPy's CSR product (NumPy's for dense rows) and one
@@ -89,16 +89,14 @@ for eps in (1e9, 1.0, 0.5):
     return (s1 - s0) / (e1 - e0)
 
 
-def measure(name: str, repeats: int) -> dict[str, object]:
+def measure(name: str, repeats: int, solvers: list[str]) -> dict[str, object]:
     """Ratios of one data set."""
     X, y = load(name)
     problem = Problem(X, y, 1.0)
     w = np.random.default_rng(0).standard_normal(X.shape[1])
     ratios: dict[str, list[float]] = {}
     for repeat in range(repeats):
-        for solver in SOLVERS:
-            if solver == "auto":
-                continue
+        for solver in solvers:
             before = min(product_seconds(X, w) for _ in range(3))
             first, rest = epoch_seconds(problem, solver, repeat)
             after = min(product_seconds(X, w) for _ in range(3))
@@ -118,12 +116,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("data", nargs="*", default=["imdb", "rcv1-like", "a9a"])
     parser.add_argument("--repeats", type=int, default=5)
+    # An iteration of interior point is no pass over the rows.
+    passes = [name for name in SOLVERS if name not in ("auto", "interior-point")]
+    parser.add_argument("--solvers", nargs="+", choices=passes, default=passes)
     parser.add_argument("--json")
     args = parser.parse_args()
     results = []
     for name in args.data:
         with threadpool_limits(1):  # NumPy's product of dense rows is threaded
-            result = measure(name, args.repeats)
+            result = measure(name, args.repeats, args.solvers)
         results.append(result)
         print(f"\n{name}: n = {result['n']:,}, {result['MiB']:,} MiB; "
               "1 = one plain product over the same data\n")  # fmt: skip

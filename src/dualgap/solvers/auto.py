@@ -36,7 +36,8 @@ from .interior_point import InteriorPoint, predicted_work
 
 logger = logging.getLogger("dualgap")
 
-MARGIN = 12.0
+MARGIN = 8.0
+SLOWER = 1.5  # interior point takes that much longer than its count says, beside `dcd`
 PASSES = 3  # fewest of `dcd` before a comparison
 SHARE = 0.3
 
@@ -144,7 +145,7 @@ class Auto(Solver):
 
     def _choose(self, state: AutoState) -> None:
         problem, warm = state.problem, state.retest < 0.0
-        state.other = predicted_work(problem, state.tol) / state.product
+        state.other = SLOWER * predicted_work(problem, state.tol) / state.product
         state.predicted = expected_cost(problem, state.tol)
         state.retest = SHARE * state.other
         if not warm and state.predicted >= MARGIN * state.other:
@@ -239,4 +240,4 @@ def remaining(trace: list[tuple[float, float]], tol: float) -> float:
     digits = level - math.log10(tol)
     if digits <= 0.0:
         return 0.0
-    return float(digits * (1.0 + digits / 4.0) / -slope) if slope < 0.0 else math.inf
+    return float(digits * (1.0 + digits / 2.0) / -slope) if slope < 0.0 else math.inf
