@@ -21,21 +21,18 @@ import io
 import json
 import lzma
 import os
+import time
+from pathlib import Path
+from typing import Any
 
-for library in ("OPENBLAS", "OMP", "MKL"):
-    os.environ[f"{library}_NUM_THREADS"] = "1"
+import numpy as np
+from scipy import sparse
+from sklearn.datasets import load_svmlight_file
+from sklearn.svm import SVC
+from threadpoolctl import threadpool_limits
 
-import time  # noqa: E402
-from pathlib import Path  # noqa: E402
-from typing import Any  # noqa: E402
-
-import numpy as np  # noqa: E402
-from scipy import sparse  # noqa: E402
-from sklearn.datasets import load_svmlight_file  # noqa: E402
-from sklearn.svm import SVC  # noqa: E402
-
-from dualgap.kernel import RBF, BlockSolver, KernelProblem  # noqa: E402
-from dualgap.loop import solve  # noqa: E402
+from dualgap.kernel import RBF, BlockSolver, KernelProblem
+from dualgap.loop import solve
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = Path(os.environ.get("DUALGAP_DATA") or ROOT.parent / "shared" / "data")
@@ -181,4 +178,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with threadpool_limits(1):
+        main()

@@ -11,17 +11,13 @@ kernel included; the float64 product with coefficients; NumPy's float32 product 
 from __future__ import annotations
 
 import argparse
-import os
+import time
+from collections.abc import Callable
 
-for library in ("OPENBLAS", "OMP", "MKL"):
-    os.environ[f"{library}_NUM_THREADS"] = "1"
+import numpy as np
+from threadpoolctl import threadpool_limits
 
-import time  # noqa: E402
-from collections.abc import Callable  # noqa: E402
-
-import numpy as np  # noqa: E402
-
-from dualgap import core  # noqa: E402
+from dualgap import core
 
 
 def best(work: Callable[[], object], repeat: int) -> float:
@@ -79,4 +75,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with threadpool_limits(1):
+        main()

@@ -69,7 +69,8 @@ class LinearSVC(
     penalize_intercept : bool, default=True
         False fits the bias of the textbook SVM and of scikit-learn's
         ``SVC(kernel="linear")``, which costs nothing. It needs a solver that can:
-        "auto", "dcd" or a ``Pegasos(bias=...)``. Set `intercept_scaling` aside then.
+        "auto", "dcd", "interior-point" or a ``Pegasos(bias=...)``. Set
+        `intercept_scaling` aside then.
     class_weight : dict or "balanced", optional
         Factor of C for the rows of each class. "balanced" makes the classes weigh
         the same: ``n/(n_classes * count)``, counted with the sample weights. With
