@@ -80,6 +80,11 @@ void bind_tools(nb::module_ &m) {
       .def("value", &Loss::value, "u"_a)
       .def("derivative", &Loss::derivative, "u"_a);
 
+  nb::class_<Team>(m, "Team", "Threads that wait for loops to share; 1 has none.")
+      .def(nb::init<Index>(), "threads"_a)
+      .def_prop_ro("size", &Team::size);
+  nb::implicitly_convertible<Index, Team>();
+
   nb::class_<Random>(m, "Random", "xoshiro256++; the same seed, the same orders.")
       .def(nb::init<std::uint64_t>(), "seed"_a)
       .def(
@@ -180,7 +185,7 @@ void bind_certify(nb::module_ &m) {
   m.def(
       "combine",
       [](const AnyRows &rows, Array<const std::int8_t> y, Array<const double> alpha,
-         Array<double> v, Index threads) {
+         Array<double> v, Team &threads) {
         const auto *labels = sized(y, rows.n(), "y");
         const auto *a = sized(alpha, rows.n(), "alpha");
         double *out = sized(v, rows.width(), "v");
@@ -197,7 +202,7 @@ void bind_certify(nb::module_ &m) {
       "evaluate",
       [](const AnyRows &rows, Array<const std::int8_t> y, Array<const double> cost,
          const Loss &loss, Array<const double> w, const std::string &dual,
-         Maybe<double> alpha, Maybe<double> v, Maybe<double> margins, Index threads) {
+         Maybe<double> alpha, Maybe<double> v, Maybe<double> margins, Team &threads) {
         const Index n = rows.n();
         const auto *labels = sized(y, n, "y");
         const auto *c = sized(cost, n, "cost");

@@ -11,18 +11,13 @@ using Square =
 
 Index bytes(Index n) { return (n + 7) / 8; }
 
-void check_threads(Index threads) {
-  if (threads < 1) throw std::invalid_argument("threads must be positive");
-}
-
 }  // namespace
 
 void bind_cutting_planes(nb::module_ &m) {
   m.def(
       "outputs",
       [](const AnyRows &rows, Array<const std::int8_t> y, Array<const double> w,
-         Array<double> out, Index threads, Stop &stop) {
-        check_threads(threads);
+         Array<double> out, Team &threads, Stop &stop) {
         const auto *labels = sized(y, rows.n(), "y");
         const auto *point = sized(w, rows.width(), "w");
         double *result = sized(out, rows.n(), "out");
@@ -38,8 +33,7 @@ void bind_cutting_planes(nb::module_ &m) {
   m.def(
       "change_plane",
       [](const AnyRows &rows, Array<const std::int8_t> y, Array<const double> cost,
-         Set from, Set to, Array<double> a, double b, Index threads, Stop &stop) {
-        check_threads(threads);
+         Set from, Set to, Array<double> a, double b, Team &threads, Stop &stop) {
         const auto *labels = sized(y, rows.n(), "y");
         const auto *c = sized(cost, rows.n(), "cost");
         const auto *before = sized(from, bytes(rows.n()), "from_");

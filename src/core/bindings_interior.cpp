@@ -32,7 +32,7 @@ class Bound {
  public:
   Bound(const AnyRows &rows, Array<const std::int8_t> y, Array<const double> cost,
         const Loss &loss, Array<const Order> chosen, Array<const double> fixed,
-        double constant, double scale, double feature, bool free_bias, Index threads,
+        double constant, double scale, double feature, bool free_bias, Team &threads,
         nb::tuple algebra)
       : rows_(rows) {
     const auto *labels = sized(y, rows.n(), "y");
@@ -40,7 +40,6 @@ class Bound {
     const auto *f = sized(fixed, rows.width(), "fixed");
     const auto *order = checked_order(chosen, rows.n());
     const auto m = static_cast<Index>(chosen.shape(0));
-    if (threads < 1) throw std::invalid_argument("threads must be positive");
     LinearAlgebra functions{};
     look_up(functions.dsyrk, algebra[0], 4);
     look_up(functions.dpotrf, algebra[1], 3);
@@ -113,10 +112,11 @@ void bind_interior(nb::module_ &m) {
                     "unless all are chosen; every cost of theirs is positive.")
       .def(nb::init<const AnyRows &, Array<const std::int8_t>, Array<const double>,
                     const Loss &, Array<const Order>, Array<const double>, double,
-                    double, double, bool, Index, nb::tuple>(),
+                    double, double, bool, Team &, nb::tuple>(),
            "rows"_a, "y"_a.noconvert(), "cost"_a.noconvert(), "loss"_a,
            "chosen"_a.noconvert(), "fixed"_a.noconvert(), "constant"_a, "scale"_a,
-           "feature"_a, "free_bias"_a, "threads"_a, "algebra"_a)
+           "feature"_a, "free_bias"_a, "threads"_a.noconvert(), "algebra"_a,
+           nb::keep_alive<1, 12>())
       .def(
           "start",
           [](Bound &self, Array<const double> w, double mu) {

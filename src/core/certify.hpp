@@ -106,10 +106,10 @@ class PartSums {
 // v = sum_i a_i y_i x_i. v must be zero on entry.
 template <class Rows>
 void combine(const Rows &rows, const std::int8_t *y, const double *alpha, double *v,
-             Index threads) {
-  const Index parts = worth_threads(rows, threads);
+             Team &threads) {
+  const Index parts = worth_threads(rows, threads.size());
   PartSums sums(v, rows.width(), parts);
-  parallel_for(parts, rows.rows(), [&](Index part, Index begin, Index end) {
+  threads.run(parts, rows.rows(), [&](Index part, Index begin, Index end) {
     double *own = sums.of(part);
     for (Index i = begin; i < end; ++i)
       if (alpha[i] != 0.0) rows.axpy(i, alpha[i] * y[i], own);
@@ -133,14 +133,14 @@ enum class Dual {
 template <class Rows>
 Values evaluate(const Rows &rows, const std::int8_t *y, const double *cost,
                 const Loss &loss, const double *w, Dual dual, double *alpha, double *v,
-                double *margins, Index threads) {
+                double *margins, Team &threads) {
   struct Part {
     Sum loss, sum, diagonal;
   };
-  const Index parts = worth_threads(rows, threads);
+  const Index parts = worth_threads(rows, threads.size());
   std::vector<Part> part_sums(static_cast<std::size_t>(parts));
   PartSums sums(v, rows.width(), parts);
-  parallel_for(parts, rows.rows(), [&](Index part, Index begin, Index end) {
+  threads.run(parts, rows.rows(), [&](Index part, Index begin, Index end) {
     Part total;
     double *own = sums.of(part);
     for (Index i = begin; i < end; ++i) {

@@ -323,7 +323,7 @@ class Interior {
     double scale;     // a typical ||x_i||^2
   };
 
-  Interior(Data data, const Loss &loss, bool free_bias, Index threads,
+  Interior(Data data, const Loss &loss, bool free_bias, Team &threads,
            const LinearAlgebra &algebra)
       : data_(std::move(data)),
         loss_(loss),
@@ -335,7 +335,8 @@ class Interior {
         d_(data_.rows->width()),
         blocks_((m_ + kBlock - 1) / kBlock),
         entries_(data_.rows->entries(0, m_)),
-        parts_(static_cast<std::size_t>(threads)) {
+        parts_(static_cast<std::size_t>(threads.size())),
+        team_(threads) {
     for (Vec *x : {&a_, &b_, &s_, &v_, &z_, &theta_, &t_, &u_, &dz_, &t2_, &u2_, &dz2_})
       x->resize(size(m_));
     for (Vec *x : {&w_, &r_, &dw_, &dw2_, &first_, &second_, &third_})
@@ -470,7 +471,7 @@ class Interior {
       part.ratio = part.cross = part.mu = part.loss = part.sum = 0.0;
       part.left = false;
     }
-    parallel_for(used_, blocks_, [&](Index number, Index from, Index to) {
+    team_.run(used_, blocks_, [&](Index number, Index from, Index to) {
       Part &part = parts_[size(number)];
       std::optional<Poll> own;
       if (poll && number > 0) own.emplace(*stop, [] {});
@@ -759,6 +760,7 @@ class Interior {
   LinearAlgebra algebra_;
   Index m_, d_, blocks_, entries_, used_ = 1;
   std::vector<Part> parts_;
+  Team &team_;
   Vec delta_, weight_, a_, b_, s_, v_, z_, theta_;
   Vec t_, u_, dz_, t2_, u2_, dz2_;
   Vec w_, r_, dw_, dw2_, first_, second_, third_;

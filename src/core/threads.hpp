@@ -1,42 +1,160 @@
-// A loop over rows in as many contiguous parts as there are threads. The parts depend
-// on the number of threads alone, so results that are added part by part do too.
+// A loop over rows in contiguous parts, shared by threads. The parts depend on their
+// number alone, so results that are added part by part do too, whoever does which.
 #pragma once
 
 #include <algorithm>
+#include <condition_variable>
 #include <exception>
+#include <functional>
+#include <mutex>
+#include <stdexcept>
 #include <system_error>
 #include <thread>
 #include <vector>
+#if defined(__linux__)
+#include <sched.h>
+#endif
 
 #include "rows.hpp"
 
 namespace dualgap {
 
-// Calls body(part, begin, end) for every part of 0..n-1, part 0 on this thread.
-// The first exception, in the order of the parts, is passed on.
-template <class Body>
-void parallel_for(Index parts, Index n, const Body &body) {
-  std::vector<std::exception_ptr> errors(static_cast<std::size_t>(parts));
-  const auto run = [&](Index part) {
-    try {
-      body(part, n * part / parts, n * (part + 1) / parts);
-    } catch (...) {
-      errors[static_cast<std::size_t>(part)] = std::current_exception();
+// Moves this thread, the `number`-th of a team, away from the processor `home`. Linux
+// may leave a thread for milliseconds where it was started, while others are idle; once
+// moved it is woken where it was. It stays free to move on.
+inline void step_aside([[maybe_unused]] int home, [[maybe_unused]] Index number) {
+#if defined(__linux__)
+  cpu_set_t all, one;
+  if (home < 0 || sched_getaffinity(0, sizeof all, &all) != 0) return;
+  const Index others = CPU_COUNT(&all) - (CPU_ISSET(home, &all) ? 1 : 0);
+  if (others < 1) return;
+  Index left = (number - 1) % others;
+  for (int shift = 1; shift < CPU_SETSIZE; ++shift) {
+    const int cpu = (home + shift) % CPU_SETSIZE;
+    if (!CPU_ISSET(cpu, &all) || left-- > 0) continue;
+    CPU_ZERO(&one);
+    CPU_SET(cpu, &one);
+    if (sched_setaffinity(0, sizeof one, &one) == 0)
+      sched_setaffinity(0, sizeof all, &all);
+    return;
+  }
+#endif
+}
+
+inline int current_processor() {
+#if defined(__linux__)
+  return sched_getcpu();
+#else
+  return -1;
+#endif
+}
+
+// Threads that sleep between one loop and the next. Started at the first one; where two
+// callers meet, the second goes alone.
+class Team {
+ public:
+  explicit Team(Index threads) : size_(threads) {
+    if (threads < 1) throw std::invalid_argument("threads must be positive");
+  }
+  Team(const Team &) = delete;
+  Team &operator=(const Team &) = delete;
+  ~Team() {
+    {
+      const std::lock_guard lock(mutex_);
+      ended_ = true;
     }
-  };
-  std::vector<std::thread> workers;
-  workers.reserve(static_cast<std::size_t>(parts));
-  for (Index part = 1; part < parts; ++part) {
-    try {
-      workers.emplace_back(run, part);
-    } catch (const std::system_error &) {
-      run(part);  // the system gives no more threads
+    wake_.notify_all();
+    for (auto &worker : workers_) worker.join();
+  }
+
+  Index size() const { return size_; }
+
+  // Calls body(part, begin, end) for every part of 0..n-1, part 0 on this thread. The
+  // others go to whoever is free, so a worker that does not wake up delays nothing. The
+  // first exception, in the order of the parts, is passed on.
+  template <class Body>
+  void run(Index parts, Index n, const Body &body) {
+    std::vector<std::exception_ptr> errors(static_cast<std::size_t>(parts));
+    const std::function<void(Index)> job = [&](Index part) {
+      try {
+        body(part, n * part / parts, n * (part + 1) / parts);
+      } catch (...) {
+        errors[static_cast<std::size_t>(part)] = std::current_exception();
+      }
+    };
+    if (parts > 1) {
+      share(parts, job);
+    } else if (parts == 1) {
+      job(0);
+    }
+    for (const auto &error : errors)
+      if (error) std::rethrow_exception(error);
+  }
+
+ private:
+  using Lock = std::unique_lock<std::mutex>;
+
+  void share(Index parts, const std::function<void(Index)> &job) {
+    const Lock mine(turn_, std::try_to_lock);
+    if (!mine) {
+      for (Index part = 0; part < parts; ++part) job(part);
+      return;
+    }
+    start(std::min(parts, size_));
+    Lock lock(mutex_);
+    job_ = &job, parts_ = parts, next_ = 1, done_ = 0;
+    lock.unlock();
+    wake_.notify_all();
+    job(0);
+    lock.lock();
+    ++done_;
+    take_parts(lock);
+    finished_.wait(lock, [&] { return done_ == parts_; });
+  }
+
+  void take_parts(Lock &lock) {
+    while (next_ < parts_) {
+      const Index part = next_++;
+      lock.unlock();
+      (*job_)(part);
+      lock.lock();
+      if (++done_ == parts_) finished_.notify_one();
     }
   }
-  run(0);
-  for (auto &worker : workers) worker.join();
-  for (const auto &error : errors)
-    if (error) std::rethrow_exception(error);
+
+  void start(Index threads) {
+    const int home = current_processor();
+    for (Index number = static_cast<Index>(workers_.size()) + 1; number < threads;
+         ++number) {
+      try {
+        workers_.emplace_back([this, home, number] {
+          step_aside(home, number);
+          Lock lock(mutex_);
+          for (;;) {
+            wake_.wait(lock, [&] { return ended_ || next_ < parts_; });
+            if (ended_) return;
+            take_parts(lock);
+          }
+        });
+      } catch (const std::system_error &) {
+        return;  // the system gives no more threads: fewer do the same parts
+      }
+    }
+  }
+
+  const Index size_;
+  std::vector<std::thread> workers_;
+  std::mutex turn_, mutex_;
+  std::condition_variable wake_, finished_;
+  const std::function<void(Index)> *job_ = nullptr;
+  Index parts_ = 0, next_ = 0, done_ = 0;
+  bool ended_ = false;
+};
+
+// The same with threads of its own, for a loop that comes once in a while.
+template <class Body>
+void parallel_for(Index parts, Index n, const Body &body) {
+  Team(std::max<Index>(parts, 1)).run(parts, n, body);
 }
 
 }  // namespace dualgap

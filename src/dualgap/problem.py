@@ -85,7 +85,8 @@ class Problem:
         Rows, columns, and length of w (``d + 1`` with the constant feature).
     free_bias : bool
         Whether there is a bias that is not penalised.
-    threads : int
+    threads : core.Team
+        Share the passes over all rows.
 
     Raises
     ------
@@ -117,7 +118,7 @@ class Problem:
         lambda_: float | None = None,
     ) -> None:
         self.loss = get_loss(loss)
-        self.threads = _threads(n_jobs)
+        self.threads = core.Team(_threads(n_jobs))
         self.intercept_scaling = _constant(fit_intercept, intercept_scaling)
         self.free_bias = _free_bias(penalize_intercept, self.intercept_scaling)
         self.rows, self.q, self.d = _rows(X, self.intercept_scaling)

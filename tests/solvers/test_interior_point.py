@@ -48,7 +48,7 @@ def inner(problem, chosen, fixed=None, constant=0.0, threads=1):
         np.asarray(chosen, dtype=np.uint32),
         np.zeros(problem.width) if fixed is None else fixed, constant,
         float(problem.q[chosen].mean()), problem.intercept_scaling, problem.free_bias,
-        threads, _algebra()[0],
+        core.Team(threads), _algebra()[0],
     )  # fmt: skip
 
 
@@ -139,8 +139,8 @@ def test_other_matrices_of_blas_are_refused():
         core.Interior(
             bench.problem.rows, bench.problem.y, bench.problem.cost,
             bench.problem.core_loss, np.arange(bench.n, dtype=np.uint32),
-            np.zeros(bench.problem.width), 0.0, 1.0, 0.0, False, 1,
-            functions[::-1],
+            np.zeros(bench.problem.width), 0.0, 1.0, 0.0, False,
+            core.Team(1), functions[::-1],
         )  # fmt: skip
 
 

@@ -39,9 +39,9 @@ inline bool has_row(const std::uint8_t *set, Index i) {
 
 // Runs body(part, begin, end, poll) over the rows; only this thread handles signals.
 template <class Body>
-void parallel_rows(Index threads, Index n, Poll &poll, const Stop &stop,
+void parallel_rows(Team &threads, Index n, Poll &poll, const Stop &stop,
                    const Body &body) {
-  parallel_for(threads, n, [&](Index part, Index begin, Index end) {
+  threads.run(threads.size(), n, [&](Index part, Index begin, Index end) {
     if (part == 0) return body(part, begin, end, poll);
     Poll own(stop, [] {});
     body(part, begin, end, own);
@@ -57,8 +57,8 @@ inline Index total(const std::vector<Index> &parts) {
 // out_i = y_i x_i.w. Returns the rows done: fewer than all when told to stop.
 template <class Rows>
 Index outputs(const Rows &rows, const std::int8_t *y, const double *w, double *out,
-              Index threads, Poll &poll, const Stop &stop) {
-  std::vector<Index> done(static_cast<std::size_t>(threads), 0);
+              Team &threads, Poll &poll, const Stop &stop) {
+  std::vector<Index> done(static_cast<std::size_t>(threads.size()), 0);
   parallel_rows(threads, rows.rows(), poll, stop,
                 [&](Index part, Index begin, Index end, Poll &own) {
                   Index i = begin;
@@ -83,8 +83,8 @@ struct Plane {
 template <class Rows>
 Plane change_plane(const Rows &rows, const std::int8_t *y, const double *cost,
                    const std::uint8_t *from, const std::uint8_t *to, double *a,
-                   double b, Index threads, Poll &poll, const Stop &stop) {
-  const auto parts = static_cast<std::size_t>(threads);
+                   double b, Team &threads, Poll &poll, const Stop &stop) {
+  const auto parts = static_cast<std::size_t>(threads.size());
   const auto width = static_cast<std::size_t>(rows.width());
   std::vector<Index> done(parts, 0);
   std::vector<double> heights(parts, 0.0);

@@ -135,6 +135,8 @@ def fit_all(
             raise
 
     with _visible_logs(verbose), ctrl_c(stop):
+        if count == 1:  # joblib looks for results every 10 ms only
+            return [guarded(0)]
         found: list[Solution] = Parallel(n_jobs=n_jobs, require="sharedmem")(
             delayed(guarded)(k) for k in range(count)
         )

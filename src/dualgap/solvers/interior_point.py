@@ -176,7 +176,6 @@ class InteriorState(State):
     w: Vector
     alpha: Vector | None  # None: w is of a sample
     margins: Vector  # of the last w that all rows were looked at with
-    threads: int
     inner: Any = None
     members: NDArray[np.uint32]  # rows of `inner`
     near: NDArray[np.bool_]
@@ -229,7 +228,7 @@ class InteriorState(State):
         problem = self.problem
         self.spend(3.0 * problem.n)  # what the margins are then used for
         done = core.outputs(
-            problem.rows, problem.y, w, self.margins, self.threads, stop
+            problem.rows, problem.y, w, self.margins, problem.threads, stop
         )
         self.visited += done
         return bool(done == problem.n)
@@ -320,7 +319,6 @@ class InteriorPoint(Solver):
             w=w,
             alpha=zero,
             margins=np.zeros(problem.n),
-            threads=getattr(problem, "threads", 1),
             members=np.empty(0, dtype=np.uint32),
             near=np.zeros(problem.n, dtype=np.bool_),
             full=np.zeros(problem.n),
@@ -417,7 +415,7 @@ class InteriorPoint(Solver):
         state.members = np.flatnonzero(near).astype(np.uint32)
         state.full = np.where(state.losing & ~near, problem.upper, 0.0)
         fixed = np.zeros(problem.width)
-        core.combine(problem.rows, problem.y, state.full, fixed)
+        core.combine(problem.rows, problem.y, state.full, fixed, problem.threads)
         constant = problem.dual_value(state.full, 0.0)
         self._solve(state, problem.cost, fixed, constant)
         state.warm = warm
@@ -446,7 +444,8 @@ class InteriorPoint(Solver):
         state.inner = core.Interior(
             problem.rows, problem.y, cost, problem.core_loss, state.members, fixed,
             constant, float(problem.q[state.members].mean()),
-            problem.intercept_scaling, problem.free_bias, state.threads, _algebra()[0],
+            problem.intercept_scaling, problem.free_bias, problem.threads,
+            _algebra()[0],
         )  # fmt: skip
 
     def _verify(self, state: InteriorState, stop: Any, gap: float, stuck: bool) -> None:
