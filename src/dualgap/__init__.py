@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ._show_versions import show_versions
     from .certificate import Certificate, Status
-    from .estimators import SVC, LinearSVC, load_model, save_model
+    from .estimators import SVC, LinearSVC, certify, load_model, save_model
     from .io import load_svmlight
     from .loop import Solution, solve
     from .losses import Hinge, SmoothedHinge, SquaredHinge
@@ -52,6 +52,7 @@ _HOME = {
     "SquaredHinge": ".losses",
     "Status": ".certificate",
     "SvmSGD": ".solvers",
+    "certify": ".estimators",
     "load_model": ".estimators",
     "load_svmlight": ".io",
     "save_model": ".estimators",
@@ -79,6 +80,7 @@ __all__ = [
     "Status",
     "SvmSGD",
     "__version__",
+    "certify",
     "load_model",
     "load_svmlight",
     "save_model",

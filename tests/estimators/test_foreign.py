@@ -1,0 +1,197 @@
+"""The bound for models of others: P is theirs, D is below the optimum and near it."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn import svm
+from sklearn.datasets import make_classification
+from sklearn.linear_model import LogisticRegression, SGDClassifier
+from sklearn.metrics.pairwise import pairwise_kernels
+
+from dualgap import SVC, LinearSVC, SmoothedHinge, certify
+
+from .. import qp
+
+TOL = 1e-4
+
+
+def make(classes=2, n=120, d=6, seed=0):
+    X, y = make_classification(
+        n, d, n_informative=4, n_classes=classes, flip_y=0.2, random_state=seed
+    )
+    return X, np.array(["a", "b", "c", "d"])[y]
+
+
+def as_list(certificates):
+    return certificates if isinstance(certificates, list) else [certificates]
+
+
+def problems(y, weight):
+    """(labels of -1 and +1, costs) of every one-versus-rest problem."""
+    classes = np.unique(y)
+    for positive in classes[1:] if len(classes) == 2 else classes:
+        yield np.where(y == positive, 1.0, -1.0), weight
+
+
+MODELS = [
+    (svm.LinearSVC(loss="hinge", tol=1.0, random_state=0), True, True),
+    (svm.LinearSVC(C=0.1, intercept_scaling=3.0, random_state=0), False, True),
+    (svm.LinearSVC(loss="hinge", C=5.0, fit_intercept=False, max_iter=10), True, True),
+    (SGDClassifier(random_state=0, max_iter=5, tol=None), True, False),
+    (SGDClassifier("squared_hinge", alpha=0.1, random_state=0), False, False),
+    (LinearSVC(tol=0.3, random_state=0), True, True),
+    (LinearSVC(penalize_intercept=False, tol=0.3, random_state=0), True, False),
+    (LinearSVC(loss="squared_hinge", tol=0.3, random_state=0), False, True),
+]
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_matrix])
+@pytest.mark.parametrize(("model", "hinge", "penalised"), MODELS)
+def test_bound_of_a_linear_model(model, hinge, penalised, layout, classes):
+    X, y = make(classes)
+    rng = np.random.default_rng(0)
+    weight = rng.choice([0.5, 1.0, 3.0], len(y))
+    model.fit(layout(X), y, sample_weight=weight)
+    found = as_list(certify(model, layout(X), y, sample_weight=weight, tol=TOL))
+    stochastic = isinstance(model, SGDClassifier)
+    C = 1.0 / (model.alpha * len(y)) if stochastic else model.C
+    scaling = getattr(model, "intercept_scaling", 1.0) if model.fit_intercept else 0.0
+    bias = np.broadcast_to(model.intercept_, len(model.coef_))
+    assert len(found) == (1 if classes == 2 else classes)
+    for certificate, w, b, (signs, weights) in zip(
+        found, model.coef_, bias, problems(y, weight), strict=True
+    ):
+        loss = np.maximum(0.0, 1.0 - signs * (X @ w + b)) ** (1 if hinge else 2)
+        norm = w @ w + ((b / scaling) ** 2 if penalised and scaling else 0.0)
+        assert np.isclose(
+            certificate.primal, 0.5 * norm + C * weights @ loss, rtol=1e-12
+        )
+        # A bias out of the norm is that of a feature so large that it costs nothing.
+        feature = scaling if penalised else 1e4
+        Z = signs[:, None] * np.c_[X, np.full(len(X), feature)]
+        best = qp.optimum(Z, C * weights, 0.0 if hinge else 0.5, hinge)
+        room = 1e-9 if penalised else 1e-6
+        assert certificate.dual <= best.upper * (1.0 + room)
+        assert certificate.dual >= best.lower * (1.0 - TOL - room)
+        assert certificate.status is None
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("kernel", ["rbf", "poly", "linear", "precomputed"])
+@pytest.mark.parametrize("tol", [1.0, 1e-8])
+def test_bound_of_a_kernel_model(kernel, tol, classes):
+    X, y = make(classes)
+    weight = np.random.default_rng(0).choice([0.5, 1.0, 3.0], len(y))
+    settings = {"gamma": 0.3, "coef0": 1.0, "degree": 2}
+    named = "rbf" if kernel == "precomputed" else kernel
+    K = pairwise_kernels(X, metric=named, filter_params=True, **settings)
+    data = K if kernel == "precomputed" else X
+
+    def fitted(tol):
+        return svm.SVC(
+            C=2.0, kernel=kernel, tol=tol, class_weight={"a": 2.0}, **settings
+        ).fit(data, y, sample_weight=weight)
+
+    model, best = fitted(tol), fitted(1e-10)
+    found = as_list(certify(model, data, y, sample_weight=weight, tol=TOL))
+    weight = 2.0 * np.where(y == "a", 2.0, 1.0) * weight
+
+    def primal(model, p, i, j):
+        of_pair = np.isin(y, [model.classes_[i], model.classes_[j]])
+        coef = np.zeros(len(y))
+        own = y[model.support_] == model.classes_[i]
+        parts = np.where(own, model.dual_coef_[j - 1], model.dual_coef_[i])
+        coef[model.support_] = parts * of_pair[model.support_]
+        f = K @ coef
+        first = 1.0 if classes > 2 else -1.0
+        signs = np.where(y == model.classes_[i], first, -first)
+        loss = np.maximum(0.0, 1.0 - signs * (f + model.intercept_[p]))
+        return 0.5 * coef @ f + (weight * loss)[of_pair].sum()
+
+    for p, (i, j) in enumerate(combinations(range(classes), 2)):
+        assert np.isclose(found[p].primal, primal(model, p, i, j), rtol=1e-6)
+        optimum = primal(best, p, i, j)
+        assert found[p].dual <= optimum * (1.0 + 1e-7)
+        assert found[p].dual >= optimum * (1.0 - 2.0 * TOL)
+
+
+def test_our_own_kernel_model_keeps_its_certificate():
+    X, y = make(3)
+    model = SVC(loss="squared_hinge", class_weight="balanced").fit(X, y)
+    for again, first in zip(certify(model, X, y), model.certificate_, strict=True):
+        assert np.isclose(again.primal, first.primal, rtol=1e-6)
+        assert np.isclose(again.dual, first.dual, rtol=1e-6)
+
+
+def test_coefficients_alone():
+    X, y = make()
+    model = LinearSVC(loss=SmoothedHinge(0.5), tol=1e-6).fit(X, y)
+    again = certify(
+        model.coef_[0], X, y, 1.0, intercept=model.intercept_[0],
+        loss=SmoothedHinge(0.5), penalize_intercept=True, tol=1e-6,
+    )  # fmt: skip
+    assert np.isclose(again.primal, model.certificate_.primal, rtol=1e-12)
+    assert again.relative_gap < 2e-6
+    # No model at all is certified for what it is: P(0) = C n.
+    nothing = certify(np.zeros(6), X, y, 1.0, class_weight={"a": 1.0, "b": 1.0})
+    assert nothing.primal == len(y)
+    assert nothing.relative_gap > 0.2
+
+
+def test_the_bound_holds_when_time_is_short():
+    X, y = make(n=400)
+    zero = np.zeros(6)
+    short = certify(zero, X, y, 100.0, time_limit=1e-9)
+    long = certify(zero, X, y, 100.0, tol=1e-6)
+    assert short.primal == long.primal
+    assert short.dual <= long.dual * (1.0 + 1e-12)
+
+
+CRAMMER_SINGER = svm.LinearSVC(multi_class="crammer_singer", max_iter=10**6, tol=0.1)
+
+
+def fitted(model):
+    return model.fit(*make())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"model": LogisticRegression()}, TypeError, "only the coefficients"),
+        ({"model": "w"}, TypeError, "coefficients of a linear model"),
+        ({"model": np.zeros((2, 6))}, ValueError, "need \\(1, 6\\)"),
+        ({"model": np.zeros(5)}, ValueError, "need \\(1, 6\\)"),
+        ({"model": np.full(6, np.nan)}, ValueError, "not all finite"),
+        ({"model": np.zeros(6), "intercept": [1, 2]}, ValueError, "give 1 finite"),
+        ({"model": np.zeros(6), "penalize_intercept": True}, ValueError, "without an"),
+        ({"model": np.zeros(6), "tol": 0.0}, ValueError, "'tol'"),
+        ({"model": np.zeros(6), "time_limit": -1}, ValueError, "'time_limit'"),
+        ({"model": fitted(svm.LinearSVC()), "C": 2.0}, ValueError, "C=2.0"),
+        ({"model": fitted(svm.LinearSVC()), "loss": "hinge"}, ValueError, "loss="),
+        (
+            {"model": fitted(svm.LinearSVC(penalty="l1", dual=False))},
+            ValueError,
+            "penalty='l1'",
+        ),
+        ({"model": fitted(SGDClassifier("log_loss"))}, ValueError, "log_loss"),
+        (
+            {"model": fitted(CRAMMER_SINGER)},
+            ValueError,
+            "crammer_singer",
+        ),
+        ({"model": fitted(svm.SVC()), "X": make(seed=1)[0]}, ValueError, "not rows"),
+        ({"model": fitted(svm.SVC()), "X": make()[0][:9]}, ValueError, "120"),
+        ({"model": fitted(svm.SVC()), "y": np.arange(120) % 3}, ValueError, "classes"),
+        ({"model": np.zeros(6), "y": make()[1][:7]}, ValueError, "7 labels"),
+    ],
+)
+def test_refusals(arguments, error, message):
+    X, y = make()
+    with pytest.raises(error, match=message):
+        certify(**({"X": X, "y": y} | arguments))
