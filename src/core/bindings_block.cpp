@@ -164,6 +164,19 @@ void bind_block(nb::module_ &m) {
       .def_prop_ro("steps", &BlockSolver::steps, "inner steps so far")
       .def_prop_ro("computed", &BlockSolver::computed, "kernel rows computed so far")
       .def_prop_ro(
+          "seconds",
+          [](const BlockSolver &self) {
+            nb::dict out;
+            out["select"] = self.seconds(Phase::kSelect);
+            out["rows"] = self.seconds(Phase::kRows);
+            out["matrix"] = self.seconds(Phase::kMatrix);
+            out["inner"] = self.seconds(Phase::kInner);
+            out["update"] = self.seconds(Phase::kUpdate);
+            out["scan"] = self.seconds(Phase::kScan);
+            return out;
+          },
+          "processor seconds of the steps so far, by what they were spent on")
+      .def_prop_ro(
           "capacity", [](const BlockSolver &self) { return self.cache().capacity(); },
           "rows that the cache may hold")
       .def_prop_ro("held", [](const BlockSolver &self) { return self.cache().held(); })

@@ -29,9 +29,6 @@ from .solvers.base import Solver, State
 
 logger = logging.getLogger("dualgap")
 
-# An exact pass is made when the estimated gap is below this many times the goal
-# (f of Panagiotakopoulos and Tsampouka 2013, section 4).
-CHECK_FACTOR = 1.2
 # While a solver's `free_work` lasts, it aims at rounding level instead of tol.
 ROUNDING = 1e-12
 
@@ -201,7 +198,7 @@ class _Run:
         self.clock = _Clock()
         self.history: list[tuple[int, float, float, float, bool, int, str, float]] = []
         self.best: Proof | None = None
-        self.factor = CHECK_FACTOR
+        self.factor = solver.check_factor
         self.next_blind_check = 1
 
     def until_done(
@@ -284,7 +281,7 @@ class _Run:
         if exact.relative_gap > self.goal(state) and 0.0 < estimated < math.inf:
             # Learn how optimistic the estimate is, from the two side by side.
             ratio = estimated / exact.relative_gap
-            self.factor = min(CHECK_FACTOR, max(0.95 * ratio, 1e-3))
+            self.factor = min(self.solver.check_factor, max(0.95 * ratio, 1e-3))
         if not (math.isfinite(exact.primal) and math.isfinite(exact.dual)):
             return exact
         if self.best is None or _rank(exact) < _rank(self.best.certificate):

@@ -25,6 +25,8 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
+#include <ctime>
 #include <numeric>
 #include <stdexcept>
 #include <utility>
@@ -48,6 +50,28 @@ struct BlockScan {
   double violation = 0.0;  // largest v that may rise less smallest that may fall
   double threshold = 0.0;  // half way: the bias of the hinge
   double primal = 0.0, dual = 0.0;  // for this F, which may have drifted
+};
+
+// Where the processor time of the steps went.
+enum class Phase { kSelect, kRows, kMatrix, kInner, kUpdate, kScan, kCount };
+
+class PhaseClock {
+ public:
+  // What has passed since the last call belongs to `phase`.
+  void add(Phase phase) {
+    const std::clock_t now = std::clock();
+    spent_[static_cast<std::size_t>(phase)] += now - last_;
+    last_ = now;
+  }
+  void start() { last_ = std::clock(); }
+  double seconds(Phase phase) const {
+    return static_cast<double>(spent_[static_cast<std::size_t>(phase)]) /
+           CLOCKS_PER_SEC;
+  }
+
+ private:
+  std::clock_t last_ = 0;
+  std::array<std::clock_t, static_cast<std::size_t>(Phase::kCount)> spent_{};
 };
 
 class BlockSolver {
@@ -95,6 +119,7 @@ class BlockSolver {
   Index n() const { return n_; }
   Index steps() const { return steps_; }
   Index computed() const { return computed_; }
+  double seconds(Phase phase) const { return clock_of_.seconds(phase); }
   const std::vector<double> &c() const { return c_; }
   const std::vector<double> &gradient() const { return F_; }
 
@@ -135,6 +160,7 @@ class BlockSolver {
 
   // One working set. Returns the inner steps made; 0 also when told to leave.
   Index step(double inner_tolerance, Poll &poll) {
+    clock_of_.start();
     if (!(scan_.violation > 0.0) || !choose(poll)) return 0;
     const Index m = static_cast<Index>(who_.size());
     for (Index s = 0; s < m; ++s) load(s);
@@ -146,9 +172,12 @@ class BlockSolver {
     const Index steps = problem_.squared
                             ? coordinate_steps(inner_, tolerance, most, poll)
                             : pair_steps(inner_, unit_, tolerance, most, poll);
+    clock_of_.add(Phase::kInner);
     if (steps == 0) return 0;
     apply(before);
+    clock_of_.add(Phase::kUpdate);
     scan();
+    clock_of_.add(Phase::kScan);
     steps_ += steps;
     return steps;
   }
@@ -288,12 +317,14 @@ class BlockSolver {
     for (const Order row : enter)
       if (!cache_.find(row)) missing.push_back(row);
     for (const Order row : missing) to.push_back(cache_.claim(row));
+    clock_of_.add(Phase::kSelect);
     if (!rows_.rows(missing.data(), static_cast<Index>(missing.size()), to.data(),
                     poll)) {
       for (const Order row : missing) cache_.drop(row);
       return false;
     }
     computed_ += static_cast<Index>(missing.size());
+    clock_of_.add(Phase::kRows);
 
     for (std::size_t e = 0; e < enter.size(); ++e) {
       const Index s = places[e];
@@ -309,6 +340,7 @@ class BlockSolver {
     }
     ++clock_;
     fill_matrix(places);
+    clock_of_.add(Phase::kMatrix);
     return true;
   }
 
@@ -415,6 +447,7 @@ class BlockSolver {
   BlockScan scan_;
   std::vector<Candidate> rising_, falling_;
   Index clock_ = 0, steps_ = 0, computed_ = 0;
+  PhaseClock clock_of_;
 };
 
 }  // namespace dualgap

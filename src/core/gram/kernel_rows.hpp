@@ -115,8 +115,8 @@ bool add_times(const KernelMap &map, bool dense, const Points &points, Index m,
   const Index panels = (n + tile::kPanel - 1) / tile::kPanel;
   const Index shares = std::max<Index>(1, std::min(threads, panels));
   const Index width = dense ? tile::kRows : tile::kPanel;
-  // As many packed points as the last level of cache holds while all panels pass.
-  constexpr Index kBytes = 16 << 20;
+  // Packed points at a time: targets are packed anew for the next ones.
+  constexpr Index kBytes = 64 << 20;
   const Index bytes = static_cast<Index>(sizeof(T)) * std::max<Index>(d, 1);
   const Index chunk =
       dense ? std::max<Index>(1, kBytes / (bytes * width)) * width : tile::kPanel;
@@ -133,34 +133,41 @@ bool add_times(const KernelMap &map, bool dense, const Points &points, Index m,
   if (!dense) h = half_selves<T>(map, targets);
   ScatteredBlock<T> block(map, points, dense);
 
-  // The pieces gathered so far meet all targets.
+  // The pieces gathered so far meet all targets; a strip that came from far meets as
+  // many panels as stay near.
+  constexpr Index kNear = 1024 << 10;
+  const Index together = std::max<Index>(1, kNear / (bytes * tile::kPanel));
   const auto meet_dense = [&](Index share, Index begin, Index end) {
-    Panels<T> panel;
+    Panels<T> near;
     std::vector<T> buffer;
-    for (Index p = begin; p < end; ++p) {
-      const Index j = p * tile::kPanel;
+    for (Index p = begin; p < end; p += together) {
+      const Index first = p * tile::kPanel;
+      const Index last = std::min(std::min(p + together, end) * tile::kPanel, n);
       pack(
-          map, targets, std::min<Index>(tile::kPanel, n - j),
-          [&](Index t) { return j + t; }, panel, buffer);
+          map, targets, last - first, [&](Index t) { return first + t; }, near, buffer);
       Index met = 0;
       tile::with_kernel<T>(map.shape, map.parameters, [&](const auto &kernel) {
         for (const Piece &piece : pieces) {
           const auto pass = [&](const auto &then_of) {
             for (Index s = 0; s < piece.strips.groups(); ++s)
-              tile::compute(piece.strips.values(s), panel.values(0), d, kernel,
-                            piece.strips.h(s), panel.h(0),
-                            then_of(piece.coef.data() + s * outputs * width));
+              for (Index g = 0; g < near.groups(); ++g)
+                tile::compute(piece.strips.values(s), near.values(g), d, kernel,
+                              piece.strips.h(s), near.h(g),
+                              then_of(piece.coef.data() + s * outputs * width,
+                                      first + g * tile::kPanel));
           };
           if (outputs == 1)
-            pass([&](const T *of) { return tile::AddTimes<T>{of, piece.sums[0] + j}; });
+            pass([&](const T *of, Index j) {
+              return tile::AddTimes<T>{of, piece.sums[0] + j};
+            });
           else
-            pass([&](const T *of) {
+            pass([&](const T *of, Index j) {
               return tile::AddManyTimes<T>{of, outputs, piece.sums, j};
             });
           met += piece.count;
         }
       });
-      if (shared(share, met * (d + 16))) return;
+      if (shared(share, met * (d + 16) * near.groups())) return;
     }
   };
   const auto meet_sparse = [&](Index share, Index begin, Index end) {

@@ -91,6 +91,8 @@ class BlockSolver(KernelSolver):
 
     name: ClassVar[str] = "block"
     losses: ClassVar[tuple[str, ...]] = ("hinge", "squared_hinge")
+    # The estimate is nearly exact, and a proof may cost as much as the steps.
+    check_factor: ClassVar[float] = 0.95
 
     def __post_init__(self) -> None:
         if self.q is not None:

@@ -145,7 +145,13 @@ class KernelProblem:
         """
         last = self._combined
         if last is None or not np.array_equal(last[0], alpha):
-            self._combined = last = (alpha.copy(), self.gram.times(alpha * self.y))
+            scores, change = 0.0, alpha * self.y
+            # Where less has changed than there is, the change is what is computed.
+            if last is not None:
+                moved = change - last[0] * self.y
+                if np.count_nonzero(moved) < np.count_nonzero(change):
+                    scores, change = last[1], moved
+            self._combined = last = (alpha.copy(), scores + self.gram.times(change))
         return last[1].copy()
 
     def combine(self, alpha: Vector) -> Vector:

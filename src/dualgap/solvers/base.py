@@ -62,6 +62,9 @@ class Solver(ABC):
     dual: ClassVar[bool] = False
     #: Stored entries to read before `tol` may end the fit; only `auto` has any.
     free_work: ClassVar[float] = 0.0
+    # An exact pass is made when the estimated gap is below this many times the goal
+    # (f of Panagiotakopoulos and Tsampouka 2013, section 4).
+    check_factor: ClassVar[float] = 1.2
 
     @property
     def monotone(self) -> bool:
