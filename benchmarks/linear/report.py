@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import itertools
-import json
 import math
 import statistics
 from pathlib import Path
 
 from bench import ACCURACIES, CAP, COSTS, DATA, ROOT, Results
+from harness import (
+    between_marks,
+    by_rival,
+    geometric,
+    median,
+    number,
+    setting,
+    store,
+    versions,
+)
 from rivals import RIVALS
 
 DOCS = ROOT / "docs"
@@ -17,21 +26,9 @@ NOISE = 1.1  # "at least as fast" allows for this much
 BASELINE = "sklearn"
 
 
-def median(rows: list[dict], *keys: str) -> float:
-    return statistics.median(sum(row[k] for k in keys) for row in rows)
-
-
 def total(rows: list[dict]) -> float:
     """Seconds with import and conversion."""
     return median(rows, "cpu", "import_cpu", "convert_cpu")
-
-
-def geometric(values: list[float]) -> float:
-    return math.exp(statistics.mean(map(math.log, values))) if values else math.nan
-
-
-def setting(row: dict) -> tuple:
-    return row["rival"], row["family"], row["value"]
 
 
 def missed(results: Results, name: str, C: float, eps: float, run: str) -> set[tuple]:
@@ -62,13 +59,6 @@ def never(results: Results, rival: str, name: str, C: float) -> float | None:
         waited = max((r.get("capped", 0.0) for r in rows), default=0.0)
         counts.append(min(waited, CAP) if capped else CAP)
     return min(counts, default=None)
-
-
-def by_rival(rows: list[dict]) -> dict[str, list[dict]]:
-    out: dict[str, list[dict]] = {}
-    for r in rows:
-        out.setdefault(r["rival"], []).append(r)
-    return out
 
 
 def cell(results: Results, name: str, C: float, eps: float) -> dict | None:
@@ -117,12 +107,6 @@ def cell(results: Results, name: str, C: float, eps: float) -> dict | None:
     base = median(base, "cpu") if base else never(results, BASELINE, name, C)
     out["ratio_baseline"] = None if base is None else base / ours
     return out
-
-
-def number(x: float | None, more: bool = False) -> str:
-    if x is None:
-        return "–"
-    return f"{'> ' if more else ''}{x:.3g}" if x < 1000 else f"{x:.0f}"
 
 
 def row(c: dict) -> str:
@@ -221,19 +205,8 @@ def text(results: Results, cells: list[dict], machine: dict) -> str:
             + ".",
             "",
         ]
-    lines += [
-        versions(results),
-    ]
+    lines += [versions(results, {name: r.package for name, r in RIVALS.items()})]
     return "\n".join(lines)
-
-
-def versions(results: Results) -> str:
-    found = {}
-    for r in results.rows:
-        if r.get("version"):
-            package = RIVALS[r["rival"]].package if r["rival"] in RIVALS else r["rival"]
-            found[package] = r["version"]
-    return "Versions: " + ", ".join(f"{k} {v}" for k, v in sorted(found.items())) + "."
 
 
 def picture(cells: list[dict], path: Path) -> None:
@@ -283,15 +256,8 @@ def report(results: Results) -> None:
         print("no paired runs yet: nothing to report")
         return
     machine = results.where(stage="machine")[-1]
-    page = DOCS / "benchmarks-linear.md"
-    head, _, tail = page.read_text().partition(BEGIN)
-    _, _, tail = tail.partition(END)
     body = text(results, cells, machine)
-    page.write_text(f"{head}{BEGIN}\n{body}\n{END}{tail}")
+    between_marks(DOCS / "benchmarks-linear.md", BEGIN, END, body)
     picture(cells, DOCS / "benchmarks-linear.png")
-    stored = Path(__file__).parent / "results.json"
-    lines = ",\n".join(json.dumps(c) for c in cells)
-    stored.write_text(
-        f'{{"machine": {json.dumps(machine)},\n"cells": [\n{lines}\n]}}\n'
-    )
+    store(Path(__file__).parent / "results.json", machine, cells)
     print("\n".join(summary(cells)))

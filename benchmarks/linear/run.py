@@ -35,7 +35,8 @@ from bench import (
     objective,
     stamp,
 )
-from report import missed, report, setting
+from harness import repeats, setting
+from report import missed, report
 from rivals import RIVALS
 
 BASELINE = "sklearn"  # its ratio is wanted whether it is the best or not
@@ -297,11 +298,6 @@ class Bench:
 def total(row: dict) -> float:
     """Seconds with import and conversion."""
     return row["cpu"] + row["import_cpu"] + row["convert_cpu"]
-
-
-def repeats(seconds: float) -> int:
-    """How often a fit is repeated: slow ones are far from any tie."""
-    return 5 if seconds < 0.1 else 3 if seconds <= 10.0 else 1
 
 
 def main() -> None:

@@ -1,117 +1,27 @@
-"""One package on one data set, in the package's own Python; talks JSON lines.
+"""One package on one data set, in the package's own Python; see ../serving.py.
 
-    python worker.py RIVAL FOLDER_OF_ARRAYS
-
-First line out: seconds of the import and the version. Then, for every line in (C,
-family, value, seed, cap, out): processor and wall seconds of conversion and fit; the
-coefficients go to the file `out`. A fit that uses more than `cap` processor seconds
-ends the process.
+python worker.py RIVAL FOLDER_OF_ARRAYS
 """
 
 from __future__ import annotations
 
-import json
-import os
-import resource
-import signal
 import sys
-import time
-from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 
 import numpy as np
 from rivals import OURS, RIVALS
-from scipy import sparse
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from serving import serve
 
 
-def read(folder: str):
-    parts = {name: os.path.join(folder, f"{name}.npy") for name in ("X", "y")}
-    y = np.load(parts["y"])
-    if os.path.exists(parts["X"]):
-        return np.load(parts["X"]), y
-    arrays = (np.load(os.path.join(folder, f"{k}.npy"))
-              for k in ("data", "indices", "indptr", "shape"))  # fmt: skip
-    data, indices, indptr, shape = arrays
-    return sparse.csr_matrix((data, indices, indptr), tuple(shape)), y
-
-
-def processor_seconds() -> float:
-    """Of this process and of the programs that it ran.
-
-    Not `time.process_time`, which moves by ticks of milliseconds under a timer.
-    """
-    own, children = map(
-        resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
-    )
-    return own.ru_utime + own.ru_stime + children.ru_utime + children.ru_stime
-
-
-class Clock:
-    """Processor and wall seconds."""
-
-    def __enter__(self):
-        self.begin = processor_seconds(), time.perf_counter()
-        return self
-
-    def __exit__(self, *_):
-        self.cpu = processor_seconds() - self.begin[0]
-        self.wall = time.perf_counter() - self.begin[1]
-
-
-def main() -> None:
-    name, folder = sys.argv[1:3]
-    answers = os.fdopen(os.dup(1), "w", buffering=1)
-    os.dup2(2, 1)  # what a package prints is no answer
-
-    def answer(**line) -> None:
-        answers.write(json.dumps(line) + "\n")
-
-    rival = (RIVALS | OURS)[name]()
-    with Clock() as clock:
-        rival.load()
-    try:
-        release = version(rival.package)
-    except PackageNotFoundError:
-        release = ""
-    X, y = read(folder)
-    answer(import_cpu=clock.cpu, import_wall=clock.wall, version=release)
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
-    converted: dict[str, tuple] = {}
-    for line in sys.stdin:
-        job = json.loads(line)
-        family = job["family"]
-        for option in ("time_limit", "n_jobs"):
-            if option in job:
-                setattr(rival, option, job[option])
-        try:
-            if family not in converted:
-                converted.clear()
-                with Clock() as clock:
-                    data = rival.convert(X, y, family)
-                converted[family] = data, clock.cpu, clock.wall
-            data, convert_cpu, convert_wall = converted[family]
-            rival.limit = (int(job["cap"]) + 1, hard)  # for a program
-            signal.setitimer(signal.ITIMER_PROF, job["cap"])  # SIGPROF ends a process
-            with Clock() as clock:
-                model = rival.fit(data, job["C"], family, job["value"], job["seed"])
-            signal.setitimer(signal.ITIMER_PROF, 0.0)
-            w, more = rival.weights(model)
-        except Exception as error:
-            signal.setitimer(signal.ITIMER_PROF, 0.0)
-            answer(error=f"{type(error).__name__}: {error}"[:300])
-            continue
-        full = np.zeros(X.shape[1])
-        full[: len(w)] = w
-        np.save(job["out"], full)
-        cpu, wall = clock.cpu, clock.wall
-        if "share" in more:  # of a program's time that is not reading the data
-            share = more.pop("share")
-            convert_cpu += (1 - share) * cpu
-            convert_wall += (1 - share) * wall
-            cpu, wall = share * cpu, share * wall
-        answer(cpu=cpu, wall=wall, convert_cpu=convert_cpu, convert_wall=convert_wall,
-               **more)  # fmt: skip
+def coefficients(rival, model, X):
+    w, more = rival.weights(model)
+    full = np.zeros(X.shape[1])
+    full[: len(w)] = w
+    return {"w": full}, more
 
 
 if __name__ == "__main__":
-    main()
+    serve(RIVALS | OURS, coefficients)

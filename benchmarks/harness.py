@@ -1,0 +1,244 @@
+"""What the benchmarks beside other packages share: processes, results on disk.
+
+A package runs in a process of its own, in the Python that `DUALGAP_RIVALS` names for it
+(serving.py is its side), so that none has to be installed beside another.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import platform
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from datetime import date
+from pathlib import Path
+
+import numpy as np
+from scipy import sparse
+
+ONE_THREAD = {
+    name: "1"
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS",
+                 "NUMBA_NUM_THREADS")
+}  # fmt: skip
+
+
+def processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        return next(line.split(": ")[1] for line in lines if "model name" in line)
+    except (OSError, StopIteration):
+        return platform.processor() or platform.machine()
+
+
+def save(folder: Path, X, y, suffix: str = "") -> None:
+    """Arrays of one data set; y, written last, says that they are whole."""
+    folder.mkdir(parents=True, exist_ok=True)
+    if sparse.issparse(X):
+        for part in ("data", "indices", "indptr"):
+            np.save(folder / f"{part}{suffix}.npy", getattr(X, part))
+        np.save(folder / f"shape{suffix}.npy", X.shape)
+    else:
+        np.save(folder / f"X{suffix}.npy", X)
+    np.save(folder / f"y{suffix}.npy", y)
+
+
+def pythons() -> dict[str, str]:
+    """{rival: Python} as DUALGAP_RIVALS, DUALGAP_LIGHTNING and DUALGAP_LIBOCAS say.
+
+    DUALGAP_RIVALS is "liblinear=/path/python,...". A rival it does not name is looked
+    for in the current Python; those built outside need their own variable.
+    """
+    named = dict(
+        part.split("=", 1)
+        for part in os.environ.get("DUALGAP_RIVALS", "").split(",")
+        if part
+    )
+    if "DUALGAP_LIGHTNING" in os.environ:
+        named["lightning"] = os.environ["DUALGAP_LIGHTNING"]
+    return named
+
+
+class Results:
+    """Rows of a JSON-lines file, appended as they come, so that runs can go on."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.rows: list[dict] = []
+        self.by_data: dict[str | None, list[dict]] = {}
+        self.bounds: dict[tuple[str, float], tuple[float, float]] = {}
+        if path.exists():
+            for line in path.read_text().splitlines():
+                self._take(json.loads(line))
+
+    def _take(self, row: dict) -> None:
+        self.rows.append(row)
+        self.by_data.setdefault(row.get("data"), []).append(row)
+        if "primal" in row:
+            key = row["data"], row["C"]
+            lower, upper = self.bounds.get(key, (0.0, np.inf))
+            self.bounds[key] = (max(lower, row.get("dual", 0.0)),
+                                min(upper, row["primal"]))  # fmt: skip
+
+    def add(self, **row) -> dict:
+        """Append a row, on disk too."""
+        self._take(row)
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with self.path.open("a") as file:
+            file.write(json.dumps(row) + "\n")
+        return row
+
+    def where(self, **fields) -> list[dict]:
+        rows = self.rows
+        if "data" in fields:
+            rows = self.by_data.get(fields["data"], [])
+        wanted = fields.items()
+        return [r for r in rows if all(r.get(k) == v for k, v in wanted)]
+
+    def bracket(self, name: str, C: float) -> tuple[float, float]:
+        """(lower, upper) bounds on P*: the best dual and primal value seen."""
+        return self.bounds.get((name, C), (0.0, np.inf))
+
+
+class Worker:
+    """A package in a process of its own, with one data set.
+
+    `script` is the program that serves, `environment` what it has besides this one.
+    """
+
+    script: Path
+    environment: dict[str, str] = ONE_THREAD
+
+    def __init__(self, rival: str, data: Path, python: str | None = None) -> None:
+        self.rival, self.data = rival, data
+        self.python = python or pythons().get(rival, sys.executable)
+        self.folder = tempfile.TemporaryDirectory()
+        self.process = None
+
+    def start(self) -> dict:
+        self.process = subprocess.Popen(
+            [self.python, str(self.script), self.rival, str(self.data)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+            text=True, env=os.environ | self.environment | {"PYTHONPATH": ""},
+        )  # fmt: skip
+        line = self.process.stdout.readline()
+        if not line:
+            self.close()
+            raise ImportError(f"{self.rival} does not run in {self.python}")
+        self.hello = json.loads(line)
+        return self.hello
+
+    def fit(self, C, family, value, *, cap, seed=0, **options):
+        """(row, arrays); the row has "capped" if the fit was ended at `cap`."""
+        if self.process is None:
+            self.start()
+        out = os.path.join(self.folder.name, "model.npz")
+        job = dict(C=C, family=family, value=value, seed=seed, cap=cap, out=out)
+        try:
+            self.process.stdin.write(json.dumps(job | options) + "\n")
+            self.process.stdin.flush()
+            line = self.process.stdout.readline()
+        except BrokenPipeError:
+            line = ""
+        if not line:
+            code = self.process.wait()
+            self.close()
+            return ({"capped": cap} if code == -signal.SIGPROF
+                    else {"error": f"exit {code}"}), None  # fmt: skip
+        row = json.loads(line)
+        if "error" in row:
+            timeout = row["error"].startswith("TimeoutError")
+            return ({"capped": cap} if timeout else row), None
+        head = {k: self.hello[k] for k in ("import_cpu", "import_wall", "version")}
+        with np.load(out) as arrays:
+            return head | row, dict(arrays)
+
+    def close(self) -> None:
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+            self.process.stdin.close()
+            self.process.stdout.close()
+            self.process = None
+
+
+def stamp() -> dict:
+    """What every run writes first."""
+    return {
+        "stage": "machine",
+        "date": str(date.today()),
+        "processor": processor(),
+        "python": platform.python_version(),
+        "system": platform.system(),
+    }
+
+
+class Clock:
+    """Whether the time given to a whole run is over."""
+
+    def __init__(self, seconds: float | None) -> None:
+        self.end = np.inf if seconds is None else time.monotonic() + seconds
+
+    def over(self) -> bool:
+        return time.monotonic() > self.end
+
+
+def repeats(seconds: float) -> int:
+    """How often a fit is repeated: slow ones are far from any tie."""
+    return 5 if seconds < 0.1 else 3 if seconds <= 10.0 else 1
+
+
+# ---- for reports
+
+
+def median(rows: list[dict], *keys: str) -> float:
+    return statistics.median(sum(row[k] for k in keys) for row in rows)
+
+
+def geometric(values: list[float]) -> float:
+    return math.exp(statistics.mean(map(math.log, values))) if values else math.nan
+
+
+def setting(row: dict) -> tuple:
+    return row["rival"], row["family"], row["value"]
+
+
+def by_rival(rows: list[dict]) -> dict[str, list[dict]]:
+    out: dict[str, list[dict]] = {}
+    for r in rows:
+        out.setdefault(r["rival"], []).append(r)
+    return out
+
+
+def number(x: float | None, more: bool = False) -> str:
+    if x is None:
+        return "–"
+    return f"{'> ' if more else ''}{x:.3g}" if x < 1000 else f"{x:.0f}"
+
+
+def versions(results: Results, packages: dict[str, str]) -> str:
+    """One line; `packages` has the distribution of every rival."""
+    found = {}
+    for r in results.rows:
+        if r.get("version"):
+            found[packages.get(r["rival"], r["rival"])] = r["version"]
+    return "Versions: " + ", ".join(f"{k} {v}" for k, v in sorted(found.items())) + "."
+
+
+def between_marks(page: Path, begin: str, end: str, body: str) -> None:
+    """Write the generated part of a document."""
+    head, _, tail = page.read_text().partition(begin)
+    _, _, tail = tail.partition(end)
+    page.write_text(f"{head}{begin}\n{body}\n{end}{tail}")
+
+
+def store(path: Path, machine: dict, cells: list[dict]) -> None:
+    """The figures of a document as JSON, one cell a line."""
+    lines = ",\n".join(json.dumps(c) for c in cells)
+    path.write_text(f'{{"machine": {json.dumps(machine)},\n"cells": [\n{lines}\n]}}\n')
