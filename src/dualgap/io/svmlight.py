@@ -8,11 +8,10 @@ import io
 import lzma
 import mmap
 import os
-import shutil
 import stat
 import sys
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from numbers import Integral
 from typing import Any, BinaryIO, Literal, overload
 
@@ -232,19 +231,42 @@ def _read_text(path: Any) -> tuple[Any, str]:
             "pathlib.Path, or an object with a read method opened in binary mode."
         )
     name = os.fsdecode(path)
+    if os.path.splitext(name)[1].lower() in _DECOMPRESSORS:
+        text = io.BytesIO()  # grows in place: one copy of the text, not two
+        for piece in text_pieces(name):
+            text.write(piece)
+        return text.getbuffer(), name
     with open(name, "rb") as file:
-        decompress = _DECOMPRESSORS.get(os.path.splitext(name)[1].lower())
-        if decompress is not None:
-            text = io.BytesIO()  # grows in place: one copy of the text, not two
-            try:
-                decompress(file, text)
-            except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
-                raise ValueError(f"{name} cannot be decompressed: {error}") from error
-            return text.getbuffer(), name
         status = os.fstat(file.fileno())
         if stat.S_ISREG(status.st_mode) and status.st_size > 0:
             return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), name
         return file.read(), name  # a pipe, say: not to be mapped
+
+
+def text_pieces(path: str) -> Iterator[bytes]:
+    """The text of a file in pieces of about 1 MiB, decompressed as its name tells.
+
+    Raises
+    ------
+    ValueError
+        If compressed data is damaged.
+    ImportError
+        If a package is missing that decompresses it.
+    """
+    decompress: Callable[[BinaryIO], Iterator[bytes]]
+    decompress = _DECOMPRESSORS.get(os.path.splitext(path)[1].lower(), _plain)
+    with open(path, "rb") as file:
+        pieces = decompress(file)
+        while True:
+            try:
+                piece = next(pieces, None)
+            except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
+                if decompress is _plain:
+                    raise
+                raise ValueError(f"{path} cannot be decompressed: {error}") from error
+            if piece is None:
+                return
+            yield piece
 
 
 # ------------------------------------------------------------------ compressed files
@@ -252,28 +274,33 @@ def _read_text(path: Any) -> tuple[Any, str]:
 _CHUNK = 1 << 20
 
 
-def _gzip(file: BinaryIO, text: BinaryIO) -> None:
+def _plain(file: Any) -> Iterator[bytes]:
+    while piece := file.read(_CHUNK):
+        yield piece
+
+
+def _gzip(file: BinaryIO) -> Iterator[bytes]:
     with gzip.GzipFile(fileobj=file) as reader:
-        shutil.copyfileobj(reader, text, _CHUNK)
+        yield from _plain(reader)
 
 
-def _bz2(file: BinaryIO, text: BinaryIO) -> None:
+def _bz2(file: BinaryIO) -> Iterator[bytes]:
     with bz2.BZ2File(file) as reader:
-        shutil.copyfileobj(reader, text, _CHUNK)
+        yield from _plain(reader)
 
 
-def _xz(file: BinaryIO, text: BinaryIO) -> None:
+def _xz(file: BinaryIO) -> Iterator[bytes]:
     with lzma.LZMAFile(file) as reader:
-        shutil.copyfileobj(reader, text, _CHUNK)
+        yield from _plain(reader)
 
 
-def _zst(file: BinaryIO, text: BinaryIO) -> None:
+def _zst(file: BinaryIO) -> Iterator[bytes]:
     if sys.version_info >= (3, 14):
         from compression import zstd
 
         try:
             with zstd.ZstdFile(file) as reader:
-                shutil.copyfileobj(reader, text, _CHUNK)
+                yield from _plain(reader)
         except zstd.ZstdError as error:
             raise OSError(str(error)) from error
         return
@@ -290,9 +317,10 @@ def _zst(file: BinaryIO, text: BinaryIO) -> None:
             if frame is None:
                 frame = zstandard.ZstdDecompressor().decompressobj()
             try:
-                text.write(frame.decompress(chunk))
+                piece = frame.decompress(chunk)
             except zstandard.ZstdError as error:
                 raise OSError(str(error)) from error
+            yield piece
             chunk = b""
             if frame.eof:
                 chunk, frame = frame.unused_data, None
@@ -300,7 +328,7 @@ def _zst(file: BinaryIO, text: BinaryIO) -> None:
         raise EOFError("the file ends within a zstandard frame")
 
 
-_DECOMPRESSORS: dict[str, Callable[[BinaryIO, BinaryIO], None]] = {
+_DECOMPRESSORS: dict[str, Callable[[BinaryIO], Iterator[bytes]]] = {
     ".gz": _gzip,
     ".bz2": _bz2,
     ".xz": _xz,

@@ -1,0 +1,528 @@
+"""What row stores are made of: files and batches, as chunks of bounded size.
+
+A chunk knows the number of its first row (of its first line, in text), and loads its
+rows when a thread has time for it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import re
+import zipfile
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, BinaryIO, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from ..core import parse_svmlight
+from .svmlight import text_pieces
+
+__all__ = ["Chunk", "Reading", "Source", "source_of"]
+
+_LONGEST_LINE = 8  # chunks
+
+Rows = tuple[Any, NDArray[np.float64], NDArray[np.float64] | None]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How inputs are to be read; see :func:`dualgap.io.convert`."""
+
+    dtype: np.dtype[Any]
+    chunk: int  # bytes
+    zero_based: bool | Literal["auto"]
+    label: str
+    weight: str | None
+    y: Any
+    sample_weight: Any
+
+
+class Chunk(ABC):
+    """Some rows of an input."""
+
+    #: Number of the first row among all rows, or of its line among all lines.
+    first: int
+    dense = False
+    #: Whether the rows have as many columns as their X; else its largest index tells.
+    columns = True
+
+    @abstractmethod
+    def load(self) -> Rows:
+        """Rows, labels and weights; the rows are an ndarray or CSR."""
+
+    @abstractmethod
+    def place(self, row: int) -> str:
+        """Where a row of it was found, for messages."""
+
+
+class Source(ABC):
+    """Inputs of one kind."""
+
+    name: str
+    #: Equal for equal inputs: what was killed may go on.
+    identity: dict[str, Any]
+
+    @abstractmethod
+    def chunks(self) -> Iterator[Chunk]:
+        """All chunks, in the same order each time."""
+
+
+def source_of(inputs: Any, reading: Reading) -> Source:
+    """The source that `inputs` names.
+
+    Raises
+    ------
+    TypeError, ValueError, OSError
+        If it is none, or a file is missing.
+    """
+    paths = _paths(inputs)
+    if paths is None:
+        if not isinstance(inputs, Iterable):
+            raise TypeError(
+                f"inputs is a {type(inputs).__name__}: give a path, a list of paths, "
+                "or an iterable of (X, y) or (X, y, sample_weight)"
+            )
+        _refuse_labels(reading, "batches, which hold them")
+        return _Batches(inputs, reading)
+    for path in paths:
+        os.stat(path)  # the usual error
+        if os.path.isdir(path):
+            raise ValueError(f"{path} is a folder; name the files in it")
+    kinds = {_KINDS.get(os.path.splitext(path)[1].lower(), _Text) for path in paths}
+    if len(kinds) > 1:
+        names = ", ".join(sorted(kind.kind for kind in kinds))
+        raise ValueError(
+            f"inputs are of several kinds ({names}); convert them one by one"
+        )
+    return kinds.pop()(paths, reading)
+
+
+def _paths(inputs: Any) -> list[str] | None:
+    if isinstance(inputs, (str, os.PathLike)):
+        return [os.fsdecode(inputs)]
+    named = isinstance(inputs, (list, tuple)) and bool(inputs)
+    if named and all(isinstance(item, (str, os.PathLike)) for item in inputs):
+        return [os.fsdecode(item) for item in inputs]
+    return None
+
+
+def _refuse_labels(reading: Reading, kind: str) -> None:
+    for name in ("y", "sample_weight"):
+        if getattr(reading, name) is not None:
+            raise ValueError(f"{name} is for .npy and .npz files, not for {kind}")
+
+
+class _Files(Source):
+    """Files that follow each other."""
+
+    kind: str
+
+    def __init__(self, paths: list[str], reading: Reading) -> None:
+        self.paths, self.reading = paths, reading
+        self.name = ", ".join(paths)
+        states = [(os.path.abspath(path), os.stat(path)) for path in paths]
+        files = [[path, state.st_size, state.st_mtime_ns] for path, state in states]
+        self.identity = {"kind": self.kind, "files": files}
+
+
+# ---------------------------------------------------------------------- svmlight text
+
+
+class _Text(_Files):
+    kind = "svmlight"
+
+    def __init__(self, paths: list[str], reading: Reading) -> None:
+        super().__init__(paths, reading)
+        _refuse_labels(reading, "svmlight text, which holds labels")
+
+    def chunks(self) -> Iterator[Chunk]:
+        first = 0
+        for path in self.paths:
+            before = 0
+            for text in _whole_lines(path, self.reading.chunk):
+                yield _TextChunk(path, text, first, before, self.reading)
+                lines = text.count(b"\n") + (not text.endswith(b"\n"))
+                first, before = first + lines, before + lines
+
+
+def _whole_lines(path: str, size: int) -> Iterator[bytes]:
+    """The text in parts of about `size` bytes that end with a line."""
+    parts: list[bytes] = []
+    held = 0
+    for piece in text_pieces(path):
+        parts.append(piece)
+        held += len(piece)
+        if held < size:
+            continue
+        text = b"".join(parts)
+        end = text.rfind(b"\n") + 1
+        if end:
+            yield text[:end]
+            parts, held = [text[end:]], len(text) - end
+        elif held > _LONGEST_LINE * size:
+            raise ValueError(
+                f"{path} has a line of more than {held} bytes; give more memory"
+            )
+        else:
+            parts = [text]
+        del text
+    if held:
+        yield b"".join(parts)
+
+
+class _TextChunk(Chunk):
+    columns = False
+
+    def __init__(
+        self, path: str, text: bytes, first: int, before: int, reading: Reading
+    ) -> None:
+        self.path, self.text, self.first, self.before = path, text, first, before
+        self.reading = reading
+
+    def load(self) -> Rows:
+        # Left open, the base is seen in the indices as they are written.
+        zero_based = self.reading.zero_based in ("auto", True)
+        try:
+            y, values, indices, indptr, _, found = parse_svmlight(
+                np.frombuffer(self.text, dtype=np.uint8),
+                n_threads=1,
+                zero_based=zero_based,
+                query_id=False,
+                single_precision=self.reading.dtype == np.float32,
+                wide_index=False,
+            )
+        except ValueError as error:
+            message = re.sub(
+                r"^line (\d+)",
+                lambda line: f"line {int(line[1]) + self.before}",
+                str(error),
+            )
+            raise ValueError(f"{self.path}, {message}") from None
+        self.text = b""
+        X = sparse.csr_matrix((values, indices, indptr), shape=(len(y), found))
+        return X, y, None
+
+    def place(self, row: int) -> str:
+        return f"{self.path}, after line {self.before}, example {row + 1}"
+
+
+# ------------------------------------------------------------- arrays that are at hand
+
+
+class _ArrayChunk(Chunk):
+    def __init__(self, source: str, first: int, X: Any, y: Any, weight: Any) -> None:
+        self.source, self.first = source, first
+        self.X, self.y, self.weight = X, y, weight
+        self.dense = not sparse.issparse(X)
+
+    def load(self) -> Rows:
+        return self.X, self.y, self.weight
+
+    def place(self, row: int) -> str:
+        return f"{self.source}, row {self.first + row}"
+
+
+def _column(name: str, value: Any, n: int) -> NDArray[np.float64]:
+    """Labels or weights of n rows, as float64."""
+    array = np.asarray(value)
+    if array.dtype.kind not in "biuf":
+        raise ValueError(
+            f"{name} is of dtype {array.dtype}; stores hold numbers: map classes to "
+            "0, 1, 2, ... first"
+        )
+    if array.shape != (n,):
+        raise ValueError(f"{name} has shape {array.shape}, expected ({n},)")
+    return np.ascontiguousarray(array, dtype=np.float64)
+
+
+def _tidy(X: Any, dtype: np.dtype[Any]) -> Any:
+    """A matrix as an ndarray, or as CSR with sorted rows that name no column twice."""
+    if sparse.issparse(X):
+        X = sparse.csr_matrix(X, dtype=dtype)
+        if not X.has_canonical_format:
+            X = X.copy()
+            X.sum_duplicates()
+        return X
+    X = np.asarray(X)
+    if X.ndim != 2 or X.dtype.kind not in "biuf":
+        raise ValueError(
+            f"rows of shape {X.shape} and dtype {X.dtype}; give numbers of shape (n, d)"
+        )
+    return np.ascontiguousarray(X, dtype=dtype)
+
+
+def _row_bytes(X: Any) -> int:
+    entries = X.nnz if sparse.issparse(X) else X.size
+    return max(1, 12 * entries // max(X.shape[0], 1))
+
+
+class _Batches(Source):
+    name = "the iterable"
+
+    def __init__(self, batches: Iterable[Any], reading: Reading) -> None:
+        self.batches, self.reading = batches, reading
+        self.identity = {"kind": "batches"}
+
+    def chunks(self) -> Iterator[Chunk]:
+        first = 0
+        for k, batch in enumerate(self.batches):
+            if not isinstance(batch, tuple) or len(batch) not in (2, 3):
+                raise ValueError(
+                    f"batch {k} is a {type(batch).__name__}, not a tuple (X, y) or "
+                    "(X, y, sample_weight)"
+                )
+            X, y = batch[0], batch[1]
+            n = X.shape[0] if hasattr(X, "shape") else len(X)
+            y = _column(f"batch {k}: y", y, n)
+            weight = None
+            if len(batch) == 3 and batch[2] is not None:
+                weight = _column(f"batch {k}: sample_weight", batch[2], n)
+            if not sparse.issparse(X):
+                X = np.asarray(X)
+            elif X.format != "csr":
+                X = X.tocsr()
+            step = max(1, self.reading.chunk // _row_bytes(X))
+            for at in range(0, n, step):
+                part = slice(at, min(at + step, n))
+                rows = _tidy(X[part], self.reading.dtype)
+                own = None if weight is None else weight[part]
+                yield _ArrayChunk(self.name, first + at, rows, y[part], own)
+            first += n
+
+
+# ------------------------------------------------------------------- .npy and .npz
+
+
+class _Npy:
+    """An array in a .npy file or in a member of a .npz, read from its beginning on."""
+
+    def __init__(self, file: Any, name: str) -> None:
+        self.file, self.name = file, name
+        try:
+            version = np.lib.format.read_magic(file)
+            header = {
+                (1, 0): np.lib.format.read_array_header_1_0,
+                (2, 0): np.lib.format.read_array_header_2_0,
+            }[version]
+            self.shape, fortran, self.dtype = header(file)
+        except (ValueError, KeyError) as error:
+            raise ValueError(f"{name} is no .npy array: {error}") from None
+        if fortran and len(self.shape) > 1:
+            raise ValueError(
+                f"{name} lies column by column; save numpy.ascontiguousarray(X)"
+            )
+        if self.dtype.hasobject:
+            raise ValueError(f"{name} holds Python objects; save it as numbers")
+
+    def take(self, count: int, width: int = 1) -> NDArray[Any]:
+        """The next `count` entries, or rows of `width`."""
+        size = count * width * self.dtype.itemsize
+        data = self.file.read(size)
+        if len(data) != size:
+            raise ValueError(f"{self.name} ends too early; it was cut short")
+        return np.frombuffer(data, self.dtype)
+
+    def whole(self) -> NDArray[Any]:
+        return self.take(int(np.prod(self.shape, dtype=np.int64))).reshape(self.shape)
+
+
+class _Numpy(_Files):
+    kind = "numpy"
+
+    def __init__(self, paths: list[str], reading: Reading) -> None:
+        super().__init__(paths, reading)
+        self.y = self._given("y")
+        self.weight = self._given("sample_weight")
+
+    def _given(self, name: str) -> NDArray[Any] | None:
+        value = getattr(self.reading, name)
+        if isinstance(value, (str, os.PathLike)):
+            value = np.load(value, mmap_mode="r", allow_pickle=False)
+        if value is None:
+            return None
+        value = np.asarray(value)
+        self.identity[name] = hashlib.sha256(value.tobytes()).hexdigest()
+        return value
+
+    def chunks(self) -> Iterator[Chunk]:
+        first = 0
+        for path in self.paths:
+            for chunk in self._of_file(path, first):
+                yield chunk
+                first = chunk.first + len(chunk.y)
+        for name, given in (("y", self.y), ("sample_weight", self.weight)):
+            if given is not None and len(given) != first:
+                raise ValueError(f"{name} has {len(given)} entries for {first} rows")
+
+    def _of_file(self, path: str, first: int) -> Iterator[_ArrayChunk]:
+        with contextlib.ExitStack() as stack:
+            file: BinaryIO = stack.enter_context(open(path, "rb"))
+            if path.lower().endswith(".npy"):
+                arrays = {"X": _Npy(file, path)}
+            else:
+                members = stack.enter_context(zipfile.ZipFile(file))
+                arrays = {
+                    name[:-4]: _Npy(
+                        stack.enter_context(members.open(name)), f"{path}, array {name}"
+                    )
+                    for name in members.namelist()
+                    if name.endswith(".npy")
+                }
+            n, parts = self._rows(path, arrays)
+            labels = self._labels(arrays, "y", self.y, first, n)
+            if labels is None:
+                raise ValueError(f"{path} holds no labels: give y=..., or an array y")
+            weight = self._labels(arrays, "sample_weight", self.weight, first, n)
+            at = 0
+            for X in parts:
+                part = slice(at, at + X.shape[0])
+                own = None if weight is None else weight[part]
+                yield _ArrayChunk(path, first + at, X, labels[part], own)
+                at += X.shape[0]
+
+    def _labels(
+        self, arrays: dict[str, _Npy], name: str, given: Any, first: int, n: int
+    ) -> NDArray[np.float64] | None:
+        if given is not None:
+            return _column(name, given[first : first + n], n)
+        return _column(name, arrays[name].whole(), n) if name in arrays else None
+
+    def _rows(self, path: str, arrays: dict[str, _Npy]) -> tuple[int, Iterator[Any]]:
+        if "X" in arrays:
+            X = arrays["X"]
+            if len(X.shape) != 2:
+                raise ValueError(f"{path}: X has shape {X.shape}, expected (n, d)")
+            return X.shape[0], self._dense(X)
+        if not {"data", "indices", "indptr", "shape", "format"} <= set(arrays):
+            raise ValueError(
+                f"{path} has the arrays {sorted(arrays)}; expected X, or those of "
+                "scipy.sparse.save_npz"
+            )
+        kind = arrays["format"].whole().item()
+        if kind not in (b"csr", "csr"):
+            raise ValueError(f"{path} holds a matrix in {kind!r}; save X.tocsr()")
+        n, d = (int(size) for size in arrays["shape"].whole())
+        return n, self._csr(arrays, n, d)
+
+    def _dense(self, X: _Npy) -> Iterator[Any]:
+        n, d = X.shape
+        step = max(1, self.reading.chunk // max(1, 12 * d))
+        for at in range(0, n, step):
+            rows = min(step, n - at)
+            yield _tidy(X.take(rows, d).reshape(rows, d), self.reading.dtype)
+
+    def _csr(self, arrays: dict[str, _Npy], n: int, d: int) -> Iterator[Any]:
+        indptr = arrays["indptr"].whole().astype(np.int64)
+        if len(indptr) != n + 1 or indptr[0] != 0 or (np.diff(indptr) < 0).any():
+            raise ValueError(f"{arrays['indptr'].name}: pointers that fall")
+        limit = max(1, self.reading.chunk // 16)
+        at = 0
+        while at < n:
+            end = int(np.searchsorted(indptr, indptr[at] + limit, side="right")) - 1
+            end = min(max(end, at + 1), n)
+            count = int(indptr[end] - indptr[at])
+            values = arrays["data"].take(count)
+            indices = arrays["indices"].take(count)
+            if count and not (0 <= indices.min() and indices.max() < d):
+                raise ValueError(f"{arrays['indices'].name}: index out of range")
+            parts = values, indices, indptr[at : end + 1] - indptr[at]
+            X = sparse.csr_matrix(parts, shape=(end - at, d))
+            yield _tidy(X, self.reading.dtype)
+            at = end
+
+
+# ------------------------------------------------------------------ Parquet and Arrow
+
+
+class _Table(_Files):
+    kind = "table"
+
+    def __init__(self, paths: list[str], reading: Reading) -> None:
+        super().__init__(paths, reading)
+        _refuse_labels(reading, "tables, which hold them as columns")
+
+    def chunks(self) -> Iterator[Chunk]:
+        first, names = 0, None
+        for path in self.paths:
+            for batch in self._batches(path):
+                found = batch.schema.names
+                if names is None:
+                    names = found
+                if found != names:
+                    raise ValueError(f"{path} has other columns than {self.paths[0]}")
+                X, y, weight = self._arrays(path, batch)
+                yield _ArrayChunk(path, first, X, y, weight)
+                first += len(y)
+
+    def _batches(self, path: str) -> Iterator[Any]:
+        try:
+            import pyarrow
+            import pyarrow.parquet
+        except ImportError as error:
+            raise ImportError(
+                f"reading {path} needs the package pyarrow: "
+                "pip install 'dualgap[arrow]'"
+            ) from error
+        try:
+            if path.lower().endswith(".parquet"):
+                with pyarrow.parquet.ParquetFile(path) as file:
+                    step = self._step(len(file.schema_arrow.names))
+                    yield from file.iter_batches(batch_size=step)
+                return
+            with pyarrow.memory_map(path) as mapped:
+                reader = pyarrow.ipc.open_file(mapped)
+                for k in range(reader.num_record_batches):
+                    batch = reader.get_batch(k)
+                    step = self._step(batch.num_columns)
+                    for at in range(0, batch.num_rows, step):
+                        yield batch.slice(at, step)
+        except pyarrow.ArrowInvalid as error:
+            raise ValueError(f"{path}: {error}") from None
+
+    def _step(self, columns: int) -> int:
+        return max(1, self.reading.chunk // (12 * max(columns, 1)))
+
+    def _arrays(self, path: str, batch: Any) -> Rows:
+        columns = list(batch.schema.names)
+        for name in (self.reading.label, self.reading.weight):
+            if name is not None and name not in columns:
+                raise ValueError(
+                    f"{path} has no column {name!r}; name it with label= or weight= "
+                    f"(--label, --weight): it has {', '.join(columns[:20])}"
+                )
+        features = [
+            name
+            for name in columns
+            if name not in (self.reading.label, self.reading.weight)
+        ]
+        n = batch.num_rows
+        X = np.empty((n, len(features)), self.reading.dtype)
+        for j, name in enumerate(features):
+            X[:, j] = self._numbers(path, batch, name)
+        y = self._numbers(path, batch, self.reading.label)
+        weight = None
+        if self.reading.weight is not None:
+            weight = self._numbers(path, batch, self.reading.weight)
+        return X, y, weight
+
+    def _numbers(self, path: str, batch: Any, name: str) -> NDArray[np.float64]:
+        column = batch.column(batch.schema.names.index(name))
+        if column.null_count:
+            raise ValueError(f"{path}: column {name!r} has nulls; fill or drop them")
+        values = column.to_numpy(zero_copy_only=False)
+        return _column(f"{path}: column {name!r}", values, batch.num_rows)
+
+
+_KINDS: dict[str, type[_Files]] = {
+    ".npy": _Numpy,
+    ".npz": _Numpy,
+    ".parquet": _Table,
+    ".arrow": _Table,
+    ".feather": _Table,
+}

@@ -1,0 +1,654 @@
+"""Row stores: data larger than memory, as a folder of arrays.
+
+    store.json    what the arrays are: shapes, dtypes, versions, checksums
+    values.bin    (entries,), or (n_samples, n_features) if dense   float32, float64
+    indices.bin   (entries,)          int32, int64    } not if dense
+    indptr.bin    (n_samples + 1,)    int64           }
+    y.bin         (n_samples,)        int8, int32, int64, float64
+    weight.bin    (n_samples,)        float64         if the rows have weights
+
+The arrays are bare, little-endian and C-contiguous. A store is read, never written to;
+`convert` makes it, its rows in random order. Nothing in it is trusted: sizes are
+checked when it is opened, pointers whenever they are read, indices and values by the
+first pass of a fit, and `verify` compares every byte with its checksum.
+"""
+
+from __future__ import annotations
+
+import bisect
+import contextlib
+import hashlib
+import json
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import cached_property
+from itertools import pairwise
+from numbers import Integral
+from typing import Any, BinaryIO, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
+
+from .. import core
+from ..blocks import ALIGNMENT, Block, RowSource
+
+__all__ = ["Batch", "RowStore"]
+
+FORMAT, FORMAT_VERSION = "dualgap-store", 1
+DESCRIPTION = "store.json"
+#: Bytes that a pass over a store takes for its blocks, two of which are in memory.
+BUFFER = 2**28
+
+_DTYPES = {
+    "values": ("<f4", "<f8"),
+    "indices": ("<i4", "<i8"),
+    "indptr": ("<i8",),
+    "y": ("|i1", "<i4", "<i8", "<f8"),
+    "weight": ("<f8",),
+}
+_FIELDS: dict[str, type] = {
+    "format": str,
+    "format_version": int,
+    "dualgap_version": str,
+    "n_samples": int,
+    "n_features": int,
+    "entries": int,
+    "largest_row": int,
+    "dense": bool,
+    "shuffled": bool,
+    "seed": int,
+    "arrays": dict,
+    "shards": list,
+    "sha256": str,
+}
+_PIECE = 2**24  # bytes read at a time, that a long read can be left
+_REMEDY = "make it again with dualgap convert"
+
+
+class Batch(NamedTuple):
+    """Consecutive rows of a store, in memory.
+
+    Attributes
+    ----------
+    X : csr_matrix or ndarray of shape (n_rows, n_features)
+    y : ndarray of shape (n_rows,)
+    sample_weight : ndarray of shape (n_rows,), or None
+    start, stop : int
+        Their place among the rows of the store.
+    """
+
+    X: Any
+    y: NDArray[Any]
+    sample_weight: NDArray[np.float64] | None
+    start: int
+    stop: int
+
+
+class Shard(NamedTuple):
+    """Rows that were written together, and the SHA-256 of their part of every array."""
+
+    rows: int
+    entries: int
+    sha256: str
+
+
+class RowStore(RowSource):
+    """Rows, labels and weights in a folder, read block by block.
+
+    Made by :func:`dualgap.io.convert`, opened by :meth:`open`, and then given to
+    ``LinearSVC.fit`` or ``Problem`` in the place of X.
+
+    Attributes
+    ----------
+    path : str
+    n_samples, n_features, nnz : int
+        Rows, columns, and stored entries (of a dense store all of them).
+    shape : tuple of int
+    dtype : dtype
+        Of the values.
+    is_sparse : bool
+    has_weights : bool
+    buffer : int
+        Bytes of the blocks that a pass has in memory.
+    fingerprint : str
+        SHA-256 of the description, and so of every array.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from dualgap.io import RowStore, convert
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(100, 3))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     store = convert([(X, X[:, 0] > 0)], f"{folder}/rows")
+    ...     shape, labels = store.shape, np.unique(store.y)
+    >>> shape, labels
+    ((100, 3), array([0, 1], dtype=int8))
+    """
+
+    def __init__(self, path: str, description: dict[str, Any], buffer: int) -> None:
+        self.path = self.name = path
+        self.buffer = buffer
+        self.fingerprint: str = description["sha256"]
+        self.n_samples: int = description["n_samples"]
+        self.n_features: int = description["n_features"]
+        self.stored = self.nnz = int(description["entries"])
+        self.is_sparse = not description["dense"]
+        self.shuffled: bool = description["shuffled"]
+        self.largest_row: int = description["largest_row"]
+        self.dtypes = {
+            name: np.dtype(kind) for name, kind in description["arrays"].items()
+        }
+        self.dtype = self.dtypes["values"]
+        self.has_weights = "weight" in self.dtypes
+        self.shards = [Shard(**shard) for shard in description["shards"]]
+        self.entry_bytes = self.dtype.itemsize
+        if self.is_sparse:
+            self.entry_bytes += self.dtypes["indices"].itemsize
+        self._stamps: dict[str, tuple[int, int]] = {}
+        for name in self.dtypes:
+            self._stamps[name] = self._check_size(name)
+        if self.is_sparse:
+            ends = self._column("indptr", [0, self.n_samples])
+            if ends != [0, self.nnz]:
+                raise ValueError(
+                    f"{self.file('indptr')} runs from {ends[0]} to {ends[1]}, not from "
+                    f"0 to {self.nnz}; {_REMEDY}"
+                )
+
+    # ------------------------------------------------------------------- opening
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str], *, buffer: int = BUFFER) -> RowStore:
+        """Open a store for reading.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The folder.
+        buffer : int, default=2**28
+            Bytes for the blocks that a pass has in memory: the one at work and the one
+            that is being read. A store that fits in as a whole is held there.
+
+        Returns
+        -------
+        RowStore
+
+        Raises
+        ------
+        FileNotFoundError
+            If there is no such folder.
+        ValueError
+            If it is no store, is damaged, is of a newer version, or a row does not fit
+            in half the buffer.
+        """
+        path = os.fsdecode(path)
+        size = whole_number("buffer", buffer, 1)
+        if sys.byteorder != "little":
+            raise ValueError("row stores need a little-endian machine; read the data")
+        os.stat(path)  # the usual error
+        where = os.path.join(path, DESCRIPTION)
+        if not os.path.isfile(where):
+            raise ValueError(
+                f"{path} is no row store, for it has no {DESCRIPTION}; make one with "
+                f"dualgap convert {path} STORE"
+            )
+        with open(where, encoding="utf-8") as file:
+            text = file.read()
+        try:
+            description = parse(text)
+        except ValueError as error:
+            raise ValueError(f"{where}: {error}; {_REMEDY}") from None
+        store = cls(path, description, size)
+        store.spans  # noqa: B018  (refuses a buffer that is too small)
+        return store
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _reopen, (self.path, self.buffer)
+
+    def __repr__(self) -> str:
+        kind = "sparse" if self.is_sparse else "dense"
+        return (
+            f"<RowStore {self.path!r}: {self.n_samples} rows, {self.n_features} "
+            f"features, {self.nnz} entries, {kind} {self.dtype}>"
+        )
+
+    def __len__(self) -> int:
+        return self.n_samples
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.n_samples, self.n_features
+
+    def file(self, name: str) -> str:
+        """Path of an array."""
+        return os.path.join(self.path, f"{name}.bin")
+
+    def length(self, name: str) -> int:
+        """Entries of an array."""
+        if name in ("values", "indices"):
+            return self.nnz
+        return self.n_samples + (name == "indptr")
+
+    def _check_size(self, name: str) -> tuple[int, int]:
+        status = os.stat(self.file(name))
+        expected = self.length(name) * self.dtypes[name].itemsize
+        if status.st_size != expected:
+            raise ValueError(
+                f"{self.file(name)} has {status.st_size} bytes, expected {expected}; "
+                f"{_REMEDY}"
+            )
+        return status.st_size, status.st_mtime_ns
+
+    # -------------------------------------------------------------------- arrays
+
+    @property
+    def y(self) -> NDArray[Any]:
+        """Labels, read anew; shape (n_samples,)."""
+        return self._whole("y")
+
+    @property
+    def sample_weight(self) -> NDArray[np.float64] | None:
+        """Weights, read anew; None if the rows have none."""
+        return self._whole("weight") if self.has_weights else None
+
+    def matrix(self) -> Any:
+        """All rows as one memory-mapped matrix, read-only.
+
+        Solvers that do not stream take it, and read it in their own order: at the speed
+        of memory if it fits in, at that of single reads from the disk if not.
+
+        Returns
+        -------
+        csr_matrix or ndarray of shape (n_samples, n_features)
+        """
+        values = self._mapped("values")
+        if not self.is_sparse:
+            return values.reshape(self.shape)
+        X = csr_matrix(self.shape, dtype=self.dtype)
+        X.data, X.indices, X.indptr = (
+            values,
+            self._mapped("indices"),
+            self._mapped("indptr"),
+        )  # fmt: skip  (the constructor would look at every index)
+        return X
+
+    def rows(self, start: int, stop: int) -> Batch:
+        """Read consecutive rows, every index checked.
+
+        Parameters
+        ----------
+        start, stop : int
+            ``0 <= start <= stop <= n_samples``.
+
+        Returns
+        -------
+        Batch
+        """
+        if not 0 <= start <= stop <= self.n_samples:
+            raise ValueError(
+                f"rows({start}, {stop}): the store has rows 0 to {self.n_samples}"
+            )
+        with self._open() as files:
+            return self._batch(files, slice(start, stop), files.load(start, stop))
+
+    def blocks(self) -> Iterator[Batch]:
+        """Iterate over the store block by block, in order, every index checked.
+
+        The next block is read while one is looked at. Each is new memory.
+
+        Yields
+        ------
+        Batch
+        """
+        with self._open() as files:
+            for span, arrays in files.ahead(self.spans, reuse=False):
+                yield self._batch(files, span, arrays)
+
+    __iter__ = blocks
+
+    def _batch(self, files: _Files, span: slice, arrays: _Arrays) -> Batch:
+        start, stop = span.start, span.stop
+        rows = arrays.accessor(self.n_features, 0.0)
+        fault, where, unique = rows.inspect(np.empty(stop - start))
+        if fault is None and not unique:
+            fault = "a row names a column twice"
+        if fault is not None:
+            raise ValueError(f"{self.path}, row {start + where}: {fault}; {_REMEDY}")
+        weight = files.part("weight", start, stop) if self.has_weights else None
+        X = arrays.matrix((stop - start, self.n_features))
+        return Batch(X, files.part("y", start, stop), weight, start, stop)
+
+    def verify(self, *, n_jobs: int = 1) -> None:
+        """Compare every byte with the checksums of the description.
+
+        Parameters
+        ----------
+        n_jobs : int, default=1
+            Threads.
+
+        Raises
+        ------
+        ValueError
+            Naming the rows that were damaged.
+        """
+        begin, entry, work = 0, 0, []
+        for shard in self.shards:
+            work.append((begin, entry, shard))
+            begin, entry = begin + shard.rows, entry + shard.entries
+
+        def check(start: int, first: int, shard: Shard) -> None:
+            with self._open() as files:
+                found = files.digest(start, first, shard.rows, shard.entries)
+            if found != shard.sha256:
+                raise ValueError(
+                    f"{self.path}: rows {start} to {start + shard.rows} do not have "
+                    f"the checksum that they were written with; {_REMEDY}"
+                )
+
+        with ThreadPoolExecutor(n_jobs) as pool:
+            for done in [pool.submit(check, *part) for part in work]:
+                done.result()
+
+    # -------------------------------------------------------------------- blocks
+
+    @cached_property
+    def spans(self) -> list[slice]:
+        n = self.n_samples
+        row = 8 if self.is_sparse else 0
+        total = self.stored * self.entry_bytes + n * row
+        if total <= self.buffer:
+            return [slice(0, n)]
+        largest = ALIGNMENT * (self.largest_row * self.entry_bytes + row)
+        room = self.buffer // 2 - largest
+        if room < largest:
+            raise ValueError(
+                f"buffer={self.buffer} is too small for {self.path}, whose longest row "
+                f"takes {largest // ALIGNMENT} bytes; give {4 * largest} or more"
+            )
+        count = -(-total // room)
+        with self._open() as files:
+
+            def before(i: int) -> int:  # bytes of the rows before
+                entries = files.pointer(i) if self.is_sparse else i * self.n_features
+                return entries * self.entry_bytes + i * row
+
+            cuts = [0]
+            for k in range(1, count):
+                i = bisect.bisect_left(range(n), total * k // count, key=before)
+                i -= i % ALIGNMENT
+                if i > cuts[-1]:
+                    cuts.append(i)
+        cuts.append(n)
+        return [slice(*pair) for pair in pairwise(cuts)]
+
+    def read(
+        self, constant: float, order: Sequence[int] | None = None
+    ) -> Iterator[Block]:
+        spans = self.spans
+        visits = spans if order is None else [spans[k] for k in order]
+        with self._open() as files:
+            for span, arrays in files.ahead(visits, reuse=True):
+                yield Block(arrays.accessor(self.n_features, constant), span)
+
+    def hold(self, constant: float) -> Any:
+        with self._open() as files:
+            return files.load(0, self.n_samples).accessor(self.n_features, constant)
+
+    # --------------------------------------------------------------------- files
+
+    @contextlib.contextmanager
+    def _open(self) -> Iterator[_Files]:
+        with contextlib.ExitStack() as stack:
+            yield _Files(self, stack)
+
+    def _whole(self, name: str) -> NDArray[Any]:
+        with self._open() as files:
+            return files.part(name, 0, self.length(name))
+
+    def _column(self, name: str, places: list[int]) -> list[int]:
+        with self._open() as files:
+            return [int(files.part(name, i, i + 1)[0]) for i in places]
+
+    def _mapped(self, name: str) -> NDArray[Any]:
+        if self.length(name) == 0:
+            return np.empty(0, self.dtypes[name])  # an empty file cannot be mapped
+        return np.memmap(self.file(name), self.dtypes[name], "r")
+
+
+def whole_number(name: str, value: object, least: int, most: float = 2**63) -> int:
+    """A whole number in [least, most).
+
+    Raises
+    ------
+    ValueError
+    """
+    known = isinstance(value, Integral) and not isinstance(value, bool)
+    if not known or not least <= int(value) < most:  # type: ignore[call-overload]
+        raise ValueError(f"{name}={value!r}: give a whole number, {least} or more")
+    return int(value)  # type: ignore[call-overload]
+
+
+def _reopen(path: str, buffer: int) -> RowStore:
+    return RowStore.open(path, buffer=buffer)
+
+
+class _Arrays(NamedTuple):
+    """The arrays of some rows; pointers count from their first entry."""
+
+    values: NDArray[Any]
+    indices: NDArray[Any] | None
+    indptr: NDArray[np.int64] | None
+
+    def accessor(self, d: int, constant: float) -> Any:
+        if self.indices is None:
+            return core.dense_rows(self.values, constant)
+        return core.csr_rows(self.values, self.indices, self.indptr, d, constant)
+
+    def matrix(self, shape: tuple[int, int]) -> Any:
+        if self.indices is None:
+            return self.values
+        X = csr_matrix((self.values, self.indices, self.indptr), shape=shape)
+        return X
+
+
+class _Files:
+    """The open files of a store, for one thread."""
+
+    def __init__(self, store: RowStore, stack: contextlib.ExitStack) -> None:
+        self.store, self.stack = store, stack
+        self.files: dict[str, BinaryIO] = {}
+
+    def file(self, name: str) -> BinaryIO:
+        if name not in self.files:
+            path = self.store.file(name)
+            file: Any = self.stack.enter_context(open(path, "rb", buffering=0))  # noqa: SIM115
+            status = os.fstat(file.fileno())
+            known = self.store._stamps.get(name)
+            if known not in (None, (status.st_size, status.st_mtime_ns)):
+                raise ValueError(
+                    f"{path} was changed since the store was opened; open it again"
+                )
+            self.files[name] = file
+        return self.files[name]
+
+    def fill(self, name: str, start: int, out: NDArray[Any]) -> None:
+        """Read the entries from `start` on."""
+        file, size = self.file(name), self.store.dtypes[name].itemsize
+        file.seek(start * size)
+        target: Any = out.reshape(-1).view(np.uint8).data
+        at = 0
+        while at < len(target):
+            got: Any = file.readinto(target[at : at + _PIECE])  # type: ignore[attr-defined]
+            if not got:
+                raise ValueError(
+                    f"{self.store.file(name)} ends at byte {start * size + at}, in the "
+                    f"midst of what it should hold; {_REMEDY}"
+                )
+            at += got
+
+    def part(self, name: str, start: int, stop: int) -> NDArray[Any]:
+        out = np.empty(stop - start, self.store.dtypes[name])
+        self.fill(name, start, out)
+        return out
+
+    def pointer(self, i: int) -> int:
+        return int(self.part("indptr", i, i + 1)[0])
+
+    def load(self, start: int, stop: int, slot: _Slot | None = None) -> _Arrays:
+        """The arrays of rows [start, stop), in a slot if one is given."""
+        store, n = self.store, stop - start
+        if not store.is_sparse:
+            d = store.n_features
+            values = _room(slot, "values", n * d, store.dtype)
+            self.fill("values", start * d, values)
+            return _Arrays(values.reshape(n, d), None, None)
+        indptr = self.part("indptr", start, stop + 1)
+        first, last = int(indptr[0]), int(indptr[-1])
+        falls = np.diff(indptr) < 0
+        if falls.any() or not 0 <= first <= last <= store.nnz:
+            where = start + int(np.argmax(falls))
+            raise ValueError(
+                f"{store.file('indptr')}, row {where}: a pointer falls or leaves "
+                f"[0, {store.nnz}]; {_REMEDY}"
+            )
+        values = _room(slot, "values", last - first, store.dtype)
+        indices = _room(slot, "indices", last - first, store.dtypes["indices"])
+        self.fill("values", first, values)
+        self.fill("indices", first, indices)
+        indptr -= first
+        return _Arrays(values, indices, indptr)
+
+    def ahead(
+        self, spans: Sequence[slice], *, reuse: bool
+    ) -> Iterator[tuple[slice, _Arrays]]:
+        """The arrays of some blocks; a thread reads one while another is at work."""
+        slots: list[_Slot | None] = [{}, {}] if reuse else [None, None]
+        with ThreadPoolExecutor(1, "dualgap-read") as reader:
+
+            def ask(t: int) -> Future[_Arrays] | None:
+                if t == len(spans):
+                    return None
+                span = spans[t]
+                return reader.submit(self.load, span.start, span.stop, slots[t % 2])
+
+            coming = ask(0)
+            for t, span in enumerate(spans):
+                assert coming is not None
+                arrays = coming.result()
+                # The slot of block t + 1 is that of block t - 1, whose turn is over.
+                coming = ask(t + 1)
+                yield span, arrays
+                del arrays
+
+    def digest(self, start: int, first: int, rows: int, entries: int) -> str:
+        """SHA-256 of a shard, read piece by piece; see :func:`shard_parts`."""
+        found = hashlib.sha256()
+        for name, begin, count in shard_parts(
+            self.store.dtypes, start, first, rows, entries
+        ):
+            step = _PIECE // self.store.dtypes[name].itemsize
+            for at in range(begin, begin + count, step):
+                piece = self.part(name, at, min(at + step, begin + count))
+                found.update(piece.view(np.uint8).data)
+        return found.hexdigest()
+
+
+_Slot = dict[str, NDArray[Any]]
+
+
+def _room(
+    slot: _Slot | None, name: str, size: int, dtype: np.dtype[Any]
+) -> NDArray[Any]:
+    """An array to read into: new, or a part of the one that the slot has."""
+    if slot is None:
+        return np.empty(size, dtype)
+    if name not in slot or len(slot[name]) < size:
+        slot.pop(name, None)  # not two at a time
+        slot[name] = np.empty(size, dtype)
+    return slot[name][:size]
+
+
+# ---------------------------------------------------------------------- description
+
+
+def shard_parts(
+    names: Any, start: int, first: int, rows: int, entries: int
+) -> list[tuple[str, int, int]]:
+    """What a shard holds, in the order of its checksum: array, first entry, entries.
+
+    Of the pointers it holds those to the ends of its rows.
+    """
+    places = {
+        "values": (first, entries),
+        "indices": (first, entries),
+        "indptr": (start + 1, rows),
+        "y": (start, rows),
+        "weight": (start, rows),
+    }
+    return [(name, *places[name]) for name in places if name in names]
+
+
+def digest(description: dict[str, Any]) -> str:
+    """SHA-256 of a description without its own."""
+    plain = {key: value for key, value in description.items() if key != "sha256"}
+    text = json.dumps(plain, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def parse(text: str) -> dict[str, Any]:
+    """A description from its JSON, every field checked.
+
+    Raises
+    ------
+    ValueError
+    """
+    description = json.loads(text)
+    if not isinstance(description, dict) or description.get("format") != FORMAT:
+        raise ValueError(f"it is not of the format {FORMAT}")
+    version = description.get("format_version")
+    if version != FORMAT_VERSION:
+        raise ValueError(
+            f"it has format version {version!r}, this dualgap reads {FORMAT_VERSION}"
+        )
+    if set(description) != set(_FIELDS):
+        raise ValueError(f"it has the fields {sorted(description)}")
+    for field, kind in _FIELDS.items():
+        if type(description[field]) is not kind:
+            raise ValueError(f"{field}={description[field]!r} is of a wrong type")
+        if kind is int and description[field] < 0:
+            raise ValueError(f"{field}={description[field]} is below 0")
+    if digest(description) != description["sha256"]:
+        raise ValueError("its checksum is wrong, so it was damaged or edited")
+    _check_arrays(description)
+    n, d, entries = (description[key] for key in ("n_samples", "n_features", "entries"))
+    if n == 0 or d == 0:
+        raise ValueError(f"it describes {n} rows of {d} features")
+    if description["dense"] and entries != n * d:
+        raise ValueError(f"it describes {entries} entries of {n} dense rows of {d}")
+    rows = held = 0
+    for shard in description["shards"]:
+        if not isinstance(shard, dict) or set(shard) != set(Shard._fields):
+            raise ValueError(f"a shard is {shard!r}")
+        if not all(
+            type(shard[k]) is int and shard[k] >= 0 for k in ("rows", "entries")
+        ):
+            raise ValueError(f"a shard is {shard!r}")
+        rows, held = rows + shard["rows"], held + shard["entries"]
+    if (rows, held) != (n, entries):
+        raise ValueError(f"its shards have {rows} rows and {held} entries")
+    return description
+
+
+def _check_arrays(description: dict[str, Any]) -> None:
+    arrays, dense = description["arrays"], description["dense"]
+    needed = {"values", "y"} | (set() if dense else {"indices", "indptr"})
+    if not needed <= set(arrays) <= needed | {"weight"}:
+        raise ValueError(f"it has the arrays {sorted(arrays)}")
+    for name, kind in arrays.items():
+        if kind not in _DTYPES[name]:
+            raise ValueError(f"{name} is of dtype {kind!r}")

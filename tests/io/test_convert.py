@@ -1,0 +1,335 @@
+"""Conversion: the same rows in random order, in bounded memory, whatever kills it."""
+
+import gzip
+import io
+import lzma
+import os
+import pathlib
+import random
+import signal
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.datasets import dump_svmlight_file
+
+from dualgap.io import RowStore, convert, load_svmlight
+
+MEMORY = 2**20  # the least: chunks of 64 KiB
+
+
+def example(n=3000, d=60, seed=0):
+    rng = np.random.default_rng(seed)
+    X = sparse.random(n, d, density=0.2, format="csr", random_state=rng)
+    X.data = np.round(X.data, 4)
+    return X, np.where(rng.random(n) < 0.4, -1.0, 1.0)
+
+
+def text_of(X, y, zero_based=False):
+    file = io.BytesIO()
+    dump_svmlight_file(X, y, file, zero_based=zero_based)
+    return file.getvalue()
+
+
+def bag(X, y, weight=None):
+    """The rows as a sorted list: what a permutation leaves."""
+    X = sparse.csr_matrix(X, copy=True)
+    X.eliminate_zeros()  # a dense store does not tell them from others
+    X.sort_indices()
+    weight = np.ones(len(y)) if weight is None else weight
+    rows = zip(X.indptr[:-1], X.indptr[1:], y.tolist(), weight.tolist(), strict=True)
+    return sorted(
+        (label, own, tuple(X.indices[a:b]), tuple(X.data[a:b]))
+        for a, b, label, own in rows
+    )
+
+
+def same_rows(store, X, y, weight=None):
+    own = store.matrix(), store.y.astype(float), store.sample_weight
+    return bag(*own) == bag(X, y.astype(float), weight)
+
+
+@pytest.mark.parametrize("zero_based", [False, True])
+@pytest.mark.parametrize("packed", [None, ".gz", ".xz"])
+def test_text_becomes_a_store_of_the_same_rows(tmp_path, packed, zero_based):
+    X, y = example()
+    X = X[:, 1:].tocsr() if zero_based else X
+    text = b"# a comment\n\n" + text_of(X, y, zero_based)
+    pack = {None: bytes, ".gz": gzip.compress, ".xz": lzma.compress}[packed]
+    path = tmp_path / f"data{packed or ''}"
+    path.write_bytes(pack(text))
+    store = convert(path, tmp_path / "s", memory=MEMORY, n_jobs=2)
+    store.verify()
+    expected, labels = load_svmlight(path)
+    assert store.shape == expected.shape
+    assert same_rows(store, expected, labels)
+    assert store.y.dtype == np.int8
+    assert store.dtypes["indices"] == np.int32
+    assert sorted(os.listdir(tmp_path)) == sorted([path.name, "s"])
+
+
+def test_several_files_follow_each_other_and_share_the_base_of_indices(tmp_path):
+    (tmp_path / "a").write_bytes(b"1 0:1 3:2\n")
+    (tmp_path / "b").write_bytes(b"-1 5:3\n2 1:4")
+    files = [tmp_path / "a", str(tmp_path / "b")]
+    store = convert(files, tmp_path / "s", shuffle=False)
+    expected = [[1, 0, 0, 2, 0, 0], [0, 0, 0, 0, 0, 3], [0, 4, 0, 0, 0, 0]]
+    assert np.array_equal(store.matrix().toarray(), expected)
+    assert store.y.tolist() == [1, -1, 2]
+
+
+def test_the_order_is_random_and_the_same_for_any_number_of_threads(tmp_path):
+    n = 20_000
+    X, y = sparse.csr_matrix(np.arange(1.0, n + 1).reshape(-1, 1)), np.zeros(n)
+    y[: n // 2] = 1.0
+    one, two = (
+        convert([(X, y)], tmp_path / f"s{jobs}", memory=MEMORY, n_jobs=jobs)
+        for jobs in (1, 3)
+    )
+    assert one.fingerprint == two.fingerprint
+    order = one.matrix().toarray().ravel()
+    assert len(one.shards) > 1
+    assert sorted(order) == list(range(1, n + 1))
+    # Ranks against places: uncorrelated up to 5 standard deviations, and the labels,
+    # sorted at first, are mixed in every hundredth of the store.
+    correlation = np.corrcoef(order, np.arange(n))[0, 1]
+    assert abs(correlation) < 5.0 / np.sqrt(n)
+    shares = one.y.reshape(100, -1).mean(axis=1)
+    assert np.abs(shares - 0.5).max() < 5.0 * 0.5 / np.sqrt(n / 100)
+    other = convert([(X, y)], tmp_path / "t", memory=MEMORY, seed=1)
+    assert not np.array_equal(other.matrix().toarray().ravel(), order)
+    plain = convert([(X, y)], tmp_path / "u", memory=MEMORY, shuffle=False)
+    assert np.array_equal(plain.matrix().toarray().ravel(), np.arange(1, n + 1))
+
+
+def test_batches_of_any_size_and_form(tmp_path):
+    X, y = example()
+    weight = np.random.default_rng(1).random(len(y))
+    batches = [
+        (X[:7], y[:7], weight[:7]),
+        (X[7:2500].tocoo(), y[7:2500], weight[7:2500]),
+        (X[2500:].toarray(), y[2500:], weight[2500:]),
+    ]
+    store = convert(iter(batches), tmp_path / "s", memory=MEMORY)
+    assert store.is_sparse
+    assert same_rows(store, X, y, weight)
+    store = convert(batches, tmp_path / "d", memory=MEMORY, format="dense")
+    assert not store.is_sparse
+    assert same_rows(store, X, y, weight)
+
+
+def test_numpy_and_scipy_files(tmp_path):
+    X, y = example()
+    dense = X.toarray()
+    np.save(tmp_path / "X.npy", dense)
+    np.save(tmp_path / "y.npy", y)
+    np.savez_compressed(tmp_path / "Xy.npz", X=dense, y=y, sample_weight=y + 2.0)
+    sparse.save_npz(tmp_path / "csr.npz", X)
+    options = {"memory": MEMORY}
+    store = convert(tmp_path / "X.npy", tmp_path / "a", y=tmp_path / "y.npy", **options)
+    assert not store.is_sparse
+    assert same_rows(store, X, y)
+    store = convert(tmp_path / "Xy.npz", tmp_path / "b", format="csr", **options)
+    assert same_rows(store, X, y, y + 2.0)
+    store = convert(tmp_path / "csr.npz", tmp_path / "c", y=y, **options)
+    assert store.is_sparse
+    assert same_rows(store, X, y)
+    with pytest.raises(ValueError, match=r"csr\.npz holds no labels: give y="):
+        convert(tmp_path / "csr.npz", tmp_path / "d", **options)
+
+
+@pytest.mark.parametrize("kind", ["parquet", "arrow"])
+def test_tables(tmp_path, kind):
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    X, y = example(n=1000, d=5)
+    columns = {f"f{j}": X.toarray()[:, j] for j in range(5)}
+    table = pyarrow.table({"target": y, **columns, "w": y + 3.0})
+    path = tmp_path / f"rows.{kind}"
+    if kind == "parquet":
+        parquet.write_table(table, path, row_group_size=300)
+    else:
+        with pyarrow.ipc.new_file(str(path), table.schema) as writer:
+            writer.write_table(table, max_chunksize=300)
+    store = convert(path, tmp_path / "s", label="target", weight="w", memory=MEMORY)
+    assert store.shape == (1000, 5)
+    assert same_rows(store, X, y, y + 3.0)
+    with pytest.raises(ValueError, match=r"no column 'label'.*--label"):
+        convert(path, tmp_path / "t", memory=MEMORY)
+
+
+def test_float32_rounds_and_labels_that_are_no_whole_numbers_stay(tmp_path):
+    (tmp_path / "a").write_bytes(b"0.5 1:0.1\n1 2:0.2\n")
+    store = convert(tmp_path / "a", tmp_path / "s", dtype="float32", shuffle=False)
+    assert store.dtype == np.float32
+    assert np.array_equal(store.matrix().data, np.array([0.1, 0.2], np.float32))
+    assert store.y.tolist() == [0.5, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("inputs", "options", "message"),
+    [
+        (b"1 1:1\n1 2:x\n", {}, r"bad, line 2, column 5"),
+        (b"1 1:1\n" * 40_000 + b"1 2:x\n", {}, r"bad, line 40001, column 5"),
+        (b"", {}, "holds no rows"),
+        (b"1 1:1\n", {"zero_based": False, "n_features": 1, "seed": -1}, "seed=-1"),
+        (b"1 9:1\n", {"n_features": 3}, "n_features=3, but the inputs have 9"),
+        (b"1 9:1\n", {"memory": 100}, "memory=100"),
+        (b"1 9:1\n", {"format": "coo"}, "format='coo'"),
+        (b"1 9:1\n", {"y": [1]}, "y is for .npy and .npz files"),
+        ([(np.ones((2, 2)), [1, np.nan])], {}, "row 1: label is nan"),
+        ([(np.ones((2, 2)), [1, 2], [1, -1])], {}, "row 1: weight is -1"),
+        ([(np.array([[1.0], [np.inf]]), [1, 2])], {}, "row 1: value is NaN"),
+        ([(np.ones((2, 2)), ["a", "b"])], {}, "map classes to 0, 1, 2"),
+        ([(np.ones((2, 2)), [1])], {}, r"y has shape \(1,\), expected \(2,\)"),
+        ([(np.ones((2, 2)), [1, 2]), (np.ones((2, 3)), [1, 2])], {}, "different len"),
+        (
+            [(np.ones((2, 2)), [1, 2]), (np.ones((2, 2)), [1, 2], [1, 1])],
+            {},
+            "some rows have weights and some have none",
+        ),
+        ([1, 2], {}, "batch 0 is a int, not a tuple"),
+    ],
+)
+def test_what_is_wrong_is_named(tmp_path, inputs, options, message):
+    if isinstance(inputs, bytes):
+        (tmp_path / "bad").write_bytes(inputs)
+        inputs = tmp_path / "bad"
+    with pytest.raises(ValueError, match=message):
+        convert(inputs, tmp_path / "s", **({"memory": MEMORY} | options))
+    assert not (tmp_path / "s").exists()
+
+
+def test_targets_that_exist_are_not_touched_unasked(tmp_path):
+    X, y = example(n=50)
+    (tmp_path / "full").mkdir()
+    with pytest.raises(FileExistsError, match="is no row store"):
+        convert([(X, y)], tmp_path / "full", overwrite=True)
+    with pytest.raises(FileNotFoundError, match="create it first"):
+        convert([(X, y)], tmp_path / "none" / "s")
+    convert([(X, y)], tmp_path / "s")
+    with pytest.raises(FileExistsError, match="overwrite=True"):
+        convert([(X, y)], tmp_path / "s")
+    store = convert([(X[:20], y[:20])], tmp_path / "s", overwrite=True)
+    assert len(store) == 20
+    assert sorted(os.listdir(tmp_path)) == ["full", "s"]
+
+
+def test_a_damaged_archive_and_mixed_kinds_are_refused(tmp_path):
+    (tmp_path / "a.gz").write_bytes(gzip.compress(b"1 1:1\n" * 1000)[:-20])
+    with pytest.raises(ValueError, match=r"a\.gz cannot be decompressed"):
+        convert(tmp_path / "a.gz", tmp_path / "s")
+    np.save(tmp_path / "X.npy", np.ones((2, 2)))
+    with pytest.raises(ValueError, match="several kinds"):
+        convert([tmp_path / "a.gz", tmp_path / "X.npy"], tmp_path / "s")
+    with pytest.raises(FileNotFoundError):
+        convert(tmp_path / "none", tmp_path / "s")
+
+
+def failing(batches, after):
+    """As batches, until something goes wrong."""
+    yield from batches[:after]
+    raise KeyboardInterrupt
+
+
+def test_a_conversion_that_failed_goes_on_where_it_was(tmp_path):
+    X, y = example()
+    batches = [(X[k : k + 300], y[k : k + 300]) for k in range(0, 3000, 300)]
+    whole = convert(batches, tmp_path / "whole", memory=MEMORY)
+    with pytest.raises(KeyboardInterrupt):
+        convert(failing(batches, 7), tmp_path / "s", memory=MEMORY)
+    assert not (tmp_path / "s").exists()
+    runs = [name for name in os.listdir(tmp_path / ".s.converting") if "run" in name]
+    assert len(runs) >= 6
+    with pytest.raises(ValueError, match="with other seed: go on as it was begun"):
+        convert(batches, tmp_path / "s", memory=MEMORY, seed=3)
+    store = convert(batches, tmp_path / "s", memory=MEMORY)
+    store.verify()
+    assert store.fingerprint == whole.fingerprint
+    with pytest.raises(KeyboardInterrupt):
+        convert(failing(batches, 2), tmp_path / "t", memory=MEMORY)
+    anew = convert(batches, tmp_path / "t", memory=MEMORY, seed=3, resume=False)
+    assert same_rows(anew, X, y)
+    assert sorted(os.listdir(tmp_path)) == ["s", "t", "whole"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no locks between processes there")
+def test_two_conversions_to_one_path_do_not_meet(tmp_path):
+    X, y = example(n=100)
+    entered, leave = threading.Event(), threading.Event()
+
+    def slow():
+        yield X, y
+        entered.set()
+        leave.wait(30)
+
+    first = threading.Thread(target=convert, args=(slow(), tmp_path / "s"))
+    first.start()
+    try:
+        assert entered.wait(30)
+        with pytest.raises(ValueError, match="another process is converting"):
+            convert([(X, y)], tmp_path / "s")
+    finally:
+        leave.set()
+        first.join()
+    assert same_rows(RowStore.open(tmp_path / "s"), X, y)
+
+
+KILLED = """
+import sys
+from dualgap.io import convert
+convert(sys.argv[1], sys.argv[2], memory=2**20, n_jobs=2)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
+def test_killed_at_any_moment_it_leaves_no_half_a_store_and_goes_on(tmp_path):
+    X, y = example(n=60_000, d=60)
+    path = tmp_path / "data"
+    path.write_bytes(text_of(X, y))
+    whole = convert(path, tmp_path / "whole", memory=MEMORY, n_jobs=2)
+    moments = random.Random(0)
+    target, kills = tmp_path / "s", 0
+    while not target.exists():
+        assert kills < 40
+        process = subprocess.Popen([sys.executable, "-c", KILLED, path, target])
+        try:
+            # From the import on; longer each time, that it ends.
+            process.wait(0.3 + (0.2 + 0.15 * kills) * moments.random())
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+            kills += 1
+    assert kills > 0
+    store = RowStore.open(target)
+    store.verify()
+    assert store.fingerprint == whole.fingerprint
+
+
+def test_memory_stays_bounded(tmp_path):
+    resource = pytest.importorskip("resource")
+    del resource
+    X, y = example(n=20_000, d=200)
+    path = pathlib.Path(tmp_path / "data")
+    path.write_bytes(text_of(X, y) * 4)
+    script = (
+        "import resource, sys\n"
+        "from dualgap.io import convert\n"
+        "convert(sys.argv[2], sys.argv[3], memory=2**20, n_jobs=1)\n"
+        "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+        "store = convert(sys.argv[1], sys.argv[4], memory=2**24, n_jobs=2)\n"
+        "grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before\n"
+        "print(store.nnz * store.entry_bytes, grown * 1024)\n"
+    )
+    (tmp_path / "small").write_bytes(b"1 1:1\n")
+    out = subprocess.run(
+        [sys.executable, "-c", script, path, tmp_path / "small", tmp_path / "a",
+         tmp_path / "b"],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    size, grown = map(int, out.stdout.split())
+    assert size > 30e6
+    assert grown < 1.25 * 2**24

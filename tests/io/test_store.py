@@ -1,0 +1,243 @@
+"""Row stores: what is read is what was written, and nothing damaged is trusted."""
+
+import json
+import os
+import pickle
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from dualgap import core
+from dualgap.io import RowStore, convert
+from dualgap.io.store import DESCRIPTION, FORMAT, FORMAT_VERSION, digest
+
+
+def data(n=1500, d=40, seed=0, dtype=np.float64):
+    rng = np.random.default_rng(seed)
+    X = sparse.random(n, d, density=0.2, format="csr", dtype=dtype, random_state=rng)
+    return X, np.where(rng.random(n) < 0.5, -1, 1), rng.random(n)
+
+
+@pytest.fixture
+def store(tmp_path):
+    X, y, weight = data()
+    convert([(X, y, weight)], tmp_path / "s", shuffle=False)
+    return RowStore.open(tmp_path / "s", buffer=60_000)
+
+
+@pytest.mark.parametrize("kind", ["csr", "dense"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_blocks_and_ranges_of_rows_are_the_rows_written(tmp_path, kind, dtype):
+    X, y, weight = data(dtype=dtype)
+    if kind == "dense":
+        X = X.toarray()
+    convert([(X, y, weight)], tmp_path / "s", dtype=dtype, shuffle=False)
+    store = RowStore.open(tmp_path / "s", buffer=60_000 if kind == "csr" else 100_000)
+    full = X.toarray() if kind == "csr" else X
+    as_array = (lambda A: A.toarray()) if kind == "csr" else np.asarray
+    blocks = list(store)
+    assert len(blocks) == len(store.spans) > 2
+    assert np.array_equal(np.vstack([as_array(b.X) for b in blocks]), full)
+    assert np.array_equal(np.concatenate([b.y for b in blocks]), y)
+    assert np.array_equal(np.concatenate([b.sample_weight for b in blocks]), weight)
+    part = store.rows(17, 230)
+    assert np.array_equal(as_array(part.X), full[17:230])
+    assert (part.start, part.stop) == (17, 230)
+    assert np.array_equal(as_array(store.matrix()), full)
+    assert store.matrix().dtype == dtype
+    assert (len(store), store.shape, store.is_sparse) == (
+        1500,
+        (1500, 40),
+        kind == "csr",
+    )
+
+
+def test_blocks_begin_at_multiples_of_64_and_fit_in_half_the_buffer(store):
+    assert len(store.spans) > 3
+    assert [s.start for s in store.spans[1:]] == [s.stop for s in store.spans[:-1]]
+    assert all(s.start % 64 == 0 for s in store.spans)
+    for block in store:
+        held = block.X.data.nbytes + block.X.indices.nbytes + 8 * block.X.shape[0]
+        assert held <= store.buffer // 2
+
+
+def test_a_pass_in_another_order_gives_the_blocks_named(store):
+    q = np.empty(len(store))
+    for block in store.read(2.0, [2, 0, 1, *range(3, len(store.spans))]):
+        block.rows.inspect(q[block.span])
+    X = store.matrix()
+    assert np.allclose(q, X.multiply(X).sum(axis=1).A1 + 4.0, rtol=1e-14)
+
+
+def test_a_store_survives_pickling_by_its_path(store):
+    other = pickle.loads(pickle.dumps(store))
+    assert (other.path, other.buffer) == (store.path, store.buffer)
+    assert other.fingerprint == store.fingerprint
+    assert "1500 rows" in repr(other)
+
+
+def test_verify_finds_one_changed_byte_in_any_array(store):
+    store.verify(n_jobs=2)
+    for name in store.dtypes:
+        path = store.file(name)
+        middle = os.path.getsize(path) // 2
+        with open(path, "rb+") as file:
+            file.seek(middle)
+            byte = file.read(1)
+            file.seek(middle)
+            file.write(bytes([byte[0] ^ 1]))
+        with pytest.raises(ValueError, match="do not have the checksum"):
+            RowStore.open(store.path).verify()
+        with open(path, "rb+") as file:
+            file.seek(middle)
+            file.write(byte)
+    RowStore.open(store.path).verify()
+
+
+def overwrite(store, name, place, value):
+    with open(store.file(name), "rb+") as file:
+        file.seek(place * store.dtypes[name].itemsize)
+        file.write(np.array(value, store.dtypes[name]).tobytes())
+
+
+@pytest.mark.parametrize(
+    ("name", "place", "value", "message"),
+    [
+        ("indices", 1000, 40, "column index out of range"),
+        ("indices", 1000, -1, "column index out of range"),
+        ("values", 1000, np.nan, "value is NaN or infinite"),
+        ("indptr", 30, 10**9, "a pointer falls or leaves"),
+        ("indptr", 30, -5, "a pointer falls or leaves"),
+    ],
+)
+def test_damage_is_found_before_it_is_used(store, name, place, value, message):
+    overwrite(store, name, place, value)
+    with pytest.raises(ValueError, match=message) as error:
+        list(RowStore.open(store.path, buffer=60_000))
+    assert "dualgap convert" in str(error.value)
+
+
+def test_a_store_that_changes_while_it_is_open_is_refused(store):
+    overwrite(store, "values", 0, 1.0)
+    os.utime(store.file("values"), ns=(1, 1))
+    with pytest.raises(ValueError, match="was changed since the store was opened"):
+        list(store)
+
+
+def test_a_file_that_is_cut_short_is_refused(store):
+    with open(store.file("indices"), "rb+") as file:
+        file.truncate(100)
+    with pytest.raises(ValueError, match="has 100 bytes, expected"):
+        RowStore.open(store.path)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"format": "other"}, "not of the format"),
+        ({"format_version": 2}, "format version 2"),
+        ({"n_samples": "7"}, "wrong type"),
+        ({"n_samples": True}, "wrong type"),
+        ({"entries": -1}, "below 0"),
+        ({"n_samples": 1499}, "its shards have 1500 rows"),
+        ({"arrays": {"values": "<f8", "y": "|O"}}, "it has the arrays"),
+        ({"extra": 1}, "it has the fields"),
+        ({"shards": [{"rows": 1500}]}, "a shard is"),
+    ],
+)
+def test_a_description_is_checked_field_by_field(store, change, message):
+    where = os.path.join(store.path, DESCRIPTION)
+    with open(where) as file:
+        description = json.load(file)
+    description |= change
+    description["sha256"] = digest(description)
+    with open(where, "w") as file:
+        json.dump(description, file)
+    with pytest.raises(ValueError, match=message):
+        RowStore.open(store.path)
+
+
+def test_an_edited_description_is_refused(store):
+    where = os.path.join(store.path, DESCRIPTION)
+    with open(where) as file:
+        text = file.read()
+    with open(where, "w") as file:
+        file.write(text.replace('"seed": 0', '"seed": 1'))
+    with pytest.raises(ValueError, match="its checksum is wrong"):
+        RowStore.open(store.path)
+
+
+def test_what_is_no_store_and_too_small_a_buffer_are_refused(store, tmp_path):
+    with pytest.raises(FileNotFoundError):
+        RowStore.open(tmp_path / "none")
+    with pytest.raises(ValueError, match=r"no row store.*dualgap convert"):
+        RowStore.open(tmp_path)
+    with pytest.raises(ValueError, match=r"buffer=1000 is too small.*give \d+"):
+        RowStore.open(store.path, buffer=1000)
+    with pytest.raises(ValueError, match="buffer=True"):
+        RowStore.open(store.path, buffer=True)
+    with pytest.raises(ValueError, match="the store has rows 0 to 1500"):
+        store.rows(10, 1501)
+
+
+# ------------------------------------------------------------ more than 2^31 entries
+
+
+def holey_store(folder, n, arrays, entries, d):
+    """A store whose arrays are holes but for some entries: (place, values) each."""
+    os.mkdir(folder)
+    dtypes = {"values": "<f4", "indices": "<i4", "indptr": "<i8", "y": "|i1"}
+    sizes = {"values": entries, "indices": entries, "indptr": n + 1, "y": n}
+    for name, kind in dtypes.items():
+        with open(folder / f"{name}.bin", "wb") as file:
+            file.truncate(sizes[name] * np.dtype(kind).itemsize)
+            for place, values in arrays[name]:
+                file.seek(place * np.dtype(kind).itemsize)
+                file.write(np.asarray(values, kind).tobytes())
+    description = {
+        "format": FORMAT, "format_version": FORMAT_VERSION, "dualgap_version": "test",
+        "n_samples": n, "n_features": d, "entries": entries, "largest_row": d,
+        "dense": False, "shuffled": True, "seed": 0, "arrays": dtypes,
+        "shards": [{"rows": n, "entries": entries, "sha256": "0" * 64}],
+    }  # fmt: skip
+    description["sha256"] = digest(description)
+    (folder / DESCRIPTION).write_text(json.dumps(description))
+
+
+def test_entries_beyond_two_to_the_31_are_read_and_trained_on(tmp_path):
+    # Row 0 is a hole of 2^31 + 5 entries, which nobody reads; rows 1 to 3 follow it.
+    hole = 2**31 + 5
+    indptr = [0, hole, hole + 2, hole + 3, hole + 5]
+    arrays = {
+        "values": [(hole, [1.0, 2.0, -3.0, 4.0, 5.0])],
+        "indices": [(hole, [0, 6, 3, 1, 2])],
+        "indptr": [(0, indptr)],
+        "y": [(0, [1, 1, -1, 1])],
+    }
+    try:
+        holey_store(tmp_path / "s", 4, arrays, hole + 5, 7)
+    except OSError as error:  # no sparse files here
+        pytest.skip(str(error))
+    store = RowStore.open(tmp_path / "s")
+    assert store.nnz == hole + 5
+    part = store.rows(1, 4)
+    expected = np.array(
+        [[1, 0, 0, 0, 0, 0, 2], [0, 0, 0, -3, 0, 0, 0], [0, 4, 5, 0, 0, 0, 0]], float
+    )
+    assert np.array_equal(part.X.toarray(), expected)
+    # The kernels follow 64-bit pointers over the whole map.
+    X = store.matrix()
+    rows = core.csr_rows(X.data, X.indices, X.indptr, 7, 0.0)
+    order = np.array([3, 1, 2], np.uint32)
+    alpha, w = np.zeros(4), np.zeros(7)
+    q = np.array([0.0, 5.0, 9.0, 41.0])
+    y = store.y
+    visited, updates, _ = core.sdca_epoch(
+        rows, y, np.ones(4), q, core.Loss(1.0, 0.0), order, alpha, w, None, None, 0.0,
+        core.Stop(),
+    )  # fmt: skip
+    assert (visited, updates) == (3, 3)
+    # The rows have no feature in common: each step is exact, a_i = min(1/q_i, 1).
+    assert np.allclose(alpha, [0.0, 1 / 5, 1 / 9, 1 / 41], rtol=1e-15)
+    assert np.allclose(w, (alpha[1:] * y[1:]) @ expected, rtol=1e-15)
