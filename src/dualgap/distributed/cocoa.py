@@ -1,0 +1,253 @@
+"""CoCoA+: communication-efficient dual coordinate ascent over pieces of the rows.
+
+Problem    that of problem.py; its rows lie in K pieces, each with its own duals
+Update     in every round piece k makes some passes over its rows on its subproblem
+           with sigma = K (piece.py), and sends A b_k, the change of its share of w:
+             alpha <- alpha + gamma b,  w <- w + gamma sum_k A b_k,
+           gamma in [0, 1] where D is largest, which is 1 where beta = 0. The passes
+           begin beyond the last step by beta_t = (t_j - 1)/t_{j+1} of it, t_{j+1} =
+           (1 + sqrt(1 + 4 t_j^2))/2, as in Nesterov's method; t begins at 1 again when
+           the best gamma, of all real numbers, falls below 3/2.
+Guarantee  D never falls. Where beta = 0 the rate is linear for smooth losses and 1/t
+           for the hinge, to whatever accuracy the subproblems are solved.
+Cost       per round: the passes, one product for the gap, and one d-vector each way.
+Source     Ma, Smith, Jaggi, Jordan, Richtarik and Takac, ICML 2015; Nesterov, Soviet
+           Math. Doklady 27, 1983. Put together, with the exact gamma as a safeguard and
+           a sign to restart, it is this package's.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from ..certificate import Certificate
+from ..losses import Loss, Vector
+from ..problem import Proof
+from ..solvers.base import Solver, State, check_option
+from .engine import Engine, Outcome, Summary
+from .messages import Task
+
+ROUND_DTYPE = np.dtype(
+    [
+        ("round", np.int64),
+        ("problems", np.int64),
+        ("local_epochs", np.int64),
+        ("gamma", np.float64),
+        ("ratio", np.float64),
+        ("seconds", np.float64),
+        ("computing", np.float64),
+        ("bytes", np.int64),
+        ("late", np.int64),
+        ("lost", np.int64),
+    ]
+)
+
+_NOTHING = np.empty(0)
+
+#: The best multiple of a step below which the next one begins at its end.
+RESTART = 1.5
+#: More passes in a round hardly save a round (docs/scaling-out.md).
+MOST_PASSES = 8
+# What "auto" takes a round to cost: seconds per stored entry of a pass, seconds of a
+# round's messages, and seconds per byte of a vector, there and back over 10 Gbit/s.
+_ENTRY, _LATENCY, _BYTE = 1.5e-9, 10e-3, 2 / 1.25e9
+
+
+class Rounds:
+    """Lets binary problems that are trained in threads of their own share rounds.
+
+    A round begins when every one of them that is still going on has asked for
+    something.
+    """
+
+    def __init__(self, engine: Engine, problems: int, deadline: float = math.inf):
+        self.engine, self.deadline = engine, deadline
+        self.going = set(range(problems))
+        self.asked: dict[int, Task] = {}
+        self.answers: dict[int, Summary] = {}
+        self.error: BaseException | None = None
+        self.changed = threading.Condition()
+        self.records: list[tuple[Any, ...]] = []
+        self.measured_passes = 1
+
+    @property
+    def counted_passes(self) -> int:
+        """As many as take the time of a round's messages, counted and never timed."""
+        messages = _LATENCY + 8 * self.engine.width * _BYTE
+        return _within(messages / (_ENTRY * max(self.engine.stored, 1)))
+
+    def ask(self, k: int, task: Task) -> Summary:
+        with self.changed:
+            self.asked[k] = task
+            self._play_if_all_asked()
+            while k not in self.answers:
+                if self.error is not None:
+                    raise self.error
+                self.changed.wait()
+            return self.answers.pop(k)
+
+    def leave(self, k: int) -> None:
+        """Problem k is done; the others go on without it."""
+        with self.changed:
+            self.going.discard(k)
+            self._play_if_all_asked()
+
+    def _play_if_all_asked(self) -> None:
+        if not self.asked or set(self.asked) != self.going:
+            return
+        tasks, self.asked = dict(sorted(self.asked.items())), {}
+        try:
+            self.answers.update(self._play(tasks).summaries)
+        except BaseException as error:
+            self.error = error
+            raise
+        finally:
+            self.changed.notify_all()
+
+    def _play(self, tasks: dict[int, Task]) -> Outcome:
+        advances = [task for task in tasks.values() if task.kind == "advance"]
+        left = self.deadline - time.monotonic()
+        seconds = left if advances and left < math.inf else None
+        begun = time.perf_counter()
+        outcome = self.engine.run(tasks, seconds)
+        if advances:
+            wall = time.perf_counter() - begun
+            summaries = [outcome.summaries[k] for k in tasks]
+            passes = max(summary.epochs for summary in summaries)
+            self.records.append(
+                (self.engine.rounds, len(advances), passes,
+                 min(summary.gamma for summary in summaries),
+                 max(summary.ratio for summary in summaries), wall, outcome.seconds,
+                 outcome.nbytes, outcome.late, len(outcome.lost))
+            )  # fmt: skip
+            # The product for the gap counts as one more pass.
+            one = outcome.seconds / (passes + 1)
+            self.measured_passes = _within((wall - outcome.seconds) / max(one, 1e-9))
+        return outcome
+
+
+def _within(passes: float) -> int:
+    """The power of 2 below, from 1 to the most that pays."""
+    return int(2 ** math.floor(math.log2(min(max(passes, 1.0), MOST_PASSES))))
+
+
+class PiecewiseProblem:
+    """A binary problem whose rows lie in pieces elsewhere, as the loop sees it.
+
+    Parameters
+    ----------
+    rounds : Rounds
+    k : int
+        Number of the binary problem.
+    loss : Loss
+    width : int
+    """
+
+    free_bias = False
+    n = 0  # rows, and duals, that are kept here
+
+    def __init__(self, rounds: Rounds, k: int, loss: Loss, width: int) -> None:
+        self.rounds, self.k, self.loss, self.width = rounds, k, loss, width
+
+    def prove(self, w: Any, alpha: Any) -> Proof:
+        """The certificate of the duals as they are in the pieces.
+
+        Two rounds: w is summed up anew from the duals; then the losses at that w, and
+        what D needs, are summed up over all rows.
+        """
+        self.rounds.ask(self.k, Task("combine"))
+        found = self.rounds.ask(self.k, Task("evaluate"))
+        assert found.w is not None
+        return Proof(found.w, _NOTHING, Certificate(found.primal, found.dual))
+
+
+@dataclass(kw_only=True)
+class CoCoAState(State):
+    """Where a binary problem is; its w and its duals are with the pieces."""
+
+    t: float = 1.0
+
+    @property
+    def work(self) -> float:
+        return 0.0
+
+    def finite(self) -> bool:
+        return math.isfinite(self.dual)
+
+
+@dataclass(frozen=True)
+class CoCoA(Solver):
+    """CoCoA+ of Ma et al. 2015, accelerated. An epoch is a round.
+
+    Parameters
+    ----------
+    local_epochs : int, "auto", "measured" or sequence of int, default="auto"
+        Passes over its rows that a piece makes in a round. "auto" weighs their cost, as
+        counted, against that of a round on a usual network; "measured" against that of
+        the rounds so far, so that two fits may differ; a sequence has the number for
+        every round, the last one for all that follow.
+    acceleration : {"nesterov", "none"}, default="nesterov"
+        Whether passes begin beyond the last step.
+    """
+
+    local_epochs: int | Literal["auto", "measured"] | Sequence[int] = "auto"
+    acceleration: Literal["nesterov", "none"] = "nesterov"
+
+    name: ClassVar[str] = "cocoa+"
+    dual: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        check_option("acceleration", self.acceleration, ("nesterov", "none"))
+        if isinstance(self.local_epochs, str):
+            check_option("local_epochs", self.local_epochs, ("auto", "measured"))
+            return
+        try:
+            numbers = np.atleast_1d(np.asarray(self.local_epochs))
+            valid = numbers.size and numbers.dtype.kind in "iu" and numbers.min() >= 1
+        except (TypeError, ValueError):
+            valid = False
+        if not valid:
+            raise ValueError(
+                f"local_epochs={self.local_epochs!r}: give a whole number from 1 on, a "
+                "sequence of them, 'auto' or 'measured'"
+            )
+
+    @property
+    def monotone(self) -> bool:
+        return True
+
+    def start(self, problem: Any, rng: Any, warm: Vector | None) -> CoCoAState:
+        return CoCoAState(problem, rng, np.empty(0, np.uint32))
+
+    def step(self, state: CoCoAState, stop: Any) -> None:
+        problem: Any = state.problem
+        rounds: Rounds = problem.rounds
+        t = 0.5 * (1.0 + math.sqrt(1.0 + 4.0 * state.t * state.t))
+        beta = (state.t - 1.0) / t if self.acceleration == "nesterov" else 0.0
+        sigma = float(rounds.engine.count)
+        task = Task("advance", sigma, self.passes(rounds), beta)
+        found = rounds.ask(problem.k, task)
+        state.t = t if found.best >= RESTART else 1.0
+        state.epochs += 1
+        state.updates += found.updates
+        state.visited += found.visited
+        # P of the point before, D of the point now.
+        state.primal, state.dual = found.primal, found.reached
+
+    def passes(self, rounds: Rounds) -> int:
+        """Local passes of the next round."""
+        if isinstance(self.local_epochs, str):
+            counted = self.local_epochs == "auto"
+            return rounds.counted_passes if counted else rounds.measured_passes
+        numbers = np.atleast_1d(self.local_epochs)
+        return int(numbers[min(len(rounds.records), len(numbers) - 1)])
+
+    def iterate(self, state: CoCoAState) -> tuple[None, None]:
+        return None, None

@@ -1,0 +1,208 @@
+"""What pieces and their driver tell each other: small records, and d-vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import core
+from ..losses import Vector
+from ..problem import Problem
+
+Kind = Literal["advance", "combine", "evaluate"]
+
+# An update is sent as pairs where these take less than half of the whole vector: an
+# index and a value are 12 bytes, a value in its place is 8.
+_SPARSE_SHARE = 1 / 3
+
+
+@dataclass
+class Update:
+    """A d-vector, whole or as the pairs of its entries that are not 0."""
+
+    width: int
+    values: Vector
+    indices: NDArray[np.int32] | None = None  # None: values are the whole vector
+
+    @classmethod
+    def dense(cls, w: Vector) -> Update:
+        return cls(len(w), w)
+
+    @property
+    def nbytes(self) -> int:
+        return self.values.nbytes + (0 if self.indices is None else self.indices.nbytes)
+
+    def add_to(self, w: Vector, factor: float = 1.0) -> None:
+        """``w += factor * self``."""
+        if self.indices is None:
+            w += self.values if factor == 1.0 else factor * self.values
+        else:
+            w[self.indices] += factor * self.values  # every index is there once
+
+    def whole(self) -> Vector:
+        out = np.zeros(self.width)
+        self.add_to(out)
+        return out
+
+    def dot(self, w: Vector) -> float:
+        """``self . w``, in the order of the entries."""
+        part = w if self.indices is None else w[self.indices]
+        return float(np.add.reduce(self.values * part))
+
+
+def pack(w: Vector) -> Update:
+    """The shorter of the two forms."""
+    indices = np.flatnonzero(w)
+    if len(indices) >= _SPARSE_SHARE * len(w) or len(w) >= 2**31:
+        return Update.dense(w)
+    return Update(len(w), w[indices], indices.astype(np.int32))
+
+
+def add_updates(updates: Sequence[Update]) -> Update:
+    """Their sum, added in this order."""
+    width = updates[0].width
+    listed = 0
+    for update in updates:
+        listed += width if update.indices is None else len(update.indices)
+    if listed >= _SPARSE_SHARE * width:
+        total = np.zeros(width)
+        for update in updates:
+            update.add_to(total)
+        return Update.dense(total)
+    every = np.concatenate([u.indices for u in updates if u.indices is not None])
+    indices, place = np.unique(every, return_inverse=True)
+    weights = np.concatenate([u.values for u in updates])
+    values = np.bincount(place, weights).astype(np.float64)
+    return Update(width, values, indices)
+
+
+@dataclass
+class Part:
+    """What some pieces have to say about one binary problem; parts add up.
+
+    ``loss``, ``total`` and ``diagonal`` are ``sum c_i l_i`` at w, ``sum alpha_i`` and
+    ``sum delta_i alpha_i^2`` before the advance. Along its step b, D changes by
+    ``gamma (slope - w.A b) - gamma^2/2 (curvature + ||A b||^2)``; ``squares`` is
+    ``sum_k ||A b_k||^2``.
+    """
+
+    loss: float = 0.0
+    total: float = 0.0
+    diagonal: float = 0.0
+    slope: float = 0.0
+    curvature: float = 0.0
+    squares: float = 0.0
+    updates: int = 0
+    visited: int = 0
+    epochs: int = 0  # the most of all pieces
+    update: Update | None = None
+
+    def add_step(
+        self, problem: Problem, alpha: Vector, trial: Vector, move: Vector
+    ) -> None:
+        """Take in a step from alpha to trial that moves w by `move`."""
+        change = trial - alpha
+        self.slope = float(change.sum())
+        if problem.loss.curvature > 0.0:
+            bent = problem.delta * change
+            self.slope -= float((bent * alpha).sum())
+            self.curvature = float((bent * change).sum())
+        self.squares = core.squared_norm(move)
+        self.update = pack(move)
+
+    @classmethod
+    def merge(cls, parts: Sequence[Part]) -> Part:
+        moves = [part.update for part in parts if part.update is not None]
+        sums = ("loss", "total", "diagonal", "slope", "curvature", "squares")
+        return cls(
+            **{name: sum(getattr(part, name) for part in parts) for name in sums},
+            updates=sum(part.updates for part in parts),
+            visited=sum(part.visited for part in parts),
+            epochs=max(part.epochs for part in parts),
+            update=add_updates(moves) if moves else None,
+        )
+
+
+@dataclass
+class Reply:
+    """The parts of every binary problem, of one piece or of many."""
+
+    parts: dict[int, Part] = field(default_factory=dict)
+    lost: list[int] = field(default_factory=list)  # pieces that had no duals
+    seconds: float = 0.0  # of computing, the most of all pieces
+    nbytes: int = 0  # of the updates that were sent
+
+    @classmethod
+    def merge(cls, replies: Sequence[Reply]) -> Reply:
+        """Their sum, added in this order."""
+        if len(replies) == 1:
+            return replies[0]
+        problems = sorted({k for reply in replies for k in reply.parts})
+        return cls(
+            {
+                k: Part.merge([r.parts[k] for r in replies if k in r.parts])
+                for k in problems
+            },
+            [index for reply in replies for index in reply.lost],
+            max(reply.seconds for reply in replies),
+            sum(reply.sent for reply in replies),
+        )
+
+    @property
+    def sent(self) -> int:
+        """Bytes of updates on the way to here, and from here."""
+        own = sum(p.update.nbytes for p in self.parts.values() if p.update is not None)
+        return self.nbytes + own
+
+
+@dataclass(frozen=True)
+class Task:
+    """What one binary problem asks of every piece.
+
+    Attributes
+    ----------
+    kind : {"advance", "combine", "evaluate"}
+        Make passes over the rows; sum up w from the duals; sum up the losses at w.
+    sigma : float
+        Scaling of the subproblem.
+    epochs : int
+        Passes over the rows.
+    beta : float
+        How far the passes begin beyond the present point, as part of the last step.
+    """
+
+    kind: Kind
+    sigma: float = 1.0
+    epochs: int = 1
+    beta: float = 0.0
+
+
+@dataclass(frozen=True)
+class Order:
+    """What is asked of one piece in one round.
+
+    Attributes
+    ----------
+    round : int
+        Number of this round, counted from 1.
+    after : int
+        The round that this piece must have done last.
+    gammas : dict of int to float
+        How far each binary problem goes towards the trial point of that round.
+    tasks : dict of int to Task
+    seconds : float, optional
+        Time left; passes leave early when it is over.
+    broken : int
+        In a recovery, the round that some pieces did not do.
+    """
+
+    round: int
+    after: int
+    gammas: dict[int, float]
+    tasks: dict[int, Task] = field(default_factory=dict)
+    seconds: float | None = None
+    broken: int = -1

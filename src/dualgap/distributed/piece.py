@@ -1,0 +1,393 @@
+"""One worker's rows, their duals, and what it does in a round of CoCoA+.
+
+Problem    with A b = sum_i b_i y_i x_i over the rows of a piece, that piece has
+             max over 0 <= a + b <= U of  sum_i (a_i + b_i) - 1/2 sum_i delta_i (a_i +
+             b_i)^2 - w.A b - sigma/2 ||A b||^2
+Update     coordinate steps on b, at the point u = w + sigma A b:
+             G = y_i u.x_i - 1 + delta_i a_i
+             a_i <- min(max(a_i - G/(sigma q_i + delta_i), 0), U_i)
+             u <- u + sigma (change of a_i) y_i x_i
+           In s_i = sigma a_i, with costs sigma c_i (box sigma U_i, diagonal
+           delta_i/sigma), that is
+             s_i <- min(max(s_i - G/(q_i + delta_i/sigma), 0), sigma U_i)
+             u <- u + (change of s_i) y_i x_i:
+           a pass of `DCD` itself over a problem whose costs are sigma times as large.
+           With beta > 0 the passes begin beyond the last step, at
+             a + beta (a - a') clipped to the box,   u = w + beta (w - w') + sigma A c,
+           c what the clipping changed: the others do not know of it, and are taken
+           to have changed as much.
+Guarantee  the subproblems add up to a lower bound on D where sigma is at least
+           ||sum_k A b_k||^2 / sum_k ||A b_k||^2, which is at most the number K of
+           pieces: sigma = K is safe.
+Cost       that of `DCD`'s passes, and one product for the losses at w; per row and
+           binary problem 80 bytes.
+Source     Ma, Smith, Jaggi, Jordan, Richtarik and Takac, ICML 2015, whose constants
+           were read in secondary sources. Beginning beyond the last step is Nesterov's
+           (Soviet Math. Doklady 27, 1983); how it is done here is this package's.
+"""
+
+from __future__ import annotations
+
+import copy
+import sys
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from .. import core
+from ..losses import Loss, Vector
+from ..problem import Problem
+from ..solvers.base import new_order
+from ..solvers.dcd import DCD, DCDState
+from .messages import Order, Part, Reply, Task, Update
+
+#: Passes without acceleration: directions across pieces are not a worker's to choose.
+LOCAL = DCD(acceleration="none")
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What makes binary problems of labelled rows; the same for every piece.
+
+    Attributes
+    ----------
+    classes : ndarray of shape (n_classes,)
+        Sorted labels.
+    factors : ndarray of shape (n_classes,)
+        Class weights.
+    C, loss, fit_intercept, intercept_scaling
+        As of :class:`dualgap.Problem`.
+    random_state : int
+    """
+
+    classes: NDArray[Any]
+    factors: Vector
+    C: float
+    loss: Loss
+    fit_intercept: bool
+    intercept_scaling: float
+    random_state: int
+
+    @property
+    def problems(self) -> int:
+        """Two classes make one binary problem; more make one each."""
+        return 1 if len(self.classes) == 2 else len(self.classes)
+
+    def signs(self, codes: NDArray[np.intp], k: int) -> NDArray[np.int8]:
+        """Labels of binary problem k."""
+        positive = 1 if self.problems == 1 else k
+        return np.where(codes == positive, np.int8(1), np.int8(-1))
+
+    def weights(self, codes: NDArray[np.intp], k: int, weight: Vector) -> Vector:
+        """Sample weights of binary problem k, class weights included."""
+        if self.problems == 1:
+            return weight * self.factors[codes]
+        return np.where(codes == k, weight * self.factors[k], weight)
+
+
+@dataclass(kw_only=True)
+class LocalState(DCDState):
+    """Duals in units of 1/sigma, and the point u that starts anew in every round."""
+
+    def repair(self) -> None:
+        # u is not the w of these duals alone, and no round is long enough to drift.
+        self.linear = self.problem.dual_value(self.alpha, 0.0)
+
+
+@dataclass
+class Step:
+    """The last step that all pieces agreed on."""
+
+    alpha: Vector  # where it began
+    w: Vector
+    move: Vector  # of this piece's share of w
+
+
+class Binary:
+    """One binary problem on the rows of a piece.
+
+    Attributes
+    ----------
+    problem : Problem
+    alpha : ndarray of shape (n,)
+        Duals that all pieces agreed on.
+    trial : ndarray of shape (n,)
+        Duals that the last advance proposes.
+    state : LocalState
+        Duals times sigma, costs times sigma, and who sleeps.
+    step : Step or None
+    """
+
+    def __init__(self, problem: Problem, seed: int) -> None:
+        n = problem.n
+        self.problem = problem
+        self.alpha, self.trial = np.zeros(n), np.zeros(n)
+        self.state = LocalState(
+            copy.copy(problem), core.Random(seed), new_order(n), alpha=np.zeros(n),
+            w=np.zeros(problem.width), rows=problem.rows, q=problem.q, active=n,
+        )  # fmt: skip
+        self.state.lie_down()
+        self.step: Step | None = None
+        self.rescale(1.0)
+
+    def rescale(self, sigma: float) -> None:
+        self.sigma = sigma
+        self.state.problem.cost = sigma * self.problem.cost
+        self.scaled_upper = self.state.problem.upper
+
+    def commit(self, gamma: float) -> None:
+        """Go the part gamma of the way to the trial point, for good."""
+        if gamma == 1.0:
+            self.alpha[:] = self.trial
+        elif gamma != 0.0:
+            self.alpha += gamma * (self.trial - self.alpha)
+            np.clip(self.alpha, 0.0, self.problem.upper, out=self.alpha)
+        if self.step is not None:
+            self.step.move *= gamma
+        self.settle()
+
+    def settle(self) -> None:
+        """There is no trial point."""
+        self.trial[:] = self.alpha
+
+    def advance(self, w: Vector, task: Task, stop: Any) -> Part:
+        """Passes over the rows of the piece; proposes a step."""
+        sigma, state = task.sigma, self.state
+        part = self.evaluate(w)
+        if sigma != self.sigma:
+            self.rescale(sigma)
+        start = self.take_off(w, task.beta)
+        state.repair()
+        u, updates, visited = state.w.copy(), state.updates, state.visited
+        for _ in range(task.epochs):
+            before = state.updates
+            LOCAL.step(state, stop)
+            part.epochs += 1
+            if state.updates == before or stop.requested or stop.expired:
+                break
+        part.updates, part.visited = state.updates - updates, state.visited - visited
+        # At a bound exactly, not a rounding away from it.
+        upper = self.problem.upper
+        inside = np.minimum(state.alpha / sigma, upper)
+        self.trial = np.where(state.alpha >= self.scaled_upper, upper, inside)
+        move = (state.w - u) / sigma
+        if start is not None:
+            move += start
+        self.step = Step(self.alpha.copy(), w.copy(), move)
+        part.add_step(self.problem, self.alpha, self.trial, move)
+        return part
+
+    def take_off(self, w: Vector, beta: float) -> Vector | None:
+        """Set duals and u before the first pass; how far this piece's share of w is."""
+        state, step, sigma = self.state, self.step, self.sigma
+        state.w[:] = w
+        if beta == 0.0 or step is None:
+            np.multiply(self.alpha, sigma, out=state.alpha)
+            return None
+        change = self.alpha - step.alpha
+        state.wake[change != 0.0] = 0
+        beyond = self.alpha + beta * change
+        inside = np.clip(beyond, 0.0, self.problem.upper)
+        clipped = self.problem.combine(inside - beyond)
+        state.w += beta * (w - step.w)
+        state.w += sigma * clipped
+        at_upper = inside == self.problem.upper
+        state.alpha[:] = np.where(at_upper, self.scaled_upper, sigma * inside)
+        clipped += beta * step.move
+        return clipped
+
+    def evaluate(self, w: Vector) -> Part:
+        problem = self.problem
+        loss, total, diagonal = core.evaluate(
+            problem.rows, problem.y, problem.cost, problem.core_loss, w, "of w",
+            self.alpha, None, None, problem.threads,
+        )  # fmt: skip
+        return Part(loss=loss, total=total, diagonal=diagonal)
+
+    def combine(self) -> Part:
+        return Part(update=Update.dense(self.problem.combine(self.alpha)))
+
+    def restore(self, alpha: Vector | None) -> None:
+        """Begin again at these duals, or at 0."""
+        self.alpha[:] = 0.0 if alpha is None else alpha
+        self.step = None
+        self.settle()
+        self.state.restore()
+
+
+@dataclass(frozen=True)
+class Census:
+    """What a piece holds: counted before anything is trained."""
+
+    rows: int
+    width: int
+    stored: int
+    labels: NDArray[Any]
+    weights: Vector  # of each label, summed
+
+    @staticmethod
+    def stored_in(X: Any) -> int:
+        return int(X.nnz if sparse.issparse(X) else X.size)
+
+
+class Piece:
+    """Rows, labels and weights of one worker, and the duals of every binary problem.
+
+    Anything will do that :class:`dualgap.Problem` reads in place: arrays in memory, or
+    memory-mapped ones that the worker opened itself.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix of shape (n, d)
+    y : array-like of shape (n,)
+        Labels of any kind.
+    weight : array-like of shape (n,), optional
+    index : int
+        Number of this piece, which seeds its order of rows.
+    """
+
+    def __init__(self, X: Any, y: Any, weight: Any = None, *, index: int = 0) -> None:
+        y = np.asarray(y)
+        if y.ndim != 1 or len(y) != X.shape[0]:
+            raise ValueError(
+                f"piece {index}: X has shape {X.shape} and y has shape {y.shape}; "
+                "every piece needs one label per row"
+            )
+        if weight is not None:
+            weight = np.asarray(weight, dtype=np.float64)
+            if weight.shape != y.shape:
+                raise ValueError(
+                    f"piece {index}: sample_weight has shape {weight.shape}; expected "
+                    f"{y.shape}"
+                )
+            if not (np.isfinite(weight) & (weight >= 0.0)).all():
+                raise ValueError(
+                    f"piece {index}: sample_weight must be finite, zero or positive"
+                )
+        self.X, self.y, self.index = X, y, index
+        self.weight: Vector | None = weight
+        self.round = 0  # the last one that this piece took part in
+        self.reply: Reply | None = None
+        self.binaries: list[Binary | None] | None = None
+        self.stop = core.Stop()
+
+    def __sizeof__(self) -> int:
+        parts = [self.X]
+        if sparse.issparse(self.X):
+            parts = [self.X.data, self.X.indices, self.X.indptr]
+        # Duals, trial points, costs, orders: see Binary.
+        rows = 80 * len(self.binaries or ()) * len(self.y)
+        return sum(sys.getsizeof(part) for part in parts) + rows
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Rows and labels travel; duals do not, and a copy of a piece has none."""
+        keep = ("X", "y", "weight", "index")
+        return {name: getattr(self, name) for name in keep}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(**state)  # type: ignore[misc]
+
+    def census(self) -> Census:
+        labels, codes = np.unique(self.y, return_inverse=True)
+        weights = np.bincount(codes, self.weight, minlength=len(labels))
+        n, d = self.X.shape
+        return Census(n, d, Census.stored_in(self.X), labels, weights.astype(float))
+
+    def open(self, setup: Setup) -> list[Binary | None]:
+        """The binary problems; None where no row of the piece has a positive cost."""
+        if self.binaries is not None:
+            return self.binaries
+        codes = np.searchsorted(setup.classes, self.y)
+        weight = np.ones(len(self.y)) if self.weight is None else self.weight
+        binaries: list[Binary | None] = []
+        rows: Problem | None = None
+        for k in range(setup.problems):
+            signs, weights = setup.signs(codes, k), setup.weights(codes, k, weight)
+            if not weights.any():
+                binaries.append(None)
+                continue
+            if rows is None:
+                problem = rows = Problem(
+                    self.X, signs, setup.C, loss=setup.loss, sample_weight=weights,
+                    fit_intercept=setup.fit_intercept,
+                    intercept_scaling=setup.intercept_scaling,
+                )  # fmt: skip
+            else:
+                problem = rows.with_labels(signs, weights)
+            entropy = np.random.SeedSequence([setup.random_state, k, self.index])
+            seed = int(entropy.generate_state(1, np.uint64)[0])
+            binaries.append(Binary(problem, seed))
+        self.binaries = binaries
+        return binaries
+
+    def take_part(self, setup: Setup, order: Order, points: dict[int, Vector]) -> Reply:
+        """One round: settle the last one, then do what each problem asks for.
+
+        A piece that was not there in the round that `order` builds on does nothing and
+        says so; one that has already done this round repeats its answer.
+
+        Parameters
+        ----------
+        setup : Setup
+        order : Order
+        points : dict of int to ndarray of shape (width,)
+            The w of every binary problem.
+        """
+        if order.round == self.round and self.reply is not None:
+            return self.reply
+        begun = time.perf_counter()
+        reply = Reply()
+        if self.round != order.after:
+            reply.lost = [self.index]
+            return reply
+        binaries = self.open(setup)
+        self.stop = core.Stop()
+        if order.seconds is not None:
+            self.stop.set_deadline(max(order.seconds, 0.0))
+        for k, gamma in order.gammas.items():
+            binary = binaries[k]
+            if binary is not None:
+                binary.commit(gamma)
+        for k, task in order.tasks.items():
+            binary = binaries[k]
+            if binary is None:
+                reply.parts[k] = Part()
+            elif task.kind == "advance":
+                reply.parts[k] = binary.advance(points[k], task, self.stop)
+            elif task.kind == "combine":
+                reply.parts[k] = binary.combine()
+            else:
+                reply.parts[k] = binary.evaluate(points[k])
+        reply.seconds = time.perf_counter() - begun
+        self.round, self.reply = order.round, reply
+        return reply
+
+    def duals(self) -> list[Vector | None]:
+        """Copies of the duals that all pieces agreed on, one per binary problem."""
+        binaries = self.binaries or []
+        return [None if b is None else b.alpha.copy() for b in binaries]
+
+    def recover(
+        self, setup: Setup, order: Order, duals: list[Vector | None] | None
+    ) -> bool:
+        """After a loss: every trial point is dropped, and what was lost comes back.
+
+        Returns whether this piece had lost its duals.
+        """
+        binaries = self.open(setup)
+        lost = self.round not in (order.after, order.broken)
+        for k, binary in enumerate(binaries):
+            if binary is None:
+                continue
+            if lost:
+                binary.restore(duals[k] if duals else None)
+            elif self.round == order.after and k in order.gammas:
+                binary.commit(order.gammas[k])
+            binary.settle()  # a round that others could not do has not been
+            binary.step = None
+        self.round, self.reply = order.round, None
+        return lost
