@@ -145,7 +145,8 @@ class KernelProblem:
         """
         last = self._combined
         if last is None or not np.array_equal(last[0], alpha):
-            scores, change = 0.0, alpha * self.y
+            scores: Vector | float = 0.0
+            change = alpha * self.y
             # Where less has changed than there is, the change is what is computed.
             if last is not None:
                 moved = change - last[0] * self.y
