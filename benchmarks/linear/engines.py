@@ -20,7 +20,9 @@ ENGINES = ["dcd", "interior-point"]
 def seconds(worker: Worker, C, solver, eps, cap) -> dict:
     """{"cpu", ...} of the fastest fit; {"error"} or {"capped"} otherwise."""
     row, _ = worker.fit(C, solver, eps, cap=cap)
-    for _ in range(0 if row.get("cpu", cap) > 5.0 else 4 if row["cpu"] < 0.1 else 2):
+    for _ in range(
+        0 if row.get("cpu", cap) > 5.0 else 4 if row.get("cpu", cap) < 0.1 else 2
+    ):
         again, _ = worker.fit(C, solver, eps, cap=cap)
         row = min(row, again, key=lambda r: r.get("cpu", cap))
     return {k: row[k] for k in ("cpu", "status", "gap", "epochs", "capped", "error")

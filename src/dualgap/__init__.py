@@ -12,7 +12,17 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ._show_versions import show_versions
     from .certificate import Certificate, Status
-    from .estimators import SVC, LinearSVC, certify, load_model, save_model
+    from .estimators import (
+        SVC,
+        LinearSVC,
+        certify,
+        load_model,
+        read_liblinear,
+        read_libsvm,
+        save_model,
+        write_liblinear,
+        write_libsvm,
+    )
     from .io import load_svmlight
     from .loop import Solution, solve
     from .losses import Hinge, SmoothedHinge, SquaredHinge
@@ -55,9 +65,13 @@ _HOME = {
     "certify": ".estimators",
     "load_model": ".estimators",
     "load_svmlight": ".io",
+    "read_liblinear": ".estimators",
+    "read_libsvm": ".estimators",
     "save_model": ".estimators",
     "show_versions": "._show_versions",
     "solve": ".loop",
+    "write_liblinear": ".estimators",
+    "write_libsvm": ".estimators",
 }
 
 __all__ = [
@@ -83,9 +97,13 @@ __all__ = [
     "certify",
     "load_model",
     "load_svmlight",
+    "read_liblinear",
+    "read_libsvm",
     "save_model",
     "show_versions",
     "solve",
+    "write_liblinear",
+    "write_libsvm",
 ]
 
 

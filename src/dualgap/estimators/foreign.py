@@ -327,6 +327,11 @@ def _certify_kernel(
     C = _agreed(C, model.C, model)
     squared = isinstance(model, SVC) and isinstance(get_loss(model.loss), SquaredHinge)
     kernel = _kernel_of(model)
+    if np.any(np.asarray(model.support_) < 0):
+        raise ValueError(
+            "model: it came from a file, which does not say what rows its support "
+            "vectors were; fit it, or give its coefficients if it is linear"
+        )
     X = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32], order="C")
     if X.shape != model.shape_fit_:
         raise ValueError(

@@ -1,0 +1,229 @@
+"""Models from and to the files of LIBLINEAR and LIBSVM."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.utils.validation import check_is_fitted
+
+from ..io.peers import (
+    LIBLINEAR_LOSSES,
+    LiblinearFile,
+    LibsvmFile,
+    Path,
+    read_liblinear_file,
+    read_libsvm_file,
+    write_liblinear_file,
+    write_libsvm_file,
+)
+from ..kernel import RBF, Linear, Polynomial, Sigmoid
+from ..kernel.functions import Kernel
+from ..losses import get_loss
+from .linear_svc import LinearSVC
+from .svc import SVC
+
+__all__ = ["read_liblinear", "read_libsvm", "write_liblinear", "write_libsvm"]
+
+
+def read_liblinear(path: Path, *, C: float = 1.0) -> LinearSVC:
+    """A linear SVM that LIBLINEAR's ``train`` has written.
+
+    Parameters
+    ----------
+    path : str or path-like
+    C : float, default=1.0
+        What it was trained with, which the file does not say; for `certify`.
+
+    Returns
+    -------
+    LinearSVC
+        Ready to predict; it has no certificate.
+
+    Raises
+    ------
+    ValueError
+        If the file is malformed, or its model has another loss or norm.
+    """
+    model = read_liblinear_file(path)
+    classes, order = np.unique(np.array(model.labels), return_inverse=True)
+    if len(classes) == 2:  # the first label is the positive one, here the larger
+        w = model.w if order[0] == 1 else -model.w
+    else:
+        w = model.w[np.argsort(order)]
+    scaling = max(model.bias, 0.0)
+    svm = LinearSVC(
+        C=C,
+        loss=LIBLINEAR_LOSSES[model.solver_type],
+        fit_intercept=scaling > 0.0,
+        intercept_scaling=scaling or 1.0,
+    )
+    svm.coef_ = np.ascontiguousarray(w[:, : model.features])
+    svm.intercept_ = scaling * w[:, -1] if scaling else np.zeros(len(w))
+    svm.classes_ = classes
+    svm.n_features_in_ = model.features
+    return svm
+
+
+def write_liblinear(model: LinearSVC, path: Path) -> None:
+    """Write a file that LIBLINEAR's ``predict`` reads.
+
+    Parameters
+    ----------
+    model : LinearSVC
+        Fitted; of this package or of scikit-learn. Its classes are whole numbers.
+    path : str or path-like
+        Written whole or not at all.
+
+    Raises
+    ------
+    ValueError
+        If a class is no whole number, or LIBLINEAR has no such loss.
+    """
+    check_is_fitted(model)
+    labels = _whole(model.classes_, "LIBLINEAR")
+    loss = get_loss(model.loss).name
+    kinds = {loss: kind for kind, loss in reversed(LIBLINEAR_LOSSES.items())}
+    if loss not in kinds:
+        raise ValueError(
+            f"loss={loss!r}: LIBLINEAR has 'hinge' and 'squared_hinge' only"
+        )
+    coef = np.asarray(model.coef_, dtype=np.float64)
+    scaling = float(model.intercept_scaling) if model.fit_intercept else -1.0
+    if model.fit_intercept:
+        bias = np.broadcast_to(np.asarray(model.intercept_) / scaling, len(coef))
+        coef = np.c_[coef, bias]
+    if len(labels) == 2:
+        labels = labels[::-1]
+    write_liblinear_file(
+        path, LiblinearFile(kinds[loss], labels, model.n_features_in_, scaling, coef)
+    )
+
+
+def read_libsvm(path: Path, *, C: float = 1.0, n_features: int | None = None) -> SVC:
+    """A C-SVC that LIBSVM's ``svm-train`` has written.
+
+    Parameters
+    ----------
+    path : str or path-like
+    C : float, default=1.0
+        What it was trained with, which the file does not say.
+    n_features : int, optional
+        Columns of the data. None: as many as the support vectors show.
+
+    Returns
+    -------
+    SVC
+        Ready to predict; without a certificate, and with a ``support_`` of -1, for the
+        file does not say which rows the support vectors were.
+
+    Raises
+    ------
+    ValueError
+        If the file is malformed, holds another kind of model or kernel, or has more
+        columns than `n_features`.
+    """
+    model = read_libsvm_file(path)
+    columns = model.vectors.shape[1]
+    if n_features is not None and n_features < columns:
+        raise ValueError(
+            f"n_features={n_features!r}: {path} has support vectors of {columns} "
+            "features"
+        )
+    kernel: Kernel
+    if model.kernel == "linear":
+        kernel = Linear()
+    elif model.kernel == "rbf":
+        kernel = RBF(model.gamma)
+    elif model.kernel == "sigmoid":
+        kernel = Sigmoid(model.gamma, model.coef0)
+    else:
+        kernel = Polynomial(model.degree, model.gamma, model.coef0)
+    labels = np.array(model.labels)
+    order = np.argsort(labels)
+    edges = np.cumsum([0, *model.sizes])
+    own = [slice(edges[k], edges[k + 1]) for k in range(len(labels))]
+    coef = np.zeros_like(model.coef)
+    intercept = np.empty(len(model.rho))
+    file_pairs = {pair: p for p, pair in enumerate(combinations(range(len(labels)), 2))}
+    for p, (a, b) in enumerate(combinations(range(len(labels)), 2)):
+        i, j = int(order[a]), int(order[b])
+        # The first class of a pair is the positive one, but of two the second.
+        sign = (1.0 if i < j else -1.0) * (-1.0 if len(labels) == 2 else 1.0)
+        coef[b - 1, own[i]] = sign * model.coef[j - 1 if i < j else j, own[i]]
+        coef[a, own[j]] = sign * model.coef[i - 1 if j < i else i, own[j]]
+        intercept[p] = -sign * model.rho[file_pairs[min(i, j), max(i, j)]]
+    rows = np.concatenate([np.arange(own[k].start, own[k].stop) for k in order])
+    svm = SVC(C=C, kernel=kernel, loss="hinge")
+    svm.classes_ = labels[order]
+    svm.dual_coef_ = np.ascontiguousarray(coef[:, rows])
+    svm.n_support_ = np.array(model.sizes, np.int32)[order]
+    svm.support_vectors_ = model.vectors[rows]
+    svm.support_vectors_.resize(len(rows), n_features or columns)
+    svm.support_ = np.full(len(rows), -1)
+    svm.intercept_ = intercept
+    svm.n_features_in_ = n_features or columns
+    svm._fitted_kernel = kernel
+    return svm
+
+
+def write_libsvm(model: SVC, path: Path) -> None:
+    """Write a file that LIBSVM's ``svm-predict`` reads.
+
+    Parameters
+    ----------
+    model : SVC
+        Fitted, of this package. Its classes are whole numbers, its kernel "linear",
+        "poly", "rbf" or "sigmoid".
+    path : str or path-like
+        Written whole or not at all.
+
+    Raises
+    ------
+    ValueError
+        If a class is no whole number, or LIBSVM has no such kernel.
+    """
+    check_is_fitted(model)
+    labels = _whole(model.classes_, "LIBSVM")
+    kernel = model._fitted_kernel
+    names = {Linear: "linear", Polynomial: "polynomial", RBF: "rbf", Sigmoid: "sigmoid"}
+    if type(kernel) not in names:
+        raise ValueError(
+            f"kernel={kernel!r}: the files of LIBSVM have 'linear', 'poly', 'rbf' and "
+            "'sigmoid' only"
+        )
+    # Of two classes the first is the positive one there, the second here.
+    sign = -1.0 if len(labels) == 2 else 1.0
+    write_libsvm_file(
+        path,
+        LibsvmFile(
+            names[type(kernel)],
+            getattr(kernel, "degree", 3),
+            float(getattr(kernel, "gamma", 0.0)),
+            float(getattr(kernel, "coef0", 0.0)),
+            labels,
+            tuple(model.n_support_.tolist()),
+            -sign * model.intercept_,
+            sign * model.dual_coef_,
+            sparse.csr_matrix(model.support_vectors_).sorted_indices(),
+        ),
+    )
+
+
+def _whole(classes: NDArray[Any], package: str) -> tuple[int, ...]:
+    """Class labels as those packages have them."""
+    try:
+        found = tuple(int(label) for label in classes)
+    except ValueError:
+        found = ()
+    if any(a != b or abs(a) >= 2**31 for a, b in zip(found, classes, strict=False)) or (
+        len(found) != len(classes)
+    ):
+        raise ValueError(
+            f"classes {np.asarray(classes).tolist()}: {package} has whole numbers "
+            "below 2**31 only; number the classes before fitting"
+        )
+    return found

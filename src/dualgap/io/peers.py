@@ -1,0 +1,290 @@
+"""Model files of LIBLINEAR and LIBSVM: text, read without trust and written whole.
+
+LIBLINEAR   solver_type, nr_class, label, nr_feature, bias; then, under `w`, a line per
+            feature (the constant one last, if bias >= 0) with a number per problem. The
+            first label is the positive one of two.
+LIBSVM      svm_type, kernel_type and its parameters, nr_class, total_sv, rho, label,
+            nr_sv; then, under `SV`, a line per support vector: its coefficients in the
+            K - 1 problems of its class, and its entries, numbered from 1. A decision is
+            the sum minus rho, and the class that stands first is the positive one.
+Source      the READMEs of LIBLINEAR 2.50 and LIBSVM 3.37.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from .atomic import write_atomically
+
+__all__ = [
+    "LiblinearFile",
+    "LibsvmFile",
+    "read_liblinear_file",
+    "read_libsvm_file",
+    "write_liblinear_file",
+    "write_libsvm_file",
+]
+
+Path = str | os.PathLike[str]
+Vector = NDArray[np.float64]
+T = TypeVar("T")
+
+#: solver_type of a classifier with the squared norm: its loss.
+LIBLINEAR_LOSSES = {
+    "L2R_L1LOSS_SVC_DUAL": "hinge",
+    "L2R_L2LOSS_SVC_DUAL": "squared_hinge",
+    "L2R_L2LOSS_SVC": "squared_hinge",
+}
+LIBSVM_KERNELS = ("linear", "polynomial", "rbf", "sigmoid")
+_LARGEST = 2**31 - 1  # what both packages count with
+
+
+@dataclass(frozen=True)
+class LiblinearFile:
+    """A linear model. `w` has shape (problems, features, and one if bias >= 0)."""
+
+    solver_type: str
+    labels: tuple[int, ...]
+    features: int
+    bias: float
+    w: Vector
+
+
+@dataclass(frozen=True)
+class LibsvmFile:
+    """A kernel model. `coef` has shape (K - 1, n_SV), `vectors` (n_SV, features)."""
+
+    kernel: str
+    degree: int
+    gamma: float
+    coef0: float
+    labels: tuple[int, ...]
+    sizes: tuple[int, ...]
+    rho: Vector
+    coef: Vector
+    vectors: sparse.csr_matrix
+
+
+# ------------------------------------------------------------------------- writing
+
+
+def write_liblinear_file(path: Path, model: LiblinearFile) -> None:
+    """Write, whole or not at all."""
+    with write_atomically(path, "w") as file:
+        file.write(
+            f"solver_type {model.solver_type}\nnr_class {len(model.labels)}\n"
+            f"label {_numbers(model.labels)}\nnr_feature {model.features}\n"
+            f"bias {model.bias!r}\nw\n"
+        )
+        for line in model.w.T:
+            file.write(_numbers(line) + " \n")
+
+
+def write_libsvm_file(path: Path, model: LibsvmFile) -> None:
+    """Write, whole or not at all."""
+    lines = ["svm_type c_svc", f"kernel_type {model.kernel}"]
+    if model.kernel == "polynomial":
+        lines.append(f"degree {model.degree}")
+    if model.kernel != "linear":
+        lines.append(f"gamma {model.gamma!r}")
+    if model.kernel in ("polynomial", "sigmoid"):
+        lines.append(f"coef0 {model.coef0!r}")
+    lines += [
+        f"nr_class {len(model.labels)}",
+        f"total_sv {model.vectors.shape[0]}",
+        f"rho {_numbers(model.rho)}",
+        f"label {_numbers(model.labels)}",
+        f"nr_sv {_numbers(model.sizes)}",
+        "SV",
+    ]
+    rows = model.vectors
+    with write_atomically(path, "w") as file:
+        file.write("\n".join(lines) + "\n")
+        for k, coef in enumerate(model.coef.T):
+            at = slice(rows.indptr[k], rows.indptr[k + 1])
+            entries = zip(rows.indices[at], rows.data[at], strict=True)
+            text = " ".join(f"{j + 1}:{float(x)!r}" for j, x in entries)
+            file.write(f"{_numbers(coef)} {text}\n")
+
+
+def _numbers(values: Sequence[Any] | Vector) -> str:
+    return " ".join(repr(value) for value in np.asarray(values).tolist())
+
+
+# ------------------------------------------------------------------------- reading
+
+
+class _Lines:
+    """The lines of a file, and where one is for the errors."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = os.fsdecode(path)
+        with open(path, encoding="ascii", errors="replace") as file:
+            self.lines = file.read().split("\n")
+        self.at = 0
+
+    def error(self, message: str) -> ValueError:
+        return ValueError(f"{self.path}, line {self.at}: {message}")
+
+    def header(self, end: str) -> dict[str, list[str]]:
+        """The fields down to a line `end`."""
+        fields: dict[str, list[str]] = {}
+        while self.at < len(self.lines):
+            words = self.lines[self.at].split()
+            self.at += 1
+            if words == [end]:
+                return fields
+            if not words or words[0] in fields:
+                raise self.error(f"expected a field, found {self.lines[self.at - 1]!r}")
+            fields[words[0]] = words[1:]
+        raise self.error(f"the file ends before the line {end!r}")
+
+    def body(self, count: int) -> Iterator[list[str]]:
+        """The words of the `count` lines after it, which are the last ones."""
+        rest = self.lines[self.at :]
+        while rest and not rest[-1].strip():
+            rest.pop()
+        if len(rest) != count:
+            raise self.error(f"expected {count} lines to follow, found {len(rest)}")
+        for line in rest:
+            self.at += 1
+            yield line.split()
+
+    def values(self, words: list[str], count: int, what: str) -> list[float]:
+        """Finite numbers, so many."""
+        try:
+            found = [float(word) for word in words]
+        except ValueError:
+            found = []
+        if len(found) != count or not all(map(math.isfinite, found)):
+            raise self.error(f"expected {count} finite numbers for {what}")
+        return found
+
+    def field(
+        self, fields: dict[str, list[str]], name: str, kind: Callable[[str], T]
+    ) -> T:
+        """The one value of a field."""
+        words = fields.get(name, [])
+        try:
+            (word,) = words
+            value = kind(word)
+        except ValueError:
+            raise self.error(
+                f"expected one value of {name!r}, found {' '.join(words)!r}"
+            ) from None
+        if isinstance(value, (int, float)) and not abs(value) <= 1e300:
+            raise self.error(f"{name} {value!r} is no finite number")
+        return value
+
+    def count(self, fields: dict[str, list[str]], name: str, least: int) -> int:
+        value = self.field(fields, name, int)
+        if not least <= value <= _LARGEST:
+            raise self.error(f"{name} {value} is not between {least} and {_LARGEST}")
+        return value
+
+    def labels(self, fields: dict[str, list[str]], classes: int) -> tuple[int, ...]:
+        words = fields.get("label", [])
+        try:
+            found = tuple(int(word) for word in words)
+        except ValueError:
+            found = ()
+        if len(found) != classes or len(set(found)) != classes:
+            raise self.error(f"expected {classes} different labels, whole numbers")
+        return found
+
+
+def read_liblinear_file(path: Path) -> LiblinearFile:
+    """Read a model of LIBLINEAR's hinge or squared hinge with the squared norm.
+
+    Raises
+    ------
+    ValueError
+        If it is malformed, or another kind of model; the message has file and line.
+    """
+    lines = _Lines(path)
+    fields = lines.header("w")
+    kind = lines.field(fields, "solver_type", str)
+    if kind not in LIBLINEAR_LOSSES:
+        raise lines.error(
+            f"solver_type {kind}: this is none of {', '.join(LIBLINEAR_LOSSES)}"
+        )
+    classes = lines.count(fields, "nr_class", 2)
+    features = lines.count(fields, "nr_feature", 0)
+    bias = lines.field(fields, "bias", float)
+    labels = lines.labels(fields, classes)
+    problems = 1 if classes == 2 else classes
+    rows = features + (bias >= 0.0)
+    w = [lines.values(words, problems, "w") for words in lines.body(rows)]
+    return LiblinearFile(
+        kind, labels, features, bias, np.array(w).reshape(rows, problems).T
+    )
+
+
+def read_libsvm_file(path: Path) -> LibsvmFile:
+    """Read a C-SVC of LIBSVM; columns up to the largest that a support vector has.
+
+    Raises
+    ------
+    ValueError
+        If it is malformed, or another kind of model; the message has file and line.
+    """
+    lines = _Lines(path)
+    fields = lines.header("SV")
+    kind = lines.field(fields, "svm_type", str)
+    if kind != "c_svc":
+        raise lines.error(f"svm_type {kind}: only c_svc is a model of this package")
+    kernel = lines.field(fields, "kernel_type", str)
+    if kernel not in LIBSVM_KERNELS:
+        raise lines.error(
+            f"kernel_type {kernel}: this is none of {', '.join(LIBSVM_KERNELS)}"
+        )
+    classes = lines.count(fields, "nr_class", 2)
+    total = lines.count(fields, "total_sv", 0)
+    labels = lines.labels(fields, classes)
+    gamma = 0.0
+    if kernel != "linear":
+        gamma = lines.field(fields, "gamma", float)
+        if not gamma > 0.0:
+            raise lines.error(f"gamma {gamma!r} is not positive")
+    pairs = classes * (classes - 1) // 2
+    rho = lines.values(fields.get("rho", []), pairs, "rho")
+    sizes = [int(x) for x in lines.values(fields.get("nr_sv", []), classes, "nr_sv")]
+    if min(sizes) < 0 or sum(sizes) != total:
+        raise lines.error(f"nr_sv {sizes} does not add up to total_sv {total}")
+    coef, data, indices, indptr = [], [], [], [0]
+    for words in lines.body(total):
+        coef.append(lines.values(words[: classes - 1], classes - 1, "coefficients"))
+        last = 0
+        for word in words[classes - 1 :]:
+            column, colon, value = word.partition(":")
+            if not colon or not column.isdecimal() or not last < int(column) < _LARGEST:
+                raise lines.error(
+                    f"expected index:value with indices that grow, found {word!r}"
+                )
+            last = int(column)
+            indices.append(last - 1)
+            data.extend(lines.values([value], 1, "an entry"))
+        indptr.append(len(data))
+    vectors = sparse.csr_matrix(
+        (np.array(data), np.array(indices, np.int32), np.array(indptr, np.int32)),
+        shape=(total, max(indices, default=-1) + 1),
+    )
+    return LibsvmFile(
+        kernel,
+        lines.count(fields, "degree", 1) if kernel == "polynomial" else 3,
+        gamma,
+        lines.field(fields, "coef0", float) if "coef0" in fields else 0.0,
+        labels,
+        tuple(sizes),
+        np.array(rho),
+        np.array(coef).reshape(total, classes - 1).T,
+        vectors,
+    )
