@@ -20,33 +20,57 @@ tile::Shape shape_of(const std::string &kernel) {
   throw std::invalid_argument("kernel: " + kernel);
 }
 
-// Rows that Python computes: `block(who)` gives them, float32, of shape (m, n).
+// Rows that Python computes: `block(who, columns)` gives them, float32, of shape
+// (len(who), len(columns)); all columns if they are None.
 class PythonRows final : public RowSource {
  public:
   PythonRows(Index n, nb::object block) : n_(n), block_(std::move(block)) {}
   Index n() const override { return n_; }
+  double cost() const override { return 10.0; }
   bool rows(const Order *who, Index m, float *const *out, Poll &poll) const override {
+    return values(who, m, nullptr, n_, out, poll);
+  }
+  bool cross(const Order *who, Index m, const Order *columns, Index many,
+             float *const *out, Poll &poll) const override {
+    return values(who, m, columns, many, out, poll);
+  }
+  bool add_rows(const Order *who, const double *coef, Index m, double *sums,
+                Poll &poll) const override {
+    std::vector<float> row(static_cast<std::size_t>(stride()));
+    float *to = row.data();
+    for (Index t = 0; t < m; ++t) {
+      if (!rows(who + t, 1, &to, poll)) return false;
+      for (Index j = 0; j < n_; ++j) sums[j] += coef[t] * static_cast<double>(to[j]);
+    }
+    return true;
+  }
+
+ private:
+  using Numbers = nb::ndarray<nb::numpy, const Order, nb::ndim<1>>;
+  static nb::object numbers(const Order *who, Index m) {
+    return nb::cast(Numbers(who, {static_cast<std::size_t>(m)}, nb::handle()),
+                    nb::rv_policy::copy);
+  }
+  bool values(const Order *who, Index m, const Order *columns, Index many,
+              float *const *out, Poll &poll) const {
     // A few at a time, for what Python does cannot be left early.
     constexpr Index kSome = 16;
     for (Index first = 0; first < m; first += kSome) {
       const Index some = std::min(kSome, m - first);
       {
         nb::gil_scoped_acquire gil;
-        nb::ndarray<nb::numpy, const Order, nb::ndim<1>> numbers(
-            who + first, {static_cast<std::size_t>(some)}, nb::handle());
-        const auto values = nb::cast<Table<const float>>(
-            block_(nb::cast(numbers, nb::rv_policy::copy)));
+        const auto values = nb::cast<Table<const float>>(block_(
+            numbers(who + first, some), columns ? numbers(columns, many) : nb::none()));
         check_length(static_cast<Index>(values.shape(0)), some, "a block of rows");
-        check_length(static_cast<Index>(values.shape(1)), n_, "a kernel row");
+        check_length(static_cast<Index>(values.shape(1)), many, "a kernel row");
         for (Index t = 0; t < some; ++t)
-          std::copy_n(values.data() + t * n_, n_, out[first + t]);
+          std::copy_n(values.data() + t * many, many, out[first + t]);
       }
-      if (poll(some * n_)) return false;
+      if (poll(some * many)) return false;
     }
     return true;
   }
 
- private:
   Index n_;
   nb::object block_;
 };
@@ -147,7 +171,7 @@ void bind_block(nb::module_ &m) {
           "__init__",
           [](BlockSolver *self, RowSource &rows, Array<const double> y,
              Array<const double> cost, Array<const double> diagonal, bool squared,
-             Index q, Index cache_bytes, Random &random) {
+             Index q, Index largest_q, Index cache_bytes, Random &random) {
             BlockProblem problem{squared, {}, {}, {}};
             const auto take = [&](const Array<const double> &a, const char *name) {
               const double *data = sized(a, rows.n(), name);
@@ -156,10 +180,12 @@ void bind_block(nb::module_ &m) {
             problem.y = take(y, "y");
             problem.cost = take(cost, "cost");
             problem.diagonal = take(diagonal, "diagonal");
-            new (self) BlockSolver(rows, std::move(problem), q, cache_bytes, random);
+            new (self) BlockSolver(rows, std::move(problem), q, largest_q, cache_bytes,
+                                   random);
           },
           "rows"_a, "y"_a.noconvert(), "cost"_a.noconvert(), "diagonal"_a.noconvert(),
-          "squared"_a, "q"_a, "cache_bytes"_a, "random"_a, nb::keep_alive<1, 2>())
+          "squared"_a, "q"_a, "largest_q"_a, "cache_bytes"_a, "random"_a,
+          nb::keep_alive<1, 2>())
       .def_prop_ro("q", &BlockSolver::q, "rows of a working set")
       .def_prop_ro("steps", &BlockSolver::steps, "inner steps so far")
       .def_prop_ro("computed", &BlockSolver::computed, "kernel rows computed so far")

@@ -226,10 +226,35 @@ def test_the_cache_keeps_its_limit():
     state = solver.start(problem, core.Random(0), None)
     for _ in range(30):
         solver.step(state, core.Stop())
-    assert state.block.capacity == 500_000 // (4 * 2016)
-    assert state.block.held <= state.block.capacity
-    assert state.block.q <= state.block.capacity // 2
-    assert state.block.computed > state.block.capacity
+    block = state.block
+    assert 4 * 2016 * block.capacity + 4 * block.q * (block.q + 16) <= 500_000
+    assert 4 * 2016 * (block.capacity + 1) >= 0.85 * 500_000
+    assert block.held == block.capacity
+    assert block.computed > block.capacity
+    # A working set larger than the cache: rows without a place are not stored.
+    assert block.q > block.capacity
+    carried, exact = np.empty(2000), np.empty(2000)
+    block.gradient(carried)
+    state.refresh()
+    block.gradient(exact)
+    np.testing.assert_allclose(carried, exact, atol=1e-6 * state.alpha().sum())
+
+
+def test_working_sets_grow_while_rows_cost_more_than_steps():
+    rng = np.random.default_rng(21)
+    X, y = points(rng, 5000, 30)
+    problem = hinge(X, y, 10.0, cache_size=20)
+    solver = BlockSolver()
+    state = solver.start(problem, core.Random(0), None)
+    first, largest = state.block.q, 0
+    for _ in range(80):
+        solver.step(state, core.Stop())
+        assert math.fsum(state.alpha() * y) == 0.0
+        largest = max(largest, state.block.q)
+    assert first < largest
+    assert 4 * largest * (largest + 16) <= 2_500_000
+    assert fit(problem, 1e-5).certificate.certified
+    assert BlockSolver(q=100).start(problem, core.Random(0), None).block.q == 100
 
 
 def test_dual_values_never_fall_and_the_equality_is_exact():

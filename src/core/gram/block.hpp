@@ -13,11 +13,11 @@
 // Guarantee  The dual value never falls. With the most violating pair in the working
 //            set, decomposition converges to the optimum (Keerthi and Gilbert,
 //            Mach. Learn. 46, 2002; Lin, IEEE TNN 12, 2001).
-// Cost       A row of K, n d flops twice, for each row that enters and is not cached;
-//            2 n q flops for F. 4 n bytes a cached row, 4 q^2 bytes, 32 n bytes.
+// Cost       A row of K, n d flops twice, for each row that changes and is not cached;
+//            2 n q flops for F. 4 n bytes a cached row, 4 q^2 bytes, 32 n bytes. q
+//            doubles while the small problems cost little beside the rows.
 // Source     Decomposition: Joachims, 1999; large working sets in batches: Wen, Shi,
-// Li,
-//            He and Chen, JMLR 19, 2018 (ThunderSVM). Pairs: Fan, Chen and Lin 2005.
+//            Li, He and Chen, JMLR 19, 2018 (ThunderSVM). Pairs: Fan, Chen and Lin 2005.
 //
 // Kernel rows are float32, so F drifts from K c by some 1e-7 sum |c_i|. The caller
 // recomputes it in float64 when the solver believes to be done (`set_gradient`), and
@@ -76,11 +76,14 @@ class PhaseClock {
 
 class BlockSolver {
  public:
-  BlockSolver(RowSource &rows, BlockProblem problem, Index q, Index cache_bytes,
-              Random &random)
+  // Working sets of q rows, later perhaps of up to `largest_q`, fewer where their
+  // matrix has no room.
+  BlockSolver(RowSource &rows, BlockProblem problem, Index q, Index largest_q,
+              Index cache_bytes, Random &random)
       : rows_(rows),
         problem_(std::move(problem)),
         n_(rows.n()),
+        largest_q_(std::min(largest_q, largest(cache_bytes))),
         cache_(n_, rows.stride(), rows_held(n_, rows.stride(), cache_bytes)),
         c_(size(n_), 0.0),
         lo_(size(n_), 0.0),
@@ -89,19 +92,15 @@ class BlockSolver {
         order_(size(n_)),
         slot_(size(n_), kNone) {
     Index used = 0;
-    double largest = 0.0;
+    double largest_cost = 0.0;
     for (Index i = 0; i < n_; ++i) {
       used += problem_.cost[size(i)] > 0.0;
-      largest = std::max(largest, problem_.cost[size(i)]);
+      largest_cost = std::max(largest_cost, problem_.cost[size(i)]);
     }
-    // Half of the rows that the cache holds may stay for later.
-    const Index room = cache_.capacity() == n_ ? n_ : cache_.capacity() / 2;
-    q = std::min({q, std::max<Index>(used, 1), std::max(kLeast, room)});
-    inner_ = Inner(q);
-    q_ = q;
-    who_.reserve(size(q));
-    entered_.reserve(size(q));
-    unit_ = largest > 0.0 ? std::ldexp(1.0, std::ilogb(largest) - 52) : 1.0;
+    largest_q_ = std::min(largest_q_, std::max<Index>(used, 1));
+    q_ = std::min(q, largest_q_);
+    inner_ = Inner(q_);
+    unit_ = largest_cost > 0.0 ? std::ldexp(1.0, std::ilogb(largest_cost) - 52) : 1.0;
     for (Index i = 0; i < n_; ++i) {
       const double bound = problem_.squared ? kInf : on_grid(problem_.cost[size(i)]);
       const bool idle = !(problem_.cost[size(i)] > 0.0);
@@ -174,22 +173,31 @@ class BlockSolver {
                             : pair_steps(inner_, unit_, tolerance, most, poll);
     clock_of_.add(Phase::kInner);
     if (steps == 0) return 0;
-    apply(before);
+    if (!apply(before, poll)) return 0;
     clock_of_.add(Phase::kUpdate);
     scan();
     clock_of_.add(Phase::kScan);
     steps_ += steps;
+    grow(steps);
     return steps;
   }
 
  private:
-  static constexpr Index kLeast = 8;  // rows of a working set
-
-  // Rows that so many bytes hold: two working sets at least, all at most.
-  static Index rows_held(Index n, Index stride, Index bytes) {
-    return std::min(n, std::max(bytes / (4 * stride), 2 * kLeast));
+  // Rows of a working set whose matrix has its part of so many bytes.
+  static Index largest(Index bytes) {
+    constexpr Index kLeast = 64;
+    const double part = std::sqrt(static_cast<double>(bytes / kMatrixPart) / 4.0);
+    return std::max(static_cast<Index>(part) - Inner::kUnit, kLeast);
   }
-  static constexpr Index kMostSteps = 100;  // per row of it
+  // Rows that are left of so many bytes, two at least and all at most.
+  static Index rows_held(Index n, Index stride, Index bytes) {
+    const Index left = bytes - bytes / kMatrixPart;
+    return std::min(n, std::max<Index>(left / (4 * stride), 2));
+  }
+  static constexpr Index kMatrixPart = 8;   // of the cache, for the small matrix
+  static constexpr Index kMostSteps = 100;  // inner ones per row of a working set
+  static constexpr Index kSetsToGrow = 64;  // before a larger one is thought of
+  static constexpr double kCheap = 0.25;    // inner work beside that of rows
   static constexpr std::int32_t kNone = -1;
   static constexpr double kInf = std::numeric_limits<double>::infinity();
   static std::size_t size(Index i) { return static_cast<std::size_t>(i); }
@@ -310,22 +318,6 @@ class BlockSolver {
     places.insert(places.end(), oldest.begin(),
                   oldest.begin() + static_cast<std::ptrdiff_t>(old));
 
-    // Rows that stay are the last to be forgotten.
-    for (const Order row : who_) cache_.find(row);
-    std::vector<Order> missing;
-    std::vector<float *> to;
-    for (const Order row : enter)
-      if (!cache_.find(row)) missing.push_back(row);
-    for (const Order row : missing) to.push_back(cache_.claim(row));
-    clock_of_.add(Phase::kSelect);
-    if (!rows_.rows(missing.data(), static_cast<Index>(missing.size()), to.data(),
-                    poll)) {
-      for (const Order row : missing) cache_.drop(row);
-      return false;
-    }
-    computed_ += static_cast<Index>(missing.size());
-    clock_of_.add(Phase::kRows);
-
     for (std::size_t e = 0; e < enter.size(); ++e) {
       const Index s = places[e];
       if (s < static_cast<Index>(who_.size())) {
@@ -339,20 +331,27 @@ class BlockSolver {
       slot_[enter[e]] = static_cast<std::int32_t>(s);
     }
     ++clock_;
-    fill_matrix(places);
+    clock_of_.add(Phase::kSelect);
+    const bool whole = fill_matrix(places, poll);
+    if (!whole) forget_block();
     clock_of_.add(Phase::kMatrix);
-    return true;
+    return whole;
   }
 
-  // Rows and columns `places` of the small matrix: the rows from the cache, and what
-  // they say of the columns a few lines at a time.
-  void fill_matrix(const std::vector<Index> &places) {
+  // Rows and columns `places` of the small matrix. The columns are those rows, a few
+  // lines at a time.
+  bool fill_matrix(const std::vector<Index> &places, Poll &poll) {
     const Index m = static_cast<Index>(who_.size()), stride = inner_.stride();
     float *H = inner_.H.data();
+    std::vector<Order> rows;
+    std::vector<float *> to;
     for (const Index s : places) {
-      const float *row = cache_.find(who_[size(s)]);
-      for (Index t = 0; t < m; ++t) H[s * stride + t] = row[who_[size(t)]];
+      rows.push_back(who_[size(s)]);
+      to.push_back(H + s * stride);
     }
+    if (!rows_.cross(rows.data(), static_cast<Index>(rows.size()), who_.data(), m,
+                     to.data(), poll))
+      return false;
     constexpr std::size_t kLine = 16;
     for (std::size_t e = 0; e < places.size(); e += kLine) {
       const std::size_t end = std::min(e + kLine, places.size());
@@ -360,6 +359,7 @@ class BlockSolver {
         for (std::size_t u = e; u < end; ++u)
           H[t * stride + places[u]] = H[places[u] * stride + t];
     }
+    return true;
   }
 
   void load(Index s) {
@@ -384,17 +384,60 @@ class BlockSolver {
     inner_.c[at] = inner_.lo[at] = inner_.hi[at] = inner_.delta[at] = 0.0;
   }
 
-  // Carries the change of the small problem to all rows.
-  void apply(const std::vector<double> &before) {
+  // Carries the change of the small problem to all rows. Only rows that changed are
+  // needed: those in the cache as they are, of the others as many as it has room for,
+  // and what is left is added without being stored. False: told to leave, F not whole.
+  bool apply(const std::vector<double> &before, Poll &poll) {
+    std::vector<Index> moved;
+    for (std::size_t s = 0; s < before.size(); ++s)
+      if (inner_.c[s] != before[s]) moved.push_back(static_cast<Index>(s));
+    const auto by = [&](Index s) { return inner_.c[size(s)] - before[size(s)]; };
+    // The newest rows of the working set stay in it the longest.
+    std::stable_sort(moved.begin(), moved.end(), [&](Index a, Index b) {
+      return entered_[size(a)] > entered_[size(b)];
+    });
     std::vector<const float *> rows;
     std::vector<float> change;
-    for (std::size_t s = 0; s < before.size(); ++s) {
-      const double t = inner_.c[s] - before[s];
-      c_[who_[s]] = inner_.c[s];
-      if (t == 0.0) continue;
-      rows.push_back(cache_.find(who_[s]));
-      change.push_back(static_cast<float>(t));
+    std::vector<Index> absent;
+    for (const Index s : moved)
+      if (const float *row = cache_.find(who_[size(s)])) {
+        rows.push_back(row);
+        change.push_back(static_cast<float>(by(s)));
+      } else {
+        absent.push_back(s);
+      }
+    const std::size_t room = std::min(
+        absent.size(), static_cast<std::size_t>(cache_.capacity()) - rows.size());
+    std::vector<Order> missing;
+    std::vector<float *> to;
+    for (std::size_t a = 0; a < room; ++a) {
+      missing.push_back(who_[size(absent[a])]);
+      to.push_back(cache_.claim(missing.back()));
+      rows.push_back(to.back());
+      change.push_back(static_cast<float>(by(absent[a])));
     }
+    if (!rows_.rows(missing.data(), static_cast<Index>(room), to.data(), poll)) {
+      for (const Order row : missing) cache_.drop(row);
+      return false;
+    }
+    std::vector<double> coef;
+    missing.clear();
+    for (std::size_t a = room; a < absent.size(); ++a) {
+      missing.push_back(who_[size(absent[a])]);
+      coef.push_back(by(absent[a]));
+    }
+    computed_ += static_cast<Index>(absent.size());
+    sums_.assign(missing.empty() ? 0 : F_.size(), 0.0);
+    if (!missing.empty() &&
+        !rows_.add_rows(missing.data(), coef.data(), static_cast<Index>(missing.size()),
+                        sums_.data(), poll))
+      return false;
+    clock_of_.add(Phase::kRows);
+    for (const Index s : moved) c_[who_[size(s)]] = inner_.c[size(s)];
+    for (std::size_t j = 0; j < sums_.size(); ++j) F_[j] += sums_[j];
+    spent_outside_ +=
+        static_cast<double>(n_) * (static_cast<double>(moved.size()) +
+                                   rows_.cost() * static_cast<double>(absent.size()));
     constexpr Index kColumns = 2048;
     const Index blocks = (rows_.stride() + kColumns - 1) / kColumns;
     parallel_for(std::min(rows_.threads(), blocks), blocks,
@@ -403,6 +446,24 @@ class BlockSolver {
                      add_rows(rows, change, b * kColumns,
                               std::min((b + 1) * kColumns, rows_.stride()));
                  });
+    return true;
+  }
+
+  // While the small problems cost little beside their rows, larger ones are better:
+  // fewer rows are computed and added again.
+  void grow(Index steps) {
+    spent_inside_ += 2.0 * static_cast<double>(steps) * static_cast<double>(q_);
+    if (++sets_ < kSetsToGrow || q_ == largest_q_) return;
+    const bool cheap = spent_inside_ < kCheap * spent_outside_;
+    sets_ = 0;
+    spent_inside_ = spent_outside_ = 0.0;
+    if (!cheap) return;
+    const Index larger = std::min(2 * q_, largest_q_);
+    Inner inner(larger);
+    for (Index s = 0; s < q_; ++s)
+      std::copy_n(inner_.row(s), q_, inner.H.data() + s * inner.stride());
+    inner_ = std::move(inner);
+    q_ = larger;
   }
 
   // F += sum_r change_r K_r over some columns: eight rows in float32, then float64.
@@ -435,10 +496,10 @@ class BlockSolver {
 
   RowSource &rows_;
   BlockProblem problem_;
-  Index n_, q_ = 0;
+  Index n_, q_ = 0, largest_q_;
   RowCache cache_;
   double unit_ = 1.0, bias_ = 0.0;
-  std::vector<double> c_, lo_, hi_, F_;
+  std::vector<double> c_, lo_, hi_, F_, sums_;
   std::vector<Order> order_;        // a random one
   std::vector<std::int32_t> slot_;  // place in the working set
   std::vector<Order> who_;          // the working set
@@ -446,7 +507,8 @@ class BlockSolver {
   Inner inner_;
   BlockScan scan_;
   std::vector<Candidate> rising_, falling_;
-  Index clock_ = 0, steps_ = 0, computed_ = 0;
+  Index clock_ = 0, steps_ = 0, computed_ = 0, sets_ = 0;
+  double spent_inside_ = 0.0, spent_outside_ = 0.0;  // since the last look, in flops
   PhaseClock clock_of_;
 };
 

@@ -66,15 +66,18 @@ class ScatteredBlock {
     }
     put(false);
   }
-  // out[t][l] <- k(point l of the block, z_(j + t)) for all 32 of them and t < m, given
-  // the h of the z.
-  template <class Kernel>
-  void kernels(const Kernel &kernel, const Points &targets, Index j, Index m,
+  // out[t][l] <- k(point l of the block, z_which(t)) for all 32 of them and t < m, at
+  // most 32, given the h of all z.
+  template <class Kernel, class Which>
+  void kernels(const Kernel &kernel, const Points &targets, const Which &which, Index m,
                const T *h, T *out) const {
-    for (Index t = 0; t < m; ++t)
-      targets.sums(j + t, map_.scale, map_.overlap(), values_.data(),
+    T own[tile::kPanel];
+    for (Index t = 0; t < m; ++t) {
+      own[t] = h[which(t)];
+      targets.sums(which(t), map_.scale, map_.overlap(), values_.data(),
                    out + t * tile::kPanel);
-    tile::values(out, m, kernel, h + j, h_);
+    }
+    tile::values(out, m, kernel, own, h_);
   }
 
  private:
@@ -177,7 +180,8 @@ bool add_times(const KernelMap &map, bool dense, const Points &points, Index m,
       for (Index p = begin; p < end; ++p) {
         const Index j = p * tile::kPanel;
         const Index count = std::min<Index>(tile::kPanel, n - j);
-        block.kernels(kernel, targets, j, count, h.data(), values);
+        block.kernels(
+            kernel, targets, [&](Index t) { return j + t; }, count, h.data(), values);
         for (Index o = 0; o < outputs; ++o)
           for (Index t = 0; t < count; ++t)
             piece.sums[o][j + t] +=
@@ -230,9 +234,18 @@ class RowSource {
     return (n() + tile::kPanel - 1) / tile::kPanel * tile::kPanel;
   }
   virtual Index threads() const { return 1; }
+  // What computing a value costs, in additions of a value that is there.
+  virtual double cost() const = 0;
   // out[t][j] <- k(x_who[t], x_j), t < m, j < n; out[t] has stride() entries. False:
   // told to leave, rows not whole.
   virtual bool rows(const Order *who, Index m, float *const *out, Poll &poll) const = 0;
+  // out[t][s] <- k(x_who[t], x_columns[s]), s < many, to the bits that `rows` gives;
+  // out[t] has room for `many` rounded up to panels.
+  virtual bool cross(const Order *who, Index m, const Order *columns, Index many,
+                     float *const *out, Poll &poll) const = 0;
+  // sums_j += sum_t coef_t k(x_who[t], x_j); no row is stored.
+  virtual bool add_rows(const Order *who, const double *coef, Index m, double *sums,
+                        Poll &poll) const = 0;
 };
 
 class KernelRows final : public RowSource {
@@ -272,9 +285,33 @@ class KernelRows final : public RowSource {
     return largest;
   }
 
+  double cost() const override {
+    const double entries = dense_ ? static_cast<double>(points_->d()) / 25.0
+                                  : points_->mean_entries() / 6.0;
+    return 1.0 + (precise_ ? 3.0 : 1.0) * entries;
+  }
+
   bool rows(const Order *who, Index m, float *const *out, Poll &poll) const override {
-    if (precise_) return rows_of<double>(who, m, out, poll);
-    return rows_of<float>(who, m, out, poll);
+    return precise_ ? rows_of<double>(who, m, nullptr, n(), out, poll)
+                    : rows_of<float>(who, m, nullptr, n(), out, poll);
+  }
+
+  bool cross(const Order *who, Index m, const Order *columns, Index many,
+             float *const *out, Poll &poll) const override {
+    return precise_ ? rows_of<double>(who, m, columns, many, out, poll)
+                    : rows_of<float>(who, m, columns, many, out, poll);
+  }
+
+  bool add_rows(const Order *who, const double *coef, Index m, double *sums,
+                Poll &poll) const override {
+    KernelMap map = map_;
+    map.parameters = row_parameters();
+    const auto add = [&](auto zero) {
+      return add_times<decltype(zero)>(
+          map, dense_, *points_, m, [&](Index t) { return who[t]; }, coef, 1,
+          {{0, m, &sums}}, *points_, threads_, poll);
+    };
+    return precise_ ? add(0.0) : add(0.0f);
   }
 
   // sums_j += sum_t coef_t k(x_who[t], x_j) in float64; `sums` has stride() entries.
@@ -286,26 +323,29 @@ class KernelRows final : public RowSource {
   }
 
  private:
+  // Values at some columns, or at all n where `columns` is null.
   template <class T>
-  bool rows_of(const Order *who, Index m, float *const *out, Poll &poll) const {
-    return dense_ ? dense_rows<T>(who, m, out, poll)
-                  : sparse_rows<T>(who, m, out, poll);
+  bool rows_of(const Order *who, Index m, const Order *columns, Index many,
+               float *const *out, Poll &poll) const {
+    return dense_ ? dense_rows<T>(who, m, columns, many, out, poll)
+                  : sparse_rows<T>(who, m, columns, many, out, poll);
   }
 
   template <class T>
-  bool dense_rows(const Order *who, Index m, float *const *out, Poll &poll) const {
+  bool dense_rows(const Order *who, Index m, const Order *columns, Index many,
+                  float *const *out, Poll &poll) const {
     constexpr Index kWidth = tile::kRows;
     const Index d = points_->d();
-    const Index panels = stride() / tile::kPanel;
+    const Index panels = (many + tile::kPanel - 1) / tile::kPanel;
     // Packed queries that leave the panel its place in the second level of cache;
     // panels that are packed anew each time meet more of them.
-    constexpr bool kStored = std::is_same_v<T, float>;
-    constexpr Index kBytes = kStored ? 384 << 10 : 16 << 20;
+    const bool stored = std::is_same_v<T, float> && !columns;
+    const Index most = stored ? 384 << 10 : 16 << 20;
     const Index bytes = static_cast<Index>(sizeof(T)) * kWidth * std::max<Index>(d, 1);
-    const Index chunk = std::max<Index>(1, kBytes / bytes) * kWidth;
+    const Index chunk = std::max<Index>(1, most / bytes) * kWidth;
     Strips<T> strips;
     std::vector<T> row;
-    std::vector<float> nowhere(static_cast<std::size_t>(stride()));
+    std::vector<float> nowhere(static_cast<std::size_t>(panels * tile::kPanel));
     SharedPoll shared(poll);
     const tile::Parameters parameters = row_parameters();
     for (Index first = 0; first < m && !shared.leave(); first += chunk) {
@@ -319,13 +359,17 @@ class KernelRows final : public RowSource {
             for (Index p = begin; p < end; ++p) {
               const Index j = p * tile::kPanel;
               const T *panel = nullptr, *h = nullptr;
-              if constexpr (kStored) {
-                panel = panels_.values(p);
-                h = panels_.h(p);
-              } else {
+              if constexpr (std::is_same_v<T, float>) {
+                if (stored) {
+                  panel = panels_.values(p);
+                  h = panels_.h(p);
+                }
+              }
+              if (!stored) {
                 pack(
-                    map_, *points_, std::min<Index>(tile::kPanel, n() - j),
-                    [&](Index t) { return j + t; }, own, buffer);
+                    map_, *points_, std::min<Index>(tile::kPanel, many - j),
+                    [&](Index t) { return columns ? columns[j + t] : j + t; }, own,
+                    buffer);
                 panel = own.values(0);
                 h = own.h(0);
               }
@@ -347,8 +391,9 @@ class KernelRows final : public RowSource {
   }
 
   template <class T>
-  bool sparse_rows(const Order *who, Index m, float *const *out, Poll &poll) const {
-    const Index panels = stride() / tile::kPanel;
+  bool sparse_rows(const Order *who, Index m, const Order *columns, Index many,
+                   float *const *out, Poll &poll) const {
+    const Index panels = (many + tile::kPanel - 1) / tile::kPanel;
     std::vector<double> precise;
     const T *h = nullptr;
     if constexpr (std::is_same_v<T, double>) {
@@ -368,8 +413,11 @@ class KernelRows final : public RowSource {
           T values[tile::kPanel][tile::kPanel];  // [point][query]
           for (Index p = begin; p < end; ++p) {
             const Index j = p * tile::kPanel;
-            const Index count = std::min<Index>(tile::kPanel, n() - j);
-            block.kernels(kernel, *points_, j, count, h, values[0]);
+            const Index count = std::min<Index>(tile::kPanel, many - j);
+            block.kernels(
+                kernel, *points_,
+                [&](Index t) { return columns ? columns[j + t] : j + t; }, count, h,
+                values[0]);
             for (Index q = 0; q < some; ++q)
               for (Index t = 0; t < count; ++t)
                 out[first + q][j + t] = static_cast<float>(values[t][q]);

@@ -20,6 +20,8 @@ class Points {
   virtual ~Points() = default;
   virtual Index n() const = 0;
   Index d() const { return d_; }
+  // Stored entries of a point, on average.
+  virtual double mean_entries() const = 0;
   // x_k <- entry k, all d of them.
   virtual void read(Index i, double *x) const = 0;
   // block[k * kPanel] <- scale entry k, or 0 if `erase`; stored entries only. For
@@ -100,6 +102,14 @@ class PointsOf final : public Points {
 
   Index n() const override {
     return all_ ? rows_.rows() : static_cast<Index>(named_.size());
+  }
+  double mean_entries() const override {
+    const Index looked = std::min<Index>(n(), 1000);
+    Index entries = 0;
+    for (Index t = 0; t < looked; ++t)
+      rows_.for_each(row(n() * t / looked), [&](Index, double) { ++entries; });
+    return static_cast<double>(entries) /
+           static_cast<double>(std::max<Index>(looked, 1));
   }
   void read(Index i, double *x) const override {
     std::fill(x, x + d(), 0.0);

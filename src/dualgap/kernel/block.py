@@ -8,7 +8,8 @@ Update     the rows that violate most join the newest ones of the last working s
            c_i = y_i alpha_i
 Guarantee  D never falls, and converges to the optimum.
 Cost       n d flops twice for a kernel row that is not cached, 2 n q for F. 4 n d bytes
-           of packed rows (none if few entries are stored), 4 q^2, and the cache.
+           of packed rows (none if few entries are stored), and the cache, of which the
+           small matrix, 4 q^2, takes at most an eighth.
 Source     Decomposition: Joachims 1999; second-order pairs: Fan, Chen and Lin, JMLR 6,
            2005; large working sets: Wen et al., JMLR 19, 2018. For the squared hinge
            max sum_i a_i - 1/2 a'(Q + diag delta)a over a >= 0 is the problem of
@@ -41,6 +42,8 @@ _INNER = 0.1
 _FAR = 800.0
 # And below this all kernel values are near 1: K - 1 is what tells them apart.
 _NEAR = 0.1
+# Rows of the largest working set: a matrix of 64 MB.
+_LARGEST = 4096
 # Certificates that fail before rows are computed in float64.
 _PATIENCE = 2
 
@@ -80,8 +83,10 @@ class BlockSolver(KernelSolver):
     Parameters
     ----------
     q : int, optional
-        Rows of a working set. None: 256 below 3,000 rows, 512 below 8,000, 1024 above.
-        Never more than half of the rows that the cache holds.
+        Rows of a working set. None: 256 below 3,000 rows, 512 below 8,000, 1024 above,
+        and after 64 sets twice as many, up to 4,096, where their steps cost little
+        beside the kernel rows. Never more than fit an eighth of the cache as a
+        matrix.
     threads : int, default=1
         Threads that share kernel rows and updates; the result does not depend on it.
     """
@@ -126,7 +131,7 @@ class BlockSolver(KernelSolver):
             gram.fast = source
         block = core.BlockSolver(
             source, problem.y.astype(np.float64), problem.cost, gram.diagonal(),
-            problem.loss.name == "squared_hinge", self._size(problem.n),
+            problem.loss.name == "squared_hinge", *self._sizes(problem.n),
             int(gram.cache_size * 1e6), rng,
         )  # fmt: skip
         state = BlockState(problem, rng, new_order(0), source=source, block=block)
@@ -136,10 +141,11 @@ class BlockSolver(KernelSolver):
         state.measure()
         return state
 
-    def _size(self, n: int) -> int:
+    def _sizes(self, n: int) -> tuple[int, int]:
+        """Rows of a working set at first, and at most."""
         if self.q is not None:
-            return self.q
-        return 256 if n < 3000 else 512 if n < 8000 else 1024
+            return self.q, self.q
+        return 256 if n < 3000 else 512 if n < 8000 else 1024, _LARGEST
 
     def step(self, state: BlockState, stop: Any) -> None:
         state.epochs += 1

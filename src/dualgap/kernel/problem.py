@@ -145,8 +145,8 @@ class KernelProblem:
         """
         last = self._combined
         if last is None or not np.array_equal(last[0], alpha):
-            scores: Vector | float = 0.0
             change = alpha * self.y
+            scores = np.zeros(self.n)
             # Where less has changed than there is, the change is what is computed.
             if last is not None:
                 moved = change - last[0] * self.y

@@ -47,14 +47,15 @@ def packs(X: Any) -> bool:
     return not sparse.issparse(X) or X.nnz >= _DENSE * X.shape[0] * X.shape[1]
 
 
-def _python_rows(X: Any, kernel: Any, columns: NDArray[np.uint32] | None) -> Any:
-    def block(who: NDArray[np.uint32]) -> NDArray[np.float32]:
-        named = who if columns is None else columns[who]
+def _python_rows(X: Any, kernel: Any, named: NDArray[np.uint32] | None) -> Any:
+    def block(who: Any, columns: Any) -> NDArray[np.float32]:
+        if named is not None:
+            who, columns = named[who], named if columns is None else named[columns]
         if isinstance(kernel, Precomputed):
-            out = kernel.block(X, named)
+            out = kernel.block(X, who)
             out = out if columns is None else out[:, columns]
         else:
-            out = kernel.block(X, named, None if columns is None else X[columns])
+            out = kernel.block(X, who, None if columns is None else X[columns])
         return np.ascontiguousarray(out, dtype=np.float32)
 
     return block
