@@ -29,7 +29,7 @@ import dualgap
 from dualgap import SVC, LinearSVC, load_model, save_model
 from dualgap.cli import app
 from dualgap.estimators.svc import KERNELS
-from dualgap.kernel import KERNEL_SOLVERS
+from dualgap.kernel import APPROXIMATIONS, KERNEL_SOLVERS
 
 POSIX = pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals and files")
 # Never certified, and never out of epochs.
@@ -726,7 +726,7 @@ def test_defaults_are_the_estimators() -> None:
 
 def test_every_solver_and_loss_is_named_in_the_help() -> None:
     text = call("train", "--help").stdout
-    names = {*KERNELS} - {"precomputed"}
+    names = {*KERNELS, *APPROXIMATIONS} - {"precomputed"}
     for name in (*dualgap.SOLVERS, *dualgap.losses.LOSSES, *KERNEL_SOLVERS, *names):
         assert re.search(rf"\b{name}\b", text), name
 

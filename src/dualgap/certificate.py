@@ -52,6 +52,9 @@ class Certificate:
         Name of the solver.
     tol : float
         Accuracy asked: ``CERTIFIED`` means ``relative_gap <= tol``.
+    about : str
+        The problem that the bounds are about, where it is not the one that was given:
+        an approximation of it.
     """
 
     primal: float
@@ -62,6 +65,7 @@ class Certificate:
     status: Status | None = None
     solver: str = ""
     tol: float = math.nan
+    about: str = ""
 
     @property
     def gap(self) -> float:
@@ -91,6 +95,7 @@ class Certificate:
             reach = "no bound on the objective is known yet"
         else:
             reach = f"objective is within {percent(self.relative_gap)} of the optimum"
+            reach += f" of {self.about}" if self.about else ""
         why = "" if self.status is None else f": {self.status.value}"
         return f"{reach}{asked}{why}"
 

@@ -99,10 +99,10 @@ def _known(value: str, known: Sequence[str]) -> str:
 
 
 def _solver(value: str) -> str:
-    from .kernel import KERNEL_SOLVERS
+    from .kernel import APPROXIMATIONS, KERNEL_SOLVERS
     from .solvers import SOLVERS
 
-    return _known(value, list({**SOLVERS, **KERNEL_SOLVERS}))
+    return _known(value, list({**SOLVERS, **KERNEL_SOLVERS, **APPROXIMATIONS}))
 
 
 def _loss(value: str | None) -> str | None:
@@ -412,7 +412,8 @@ def train(
             callback=_solver,
             help="auto, dcd, interior-point, sdca, sgd-s, sgd-m, sgd-r, pegasos, "
             "norma, svmsgd, cutting-plane, ocas, mpu or sgd-qn; with --kernel auto, "
-            "block, fw, mfw, mdm, swap, swap-2o, core-vector or kernel-pegasos.",
+            "block, fw, mfw, mdm, swap, swap-2o, core-vector, kernel-pegasos or "
+            "nystroem.",
         ),
     ] = "auto",
     tol: Annotated[
@@ -589,8 +590,9 @@ def _of_svc(
     kernel: str,
 ) -> dict[str, Any]:
     """Parameters that only SVC has, and those that were given for its kernel."""
-    from .kernel import KERNEL_SOLVERS
+    from .kernel import APPROXIMATIONS, KERNEL_SOLVERS
 
+    known = KERNEL_SOLVERS | APPROXIMATIONS
     if loss not in (None, "squared_hinge"):
         raise typer.BadParameter(
             f"--kernel needs --loss squared_hinge, not {loss}: the hinge comes with "
@@ -605,10 +607,10 @@ def _of_svc(
             "--kernel has one kind of bias, penalised: leave out --no-intercept, "
             "--intercept-scaling and --no-penalize-intercept."
         )
-    if solver not in KERNEL_SOLVERS:
+    if solver not in known:
         raise typer.BadParameter(
             f"--solver {solver} trains linear SVMs; with --kernel use "
-            f"{', '.join(KERNEL_SOLVERS)}."
+            f"{', '.join(known)}."
         )
     users = {"gamma": set(_SHAPED), "degree": {"poly"}, "coef0": {"poly", "sigmoid"}}
     for name, kernels in users.items():

@@ -347,6 +347,7 @@ class _Run:
             status=status,
             solver=self.solver.name,
             tol=self.tol,
+            about=getattr(self.problem, "about", ""),
         )
         logger.info("%s", certificate)
         best = self.best

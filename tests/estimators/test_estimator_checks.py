@@ -35,6 +35,7 @@ OTHERS = [
     *(SVC(solver=solver, max_epochs=100) for solver in sorted(KERNEL_SOLVERS)),
     SVC(kernel="poly", coef0=1.0, break_ties=True, class_weight="balanced"),
     SVC(kernel="laplacian"),
+    SVC(solver="nystroem"),
     SVC(kernel="linear", n_jobs=2),
 ]
 

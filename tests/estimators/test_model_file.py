@@ -21,6 +21,7 @@ from dualgap import SVC, LinearSVC, load_model, save_model
 from dualgap.estimators import model_file
 from dualgap.io import model as format_
 from dualgap.kernel import (
+    APPROXIMATIONS,
     KERNEL_SOLVERS,
     RBF,
     Callable,
@@ -120,7 +121,7 @@ def test_precomputed(tmp_path: Path) -> None:
         )
 
 
-@pytest.mark.parametrize("solver", KERNEL_SOLVERS.values())
+@pytest.mark.parametrize("solver", (KERNEL_SOLVERS | APPROXIMATIONS).values())
 def test_every_solver_by_name_and_as_a_record(tmp_path: Path, solver: Any) -> None:
     model = trained()
     for value in (solver.name, solver()):

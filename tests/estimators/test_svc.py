@@ -417,7 +417,7 @@ def assert_same_bits(a, b):
         np.testing.assert_array_equal(getattr(a, name), getattr(b, name))
 
 
-@pytest.mark.parametrize("solver", sorted(KERNEL_SOLVERS))
+@pytest.mark.parametrize("solver", sorted([*KERNEL_SOLVERS, "nystroem"]))
 def test_same_seed_same_bits_whatever_the_number_of_threads(solver):
     X, y = make(n=200, classes=4)
     model = SVC(solver=solver, max_epochs=3, random_state=3)

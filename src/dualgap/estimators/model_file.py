@@ -22,7 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..certificate import Certificate
 from ..io import model as file
 from ..io.model import Path, Record, Scalar, Tensors
-from ..kernel import KERNEL_SOLVERS, Precomputed
+from ..kernel import APPROXIMATIONS, KERNEL_SOLVERS, Precomputed
 from ..kernel import Callable as CallableKernel
 from ..losses import LOSSES
 from ..solvers import SOLVERS
@@ -433,7 +433,11 @@ _FACES: dict[str, _Face] = {
     ),
     "SVC": _Face(
         SVC,
-        {"loss": LOSSES, "solver": KERNEL_SOLVERS, "kernel": KERNELS},
+        {
+            "loss": LOSSES,
+            "solver": KERNEL_SOLVERS | APPROXIMATIONS,
+            "kernel": KERNELS,
+        },
         {"kernel": dict},
         _take_kernel,
         _make_kernel,

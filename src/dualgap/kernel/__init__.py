@@ -17,6 +17,7 @@ from .functions import (
     Sigmoid,
 )
 from .gram import Gram
+from .nystroem import Nystroem
 from .pegasos import KernelPegasos
 from .problem import KernelProblem
 
@@ -35,21 +36,26 @@ KERNEL_SOLVERS: dict[str, type[KernelSolver]] = {
     )
 }
 
+#: What SVC takes beside the solvers: these pose another problem, a linear one.
+APPROXIMATIONS: dict[str, type[Nystroem]] = {Nystroem.name: Nystroem}
 
-def get_kernel_solver(solver: str | KernelSolver) -> KernelSolver:
-    """The record of a kernel solver given by name or as a record.
+
+def get_kernel_solver(
+    solver: str | KernelSolver | Nystroem,
+) -> KernelSolver | Nystroem:
+    """The record of a kernel solver or approximation given by name or as a record.
 
     Raises
     ------
     ValueError
         If the name is unknown.
     """
-    if isinstance(solver, KernelSolver):
+    if isinstance(solver, (KernelSolver, Nystroem)):
         return solver
     try:
-        return KERNEL_SOLVERS[solver]()
+        return (KERNEL_SOLVERS | APPROXIMATIONS)[solver]()
     except (KeyError, TypeError):
-        known = ", ".join(map(repr, KERNEL_SOLVERS))
+        known = ", ".join(map(repr, KERNEL_SOLVERS | APPROXIMATIONS))
         raise ValueError(
             f"solver={solver!r} is unknown; use one of {known} or a record such as "
             "SWAP2o(ranking='paper')"
@@ -57,6 +63,7 @@ def get_kernel_solver(solver: str | KernelSolver) -> KernelSolver:
 
 
 __all__ = [
+    "APPROXIMATIONS",
     "FW",
     "KERNEL_SOLVERS",
     "MDM",
@@ -75,6 +82,7 @@ __all__ = [
     "KernelState",
     "Laplacian",
     "Linear",
+    "Nystroem",
     "Polynomial",
     "Precomputed",
     "SWAP2o",

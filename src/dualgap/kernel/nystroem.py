@@ -1,0 +1,248 @@
+"""Nystroem: the kernel SVM over the functions that some of its rows span.
+
+Problem    min 1/2 ||f||^2 + sum_i c_i l(y_i (f(x_i) + b)), f = sum_j beta_j k(x_j, .)
+           over m landmarks x_j instead of all rows; b as the kernel problem has it
+Update     K_mm = V S V', z(x) = S^-1/2 V' (k(x_1, x), ..., k(x_m, x)) over the
+           landmarks: f(x) = w.z(x) with beta = V S^-1/2 w, and ||f|| = ||w||. So it is
+           a linear SVM over m features, which the linear solvers train.
+Guarantee  theirs, about that problem. P(w) is also the value that the kernel problem
+           gives to f, so P(w) >= P* of both. D(alpha) bounds P* of the kernel problem
+           from below only when it is computed with K itself (`Approximation.bound`),
+           for z'z is no larger than K.
+Cost       n m (2 d + 2 m) operations and m^3, then the linear fit. 4 n m bytes of
+           features, float32, and 16 MB or, from m = 1000 on, 16 m^2 bytes
+           more.
+Source     Williams and Seeger, "Using the Nystroem method to speed up kernel machines",
+           NIPS 13, 2001
+
+Eigenvalues that float32 kernel values do not tell from 0 are left out.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import core
+from ..certificate import Certificate
+from ..losses import Vector
+from ..problem import Problem, _rows
+from ..solvers.base import check_count
+from .block import _FAR
+from .problem import KernelProblem
+from .rows import core_arguments, packs
+
+# Kernel values in memory at a time.
+_VALUES = 4_000_000
+
+
+@dataclass(frozen=True)
+class Nystroem:
+    """Approximate a kernel problem by landmarks.
+
+    Parameters
+    ----------
+    n_components : int, default=300
+        Landmarks, half of them drawn from each class; all rows of a class that has
+        fewer.
+    """
+
+    n_components: int = 300
+
+    name: ClassVar[str] = "nystroem"
+
+    def __post_init__(self) -> None:
+        check_count("n_components", self.n_components)
+
+    def approximate(
+        self,
+        problem: KernelProblem,
+        random_state: int = 0,
+        *,
+        n_jobs: int = 1,
+        stop: Any = None,
+    ) -> Approximation:
+        """The linear problem over the features of all rows.
+
+        Parameters
+        ----------
+        problem : KernelProblem
+        random_state : int, default=0
+            Of a class with as many rows it draws the same ones, whatever the other
+            class is: pairs of classes share landmarks.
+        n_jobs : int, default=1
+            Threads that compute features; the result does not depend on it.
+        stop : core.Stop, optional
+            Leaves early, with features that are not whole, when told to stop.
+
+        Returns
+        -------
+        Approximation
+
+        Raises
+        ------
+        ValueError
+            If all landmarks are 0 to the kernel.
+        """
+        drawn = [
+            _drawn(np.flatnonzero((problem.y == label) & (problem.cost > 0.0)),
+                   -(-self.n_components // 2), random_state)
+            for label in (-1, 1)
+        ]  # fmt: skip
+        landmarks = np.concatenate(drawn)
+        values, vectors = np.linalg.eigh(problem.gram.block(landmarks, landmarks))
+        kept = values > len(landmarks) * np.finfo(np.float32).eps * values[-1]
+        if not kept.any():
+            raise ValueError(
+                f"kernel={problem.gram.kernel.name!r} is 0 at all {len(landmarks)} "
+                "landmarks; give rows that are not all 0, or another kernel"
+            )
+        whiten = vectors[:, kept] / np.sqrt(values[kept])
+        stop = core.Stop() if stop is None else stop
+        return Approximation(problem, landmarks, whiten, n_jobs, stop)
+
+
+class Approximation(Problem):
+    """The linear problem of :meth:`Nystroem.approximate`, for the linear solvers.
+
+    Attributes
+    ----------
+    kernel : KernelProblem
+        What it approximates.
+    landmarks : ndarray of shape (m,)
+        Rows of the kernel problem.
+    whiten : ndarray of shape (m, n_features), float64
+        ``V S^-1/2``.
+    """
+
+    def __init__(
+        self,
+        problem: KernelProblem,
+        landmarks: NDArray[np.intp],
+        whiten: Vector,
+        n_jobs: int,
+        stop: Any,
+    ) -> None:
+        self.kernel, self.landmarks, self.whiten = problem, landmarks, whiten
+        super().__init__(
+            _features(problem, landmarks, whiten.astype(np.float32), n_jobs, stop),
+            problem.y,
+            1.0,
+            loss=problem.loss,
+            sample_weight=problem.cost,
+            fit_intercept=True,
+            penalize_intercept=not problem.free_bias,
+        )
+
+    @property
+    def about(self) -> str:
+        """What its certificates are about, in words."""
+        return (
+            f"the problem over {len(self.landmarks)} landmarks, not of the kernel "
+            "problem"
+        )
+
+    def expand(self, w: Vector) -> tuple[Vector, float]:
+        """Coefficients of the kernel at all rows, and the bias, of a model w.
+
+        Returns
+        -------
+        coef : ndarray of shape (n,)
+            0 but at the landmarks.
+        bias : float
+        """
+        features, bias = self.coef(w)
+        coef = np.zeros(self.n)
+        coef[self.landmarks] = self.whiten @ features
+        return coef, bias
+
+    def bound(self, alpha: Vector, primal: float = math.inf) -> Certificate:
+        """What a dual point of this problem proves about the kernel problem.
+
+        alpha is in the box of both. D of its best multiple, with kernel values in
+        float64, is a lower bound on the optimum of the kernel problem; the P that the
+        certificate of this problem has is an upper one.
+
+        Parameters
+        ----------
+        alpha : ndarray of shape (n,)
+            Of a solution.
+        primal : float, optional
+            Its ``certificate.primal``.
+
+        Returns
+        -------
+        Certificate
+            Its relative gap tells how far the model may be from the optimum of the
+            kernel problem. It is no smaller than what the landmarks cost.
+
+        Notes
+        -----
+        One pass over the n rows and the rows with alpha > 0 of the kernel matrix.
+        """
+        problem = self.kernel
+        signed = alpha * self.y
+        off = float(core.signed_sum(self.y, alpha))
+        norm = float(signed @ problem.scores(alpha))
+        if not problem.free_bias:
+            norm += off * off
+        total = float(alpha.sum())
+        curvature = norm + float((self.delta * alpha * alpha).sum())
+        scale = self.best_scale(alpha, total, curvature)
+        dual = scale * (total - 0.5 * scale * curvature)
+        if problem.free_bias:
+            # As KernelProblem.prove: what rounding leaves of the constraint.
+            least = min(primal, self.core_loss.value(1.0) * float(self.cost.sum()))
+            size = 2.0 * least * float(problem.gram.diagonal().max())
+            dual -= scale * abs(off) * (1.0 + math.sqrt(size))
+        return Certificate(primal=primal, dual=dual)
+
+
+def _drawn(rows: NDArray[np.intp], most: int, seed: int) -> NDArray[np.intp]:
+    """Some of the rows, by their number and the seed only; sorted."""
+    order = np.random.default_rng(seed).permutation(len(rows))
+    return np.sort(rows[order[:most]])
+
+
+def _features(
+    problem: KernelProblem,
+    landmarks: NDArray[np.intp],
+    whiten: NDArray[np.float32],
+    n_jobs: int,
+    stop: Any,
+) -> NDArray[np.float32]:
+    """``z(x_i)`` of all rows, shape (n, n_features), blocks of rows at a time."""
+    X, columns = problem.gram.source()
+    kernel, (m, width) = problem.gram.kernel, whiten.shape
+    rows = np.arange(problem.n) if columns is None else columns
+    out = np.zeros((problem.n, width), np.float32)
+    # Each block packs the landmarks anew: no fewer rows than that is worth.
+    step = max(4 * m, _VALUES // m)
+    for first in range(0, problem.n, step):
+        if stop.requested or stop.expired:
+            break
+        block = rows[first : first + step]
+        if kernel.form is None:
+            values = kernel.block(X, rows[landmarks], X[block], np.float32)
+        else:
+            values = _packed(X, kernel, rows[landmarks], block, n_jobs, stop)
+        np.matmul(values.T, whiten, out=out[first : first + len(block)])
+    return out
+
+
+def _packed(
+    X: Any, kernel: Any, landmarks: Any, block: Any, n_jobs: int, stop: Any
+) -> NDArray[np.float32]:
+    """Kernel values of the landmarks and a block of rows, shape (m, len(block))."""
+    m = len(landmarks)
+    named = np.concatenate([landmarks, block]).astype(np.uint32)
+    rows, _, _ = _rows(X, 0.0)
+    source = core.KernelRows(rows, *core_arguments(kernel), named, packs(X), n_jobs)
+    source.precise = source.largest_half_self > _FAR
+    values = np.zeros((m, -(-len(named) // 32) * 32), np.float32)
+    source.rows(np.arange(m, dtype=np.uint32), values, stop)
+    return values[:, m : len(named)]
