@@ -1,0 +1,336 @@
+"""Tables, picture and summary of the paired runs; see run.py."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+from bench import CAP, COSTS, EPS, NAMES, ROOT, arrays, read_shape
+from harness import (
+    Results,
+    between_marks,
+    by_rival,
+    geometric,
+    median,
+    number,
+    store,
+    versions,
+)
+from rivals import OURS, RIVALS
+
+DOCS = ROOT / "docs"
+BEGIN, END = "<!-- kernel: begin -->", "<!-- kernel: end -->"
+NOISE = 1.1  # "at least as fast" allows for this much
+BASELINE = "sklearn"
+ORDER = sorted(COSTS)
+
+
+def accuracy(results: Results, row: dict) -> float:
+    _, upper = results.bracket(row["data"], row["C"])
+    return (row["primal"] - upper) / upper if "primal" in row else math.inf
+
+
+def waited(results: Results, rival: str, name: str, C: float) -> float | None:
+    """Seconds that a rival counts as which never reached the accuracy; None: untried.
+
+    The cap if it ran out of tolerances; else the longest fit that was waited for.
+    """
+    rows = results.where(stage="sweep", data=name, rival=rival, C=C)
+    rows = [r for r in rows if "error" not in r]
+    if not rows or any(accuracy(results, r) <= EPS for r in rows):
+        return None
+    capped = [r["capped"] for r in rows if "capped" in r]
+    return min(max(capped), CAP) if capped else CAP
+
+
+def floor(row: dict) -> float:
+    """Seconds of 2d operations per row and support vector of its pairs.
+
+    At the rate of NumPy's product of matrices.
+    """
+    _, d = read_shape(arrays(row["data"]))
+    return 2.0 * row["meetings"] * d / (1e9 * row["gflops"])
+
+
+def cell(results: Results, name: str, C: float) -> dict | None:
+    """Figures of one cell, from the last run over it."""
+    marks = results.where(stage="cell", data=name, C=C)
+    if not marks:
+        return None
+    rows = results.where(stage="pair", data=name, C=C, run=marks[-1]["run"])
+    mine = [r for r in rows if r["rival"] == "dualgap"]
+    timed = [r for r in mine if "cpu" in r]
+    certified = bool(timed) and len(timed) == len(mine) and all(
+        r["certified"] and r["gap"] <= EPS for r in timed
+    )  # fmt: skip
+    ours = median(timed, "cpu") if certified else CAP
+    theirs = by_rival([r for r in rows if r["rival"] in RIVALS and "cpu" in r
+                       and accuracy(results, r) <= EPS])  # fmt: skip
+    seconds = {rival: median(some, "cpu") for rival, some in theirs.items()}
+    lower, upper = results.bracket(name, C)
+    out = {"data": name, "C": C, "ours": ours, "by": marks[-1]["ours"],
+           "certified": certified, "bracket": (upper - lower) / upper}  # fmt: skip
+    if timed:
+        first = timed[0]
+        out |= {"gap": max(r["gap"] for r in timed), "vectors": first["vectors"],
+                "accuracy": accuracy(results, first), "test": first.get("test"),
+                "floor": floor(first),
+                "gflops": first["gflops"]}  # fmt: skip
+        out["claimed"] = abs(first["claimed"] - first["primal"]) / first["primal"]
+    counts = {r: waited(results, r, name, C) for r in RIVALS}
+    counts = {r: s for r, s in counts.items() if s is not None}
+    if seconds:
+        best = min(seconds, key=seconds.get)
+        some = theirs[best]
+        turn = {r["repeat"]: r["cpu"] for r in timed}
+        pairs = [r["cpu"] / turn[r["repeat"]] for r in some if r["repeat"] in turn]
+        out |= {"rival": best, "setting": f"{some[0]['family']}, {some[0]['value']:g}",
+                "theirs": seconds[best], "reached": True,
+                "spread": [min(pairs, default=None), max(pairs, default=None)]
+                }  # fmt: skip
+    elif counts:
+        best = min(counts, key=counts.get)
+        out |= {"rival": best, "theirs": counts[best], "reached": False}
+    else:
+        return None
+    out["ratio"] = out["theirs"] / ours
+    for rival in RIVALS:
+        if rival in seconds:
+            out[f"ratio_{rival}"] = seconds[rival] / ours
+        elif rival in counts:
+            out[f"over_{rival}"] = counts[rival] / ours
+    out["predict"] = prediction(mine, theirs)
+    return out
+
+
+def prediction(mine: list[dict], theirs: dict[str, list[dict]]) -> dict[str, float]:
+    """{rival: ratio} of seconds per query and support vector."""
+
+    def rate(rows: list[dict]) -> float | None:
+        rows = [r for r in rows if r.get("queries")]
+        cost = [r["predict"] / (r["queries"] * max(r["vectors"], 1)) for r in rows]
+        return min(cost, default=None)
+
+    own = rate(mine)
+    found = {rival: rate(rows) for rival, rows in theirs.items()}
+    return {r: v / own for r, v in found.items() if v is not None and own}
+
+
+# ---- tables
+
+
+def spread(c: dict) -> str:
+    low, high = c.get("spread", [None, None])
+    return f"{number(low)} to {number(high)}" if c["reached"] else "–"
+
+
+def ratio_to(c: dict, rival: str) -> str:
+    if f"ratio_{rival}" in c:
+        return number(c[f"ratio_{rival}"])
+    return number(c.get(f"over_{rival}"), f"over_{rival}" in c)
+
+
+HEAD = (
+    "| data | C | ours, s | gap proved | nSV | best rival (setting) | its s | ratio | "
+    "range | oneDAL | LIBSVM | scikit-learn | ThunderSVM | floor, s | ours / floor |\n"
+    "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|"
+)
+
+
+def row(c: dict) -> str:
+    mine = number(c["ours"]) if c["certified"] else "not certified"
+    rival = f"{c['rival']} ({c['setting']})" if c["reached"] else f"none, {c['rival']}"
+    lost = " **lost**" if c["ratio"] < 1 / NOISE else ""
+    others = ("onedal", "libsvm", "sklearn", "thundersvm")
+    distance = c["ours"] / c["floor"] if "floor" in c else None
+    return (
+        f"| {c['data']} | {c['C']:g} | {mine} | {c.get('gap', math.inf):.1e} | "
+        f"{c.get('vectors', '–')} | {rival} | "
+        f"{number(c['theirs'], not c['reached'])} | "
+        f"{number(c['ratio'], not c['reached'])}{lost} | {spread(c)} | "
+        + " | ".join(ratio_to(c, r) for r in others)
+        + f" | {number(c.get('floor'))} | {number(distance)} |"
+    )
+
+
+def summary(cells: list[dict]) -> list[str]:
+    lines = [
+        "| C | cells | certified | won | geometric mean of the ratios to the best "
+        "rival | smallest | to oneDAL | to LIBSVM | to scikit-learn |\n"
+        "|---|---|---|---|---|---|---|---|---|"
+    ]
+    for C in [*ORDER, None]:
+        some = [c for c in cells if C in (None, c["C"])]
+        if some:
+            ratios = [c["ratio"] for c in some]
+            means = []
+            for rival in ("onedal", "libsvm", BASELINE):
+                found = [c.get(f"ratio_{rival}", c.get(f"over_{rival}")) for c in some]
+                found = [r for r in found if r is not None]
+                means.append(f"{geometric(found):.2f} ({len(found)})" if found else "–")
+            lines.append(
+                f"| {'all' if C is None else format(C, 'g')} | {len(some)} | "
+                f"{sum(c['certified'] for c in some)} | "
+                f"{sum(r >= 1 / NOISE for r in ratios)} | {geometric(ratios):.2f} | "
+                f"{min(ratios):.2f} | " + " | ".join(means) + " |"
+            )
+    return lines
+
+
+def predictions(cells: list[dict]) -> list[str]:
+    lines = ["| data | C | nSV | oneDAL / ours | LIBSVM / ours | scikit-learn / ours |",
+             "|---|---|---|---|---|---|"]  # fmt: skip
+    for c in cells:
+        p = c["predict"]
+        if p:
+            names = ("onedal", "libsvm", BASELINE)
+            lines.append(
+                f"| {c['data']} | {c['C']:g} | {c['vectors']} | "
+                + " | ".join(number(p.get(r)) for r in names)
+                + " |"
+            )
+    for rival in ("onedal", BASELINE):
+        found = [c["predict"][rival] for c in cells if rival in c["predict"]]
+        if found:
+            lines += ["", f"Geometric mean to {rival}: {geometric(found):.1f}, the "
+                      f"smallest {min(found):.1f} ({len(found)} cells)."]  # fmt: skip
+    return lines
+
+
+def memory(results: Results) -> list[str]:
+    rows = [r for r in results.where(stage="memory") if "peak" in r]
+    if not rows:
+        return []
+    lines = ["### Memory", "",
+             "Megabytes that the fit adds to the highest resident memory, on a heap "
+             "that was not touched before, with 200 MB of cache (or what the table of "
+             "fits names).", "", "| data | C | ours | oneDAL | LIBSVM | scikit-learn |",
+             "|---|---|---|---|---|---|"]  # fmt: skip
+    for name, C in itertools.product(NAMES, ORDER):
+        found = {r["rival"]: r["peak"] - r["before"] for r in rows
+                 if r["data"] == name and r["C"] == C}  # fmt: skip
+        if found:
+            names = ("dualgap", "onedal", "libsvm", BASELINE)
+            lines.append(f"| {name} | {C:g} | "
+                         + " | ".join(number(found.get(r)) for r in names)
+                         + " |")  # fmt: skip
+    return [*lines, ""]
+
+
+def nystroem(results: Results, cells: list[dict]) -> list[str]:
+    rows = [r for r in results.where(stage="nystroem") if "cpu" in r]
+    if not rows:
+        return []
+    lines = ["### Nystroem features", "",
+             "Accuracy on the test set / seconds of the fit, by the number of "
+             'landmarks; scikit-learn: its `Nystroem` and `LinearSVC(loss="hinge")`.',
+             "",
+             "| data | C | exact | ours 100 | 300 | 1000 | scikit-learn 100 | 300 | "
+             "1000 |", "|---|---|---|---|---|---|---|---|---|"]  # fmt: skip
+    for name, C in itertools.product(NAMES, ORDER):
+        here = {(r["rival"], r["value"]): f"{r['test']:.4f} / {number(r['cpu'])}"
+                for r in rows if r["data"] == name and r["C"] == C}  # fmt: skip
+        if here:
+            whole = [c for c in cells if c["data"] == name and c["C"] == C]
+            exact = "–"
+            if whole and whole[0].get("test") is not None:
+                exact = f"{whole[0]['test']:.4f} / {number(whole[0]['ours'])}"
+            keys = itertools.product(("dualgap-nystroem", "sklearn-nystroem"),
+                                     (100, 300, 1000))  # fmt: skip
+            shown = " | ".join(here.get(key, "–") for key in keys)
+            lines.append(f"| {name} | {C:g} | {exact} | {shown} |")
+    return [*lines, ""]
+
+
+def wrong(results: Results) -> list[str]:
+    """Families whose model stays wrong however tight the tolerance is."""
+    found, fits = [], {}
+    for r in results.where(stage="sweep"):
+        if "primal" in r:
+            key = r["data"], r["C"], r["rival"], r["family"]
+            fits.setdefault(key, []).append(r)
+    for key, rows in fits.items():
+        tightest = min(r["value"] for r in rows)
+        best = min(accuracy(results, r) for r in rows)
+        if best > EPS and len(rows) > 2:
+            names = " | ".join(map(str, key))
+            found.append(f"| {names} | {tightest:g} | {best:.1e} |")
+    if not found:
+        return ["No rival's model stayed wrong at its tightest tolerance."]
+    return ["| data | C | rival | setting | tightest tolerance | best accuracy |",
+            "|---|---|---|---|---|---|", *found]  # fmt: skip
+
+
+def text(results: Results, cells: list[dict], machine: dict) -> str:
+    names = {name: r.package for name, r in (RIVALS | OURS).items()}
+    lost = [f"{c['data']} C = {c['C']:g}" for c in cells if c["ratio"] < 1 / NOISE]
+    open_ = [c for c in cells if c["bracket"] > 1e-5]
+    gflops = [c["gflops"] for c in cells if "gflops" in c]
+    lines = [
+        f"{machine['processor']}, {machine['system']}, Python {machine['python']}, "
+        f"{machine['date']}. Processor seconds of one thread, medians; "
+        f"{len(cells)} cells of {len(NAMES) * len(COSTS)}. NumPy's product of float32 "
+        f"matrices ran at {min(gflops):.0f} to {max(gflops):.0f} GFLOP/s.",
+        "", *summary(cells), "", "![Ratios per cell](benchmarks-kernel.png)", "",
+        "### Fits", "", HEAD, *map(row, cells), "",
+        f"Lost: {', '.join(lost) or 'none'}.", "",
+    ]  # fmt: skip
+    if open_:
+        lines += [
+            "P\\* is not known to 1e-5 here, and rivals are given the doubt: "
+            + ", ".join(f"{c['data']} C = {c['C']:g} ({c['bracket']:.0e})"
+                        for c in open_) + ".", "",
+        ]  # fmt: skip
+    lines += ["### Rivals' models", "", *wrong(results), "", "### Prediction", "",
+              "Seconds per query and support vector, theirs over ours, test rows, one "
+              "thread.", "", *predictions(cells), "", *memory(results),
+              *nystroem(results, cells), versions(results, names)]  # fmt: skip
+    return "\n".join(lines)
+
+
+def picture(cells: list[dict], path: Path) -> None:
+    import matplotlib.pyplot as plt
+
+    names = [name for name in NAMES if any(c["data"] == name for c in cells)]
+    figure, axes = plt.subplots(figsize=(8, 0.8 + 0.35 * len(names)))
+    for k, C in enumerate(ORDER):
+        some = [c for c in cells if c["C"] == C]
+        for reached, marker in ((True, "o"), (False, ">")):
+            here = [c for c in some if c["reached"] is reached]
+            axes.scatter([c["ratio"] for c in here],
+                         [names.index(c["data"]) + 0.2 * (k - 1) for c in here],
+                         marker=marker, color=f"C{k}",
+                         label=f"C = {C:g}" if reached else None)  # fmt: skip
+    axes.axvline(1.0, color="black", linewidth=0.8)
+    axes.set_xscale("log")
+    axes.set_yticks(range(len(names)), names)
+    axes.invert_yaxis()
+    axes.set_xlabel("seconds of the best rival / ours (>: at least)")
+    axes.legend()
+    axes.grid(axis="x", alpha=0.3)
+    figure.savefig(path, dpi=150, bbox_inches="tight")
+    plt.close(figure)
+
+
+def report(results: Results) -> None:
+    """Write the document between its marks, the picture, and results.json."""
+    every = itertools.product(NAMES, ORDER)
+    cells = [c for c in (cell(results, *key) for key in every) if c]
+    if not cells:
+        print("no paired runs yet: nothing to report")
+        return
+    machine = results.where(stage="machine")[-1]
+    between_marks(DOCS / "benchmarks-kernel.md", BEGIN, END,
+                  text(results, cells, machine))  # fmt: skip
+    picture(cells, DOCS / "benchmarks-kernel.png")
+    store(Path(__file__).parent / "results.json", machine, json.loads(plain(cells)))
+    print("\n".join(summary(cells)))
+
+
+def plain(cells: list[dict]) -> str:
+    """As JSON, without NumPy's numbers."""
+    return json.dumps(cells, default=lambda x: x.item() if isinstance(x, np.generic)
+                      else str(x))  # fmt: skip

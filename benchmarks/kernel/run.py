@@ -1,0 +1,318 @@
+"""Kernel SVMs: ours beside every rival, data x C, in one command.
+
+    python benchmarks/kernel/run.py [--stage ...] [--data ...] [--C ...]
+
+reference  bounds on P*: our certificate at a gap of 1e-6
+sweep      every rival, to the loosest tolerance that reaches 1e-3
+pair       every cell: ours at tol = 1e-3, the best rivals of the sweep and
+           scikit-learn, in turn; fit and prediction
+memory     the same once more on a fresh heap, for the peak of memory
+nystroem   accuracy on a test set, and time, of Nystroem features beside the exact fit
+report     docs/benchmarks-kernel.md, its picture, benchmarks/kernel/results.json
+
+Results are appended to a JSON-lines file (--results); what is in it is not run again.
+README.md in this folder says how the rivals are found.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import time
+from pathlib import Path
+
+import bench
+from bench import (
+    CACHE,
+    CAP,
+    COSTS,
+    EPS,
+    NAMES,
+    Worker,
+    arrays,
+    load,
+    meetings,
+    objective,
+    touched,
+)
+from harness import Clock, Results, repeats, stamp
+from report import report
+from rivals import RIVALS
+
+BASELINE = "sklearn"  # its ratio is wanted whether it is the best or not
+SLACK = 2.0  # a fit that takes this many times the best one cannot win
+SMALL, LARGE = 200, 2000  # megabytes of cache: the usual one, and one for the rivals
+FIRST = 1e-3  # tolerance that the search begins with: the default of all
+TIGHTEST = 1e-5
+LANDMARKS = [100, 300, 1000]
+
+
+class Bench:
+    """One data set at a time; fits are measured and recorded here."""
+
+    def __init__(self, results: Results, clock: Clock, cap: float, ours: str) -> None:
+        self.results, self.clock, self.cap = results, clock, cap
+        self.ours = f"{ours}, {SMALL} MB"
+
+    def open(self, name: str) -> None:
+        self.name, self.folder = name, arrays(name)
+        self.X, self.y, self.gamma = load(name)
+
+    def worker(self, rival: str, cache: int = SMALL) -> Worker:
+        return Worker(rival, self.folder, touched(self.name, cache))
+
+    def measure(
+        self, worker: Worker, stage: str, C, family, value, tags=None, **options
+    ) -> dict:
+        """Fit once and record it, with the tags."""
+        row, model = worker.fit(C, family, value, **options)
+        if model is not None and "dual_coef" in model:
+            found = objective(self.X, self.y, self.gamma, C, model)
+            row["primal"], row["with_its_bias"] = found
+            row["meetings"] = meetings(self.y, model)
+        row = self.results.add(
+            stage=stage, data=self.name, rival=worker.rival, C=C, family=family,
+            value=value, seed=options.get("seed", 0), **row, **(tags or {}),
+        )  # fmt: skip
+        capped = f"capped at {row['capped']:.3g}" if "capped" in row else ""
+        print(
+            f"{stage:9} {self.name:12} C {C:<5g} {worker.rival:16} {family:16} "
+            f"{value:<8g} {row.get('cpu', math.nan):8.3f} s  "
+            f"accuracy {self.accuracy(row):.1e} {row.get('error', '')}{capped}",
+            flush=True,
+        )
+        return row
+
+    def accuracy(self, row: dict) -> float:
+        """(P - P*)/P* against the upper bound on P*: a doubt is the rival's gain."""
+        if not row.get("primal"):
+            return math.inf
+        _, upper = self.results.bracket(row["data"], row["C"])
+        return (row["primal"] - upper) / upper
+
+    # ---- reference
+
+    def reference(self, costs: list[float], budget: float) -> None:
+        for C in costs:
+            lower, upper = self.results.bracket(self.name, C)
+            tried = self.results.where(stage="reference", data=self.name, C=C)
+            enough = any(row["budget"] >= budget and "primal" in row for row in tried)
+            if upper - lower <= 2e-6 * lower or enough or self.clock.over():
+                continue
+            worker = self.worker("dualgap", LARGE)
+            family = self.ours.replace(str(SMALL), str(LARGE))
+            self.measure(worker, "reference", C, family, 1e-6, cap=4 * budget,
+                         time_limit=budget, tags={"budget": budget})  # fmt: skip
+            worker.close()
+
+    # ---- sweep
+
+    def swept(self, C, rival=None, family=None) -> list[dict]:
+        fields = {"rival": rival, "family": family}
+        fields = {k: v for k, v in fields.items() if v is not None}
+        return self.results.where(stage="sweep", data=self.name, C=C, **fields)
+
+    def best(self, C, rival=None) -> float:
+        """Fewest seconds in which the sweep reached the accuracy."""
+        seconds = [r["cpu"] for r in self.swept(C, rival)
+                   if "cpu" in r and self.accuracy(r) <= EPS]  # fmt: skip
+        return min(seconds, default=math.inf)
+
+    def limit(self, C, rival) -> float:
+        """Seconds after which a fit is of no use any more."""
+        cap = self.cap
+        for r in self.results.where(stage="sweep", data=self.name, rival=rival):
+            if r["C"] < C and r.get("capped", 0) >= self.cap:
+                cap = self.cap / 3  # it ran into the limit at a smaller C
+        if rival == BASELINE and not math.isfinite(self.best(C, rival)):
+            return cap
+        return min(cap, max(SLACK * self.best(C), 1.0))
+
+    def tried(self, worker: Worker, C, family, value) -> dict:
+        """The fit, made now unless it was before, with as many seconds."""
+        limit = self.limit(C, worker.rival)
+        rows = [r for r in self.swept(C, worker.rival, family) if r["value"] == value]
+        for row in rows:
+            if "error" in row or row.get("capped", math.inf) >= limit / 1.5:
+                return row
+        return self.measure(worker, "sweep", C, family, value, cap=limit)
+
+    def search(self, worker: Worker, C, form: str) -> float | None:
+        """The loosest tolerance, by half decades, that reaches the accuracy."""
+        family, value, reached, last = f"{form}, {SMALL} MB", FIRST, None, math.inf
+        misses: list[float] = []
+        while not self.clock.over() and TIGHTEST <= value <= 10.0:
+            row = self.tried(worker, C, family, value)
+            accuracy = self.accuracy(row)
+            if accuracy <= EPS:
+                done = row["cpu"] > 0.95 * last or misses
+                reached, last = value, row["cpu"]
+                if done:  # looser gains no time, or was tried
+                    break
+                value = half_decade(value, 1)
+            elif reached is not None or "primal" not in row:
+                break
+            else:
+                misses.append(accuracy)
+                if len(misses) > 2 and misses[-1] > 0.9 * misses[-3]:
+                    break  # tightening changes nothing: the model is another one
+                value = half_decade(value, -1)
+        return reached
+
+    def sweep(self, rival: str, costs: list[float]) -> None:
+        worker = self.worker(rival)
+        try:
+            worker.start()
+        except ImportError as error:
+            print(f"{error}: left out", flush=True)
+            return
+        large = self.worker(rival, LARGE)
+        for C in costs:
+            for form in RIVALS[rival].forms:
+                value = self.search(worker, C, form)
+                # A larger cache helps only where the kernel matrix fills the usual one.
+                fits = 4 * self.X.shape[0] ** 2 <= SMALL * 1e6
+                if value is not None and not fits and not self.clock.over():
+                    self.tried(large, C, f"{form}, {LARGE} MB", value)
+        worker.close()
+        large.close()
+
+    # ---- pair
+
+    def contenders(self, C) -> dict[str, dict]:
+        """{rival: best row}: the best ones, and scikit-learn."""
+        best: dict[str, dict] = {}
+        for row in self.swept(C):
+            if self.accuracy(row) <= EPS:
+                old = best.get(row["rival"])
+                if old is None or row["cpu"] < old["cpu"]:
+                    best[row["rival"]] = row
+        by_fit = sorted(best, key=lambda r: best[r]["cpu"])
+        chosen = [r for r in by_fit[:2]
+                  if best[r]["cpu"] <= SLACK * best[by_fit[0]]["cpu"]]  # fmt: skip
+        chosen += [r for r in (BASELINE, "onedal") if r in best]
+        return {rival: best[rival] for rival in dict.fromkeys(chosen)}
+
+    def pair(self, costs: list[float], again: bool) -> None:
+        run = time.strftime("%Y-%m-%d %H:%M:%S")
+        for C in costs:
+            cell = {"stage": "cell", "data": self.name, "C": C}
+            if self.clock.over() or (self.results.where(**cell) and not again):
+                continue
+            rivals = self.contenders(C)
+            workers = {"dualgap": self.worker("dualgap")}
+            for rival, row in rivals.items():
+                cache = int(row["family"].split()[-2])
+                workers[rival] = self.worker(rival, cache)
+            self.one_cell(workers, rivals, C, {"run": run})
+            self.results.add(**cell, run=run, ours=self.ours)
+            for worker in workers.values():
+                worker.close()
+
+    def one_cell(self, workers, rivals, C, tags) -> None:
+        """Ours and the rivals in turn; every repeat has another seed."""
+        runs = {rival: repeats(row["cpu"]) for rival, row in rivals.items()}
+        most, k = 3, 0
+        while k < most:
+            tags = tags | {"repeat": k}
+            queries = bench.QUERIES if k == 0 else 0  # prediction is timed once
+            row = self.measure(workers["dualgap"], "pair", C, self.ours, EPS,
+                               cap=2 * self.cap, seed=k, queries=queries,
+                               tags=tags)  # fmt: skip
+            if "cpu" not in row:
+                break
+            most = max(repeats(row["cpu"]), *runs.values(), 0)
+            for rival, best in rivals.items():
+                if k < runs[rival]:
+                    # The slow ones predict fewer rows.
+                    several = min(queries, 1000 if rival != "onedal" else queries)
+                    self.measure(
+                        workers[rival], "pair", C, best["family"], best["value"],
+                        cap=4 * best["cpu"] + 10, seed=k, queries=several, tags=tags,
+                    )  # fmt: skip
+            k += 1
+
+    # ---- memory
+
+    def memory(self, costs: list[float]) -> None:
+        C = costs[0]
+        todo = {"dualgap": (self.ours, EPS)} | {
+            rival: (row["family"], row["value"])
+            for rival, row in self.contenders(C).items()
+        }
+        for rival, (family, value) in todo.items():
+            done = self.results.where(stage="memory", data=self.name, rival=rival, C=C)
+            if not done and not self.clock.over():
+                worker = Worker(rival, self.folder)
+                self.measure(worker, "memory", C, family, value, cap=4 * self.cap)
+                worker.close()
+
+    # ---- nystroem
+
+    def nystroem(self, costs: list[float]) -> None:
+        C = costs[0]
+        for rival in ("dualgap-nystroem", "sklearn-nystroem"):
+            worker = self.worker(rival)
+            for value in LANDMARKS:
+                family = f"SVC, {SMALL} MB"
+                done = self.results.where(
+                    stage="nystroem", data=self.name, rival=rival, C=C, value=value
+                )
+                if not done and not self.clock.over():
+                    self.measure(worker, "nystroem", C, family, value, cap=self.cap,
+                                 queries=bench.QUERIES)  # fmt: skip
+            worker.close()
+
+
+def half_decade(value: float, up: int) -> float:
+    """The next of 10^(k/2)."""
+    return float(f"{10 ** ((round(2 * math.log10(value)) + up) / 2):.2g}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    stages = ["reference", "sweep", "pair", "memory", "nystroem", "report"]
+    parser.add_argument("--stage", nargs="+", choices=stages, default=stages)
+    parser.add_argument("--data", nargs="+", choices=NAMES, default=NAMES)
+    parser.add_argument("--C", nargs="+", type=float, choices=COSTS, default=COSTS)
+    parser.add_argument("--rivals", nargs="+", choices=[*RIVALS], default=[*RIVALS])
+    parser.add_argument("--ours", choices=["SVC", "block"], default="SVC",
+                        help="the classifier, or the engine alone")  # fmt: skip
+    parser.add_argument("--again", action="store_true",
+                        help="pair also the cells that were paired before")  # fmt: skip
+    parser.add_argument("--cap", type=float, default=CAP,
+                        help="processor seconds of one fit; a third of it at a C above "
+                        "one that ran into it")  # fmt: skip
+    parser.add_argument("--reference-budget", type=float, default=120.0,
+                        help="wall seconds of one attempt at P*")  # fmt: skip
+    parser.add_argument("--time-limit", type=float, help="wall seconds of the run")
+    parser.add_argument("--results", type=Path, default=CACHE / "kernel.jsonl")
+    args = parser.parse_args()
+    results = Results(args.results)
+    clock = Clock(args.time_limit)
+    b = Bench(results, clock, args.cap, args.ours)
+    if args.stage != ["report"]:
+        results.add(**stamp())
+    for name in args.data:
+        if args.stage == ["report"] or clock.over():
+            break
+        b.open(name)
+        if "reference" in args.stage:
+            b.reference(args.C, args.reference_budget)
+        if "sweep" in args.stage:
+            for rival in args.rivals:
+                b.sweep(rival, args.C)
+        if "pair" in args.stage:
+            b.pair(args.C, args.again)
+        if "memory" in args.stage:
+            b.memory(args.C)
+        if "nystroem" in args.stage:
+            b.nystroem(args.C)
+    if "report" in args.stage:
+        report(results)
+
+
+if __name__ == "__main__":
+    main()
