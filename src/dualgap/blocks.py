@@ -1,27 +1,66 @@
 """Rows that are read block by block, because they are more than memory holds.
 
-A :class:`RowSource` hands out its rows as blocks of consecutive rows, each in memory
-only while it is looked at. ``Problem`` and the solvers that can stream see nothing
-else: a problem in memory is one block.
+A :class:`RowSource` hands out its rows as blocks, each in memory only while it is
+looked at. A block is some pages: consecutive rows that are read together. ``Problem``
+and the solvers that can stream see nothing else: rows in memory are one block.
+
+Rows of a few pages from all over the source mix as well as all rows do. On text in 64
+pages, blocks of 8 random pages, drawn anew in every pass, give the same gaps as random
+permutations of all rows; 4 fixed blocks need three times as many passes to 1e-3.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar, overload
+
+import numpy as np
+from numpy.typing import NDArray
 
 __all__ = ["Block", "RowSource", "StreamedRows"]
 
-#: Blocks begin at multiples of so many rows, that sets of rows as bits can be cut.
+#: Pages begin at multiples of so many rows, that sets of rows as bits can be cut.
 ALIGNMENT = 64
+
+Array = TypeVar("Array", bound=NDArray[Any])
 
 
 class Block(NamedTuple):
-    """Consecutive rows: an accessor over them, and their place among all rows."""
+    """An accessor over rows in memory, and their places among all rows."""
 
     rows: Any
-    span: slice
+    spans: tuple[slice, ...]
+
+    @property
+    def span(self) -> slice:
+        """The place of a block of consecutive rows."""
+        (span,) = self.spans
+        return span
+
+    @property
+    def size(self) -> int:
+        """Number of rows."""
+        return sum(span.stop - span.start for span in self.spans)
+
+    @overload
+    def take(self, array: Array) -> Array: ...
+    @overload
+    def take(self, array: Array | None) -> Array | None: ...
+
+    def take(self, array: Any) -> Any:
+        """The entries of its rows: a view of consecutive ones, else a copy."""
+        if array is None or len(self.spans) == 1:
+            return None if array is None else array[self.spans[0]]
+        return np.concatenate([array[span] for span in self.spans])
+
+    def put(self, array: NDArray[Any] | None, part: NDArray[Any] | None) -> None:
+        """Write back what was taken, where it was no view."""
+        if len(self.spans) > 1 and array is not None and part is not None:
+            at = 0
+            for span in self.spans:
+                array[span] = part[at : at + span.stop - span.start]
+                at += span.stop - span.start
 
 
 class RowSource(ABC):
@@ -37,19 +76,37 @@ class RowSource(ABC):
 
     @property
     @abstractmethod
-    def spans(self) -> Sequence[slice]:
-        """The blocks, in the order of the rows."""
+    def y(self) -> NDArray[Any]:
+        """Labels, shape (n_samples,)."""
+
+    @property
+    @abstractmethod
+    def sample_weight(self) -> NDArray[np.float64] | None:
+        """Weights, shape (n_samples,), if the rows have some."""
+
+    @property
+    @abstractmethod
+    def pages(self) -> Sequence[slice]:
+        """The pages, in the order of the rows; one, if memory holds them all."""
+
+    @property
+    @abstractmethod
+    def block_pages(self) -> int:
+        """How many pages a block may have."""
 
     @abstractmethod
-    def read(self, constant: float, order: Sequence[int] | None) -> Iterator[Block]:
-        """Yield the blocks named in `order`; a block is good until the next one.
+    def read(
+        self, constant: float, blocks: Sequence[Any] | None = None
+    ) -> Iterator[Block]:
+        """Yield blocks; each is good until the next one.
 
         Parameters
         ----------
         constant : float
             Value of the constant feature; 0 for none.
-        order : sequence of int, optional
-            Numbers of blocks; None for all of them as they lie.
+        blocks : sequence of sequences of int, optional
+            The pages of each block. None: all pages as they lie, so that every block
+            has consecutive rows.
         """
 
     @abstractmethod

@@ -12,6 +12,7 @@ import copy
 import logging
 import math
 import sys
+from collections.abc import Iterator, Sequence
 from numbers import Integral
 from typing import Any, NamedTuple
 
@@ -21,6 +22,7 @@ from scipy import sparse
 
 from . import core
 from .bias import best_bias
+from .blocks import Block, RowSource, StreamedRows
 from .certificate import Certificate
 from .losses import Loss, Vector, get_loss
 
@@ -45,11 +47,14 @@ class Problem:
 
     Parameters
     ----------
-    X : ndarray or CSR matrix of shape (n, d), float32 or float64
+    X : ndarray, CSR matrix or RowStore of shape (n, d), float32 or float64
         C-contiguous rows, or CSR without duplicates, are used in place, read-only
-        memory included. Anything else is copied once and a log line says so.
-    y : array-like of shape (n,)
-        Labels, -1 or +1 (any two values: use :class:`dualgap.LinearSVC`).
+        memory included. Anything else is copied once and a log line says so. A
+        :class:`dualgap.io.RowStore` larger than its buffer is read block by block in
+        every pass, by the solvers that can.
+    y : array-like of shape (n,), optional
+        Labels, -1 or +1 (any two values: use :class:`dualgap.LinearSVC`). None: those
+        of the store, and its weights if `sample_weight` is None too.
     C : float, default=1.0
         Weight of the loss, in the convention of LIBLINEAR and scikit-learn: the sum
         over examples, not the mean.
@@ -75,7 +80,7 @@ class Problem:
     Attributes
     ----------
     rows : core.Rows
-        The one row accessor over the data.
+        The one row accessor over the data; of a store that is streamed only its sizes.
     y : ndarray of shape (n,), int8
     cost : ndarray of shape (n,), float64
         ``c_i``.
@@ -106,7 +111,7 @@ class Problem:
     def __init__(
         self,
         X: Any,
-        y: ArrayLike,
+        y: ArrayLike | None = None,
         C: float | None = None,
         *,
         loss: str | Loss = "hinge",
@@ -121,6 +126,7 @@ class Problem:
         self.threads = core.Team(_threads(n_jobs))
         self.intercept_scaling = _constant(fit_intercept, intercept_scaling)
         self.free_bias = _free_bias(penalize_intercept, self.intercept_scaling)
+        self.source = X if isinstance(X, RowSource) else None
         self.rows, self.q, self.d = _rows(X, self.intercept_scaling)
         self.n = self.rows.n
         self.width = self.rows.width
@@ -129,7 +135,11 @@ class Problem:
         if self.n >= 2**32:
             raise ValueError(f"X has {self.n} rows; at most 2**32 - 1 are supported")
         self.C = _C(C, lambda_, self.n)
-        self._set_examples(y, sample_weight)
+        if y is None and self.source is not None:
+            y = self.source.y
+            if sample_weight is None:
+                sample_weight = self.source.sample_weight
+        self._set_examples(y, sample_weight)  # type: ignore[arg-type]
 
     def with_labels(
         self, y: ArrayLike, sample_weight: ArrayLike | None = None
@@ -143,6 +153,32 @@ class Problem:
         self.y = _labels(y, self.n)
         self.cost = _costs(self.C, sample_weight, self.n)
         self.core_loss = core.Loss(self.loss.slope, self.loss.curvature)
+
+    @property
+    def streamed(self) -> bool:
+        """Whether the rows are read block by block."""
+        return isinstance(self.rows, StreamedRows)
+
+    def blocks(self, blocks: Sequence[Any] | None = None) -> Iterator[Block]:
+        """Yield the rows block by block; those in memory are one block.
+
+        Parameters
+        ----------
+        blocks : sequence of sequences of int, optional
+            Of rows that are streamed, the pages of each block; None for all rows as
+            they lie. A block is good until the next one.
+        """
+        if self.source is None or not self.streamed:
+            yield Block(self.rows, (slice(0, self.n),))
+        else:
+            yield from self.source.read(self.rows.constant, blocks)
+
+    def norms(self, constant: float) -> Vector:
+        """``||x_i||^2`` with another constant feature, shape (n,); one pass."""
+        q = np.empty(self.n)
+        for block in self.blocks():
+            block.rows.with_constant(constant).inspect(q[block.span])
+        return q
 
     @property
     def lambda_(self) -> float:
@@ -197,8 +233,7 @@ class Problem:
                     f"sum_i alpha_i y_i = {off!r} is not 0, as an unpenalised bias "
                     "needs; use problem.balance(alpha)"
                 )
-        v = np.empty(self.width)
-        core.combine(self.rows, self.y, alpha, v, self.threads)
+        v = self.weighted_sum(alpha)
         dual = self.dual_value(alpha, self.squared_norm(v))
         return dual - self._imbalance(alpha, math.inf)
 
@@ -218,12 +253,29 @@ class Problem:
         A bias that is not penalised does not follow from alpha: the last entry is
         the best one for this w, at the cost of a second pass.
         """
-        v = np.empty(self.width) if out is None else out
-        core.combine(self.rows, self.y, alpha, v, self.threads)
+        v = self.weighted_sum(alpha, out)
         if self.free_bias:
             v[self.d] = 0.0
             scores = self.y * self.margins(v)
             v[self.d] = best_bias(scores, self.y, self.cost, self.loss)
+        return v
+
+    def weighted_sum(
+        self, alpha: Vector, out: Vector | None = None, constant: float | None = None
+    ) -> Vector:
+        """``sum_i alpha_i y_i x_i``, shape (width,), with another constant if given."""
+        v = np.empty(self.width) if out is None else out
+        # The core writes over its argument: one block of several gets its own.
+        part = np.empty(self.width) if self.streamed else v
+        if self.streamed:
+            v[:] = 0.0
+        for block in self.blocks():
+            rows, span = block.rows, block.span
+            if constant is not None:
+                rows = rows.with_constant(constant)
+            core.combine(rows, self.y[span], alpha[span], part, self.threads)
+            if self.streamed:
+                v += part
         return v
 
     def balance(self, alpha: Vector) -> Vector:
@@ -281,6 +333,7 @@ class Problem:
         *,
         out: Vector | None = None,
         multiple: bool = False,
+        near: Vector | None = None,
     ) -> Proof:
         """As :meth:`certify`, and the two points that the certificate is about.
 
@@ -288,6 +341,8 @@ class Problem:
         proof then holds `alpha` itself, and ``w(alpha)`` in `out` if that is given.
         With `multiple` the primal point is the best ``b w(alpha)``, b in [1/2, 2],
         where that is better: P is of first order in what alpha lacks, D of second.
+        With `near`, a w(alpha) but for rounding, that is the primal point, and one pass
+        over the rows does for both values.
 
         When alpha does not define w it is scaled by the best s >= 0 that the box
         allows: ``D(s a) = s sum a - s^2/2 (||v||^2 + sum delta a^2)``
@@ -305,6 +360,11 @@ class Problem:
                 alpha = np.clip(alpha, 0.0, self.upper)
             if self.free_bias:
                 alpha = self.balance(alpha)
+        if w is None and near is not None and alpha is not None:
+            v = np.empty(self.width)
+            loss, total, diagonal = self._evaluate(near, "given", alpha, v)
+            dual = total - 0.5 * (self.squared_norm(v) + diagonal)
+            return self._proof(near, alpha, loss, self.squared_norm(near), dual)
         if w is None:
             assert alpha is not None
             w = self.combine(alpha, out)
@@ -392,10 +452,26 @@ class Problem:
         v: Vector | None,
         margins: Vector | None = None,
     ) -> tuple[float, float, float]:
-        return core.evaluate(
-            self.rows, self.y, self.cost, self.core_loss, w, kind, alpha, v, margins,
-            self.threads,
-        )  # fmt: skip
+        if not self.streamed:
+            return core.evaluate(
+                self.rows, self.y, self.cost, self.core_loss, w, kind, alpha, v,
+                margins, self.threads,
+            )  # fmt: skip
+        totals = [0.0, 0.0, 0.0]
+        part = None if v is None else np.empty(self.width)
+        if v is not None:
+            v[:] = 0.0
+        for block in self.blocks():
+            rows, span = block.rows, block.span
+            sums = core.evaluate(
+                rows, self.y[span], self.cost[span], self.core_loss, w, kind,
+                None if alpha is None else alpha[span], part,
+                None if margins is None else margins[span], self.threads,
+            )  # fmt: skip
+            totals = [a + b for a, b in zip(totals, sums, strict=True)]
+            if v is not None and part is not None:
+                v += part
+        return totals[0], totals[1], totals[2]
 
     def _feasible(self, alpha: ArrayLike) -> Vector:
         alpha = _vector("alpha", alpha, self.n)
@@ -429,6 +505,8 @@ def balanced(y: NDArray[np.int8], alpha: Vector) -> Vector:
 
 def _rows(X: Any, constant: float) -> tuple[Any, Vector, int]:
     """The accessor over X, the squared norms, and the number of columns."""
+    if isinstance(X, RowSource):
+        return _stored_rows(X, constant)
     is_sparse = sparse.issparse(X)
     if not is_sparse:
         # A mask would be lost.
@@ -442,6 +520,25 @@ def _rows(X: Any, constant: float) -> tuple[Any, Vector, int]:
     if X.dtype.kind not in "biuf":
         raise TypeError(f"X has dtype {X.dtype}; convert it to float32 or float64")
     return _csr_rows(X, constant) if is_sparse else _dense_rows(X, constant)
+
+
+def _stored_rows(source: RowSource, constant: float) -> tuple[Any, Vector, int]:
+    rows: Any = StreamedRows(source, constant)
+    q = np.empty(rows.n)
+    blocks = source.read(constant)
+    if len(source.pages) == 1:
+        rows = source.hold(constant)
+        blocks = iter([Block(rows, (slice(0, rows.n),))])
+    for block in blocks:
+        fault, where, unique = block.rows.inspect(q[block.span])
+        if fault is None and not unique:
+            fault = "a row names a column twice"
+        if fault is not None:
+            raise ValueError(
+                f"{source.name}, row {block.span.start + where}: {fault}; make the "
+                "store again with dualgap convert"
+            )
+    return rows, q, source.n_features
 
 
 def _dense_rows(X: Any, constant: float) -> tuple[Any, Vector, int]:

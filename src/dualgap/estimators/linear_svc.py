@@ -12,9 +12,11 @@ from sklearn.base import BaseEstimator, _fit_context
 from sklearn.linear_model._base import LinearClassifierMixin, SparseCoefMixin
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from .. import core
+from ..blocks import RowSource
+from ..io.store import RowStore
 from ..loop import Solution, solve
 from ..losses import LOSSES, Loss, Vector
 from ..problem import Problem
@@ -233,18 +235,23 @@ class LinearSVC(
         return tags
 
     def fit(
-        self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None
+        self,
+        X: Any,
+        y: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
     ) -> LinearSVC:
         """Train.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows to learn from.
+        X : {array-like, sparse matrix, RowStore} of shape (n_samples, n_features)
+            Rows to learn from. A :class:`dualgap.io.RowStore` larger than its buffer is
+            read block by block in every pass: memory is model, duals and buffer.
         y : array-like of shape (n_samples,)
-            Class labels, numbers or strings.
+            Class labels, numbers or strings. Left out, those of the store.
         sample_weight : array-like of shape (n_samples,), optional
-            Factors of C, zero or positive: the integer k is worth k equal rows.
+            Factors of C, zero or positive: the integer k is worth k equal rows. Left
+            out together with y, those of the store.
 
         Returns
         -------
@@ -269,7 +276,7 @@ class LinearSVC(
     def _fit(
         self,
         X: Any,
-        y: ArrayLike,
+        y: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         on_epoch: OnEpoch | None = None,
     ) -> LinearSVC:
@@ -280,14 +287,17 @@ class LinearSVC(
         stop = core.Stop()
         if self.time_limit is not None:
             stop.set_deadline(self.time_limit)
-        X, y = validate_data(
-            self,
-            X,
-            y,
-            accept_sparse=["csr", "csc", "coo"],  # Problem says so when it copies
-            dtype=[np.float64, np.float32],
-            ensure_all_finite=False,  # Problem looks at every entry once
-        )
+        if isinstance(X, RowSource):
+            y, sample_weight = self._of_store(X, y, sample_weight)
+        else:
+            X, y = validate_data(
+                self,
+                X,
+                y,
+                accept_sparse=["csr", "csc", "coo"],  # Problem says so when it copies
+                dtype=[np.float64, np.float32],
+                ensure_all_finite=False,  # Problem looks at every entry once
+            )
         classes, codes = encode(np.asarray(y))
         weight, factor = weights(self.class_weight, X, classes, codes, sample_weight)
         positive = range(1, 2) if len(classes) == 2 else range(len(classes))
@@ -357,6 +367,64 @@ class LinearSVC(
         certificates = [solution.certificate for solution in solutions]
         warn_of_failures("LinearSVC", certificates, names, "classes")
         return self
+
+    def _of_store(
+        self, store: RowSource, y: ArrayLike | None, sample_weight: ArrayLike | None
+    ) -> tuple[NDArray[Any], ArrayLike | None]:
+        """Labels and weights of the rows of a store, those it holds or those given."""
+        if y is None:
+            sample_weight = (
+                store.sample_weight if sample_weight is None else sample_weight
+            )
+        labels = store.y if y is None else column_or_1d(y)
+        if len(labels) != store.n_samples:
+            raise ValueError(f"y has {len(labels)} labels for {store.n_samples} rows")
+        self.n_features_in_ = store.n_features
+        if hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        return labels, sample_weight
+
+    def decision_function(self, X: Any) -> Vector:
+        """Scores of rows: positive for the second class, or one per class.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, RowStore} of shape (n_samples, n_features)
+            A store is read block by block.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes), float64
+        """
+        if not isinstance(X, RowStore):
+            return super().decision_function(X)
+        check_is_fitted(self)
+        scores = super().decision_function
+        return np.concatenate([scores(batch.X) for batch in X.blocks()])
+
+    def score(
+        self,
+        X: Any,
+        y: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> float:
+        """Share of rows whose class is predicted right.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, RowStore} of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+            Classes. Left out, those of the store, and its weights with them.
+        sample_weight : array-like of shape (n_samples,), optional
+
+        Returns
+        -------
+        float
+        """
+        if y is None and isinstance(X, RowStore):
+            sample_weight = X.sample_weight if sample_weight is None else sample_weight
+            y = X.y
+        return super().score(X, y, sample_weight)
 
     def _previous_duals(
         self, classes: NDArray[Any], problems: int, n: int

@@ -39,8 +39,9 @@ __all__ = ["Batch", "RowStore"]
 
 FORMAT, FORMAT_VERSION = "dualgap-store", 1
 DESCRIPTION = "store.json"
-#: Bytes that a pass over a store takes for its blocks, two of which are in memory.
-BUFFER = 2**28
+#: Bytes that a pass over a store takes for its blocks, two of which are in memory, and
+#: pages of a block: enough to mix, and long enough for a disk.
+BUFFER, BLOCK_PAGES = 2**28, 16
 
 _DTYPES = {
     "values": ("<f4", "<f8"),
@@ -204,7 +205,7 @@ class RowStore(RowSource):
         except ValueError as error:
             raise ValueError(f"{where}: {error}; {_REMEDY}") from None
         store = cls(path, description, size)
-        store.spans  # noqa: B018  (refuses a buffer that is too small)
+        store.pages  # noqa: B018  (refuses a buffer that is too small)
         return store
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -293,8 +294,9 @@ class RowStore(RowSource):
             raise ValueError(
                 f"rows({start}, {stop}): the store has rows 0 to {self.n_samples}"
             )
+        span = slice(start, stop)
         with self._open() as files:
-            return self._batch(files, slice(start, stop), files.load(start, stop))
+            return self._batch(files, span, files.load((span,)))
 
     def blocks(self) -> Iterator[Batch]:
         """Iterate over the store block by block, in order, every index checked.
@@ -306,7 +308,7 @@ class RowStore(RowSource):
         Batch
         """
         with self._open() as files:
-            for span, arrays in files.ahead(self.spans, reuse=False):
+            for (span,), arrays in files.ahead(self._consecutive(), reuse=False):
                 yield self._batch(files, span, arrays)
 
     __iter__ = blocks
@@ -357,20 +359,23 @@ class RowStore(RowSource):
     # -------------------------------------------------------------------- blocks
 
     @cached_property
-    def spans(self) -> list[slice]:
+    def _cuts(self) -> tuple[list[slice], int]:
+        """The pages, and how many a block may have."""
         n = self.n_samples
         row = 8 if self.is_sparse else 0
         total = self.stored * self.entry_bytes + n * row
         if total <= self.buffer:
-            return [slice(0, n)]
-        largest = ALIGNMENT * (self.largest_row * self.entry_bytes + row)
-        room = self.buffer // 2 - largest
-        if room < largest:
+            return [slice(0, n)], 1
+        half = self.buffer // 2
+        # A page ends up to so many bytes after its fair share.
+        slack = ALIGNMENT * (self.largest_row * self.entry_bytes + row)
+        if half < 2 * slack:
             raise ValueError(
                 f"buffer={self.buffer} is too small for {self.path}, whose longest row "
-                f"takes {largest // ALIGNMENT} bytes; give {4 * largest} or more"
+                f"takes {slack // ALIGNMENT} bytes; give {4 * slack} or more"
             )
-        count = -(-total // room)
+        together = min(BLOCK_PAGES, half // (2 * slack))
+        count = -(-total // (half // together - slack))
         with self._open() as files:
 
             def before(i: int) -> int:  # bytes of the rows before
@@ -384,20 +389,36 @@ class RowStore(RowSource):
                 if i > cuts[-1]:
                     cuts.append(i)
         cuts.append(n)
-        return [slice(*pair) for pair in pairwise(cuts)]
+        return [slice(*pair) for pair in pairwise(cuts)], together
+
+    @property
+    def pages(self) -> list[slice]:
+        return self._cuts[0]
+
+    @property
+    def block_pages(self) -> int:
+        return self._cuts[1]
+
+    def _consecutive(self) -> list[tuple[slice, ...]]:
+        pages, together = self._cuts
+        groups = [pages[k : k + together] for k in range(0, len(pages), together)]
+        return [(slice(group[0].start, group[-1].stop),) for group in groups]
 
     def read(
-        self, constant: float, order: Sequence[int] | None = None
+        self, constant: float, blocks: Sequence[Any] | None = None
     ) -> Iterator[Block]:
-        spans = self.spans
-        visits = spans if order is None else [spans[k] for k in order]
+        if blocks is None:
+            visits = self._consecutive()
+        else:
+            visits = [tuple(self.pages[k] for k in block) for block in blocks]
         with self._open() as files:
-            for span, arrays in files.ahead(visits, reuse=True):
-                yield Block(arrays.accessor(self.n_features, constant), span)
+            for spans, arrays in files.ahead(visits, reuse=True):
+                yield Block(arrays.accessor(self.n_features, constant), spans)
 
     def hold(self, constant: float) -> Any:
+        everything = (slice(0, self.n_samples),)
         with self._open() as files:
-            return files.load(0, self.n_samples).accessor(self.n_features, constant)
+            return files.load(everything).accessor(self.n_features, constant)
 
     # --------------------------------------------------------------------- files
 
@@ -499,50 +520,67 @@ class _Files:
     def pointer(self, i: int) -> int:
         return int(self.part("indptr", i, i + 1)[0])
 
-    def load(self, start: int, stop: int, slot: _Slot | None = None) -> _Arrays:
-        """The arrays of rows [start, stop), in a slot if one is given."""
-        store, n = self.store, stop - start
+    def load(self, spans: tuple[slice, ...], slot: _Slot | None = None) -> _Arrays:
+        """The arrays of some rows, in a slot if one is given."""
+        store = self.store
         if not store.is_sparse:
             d = store.n_features
-            values = _room(slot, "values", n * d, store.dtype)
-            self.fill("values", start * d, values)
-            return _Arrays(values.reshape(n, d), None, None)
-        indptr = self.part("indptr", start, stop + 1)
-        first, last = int(indptr[0]), int(indptr[-1])
+            parts = [(s.start * d, (s.stop - s.start) * d) for s in spans]
+            values = self._fill_parts("values", parts, slot)
+            return _Arrays(values.reshape(-1, d), None, None)
+        pointers, parts, held = [np.zeros(1, np.int64)], [], 0
+        for span in spans:
+            indptr = self._pointers(span)
+            first, count = int(indptr[0]), int(indptr[-1] - indptr[0])
+            pointers.append(indptr[1:] + (held - first))
+            parts.append((first, count))
+            held += count
+        values = self._fill_parts("values", parts, slot)
+        indices = self._fill_parts("indices", parts, slot)
+        return _Arrays(values, indices, np.concatenate(pointers))
+
+    def _pointers(self, span: slice) -> NDArray[np.int64]:
+        store = self.store
+        indptr = self.part("indptr", span.start, span.stop + 1)
         falls = np.diff(indptr) < 0
-        if falls.any() or not 0 <= first <= last <= store.nnz:
-            where = start + int(np.argmax(falls))
+        if falls.any() or not 0 <= indptr[0] <= indptr[-1] <= store.nnz:
+            where = span.start + int(np.argmax(falls))
             raise ValueError(
                 f"{store.file('indptr')}, row {where}: a pointer falls or leaves "
                 f"[0, {store.nnz}]; {_REMEDY}"
             )
-        values = _room(slot, "values", last - first, store.dtype)
-        indices = _room(slot, "indices", last - first, store.dtypes["indices"])
-        self.fill("values", first, values)
-        self.fill("indices", first, indices)
-        indptr -= first
-        return _Arrays(values, indices, indptr)
+        return indptr
+
+    def _fill_parts(
+        self, name: str, parts: list[tuple[int, int]], slot: _Slot | None
+    ) -> NDArray[Any]:
+        """Entries from several places, one part after the other."""
+        size = sum(count for _, count in parts)
+        out, at = _room(slot, name, size, self.store.dtypes[name]), 0
+        for first, count in parts:
+            self.fill(name, first, out[at : at + count])
+            at += count
+        return out
 
     def ahead(
-        self, spans: Sequence[slice], *, reuse: bool
-    ) -> Iterator[tuple[slice, _Arrays]]:
+        self, blocks: Sequence[tuple[slice, ...]], *, reuse: bool
+    ) -> Iterator[tuple[tuple[slice, ...], _Arrays]]:
         """The arrays of some blocks; a thread reads one while another is at work."""
         slots: list[_Slot | None] = [{}, {}] if reuse else [None, None]
         with ThreadPoolExecutor(1, "dualgap-read") as reader:
 
             def ask(t: int) -> Future[_Arrays] | None:
-                if t == len(spans):
+                if t == len(blocks):
                     return None
-                span = spans[t]
-                return reader.submit(self.load, span.start, span.stop, slots[t % 2])
+                return reader.submit(self.load, blocks[t], slots[t % 2])
 
             coming = ask(0)
-            for t, span in enumerate(spans):
+            for t, spans in enumerate(blocks):
                 assert coming is not None
                 arrays = coming.result()
                 # The slot of block t + 1 is that of block t - 1, whose turn is over.
                 coming = ask(t + 1)
-                yield span, arrays
+                yield spans, arrays
                 del arrays
 
     def digest(self, start: int, first: int, rows: int, entries: int) -> str:

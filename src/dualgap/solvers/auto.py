@@ -13,7 +13,8 @@ Update     theirs. What either will cost is counted in products with the data, f
               the passes predicts what is left; each further digit is taken to cost
               more than the last. If interior point, started cold, is to cost less, it
               takes over: it gains nothing from the iterate of `dcd`.
-           Beyond `InteriorPoint.max_features` columns it is `dcd` alone.
+           Beyond `InteriorPoint.max_features` columns, and for a store that is read
+           block by block, it is `dcd` alone.
 Guarantee  that of the method that ends the fit
 Cost       where the predictions hold, at most 1.6 times the better of the two
 Source     measured crossovers, docs/which-solver.md
@@ -114,13 +115,20 @@ class Auto(Solver):
     def free_bias(self) -> bool:
         return True
 
+    @property
+    def streams(self) -> bool:
+        return True
+
     def start(self, problem: Problem, rng: Any, warm: Vector | None) -> AutoState:
         dcd = DCD()
         state = AutoState(
             problem, rng, new_order(0), engine=dcd,
             inner=dcd.start(problem, rng, warm),
         )  # fmt: skip
-        if problem.width <= InteriorPoint().max_features:
+        if problem.streamed:
+            state.retest = math.inf
+            logger.info("auto: dcd, which reads the store block by block")
+        elif problem.width <= InteriorPoint().max_features:
             # Duals to start from serve dcd alone; it gets its passes to show.
             state.retest = 0.0 if warm is None else -1.0
         else:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, ClassVar, Literal
@@ -17,6 +18,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from ..blocks import Block
 from ..losses import Vector
 from ..problem import Problem
 
@@ -76,6 +78,11 @@ class Solver(ABC):
         """Whether it can leave a bias unpenalised (the dual: sum alpha_i y_i = 0)."""
         return False
 
+    @property
+    def streams(self) -> bool:
+        """Whether it goes over rows block by block, so that they may be on the disk."""
+        return False
+
     def check(self, problem: Problem) -> None:
         """Refuse a problem that this solver cannot solve.
 
@@ -94,6 +101,13 @@ class Solver(ABC):
             raise ValueError(
                 f"penalize_intercept=False: solver={self.name!r} penalises the bias; "
                 "use solver='dcd', Pegasos(bias='search'), or penalize_intercept=True"
+            )
+
+        if problem.streamed and not self.streams:
+            raise ValueError(
+                f"solver={self!r} needs its rows in memory; use solver='auto', 'dcd', "
+                "'sdca', 'sgd-s', 'pegasos' or 'ocas', or open the store with "
+                f"buffer={problem.rows.bytes + 8 * problem.n + 8} or more"
             )
 
     def check_warm(self, problem: Problem, warm: Vector) -> Vector:
@@ -162,6 +176,44 @@ def next_order(kind: RowOrder, rng: Any, order: NDArray[np.uint32], n: int) -> N
         rng.shuffle(order)
     elif kind == "random":
         rng.draw(order, n)
+
+
+def random_blocks(
+    problem: Problem, pages: NDArray[np.uint32]
+) -> list[NDArray[np.uint32]]:
+    """Pages in the order given, as blocks that memory holds."""
+    together = problem.source.block_pages if problem.source else 1
+    return [pages[k : k + together] for k in range(0, len(pages), together)]
+
+
+def page_order(problem: Problem) -> NDArray[np.uint32]:
+    """The pages of rows that are streamed, in their own order."""
+    return new_order(len(problem.source.pages) if problem.source else 1)
+
+
+def row_visits(
+    kind: RowOrder, state: State, stop: Any
+) -> Iterator[tuple[Block, NDArray[np.uint32]]]:
+    """The blocks of the next pass, each with the order in which to visit its rows.
+
+    Rows in memory are one block. Of a store a block is made of random pages, unless
+    `kind` is "cyclic"; the pages hold random rows, for the store was shuffled.
+    """
+    problem, blocks = state.problem, None
+    if not problem.streamed:
+        next_order(kind, state.rng, state.order, problem.n)
+        yield Block(problem.rows, (slice(0, problem.n),)), state.order
+        return
+    if kind != "cyclic":
+        pages = page_order(problem)
+        state.rng.shuffle(pages)
+        blocks = random_blocks(problem, pages)
+    for block in problem.blocks(blocks):
+        order = new_order(block.size)
+        next_order(kind, state.rng, order, len(order))
+        yield block, order
+        if stop.requested or stop.expired:
+            return
 
 
 def check_option(name: str, value: object, allowed: tuple[object, ...]) -> None:

@@ -130,7 +130,7 @@ class Accelerator:
         beta, self.t, self.dual = (self.t - 1.0) / t, t, state.dual
         last = state.last_visited
         whole, clipped, moved, state.linear = core.momentum(
-            state.rows, problem.y, problem.cost, state.q, problem.core_loss,
+            problem.rows, problem.y, problem.cost, state.q, problem.core_loss,
             state.alpha, state.w, self.alpha, self.w, beta, state.wake, state.order,
             stop,
         )  # fmt: skip
@@ -159,7 +159,7 @@ class Accelerator:
         assert self.points is not None
         assert self.images is not None
         taken, clipped, moved, linear, *norms, self.next = core.conjugate_step(
-            state.rows, problem.y, problem.cost, state.q, problem.core_loss,
+            problem.rows, problem.y, problem.cost, state.q, problem.core_loss,
             state.alpha, state.w, state.dual, self.alpha, self.w, *self.points,
             *self.images, *self.norms, self.next, state.wake, state.order, stop,
         )  # fmt: skip

@@ -246,6 +246,10 @@ class CuttingPlane(Solver):
             )
         check_step("inner_tol", self.inner_tol, 1.0)
 
+    @property
+    def streams(self) -> bool:
+        return True
+
     def start(self, problem: Problem, rng: Any, warm: Vector | None) -> PlaneState:
         planes = Planes(problem.n, problem.width)
         everything = np.full(planes.sets.shape[1], 255, dtype=np.uint8)
@@ -280,9 +284,14 @@ class CuttingPlane(Solver):
         planes.drop_idle(self.patience)
         w = planes.w()
         state.dual = planes.height() - 0.5 * core.squared_norm(w)
-        done = core.outputs(
-            problem.rows, problem.y, w, state.master_outputs, self.threads, stop
-        )
+        done = 0
+        for block in problem.blocks():
+            rows, span = block.rows, block.span
+            done += core.outputs(
+                rows, problem.y[span], w, state.master_outputs[span], self.threads, stop
+            )
+            if stop.requested or stop.expired:
+                break
         if done < problem.n or not state.finite():
             return
         state.visited += problem.n
@@ -298,10 +307,17 @@ class CuttingPlane(Solver):
         problem = state.problem
         if state.epochs % _RENEW == 0:
             state.forget_plane()
-        done, state.b = core.change_plane(
-            problem.rows, problem.y, problem.cost, state.rows, state.next_set,
-            state.a, state.b, self.threads, stop,
-        )  # fmt: skip
+        done = 0
+        for block in problem.blocks():
+            rows, span = block.rows, block.span
+            bits = slice(span.start // 8, -(-span.stop // 8))
+            part, state.b = core.change_plane(
+                rows, problem.y[span], problem.cost[span], state.rows[bits],
+                state.next_set[bits], state.a, state.b, self.threads, stop,
+            )  # fmt: skip
+            done += part
+            if stop.requested or stop.expired:
+                break
         if done < problem.n:
             state.forget_plane()
             return False

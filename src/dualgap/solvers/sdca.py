@@ -20,9 +20,17 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from .. import core
+from ..blocks import Block
 from ..losses import Vector
 from ..problem import Problem
-from .base import RowOrder, Solver, check_option, new_order, next_order
+from .base import (
+    RowOrder,
+    Solver,
+    check_option,
+    new_order,
+    next_order,
+    row_visits,
+)
 from .dcd import DualState
 
 
@@ -70,10 +78,15 @@ class SDCA(Solver):
         # Independent draws can miss the rows that still move.
         return self.order != "random" and self.output == "last"
 
+    @property
+    def streams(self) -> bool:
+        return self.init == "zero" and self.output != "random"
+
     def start(self, problem: Problem, rng: Any, warm: Vector | None) -> SDCAState:
         alpha = np.zeros(problem.n) if warm is None else warm
         w = np.zeros(problem.width) if warm is None else problem.combine(alpha)
-        state = SDCAState(problem, rng, new_order(problem.n), alpha=alpha, w=w)
+        order = new_order(0 if problem.streamed else problem.n)
+        state = SDCAState(problem, rng, order, alpha=alpha, w=w)
         if self.output == "average":
             state.average_sum = np.zeros(problem.n)
             state.average_since = np.zeros(problem.n)
@@ -84,28 +97,39 @@ class SDCA(Solver):
         sgd = self.init == "sgd" and state.epochs == 0 and not state.alpha.any()
         # Modified-SGD takes every row once: one drawn twice would count twice in w.
         kind: RowOrder = "permutation" if sgd and self.order == "random" else self.order
-        next_order(kind, state.rng, state.order, state.problem.n)
+        problem = state.problem
+        if not sgd and self.output != "random":
+            passes = [
+                self._pass(state, block, order, stop)
+                for block, order in row_visits(kind, state, stop)
+            ]
+            visited, updates, gap = (sum(part) for part in zip(*passes, strict=True))
+            state.after_pass(int(visited), int(updates), gap)
+            return
+        next_order(kind, state.rng, state.order, problem.n)
         if sgd:
-            problem = state.problem
             visited, updates, gap = core.modified_sgd_epoch(
                 problem.rows, problem.y, problem.cost, problem.q, problem.core_loss,
                 state.order, state.alpha, state.w, stop,
             )  # fmt: skip
-        elif self.output == "random":
-            visited, updates, gap = self._pass_with_snapshot(state, stop)
         else:
-            visited, updates, gap = self._pass(state, state.order, stop)
+            visited, updates, gap = self._pass_with_snapshot(state, stop)
         state.after_pass(visited, updates, gap)
 
     def _pass(
-        self, state: SDCAState, order: np.ndarray, stop: Any
+        self, state: SDCAState, block: Block, order: np.ndarray, stop: Any
     ) -> tuple[int, int, float]:
-        problem = state.problem
+        problem, take = state.problem, block.take
+        alpha = take(state.alpha)
+        total, since = take(state.average_sum), take(state.average_since)
         visited, updates, gap = core.sdca_epoch(
-            problem.rows, problem.y, problem.cost, problem.q, problem.core_loss,
-            order, state.alpha, state.w, state.average_sum, state.average_since,
+            block.rows, take(problem.y), take(problem.cost), take(problem.q),
+            problem.core_loss, order, alpha, state.w, total, since,
             float(state.steps), stop,
         )  # fmt: skip
+        block.put(state.alpha, alpha)
+        block.put(state.average_sum, total)
+        block.put(state.average_since, since)
         state.steps += visited
         return visited, updates, gap
 
@@ -117,10 +141,11 @@ class SDCA(Solver):
         epochs_before = state.epochs - state.window_start
         keep = state.rng.below(epochs_before + 1) == 0
         cut = state.rng.below(n) + 1 if keep else 0
-        first = self._pass(state, state.order[:cut], stop)
+        everything = Block(state.problem.rows, (slice(0, n),))
+        first = self._pass(state, everything, state.order[:cut], stop)
         if keep:
             state.random_alpha = state.alpha.copy()
-        second = self._pass(state, state.order[cut:], stop)
+        second = self._pass(state, everything, state.order[cut:], stop)
         return first[0] + second[0], first[1] + second[1], first[2] + second[2]
 
     def _move_window(self, state: SDCAState) -> None:

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from .. import core
 from ..losses import Vector
 from ..problem import Problem
-from .base import RowOrder, Solver, State, check_count, new_order, next_order
+from .base import RowOrder, Solver, State, check_count, new_order, row_visits
 
 
 @dataclass(kw_only=True)
@@ -53,11 +53,15 @@ class _CountingSGD(Solver):
         """Presentations of each row per visit in the epoch-th epoch (from 1)."""
         return 1
 
+    @property
+    def streams(self) -> bool:
+        return True
+
     def start(self, problem: Problem, rng: Any, warm: Vector | None) -> SGDState:
         return SGDState(
             problem,
             rng,
-            new_order(problem.n),
+            new_order(0 if problem.streamed else problem.n),
             a=np.zeros(problem.width),
             errors=np.zeros(problem.n, dtype=np.int64),
             omega=problem.omega,
@@ -66,16 +70,22 @@ class _CountingSGD(Solver):
 
     def step(self, state: SGDState, stop: Any) -> None:
         problem = state.problem
-        next_order(self.order, state.rng, state.order, problem.n)
-        visited, updates, weighted, loss, state.t, state.norm = core.counting_sgd_epoch(
-            problem.rows, problem.y, state.omega, problem.q, state.lambda_,
-            self.multiplicity(state.epochs + 1), state.order, state.a, state.errors,
-            state.t, state.norm, stop,
-        )  # fmt: skip
+        loss, times = 0.0, self.multiplicity(state.epochs + 1)
+        for block, order in row_visits(self.order, state, stop):
+            errors = block.take(state.errors)
+            visited, updates, weighted, lost, state.t, state.norm = (
+                core.counting_sgd_epoch(
+                    block.rows, block.take(problem.y), block.take(state.omega),
+                    block.take(problem.q), state.lambda_, times, order, state.a, errors,
+                    state.t, state.norm, stop,
+                )
+            )  # fmt: skip
+            block.put(state.errors, errors)
+            loss += lost
+            state.visited += visited
+            state.updates += updates
+            state.total_errors += weighted
         state.epochs += 1
-        state.visited += visited
-        state.updates += updates
-        state.total_errors += weighted
         # J and L_T of the paper's pseudocode; C = mean cost, T = t/n.
         mean_cost = 1.0 / (state.lambda_ * problem.n)
         half_norm = 0.5 * state.norm / (state.lambda_ * state.t) ** 2

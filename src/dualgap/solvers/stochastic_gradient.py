@@ -15,16 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import core
+from ..blocks import Block
 from ..losses import Vector
 from ..problem import Problem
-from .base import RowOrder, Solver, State, new_order, next_order
+from .base import RowOrder, Solver, State, new_order, row_visits
 
 
 @dataclass(kw_only=True)
 class GradientState(State):
     """``w = scale * v``, ``v = sum_i beta_i y_i x_i``; a bias that w leaves out."""
 
-    rows: Any
     q: Vector
     v: Vector
     beta: Vector
@@ -55,6 +55,10 @@ class StochasticGradient(Solver):
         """How a pass moves a bias that is not penalised."""
         return core.BiasRule.fixed
 
+    @property
+    def streams(self) -> bool:
+        return True
+
     def options(self) -> tuple[RowOrder, int, bool, bool]:
         """Order of the rows, batch size, whether to project, whether to average."""
         return "permutation", 1, False, False
@@ -64,7 +68,8 @@ class StochasticGradient(Solver):
         return 0.0
 
     def start(self, problem: Problem, rng: Any, warm: Vector | None) -> GradientState:
-        state = fresh_state(problem, rng, new_order(problem.n))
+        order = new_order(0 if problem.streamed else problem.n)
+        state = fresh_state(problem, rng, order)
         state.eta0 = self.eta0(problem, rng)
         if self.options()[3]:
             state.r = np.zeros(problem.width)
@@ -73,9 +78,10 @@ class StochasticGradient(Solver):
 
     def step(self, state: GradientState, stop: Any) -> None:
         problem = state.problem
-        order, batch, project, _ = self.options()
-        next_order(order, state.rng, state.order, problem.n)
-        loss = gradient_pass(self, state, state.order, stop, batch, project)
+        kind, batch, project, _ = self.options()
+        loss = 0.0
+        for block, order in row_visits(kind, state, stop):
+            loss += gradient_pass(self, state, block, order, stop, batch, project)
         state.epochs += 1
         state.primal = 0.5 * state.norm + loss / (state.lambda_ * problem.n)
         # ||w||^2 stands for ||w(alpha)||^2: exact while nothing is clipped.
@@ -97,13 +103,12 @@ class StochasticGradient(Solver):
 
 def fresh_state(problem: Problem, rng: Any, order: NDArray[np.uint32]) -> GradientState:
     """W = 0 before the first step."""
-    rows, q, bias = problem.rows, problem.q, None
+    width, q, bias = problem.width, problem.q, None
     if problem.free_bias:
-        rows, q, bias = rows.with_constant(0.0), np.empty(problem.n), np.zeros(1)
-        rows.inspect(q)
-    v, beta = np.zeros(rows.width), np.zeros(problem.n)
+        width, q, bias = problem.d, problem.norms(0.0), np.zeros(1)
+    v, beta = np.zeros(width), np.zeros(problem.n)
     return GradientState(
-        problem, rng, order, rows=rows, q=q, v=v, beta=beta, omega=problem.omega,
+        problem, rng, order, q=q, v=v, beta=beta, omega=problem.omega,
         lambda_=problem.lambda_, bias=bias,
     )  # fmt: skip
 
@@ -111,21 +116,27 @@ def fresh_state(problem: Problem, rng: Any, order: NDArray[np.uint32]) -> Gradie
 def gradient_pass(
     solver: StochasticGradient,
     state: GradientState,
+    block: Block,
     order: NDArray[np.uint32],
     stop: Any,
     batch: int = 1,
     project: bool = False,
 ) -> float:
-    """One pass over `order`; returns sum_i omega_i l_i as seen at the visits."""
-    problem = state.problem
+    """A pass over rows of a block; returns sum_i omega_i l_i as seen at the visits."""
+    problem, rows, take = state.problem, block.rows, block.take
+    beta, r_beta = take(state.beta), take(state.r_beta)
+    if problem.free_bias:
+        rows = rows.with_constant(0.0)
     (
         visited, updates, loss, state.scale, state.norm, state.t, state.sigma,
     ) = core.stochastic_gradient_epoch(
-        state.rows, problem.y, state.omega, state.q, problem.core_loss,
+        rows, take(problem.y), take(state.omega), take(state.q), problem.core_loss,
         state.lambda_, solver.schedule, state.eta0, batch, project, order,
-        state.v, state.beta, state.scale, state.norm, state.t, state.r, state.r_beta,
+        state.v, beta, state.scale, state.norm, state.t, state.r, r_beta,
         state.sigma, stop, state.bias, solver.bias_rule,
     )  # fmt: skip
+    block.put(state.beta, beta)
+    block.put(state.r_beta, r_beta)
     state.visited += visited
     state.updates += updates
     return loss

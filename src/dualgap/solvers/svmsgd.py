@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import core
+from ..blocks import Block
 from ..problem import Problem
 from .base import check_step, new_order
 from .stochastic_gradient import StochasticGradient, fresh_state, gradient_pass
@@ -51,12 +52,18 @@ class SvmSGD(StochasticGradient):
     def eta0(self, problem: Problem, rng: Any) -> float:
         if self.initial_step is not None:
             return self.initial_step
-        order = new_order(problem.n)
-        rng.shuffle(order)
-        sample = order[:_SAMPLE]
+        # The rows of a store are in random order: its first page is a sample.
+        for block in problem.blocks([[0]]):
+            order = new_order(block.size)
+            rng.shuffle(order)
+            return self._best_start(problem, rng, block, order[:_SAMPLE])
+        raise AssertionError("no problem is without blocks")
 
+    def _best_start(
+        self, problem: Problem, rng: Any, block: Block, sample: NDArray[np.uint32]
+    ) -> float:
         def cost(eta0: float) -> float:
-            return _cost_after_pass(self, problem, rng, sample, eta0)
+            return _cost_after_pass(self, problem, rng, block, sample, eta0)
 
         low, factor = 1.0, 2.0
         low_cost, high_cost = cost(low), cost(low * factor)
@@ -74,15 +81,20 @@ class SvmSGD(StochasticGradient):
 
 
 def _cost_after_pass(
-    solver: SvmSGD, problem: Problem, rng: Any, sample: NDArray[np.uint32], eta0: float
+    solver: SvmSGD,
+    problem: Problem,
+    rng: Any,
+    block: Block,
+    sample: NDArray[np.uint32],
+    eta0: float,
 ) -> float:
     """Objective on the sample after one pass over it from w = 0; inf if it diverges."""
     trial = replace(solver, initial_step=eta0)
     state = fresh_state(problem, rng, sample)
     state.eta0 = eta0
-    gradient_pass(trial, state, sample, core.Stop())
+    gradient_pass(trial, state, block, sample, core.Stop())
     # A second, motionless pass reads the loss at the end point.
     still = replace(state, eta0=0.0, v=state.v.copy(), beta=state.beta.copy())
-    loss = gradient_pass(trial, still, sample, core.Stop())
+    loss = gradient_pass(trial, still, block, sample, core.Stop())
     value = 0.5 * problem.lambda_ * state.norm + loss / len(sample)
     return value if np.isfinite(value) else np.inf

@@ -1,0 +1,359 @@
+"""Rows that are read block by block: the same optimum, the same proof, bounded memory.
+
+Every certificate is recomputed here from all rows, in plain NumPy and float64.
+"""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from dualgap import LinearSVC, core
+from dualgap.certificate import Status
+from dualgap.io import RowStore, convert
+from dualgap.loop import solve
+from dualgap.problem import Problem
+from dualgap.solvers import DCD, OCAS, SDCA, SOLVERS, Pegasos, SGDr, SvmSGD, get_solver
+
+N, D = 2000, 30
+STREAMING = [
+    *("auto", "dcd", "sdca", "sgd-s", "sgd-m", "sgd-r", "pegasos", "norma", "svmsgd"),
+    *("cutting-plane", "ocas"),
+]
+
+
+def rows(dense=False, seed=0):
+    rng = np.random.default_rng(seed)
+    X = sparse.random(N, D, density=0.3, format="csr", random_state=rng)
+    X.data = rng.standard_normal(len(X.data))
+    X = X.multiply(1.0 / np.sqrt(X.multiply(X).sum(axis=1).A + 1e-9)).tocsr()
+    score = X @ rng.standard_normal(D) + 0.3 * rng.standard_normal(N)
+    weight = rng.integers(0, 4, N).astype(float)
+    return X.toarray() if dense else X, np.where(score > 0, 1, -1), weight
+
+
+@pytest.fixture(scope="module")
+def stores(tmp_path_factory):
+    """Path of a store, sparse or dense, and whether it holds weights."""
+    folder = tmp_path_factory.mktemp("stores")
+    for dense in (False, True):
+        X, y, weight = rows(dense)
+        convert([(X, y)], folder / f"{dense}-False")
+        convert([(X, y, weight)], folder / f"{dense}-True")
+    return lambda dense, weights: folder / f"{dense}-{weights}"
+
+
+def small(path):
+    """A store that is streamed in some blocks of several pages."""
+    size = RowStore.open(path)
+    total = size.nnz * size.entry_bytes + 8 * size.n_samples
+    store = RowStore.open(path, buffer=int(0.7 * total))
+    assert len(store.pages) >= 8
+    assert len(store.pages) > 2 * store.block_pages
+    return store
+
+
+@pytest.fixture
+def streamed(stores):
+    return small(stores(False, False))
+
+
+def outside(problem, store, w, alpha, scaling=0.0):
+    """P(w) and D(alpha) of the hinge or the squared hinge, in plain NumPy."""
+    X = store.matrix()
+    X = X.toarray() if sparse.issparse(X) else np.asarray(X)
+    if problem.width > D:
+        X = np.hstack([X, np.full((N, 1), scaling)])
+    loss = np.maximum(0.0, 1.0 - problem.y * (X @ w))
+    v = X.T @ (alpha * problem.y)
+    if problem.loss.name == "hinge":
+        P = 0.5 * w @ w + problem.cost @ loss
+        return P, alpha.sum() - 0.5 * v @ v
+    P = 0.5 * w @ w + problem.cost @ loss**2
+    positive = problem.cost > 0
+    curved = (alpha[positive] ** 2 / (4.0 * problem.cost[positive])).sum()
+    return P, alpha.sum() - 0.5 * v @ v - curved
+
+
+@pytest.mark.parametrize("weights", [False, True])
+@pytest.mark.parametrize("dense", [False, True])
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_dcd_proves_the_optimum_of_the_rows_in_memory(stores, dense, weights, loss):
+    store = small(stores(dense, weights))
+    options = {"loss": loss, "fit_intercept": True, "intercept_scaling": 2.0}
+    problem = Problem(store, None, 2.0, **options)
+    assert problem.streamed
+    found = solve(problem, DCD(), tol=1e-6)
+    assert found.certificate.status is Status.CERTIFIED
+    P, D_ = outside(problem, store, found.w, found.alpha, 2.0)
+    assert np.isclose(P, found.certificate.primal, rtol=1e-12)
+    assert np.isclose(D_, found.certificate.dual, rtol=1e-12)
+    assert P - D_ <= 1.000001e-6 * D_
+    whole = Problem(
+        store.matrix(), store.y, 2.0, sample_weight=store.sample_weight, **options
+    )
+    best = solve(whole, DCD(), tol=1e-9).certificate
+    assert best.dual <= P * (1 + 1e-12)
+    assert D_ <= best.primal * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("name", STREAMING)
+def test_every_streaming_solver_nears_the_optimum_and_proves_how_much(streamed, name):
+    problem = Problem(streamed, None, 0.5)
+    best = solve(Problem(streamed.matrix(), streamed.y, 0.5), DCD(), tol=1e-9)
+    slow = name in ("norma", "sgd-r", "svmsgd")
+    solver = SvmSGD(initial_step=None) if name == "svmsgd" else get_solver(name)
+    found = solve(problem, solver, tol=1e-2, max_epochs=40 if slow else 400)
+    P, D_ = outside(problem, streamed, found.w, found.alpha)
+    assert np.isclose(P, found.certificate.primal, rtol=1e-12)
+    assert D_ >= found.certificate.dual - 1e-12 * abs(D_)
+    assert D_ <= best.certificate.primal
+    assert best.certificate.dual <= P
+    if not slow:
+        assert found.certificate.status is Status.CERTIFIED
+    # Not much worse than the same solver over rows in memory.
+    same = solve(
+        Problem(streamed.matrix(), streamed.y, 0.5), solver, tol=1e-2,
+        max_epochs=40 if slow else 400,
+    ).certificate  # fmt: skip
+    excess = P - best.certificate.dual
+    assert excess <= max(2.0 * (same.primal - best.certificate.dual), 1e-2 * P)
+
+
+def test_a_bias_that_is_not_penalised(streamed):
+    options = {"fit_intercept": True, "penalize_intercept": False}
+    found = solve(Problem(streamed, None, 1.0, **options), DCD(), tol=1e-3)
+    assert found.certificate.status is Status.CERTIFIED
+    whole = Problem(streamed.matrix(), streamed.y, 1.0, **options)
+    best = solve(whole, get_solver("interior-point"), tol=1e-7).certificate
+    certificate = whole.certify(found.w, found.alpha)
+    assert certificate.relative_gap <= 1.001e-3
+    assert best.dual <= certificate.primal
+    search = solve(
+        Problem(streamed, None, 1.0, **options), Pegasos(bias="search"), tol=1e-1
+    )
+    assert search.certificate.dual <= best.primal
+
+
+def visiting_order(store, seed):
+    """The rows in the order of a pass, from the random numbers that it draws."""
+    random = core.Random(seed)
+    pages = np.arange(len(store.pages), dtype=np.uint32)
+    random.shuffle(pages)
+    order = []
+    for k in range(0, len(pages), store.block_pages):
+        spans = [store.pages[p] for p in pages[k : k + store.block_pages]]
+        numbers = np.concatenate([np.arange(s.start, s.stop) for s in spans])
+        own = np.arange(len(numbers), dtype=np.uint32)
+        random.shuffle(own)
+        order.append(numbers[own])
+    return np.concatenate(order).astype(np.uint32)
+
+
+@pytest.mark.parametrize("dense", [False, True])
+@pytest.mark.parametrize(
+    "solver", [SDCA(), DCD(block_sweeps=1), DCD(block_sweeps=1, shrinking="none")]
+)
+def test_a_pass_is_that_over_rows_in_memory_in_the_same_order(stores, dense, solver):
+    store = small(stores(dense, True))
+    problem = Problem(store, None, 3.0)
+    state = solver.start(problem, core.Random(5), None)
+    solver.step(state, core.Stop())
+    order = visiting_order(store, 5)
+    assert sorted(order) == list(range(N))
+    whole = Problem(store.matrix(), store.y, 3.0, sample_weight=store.sample_weight)
+    alpha, w = np.zeros(N), np.zeros(D)
+    _, updates, gap = core.sdca_epoch(
+        whole.rows, whole.y, whole.cost, whole.q, whole.core_loss, order, alpha, w,
+        None, None, 0.0, core.Stop(),
+    )  # fmt: skip
+    assert np.allclose(state.alpha, alpha, rtol=1e-12, atol=1e-14)
+    assert np.allclose(state.w, w, rtol=1e-12, atol=1e-14)
+    assert state.updates == updates
+    assert np.isclose(state.primal - state.dual, gap, rtol=1e-10)
+
+
+def test_averages_run_on_from_block_to_block(streamed):
+    problem = Problem(streamed, None, 1.0)
+    solver = SDCA(output="average")
+    state = solver.start(problem, core.Random(5), None)
+    solver.step(state, core.Stop())
+    whole = Problem(streamed.matrix(), streamed.y, 1.0)
+    alpha, w = np.zeros(N), np.zeros(D)
+    total, since = np.zeros(N), np.zeros(N)
+    core.sdca_epoch(
+        whole.rows, whole.y, whole.cost, whole.q, whole.core_loss,
+        visiting_order(streamed, 5), alpha, w, total, since, 0.0, core.Stop(),
+    )  # fmt: skip
+    mean = (total + alpha * (N - since)) / N
+    assert np.allclose(solver.iterate(state)[1], mean, rtol=1e-12, atol=1e-15)
+
+
+@pytest.mark.parametrize("name", ["dcd", "sdca", "pegasos", "sgd-r", "ocas"])
+def test_the_same_seed_gives_the_same_bits(streamed, name):
+    first, second = (
+        solve(Problem(streamed), get_solver(name), max_epochs=5, random_state=3)
+        for _ in range(2)
+    )
+    assert np.array_equal(first.w, second.w)
+    assert np.array_equal(first.alpha, second.alpha)
+
+
+def test_a_proof_is_one_pass_and_an_epoch_is_one(streamed, monkeypatch):
+    problem = Problem(streamed, None, 1.0)
+    passes = []
+    read = RowStore.read
+
+    def counted(self, constant, blocks=None):
+        passes.append(blocks is None)
+        yield from read(self, constant, blocks)
+
+    monkeypatch.setattr(RowStore, "read", counted)
+    found = solve(problem, DCD(), tol=1e-3)
+    proofs = int(found.history["exact"].sum())
+    assert passes.count(False) == found.certificate.epochs
+    assert passes.count(True) == proofs
+
+
+def test_more_sweeps_of_a_block_save_passes(streamed):
+    problem = Problem(streamed, None, 10.0)
+    epochs = [
+        solve(problem, DCD(block_sweeps=k), tol=1e-2).certificate.epochs for k in (1, 5)
+    ]
+    assert epochs[1] < 0.8 * epochs[0]
+
+
+def test_a_store_that_fits_in_its_buffer_is_held_in_memory(stores):
+    store = RowStore.open(stores(False, False))
+    problem = Problem(store, None, 1.0)
+    assert not problem.streamed
+    whole = Problem(store.matrix(), store.y, 1.0)
+    for name in sorted(set(SOLVERS) - {"norma"}):
+        one, two = (solve(p, get_solver(name), max_epochs=3) for p in (problem, whole))
+        assert np.array_equal(one.w, two.w), name
+
+
+@pytest.mark.parametrize(
+    "solver",
+    [
+        *map(get_solver, sorted(set(SOLVERS) - set(STREAMING))),
+        DCD(shrinking="hsieh"),
+        DCD(acceleration="conjugate"),
+        SDCA(init="sgd"),
+        SDCA(output="random"),
+    ],
+    ids=repr,
+)
+def test_solvers_that_need_all_rows_say_so(streamed, solver):
+    problem = Problem(streamed, None, 1.0)
+    with pytest.raises(ValueError, match=r"needs its rows in memory.*buffer=\d+"):
+        solve(problem, solver)
+    assert isinstance(solver, (OCAS, SGDr)) is False
+
+
+def test_limits_leave_an_honest_certificate(streamed):
+    problem = Problem(streamed, None, 100.0)
+    found = solve(problem, DCD(), tol=1e-12, time_limit=0.3, max_epochs=10**6)
+    assert found.certificate.status is Status.TIME_LIMIT
+    P, D_ = outside(problem, streamed, found.w, found.alpha)
+    assert np.isclose(P, found.certificate.primal, rtol=1e-12)
+    assert np.isclose(D_, found.certificate.dual, rtol=1e-12)
+
+
+def test_warm_starts(streamed):
+    problem = Problem(streamed, None, 1.0)
+    cold = solve(problem, DCD(), tol=1e-6)
+    warm = solve(problem, DCD(), tol=1e-5, warm=cold.alpha)
+    assert warm.certificate.epochs == 0
+
+
+def test_damage_is_found_by_the_first_pass(tmp_path):
+    X, y, _ = rows()
+    convert([(X, y)], tmp_path / "s")
+    store = small(tmp_path / "s")
+    with open(store.file("indices"), "rb+") as file:
+        file.seek(4 * 9000)
+        file.write(np.int32(D).tobytes())
+    with pytest.raises(ValueError, match=r"row \d+: column index out of range"):
+        Problem(small(tmp_path / "s"))
+
+
+# ----------------------------------------------------------------------- the estimator
+
+
+def test_the_estimator_takes_labels_and_weights_of_the_store(stores):
+    store = small(stores(False, True))
+    model = LinearSVC(C=2.0, tol=1e-5, random_state=0, class_weight="balanced")
+    assert model.fit(store) is model
+    whole = LinearSVC(C=2.0, tol=1e-7, random_state=0, class_weight="balanced")
+    whole.fit(store.matrix(), store.y, store.sample_weight)
+    assert model.certificate_.certified
+    assert model.certificate_.dual <= whole.certificate_.primal
+    assert whole.certificate_.dual <= model.certificate_.primal
+    assert model.n_features_in_ == D
+    X = store.matrix()
+    scores = model.decision_function(store)
+    assert np.array_equal(scores, model.decision_function(X))
+    assert np.array_equal(model.predict(store), model.predict(X))
+    assert model.score(store) == model.score(X, store.y, store.sample_weight)
+    assert model.score(store, store.y) == model.score(X, store.y)
+    with pytest.raises(ValueError, match="y has 3 labels for 2000 rows"):
+        model.fit(store, [1, 2, 3])
+
+
+def test_several_classes_in_threads(stores):
+    store = small(stores(True, False))
+    y = np.arange(N) % 3
+    y[store.y > 0] = 7
+    one, two = (
+        LinearSVC(tol=1e-2, random_state=0, n_jobs=jobs).fit(store, y)
+        for jobs in (1, 2)
+    )
+    assert np.array_equal(one.coef_, two.coef_)
+    assert one.classes_.tolist() == [0, 1, 2, 7]
+    assert all(certificate.certified for certificate in one.certificate_)
+    for k, label in enumerate(one.classes_):
+        problem = Problem(
+            store.matrix(), np.where(y == label, 1, -1), fit_intercept=True
+        )
+        w = np.append(one.coef_[k], one.intercept_[k])
+        alpha = np.zeros(N)
+        alpha[one.support_] = np.abs(one.dual_coef_[k])
+        assert problem.certify(w, alpha).relative_gap <= 1.001e-2
+
+
+def test_memory_is_model_duals_and_buffer(tmp_path):
+    resource = pytest.importorskip("resource")
+    del resource
+    script = (
+        "import resource, sys\n"
+        "import numpy as np\n"
+        "from dualgap import LinearSVC\n"
+        "from dualgap.io import RowStore, convert\n"
+        "rng = np.random.default_rng(0)\n"
+        "def batches(n):\n"
+        "    for _ in range(n):\n"
+        "        X = rng.standard_normal((1000, 250))\n"
+        "        yield X, X[:, 0] + rng.standard_normal(1000) > 0\n"
+        "def fit(n, buffer):\n"
+        "    path = f'{sys.argv[1]}/{n}'\n"
+        "    convert(batches(n), path, memory=2**21)\n"
+        "    store = RowStore.open(path, buffer=buffer)\n"
+        "    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+        "    LinearSVC(C=1e-3, tol=1e-2).fit(store)\n"
+        "    after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+        "    return store.nnz * 8, 1024 * (after - before)\n"
+        "fit(2, 2**21)\n"  # what the first fit loads and allocates
+        "print(*fit(16, 2**23))\n"
+    )
+    out = subprocess.run(
+        [sys.executable, "-c", script, tmp_path],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    size, grown = map(int, out.stdout.split())
+    rows_ = 16_000
+    assert size == 32_000_000
+    # Of a row: alpha twice, cost, q, labels, weights and codes; and of a block.
+    assert grown <= 2**23 + 100 * rows_ + 2**20
