@@ -5,8 +5,9 @@ python benchmarks/scale/rounds.py a9a --acceleration none --passes 1 4 8
 
 The rows are shuffled once and cut into K equal pieces; the rounds are those of a
 cluster with these pieces, bit for bit. One line per K and number of local passes: the
-rounds to each gap (a dash: not within --most rounds), and the largest ||sum A b_k||^2
-/ sum ||A b_k||^2 of a round, which sigma = K bounds. The lines go to --out as JSON.
+rounds to each gap (a dash: not within --most rounds and --limit seconds), and the
+largest ||sum A b_k||^2 / sum ||A b_k||^2 of a round, which sigma = K bounds. The lines
+also go to --out as JSON.
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ GAPS = 1e-1, 1e-2, 1e-3
 def rounds_to_gaps(X, y, K, C, loss, passes, acceleration, most, limit):
     edges = np.linspace(0, len(y), K + 1).astype(int)
     pieces = [
-        Piece(X[a:b], y[a:b], index=k) for k, (a, b) in enumerate(pairwise(edges))
+        Piece(X[a:b], y[a:b], index=k)
+        for k, (a, b) in enumerate(pairwise(edges))
     ]
     record = get_loss(loss)
     engine = Simulation(

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -94,6 +94,11 @@ def aggregate(
     return after, outcome
 
 
+def zero_points(problems: Iterable[int], width: int) -> Points:
+    """w = 0 for every binary problem."""
+    return {k: np.zeros(width) for k in problems}
+
+
 def branches(items: Sequence[T]) -> list[Sequence[T]]:
     """Neighbours that one node of the reduction adds up."""
     return [items[i : i + ARITY] for i in range(0, len(items), ARITY)]
@@ -121,9 +126,10 @@ class Engine(ABC):
         self.recoveries = 0
         self.after = [0] * count  # the last round of each piece that counted
         self.gammas: list[dict[int, float]] = [{} for _ in range(count)]
-
-    def zero(self) -> Points:
-        return {k: np.zeros(self.width) for k in self.problems}
+        # Rounds that pieces did, or are at, whose replies do not count yet.
+        self.late: dict[int, int] = {}
+        #: Tells rounds of passes to end early.
+        self.stop: Any = core.Stop()
 
     def order(
         self, index: int, tasks: dict[int, Task], seconds: float | None = None
@@ -159,10 +165,10 @@ class Engine(ABC):
         outcome.lost = lost
         return outcome
 
-    def settle(self, members: Sequence[int], outcome: Outcome) -> None:
+    def settle(self, members: Mapping[int, int], outcome: Outcome) -> None:
         gammas = {k: summary.gamma for k, summary in outcome.summaries.items()}
-        for index in members:
-            self.after[index] = self.rounds
+        for index, done in members.items():
+            self.after[index] = done
             self.gammas[index] = gammas
 
     def recover(self, lost: list[int]) -> list[int]:
@@ -175,10 +181,16 @@ class Engine(ABC):
             self.recoveries += 1
             broken, self.rounds = self.rounds, self.rounds + 1
             orders = [
-                Order(self.rounds, self.after[i], self.gammas[i], broken=broken)
+                Order(
+                    self.rounds,
+                    self.after[i],
+                    self.gammas[i],
+                    broken=(broken, self.late.get(i, broken)),
+                )
                 for i in range(self.count)
             ]
             self.restore(orders)
+            self.late.clear()
             self.after = [self.rounds] * self.count
             self.gammas = [{} for _ in range(self.count)]
             self.rounds += 1
@@ -200,8 +212,8 @@ class Engine(ABC):
     @abstractmethod
     def play(
         self, tasks: dict[int, Task], seconds: float | None
-    ) -> tuple[Sequence[int], Outcome]:
-        """Ask the pieces, add up, move the points; say who took part."""
+    ) -> tuple[Mapping[int, int], Outcome]:
+        """Ask the pieces, add up, move the points; say whose round that was."""
 
     @abstractmethod
     def restore(self, orders: Sequence[Order]) -> None:
@@ -224,11 +236,11 @@ class Simulation(Engine):
         width = census[0].width + setup.fit_intercept
         super().__init__(len(pieces), width, max(c.stored for c in census), setup)
         self.pieces = list(pieces)
-        self.points = self.zero()
+        self.points = zero_points(self.problems, self.width)
 
     def play(
         self, tasks: dict[int, Task], seconds: float | None
-    ) -> tuple[Sequence[int], Outcome]:
+    ) -> tuple[Mapping[int, int], Outcome]:
         replies = [
             piece.take_part(self.setup, self.order(i, tasks, seconds), self.points)
             for i, piece in enumerate(self.pieces)
@@ -236,7 +248,7 @@ class Simulation(Engine):
         while len(replies) > 1:
             replies = [Reply.merge(group) for group in branches(replies)]
         self.points, outcome = aggregate(self.points, replies[0], tasks)
-        return range(self.count), outcome
+        return dict.fromkeys(range(self.count), self.rounds), outcome
 
     def restore(self, orders: Sequence[Order]) -> None:
         for piece, order in zip(self.pieces, orders, strict=True):

@@ -196,8 +196,8 @@ class Order:
     tasks : dict of int to Task
     seconds : float, optional
         Time left; passes leave early when it is over.
-    broken : int
-        In a recovery, the round that some pieces did not do.
+    broken : tuple of int
+        In a recovery, the rounds that this piece may have done in vain.
     """
 
     round: int
@@ -205,4 +205,4 @@ class Order:
     gammas: dict[int, float]
     tasks: dict[int, Task] = field(default_factory=dict)
     seconds: float | None = None
-    broken: int = -1
+    broken: tuple[int, ...] = ()

@@ -30,6 +30,7 @@ from __future__ import annotations
 
 import copy
 import sys
+import threading
 import time
 from dataclasses import dataclass
 from typing import Any
@@ -274,6 +275,7 @@ class Piece:
         self.reply: Reply | None = None
         self.binaries: list[Binary | None] | None = None
         self.stop = core.Stop()
+        self.lock = threading.Lock()  # a worker may have threads
 
     def __sizeof__(self) -> int:
         parts = [self.X]
@@ -310,14 +312,17 @@ class Piece:
             if not weights.any():
                 binaries.append(None)
                 continue
-            if rows is None:
-                problem = rows = Problem(
-                    self.X, signs, setup.C, loss=setup.loss, sample_weight=weights,
-                    fit_intercept=setup.fit_intercept,
-                    intercept_scaling=setup.intercept_scaling,
-                )  # fmt: skip
-            else:
-                problem = rows.with_labels(signs, weights)
+            try:
+                if rows is None:
+                    problem = rows = Problem(
+                        self.X, signs, setup.C, loss=setup.loss, sample_weight=weights,
+                        fit_intercept=setup.fit_intercept,
+                        intercept_scaling=setup.intercept_scaling,
+                    )  # fmt: skip
+                else:
+                    problem = rows.with_labels(signs, weights)
+            except (TypeError, ValueError) as error:
+                raise type(error)(f"piece {self.index}: {error}") from None
             entropy = np.random.SeedSequence([setup.random_state, k, self.index])
             seed = int(entropy.generate_state(1, np.uint64)[0])
             binaries.append(Binary(problem, seed))
@@ -337,8 +342,14 @@ class Piece:
         points : dict of int to ndarray of shape (width,)
             The w of every binary problem.
         """
-        if order.round == self.round and self.reply is not None:
-            return self.reply
+        with self.lock:
+            if order.round == self.round and self.reply is not None:
+                return self.reply
+            return self._take_part(setup, order, points)
+
+    def _take_part(
+        self, setup: Setup, order: Order, points: dict[int, Vector]
+    ) -> Reply:
         begun = time.perf_counter()
         reply = Reply()
         if self.round != order.after:
@@ -368,8 +379,9 @@ class Piece:
 
     def duals(self) -> list[Vector | None]:
         """Copies of the duals that all pieces agreed on, one per binary problem."""
-        binaries = self.binaries or []
-        return [None if b is None else b.alpha.copy() for b in binaries]
+        with self.lock:
+            binaries = self.binaries or []
+            return [None if b is None else b.alpha.copy() for b in binaries]
 
     def recover(
         self, setup: Setup, order: Order, duals: list[Vector | None] | None
@@ -378,16 +390,19 @@ class Piece:
 
         Returns whether this piece had lost its duals.
         """
-        binaries = self.open(setup)
-        lost = self.round not in (order.after, order.broken)
-        for k, binary in enumerate(binaries):
-            if binary is None:
-                continue
-            if lost:
-                binary.restore(duals[k] if duals else None)
-            elif self.round == order.after and k in order.gammas:
-                binary.commit(order.gammas[k])
-            binary.settle()  # a round that others could not do has not been
-            binary.step = None
-        self.round, self.reply = order.round, None
-        return lost
+        with self.lock:
+            if self.round == order.round:
+                return False
+            binaries = self.open(setup)
+            lost = self.round not in (order.after, *order.broken)
+            for k, binary in enumerate(binaries):
+                if binary is None:
+                    continue
+                if lost:
+                    binary.restore(duals[k] if duals else None)
+                elif self.round == order.after and k in order.gammas:
+                    binary.commit(order.gammas[k])
+                binary.settle()  # a round that others could not do has not been
+                binary.step = None
+            self.round, self.reply = order.round, None
+            return lost

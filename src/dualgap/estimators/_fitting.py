@@ -23,6 +23,7 @@ from ..losses import Vector
 
 __all__ = [
     "OnEpoch",
+    "class_factors",
     "encode",
     "fit_all",
     "listener",
@@ -80,9 +81,23 @@ def weights(
     weight = _check_sample_weight(
         sample_weight, X, dtype=np.float64, ensure_non_negative=True
     )
+    total = np.bincount(codes, weight).astype(np.float64)
+    factor = class_factors(class_weight, classes, total)
+    return weight, factor
+
+
+def class_factors(
+    class_weight: dict[Any, float] | str | None, classes: NDArray[Any], total: Vector
+) -> Vector:
+    """Class weights, shape (n_classes,), from the sample weights summed by class.
+
+    Raises
+    ------
+    ValueError
+        If one is negative or not finite, or fewer than two classes keep a weight.
+    """
     if class_weight == "balanced":
         # Not compute_class_weight's, which ignores the weights in old versions.
-        total = np.bincount(codes, weight)
         factor = total.sum() / (len(classes) * np.where(total > 0, total, np.inf))
     else:
         factor = compute_class_weight(class_weight, classes=classes, y=classes)
@@ -91,12 +106,12 @@ def weights(
                 f"class_weight={class_weight!r}: weights must be finite, zero "
                 "or positive"
             )
-    if np.count_nonzero(np.bincount(codes, weight * factor[codes])) < 2:
+    if np.count_nonzero(total * factor) < 2:
         raise ValueError(
             "sample_weight and class_weight leave rows of fewer than 2 classes "
             "with a positive weight; give some of another class one"
         )
-    return weight, factor
+    return factor
 
 
 def listener(

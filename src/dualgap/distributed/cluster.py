@@ -1,0 +1,503 @@
+"""Pieces on the workers of a Dask cluster, and what happens when one of them dies.
+
+A piece is a Dask future that its worker changes in place; only small orders and
+d-vectors move. Replies are added up in a tree on the workers, and so is w: the client
+sees numbers, and a vector when something is to be proved.
+
+Where a worker dies, Dask makes its pieces anew elsewhere from what the data came from,
+without duals. Such a piece knows nothing of the round that it is asked for and says so;
+it then gets the duals of the last safe point, which another worker holds, or zeros, and
+w is summed up anew from all duals. Dask may also run a task twice or move a piece: that
+is found out in the same way, for every order names the round that it builds on.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import statistics
+import time
+import uuid
+import weakref
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from distributed import Client, Future, wait
+from distributed.client import FutureCancelledError
+from distributed.scheduler import KilledWorker
+from numpy.typing import NDArray
+
+from ..losses import Vector
+from .engine import Engine, Outcome, Points, aggregate, branches, zero_points
+from .messages import Order, Reply, Task
+from .piece import Census, Piece, Setup
+
+logger = logging.getLogger("dualgap")
+
+# Seconds between two looks at what else may have happened, and at who is alive.
+_GLANCE, _LOOK = 0.1, 0.5
+# A round goes on without those who take this many times what a round usually takes, and
+# this many seconds at least.
+PATIENCE, LEAST_PATIENCE = 5.0, 10.0
+
+
+class ClusterError(RuntimeError):
+    """The cluster can no longer do its part; the message says what to do."""
+
+
+class _Disturbed(Exception):  # noqa: N818  (it never leaves this module)
+    """Some piece has to be found, or made, again."""
+
+
+# What runs on the workers
+
+_RUNNING: weakref.WeakSet[Piece] = weakref.WeakSet()
+
+
+def _build(blocks: Sequence[Any], index: int) -> Piece:
+    from .collections import join
+
+    return Piece(*join(blocks, index), index=index)
+
+
+def _census(piece: Piece) -> Census:
+    return piece.census()
+
+
+def _take_part(piece: Piece, setup: Setup, order: Order, points: Points) -> Reply:
+    _RUNNING.add(piece)
+    return piece.take_part(setup, order, points)
+
+
+def _recover(
+    piece: Piece, setup: Setup, order: Order, duals: list[Vector | None] | None
+) -> bool:
+    return piece.recover(setup, order, duals)
+
+
+def _duals(piece: Piece) -> list[Vector | None]:
+    return piece.duals()
+
+
+def _duals_and_labels(piece: Piece) -> tuple[list[Vector | None], NDArray[Any]]:
+    return piece.duals(), piece.y
+
+
+def _hold(duals: list[Vector | None]) -> list[Vector | None]:
+    return duals
+
+
+def _merge(replies: list[Reply]) -> Reply:
+    return Reply.merge(replies)
+
+
+def _aggregate(
+    points: Points, reply: Reply, tasks: dict[int, Task]
+) -> tuple[Points, Outcome]:
+    return aggregate(points, reply, tasks)
+
+
+def _item(pair: tuple[Any, Any], which: int) -> Any:
+    return pair[which]
+
+
+def _leave() -> None:
+    """End the passes that run on this worker."""
+    for piece in list(_RUNNING):
+        piece.stop.request()
+
+
+class Cluster(Engine):
+    """Pieces on the workers of a Dask cluster.
+
+    Parameters
+    ----------
+    client : distributed.Client
+    pieces : sequence of sequence of blocks
+        What each piece is made of; see :func:`dualgap.distributed.collections.blocks`.
+    safe_every : int, optional
+        Rounds between two safe points. Left out: as many as make their traffic a tenth
+        of that of the rounds, and 10 at least.
+    patience : float, default=5.0
+        A round of passes goes on without the workers that take so many times what a
+        round usually takes, and 10 seconds at least; their steps count when they come.
+
+    Raises
+    ------
+    ClusterError
+        If the scheduler or the data are lost.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        pieces: Sequence[Sequence[Any]],
+        *,
+        safe_every: int | None = None,
+        patience: float = PATIENCE,
+    ) -> None:
+        self.client, self.patience = client, patience
+        self.token = f"dualgap-{uuid.uuid4().hex[:12]}"
+        self.address = client.scheduler.address if client.scheduler else "?"
+        self.futures: list[Any] = []
+        self.homes: list[str] = []
+        self.walls: list[float] = []  # seconds of rounds of passes
+        self.running: dict[int, Any] = {}  # late replies
+        self.safe: list[Any] = []
+        self.saving: list[Any] = []
+        self._looked = 0.0
+        with self._one_clear_error():
+            self._load(pieces)
+            found = self._ask_all(_census)
+        self.census: list[Census] = found
+        if safe_every is None:
+            rows = max(census.rows for census in found)
+            width = max(census.width for census in found)
+            safe_every = max(10, -(-10 * rows // max(2 * width, 1)))
+        self.safe_every = safe_every
+
+    def begin(self, setup: Setup) -> None:
+        """Take in what makes binary problems of the rows."""
+        width = self.census[0].width + setup.fit_intercept
+        stored = max(census.stored for census in self.census)
+        Engine.__init__(self, len(self.futures), width, stored, setup)
+        self.points = self._submit(zero_points, list(self.problems), self.width)
+
+    # Pieces
+
+    def _load(self, pieces: Sequence[Sequence[Any]]) -> None:
+        flat = [part for blocks in pieces for block in blocks for part in block]
+        loaded = iter(self.client.compute(flat))
+        parts = [
+            [[next(loaded) for _ in block] for block in blocks] for blocks in pieces
+        ]
+        waiting = list(_futures(parts))
+        self._wait(waiting)
+        _raise_first(waiting)
+        for index, home in enumerate(self._best_homes(parts)):
+            self.futures.append(
+                self.client.submit(
+                    _build, parts[index], index, key=f"{self.token}-piece-{index}",
+                    workers=[home], allow_other_workers=True, pure=False,
+                )
+            )  # fmt: skip
+        self._wait(self.futures)
+        _raise_first(self.futures)
+        # So that the scheduler keeps them when it loses sight of this client.
+        self.client.publish_dataset(**{self.token: self.futures})
+        self._find_homes()
+
+    def _best_homes(self, parts: list[Any]) -> list[str]:
+        """Where most of a piece is already, but no worker gets more than its share."""
+        threads = self._alive()
+        share = {
+            address: -(-len(parts) * count // sum(threads.values()))
+            for address, count in threads.items()
+        }
+        futures = list(_futures(parts))
+        held = self.client.who_has(futures) if futures else {}
+        homes = []
+        for blocks in parts:
+            votes = dict.fromkeys(share, 0)
+            for future in _futures(blocks):
+                for address in held.get(future.key, ()):
+                    if address in votes:
+                        votes[address] += 1
+            home = max(votes, key=lambda a: (share[a] > 0, votes[a], share[a]))
+            share[home] -= 1
+            homes.append(home)
+        return homes
+
+    def _find_homes(self) -> None:
+        held = self.client.who_has(self.futures)
+        homes = []
+        for future in self.futures:
+            where = held.get(future.key) or ()
+            if not where:
+                raise _Disturbed
+            homes.append(sorted(where)[0])
+        self.homes = homes
+
+    def _alive(self) -> dict[str, int]:
+        """Workers and their threads; waits for the first one."""
+        for _ in range(600):
+            threads = dict(self.client.nthreads())
+            if threads:
+                return threads
+            time.sleep(_GLANCE)
+        raise ClusterError(
+            f"the cluster of {self.address} has had no worker for a minute; start "
+            "workers and fit again"
+        )
+
+    def _submit(self, function: Any, *args: Any, **options: Any) -> Any:
+        return self.client.submit(function, *args, pure=False, **options)
+
+    def _on(self, index: int, function: Any, *args: Any) -> Any:
+        """A task for piece `index`, where it is."""
+        return self._submit(
+            function, self.futures[index], *args, workers=[self.homes[index]]
+        )
+
+    def _ask_all(self, function: Any, *args: Any) -> list[Any]:
+        """What `function` finds on every piece, however often they move."""
+        for _ in range(len(self.futures) + 3):
+            try:
+                asked = [
+                    self._on(i, function, *(a[i] for a in args))
+                    for i in range(len(self.futures))
+                ]
+                self._wait(asked)
+                _raise_first(asked)
+                return list(self.client.gather(asked))
+            except (_Disturbed, FutureCancelledError):
+                self._settle_down()
+        raise ClusterError(
+            "workers are lost faster than their data can be loaded again; look at "
+            "their logs: they may lack memory"
+        )
+
+    # Waiting
+
+    def _wait(self, futures: Sequence[Any], patience: float | None = None) -> set[Any]:
+        """Wait for all of them; the ones that are done, where patience ran out.
+
+        Raises
+        ------
+        _Disturbed
+            If a piece is no longer where it was.
+        """
+        begun, told = time.monotonic(), False
+        pending = list(futures)
+        while pending:
+            with contextlib.suppress(TimeoutError):
+                wait(pending, timeout=_GLANCE)
+                break
+            pending = [f for f in pending if f.status == "pending"]
+            if any(f.status in ("cancelled", "lost") for f in futures):
+                raise _Disturbed
+            if self._scheduler_is_away():
+                raise _Disturbed
+            now = time.monotonic()
+            if self.homes and now - self._looked > _LOOK:
+                self._looked = now
+                if not set(self.homes) <= set(self.client.nthreads()):
+                    raise _Disturbed
+            stop = getattr(self, "stop", None)
+            if stop is not None and stop.requested and not told:
+                told = True
+                self.client.run(_leave, on_error="ignore")
+            if patience is not None and now - begun > patience:
+                break
+        return {f for f in futures if f.status == "finished"}
+
+    def _scheduler_is_away(self) -> bool:
+        return self.client.status != "running"
+
+    def _settle_down(self) -> None:
+        """After a disturbance: a scheduler, workers, and every piece somewhere."""
+        limit = time.monotonic() + 60.0
+        while self._scheduler_is_away():
+            if self.client.status in ("closed", "closing") or time.monotonic() > limit:
+                raise ClusterError(
+                    f"the scheduler at {self.address} is gone; start a cluster and fit "
+                    "again"
+                )
+            time.sleep(_GLANCE)
+        if any(f.status in ("cancelled", "lost") for f in self.futures):
+            self._find_pieces_again()
+        self._alive()
+        self.homes = []
+        while True:
+            self._wait(self.futures)
+            _raise_first(self.futures)
+            with contextlib.suppress(_Disturbed):
+                self._find_homes()
+                # Of a dead worker the scheduler may not know yet.
+                if set(self.homes) <= set(self.client.nthreads()):
+                    return
+            time.sleep(_GLANCE)
+
+    def _find_pieces_again(self) -> None:
+        """The client was away: its futures are void, the published ones are not."""
+        try:
+            self.futures = list(self.client.get_dataset(self.token))
+        except KeyError:
+            raise ClusterError(
+                f"the scheduler at {self.address} no longer knows the data of this "
+                "fit: it was restarted; fit again"
+            ) from None
+        logger.warning("the client is connected again; the fit goes on")
+
+    # Rounds
+
+    def play(
+        self, tasks: dict[int, Task], seconds: float | None
+    ) -> tuple[Mapping[int, int], Outcome]:
+        with self._one_clear_error():
+            try:
+                return self._play(tasks, seconds)
+            except (_Disturbed, FutureCancelledError):
+                self.running.clear()
+                before = dict(enumerate(self.homes))
+                keys = [f.key for f in self.futures]
+                self._settle_down()
+                lost = [i for i, home in before.items() if self.homes[i] != home]
+                logger.warning(
+                    "pieces %s were lost in round %d; they begin again at the last "
+                    "safe point", lost or "unknown", self.rounds,
+                )  # fmt: skip
+                assert keys == [f.key for f in self.futures]
+                # Without a name for it, all are asked what they know.
+                return {}, Outcome(lost=lost or [0])
+
+    def _play(
+        self, tasks: dict[int, Task], seconds: float | None
+    ) -> tuple[Mapping[int, int], Outcome]:
+        advancing = all(task.kind == "advance" for task in tasks.values())
+        begun = time.perf_counter()
+        members = self._late_replies(advancing)
+        replies = {index: self.running.pop(index) for index in members}
+        for index in range(self.count):
+            if index in self.running or index in replies:
+                continue
+            order = self.order(index, tasks, seconds)
+            replies[index] = self._on(index, _take_part, self.setup, order, self.points)
+            members[index] = self.rounds
+        replies = dict(sorted(replies.items()))
+        pair, outcome = self._reduce(list(replies.values()), tasks)
+        usual = statistics.median(self.walls[-9:]) if self.walls else LEAST_PATIENCE
+        patience = max(LEAST_PATIENCE, self.patience * usual) if advancing else None
+        finished = self._wait([outcome], patience)
+        if not finished and outcome.status == "pending":
+            ready = self._leave_out_the_late(replies, members)
+            pair, outcome = self._reduce(list(ready.values()), tasks)
+            self._wait([outcome])
+        _raise_first([outcome])
+        found: Outcome = outcome.result()
+        found.late = len(self.running)
+        if not found.lost:
+            self.points = self._submit(_item, pair, 0)
+            if advancing:
+                self.walls.append(time.perf_counter() - begun)
+            self._save()
+        return members, found
+
+    def _late_replies(self, advancing: bool) -> dict[int, int]:
+        """Replies of earlier rounds that are here now, with their rounds."""
+        if not advancing and self.running:
+            # A sum over all duals: the steps that are still out do not count.
+            self._wait(list(self.running.values()))
+            for index in self.running:
+                self.after[index], self.gammas[index] = self.late.pop(index), {}
+                self.gammas[index] = dict.fromkeys(self.problems, 0.0)
+            self.running.clear()
+        return {
+            index: self.late.pop(index)
+            for index, future in list(self.running.items())
+            if future.status == "finished"
+        }
+
+    def _leave_out_the_late(
+        self, replies: dict[int, Any], members: dict[int, int]
+    ) -> dict[int, Any]:
+        """The replies that are here; at least one of them."""
+        while True:
+            ready = {i: f for i, f in replies.items() if f.status == "finished"}
+            if ready:
+                break
+            self._wait(list(replies.values()), LEAST_PATIENCE)
+        for index in set(replies) - set(ready):
+            self.running[index] = replies[index]
+            self.late[index] = members.pop(index)
+        logger.warning(
+            "round %d goes on without pieces %s", self.rounds, sorted(self.running)
+        )
+        return ready
+
+    def _reduce(self, replies: list[Any], tasks: dict[int, Task]) -> tuple[Any, Any]:
+        """Futures of (points, outcome) and of the outcome: a tree over the workers."""
+        while len(replies) > 1:
+            replies = [self._submit(_merge, list(group)) for group in branches(replies)]
+        pair = self._submit(_aggregate, self.points, replies[0], tasks)
+        return pair, self._submit(_item, pair, 1)
+
+    # Safe points
+
+    def _save(self) -> None:
+        """Now and then, a copy of all duals, each on another worker than its own."""
+        if self.saving and all(f.status == "finished" for f in self.saving):
+            self.safe, self.saving = self.saving, []
+        if self.rounds % self.safe_every or self.running or self.saving:
+            return
+        addresses = sorted(set(self.homes) | set(self.client.nthreads()))
+        for index, home in enumerate(self.homes):
+            other = addresses[(addresses.index(home) + 1) % len(addresses)]
+            taken = self._on(index, _duals)
+            self.saving.append(
+                self._submit(_hold, taken, workers=[other], allow_other_workers=True)
+            )
+
+    def restore(self, orders: Sequence[Order]) -> None:
+        with self._one_clear_error():
+            for held in (self.saving, self.safe, []):
+                usable = len(held) == self.count and all(
+                    future.status == "finished" for future in held
+                )
+                if usable or not held:
+                    break
+            duals = held if usable else [None] * self.count
+            setups = [self.setup] * self.count
+            self._ask_all(_recover, setups, orders, duals)
+            self.points = self._submit(zero_points, list(self.problems), self.width)
+
+    def all_duals(self) -> list[tuple[list[Vector | None], NDArray[Any]]]:
+        """Duals and labels of every piece."""
+        with self._one_clear_error():
+            return self._ask_all(_duals_and_labels)
+
+    # Ends
+
+    @contextlib.contextmanager
+    def _one_clear_error(self) -> Iterator[None]:
+        """Whatever the cluster does wrong comes out as ClusterError."""
+        try:
+            yield
+        except ClusterError:
+            raise
+        except KilledWorker as error:
+            raise ClusterError(
+                f"a piece of the data brings down every worker that gets it ({error}); "
+                "give workers more memory, or cut the data into more pieces"
+            ) from error
+        except (OSError, TimeoutError, FutureCancelledError) as error:
+            raise ClusterError(
+                f"the cluster of {self.address} failed: {error}; look at the logs of "
+                "scheduler and workers, and fit again"
+            ) from error
+
+    def close(self) -> None:
+        """Let go of the pieces and of all else on the cluster."""
+        with contextlib.suppress(Exception):
+            if not self._scheduler_is_away():
+                self.client.unpublish_dataset(self.token)
+        self.futures, self.safe, self.saving, self.running = [], [], [], {}
+        self.points = None
+
+
+def _futures(nested: Any) -> Iterator[Any]:
+    """The futures in lists of lists of blocks."""
+    if isinstance(nested, (list, tuple)):
+        for part in nested:
+            yield from _futures(part)
+    elif isinstance(nested, Future):
+        yield nested
+
+
+def _raise_first(futures: Iterable[Any]) -> None:
+    """The error of the first one that has one."""
+    for future in futures:
+        if future.status == "error":
+            raise future.exception()
+        if future.status in ("cancelled", "lost"):
+            raise _Disturbed

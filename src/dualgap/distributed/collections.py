@@ -1,0 +1,236 @@
+"""From Dask collections to pieces: who has which rows.
+
+A piece is a list of blocks, and a block (X, y), (X, y, weight), or one object that
+gives such a tuple. Each part may be in memory or somewhere on a cluster (a Delayed, a
+Future).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+Blocks = list[list[tuple[Any, ...]]]
+
+
+def blocks(X: Any, y: Any, weight: Any, count: int) -> Blocks:
+    """The blocks of every piece, in the order of the rows.
+
+    Parameters
+    ----------
+    X : Dask array or dataframe, ndarray, sparse matrix, or sequence of pieces
+        Rows; or pieces ``(X, y)`` or ``(X, y, weight)``, each of which or whose parts
+        may be delayed or futures. Then y and weight are None.
+    y, weight : of the same kind, or ndarray, or None
+    count : int
+        Pieces wanted. There are fewer where X has fewer blocks of unknown sizes, and
+        just as many as were given where X is a sequence.
+
+    Raises
+    ------
+    TypeError
+        If X is none of these.
+    ValueError
+        If its parts do not match.
+    """
+    if isinstance(X, (list, tuple)):
+        return _of_sequence(X, y, weight)
+    if y is None:
+        raise ValueError("y=None: labels are missing; they come apart from X")
+    if _is_dask(X, "dataframe"):
+        return _of_dataframe(X, y, weight, count)
+    if _is_dask(X, "array"):
+        return _of_array(X, y, weight, count)
+    if sparse.issparse(X) or isinstance(X, np.ndarray):
+        return _of_memory(X, y, weight, count)
+    raise TypeError(
+        f"X is a {type(X).__name__}; give a Dask array or dataframe, a list of pieces "
+        "(X, y), a NumPy array or a SciPy matrix"
+    )
+
+
+def is_dask(X: Any) -> bool:
+    """Whether X is a Dask array or dataframe."""
+    return _is_dask(X, "array") or _is_dask(X, "dataframe")
+
+
+def _is_dask(X: Any, kind: str) -> bool:
+    if not hasattr(X, "__dask_graph__"):
+        return False
+    if kind == "array":
+        return hasattr(X, "chunks") and hasattr(X, "rechunk")
+    return hasattr(X, "npartitions") and hasattr(X, "map_partitions")
+
+
+def _of_sequence(X: Sequence[Any], y: Any, weight: Any) -> Blocks:
+    if y is not None or weight is not None:
+        raise ValueError(
+            "X is a list of pieces, which have their own labels and weights; leave y "
+            "and sample_weight out"
+        )
+    if not X:
+        raise ValueError("X is an empty list; give at least one piece (X, y)")
+    pieces = []
+    for i, piece in enumerate(X):
+        block = tuple(piece) if isinstance(piece, (list, tuple)) else (piece,)
+        if len(block) > 3 or (len(block) == 1 and isinstance(piece, (list, tuple))):
+            raise ValueError(
+                f"X[{i}] has {len(block)} parts; a piece is (X, y) or (X, y, weight)"
+            )
+        pieces.append([block])
+    return pieces
+
+
+def _of_memory(X: Any, y: Any, weight: Any, count: int) -> Blocks:
+    y = np.asarray(y)
+    _check_length("y", len(y), X.shape[0])
+    if weight is not None:
+        weight = np.asarray(weight)
+        _check_length("sample_weight", len(weight), X.shape[0])
+    if sparse.issparse(X):
+        X = X.tocsr()
+    cuts = np.linspace(0, X.shape[0], min(count, X.shape[0]) + 1).astype(int)
+    parts = [slice(a, b) for a, b in pairwise(cuts)]
+    return [
+        [(X[p], y[p]) if weight is None else (X[p], y[p], weight[p])] for p in parts
+    ]
+
+
+def _of_array(X: Any, y: Any, weight: Any, count: int) -> Blocks:
+    if X.ndim != 2:
+        raise ValueError(f"X has {X.ndim} dimension(s); reshape it to (n, d)")
+    if X.numblocks[1] != 1:
+        X = X.rechunk({1: -1})
+    known = not np.isnan(X.shape[0])
+    if known and X.numblocks[0] < count:
+        X = X.rechunk({0: -(-X.shape[0] // count)})
+    columns = [X.to_delayed()[:, 0]]
+    for name, part in (("y", y), ("sample_weight", weight)):
+        if part is not None:
+            columns.append(_aligned(name, part, X, known))
+    sizes = X.chunks[0] if known else (1,) * X.numblocks[0]
+    return _grouped(list(zip(*columns, strict=True)), sizes, count)
+
+
+def _aligned(name: str, part: Any, X: Any, known: bool) -> NDArray[Any]:
+    """Blocks of a vector over the same rows as those of X."""
+    import dask.array as da
+
+    if _is_dask(part, "dataframe"):
+        part = part.values
+    elif not _is_dask(part, "array"):
+        part = np.asarray(part)
+        if not known:
+            raise ValueError(
+                f"{name} is in memory and the sizes of the blocks of X are unknown; "
+                "call X.compute_chunk_sizes() first"
+            )
+        part = da.from_array(part, chunks=len(part))
+    if part.ndim == 2 and part.shape[1] == 1:
+        part = part[:, 0]
+    if part.ndim != 1:
+        raise ValueError(f"{name} has {part.ndim} dimensions; expected one per row")
+    if known and not np.isnan(part.shape[0]):
+        _check_length(name, part.shape[0], X.shape[0])
+        part = part.rechunk((X.chunks[0],))
+    if part.numblocks[0] != X.numblocks[0]:
+        raise ValueError(
+            f"{name} has {part.numblocks[0]} blocks and X has {X.numblocks[0]}, of "
+            "unknown sizes; call compute_chunk_sizes() on both"
+        )
+    found: NDArray[Any] = part.to_delayed()
+    return found
+
+
+def _of_dataframe(X: Any, y: Any, weight: Any, count: int) -> Blocks:
+    columns = [X.to_delayed()]
+    for name, part in (("y", y), ("sample_weight", weight)):
+        if part is None:
+            continue
+        if not _is_dask(part, "dataframe"):
+            raise TypeError(
+                f"{name} is a {type(part).__name__} and X a Dask dataframe; give a "
+                "Dask series with the same partitions"
+            )
+        if part.npartitions != X.npartitions:
+            raise ValueError(
+                f"{name} has {part.npartitions} partitions and X has "
+                f"{X.npartitions}; repartition one like the other"
+            )
+        columns.append(part.to_delayed())
+    rows = list(zip(*columns, strict=True))
+    return _grouped(rows, (1,) * len(rows), count)
+
+
+def _grouped(rows: list[Any], sizes: Sequence[int], count: int) -> Blocks:
+    """Neighbouring blocks in at most `count` pieces of about the same size."""
+    middle = np.cumsum(sizes) - 0.5 * np.asarray(sizes, dtype=float)
+    share = max(float(np.sum(sizes)), 1.0) / min(count, len(rows))
+    pieces: dict[int, list[Any]] = {}
+    for block, centre in zip(rows, middle, strict=True):
+        pieces.setdefault(int(centre / share), []).append(tuple(block))
+    return list(pieces.values())
+
+
+def _check_length(name: str, length: int, n: int) -> None:
+    if length != n:
+        raise ValueError(f"{name} has {length} entries and X has {n} rows")
+
+
+# On the workers
+
+
+def join(parts: Sequence[Sequence[Any]], index: int) -> tuple[Any, Any, Any]:
+    """X, y and weight (or None) of a piece from those of its blocks."""
+    blocks = [_opened(part, index) for part in parts]
+    X = [_rows(block[0], index) for block in blocks]
+    y = [_column(block[1]) for block in blocks]
+    weighted = [len(block) == 3 and block[2] is not None for block in blocks]
+    if any(weighted) != all(weighted):
+        raise ValueError(f"piece {index}: some of its blocks have weights, others none")
+    weight = [_column(block[2]) for block in blocks] if all(weighted) else None
+    if len(blocks) == 1:
+        return X[0], y[0], None if weight is None else weight[0]
+    widths = {x.shape[1] for x in X}
+    if len(widths) > 1:
+        raise ValueError(f"piece {index}: blocks of {sorted(widths)} columns")
+    stacked = sparse.vstack(X, "csr") if sparse.issparse(X[0]) else np.concatenate(X)
+    total = None if weight is None else np.concatenate(weight)
+    return stacked, np.concatenate(y), total
+
+
+def _opened(part: Sequence[Any], index: int) -> tuple[Any, ...]:
+    whole = tuple(part[0] if len(part) == 1 else part)
+    if len(whole) not in (2, 3):
+        raise ValueError(
+            f"piece {index} has {len(whole)} parts; a piece is (X, y) or (X, y, weight)"
+        )
+    return whole
+
+
+def _rows(X: Any, index: int) -> Any:
+    if hasattr(X, "to_numpy"):
+        X = X.to_numpy()
+    if hasattr(X, "tocsr"):
+        X = X.tocsr()
+    if not sparse.issparse(X):
+        X = np.asarray(X)
+        if X.dtype.kind not in "biuf":
+            raise ValueError(
+                f"piece {index}: X has dtype {X.dtype}; encode its columns as numbers"
+            )
+    if X.ndim != 2:
+        raise ValueError(f"piece {index}: X has {X.ndim} dimension(s); expected (n, d)")
+    if X.dtype not in (np.float32, np.float64):
+        X = X.astype(np.float64)
+    return X
+
+
+def _column(y: Any) -> NDArray[Any]:
+    y = y.to_numpy() if hasattr(y, "to_numpy") else np.asarray(y)
+    return y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y

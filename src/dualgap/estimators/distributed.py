@@ -1,0 +1,433 @@
+"""Linear support vector classification over the workers of a Dask cluster."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import time
+from collections.abc import Iterator, Sequence
+from numbers import Integral, Real
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, _fit_context, clone
+from sklearn.linear_model._base import LinearClassifierMixin, SparseCoefMixin
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.extmath import safe_sparse_dot
+from sklearn.utils.multiclass import check_classification_targets
+
+from .. import core
+from ..distributed.cocoa import ROUND_DTYPE, CoCoA, PiecewiseProblem, Rounds
+from ..distributed.collections import blocks, is_dask
+from ..distributed.piece import Census, Setup
+from ..loop import Solution, solve
+from ..losses import LOSSES, Loss, Vector, get_loss
+from ._fitting import class_factors, fit_all, one_or_all, warn_of_failures
+
+
+class DistributedLinearSVC(
+    LinearClassifierMixin,  # type: ignore[misc]
+    SparseCoefMixin,  # type: ignore[misc]
+    BaseEstimator,  # type: ignore[misc]
+):
+    """Linear support vector classification on a Dask cluster, with a certificate.
+
+    The model, the objective and the certificate of :class:`dualgap.LinearSVC`, trained
+    by CoCoA+ over pieces of the rows that never leave their workers. It is
+    ``dualgap.distributed.LinearSVC``.
+
+    Parameters
+    ----------
+    C, loss, tol, time_limit, fit_intercept, intercept_scaling, class_weight
+        As of :class:`dualgap.LinearSVC`.
+    max_rounds : int, default=10000
+        Largest number of rounds of communication.
+    n_pieces : int, optional
+        Pieces that neighbouring blocks of the data are put together in. None makes one
+        per thread of the workers. The fewer, the fewer rounds. Pieces given as a list
+        stay as they are.
+    local_epochs : int, "auto", "measured" or sequence of int, default="auto"
+        Passes over its rows that a piece makes in a round: a number, one for every
+        round, or what balances them with the messages: "auto" by counted costs, so that
+        the fit is the same every time; "measured" by the times of this fit. What was
+        done is in ``rounds_["local_epochs"]``, and gives the same bits again.
+    safe_every : int, optional
+        Rounds between two safe points, at which the duals of every piece are copied to
+        another worker. None weighs their traffic against that of the rounds.
+    patience : float, default=5.0
+        A round goes on without the workers that take so many times what a round usually
+        takes, and 10 seconds at least.
+    keep_duals : bool, default=False
+        Set `dual_coef_`.
+    random_state : int, default=0
+        Seed of the order of the rows.
+    client : distributed.Client, optional
+        The cluster to use. None takes the current client of this process; where there
+        is none, a LocalCluster of one process per processor serves this fit.
+    verbose : int, default=0
+        1 logs each class, 2 each round, through the logger "dualgap".
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features), float64
+    intercept_ : ndarray of shape (1,) or (n_classes,), float64
+    classes_ : ndarray of shape (n_classes,)
+    n_iter_ : int
+        Rounds of passes, the most over all classes.
+    n_pieces_ : int
+    certificate_ : Certificate or list of Certificate
+        As of :class:`dualgap.LinearSVC`; its epochs are rounds.
+    history_ : structured ndarray or list of structured ndarray
+        As of :class:`dualgap.LinearSVC`, a record per round.
+    rounds_ : structured ndarray
+        A record per round of all classes together: round, problems (how many took
+        part), local_epochs, gamma (the smallest part of a step that was taken), ratio
+        (the largest ``||sum A b_k||^2/sum ||A b_k||^2``), seconds, computing (of the
+        slowest piece), bytes (of the updates that were sent), late and lost (pieces).
+    recoveries_ : int
+        How often lost duals were restored.
+    dual_coef_ : ndarray of shape (n_problems, n_rows), float64
+        With `keep_duals`: ``y_i alpha_i`` of the rows in their order. D of it is
+        ``certificate_.dual`` or more.
+    n_features_in_ : int
+
+    See Also
+    --------
+    dualgap.LinearSVC : The same on one machine, with a choice of solvers.
+
+    Notes
+    -----
+    The result depends on the pieces and on `random_state`, to the last bit, and on
+    nothing else, but when a worker is lost or late (``rounds_`` tells) or
+    ``local_epochs="measured"``.
+
+    References
+    ----------
+    .. [1] C. Ma, V. Smith, M. Jaggi, M. Jordan, P. Richtarik, M. Takac, "Adding vs.
+       averaging in distributed primal-dual optimization", ICML 2015.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "C": [Interval(Real, 0, None, closed="neither")],
+        "loss": [StrOptions(set(LOSSES)), Loss],
+        "tol": [Interval(Real, 0, None, closed="neither")],
+        "max_rounds": [Interval(Integral, 1, None, closed="left")],
+        "time_limit": [Interval(Real, 0, None, closed="neither"), None],
+        "fit_intercept": ["boolean"],
+        "intercept_scaling": [Interval(Real, 0, None, closed="neither")],
+        "class_weight": [dict, StrOptions({"balanced"}), None],
+        "n_pieces": [Interval(Integral, 1, None, closed="left"), None],
+        "local_epochs": "no_validation",  # CoCoA refuses what it cannot use
+        "safe_every": [Interval(Integral, 1, None, closed="left"), None],
+        "patience": [Interval(Real, 1, None, closed="neither")],
+        "keep_duals": ["boolean"],
+        "random_state": [Interval(Integral, 0, None, closed="left")],
+        "client": "no_validation",
+        "verbose": ["verbose"],
+    }
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        *,
+        loss: str | Loss = "hinge",
+        tol: float = 1e-3,
+        max_rounds: int = 10_000,
+        time_limit: float | None = None,
+        fit_intercept: bool = True,
+        intercept_scaling: float = 1.0,
+        class_weight: dict[Any, float] | str | None = None,
+        n_pieces: int | None = None,
+        local_epochs: int | Literal["auto", "measured"] | Sequence[int] = "auto",
+        safe_every: int | None = None,
+        patience: float = 5.0,
+        keep_duals: bool = False,
+        random_state: int = 0,
+        client: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.C = C
+        self.loss = loss
+        self.tol = tol
+        self.max_rounds = max_rounds
+        self.time_limit = time_limit
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.class_weight = class_weight
+        self.n_pieces = n_pieces
+        self.local_epochs = local_epochs
+        self.safe_every = safe_every
+        self.patience = patience
+        self.keep_duals = keep_duals
+        self.random_state = random_state
+        self.client = client
+        self.verbose = verbose
+
+    def __sklearn_clone__(self) -> DistributedLinearSVC:
+        """A client is shared, never copied."""
+        given = self.get_params(deep=False)
+        client = given.pop("client")
+        copies = {name: clone(value, safe=False) for name, value in given.items()}
+        return type(self)(**copies, client=client)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "client": None}
+
+    def fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None
+    ) -> DistributedLinearSVC:
+        """Train.
+
+        Parameters
+        ----------
+        X : Dask array or dataframe, or list of pieces
+            Rows to learn from: blocks dense or sparse. Or pieces ``(X, y)`` or ``(X, y,
+            sample_weight)``, where a piece, or each part of it, may be delayed or a
+            future; whatever a worker opens itself, memory-mapped arrays included, is
+            used in place. A NumPy array or a SciPy matrix is cut up and sent.
+        y : Dask array or series, or array-like
+            Class labels. None where X is a list of pieces.
+        sample_weight : Dask array or series, or array-like, optional
+            Factors of C, zero or positive.
+
+        Returns
+        -------
+        LinearSVC
+            The fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            If a parameter or an argument is not what is described above.
+        dualgap.distributed.ClusterError
+            If the cluster, or the data on it, are lost.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If the accuracy asked was not proved, with the accuracy that was.
+        """
+        return self._fit(X, y, sample_weight)
+
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    def _fit(self, X: Any, y: Any, sample_weight: Any) -> DistributedLinearSVC:
+        from ..distributed.cluster import Cluster
+
+        solver = CoCoA(local_epochs=self.local_epochs)
+        loss, stop = get_loss(self.loss), core.Stop()
+        deadline = math.inf
+        if self.time_limit is not None:
+            stop.set_deadline(self.time_limit)
+            deadline = time.monotonic() + self.time_limit
+        with _cluster_of(self.client) as client:
+            count = self.n_pieces or max(sum(client.nthreads().values()), 1)
+            cluster = Cluster(
+                client,
+                blocks(X, y, sample_weight, count),
+                safe_every=self.safe_every,
+                patience=self.patience,
+            )
+            try:
+                setup = self._setup(cluster.census, loss)
+                cluster.begin(setup)
+                cluster.stop = stop
+                rounds = Rounds(cluster, setup.problems, deadline)
+                solutions = self._solve(rounds, solver, loss, stop)
+                if self.keep_duals:
+                    self.dual_coef_ = _signed(cluster.all_duals(), setup)
+            finally:
+                cluster.close()
+        self._keep(cluster, rounds, solutions, setup)
+        names = [f"class {label!s}" for label in setup.classes]
+        certificates = [solution.certificate for solution in solutions]
+        warn_of_failures("LinearSVC", certificates, names[-len(solutions) :], "classes")
+        return self
+
+    def _setup(self, census: Sequence[Census], loss: Loss) -> Setup:
+        widths = sorted({found.width for found in census})
+        if len(widths) > 1:
+            raise ValueError(
+                f"the pieces of X have {widths[0]} to {widths[-1]} columns; give all "
+                "the same ones"
+            )
+        labels = np.concatenate([c.labels for c in census if c.rows])
+        weights = np.concatenate([c.weights for c in census if c.rows])
+        check_classification_targets(labels)
+        classes, codes = np.unique(labels, return_inverse=True)
+        if len(classes) < 2:
+            raise ValueError(
+                f"y holds one class, {classes[0]!s}; give rows of at least 2 classes"
+            )
+        factors = class_factors(
+            self.class_weight, classes, np.bincount(codes, weights).astype(np.float64)
+        )
+        return Setup(
+            classes, factors, self.C, loss, self.fit_intercept,
+            self.intercept_scaling, int(self.random_state),
+        )  # fmt: skip
+
+    def _solve(
+        self, rounds: Rounds, solver: CoCoA, loss: Loss, stop: Any
+    ) -> list[Solution]:
+        """All binary problems, each in a thread: they meet in every round."""
+        problems = len(rounds.going)
+
+        def train(k: int) -> Solution:
+            try:
+                return solve(
+                    PiecewiseProblem(rounds, k, loss, rounds.engine.width),
+                    solver,
+                    tol=self.tol,
+                    max_epochs=self.max_rounds,
+                    stop=stop,
+                )
+            finally:
+                rounds.leave(k)
+
+        return fit_all(
+            train, problems, n_jobs=problems, stop=stop, verbose=self.verbose
+        )
+
+    def _keep(
+        self, cluster: Any, rounds: Rounds, solutions: list[Solution], setup: Setup
+    ) -> None:
+        models = np.stack([solution.w for solution in solutions])
+        self.n_features_in_ = cluster.census[0].width
+        self.coef_ = np.ascontiguousarray(models[:, : self.n_features_in_])
+        self.intercept_ = np.zeros(len(models))
+        if self.fit_intercept:
+            self.intercept_ = self.intercept_scaling * models[:, -1]
+        self.classes_ = setup.classes
+        certificates = [solution.certificate for solution in solutions]
+        self.n_iter_ = max(certificate.epochs for certificate in certificates)
+        self.n_pieces_ = cluster.count
+        self.certificate_ = one_or_all(certificates)
+        self.history_ = one_or_all([solution.history for solution in solutions])
+        self.rounds_ = np.array(rounds.records, dtype=ROUND_DTYPE)
+        self.recoveries_ = cluster.recoveries
+
+    def decision_function(self, X: Any) -> Any:
+        """Signed distances to the hyperplanes, times ``||coef_||``.
+
+        Parameters
+        ----------
+        X : Dask array or dataframe, array-like or sparse matrix
+
+        Returns
+        -------
+        Dask array or ndarray of shape (n,) or (n, n_classes)
+            Of the same kind as X; nothing is computed yet where that is Dask's.
+        """
+        if not is_dask(X):
+            return super().decision_function(X)
+        return self._lazily(X, _decide, np.float64)
+
+    def predict(self, X: Any) -> Any:
+        """Class labels.
+
+        Parameters
+        ----------
+        X : Dask array or dataframe, array-like or sparse matrix
+
+        Returns
+        -------
+        Dask array or ndarray of shape (n,)
+        """
+        if not is_dask(X):
+            return super().predict(X)
+        return self._lazily(X, _classify, self.classes_.dtype)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Accuracy, weighted.
+
+        Parameters
+        ----------
+        X : Dask array or dataframe, array-like or sparse matrix
+        y : of the same kind
+        sample_weight : of the same kind, optional
+
+        Returns
+        -------
+        float
+        """
+        if not is_dask(X):
+            return float(super().score(X, y, sample_weight))
+        import dask
+        import dask.array as da
+
+        right = self.predict(X) == (y.values if hasattr(y, "map_partitions") else y)
+        if sample_weight is None:
+            total, count = dask.compute(right.sum(), da.ones_like(right).sum())
+            return float(total / count)
+        if hasattr(sample_weight, "map_partitions"):
+            sample_weight = sample_weight.values
+        weight = da.asarray(sample_weight)
+        total, whole = dask.compute((right * weight).sum(), weight.sum())
+        return float(total / whole)
+
+    def _lazily(self, X: Any, function: Any, dtype: Any) -> Any:
+        from sklearn.utils.validation import check_is_fitted
+
+        check_is_fitted(self)
+        model = self.coef_, self.intercept_, self.classes_
+        if hasattr(X, "map_partitions"):
+            X = X.to_dask_array()
+        if X.shape[1] != self.n_features_in_:
+            raise ValueError(
+                f"X has {X.shape[1]} features, but LinearSVC is expecting "
+                f"{self.n_features_in_} features as input"
+            )
+        X = X.rechunk({1: -1})
+        several = len(self.coef_) > 1 and function is _decide
+        chunks = (X.chunks[0], (len(self.coef_),)) if several else (X.chunks[0],)
+        return X.map_blocks(
+            function, *model, dtype=dtype, chunks=chunks,
+            drop_axis=[] if several else [1],
+            meta=np.empty((0, 0) if several else (0,), dtype=dtype),
+        )  # fmt: skip
+
+
+def _decide(X: Any, coef: Vector, intercept: Vector, classes: Any) -> Vector:
+    X = X.tocsr() if hasattr(X, "tocsr") else X
+    scores = np.asarray(safe_sparse_dot(X, coef.T)) + intercept
+    return scores if scores.shape[1] > 1 else scores[:, 0]
+
+
+def _classify(
+    X: Any, coef: Vector, intercept: Vector, classes: NDArray[Any]
+) -> NDArray[Any]:
+    scores = _decide(X, coef, intercept, classes)
+    best = scores.argmax(axis=1) if scores.ndim == 2 else (scores > 0).astype(np.intp)
+    return classes[best]
+
+
+def _signed(found: list[tuple[list[Any], NDArray[Any]]], setup: Setup) -> Vector:
+    """``y_i alpha_i`` of all rows, from duals and labels by piece."""
+    rows = []
+    for duals, labels in found:
+        codes = np.searchsorted(setup.classes, labels)
+        own = np.zeros((setup.problems, len(labels)))
+        for k in range(setup.problems):
+            if duals and duals[k] is not None:
+                own[k] = duals[k] * setup.signs(codes, k)
+        rows.append(own)
+    return np.concatenate(rows, axis=1)
+
+
+@contextlib.contextmanager
+def _cluster_of(client: Any) -> Iterator[Any]:
+    """The client given, the current one, or that of a LocalCluster for the while."""
+    from distributed import Client, LocalCluster, default_client
+
+    if client is None:
+        with contextlib.suppress(ValueError):
+            client = default_client()
+    if client is not None:
+        yield client
+        return
+    with (
+        LocalCluster(threads_per_worker=1, processes=True, dashboard_address=None) as c,
+        Client(c) as own,
+    ):
+        yield own
