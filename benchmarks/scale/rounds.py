@@ -37,8 +37,7 @@ GAPS = 1e-1, 1e-2, 1e-3
 def rounds_to_gaps(X, y, K, C, loss, passes, acceleration, most, limit):
     edges = np.linspace(0, len(y), K + 1).astype(int)
     pieces = [
-        Piece(X[a:b], y[a:b], index=k)
-        for k, (a, b) in enumerate(pairwise(edges))
+        Piece(X[a:b], y[a:b], index=k) for k, (a, b) in enumerate(pairwise(edges))
     ]
     record = get_loss(loss)
     engine = Simulation(

@@ -95,7 +95,7 @@ def aggregate(
 
 
 def zero_points(problems: Iterable[int], width: int) -> Points:
-    """w = 0 for every binary problem."""
+    """The point 0 of every binary problem."""
     return {k: np.zeros(width) for k in problems}
 
 

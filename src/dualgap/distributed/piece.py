@@ -129,7 +129,7 @@ class Binary:
         self.alpha, self.trial = np.zeros(n), np.zeros(n)
         self.state = LocalState(
             copy.copy(problem), core.Random(seed), new_order(n), alpha=np.zeros(n),
-            w=np.zeros(problem.width), rows=problem.rows, q=problem.q, active=n,
+            w=np.zeros(problem.width), q=problem.q, active=n,
         )  # fmt: skip
         self.state.lie_down()
         self.step: Step | None = None
