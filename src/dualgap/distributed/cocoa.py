@@ -151,6 +151,7 @@ class PiecewiseProblem:
     """
 
     free_bias = False
+    streamed = False
     n = 0  # rows, and duals, that are kept here
 
     def __init__(self, rounds: Rounds, k: int, loss: Loss, width: int) -> None:
