@@ -4,6 +4,8 @@
 #include "certify.hpp"
 #include "random.hpp"
 
+#include <nanobind/stl/array.h>
+
 namespace dualgap {
 namespace {
 
@@ -106,7 +108,9 @@ void bind_tools(nb::module_ &m) {
             if (n == 0) throw std::invalid_argument("n must be positive");
             return self.below(n);
           },
-          "n"_a);
+          "n"_a)
+      .def_prop_rw("state", &Random::state, &Random::set_state,
+                   "Its four words: with them another one goes on as this one.");
 
   nb::class_<Stop>(m, "Stop", "Tells running passes to leave, from any thread.")
       .def(nb::init<>())

@@ -22,6 +22,9 @@ class Random {
     }
   }
 
+  std::array<std::uint64_t, 4> state() const { return state_; }
+  void set_state(const std::array<std::uint64_t, 4> &state) { state_ = state; }
+
   std::uint64_t next() {
     const std::uint64_t result = rotl(state_[0] + state_[3], 23) + state_[0];
     const std::uint64_t t = state_[1] << 17;

@@ -66,8 +66,11 @@ class Block(NamedTuple):
 class RowSource(ABC):
     """What can be the X of a :class:`~dualgap.Problem` without being in memory."""
 
-    #: Name for messages.
+    #: Name for messages, and a checksum of all its data.
     name: str
+    fingerprint: str
+    #: Bytes of the blocks in memory.
+    buffer: int
     n_samples: int
     n_features: int
     #: Stored entries, and bytes of one.

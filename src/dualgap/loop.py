@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import math
+import os
 import signal
 import threading
 import time
@@ -23,6 +24,8 @@ from numpy.typing import NDArray
 
 from . import core
 from .certificate import Certificate, Status
+from .checkpoint import Checkpoint, freeze, freeze_state, identity, thaw, thaw_state
+from .io.model import Tensors
 from .losses import Vector
 from .problem import Proof
 from .solvers.base import Solver, State
@@ -132,6 +135,8 @@ def solve(
     on_epoch: Callable[[EpochInfo], object] | None = None,
     stop: Any = None,
     check_every: int | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    checkpoint_every: float = 60.0,
 ) -> Solution:
     """Train to a certificate.
 
@@ -157,6 +162,13 @@ def solve(
         theirs too: with `time_limit` it is set anew.
     check_every : int, optional
         Also make an exact pass every so many epochs.
+    checkpoint : str or path-like, optional
+        A file for the state of the fit. If it is there and was written by a fit of the
+        same data and arguments (but for the limits), this one goes on from it, and ends
+        with the same bits as one that was never killed. It stays when the fit ends.
+    checkpoint_every : float, default=60.0
+        Seconds between two writings, which are after passes or, where rows are
+        streamed to `DCD`, after blocks.
 
     Returns
     -------
@@ -171,15 +183,26 @@ def solve(
     solver.check(problem)
     if warm is not None:
         warm = solver.check_warm(problem, warm)
+    file = None
+    if checkpoint is not None:
+        _check_resumes(solver, checkpoint_every)
+        about = identity(problem, solver, tol, random_state, warm, check_every)
+        file = Checkpoint(checkpoint, checkpoint_every, about)
+    found = None if file is None else file.read()
     run = _Run(
-        problem, solver, tol, stop if stop is not None else core.Stop(), on_epoch
+        problem, solver, tol, stop if stop is not None else core.Stop(), on_epoch, file
     )
     if time_limit is not None:
         run.stop.set_deadline(time_limit)
     with ctrl_c(run.stop):
         state = solver.start(problem, core.Random(int(random_state)), warm)
         state.tol = tol
-        return run.until_done(state, max_epochs, check_every, warm is not None)
+        if found is not None:
+            run.resume(state, *found)
+        elif warm is not None and run.prove(state).relative_gap <= tol:
+            # Restarted at an optimum, one pass is all it takes.
+            return run.finish(Status.CERTIFIED, state)
+        return run.until_done(state, max_epochs, check_every)
 
 
 class _Run:
@@ -192,6 +215,7 @@ class _Run:
         tol: float,
         stop: Any,
         on_epoch: Callable[[EpochInfo], object] | None,
+        checkpoint: Checkpoint | None = None,
     ) -> None:
         self.problem, self.solver, self.tol = problem, solver, tol
         self.stop, self.on_epoch = stop, on_epoch
@@ -200,14 +224,49 @@ class _Run:
         self.best: Proof | None = None
         self.factor = solver.check_factor
         self.next_blind_check = 1
+        self.idle = 0  # passes without a change, up to now
+        self.checkpoint = checkpoint
+
+    def save(self, state: State) -> None:
+        """Write a checkpoint, if it is time for one."""
+        file = self.checkpoint
+        if file is None or not file.due or not self.solver.resumable(state):
+            return
+        tensors: Tensors = {}
+        best = None
+        if self.best is not None:
+            c = self.best.certificate
+            best = (self.best.w, self.best.alpha, c.primal, c.dual)
+        loop = (
+            self.factor, self.next_blind_check, self.idle, self.clock.seconds, best,
+            self.history,
+        )  # fmt: skip
+        plain = {
+            "solver": freeze_state(state, "solver", tensors),
+            "loop": freeze(loop, "loop", tensors),
+            "random": list(state.rng.state),
+        }
+        file.write(plain, tensors, self.solver.name)
+        logger.debug("%s: checkpoint after epoch %d", self.solver.name, state.epochs)
+
+    def resume(self, state: State, plain: Any, tensors: Tensors) -> None:
+        """Take up the fit whose checkpoint this is."""
+        thaw_state(state, plain["solver"], tensors)
+        state.rng.state = plain["random"]
+        self.factor, self.next_blind_check, self.idle, seconds, best, self.history = (
+            thaw(plain["loop"], tensors, {})
+        )
+        self.clock.away -= seconds
+        if best is not None:
+            w, alpha, primal, dual = best
+            self.best = Proof(w, alpha, Certificate(primal=primal, dual=dual))
+        logger.info("%s: goes on after epoch %d", self.solver.name, state.epochs)
 
     def until_done(
-        self, state: State, max_epochs: int, check_every: int | None, warm: bool
+        self, state: State, max_epochs: int, check_every: int | None
     ) -> Solution:
-        # Restarted at an optimum, one pass is all it takes.
-        if warm and self.prove(state).relative_gap <= self.tol:
-            return self.finish(Status.CERTIFIED, state)
-        idle = 0
+        if self.checkpoint is not None:
+            state.pause = lambda: self.save(state)
         while True:
             if self.stop.requested:
                 return self.finish(Status.INTERRUPTED, state)
@@ -218,7 +277,7 @@ class _Run:
 
             before = state.updates
             self.solver.step(state, self.stop)
-            idle = idle + 1 if state.updates == before else 0
+            self.idle = self.idle + 1 if state.updates == before else 0
             cut_short = self.stop.requested or self.stop.expired
 
             primal, dual = self.solver.estimate(state)
@@ -233,7 +292,7 @@ class _Run:
 
             # A dual pass that changes nothing has reached a fixed point; the second
             # one in a row was over all rows, for reject() woke them.
-            idle_dual = self.solver.monotone and idle > 0 and not cut_short
+            idle_dual = self.solver.monotone and self.idle > 0 and not cut_short
             due = check_every is not None and state.epochs % check_every == 0
             proof = None
             # What ends early is proved by finish().
@@ -246,13 +305,15 @@ class _Run:
             if proof is not None:
                 if proof.relative_gap <= self.goal(state):
                     return self.finish(Status.CERTIFIED, state)
-                if idle_dual and idle > 1:
+                if idle_dual and self.idle > 1:
                     met = proof.relative_gap <= self.tol
                     return self.finish(
                         Status.CERTIFIED if met else Status.STALLED, state
                     )
                 self.solver.reject(state)
             self.announce(lambda: self.model(state), final=False)
+            if not cut_short:
+                self.save(state)
 
     def goal(self, state: State) -> float:
         if state.work < self.solver.free_work:
@@ -386,6 +447,17 @@ def ctrl_c(stop: Any) -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _check_resumes(solver: Solver, every: float) -> None:
+    if not solver.resumes:
+        raise ValueError(
+            f"checkpoint: the state of solver={solver.name!r} cannot be written; use "
+            "solver='auto', 'dcd', 'sdca', 'pegasos', 'sgd-s' or another that is no "
+            "interior point, cutting plane or kernel method"
+        )
+    if not every > 0.0:
+        raise ValueError(f"checkpoint_every={every!r}: give seconds, such as 60")
 
 
 def _check_arguments(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -91,6 +92,15 @@ class LinearSVC(
     verbose : int, default=0
         1 logs each class, 2 each epoch, through the logger "dualgap" and, if the
         program handles no logs, to standard output.
+    checkpoint : str or path-like, optional
+        A file to which the state of the fit is written, so that a fit that was killed
+        goes on from it when it is called again with the same data, parameters and
+        integer `random_state`, and ends with the same bits. With more than two classes
+        each has a file, with ".0", ".1", ... appended. The files stay when the fit
+        ends; files of another fit are refused. For all solvers but "interior-point",
+        "ocas" and "cutting-plane"; in "auto" an interior point is begun again.
+    checkpoint_every : float, default=60.0
+        Seconds between two writings.
 
     Attributes
     ----------
@@ -194,6 +204,8 @@ class LinearSVC(
         "random_state": ["random_state"],
         "n_jobs": [Integral, None],
         "verbose": ["verbose"],
+        "checkpoint": [str, os.PathLike, None],
+        "checkpoint_every": [Interval(Real, 0, None, closed="neither")],
     }
 
     def __init__(
@@ -213,6 +225,8 @@ class LinearSVC(
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
+        checkpoint: str | os.PathLike[str] | None = None,
+        checkpoint_every: float = 60.0,
     ) -> None:
         self.C = C
         self.loss = loss
@@ -228,6 +242,8 @@ class LinearSVC(
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
+        self.checkpoint = checkpoint
+        self.checkpoint_every = checkpoint_every
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -284,6 +300,11 @@ class LinearSVC(
 
         With two classes the label is that of the positive class.
         """
+        if self.checkpoint is not None and not isinstance(self.random_state, Integral):
+            raise ValueError(
+                f"checkpoint needs an integer random_state, got {self.random_state!r}; "
+                "give one, that a fit can be told from others"
+            )
         stop = core.Stop()
         if self.time_limit is not None:
             stop.set_deadline(self.time_limit)
@@ -354,6 +375,8 @@ class LinearSVC(
                     warm=None if warm is None else warm[k],
                     on_epoch=listener(labels[k], callback, on_epoch),
                     stop=stop,
+                    checkpoint=self._checkpoint_file(k, len(signs)),
+                    checkpoint_every=self.checkpoint_every,
                 )
                 models[k] = solution.w
             return solution
@@ -367,6 +390,12 @@ class LinearSVC(
         certificates = [solution.certificate for solution in solutions]
         warn_of_failures("LinearSVC", certificates, names, "classes")
         return self
+
+    def _checkpoint_file(self, k: int, problems: int) -> str | None:
+        if self.checkpoint is None:
+            return None
+        path = os.fspath(self.checkpoint)
+        return path if problems == 1 else f"{path}.{k}"
 
     def _of_store(
         self, store: RowSource, y: ArrayLike | None, sample_weight: ArrayLike | None

@@ -39,6 +39,8 @@ Tensors = dict[str, NDArray[Any]]
 
 _ENTRY = "dualgap"  # the one metadata entry: two would be written in any order
 DTYPES: dict[str, np.dtype[Any]] = {
+    "U8": np.dtype("|u1"),
+    "U32": np.dtype("<u4"),
     "F32": np.dtype("<f4"),
     "F64": np.dtype("<f8"),
     "I32": np.dtype("<i4"),
@@ -63,12 +65,12 @@ _HEADER: dict[str, type] = {
 # ---------------------------------------------------------------------- whole files
 
 
-def seal(record: Record, tensors: Tensors) -> Record:
+def seal(record: Record, tensors: Tensors, format: str = FORMAT) -> Record:
     """The record with format, versions and checksum, as a file has it."""
     from .. import __version__
 
     record = {
-        "format": FORMAT,
+        "format": format,
         "format_version": FORMAT_VERSION,
         "dualgap_version": __version__,
         **record,
@@ -86,12 +88,29 @@ def write(path: Path, record: Record, tensors: Tensors) -> None:
     OSError
         If the file cannot be written.
     """
-    content = safetensors("writing").save(tensors, metadata={_ENTRY: _json(record)})
+    safetensors("writing")  # nothing is to be written that could not be read
+    # As the library's `save` would, without its copies of all tensors: the length of
+    # a header, the header in JSON, and the data, every tensor aligned.
+    named = sorted(tensors.items(), key=lambda item: (-item[1].itemsize, item[0]))
+    kinds = {dtype: kind for kind, dtype in DTYPES.items()}
+    header: Record = {"__metadata__": {_ENTRY: _json(record)}}
+    at = 0
+    for name, array in named:
+        header[name] = {
+            "dtype": kinds[array.dtype],
+            "shape": list(array.shape),
+            "data_offsets": [at, at + array.nbytes],
+        }
+        at += array.nbytes
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
     with write_atomically(path) as file:
-        file.write(content)
+        file.write(len(text).to_bytes(8, "little") + text)
+        for _, array in named:
+            file.write(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
 
 
-def read(path: str) -> tuple[Record, Tensors]:
+def read(path: str, format: str = FORMAT) -> tuple[Record, Tensors]:
     """Record and tensors of a file that is whole, undamaged and of this format.
 
     Beyond its header, nothing in the record is believed yet.
@@ -115,7 +134,7 @@ def read(path: str) -> tuple[Record, Tensors]:
     tensors = {}
     try:
         with library.safe_open(path, framework="numpy") as file:
-            record = _parse((file.metadata() or {}).get(_ENTRY))
+            record = _parse((file.metadata() or {}).get(_ENTRY), format)
             for name in file.keys():  # noqa: SIM118  (a file, not a dict)
                 kind = file.get_slice(name).get_dtype()
                 if kind not in DTYPES:
@@ -160,12 +179,12 @@ def digest(record: Record, tensors: Tensors) -> str:
     return found.hexdigest()
 
 
-def _parse(text: str | None) -> Record:
+def _parse(text: str | None, format: str) -> Record:
     if text is None:
         raise ValueError("it has no dualgap record")
     record = json.loads(text, parse_constant=_refuse_constant)
-    if not isinstance(record, dict) or record.get("format") != FORMAT:
-        raise ValueError(f"its record is not of the format {FORMAT}")
+    if not isinstance(record, dict) or record.get("format") != format:
+        raise ValueError(f"its record is not of the format {format}")
     found = record.get("format_version")
     if found != FORMAT_VERSION or isinstance(found, bool):
         raise ValueError(

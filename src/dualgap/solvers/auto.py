@@ -104,6 +104,7 @@ class Auto(Solver):
     """
 
     name: ClassVar[str] = "auto"
+    resumes: ClassVar[bool] = True
     dual: ClassVar[bool] = True
     free_work: ClassVar[float] = 2e6
 
@@ -118,6 +119,10 @@ class Auto(Solver):
     @property
     def streams(self) -> bool:
         return True
+
+    def resumable(self, state: AutoState) -> bool:
+        # Interior point takes few iterations: a fit that it ends is resumed before it.
+        return isinstance(state.inner, DCDState) and state.dcd is None
 
     def start(self, problem: Problem, rng: Any, warm: Vector | None) -> AutoState:
         dcd = DCD()
@@ -142,6 +147,7 @@ class Auto(Solver):
         if state.epochs == 0 and state.retest < math.inf:
             self._choose(state)
         before = state.visited
+        state.inner.pause = state.pause
         state.engine.step(state.inner, stop)
         state.follow()
         if isinstance(state.inner, DCDState):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, ClassVar, Literal
@@ -43,6 +43,10 @@ class State:
     #: products with the data it thinks are still to come.
     method: str = ""
     predicted: float = math.nan
+    #: Called in the midst of a pass, where the state may be written to a checkpoint.
+    pause: Callable[[], None] | None = None
+    #: The records and enums in it, for checkpoints.
+    parts: ClassVar[tuple[type, ...]] = ()
 
     @property
     def work(self) -> float:
@@ -82,6 +86,13 @@ class Solver(ABC):
     def streams(self) -> bool:
         """Whether it goes over rows block by block, so that they may be on the disk."""
         return False
+
+    #: Its state is made of arrays and numbers, that a checkpoint can hold.
+    resumes: ClassVar[bool] = False
+
+    def resumable(self, state: Any) -> bool:
+        """Whether a checkpoint can be written now; the last one holds good if not."""
+        return True
 
     def check(self, problem: Problem) -> None:
         """Refuse a problem that this solver cannot solve.

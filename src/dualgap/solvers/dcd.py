@@ -53,7 +53,7 @@ from .base import (
     page_order,
     random_blocks,
 )
-from .conjugate import Accelerator
+from .conjugate import Accelerator, Mode
 
 Counters = NDArray[np.uint8]
 
@@ -163,6 +163,8 @@ class DCDState(DualState):
     last_visited: int = 0
     accelerator: Accelerator | None = None
 
+    parts: ClassVar[tuple[type, ...]] = (Sweep, Accelerator, Mode)
+
     def accessor(self, rows: Any) -> Any:
         """The rows of a block with the constant feature of this state."""
         return rows if self.constant is None else rows.with_constant(self.constant)
@@ -268,6 +270,7 @@ class DCD(Solver):
     block_sweeps: int | Literal["auto"] = "auto"
 
     name: ClassVar[str] = "dcd"
+    resumes: ClassVar[bool] = True
     dual: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -379,6 +382,8 @@ class DCD(Solver):
             if stop.requested or stop.expired:
                 break
             sweep.done += 1
+            if state.pause is not None and sweep.done < len(blocks):
+                state.pause()
         state.sweep = None
         if sweep.visited:
             state.threshold = sweep.moving / sweep.visited

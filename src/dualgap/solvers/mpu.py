@@ -83,6 +83,7 @@ class MPU(Solver):
     delta_stop: float | None = None
 
     name: ClassVar[str] = "mpu"
+    resumes: ClassVar[bool] = True
     losses: ClassVar[tuple[str, ...]] = ("hinge", "squared_hinge")
 
     def __post_init__(self) -> None:

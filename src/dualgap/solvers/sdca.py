@@ -66,6 +66,7 @@ class SDCA(Solver):
     output: Literal["last", "average", "random"] = "last"
 
     name: ClassVar[str] = "sdca"
+    resumes: ClassVar[bool] = True
     dual: ClassVar[bool] = True
 
     def __post_init__(self) -> None:

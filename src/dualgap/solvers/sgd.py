@@ -48,6 +48,7 @@ class _CountingSGD(Solver):
 
     losses: ClassVar[tuple[str, ...]] = ("hinge",)
     order: ClassVar[RowOrder] = "permutation"
+    resumes: ClassVar[bool] = True
 
     def multiplicity(self, epoch: int) -> int:
         """Presentations of each row per visit in the epoch-th epoch (from 1)."""

@@ -86,6 +86,7 @@ class SGDQN(Solver):
     t0: float | None = None
 
     name: ClassVar[str] = "sgd-qn"
+    resumes: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_option("update", self.update, ("corrected", "2009"))

@@ -48,6 +48,7 @@ class StochasticGradient(Solver):
     """Base of the three methods; each says its step size and its options."""
 
     schedule: ClassVar[Any]
+    resumes: ClassVar[bool] = True
     losses: ClassVar[tuple[str, ...]] = ("hinge", "smoothed_hinge")
 
     @property

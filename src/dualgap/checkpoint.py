@@ -1,0 +1,226 @@
+"""Checkpoints: a fit that was killed goes on, bit for bit.
+
+A checkpoint holds all that the loop and the solver know at the end of a pass, or
+between two blocks of rows that are streamed: the arrays of the solver's state, its
+counters and random numbers, the best proof so far and the history. It is one
+safetensors file, written beside its target and renamed; what it is about (data,
+problem, solver, tolerance, seed) is compared before it is believed.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import os
+import time
+from enum import Enum
+from typing import Any
+
+import numpy as np
+
+from . import __version__, core
+from .io import model
+from .io.atomic import check_target
+from .losses import Vector
+from .solvers.base import Solver, State
+
+__all__ = ["Checkpoint", "identity"]
+
+FORMAT = "dualgap-checkpoint"
+# Of a state: made anew by `start`, or not its own.
+_NOT_KEPT = frozenset({"problem", "rng", "q", "engine", "pause"})
+
+Plain = Any  # JSON
+Tensors = model.Tensors
+
+
+class Checkpoint:
+    """The file of one fit.
+
+    Parameters
+    ----------
+    path : str or path-like
+    every : float
+        Seconds between two writings.
+    about : dict
+        What the fit is about: JSON that is equal for equal fits; see :func:`identity`.
+
+    Raises
+    ------
+    ValueError
+        If `every` is not positive.
+    OSError
+        If the path cannot be written to.
+    ImportError
+        If the package safetensors is missing.
+    """
+
+    def __init__(
+        self, path: str | os.PathLike[str], every: float, about: dict[str, Plain]
+    ) -> None:
+        self.path, self.every, self.about = os.fspath(path), every, about
+        check_target(self.path)
+        model.safetensors("writing")
+        self.last = time.monotonic()
+
+    @property
+    def due(self) -> bool:
+        return time.monotonic() - self.last >= self.every
+
+    def write(self, plain: Plain, tensors: Tensors, solver: str) -> None:
+        """Write a frozen state, whole or not at all."""
+        record = {"estimator": solver, "about": self.about, "state": plain}
+        model.write(self.path, model.seal(record, tensors, FORMAT), tensors)
+        self.last = time.monotonic()
+
+    def read(self) -> tuple[Plain, Tensors] | None:
+        """What was written by a fit like this one; None if there is no file.
+
+        Raises
+        ------
+        ValueError
+            If the file is damaged, or of another fit, with what differs.
+        """
+        if not os.path.exists(self.path):
+            return None
+        try:
+            record, tensors = model.read(self.path, FORMAT)
+        except ValueError as error:
+            raise ValueError(
+                f"checkpoint={self.path!r}: {error}; remove the file to begin anew"
+            ) from None
+        there = record.get("about", {})
+        for key, value in self.about.items():
+            if there.get(key) != value:
+                what = "other data" if key == "data" else f"{key}={there.get(key)!r}"
+                now = "" if key == "data" else f", this fit has {key}={value!r}"
+                raise ValueError(
+                    f"checkpoint={self.path!r} was written by a fit of {what}{now}; "
+                    "remove the file to begin anew, or choose another"
+                )
+        return record["state"], tensors
+
+
+def identity(
+    problem: Any,
+    solver: Solver,
+    tol: float,
+    seed: int,
+    warm: Vector | None,
+    check_every: int | None,
+) -> dict[str, Plain]:
+    """What a fit is about: all that its bits depend on, but for the limits on it.
+
+    The data are told by their labels, costs and squared norms, and by the checksum of
+    the store or, in memory, by ``sum_i c_i y_i x_i``: one pass.
+    """
+    data = hashlib.sha256()
+    for array in (problem.y, problem.cost, problem.q):
+        data.update(array.tobytes())
+    if problem.source is not None:
+        data.update(problem.source.fingerprint.encode())
+    else:
+        data.update(problem.weighted_sum(problem.cost).tobytes())
+    return {
+        "data": data.hexdigest(),
+        "rows": [problem.n, problem.d, problem.rows.stored],
+        "solver": repr(solver),
+        "loss": repr(problem.loss),
+        "tol": tol.hex() if isinstance(tol, float) else repr(tol),
+        "random_state": int(seed),
+        "intercept_scaling": problem.intercept_scaling,
+        "penalize_intercept": not problem.free_bias,
+        "check_every": check_every,
+        "warm": None if warm is None else hashlib.sha256(warm.tobytes()).hexdigest(),
+        "threads": problem.threads,
+        "buffer": problem.source.buffer if problem.streamed else None,
+        "core": core.variant,
+        "dualgap": __version__,
+    }
+
+
+# --------------------------------------------------------- values and files, both ways
+
+
+def freeze(value: Any, name: str, tensors: Tensors) -> Plain:
+    """A value as JSON, its arrays as tensors under names that begin with `name`."""
+    if value is None or isinstance(value, (bool, str)):
+        return value
+    if isinstance(value, (int, np.integer)):
+        return int(value)
+    if isinstance(value, (float, np.floating)):
+        return {"float": float(value).hex()}
+    if isinstance(value, np.ndarray):
+        tensors[name] = value
+        return {"tensor": name}
+    if isinstance(value, (tuple, list)):
+        items = [freeze(v, f"{name}.{k}", tensors) for k, v in enumerate(value)]
+        return {"items": items, "tuple": isinstance(value, tuple)}
+    if isinstance(value, Enum):
+        return {"enum": value.name, "of": type(value).__name__}
+    if isinstance(value, State):
+        return freeze_state(value, name, tensors)
+    if dataclasses.is_dataclass(value):
+        fields = {
+            field.name: freeze(
+                getattr(value, field.name), f"{name}.{field.name}", tensors
+            )
+            for field in dataclasses.fields(value)
+        }
+        return {"record": type(value).__name__, "fields": fields}
+    raise TypeError(f"{name} is a {type(value).__name__}, which no checkpoint holds")
+
+
+def freeze_state(state: State, name: str, tensors: Tensors) -> Plain:
+    """All of a solver's state that its `start` does not make anew."""
+    names = [n for n in vars(state) if n not in _NOT_KEPT]
+    return {n: freeze(getattr(state, n), f"{name}.{n}", tensors) for n in names}
+
+
+def thaw(plain: Plain, tensors: Tensors, parts: dict[str, type]) -> Any:
+    """The inverse of :func:`freeze`; `parts` are the records and enums there may be."""
+    if not isinstance(plain, dict):
+        return plain
+    if "float" in plain:
+        return float.fromhex(plain["float"])
+    if "tensor" in plain:
+        return tensors[plain["tensor"]]
+    if "items" in plain:
+        items = [thaw(item, tensors, parts) for item in plain["items"]]
+        return tuple(items) if plain["tuple"] else items
+    if "enum" in plain:
+        return parts[plain["of"]][plain["enum"]]  # type: ignore[index]
+    fields = plain["fields"].items()
+    return parts[plain["record"]](
+        **{name: thaw(value, tensors, parts) for name, value in fields}
+    )
+
+
+def thaw_state(state: State, plain: Plain, tensors: Tensors) -> None:
+    """Bring a state that was just started to where it was when it was frozen.
+
+    Raises
+    ------
+    ValueError
+        If it was another kind of state.
+    """
+    kept = {name for name in vars(state) if name not in _NOT_KEPT}
+    if not isinstance(plain, dict) or set(plain) != kept:
+        raise ValueError("the checkpoint holds the state of another solver")
+    parts = {part.__name__: part for part in state.parts}
+    for name, value in plain.items():
+        now = getattr(state, name)
+        if isinstance(now, State):
+            thaw_state(now, value, tensors)
+            continue
+        then = thaw(value, tensors, parts)
+        if (
+            isinstance(now, np.ndarray)
+            and now.size
+            and (
+                not isinstance(then, np.ndarray)
+                or (then.shape, then.dtype) != (now.shape, now.dtype)
+            )
+        ):
+            raise ValueError(f"the checkpoint holds {name} of another shape")
+        setattr(state, name, then)

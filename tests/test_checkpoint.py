@@ -1,0 +1,297 @@
+"""Checkpoints: whatever kills a fit, going on gives the bits of one that was not."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from dualgap import LinearSVC, checkpoint
+from dualgap.io import RowStore, convert
+from dualgap.loop import solve
+from dualgap.problem import Problem
+from dualgap.solvers import (
+    DCD,
+    SDCA,
+    SOLVERS,
+    Auto,
+    Pegasos,
+    SvmSGD,
+    get_solver,
+)
+
+N, D = 600, 40
+
+
+def rows(n=N, d=D, seed=0, density=0.2):
+    rng = np.random.default_rng(seed)
+    X = sparse.random(n, d, density=density, format="csr", random_state=rng)
+    score = X @ rng.standard_normal(d)
+    noisy = score + 0.5 * score.std() * rng.standard_normal(n)
+    return X, np.where(noisy > np.median(noisy), 1, -1)
+
+
+def wide_rows():
+    """Rows with little in common, which `dcd` accelerates."""
+    return rows(n=300, d=3000, density=0.01)
+
+
+class KilledError(Exception):
+    pass
+
+
+def killed_at(epoch):
+    def on_epoch(info):
+        if info.epoch == epoch:
+            raise KilledError
+
+    return on_epoch
+
+
+def same(one, two):
+    """The same model, proof and history, but for the clock."""
+    assert np.array_equal(one.w, two.w)
+    assert np.array_equal(one.alpha, two.alpha)
+    for name in ("primal", "dual", "epochs", "updates", "status"):
+        assert getattr(one.certificate, name) == getattr(two.certificate, name), name
+    for name in set(one.history.dtype.names) - {"seconds"}:
+        a, b = one.history[name], two.history[name]
+        assert a.shape == b.shape
+        assert np.array_equal(a, b, equal_nan=a.dtype.kind == "f"), name
+
+
+SOLVERS_THAT_RESUME = [
+    *(get_solver(name) for name in sorted(SOLVERS) if SOLVERS[name].resumes),
+    DCD(shrinking="hsieh"),
+    DCD(shrinking="none"),
+    SDCA(output="average"),
+    SDCA(output="random", order="random"),
+    SDCA(init="sgd"),
+    Pegasos(batch_size=7, output="average", projection=True),
+    SvmSGD(initial_step=0.5),
+]
+
+
+@pytest.mark.parametrize("solver", SOLVERS_THAT_RESUME, ids=repr)
+@pytest.mark.parametrize("epoch", [2, 7])
+def test_a_resumed_fit_has_the_bits_of_a_whole_one(tmp_path, solver, epoch):
+    problem = Problem(*rows(), 3.0, fit_intercept=True)
+    options = {"tol": 1e-4, "max_epochs": 25, "random_state": 5, "check_every": 3}
+    whole = solve(problem, solver, **options)
+    if whole.certificate.epochs <= epoch:
+        pytest.skip("it ends before")
+    options |= {"checkpoint": tmp_path / "c", "checkpoint_every": 1e-9}
+    with pytest.raises(KilledError):
+        solve(problem, solver, on_epoch=killed_at(epoch), **options)
+    assert (tmp_path / "c").exists()
+    epochs = []
+    found = solve(problem, solver, on_epoch=lambda i: epochs.append(i.epoch), **options)
+    same(found, whole)
+    if not isinstance(solver, Auto):  # which begins an interior point again
+        assert epochs[0] == epoch  # and none before
+
+
+@pytest.mark.parametrize("epoch", [3, 12, 18, 24])
+def test_momentum_and_conjugate_directions_are_held(tmp_path, epoch):
+    problem = Problem(*wide_rows(), 50.0)
+    assert DCD().accelerates(problem)
+    options = {"tol": 1e-9, "max_epochs": 40}
+    whole = solve(problem, DCD(), **options)
+    assert whole.certificate.epochs > 24
+    options |= {"checkpoint": tmp_path / "c", "checkpoint_every": 1e-9}
+    with pytest.raises(KilledError):
+        solve(problem, DCD(), on_epoch=killed_at(epoch), **options)
+    same(solve(problem, DCD(), **options), whole)
+
+
+@pytest.mark.parametrize("options", [{}, {"penalize_intercept": False}])
+def test_biases_losses_and_warm_starts(tmp_path, options):
+    X, y = rows()
+    problem = Problem(X, y, 1.0, loss="squared_hinge", fit_intercept=True, **options)
+    warm = np.linspace(0.0, 0.5, N)
+    call = {"tol": 1e-6, "max_epochs": 40, "warm": warm}
+    whole = solve(problem, DCD(), **call)
+    call |= {"checkpoint": tmp_path / "c", "checkpoint_every": 1e-9}
+    with pytest.raises(KilledError):
+        solve(problem, DCD(), on_epoch=killed_at(4), **call)
+    same(solve(problem, DCD(), **call), whole)
+    with pytest.raises(ValueError, match="by a fit of warm="):
+        solve(problem, DCD(), **(call | {"warm": warm / 2}))
+
+
+@pytest.fixture
+def store(tmp_path):
+    convert([rows(n=6000)], tmp_path / "store")
+    store = RowStore.open(tmp_path / "store", buffer=150_000)
+    assert store.block_pages > 1
+    assert len(store.pages) > 2 * store.block_pages
+    return store
+
+
+@pytest.mark.parametrize("name", ["auto", "dcd", "sdca", "pegasos", "sgd-s"])
+def test_a_stream_goes_on_in_the_midst_of_a_pass(tmp_path, store, name, monkeypatch):
+    problem = Problem(store, None, 3.0)
+    options = {"tol": 1e-3, "max_epochs": 20}
+    whole = solve(problem, get_solver(name), **options)
+    options |= {"checkpoint": tmp_path / "c", "checkpoint_every": 1e-9}
+    write, count = checkpoint.Checkpoint.write, []
+
+    def killed_after_seven(self, *arguments):
+        write(self, *arguments)
+        count.append(arguments[0]["solver"])
+        if len(count) == 7:
+            raise KilledError
+
+    monkeypatch.setattr(checkpoint.Checkpoint, "write", killed_after_seven)
+    with pytest.raises(KilledError):
+        solve(problem, get_solver(name), **options)
+    if name == "dcd":
+        assert any(state["sweep"] is not None for state in count)
+    same(solve(problem, get_solver(name), **options), whole)
+
+
+def test_limits_may_change_and_all_else_may_not(tmp_path):
+    X, y = rows()
+    problem = Problem(X, y, 3.0)
+    call = {"tol": 1e-8, "checkpoint": tmp_path / "c", "checkpoint_every": 1e-9}
+    solve(problem, DCD(), max_epochs=5, **call)
+    more = solve(problem, DCD(), max_epochs=50, **call)
+    same(more, solve(problem, DCD(), max_epochs=50, tol=1e-8))
+    other = y.copy()
+    other[0] = -y[0]
+    changed = X.copy()
+    changed.data[17] += 1e-9
+    for problem_, solver, change, message in (
+        (Problem(X, other, 3.0), DCD(), {}, "a fit of other data"),
+        (Problem(changed, y, 3.0), DCD(), {}, "a fit of other data"),
+        (Problem(X, y, 3.5), DCD(), {}, "a fit of other data"),
+        (problem, DCD(shrinking="none"), {}, r"of solver=\"DCD\(shrinking='sleep'"),
+        (problem, DCD(), {"random_state": 1}, "of random_state=0, this fit has"),
+        (problem, DCD(), {"tol": 1e-3}, "of tol="),
+        (problem, SDCA(), {}, "solver="),
+    ):
+        with pytest.raises(ValueError, match=message) as error:
+            solve(problem_, solver, **(call | change))
+        assert "remove the file to begin anew" in str(error.value)
+
+
+def test_a_damaged_checkpoint_is_refused(tmp_path):
+    problem = Problem(*rows(), 3.0)
+    call = {"checkpoint": tmp_path / "c", "checkpoint_every": 1e-9, "tol": 1e-9}
+    solve(problem, DCD(), max_epochs=3, **call)
+    content = (tmp_path / "c").read_bytes()
+    for place in (20, len(content) // 2, len(content) - 5):
+        damaged = bytearray(content)
+        damaged[place] ^= 1
+        (tmp_path / "c").write_bytes(damaged)
+        with pytest.raises(ValueError, match="remove the file to begin anew"):
+            solve(problem, DCD(), **call)
+    (tmp_path / "c").write_bytes(content[:-1])
+    with pytest.raises(ValueError, match="remove the file to begin anew"):
+        solve(problem, DCD(), **call)
+
+
+def test_what_cannot_be_done_is_said_before_any_work(tmp_path):
+    problem = Problem(*rows(), 3.0)
+    for name in sorted(SOLVERS):
+        if not SOLVERS[name].resumes:
+            with pytest.raises(ValueError, match=r"cannot be written; use.*'dcd'"):
+                solve(problem, get_solver(name), checkpoint=tmp_path / "c")
+    with pytest.raises(ValueError, match="checkpoint_every=0"):
+        solve(problem, DCD(), checkpoint=tmp_path / "c", checkpoint_every=0)
+    with pytest.raises(FileNotFoundError, match="create it first"):
+        solve(problem, DCD(), checkpoint=tmp_path / "none" / "c")
+    with pytest.raises(ValueError, match="needs an integer random_state"):
+        LinearSVC(checkpoint=tmp_path / "c").fit(*rows())
+    assert os.listdir(tmp_path) == []
+
+
+def test_the_estimator_has_a_file_per_class(tmp_path):
+    X, _ = rows()
+    y = np.arange(N) % 3
+    call = {"tol": 1e-3, "random_state": 0, "max_epochs": 30, "solver": "dcd"}
+    whole = LinearSVC(**call, C=0.1).fit(X, y)
+    path = str(tmp_path / "c")
+    model = LinearSVC(**call, C=0.1, checkpoint=path, checkpoint_every=1e-9)
+
+    def killed(label, info):
+        if label == 1 and info.epoch == 3:
+            raise KilledError
+
+    with pytest.raises(KilledError):
+        model._fit(X, y, on_epoch=killed)
+    assert sorted(os.listdir(tmp_path)) == ["c.0", "c.1"]
+    model.fit(X, y)
+    assert np.array_equal(model.coef_, whole.coef_)
+    assert np.array_equal(model.dual_coef_, whole.dual_coef_)
+    one = LinearSVC(**call, C=0.1, checkpoint=tmp_path / "one", checkpoint_every=1e-9)
+    one.fit(X, y > 0)
+    assert (tmp_path / "one").exists()
+
+
+def test_seconds_add_up(tmp_path):
+    problem = Problem(*rows(), 3.0)
+    call = {"checkpoint": tmp_path / "c", "checkpoint_every": 1e-9, "tol": 1e-10}
+    first = solve(problem, DCD(), max_epochs=10, **call).certificate.seconds
+    both = solve(problem, DCD(), max_epochs=11, **call).certificate.seconds
+    assert both > 0.5 * first
+
+
+KILLED = """
+import sys
+import numpy as np
+from dualgap import LinearSVC
+from dualgap.io import RowStore
+store = RowStore.open(sys.argv[1], buffer=150_000)
+data = (store,) if sys.argv[4] == "streamed" else (store.matrix(), store.y)
+model = LinearSVC(
+    C=30.0, tol=1e-9, max_epochs=int(sys.argv[5]), random_state=0, solver="dcd",
+    checkpoint=sys.argv[2], checkpoint_every=0.02,
+)
+import warnings
+warnings.simplefilter("ignore")
+model.fit(*data)
+np.save(sys.argv[3], model.coef_)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
+@pytest.mark.parametrize(("kind", "epochs"), [("streamed", 30), ("memory", 1500)])
+def test_killed_at_any_moment_it_ends_with_the_same_bits(tmp_path, store, kind, epochs):
+    def command(name):
+        return [
+            sys.executable, "-c", KILLED, store.path, tmp_path / name,
+            tmp_path / f"{name}.npy", kind, str(epochs),
+        ]  # fmt: skip
+
+    subprocess.run(command("whole"), check=True)
+    moments, kills = random.Random(1), 0
+    while not (tmp_path / "killed.npy").exists():
+        assert kills < 60
+        process = subprocess.Popen(command("killed"))
+        try:
+            process.wait(1.0 + (0.5 + 0.5 * kills) * moments.random())
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+            kills += 1
+    assert kills > 0
+    whole, found = (np.load(tmp_path / f"{name}.npy") for name in ("whole", "killed"))
+    assert np.array_equal(whole, found)
+
+
+def test_the_file_is_plain_safetensors(tmp_path):
+    safetensors = pytest.importorskip("safetensors")
+    problem = Problem(*rows(), 3.0)
+    solve(
+        problem, DCD(), checkpoint=tmp_path / "c", checkpoint_every=1e-9, max_epochs=3
+    )
+    with safetensors.safe_open(tmp_path / "c", framework="numpy") as file:
+        record = json.loads(file.metadata()["dualgap"])
+        assert record["format"] == "dualgap-checkpoint"
+        assert file.get_tensor("solver.alpha").shape == (N,)
