@@ -37,7 +37,7 @@ def test_blocks_and_ranges_of_rows_are_the_rows_written(tmp_path, kind, dtype):
     full = X.toarray() if kind == "csr" else X
     as_array = (lambda A: A.toarray()) if kind == "csr" else np.asarray
     blocks = list(store)
-    assert len(blocks) == len(store.spans) > 2
+    assert len(blocks) == -(-len(store.pages) // store.block_pages) > 1
     assert np.array_equal(np.vstack([as_array(b.X) for b in blocks]), full)
     assert np.array_equal(np.concatenate([b.y for b in blocks]), y)
     assert np.array_equal(np.concatenate([b.sample_weight for b in blocks]), weight)
@@ -53,19 +53,25 @@ def test_blocks_and_ranges_of_rows_are_the_rows_written(tmp_path, kind, dtype):
     )
 
 
-def test_blocks_begin_at_multiples_of_64_and_fit_in_half_the_buffer(store):
-    assert len(store.spans) > 3
-    assert [s.start for s in store.spans[1:]] == [s.stop for s in store.spans[:-1]]
-    assert all(s.start % 64 == 0 for s in store.spans)
+def test_pages_begin_at_multiples_of_64_and_blocks_fit_in_half_the_buffer(store):
+    assert len(store.pages) > 3
+    assert [s.start for s in store.pages[1:]] == [s.stop for s in store.pages[:-1]]
+    assert all(s.start % 64 == 0 for s in store.pages)
     for block in store:
         held = block.X.data.nbytes + block.X.indices.nbytes + 8 * block.X.shape[0]
         assert held <= store.buffer // 2
 
 
-def test_a_pass_in_another_order_gives_the_blocks_named(store):
+def test_a_pass_over_blocks_of_pages_gives_the_pages_named(store):
     q = np.empty(len(store))
-    for block in store.read(2.0, [2, 0, 1, *range(3, len(store.spans))]):
-        block.rows.inspect(q[block.span])
+    last = len(store.pages) - 1
+    blocks = [[last, 0], *([k] for k in range(1, last))]
+    for block, pages in zip(store.read(2.0, blocks), blocks, strict=True):
+        assert block.spans == tuple(store.pages[k] for k in pages)
+        norms = block.take(q).copy()
+        block.rows.inspect(norms)
+        block.take(q)[:] = norms
+        block.put(q, norms)
     X = store.matrix()
     assert np.allclose(q, X.multiply(X).sum(axis=1).A1 + 4.0, rtol=1e-14)
 
