@@ -132,7 +132,7 @@ def identity(
         "penalize_intercept": not problem.free_bias,
         "check_every": check_every,
         "warm": None if warm is None else hashlib.sha256(warm.tobytes()).hexdigest(),
-        "threads": problem.threads,
+        "threads": problem.threads.size,
         "buffer": problem.source.buffer if problem.streamed else None,
         "core": core.variant,
         "dualgap": __version__,
