@@ -12,6 +12,7 @@ from dualgap.kernel import (
     KERNEL_SOLVERS,
     RBF,
     SWAP,
+    BlockSolver,
     Callable,
     CoreVector,
     KernelPegasos,
@@ -169,9 +170,21 @@ def test_negative_curvature_met_on_the_way_is_refused():
     y = np.where(np.arange(n) % 2, 1, -1)
     y[[i, j]] = 1
     problem = KernelProblem(K, y, 1.0, kernel=Precomputed())
-    for solver in (SWAP(), get_kernel_solver("mfw"), CoreVector(sample=None)):
+    for solver in (
+        SWAP(), get_kernel_solver("mfw"), CoreVector(sample=None), BlockSolver()
+    ):  # fmt: skip
         with pytest.raises(ValueError, match="indefinite"):
             solve(problem, solver)
+    K[i, j] = K[j, i] = 30.0  # the hinge moves two rows of a class against each other
+    y[j] = -1
+    weight = np.zeros(n)
+    weight[[i, j]] = 1.0
+    problem = KernelProblem(
+        K, y, 1.0, kernel=Precomputed(), loss="hinge", penalize_intercept=False,
+        sample_weight=weight,
+    )  # fmt: skip
+    with pytest.raises(ValueError, match="indefinite"):
+        solve(problem, BlockSolver())
 
 
 def test_dual_points_outside_the_box_are_refused():

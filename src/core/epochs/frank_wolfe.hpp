@@ -30,6 +30,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include "../gram/curvature.hpp"
 #include "../gram/gram.hpp"
 #include "../random.hpp"
 #include "../stop.hpp"
@@ -75,16 +76,6 @@ struct Move {
 inline constexpr Index kRenormalise = 1024;
 // p - g_i below this part of p is rounding.
 inline constexpr double kRounding = 1e-14;
-
-// A curvature, or p itself, beside the size of the terms that it is a sum of: what is
-// below 0 by more than rounding refutes the kernel.
-inline double curvature(double bend, double size) {
-  if (bend < -1e-4 * size)
-    throw std::domain_error(
-        "the kernel matrix is indefinite (a step met negative curvature), so no "
-        "duality gap would bound the optimum; use a positive semidefinite kernel");
-  return std::max(bend, 1e-12 * size);
-}
 
 inline double gain(double slope, double length, double bend) {
   return length * (slope - 0.5 * length * bend);

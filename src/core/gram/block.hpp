@@ -17,7 +17,8 @@
 //            2 n q flops for F. 4 n bytes a cached row, 4 q^2 bytes, 32 n bytes. q
 //            doubles while the small problems cost little beside the rows.
 // Source     Decomposition: Joachims, 1999; large working sets in batches: Wen, Shi,
-//            Li, He and Chen, JMLR 19, 2018 (ThunderSVM). Pairs: Fan, Chen and Lin 2005.
+//            Li, He and Chen, JMLR 19, 2018 (ThunderSVM). Pairs: Fan, Chen and Lin
+//            2005.
 //
 // Kernel rows are float32, so F drifts from K c by some 1e-7 sum |c_i|. The caller
 // recomputes it in float64 when the solver believes to be done (`set_gradient`), and

@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "../stop.hpp"
+#include "curvature.hpp"
 #include "simd.hpp"
 
 namespace dualgap {
@@ -121,6 +122,7 @@ inline Index pair_steps(Inner &p, double unit, double tol, Index most, Poll &pol
     if (!(*std::max_element(lead, lead + V::kLanes) > tol)) return steps;
     const Index j = gain.index();
     const float sum = s[i] + s[j];
+    refuse_negative(sum - 2.0f * Hi[j], std::abs(sum) + 2.0f * std::abs(Hi[j]));
     const double bend = std::max(sum - 2.0f * Hi[j], sum * 5e-7f + 1e-30f);
     const double most_up = p.hi[p.at(i)] - p.c[p.at(i)];
     const double most_down = p.c[p.at(j)] - p.lo[p.at(j)];
@@ -169,12 +171,19 @@ inline Index coordinate_steps(Inner &p, double tol, Index most, Poll &poll) {
   V index = first;
   for (Index k = 0; k < p.q; k += V::kLanes, index = index + step)
     see(k, V::load(v + k), index);
+  Index last = gain.index();
   for (Index steps = 0; steps < most; ++steps) {
     float lead[V::kLanes];
     widest.store(lead);
     if (!(*std::max_element(lead, lead + V::kLanes) > tol) || poll(p.q)) return steps;
     const Index i = gain.index();
     const std::size_t at = p.at(i);
+    // Two rows whose steps drive each other on without end, and one alone.
+    const double own = s[i], both = own * static_cast<double>(s[last]);
+    const double across = i == last ? 0.0 : static_cast<double>(p.row(last)[i]) + 1.0;
+    refuse_negative(own, std::abs(own));
+    refuse_negative(both - across * across, std::abs(both) + across * across);
+    last = i;
     const double before = p.c[at];
     double after = before + static_cast<double>(v[i]) / static_cast<double>(s[i]);
     if (after * static_cast<double>(y[i]) <= 0.0) after = 0.0;

@@ -72,11 +72,12 @@ class ScatteredBlock {
   void kernels(const Kernel &kernel, const Points &targets, const Which &which, Index m,
                const T *h, T *out) const {
     T own[tile::kPanel];
+    Index rows[tile::kPanel];
     for (Index t = 0; t < m; ++t) {
-      own[t] = h[which(t)];
-      targets.sums(which(t), map_.scale, map_.overlap(), values_.data(),
-                   out + t * tile::kPanel);
+      rows[t] = which(t);
+      own[t] = h[rows[t]];
     }
+    targets.sums(rows, m, map_.scale, map_.overlap(), values_.data(), out);
     tile::values(out, m, kernel, own, h_);
   }
 
@@ -410,17 +411,15 @@ class KernelRows final : public RowSource {
       block.set(some, [&](Index t) { return who[first + t]; });
       const auto meet = [&](Index part, Index begin, Index end) {
         tile::with_kernel<T>(map_.sparse_shape(), parameters, [&](const auto &kernel) {
-          T values[tile::kPanel][tile::kPanel];  // [point][query]
+          T values[tile::kPanel * tile::kPanel] = {};  // [point][query]
           for (Index p = begin; p < end; ++p) {
             const Index j = p * tile::kPanel;
             const Index count = std::min<Index>(tile::kPanel, many - j);
             block.kernels(
                 kernel, *points_,
                 [&](Index t) { return columns ? columns[j + t] : j + t; }, count, h,
-                values[0]);
-            for (Index q = 0; q < some; ++q)
-              for (Index t = 0; t < count; ++t)
-                out[first + q][j + t] = static_cast<float>(values[t][q]);
+                values);
+            simd::transpose<tile::kPanel>(values, some, out + first, j);
             if (shared(part, some * 64)) return;
           }
         });

@@ -28,12 +28,12 @@ class Points {
   // products the block has the scales of both factors.
   virtual void scatter(Index i, double scale, bool erase, float *block) const = 0;
   virtual void scatter(Index i, double scale, bool erase, double *block) const = 0;
-  // sums_l = sum over stored entries v of column k of step(v, block[k][l]); scale v if
-  // `overlap`.
-  virtual void sums(Index i, double scale, bool overlap, const float *block,
-                    float *sums) const = 0;
-  virtual void sums(Index i, double scale, bool overlap, const double *block,
-                    double *sums) const = 0;
+  // sums_tl = sum over stored entries v of column k of point which[t], t < m, of
+  // step(v, block[k][l]); scale v if `overlap`.
+  virtual void sums(const Index *which, Index m, double scale, bool overlap,
+                    const float *block, float *sums) const = 0;
+  virtual void sums(const Index *which, Index m, double scale, bool overlap,
+                    const double *block, double *sums) const = 0;
   // Half of what `sums` would give for the point with itself, to the last bit.
   virtual void half_self(Index i, double scale, bool overlap, float *h) const = 0;
   virtual void half_self(Index i, double scale, bool overlap, double *h) const = 0;
@@ -121,15 +121,15 @@ class PointsOf final : public Points {
   void scatter(Index i, double scale, bool erase, double *block) const override {
     put(i, scale, erase, block);
   }
-  void sums(Index i, double scale, bool overlap, const float *block,
+  void sums(const Index *which, Index m, double scale, bool overlap, const float *block,
             float *sums) const override {
-    overlap ? add<tile::Overlap>(i, scale, block, sums)
-            : add<tile::Dot>(i, scale, block, sums);
+    overlap ? add_all<tile::Overlap>(which, m, scale, block, sums)
+            : add_all<tile::Dot>(which, m, scale, block, sums);
   }
-  void sums(Index i, double scale, bool overlap, const double *block,
-            double *sums) const override {
-    overlap ? add<tile::Overlap>(i, scale, block, sums)
-            : add<tile::Dot>(i, scale, block, sums);
+  void sums(const Index *which, Index m, double scale, bool overlap,
+            const double *block, double *sums) const override {
+    overlap ? add_all<tile::Overlap>(which, m, scale, block, sums)
+            : add_all<tile::Dot>(which, m, scale, block, sums);
   }
   void half_self(Index i, double scale, bool overlap, float *h) const override {
     overlap ? half<tile::Overlap>(i, scale, h) : half<tile::Dot>(i, scale, h);
@@ -148,6 +148,12 @@ class PointsOf final : public Points {
     rows_.for_each(row(i), [&](Index k, double v) {
       block[k * tile::kPanel] = erase ? T(0) : static_cast<T>(scale * v);
     });
+  }
+  template <class Step, class T>
+  void add_all(const Index *which, Index m, double scale, const T *block,
+               T *sums) const {
+    for (Index t = 0; t < m; ++t)
+      add<Step>(which[t], scale, block, sums + t * tile::kPanel);
   }
   template <class Step, class T>
   void add(Index i, double scale, const T *block, T *sums) const {

@@ -25,6 +25,10 @@
 #endif
 #endif
 
+#if defined(__SSE2__) || defined(_M_X64)
+#include <xmmintrin.h>
+#endif
+
 #include "../rows.hpp"
 
 #if defined(__GNUC__) || defined(__clang__)
@@ -286,6 +290,31 @@ inline Pack<double> exp2_negative(Pack<double> t) {
   g = fma(g, f, V::all(2.4022650695910097e-1));
   g = fma(g, f, V::all(6.9314718055994529e-1));
   return fma(g, f, V::all(1.0)) * m.to_exponent();
+}
+
+// to[r][offset + t] <- from[t][r] for r < rows and t < kSide, given rows of kSide
+// values.
+template <int kSide, class T>
+inline void transpose(const T *from, Index rows, float *const *to, Index offset) {
+  Index r = 0;
+#if defined(__SSE2__) || defined(_M_X64)
+  if constexpr (std::is_same_v<T, float>) {
+    for (; r + 4 <= rows; r += 4)
+      for (int t = 0; t < kSide; t += 4) {
+        const float *at = from + t * kSide + r;
+        __m128 a = _mm_loadu_ps(at), b = _mm_loadu_ps(at + kSide);
+        __m128 c = _mm_loadu_ps(at + 2 * kSide), d = _mm_loadu_ps(at + 3 * kSide);
+        _MM_TRANSPOSE4_PS(a, b, c, d);
+        _mm_storeu_ps(to[r] + offset + t, a);
+        _mm_storeu_ps(to[r + 1] + offset + t, b);
+        _mm_storeu_ps(to[r + 2] + offset + t, c);
+        _mm_storeu_ps(to[r + 3] + offset + t, d);
+      }
+  }
+#endif
+  for (; r < rows; ++r)
+    for (int t = 0; t < kSide; ++t)
+      to[r][offset + t] = static_cast<float>(from[t * kSide + r]);
 }
 
 // f(0), ..., f(N - 1) with constants, so that arrays of registers stay registers.
