@@ -296,6 +296,12 @@ class DualgapNystroem(Approximation):
             solver=self.record(n_components=int(value)),
         ).fit(*data)  # fmt: skip
 
+    def more(self, model):
+        found = model.certificate_
+        found = found if isinstance(found, list) else [found]
+        return {"gap": max(c.relative_gap for c in found),
+                "certified": all(c.certified for c in found)}  # fmt: skip
+
 
 class SklearnNystroem(Approximation):
     """Nystroem features and LinearSVC(loss="hinge"), at its default tolerance."""

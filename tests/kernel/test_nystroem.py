@@ -160,8 +160,8 @@ def test_rows_without_cost_are_no_landmarks():
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("n_jobs", [1, 2])
-def test_sparse_dense_and_threads_agree(dtype, n_jobs):
+@pytest.mark.parametrize("threads", [1, 2])
+def test_sparse_dense_and_threads_agree(dtype, threads):
     X, y = points(np.random.default_rng(3), 200, 12)
     X = X.astype(dtype)
     X[np.abs(X) < 1.4] = 0.0
@@ -169,7 +169,7 @@ def test_sparse_dense_and_threads_agree(dtype, n_jobs):
     reference = features(Nystroem(30).approximate(KernelProblem(X, y, kernel=RBF(0.1))))
     for rows in (X, sparse.csr_matrix(X)):
         problem = KernelProblem(rows, y, kernel=RBF(0.1))
-        Z = features(Nystroem(30).approximate(problem, n_jobs=n_jobs))
+        Z = features(Nystroem(30, threads).approximate(problem))
         np.testing.assert_allclose(Z @ Z.T, reference @ reference.T, atol=1e-5)
 
 
@@ -232,4 +232,4 @@ def test_refuses_landmarks_that_are_all_zero():
 
 def test_is_a_record():
     assert Nystroem() == Nystroem(n_components=300)
-    assert dataclasses.asdict(Nystroem(7)) == {"n_components": 7}
+    assert dataclasses.asdict(Nystroem(7)) == {"n_components": 7, "threads": 1}

@@ -363,7 +363,9 @@ class SVC(
         rows = _Rows(X, kernel, codes, weight * factor[codes])
         rows.refuse_missing(classes)
         threads = min(effective_n_jobs(self.n_jobs), max(len(pairs), 1))
-        own_threads = max(1, effective_n_jobs(self.n_jobs) // threads)
+        if isinstance(self.solver, str) and isinstance(solver, Nystroem):
+            own = max(1, effective_n_jobs(self.n_jobs) // threads)
+            solver = solver.one_of(len(pairs), own)
         matrix = rows.matrices(self.cache_size, threads)
 
         labels: list[Any] = list(combinations(classes.tolist(), 2))
@@ -388,9 +390,7 @@ class SVC(
                     problem = rows.problem(matrix, *pairs[p], self.C, self.loss)
                     if isinstance(solver, Nystroem):
                         engine = Auto()
-                        problem = solver.approximate(
-                            problem, int(seeds[0]), n_jobs=own_threads, stop=stop
-                        )
+                        problem = solver.approximate(problem, int(seeds[0]), stop=stop)
                 if stop.requested or stop.expired:
                     cost = self.C * rows.weights_of(*pairs[p])
                     models[p] = np.zeros(len(cost)), 0.0

@@ -21,7 +21,7 @@ Eigenvalues that float32 kernel values do not tell from 0 are left out.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -49,21 +49,28 @@ class Nystroem:
     n_components : int, default=300
         Landmarks, half of them drawn from each class; all rows of a class that has
         fewer.
+    threads : int, default=1
+        Threads that compute features; the result does not depend on it.
     """
 
     n_components: int = 300
+    threads: int = 1
 
     name: ClassVar[str] = "nystroem"
 
     def __post_init__(self) -> None:
         check_count("n_components", self.n_components)
+        check_count("threads", self.threads)
+
+    def one_of(self, problems: int, threads: int) -> Nystroem:
+        """The same for one of so many problems, on so many threads."""
+        return replace(self, threads=threads)
 
     def approximate(
         self,
         problem: KernelProblem,
         random_state: int = 0,
         *,
-        n_jobs: int = 1,
         stop: Any = None,
     ) -> Approximation:
         """The linear problem over the features of all rows.
@@ -74,8 +81,6 @@ class Nystroem:
         random_state : int, default=0
             Of a class with as many rows it draws the same ones, whatever the other
             class is: pairs of classes share landmarks.
-        n_jobs : int, default=1
-            Threads that compute features; the result does not depend on it.
         stop : core.Stop, optional
             Leaves early, with features that are not whole, when told to stop.
 
@@ -103,7 +108,7 @@ class Nystroem:
             )
         whiten = vectors[:, kept] / np.sqrt(values[kept])
         stop = core.Stop() if stop is None else stop
-        return Approximation(problem, landmarks, whiten, n_jobs, stop)
+        return Approximation(problem, landmarks, whiten, self.threads, stop)
 
 
 class Approximation(Problem):
@@ -124,12 +129,12 @@ class Approximation(Problem):
         problem: KernelProblem,
         landmarks: NDArray[np.intp],
         whiten: Vector,
-        n_jobs: int,
+        threads: int,
         stop: Any,
     ) -> None:
         self.kernel, self.landmarks, self.whiten = problem, landmarks, whiten
         super().__init__(
-            _features(problem, landmarks, whiten.astype(np.float32), n_jobs, stop),
+            _features(problem, landmarks, whiten.astype(np.float32), threads, stop),
             problem.y,
             1.0,
             loss=problem.loss,
@@ -212,7 +217,7 @@ def _features(
     problem: KernelProblem,
     landmarks: NDArray[np.intp],
     whiten: NDArray[np.float32],
-    n_jobs: int,
+    threads: int,
     stop: Any,
 ) -> NDArray[np.float32]:
     """``z(x_i)`` of all rows, shape (n, n_features), blocks of rows at a time."""
@@ -229,19 +234,19 @@ def _features(
         if kernel.form is None:
             values = kernel.block(X, rows[landmarks], X[block], np.float32)
         else:
-            values = _packed(X, kernel, rows[landmarks], block, n_jobs, stop)
+            values = _packed(X, kernel, rows[landmarks], block, threads, stop)
         np.matmul(values.T, whiten, out=out[first : first + len(block)])
     return out
 
 
 def _packed(
-    X: Any, kernel: Any, landmarks: Any, block: Any, n_jobs: int, stop: Any
+    X: Any, kernel: Any, landmarks: Any, block: Any, threads: int, stop: Any
 ) -> NDArray[np.float32]:
     """Kernel values of the landmarks and a block of rows, shape (m, len(block))."""
     m = len(landmarks)
     named = np.concatenate([landmarks, block]).astype(np.uint32)
     rows, _, _ = _rows(X, 0.0)
-    source = core.KernelRows(rows, *core_arguments(kernel), named, packs(X), n_jobs)
+    source = core.KernelRows(rows, *core_arguments(kernel), named, packs(X), threads)
     source.precise = source.largest_half_self > _FAR
     values = np.zeros((m, -(-len(named) // 32) * 32), np.float32)
     source.rows(np.arange(m, dtype=np.uint32), values, stop)
