@@ -20,19 +20,22 @@ import time
 import uuid
 import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import CancelledError
 from typing import Any
 
 from distributed import Client, Future, wait
-from distributed.client import FutureCancelledError
 from distributed.scheduler import KilledWorker
 from numpy.typing import NDArray
 
 from ..losses import Vector
-from .engine import Engine, Outcome, Points, aggregate, branches, zero_points
+from .engine import ARITY, Engine, Outcome, Points, aggregate, branches, zero_points
 from .messages import Order, Reply, Task
 from .piece import Census, Piece, Setup
 
 logger = logging.getLogger("dualgap")
+
+#: All w, and what came of the round that led there.
+State = tuple[Points, Outcome]
 
 # Seconds between two looks at what else may have happened, and at who is alive.
 _GLANCE, _LOOK = 0.1, 0.5
@@ -64,9 +67,9 @@ def _census(piece: Piece) -> Census:
     return piece.census()
 
 
-def _take_part(piece: Piece, setup: Setup, order: Order, points: Points) -> Reply:
+def _take_part(piece: Piece, setup: Setup, order: Order, state: State) -> Reply:
     _RUNNING.add(piece)
-    return piece.take_part(setup, order, points)
+    return piece.take_part(setup, order, state[0])
 
 
 def _recover(
@@ -91,14 +94,16 @@ def _merge(replies: list[Reply]) -> Reply:
     return Reply.merge(replies)
 
 
-def _aggregate(
-    points: Points, reply: Reply, tasks: dict[int, Task]
-) -> tuple[Points, Outcome]:
-    return aggregate(points, reply, tasks)
+def _aggregate(state: State, replies: list[Reply], tasks: dict[int, Task]) -> State:
+    return aggregate(state[0], Reply.merge(replies), tasks)
 
 
-def _item(pair: tuple[Any, Any], which: int) -> Any:
-    return pair[which]
+def _outcome(state: State) -> Outcome:
+    return state[1]
+
+
+def _zero(problems: list[int], width: int) -> State:
+    return zero_points(problems, width), Outcome()
 
 
 def _leave() -> None:
@@ -161,7 +166,7 @@ class Cluster(Engine):
         width = self.census[0].width + setup.fit_intercept
         stored = max(census.stored for census in self.census)
         Engine.__init__(self, len(self.futures), width, stored, setup)
-        self.points = self._submit(zero_points, list(self.problems), self.width)
+        self.state = self._submit(_zero, list(self.problems), self.width)
 
     # Pieces
 
@@ -250,7 +255,7 @@ class Cluster(Engine):
                 self._wait(asked)
                 _raise_first(asked)
                 return list(self.client.gather(asked))
-            except (_Disturbed, FutureCancelledError):
+            except (_Disturbed, CancelledError):
                 self._settle_down()
         raise ClusterError(
             "workers are lost faster than their data can be loaded again; look at "
@@ -296,6 +301,37 @@ class Cluster(Engine):
 
     def _settle_down(self) -> None:
         """After a disturbance: a scheduler, workers, and every piece somewhere."""
+        self.homes = []
+        self._find_scheduler()
+        tries = 0
+        while True:
+            self._find_scheduler()
+            alive = self._alive()
+            states = {future.status for future in self.futures}
+            if "error" in states:
+                _raise_first(self.futures)
+            if "cancelled" in states and tries < 3:
+                tries += 1
+                self._find_pieces_again()
+                time.sleep(_LOOK)
+                continue
+            if "cancelled" in states:
+                raise ClusterError(
+                    "data of this fit were lost with a worker, and nothing tells how "
+                    "to load them again; give them as delayed pieces or collections "
+                    "rather than as scattered futures, or replicate those"
+                )
+            # A future that is "lost" is being made again. Of a worker that has just
+            # died the scheduler may not know yet.
+            if states == {"finished"}:
+                with contextlib.suppress(_Disturbed):
+                    self._find_homes()
+                    if set(self.homes) <= set(alive):
+                        return
+                self.homes = []
+            time.sleep(_GLANCE)
+
+    def _find_scheduler(self) -> None:
         limit = time.monotonic() + 60.0
         while self._scheduler_is_away():
             if self.client.status in ("closed", "closing") or time.monotonic() > limit:
@@ -304,22 +340,9 @@ class Cluster(Engine):
                     "again"
                 )
             time.sleep(_GLANCE)
-        if any(f.status in ("cancelled", "lost") for f in self.futures):
-            self._find_pieces_again()
-        self._alive()
-        self.homes = []
-        while True:
-            self._wait(self.futures)
-            _raise_first(self.futures)
-            with contextlib.suppress(_Disturbed):
-                self._find_homes()
-                # Of a dead worker the scheduler may not know yet.
-                if set(self.homes) <= set(self.client.nthreads()):
-                    return
-            time.sleep(_GLANCE)
 
     def _find_pieces_again(self) -> None:
-        """The client was away: its futures are void, the published ones are not."""
+        """If the client was away, its futures are void, but not the published ones."""
         try:
             self.futures = list(self.client.get_dataset(self.token))
         except KeyError:
@@ -327,7 +350,6 @@ class Cluster(Engine):
                 f"the scheduler at {self.address} no longer knows the data of this "
                 "fit: it was restarted; fit again"
             ) from None
-        logger.warning("the client is connected again; the fit goes on")
 
     # Rounds
 
@@ -337,7 +359,7 @@ class Cluster(Engine):
         with self._one_clear_error():
             try:
                 return self._play(tasks, seconds)
-            except (_Disturbed, FutureCancelledError):
+            except (_Disturbed, CancelledError):
                 self.running.clear()
                 before = dict(enumerate(self.homes))
                 keys = [f.key for f in self.futures]
@@ -362,22 +384,22 @@ class Cluster(Engine):
             if index in self.running or index in replies:
                 continue
             order = self.order(index, tasks, seconds)
-            replies[index] = self._on(index, _take_part, self.setup, order, self.points)
+            replies[index] = self._on(index, _take_part, self.setup, order, self.state)
             members[index] = self.rounds
         replies = dict(sorted(replies.items()))
-        pair, outcome = self._reduce(list(replies.values()), tasks)
+        state, outcome = self._reduce(list(replies.values()), tasks)
         usual = statistics.median(self.walls[-9:]) if self.walls else LEAST_PATIENCE
         patience = max(LEAST_PATIENCE, self.patience * usual) if advancing else None
         finished = self._wait([outcome], patience)
         if not finished and outcome.status == "pending":
             ready = self._leave_out_the_late(replies, members)
-            pair, outcome = self._reduce(list(ready.values()), tasks)
+            state, outcome = self._reduce(list(ready.values()), tasks)
             self._wait([outcome])
         _raise_first([outcome])
         found: Outcome = outcome.result()
         found.late = len(self.running)
         if not found.lost:
-            self.points = self._submit(_item, pair, 0)
+            self.state = state
             if advancing:
                 self.walls.append(time.perf_counter() - begun)
             self._save()
@@ -416,11 +438,11 @@ class Cluster(Engine):
         return ready
 
     def _reduce(self, replies: list[Any], tasks: dict[int, Task]) -> tuple[Any, Any]:
-        """Futures of (points, outcome) and of the outcome: a tree over the workers."""
-        while len(replies) > 1:
+        """Futures of the new state and of its outcome: a tree over the workers."""
+        while len(replies) > ARITY:
             replies = [self._submit(_merge, list(group)) for group in branches(replies)]
-        pair = self._submit(_aggregate, self.points, replies[0], tasks)
-        return pair, self._submit(_item, pair, 1)
+        state = self._submit(_aggregate, self.state, replies, tasks)
+        return state, self._submit(_outcome, state)
 
     # Safe points
 
@@ -449,7 +471,7 @@ class Cluster(Engine):
             duals = held if usable else [None] * self.count
             setups = [self.setup] * self.count
             self._ask_all(_recover, setups, orders, duals)
-            self.points = self._submit(zero_points, list(self.problems), self.width)
+            self.state = self._submit(_zero, list(self.problems), self.width)
 
     def all_duals(self) -> list[tuple[list[Vector | None], NDArray[Any]]]:
         """Duals and labels of every piece."""
@@ -470,7 +492,7 @@ class Cluster(Engine):
                 f"a piece of the data brings down every worker that gets it ({error}); "
                 "give workers more memory, or cut the data into more pieces"
             ) from error
-        except (OSError, TimeoutError, FutureCancelledError) as error:
+        except (OSError, TimeoutError, CancelledError) as error:
             raise ClusterError(
                 f"the cluster of {self.address} failed: {error}; look at the logs of "
                 "scheduler and workers, and fit again"
@@ -482,7 +504,7 @@ class Cluster(Engine):
             if not self._scheduler_is_away():
                 self.client.unpublish_dataset(self.token)
         self.futures, self.safe, self.saving, self.running = [], [], [], {}
-        self.points = None
+        self.state = None
 
 
 def _futures(nested: Any) -> Iterator[Any]:

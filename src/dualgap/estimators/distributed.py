@@ -16,6 +16,7 @@ from sklearn.linear_model._base import LinearClassifierMixin, SparseCoefMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted
 
 from .. import core
 from ..distributed.cocoa import ROUND_DTYPE, CoCoA, PiecewiseProblem, Rounds
@@ -321,6 +322,7 @@ class DistributedLinearSVC(
         """
         if not is_dask(X):
             return super().decision_function(X)
+        check_is_fitted(self)
         return self._lazily(X, _decide, np.float64)
 
     def predict(self, X: Any) -> Any:
@@ -336,6 +338,7 @@ class DistributedLinearSVC(
         """
         if not is_dask(X):
             return super().predict(X)
+        check_is_fitted(self)
         return self._lazily(X, _classify, self.classes_.dtype)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
@@ -367,9 +370,6 @@ class DistributedLinearSVC(
         return float(total / whole)
 
     def _lazily(self, X: Any, function: Any, dtype: Any) -> Any:
-        from sklearn.utils.validation import check_is_fitted
-
-        check_is_fitted(self)
         model = self.coef_, self.intercept_, self.classes_
         if hasattr(X, "map_partitions"):
             X = X.to_dask_array()
@@ -427,7 +427,7 @@ def _cluster_of(client: Any) -> Iterator[Any]:
         yield client
         return
     with (
-        LocalCluster(threads_per_worker=1, processes=True, dashboard_address=None) as c,
+        LocalCluster(threads_per_worker=1, processes=True, dashboard_address=":0") as c,
         Client(c) as own,
     ):
         yield own

@@ -1,0 +1,275 @@
+"""The estimator on a real cluster of processes: kinds of data, models, certificates."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+
+import dask
+import dask.array as da
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+
+import dualgap
+from dualgap import Problem, SmoothedHinge
+from dualgap.distributed import LinearSVC
+from dualgap.distributed.engine import Simulation
+from dualgap.distributed.piece import Piece, Setup
+
+from .test_cocoa import cut, fit
+
+TOL = 1e-2
+
+
+def data(n=300, d=12, classes=2, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d)) * (rng.random((n, d)) < 0.5)
+    y = (X @ rng.normal(size=(d, classes)) + rng.normal(size=(n, classes))).argmax(1)
+    return X, np.array(["hen", "owl", "emu", "jay"])[y]
+
+
+def svc(client, C=0.05, **options):
+    return LinearSVC(C, client=client, tol=TOL, keep_duals=True, **options)
+
+
+def check(model, X, y, weight=None, tol=TOL):
+    """The certificate by one outside pass; the objective of one machine alone."""
+    problems = range(1, 2) if len(model.classes_) == 2 else range(len(model.classes_))
+    certificates = model.certificate_
+    if not isinstance(certificates, list):
+        certificates = [certificates]
+    for row, k in enumerate(problems):
+        factor = np.ones(len(y)) if weight is None else np.asarray(weight, float)
+        if isinstance(model.class_weight, dict):
+            of_row = np.array([model.class_weight.get(label, 1.0) for label in y])
+            mine = len(problems) == 1 or y == model.classes_[k]
+            factor = np.where(mine, factor * of_row, factor)
+        problem = Problem(
+            X, np.where(y == model.classes_[k], 1, -1), model.C, loss=model.loss,
+            sample_weight=factor, fit_intercept=model.fit_intercept,
+            intercept_scaling=model.intercept_scaling,
+        )  # fmt: skip
+        w = model.coef_[row]
+        if model.fit_intercept:
+            w = np.append(w, model.intercept_[row] / model.intercept_scaling)
+        certificate = certificates[row]
+        assert certificate.certified
+        assert certificate.relative_gap <= tol
+        assert problem.primal(w) == pytest.approx(certificate.primal, rel=1e-11)
+        alpha = np.clip(np.abs(model.dual_coef_[row]), 0, problem.upper)
+        assert problem.dual(alpha) >= certificate.dual * (1 - 1e-11)
+        assert problem.dual(alpha) <= certificate.primal
+        alone = dualgap.solve(problem, dualgap.DCD(), tol=1e-7).certificate
+        assert alone.dual <= certificate.primal <= alone.primal * (1 + tol)
+
+
+def test_dense_arrays(client):
+    X, y = data()
+    model = svc(client)
+    assert model.fit(da.from_array(X, (70, 5)), da.from_array(y, 300)) is model
+    check(model, X, y)
+    assert model.n_pieces_ == 3
+    assert model.rounds_["round"].size == model.n_iter_
+    assert model.classes_.tolist() == ["hen", "owl"]
+
+
+def test_sparse_blocks_of_float32(client):
+    X, y = data()
+    X = sparse.csr_matrix(X.astype(np.float32))
+    blocks = da.from_array(X.toarray(), (100, -1)).map_blocks(sparse.csr_matrix)
+    model = svc(client, fit_intercept=False)
+    model.fit(blocks, da.from_array(y, 100))
+    check(model, X, y)
+    scores = model.decision_function(blocks)
+    assert np.array_equal(scores.compute(), model.decision_function(X))
+
+
+def test_dataframes_with_weights_and_class_weights(client):
+    X, y = data()
+    weight = np.random.default_rng(1).uniform(0, 2, len(y))
+    weight[:40] = 0.0
+    names = [f"f{j}" for j in range(X.shape[1])]
+    frame = dd.from_pandas(
+        pd.DataFrame(X, columns=names).assign(label=y == "owl", weight=weight),
+        npartitions=7,
+    )
+    y = y == "owl"
+    model = svc(client, class_weight={True: 3.0}, intercept_scaling=2.0)
+    model.fit(frame[names], frame["label"], frame["weight"])
+    check(model, X, y, weight)
+    labels = model.predict(frame[names])
+    assert np.array_equal(labels.compute(), model.predict(X))
+    score = model.score(frame[names], frame["label"], frame["weight"])
+    assert score == pytest.approx(model.score(X, y, weight), rel=1e-12)
+
+
+@pytest.mark.parametrize("loss", ["squared_hinge", SmoothedHinge(0.3)])
+def test_several_classes_share_rounds(client, loss):
+    X, y = data(classes=4)
+    weight = np.random.default_rng(1).uniform(0, 2, len(y))
+    model = svc(client, loss=loss, class_weight={"emu": 2.0})
+    model.fit(da.from_array(X, 99), da.from_array(y, 99), da.from_array(weight, 90))
+    check(model, X, y, weight)
+    passes = [certificate.epochs for certificate in model.certificate_]
+    assert len(model.rounds_) < sum(passes)
+    assert model.rounds_["problems"].max() == 4
+    assert model.decision_function(da.from_array(X, 99)).compute().shape == (300, 4)
+    assert model.score(da.from_array(X, 99), da.from_array(y, 99)) == pytest.approx(
+        model.score(X, y)
+    )
+
+
+def test_delayed_pieces_futures_and_memory_are_one_problem(client):
+    X, y = data(600)
+    rows = cut(600, 3)
+    there = [(client.scatter(X[r]), client.scatter(y[r])) for r in rows]
+    pieces = {
+        "memory": [(X[r], y[r]) for r in rows],
+        "delayed parts": [(dask.delayed(X[r]), dask.delayed(y[r])) for r in rows],
+        "delayed pieces": [dask.delayed((X[r], y[r], np.ones(200))) for r in rows],
+        "futures": there,
+    }
+    models = {kind: svc(client).fit(given) for kind, given in pieces.items()}
+    models["arrays"] = svc(client).fit(X, y)
+    check(models["arrays"], X, y)
+    for model in models.values():
+        assert np.array_equal(model.coef_, models["arrays"].coef_)
+        assert np.array_equal(model.dual_coef_, models["arrays"].dual_coef_)
+
+
+def test_the_cluster_gives_the_bits_of_the_simulation(client):
+    X, y = data(700)
+    rows = cut(700, 7)
+    signs = np.where(y == "owl", 1, -1)
+    model = svc(client, local_epochs=2, random_state=5)
+    model.fit([(X[r], signs[r]) for r in rows])
+    setup = Setup(np.array([-1, 1]), np.ones(2), 0.05, dualgap.Hinge(), True, 1.0, 5)
+    engine = Simulation([Piece(X[r], signs[r], index=k) for k, r in enumerate(rows)],
+                        setup)  # fmt: skip
+    (solution,) = fit(engine, setup.loss, tol=TOL, solver={"local_epochs": 2})
+    assert np.array_equal(solution.w[:-1], model.coef_[0])
+    assert solution.certificate.primal == model.certificate_.primal
+    assert solution.certificate.dual == model.certificate_.dual
+
+
+def test_measured_passes_can_be_had_again(client):
+    X, y = data(600)
+    first = svc(client, local_epochs="measured").fit(X, y)
+    passes = first.rounds_["local_epochs"]
+    assert passes.max() > 1  # messages cost more than passes over 200 rows
+    again = svc(client, local_epochs=passes).fit(X, y)
+    assert np.array_equal(first.coef_, again.coef_)
+
+
+def test_real_data_dense_and_sparse(client, load_xz):
+    X, y = load_xz("adult/a9a")
+    for rows in (X, X.toarray().astype(np.float32)):
+        model = svc(client, 0.1, n_pieces=4).fit(rows, y)
+        check(model, rows, y)
+
+
+def test_covertype_balanced(client, load_xz):
+    X, y = load_xz("covtype/covtype.binary.scale.subset92962")
+    X, y = X[:20_000], y[:20_000]
+    order = np.random.default_rng(0).permutation(len(y))
+    X, y = X[order], y[order] == 2
+    count = {label: (y == label).sum() for label in np.unique(y)}
+    model = svc(client, 0.1, class_weight="balanced")
+    model.fit(X, y)
+    model.class_weight = {k: len(y) / (2 * c) for k, c in count.items()}
+    check(model, X, y)
+
+
+def test_limits_keep_the_best_model(client):
+    X, y = data()
+    for limits in ({"max_rounds": 3}, {"time_limit": 0.5}):
+        model = LinearSVC(C=0.1, client=client, tol=1e-14, **limits)
+        with pytest.warns(ConvergenceWarning, match="within"):
+            model.fit(X, y)
+        assert model.certificate_.status.label in ("epoch_limit", "time_limit")
+        assert model.certificate_.relative_gap < 1.0
+
+
+def test_a_cluster_of_its_own():
+    script = """
+import numpy as np
+from dualgap.distributed import LinearSVC
+if __name__ == "__main__":
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 5))
+    y = np.where(X[:, 0] + 0.3 * rng.normal(size=300) > 0, 1, -1)
+    print(LinearSVC(0.1, tol=0.01).fit(X, y).certificate_.certified)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=120
+    )
+    assert done.stdout.strip() == "True", done.stderr
+
+
+def test_nothing_is_left_on_the_cluster(client):
+    X, y = data(300)
+    svc(client).fit(X, y)
+    assert client.list_datasets() == ()
+
+
+def test_a_model_travels_without_its_client(client):
+    X, y = data(300)
+    model = svc(client).fit(X, y)
+    again = pickle.loads(pickle.dumps(model))
+    assert again.client is None
+    assert np.array_equal(again.predict(X), model.predict(X))
+    assert clone(model).client is client
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda X, y: (X, y[:-1]), "y has 59 entries and X has 60 rows"),
+        (lambda X, y: (X, y, np.ones(3)), "sample_weight has 3 entries"),
+        (lambda X, y: (X, None), "labels are missing"),
+        (lambda X, y: ([], None), "empty list"),
+        (lambda X, y: ([(X, y)], y), "have their own labels"),
+        (lambda X, y: ([(X,)], None), "has 1 parts"),
+        (lambda X, y: ([dask.delayed((X,))], None), "piece 0 has 1 parts"),
+        (lambda X, y: (X, y, -np.ones(60)), "finite, zero or positive"),
+        (lambda X, y: (X, np.full(60, "hen")), "one class, hen"),
+        (lambda X, y: (X, np.linspace(0, 1, 60)), "Unknown label type"),
+        (lambda X, y: (np.where(X == X[7, 3], np.nan, X), y), "piece 0: X, row 7"),
+        (lambda X, y: ([(X, y), (X[:, :5], y)], None), "5 to 12 columns"),
+        (lambda X, y: (X.astype(str), y), "encode its columns"),
+        (lambda X, y: (da.from_array(X[0], 12), y), "1 dimension"),
+        (lambda X, y: (da.from_array(X, 20), da.from_array(y[:-1], 20)), "59 entries"),
+    ],
+)
+def test_bad_input_is_refused(client, make, message):
+    with pytest.raises(ValueError, match=message):
+        LinearSVC(client=client).fit(*make(*data(60)))
+
+
+def test_other_kinds_are_refused(client):
+    with pytest.raises(TypeError, match="X is a str"):
+        LinearSVC(client=client).fit("rows", [1, -1])
+    with pytest.raises(ValueError, match="local_epochs=0"):
+        LinearSVC(client=client, local_epochs=0).fit(*data(60))
+    with pytest.raises(ValueError, match="'C' parameter"):
+        LinearSVC(client=client, C=-1).fit(*data(60))
+    with pytest.raises(NotFittedError):
+        LinearSVC(client=client).predict(da.zeros((4, 2)))
+
+
+def test_without_dask_the_error_says_what_to_install():
+    script = (
+        "import sys; sys.modules['distributed'] = None\n"
+        "try: from dualgap.distributed import LinearSVC\n"
+        "except ImportError as error: print(error)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert "pip install 'dualgap[dask]'" in done.stdout

@@ -1,0 +1,210 @@
+"""What a fit survives: dead, slow and stopped workers, a lost client, a lost scheduler.
+
+Every fit here is disturbed at a round of its own choosing, by what a machine would do.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+import warnings
+
+import dask
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+from dualgap import Problem
+from dualgap.distributed import ClusterError, LinearSVC
+from dualgap.distributed import cluster as module
+from dualgap.distributed.cluster import Cluster
+
+from .conftest import cluster
+
+TOL = 1e-4
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 8))
+    return X, np.where(X[:, 0] + 0.5 * rng.normal(size=400) > 0, 1, -1)
+
+
+@pytest.fixture
+def disturb(monkeypatch):
+    """Call a function before some plays of a fit: disturb({play: function})."""
+
+    def arrange(plan):
+        play, plays = Cluster._play, [0]
+
+        def disturbed(self, tasks, seconds):
+            plays[0] += 1
+            if plays[0] in plan:
+                plan.pop(plays[0])(self)
+            return play(self, tasks, seconds)
+
+        monkeypatch.setattr(Cluster, "_play", disturbed)
+        return plan
+
+    return arrange
+
+
+def pid_of(engine, address):
+    return engine.client.run(os.getpid, workers=[address])[address]
+
+
+def kill_home_of(piece):
+    def kill(engine):
+        os.kill(pid_of(engine, engine.homes[piece]), signal.SIGKILL)
+
+    return kill
+
+
+def check(model, data):
+    """The certificate by one outside pass."""
+    X, y = data
+    problem = Problem(X, y, model.C, fit_intercept=True)
+    w = np.append(model.coef_[0], model.intercept_)
+    certificate = model.certificate_
+    assert certificate.certified
+    assert problem.primal(w) == pytest.approx(certificate.primal, rel=1e-11)
+    alpha = np.clip(np.abs(model.dual_coef_[0]), 0, problem.upper)
+    assert problem.dual(alpha) >= certificate.dual * (1 - 1e-11)
+    assert problem.dual(alpha) <= certificate.primal
+
+
+def svc(client, **options):
+    return LinearSVC(0.1, client=client, tol=TOL, keep_duals=True, **options)
+
+
+def test_killed_workers_cost_rounds_and_never_the_truth(data, disturb):
+    """One before the first safe point, and another one after it."""
+    with cluster(3) as client:
+        plan = disturb({5: kill_home_of(1), 25: kill_home_of(0)})
+        model = svc(client, safe_every=10, n_pieces=4).fit(*data)
+        assert not plan
+        assert model.recoveries_ >= 2
+        assert model.rounds_["lost"].sum() >= 2
+        check(model, data)
+        # The same as without: it is the same optimum.
+        calm = svc(client, n_pieces=4).fit(*data)
+        assert calm.recoveries_ == 0
+        check(calm, data)
+        primal, dual = model.certificate_.primal, calm.certificate_.dual
+        assert primal <= dual * (1 + 3 * TOL)
+
+
+def test_a_worker_killed_between_the_rounds_of_a_proof(data, disturb):
+    """The sum of w is of other duals than those that come back."""
+    with cluster(2) as client:
+        killed = []
+
+        def at_the_evaluation(self, tasks, seconds):
+            kinds = {task.kind for task in tasks.values()}
+            if kinds == {"evaluate"} and not killed:
+                killed.append(True)
+                kill_home_of(0)(self)
+            return play(self, tasks, seconds)
+
+        play = Cluster._play
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Cluster, "_play", at_the_evaluation)
+            model = svc(client, safe_every=10).fit(*data)
+        assert killed
+        assert model.recoveries_ >= 1
+        check(model, data)
+
+
+def test_a_stopped_worker_does_not_stall_the_round(data, disturb, monkeypatch):
+    monkeypatch.setattr(module, "LEAST_PATIENCE", 1.0)
+    with cluster(2) as client:
+
+        def stop_a_while(engine):
+            pid = pid_of(engine, engine.homes[1])
+            os.kill(pid, signal.SIGSTOP)
+            threading.Timer(4.0, os.kill, (pid, signal.SIGCONT)).start()
+
+        disturb({6: stop_a_while})
+        model = svc(client, patience=1.5).fit(*data)
+        assert model.rounds_["late"].max() == 1
+        assert model.recoveries_ == 0
+        check(model, data)
+
+
+@pytest.mark.filterwarnings("ignore:Client .* desires key")
+def test_the_client_comes_back(data, disturb):
+    with cluster(2) as client:
+
+        def cut_off(engine):
+            comm = client.scheduler_comm.comm
+            client.loop.add_callback(comm.abort)
+            time.sleep(0.3)
+
+        plan = disturb({8: cut_off})
+        model = svc(client).fit(*data)
+        assert not plan
+        check(model, data)
+
+
+@pytest.mark.filterwarnings("ignore")  # what Dask says when its scheduler is gone
+def test_a_lost_scheduler_is_one_clear_error(data, disturb):
+    with dask.config.set({"distributed.comm.timeouts.connect": "2s"}):
+        local = cluster(2)
+        client = local.__enter__()
+
+        def lose(engine):
+            client.cluster.sync(client.cluster.scheduler.close)
+
+        disturb({6: lose})
+        begun = time.monotonic()
+        with pytest.raises(ClusterError, match=r"scheduler|cluster"):
+            svc(client).fit(*data)
+        assert time.monotonic() - begun < 60
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            client.close()
+            client.cluster.close()
+
+
+def test_ctrl_c_keeps_the_best_model(client, data, disturb):
+    disturb({7: lambda engine: signal.raise_signal(signal.SIGINT)})
+    model = LinearSVC(client=client, tol=1e-13)
+    with pytest.warns(ConvergenceWarning, match="stopped by Ctrl-C"):
+        model.fit(*data)
+    assert model.certificate_.status.label == "interrupted"
+    assert model.certificate_.relative_gap < 1.0
+
+
+def test_ctrl_c_ends_passes_that_run(client, disturb):
+    """A round of many passes ends early on every worker."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20_000, 30))
+    y = np.where(X[:, 0] + rng.normal(size=20_000) > 0, 1, -1)
+
+    def interrupt_soon(engine):
+        threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT)).start()
+
+    disturb({2: interrupt_soon})
+    model = LinearSVC(10.0, client=client, tol=1e-13, local_epochs=100_000)
+    begun = time.monotonic()
+    with pytest.warns(ConvergenceWarning, match="stopped by Ctrl-C"):
+        model.fit(X, y)
+    assert model.n_iter_ <= 3
+    assert time.monotonic() - begun < 60  # the passes would take minutes
+
+
+@pytest.mark.filterwarnings("ignore:Client .* desires key")
+def test_data_that_only_a_dead_worker_had_are_one_clear_error(data, disturb):
+    X, y = data
+    with cluster(2) as client:
+        one, other = sorted(client.nthreads())
+        pieces = [
+            (client.scatter(X[:200], workers=[one]), client.scatter(y[:200])),
+            (client.scatter(X[200:], workers=[other]), client.scatter(y[200:])),
+        ]
+        disturb({6: kill_home_of(0)})
+        with pytest.raises(ClusterError, match="data"):
+            svc(client).fit(pieces)
