@@ -256,7 +256,12 @@ def test_options_are_the_estimators_parameters(
         (("--kernel", "rbf", "--cache", "0.5 gb"), {"cache_size": 500.0}),
         (("--kernel", "rbf", "--cache", "64MiB"), {"cache_size": 64 * 1.048576}),
         (("--kernel", "rbf", "--cache", "300"), {"cache_size": 300.0}),
-        (("--kernel", "rbf", "--solver", "mfw"), {"solver": "mfw"}),
+        (
+            ("--kernel", "rbf", "--loss", "squared_hinge", "--solver", "mfw"),
+            {"loss": "squared_hinge", "solver": "mfw"},
+        ),
+        (("--kernel", "rbf", "--solver", "block"), {"solver": "block"}),
+        (("--kernel", "rbf", "--loss", "hinge"), {"loss": "hinge"}),
         (("--kernel", "rbf", "--lambda", "0.5"), {"C": 1 / (0.5 * 60)}),
         (
             ("--kernel", "rbf", "--class-weight", "1=2.5"),
@@ -289,7 +294,7 @@ def test_pairs_of_classes() -> None:
     report = json.loads(call(*train, "--json").stdout)
     assert [c["pair"] for c in report["certificates"]] == [[1, 3], [1, 7], [3, 7]]
     assert all(c["relative_gap"] <= 1e-3 for c in report["certificates"])
-    assert report["parameters"]["loss"] == "squared_hinge"
+    assert report["parameters"]["loss"] == "hinge"
     lines = call(*train).stdout.splitlines()
     assert [line.split()[:4] for line in lines[:3]] == [
         ["1", "against", "3", "certified"],
@@ -311,8 +316,9 @@ def test_pairs_of_classes() -> None:
 
 def test_a_kernel_model_that_was_stopped() -> None:
     write("data", [-1, 1], n=300)
-    options = ("--kernel", "rbf", "--solver", "fw", "--tol", "1e-9", "-C", "100")
-    arguments = ("train", "data", "model", *options, "--max-epochs", "2", "--json")
+    options = ("--kernel", "rbf", "--tol", "1e-9", "-C", "100", "--max-epochs", "2")
+    options = (*options, "--loss", "squared_hinge", "--solver", "fw", "--json")
+    arguments = ("train", "data", "model", *options)
     (certificate,) = json.loads(call(*arguments, status=3).stdout)["certificates"]
     assert certificate["status"] == "epoch_limit"
     assert load_model("model").certificate_.primal == certificate["primal"]
@@ -383,11 +389,12 @@ def test_n_features() -> None:
         (("--kernel", "linear", "--gamma", "1"), "not linear"),
         (("--kernel", "rbf", "--degree", "2"), "--degree is for --kernel poly"),
         (("--kernel", "rbf", "--coef0", "2"), "--kernel poly or sigmoid, not rbf"),
-        (("--kernel", "rbf", "--loss", "hinge"), "needs --loss squared_hinge"),
+        (("--kernel", "rbf", "--loss", "smoothed_hinge"), "not smoothed_hinge"),
+        (("--kernel", "rbf", "--solver", "swap"), "use --loss squared_hinge, or"),
         (("--kernel", "rbf", "--solver", "dcd"), "with --kernel use auto, block, fw"),
-        (("--kernel", "rbf", "--no-intercept"), "one kind of bias"),
-        (("--kernel", "rbf", "--no-penalize-intercept"), "one kind of bias"),
-        (("--kernel", "rbf", "--intercept-scaling", "2"), "one kind of bias"),
+        (("--kernel", "rbf", "--no-intercept"), "hinge a free one"),
+        (("--kernel", "rbf", "--no-penalize-intercept"), "hinge a free one"),
+        (("--kernel", "rbf", "--intercept-scaling", "2"), "hinge a free one"),
         (("--kernel", "rbf", "--cache", "big"), "not a size, such as 500MB or 2GB"),
         (("--kernel", "rbf", "--cache", "0MB"), "not a size"),
         (("--kernel", "rbf", "--cache", "2 parsec"), "not a size"),

@@ -206,7 +206,8 @@ def fit(data, kernel: str, method: str, args) -> dict:
     """Train and test one method; what is reported of it."""
     X, y, X_t, y_t = data
     model = SVC(
-        C=args.C, kernel=KERNELS[kernel], solver=METHODS[method], tol=args.tol,
+        C=args.C, loss="squared_hinge", kernel=KERNELS[kernel],
+        solver=METHODS[method], tol=args.tol,
         max_epochs=10**9, time_limit=args.time_limit, cache_size=args.cache,
         random_state=0,
     )  # fmt: skip

@@ -179,7 +179,7 @@ void bind_kernel(nb::module_ &m) {
       .def(
           "add_times",
           [](Gram &self, Array<const Order> rows, Array<const double> c,
-             Maybe<const Order> columns, Array<double> out) {
+             Maybe<const Order> columns, Array<double> out, Stop &stop) {
             const auto many = static_cast<Index>(rows.shape(0));
             const auto count = static_cast<Index>(out.shape(0));
             const Order *query = checked_order(rows, self.n());
@@ -187,16 +187,17 @@ void bind_kernel(nb::module_ &m) {
             const Order *column = sized(columns, count, "columns");
             column ? (void)checked_order(*columns, self.n())
                    : check_length(count, self.n(), "out");
-            Stop never;
-            without_gil(never, [&](Poll &poll) {
+            without_gil(stop, [&](Poll &poll) {
               const std::lock_guard lock(self.mutex());
               self.add_times(query, weight, many, column, count, out.data(), poll);
               return 0;
             });
+            return !stop.requested() && !stop.expired();
           },
           "rows"_a.noconvert(), "c"_a.noconvert(), "columns"_a.noconvert().none(),
-          "out"_a.noconvert(),
-          "out_t += sum_j c_j k(x_rows[j], x_columns[t]), in float64.");
+          "out"_a.noconvert(), "stop"_a,
+          "out_t += sum_j c_j k(x_rows[j], x_columns[t]), in float64. False if told to "
+          "leave.");
 
   nb::class_<Classes>(m, "Classes",
                       "Rows class after class, for the kernel matrices of pairs.")

@@ -70,7 +70,9 @@ def _weighted_quantile(points: Vector, weight: Vector, target: float) -> float:
     order = np.argsort(points)
     points = points[order]
     total = np.cumsum(weight[order])
-    k = min(int(np.searchsorted(total, target)), len(points) - 1)
-    if total[k] == target and k + 1 < len(points):
+    # Sums that are equal but for rounding: an interval, and where it begins.
+    rounding = 1e-14 * float(total[-1])
+    k = min(int(np.searchsorted(total, target - rounding)), len(points) - 1)
+    if total[k] <= target + rounding and k + 1 < len(points):
         return 0.5 * float(points[k] + points[k + 1])
     return float(points[k])

@@ -37,7 +37,8 @@ class Certificate:
     Attributes
     ----------
     primal : float
-        ``P(w) = 1/2 ||w||^2 + sum_i c_i l(y_i w.x_i)`` of the model.
+        ``P(w) = 1/2 ||w||^2 + sum_i c_i l(y_i w.x_i)`` of the model. Infinite where a
+        fit with a kernel was told to end before its first proof.
     dual : float
         ``D(alpha)``, a lower bound on the optimal ``P``.
     epochs : int

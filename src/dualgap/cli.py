@@ -366,7 +366,7 @@ def train(
         str | None,
         typer.Option(
             callback=_loss,
-            help="hinge, squared_hinge or smoothed_hinge; with --kernel squared_hinge.",
+            help="hinge, squared_hinge or, without --kernel, smoothed_hinge.",
             show_default="hinge",
         ),
     ] = None,
@@ -593,10 +593,10 @@ def _of_svc(
     from .kernel import APPROXIMATIONS, KERNEL_SOLVERS
 
     known = KERNEL_SOLVERS | APPROXIMATIONS
-    if loss not in (None, "squared_hinge"):
+    loss = loss or "hinge"
+    if loss == "smoothed_hinge":
         raise typer.BadParameter(
-            f"--kernel needs --loss squared_hinge, not {loss}: the hinge comes with "
-            "the block solver."
+            "--kernel needs --loss hinge or squared_hinge, not smoothed_hinge."
         )
     if bias != {
         "fit_intercept": True,
@@ -604,13 +604,19 @@ def _of_svc(
         "penalize_intercept": True,
     }:
         raise typer.BadParameter(
-            "--kernel has one kind of bias, penalised: leave out --no-intercept, "
+            "with --kernel the loss has its own bias, hinge a free one and "
+            "squared_hinge a penalised one: leave out --no-intercept, "
             "--intercept-scaling and --no-penalize-intercept."
         )
     if solver not in known:
         raise typer.BadParameter(
             f"--solver {solver} trains linear SVMs; with --kernel use "
             f"{', '.join(known)}."
+        )
+    if loss == "hinge" and not known[solver]().free_bias:
+        raise typer.BadParameter(
+            f"--solver {solver} cannot leave the bias free; use --loss squared_hinge, "
+            "or --solver auto or block."
         )
     users = {"gamma": set(_SHAPED), "degree": {"poly"}, "coef0": {"poly", "sigmoid"}}
     for name, kernels in users.items():
@@ -620,7 +626,7 @@ def _of_svc(
                 f"{kernel}."
             )
     given = {name: value for name, value in shape.items() if value is not None}
-    return {"kernel": kernel, "loss": "squared_hinge", **given}
+    return {"kernel": kernel, "loss": loss, **given}
 
 
 _SHAPED = ("poly", "rbf", "sigmoid", "laplacian")  # kernels with a gamma

@@ -27,13 +27,13 @@ from .certificate import Certificate, Status
 from .checkpoint import Checkpoint, freeze, freeze_state, identity, thaw, thaw_state
 from .io.model import Tensors
 from .losses import Vector
-from .problem import Proof
+from .problem import Proof, StoppedError
 from .solvers.base import Solver, State
 
 logger = logging.getLogger("dualgap")
 
-# While a solver's `free_work` lasts, it aims at rounding level instead of tol.
-ROUNDING = 1e-12
+# Seconds for a closing proof once a fit is told to end.
+GRACE = 0.1
 
 
 @dataclass(frozen=True)
@@ -95,12 +95,15 @@ class Solution:
         One record per epoch, and one of a closing exact pass: epoch, seconds, primal,
         dual, exact, updates, solver (the method that made the pass) and predicted (the
         products with the data that "auto" thinks are still to come, else NaN).
+    bias : float or None
+        Of a kernel model, whose `w` are its decisions; None where w holds it.
     """
 
     w: Vector
     alpha: Vector
     certificate: Certificate
     history: NDArray[np.void]
+    bias: float | None = None
 
 
 @dataclass
@@ -196,13 +199,11 @@ def solve(
         run.stop.set_deadline(time_limit)
     with ctrl_c(run.stop):
         state = solver.start(problem, core.Random(int(random_state)), warm)
-        state.tol = tol
+        state.tol, state.stop = tol, run.stop
         if found is not None:
             run.resume(state, *found)
-        elif warm is not None and run.prove(state).relative_gap <= tol:
-            # Restarted at an optimum, one pass is all it takes.
-            return run.finish(Status.CERTIFIED, state)
-        return run.until_done(state, max_epochs, check_every)
+        check = warm is not None and found is None
+        return run.until_done(state, max_epochs, check_every, check)
 
 
 class _Run:
@@ -263,8 +264,12 @@ class _Run:
         logger.info("%s: goes on after epoch %d", self.solver.name, state.epochs)
 
     def until_done(
-        self, state: State, max_epochs: int, check_every: int | None
+        self, state: State, max_epochs: int, check_every: int | None, warm: bool
     ) -> Solution:
+        # Restarted at an optimum, one pass is all it takes.
+        proof = self.prove(state) if warm else None
+        if proof is not None and proof.relative_gap <= self.tol:
+            return self.finish(Status.CERTIFIED, state)
         if self.checkpoint is not None:
             state.pause = lambda: self.save(state)
         while True:
@@ -300,10 +305,11 @@ class _Run:
                 due or idle_dual or self.worth_checking(state, primal, dual)
             ):
                 proof = self.prove(state)
-                primal, dual = proof.primal, proof.dual
+                if proof is not None:
+                    primal, dual = proof.primal, proof.dual
             self.record(state, primal, dual, proof is not None)
             if proof is not None:
-                if proof.relative_gap <= self.goal(state):
+                if proof.relative_gap <= self.solver.goal(state):
                     return self.finish(Status.CERTIFIED, state)
                 if idle_dual and self.idle > 1:
                     met = proof.relative_gap <= self.tol
@@ -315,31 +321,33 @@ class _Run:
             if not cut_short:
                 self.save(state)
 
-    def goal(self, state: State) -> float:
-        if state.work < self.solver.free_work:
-            return min(self.tol, ROUNDING)
-        return self.tol
-
     def worth_checking(self, state: State, primal: float, dual: float) -> bool:
         blind = math.isnan(primal) or math.isnan(dual)
-        gap, floor = self.factor * self.goal(state), max(dual, 0.0)
+        gap, floor = self.factor * self.solver.goal(state), max(dual, 0.0)
         if not blind and primal - dual <= gap * floor:
             return True
-        # Without an estimate, or between tol and a tighter goal, look ever more
+        # Without an estimate, or a while between tol and a tighter goal, look ever more
         # rarely: a few passes in all, and reject() hears of what an estimate misses.
         if blind or primal - dual <= self.factor * self.tol * floor:
+            if not blind and self.next_blind_check == 1:
+                self.next_blind_check = 2 * state.epochs + 8
             if state.epochs < self.next_blind_check:
                 return False
-            self.next_blind_check = max(state.epochs + 1, int(1.25 * state.epochs))
+            soonest = state.epochs + (1 if blind else 4)
+            self.next_blind_check = max(soonest, int(1.25 * state.epochs))
             return True
         return False
 
-    def prove(self, state: State) -> Certificate:
+    def prove(self, state: State) -> Certificate | None:
+        """What the state proves; None if told to leave before that is known."""
         w, alpha = self.solver.iterate(state)
-        proof = self.problem.prove(w, alpha, **self.solver.proof_options(state))
+        try:
+            proof = self.problem.prove(w, alpha, **self.solver.proof_options(state))
+        except StoppedError:
+            return None
         exact = proof.certificate
         estimated = Certificate(*self.solver.estimate(state)).relative_gap
-        if exact.relative_gap > self.goal(state) and 0.0 < estimated < math.inf:
+        if exact.relative_gap > self.tol and 0.0 < estimated < math.inf:
             # Learn how optimistic the estimate is, from the two side by side.
             ratio = estimated / exact.relative_gap
             self.factor = min(self.solver.check_factor, max(0.95 * ratio, 1e-3))
@@ -355,7 +363,7 @@ class _Run:
             self.best = proof._replace(w=proof.w.copy(), alpha=proof.alpha.copy())
         else:
             self.best.w[:], self.best.alpha[:] = proof.w, proof.alpha
-            self.best = self.best._replace(certificate=proof.certificate)
+            self.best = proof._replace(w=self.best.w, alpha=self.best.alpha)
 
     def record(self, state: State, primal: float, dual: float, exact: bool) -> None:
         method = state.method or self.solver.name
@@ -387,11 +395,25 @@ class _Run:
         return self.problem.combine(alpha)
 
     def finish(self, status: Status, state: State | None) -> Solution:
-        """End with the best proof; what is not proved yet is proved now."""
+        """End with the best proof; what is not proved yet is proved now.
+
+        Told to end, there is `GRACE` for that and no more. A fit without any proof
+        then ends with the model reached, of which nothing is promised.
+        """
         proved = self.history and self.history[-1][4]  # and nothing moved since
         if state is not None and status is not Status.CERTIFIED and not proved:
+            if status in (Status.INTERRUPTED, Status.TIME_LIMIT):
+                state.stop = core.Stop()
+                state.stop.set_deadline(GRACE)
             exact = self.prove(state)
-            self.record(state, exact.primal, exact.dual, True)
+            if exact is not None:
+                self.record(state, exact.primal, exact.dual, True)
+            else:
+                if status is Status.EPOCH_LIMIT:
+                    asked = self.stop.requested
+                    status = Status.INTERRUPTED if asked else Status.TIME_LIMIT
+                if self.best is None:
+                    self.best = self.solver.unproved(state)
         if self.best is None:  # nothing finite was ever seen: the zero model is
             zero = np.zeros(self.problem.n)
             self.best = self.problem.prove(None, zero)
@@ -415,7 +437,7 @@ class _Run:
         if self.history:
             self.announce(lambda: best.w, final=True)
         history = np.array(self.history, dtype=HISTORY_DTYPE)
-        return Solution(best.w, best.alpha, certificate, history)
+        return Solution(best.w, best.alpha, certificate, history, best.bias)
 
 
 def _rank(certificate: Certificate) -> tuple[float, float]:

@@ -40,6 +40,12 @@ class Proof(NamedTuple):
     w: Vector
     alpha: Vector
     certificate: Certificate
+    #: Where w does not hold it: the bias of a kernel model.
+    bias: float | None = None
+
+
+class StoppedError(Exception):
+    """A scan of the whole data was told to leave: it proves nothing."""
 
 
 class Problem:

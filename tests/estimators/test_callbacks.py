@@ -374,7 +374,7 @@ def test_a_kernel_fit_has_a_task_per_pair(n_jobs):
 @supported
 def test_a_hook_stops_a_kernel_fit():
     recorder = Recorder(stop=lambda context: context.task_name == "epoch")
-    model = SVC(solver="fw", tol=1e-12, random_state=0).set_callbacks(recorder)
+    model = SVC(loss="squared_hinge", solver="fw", tol=1e-12).set_callbacks(recorder)
     quiet(model, BINARY)
     assert model.certificate_.status is Status.INTERRUPTED
     assert len(infos(recorder)) == len(model.history_) <= 2

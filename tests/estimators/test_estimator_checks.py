@@ -32,7 +32,11 @@ OTHERS = [
     LinearSVC(loss=SmoothedHinge(gamma=0.1), fit_intercept=False),
     *(LinearSVC(solver=solver) for solver in sorted(SOLVERS)),
     # Frank-Wolfe takes very long to an optimum that the checks do not need.
-    *(SVC(solver=solver, max_epochs=100) for solver in sorted(KERNEL_SOLVERS)),
+    *(
+        SVC(loss="squared_hinge", solver=solver, max_epochs=100)
+        for solver in sorted(KERNEL_SOLVERS)
+    ),
+    SVC(solver="block"),
     SVC(kernel="poly", coef0=1.0, break_ties=True, class_weight="balanced"),
     SVC(kernel="laplacian"),
     SVC(solver="nystroem"),
@@ -46,6 +50,8 @@ OTHERS = [
         LinearSVC(solver="dcd", tol=1e-10, max_epochs=100_000),
         LinearSVC(solver="sdca", tol=1e-10, max_epochs=100_000),
         SVC(),
+        SVC(loss="squared_hinge"),
+        SVC(kernel="laplacian", C=100.0),
     ]
 )
 def test_every_check(estimator, check):
@@ -64,12 +70,12 @@ def test_every_check_that_1e_3_can_pass(estimator):
     assert len(names) > 40
 
 
-@pytest.mark.parametrize("name", ["LinearSVC", "SVC"])
-def test_no_check_is_skipped_where_scipy_has_the_array_api(name):
+@pytest.mark.parametrize("face", ["LinearSVC()", "SVC()", "SVC(loss='squared_hinge')"])
+def test_no_check_is_skipped_where_scipy_has_the_array_api(face):
     code = (
         "import dualgap\n"
         "from sklearn.utils.estimator_checks import check_estimator\n"
-        f"results = check_estimator(dualgap.{name}())\n"
+        f"results = check_estimator(dualgap.{face})\n"
         "assert len(results) > 50\n"
         "assert {result['status'] for result in results} == {'passed'}, results\n"
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+import math
 import pickle
 import re
 import signal
@@ -40,7 +41,7 @@ from dualgap.kernel import (
     Sigmoid,
     predict,
 )
-from dualgap.losses import Hinge
+from dualgap.losses import Hinge, SmoothedHinge, get_loss
 
 KERNELS = [
     {"kernel": "linear"},
@@ -97,7 +98,7 @@ def dense_coef(model, n):
 
 def evaluate(model, X, y, sample_weight=None, K=None):
     """(P, D) of each pair from the public attributes and the formulas."""
-    n = len(y)
+    n, hinge = len(y), get_loss(model.loss).name == "hinge"
     weight = np.ones(n) if sample_weight is None else np.asarray(sample_weight, float)
     K = matrix(model, X, X) if K is None else K
     classes = model.classes_
@@ -111,12 +112,20 @@ def evaluate(model, X, y, sample_weight=None, K=None):
         assert not coef[p][~rows].any()
         alpha = coef[p][rows] * sign
         assert (alpha >= 0).all()
-        size = np.abs(coef[p]).sum()
-        assert model.intercept_[p] == pytest.approx(coef[p].sum(), abs=1e-14 * size)
-        f = K[np.ix_(rows, rows)] @ coef[p][rows] + model.intercept_[p]
-        norm = coef[p][rows] @ f
-        primal = 0.5 * norm + cost @ np.maximum(0.0, 1.0 - sign * f) ** 2
-        dual = alpha.sum() - 0.5 * norm - 0.25 * (alpha**2 / cost).sum()
+        scores = K[np.ix_(rows, rows)] @ coef[p][rows]
+        f = scores + model.intercept_[p]
+        loss = np.maximum(0.0, 1.0 - sign * f)
+        if hinge:
+            assert (alpha <= cost).all()
+            assert math.fsum(coef[p]) == 0.0
+            norm = coef[p][rows] @ scores
+            primal, dual = 0.5 * norm + cost @ loss, alpha.sum() - 0.5 * norm
+        else:
+            size = np.abs(coef[p]).sum()
+            assert model.intercept_[p] == pytest.approx(coef[p].sum(), abs=1e-14 * size)
+            norm = coef[p][rows] @ f
+            primal = 0.5 * norm + cost @ loss**2
+            dual = alpha.sum() - 0.5 * norm - 0.25 * (alpha**2 / cost).sum()
         values.append((primal, dual))
     return values
 
@@ -137,11 +146,12 @@ def assert_true_certificates(model, X, y, sample_weight=None, K=None, rel=1e-6):
 @pytest.mark.parametrize("options", KERNELS, ids=str)
 @pytest.mark.parametrize("classes", [2, 4])
 @pytest.mark.parametrize("layout", [np.asarray, sparse.csr_matrix])
-def test_a_certificate_is_what_the_attributes_say(options, classes, layout):
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_a_certificate_is_what_the_attributes_say(options, classes, layout, loss):
     X, y = make(classes=classes)
     weight = np.random.default_rng(1).uniform(0.0, 2.0, len(y))
     weight[::9] = 0.0
-    model = SVC(C=3.0, random_state=0, **options).fit(layout(X), y, weight)
+    model = SVC(C=3.0, loss=loss, random_state=0, **options).fit(layout(X), y, weight)
     assert all(c.certified and c.relative_gap <= 1e-3 for c in certificates(model))
     assert_true_certificates(model, X, y, weight)
     # And the decision values are those of the attributes.
@@ -154,7 +164,7 @@ def test_a_certificate_is_what_the_attributes_say(options, classes, layout):
 @pytest.mark.parametrize("solver", sorted(KERNEL_SOLVERS))
 def test_every_solver_is_honest(solver):
     X, y = load_iris(return_X_y=True)
-    model = SVC(solver=solver, tol=1e-2, max_epochs=50, random_state=0)
+    model = SVC(loss="squared_hinge", solver=solver, tol=1e-2, max_epochs=50)
     quiet(model, X, y)
     assert_true_certificates(model, X, y)
     assert {c.solver for c in certificates(model)} == {solver}
@@ -183,6 +193,7 @@ def fits(draw):
         weight = np.maximum(weight, np.arange(n) < classes)
     model = SVC(
         C=10.0 ** draw(st.integers(-4, 4)),
+        loss=draw(st.sampled_from([Hinge(), "squared_hinge"])),
         tol=draw(st.sampled_from([1e-1, 1e-3])),
         max_epochs=draw(st.integers(1, 30)),
         random_state=draw(st.integers(0, 3)),
@@ -208,7 +219,7 @@ def test_linear_kernel_has_the_optimum_of_linear_svc(layout):
     X = scale(X)[::3]
     y = y[::3]
     weight = np.random.default_rng(0).uniform(0.5, 2.0, len(y))
-    model = SVC(C=0.5, kernel="linear", tol=1e-4, random_state=0)
+    model = SVC(C=0.5, kernel="linear", loss="squared_hinge", tol=1e-4, random_state=0)
     model.fit(layout(X), y, weight)
     linear = LinearSVC(C=0.5, loss="squared_hinge", tol=1e-9, max_epochs=10**6)
     linear.fit(X, y, weight)
@@ -227,7 +238,8 @@ def test_linear_kernel_has_the_optimum_of_linear_svc(layout):
 @pytest.mark.parametrize("options", KERNELS[1:], ids=str)
 def test_any_kernel_has_the_optimum_of_linear_svc_on_its_features(options):
     X, y = make(n=80)
-    model = SVC(C=2.0, tol=1e-4, random_state=0, **options).fit(X, y)
+    model = SVC(C=2.0, loss="squared_hinge", tol=1e-4, random_state=0, **options)
+    model.fit(X, y)
     K = matrix(model, X, X)
     values, vectors = np.linalg.eigh(K)
     features = vectors * np.sqrt(np.maximum(values, 0.0))
@@ -253,7 +265,63 @@ def test_pairs_are_the_binary_problems():
         assert certificate.primal == pytest.approx(other.primal, rel=2e-5)
 
 
-# scikit-learn's SVC: layout, votes, shapes
+# scikit-learn's SVC: optimum, layout, votes, shapes
+
+
+@pytest.mark.parametrize("classes", [2, 4])
+@pytest.mark.parametrize("C", [1e-2, 1.0, 100.0])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"gamma": 0.3},
+        {"kernel": "linear"},
+        {"kernel": "poly", "coef0": 1.0, "gamma": 0.2},
+    ],
+    ids=str,
+)
+def test_the_optimum_is_that_of_scikit_learn(classes, C, options):
+    X, y = make(n=150, classes=classes, seed=4)
+    weight = np.random.default_rng(3).uniform(0.2, 2.0, len(y))
+    given_ = {"C": C, "tol": 1e-6, "class_weight": {1: 2.5}, **options}
+    ours = SVC(**given_).fit(X, y, weight)
+    theirs = sklearn.svm.SVC(**given_).fit(X, y, weight)
+    assert {c.status for c in certificates(ours)} == {Status.CERTIFIED}
+    # The same layout, so that their coefficients are evaluated as ours are.
+    cost = weight * np.where(y == 1, 2.5, 1.0)
+    coef = dense_coef(theirs, len(y))
+    for p, ((i, j), ours_) in enumerate(
+        zip(combinations(range(classes), 2), certificates(ours), strict=True)
+    ):
+        rows = np.isin(y, [i, j])
+        sign = np.where(y[rows] == (j if classes == 2 else i), 1.0, -1.0)
+        c = coef[p][rows]
+        f = matrix(ours, X[rows], X[rows]) @ c
+        loss = C * cost[rows] @ np.maximum(0.0, 1.0 - sign * (f + theirs.intercept_[p]))
+        assert 0.5 * c @ f + loss >= ours_.primal * (1 - 1e-6)
+        assert np.abs(c).sum() - 0.5 * c @ f <= ours_.dual * (1 + 1e-6)
+    new = make(n=99, seed=5)[0]
+    np.testing.assert_array_equal(ours.predict(new), theirs.predict(new))
+    for shape in ("ovr", "ovo"):
+        for model in (ours, theirs):
+            model.set_params(decision_function_shape=shape)
+        values = theirs.decision_function(new)
+        size = 1.0 + np.abs(values).max()
+        np.testing.assert_allclose(
+            ours.decision_function(new), values, atol=1e-4 * size
+        )
+    np.testing.assert_allclose(ours.intercept_, theirs.intercept_, atol=1e-4 * size)
+    np.testing.assert_allclose(ours.n_support_, theirs.n_support_, atol=2)
+
+
+def test_the_bias_without_free_support_vectors_is_the_middle():
+    # All six at their bound, the last one beyond its margin: any b in an interval.
+    X = np.array([[0.0], [0.5], [1.0], [0.2], [0.7], [1.2]])
+    y = np.array([0, 0, 0, 1, 1, 1])
+    for C in (0.1, 0.3, 1e-3):
+        ours = SVC(C=C, gamma=1.0).fit(X, y)
+        theirs = sklearn.svm.SVC(C=C, gamma=1.0, tol=1e-9).fit(X, y)
+        np.testing.assert_allclose(np.abs(ours.dual_coef_), C, rtol=1e-12)
+        assert ours.intercept_[0] == pytest.approx(theirs.intercept_[0], abs=1e-9)
 
 
 SHARED = [
@@ -420,7 +488,7 @@ def assert_same_bits(a, b):
 @pytest.mark.parametrize("solver", sorted([*KERNEL_SOLVERS, "nystroem"]))
 def test_same_seed_same_bits_whatever_the_number_of_threads(solver):
     X, y = make(n=200, classes=4)
-    model = SVC(solver=solver, max_epochs=3, random_state=3)
+    model = SVC(loss="squared_hinge", solver=solver, max_epochs=3, random_state=3)
     first = quiet(clone(model), X, y)
     assert_same_bits(first, quiet(clone(model), X, y))
     for n_jobs in (2, 3):
@@ -429,11 +497,48 @@ def test_same_seed_same_bits_whatever_the_number_of_threads(solver):
         np.testing.assert_array_equal(
             first.decision_function(X), other.decision_function(X)
         )
-    if solver == "block":  # its working sets are bounded by the cache
+    if solver in ("auto", "block"):  # their working sets are bounded by the cache
         return
     # A cache of few rows, shared among threads, changes nothing but the time.
     small = clone(model).set_params(n_jobs=2, cache_size=0.03)
     assert_same_bits(first, quiet(small, X, y))
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@pytest.mark.parametrize("classes", [2, 3])
+def test_threads_beyond_the_pairs_change_no_bit(loss, classes):
+    X, y = make(n=700, classes=classes)
+    first = SVC(C=10.0, loss=loss, random_state=0).fit(X, y)
+    # A cache without room for several pairs, and one with room for all of them.
+    for n_jobs, cache_size in ((2, 200), (5, 200), (4, 3), (4, 1.6)):
+        model = SVC(C=10.0, loss=loss, random_state=0, cache_size=cache_size)
+        assert_same_bits(first, model.set_params(n_jobs=n_jobs).fit(X, y))
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_small_problems_are_solved_to_rounding(loss):
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        n, d, classes = [(15, 10, 3), (40, 2, 2), (90, 5, 4), (300, 4, 2)][seed % 4]
+        X, y = make(n=n, d=d, classes=classes, seed=seed)
+        k = rng.integers(0, 4, n)
+        k[[np.flatnonzero(y == c)[0] for c in range(classes)]] = 1
+        X_many, y_many = np.repeat(X, k, axis=0), np.repeat(y, k)
+        order = rng.permutation(len(y_many))
+        model = SVC(C=10.0 ** rng.integers(-2, 2), gamma=1 / d, loss=loss)
+        weighted = clone(model).fit(X, y, k)
+        repeated = clone(model).fit(X_many[order], y_many[order])
+        np.testing.assert_allclose(
+            weighted.decision_function(X),
+            repeated.decision_function(X),
+            rtol=0.0,
+            atol=1e-9 if loss == "hinge" else 1e-6,
+        )
+        for a in certificates(weighted) + certificates(repeated):
+            assert a.relative_gap <= (1e-12 if loss == "hinge" else 1e-14)
+        history = repeated.history_
+        last = history if classes == 2 else history[-1]
+        assert set(last["solver"]) == {"block"}
 
 
 def test_an_integer_weight_is_a_repeated_row():
@@ -532,9 +637,11 @@ def test_odd_problems():
     assert_true_certificates(model, X, y)
     assert model.predict(X).tolist() == ["u", "v", "w"]
     # Equal points of both classes: f = 0 is best, each alpha is 2 C.
-    same = SVC(C=1.5, gamma=1.0).fit(np.ones((4, 2)), [0, 1, 0, 1])
-    assert same.certificate_.primal == pytest.approx(6.0, rel=1e-6)
-    assert same.certificate_.dual == pytest.approx(6.0, rel=2e-3)
+    for loss in ("hinge", "squared_hinge"):
+        same = SVC(C=1.5, gamma=1.0, loss=loss).fit(np.ones((4, 2)), [0, 1, 0, 1])
+        assert same.certificate_.primal == pytest.approx(6.0, rel=1e-9)
+        assert same.certificate_.dual == pytest.approx(6.0, rel=1e-9)
+        assert abs(same.decision_function(np.ones((1, 2)))[0]) < 1e-7
     with_zeros, y = make(classes=3)
     with_zeros[::7] = 0.0
     assert_true_certificates(SVC().fit(with_zeros, y), with_zeros, y)
@@ -542,9 +649,11 @@ def test_odd_problems():
 
 @pytest.mark.parametrize("C", [1e-6, 1e6])
 @pytest.mark.parametrize("gamma", [1e-9, 1e9])
-def test_extremes(C, gamma):
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_extremes(C, gamma, loss):
     X, y = make(n=40)
-    model = quiet(SVC(C=C, gamma=gamma, max_epochs=50, random_state=0), X, y)
+    model = SVC(C=C, gamma=gamma, loss=loss, max_epochs=50, random_state=0)
+    quiet(model, X, y)
     assert np.isfinite(model.dual_coef_).all()
     assert_true_certificates(model, X, y, rel=1e-4)
 
@@ -560,8 +669,12 @@ def test_extremes(C, gamma):
         ({"gamma": 0.0}, "'gamma' parameter"),
         ({"gamma": "big"}, "'gamma' parameter"),
         ({"coef0": np.nan}, "'coef0' parameter"),
-        ({"loss": "hinge"}, "block solver; use loss='squared_hinge'"),
-        ({"loss": Hinge()}, "'loss' parameter"),
+        ({"loss": "smoothed_hinge"}, "'loss' parameter"),
+        ({"loss": SmoothedHinge(0.5)}, "'loss' parameter"),
+        *(
+            ({"solver": name}, f"'hinge': solver='{name}' .*use loss='squared_hinge'")
+            for name in ("fw", "mfw", "mdm", "swap", "swap-2o", "core-vector")
+        ),
         ({"solver": "dcd"}, "'solver' parameter"),
         ({"tol": 0}, "'tol' parameter"),
         ({"max_epochs": 0}, "'max_epochs' parameter"),
@@ -707,7 +820,9 @@ def test_no_support_vectors_leave_the_intercept():
 
 def test_no_certificate_no_silence():
     X, y = make(n=200)
-    model = SVC(solver="fw", tol=1e-12, max_epochs=2, random_state=0)
+    model = SVC(
+        loss="squared_hinge", solver="fw", tol=1e-12, max_epochs=2, random_state=0
+    )
     with pytest.warns(ConvergenceWarning) as caught:
         model.fit(X, y)
     [warning] = caught
@@ -721,14 +836,18 @@ def test_no_certificate_no_silence():
 
 def test_one_warning_names_the_worst_pair():
     X, y = make(n=200, classes=3)
-    model = SVC(solver="fw", tol=1e-12, max_epochs=1, random_state=0)
+    model = SVC(
+        loss="squared_hinge", solver="fw", tol=1e-12, max_epochs=1, random_state=0
+    )
     with pytest.warns(ConvergenceWarning, match="3 of 3 pairs .* [012] against [012]"):
         model.fit(X, y)
 
 
 def test_time_limit_covers_all_pairs():
     X, y = make(n=600, classes=3)
-    model = SVC(solver="fw", tol=1e-12, max_epochs=10**9, time_limit=0.5)
+    model = SVC(
+        loss="squared_hinge", solver="fw", tol=1e-12, max_epochs=10**9, time_limit=0.5
+    )
     begun = time.perf_counter()
     quiet(model, X, y)
     assert time.perf_counter() - begun < 5
@@ -758,7 +877,8 @@ import numpy as np, sys
 from dualgap import SVC
 rng = np.random.default_rng(0)
 X, y = rng.normal(size=(1000, 5)), rng.integers(0, 3, 1000)
-model = SVC(C=100.0, solver="fw", tol=1e-13, max_epochs=10**9, n_jobs=2)
+model = SVC(C=100.0, loss="squared_hinge", solver="fw", tol=1e-13, max_epochs=10**9)
+model.set_params(n_jobs=2)
 told = []
 def on_epoch(label, info):
     if not told:
@@ -795,7 +915,7 @@ def test_on_epoch_is_told_the_pair_and_can_stop():
         told.append(label)
         return True
 
-    model = SVC(solver="fw", tol=1e-12)
+    model = SVC(loss="squared_hinge", solver="fw", tol=1e-12)
     with pytest.warns(ConvergenceWarning):
         model._fit(X, np.array(["a", "b", "c"])[y], on_epoch=on_epoch)
     assert told[0] == ("a", "b")

@@ -297,7 +297,7 @@ def test_an_error_in_a_kernel_function_comes_through():
 def test_refusals():
     X, y = make(30, 2, 0)
     problem = KernelProblem(X, y, kernel=RBF(0.5), loss="hinge")
-    with pytest.raises(ValueError, match=r"loss='hinge'.*block solver.*squared_hinge"):
+    with pytest.raises(ValueError, match=r"'hinge': solver='swap' .*squared_hinge"):
         solve(problem, SWAP())
     with pytest.raises(ValueError, match="solves kernel problems"):
         solve(Problem(X, y, loss="squared_hinge"), SWAP())

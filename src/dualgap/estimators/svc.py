@@ -38,10 +38,10 @@ from ..kernel import (
 )
 from ..kernel.base import KernelSolver
 from ..kernel.functions import Kernel
-from ..kernel.gram import Matrix, Pairs, as_data
+from ..kernel.gram import Matrix, Pairs, as_data, rows_in
 from ..kernel.predict import pair_values
 from ..loop import HISTORY_DTYPE, Solution, solve
-from ..losses import SquaredHinge, Vector, get_loss
+from ..losses import Hinge, SquaredHinge, Vector, get_loss
 from ..solvers import Auto
 from ._callbacks import CallbackSupportMixin, FitTasks
 from ._fitting import (
@@ -68,8 +68,9 @@ class SVC(
 ):
     r"""Support vector classification with kernels, trained to a certificate.
 
-    Solves the L2-SVM, the squared hinge with a penalised bias, until the duality gap
-    proves the accuracy asked. More than two classes are trained one versus one.
+    Solves the C-SVC of LIBSVM and scikit-learn, the hinge with a bias that is not
+    penalised, or the L2-SVM, the squared hinge with a penalised one, until the duality
+    gap proves the accuracy asked. More than two classes are trained one versus one.
 
     Parameters
     ----------
@@ -90,13 +91,14 @@ class SVC(
         squared distance of two rows, as in [1]_.
     coef0 : float, default=0.0
         Of "poly" and "sigmoid".
-    loss : {"squared_hinge"}, default="squared_hinge"
-        The hinge is refused for now.
+    loss : {"hinge", "squared_hinge"} or a record of either, default="hinge"
+        With the hinge the bias is free, with the squared hinge it is penalised.
     solver : str, KernelSolver or Nystroem, default="auto"
         Method of training: a name in ``dualgap.kernel.KERNEL_SOLVERS`` or a record
-        with its own parameters. "nystroem" trains the functions that a few rows span,
-        in far less time where there are many rows; what is certified is then that
-        problem, see the Notes.
+        with its own parameters. "auto" is the block solver, for either loss and every
+        kernel; the other methods but it train the squared hinge only. "nystroem"
+        trains the functions that a few rows span, in far less time where there are
+        many rows; what is certified is then that problem, see the Notes.
     tol : float, default=1e-3
         Relative duality gap ``(P - D)/D`` to prove, per pair of classes. The objective
         is then within a factor ``1 + tol`` of the optimum.
@@ -118,10 +120,13 @@ class SVC(
         instead of taking the first class.
     random_state : int, RandomState instance or None, default=None
         Seed of the solver. The same int gives the same model, bit for bit, whatever
-        `n_jobs` and `cache_size` are.
+        `n_jobs` is, and whatever `cache_size` is while it holds the working sets of the
+        block solver: at most 2048 rows of a pair's kernel matrix, 8 KB for each of the
+        pair's rows.
     n_jobs : int, optional
-        Number of threads over the pairs in training and over the rows in prediction.
-        None is 1, or what :func:`joblib.parallel_config` says; -1 takes all
+        Number of threads: over the pairs in training, as many at a time as `cache_size`
+        has room for, and within a pair those that are left; over the rows in
+        prediction. None is 1, or what :func:`joblib.parallel_config` says; -1 takes all
         processors.
     verbose : int, default=0
         1 logs each pair, 2 each epoch, through the logger "dualgap" and, if the
@@ -165,7 +170,7 @@ class SVC(
 
     See Also
     --------
-    sklearn.svm.SVC : The hinge with a bias that is not penalised, without a proof.
+    sklearn.svm.SVC : The same problem, without a proof.
     LinearSVC : Faster where the kernel is linear.
 
     Notes
@@ -173,13 +178,27 @@ class SVC(
     For two classes, labels ``y_i`` of -1 and +1 and costs ``c_i = C * sample_weight_i *
     class_weight[y_i]``, it minimises
 
+    .. math:: P = \tfrac12 \|w\|^2 + \sum_i c_i \max(0, 1 - y_i f(x_i)), \qquad
+              f(x) = \sum_i \alpha_i y_i k(x_i, x) + b
+
+    over w and b, with :math:`0 \le \alpha_i \le c_i` and
+    :math:`\sum_i \alpha_i y_i = 0`, which holds to the last bit. The bias b,
+    ``intercept_``, is the one with the least loss. Support vectors with
+    :math:`\alpha_i < c_i` determine it; where there is none an interval is as good, and
+    b is its middle, as in LIBSVM.
+
+    With ``loss="squared_hinge"`` it is
+
     .. math:: P = \tfrac12 \|w\|^2 + \sum_i c_i \max(0, 1 - y_i f(x_i))^2, \qquad
               f(x) = \sum_i \alpha_i y_i (k(x_i, x) + 1)
 
-    so that the bias ``intercept_`` :math:`= \sum_i \alpha_i y_i` is penalised as in
+    so that the bias :math:`\sum_i \alpha_i y_i` is penalised as in
     ``LinearSVC(loss="squared_hinge")``, which has the same optimum with a linear
-    kernel. The squared hinge makes more rows support vectors than the hinge of
-    scikit-learn's ``SVC`` does, and large decision values cost more.
+    kernel. The squared hinge makes more rows support vectors than the hinge does, and
+    large decision values cost more.
+
+    Problems of up to about 2,000 rows a pair are solved further than `tol` asks, to
+    rounding where that takes little longer.
 
     X may be a dense array or a sparse matrix of float32 or float64. The rows are
     copied once, sorted by class, and each pair has kernel rows of its own. Rows without
@@ -194,8 +213,9 @@ class SVC(
     falls. It takes 4 bytes per row and landmark; the cache is not used.
 
     A fit that ends without the proof warns with the accuracy it did reach. So does
-    one that is stopped by Ctrl-C or by a callback: the best model so far is kept, and
-    a second Ctrl-C raises KeyboardInterrupt.
+    one that is stopped by Ctrl-C, a callback or `time_limit`: the best model that was
+    proved so far is kept or, before the first proof, the model reached, with a
+    certificate that bounds nothing. A second Ctrl-C raises KeyboardInterrupt.
 
     Callbacks set with ``set_callbacks`` (scikit-learn 1.9 or newer) see a task
     "epoch" per epoch, with an attribute ``epoch_info``; between epochs there is no
@@ -228,7 +248,7 @@ class SVC(
             Interval(Real, 0, None, closed="neither"),
         ],
         "coef0": [Interval(Real, None, None, closed="neither")],
-        "loss": [StrOptions({"squared_hinge", "hinge"}), SquaredHinge],
+        "loss": [StrOptions({"hinge", "squared_hinge"}), Hinge, SquaredHinge],
         "solver": [
             StrOptions({*KERNEL_SOLVERS, *APPROXIMATIONS}),
             KernelSolver,
@@ -254,7 +274,7 @@ class SVC(
         degree: int = 3,
         gamma: str | float = "scale",
         coef0: float = 0.0,
-        loss: str | SquaredHinge = "squared_hinge",
+        loss: str | Hinge | SquaredHinge = "hinge",
         solver: str | KernelSolver = "auto",
         tol: float = 1e-3,
         max_epochs: int = 10_000,
@@ -342,7 +362,6 @@ class SVC(
         stop = core.Stop()
         if self.time_limit is not None:
             stop.set_deadline(self.time_limit)
-        _refuse_hinge(get_loss(self.loss).name)
         self._refuse_ovo_ties()
         solver = get_kernel_solver(self.solver)
         kernel = self._kernel_record()
@@ -362,11 +381,11 @@ class SVC(
         pairs = list(combinations(range(len(classes)), 2))
         rows = _Rows(X, kernel, codes, weight * factor[codes])
         rows.refuse_missing(classes)
-        threads = min(effective_n_jobs(self.n_jobs), max(len(pairs), 1))
-        if isinstance(self.solver, str) and isinstance(solver, Nystroem):
-            own = max(1, effective_n_jobs(self.n_jobs) // threads)
-            solver = solver.one_of(len(pairs), own)
-        matrix = rows.matrices(self.cache_size, threads)
+        threads = effective_n_jobs(self.n_jobs)
+        together = rows.pairs_at_a_time(solver, self.cache_size, threads)
+        matrix = rows.matrices(self.cache_size, together)
+        if isinstance(self.solver, str):
+            solver = solver.one_of(len(pairs), max(1, threads // together))
 
         labels: list[Any] = list(combinations(classes.tolist(), 2))
         names = [f"{first!s} against {second!s}" for first, second in labels]
@@ -404,15 +423,15 @@ class SVC(
                     on_epoch=listener(labels[p], callback, on_epoch),
                     stop=stop,
                 )
-                models[p] = (
-                    problem.expand(solution.w)
-                    if isinstance(solver, Nystroem)
-                    else problem.coef(solution.alpha)
-                )
+                if isinstance(solver, Nystroem):
+                    models[p] = problem.expand(solution.w)
+                else:
+                    assert solution.bias is not None
+                    models[p] = solution.alpha * problem.y, solution.bias
                 return solution
 
         solutions = fit_all(
-            train, len(pairs), n_jobs=self.n_jobs, stop=stop, verbose=self.verbose
+            train, len(pairs), n_jobs=together, stop=stop, verbose=self.verbose
         )
         self.classes_ = classes
         self.shape_fit_ = X.shape
@@ -619,6 +638,15 @@ class _Rows:
         """Weights of the rows of two classes."""
         return np.r_[self.weight[self.of(i)], self.weight[self.of(j)]]
 
+    def pairs_at_a_time(
+        self, solver: KernelSolver | Nystroem, cache_size: float, threads: int
+    ) -> int:
+        """Pairs to train at the same time: what each can cache must change no bit."""
+        sizes = np.sort(np.diff(self.bounds))
+        largest, pairs = int(sizes[-2:].sum()), len(sizes) * (len(sizes) - 1) // 2
+        room = rows_in(cache_size, largest) // solver.rows_held(largest)
+        return max(1, min(threads, pairs, room))
+
     def matrices(self, cache_size: float, threads: int) -> Function[[int, int], Matrix]:
         """The kernel matrix of a pair of classes, as a function of the two."""
         if len(self.bounds) == 3 and not self.precomputed:
@@ -638,6 +666,7 @@ class _Rows:
             C,
             loss=loss,
             sample_weight=self.weights_of(i, j),
+            penalize_intercept=get_loss(loss).name != "hinge",
         )
 
 
@@ -651,12 +680,4 @@ def _unreached(cost: Vector, stop: Any, solver: str, tol: float) -> Solution:
     certificate = Certificate(
         primal=float(cost.sum()), dual=0.0, status=status, solver=solver, tol=tol
     )
-    return Solution(zero, zero, certificate, np.empty(0, HISTORY_DTYPE))
-
-
-def _refuse_hinge(loss: str) -> None:
-    if loss != "squared_hinge":
-        raise ValueError(
-            f"loss={loss!r}: the hinge with a free bias comes with the block solver; "
-            "use loss='squared_hinge', or LinearSVC where the kernel is linear"
-        )
+    return Solution(zero, zero, certificate, np.empty(0, HISTORY_DTYPE), 0.0)

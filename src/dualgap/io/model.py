@@ -308,9 +308,15 @@ def _is_a(value: Any, hint: Any) -> bool:
 
 
 def certificate_fields(certificate: Certificate) -> Record:
-    """Of a certificate: JSON that :func:`certificate` takes."""
-    status = certificate.to_dict()["status"]
-    return fields_of(certificate) | {"status": status}
+    """Of a certificate: JSON that :func:`certificate` takes.
+
+    Its primal is None where no value of the model is known.
+    """
+    status, known = certificate.to_dict()["status"], certificate.primal < math.inf
+    if not known:
+        certificate = dataclasses.replace(certificate, primal=0.0)
+    fields = fields_of(certificate) | {"status": status}
+    return fields if known else fields | {"primal": None}
 
 
 def certificate(fields: Any) -> Certificate:
@@ -319,14 +325,16 @@ def certificate(fields: Any) -> Certificate:
     if not isinstance(fields, dict) or fields.get("status") not in labels:
         raise ValueError("a certificate has no known status")
     status = labels[fields["status"]]
-    c: Certificate = from_fields(Certificate, fields | {"status": status})
+    unknown = fields.get("primal", 0.0) is None
+    finite = {"primal": 0.0} if unknown else {}
+    c: Certificate = from_fields(Certificate, fields | {"status": status} | finite)
     if not all(
         math.isfinite(number) for number in (c.primal, c.dual, c.seconds, c.tol)
     ):
         raise ValueError("a certificate holds infinite values")
     if min(c.epochs, c.updates) < 0:
         raise ValueError("a certificate counts below 0")
-    return c
+    return dataclasses.replace(c, primal=math.inf) if unknown else c
 
 
 def classes_fields(classes: NDArray[Any]) -> Record:

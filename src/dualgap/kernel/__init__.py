@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from .auto import Auto
 from .base import KernelSolver, KernelState
 from .block import BlockSolver
 from .core_vector import CoreVector
-from .frank_wolfe import FW, MDM, MFW, SWAP, Auto, SWAP2o
+from .frank_wolfe import FW, MDM, MFW, SWAP, SWAP2o
 from .functions import (
     RBF,
     Callable,
@@ -44,6 +45,9 @@ def get_kernel_solver(
     solver: str | KernelSolver | Nystroem,
 ) -> KernelSolver | Nystroem:
     """The record of a kernel solver or approximation given by name or as a record.
+
+    "auto" is the block solver for both losses and every kernel. The others are asked
+    for by name, and none of them but ``kernel-pegasos`` can train the hinge.
 
     Raises
     ------

@@ -25,13 +25,14 @@ float32 rows cannot finish, are computed in float64 before they are rounded.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
 from .. import core
 from ..losses import Vector
+from ..problem import Proof
 from ..solvers.base import check_count, new_order
 from .base import KernelSolver, KernelState
 from .rows import row_source
@@ -56,6 +57,8 @@ class BlockState(KernelState):
     block: Any
     rejected: int = 0
     moved: bool = True
+    #: Work until the estimates first met tol.
+    reached: float = math.nan
 
     def finite(self) -> bool:
         return math.isfinite(self.dual)
@@ -112,6 +115,12 @@ class BlockSolver(KernelSolver):
     def free_bias(self) -> bool:
         return True
 
+    def rows_held(self, n: int) -> int:
+        return min(n, 2 * self._sizes(n)[1])
+
+    def one_of(self, problems: int, threads: int) -> BlockSolver:
+        return replace(self, threads=threads)
+
     def check(self, problem: Any) -> None:
         super().check(problem)
         if problem.free_bias != (problem.loss.name == "hinge"):
@@ -156,6 +165,16 @@ class BlockSolver(KernelSolver):
 
     def iterate(self, state: BlockState) -> tuple[None, Vector]:
         return None, state.alpha()
+
+    def unproved(self, state: BlockState) -> Proof | None:
+        proof = super().unproved(state)
+        if proof is None:
+            return None
+        F, bias = np.empty(state.problem.n), proof.bias
+        state.block.gradient(F)
+        if state.problem.free_bias:
+            bias = float(state.block.threshold)
+        return proof._replace(w=F + bias, bias=bias)
 
     def reject(self, state: BlockState) -> None:
         state.rejected += 1

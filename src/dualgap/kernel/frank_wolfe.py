@@ -328,14 +328,3 @@ class SWAP2o(FrankWolfe):
     @property
     def clipped(self) -> bool:
         return self.ranking == "clipped"
-
-
-@dataclass(frozen=True)
-class Auto(SWAP2o):
-    """The fastest method for the problem at hand: SWAP-2o on the full gradient."""
-
-    name: ClassVar[str] = "auto"
-
-    @property
-    def method(self) -> str:
-        return SWAP2o.name

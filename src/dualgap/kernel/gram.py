@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from .. import core
-from ..problem import _rows
+from ..problem import StoppedError, _rows
 from .functions import Block, Kernel, Precomputed
 
 logger = logging.getLogger("dualgap")
@@ -100,14 +100,31 @@ class Matrix:
         """``k(x_i, x_i)``, shape (n,), float64."""
         raise NotImplementedError
 
-    def times(self, c: NDArray[np.float64]) -> NDArray[np.float64]:
-        """``sum_j c_j k(x_j, x_i)`` for all i, every value in float64; shape (n,)."""
-        used = np.flatnonzero(c)
-        out = np.zeros(self.n)
+    def times(self, c: NDArray[np.float64], stop: Any = None) -> NDArray[np.float64]:
+        """``sum_j c_j k(x_j, x_i)`` for all i, every value in float64; shape (n,).
+
+        Raises
+        ------
+        StoppedError
+            If `stop` says so before all are computed.
+        """
         if self.fast is not None:
-            self.fast.times(used.astype(np.uint32), c[used], out, core.Stop())
-        else:
-            self.core.add_times(used.astype(np.uint32), c[used], None, out)
+            return fast_times(self.fast, c, stop)
+        return self._times(c, None, stop)
+
+    def _times(
+        self,
+        c: NDArray[np.float64],
+        columns: NDArray[np.uint32] | None,
+        stop: Any,
+    ) -> NDArray[np.float64]:
+        """The same for some columns; c are theirs."""
+        stop = core.Stop() if stop is None else stop
+        used = np.flatnonzero(c)
+        rows = used.astype(np.uint32) if columns is None else columns[used]
+        out = np.zeros(len(c))
+        if not self.core.add_times(rows, c[used], columns, out, stop):
+            raise StoppedError
         return out
 
     def subset(self, indices: ArrayLike) -> Subset:
@@ -338,19 +355,25 @@ class Subset:
         """As :meth:`Gram.diagonal`."""
         return self.parent.diagonal()[self.columns]
 
-    def times(self, c: NDArray[np.float64]) -> NDArray[np.float64]:
+    def times(self, c: NDArray[np.float64], stop: Any = None) -> NDArray[np.float64]:
         """As :meth:`Gram.times`."""
-        used = np.flatnonzero(c)
-        out = np.zeros(self.n)
         if self.fast is not None:
-            self.fast.times(used.astype(np.uint32), c[used], out, core.Stop())
-            return out
-        self.core.add_times(self.columns[used], c[used], self.columns, out)
-        return out
+            return fast_times(self.fast, c, stop)
+        return self.parent._times(c, self.columns, stop)
 
     def subset(self, indices: ArrayLike) -> Subset:
         """Some of these rows."""
         return Subset(self.parent, self.columns[_order(indices, self.n)])
+
+
+def fast_times(fast: Any, c: NDArray[np.float64], stop: Any) -> NDArray[np.float64]:
+    """:meth:`Matrix.times` by rows many at a time."""
+    used = np.flatnonzero(c)
+    out = np.zeros(len(c))
+    stop = core.Stop() if stop is None else stop
+    if not fast.times(used.astype(np.uint32), c[used], out, stop):
+        raise StoppedError
+    return out
 
 
 def _values_of(matrix: weakref.ref[Matrix], rows: Any, columns: Any = None) -> Block:
@@ -367,6 +390,15 @@ def _per_row(n: int) -> int:
 def _bytes(n: int, rows: int) -> int:
     """Bytes of a cache for some of n rows of n values."""
     return _PER_ROW * n + rows * _per_row(n)
+
+
+def rows_in(cache_size: float, n: int) -> int:
+    """Rows of n float32 values that so many megabytes hold, all bookkeeping included.
+
+    n is rounded up to whole panels of 32.
+    """
+    stride = -(-n // 32) * 32
+    return max(0, int((cache_size * _MEGABYTE - _PER_ROW * n) // _per_row(stride)))
 
 
 def _capacity(n: int, cache_size: float, threads: int = 1) -> int:

@@ -57,10 +57,15 @@ class Nystroem:
     threads: int = 1
 
     name: ClassVar[str] = "nystroem"
+    free_bias: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_count("n_components", self.n_components)
         check_count("threads", self.threads)
+
+    def rows_held(self, n: int) -> int:
+        """Rows of a kernel matrix of n in the cache: it has no use for any."""
+        return 1
 
     def one_of(self, problems: int, threads: int) -> Nystroem:
         """The same for one of so many problems, on so many threads."""

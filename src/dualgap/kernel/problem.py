@@ -138,10 +138,15 @@ class KernelProblem:
         """Diagonal ``delta_i``, shape (n,)."""
         return self.loss.diagonal(self.cost)
 
-    def scores(self, alpha: Vector) -> Vector:
+    def scores(self, alpha: Vector, stop: Any = None) -> Vector:
         """``sum_j alpha_j y_j k_ij`` at all rows i, in float64, shape (n,).
 
         The last ones are kept: a solver told that its proof failed asks for them again.
+
+        Raises
+        ------
+        StoppedError
+            If `stop` (a core.Stop) says so before all are computed.
         """
         last = self._combined
         if last is None or not np.array_equal(last[0], alpha):
@@ -152,7 +157,8 @@ class KernelProblem:
                 moved = change - last[0] * self.y
                 if np.count_nonzero(moved) < np.count_nonzero(change):
                     scores, change = last[1], moved
-            self._combined = last = (alpha.copy(), scores + self.gram.times(change))
+            scores = scores + self.gram.times(change, stop)
+            self._combined = last = (alpha.copy(), scores)
         return last[1].copy()
 
     def combine(self, alpha: Vector) -> Vector:
@@ -170,7 +176,9 @@ class KernelProblem:
             return best_bias(scores, self.y, self.cost, self.loss)
         return float(core.signed_sum(self.y, alpha))
 
-    def prove(self, w: Vector | None, alpha: Vector | None) -> Proof:
+    def prove(
+        self, w: Vector | None, alpha: Vector | None, *, stop: Any = None
+    ) -> Proof:
         """P and D of alpha, from a full scan in float64.
 
         alpha defines the model, whatever decisions `w` a solver carries along. With
@@ -180,7 +188,12 @@ class KernelProblem:
         Returns
         -------
         Proof
-            ``(decisions at the rows, alpha, certificate)``.
+            ``(decisions at the rows, alpha, certificate, bias)``.
+
+        Raises
+        ------
+        StoppedError
+            If `stop` (a core.Stop) ends the scan: there is no proof.
         """
         assert alpha is not None
         alpha = np.clip(alpha, 0.0, self.upper)
@@ -188,13 +201,14 @@ class KernelProblem:
         if off != 0.0:
             alpha = balanced(self.y, alpha)
             off = float(core.signed_sum(self.y, alpha))
-        scores = self.scores(alpha)
+        scores = self.scores(alpha, stop)
         bias = self._bias(alpha, scores)
         f = scores + bias
         margins = self.y * f
         if math.isinf(self.loss.slope) and not self.free_bias:
             s, primal, dual = scaled_values(self.cost, self.delta, alpha, margins)
-            return Proof(s * f, s * alpha, Certificate(primal=primal, dual=dual))
+            certificate = Certificate(primal=primal, dual=dual)
+            return Proof(s * f, s * alpha, certificate, s * bias)
         norm = float((alpha * self.y * (scores if self.free_bias else f)).sum())
         primal = 0.5 * norm + float((self.cost * self.loss.value(margins)).sum())
         dual = self.dual_value(alpha, norm)
@@ -202,7 +216,7 @@ class KernelProblem:
             # As Problem.prove: an optimal bias is no larger than this.
             longest = math.sqrt(2.0 * primal * float(self.gram.diagonal().max()))
             dual -= abs(off) * (1.0 + longest)
-        return Proof(f, alpha, Certificate(primal=primal, dual=dual))
+        return Proof(f, alpha, Certificate(primal=primal, dual=dual), bias)
 
     def dual_value(self, alpha: Vector, norm: float) -> float:
         """D of alpha, given ``alpha' Q alpha``."""

@@ -20,9 +20,12 @@ from numpy.typing import NDArray
 
 from ..blocks import Block
 from ..losses import Vector
-from ..problem import Problem
+from ..problem import Problem, Proof
 
 RowOrder = Literal["permutation", "random", "cyclic"]
+
+# What a solver aims at instead of tol while that costs next to nothing.
+ROUNDING = 1e-12
 
 
 @dataclass
@@ -39,6 +42,8 @@ class State:
     dual: float = math.nan
     #: The relative gap that the fit is to prove; the loop sets it.
     tol: float = 1e-3
+    #: The request to leave that its fit listens to; the loop sets it.
+    stop: Any = None
     #: Who made the last pass, where a solver has a choice of methods, and how many
     #: products with the data it thinks are still to come.
     method: str = ""
@@ -164,9 +169,22 @@ class Solver(ABC):
         point that need not belong to w. ``(w, None)``: no dual point is known.
         """
 
+    def goal(self, state: Any) -> float:
+        """The relative gap to aim at: tol, or less while `free_work` lasts."""
+        if state.work < self.free_work:
+            return min(state.tol, ROUNDING)
+        return float(state.tol)
+
     def proof_options(self, state: Any) -> dict[str, Any]:
         """What :meth:`Problem.prove` may do besides, by keyword."""
         return {}
+
+    def unproved(self, state: Any) -> Proof | None:
+        """The model reached, with a certificate that promises nothing.
+
+        For a fit that was ended before its first proof. None: the zero model it is.
+        """
+        return None
 
     def reject(self, state: Any) -> None:  # noqa: B027  (a hook, not a duty)
         """Told that an exact pass found a larger gap than the goal."""
