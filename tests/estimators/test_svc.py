@@ -508,11 +508,13 @@ def test_same_seed_same_bits_whatever_the_number_of_threads(solver):
 @pytest.mark.parametrize("classes", [2, 3])
 def test_threads_beyond_the_pairs_change_no_bit(loss, classes):
     X, y = make(n=700, classes=classes)
-    first = SVC(C=10.0, loss=loss, random_state=0).fit(X, y)
-    # A cache without room for several pairs, and one with room for all of them.
-    for n_jobs, cache_size in ((2, 200), (5, 200), (4, 3), (4, 1.6)):
+    # A cache with room for all pairs, and those without room for several.
+    for jobs, cache_size in (([2, 5], 200), ([4], 3), ([4], 1.6)):
         model = SVC(C=10.0, loss=loss, random_state=0, cache_size=cache_size)
-        assert_same_bits(first, model.set_params(n_jobs=n_jobs).fit(X, y))
+        first = clone(model).fit(X, y)
+        for n_jobs in jobs:
+            again = clone(model).set_params(n_jobs=n_jobs).fit(X, y)
+            assert_same_bits(first, again)
 
 
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
