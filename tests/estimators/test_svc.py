@@ -383,7 +383,10 @@ def test_shapes_and_types_are_scikit_learns():
         assert (np.diff(ours.support_[codes == k]) > 0).all()
     with pytest.raises(AttributeError, match="kernel='linear' only"):
         ours.coef_  # noqa: B018
-    assert SVC(kernel="linear").fit(X, y).coef_.shape == (3, 4)
+    linear = SVC(kernel="linear").fit(X, y)
+    assert linear.coef_.shape == (3, 4)
+    with pytest.raises(ValueError, match="read-only"):
+        linear.coef_[0, 0] = 1.0  # would change nothing
     assert sparse.issparse(SVC().fit(sparse.csr_matrix(X), y).support_vectors_)
 
 

@@ -489,7 +489,10 @@ class SVC(
 
     @property
     def coef_(self) -> Vector:
-        """Weights of the features, shape (n_pairs, n_features); linear kernel only."""
+        """Weights of the features, shape (n_pairs, n_features); linear kernel only.
+
+        Read-only: the model is `dual_coef_`.
+        """
         if self.kernel != "linear" and not isinstance(self.kernel, Linear):
             raise AttributeError("coef_ is there with kernel='linear' only")
         check_is_fitted(self)
@@ -497,7 +500,9 @@ class SVC(
         parts = [slice(e - m, e) for e, m in zip(ends, self.n_support_, strict=True)]
         weights = [self.dual_coef_[:, s] @ self.support_vectors_[s] for s in parts]
         pairs = combinations(range(len(self.classes_)), 2)
-        return np.stack([weights[i][j - 1] + weights[j][i] for i, j in pairs])
+        coef = np.stack([weights[i][j - 1] + weights[j][i] for i, j in pairs])
+        coef.flags.writeable = False
+        return coef
 
     def decision_function(self, X: Any) -> Vector:
         """Decision values.
