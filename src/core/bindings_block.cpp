@@ -148,6 +148,43 @@ void bind_block(nb::module_ &m) {
           "out[t, j] <- k(x_who[t], x_j); out has n columns rounded up to 32s. "
           "False if told to leave.")
       .def(
+          "cross",
+          [](const KernelRows &self, Array<const Order> who, Array<const Order> columns,
+             Table<float> out, Stop &stop) {
+            const Order *order = checked_order(who, self.n());
+            const Order *at = checked_order(columns, self.n());
+            const auto m = static_cast<Index>(who.shape(0));
+            const auto many = static_cast<Index>(columns.shape(0));
+            const auto width = static_cast<Index>(out.shape(1));
+            if (static_cast<Index>(out.shape(0)) != m ||
+                width != (many + tile::kPanel - 1) / tile::kPanel * tile::kPanel)
+              throw std::invalid_argument("out does not fit");
+            std::vector<float *> to(static_cast<std::size_t>(m));
+            for (Index t = 0; t < m; ++t)
+              to[static_cast<std::size_t>(t)] = out.data() + t * width;
+            return without_gil(stop, [&](Poll &poll) {
+              return self.cross(order, m, at, many, to.data(), poll);
+            });
+          },
+          "who"_a.noconvert(), "columns"_a.noconvert(), "out"_a.noconvert(), "stop"_a,
+          "out[t, s] <- k(x_who[t], x_columns[s]); out has as many columns, rounded up "
+          "to 32s. False if told to leave.")
+      .def(
+          "add_rows",
+          [](const KernelRows &self, Array<const Order> who, Array<const double> coef,
+             Array<double> out, Stop &stop) {
+            const Order *order = checked_order(who, self.n());
+            const auto many = static_cast<Index>(who.shape(0));
+            const double *c = sized(coef, many, "coef");
+            double *to = sized(out, self.stride(), "out");
+            return without_gil(stop, [&](Poll &poll) {
+              return self.add_rows(order, c, many, to, poll);
+            });
+          },
+          "who"_a.noconvert(), "coef"_a.noconvert(), "out"_a.noconvert(), "stop"_a,
+          "out_j += sum_t coef_t k(x_who[t], x_j), values as those of `rows`. False if "
+          "told to leave.")
+      .def(
           "times",
           [](const KernelRows &self, Array<const Order> who, Array<const double> coef,
              Array<double> out, Stop &stop) {

@@ -15,7 +15,9 @@ from dualgap import core
 KERNELS = ("linear", "rbf", "laplacian", "poly", "sigmoid")
 GAMMA, COEF0, DEGREE = 0.4, 0.7, 3
 # Not multiples of the tile: 6 or 12 queries, 32 points, vectors of 2 to 16 lanes.
-SIZES = [(1, 1), (2, 3), (31, 5), (32, 6), (33, 7), (65, 12), (100, 13), (96, 64)]
+SIZES = [
+    (1, 1), (2, 3), (31, 5), (32, 6), (33, 7), (63, 11), (65, 12), (100, 13), (96, 64),
+]  # fmt: skip
 COLUMNS = (1, 2, 17, 40)
 RUNNABLE = [level for level in core.built_levels if int(level[1:]) <= core.cpu_level]
 
@@ -57,6 +59,19 @@ def rows_of(engine, who):
     return out[:, : engine.n]
 
 
+def cross_of(engine, who, columns):
+    who, columns = np.asarray(who, np.uint32), np.asarray(columns, np.uint32)
+    out = np.full((len(who), -(-len(columns) // 32) * 32), np.nan, np.float32)
+    assert engine.cross(who, columns, out, core.Stop())
+    return out[:, : len(columns)]
+
+
+def sums_of(engine, who, coef):
+    out = np.zeros(-(-engine.n // 32) * 32)
+    assert engine.add_rows(np.asarray(who, np.uint32), coef, out, core.Stop())
+    return out[: engine.n]
+
+
 def times_of(engine, who, coef):
     out = np.full(engine.n, np.nan)
     assert engine.times(np.asarray(who, dtype=np.uint32), coef, out, core.Stop())
@@ -82,17 +97,27 @@ def test_rows_and_products_on_every_tail(kernel, form):
                 engine = kernel_rows(X, kernel, dense=form != "csr")
                 assert (engine.n, engine.dense) == (n, form != "csr")
                 who = rng.integers(n, size=m)
+                columns = rng.integers(n, size=n // 2 + 1)
+                coef = rng.standard_normal(m)
                 expected = exact(kernel, points(X)[1][who], points(X)[1])
                 # Rounding of a sum is relative to its terms.
                 size = 1.0 + np.abs(expected).max()
                 np.testing.assert_allclose(
                     rows_of(engine, who), expected, rtol=0, atol=4e-6 * size
                 )
-                engine.precise = True
+                for precise in (False, True):
+                    engine.precise = precise
+                    rows = rows_of(engine, who)
+                    np.testing.assert_array_equal(
+                        cross_of(engine, who, columns), rows[:, columns]
+                    )
+                    np.testing.assert_allclose(
+                        sums_of(engine, who, coef), coef @ rows.astype(np.float64),
+                        rtol=0, atol=1e-6 * size * m,
+                    )  # fmt: skip
                 np.testing.assert_allclose(
                     rows_of(engine, who), expected, rtol=2e-7, atol=1e-13 * size
                 )
-                coef = rng.standard_normal(m)
                 np.testing.assert_allclose(
                     times_of(engine, who, coef), coef @ expected,
                     rtol=0, atol=1e-13 * size * m,
