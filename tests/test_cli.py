@@ -938,3 +938,98 @@ def chunks(master: int) -> Iterator[bytes]:
         pass
     finally:
         os.close(master)
+
+
+def invoke(*arguments: str) -> Any:
+    """Whatever comes of it, but no traceback."""
+    result = CliRunner().invoke(app, arguments)
+    assert result.exception is None or isinstance(result.exception, SystemExit)
+    return result
+
+
+class TestStores:
+    """convert, and what takes a store in the place of a file."""
+
+    def store(self, *options: str) -> dict[str, Any]:
+        found = invoke("convert", "data", "rows.store", "--json", *options)
+        assert found.exit_code == 0, found.stderr
+        report: dict[str, Any] = json.loads(found.stdout)
+        return report
+
+    def test_a_store_trains_predicts_and_explains_itself_as_its_file(self) -> None:
+        write("data", [-1, 1], n=300)
+        report = self.store()
+        assert (report["n"], report["d"], report["zero_based"]) == (300, 6, False)
+        for data in ("data", "rows.store"):
+            trained = invoke("train", data, f"{data}.model", "--tol", "1e-6", "--json")
+            assert trained.exit_code == 0
+            out = invoke("predict", "data", f"{data}.model", "-o", f"{data}.out")
+            assert out.exit_code == 0
+        assert Path("data.out").read_text() == Path("rows.store.out").read_text()
+        whole, streamed = (load_model(f"{d}.model") for d in ("data", "rows.store"))
+        one, two = whole.certificate_, streamed.certificate_
+        assert one.dual <= two.primal
+        assert two.dual <= one.primal
+        of_store = invoke("predict", "rows.store", "rows.store.model", "--json")
+        of_file = invoke("predict", "data", "rows.store.model", "--json")
+        quality = [json.loads(r.stdout)["accuracy"] for r in (of_store, of_file)]
+        assert quality[0] == quality[1]
+        facts = [
+            json.loads(invoke("inspect", data, "--json").stdout)
+            for data in ("data", "rows.store")
+        ]
+        for key in ("n", "d", "nnz", "classes", "empty_rows", "zero_based"):
+            assert facts[0][key] == facts[1][key]
+        assert facts[0]["row_norm"] == pytest.approx(facts[1]["row_norm"], rel=1e-12)
+        assert invoke("inspect", "rows.store", "--verify").exit_code == 0
+
+    def test_damage_is_told(self) -> None:
+        write("data", [-1, 1])
+        self.store("--single")
+        with open("rows.store/values.bin", "rb+") as file:
+            file.write(b"\1")
+        found = invoke("inspect", "rows.store", "--verify")
+        assert found.exit_code == 1
+        assert "do not have the checksum" in found.stderr
+
+    def test_a_checkpoint_is_written_and_taken_up(self) -> None:
+        write("data", [-1, 1])
+        options = ("--solver", "dcd", "--tol", "1e-9", "--checkpoint", "c")
+        often = ("--checkpoint-every", "1e-9")
+        first = invoke(
+            "train", "data", "a.model", *options, *often, "--max-epochs", "3"
+        )
+        assert first.exit_code == dualgap.cli.NOT_CERTIFIED
+        assert Path("c").exists()
+        assert invoke("train", "data", "b.model", *options).exit_code == 0
+        plain = invoke("train", "data", "c.model", *options[:-2])
+        assert plain.exit_code == 0
+        b, c = load_model("b.model"), load_model("c.model")
+        assert np.array_equal(b.coef_, c.coef_)
+        other = invoke("train", "data", "d.model", *options, "--seed", "4")
+        assert other.exit_code == 1
+        assert "remove the file to begin anew" in other.stderr
+
+    @pytest.mark.parametrize(
+        ("command", "code", "words"),
+        [
+            (("convert", "data"), 2, "give one file or more, and then STORE"),
+            (("convert", "data", "s", "--format", "coo"), 2, "not one of auto, csr"),
+            (("convert", "data", "s", "--memory", "1KB"), 1, "memory=1000"),
+            (("convert", "none", "s"), 1, "none"),
+            (("convert", "data", "rows.store"), 1, "--overwrite"),
+            (("train", "rows.store", "m", "--kernel", "rbf"), 1, "give svmlight text"),
+            (("train", "rows.store", "m", "--zero-based"), 1, "are for text"),
+            (("train", "rows.store", "m", "--n-features", "9"), 1, "has 6 features"),
+            (("train", "data", "m", "--kernel", "rbf", "--checkpoint", "c"), 2, "not"),
+            (("inspect", "data", "--verify"), 1, "is no store"),
+        ],
+    )
+    def test_what_is_wrong_is_named(
+        self, command: tuple[str, ...], code: int, words: str
+    ) -> None:
+        write("data", [-1, 1])
+        self.store()
+        found = invoke(*command)
+        assert found.exit_code == code
+        assert words in found.stderr

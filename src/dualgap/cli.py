@@ -1,4 +1,4 @@
-"""The command line: ``dualgap train``, ``predict`` and ``inspect``.
+"""The command line: ``dualgap train``, ``predict``, ``inspect`` and ``convert``.
 
 Exit status: 0 done, and for ``train`` certified to ``--tol``; 1 bad data or files;
 2 wrong usage; 3 trained, but not to ``--tol`` (the model is written); 130 interrupted.
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
     from .certificate import Certificate
     from .estimators import SVC, LinearSVC
+    from .io import RowStore
     from .loop import EpochInfo
 
 NOT_CERTIFIED = 3
@@ -154,7 +155,8 @@ DataPath = Annotated[
     str,
     typer.Argument(
         metavar="DATA",
-        help="svmlight / LIBSVM text file; .gz, .bz2, .xz and .zst are decompressed.",
+        help="svmlight / LIBSVM text file; .gz, .bz2, .xz and .zst are decompressed. "
+        "Or a store made by convert.",
         show_default=False,
     ),
 ]
@@ -233,7 +235,7 @@ class Data(NamedTuple):
     """What a svmlight file holds."""
 
     path: str
-    X: csr_matrix
+    X: csr_matrix | RowStore
     y: NDArray[np.int64] | NDArray[np.float64]
     zero_based: bool
 
@@ -246,9 +248,17 @@ def _refuse_unreadable(path: str) -> None:
     """Refuse a missing file or a folder before anything else is done."""
     os.stat(path)  # the usual error for a missing file
     if os.path.isdir(path):
-        raise IsADirectoryError(errno.EISDIR, "a folder, not a file", path)
+        if _is_store(path):
+            return
+        raise IsADirectoryError(errno.EISDIR, "a folder, and no store", path)
     if not os.access(path, os.R_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+
+
+def _is_store(path: str) -> bool:
+    from .io.store import DESCRIPTION
+
+    return os.path.isfile(os.path.join(path, DESCRIPTION))
 
 
 def _refuse_unwritable(path: str, inputs: Sequence[str]) -> None:
@@ -289,6 +299,8 @@ def _read(
 
     from .io import load_svmlight
 
+    if _is_store(path):
+        return _opened(path, zero_based, n_features, remedy)
     # Left open, the base is seen in the indices as they are written.
     X, y = load_svmlight(
         path, zero_based=True if zero_based is None else zero_based, n_jobs=n_jobs
@@ -311,6 +323,28 @@ def _read(
     return Data(path, X, y, zero_based)
 
 
+def _opened(
+    path: str, zero_based: bool | None, n_features: int | None, remedy: str
+) -> Data:
+    """Examples of a store, which stay on the disk."""
+    import numpy as np
+
+    from .io import RowStore
+
+    if zero_based is not None:
+        raise ValueError(
+            f"{path} is a store; --zero-based and --one-based are for text"
+        )
+    store = RowStore.open(path)
+    if n_features not in (None, store.n_features):
+        raise ValueError(
+            f"{path} has {store.n_features} features, not {n_features}: {remedy}"
+        )
+    y = store.y
+    y = y.astype(np.int64) if y.dtype.kind == "i" else y
+    return Data(path, store, y, store.zero_based)
+
+
 # ------------------------------------------------------------------------------- train
 
 
@@ -322,6 +356,7 @@ def _read(
         "dualgap train a9a a9a.model --loss squared_hinge --class-weight balanced",
         "dualgap train a9a a9a.model --kernel rbf --gamma 0.05 --cache 2GB",
         "dualgap train big.svm big.model --time-limit 60 --json > certificate.json",
+        "dualgap train big.store big.model --checkpoint big.checkpoint",
         "The certificate printed at the end bounds how far the model is from the best: "
         "no model has an objective below the dual value, this one has the primal "
         "value.",
@@ -475,6 +510,19 @@ def train(
             show_default="what DATA holds",
         ),
     ] = None,
+    checkpoint: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write the state of the training to FILE, and go on from it if it is "
+            "there. Not with --kernel.",
+            show_default=False,
+        ),
+    ] = None,
+    checkpoint_every: Annotated[
+        float,
+        typer.Option(callback=_positive, help="Seconds between two checkpoints."),
+    ] = 60.0,
     zero_based: ZeroBased = None,
     n_jobs: Jobs = None,
     json_: Json = False,
@@ -499,13 +547,18 @@ def train(
     if kernel is None:
         own = _of_linear_svc(solver, loss, bias, shape)
         told = {"loss": loss or "hinge", "gamma": gamma}
+        own |= {"checkpoint": checkpoint, "checkpoint_every": checkpoint_every}
     else:
         own = _of_svc(solver, loss, bias, shape, kernel)
+        if checkpoint is not None:
+            raise typer.BadParameter("--checkpoint is not for --kernel.")
     weights = _class_weight(class_weight)
     with _told_plainly(debug):
         _refuse_unreadable(data)
         _refuse_unwritable(model, [data])
         _refuse_overwriting(model)
+        if kernel is not None and _is_store(data):
+            raise ValueError(f"{data} is a store: with --kernel give svmlight text")
         begun = time.perf_counter()
         remedy = "leave --n-features out, or give a larger number"
         examples = _read(data, zero_based, n_jobs, n_features, remedy)
@@ -736,8 +789,9 @@ def _fit(parameters: Mapping[str, Any], examples: Data, quiet: bool) -> LinearSV
         # The certificate and the exit status say it.
         warnings.simplefilter("ignore", ConvergenceWarning)
         with _progress(quiet, several=len(_labels(examples)) > 2) as on_epoch:
+            weight = getattr(examples.X, "sample_weight", None)  # of a store
             return estimator(**parameters)._fit(
-                examples.X, examples.y, on_epoch=on_epoch
+                examples.X, examples.y, weight, on_epoch=on_epoch
             )
 
 
@@ -898,7 +952,8 @@ def predict(
         fitted, notes = load_model(model, return_notes=True)
         if output is not None:
             _refuse_unwritable(output, [data, model])
-        if zero_based is None and isinstance(notes.get("zero_based"), bool):
+        known = isinstance(notes.get("zero_based"), bool) and not _is_store(data)
+        if zero_based is None and known:
             zero_based = bool(notes["zero_based"])
         remedy = f"that is what {model} was trained on"
         examples = _read(data, zero_based, n_jobs, fitted.n_features_in_, remedy)
@@ -998,6 +1053,10 @@ def inspect(
     data: DataPath,
     zero_based: ZeroBased = None,
     n_jobs: ReadJobs = None,
+    verify: Annotated[
+        bool,
+        typer.Option(help="Compare every byte of a store with its checksums."),
+    ] = False,
     json_: Json = False,
     debug: Debug = False,
 ) -> None:
@@ -1005,6 +1064,10 @@ def inspect(
     with _told_plainly(debug):
         _refuse_unreadable(data)
         examples = _read(data, zero_based, n_jobs)
+        if verify:
+            if not _is_store(data):
+                raise ValueError(f"{data} is no store: --verify needs one")
+            examples.X.verify(n_jobs=max(n_jobs or 1, 1))
         facts = _facts(examples) | _more_facts(examples)
         if json_:
             _print_json(facts)
@@ -1039,12 +1102,20 @@ def _facts(examples: Data) -> dict[str, Any]:
 
 def _more_facts(examples: Data) -> dict[str, Any]:
     import numpy as np
-    from sklearn.utils.extmath import row_norms
+
+    from .io import RowStore
+    from .problem import Problem
 
     X, y = examples.X, examples.y
     n, d = examples.shape
     labels, counts = np.unique(y, return_counts=True)
-    norms = row_norms(X)
+    norms = np.sqrt(Problem(X, np.ones(n)).q)
+    if isinstance(X, RowStore):
+        empty = int((norms == 0.0).sum())
+        size = sum(os.path.getsize(X.file(name)) for name in X.dtypes)
+    else:
+        empty = int((np.diff(X.indptr) == 0).sum())
+        size = sum(a.nbytes for a in (X.data, X.indices, X.indptr, y))
     return {
         "density": X.nnz / (n * d) if d else 0.0,
         "classes": [
@@ -1056,9 +1127,132 @@ def _more_facts(examples: Data) -> dict[str, Any]:
             "median": float(np.median(norms)),
             "max": float(norms.max()),
         },
-        "empty_rows": int((np.diff(X.indptr) == 0).sum()),
-        "memory_bytes": sum(a.nbytes for a in (X.data, X.indices, X.indptr, y)),
+        "empty_rows": empty,
+        "memory_bytes": size,
     }
+
+
+# ----------------------------------------------------------------------------- convert
+
+
+@app.command(
+    epilog=_paragraphs(
+        "[bold]Examples[/bold]",
+        "dualgap convert big.svm.xz big.store --single",
+        "dualgap convert part-*.parquet big.store --label clicked --memory 4GB",
+        "dualgap train big.store big.model --checkpoint big.checkpoint",
+        "A conversion that was killed goes on when it is called again; it works in a "
+        "hidden folder beside STORE, which appears when it is complete, and needs "
+        "twice the space of the store.",
+    )
+)
+def convert(
+    inputs: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="IN... STORE",
+            help="Files: svmlight text (plain, .gz, .bz2, .xz, .zst), .parquet, "
+            ".arrow, .npy or .npz; and at last the folder to make.",
+            show_default=False,
+        ),
+    ],
+    format_: Annotated[
+        str,
+        typer.Option("--format", help="csr, dense, or auto: as the first rows are."),
+    ] = "auto",
+    single: Annotated[
+        bool, typer.Option("--single", help="Round values to float32.")
+    ] = False,
+    shuffle: Annotated[
+        bool,
+        typer.Option(help="Put the rows in random order, which the solvers rely on."),
+    ] = True,
+    seed: Annotated[int, typer.Option(min=0, help="Of that order.")] = 0,
+    memory: Annotated[
+        str,
+        typer.Option(metavar="SIZE", help="Memory to work in, such as 500MB or 4GB."),
+    ] = "1GiB",
+    label: Annotated[
+        str, typer.Option(help="Column of labels, of Parquet and Arrow files.")
+    ] = "label",
+    weight: Annotated[
+        str | None,
+        typer.Option(help="Column of weights, of the same.", show_default="none"),
+    ] = None,
+    labels: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help=".npy file of labels, for .npy and .npz files without.",
+            show_default=False,
+        ),
+    ] = None,
+    n_features: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Number of features, where IN lacks the last ones.",
+            show_default="what IN holds",
+        ),
+    ] = None,
+    zero_based: ZeroBased = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace the store that is there.")
+    ] = False,
+    fresh: Annotated[
+        bool,
+        typer.Option("--fresh", help="Do not go on with a conversion that was killed."),
+    ] = False,
+    n_jobs: ReadJobs = None,
+    json_: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Make a STORE of data larger than memory, its rows in random order."""
+    if len(inputs) < 2:
+        raise typer.BadParameter("give one file or more, and then STORE.")
+    _known(format_, ["auto", "csr", "dense"])
+    size = _megabytes(memory)
+    with _told_plainly(debug):
+        from .io import convert as convert_files
+
+        begun = time.perf_counter()
+        store = convert_files(
+            inputs[:-1],
+            inputs[-1],
+            format=format_,  # type: ignore[arg-type]
+            dtype="float32" if single else "float64",
+            shuffle=shuffle,
+            seed=seed,
+            memory=int(1e6 * (size or 0.0)),
+            n_jobs=n_jobs,
+            overwrite=overwrite,
+            resume=not fresh,
+            zero_based="auto" if zero_based is None else zero_based,
+            n_features=n_features,
+            label=label,
+            weight=weight,
+            y=labels,
+        )
+        seconds = time.perf_counter() - begun
+    if json_:
+        _print_json(
+            {
+                "path": store.path,
+                "n": store.n_samples,
+                "d": store.n_features,
+                "nnz": store.nnz,
+                "dense": not store.is_sparse,
+                "dtype": str(store.dtype),
+                "weights": store.has_weights,
+                "zero_based": store.zero_based,
+                "seconds": seconds,
+            }
+        )
+        return
+    typer.echo(
+        f"{store.path}: {store.n_samples:,} examples, {store.n_features:,} features, "
+        f"{store.nnz:,} values, made in {seconds:.2f} s"
+    )
 
 
 # -------------------------------------------------------------------------------- text

@@ -65,6 +65,7 @@ def test_text_becomes_a_store_of_the_same_rows(tmp_path, packed, zero_based):
     store.verify()
     expected, labels = load_svmlight(path)
     assert store.shape == expected.shape
+    assert store.zero_based is zero_based
     assert same_rows(store, expected, labels)
     assert store.y.dtype == np.int8
     assert store.dtypes["indices"] == np.int32

@@ -204,7 +204,8 @@ def holey_store(folder, n, arrays, entries, d):
     description = {
         "format": FORMAT, "format_version": FORMAT_VERSION, "dualgap_version": "test",
         "n_samples": n, "n_features": d, "entries": entries, "largest_row": d,
-        "dense": False, "shuffled": True, "seed": 0, "arrays": dtypes,
+        "dense": False, "shuffled": True, "seed": 0, "zero_based": True,
+        "arrays": dtypes,
         "shards": [{"rows": n, "entries": entries, "sha256": "0" * 64}],
     }  # fmt: skip
     description["sha256"] = digest(description)

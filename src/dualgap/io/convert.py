@@ -523,6 +523,11 @@ class _Gather:
             )
         return max(found if asked is None else asked, 1)
 
+    def _zero_based(self) -> bool:
+        if self.plan["zero_based"] == "auto":
+            return self.shift == 0
+        return bool(self.plan["zero_based"])
+
     def _label_type(self, runs: list[_Run]) -> str:
         if not all(run.whole for run in runs):
             return "<f8"
@@ -648,6 +653,7 @@ class _Gather:
             "dense": self.dense,
             "shuffled": self.plan["shuffle"],
             "seed": self.plan["seed"],
+            "zero_based": self._zero_based(),
             "arrays": self.dtypes,
             "shards": shards,
         }

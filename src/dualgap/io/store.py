@@ -61,6 +61,7 @@ _FIELDS: dict[str, type] = {
     "dense": bool,
     "shuffled": bool,
     "seed": int,
+    "zero_based": bool,
     "arrays": dict,
     "shards": list,
     "sha256": str,
@@ -112,6 +113,8 @@ class RowStore(RowSource):
         Of the values.
     is_sparse : bool
     has_weights : bool
+    zero_based : bool
+        Whether column 0 had the index 0 in the text that it was made of.
     buffer : int
         Bytes of the blocks that a pass has in memory.
     fingerprint : str
@@ -140,6 +143,7 @@ class RowStore(RowSource):
         self.stored = self.nnz = int(description["entries"])
         self.is_sparse = not description["dense"]
         self.shuffled: bool = description["shuffled"]
+        self.zero_based: bool = description["zero_based"]
         self.largest_row: int = description["largest_row"]
         self.dtypes = {
             name: np.dtype(kind) for name, kind in description["arrays"].items()
