@@ -181,9 +181,9 @@ class RowsGram final : public Gram {
           for (Index l = 0; l < 8; ++l) lanes[l] += weights[q + l] * values[q + l];
         for (Index l = 1; l < 8; ++l) lanes[0] += lanes[l];
         out[t] += lanes[0];
+        if (poll(64 * kQueries)) return;  // rows may be long
       }
       statistics_.evaluations += some * count;
-      if (poll(count * (kQueries + some))) break;
     }
   }
 
