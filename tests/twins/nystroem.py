@@ -17,7 +17,9 @@ def landmarks(y, used, n_components, seed):
 
 def approximated(K, rows):
     """``K_nm K_mm^+ K_mn``: the kernel that the features have."""
-    values, vectors = np.linalg.eigh(K[np.ix_(rows, rows)])
-    kept = values > len(rows) * np.finfo(np.float32).eps * values[-1]
+    own = K[np.ix_(rows, rows)]
+    values, vectors = np.linalg.eigh(own)
+    noise = 10.0 * np.finfo(np.float32).eps * own.diagonal().max()
+    kept = values > np.sqrt(len(rows)) * noise
     Z = K[:, rows] @ (vectors[:, kept] / np.sqrt(values[kept]))
     return Z @ Z.T

@@ -36,6 +36,8 @@ from .block import _FAR
 from .problem import KernelProblem
 from .rows import core_arguments, packs
 
+# Units of rounding in a float32 kernel value.
+_NOISE = 10.0
 # Kernel values in memory at a time.
 _VALUES = 4_000_000
 
@@ -104,8 +106,11 @@ class Nystroem:
             for label in (-1, 1)
         ]  # fmt: skip
         landmarks = np.concatenate(drawn)
-        values, vectors = np.linalg.eigh(problem.gram.block(landmarks, landmarks))
-        kept = values > len(landmarks) * np.finfo(np.float32).eps * values[-1]
+        K = problem.gram.block(landmarks, landmarks)
+        values, vectors = np.linalg.eigh(K)
+        # Rounding of m kernel values moves a feature by their size over its root.
+        noise = _NOISE * np.finfo(np.float32).eps * float(K.diagonal().max())
+        kept = values > math.sqrt(len(landmarks)) * noise
         if not kept.any():
             raise ValueError(
                 f"kernel={problem.gram.kernel.name!r} is 0 at all {len(landmarks)} "
