@@ -44,7 +44,7 @@ BASELINE = "sklearn"  # its ratio is wanted whether it is the best or not
 SLACK = 2.0  # a fit that takes this many times the best one cannot win
 SMALL, LARGE = 200, 2000  # megabytes of cache: the usual one, and one for the rivals
 FIRST = 1e-3  # tolerance that the search begins with: the default of all
-TIGHTEST = 1e-5
+TIGHTEST = 1e-6
 LANDMARKS = [100, 300, 1000]
 
 
