@@ -286,7 +286,8 @@ def text(results: Results, cells: list[dict], machine: dict) -> str:
         ]  # fmt: skip
     lines += ["### Rivals that missed the accuracy at every tolerance tried", "",
               "Where tightening changes nothing any more the model is another one: "
-              "single precision, or a fault.", "", *missed(results), "", "### Prediction", "",
+              "single precision, or a fault.", "", *missed(results), "",
+              "### Prediction", "",
               "Seconds per query and support vector, theirs over ours, test rows, one "
               "thread.", "", *predictions(cells), "", *memory(results),
               *nystroem(results, cells), versions(results, names)]  # fmt: skip

@@ -26,7 +26,8 @@ def test_decisions_are_those_of_the_certified_model():
     """P in NumPy, from the decisions at the rows, is the P that is certified."""
     X, y = make()
     C, kernel = 3.0, RBF(0.4)
-    model = SVC(C, kernel=kernel, solver=Nystroem(20), random_state=1, tol=1e-6)
+    model = SVC(C, kernel=kernel, loss="squared_hinge", solver=Nystroem(20))
+    model.set_params(random_state=1, tol=1e-6)
     model.fit(X, y)
     certificate = model.certificate_
     assert certificate.certified
@@ -44,7 +45,7 @@ def test_decisions_are_those_of_the_certified_model():
 
 def test_landmarks_of_a_class_are_shared_by_its_pairs():
     X, y = make(classes=3)
-    model = SVC(solver=Nystroem(20), random_state=0).fit(X, y)
+    model = SVC(loss="squared_hinge", solver=Nystroem(20), random_state=0).fit(X, y)
     assert model.n_support_.tolist() == [10, 10, 10]
     assert [c.about for c in model.certificate_] == [ABOUT] * 3
     assert all(c.certified for c in model.certificate_)
