@@ -23,6 +23,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
 from typing import Any
 
+import dask
+from dask import delayed
 from distributed import Client, Future, wait
 from distributed.scheduler import KilledWorker
 from numpy.typing import NDArray
@@ -67,6 +69,7 @@ def _census(piece: Piece) -> Census:
     return piece.census()
 
 
+@delayed(pure=False)  # type: ignore[untyped-decorator]
 def _take_part(piece: Piece, setup: Setup, order: Order, state: State) -> Reply:
     _RUNNING.add(piece)
     return piece.take_part(setup, order, state[0])
@@ -90,14 +93,17 @@ def _hold(duals: list[Vector | None]) -> list[Vector | None]:
     return duals
 
 
+@delayed(pure=False)  # type: ignore[untyped-decorator]
 def _merge(replies: list[Reply]) -> Reply:
     return Reply.merge(replies)
 
 
+@delayed(pure=False)  # type: ignore[untyped-decorator]
 def _aggregate(state: State, replies: list[Reply], tasks: dict[int, Task]) -> State:
     return aggregate(state[0], Reply.merge(replies), tasks)
 
 
+@delayed(pure=False)  # type: ignore[untyped-decorator]
 def _outcome(state: State) -> Outcome:
     return state[1]
 
@@ -106,7 +112,7 @@ def _zero(problems: list[int], width: int) -> State:
     return zero_points(problems, width), Outcome()
 
 
-def _leave() -> None:
+async def _leave() -> None:
     """End the passes that run on this worker."""
     for piece in list(_RUNNING):
         piece.stop.request()
@@ -163,9 +169,7 @@ class Cluster(Engine):
 
     def begin(self, setup: Setup) -> None:
         """Take in what makes binary problems of the rows."""
-        width = self.census[0].width + setup.fit_intercept
-        stored = max(census.stored for census in self.census)
-        Engine.__init__(self, len(self.futures), width, stored, setup)
+        Engine.__init__(self, self.census, setup)
         self.state = self._submit(_zero, list(self.problems), self.width)
 
     # Pieces
@@ -291,7 +295,7 @@ class Cluster(Engine):
             stop = getattr(self, "stop", None)
             if stop is not None and stop.requested and not told:
                 told = True
-                self.client.run(_leave, on_error="ignore")
+                self.client.run(_leave, wait=False)  # some may not answer
             if patience is not None and now - begun > patience:
                 break
         return {f for f in futures if f.status == "finished"}
@@ -380,20 +384,28 @@ class Cluster(Engine):
         begun = time.perf_counter()
         members = self._late_replies(advancing)
         replies = {index: self.running.pop(index) for index in members}
+        asked = {}
         for index in range(self.count):
             if index in self.running or index in replies:
                 continue
             order = self.order(index, tasks, seconds)
-            replies[index] = self._on(index, _take_part, self.setup, order, self.state)
+            home = [self.homes[index]]
+            with dask.annotate(workers=home, allow_other_workers=False):
+                asked[index] = _take_part(
+                    self.futures[index], self.setup, order, self.state
+                )
             members[index] = self.rounds
-        replies = dict(sorted(replies.items()))
-        state, outcome = self._reduce(list(replies.values()), tasks)
+        # One graph: a message for every task would cost several times as much.
+        state, outcome, *there = self._reduce(replies | asked, tasks, asked.values())
+        replies = dict(sorted((replies | dict(zip(asked, there, strict=True))).items()))
         usual = statistics.median(self.walls[-9:]) if self.walls else LEAST_PATIENCE
         patience = max(LEAST_PATIENCE, self.patience * usual) if advancing else None
         finished = self._wait([outcome], patience)
         if not finished and outcome.status == "pending":
             ready = self._leave_out_the_late(replies, members)
-            state, outcome = self._reduce(list(ready.values()), tasks)
+            quick = sorted({self.homes[index] for index in ready})
+            with dask.annotate(workers=quick, allow_other_workers=False):
+                state, outcome = self._reduce(ready, tasks)
             self._wait([outcome])
         _raise_first([outcome])
         found: Outcome = outcome.result()
@@ -437,12 +449,16 @@ class Cluster(Engine):
         )
         return ready
 
-    def _reduce(self, replies: list[Any], tasks: dict[int, Task]) -> tuple[Any, Any]:
-        """Futures of the new state and of its outcome: a tree over the workers."""
-        while len(replies) > ARITY:
-            replies = [self._submit(_merge, list(group)) for group in branches(replies)]
-        state = self._submit(_aggregate, self.state, replies, tasks)
-        return state, self._submit(_outcome, state)
+    def _reduce(
+        self, replies: dict[int, Any], tasks: dict[int, Task], asked: Iterable[Any] = ()
+    ) -> list[Any]:
+        """Futures of the new state, of its outcome, and of what is asked."""
+        level = [replies[index] for index in sorted(replies)]
+        while len(level) > ARITY:
+            level = [_merge(list(group)) for group in branches(level)]
+        state = _aggregate(self.state, level, tasks)
+        graph = [state, _outcome(state), *asked]
+        return list(self.client.compute(graph, optimize_graph=False))
 
     # Safe points
 
@@ -471,6 +487,8 @@ class Cluster(Engine):
             duals = held if usable else [None] * self.count
             setups = [self.setup] * self.count
             self._ask_all(_recover, setups, orders, duals)
+            # A copy that is under way may wait for a worker that is no more.
+            self.safe, self.saving = (held if usable else []), []
             self.state = self._submit(_zero, list(self.problems), self.width)
 
     def all_duals(self) -> list[tuple[list[Vector | None], NDArray[Any]]]:

@@ -53,8 +53,6 @@ _NOTHING = np.empty(0)
 
 #: The best multiple of a step below which the next one begins at its end.
 RESTART = 1.5
-#: More passes in a round hardly save a round (docs/scaling-out.md).
-MOST_PASSES = 8
 # What "auto" takes a round to cost: seconds per stored entry of a pass, seconds of a
 # round's messages, and seconds per byte of a vector, there and back over 10 Gbit/s.
 _ENTRY, _LATENCY, _BYTE = 1.5e-9, 10e-3, 2 / 1.25e9
@@ -81,7 +79,12 @@ class Rounds:
     def counted_passes(self) -> int:
         """As many as take the time of a round's messages, counted and never timed."""
         messages = _LATENCY + 8 * self.engine.width * _BYTE
-        return _within(messages / (_ENTRY * max(self.engine.stored, 1)))
+        return self._within(messages / (_ENTRY * max(self.engine.stored, 1)))
+
+    def _within(self, passes: float) -> int:
+        """The power of 2 below, from 1 to the most that pays."""
+        passes = min(max(passes, 1.0), self.engine.most_passes)
+        return int(2 ** math.floor(math.log2(passes)))
 
     def ask(self, k: int, task: Task) -> Summary:
         with self.changed:
@@ -129,13 +132,9 @@ class Rounds:
             )  # fmt: skip
             # The product for the gap counts as one more pass.
             one = outcome.seconds / (passes + 1)
-            self.measured_passes = _within((wall - outcome.seconds) / max(one, 1e-9))
+            messages = wall - outcome.seconds
+            self.measured_passes = self._within(messages / max(one, 1e-9))
         return outcome
-
-
-def _within(passes: float) -> int:
-    """The power of 2 below, from 1 to the most that pays."""
-    return int(2 ** math.floor(math.log2(min(max(passes, 1.0), MOST_PASSES))))
 
 
 class PiecewiseProblem:

@@ -11,8 +11,9 @@ import numpy as np
 
 from .. import core
 from ..losses import Vector
+from ..solvers.dcd import share_features
 from .messages import Order, Reply, Task
-from .piece import Piece, Setup
+from .piece import Census, Piece, Setup
 
 Points = dict[int, Vector]
 T = TypeVar("T")
@@ -109,23 +110,25 @@ class Engine(ABC):
 
     Parameters
     ----------
-    count : int
-        Pieces.
-    width : int
-        Length of w.
-    stored : int
-        Stored entries of the largest piece.
+    census : sequence of Census
+        Of every piece.
     setup : Setup
     """
 
-    def __init__(self, count: int, width: int, stored: int, setup: Setup) -> None:
-        self.count, self.width, self.stored = count, width, stored
-        self.setup = setup
+    def __init__(self, census: Sequence[Census], setup: Setup) -> None:
+        self.count, self.setup = len(census), setup
+        self.width = census[0].width + setup.fit_intercept
+        #: Stored entries of the largest piece.
+        self.stored = max(found.stored for found in census)
+        rows = sum(found.rows for found in census)
+        stored = sum(found.stored for found in census)
+        #: More passes in a round hardly save a round (docs/scaling-out.md).
+        self.most_passes = 8 if share_features(rows, self.width, stored) else 1
         self.problems = range(setup.problems)
         self.rounds = 0
         self.recoveries = 0
-        self.after = [0] * count  # the last round of each piece that counted
-        self.gammas: list[dict[int, float]] = [{} for _ in range(count)]
+        self.after = [0] * self.count  # the last round of each piece that counted
+        self.gammas: list[dict[int, float]] = [{} for _ in range(self.count)]
         # Rounds that pieces did, or are at, whose replies do not count yet.
         self.late: dict[int, int] = {}
         #: Tells rounds of passes to end early.
@@ -232,9 +235,7 @@ class Simulation(Engine):
     """
 
     def __init__(self, pieces: Sequence[Piece], setup: Setup) -> None:
-        census = [piece.census() for piece in pieces]
-        width = census[0].width + setup.fit_intercept
-        super().__init__(len(pieces), width, max(c.stored for c in census), setup)
+        super().__init__([piece.census() for piece in pieces], setup)
         self.pieces = list(pieces)
         self.points = zero_points(self.problems, self.width)
 

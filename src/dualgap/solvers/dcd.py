@@ -70,8 +70,12 @@ def coherent(problem: Problem) -> bool:
 
     On a9a chunks of 2 KB double the epochs; on text 64 KB cost none.
     """
-    d = problem.width
-    return d < 2000 or problem.rows.stored > 0.02 * problem.n * d
+    return share_features(problem.n, problem.width, problem.rows.stored)
+
+
+def share_features(n: int, d: int, stored: int) -> bool:
+    """Whether n rows of d columns with so many stored entries have much in common."""
+    return d < 2000 or stored > 0.02 * n * d
 
 
 def rows_per_chunk(problem: Problem) -> int:
