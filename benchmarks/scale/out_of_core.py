@@ -57,7 +57,7 @@ def step_convert(path: str, options: dict) -> dict:
 
     entries = int(options["gb"] * 1e9 / 8)
     store = convert(
-        batches(entries), path, dtype="float32", memory=options["buffer"], n_jobs=2
+        batches(entries), path, dtype="float32", memory=options["limit"] // 4, n_jobs=2
     )
     return {"rows": len(store), "nnz": store.nnz, "features": store.n_features}
 

@@ -359,3 +359,33 @@ def test_memory_is_model_duals_and_buffer(tmp_path):
     assert size == 32_000_000
     # Of a row: alpha twice, cost, q, labels, weights and codes; and of a block.
     assert grown <= 2**23 + 100 * rows_ + 2**20
+
+
+@pytest.mark.parametrize("dense", [False, True])
+@pytest.mark.parametrize(
+    "name", ["adult/a9a", "covtype/covtype.binary.scale.subset92962"]
+)
+def test_real_sets_reach_the_optimum_of_the_rows_in_memory(
+    load_xz, tmp_path, name, dense
+):
+    X, y = load_xz(name)
+    X, y = X[:20_000], np.where(y[:20_000] == y.max(), 1, -1)
+    weight = np.random.default_rng(0).integers(0, 3, len(y)).astype(float)
+    X = X.toarray() if dense else X
+    convert([(X, y, weight)], tmp_path / "s", dtype="float64")
+    size = (X.size * 8) if dense else X.nnz * 12 + 8 * len(y)
+    store = RowStore.open(tmp_path / "s", buffer=size // 4)
+    options = {"C": 0.1, "class_weight": "balanced", "random_state": 0}
+    streamed = LinearSVC(tol=1e-3, **options).fit(store)
+    whole = LinearSVC(tol=1e-6, **options).fit(X, y, weight)
+    assert streamed.certificate_.certified
+    # An outside pass, over the rows as they were before the conversion.
+    total = np.bincount((y > 0).astype(int), weight)
+    cost = 0.1 * weight * (total.sum() / (2 * total))[(y > 0).astype(int)]
+    w, b = streamed.coef_[0], streamed.intercept_[0]
+    loss = np.maximum(0.0, 1.0 - y * (X @ w + b))
+    primal = 0.5 * (w @ w + b * b) + cost @ loss
+    assert np.isclose(primal, streamed.certificate_.primal, rtol=1e-10)
+    assert primal <= (1.0 + 1e-3) * whole.certificate_.primal
+    assert streamed.certificate_.dual <= whole.certificate_.primal
+    assert whole.certificate_.dual <= primal * (1.0 + 1e-12)
