@@ -255,7 +255,8 @@ class KernelRows final : public RowSource {
       : points_(std::move(points)),
         map_(std::move(map)),
         dense_(dense),
-        threads_(std::max<Index>(threads, 1)) {
+        threads_(std::max<Index>(threads, 1)),
+        entries_(dense ? static_cast<double>(points_->d()) : points_->mean_entries()) {
     if (!dense_) {
       h_ = half_selves<float>(map_, *points_);
       return;
@@ -287,9 +288,7 @@ class KernelRows final : public RowSource {
   }
 
   double cost() const override {
-    const double entries = dense_ ? static_cast<double>(points_->d()) / 25.0
-                                  : points_->mean_entries() / 6.0;
-    return 1.0 + (precise_ ? 3.0 : 1.0) * entries;
+    return 1.0 + (precise_ ? 3.0 : 1.0) * entries_ / (dense_ ? 25.0 : 6.0);
   }
 
   bool rows(const Order *who, Index m, float *const *out, Poll &poll) const override {
@@ -353,7 +352,7 @@ class KernelRows final : public RowSource {
       const Index some = std::min(chunk, m - first);
       pack(map_, *points_, some, [&](Index t) { return who[first + t]; }, strips, row);
       parallel_for(
-          std::min(threads_, panels), panels, [&](Index part, Index begin, Index end) {
+          shares(some, panels), panels, [&](Index part, Index begin, Index end) {
             Panels<T> own;
             std::vector<T> buffer;
             float *to[kWidth];
@@ -424,9 +423,17 @@ class KernelRows final : public RowSource {
           }
         });
       };
-      parallel_for(std::min(threads_, panels), panels, meet);
+      parallel_for(shares(some, panels), panels, meet);
     }
     return !shared.leave();
+  }
+
+  // Threads for so many queries and panels: each has more to do than starting it takes.
+  Index shares(Index queries, Index panels) const {
+    constexpr double kWorth = 1e6;  // values times their cost
+    const double work = static_cast<double>(queries * panels * tile::kPanel) * cost();
+    return std::clamp<Index>(static_cast<Index>(work / kWorth), 1,
+                             std::min(threads_, panels));
   }
 
   tile::Parameters row_parameters() const {
@@ -439,6 +446,7 @@ class KernelRows final : public RowSource {
   KernelMap map_;
   bool dense_;
   Index threads_;
+  double entries_;  // of a point, those that are stored if few are
   bool precise_ = false, shifted_ = false;
   Panels<float> panels_;
   std::vector<float> h_;  // of points with few entries
