@@ -1,4 +1,4 @@
-"""What a fit survives: dead, slow and stopped workers, a lost client, a lost scheduler.
+"""What a fit survives: dead and slow workers, a lost client, a lost scheduler.
 
 Every fit here is disturbed at a round of its own choosing, by what a machine would do.
 """
@@ -25,6 +25,7 @@ from dualgap.distributed.cluster import Cluster
 from .conftest import cluster
 
 TOL = 1e-4
+KILL = getattr(signal, "SIGKILL", signal.SIGTERM)  # Windows has none
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +60,7 @@ def pid_of(engine, address):
 
 def kill_home_of(piece):
     def kill(engine):
-        os.kill(pid_of(engine, engine.homes[piece]), signal.SIGKILL)
+        os.kill(pid_of(engine, engine.homes[piece]), KILL)
 
     return kill
 
@@ -204,7 +205,7 @@ def test_ctrl_c_ends_passes_that_run(client, disturb):
     y = np.where(X[:, 0] + rng.normal(size=20_000) > 0, 1, -1)
 
     def interrupt_soon(engine):
-        threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT)).start()
+        threading.Timer(1.0, signal.raise_signal, (signal.SIGINT,)).start()
 
     disturb({1: interrupt_soon})
     model = LinearSVC(10.0, client=client, tol=1e-13, local_epochs=100_000)
