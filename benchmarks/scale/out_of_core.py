@@ -7,8 +7,7 @@ so many GB on the disk. Every step runs in a process of its own whose address sp
 limited (RLIMIT_AS) to a quarter of that, the interpreter and its libraries included:
 these take half a GB, so that for less than 5 GB `--libraries 500` has to add it.
 The limit does not bind the system's file cache: `--drop` asks it to forget the store
-before each step. scikit-learn's SGDClassifier and, where the package is there, Vowpal
-Wabbit read the same store in batches until their objective is that of ours.
+before each step. scikit-learn's SGDClassifier reads the same store in batches.
 """
 
 from __future__ import annotations
