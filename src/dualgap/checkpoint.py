@@ -28,7 +28,7 @@ __all__ = ["Checkpoint", "identity"]
 
 FORMAT = "dualgap-checkpoint"
 # Of a state: made anew by `start`, or not its own.
-_NOT_KEPT = frozenset({"problem", "rng", "q", "engine", "pause"})
+_NOT_KEPT = frozenset({"problem", "rng", "q", "engine", "pause", "stop"})
 
 Plain = Any  # JSON
 Tensors = model.Tensors

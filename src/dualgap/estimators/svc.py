@@ -119,10 +119,10 @@ class SVC(
         With "ovr" and more than two classes, settle equal votes by the confidence
         instead of taking the first class.
     random_state : int, RandomState instance or None, default=None
-        Seed of the solver. The same int gives the same model, bit for bit, whatever
-        `n_jobs` is, and whatever `cache_size` is while it holds the working sets of the
-        block solver: at most 2048 rows of a pair's kernel matrix, 8 KB for each of the
-        pair's rows.
+        Seed of the solver. The same int gives the same model, bit for bit, for given
+        `n_jobs` and `cache_size`. Of these the block solver's depends on the room that
+        a pair has: it bounds the working sets, and pairs that are trained at the same
+        time share it.
     n_jobs : int, optional
         Number of threads: over the pairs in training, as many at a time as `cache_size`
         has room for, and within a pair those that are left; over the rows in

@@ -325,7 +325,7 @@ def certificate(fields: Any) -> Certificate:
     if not isinstance(fields, dict) or fields.get("status") not in labels:
         raise ValueError("a certificate has no known status")
     status = labels[fields["status"]]
-    unknown = fields.get("primal", 0.0) is None
+    unknown = fields.get("primal", 0.0) is None and status is not Status.CERTIFIED
     finite = {"primal": 0.0} if unknown else {}
     c: Certificate = from_fields(Certificate, fields | {"status": status} | finite)
     if not all(

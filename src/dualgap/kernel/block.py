@@ -116,7 +116,7 @@ class BlockSolver(KernelSolver):
         return True
 
     def rows_held(self, n: int) -> int:
-        return min(n, 2 * self._sizes(n)[1])
+        return min(n, 2 * self._sizes(n)[0])
 
     def one_of(self, problems: int, threads: int) -> BlockSolver:
         return replace(self, threads=threads)
