@@ -4,9 +4,8 @@ A :class:`RowSource` hands out its rows as blocks, each in memory only while it 
 looked at. A block is some pages: consecutive rows that are read together. ``Problem``
 and the solvers that can stream see nothing else: rows in memory are one block.
 
-Rows of a few pages from all over the source mix as well as all rows do. On text in 64
-pages, blocks of 8 random pages, drawn anew in every pass, give the same gaps as random
-permutations of all rows; 4 fixed blocks need three times as many passes to 1e-3.
+Rows of a few pages from all over the source, drawn anew in every pass, mix as well as all
+rows do (docs/scaling.md has the passes).
 """
 
 from __future__ import annotations
