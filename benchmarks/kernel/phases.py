@@ -2,9 +2,9 @@
 
     python benchmarks/kernel/phases.py [DATA ...] [--C 10] [--cache 200] [--loss hinge]
 
-RBF, gamma "scale", a proved gap of 1e-3, processor seconds of one thread. "floor": every
-support vector meets every row once, 2 n nSV d operations at the rate that NumPy's product
-of float32 matrices reaches in the same process.
+RBF, gamma "scale", a proved gap of 1e-3, processor seconds of one thread. "floor":
+every support vector meets every row once, 2 n nSV d operations at the rate that
+NumPy's product of float32 matrices reaches in the same process.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ A :class:`RowSource` hands out its rows as blocks, each in memory only while it 
 looked at. A block is some pages: consecutive rows that are read together. ``Problem``
 and the solvers that can stream see nothing else: rows in memory are one block.
 
-Rows of a few pages from all over the source, drawn anew in every pass, mix as well as all
-rows do (docs/scaling.md has the passes).
+Rows of a few pages from all over the source, drawn anew in every pass, mix as well as
+all rows do (docs/scaling.md has the passes).
 """
 
 from __future__ import annotations

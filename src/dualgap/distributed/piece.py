@@ -39,7 +39,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from .. import core
+from .. import core, one_vs_rest
 from ..losses import Loss, Vector
 from ..problem import Problem
 from ..solvers.base import new_order
@@ -76,18 +76,19 @@ class Setup:
     @property
     def problems(self) -> int:
         """Two classes make one binary problem; more make one each."""
-        return 1 if len(self.classes) == 2 else len(self.classes)
+        return len(one_vs_rest.positives(len(self.classes)))
+
+    def positive(self, k: int) -> int:
+        """Number of the positive class of binary problem k."""
+        return one_vs_rest.positives(len(self.classes))[k]
 
     def signs(self, codes: NDArray[np.intp], k: int) -> NDArray[np.int8]:
         """Labels of binary problem k."""
-        positive = 1 if self.problems == 1 else k
-        return np.where(codes == positive, np.int8(1), np.int8(-1))
+        return one_vs_rest.signs(codes, self.positive(k))
 
     def weights(self, codes: NDArray[np.intp], k: int, weight: Vector) -> Vector:
         """Sample weights of binary problem k, class weights included."""
-        if self.problems == 1:
-            return weight * self.factors[codes]
-        return np.where(codes == k, weight * self.factors[k], weight)
+        return one_vs_rest.weights(codes, self.positive(k), weight, self.factors)
 
 
 @dataclass(kw_only=True)

@@ -17,7 +17,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, validate_params
 from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d
 
-from .. import core
+from .. import core, one_vs_rest
 from ..certificate import Certificate
 from ..kernel import BlockSolver, Callable, Gram, KernelProblem, Precomputed
 from ..loop import solve
@@ -272,7 +272,7 @@ def _certify_linear(
         ensure_all_finite=False,  # Problem looks at every entry once
     )
     classes, codes = _labels(y, X.shape[0], terms.classes)
-    problems = 1 if len(classes) == 2 else len(classes)
+    problems = len(one_vs_rest.positives(len(classes)))
     if terms.coef.shape != (problems, X.shape[1]):
         raise ValueError(
             f"model: coefficients of shape {terms.coef.shape}, but {len(classes)} "
@@ -280,19 +280,13 @@ def _certify_linear(
         )
     weight, factor = weights(terms.class_weight, X, classes, codes, sample_weight)
     certificates = []
-    for k in range(problems):
-        positive = 1 if problems == 1 else k
-        cost = weight * (
-            factor[codes]
-            if problems == 1
-            else np.where(codes == positive, factor[positive], 1.0)
-        )
+    for k, positive in enumerate(one_vs_rest.positives(len(classes))):
         problem = Problem(
             X,
-            np.where(codes == positive, 1, -1),
+            one_vs_rest.signs(codes, positive),
             C,
             loss=get_loss(terms.loss or "hinge"),
-            sample_weight=cost,
+            sample_weight=one_vs_rest.weights(codes, positive, weight, factor),
             fit_intercept=bool(terms.fit_intercept),
             intercept_scaling=terms.intercept_scaling,
             penalize_intercept=terms.penalize_intercept is not False,

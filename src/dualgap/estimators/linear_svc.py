@@ -15,7 +15,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
-from .. import core
+from .. import core, one_vs_rest
 from ..blocks import RowSource
 from ..io.store import RowStore
 from ..loop import Solution, solve
@@ -321,15 +321,13 @@ class LinearSVC(
             )
         classes, codes = encode(np.asarray(y))
         weight, factor = weights(self.class_weight, X, classes, codes, sample_weight)
-        positive = range(1, 2) if len(classes) == 2 else range(len(classes))
-        signs = [_signs(codes, k) for k in positive]
+        positive = one_vs_rest.positives(len(classes))
+        signs = [one_vs_rest.signs(codes, k) for k in positive]
 
         def weight_of(k: int) -> Vector | None:
             if sample_weight is None and self.class_weight is None:
                 return None
-            if len(classes) == 2:
-                return weight * factor[codes]
-            return np.where(codes == k, weight * factor[k], weight)
+            return one_vs_rest.weights(codes, positive[k], weight, factor)
 
         seeds = check_random_state(self.random_state).randint(
             2**31 - 1, size=len(signs)
@@ -484,11 +482,6 @@ class LinearSVC(
         self.n_iter_ = max(certificate.epochs for certificate in certificates)
         self.certificate_ = one_or_all(certificates)
         self.history_ = one_or_all([solution.history for solution in solutions])
-
-
-def _signs(codes: NDArray[np.intp], positive: int) -> NDArray[np.int8]:
-    """+1 for the rows of one class, -1 for the rest."""
-    return np.where(codes == positive, np.int8(1), np.int8(-1))
 
 
 def _coefficients(rows: Problem, models: list[Vector]) -> tuple[Vector, Vector]:
