@@ -13,7 +13,7 @@ import argparse
 import time
 
 import numpy as np
-from bench import BINARY, arrays
+from bench import arrays
 from serving import read
 from threadpoolctl import threadpool_limits
 
@@ -59,8 +59,7 @@ def fit(problem: KernelProblem, limit: float) -> dict[str, float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("data", nargs="*", default=["ijcnn1", "w8a", "a9a"],
-                        choices=[*BINARY, []])  # fmt: skip
+    parser.add_argument("data", nargs="*", default=["ijcnn1", "w8a", "a9a"])
     parser.add_argument("--C", type=float, default=10.0)
     parser.add_argument("--cache", type=float, default=200.0, help="megabytes")
     parser.add_argument("--loss", default="hinge", choices=["hinge", "squared_hinge"])
