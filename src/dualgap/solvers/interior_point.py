@@ -40,7 +40,9 @@ _LEFT, _SINGULAR = 1, 2  # outcomes of an iteration
 _SAMPLE_TOL = 5e-2
 # Inner gap of the first look at all rows, which ones are wrong, and of the next ones.
 _FIRST_LOOK, _NEXT_LOOK = 0.1, 0.3
-_NEAR = 0.25  # share of the rows that counts as near the margin
+# Share of the rows that counts as near the margin: that many times the error of a
+# margin that a sample of m rows leaves, (d/m)^0.5, within limits.
+_NEAR, _LEAST_NEAR, _MOST_NEAR = 2.2, 0.1, 0.25
 _PER_LOSING = 4  # or this many for each row that loses
 _QUANTILE_ROWS = 20_000  # that this share is estimated from
 _WARM = 0.05  # relative gap from which the last point is a better start than none
@@ -65,6 +67,17 @@ def _algebra() -> tuple[tuple[Any, ...], Any]:
         cython_lapack.__pyx_capi__["dpotrs"],
     )
     return functions, ThreadpoolController().select(user_api="blas")
+
+
+def sample_size(width: int, n: int, least: int) -> int:
+    """How many of n rows are solved first."""
+    return max(least, 40 * width, n // 25)
+
+
+def near_share(problem: Problem, sample: int) -> float:
+    """Share of the rows that is near the margin of the solution of a sample."""
+    error = math.sqrt(problem.width / sample)
+    return min(max(_NEAR * error, _LEAST_NEAR), _MOST_NEAR)
 
 
 def iteration_work(problem: Problem, rows: float, correctors: float) -> float:
@@ -104,7 +117,7 @@ def predicted_work(problem: Problem, tol: float) -> float:
         them. From counts alone, so the same on every machine; the different rows are
         counted once for each `problem`, which is what 2 to 8 products cost.
     """
-    n, d = different_rows(problem), problem.width
+    n, d = equal_rows(problem)[0], problem.width
     product = n * (problem.rows.stored / problem.n + 1.0)
     digits = max(-math.log10(tol), 1.0)
     # How much harder than C = 1 on rows of norm 1, at most a million times.
@@ -114,26 +127,32 @@ def predicted_work(problem: Problem, tol: float) -> float:
     # Equal rows are a sign of discrete features, and those of degenerate solutions.
     degenerate = 1.0 + 3.0 * (1.0 - n / problem.n)
     iterations = (4.0 + 2.0 * digits + 1.5 * hard**2) * degenerate
-    sample = max(InteriorPoint.sample, 40 * d, n // 25)
+    sample = sample_size(d, n, InteriorPoint.sample)
     work = grouping_work(problem) + 10.0 * product
     if 2 * sample > n:
         return work + (6.0 + iterations) * iteration_work(problem, n, 2.0)
     return (
         work
         + (8.0 + 2.0 * hard) * iteration_work(problem, sample, 2.0)
-        + iterations * iteration_work(problem, 0.27 * n, 2.0)
+        + iterations
+        * iteration_work(problem, (near_share(problem, sample) + 0.02) * n, 2.0)
     )
 
 
-_different: weakref.WeakKeyDictionary[Problem, int] = weakref.WeakKeyDictionary()
+_Groups = tuple[int, NDArray[np.uint32] | None]
+_groups: weakref.WeakKeyDictionary[Problem, _Groups] = weakref.WeakKeyDictionary()
 
 
-def different_rows(problem: Problem) -> int:
-    """How many groups of equal rows under one label there are; found once."""
-    if problem not in _different:
+def equal_rows(problem: Problem) -> _Groups:
+    """How many groups of equal rows under one label there are, and that of each row.
+
+    Found once for each problem; the groups are None if most rows are different.
+    """
+    if problem not in _groups:
         group = np.empty(problem.n, dtype=np.uint32)
-        _different[problem] = core.group_duplicates(problem.rows, problem.y, group)
-    return _different[problem]
+        count = core.group_duplicates(problem.rows, problem.y, group)
+        _groups[problem] = count, group if count <= _DIFFERENT * problem.n else None
+    return _groups[problem]
 
 
 def without_duplicates(problem: Problem) -> tuple[Problem, NDArray[np.uint32] | None]:
@@ -150,10 +169,8 @@ def without_duplicates(problem: Problem) -> tuple[Problem, NDArray[np.uint32] | 
         Row of the new problem for each row of the old one.
     """
     n = problem.n
-    group = np.empty(n, dtype=np.uint32)
-    count = core.group_duplicates(problem.rows, problem.y, group)
-    _different[problem] = count
-    if count > _DIFFERENT * n:
+    count, group = equal_rows(problem)
+    if group is None:
         return problem, None
     first = np.empty(count, dtype=np.uint32)
     first[group[::-1]] = np.arange(n - 1, -1, -1, dtype=np.uint32)
@@ -358,7 +375,7 @@ class InteriorPoint(Solver):
     def _begin(self, state: InteriorState) -> None:
         """Solve a sample of the rows first, if that is much less."""
         problem = state.problem
-        n, m = problem.n, max(self.sample, 40 * problem.width, problem.n // 25)
+        n, m = problem.n, sample_size(problem.width, problem.n, self.sample)
         if 2 * m > n:
             self._solve_all(state)
             return
@@ -399,11 +416,12 @@ class InteriorPoint(Solver):
         state.losing = state.margins < 1.0
         state.least_primal = state.primal_of(w)
         losing = int(np.count_nonzero(state.losing))
+        most = near_share(problem, len(state.members))
         share = (_PER_LOSING * losing + 20 * problem.width) / problem.n
-        if share < _NEAR:  # few lose: none of them needs to be frozen
+        if share < most:  # few lose: none of them needs to be frozen
             distance[state.losing] = 0.0
         some = distance[:: max(1, problem.n // _QUANTILE_ROWS)]
-        state.reach = max(float(np.quantile(some, min(share, _NEAR))), 0.0)
+        state.reach = max(float(np.quantile(some, min(share, most))), 0.0)
         state.near = (distance <= state.reach) & (problem.cost > 0.0)
         state.sampling = False
         self._solve_near(state, w, len(state.members) >= 100 * problem.width)
