@@ -46,6 +46,13 @@ def test_either_method_where_it_is_the_faster(C, expected):
     assert methods(solution) == expected
 
 
+@pytest.fixture
+def dcd_begins(monkeypatch):
+    """Whatever is expected, `dcd` gets its share first."""
+    monkeypatch.setattr(auto, "MARGIN", math.inf)
+
+
+@pytest.mark.usefixtures("dcd_begins")
 def test_interior_point_takes_over_where_dcd_turns_out_to_be_slow():
     problem = Problem(*noisy(), 1.0)
     solution = solve(problem, Auto(), tol=1e-6)
@@ -62,6 +69,7 @@ def test_interior_point_takes_over_where_dcd_turns_out_to_be_slow():
     assert first == pytest.approx(interior)
 
 
+@pytest.mark.usefixtures("dcd_begins")
 def test_the_same_choices_every_time():
     problem = Problem(*noisy(), 1.0)
     one, two = (solve(problem, Auto(), tol=1e-6, random_state=3) for _ in range(2))
@@ -132,13 +140,18 @@ def test_one_line_says_why(caplog):
 
 
 def test_remaining_follows_a_line_and_allows_for_harder_digits():
-    trace = [(10.0 * k, -0.5 * k) for k in range(1, 9)]  # 20 a digit; at 1e-4 now
+    trace = [(40.0 * k, -0.25 * k) for k in range(1, 17)]  # 160 a digit; at 1e-4 now
     assert remaining(trace, 1e-4) == pytest.approx(0.0, abs=1e-9)
     assert remaining(trace, 1e-3) == 0.0
-    assert remaining(trace, 1e-5) == pytest.approx(20.0 * 1.5)
-    assert remaining(trace, 1e-6) == pytest.approx(40.0 * 2.0)
+    # A gap that falls slowly: the line says more than the usual growth.
+    slow = [(k, -4.0 + 0.001 * (16 - k)) for k in range(1, 17)]  # 1000 a digit
+    assert remaining(slow, 1e-5) == pytest.approx(1000.0 * 1.5)
+    assert remaining(slow, 1e-6) == pytest.approx(2000.0 * 2.0)
+    # One that falls quickly: what is usual counts.
+    assert remaining(trace, 1e-5) == pytest.approx(640.0 * (4.6 / 2.6 - 1.0))
+    assert remaining(trace, 1e-6) == pytest.approx(640.0 * (7.4 / 2.6 - 1.0))
     # Only the later half counts.
-    assert remaining([(1.0, 5.0), (2.0, 5.0), *trace[4:]], 1e-6) < 81.0
+    assert remaining([(1.0, 5.0), (2.0, 5.0), *slow[4:]], 1e-6) < 4001.0
     assert remaining([(1.0, 0.0), (2.0, 0.0), (3.0, 0.0)], 1e-3) == math.inf
     assert remaining([(1.0, 0.0), (2.0, 1.0), (3.0, 2.0)], 1e-3) == math.inf
     assert remaining([], 1e-3) == math.inf
@@ -151,8 +164,18 @@ def test_expected_cost_grows_with_what_is_asked():
     assert costs == sorted(costs)
     digits = [expected_cost(Problem(X, y, 1.0), tol) for tol in (1e-1, 1e-3, 1e-6)]
     assert digits == sorted(digits)
+    assert digits[0] < digits[-1]
 
 
+def test_a_small_class_keeps_few_rows_awake():
+    X, y = noisy(n=200)
+    rare = np.where(np.arange(200) < 5, 1, -1)
+    assert expected_cost(Problem(X, rare, 1.0), 1e-3) < expected_cost(
+        Problem(X, y, 1.0), 1e-3
+    )
+
+
+@pytest.mark.usefixtures("dcd_begins")
 def test_dcd_is_given_its_share_before_it_is_judged():
     problem = Problem(*noisy(), 1.0)
     state = Auto().start(problem, core.Random(0), None)

@@ -4,15 +4,17 @@ Problem    as `dcd` and `interior-point`
 Update     theirs. What either will cost is counted in products with the data, from
            stored entries and never from a clock: the same problem and seed give the
            same choices.
-           1. `dcd` is taken to need 5 S^0.85 passes to a gap of 1e-2, S = mean of
-              c_i q_i, and more for further digits. If that is `MARGIN` times what
-              interior point will cost, interior point begins at once; not before,
-              because rows that fall asleep can make passes cheap.
+           1. `dcd` is taken to need 3 + 5 S^0.85 passes to a gap of 1e-2, S = mean of
+              c_i q_i, fewer where one class is small (its rows, and about as many of
+              the other, are those that stay awake), and more for further digits. If
+              that is `MARGIN` times what interior point will cost, interior point
+              begins at once.
            2. Else `dcd` begins. When `SHARE` of the cost of interior point is spent,
-              and then at every doubling, a line through log(gap) over the later half of
-              the passes predicts what is left; each further digit is taken to cost
-              more than the last. If interior point, started cold, is to cost less, it
-              takes over: it gains nothing from the iterate of `dcd`.
+              and then at every doubling, what is left is predicted by a line through
+              log(gap) over the later half of the passes and by the usual growth of
+              the cost with the digits; the larger counts. If interior point, started
+              cold, is to cost less, it takes over: it gains nothing from the iterate
+              of `dcd`.
            Beyond `InteriorPoint.max_features` columns, and for a store that is read
            block by block, it is `dcd` alone.
 Guarantee  that of the method that ends the fit
@@ -37,8 +39,8 @@ from .interior_point import InteriorPoint, predicted_work
 
 logger = logging.getLogger("dualgap")
 
-MARGIN = 8.0
-SLOWER = 1.5  # interior point takes that much longer than its count says, beside `dcd`
+MARGIN = 1.5
+SLOWER = 1.3  # interior point takes that much longer than its count says, beside `dcd`
 PASSES = 3  # fewest of `dcd` before a comparison
 SHARE = 0.3
 
@@ -218,24 +220,33 @@ class Auto(Solver):
         state.dcd, state.retest = None, math.inf
 
 
+def growth(digits: float) -> float:
+    """What a gap of 10^-digits costs `dcd`, in units of what 1e-2 costs."""
+    return 1.0 + 0.4 * max(digits - 2.0, 0.0) ** 2
+
+
 def expected_cost(problem: Problem, tol: float) -> float:
     """Products that `dcd` may need for a gap of `tol`, from the problem alone.
 
-    Passes grow with the mean of c_i q_i, and are dearer where updates are many; every
-    further digit takes longer than the last.
+    Passes grow with the mean of c_i q_i, and are dearer where updates are many. Rows of
+    a large class that are beyond the margin fall asleep: with equal weights on both
+    sides of it, hardly more rows than twice the smaller class are awake.
     """
     rows = problem.rows.stored / problem.n
     steepness = float(np.dot(problem.cost, problem.q)) / problem.n
-    passes = max(5.0 * steepness**0.85, 3.0)
-    digits = max(-math.log10(tol) - 2.0, -1.0)
-    return passes * (60.0 + 2.0 * rows) / (rows + 1.0) * (1.0 + 0.5 * digits) ** 2
+    share = float(problem.cost[problem.y > 0].sum()) / float(problem.cost.sum())
+    awake = min(4.0 * min(share, 1.0 - share), 1.0)
+    digits = -math.log10(tol)
+    easy = 3.0 + 1.5 * max(digits - 2.0, 0.0)  # where the regulariser rules
+    passes = easy + 5.0 * awake * steepness**0.85 * growth(digits)
+    return passes * (60.0 + 2.0 * rows) / (rows + 1.0)
 
 
 def remaining(trace: list[tuple[float, float]], tol: float) -> float:
-    """Cost until the gap is `tol`, by a line through the later half of a trace.
+    """Cost until the gap is `tol`: what a trace says, or what is usual if that is more.
 
-    Every digit is taken to cost more than the one before: rows that are still undecided
-    are the hard ones.
+    The trace says it by a line through its later half, with every digit costing more
+    than the one before: rows that are still undecided are the hard ones.
 
     Parameters
     ----------
@@ -254,4 +265,10 @@ def remaining(trace: list[tuple[float, float]], tol: float) -> float:
     digits = level - math.log10(tol)
     if digits <= 0.0:
         return 0.0
-    return float(digits * (1.0 + digits / 2.0) / -slope) if slope < 0.0 else math.inf
+    if slope >= 0.0:
+        return math.inf
+    left = digits * (1.0 + digits / 2.0) / -slope
+    if level <= -2.0:  # before, a gap says little about the next digits
+        usual = growth(-math.log10(tol)) / growth(-level) - 1.0
+        left = max(left, trace[-1][0] * usual)
+    return float(left)

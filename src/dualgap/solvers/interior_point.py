@@ -42,7 +42,7 @@ _SAMPLE_TOL = 5e-2
 _FIRST_LOOK, _NEXT_LOOK = 0.1, 0.3
 # Share of the rows that counts as near the margin: that many times the error of a
 # margin that a sample of m rows leaves, (d/m)^0.5, within limits.
-_NEAR, _LEAST_NEAR, _MOST_NEAR = 2.2, 0.1, 0.25
+_NEAR, _LEAST_NEAR, _MOST_NEAR = 2.2, 0.13, 0.25
 _PER_LOSING = 4  # or this many for each row that loses
 _QUANTILE_ROWS = 20_000  # that this share is estimated from
 _WARM = 0.05  # relative gap from which the last point is a better start than none
