@@ -19,6 +19,10 @@ class Status(Enum):
         "the solver can make no further progress in float64; rescale the data or ask "
         "for less accuracy (tol)"
     )
+    STREAMED = (
+        "learned batch by batch; go over the batches again for more accuracy, and let "
+        "certify(batches) prove it"
+    )
 
     @property
     def label(self) -> str:
@@ -37,8 +41,9 @@ class Certificate:
     Attributes
     ----------
     primal : float
-        ``P(w) = 1/2 ||w||^2 + sum_i c_i l(y_i w.x_i)`` of the model. Infinite where a
-        fit with a kernel was told to end before its first proof.
+        ``P(w) = 1/2 ||w||^2 + sum_i c_i l(y_i w.x_i)`` of the model. Infinite where it
+        is not known: a fit with a kernel was told to end before its first proof, or
+        rows came in batches that are gone (``LinearSVC.partial_fit``).
     dual : float
         ``D(alpha)``, a lower bound on the optimal ``P``.
     epochs : int

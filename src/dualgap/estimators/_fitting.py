@@ -18,7 +18,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _check_sample_weight
 
 from ..certificate import Certificate
-from ..loop import EpochInfo, Solution, ctrl_c
+from ..loop import EpochInfo, ctrl_c
 from ..losses import Vector
 
 __all__ = [
@@ -130,19 +130,19 @@ def listener(
 
 
 def fit_all(
-    fit: Callable[[int], Solution],
+    fit: Callable[[int], T],
     count: int,
     *,
     n_jobs: int | None,
     stop: Any,
     verbose: int,
-) -> list[Solution]:
+) -> list[T]:
     """Fit `count` binary problems in threads that stop together.
 
     On Ctrl-C each keeps its best model; when one raises, the others end.
     """
 
-    def guarded(k: int) -> Solution:
+    def guarded(k: int) -> T:
         try:
             return fit(k)
         except BaseException:
@@ -152,7 +152,7 @@ def fit_all(
     with _visible_logs(verbose), ctrl_c(stop):
         if count == 1:  # joblib looks for results every 10 ms only
             return [guarded(0)]
-        found: list[Solution] = Parallel(n_jobs=n_jobs, require="sharedmem")(
+        found: list[T] = Parallel(n_jobs=n_jobs, require="sharedmem")(
             delayed(guarded)(k) for k in range(count)
         )
     return found

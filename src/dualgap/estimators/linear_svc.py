@@ -32,10 +32,12 @@ from ._fitting import (
     warn_of_failures,
     weights,
 )
+from ._streaming import StreamingMixin, rows_of_fit
 
 
 class LinearSVC(
     CallbackSupportMixin,  # type: ignore[misc]
+    StreamingMixin,
     LinearClassifierMixin,  # type: ignore[misc]
     SparseCoefMixin,  # type: ignore[misc]
     BaseEstimator,  # type: ignore[misc]
@@ -156,6 +158,9 @@ class LinearSVC(
     X may be a dense array or a sparse matrix of float32 or float64, with 32-bit or
     64-bit indices; C-contiguous rows, and CSR without duplicates, are not copied,
     read-only memory included. Results are float64.
+
+    `partial_fit` learns from batches whose rows are not kept, and `certify` proves what
+    it has learned.
 
     A fit that ends without the proof warns with the accuracy it did reach. So does
     one that is stopped by Ctrl-C or by a callback: the best model so far is kept, and
@@ -383,6 +388,8 @@ class LinearSVC(
             train, len(signs), n_jobs=self.n_jobs, stop=stop, verbose=self.verbose
         )
         self.classes_ = classes
+        self._forget_stream()
+        self._fit_rows = rows_of_fit(codes, rows)
         self._keep(rows, signs, solutions)
         tasks.end()
         certificates = [solution.certificate for solution in solutions]
