@@ -26,6 +26,7 @@ from typing import Any
 import dask
 from dask import delayed
 from distributed import Client, Future, wait
+from distributed.comm import get_address_host
 from distributed.scheduler import KilledWorker
 from numpy.typing import NDArray
 
@@ -33,6 +34,7 @@ from ..losses import Vector
 from .engine import ARITY, Engine, Outcome, Points, aggregate, branches, zero_points
 from .messages import Order, Reply, Task
 from .piece import Census, Piece, Setup
+from .stores import StorePart, locate, look
 
 logger = logging.getLogger("dualgap")
 
@@ -44,6 +46,8 @@ _GLANCE, _LOOK = 0.1, 0.5
 # A round goes on without those who take this many times what a round usually takes, and
 # this many seconds at least.
 PATIENCE, LEAST_PATIENCE = 5.0, 10.0
+# Seconds in which a host that alone has a store may start a worker again.
+ABSENCE = 60.0
 
 
 class ClusterError(RuntimeError):
@@ -60,8 +64,11 @@ _RUNNING: weakref.WeakSet[Piece] = weakref.WeakSet()
 
 
 def _build(blocks: Sequence[Any], index: int) -> Piece:
-    from .collections import join
+    from .collections import join, store_of
 
+    source = store_of(blocks)
+    if source is not None:
+        return Piece.of(source, index)
     return Piece(*join(blocks, index), index=index)
 
 
@@ -112,6 +119,20 @@ def _zero(problems: list[int], width: int) -> State:
     return zero_points(problems, width), Outcome()
 
 
+def see(client: Client, parts: Sequence[StorePart]) -> list[tuple[StorePart, Any]]:
+    """Each part with its checksum, and the hosts to open it; None where all can."""
+    views = client.run(look, list({part.path: None for part in parts}))
+    return [
+        (part, None if len(there) == len(views) else {host_of(a) for a in there})
+        for part, there in locate(parts, views)
+    ]
+
+
+def host_of(address: str) -> str:
+    """A worker that is started anew has another port, but sees the same disks."""
+    return str(get_address_host(address))
+
+
 async def _leave() -> None:
     """End the passes that run on this worker."""
     for piece in list(_RUNNING):
@@ -152,6 +173,7 @@ class Cluster(Engine):
         self.address = client.scheduler.address if client.scheduler else "?"
         self.futures: list[Any] = []
         self.homes: list[str] = []
+        self.hosts: dict[int, set[str]] = {}  # of pieces that not all can open
         self.walls: list[float] = []  # seconds of rounds of passes
         self.running: dict[int, Any] = {}  # late replies
         self.safe: list[Any] = []
@@ -175,6 +197,8 @@ class Cluster(Engine):
     # Pieces
 
     def _load(self, pieces: Sequence[Sequence[Any]]) -> None:
+        self._alive()
+        pieces = self._with_stores_seen(pieces)
         flat = [part for blocks in pieces for block in blocks for part in block]
         loaded = iter(self.client.compute(flat))
         parts = [
@@ -184,10 +208,12 @@ class Cluster(Engine):
         self._wait(waiting)
         _raise_first(waiting)
         for index, home in enumerate(self._best_homes(parts)):
+            bound = self.hosts.get(index)
             self.futures.append(
                 self.client.submit(
                     _build, parts[index], index, key=f"{self.token}-piece-{index}",
-                    workers=[home], allow_other_workers=True, pure=False,
+                    workers=[home] if bound is None else sorted(bound),
+                    allow_other_workers=bound is None, pure=False,
                 )
             )  # fmt: skip
         self._wait(self.futures)
@@ -195,6 +221,24 @@ class Cluster(Engine):
         # So that the scheduler keeps them when it loses sight of this client.
         self.client.publish_dataset(**{self.token: self.futures})
         self._find_homes()
+
+    def _with_stores_seen(
+        self, pieces: Sequence[Sequence[Any]]
+    ) -> list[Sequence[Sequence[Any]]]:
+        """The pieces; of stores that not all see, it notes the hosts that do."""
+        out: list[Sequence[Sequence[Any]]] = list(pieces)
+        stored = {
+            index: blocks[0][0]
+            for index, blocks in enumerate(out)
+            if isinstance(blocks[0][0], StorePart)
+        }
+        if stored:
+            found = see(self.client, list(stored.values()))
+            for index, (part, hosts) in zip(stored, found, strict=True):
+                out[index] = [(part,)]
+                if hosts is not None:
+                    self.hosts[index] = hosts
+        return out
 
     def _best_homes(self, parts: list[Any]) -> list[str]:
         """Where most of a piece is already, but no worker gets more than its share."""
@@ -307,10 +351,12 @@ class Cluster(Engine):
         """After a disturbance: a scheduler, workers, and every piece somewhere."""
         self.homes = []
         self._find_scheduler()
-        tries = 0
+        tries, begun = 0, time.monotonic()
         while True:
             self._find_scheduler()
             alive = self._alive()
+            if time.monotonic() - begun > ABSENCE:
+                self._check_stores_are_seen(alive)
             states = {future.status for future in self.futures}
             if "error" in states:
                 _raise_first(self.futures)
@@ -334,6 +380,16 @@ class Cluster(Engine):
                         return
                 self.homes = []
             time.sleep(_GLANCE)
+
+    def _check_stores_are_seen(self, alive: Iterable[str]) -> None:
+        here = {host_of(address) for address in alive}
+        for index, hosts in self.hosts.items():
+            if not hosts & here:
+                raise ClusterError(
+                    f"piece {index} is a store that only {', '.join(sorted(hosts))} "
+                    "can open, and no worker runs there any more; start one, and fit "
+                    "again"
+                )
 
     def _find_scheduler(self) -> None:
         limit = time.monotonic() + 60.0

@@ -1,8 +1,8 @@
 """From Dask collections to pieces: who has which rows.
 
 A piece is a list of blocks, and a block (X, y), (X, y, weight), or one object that
-gives such a tuple. Each part may be in memory or somewhere on a cluster (a Delayed, a
-Future).
+gives such a tuple, or a row store. Each part may be in memory or somewhere on a cluster
+(a Delayed, a Future).
 """
 
 from __future__ import annotations
@@ -15,6 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from ..io.store import RowStore
+from .stores import StorePart, is_store, part_of, parts_of
+
 Blocks = list[list[tuple[Any, ...]]]
 
 
@@ -23,9 +26,10 @@ def blocks(X: Any, y: Any, weight: Any, count: int) -> Blocks:
 
     Parameters
     ----------
-    X : Dask array or dataframe, ndarray, sparse matrix, or sequence of pieces
+    X : Dask array or dataframe, ndarray, sparse matrix, RowStore, or sequence of pieces
         Rows; or pieces ``(X, y)`` or ``(X, y, weight)``, each of which or whose parts
-        may be delayed or futures. Then y and weight are None.
+        may be delayed or futures, or stores or their paths. Then, and of a store, y and
+        weight are None.
     y, weight : of the same kind, or ndarray, or None
     count : int
         Pieces wanted. There are fewer where X has fewer blocks of unknown sizes, and
@@ -40,6 +44,9 @@ def blocks(X: Any, y: Any, weight: Any, count: int) -> Blocks:
     """
     if isinstance(X, (list, tuple)):
         return _of_sequence(X, y, weight)
+    if isinstance(X, RowStore):
+        have_their_own("a row store, which has its", y, weight)
+        return [[(part,)] for part in parts_of(X, count)]
     if y is None:
         raise ValueError("y=None: labels are missing; they come apart from X")
     if _is_dask(X, "dataframe"):
@@ -50,7 +57,7 @@ def blocks(X: Any, y: Any, weight: Any, count: int) -> Blocks:
         return _of_memory(X, y, weight, count)
     raise TypeError(
         f"X is a {type(X).__name__}; give a Dask array or dataframe, a list of pieces "
-        "(X, y), a NumPy array or a SciPy matrix"
+        "(X, y) or of row stores, a NumPy array or a SciPy matrix"
     )
 
 
@@ -67,16 +74,23 @@ def _is_dask(X: Any, kind: str) -> bool:
     return hasattr(X, "npartitions") and hasattr(X, "map_partitions")
 
 
-def _of_sequence(X: Sequence[Any], y: Any, weight: Any) -> Blocks:
+def have_their_own(what: str, y: Any, weight: Any) -> None:
+    """Refuse labels and weights beside rows that have some."""
     if y is not None or weight is not None:
         raise ValueError(
-            "X is a list of pieces, which have their own labels and weights; leave y "
-            "and sample_weight out"
+            f"X is {what} own labels and weights; leave y and sample_weight out"
         )
+
+
+def _of_sequence(X: Sequence[Any], y: Any, weight: Any) -> Blocks:
+    have_their_own("a list of pieces, which have their", y, weight)
     if not X:
         raise ValueError("X is an empty list; give at least one piece (X, y)")
     pieces = []
     for i, piece in enumerate(X):
+        if is_store(piece):
+            pieces.append([(part_of(piece),)])
+            continue
         block = tuple(piece) if isinstance(piece, (list, tuple)) else (piece,)
         if len(block) > 3 or (len(block) == 1 and isinstance(piece, (list, tuple))):
             raise ValueError(
@@ -183,6 +197,13 @@ def _check_length(name: str, length: int, n: int) -> None:
 
 
 # On the workers
+
+
+def store_of(parts: Sequence[Sequence[Any]]) -> StorePart | None:
+    """The part of a store that a piece is, if it is one."""
+    whole = [part for block in parts for part in block]
+    stored = len(whole) == 1 and isinstance(whole[0], (RowStore, StorePart))
+    return part_of(whole[0]) if stored else None
 
 
 def join(parts: Sequence[Sequence[Any]], index: int) -> tuple[Any, Any, Any]:

@@ -32,7 +32,7 @@ import copy
 import sys
 import threading
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -45,6 +45,7 @@ from ..problem import Problem
 from ..solvers.base import new_order
 from ..solvers.dcd import DCD, DCDState
 from .messages import Order, Part, Reply, Task, Update
+from .stores import StorePart
 
 #: Passes without acceleration: directions across pieces are not a worker's to choose.
 LOCAL = DCD(acceleration="none")
@@ -230,6 +231,8 @@ class Census:
     stored: int
     labels: NDArray[Any]
     weights: Vector  # of each label, summed
+    name: str = ""  # path of a store
+    zero_based: bool = True  # as of a store
 
     @staticmethod
     def stored_in(X: Any) -> int:
@@ -250,9 +253,19 @@ class Piece:
     weight : array-like of shape (n,), optional
     index : int
         Number of this piece, which seeds its order of rows.
+    source : StorePart, optional
+        What a copy on another worker opens, in the place of rows that are sent.
     """
 
-    def __init__(self, X: Any, y: Any, weight: Any = None, *, index: int = 0) -> None:
+    def __init__(
+        self,
+        X: Any,
+        y: Any,
+        weight: Any = None,
+        *,
+        index: int = 0,
+        source: StorePart | None = None,
+    ) -> None:
         y = np.asarray(y)
         if y.ndim != 1 or len(y) != X.shape[0]:
             raise ValueError(
@@ -270,7 +283,7 @@ class Piece:
                 raise ValueError(
                     f"piece {index}: sample_weight must be finite, zero or positive"
                 )
-        self.X, self.y, self.index = X, y, index
+        self.X, self.y, self.index, self.source = X, y, index, source
         self.weight: Vector | None = weight
         self.round = 0  # the last one that this piece took part in
         self.reply: Reply | None = None
@@ -278,27 +291,43 @@ class Piece:
         self.stop = core.Stop()
         self.lock = threading.Lock()  # a worker may have threads
 
+    @classmethod
+    def of(cls, source: StorePart, index: int) -> Piece:
+        """Rows of a store, mapped into memory."""
+        return cls(*source.open(), index=index, source=source)
+
     def __sizeof__(self) -> int:
         parts = [self.X]
         if sparse.issparse(self.X):
             parts = [self.X.data, self.X.indices, self.X.indptr]
+        if self.source is not None:  # mapped: Dask could not put it on the disk
+            parts = [self.y]
         # Duals, trial points, costs, orders: see Binary.
         rows = 80 * len(self.binaries or ()) * len(self.y)
         return sum(sys.getsizeof(part) for part in parts) + rows
 
     def __getstate__(self) -> dict[str, Any]:
         """Rows and labels travel; duals do not, and a copy of a piece has none."""
-        keep = ("X", "y", "weight", "index")
+        stored = self.source is not None
+        keep = ["source", "index"] if stored else ["X", "y", "weight", "index"]
         return {name: getattr(self, name) for name in keep}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
+        source = state.get("source")
+        if source is not None:
+            X, y, weight = source.open()
+            state = state | {"X": X, "y": y, "weight": weight}
         self.__init__(**state)  # type: ignore[misc]
 
     def census(self) -> Census:
         labels, codes = np.unique(self.y, return_inverse=True)
         weights = np.bincount(codes, self.weight, minlength=len(labels))
         n, d = self.X.shape
-        return Census(n, d, Census.stored_in(self.X), labels, weights.astype(float))
+        found = Census(n, d, Census.stored_in(self.X), labels, weights.astype(float))
+        if self.source is None:
+            return found
+        of = self.source.store()
+        return replace(found, name=of.path, zero_based=of.zero_based)
 
     def open(self, setup: Setup) -> list[Binary | None]:
         """The binary problems; None where no row of the piece has a positive cost."""

@@ -20,8 +20,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from .. import core
 from ..distributed.cocoa import ROUND_DTYPE, CoCoA, PiecewiseProblem, Rounds
-from ..distributed.collections import blocks, is_dask
+from ..distributed.collections import blocks, have_their_own, is_dask
 from ..distributed.piece import Census, Setup
+from ..distributed.stores import holds_stores, in_batches
 from ..loop import Solution, solve
 from ..losses import LOSSES, Loss, Vector, get_loss
 from ._fitting import class_factors, fit_all, one_or_all, warn_of_failures
@@ -182,13 +183,15 @@ class DistributedLinearSVC(
 
         Parameters
         ----------
-        X : Dask array or dataframe, or list of pieces
-            Rows to learn from: blocks dense or sparse. Or pieces ``(X, y)`` or ``(X, y,
+        X : Dask array or dataframe, RowStore, or list of stores or pieces
+            Rows to learn from: blocks dense or sparse. Or row stores, or their paths,
+            each of which is a piece that its worker maps into memory; one store that is
+            no list is cut into pieces. Or pieces ``(X, y)`` or ``(X, y,
             sample_weight)``, where a piece, or each part of it, may be delayed or a
-            future; whatever a worker opens itself, memory-mapped arrays included, is
-            used in place. A NumPy array or a SciPy matrix is cut up and sent.
+            future; whatever a worker opens itself, stores included, is used in place. A
+            NumPy array or a SciPy matrix is cut up and sent.
         y : Dask array or series, or array-like
-            Class labels. None where X is a list of pieces.
+            Class labels. None where X is a store or a list.
         sample_weight : Dask array or series, or array-like, optional
             Factors of C, zero or positive.
 
@@ -246,12 +249,7 @@ class DistributedLinearSVC(
         return self
 
     def _setup(self, census: Sequence[Census], loss: Loss) -> Setup:
-        widths = sorted({found.width for found in census})
-        if len(widths) > 1:
-            raise ValueError(
-                f"the pieces of X have {widths[0]} to {widths[-1]} columns; give all "
-                "the same ones"
-            )
+        _check_alike(census)
         labels = np.concatenate([c.labels for c in census if c.rows])
         weights = np.concatenate([c.weights for c in census if c.rows])
         check_classification_targets(labels)
@@ -313,13 +311,15 @@ class DistributedLinearSVC(
 
         Parameters
         ----------
-        X : Dask array or dataframe, array-like or sparse matrix
+        X : Dask array or dataframe, RowStore, list of stores, array-like or matrix
 
         Returns
         -------
         Dask array or ndarray of shape (n,) or (n, n_classes)
-            Of the same kind as X; nothing is computed yet where that is Dask's.
+            Of stores, or of what is Dask's, a Dask array: nothing is computed yet.
         """
+        if holds_stores(X):
+            return self._of_stores(X, _decide, np.float64)
         if not is_dask(X):
             return super().decision_function(X)
         check_is_fitted(self)
@@ -330,30 +330,37 @@ class DistributedLinearSVC(
 
         Parameters
         ----------
-        X : Dask array or dataframe, array-like or sparse matrix
+        X : Dask array or dataframe, RowStore, list of stores, array-like or matrix
 
         Returns
         -------
         Dask array or ndarray of shape (n,)
         """
+        if holds_stores(X):
+            return self._of_stores(X, _classify, np.asarray(self.classes_).dtype)
         if not is_dask(X):
             return super().predict(X)
         check_is_fitted(self)
         return self._lazily(X, _classify, self.classes_.dtype)
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Accuracy, weighted.
 
         Parameters
         ----------
-        X : Dask array or dataframe, array-like or sparse matrix
+        X : Dask array or dataframe, RowStore, list of stores, array-like or matrix
         y : of the same kind
+            None for stores, which have labels and weights of their own.
         sample_weight : of the same kind, optional
 
         Returns
         -------
         float
         """
+        if holds_stores(X):
+            return self._score_stores(X, y, sample_weight)
+        if y is None:
+            raise ValueError("y=None: only row stores have labels of their own")
         if not is_dask(X):
             return float(super().score(X, y, sample_weight))
         import dask
@@ -368,6 +375,45 @@ class DistributedLinearSVC(
         weight = da.asarray(sample_weight)
         total, whole = dask.compute((right * weight).sum(), weight.sum())
         return float(total / whole)
+
+    def _of_stores(self, X: Any, function: Any, dtype: Any) -> Any:
+        """A Dask array that reads the stores where it is computed."""
+        import dask
+        import dask.array as da
+
+        check_is_fitted(self)
+        several = (len(self.coef_),) if len(self.coef_) > 1 else ()
+        shape = several if function is _decide else ()
+        task = dask.delayed(_over_batches, pure=False)
+        model = dask.delayed((self.coef_, self.intercept_, self.classes_))
+        parts = [
+            da.from_delayed(
+                task(function, part, model),
+                (np.nan if part.stop is None else part.stop - part.start, *shape),
+                dtype,
+            )
+            for part in in_batches(X)
+        ]
+        return da.concatenate(parts, allow_unknown_chunksizes=True)
+
+    def _score_stores(self, X: Any, y: Any, sample_weight: Any) -> float:
+        from ..distributed.cluster import see
+
+        check_is_fitted(self)
+        have_their_own("stores, which have their", y, sample_weight)
+        model = self.coef_, self.intercept_, self.classes_
+        with _cluster_of(self.client) as client:
+            client.wait_for_workers(1)
+            asked = [
+                client.submit(
+                    _count_right, part, model, pure=False,
+                    workers=None if hosts is None else sorted(hosts),
+                )
+                for part, hosts in see(client, in_batches(X))
+            ]  # fmt: skip
+            counts = np.array(client.gather(asked))
+        right, whole = counts.sum(axis=0)
+        return float(right / whole)
 
     def _lazily(self, X: Any, function: Any, dtype: Any) -> Any:
         model = self.coef_, self.intercept_, self.classes_
@@ -386,6 +432,65 @@ class DistributedLinearSVC(
             drop_axis=[] if several else [1],
             meta=np.empty((0, 0) if several else (0,), dtype=dtype),
         )  # fmt: skip
+
+
+def _check_alike(census: Sequence[Census]) -> None:
+    """Refuse pieces whose columns or labels mean different things."""
+
+    def name(k: int) -> str:
+        return census[k].name or f"piece {k}"
+
+    widths = [found.width for found in census]
+    if min(widths) < max(widths):
+        low, high = int(np.argmin(widths)), int(np.argmax(widths))
+        remedy = ""
+        if census[low].name:
+            remedy = f": make the stores again with n_features={max(widths)}"
+        raise ValueError(
+            f"the pieces of X have {min(widths)} to {max(widths)} columns ({name(low)} "
+            f"and {name(high)}); give all the same ones{remedy}"
+        )
+    origins = [found.zero_based for found in census]
+    if len(set(origins)) > 1:
+        raise ValueError(
+            f"column 0 was feature 0 in {name(origins.index(True))} and feature 1 in "
+            f"{name(origins.index(False))}, so that columns mean different features; "
+            "make the stores again, all with zero_based=True or all with False"
+        )
+    kinds = [set(found.labels.tolist()) for found in census if found.name]
+    pairs = [kinds.index({a, 1}) if {a, 1} in kinds else -1 for a in (-1, 0)]
+    if min(pairs) >= 0 and {-1, 0, 1} not in kinds:
+        own = [k for k, found in enumerate(census) if found.name]
+        raise ValueError(
+            f"the labels are -1 and 1 in {name(own[pairs[0]])}, and 0 and 1 in "
+            f"{name(own[pairs[1]])}: make the stores again with the same two, or, if "
+            "these are three classes, with all of them in one store"
+        )
+
+
+def _over_batches(function: Any, part: Any, model: Any) -> Any:
+    """Scores or classes of the rows of a store."""
+    found = [function(_as_wide(b.X, model, part), *model) for b in part.batches()]
+    return np.concatenate(found)
+
+
+def _count_right(part: Any, model: Any) -> tuple[float, float]:
+    """Weights of the rows of a store that are classified right, and of all."""
+    right = whole = 0.0
+    for batch in part.batches():
+        hits = _classify(_as_wide(batch.X, model, part), *model) == batch.y
+        weight = np.ones(len(hits)) if batch[2] is None else batch[2]
+        right, whole = right + float(weight @ hits), whole + float(weight.sum())
+    return right, whole
+
+
+def _as_wide(X: Any, model: Any, part: Any) -> Any:
+    if X.shape[1] != model[0].shape[1]:
+        raise ValueError(
+            f"{part.path} has {X.shape[1]} features, but LinearSVC is expecting "
+            f"{model[0].shape[1]} features as input"
+        )
+    return X
 
 
 def _decide(X: Any, coef: Vector, intercept: Vector, classes: Any) -> Vector:
