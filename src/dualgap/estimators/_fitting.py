@@ -150,8 +150,10 @@ def fit_all(
             raise
 
     with _visible_logs(verbose), ctrl_c(stop):
-        if count == 1:  # joblib looks for results every 10 ms only
-            return [guarded(0)]
+        # One after the other: joblib and its filters of warnings take longer than
+        # a small fit.
+        if count == 1 or n_jobs == 1:
+            return [guarded(k) for k in range(count)]
         found: list[T] = Parallel(n_jobs=n_jobs, require="sharedmem")(
             delayed(guarded)(k) for k in range(count)
         )

@@ -641,7 +641,7 @@ class _Rows:
 
     def weights_of(self, i: int, j: int) -> Vector:
         """Weights of the rows of two classes."""
-        return np.r_[self.weight[self.of(i)], self.weight[self.of(j)]]
+        return np.concatenate([self.weight[self.of(i)], self.weight[self.of(j)]])
 
     def pairs_at_a_time(
         self, solver: KernelSolver | Nystroem, cache_size: float, threads: int

@@ -10,7 +10,7 @@ import logging
 import math
 import weakref
 from collections.abc import Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -52,16 +52,26 @@ class Matrix:
     cache_size : float
         Megabytes.
     core : core.Gram
-        Rows and cache. Threads that share it wait for each other.
+        Rows and cache, made when first asked for. Threads that share it wait for each
+        other.
     fast : core.KernelRows or None
         Rows many at a time, once the block solver has packed X.
+    accessor : core.Rows or None
+        Of the data, unless Python computes the kernel.
     """
 
     kernel: Kernel
     n: int
     cache_size: float
-    core: Any
     fast: Any = None
+    accessor: Any = None
+
+    @cached_property
+    def core(self) -> Any:
+        return self._make_core()
+
+    def _make_core(self) -> Any:
+        raise NotImplementedError
 
     @property
     def columns(self) -> NDArray[np.uint32] | None:
@@ -181,13 +191,15 @@ class Gram(Matrix):
         self.kernel = kernel.resolve(self.X)
         self.cache_size = cache_size
         self.n = self.X.shape[0]
-        capacity = _capacity(self.n, cache_size)
-        form = self.kernel.form
+        _capacity(self.n, cache_size)
+        if self.kernel.form is not None:
+            self.accessor = _accessor(self.X)
+
+    def _make_core(self) -> Any:
+        capacity, form = _capacity(self.n, self.cache_size), self.kernel.form
         if form is None:
-            self.core = self._python_core(capacity)
-        else:
-            rows, _, _ = _rows(self.X, 0.0)
-            self.core = core.rows_gram(rows, *form, capacity)
+            return self._python_core(capacity)
+        return core.rows_gram(self.accessor, *form, capacity)
 
     def source(self) -> tuple[Any, None]:
         return self.X, None
@@ -258,52 +270,59 @@ class Pairs:
         sizes = np.diff(self.bounds)
         largest = int(np.sort(sizes)[-2:].sum())
         _capacity(largest, self.cache_size, threads)
-        self.core: Any = None
+        left = cache_size * _MEGABYTE - threads * min(
+            _bytes(largest, largest), self.cache_size * _MEGABYTE
+        )
+        whole = [_bytes(n, n) for n in sizes.tolist()]
+        part = min(1.0, left / sum(whole))
+        self._capacities = [
+            min(n, max(0, int((part * most - _PER_ROW * n) // _per_row(n))))
+            for n, most in zip(sizes.tolist(), whole, strict=True)
+        ]
         self.diagonal: NDArray[np.float64] | None = None
+        self.accessor: Any = None
         if kernel.form is not None:
             self.diagonal = kernel.diagonal(X)
-            left = cache_size * _MEGABYTE - threads * min(
-                _bytes(largest, largest), self.cache_size * _MEGABYTE
-            )
-            whole = [_bytes(n, n) for n in sizes.tolist()]
-            part = min(1.0, left / sum(whole))
-            capacities = [
-                min(n, max(0, int((part * most - _PER_ROW * n) // _per_row(n))))
-                for n, most in zip(sizes.tolist(), whole, strict=True)
-            ]
-            rows, _, _ = _rows(X, 0.0)
-            self.core = core.rows_of_classes(
-                rows, *kernel.form, self.bounds, capacities
-            )
+            self.accessor = _accessor(X)
+
+    @cached_property
+    def core(self) -> Any:
+        """The shared segments; the block solver, which shares none, never asks."""
+        assert self.kernel.form is not None
+        return core.rows_of_classes(
+            self.accessor, *self.kernel.form, self.bounds, self._capacities
+        )
 
     def pair(self, a: int, b: int) -> Pair | Gram:
         """The kernel matrix of the rows of class a, then those of class b."""
-        if self.core is None and self.order is None:
+        if self.kernel.form is None and self.order is None:
             return Gram(self.X[self.rows(a, b)], self.kernel, self.cache_size)
         return Pair(self, a, b)
 
     def rows(self, a: int, b: int) -> NDArray[np.intp]:
         """The numbers of their rows."""
-        return np.r_[
-            self.bounds[a] : self.bounds[a + 1], self.bounds[b] : self.bounds[b + 1]
-        ]
+        return np.concatenate(
+            [np.arange(self.bounds[k], self.bounds[k + 1]) for k in (a, b)]
+        )
 
 
 class Pair(Matrix):
     """The kernel matrix of two classes; see :meth:`Pairs.pair`."""
 
     def __init__(self, pairs: Pairs, a: int, b: int) -> None:
-        self.pairs, self.kernel = pairs, pairs.kernel
+        self.pairs, self.kernel, self.classes = pairs, pairs.kernel, (a, b)
         self.rows = pairs.rows(a, b)
         self.n = len(self.rows)
         self.cache_size = pairs.cache_size
-        capacity = _capacity(self.n, pairs.cache_size)
-        if pairs.core is not None:
-            self.core = pairs.core.gram(a, b, capacity)
-        else:
-            assert pairs.order is not None
+        self.accessor = pairs.accessor
+        if pairs.order is not None:
             self.rows = pairs.order[self.rows]
-            self.core = self._python_core(capacity)
+
+    def _make_core(self) -> Any:
+        capacity = _capacity(self.n, self.cache_size)
+        if self.kernel.form is None:
+            return self._python_core(capacity)
+        return self.pairs.core.gram(*self.classes, capacity)
 
     def source(self) -> tuple[Any, NDArray[np.uint32]]:
         return self.pairs.X, self.rows.astype(np.uint32)
@@ -327,8 +346,12 @@ class Subset:
         self.parent, self.columns = parent, columns
         self.cache_size = parent.cache_size
         self.fast: Any = None
-        self.core = parent.core
+        self.accessor = parent.accessor
         self.kernel, self.n = parent.kernel, len(columns)
+
+    @property
+    def core(self) -> Any:
+        return self.parent.core
 
     def source(self) -> tuple[Any, NDArray[np.uint32]]:
         """As :meth:`Matrix.source`."""
@@ -364,6 +387,23 @@ class Subset:
     def subset(self, indices: ArrayLike) -> Subset:
         """Some of these rows."""
         return Subset(self.parent, self.columns[_order(indices, self.n)])
+
+
+def _accessor(X: Any) -> Any:
+    """The core's accessor of rows.
+
+    Raises
+    ------
+    ValueError
+        If single kernel rows, which are float32, could not be computed.
+    """
+    rows, squares, _ = _rows(X, 0.0)
+    if not float(squares.max()) <= float(np.finfo(np.float32).max):
+        raise ValueError(
+            "X has rows whose squared norm leaves the range of float32; rescale the "
+            "features"
+        )
+    return rows
 
 
 def fast_times(fast: Any, c: NDArray[np.float64], stop: Any) -> NDArray[np.float64]:
