@@ -24,7 +24,8 @@ tile::Shape shape_of(const std::string &kernel) {
 // (len(who), len(columns)); all columns if they are None.
 class PythonRows final : public RowSource {
  public:
-  PythonRows(Index n, nb::object block) : n_(n), block_(std::move(block)) {}
+  PythonRows(Index n, nb::object block)
+      : RowSource(1), n_(n), block_(std::move(block)) {}
   Index n() const override { return n_; }
   double cost() const override { return 10.0; }
   bool rows(const Order *who, Index m, float *const *out, Poll &poll) const override {
@@ -102,7 +103,9 @@ Inner small_problem(const Table<const float> &H, Index m) {
 
 void bind_block(nb::module_ &m) {
   nb::class_<RowSource>(m, "RowSource", "Rows of a kernel matrix.")
-      .def_prop_ro("n", &RowSource::n);
+      .def_prop_ro("n", &RowSource::n)
+      .def_prop_ro("fixed", &RowSource::fixed,
+                   "whether all values are from 0 to 1, so that 16 bits may hold them");
 
   nb::class_<PythonRows, RowSource>(m, "PythonRows",
                                     "Rows of a kernel matrix that Python computes.")
@@ -208,7 +211,7 @@ void bind_block(nb::module_ &m) {
           "__init__",
           [](BlockSolver *self, RowSource &rows, Array<const double> y,
              Array<const double> cost, Array<const double> diagonal, bool squared,
-             Index q, Index largest_q, Index cache_bytes, Random &random) {
+             Index q, Index largest_q, Index cache_bytes, bool fixed, Random &random) {
             BlockProblem problem{squared, {}, {}, {}};
             const auto take = [&](const Array<const double> &a, const char *name) {
               const double *data = sized(a, rows.n(), name);
@@ -218,10 +221,10 @@ void bind_block(nb::module_ &m) {
             problem.cost = take(cost, "cost");
             problem.diagonal = take(diagonal, "diagonal");
             new (self) BlockSolver(rows, std::move(problem), q, largest_q, cache_bytes,
-                                   random);
+                                   fixed, random);
           },
           "rows"_a, "y"_a.noconvert(), "cost"_a.noconvert(), "diagonal"_a.noconvert(),
-          "squared"_a, "q"_a, "largest_q"_a, "cache_bytes"_a, "random"_a,
+          "squared"_a, "q"_a, "largest_q"_a, "cache_bytes"_a, "fixed"_a, "random"_a,
           nb::keep_alive<1, 2>())
       .def_prop_ro("q", &BlockSolver::q, "rows of a working set")
       .def_prop_ro("steps", &BlockSolver::steps, "inner steps so far")
@@ -240,9 +243,9 @@ void bind_block(nb::module_ &m) {
           },
           "processor seconds of the steps so far, by what they were spent on")
       .def_prop_ro(
-          "capacity", [](const BlockSolver &self) { return self.cache().capacity(); },
+          "capacity", [](const BlockSolver &self) { return self.capacity(); },
           "rows that the cache may hold")
-      .def_prop_ro("held", [](const BlockSolver &self) { return self.cache().held(); })
+      .def_prop_ro("held", [](const BlockSolver &self) { return self.held(); })
       .def_prop_ro("violation",
                    [](const BlockSolver &self) { return self.last_scan().violation; })
       .def_prop_ro("threshold",
@@ -367,11 +370,12 @@ void bind_block(nb::module_ &m) {
         }
         const bool whole = without_gil(stop, [&](Poll &poll) {
           if (dense) map.centre_on(*points);
+          Team team(threads);
           const auto all = [](Index t) { return t; };
           return precise ? add_times<double>(map, dense, *points, m, all, coef.data(),
-                                             outputs, parts, *to, threads, poll)
+                                             outputs, parts, *to, team, poll)
                          : add_times<float>(map, dense, *points, m, all, coef.data(),
-                                            outputs, parts, *to, threads, poll);
+                                            outputs, parts, *to, team, poll);
         });
         for (std::size_t o = 0; o < each.size(); ++o)
           std::copy(each[o], each[o] + n, out.data() + static_cast<Index>(o) * n);

@@ -218,17 +218,20 @@ def test_working_sets_and_caches_of_every_size_reach_the_optimum():
         assert abs(solution.certificate.dual - best) <= 1e-4 * best
 
 
-def test_the_cache_keeps_its_limit():
+@pytest.mark.parametrize(("kernel", "bytes_"), [(KERNELS[0], 2), (KERNELS[2], 4)])
+def test_the_cache_keeps_its_limit(kernel, bytes_):
     rng = np.random.default_rng(4)
     X, y = points(rng, 2000, 3)
-    problem = hinge(X, y, 10.0, cache_size=0.5)
+    problem = hinge(X, y, 10.0, kernel, cache_size=0.5)
     solver = BlockSolver()
     state = solver.start(problem, core.Random(0), None)
-    for _ in range(30):
+    assert state.fixed == (bytes_ == 2)  # values from 0 to 1 that have no room
+    for _ in range(60):
         solver.step(state, core.Stop())
     block = state.block
-    assert 4 * 2016 * block.capacity + 4 * block.q * (block.q + 16) <= 500_000
-    assert 4 * 2016 * (block.capacity + 1) >= 0.85 * 500_000
+    row = bytes_ * 2016
+    assert row * block.capacity + 4 * block.q * (block.q + 16) <= 500_000
+    assert row * (block.capacity + 1) >= 0.85 * 500_000
     assert block.held == block.capacity
     assert block.computed > block.capacity
     # A working set larger than the cache: rows without a place are not stored.
@@ -237,7 +240,29 @@ def test_the_cache_keeps_its_limit():
     block.gradient(carried)
     state.refresh()
     block.gradient(exact)
-    np.testing.assert_allclose(carried, exact, atol=1e-6 * state.alpha().sum())
+    scale = float(problem.gram.diagonal().max())
+    near = 2.0**-17 if state.fixed else 1e-6 * scale
+    np.testing.assert_allclose(carried, exact, atol=near * state.alpha().sum())
+
+
+def test_rows_in_16_bits_prove_what_float32_does():
+    rng = np.random.default_rng(22)
+    X, y = points(rng, 1500, 3)
+    for loss in ("hinge", "squared_hinge"):
+        options = {"loss": loss, "penalize_intercept": loss != "hinge"}
+        small, large = (
+            KernelProblem(X, y, 10.0, kernel=KERNELS[1], cache_size=cache, **options)
+            for cache in (2, 200)
+        )
+        solver = BlockSolver()
+        states = [solver.start(p, core.Random(0), None) for p in (small, large)]
+        assert [state.fixed for state in states] == [True, False]
+        exact = fit(large, 1e-9).certificate
+        for tol in (1e-3, 1e-9):  # the second is beyond 16 bits, and then float32
+            found = fit(small, tol).certificate
+            assert found.certified
+            assert found.primal >= exact.dual
+            assert exact.primal >= found.dual >= exact.dual * (1 - tol)
 
 
 def test_working_sets_grow_while_rows_cost_more_than_steps():

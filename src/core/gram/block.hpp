@@ -31,6 +31,7 @@
 #include <numeric>
 #include <stdexcept>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "../certify.hpp"
@@ -78,14 +79,14 @@ class PhaseClock {
 class BlockSolver {
  public:
   // Working sets of q rows, later perhaps of up to `largest_q`, fewer where their
-  // matrix has no room.
+  // matrix has no room. `fixed`: rows are held in 16 bits.
   BlockSolver(RowSource &rows, BlockProblem problem, Index q, Index largest_q,
-              Index cache_bytes, Random &random)
+              Index cache_bytes, bool fixed, Random &random)
       : rows_(rows),
         problem_(std::move(problem)),
         n_(rows.n()),
         largest_q_(std::min(largest_q, largest(cache_bytes))),
-        cache_(n_, rows.stride(), rows_held(n_, rows.stride(), cache_bytes)),
+        cache_bytes_(cache_bytes),
         c_(size(n_), 0.0),
         lo_(size(n_), 0.0),
         hi_(size(n_), 0.0),
@@ -98,6 +99,7 @@ class BlockSolver {
       used += problem_.cost[size(i)] > 0.0;
       largest_cost = std::max(largest_cost, problem_.cost[size(i)]);
     }
+    hold(fixed);
     largest_q_ = std::min(largest_q_, std::max<Index>(used, 1));
     q_ = std::min(q, largest_q_);
     inner_ = Inner(q_);
@@ -114,7 +116,12 @@ class BlockSolver {
   }
 
   Index q() const { return q_; }
-  const RowCache &cache() const { return cache_; }
+  Index capacity() const {
+    return std::visit([](const auto &cache) { return cache.capacity(); }, cache_);
+  }
+  Index held() const {
+    return std::visit([](const auto &cache) { return cache.held(); }, cache_);
+  }
   const BlockScan &last_scan() const { return scan_; }
   Index n() const { return n_; }
   Index steps() const { return steps_; }
@@ -152,9 +159,10 @@ class BlockSolver {
     std::copy(F, F + n_, F_.begin());
     scan();
   }
-  // Kernel rows change (they become precise): none that was computed is good.
+  // Kernel rows change (they become precise): none that was computed is good, and those
+  // to come are held as float32.
   void forget_rows() {
-    cache_.clear();
+    hold(false);
     forget_block();
   }
 
@@ -190,10 +198,15 @@ class BlockSolver {
     const double part = std::sqrt(static_cast<double>(bytes / kMatrixPart) / 4.0);
     return std::max(static_cast<Index>(part) - Inner::kUnit, kLeast);
   }
-  // Rows that are left of so many bytes, two at least and all at most.
-  static Index rows_held(Index n, Index stride, Index bytes) {
-    const Index left = bytes - bytes / kMatrixPart;
-    return std::min(n, std::max<Index>(left / (4 * stride), 2));
+  // An empty cache of what the matrix leaves, for two rows at least and all at most.
+  void hold(bool fixed) {
+    const Index left = cache_bytes_ - cache_bytes_ / kMatrixPart;
+    const Index one = (fixed ? 2 : 4) * rows_.stride();
+    const Index room = std::min(n_, std::max<Index>(left / one, 2));
+    if (fixed)
+      cache_.emplace<RowCache<simd::Fixed>>(n_, rows_.stride(), room);
+    else
+      cache_.emplace<RowCache<float>>(n_, rows_.stride(), room);
   }
   static constexpr Index kMatrixPart = 8;   // of the cache, for the small matrix
   static constexpr Index kMostSteps = 100;  // inner ones per row of a working set
@@ -389,6 +402,12 @@ class BlockSolver {
   // needed: those in the cache as they are, of the others as many as it has room for,
   // and what is left is added without being stored. False: told to leave, F not whole.
   bool apply(const std::vector<double> &before, Poll &poll) {
+    return std::visit([&](auto &cache) { return apply(before, cache, poll); }, cache_);
+  }
+  template <class Value>
+  bool apply(const std::vector<double> &before, RowCache<Value> &cache, Poll &poll) {
+    // What values are to be multiplied with.
+    constexpr double kUnit = std::is_same_v<Value, float> ? 1.0 : 1.0 / simd::kFixed;
     std::vector<Index> moved;
     for (std::size_t s = 0; s < before.size(); ++s)
       if (inner_.c[s] != before[s]) moved.push_back(static_cast<Index>(s));
@@ -397,28 +416,28 @@ class BlockSolver {
     std::stable_sort(moved.begin(), moved.end(), [&](Index a, Index b) {
       return entered_[size(a)] > entered_[size(b)];
     });
-    std::vector<const float *> rows;
+    std::vector<const Value *> rows;
     std::vector<float> change;
     std::vector<Index> absent;
     for (const Index s : moved)
-      if (const float *row = cache_.find(who_[size(s)])) {
+      if (const Value *row = cache.find(who_[size(s)])) {
         rows.push_back(row);
-        change.push_back(static_cast<float>(by(s)));
+        change.push_back(static_cast<float>(kUnit * by(s)));
       } else {
         absent.push_back(s);
       }
     const std::size_t room = std::min(
-        absent.size(), static_cast<std::size_t>(cache_.capacity()) - rows.size());
+        absent.size(), static_cast<std::size_t>(cache.capacity()) - rows.size());
     std::vector<Order> missing;
-    std::vector<float *> to;
+    std::vector<Value *> to;
     for (std::size_t a = 0; a < room; ++a) {
       missing.push_back(who_[size(absent[a])]);
-      to.push_back(cache_.claim(missing.back()));
+      to.push_back(cache.claim(missing.back()));
       rows.push_back(to.back());
-      change.push_back(static_cast<float>(by(absent[a])));
+      change.push_back(static_cast<float>(kUnit * by(absent[a])));
     }
     if (!rows_.rows(missing.data(), static_cast<Index>(room), to.data(), poll)) {
-      for (const Order row : missing) cache_.drop(row);
+      for (const Order row : missing) cache.drop(row);
       return false;
     }
     std::vector<double> coef;
@@ -441,12 +460,12 @@ class BlockSolver {
                                    rows_.cost() * static_cast<double>(absent.size()));
     constexpr Index kColumns = 2048;
     const Index blocks = (rows_.stride() + kColumns - 1) / kColumns;
-    parallel_for(std::min(rows_.threads(), blocks), blocks,
-                 [&](Index, Index begin, Index end) {
-                   for (Index b = begin; b < end; ++b)
-                     add_rows(rows, change, b * kColumns,
-                              std::min((b + 1) * kColumns, rows_.stride()));
-                 });
+    rows_.team().run(std::min(rows_.team().size(), blocks), blocks,
+                     [&](Index, Index begin, Index end) {
+                       for (Index b = begin; b < end; ++b)
+                         add_rows(rows, change, b * kColumns,
+                                  std::min((b + 1) * kColumns, rows_.stride()));
+                     });
     return true;
   }
 
@@ -468,13 +487,14 @@ class BlockSolver {
   }
 
   // F += sum_r change_r K_r over some columns: eight rows in float32, then float64.
-  void add_rows(const std::vector<const float *> &rows,
+  template <class Value>
+  void add_rows(const std::vector<const Value *> &rows,
                 const std::vector<float> &change, Index begin, Index end) {
     using V = simd::Pack<float>;
     constexpr std::size_t kTogether = 8;
     std::size_t r = 0;
     for (; r + kTogether <= rows.size(); r += kTogether) {
-      const float *const *k = rows.data() + r;
+      const Value *const *k = rows.data() + r;
       V by[kTogether];
       simd::unroll<kTogether>([&](auto t) { by[t] = V::all(change[r + t]); });
       for (Index j = begin; j < end; j += V::kLanes) {
@@ -498,7 +518,8 @@ class BlockSolver {
   RowSource &rows_;
   BlockProblem problem_;
   Index n_, q_ = 0, largest_q_;
-  RowCache cache_;
+  Index cache_bytes_;
+  std::variant<RowCache<float>, RowCache<simd::Fixed>> cache_{RowCache<float>(0, 0, 0)};
   double unit_ = 1.0, bias_ = 0.0;
   std::vector<double> c_, lo_, hi_, F_, sums_;
   std::vector<Order> order_;        // a random one

@@ -94,7 +94,7 @@ class Gram {
  private:
   std::mutex mutex_;
   Index n_;
-  RowCache cache_;
+  RowCache<float> cache_;
   std::vector<Order> columns_;
 };
 
@@ -122,7 +122,7 @@ struct RowsOfClasses {
     Index begin, n;
     SingleRow single;
     std::mutex mutex;
-    RowCache cache;
+    RowCache<float> cache;
   };
 
   // Class c has the rows bounds[c] to bounds[c + 1] and holds up to capacities[c]

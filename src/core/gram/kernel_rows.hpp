@@ -113,11 +113,11 @@ struct Part {
 template <class T, class Who>
 bool add_times(const KernelMap &map, bool dense, const Points &points, Index m,
                const Who &who, const double *coef, Index outputs,
-               const std::vector<Part> &parts, const Points &targets, Index threads,
+               const std::vector<Part> &parts, const Points &targets, Team &team,
                Poll &poll) {
   const Index n = targets.n(), d = targets.d();
   const Index panels = (n + tile::kPanel - 1) / tile::kPanel;
-  const Index shares = std::max<Index>(1, std::min(threads, panels));
+  const Index shares = std::max<Index>(1, std::min(team.size(), panels));
   const Index width = dense ? tile::kRows : tile::kPanel;
   // Packed points at a time: targets are packed anew for the next ones.
   constexpr Index kBytes = 64 << 20;
@@ -194,9 +194,9 @@ bool add_times(const KernelMap &map, bool dense, const Points &points, Index m,
   Index gathered = 0;
   const auto meet = [&] {
     if (dense)
-      parallel_for(shares, panels, meet_dense);
+      team.run(shares, panels, meet_dense);
     else
-      parallel_for(shares, panels, meet_sparse);
+      team.run(shares, panels, meet_sparse);
     pieces.clear();
     gathered = 0;
   };
@@ -228,18 +228,25 @@ bool add_times(const KernelMap &map, bool dense, const Points &points, Index m,
 // Rows of a kernel matrix, however they come about.
 class RowSource {
  public:
+  explicit RowSource(Index threads) : team_(std::max<Index>(threads, 1)) {}
   virtual ~RowSource() = default;
   virtual Index n() const = 0;
   // Entries of a row, with room to the end of the last panel.
   Index stride() const {
     return (n() + tile::kPanel - 1) / tile::kPanel * tile::kPanel;
   }
-  virtual Index threads() const { return 1; }
+  // Those that share what is done with rows.
+  Team &team() const { return team_; }
   // What computing a value costs, in additions of a value that is there.
   virtual double cost() const = 0;
   // out[t][j] <- k(x_who[t], x_j), t < m, j < n; out[t] has stride() entries. False:
   // told to leave, rows not whole.
   virtual bool rows(const Order *who, Index m, float *const *out, Poll &poll) const = 0;
+  // The same in 16 bits, where all values are from 0 to 1.
+  virtual bool fixed() const { return false; }
+  virtual bool rows(const Order *, Index, simd::Fixed *const *, Poll &) const {
+    throw std::logic_error("rows that are not from 0 to 1");
+  }
   // out[t][s] <- k(x_who[t], x_columns[s]), s < many, to the bits that `rows` gives;
   // out[t] has room for `many` rounded up to panels.
   virtual bool cross(const Order *who, Index m, const Order *columns, Index many,
@@ -247,15 +254,18 @@ class RowSource {
   // sums_j += sum_t coef_t k(x_who[t], x_j); no row is stored.
   virtual bool add_rows(const Order *who, const double *coef, Index m, double *sums,
                         Poll &poll) const = 0;
+
+ private:
+  mutable Team team_;
 };
 
 class KernelRows final : public RowSource {
  public:
   KernelRows(std::unique_ptr<Points> points, KernelMap map, bool dense, Index threads)
-      : points_(std::move(points)),
+      : RowSource(threads),
+        points_(std::move(points)),
         map_(std::move(map)),
         dense_(dense),
-        threads_(std::max<Index>(threads, 1)),
         entries_(dense ? static_cast<double>(points_->d()) : points_->mean_entries()) {
     if (!dense_) {
       h_ = half_selves<float>(map_, *points_);
@@ -270,7 +280,6 @@ class KernelRows final : public RowSource {
   const Points &points() const { return *points_; }
   const KernelMap &map() const { return map_; }
   bool dense() const { return dense_; }
-  Index threads() const override { return threads_; }
   bool precise() const { return precise_; }
   void set_precise(bool precise) { precise_ = precise; }
   // Whether precise rows of the exponential and Laplacian kernels are those of K - 1.
@@ -296,6 +305,16 @@ class KernelRows final : public RowSource {
                     : rows_of<float>(who, m, nullptr, n(), out, poll);
   }
 
+  // Not those of K - 1, nor any that are worth more than float32.
+  bool fixed() const override {
+    return !precise_ && (map_.shape == tile::Shape::kExponential ||
+                         map_.shape == tile::Shape::kLaplacian);
+  }
+  bool rows(const Order *who, Index m, simd::Fixed *const *out,
+            Poll &poll) const override {
+    return rows_of<float>(who, m, nullptr, n(), out, poll);
+  }
+
   bool cross(const Order *who, Index m, const Order *columns, Index many,
              float *const *out, Poll &poll) const override {
     return precise_ ? rows_of<double>(who, m, columns, many, out, poll)
@@ -309,7 +328,7 @@ class KernelRows final : public RowSource {
     const auto add = [&](auto zero) {
       return add_times<decltype(zero)>(
           map, dense_, *points_, m, [&](Index t) { return who[t]; }, coef, 1,
-          {{0, m, &sums}}, *points_, threads_, poll);
+          {{0, m, &sums}}, *points_, team(), poll);
     };
     return precise_ ? add(0.0) : add(0.0f);
   }
@@ -319,21 +338,23 @@ class KernelRows final : public RowSource {
              Poll &poll) const {
     return add_times<double>(
         map_, dense_, *points_, m, [&](Index t) { return who[t]; }, coef, 1,
-        {{0, m, &sums}}, *points_, threads_, poll);
+        {{0, m, &sums}}, *points_, team(), poll);
   }
 
  private:
+  static constexpr Index kLongest = 16;  // panels
+
   // Values at some columns, or at all n where `columns` is null.
-  template <class T>
+  template <class T, class Value>
   bool rows_of(const Order *who, Index m, const Order *columns, Index many,
-               float *const *out, Poll &poll) const {
+               Value *const *out, Poll &poll) const {
     return dense_ ? dense_rows<T>(who, m, columns, many, out, poll)
                   : sparse_rows<T>(who, m, columns, many, out, poll);
   }
 
-  template <class T>
+  template <class T, class Value>
   bool dense_rows(const Order *who, Index m, const Order *columns, Index many,
-                  float *const *out, Poll &poll) const {
+                  Value *const *out, Poll &poll) const {
     constexpr Index kWidth = tile::kRows;
     const Index d = points_->d();
     const Index panels = (many + tile::kPanel - 1) / tile::kPanel;
@@ -343,56 +364,68 @@ class KernelRows final : public RowSource {
     const Index most = stored ? 384 << 10 : 16 << 20;
     const Index bytes = static_cast<Index>(sizeof(T)) * kWidth * std::max<Index>(d, 1);
     const Index chunk = std::max<Index>(1, most / bytes) * kWidth;
+    // Panels that a strip meets one after the other, so that rows are written in long
+    // pieces: memory is slower than the tile where d is small.
+    constexpr Index kNear = 64 << 10;
+    const Index together = std::clamp<Index>(
+        kNear / (static_cast<Index>(sizeof(T)) * tile::kPanel * std::max<Index>(d, 1)),
+        1, kLongest);
     Strips<T> strips;
     std::vector<T> row;
-    std::vector<float> nowhere(static_cast<std::size_t>(panels * tile::kPanel));
+    std::vector<Value> nowhere(static_cast<std::size_t>(panels * tile::kPanel));
     SharedPoll shared(poll);
     const tile::Parameters parameters = row_parameters();
     for (Index first = 0; first < m && !shared.leave(); first += chunk) {
       const Index some = std::min(chunk, m - first);
       pack(map_, *points_, some, [&](Index t) { return who[first + t]; }, strips, row);
-      parallel_for(
-          shares(some, panels), panels, [&](Index part, Index begin, Index end) {
-            Panels<T> own;
-            std::vector<T> buffer;
-            float *to[kWidth];
-            for (Index p = begin; p < end; ++p) {
-              const Index j = p * tile::kPanel;
-              const T *panel = nullptr, *h = nullptr;
-              if constexpr (std::is_same_v<T, float>) {
-                if (stored) {
-                  panel = panels_.values(p);
-                  h = panels_.h(p);
-                }
-              }
-              if (!stored) {
-                pack(
-                    map_, *points_, std::min<Index>(tile::kPanel, many - j),
-                    [&](Index t) { return columns ? columns[j + t] : j + t; }, own,
-                    buffer);
-                panel = own.values(0);
-                h = own.h(0);
-              }
-              tile::with_kernel<T>(map_.shape, parameters, [&](const auto &kernel) {
-                for (Index s = 0; s < strips.groups(); ++s) {
-                  for (Index r = 0; r < kWidth; ++r) {
-                    const Index t = s * kWidth + r;
-                    to[r] = t < some ? out[first + t] : nowhere.data();
-                  }
-                  tile::compute(strips.values(s), panel, d, kernel, strips.h(s), h,
-                                tile::StoreRows{to, j});
-                }
-              });
-              if (shared(part, some * (d + 16))) return;
+      const auto meet = [&](Index part, Index begin, Index end) {
+        Panels<T> own;
+        std::vector<T> buffer;
+        Value *to[kWidth];
+        for (Index p = begin; p < end; p += together) {
+          const Index last = std::min(p + together, end);
+          const T *panel[kLongest], *h[kLongest];
+          if (!stored)
+            pack(
+                map_, *points_, std::min(last * tile::kPanel, many) - p * tile::kPanel,
+                [&](Index t) {
+                  const Index j = p * tile::kPanel + t;
+                  return columns ? columns[j] : j;
+                },
+                own, buffer);
+          for (Index g = p; g < last; ++g) {
+            if constexpr (std::is_same_v<T, float>) {
+              panel[g - p] = stored ? panels_.values(g) : own.values(g - p);
+              h[g - p] = stored ? panels_.h(g) : own.h(g - p);
+            } else {
+              panel[g - p] = own.values(g - p);
+              h[g - p] = own.h(g - p);
             }
+          }
+          tile::with_kernel<T>(map_.shape, parameters, [&](const auto &kernel) {
+            if constexpr (std::is_same_v<Value, float> ||
+                          std::decay_t<decltype(kernel)>::kUnit)
+              for (Index s = 0; s < strips.groups(); ++s) {
+                for (Index r = 0; r < kWidth; ++r) {
+                  const Index t = s * kWidth + r;
+                  to[r] = t < some ? out[first + t] : nowhere.data();
+                }
+                for (Index g = p; g < last; ++g)
+                  tile::compute(strips.values(s), panel[g - p], d, kernel, strips.h(s),
+                                h[g - p], tile::StoreRows<Value>{to, g * tile::kPanel});
+              }
           });
+          if (shared(part, some * (d + 16) * (last - p))) return;
+        }
+      };
+      team().run(shares(some, panels), panels, meet);
     }
     return !shared.leave();
   }
 
-  template <class T>
+  template <class T, class Value>
   bool sparse_rows(const Order *who, Index m, const Order *columns, Index many,
-                   float *const *out, Poll &poll) const {
+                   Value *const *out, Poll &poll) const {
     const Index panels = (many + tile::kPanel - 1) / tile::kPanel;
     std::vector<double> precise;
     const T *h = nullptr;
@@ -423,17 +456,17 @@ class KernelRows final : public RowSource {
           }
         });
       };
-      parallel_for(shares(some, panels), panels, meet);
+      team().run(shares(some, panels), panels, meet);
     }
     return !shared.leave();
   }
 
-  // Threads for so many queries and panels: each has more to do than starting it takes.
+  // Threads for so many queries and panels: each has more to do than waking it takes.
   Index shares(Index queries, Index panels) const {
-    constexpr double kWorth = 1e6;  // values times their cost
+    constexpr double kWorth = 2e5;  // values times their cost
     const double work = static_cast<double>(queries * panels * tile::kPanel) * cost();
     return std::clamp<Index>(static_cast<Index>(work / kWorth), 1,
-                             std::min(threads_, panels));
+                             std::min(team().size(), panels));
   }
 
   tile::Parameters row_parameters() const {
@@ -445,7 +478,6 @@ class KernelRows final : public RowSource {
   std::unique_ptr<Points> points_;
   KernelMap map_;
   bool dense_;
-  Index threads_;
   double entries_;  // of a point, those that are stored if few are
   bool precise_ = false, shifted_ = false;
   Panels<float> panels_;

@@ -1,4 +1,4 @@
-// Rows of float32 values in a cache of fixed size, the least recently used one
+// Rows of values of one type in a cache of fixed size, the least recently used one
 // forgotten first.
 #pragma once
 
@@ -12,8 +12,10 @@
 
 namespace dualgap {
 
+template <class T>
 class RowCache {
  public:
+  using Value = T;
   // At most `capacity` of `rows` rows of `length` values.
   RowCache(Index rows, Index length, Index capacity)
       : length_(length),
@@ -29,15 +31,15 @@ class RowCache {
   Index held() const { return static_cast<Index>(slots_.size()); }
 
   // Row i if it is held, else null; its age does not change.
-  const float *peek(Index i) const {
+  const T *peek(Index i) const {
     if (capacity_ == 0) return nullptr;
     const Slot slot = slot_[static_cast<std::size_t>(i)];
     return slot == kNone ? nullptr : slots_[slot].values.get();
   }
 
   // The same, and the row is now the newest.
-  const float *find(Index i) {
-    const float *values = peek(i);
+  const T *find(Index i) {
+    const T *values = peek(i);
     if (values) renew(slot_[static_cast<std::size_t>(i)]);
     return values;
   }
@@ -46,14 +48,14 @@ class RowCache {
   // newest; `gone` is the row that made room, or negative. When `fill` throws, the room
   // is free.
   template <class Fill>
-  const float *add(Index i, Fill &&fill) {
+  const T *add(Index i, Fill &&fill) {
     const auto [slot, gone] = vacate();
     fill(at(slot).values.get(), gone);
     return keep(i, slot);
   }
 
   // Room for row i, not held so far, which is the newest at once.
-  float *claim(Index i) { return keep(i, vacate().first); }
+  T *claim(Index i) { return keep(i, vacate().first); }
 
   // Forgets row i, whose values were never finished: its room is the next to be used.
   void drop(Index i) {
@@ -73,7 +75,7 @@ class RowCache {
   static constexpr Slot kNone = static_cast<Slot>(-1);
   static constexpr Index kNobody = -1;
   struct Entry {
-    std::unique_ptr<float[]> values;
+    std::unique_ptr<T[]> values;
     Index row;
     Slot older, newer;
   };
@@ -84,7 +86,7 @@ class RowCache {
     if (held() < capacity_) {
       const Slot slot = static_cast<Slot>(held());
       slots_.push_back(
-          {std::make_unique_for_overwrite<float[]>(static_cast<std::size_t>(length_)),
+          {std::make_unique_for_overwrite<T[]>(static_cast<std::size_t>(length_)),
            kNobody, kNone, kNone});
       link_oldest(slot);
       return {slot, kNobody};
@@ -94,7 +96,7 @@ class RowCache {
     if (gone != kNobody) slot_[static_cast<std::size_t>(gone)] = kNone;
     return {slot, gone};
   }
-  float *keep(Index i, Slot slot) {
+  T *keep(Index i, Slot slot) {
     renew(slot);
     at(slot).row = i;
     slot_[static_cast<std::size_t>(i)] = slot;

@@ -39,6 +39,11 @@
 
 namespace dualgap::simd {
 
+// A number from 0 to 1 in 16 bits, off by at most 2^-17. Packs of floats store it, and
+// load it kFixed times as large.
+using Fixed = std::uint16_t;
+inline constexpr float kFixed = 65535.0f;
+
 template <class T>
 struct Pack;
 
@@ -50,7 +55,15 @@ struct Pack<float> {
   __m512 v;
   static Pack all(float x) { return {_mm512_set1_ps(x)}; }
   static Pack load(const float *p) { return {_mm512_loadu_ps(p)}; }
+  static Pack load(const Fixed *p) {
+    const auto *at = reinterpret_cast<const __m256i *>(p);
+    return {_mm512_cvtepi32_ps(_mm512_cvtepu16_epi32(_mm256_loadu_si256(at)))};
+  }
   void store(float *p) const { _mm512_storeu_ps(p, v); }
+  void store(Fixed *p) const {
+    const __m512i whole = _mm512_cvtps_epi32(_mm512_mul_ps(v, _mm512_set1_ps(kFixed)));
+    _mm256_storeu_si256(reinterpret_cast<__m256i *>(p), _mm512_cvtepi32_epi16(whole));
+  }
   void store_float(float *p) const { store(p); }
   void add_to(double *p) const {
     const __m512d low = _mm512_cvtps_pd(_mm512_castps512_ps256(v));
@@ -112,7 +125,17 @@ struct Pack<float> {
   __m256 v;
   static Pack all(float x) { return {_mm256_set1_ps(x)}; }
   static Pack load(const float *p) { return {_mm256_loadu_ps(p)}; }
+  static Pack load(const Fixed *p) {
+    const __m128i whole = _mm_loadu_si128(reinterpret_cast<const __m128i *>(p));
+    return {_mm256_cvtepi32_ps(_mm256_cvtepu16_epi32(whole))};
+  }
   void store(float *p) const { _mm256_storeu_ps(p, v); }
+  void store(Fixed *p) const {
+    const __m256i whole = _mm256_cvtps_epi32(_mm256_mul_ps(v, _mm256_set1_ps(kFixed)));
+    _mm_storeu_si128(reinterpret_cast<__m128i *>(p),
+                     _mm_packus_epi32(_mm256_castsi256_si128(whole),
+                                      _mm256_extracti128_si256(whole, 1)));
+  }
   void store_float(float *p) const { store(p); }
   void add_to(double *p) const {
     const __m256d low = _mm256_cvtps_pd(_mm256_castps256_ps128(v));
@@ -197,8 +220,15 @@ struct Pack {
   static Pack load(const T *p) {
     return each([&](int l) { return p[l]; });
   }
+  static Pack load(const Fixed *p) {
+    return each([&](int l) { return static_cast<T>(p[l]); });
+  }
   void store(T *p) const {
     for (int l = 0; l < kLanes; ++l) p[l] = v[l];
+  }
+  void store(Fixed *p) const {
+    for (int l = 0; l < kLanes; ++l)
+      p[l] = static_cast<Fixed>(static_cast<int>(v[l] * T(kFixed) + T(0.5)));
   }
   void store_float(float *p) const {
     for (int l = 0; l < kLanes; ++l) p[l] = static_cast<float>(v[l]);
@@ -315,6 +345,17 @@ inline void transpose(const T *from, Index rows, float *const *to, Index offset)
   for (; r < rows; ++r)
     for (int t = 0; t < kSide; ++t)
       to[r][offset + t] = static_cast<float>(from[t * kSide + r]);
+}
+
+// The same for values from 0 to 1 that are kept in 16 bits.
+template <int kSide>
+inline void transpose(const float *from, Index rows, Fixed *const *to, Index offset) {
+  float lines[kSide * kSide], *at[kSide];
+  for (int r = 0; r < kSide; ++r) at[r] = lines + r * kSide;
+  transpose<kSide>(from, rows, at, 0);
+  for (Index r = 0; r < rows; ++r)
+    for (int t = 0; t < kSide; t += Pack<float>::kLanes)
+      Pack<float>::load(at[r] + t).store(to[r] + offset + t);
 }
 
 // f(0), ..., f(N - 1) with constants, so that arrays of registers stay registers.

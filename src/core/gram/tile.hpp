@@ -11,7 +11,8 @@
 //          polynomial   (s + coef0)^degree    x scaled by sqrt(gamma)
 //          sigmoid      tanh(s + coef0)       x scaled by sqrt(gamma)
 //          linear       s
-// Then     StoreRows writes the values as float32; AddTimes adds their products with
+// Then     StoreRows writes the values as float32, or from 0 to 1 in 16 bits; AddTimes
+// adds their products with
 //          coefficients to float64 sums and stores no value.
 // Cost     2 d flops a value and about 12 for the exponential. With AVX-512 the 24
 //          accumulators of a 12 x 32 tile of floats leave 8 registers.
@@ -61,6 +62,9 @@ class Kernel {
  public:
   using V = Pack<T>;
   using Step = std::conditional_t<kShape == Shape::kLaplacian, Manhattan, Dot>;
+  // Whether all values are from 0 to 1.
+  static constexpr bool kUnit =
+      kShape == Shape::kExponential || kShape == Shape::kLaplacian;
 
   explicit Kernel(const Parameters &p)
       : coef0_(static_cast<T>(p.coef0)), shift_(p.shift), degree_(p.degree) {}
@@ -104,8 +108,9 @@ class Kernel {
 // value that waits for its row costs a spill. `end` comes after the last row.
 
 // Row r of the tile to rows[r][column ...].
+template <class Value>
 struct StoreRows {
-  float *const *rows;
+  Value *const *rows;
   Index column;
 
   template <class T>
@@ -113,9 +118,14 @@ struct StoreRows {
     const StoreRows &then;
     Index column;
     DUALGAP_INLINE void row(int r, Pack<T> first, Pack<T> second) {
-      float *out = then.rows[r] + column;
-      first.store_float(out);
-      second.store_float(out + Pack<T>::kLanes);
+      Value *out = then.rows[r] + column;
+      if constexpr (std::is_same_v<Value, float>) {
+        first.store_float(out);
+        second.store_float(out + Pack<T>::kLanes);
+      } else {
+        first.store(out);
+        second.store(out + Pack<T>::kLanes);
+      }
     }
     DUALGAP_INLINE void end() {}
   };

@@ -16,10 +16,12 @@ Source     Decomposition: Joachims 1999; second-order pairs: Fan, Chen and Lin, 
            Nanculef et al. 2014 on the simplex without its constraint: their point is
            a/sum_i a_i.
 
-Kernel rows are float32. When what they say meets the accuracy asked, F is recomputed in
-float64 for the certificate; if that one does not meet it, the fit goes on from there.
-Rows far from the centre on the scale of the kernel, or all very near to it, and what
-float32 rows cannot finish, are computed in float64 before they are rounded.
+Kernel rows are float32, and held in 16 bits where their values are from 0 to 1 and the
+cache has no room for all of them. When what they say meets the accuracy asked, F is
+recomputed in float64 for the certificate; if that one does not meet it, the fit goes on
+from there, before long with rows held as float32. Rows far from the centre on the scale
+of the kernel, or all very near to it, and what float32 rows cannot finish, are computed
+in float64 before they are rounded.
 """
 
 from __future__ import annotations
@@ -45,7 +47,7 @@ _FAR = 800.0
 _NEAR = 0.1
 # Rows of the largest working set: a matrix of 64 MB.
 _LARGEST = 4096
-# Certificates that fail before rows are computed in float64.
+# Certificates that fail before rows are held as float32, and then computed in float64.
 _PATIENCE = 2
 
 
@@ -55,6 +57,8 @@ class BlockState(KernelState):
 
     source: Any
     block: Any
+    #: Whether the cache holds 16 bits a value.
+    fixed: bool
     rejected: int = 0
     moved: bool = True
     #: Work until the estimates first met tol.
@@ -138,12 +142,15 @@ class BlockSolver(KernelSolver):
             source.shifted = problem.loss.name == "hinge" and far < _NEAR
             source.precise = far > _FAR or source.shifted
             gram.fast = source
+        fixed = source.fixed and _worth_fixed(problem)
         block = core.BlockSolver(
             source, problem.y.astype(np.float64), problem.cost, gram.diagonal(),
             problem.loss.name == "squared_hinge", *self._sizes(problem.n),
-            int(gram.cache_size * 1e6), rng,
+            int(gram.cache_size * 1e6), fixed, rng,
         )  # fmt: skip
-        state = BlockState(problem, rng, new_order(0), source=source, block=block)
+        state = BlockState(
+            problem, rng, new_order(0), source=source, block=block, fixed=fixed
+        )
         if warm is not None:
             block.set_alpha(warm)
             state.refresh()
@@ -179,7 +186,16 @@ class BlockSolver(KernelSolver):
     def reject(self, state: BlockState) -> None:
         state.rejected += 1
         precise = getattr(state.source, "precise", True)
-        if not precise and (state.rejected >= _PATIENCE or not state.moved):
-            state.source.precise = True
-            state.block.forget_rows()
+        finer = state.fixed and state.moved
+        if state.rejected >= _PATIENCE or not state.moved:
+            if not precise and not finer:
+                state.source.precise = True
+            if not precise or state.fixed:
+                state.block.forget_rows()
+            state.fixed, state.rejected = False, 0
         state.refresh()
+
+
+def _worth_fixed(problem: Any) -> bool:
+    """Whether a cache of 16 bits a value is faster: one of float32 loses rows."""
+    return bool(4.0 * problem.n * problem.n > 1e6 * problem.gram.cache_size)

@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from .. import core
-from ..problem import _rows
 from .functions import Kernel, Precomputed
 from .gram import Matrix, Subset
 
-# Stored part of X above which packed rows are faster than scattered ones.
-_DENSE = 0.25
+# Packed rows cost d operations a value, scattered ones 4 for a stored entry, which are
+# not in a row, and as much as 64 for what comes beside (benchmarks/kernel/tile.py).
+_ENTRY, _VALUE = 4, 64
 
 
 def row_source(gram: Matrix | Subset, threads: int = 1) -> Any:
@@ -28,8 +28,9 @@ def row_source(gram: Matrix | Subset, threads: int = 1) -> Any:
     X, columns = gram.source()
     if kernel.form is None:
         return core.PythonRows(gram.n, _python_rows(X, kernel, columns))
-    rows, _, _ = _rows(X, 0.0)
-    return core.KernelRows(rows, *core_arguments(kernel), columns, packs(X), threads)
+    return core.KernelRows(
+        gram.accessor, *core_arguments(kernel), columns, packs(X), threads
+    )
 
 
 def core_arguments(kernel: Kernel) -> tuple[str, float, float, int]:
@@ -44,7 +45,10 @@ def core_arguments(kernel: Kernel) -> tuple[str, float, float, int]:
 
 def packs(X: Any) -> bool:
     """Whether the rows of X are better packed densely than met entry by entry."""
-    return not sparse.issparse(X) or X.nnz >= _DENSE * X.shape[0] * X.shape[1]
+    if not sparse.issparse(X):
+        return True
+    n, d = X.shape
+    return bool(n * d <= _ENTRY * X.nnz + _VALUE * n)
 
 
 def _python_rows(X: Any, kernel: Any, named: NDArray[np.uint32] | None) -> Any:
