@@ -246,6 +246,7 @@ NB_MODULE(DUALGAP_MODULE, m) {
   bind_tools(m);
   bind_certify(m);
   bind_block(m);
+  bind_crammer_singer(m);
   bind_cutting_planes(m);
   bind_dual_coordinate(m);
   bind_counting_sgd(m);

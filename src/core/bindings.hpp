@@ -28,6 +28,7 @@ using namespace nb::literals;
 // One function a file; bindings.cpp calls them all.
 void bind_block(nb::module_ &m);
 void bind_counting_sgd(nb::module_ &m);
+void bind_crammer_singer(nb::module_ &m);
 void bind_cutting_planes(nb::module_ &m);
 void bind_dual_coordinate(nb::module_ &m);
 void bind_interior(nb::module_ &m);

@@ -415,7 +415,7 @@ class _Run:
                 if self.best is None:
                     self.best = self.solver.unproved(state)
         if self.best is None:  # nothing finite was ever seen: the zero model is
-            zero = np.zeros(self.problem.n)
+            zero = np.zeros(getattr(self.problem, "n_duals", self.problem.n))
             self.best = self.problem.prove(None, zero)
         if self.best.certificate.relative_gap <= self.tol:
             status = Status.CERTIFIED

@@ -148,10 +148,14 @@ class Problem:
         self._set_examples(y, sample_weight)  # type: ignore[arg-type]
 
     def with_labels(
-        self, y: ArrayLike, sample_weight: ArrayLike | None = None
+        self,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        C: float | None = None,
     ) -> Problem:
-        """The same rows with other labels and weights; shares the data."""
+        """The same rows with other labels, weights and C; shares the data."""
         other = copy.copy(self)
+        other.C = self.C if C is None else _positive("C", C)
         other._set_examples(y, sample_weight)
         return other
 

@@ -153,9 +153,6 @@ def test_the_bound_holds_when_time_is_short():
     assert short.dual <= long.dual * (1.0 + 1e-12)
 
 
-CRAMMER_SINGER = svm.LinearSVC(multi_class="crammer_singer", max_iter=10**6, tol=0.1)
-
-
 def fitted(model):
     return model.fit(*make())
 
@@ -180,11 +177,6 @@ def fitted(model):
             "penalty='l1'",
         ),
         ({"model": fitted(SGDClassifier("log_loss"))}, ValueError, "log_loss"),
-        (
-            {"model": fitted(CRAMMER_SINGER)},
-            ValueError,
-            "crammer_singer",
-        ),
         ({"model": fitted(svm.SVC()), "X": make(seed=1)[0]}, ValueError, "not rows"),
         ({"model": fitted(svm.SVC()), "X": make()[0][:9]}, ValueError, "120"),
         ({"model": fitted(svm.SVC()), "y": np.arange(120) % 3}, ValueError, "classes"),

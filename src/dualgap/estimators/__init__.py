@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+from .compression import compress
 from .foreign import certify
 from .linear_svc import LinearSVC
+from .linear_svc_cv import LinearSVCCV
 from .model_file import load_model, save_model
+from .path import SVMPath, svm_path
 from .peers import read_liblinear, read_libsvm, write_liblinear, write_libsvm
 from .svc import SVC
 
 __all__ = [
     "SVC",
     "LinearSVC",
+    "LinearSVCCV",
+    "SVMPath",
     "certify",
+    "compress",
     "load_model",
     "read_liblinear",
     "read_libsvm",
     "save_model",
+    "svm_path",
     "write_liblinear",
     "write_libsvm",
 ]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import combinations
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -19,11 +20,12 @@ from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d
 
 from .. import core, one_vs_rest
 from ..certificate import Certificate
+from ..crammer_singer import CrammerSingerProblem
 from ..kernel import BlockSolver, Callable, Gram, KernelProblem, Precomputed
 from ..loop import solve
 from ..losses import Loss, SquaredHinge, Vector, get_loss
 from ..problem import Problem
-from ..solvers import get_solver
+from ..solvers import SequentialDual, get_solver
 from ._fitting import encode, one_or_all, weights
 from .linear_svc import LinearSVC
 from .svc import KERNELS, SVC
@@ -157,9 +159,15 @@ def certify(
     if isinstance(model, (svm.SVC, SVC)):
         _refuse(given, model)
         return _certify_kernel(model, X, y, C, sample_weight, float(tol), seed, stop)
+    if getattr(model, "multi_class", "ovr") == "crammer_singer":
+        _refuse(given, model)
+        C = _agreed(C, model.C, model)
+        return _certify_together(
+            model, X, y, C, sample_weight, float(tol), seed, stop, n_jobs
+        )
     if isinstance(model, (svm.LinearSVC, SGDClassifier, LinearSVC)):
         _refuse(given, model)
-        terms = _terms(model, np.shape(X)[0])
+        terms = linear_terms(model, np.shape(X)[0])
         C = _agreed(C, terms.C, model)
     elif hasattr(model, "predict"):
         raise TypeError(
@@ -176,7 +184,7 @@ def certify(
 # ------------------------------------------------------------------- linear models
 
 
-def _terms(model: Any, n: int) -> _Linear:
+def linear_terms(model: Any, n: int) -> _Linear:
     """Coefficients and problem of an estimator."""
     check_is_fitted(model)
     name = type(model).__name__
@@ -187,8 +195,8 @@ def _terms(model: Any, n: int) -> _Linear:
         )
     if getattr(model, "multi_class", "ovr") != "ovr":
         raise ValueError(
-            f"{name}(multi_class={model.multi_class!r}) is not one problem per class; "
-            "train with multi_class='ovr'"
+            f"{name}(multi_class={model.multi_class!r}) is one problem for all "
+            "classes; train with multi_class='ovr'"
         )
     svms = ("hinge", "squared_hinge")
     if not isinstance(model, LinearSVC) and model.loss not in svms:
@@ -271,6 +279,25 @@ def _certify_linear(
         dtype=[np.float64, np.float32],
         ensure_all_finite=False,  # Problem looks at every entry once
     )
+    certificates = []
+    for problem, w in linear_problems(terms, X, y, C, sample_weight, n_jobs):
+        # What the margins suggest is tight for smooth losses, and free.
+        proof = problem.certify(w)
+        if not proof.relative_gap <= tol:
+            proof = _sharpened(proof, problem, get_solver("auto"), tol, seed, stop)
+        certificates.append(replace(proof, tol=math.nan))
+    return one_or_all(certificates)
+
+
+def linear_problems(
+    terms: _Linear,
+    X: Any,
+    y: ArrayLike,
+    C: float | None,
+    sample_weight: ArrayLike | None,
+    n_jobs: int | None,
+) -> Iterator[tuple[Problem, Vector]]:
+    """The binary problems of a linear model, each with the model's w."""
     classes, codes = _labels(y, X.shape[0], terms.classes)
     problems = len(one_vs_rest.positives(len(classes)))
     if terms.coef.shape != (problems, X.shape[1]):
@@ -279,7 +306,6 @@ def _certify_linear(
             f"classes of {X.shape[1]} features need {(problems, X.shape[1])}"
         )
     weight, factor = weights(terms.class_weight, X, classes, codes, sample_weight)
-    certificates = []
     for k, positive in enumerate(one_vs_rest.positives(len(classes))):
         problem = Problem(
             X,
@@ -295,12 +321,52 @@ def _certify_linear(
         w = terms.coef[k]
         if terms.fit_intercept:
             w = np.append(w, terms.intercept[k] / terms.intercept_scaling)
-        # What the margins suggest is tight for smooth losses, and free.
-        proof = problem.certify(w)
-        if not proof.relative_gap <= tol:
-            proof = _sharpened(proof, problem, get_solver("auto"), tol, seed, stop)
-        certificates.append(replace(proof, tol=math.nan))
-    return one_or_all(certificates)
+        yield problem, w
+
+
+def _certify_together(
+    model: Any,
+    X: Any,
+    y: ArrayLike,
+    C: float | None,
+    sample_weight: ArrayLike | None,
+    tol: float,
+    seed: int,
+    stop: Any,
+    n_jobs: int | None,
+) -> Certificate:
+    """A linear model of Crammer and Singer, beside the dual value of a fit."""
+    check_is_fitted(model)
+    X = check_array(
+        X,
+        accept_sparse=["csr", "csc", "coo"],
+        dtype=[np.float64, np.float32],
+        ensure_all_finite=False,  # Problem looks at every entry once
+    )
+    classes, codes = _labels(y, X.shape[0], model.classes_)
+    weight, factor = weights(model.class_weight, X, classes, codes, sample_weight)
+    data = Problem(
+        X,
+        np.ones(X.shape[0]),
+        C,
+        sample_weight=weight * factor[codes],
+        fit_intercept=model.fit_intercept,
+        intercept_scaling=model.intercept_scaling,
+        n_jobs=effective_n_jobs(n_jobs),
+    )
+    problem = CrammerSingerProblem(data, codes, len(classes))
+    coef, bias = np.asarray(model.coef_, np.float64), np.asarray(model.intercept_)
+    bias = np.broadcast_to(bias, len(coef))
+    if len(classes) == 2:  # the difference of two, which sum up to 0 at the optimum
+        coef, bias = np.vstack([-coef, coef]) / 2, np.concatenate([-bias, bias]) / 2
+    if coef.shape != (len(classes), X.shape[1]):
+        raise ValueError(
+            f"model: coefficients of shape {coef.shape} for {len(classes)} classes of "
+            f"{X.shape[1]} features"
+        )
+    proof = Certificate(primal=problem.primal(problem.point(coef, bias)), dual=0.0)
+    proof = _sharpened(proof, problem, SequentialDual(), tol, seed, stop)
+    return replace(proof, tol=math.nan)
 
 
 # ------------------------------------------------------------------- kernel models
@@ -317,6 +383,39 @@ def _certify_kernel(
     stop: Any,
 ) -> Certificate | list[Certificate]:
     """From the model's own dual variables; a pair is brought nearer where they end."""
+    certificates = []
+    for pair in kernel_pairs(model, X, y, C, sample_weight):
+        proof = Certificate(
+            primal=kernel_primal(pair.problem, pair.coef, pair.bias),
+            dual=pair.problem.certify(pair.alpha).dual,
+        )
+        if not proof.relative_gap <= tol:
+            proof = _sharpened(
+                proof, pair.problem, BlockSolver(), tol, seed, stop, pair.alpha
+            )
+        certificates.append(replace(proof, tol=math.nan))
+    return one_or_all(certificates)
+
+
+class KernelPair(NamedTuple):
+    """Two classes of a kernel model: their problem and the model's point."""
+
+    problem: KernelProblem
+    coef: Vector  # of the kernel at the rows of the problem
+    alpha: Vector  # what of it is a dual point
+    bias: float
+    classes: tuple[int, int]
+    rows: NDArray[np.intp]  # of the training data
+
+
+def kernel_pairs(
+    model: Any,
+    X: Any,
+    y: ArrayLike,
+    C: float | None,
+    sample_weight: ArrayLike | None,
+) -> Iterator[KernelPair]:
+    """The pairs of classes of a fitted kernel model, one after the other."""
     check_is_fitted(model)
     C = _agreed(C, model.C, model)
     squared = isinstance(model, SVC) and isinstance(get_loss(model.loss), SquaredHinge)
@@ -345,7 +444,6 @@ def _certify_kernel(
     dual_coef = model.dual_coef_
     dual_coef = dual_coef.toarray() if hasattr(dual_coef, "toarray") else dual_coef
     gram = Gram(X, kernel, getattr(model, "cache_size", 200))
-    certificates = []
     for p, (i, j) in enumerate(combinations(range(len(classes)), 2)):
         rows = np.flatnonzero((codes == i) | (codes == j))
         # The first class of a pair is the positive one, but of two the second.
@@ -360,29 +458,20 @@ def _certify_kernel(
             penalize_intercept=squared,
             rows=rows,
         )
-        alpha = np.zeros(X.shape[0])
-        alpha[support] = np.abs(
-            np.where(codes[support] == i, dual_coef[j - 1], dual_coef[i])
-        )
-        proof = _of_duals(problem, alpha[rows], float(model.intercept_[p]))
-        if not proof.relative_gap <= tol:
-            proof = _sharpened(
-                proof, problem, BlockSolver(), tol, seed, stop, alpha[rows]
-            )
-        certificates.append(replace(proof, tol=math.nan))
-    return one_or_all(certificates)
+        coef = np.zeros(X.shape[0])
+        coef[support] = np.where(codes[support] == i, dual_coef[j - 1], dual_coef[i])
+        signed: Vector = coef[rows]
+        alpha: Vector = np.clip(signed * problem.y, 0.0, problem.upper)
+        bias = float(model.intercept_[p])
+        yield KernelPair(problem, signed, alpha, bias, (i, j), rows)
 
 
-def _of_duals(problem: KernelProblem, alpha: Vector, bias: float) -> Certificate:
-    """P of the model with its own bias, D of its dual variables."""
-    alpha = np.clip(alpha, 0.0, problem.upper)
-    dual = problem.certify(alpha).dual
-    scores = problem.scores(alpha)
-    ours = 0.0 if problem.free_bias else float(core.signed_sum(problem.y, alpha))
-    norm = float((alpha * problem.y * (scores + ours)).sum())
+def kernel_primal(problem: KernelProblem, coef: Vector, bias: float) -> float:
+    """P of the function ``sum_j coef_j k(x_j, x) + bias``, in float64."""
+    scores = problem.gram.times(coef)
+    norm = float(coef @ scores) + (0.0 if problem.free_bias else bias * bias)
     loss = problem.loss.value(problem.y * (scores + bias))
-    primal = 0.5 * norm + float((problem.cost * loss).sum())
-    return Certificate(primal=primal, dual=dual)
+    return 0.5 * norm + float((problem.cost * loss).sum())
 
 
 def _kernel_of(model: Any) -> Any:

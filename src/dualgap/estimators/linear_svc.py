@@ -17,11 +17,13 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 
 from .. import core, one_vs_rest
 from ..blocks import RowSource
+from ..crammer_singer import CrammerSingerProblem
 from ..io.store import RowStore
 from ..loop import Solution, solve
-from ..losses import LOSSES, Loss, Vector
+from ..losses import LOSSES, Loss, Vector, get_loss
+from ..path import carried
 from ..problem import Problem
-from ..solvers import SOLVERS, Solver, get_solver
+from ..solvers import SOLVERS, SequentialDual, Solver, get_solver
 from ._callbacks import CallbackSupportMixin, FitTasks
 from ._fitting import (
     OnEpoch,
@@ -32,12 +34,14 @@ from ._fitting import (
     warn_of_failures,
     weights,
 )
+from ._html import CertificateHTMLMixin
 from ._streaming import StreamingMixin, rows_of_fit
 
 
 class LinearSVC(
     CallbackSupportMixin,  # type: ignore[misc]
     StreamingMixin,
+    CertificateHTMLMixin,
     LinearClassifierMixin,  # type: ignore[misc]
     SparseCoefMixin,  # type: ignore[misc]
     BaseEstimator,  # type: ignore[misc]
@@ -46,7 +50,7 @@ class LinearSVC(
 
     Solves the problem of LIBLINEAR and of scikit-learn's ``LinearSVC`` until the
     duality gap proves the accuracy asked. More than two classes are trained one
-    versus the rest.
+    versus the rest, or together after Crammer and Singer.
 
     Parameters
     ----------
@@ -81,9 +85,16 @@ class LinearSVC(
         the same: ``n/(n_classes * count)``, counted with the sample weights. With
         more than two classes the rows of the rest weigh 1 in every binary problem, as
         in LIBLINEAR and scikit-learn.
+    multi_class : {"ovr", "crammer_singer"}, default="ovr"
+        One binary problem per class, one versus the rest; or the one problem of
+        Crammer and Singer [3]_ for all classes, with one certificate, as in LIBLINEAR's
+        ``-s 4``. The latter has the hinge and a penalised bias, and its own solver,
+        ``SequentialDual()``, which "auto" stands for.
     warm_start : bool, default=False
         Start from the dual variables of the previous fit, which must have had the
-        same rows and classes. For solvers that keep duals: "auto", "dcd", "sdca".
+        same rows and classes; after ``set_params(C=...)`` from their best multiple in
+        the new box, as in :func:`svm_path`. For solvers that keep duals: "auto", "dcd",
+        "sdca".
     random_state : int, RandomState instance or None, default=None
         Seed of the order of the rows. The same int gives the same model, bit for
         bit, for the same `n_jobs`.
@@ -114,18 +125,21 @@ class LinearSVC(
         Labels, sorted. With two, the second one is the positive class.
     support_ : ndarray of shape (n_support,), intp
         Rows with a positive dual variable in at least one binary problem, sorted.
+    n_support_ : ndarray of shape (n_classes,), int32
+        Of each class. Not there in a model from a file.
     dual_coef_ : ndarray of shape (1, n_support) or (n_classes, n_support), float64
         ``y_i alpha_i`` of these rows, where y_i is +1 for the positive class and -1
         for the others: the dual point of the certificate. For the solvers that keep
         duals, ``coef_ = dual_coef_ @ X[support_]``, or the best multiple of that where
         `DCD` accelerates ("auto" and "dcd" on text; not with
-        ``DCD(acceleration="none")``).
+        ``DCD(acceleration="none")``). Of Crammer and Singer's problem all its dual
+        variables, one row per class, also for two.
     n_iter_ : int
         Passes over the data, the most over all classes; 0 when a warm start was
         proved good enough as it was.
     certificate_ : Certificate or list of Certificate
         What is proved about the model: one, or one per class if there are more than
-        two.
+        two and they were trained one versus the rest.
     history_ : structured ndarray or list of structured ndarray
         One record per epoch (epoch, seconds, primal, dual, exact, updates, solver,
         predicted), and one of each closing exact pass; one array, or one per class if
@@ -177,6 +191,8 @@ class LinearSVC(
        coordinate descent method for large-scale linear SVM", ICML 2008.
     .. [2] C. Panagiotakopoulos, P. Tsampouka, "The stochastic gradient descent for
        the primal L1-SVM optimization revisited", ECML PKDD 2013.
+    .. [3] K. Crammer, Y. Singer, "On the algorithmic implementation of multiclass
+       kernel-based vector machines", JMLR 2, 2001.
 
     Examples
     --------
@@ -205,6 +221,7 @@ class LinearSVC(
         "intercept_scaling": [Interval(Real, 0, None, closed="neither")],
         "penalize_intercept": ["boolean"],
         "class_weight": [dict, StrOptions({"balanced"}), None],
+        "multi_class": [StrOptions({"ovr", "crammer_singer"})],
         "warm_start": ["boolean"],
         "random_state": ["random_state"],
         "n_jobs": [Integral, None],
@@ -226,6 +243,7 @@ class LinearSVC(
         intercept_scaling: float = 1.0,
         penalize_intercept: bool = True,
         class_weight: dict[Any, float] | str | None = None,
+        multi_class: str = "ovr",
         warm_start: bool = False,
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
@@ -243,6 +261,7 @@ class LinearSVC(
         self.intercept_scaling = intercept_scaling
         self.penalize_intercept = penalize_intercept
         self.class_weight = class_weight
+        self.multi_class = multi_class
         self.warm_start = warm_start
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -326,6 +345,11 @@ class LinearSVC(
             )
         classes, codes = encode(np.asarray(y))
         weight, factor = weights(self.class_weight, X, classes, codes, sample_weight)
+        if self.multi_class == "crammer_singer":
+            data = {"X": X, "y": y, "sample_weight": sample_weight}
+            return self._fit_together(
+                data, classes, codes, weight * factor[codes], stop, on_epoch
+            )
         positive = one_vs_rest.positives(len(classes))
         signs = [one_vs_rest.signs(codes, k) for k in positive]
 
@@ -338,6 +362,9 @@ class LinearSVC(
             2**31 - 1, size=len(signs)
         )
         warm = self._previous_duals(classes, len(signs), len(codes))
+        # Those of another C are scaled; those of this one may be the optimum.
+        same_C = getattr(self, "_fitted_C", self.C) == self.C
+        start = (lambda _, alpha: alpha) if same_C else carried
         solver = get_solver(self.solver)
         rows = Problem(
             X,
@@ -375,7 +402,7 @@ class LinearSVC(
                     tol=self.tol,
                     max_epochs=self.max_epochs,
                     random_state=int(seeds[k]),
-                    warm=None if warm is None else warm[k],
+                    warm=None if warm is None else start(problem, warm[k]),
                     on_epoch=listener(labels[k], callback, on_epoch),
                     stop=stop,
                     checkpoint=self._checkpoint_file(k, len(signs)),
@@ -391,9 +418,94 @@ class LinearSVC(
         self._forget_stream()
         self._fit_rows = rows_of_fit(codes, rows)
         self._keep(rows, signs, solutions)
+        self.n_support_ = _counts(codes[self.support_], classes)
         tasks.end()
         certificates = [solution.certificate for solution in solutions]
         warn_of_failures("LinearSVC", certificates, names, "classes")
+        return self
+
+    def _fit_together(
+        self,
+        given: dict[str, Any],
+        classes: NDArray[Any],
+        codes: NDArray[np.intp],
+        weight: Vector,
+        stop: Any,
+        on_epoch: OnEpoch | None,
+    ) -> LinearSVC:
+        """Train the problem of Crammer and Singer."""
+        solver = SequentialDual() if self.solver == "auto" else get_solver(self.solver)
+        if not isinstance(solver, SequentialDual):
+            raise ValueError(
+                f"solver={self.solver!r} trains binary problems; with "
+                "multi_class='crammer_singer' use solver='auto'"
+            )
+        if get_loss(self.loss).name != "hinge":
+            raise ValueError(
+                f"loss={self.loss!r}: multi_class='crammer_singer' is defined for "
+                "loss='hinge'; use multi_class='ovr' for others"
+            )
+        if not self.penalize_intercept:
+            raise ValueError(
+                "penalize_intercept=False: multi_class='crammer_singer' has penalised "
+                "biases; use multi_class='ovr' for free ones"
+            )
+        K = len(classes)
+        rows = Problem(
+            given["X"],
+            np.ones(len(codes)),
+            self.C,
+            sample_weight=weight,
+            fit_intercept=self.fit_intercept,
+            intercept_scaling=self.intercept_scaling,
+            n_jobs=max(1, effective_n_jobs(self.n_jobs)),
+        )
+        problem = CrammerSingerProblem(rows, codes, K)
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        warm = self._previous_duals(classes, K, len(codes))
+        if warm is not None:
+            warm *= self.C / getattr(self, "_fitted_C", self.C)
+            warm = np.ascontiguousarray(warm.T).ravel()
+        metadata = {k: given[k] for k in ("sample_weight",) if given[k] is not None}
+        data = {"X": given["X"], "y": given["y"], "metadata": metadata or None}
+        tasks = FitTasks(self, data, ["all classes"], stop)
+
+        def attributes(model: Vector) -> dict[str, Any]:
+            coef, intercept = _of_two(*problem.coef(model))
+            return {"classes_": classes, "coef_": coef, "intercept_": intercept}
+
+        def train(_: int) -> Solution:
+            with tasks.problem(0, attributes) as callback:
+                return solve(
+                    problem,
+                    solver,
+                    tol=self.tol,
+                    max_epochs=self.max_epochs,
+                    random_state=seed,
+                    warm=warm,
+                    on_epoch=listener(classes[-1], callback, on_epoch),
+                    stop=stop,
+                    checkpoint=self.checkpoint,
+                    checkpoint_every=self.checkpoint_every,
+                )
+
+        (solution,) = fit_all(
+            train, 1, n_jobs=self.n_jobs, stop=stop, verbose=self.verbose
+        )
+        self.classes_ = classes
+        self.coef_, self.intercept_ = _of_two(*problem.coef(solution.w))
+        alpha = solution.alpha.reshape(-1, K)
+        self.support_ = np.flatnonzero(alpha.any(axis=1))
+        self.n_support_ = _counts(codes[self.support_], classes)
+        self.dual_coef_ = np.ascontiguousarray(alpha[self.support_].T)
+        self._n_rows, self._fitted_C = rows.n, self.C
+        self.n_iter_ = solution.certificate.epochs
+        self.certificate_ = one_or_all([solution.certificate])
+        self.history_ = one_or_all([solution.history])
+        tasks.end()
+        warn_of_failures(
+            "LinearSVC", [solution.certificate], ["all classes"], "problems"
+        )
         return self
 
     def _checkpoint_file(self, k: int, problems: int) -> str | None:
@@ -472,8 +584,14 @@ class LinearSVC(
                 f"{self.classes_.tolist()}, this one has {n} rows of classes "
                 f"{classes.tolist()}; set warm_start=False for new data"
             )
+        together = self.multi_class == "crammer_singer"
+        if len(self.dual_coef_) != problems:
+            raise ValueError(
+                f"warm_start=True: the previous fit was not one of "
+                f"multi_class={self.multi_class!r}; set warm_start=False for this one"
+            )
         warm = np.zeros((problems, n))
-        warm[:, self.support_] = np.abs(self.dual_coef_)
+        warm[:, self.support_] = self.dual_coef_ if together else abs(self.dual_coef_)
         return warm
 
     def _keep(
@@ -484,11 +602,23 @@ class LinearSVC(
         alpha = np.stack([solution.alpha for solution in solutions])
         self.support_ = np.flatnonzero(alpha.any(axis=0))
         self.dual_coef_ = alpha[:, self.support_] * np.stack(signs)[:, self.support_]
-        self._n_rows = rows.n
+        self._n_rows, self._fitted_C = rows.n, self.C
         certificates = [solution.certificate for solution in solutions]
         self.n_iter_ = max(certificate.epochs for certificate in certificates)
         self.certificate_ = one_or_all(certificates)
         self.history_ = one_or_all([solution.history for solution in solutions])
+
+
+def _counts(codes: NDArray[np.intp], classes: NDArray[Any]) -> NDArray[np.int32]:
+    """Rows of every class."""
+    return np.bincount(codes, minlength=len(classes)).astype(np.int32)
+
+
+def _of_two(coef: Vector, intercept: Vector) -> tuple[Vector, Vector]:
+    """Of two classes the difference, which decides; of more, all of them."""
+    if len(coef) > 2:
+        return coef, intercept
+    return coef[1:] - coef[:1], intercept[1:] - intercept[:1]
 
 
 def _coefficients(rows: Problem, models: list[Vector]) -> tuple[Vector, Vector]:

@@ -314,6 +314,7 @@ def _take_linear(model: LinearSVC, duals: bool) -> tuple[Record, Tensors]:
 
 def _make_linear(model: LinearSVC, record: Record, tensors: Tensors) -> None:
     problems = 1 if len(model.classes_) == 2 else len(model.classes_)
+    together = model.multi_class == "crammer_singer"
     n, d = record["n_rows"], model.n_features_in_
     expected = {
         "coef": (("F64",), (problems, d)),
@@ -322,9 +323,10 @@ def _make_linear(model: LinearSVC, record: Record, tensors: Tensors) -> None:
     if n is not None:
         size = tensors["support"].size if "support" in tensors else -1
         expected["support"] = (("I64",), (-1,))
-        expected["dual_coef"] = (("F64",), (problems, size))
+        duals = len(model.classes_) if together else problems
+        expected["dual_coef"] = (("F64",), (duals, size))
     file.expect_tensors(tensors, expected)
-    certificates = _certificates(record, problems)
+    certificates = _certificates(record, 1 if together else problems)
     model.coef_, model.intercept_ = tensors["coef"], tensors["intercept"]
     model.certificate_ = one_or_all(certificates)
     model.n_iter_ = max(certificate.epochs for certificate in certificates)
@@ -333,6 +335,7 @@ def _make_linear(model: LinearSVC, record: Record, tensors: Tensors) -> None:
         if (np.diff(model.support_) <= 0).any():
             raise ValueError("support is not sorted")
         model.dual_coef_, model._n_rows = tensors["dual_coef"], n
+        model._fitted_C = model.C
 
 
 # -------------------------------------------------------------------------------- SVC

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import Any
 
 import numpy as np
@@ -168,6 +168,59 @@ def read_libsvm(path: Path, *, C: float = 1.0, n_features: int | None = None) ->
     svm.n_features_in_ = n_features or columns
     svm._fitted_kernel = kernel
     return svm
+
+
+def find_support(model: SVC, X: sparse.csr_matrix, y: NDArray[Any]) -> None:
+    """Set ``support_`` of a model of :func:`read_libsvm`, which its file lacks.
+
+    LIBSVM writes eight digits of a value. Rows that agree in these are taken for its
+    support vectors, and take their place with all their digits.
+
+    Parameters
+    ----------
+    model : SVC
+    X : CSR matrix of shape (n, n_features)
+        The rows that it was trained with, of which its support vectors are some.
+    y : ndarray of shape (n,)
+        Their labels.
+
+    Raises
+    ------
+    ValueError
+        If a support vector is no row of X with its label.
+    """
+    columns = max(X.shape[1], model.support_vectors_.shape[1])
+    rows, vectors = (sparse.csr_matrix(m) for m in (X, model.support_vectors_))
+    contents, wanted = _contents(rows), _contents(vectors)
+    known: dict[Any, list[int]] = {}
+    for i in range(rows.shape[0] - 1, -1, -1):  # so that pop() takes the first one
+        known.setdefault((y[i], *contents[i]), []).append(i)
+    labels = np.repeat(model.classes_, model.n_support_)
+    for s in range(vectors.shape[0]):
+        same = known.get((labels[s], *wanted[s]))
+        if not same:
+            raise ValueError(
+                f"support vector {s + 1} of class {labels[s]} is not among the "
+                "examples of that class; give those that the model was trained with"
+            )
+        model.support_[s] = same.pop()
+    model.support_vectors_ = rows[model.support_]
+    model.support_vectors_.resize(len(model.support_), columns)
+    model.n_features_in_ = columns
+    model.shape_fit_ = (rows.shape[0], columns)
+
+
+def _contents(rows: sparse.csr_matrix) -> list[tuple[bytes, bytes]]:
+    """Columns and values of every row, without zeros, to eight digits."""
+    rows = rows.astype(np.float64)
+    rows.eliminate_zeros()
+    columns = rows.indices.astype(np.int64)
+    values = np.char.mod("%.8g", rows.data) if rows.nnz else rows.data
+    bounds = rows.indptr
+    return [
+        (columns[a:b].tobytes(), " ".join(values[a:b]).encode())
+        for a, b in pairwise(bounds)
+    ]
 
 
 def write_libsvm(model: SVC, path: Path) -> None:

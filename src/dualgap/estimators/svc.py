@@ -52,6 +52,7 @@ from ._fitting import (
     warn_of_failures,
     weights,
 )
+from ._html import CertificateHTMLMixin
 
 __all__ = ["KERNELS", "SVC"]
 
@@ -63,6 +64,7 @@ KERNELS: dict[str, type[Kernel]] = {
 
 class SVC(
     CallbackSupportMixin,  # type: ignore[misc]
+    CertificateHTMLMixin,
     ClassifierMixin,  # type: ignore[misc]
     BaseEstimator,  # type: ignore[misc]
 ):

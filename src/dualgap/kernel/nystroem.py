@@ -105,20 +105,48 @@ class Nystroem:
                    -(-self.n_components // 2), random_state)
             for label in (-1, 1)
         ]  # fmt: skip
-        landmarks = np.concatenate(drawn)
-        K = problem.gram.block(landmarks, landmarks)
-        values, vectors = np.linalg.eigh(K)
-        # Rounding of m kernel values moves a feature by their size over its root.
-        noise = _NOISE * np.finfo(np.float32).eps * float(K.diagonal().max())
-        kept = values > math.sqrt(len(landmarks)) * noise
-        if not kept.any():
-            raise ValueError(
-                f"kernel={problem.gram.kernel.name!r} is 0 at all {len(landmarks)} "
-                "landmarks; give rows that are not all 0, or another kernel"
-            )
-        whiten = vectors[:, kept] / np.sqrt(values[kept])
-        stop = core.Stop() if stop is None else stop
-        return Approximation(problem, landmarks, whiten, self.threads, stop)
+        return over(problem, np.concatenate(drawn), self.threads, stop)
+
+
+def over(
+    problem: KernelProblem,
+    landmarks: NDArray[np.intp],
+    threads: int = 1,
+    stop: Any = None,
+) -> Approximation:
+    """The linear problem over the functions that these landmarks span.
+
+    Parameters
+    ----------
+    problem : KernelProblem
+    landmarks : ndarray of shape (m,)
+        Rows of the problem.
+    threads : int, default=1
+    stop : core.Stop, optional
+        Leaves early, with features that are not whole, when told to stop.
+
+    Returns
+    -------
+    Approximation
+
+    Raises
+    ------
+    ValueError
+        If all landmarks are 0 to the kernel.
+    """
+    K = problem.gram.block(landmarks, landmarks)
+    values, vectors = np.linalg.eigh(K)
+    # Rounding of m kernel values moves a feature by their size over its root.
+    noise = _NOISE * np.finfo(np.float32).eps * float(K.diagonal().max())
+    kept = values > math.sqrt(len(landmarks)) * noise
+    if not kept.any():
+        raise ValueError(
+            f"kernel={problem.gram.kernel.name!r} is 0 at all {len(landmarks)} "
+            "landmarks; give rows that are not all 0, or another kernel"
+        )
+    whiten = vectors[:, kept] / np.sqrt(values[kept])
+    stop = core.Stop() if stop is None else stop
+    return Approximation(problem, landmarks, whiten, threads, stop)
 
 
 class Approximation(Problem):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .auto import Auto
 from .base import Solver, State
+from .crammer_singer import SequentialDual
 from .cutting_planes import OCAS, CuttingPlane
 from .dcd import DCD
 from .interior_point import InteriorPoint
@@ -59,6 +60,7 @@ __all__ = [
     "SGDm",
     "SGDr",
     "SGDs",
+    "SequentialDual",
     "Solver",
     "State",
     "SvmSGD",

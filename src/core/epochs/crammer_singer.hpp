@@ -1,0 +1,236 @@
+// The multiclass SVM of Crammer and Singer: sequential dual steps, a row at a time.
+//
+// Problem    min over w_1, ..., w_K of
+//              1/2 sum_m ||w_m||^2 + sum_i c_i max_m (w_m.x_i - w_{y_i}.x_i + e_im)
+//            with e_im = 0 for m = y_i, else 1; through its dual
+//            max D(a) = -1/2 sum_m ||w_m||^2 - sum_i sum_m e_im a_im,
+//            w_m = sum_i a_im x_i,  sum_m a_im = 0,  a_im <= C_im,
+//            C_im = c_i for m = y_i, else 0
+// Update     for one i, exactly: with A = ||x_i||^2, B_m = w_m.x_i + e_im - A a_im
+//            a_im <- min(C_im, (beta - B_m)/A),  sum_m max(0, B_m + A C_im - beta) = A
+//            c_i w_m <- w_m + (change of a_im) x_i A row that does not change sleeps
+//            for 1 epoch, then 3, 7, ... 31.
+// Guarantee  D never falls, and converges to its maximum
+// Cost       K dots, and an axpy for each a_im that changes; 8 K bytes of a and 2 of
+//            counters per row. The K weights of a feature lie side by side, so that a
+//            row is read once for all classes.
+// Source     Keerthi, Sundararajan, Chang, Hsieh and Lin, KDD 2008, section 3; the
+//            problem of one row is a projection on a simplex, solved without sorting
+//            (Michelot, J. Optim. Theory Appl. 50, 1986). There rows and classes
+//            shrink, here rows sleep.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "../certify.hpp"
+#include "../random.hpp"
+#include "../rows.hpp"
+#include "../stop.hpp"
+#include "../sums.hpp"
+#include "../threads.hpp"
+#include "sleeping_rows.hpp"
+
+namespace dualgap {
+
+inline constexpr int kLongestMulticlassSleep = 31;
+
+struct MulticlassData {
+  const std::int32_t *y;  // class of each row, 0..K-1
+  const double *cost;
+  const double *q;
+  Index classes;
+};
+
+struct MulticlassState {
+  double *alpha;  // n x K
+  double *w;      // width x K
+  std::uint8_t *wake;
+  std::uint8_t *length;
+};
+
+struct MulticlassPass {
+  Index visited = 0;
+  Index updates = 0;
+  double gap = 0;     // sum of the rows' shares of P - D at visit time
+  double linear = 0;  // change of -sum_im e_im a_im = sum_i a_{i,y_i}
+};
+
+// score_m = w_m.x_i
+template <class Rows>
+void class_scores(const Rows &rows, Index i, const double *w, Index classes,
+                  double *score) {
+  std::fill(score, score + classes, 0.0);
+  rows.for_each(i, [&](Index j, double x) {
+    const double *of_feature = w + j * classes;
+    for (Index m = 0; m < classes; ++m) score[m] += x * of_feature[m];
+  });
+}
+
+// max_m (score_m - score_y + e_m), never negative.
+inline double multiclass_loss(const double *score, Index y, Index classes) {
+  double loss = 0;
+  for (Index m = 0; m < classes; ++m)
+    if (m != y) loss = std::max(loss, score[m] - score[y] + 1.0);
+  return loss;
+}
+
+// beta with sum_m max(0, d_m - beta) = radius, by dropping what lies below it.
+inline double simplex_level(double *d, Index size, double radius) {
+  double beta = -radius;
+  for (Index m = 0; m < size; ++m) beta += d[m];
+  beta /= static_cast<double>(size);
+  for (;;) {
+    Index kept = 0;
+    double sum = -radius;
+    for (Index m = 0; m < size; ++m)
+      if (d[m] > beta) {
+        sum += d[m];
+        d[kept++] = d[m];
+      }
+    if (kept == size || kept == 0) return beta;
+    size = kept;
+    beta = sum / static_cast<double>(size);
+  }
+}
+
+// The exact maximiser over the duals of one row, in `next`.
+inline void multiclass_step(const double *score, const double *a, Index y, double c,
+                            double q, Index classes, double *d, double *next) {
+  if (c == 0.0) {
+    std::fill(next, next + classes, 0.0);
+    return;
+  }
+  if (q == 0.0) {  // D is linear in a: all of c, against any one other class
+    std::fill(next, next + classes, 0.0);
+    next[y] = c;
+    next[y == 0 ? 1 : 0] = -c;
+    return;
+  }
+  for (Index m = 0; m < classes; ++m)
+    d[m] = score[m] - q * a[m] + (m == y ? q * c : 1.0);
+  for (Index m = 0; m < classes; ++m) next[m] = d[m];
+  const double beta = simplex_level(d, classes, q * c);
+  double others = 0;
+  for (Index m = 0; m < classes; ++m)
+    if (m != y) {
+      next[m] = std::min(0.0, (beta - next[m]) / q);
+      others += next[m];
+    }
+  next[y] = std::min(c, -others);
+}
+
+// One pass over the rows that are awake. `scratch` has 3 K entries.
+template <class Rows>
+MulticlassPass crammer_singer_epoch(const Rows &rows, const MulticlassData &data,
+                                    const MulticlassState &state, Order *order,
+                                    double *scratch, Random &random, Poll &poll) {
+  MulticlassPass pass;
+  const Index classes = data.classes;
+  double *score = scratch, *d = scratch + classes, *next = scratch + 2 * classes;
+  const Index awake = awake_rows(state.wake, rows.rows(), order);
+  random.shuffle(order, awake);
+  for (Index t = 0; t < awake; ++t) {
+    look_ahead(rows, order, t, awake, data.cost, data.q, data.y);
+    const Index i = order[t], y = data.y[i];
+    const double c = data.cost[i];
+    double *a = state.alpha + i * classes;
+    class_scores(rows, i, state.w, classes, score);
+    pass.gap += c * multiclass_loss(score, y, classes);
+    for (Index m = 0; m < classes; ++m) pass.gap += a[m] * (score[m] + (m != y));
+    multiclass_step(score, a, y, c, data.q[i], classes, d, next);
+    Index changes = 0;
+    for (Index m = 0; m < classes; ++m) {
+      d[m] = next[m] - a[m];
+      changes += d[m] != 0.0;
+    }
+    if (changes > 0) {
+      pass.linear += d[y];
+      std::copy(next, next + classes, a);
+      rows.for_each(i, [&](Index j, double x) {
+        double *of_feature = state.w + j * classes;
+        for (Index m = 0; m < classes; ++m) of_feature[m] += x * d[m];
+      });
+      ++pass.updates;
+      state.length[i] = 0;
+    } else {
+      state.length[i] = static_cast<std::uint8_t>(
+          std::min(2 * state.length[i] + 1, kLongestMulticlassSleep));
+      state.wake[i] = state.length[i];
+    }
+    ++pass.visited;
+    if (poll(rows.count(i) * classes)) break;
+  }
+  return pass;
+}
+
+// Into the feasible set: entries of other classes at most 0, no more than c_i of them,
+// and that of y_i what makes the sum 0. Returns the number of rows changed.
+inline Index multiclass_feasible(const MulticlassData &data, Index n, double *alpha) {
+  Index changed = 0;
+  for (Index i = 0; i < n; ++i) {
+    double *a = alpha + i * data.classes;
+    const Index y = data.y[i];
+    const double before = a[y], c = data.cost[i];
+    bool moved = false;
+    double others = 0;
+    for (Index m = 0; m < data.classes; ++m) {
+      if (m == y) continue;
+      moved |= a[m] > 0.0;
+      a[m] = std::min(a[m], 0.0);
+      others -= a[m];
+    }
+    if (others > c) {
+      const double scale = c / others;
+      for (Index m = 0; m < data.classes; ++m) a[m] *= scale;
+      others = c;
+    }
+    a[y] = others;
+    changed += moved || a[y] != before;
+  }
+  return changed;
+}
+
+// w_m = sum_i a_im x_i. w must be zero on entry.
+template <class Rows>
+void multiclass_combine(const Rows &rows, const double *alpha, Index classes, double *w,
+                        Team &threads) {
+  const Index parts = worth_threads(rows, threads.size());
+  PartSums sums(w, rows.width() * classes, parts);
+  threads.run(parts, rows.rows(), [&](Index part, Index begin, Index end) {
+    double *own = sums.of(part);
+    for (Index i = begin; i < end; ++i) {
+      const double *a = alpha + i * classes;
+      if (std::all_of(a, a + classes, [](double x) { return x == 0.0; })) continue;
+      rows.for_each(i, [&](Index j, double x) {
+        double *of_feature = own + j * classes;
+        for (Index m = 0; m < classes; ++m) of_feature[m] += x * a[m];
+      });
+    }
+  });
+  sums.add_up();
+}
+
+// sum_i c_i max_m (...), with the scores of every row if asked for (n x K).
+template <class Rows>
+double multiclass_losses(const Rows &rows, const MulticlassData &data, const double *w,
+                         double *scores, Team &threads) {
+  const Index parts = worth_threads(rows, threads.size()), classes = data.classes;
+  std::vector<Sum> part_sums(static_cast<std::size_t>(parts));
+  threads.run(parts, rows.rows(), [&](Index part, Index begin, Index end) {
+    Sum total;
+    std::vector<double> own(static_cast<std::size_t>(classes));
+    for (Index i = begin; i < end; ++i) {
+      double *score = scores ? scores + i * classes : own.data();
+      class_scores(rows, i, w, classes, score);
+      total += data.cost[i] * multiclass_loss(score, data.y[i], classes);
+    }
+    part_sums[static_cast<std::size_t>(part)] = total;
+  });
+  Sum all;
+  for (const Sum &sum : part_sums) all += sum.value();
+  return all.value();
+}
+
+}  // namespace dualgap

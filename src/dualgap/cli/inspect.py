@@ -1,0 +1,100 @@
+"""``dualgap inspect``: what data hold."""
+
+from __future__ import annotations
+
+import os
+from typing import Annotated, Any
+
+import typer
+
+from .data import Data, facts_of, is_store, read_data, refuse_unreadable
+from .options import (
+    DataPath,
+    Debug,
+    Json,
+    ReadJobs,
+    ZeroBased,
+    app,
+    paragraphs,
+    told_plainly,
+)
+from .report import print_json
+
+
+@app.command(
+    epilog=paragraphs(
+        "[bold]Examples[/bold]",
+        "dualgap inspect a9a.xz",
+        "dualgap inspect a9a.xz --json",
+    )
+)
+def inspect(
+    data: DataPath,
+    zero_based: ZeroBased = None,
+    n_jobs: ReadJobs = None,
+    verify: Annotated[
+        bool,
+        typer.Option(help="Compare every byte of a store with its checksums."),
+    ] = False,
+    json_: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Say what DATA holds: size, classes, norms of the rows, memory."""
+    with told_plainly(debug):
+        refuse_unreadable(data)
+        examples = read_data(data, zero_based, n_jobs)
+        if verify:
+            if not is_store(data):
+                raise ValueError(f"{data} is no store: --verify needs one")
+            examples.X.verify(n_jobs=max(n_jobs or 1, 1))
+        facts = facts_of(examples) | _more_facts(examples)
+        if json_:
+            print_json(facts)
+            return
+        norm, classes = facts["row_norm"], facts["classes"]
+        counts = [f"{c['label']}: {c['count']}" for c in classes]
+        many = len(counts) > 20
+        rows = {
+            "examples": f"{facts['n']:,}",
+            "features": f"{facts['d']:,}, from {0 if examples.zero_based else 1}",
+            "values": f"{facts['nnz']:,} ({100 * facts['density']:.3g} % of all)",
+            "classes": f"{len(classes)} ({', '.join(counts[:20])}{', ...' * many})",
+            "row norms": f"min {norm['min']:.4g}, median {norm['median']:.4g}, "
+            f"max {norm['max']:.4g}",
+            "empty rows": f"{facts['empty_rows']:,}",
+            "memory": f"{facts['memory_bytes'] / 1e6:,.1f} MB",
+        }
+        for name, text in rows.items():
+            typer.echo(f"{name:<11}{text}")
+
+
+def _more_facts(examples: Data) -> dict[str, Any]:
+    import numpy as np
+
+    from ..io import RowStore
+    from ..problem import Problem
+
+    X, y = examples.X, examples.y
+    n, d = examples.shape
+    labels, counts = np.unique(y, return_counts=True)
+    norms = np.sqrt(Problem(X, np.ones(n)).q)
+    if isinstance(X, RowStore):
+        empty = int((norms == 0.0).sum())
+        size = sum(os.path.getsize(X.file(name)) for name in X.dtypes)
+    else:
+        empty = int((np.diff(X.indptr) == 0).sum())
+        size = sum(a.nbytes for a in (X.data, X.indices, X.indptr, y))
+    return {
+        "density": X.nnz / (n * d) if d else 0.0,
+        "classes": [
+            {"label": label, "count": count}
+            for label, count in zip(labels.tolist(), counts.tolist(), strict=True)
+        ],
+        "row_norm": {
+            "min": float(norms.min()),
+            "median": float(np.median(norms)),
+            "max": float(norms.max()),
+        },
+        "empty_rows": empty,
+        "memory_bytes": size,
+    }

@@ -1,0 +1,363 @@
+"""Linear support vector classification that chooses C by cross-validation."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from numbers import Integral, Real
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, _fit_context
+from sklearn.linear_model._base import LinearClassifierMixin, SparseCoefMixin
+from sklearn.metrics import check_scoring, get_scorer_names
+from sklearn.model_selection import check_cv
+from sklearn.utils import _safe_indexing, check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import _check_sample_weight, validate_data
+
+from .. import core, one_vs_rest
+from ..certificate import Certificate
+from ..losses import LOSSES, Loss, Vector
+from ..path import solutions
+from ..problem import Problem
+from ..solvers import SOLVERS, Solver, get_solver
+from ._fitting import encode, fit_all, warn_of_failures, weights
+from ._html import CertificateHTMLMixin
+from .linear_svc import LinearSVC
+from .path import grid_of
+
+__all__ = ["LinearSVCCV"]
+
+
+class _Fold(NamedTuple):
+    """What a path over one training part gives, C by C in rising order."""
+
+    scores: list[float]
+    certificates: list[list[Certificate]]
+    duals: list[
+        tuple[NDArray[np.intp], Vector]
+    ]  # support, y_i alpha_i; first fold only
+
+
+class LinearSVCCV(
+    CertificateHTMLMixin,
+    LinearClassifierMixin,  # type: ignore[misc]
+    SparseCoefMixin,  # type: ignore[misc]
+    BaseEstimator,  # type: ignore[misc]
+):
+    """Linear support vector classification with C chosen by cross-validation.
+
+    Each fold trains a path over all C, every model from the dual variables of the one
+    before, and each is certified; the folds share the rows, of which none is copied to
+    train. The last fit, on all rows, starts from the duals of a fold.
+
+    Parameters
+    ----------
+    Cs : int or array-like of shape (n_Cs,), default=10
+        Values of C to try, or how many, spaced evenly in their logarithm from 1e-4 to
+        1e4.
+    cv : int, cross-validation generator or iterable, default=None
+        Folds, as in scikit-learn: None and integers are stratified, 5 folds by default.
+    scoring : str or callable, optional
+        What is best; accuracy by default. Called without sample weights.
+    loss, solver, tol, max_epochs, fit_intercept, intercept_scaling, \
+penalize_intercept, class_weight
+        As of :class:`LinearSVC`, for every C. The solver is one that keeps duals:
+        "auto", "dcd" or "sdca". "balanced" counts the rows of each training part.
+    time_limit : float, optional
+        Seconds for all of it.
+    refit : bool, default=True
+        Fit all rows with the best C. If False there are scores, but no model.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the solver; the folds have their own.
+    n_jobs : int, optional
+        Threads, over the folds.
+    verbose : int, default=0
+        1 logs each fit, 2 each epoch.
+
+    Attributes
+    ----------
+    C_ : float
+        The best one: of those with the best mean score the smallest.
+    Cs_ : ndarray of shape (n_Cs,)
+        As they were given.
+    scores_ : ndarray of shape (n_folds, n_Cs)
+        On the test part of each fold.
+    relative_gaps_ : ndarray of shape (n_folds, n_Cs)
+        What is proved of the models behind the scores; of the class that is farthest
+        from its optimum.
+    best_score_ : float
+        Mean over the folds of the scores at `C_`.
+    classes_ : ndarray of shape (n_classes,)
+        Labels, sorted.
+    best_estimator_ : LinearSVC
+        The last fit.
+    coef_, intercept_, support_, n_support_, dual_coef_, n_iter_, certificate_, history_
+        Of the last fit, as of :class:`LinearSVC`.
+    n_features_in_ : int
+        Number of features seen by fit.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Their names, if X has names that are all strings.
+
+    See Also
+    --------
+    svm_path : The models of all C, without folds.
+    sklearn.model_selection.GridSearchCV : For several parameters and pipelines; trains
+        every C from nothing.
+
+    Notes
+    -----
+    A row of the test part has weight 0 in training: its dual variable stays 0, and the
+    solvers look at it ever more rarely. That is cheaper than a copy of the other rows,
+    and takes no memory.
+
+    Examples
+    --------
+    >>> from dualgap import LinearSVCCV
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.preprocessing import scale
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = LinearSVCCV([0.01, 0.1, 1.0], random_state=0).fit(scale(X), y)
+    >>> model.C_ in (0.01, 0.1, 1.0)
+    True
+    >>> model.scores_.shape
+    (5, 3)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "Cs": [Integral, "array-like"],
+        "cv": ["cv_object"],
+        "scoring": [StrOptions(set(get_scorer_names())), callable, None],
+        "loss": [StrOptions(set(LOSSES)), Loss],
+        "solver": [StrOptions(set(SOLVERS)), Solver],
+        "tol": [Interval(Real, 0, None, closed="neither")],
+        "max_epochs": [Interval(Integral, 1, None, closed="left")],
+        "time_limit": [Interval(Real, 0, None, closed="neither"), None],
+        "fit_intercept": ["boolean"],
+        "intercept_scaling": [Interval(Real, 0, None, closed="neither")],
+        "penalize_intercept": ["boolean"],
+        "class_weight": [dict, StrOptions({"balanced"}), None],
+        "refit": ["boolean"],
+        "random_state": ["random_state"],
+        "n_jobs": [Integral, None],
+        "verbose": ["verbose"],
+    }
+
+    def __init__(
+        self,
+        Cs: int | ArrayLike = 10,
+        *,
+        cv: Any = None,
+        scoring: str | Callable[..., float] | None = None,
+        loss: str | Loss = "hinge",
+        solver: str | Solver = "auto",
+        tol: float = 1e-3,
+        max_epochs: int = 10_000,
+        time_limit: float | None = None,
+        fit_intercept: bool = True,
+        intercept_scaling: float = 1.0,
+        penalize_intercept: bool = True,
+        class_weight: dict[Any, float] | str | None = None,
+        refit: bool = True,
+        random_state: int | np.random.RandomState | None = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.Cs = Cs
+        self.cv = cv
+        self.scoring = scoring
+        self.loss = loss
+        self.solver = solver
+        self.tol = tol
+        self.max_epochs = max_epochs
+        self.time_limit = time_limit
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.penalize_intercept = penalize_intercept
+        self.class_weight = class_weight
+        self.refit = refit
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    def fit(
+        self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> LinearSVCCV:
+        """Choose C, and train with it.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+            Class labels, numbers or strings.
+        sample_weight : array-like of shape (n_samples,), optional
+            Factors of C in training.
+
+        Returns
+        -------
+        LinearSVCCV
+            The fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            If a parameter or an argument is not what is described above, or a training
+            part lacks rows of two classes.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If a model behind the scores, or the last one, was not certified.
+        """
+        begun = time.perf_counter()
+        grid = grid_of(self.Cs)
+        stop = core.Stop()
+        if self.time_limit is not None:
+            stop.set_deadline(self.time_limit)
+        X, y = validate_data(
+            self,
+            X,
+            y,
+            accept_sparse=["csr", "csc", "coo"],
+            dtype=[np.float64, np.float32],
+            ensure_all_finite=False,  # Problem looks at every entry once
+        )
+        if hasattr(X, "tocsr"):
+            X = X.tocsr()  # once for all folds; of CSR, itself
+        y = np.asarray(y)
+        classes, codes = encode(y)
+        weight = _check_sample_weight(
+            sample_weight, X, dtype=np.float64, ensure_non_negative=True
+        )
+        folds = list(check_cv(self.cv, y, classifier=True).split(X, y))
+        positive = one_vs_rest.positives(len(classes))
+        parts = [_part(weight, train) for train, _ in folds]
+        factors = [
+            weights(self.class_weight, X, classes, codes, part)[1] for part in parts
+        ]
+        method = get_solver(self.solver)
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        rows = Problem(
+            X,
+            one_vs_rest.signs(codes, positive[0]),
+            loss=self.loss,
+            fit_intercept=self.fit_intercept,
+            intercept_scaling=self.intercept_scaling,
+            penalize_intercept=self.penalize_intercept,
+        )
+        order = np.argsort(grid, kind="stable")
+        scorer = check_scoring(self._model(1.0), scoring=self.scoring)
+
+        def score_path(fold: int) -> _Fold:
+            signs = [one_vs_rest.signs(codes, k) for k in positive]
+            paths = [
+                solutions(
+                    rows,
+                    grid[order],
+                    method,
+                    y=signs[p],
+                    sample_weight=one_vs_rest.weights(
+                        codes, k, parts[fold], factors[fold]
+                    ),
+                    tol=self.tol,
+                    max_epochs=self.max_epochs,
+                    random_state=seed,
+                    stop=stop,
+                )
+                for p, k in enumerate(positive)
+            ]
+            test = folds[fold][1]
+            X_test, y_test = _safe_indexing(X, test), y[test]
+            found = _Fold([], [], [])
+            for C in grid[order]:
+                now = [next(path) for path in paths]
+                model = self._model(float(C))
+                model.classes_, model.n_features_in_ = classes, rows.d
+                coef, intercept = zip(*[rows.coef(s.w) for s in now], strict=True)
+                model.coef_, model.intercept_ = np.stack(coef), np.array(intercept)
+                found.scores.append(float(scorer(model, X_test, y_test)))
+                found.certificates.append([s.certificate for s in now])
+                if fold == 0 and self.refit:
+                    alpha = np.stack([s.alpha for s in now]) * np.stack(signs)
+                    support = np.flatnonzero(alpha.any(axis=0))
+                    found.duals.append((support, alpha[:, support]))
+            return found
+
+        found = fit_all(
+            score_path, len(folds), n_jobs=self.n_jobs, stop=stop, verbose=self.verbose
+        )
+        self.Cs_, self.classes_ = grid, classes
+        self.scores_ = np.empty((len(folds), len(grid)))
+        self.relative_gaps_ = np.empty_like(self.scores_)
+        for fold, part in enumerate(found):
+            self.scores_[fold, order] = part.scores
+            self.relative_gaps_[fold, order] = [
+                max(c.relative_gap for c in now) for now in part.certificates
+            ]
+        mean = self.scores_.mean(axis=0)
+        best = int(np.argmax(mean[order]))
+        self.C_, self.best_score_ = float(grid[order[best]]), float(mean[order[best]])
+        _warn_of_folds(found, grid[order], [classes[k] for k in positive])
+        if self.refit:
+            self._train(X, y, sample_weight, found[0].duals[best], begun)
+        return self
+
+    def _model(self, C: float) -> LinearSVC:
+        """A LinearSVC with this C and all else as it is here."""
+        own = self.get_params(deep=False)
+        for name in ("Cs", "cv", "scoring", "refit"):
+            del own[name]
+        return LinearSVC(C=C, **own)
+
+    def _train(
+        self,
+        X: Any,
+        y: NDArray[Any],
+        sample_weight: ArrayLike | None,
+        duals: tuple[NDArray[np.intp], Vector],
+        begun: float,
+    ) -> None:
+        """The model of all rows, from the duals of a fold."""
+        model = self._model(self.C_).set_params(warm_start=True)
+        model.support_, model.dual_coef_ = duals
+        model.classes_, model._n_rows = self.classes_, X.shape[0]
+        if self.time_limit is not None:
+            left = self.time_limit - (time.perf_counter() - begun)
+            model.time_limit = max(left, 1e-9)  # a limit is positive
+        model.fit(X, y, sample_weight)
+        self.best_estimator_ = model.set_params(
+            warm_start=False, time_limit=self.time_limit
+        )
+        for name in (
+            *("coef_", "intercept_", "support_", "n_support_", "dual_coef_"),
+            *("n_iter_", "certificate_", "history_"),
+        ):
+            setattr(self, name, getattr(model, name))
+
+
+def _part(weight: Vector, train: NDArray[Any]) -> Vector:
+    """Weights of a training part: 0 for the other rows, k for one drawn k times."""
+    train = np.asarray(train)
+    times = np.zeros(len(weight))
+    np.add.at(times, np.flatnonzero(train) if train.dtype == bool else train, 1.0)
+    return weight * times
+
+
+def _warn_of_folds(found: list[_Fold], grid: Vector, labels: list[Any]) -> None:
+    """One warning about the models behind the scores."""
+    certificates, names = [], []
+    for fold, part in enumerate(found):
+        for C, now in zip(grid, part.certificates, strict=True):
+            for label, certificate in zip(labels, now, strict=True):
+                certificates.append(certificate)
+                several = f", class {label!s}" if len(labels) > 1 else ""
+                names.append(f"fold {fold}, C={C:g}{several}")
+    warn_of_failures("LinearSVCCV", certificates, names, "models")

@@ -1,0 +1,238 @@
+"""Models along a path of C."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any, NamedTuple
+
+import numpy as np
+from joblib import effective_n_jobs
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions, validate_params
+from sklearn.utils.validation import check_X_y
+
+from .. import core, one_vs_rest
+from ..certificate import Certificate
+from ..losses import LOSSES, Loss, Vector
+from ..path import solutions
+from ..problem import Problem
+from ..solvers import SOLVERS, Solver, get_solver
+from ._fitting import encode, fit_all, warn_of_failures, weights
+
+__all__ = ["SVMPath", "svm_path"]
+
+
+class SVMPath(NamedTuple):
+    """What :func:`svm_path` returns: one model per C, each with its certificate."""
+
+    #: Shape (n_Cs,), as they were given.
+    Cs: Vector
+    #: Shape (n_Cs, n_features); with K > 2 classes (n_Cs, K, n_features).
+    coefs: Vector
+    #: Shape (n_Cs,); with K > 2 classes (n_Cs, K).
+    intercepts: Vector
+    #: One per C; with K > 2 classes a list of K per C.
+    certificates: list[Any]
+
+    @property
+    def relative_gaps(self) -> Vector:
+        """``(P - D)/D`` of every model, shape (n_Cs,) or (n_Cs, K)."""
+        return np.array(
+            [
+                c.relative_gap
+                if isinstance(c, Certificate)
+                else [one.relative_gap for one in c]
+                for c in self.certificates
+            ]
+        )
+
+
+def grid_of(Cs: Any) -> Vector:
+    """The values of C: those given, or so many from 1e-4 to 1e4.
+
+    Raises
+    ------
+    ValueError
+        If there is none, or one is not positive and finite.
+    """
+    if isinstance(Cs, Integral):
+        if Cs < 1:
+            raise ValueError(f"Cs={Cs!r}: give how many values to try, or the values")
+        return np.logspace(-4, 4, int(Cs))
+    grid = np.asarray(Cs, dtype=np.float64)
+    if grid.ndim != 1 or grid.size == 0 or not (np.isfinite(grid) & (grid > 0)).all():
+        raise ValueError(
+            f"Cs={Cs!r}: give a list of positive, finite numbers, or how many to try"
+        )
+    return grid
+
+
+@validate_params(  # type: ignore[untyped-decorator]
+    {
+        "Cs": [Integral, "array-like"],
+        "loss": [StrOptions(set(LOSSES)), Loss],
+        "solver": [StrOptions(set(SOLVERS)), Solver],
+        "tol": [Interval(Real, 0, None, closed="neither")],
+        "max_epochs": [Interval(Integral, 1, None, closed="left")],
+        "time_limit": [Interval(Real, 0, None, closed="neither"), None],
+        "fit_intercept": ["boolean"],
+        "intercept_scaling": [Interval(Real, 0, None, closed="neither")],
+        "penalize_intercept": ["boolean"],
+        "class_weight": [dict, StrOptions({"balanced"}), None],
+        "random_state": ["random_state"],
+        "n_jobs": [Integral, None],
+        "verbose": ["verbose"],
+    },
+    prefer_skip_nested_validation=True,
+)
+def svm_path(
+    X: Any,
+    y: ArrayLike,
+    Cs: int | ArrayLike = 10,
+    *,
+    loss: str | Loss = "hinge",
+    solver: str | Solver = "auto",
+    tol: float = 1e-3,
+    max_epochs: int = 10_000,
+    time_limit: float | None = None,
+    fit_intercept: bool = True,
+    intercept_scaling: float = 1.0,
+    penalize_intercept: bool = True,
+    class_weight: dict[Any, float] | str | None = None,
+    sample_weight: ArrayLike | None = None,
+    random_state: int | np.random.RandomState | None = None,
+    n_jobs: int | None = None,
+    verbose: int = 0,
+) -> SVMPath:
+    """Linear SVMs for many values of C, each certified, for little more than one.
+
+    The values are trained in rising order, each from the dual variables of the one
+    before, scaled as the new box allows.
+
+    Parameters
+    ----------
+    X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        Read in place, as by :class:`LinearSVC`.
+    y : array-like of shape (n_samples,)
+        Class labels. More than two are trained one versus the rest.
+    Cs : int or array-like of shape (n_Cs,), default=10
+        Values of C in any order, or how many, spaced evenly in their logarithm from
+        1e-4 to 1e4.
+    loss, tol, max_epochs, fit_intercept, intercept_scaling, penalize_intercept, \
+class_weight, random_state
+        As of :class:`LinearSVC`, for every C.
+    solver : str or Solver, default="auto"
+        One that keeps dual variables: "auto", "dcd" or "sdca".
+    time_limit : float, optional
+        Seconds for the whole path. Models whose turn comes too late are what they
+        were started from, with a certificate that says so.
+    sample_weight : array-like of shape (n_samples,), optional
+        Factors of C.
+    n_jobs : int, optional
+        Threads: over the classes, and what is left over the rows.
+    verbose : int, default=0
+        1 logs each C, 2 each epoch.
+
+    Returns
+    -------
+    SVMPath
+        ``(Cs, coefs, intercepts, certificates)`` by name.
+
+    Raises
+    ------
+    ValueError
+        If an argument is not what is described above, or the solver keeps no duals.
+
+    Warns
+    -----
+    ConvergenceWarning
+        If a model is not certified.
+
+    See Also
+    --------
+    LinearSVCCV : Chooses C by cross-validation along such paths.
+
+    References
+    ----------
+    B.-Y. Chu, C.-H. Ho, C.-H. Tsai, C.-Y. Lin, C.-J. Lin, "Warm start for parameter
+    selection of linear classifiers", KDD 2015.
+
+    Examples
+    --------
+    >>> from dualgap import svm_path
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.preprocessing import scale
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> path = svm_path(scale(X), y, [0.01, 0.1, 1.0], random_state=0)
+    >>> path.coefs.shape
+    (3, 30)
+    >>> bool((path.relative_gaps <= 1e-3).all())
+    True
+    """
+    grid = grid_of(Cs)
+    stop = core.Stop()
+    if time_limit is not None:
+        stop.set_deadline(time_limit)
+    X, y = check_X_y(
+        X,
+        y,
+        accept_sparse=["csr", "csc", "coo"],
+        dtype=[np.float64, np.float32],
+        ensure_all_finite=False,  # Problem looks at every entry once
+    )
+    classes, codes = encode(np.asarray(y))
+    weight, factor = weights(class_weight, X, classes, codes, sample_weight)
+    positive = one_vs_rest.positives(len(classes))
+    seeds = check_random_state(random_state).randint(2**31 - 1, size=len(positive))
+    method = get_solver(solver)
+    rows = Problem(
+        X,
+        one_vs_rest.signs(codes, positive[0]),
+        loss=loss,
+        fit_intercept=fit_intercept,
+        intercept_scaling=intercept_scaling,
+        penalize_intercept=penalize_intercept,
+        n_jobs=max(1, effective_n_jobs(n_jobs) // len(positive)),
+    )
+    order = np.argsort(grid, kind="stable")
+
+    def train(k: int) -> list[tuple[Vector, Certificate]]:
+        found = solutions(
+            rows,
+            grid[order],
+            method,
+            y=one_vs_rest.signs(codes, positive[k]),
+            sample_weight=one_vs_rest.weights(codes, positive[k], weight, factor),
+            tol=tol,
+            max_epochs=max_epochs,
+            random_state=int(seeds[k]),
+            stop=stop,
+        )
+        return [(solution.w, solution.certificate) for solution in found]
+
+    by_class = fit_all(train, len(positive), n_jobs=n_jobs, stop=stop, verbose=verbose)
+    shape = (len(grid), len(positive))
+    coefs, intercepts = np.empty((*shape, rows.d)), np.empty(shape)
+    certificates: NDArray[Any] = np.empty(shape, dtype=object)
+    for k, found in enumerate(by_class):
+        for at, (w, certificate) in zip(order, found, strict=True):
+            coefs[at, k], intercepts[at, k] = rows.coef(w)
+            certificates[at, k] = certificate
+    warn_of_failures(
+        "svm_path",
+        certificates.ravel().tolist(),
+        [
+            f"C={C:g}" + (f", class {classes[k]!s}" if len(positive) > 1 else "")
+            for C in grid
+            for k in positive
+        ],
+        "models",
+    )
+    if len(positive) == 1:
+        coefs, intercepts, certificates = (
+            coefs[:, 0],
+            intercepts[:, 0],
+            certificates[:, 0],
+        )
+    return SVMPath(grid, coefs, intercepts, certificates.tolist())

@@ -1,0 +1,288 @@
+"""Paths of C: every gap against a generic QP solver, and what a warm start saves."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.datasets import load_digits, load_iris
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.experimental import enable_halving_search_cv  # noqa: F401
+from sklearn.model_selection import (
+    GridSearchCV,
+    HalvingGridSearchCV,
+    KFold,
+    StratifiedKFold,
+)
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler, scale
+from sklearn.utils.estimator_checks import estimator_checks_generator
+
+from dualgap import (
+    DCD,
+    LinearSVC,
+    LinearSVCCV,
+    Problem,
+    SmoothedHinge,
+    load_model,
+    save_model,
+    svm_path,
+)
+from dualgap.path import carried
+
+from ..qp import optimum
+
+LOSSES = {"hinge": (0.0, True), "squared_hinge": (0.5, False)}
+GRID = [1.0, 0.01, 0.1]
+
+
+def make(n=60, d=4, classes=2, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    y = np.argmax(X @ rng.normal(size=(d, classes)) + rng.normal(size=(n, classes)), 1)
+    return X, y
+
+
+def epochs(certificates):
+    return sum(c.epochs for c in np.ravel(certificates))
+
+
+@pytest.mark.parametrize("loss", [*LOSSES, SmoothedHinge(0.3)], ids=repr)
+def test_every_certificate_of_a_path_brackets_the_optimum(loss):
+    X, y = make()
+    weight = np.random.default_rng(1).uniform(0.2, 2.0, len(y))
+    weight[:5] = 0.0
+    path = svm_path(
+        X, y, GRID, loss=loss, solver="dcd", sample_weight=weight, random_state=0
+    )
+    curvature, linear = LOSSES.get(loss, (0.3, True))
+    sign = np.where(y == 1, 1.0, -1.0)
+    Z = sign[:, None] * np.column_stack([X, np.ones(len(X))])
+    np.testing.assert_array_equal(path.Cs, GRID)
+    for C, coef, bias, certificate in zip(*path, strict=True):
+        best = optimum(Z, C * weight, curvature, linear)
+        w = np.append(coef, bias)
+        u = np.maximum(0.0, 1.0 - Z @ w)
+        if linear and curvature:
+            u = np.where(u < 0.3, u * u / 0.6, u - 0.15)
+        elif not linear:
+            u = u * u
+        assert certificate.primal == pytest.approx(w @ w / 2 + C * weight @ u)
+        assert certificate.dual <= best.upper * (1 + 1e-12)
+        assert certificate.primal >= best.lower * (1 - 1e-12)
+        assert certificate.relative_gap <= 1e-3
+
+
+def test_a_path_of_several_classes_is_that_of_single_fits():
+    X, y = make(classes=3)
+    path = svm_path(X, y, GRID, tol=1e-9, random_state=0, n_jobs=2)
+    assert path.coefs.shape == (3, 3, 4)
+    assert path.intercepts.shape == path.relative_gaps.shape == (3, 3)
+    for C, coef, bias in zip(path.Cs, path.coefs, path.intercepts, strict=True):
+        model = LinearSVC(C=C, tol=1e-9, random_state=0).fit(X, y)
+        np.testing.assert_allclose(coef, model.coef_, atol=1e-4)
+        np.testing.assert_allclose(bias, model.intercept_, atol=1e-4)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_the_start_is_the_best_multiple_in_the_box(loss):
+    X, y = make()
+    problem = Problem(X, 2 * y - 1, 0.1, loss=loss, fit_intercept=True)
+    alpha = svm_alpha(problem)
+    for C in (0.01, 0.13, 3.0):
+        now = problem.with_labels(2 * y - 1, None, C)
+        start = carried(now, alpha)
+        assert (start <= now.upper).all()
+        ratio = start[alpha > 0] / alpha[alpha > 0]
+        np.testing.assert_allclose(ratio, ratio[0])
+        for s in np.linspace(0.1, 1.0, 10) * now.upper.clip(max=1e9).max():
+            other = alpha * (s / alpha.max())
+            if (other <= now.upper).all():
+                assert now.dual(other) <= now.dual(start) + 1e-12
+
+
+def svm_alpha(problem):
+    from dualgap import solve
+
+    return solve(problem, DCD(), tol=1e-8).alpha
+
+
+def test_a_path_needs_fewer_updates_than_cold_fits():
+    X, y = load_digits(return_X_y=True)
+    X, y = scale(X)[:, ::3], y % 2
+    grid = np.logspace(-3, 0, 7)
+    path = svm_path(X, y, grid, solver="dcd", random_state=0)
+    cold = [LinearSVC(C=C, solver="dcd", random_state=0).fit(X, y) for C in grid]
+    ours = sum(c.updates for c in path.certificates)
+    theirs = sum(model.certificate_.updates for model in cold)
+    assert ours < 0.6 * theirs
+    assert (path.relative_gaps <= 1e-3).all()
+
+
+def test_a_path_in_any_order_over_any_matrix_is_the_same():
+    X, y = make()
+    a = svm_path(X, y, [0.1, 1.0], random_state=0)
+    b = svm_path(X, y, [1.0, 0.1], random_state=0)
+    np.testing.assert_array_equal(a.coefs, b.coefs[::-1])
+    c = svm_path(sparse.csc_matrix(X), y, [0.1, 1.0], random_state=0, tol=1e-9)
+    d = svm_path(X, y, [0.1, 1.0], random_state=0, tol=1e-9)
+    np.testing.assert_allclose(c.coefs, d.coefs, atol=1e-4)
+    assert len(svm_path(X, y, 3).Cs) == 3
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"Cs": [1.0, -1.0]}, "positive, finite"),
+        ({"Cs": []}, "positive, finite"),
+        ({"Cs": 0}, "how many"),
+        ({"Cs": [1.0], "solver": "pegasos"}, "keeps no dual variables"),
+        ({"Cs": [1.0], "loss": "log"}, "loss"),
+    ],
+)
+@pytest.mark.parametrize("face", ["path", "cv"])
+def test_bad_arguments_are_refused(face, options, text):
+    X, y = make()
+    fit = svm_path if face == "path" else lambda X, y, **o: LinearSVCCV(**o).fit(X, y)
+    with pytest.raises(ValueError, match=text):
+        fit(X, y, **options)
+
+
+def test_a_path_out_of_time_says_so():
+    X, y = load_digits(return_X_y=True)
+    with pytest.warns(ConvergenceWarning, match="models are not certified"):
+        path = svm_path(X, y, [1.0, 10.0], tol=1e-12, time_limit=1e-6)
+    assert not any(c.certified for row in path.certificates for c in row)
+    assert (np.array([[c.dual for c in row] for row in path.certificates]) >= 0).all()
+
+
+# Warm starts of the estimator
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_a_warm_start_follows_a_change_of_C(loss):
+    X, y = load_digits(return_X_y=True)
+    X, y = scale(X)[:, ::3], y % 2
+    warm = LinearSVC(C=0.1, solver="dcd", loss=loss, warm_start=True, random_state=0)
+    warm.fit(X, y).set_params(C=1.0).fit(X, y)
+    cold = clone(warm).fit(X, y)
+    assert warm.certificate_.relative_gap <= 1e-3
+    assert warm.certificate_.updates < 0.7 * cold.certificate_.updates
+    assert warm.certificate_.primal == pytest.approx(cold.certificate_.primal, rel=2e-3)
+
+
+def test_a_warm_start_from_a_file_knows_its_C(tmp_path):
+    X, y = make()
+    model = LinearSVC(C=0.1, warm_start=True, random_state=0).fit(X, y)
+    save_model(model, tmp_path / "model", duals=True)
+    again = load_model(tmp_path / "model")
+    for one in (model, again):
+        one.set_params(C=1.0).fit(X, y)
+    np.testing.assert_array_equal(model.coef_, again.coef_)
+
+
+# Cross-validation
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_matrix])
+@pytest.mark.parametrize("class_weight", [None, "balanced"])
+def test_the_scores_are_those_of_a_grid_search(classes, kind, class_weight):
+    X, y = make(n=90, classes=classes)
+    X = kind(X)
+    cv = StratifiedKFold(3, shuffle=True, random_state=0)
+    options = {"tol": 1e-8, "random_state": 0, "class_weight": class_weight}
+    ours = LinearSVCCV(GRID, cv=cv, **options).fit(X, y)
+    search = GridSearchCV(LinearSVC(**options), {"C": GRID}, cv=cv).fit(X, y)
+    results = search.cv_results_
+    theirs = [results[f"split{k}_test_score"] for k in range(3)]
+    np.testing.assert_allclose(ours.scores_, theirs)
+    assert ours.best_score_ == pytest.approx(search.best_score_)
+    ties = results["mean_test_score"] > ours.best_score_ - 1e-12
+    assert ours.C_ == min(np.array(GRID)[ties])
+    assert (ours.relative_gaps_ <= 1e-8).all()
+    best = LinearSVC(C=ours.C_, **options).fit(X, y)
+    np.testing.assert_allclose(ours.coef_, best.coef_, atol=1e-4)
+    assert ours.score(X, y) == best.score(X, y)
+
+
+def test_the_last_fit_starts_from_a_fold():
+    X, y = load_digits(return_X_y=True)
+    X, y = scale(X)[:, ::3], y % 2
+    options = {"solver": "dcd", "random_state": 0}
+    ours = LinearSVCCV([0.1, 1.0], cv=5, **options).fit(X, y)
+    cold = LinearSVC(C=ours.C_, **options).fit(X, y)
+    assert ours.certificate_.relative_gap <= 1e-3
+    assert ours.certificate_.updates < 0.8 * cold.certificate_.updates
+
+
+def test_scoring_strings_labels_weights_and_no_refit():
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    names = np.array(["setosa", "versicolor", "virginica"])[y]
+    model = LinearSVCCV(
+        [0.1, 1.0], cv=KFold(4, shuffle=True, random_state=0), scoring="f1_macro",
+        n_jobs=2, random_state=0,
+    )  # fmt: skip
+    weight = np.ones(len(y))
+    model.fit(X, names, sample_weight=weight)
+    assert model.feature_names_in_.tolist() == X.columns.tolist()
+    assert set(model.predict(X)) == set(names)
+    assert model.scores_.shape == (4, 2)
+    same = clone(model).set_params(n_jobs=1).fit(X, names)
+    np.testing.assert_array_equal(same.scores_, model.scores_)
+    bare = clone(model).set_params(refit=False).fit(X, names)
+    np.testing.assert_array_equal(bare.scores_, model.scores_)
+    assert not hasattr(bare, "coef_")
+
+
+def test_no_time_for_a_search():
+    X, y = load_digits(return_X_y=True)
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        model = LinearSVCCV([1.0], cv=2, tol=1e-12, time_limit=1e-3).fit(X, y)
+    assert any("LinearSVCCV" in str(w.message) for w in seen)
+    assert not all(c.certified for c in model.certificate_)
+
+
+def test_every_check_of_scikit_learn():
+    names = set()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for instance, check in estimator_checks_generator(
+            LinearSVCCV([0.1, 1.0], cv=2, tol=1e-8, max_epochs=100_000)
+        ):
+            name = check.func.__name__
+            names.add(name)
+            if name != "check_array_api_input":
+                check(instance)
+    assert len(names) > 40
+
+
+# scikit-learn's own searches
+
+
+@pytest.mark.parametrize("search", [GridSearchCV, HalvingGridSearchCV])
+def test_searches_of_scikit_learn_over_a_pipeline(search):
+    X, y = load_digits(return_X_y=True)
+    pipeline = make_pipeline(StandardScaler(), LinearSVC(random_state=0))
+    options = {"random_state": 0} if search is HalvingGridSearchCV else {}
+    found = search(pipeline, {"linearsvc__C": [1e-3, 1e-2]}, cv=3, **options)
+    found.fit(X, y)
+    assert found.best_score_ > 0.85
+    assert all(c.certified for c in found.best_estimator_[-1].certificate_)
+
+
+def test_a_search_in_threads_is_the_search():
+    import joblib
+
+    X, y = make(n=90)
+    search = GridSearchCV(LinearSVC(random_state=0), {"C": GRID}, cv=3, n_jobs=2)
+    with joblib.parallel_config("threading"):
+        threads = clone(search).fit(X, y)
+    alone = clone(search).set_params(n_jobs=1).fit(X, y)
+    np.testing.assert_array_equal(
+        threads.cv_results_["mean_test_score"], alone.cv_results_["mean_test_score"]
+    )

@@ -1,0 +1,250 @@
+"""Crammer and Singer: the twin, a generic QP solver, LIBLINEAR, and the estimator."""
+
+from __future__ import annotations
+
+import pickle
+
+import clarabel
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.datasets import load_digits, load_iris
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.preprocessing import scale
+from sklearn.svm import LinearSVC as SklearnLinearSVC
+
+from dualgap import (
+    DCD,
+    LinearSVC,
+    Problem,
+    Status,
+    certify,
+    core,
+    load_model,
+    save_model,
+    solve,
+)
+from dualgap.crammer_singer import CrammerSingerProblem
+from dualgap.solvers import SequentialDual
+
+from ..twins.crammer_singer import CrammerSinger
+from ..twins.random import Random
+from .data import LAYOUTS
+
+
+def make(n=50, d=5, K=4, seed=0, zero_rows=True):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d)) * (rng.random((n, d)) < 0.7)
+    if zero_rows:
+        X[:2] = 0.0
+    y = np.argmax(X @ rng.normal(size=(d, K)) + rng.normal(size=(n, K)), axis=1)
+    y[:K] = np.arange(K)
+    weight = rng.uniform(0.3, 2.0, n)
+    weight[-3:] = 0.0
+    return X.astype(np.float32).astype(np.float64), y, weight
+
+
+def problem_of(X, y, weight=None, C=1.0, fit_intercept=True, n_jobs=1, K=None):
+    data = Problem(
+        X, np.ones(len(y)), C, sample_weight=weight, fit_intercept=fit_intercept,
+        n_jobs=n_jobs,
+    )  # fmt: skip
+    return CrammerSingerProblem(data, y, K or int(y.max()) + 1)
+
+
+def qp(X, y, cost, K):
+    """Optimal value by a generic interior point method: W and a slack per row."""
+    n, d = X.shape
+    P = sparse.diags(np.concatenate([np.ones(K * d), np.zeros(n)]), format="csc")
+    q = np.concatenate([np.zeros(K * d), cost])
+    blocks, b = [], []
+    for i in range(n):
+        for m in range(K):  # (w_m - w_y).x - xi <= -e, with m = y: xi >= 0
+            row = np.zeros(K * d + n)
+            if m != y[i]:
+                row[m * d : (m + 1) * d] += X[i]
+                row[y[i] * d : (y[i] + 1) * d] -= X[i]
+            row[K * d + i] = -1.0
+            blocks.append(row)
+            b.append(-1.0 if m != y[i] else 0.0)
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-11
+    cones = [clarabel.NonnegativeConeT(len(b))]
+    A = sparse.csc_matrix(np.array(blocks))
+    return clarabel.DefaultSolver(P, q, A, np.array(b), cones, settings).solve().obj_val
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("fit_intercept", [False, True])
+def test_step_for_step_as_the_twin(layout, fit_intercept):
+    X, y, weight = make()
+    problem = problem_of(LAYOUTS[layout](X), y, weight, 0.7, fit_intercept)
+    dense = np.column_stack([X, np.ones(len(X))]) if fit_intercept else X
+    twin = CrammerSinger(dense, y, 0.7 * weight, 4)
+    solver, rng = SequentialDual(), core.Random(3)
+    state, random = solver.start(problem, rng, None), Random(3)
+    for _ in range(12):
+        solver.step(state, core.Stop())
+        visited = twin.order(random)
+        changed = sum(twin.visit(i) for i in visited)
+        np.testing.assert_array_equal(state.order[: len(visited)], visited)
+        a = state.alpha.reshape(len(X), 4)
+        np.testing.assert_allclose(a, twin.a, rtol=1e-9, atol=1e-12)
+        coef = state.w.reshape(-1, 4).T
+        np.testing.assert_allclose(coef, twin.W, rtol=1e-9, atol=1e-11)
+        assert state.dual == pytest.approx(twin.dual(), rel=1e-10)
+        if changed:
+            state.order[:] = 0
+        # Rounding may tell the two apart on who is unchanged: the twin follows.
+        twin.asleep, twin.last = state.wake.tolist(), state.length.tolist()
+    proof = problem.prove(None, state.alpha).certificate
+    assert proof.primal == pytest.approx(twin.primal(), rel=1e-10)
+    assert proof.dual == pytest.approx(twin.dual(), rel=1e-10)
+
+
+@pytest.mark.parametrize("K", [2, 3, 6])
+@pytest.mark.parametrize("C", [0.05, 3.0])
+def test_the_certificate_brackets_the_optimum_of_a_qp_solver(K, C):
+    X, y, weight = make(K=K, seed=K)
+    problem = problem_of(X, y, weight, C)
+    best = qp(np.column_stack([X, np.ones(len(X))]), y, C * weight, K)
+    for tol in (0.1, 1e-7):
+        solution = solve(problem, SequentialDual(), tol=tol, random_state=1)
+        c = solution.certificate
+        assert c.status is Status.CERTIFIED
+        assert c.dual <= best * (1 + 1e-8)
+        assert best * (1 - 1e-8) <= c.primal
+        a = solution.alpha.reshape(len(y), K)
+        own = np.arange(K) == y[:, None]
+        assert (a[~own] <= 0.0).all()
+        assert (a[own] <= C * weight).all()
+        np.testing.assert_allclose(a.sum(axis=1), 0.0, atol=1e-15 * C * K)
+
+
+def test_no_point_is_believed_outside_the_constraints():
+    X, y, weight = make()
+    problem = problem_of(X, y, weight)
+    best = solve(problem, SequentialDual(), tol=1e-9).certificate
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        alpha = rng.normal(size=problem.n_duals) * 3.0
+        c = problem.prove(None, alpha).certificate
+        assert c.dual <= best.primal
+        assert c.primal >= best.dual
+        a = alpha.reshape(len(y), 4)
+        assert (a[np.arange(len(y)), y] <= problem.cost * (1 + 1e-15)).all()
+
+
+@pytest.mark.parametrize("load", [load_iris, load_digits])
+def test_the_objective_of_liblinear(load):
+    X, y = load(return_X_y=True)
+    X = np.nan_to_num(scale(X))[::2]
+    y = y[::2]
+    ours = LinearSVC(0.1, multi_class="crammer_singer", tol=1e-5, random_state=0)
+    ours.fit(X, y)
+    theirs = SklearnLinearSVC(
+        C=0.1, multi_class="crammer_singer", max_iter=100_000, tol=1e-6, random_state=0
+    ).fit(X, y)
+    problem = problem_of(X, y, C=0.1)
+    P = problem.primal(problem.point(theirs.coef_, theirs.intercept_))
+    found = certify(theirs, X, y, tol=1e-5)
+    assert found.primal == pytest.approx(P, rel=1e-12)
+    assert found.dual >= ours.certificate_.dual * (1 - 1e-5)
+    assert ours.certificate_.dual <= P
+    assert P == pytest.approx(ours.certificate_.primal, rel=2e-5)
+    np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=0.02)
+    assert (ours.predict(X) == theirs.predict(X)).mean() > 0.995
+
+
+def test_two_classes_decide_by_the_difference():
+    X, y, _ = make(K=2)
+    ours = LinearSVC(multi_class="crammer_singer", tol=1e-9, random_state=0).fit(X, y)
+    theirs = SklearnLinearSVC(
+        multi_class="crammer_singer", max_iter=100_000, tol=1e-9, random_state=0
+    ).fit(X, y)
+    assert ours.coef_.shape == (1, 5)
+    np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=1e-4)
+    # w_1 = -w_0 = v/2 makes P = 1/2 (1/2 |v|^2 + 2 sum c hinge(v)).
+    binary = LinearSVC(C=2.0, tol=1e-9, random_state=0).fit(X, y)
+    np.testing.assert_allclose(ours.coef_, binary.coef_, atol=1e-4)
+    assert certify(ours, X, y, tol=1e-9).relative_gap <= 2e-9
+    assert 2 * ours.certificate_.primal == pytest.approx(binary.certificate_.primal)
+
+
+def test_weights_are_worth_repeated_rows():
+    X, y, _ = make(zero_rows=False)
+    k = np.random.default_rng(0).integers(0, 3, len(y))
+    k[:4] = 1
+    options = {"multi_class": "crammer_singer", "tol": 1e-8, "random_state": 0}
+    weighted = LinearSVC(**options).fit(X, y, k)
+    repeated = LinearSVC(**options).fit(np.repeat(X, k, axis=0), np.repeat(y, k))
+    assert weighted.certificate_.primal == pytest.approx(
+        repeated.certificate_.primal, rel=1e-7
+    )
+    by_class = LinearSVC(class_weight={0: 2.0}, **options).fit(X, y)
+    by_row = LinearSVC(**options).fit(X, y, np.where(y == 0, 2.0, 1.0))
+    np.testing.assert_array_equal(by_class.coef_, by_row.coef_)
+
+
+def test_duals_define_the_model_and_start_the_next_fit(tmp_path):
+    X, y, _ = make()
+    names = np.array(["a", "b", "c", "d"])[y]
+    model = LinearSVC(multi_class="crammer_singer", warm_start=True, random_state=0)
+    model.fit(X, names)
+    W = model.dual_coef_ @ X[model.support_]
+    np.testing.assert_allclose(W, model.coef_, atol=1e-12)
+    np.testing.assert_allclose(model.dual_coef_.sum(axis=1), model.intercept_)
+    again = clone(model).set_params(n_jobs=2).fit(X, names)
+    np.testing.assert_allclose(again.coef_, model.coef_, atol=1e-9)
+    save_model(model, tmp_path / "model", duals=True)
+    loaded = load_model(tmp_path / "model")
+    copied = pickle.loads(pickle.dumps(model))
+    for one in (model, loaded, copied):
+        one.fit(X, names)
+        assert one.n_iter_ == 0
+        one.set_params(C=3.0, tol=1e-6).fit(X, names)
+        assert one.certificate_.certified
+    np.testing.assert_array_equal(model.predict(X), loaded.predict(X))
+    with pytest.raises(ValueError, match="warm_start=False"):
+        model.set_params(multi_class="ovr").fit(X[y < 2], names[y < 2])
+
+
+def test_a_fit_cut_short_says_how_far_it_came():
+    X, y = load_digits(return_X_y=True)
+    model = LinearSVC(multi_class="crammer_singer", tol=1e-12, max_epochs=2)
+    with pytest.warns(ConvergenceWarning, match="stopped at max_epochs"):
+        model.fit(X, y)
+    assert 0 < model.certificate_.dual < model.certificate_.primal
+    seen = []
+    with pytest.warns(ConvergenceWarning, match="by a callback"):
+        model._fit(X, y, None, lambda label, info: seen.append(info) or len(seen) == 1)
+    assert model.certificate_.status is Status.INTERRUPTED
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"loss": "squared_hinge"}, "loss='hinge'"),
+        ({"solver": "dcd"}, "solver='auto'"),
+        ({"solver": DCD()}, "solver='auto'"),
+        ({"penalize_intercept": False}, "penalised biases"),
+        ({"checkpoint": "file", "random_state": 0}, "cannot be written"),
+    ],
+)
+def test_what_it_cannot_do_is_refused(options, text):
+    X, y, _ = make()
+    with pytest.raises(ValueError, match=text):
+        LinearSVC(multi_class="crammer_singer", **options).fit(X, y)
+
+
+def test_its_solver_is_for_it_alone():
+    X, y, _ = make()
+    with pytest.raises(ValueError, match="multi_class='crammer_singer'"):
+        LinearSVC(solver=SequentialDual()).fit(X, y)
+    problem = problem_of(X, y)
+    with pytest.raises(ValueError, match="shape"):
+        solve(problem, SequentialDual(), warm=np.zeros(3))
+    with pytest.raises(ValueError, match="not finite"):
+        solve(problem, SequentialDual(), warm=np.full(problem.n_duals, np.nan))

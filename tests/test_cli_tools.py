@@ -1,0 +1,351 @@
+"""compare, path, certify and export: tables, pictures, files, refusals, completion."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.datasets import dump_svmlight_file
+
+import dualgap
+from dualgap import SVC, LinearSVC, certify, load_model, save_model, write_liblinear
+from dualgap.cli.options import complete_kernel, complete_loss, complete_solver
+
+from .test_cli import call, folder, refused, write
+
+__all__ = ["folder"]  # a fixture of every test here
+
+liblinear = pytest.importorskip("liblinear.liblinearutil")
+libsvm = pytest.importorskip("libsvm.svmutil")
+
+
+# ----------------------------------------------------------------------------- compare
+
+
+def test_every_gap_is_bounded_by_one_dual_value() -> None:
+    X, y = write("data", [-1, 1])
+    report = json.loads(
+        call(
+            "compare", "data", "--solvers", "dcd,sgd-s", "--C", "1,0.1", "--json"
+        ).stdout
+    )
+    runs = report["runs"]
+    assert [(r["C"], r["solver"]) for r in runs] == [
+        (C, name)
+        for C in (0.1, 1.0)
+        for name in ("dcd", "sgd-s", "scikit-learn", "liblinear")
+    ]
+    for run in runs:
+        best = LinearSVC(C=run["C"], tol=1e-10, random_state=0).fit(X, y).certificate_
+        assert run["primal"] >= best.dual * (1 - 1e-12)
+        dual = run["primal"] / (1 + run["gap"])
+        assert dual <= best.primal * (1 + 1e-12)
+        assert run["gap"] <= 1.1e-3
+    assert report["data"]["n"] == 60
+
+
+@pytest.mark.parametrize("loss", ["squared_hinge", "smoothed_hinge"])
+@pytest.mark.parametrize("bias", ["--intercept", "--no-intercept"])
+def test_peers_are_there_where_they_know_the_loss(loss: str, bias: str) -> None:
+    write("data", [3, 1, 7])
+    done = call(
+        "compare", "data", "--solvers", "auto", "--loss", loss, bias,
+        "--positive", "3",
+    )  # fmt: skip
+    head, *rows = done.stdout.splitlines()
+    assert head.split() == [
+        "C",
+        "solver",
+        "gap",
+        "primal",
+        "seconds",
+        "epochs",
+        "status",
+    ]
+    names = ["auto"]
+    if loss == "squared_hinge":
+        names += ["scikit-learn", "liblinear"]
+    assert [row.split()[1] for row in rows] == names
+    assert all(float(row.split()[2]) <= 1e-3 for row in rows)
+    # Progress goes to a log, a line per fit.
+    assert [line for line in done.stderr.splitlines() if line.startswith("C=")] == [
+        f"C=1, {name}" for name in names
+    ]
+    quiet = call(
+        "compare", "data", "--solvers", "dcd", "--positive", "3", "--no-peers", "-q"
+    )
+    assert quiet.stderr == ""
+    assert len(quiet.stdout.splitlines()) == 2
+
+
+def test_a_picture_of_gaps_against_time() -> None:
+    write("data", [-1, 1])
+    done = call(
+        "compare", "data", "--solvers", "dcd", "--C", "1,2", "--picture", "a.png"
+    )
+    assert Path("a.png").read_bytes().startswith(b"\x89PNG")
+    assert "picture written to a.png" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "text"),
+    [
+        (["data", "--solvers", "dcb"], 2, "Did you mean 'dcd'?"),
+        (["data", "--solvers", "mpu", "--loss", "smoothed_hinge"], 2, "cannot train"),
+        (["data", "--solvers", ","], 2, "name one or more"),
+        (["data", "--C", "1,-2"], 2, "positive numbers"),
+        (["data", "--positive", "5"], 1, "has the labels -1, 1"),
+        (["three"], 1, "--positive"),
+        (["data", "--picture", "a.xyz"], 1, "x.png"),
+        (["data", "--picture", "nowhere/a.png"], 1, "no such folder"),
+        (["none"], 1, "No such file"),
+    ],
+)
+def test_wrong_comparisons_are_refused(
+    arguments: list[str], status: int, text: str
+) -> None:
+    write("data", [-1, 1])
+    write("three", [1, 2, 3])
+    assert text in refused("compare", *arguments, status=status)
+
+
+# -------------------------------------------------------------------------------- path
+
+
+def test_a_path_as_text_and_as_json() -> None:
+    X, y = write("data", [-1, 1])
+    arguments = ("path", "data", "--C", "1,0.1", "--tol", "1e-6", "--picture", "p.svg")
+    head, *rows, last = call(*arguments).stdout.splitlines()
+    assert last == "picture written to p.svg"
+    assert "<svg" in Path("p.svg").read_text()
+    assert head.split()[:3] == ["C", "relative_gap", "primal"]
+    report = json.loads(call(*arguments, "--json").stdout)
+    for row, text, C in zip(report["models"], rows, (0.1, 1.0), strict=True):
+        best = LinearSVC(C=C, tol=1e-10, random_state=0).fit(X, y).certificate_
+        assert row["C"] == C == float(text.split()[0])
+        assert best.dual * (1 - 1e-12) <= row["primal"]
+        assert row["primal"] <= best.primal * (1 + 2e-6)
+        assert row["relative_gap"] <= 1e-6
+
+
+def test_the_best_model_of_a_cross_validation_is_written() -> None:
+    X, y = write("data", [1, 2, 3], base=0)
+    arguments = ("path", "data", "--C", "0.01,1", "--cv", "3", "--model", "m")
+    report = json.loads(call(*arguments, "--picture", "p.png", "--json").stdout)
+    means = [row["mean_score"] for row in report["models"]]
+    assert report["best_C"] == (0.01, 1.0)[int(np.argmax(means))]
+    assert report["best_score"] == max(means)
+    model, notes = load_model("m", return_notes=True)
+    assert model.C == report["best_C"]
+    assert notes["zero_based"] is True
+    assert not model.warm_start
+    assert all(c.relative_gap <= 1e-3 for c in certify(model, X, y))
+    assert f"best C {report['best_C']:g}" in call(*arguments).stdout
+    assert call("predict", "data", "m").stderr.startswith("accuracy")
+
+
+def test_a_path_that_is_not_certified_is_status_3() -> None:
+    write("data", [-1, 1], n=3000)
+    call("path", "data", "--C", "1", "--tol", "1e-14", "--time-limit", "1e-3", status=3)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "text"),
+    [
+        (["data", "--C", "a"], 2, "how many"),
+        (["data", "--model", "m"], 2, "--model needs --cv"),
+        (["data", "--solver", "pegasos"], 1, "keeps no dual variables"),
+        (["data", "--cv", "3", "--model", "data"], 1, "is the input"),
+        (["data", "--cv", "3", "--model", "other"], 1, "not a model file"),
+        (["one"], 1, "one class only"),
+    ],
+)
+def test_wrong_paths_are_refused(arguments: list[str], status: int, text: str) -> None:
+    write("data", [-1, 1])
+    write("other", [-1, 1])
+    write("one", [1])
+    assert text in refused("path", *arguments, status=status)
+
+
+# ----------------------------------------------------------------------------- certify
+
+
+@pytest.mark.parametrize("labels", [[-1, 1], [3, 1, 7]])
+@pytest.mark.parametrize("kernel", [None, "rbf"])
+def test_own_models_are_certified_as_in_python(
+    labels: list[int], kernel: str | None
+) -> None:
+    X, y = write("data", labels)
+    chosen = [] if kernel is None else ["--kernel", kernel]
+    call("train", "data", "model", "--tol", "1e-2", *chosen)
+    report = json.loads(call("certify", "data", "model", "--json").stdout)
+    expected = certify(load_model("model"), X, y, random_state=0)
+    expected = expected if isinstance(expected, list) else [expected]
+    assert report["kind"] == "dualgap"
+    for found, certificate in zip(report["certificates"], expected, strict=True):
+        assert found["primal"] == pytest.approx(certificate.primal, rel=1e-12)
+        assert found["dual"] == pytest.approx(certificate.dual, rel=1e-12)
+        assert found["relative_gap"] <= 1e-2
+    text = call("certify", "data", "model").stdout
+    assert ("farthest from its optimum" in text) == (len(labels) > 2)
+
+
+@pytest.mark.parametrize(("kind", "loss"), [(3, "hinge"), (1, "squared_hinge")])
+@pytest.mark.parametrize("bias", [-1, 2])
+def test_models_of_liblinear(kind: int, loss: str, bias: int) -> None:
+    X, y = write("data", [5, 2])
+    model = liblinear.train(y.tolist(), X, f"-s {kind} -c 0.5 -e 0.3 -B {bias} -q")
+    liblinear.save_model("m", model)
+    (c,) = json.loads(call("certify", "data", "m", "--C", "0.5", "--json").stdout)[
+        "certificates"
+    ]
+    best = LinearSVC(
+        0.5, loss=loss, tol=1e-10, fit_intercept=bias > 0,
+        intercept_scaling=max(bias, 1), random_state=0,
+    ).fit(X, y).certificate_  # fmt: skip
+    assert c["dual"] <= best.primal * (1 + 1e-12)
+    assert c["primal"] >= best.dual * (1 - 1e-12)
+    assert 0 <= c["relative_gap"] < 0.5
+    assert "is a file of LIBLINEAR" in refused("certify", "data", "m")
+
+
+@pytest.mark.parametrize("labels", [[-1, 1], [3, 1, 7]])
+@pytest.mark.parametrize("options", ["-t 2 -g 0.3", "-t 0", "-t 1 -r 1 -g 0.2"])
+def test_models_of_libsvm(labels: list[int], options: str) -> None:
+    X, y = write("data", labels)
+    # Some examples twice, and as often support vectors.
+    dump_svmlight_file(
+        np.vstack([X.toarray(), X.toarray()[:10]]), np.r_[y, y[:10]], "data",
+        zero_based=False,
+    )  # fmt: skip
+    rows = np.r_[np.arange(len(y)), np.arange(10)]
+    model = libsvm.svm_train(y[rows].tolist(), X[rows], f"-c 2 {options} -e 1e-4 -q")
+    libsvm.svm_save_model("m", model)
+    report = json.loads(call("certify", "data", "m", "--C", "2", "--json").stdout)
+    pairs = len(labels) * (len(labels) - 1) // 2
+    assert report["kind"] == "LIBSVM"
+    assert len(report["certificates"]) == pairs
+    for c in report["certificates"]:
+        assert -1e-9 <= c["relative_gap"] <= 1e-3
+    write("other", labels, seed=1)
+    assert "is not among the examples" in refused("certify", "other", "m", "--C", "2")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["data", "data"], "no model file of dualgap, LIBLINEAR or LIBSVM"),
+        (["data", "model", "--C", "1"], "leave --C out"),
+        (["other", "model"], "labels it was trained with"),
+        (["data", "none"], "No such file"),
+    ],
+)
+def test_what_cannot_be_certified_is_refused(arguments: list[str], text: str) -> None:
+    write("data", [-1, 1])
+    write("other", [1, 2])
+    call("train", "data", "model")
+    assert text in refused("certify", *arguments)
+
+
+# ------------------------------------------------------------------------------ export
+
+
+def test_linear_models_for_liblinear() -> None:
+    X, y = write("data", [3, 1, 7])
+    call("train", "data", "model")
+    assert call("export", "model", "out").stdout == "out written for LIBLINEAR\n"
+    call("export", "model", "out")  # over a model it may write
+    labels, _, values = liblinear.predict(
+        y.tolist(), X, liblinear.load_model("out"), "-q"
+    )
+    model = load_model("model")
+    np.testing.assert_array_equal(labels, model.predict(X))
+    order = np.argsort(np.array(liblinear.load_model("out").get_labels()))
+    np.testing.assert_allclose(np.array(values)[:, order], model.decision_function(X))
+    write_liblinear(model, "same")
+    assert Path("same").read_bytes() == Path("out").read_bytes()
+
+
+def test_kernel_models_for_libsvm() -> None:
+    X, y = write("data", [-1, 1])
+    call("train", "data", "model", "--kernel", "rbf")
+    assert call("export", "model", "out").stdout == "out written for LIBSVM\n"
+    labels, _, _ = libsvm.svm_predict(y.tolist(), X, libsvm.svm_load_model("out"), "-q")
+    np.testing.assert_array_equal(labels, load_model("model").predict(X))
+
+
+def test_features_from_0_are_told() -> None:
+    write("data", [-1, 1], base=0)
+    call("train", "data", "model")
+    assert "from 1 on in this file" in call("export", "model", "out").stderr
+
+
+def test_onnx_is_written_where_there_is_an_exporter(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    write("data", [-1, 1])
+    call("train", "data", "model")
+
+    class Proto:
+        @staticmethod
+        def SerializeToString() -> bytes:
+            return b"graph"
+
+    monkeypatch.setattr(dualgap, "to_onnx", lambda model: Proto, raising=False)
+    call("export", "model", "out.onnx")
+    assert Path("out.onnx").read_bytes() == b"graph"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "text"),
+    [
+        (["model", "out", "--format", "libsvm"], 1, "for kernel models"),
+        (["kernel", "out", "--format", "liblinear"], 1, "for linear models"),
+        (["model", "out", "--format", "pmml"], 2, "is not one of"),
+        (["model", "data"], 1, "no model file"),
+        (["model", "model"], 1, "is the input"),
+        (["strings", "out"], 1, "whole numbers"),
+    ],
+)
+def test_wrong_exports_are_refused(
+    arguments: list[str], status: int, text: str
+) -> None:
+    X, y = write("data", [-1, 1])
+    save_model(LinearSVC().fit(X, y), "model")
+    save_model(SVC().fit(X, y), "kernel")
+    save_model(LinearSVC().fit(X, np.where(y > 0, "a", "b")), "strings")
+    assert text in refused("export", *arguments, status=status)
+
+
+# ---------------------------------------------------------------------------- the shell
+
+
+def test_completion_of_names() -> None:
+    assert set(complete_solver("sgd")) == {"sgd-s", "sgd-m", "sgd-r", "sgd-qn"}
+    assert complete_loss("sm") == ["smoothed_hinge"]
+    assert complete_kernel("l") == ["linear", "laplacian"]
+
+
+def test_the_shell_completes() -> None:
+    environment = os.environ | {
+        "_DUALGAP_COMPLETE": "complete_bash",
+        "COMP_WORDS": "dualgap train a b --solver inter",
+        "COMP_CWORD": "5",
+    }
+    done = subprocess.run(
+        [sys.executable, "-m", "dualgap"],
+        env=environment, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.stdout.split() == ["interior-point"], done.stderr
+
+
+@pytest.mark.parametrize("command", ["certify", "path", "compare", "export"])
+def test_help_teaches(command: str) -> None:
+    text = call(command, "--help").stdout
+    assert "Examples" in text
+    assert text.count(f"dualgap {command} ") >= 3
