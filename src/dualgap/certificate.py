@@ -113,6 +113,14 @@ class Certificate:
             "relative_gap": self.relative_gap,
         }
 
+    # The status by its name: skops, among those that keep objects, knows no enums.
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"status": self.status.name if self.status else None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        name = state["status"]
+        vars(self).update(state | {"status": None if name is None else Status[name]})
+
     def __str__(self) -> str:
         return (
             f"{self.status.label if self.status else 'no fit'}: {self.message}\n"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .compression import compress
+from .export import register_skl2onnx, to_onnx
 from .foreign import certify
 from .linear_svc import LinearSVC
 from .linear_svc_cv import LinearSVCCV
@@ -21,8 +22,10 @@ __all__ = [
     "load_model",
     "read_liblinear",
     "read_libsvm",
+    "register_skl2onnx",
     "save_model",
     "svm_path",
+    "to_onnx",
     "write_liblinear",
     "write_libsvm",
 ]

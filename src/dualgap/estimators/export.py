@@ -1,0 +1,474 @@
+"""Models to ONNX, for runtimes that know neither Python nor this package.
+
+The graph is made of plain operators of the default domain and computes in float64
+whatever the input is: ``ai.onnx.ml``'s LinearClassifier and SVMClassifier hold float32
+only, which for a kernel model of large dual variables loses the fifth digit.
+
+Of a class i, ``S_i = K(X, V_i) A_i^T`` with its support vectors V_i and the
+coefficients that they have against the K - 1 others, in the layout of LIBSVM; the value
+of the pair (i, j) is ``S_i[:, j - 1] + S_j[:, i] + b_ij``. So every kernel value is
+computed once, as in ``kernel/predict.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+from scipy import sparse
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted
+
+from ..kernel import RBF, Laplacian, Linear, Polynomial, Sigmoid
+from ..kernel.functions import Kernel
+from .linear_svc import LinearSVC
+from .svc import SVC
+
+__all__ = ["register_skl2onnx", "to_onnx"]
+
+_OPSET = 13  # the least that has every operator used here
+_LARGEST = 2**31 - 1  # bytes of a protocol buffer
+
+
+def to_onnx(model: LinearSVC | SVC, *, dtype: DTypeLike = np.float32) -> Any:
+    """The fitted model as an ONNX graph.
+
+    Parameters
+    ----------
+    model : LinearSVC or SVC
+        Fitted. For a pipeline see :func:`register_skl2onnx`.
+    dtype : {float32, float64}, default=float32
+        Of the input and of the scores; sums are float64 within.
+
+    Returns
+    -------
+    onnx.ModelProto
+        Write it with ``onnx.save(proto, path)``. Its input is ``X``, a dense array of
+        shape (n_samples, n_features); its outputs are ``label``, of shape (n_samples,)
+        and the type of ``classes_`` (integers as int64), and ``scores``, what
+        ``decision_function`` returns.
+
+    Raises
+    ------
+    ImportError
+        If the package onnx is missing.
+    TypeError
+        If the model is neither a LinearSVC nor an SVC.
+    ValueError
+        If the model is not fitted, its kernel is precomputed or a function, its labels
+        have no type in ONNX, or it is larger than 2 GB, which a file cannot hold.
+
+    See Also
+    --------
+    register_skl2onnx : For pipelines.
+    save_model : Keeps the certificate, and can be trained further.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dualgap import LinearSVC, to_onnx
+    >>> X, y = np.array([[1.0, 0.0], [0.0, 1.0]]), ["a", "b"]
+    >>> proto = to_onnx(LinearSVC().fit(X, y))
+    >>> [output.name for output in proto.graph.output]
+    ['label', 'scores']
+    """
+    _require("onnx")
+    import onnx
+    from onnx import helper
+
+    dtype = np.dtype(dtype)
+    if dtype not in (np.float32, np.float64):
+        raise ValueError(f"dtype={dtype}: use float32 or float64")
+    _refuse(model)
+    graph = _Graph()
+    labels = _labels(model.classes_)
+    label, scores = _outputs(graph, model, "X", labels)
+    if len(model.classes_) == 2:
+        scores = graph.node("Squeeze", scores, graph.constant(np.array([1])))
+    element = helper.np_dtype_to_tensor_dtype(dtype)
+    graph.node("Identity", label, name="label")
+    graph.node("Cast", scores, name="scores", to=element)
+
+    columns = [] if len(model.classes_) == 2 else [_columns(model)]
+    kind = onnx.numpy_helper.from_array(labels).data_type
+    proto = helper.make_model(
+        helper.make_graph(
+            graph.nodes,
+            type(model).__name__,
+            [helper.make_tensor_value_info("X", element, ["n", model.n_features_in_])],
+            [
+                helper.make_tensor_value_info("label", kind, ["n"]),
+                helper.make_tensor_value_info("scores", element, ["n", *columns]),
+            ],
+            graph.constants,
+        ),
+        producer_name="dualgap",
+        opset_imports=[helper.make_opsetid("", _OPSET)],
+        # the version of the format that this opset came with: old runtimes read it
+        ir_version=helper.find_min_ir_version_for([helper.make_opsetid("", _OPSET)]),
+    )
+    onnx.checker.check_model(proto)
+    return proto
+
+
+def register_skl2onnx() -> None:
+    """Teach skl2onnx the estimators of this package, for pipelines that hold them.
+
+    After it ``skl2onnx.to_onnx(pipeline, X[:1], options={"zipmap": False})`` converts
+    them like scikit-learn's own: within pipelines, ``CalibratedClassifierCV``,
+    ``OneVsRestClassifier``, grid searches. The second output, "probabilities", holds
+    the decision values, as of skl2onnx's classifiers a column per class: two classes
+    have minus and plus the decision value. An SVC with
+    ``decision_function_shape="ovo"`` has a column per pair.
+
+    Raises
+    ------
+    ImportError
+        If the package skl2onnx is missing.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> import dualgap, skl2onnx
+    >>> X, y = load_iris(return_X_y=True)
+    >>> pipeline = make_pipeline(StandardScaler(), dualgap.LinearSVC()).fit(X, y)
+    >>> dualgap.register_skl2onnx()
+    >>> proto = skl2onnx.to_onnx(pipeline, X[:1], options={"zipmap": False})
+    >>> [output.name for output in proto.graph.output]
+    ['label', 'probabilities']
+    """
+    _require("skl2onnx")
+    from skl2onnx import update_registered_converter
+
+    for estimator in (LinearSVC, SVC):
+        update_registered_converter(
+            estimator,
+            f"Dualgap{estimator.__name__}",
+            _shapes,
+            _convert,
+            # calibration asks classifiers for raw scores: here they always are
+            options={
+                "nocl": [True, False],
+                "output_class_labels": [False, True],
+                "raw_scores": [True, False],
+                "zipmap": [True, False, "columns"],
+            },
+        )
+
+
+# -------------------------------------------------------------------- the two writers
+
+
+class _Graph:
+    """Nodes and constants of a model of our own."""
+
+    def __init__(self) -> None:
+        self.nodes: list[Any] = []
+        self.constants: list[Any] = []
+
+    def constant(self, array: NDArray[Any]) -> str:
+        """The name of a constant."""
+        from onnx import numpy_helper
+
+        name = f"constant_{len(self.constants)}"
+        self.constants.append(numpy_helper.from_array(array, name))
+        return name
+
+    def node(self, kind: str, *inputs: str, name: str = "", **attributes: Any) -> str:
+        """The name of the output of an operator."""
+        from onnx import helper
+
+        name = name or f"{kind}_{len(self.nodes)}"
+        self.nodes.append(helper.make_node(kind, inputs, [name], **attributes))
+        return name
+
+
+class _Skl2onnxGraph:
+    """The same, within a model that skl2onnx assembles."""
+
+    def __init__(self, scope: Any, container: Any) -> None:
+        self.scope = scope
+        self.container = container
+
+    def constant(self, array: NDArray[Any]) -> str:
+        from onnx import numpy_helper
+
+        name = str(self.scope.get_unique_variable_name("constant"))
+        tensor = numpy_helper.from_array(array, name)
+        # of a tensor skl2onnx does not copy strings
+        content = tensor if array.dtype != object else tensor.string_data
+        self.container.add_initializer(name, tensor.data_type, array.shape, content)
+        return name
+
+    def node(self, kind: str, *inputs: str, name: str = "", **attributes: Any) -> str:
+        name = name or str(self.scope.get_unique_variable_name(kind))
+        self.container.add_node(
+            kind,
+            list(inputs),
+            name,
+            name=self.scope.get_unique_operator_name(kind),
+            op_version=_OPSET,
+            **attributes,
+        )
+        return name
+
+
+def _shapes(operator: Any) -> None:
+    """Types and shapes of the outputs, as skl2onnx asks for them."""
+    from skl2onnx.common.shape_calculator import (
+        calculate_linear_classifier_output_shapes,
+    )
+
+    calculate_linear_classifier_output_shapes(operator)
+    model = operator.raw_operator
+    if len(model.classes_) > 2:
+        operator.outputs[1].type.shape[1] = _columns(model)
+
+
+def _convert(scope: Any, operator: Any, container: Any) -> None:
+    """The nodes of one estimator, as skl2onnx asks for them."""
+    from skl2onnx.common.data_types import DoubleTensorType
+    from skl2onnx.common.utils_classifier import get_label_classes
+
+    model = operator.raw_operator
+    _refuse(model)
+    if container.target_opset < _OPSET:
+        raise ValueError(
+            f"target_opset={container.target_opset}: {type(model).__name__} needs "
+            f"{_OPSET} or later"
+        )
+    labels = _labels(np.asarray(get_label_classes(scope, model)))
+    if labels.dtype.kind != "O":  # as the type that was announced
+        labels = labels.astype(np.int64)
+    graph = _Skl2onnxGraph(scope, container)
+    label, scores = _outputs(graph, model, operator.inputs[0].full_name, labels)
+    if len(labels) == 2:
+        scores = graph.node("Concat", graph.node("Neg", scores), scores, axis=1)
+    double = isinstance(operator.inputs[0].type, DoubleTensorType)
+    graph.node("Identity", label, name=operator.outputs[0].full_name)
+    graph.node("Cast", scores, name=operator.outputs[1].full_name, to=_element(double))
+
+
+# ------------------------------------------------------------------------- the graphs
+
+
+def _outputs(graph: Any, model: Any, X: str, labels: NDArray[Any]) -> tuple[str, str]:
+    """Names of the labels, shape (n,), and of the scores in float64, shape (n, m)."""
+    X = graph.node("Cast", X, to=_element(double=True))
+    if isinstance(model, LinearSVC):
+        coef = _dense(model.coef_)
+        scores = graph.node("MatMul", X, graph.constant(_double(coef.T)))
+        scores = graph.node("Add", scores, graph.constant(_double(model.intercept_)))
+        elected = scores
+    else:
+        values = _pair_values(graph, model, X)
+        scores, elected = _elect(graph, model, values)
+    if len(labels) == 2:
+        zero = graph.constant(np.zeros(1))
+        chosen = graph.node("Cast", graph.node("Greater", scores, zero), to=_integer())
+        chosen = graph.node("Squeeze", chosen, graph.constant(np.array([1])))
+    else:
+        chosen = graph.node("ArgMax", elected, axis=1, keepdims=0)
+    return graph.node("Gather", graph.constant(labels), chosen), scores
+
+
+def _pair_values(graph: Any, model: SVC, X: str) -> str:
+    """Decision values of the pairs, shape (n, K (K - 1) / 2)."""
+    classes = len(model.classes_)
+    vectors = _dense(model.support_vectors_)
+    ends = np.cumsum(model.n_support_)
+    sums = []
+    for end, size in zip(ends, model.n_support_, strict=True):
+        coef = graph.constant(_double(model.dual_coef_[:, end - size : end].T))
+        values = _kernel(graph, model._fitted_kernel, X, vectors[end - size : end])
+        sums.append(graph.node("MatMul", values, coef))
+    every = graph.node("Concat", *sums, axis=1)
+    pairs = list(combinations(range(classes), 2))
+    width = classes - 1
+    first = np.array([i * width + j - 1 for i, j in pairs])
+    second = np.array([j * width + i for i, j in pairs])
+    values = graph.node(
+        "Add",
+        graph.node("Gather", every, graph.constant(first), axis=1),
+        graph.node("Gather", every, graph.constant(second), axis=1),
+    )
+    return str(graph.node("Add", values, graph.constant(_double(model.intercept_))))
+
+
+def _elect(graph: Any, model: SVC, values: str) -> tuple[str, str]:
+    """Scores as `decision_function` gives them, and what the first largest wins by."""
+    classes = len(model.classes_)
+    if classes == 2:
+        return values, values
+    pairs = list(combinations(range(classes), 2))
+    gain = np.zeros((len(pairs), classes))  # of a pair to its first class, at a cost
+    for p, (i, j) in enumerate(pairs):
+        gain[p, i], gain[p, j] = 1.0, -1.0
+    change = graph.constant(gain)
+    zero = graph.constant(np.zeros(1))
+    lost = graph.constant(_double((gain < 0.0).sum(axis=0)))
+
+    def votes(first: str) -> str:
+        won = graph.node("Cast", first, to=_element(double=True))
+        return str(graph.node("Add", graph.node("MatMul", won, change), lost))
+
+    scores = values
+    if model.break_ties or model.decision_function_shape == "ovr":
+        # scikit-learn's: votes, and a confidence within a third on either side
+        total = graph.node("MatMul", values, change)
+        size = graph.node("Add", graph.node("Abs", total), graph.constant(np.ones(1)))
+        size = graph.node("Mul", size, graph.constant(np.full(1, 3.0)))
+        first = graph.node("Not", graph.node("Less", values, zero))
+        confident = graph.node("Div", total, size)
+        scores = graph.node("Add", votes(first), confident)
+    if model.break_ties:
+        return scores, scores
+    return scores, votes(graph.node("Greater", values, zero))
+
+
+def _kernel(graph: Any, kernel: Any, X: str, vectors: NDArray[Any]) -> str:
+    """Kernel values of all rows of X and the vectors, shape (n, len(vectors))."""
+
+    def number(value: float) -> str:
+        return str(graph.constant(np.full(1, float(value))))
+
+    if isinstance(kernel, Laplacian):
+        distance = _manhattan(graph, X, vectors)
+        return str(
+            graph.node("Exp", graph.node("Mul", distance, number(-kernel.gamma)))
+        )
+    values = graph.node("MatMul", X, _constant_double(graph, vectors.T))
+    if isinstance(kernel, RBF):
+        own = graph.node("Mul", X, X)
+        own = graph.node("ReduceSum", own, graph.constant(np.array([1])), keepdims=1)
+        norms = np.einsum("ij,ij->i", vectors, vectors, dtype=np.float64)
+        square = graph.node("Add", own, graph.constant(norms))
+        square = graph.node("Sub", square, graph.node("Mul", values, number(2.0)))
+        square = graph.node("Max", square, number(0.0))  # what rounding leaves
+        values = graph.node("Exp", graph.node("Mul", square, number(-kernel.gamma)))
+    elif isinstance(kernel, Polynomial | Sigmoid):
+        values = graph.node("Mul", values, number(kernel.gamma))
+        values = graph.node("Add", values, number(kernel.coef0))
+        if isinstance(kernel, Sigmoid):
+            values = graph.node("Tanh", values)
+        else:
+            values = graph.node("Pow", values, number(kernel.degree))
+    return str(values)
+
+
+def _manhattan(graph: Any, X: str, vectors: NDArray[Any]) -> str:
+    """``||x - v||_1``, row after row of X: all differences at once would be large."""
+    from onnx import TensorProto, helper
+
+    points = _constant_double(graph, vectors)
+    axes = graph.constant(np.array([1]))
+    body = helper.make_graph(
+        [
+            helper.make_node("Sub", [points, "row"], ["difference"]),
+            helper.make_node("Abs", ["difference"], ["distance"]),
+            helper.make_node("ReduceSum", ["distance", axes], ["sum"], keepdims=0),
+        ],
+        "manhattan",
+        [helper.make_tensor_value_info("row", TensorProto.DOUBLE, [vectors.shape[1]])],
+        [helper.make_tensor_value_info("sum", TensorProto.DOUBLE, [len(vectors)])],
+    )
+    return str(graph.node("Scan", X, body=body, num_scan_inputs=1))
+
+
+def _constant_double(graph: Any, array: NDArray[Any]) -> str:
+    """A float64 constant, kept in the file as the float32 that it came from."""
+    name: str = graph.constant(np.ascontiguousarray(array))
+    if array.dtype == np.float64:
+        return name
+    return str(graph.node("Cast", name, to=_element(double=True)))
+
+
+def _columns(model: Any) -> int:
+    """Of the scores of more than two classes."""
+    classes = len(model.classes_)
+    if getattr(model, "decision_function_shape", "ovr") == "ovo":
+        return classes * (classes - 1) // 2
+    return classes
+
+
+def _labels(classes: NDArray[Any]) -> NDArray[Any]:
+    """The classes in a type that ONNX has: strings as objects, integers as int64."""
+    if classes.dtype.kind in "iu":
+        whole = classes.astype(np.int64)
+        if np.array_equal(whole, classes):
+            return whole
+    elif classes.dtype.kind == "b" or classes.dtype in (np.float32, np.float64):
+        return classes
+    elif classes.dtype.kind in "UO" and all(isinstance(c, str) for c in classes):
+        return classes.astype(object)
+    raise ValueError(
+        f"classes {classes.tolist()} of type {classes.dtype}: ONNX has labels that are "
+        "strings, booleans, floats or integers below 2**63; rename the classes"
+    )
+
+
+def _refuse(model: Any) -> None:
+    """Refuse what has no graph, before any work."""
+    name = type(model).__name__
+    if isinstance(model, Pipeline):
+        raise TypeError(
+            "model is a Pipeline: call dualgap.register_skl2onnx(), then "
+            "skl2onnx.to_onnx(pipeline, X[:1], options={'zipmap': False})"
+        )
+    if not isinstance(model, LinearSVC | SVC):
+        raise TypeError(f"model is a {name}; give a LinearSVC or an SVC of dualgap")
+    check_is_fitted(model)
+    if isinstance(model, LinearSVC):
+        taken = model.coef_.shape[0] * model.n_features_in_ * 8
+    else:
+        kernel = model._fitted_kernel
+        known: Sequence[type[Kernel]] = (Linear, Polynomial, RBF, Sigmoid, Laplacian)
+        if type(kernel) not in known:
+            raise ValueError(
+                f"kernel={kernel.name!r} cannot be written to ONNX: a graph holds no "
+                "function and no training rows; use 'linear', 'poly', 'rbf', 'sigmoid' "
+                "or 'laplacian'"
+            )
+        vectors = model.support_vectors_
+        taken = vectors.shape[0] * vectors.shape[1] * vectors.dtype.itemsize
+        taken += model.dual_coef_.nbytes
+    if taken > _LARGEST:
+        raise ValueError(
+            f"the model takes {taken:,} bytes; a graph holds {_LARGEST:,}. Train on "
+            "fewer features, or use solver='nystroem' to have fewer support vectors"
+        )
+
+
+def _double(array: Any) -> NDArray[np.float64]:
+    return np.ascontiguousarray(array, dtype=np.float64)
+
+
+def _dense(array: Any) -> NDArray[Any]:
+    return np.asarray(array.toarray() if sparse.issparse(array) else array)
+
+
+def _element(double: bool) -> int:
+    """ONNX's number of a floating type."""
+    from onnx import TensorProto
+
+    return int(TensorProto.DOUBLE if double else TensorProto.FLOAT)
+
+
+def _integer() -> int:
+    from onnx import TensorProto
+
+    return int(TensorProto.INT64)
+
+
+def _require(package: str) -> None:
+    try:
+        __import__(package)
+    except ImportError as error:
+        raise ImportError(
+            f"ONNX needs the package {package}: pip install 'dualgap[onnx]'"
+        ) from error

@@ -1,0 +1,233 @@
+"""Graphs for ONNX runtimes: the decision values and labels of the model itself."""
+
+from __future__ import annotations
+
+import copy
+import doctest
+import sys
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.datasets import load_digits, load_iris
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV
+from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import dualgap
+from dualgap import SVC, LinearSVC, register_skl2onnx, to_onnx
+from dualgap.estimators import export
+
+pytest.importorskip("onnx", reason="onnx is not installed")
+ort = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
+skl2onnx = pytest.importorskip("skl2onnx", reason="skl2onnx is not installed")
+
+ACCURACY = 1e-5
+KERNELS = ["linear", "poly", "rbf", "sigmoid", "laplacian"]
+
+
+def served(proto, X, dtype):
+    """What the runtime makes of the rows."""
+    session = ort.InferenceSession(
+        proto.SerializeToString(), providers=["CPUExecutionProvider"]
+    )
+    return session.run(None, {session.get_inputs()[0].name: X.astype(dtype)})
+
+
+def assert_served(model, X, dtype):
+    """Labels are the same, scores to 1e-5 of the largest, of their type."""
+    X = np.asarray(X).astype(dtype)
+    label, scores = served(to_onnx(model, dtype=dtype), X, dtype)
+    exact = copy.copy(model)
+    if isinstance(model, SVC):  # float32 vectors would make kernel values of float32
+        exact.support_vectors_ = model.support_vectors_.astype(np.float64)
+    expected = exact.decision_function(X)
+    assert scores.shape == expected.shape
+    assert scores.dtype == dtype
+    np.testing.assert_allclose(
+        scores, expected, rtol=0, atol=ACCURACY * np.abs(expected).max()
+    )
+    np.testing.assert_array_equal(label, exact.predict(X))
+    return label
+
+
+def sample(classes, dtype=np.float64):
+    X, y = load_digits(return_X_y=True)
+    kept = np.flatnonzero(y < classes)[:240]
+    return (X[kept] / 16.0).astype(dtype), y[kept]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("classes", [2, 4])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_linear(classes, fit_intercept, dtype):
+    X, y = sample(classes)
+    model = LinearSVC(C=10.0, fit_intercept=fit_intercept).fit(X, y)
+    assert len(np.unique(assert_served(model, X, dtype))) == classes
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("classes", [2, 4])
+@pytest.mark.parametrize("trained", [np.float32, np.float64])
+def test_kernels(kernel, classes, trained):
+    X, y = sample(classes, trained)
+    # tanh is positive semidefinite on no data but where it is nearly linear
+    gamma = 1e-6 if kernel == "sigmoid" else "scale"
+    C = 1e6 if kernel == "sigmoid" else 10.0
+    model = SVC(C=C, kernel=kernel, gamma=gamma, coef0=0.0).fit(X, y)
+    assert len(np.unique(assert_served(model, X, np.float64))) == classes
+    if trained == np.float32:  # half the bytes of the vectors
+        assert_served(model, X, np.float32)
+
+
+@pytest.mark.parametrize("shape", ["ovr", "ovo"])
+def test_one_versus_one_in_both_shapes(shape):
+    X, y = sample(5)
+    model = SVC(kernel="poly", coef0=1.0, decision_function_shape=shape).fit(X, y)
+    assert_served(model, X, np.float64)
+
+
+def test_ties_are_broken_as_the_model_breaks_them():
+    # Three classes that beat one another in a circle: every class has one vote.
+    model = SVC(kernel="linear").fit(np.eye(3), [0, 1, 2])
+    model.dual_coef_ = np.zeros_like(model.dual_coef_)
+    model.intercept_ = np.array([1.0, -2.0, 3.0])
+    for ties, winner in ((False, 0), (True, 1)):
+        model.break_ties = ties
+        label = assert_served(model, np.eye(3), np.float64)
+        np.testing.assert_array_equal(label, winner)
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        np.array(["no", "yes, é"]),
+        np.array(["b", "a"], dtype=object),
+        np.array([False, True]),
+        np.array([-3, 7], dtype=np.int8),
+        np.array([1.0, 2.0]),
+    ],
+    ids=["str", "object", "bool", "int8", "float"],
+)
+def test_labels_of_every_type(names):
+    X, y = sample(2)
+    label = assert_served(LinearSVC().fit(X, names[y]), X, np.float32)
+    assert set(label.tolist()) == set(names.tolist())
+
+
+def test_sparse_models():
+    X, y = sample(3)
+    csr = sparse.csr_matrix(X)
+    assert_served(SVC().fit(csr, y), X, np.float64)
+    assert_served(LinearSVC().fit(csr, y).sparsify(), X, np.float64)
+
+
+def test_landmarks():
+    X, y = sample(3)
+    assert_served(SVC(solver="nystroem", random_state=0).fit(X, y), X, np.float64)
+
+
+def test_large_duals_need_the_sums_in_double():
+    """Nearly equal rows of unlike classes: terms of 1e6 that cancel to 1."""
+    X = np.array([[0.0], [1e-3], [1.0], [1.0 + 1e-3]])
+    model = SVC(C=1e7, gamma=1.0, tol=1e-6).fit(X, [0, 1, 0, 1])
+    assert np.abs(model.dual_coef_).max() > 1e5
+    assert_served(model, X, np.float64)
+
+
+def test_pipelines_through_skl2onnx():
+    X, y = sample(4)
+    register_skl2onnx()
+    for last in (LinearSVC(), SVC(), SVC(decision_function_shape="ovo")):
+        model = make_pipeline(StandardScaler(), last).fit(X, y)
+        label, scores = served(
+            skl2onnx.to_onnx(model, X[:1], options={"zipmap": False}), X, X.dtype
+        )
+        expected = model.decision_function(X)
+        np.testing.assert_allclose(scores, expected, rtol=0, atol=ACCURACY)
+        np.testing.assert_array_equal(label, model.predict(X))
+
+
+def test_two_classes_through_skl2onnx():
+    X, y = sample(2, np.float32)
+    register_skl2onnx()
+    model = LinearSVC().fit(X, np.array(["a", "b"])[y])
+    label, scores = served(
+        skl2onnx.to_onnx(model, X[:1], options={"zipmap": False}), X, X.dtype
+    )
+    expected = model.decision_function(X)
+    np.testing.assert_allclose(
+        scores, np.c_[-expected, expected], rtol=0, atol=ACCURACY * 10
+    )
+    np.testing.assert_array_equal(label, model.predict(X))
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("estimator", [LinearSVC, SVC])
+def test_probabilities_through_skl2onnx(estimator, classes):
+    X, y = sample(classes)
+    register_skl2onnx()
+    model = CalibratedClassifierCV(estimator(random_state=0), ensemble=False, cv=3)
+    model.fit(X, y)
+    proto = skl2onnx.to_onnx(model, X[:1], options={"zipmap": False})
+    label, probabilities = served(proto, X, X.dtype)
+    np.testing.assert_allclose(
+        probabilities, model.predict_proba(X), rtol=0, atol=ACCURACY
+    )
+    np.testing.assert_array_equal(label, model.predict(X))
+
+
+@pytest.mark.parametrize("wrapper", [OneVsRestClassifier, OneVsOneClassifier])
+def test_wrappers_through_skl2onnx(wrapper):
+    X, y = sample(3)
+    register_skl2onnx()
+    model = wrapper(LinearSVC()).fit(X, y)
+    proto = skl2onnx.to_onnx(model, X[:1], options={"zipmap": False})
+    label = served(proto, X, X.dtype)[0].ravel()  # one versus one: a column
+    np.testing.assert_array_equal(label, model.predict(X))
+
+
+def test_a_search_through_skl2onnx():
+    X, y = load_iris(return_X_y=True)
+    register_skl2onnx()
+    model = GridSearchCV(LinearSVC(), {"C": [0.1, 1.0]}, cv=3).fit(X, y)
+    label = served(
+        skl2onnx.to_onnx(model, X[:1], options={"zipmap": False}), X, X.dtype
+    )[0]
+    np.testing.assert_array_equal(label, model.predict(X))
+
+
+def test_refusals(monkeypatch):
+    X, y = sample(2)
+    with pytest.raises(NotFittedError):
+        to_onnx(LinearSVC())
+    with pytest.raises(TypeError, match=r"Pipeline: call dualgap\.register_skl2onnx"):
+        to_onnx(make_pipeline(LinearSVC()).fit(X, y))
+    with pytest.raises(TypeError, match="model is a StandardScaler"):
+        to_onnx(StandardScaler().fit(X))
+    with pytest.raises(ValueError, match="dtype=float16"):
+        to_onnx(LinearSVC().fit(X, y), dtype=np.float16)
+    with pytest.raises(ValueError, match="kernel='precomputed' cannot be written"):
+        to_onnx(SVC(kernel="precomputed").fit(X @ X.T, y))
+    with pytest.raises(ValueError, match="kernel='callable' cannot be written"):
+        to_onnx(SVC(kernel=lambda a, b: a @ b.T).fit(X, y))
+    register_skl2onnx()
+    with pytest.raises(ValueError, match="target_opset=12"):
+        skl2onnx.to_onnx(LinearSVC().fit(X, y), X[:1], target_opset=12)
+    model = SVC().fit(X, y)
+    monkeypatch.setattr(export, "_LARGEST", 1000)
+    with pytest.raises(ValueError, match="a graph holds 1,000"):
+        to_onnx(model)
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    with pytest.raises(ImportError, match=r"pip install 'dualgap\[onnx\]'"):
+        to_onnx(model)
+
+
+def test_examples_of_the_docstrings():
+    result = doctest.testmod(export)
+    assert result.attempted > 5
+    assert result.failed == 0
+    assert {"to_onnx", "register_skl2onnx"} <= set(dualgap.__all__)
