@@ -1,6 +1,7 @@
 # make demo    install into a fresh environment, train on real data, draw the picture
 # make test    install into a fresh environment, run the whole test suite
 # make lint    ruff and mypy
+# make docs    build the pages, warnings are errors, into build/docs
 # make wheel   build the wheel, install it into a clean environment, train there
 # make clean   remove what these made
 #
@@ -12,7 +13,7 @@ PYTEST_ARGS ?=
 
 comma := ,
 
-.PHONY: demo test lint wheel clean
+.PHONY: demo test lint docs wheel clean
 .DELETE_ON_ERROR:
 
 # The core is compiled once, into one wheel per Python version, and every environment
@@ -65,6 +66,10 @@ $(wheels)/.stamp: $(sources)
 	$(call install,.venv-lint,lint)
 	touch $@
 
+.venv-docs/.installed: .venv-docs/.python$(version) $(wheels)/.stamp
+	$(call install,.venv-docs,docs)
+	touch $@
+
 demo: .venv-demo/.installed
 	.venv-demo/bin/python examples/demo.py
 
@@ -75,6 +80,9 @@ lint: .venv-lint/.installed
 	.venv-lint/bin/ruff check
 	.venv-lint/bin/ruff format --check
 	.venv-lint/bin/mypy
+
+docs: .venv-docs/.installed
+	.venv-docs/bin/python -m sphinx -W --keep-going -q -d build/doctrees docs build/docs
 
 define try_wheel
 from sklearn.datasets import load_breast_cancer
@@ -97,5 +105,5 @@ wheel: $(wheels)/.stamp
 	@ls -l $(wheels)/dualgap-*.whl
 
 clean:
-	rm -rf dist .venv-build .venv-demo .venv-lint .venv-test .venv-wheel
+	rm -rf build/docs build/doctrees docs/site/generated docs/auto_examples dist .venv-build .venv-demo .venv-docs .venv-lint .venv-test .venv-wheel
 	rm -rf convergence.png .mypy_cache .pytest_cache .ruff_cache .hypothesis

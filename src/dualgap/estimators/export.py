@@ -331,16 +331,17 @@ def _elect(graph: Any, model: SVC, values: str) -> tuple[str, str]:
     return scores, votes(graph.node("Greater", values, zero))
 
 
-def _kernel(graph: Any, kernel: Any, X: str, vectors: NDArray[Any]) -> str:
+def _kernel(graph: Any, kernel: Kernel, X: str, vectors: NDArray[Any]) -> str:
     """Kernel values of all rows of X and the vectors, shape (n, len(vectors))."""
 
     def number(value: float) -> str:
         return str(graph.constant(np.full(1, float(value))))
 
+    gamma = float(getattr(kernel, "gamma", 1.0))
     if isinstance(kernel, Laplacian):
         distance = _manhattan(graph, X, vectors)
         return str(
-            graph.node("Exp", graph.node("Mul", distance, number(-kernel.gamma)))
+            graph.node("Exp", graph.node("Mul", distance, number(-gamma)))
         )
     values = graph.node("MatMul", X, _constant_double(graph, vectors.T))
     if isinstance(kernel, RBF):
@@ -350,9 +351,9 @@ def _kernel(graph: Any, kernel: Any, X: str, vectors: NDArray[Any]) -> str:
         square = graph.node("Add", own, graph.constant(norms))
         square = graph.node("Sub", square, graph.node("Mul", values, number(2.0)))
         square = graph.node("Max", square, number(0.0))  # what rounding leaves
-        values = graph.node("Exp", graph.node("Mul", square, number(-kernel.gamma)))
+        values = graph.node("Exp", graph.node("Mul", square, number(-gamma)))
     elif isinstance(kernel, Polynomial | Sigmoid):
-        values = graph.node("Mul", values, number(kernel.gamma))
+        values = graph.node("Mul", values, number(gamma))
         values = graph.node("Add", values, number(kernel.coef0))
         if isinstance(kernel, Sigmoid):
             values = graph.node("Tanh", values)
