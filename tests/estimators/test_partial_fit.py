@@ -332,6 +332,7 @@ def test_a_refused_first_call_leaves_no_stream():
         {"solver": "unknown"},
         {"penalize_intercept": False},
         {"class_weight": "balanced"},
+        {"multi_class": "crammer_singer"},
     ],
 )
 def test_it_is_there_where_it_can_be(parameters):

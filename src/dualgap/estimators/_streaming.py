@@ -29,7 +29,7 @@ from ._fitting import class_factors, fit_all, one_or_all
 #: Parameters that a stream is about: its dual says nothing when they change.
 FIXED = (
     "C", "loss", "fit_intercept", "intercept_scaling", "penalize_intercept",
-    "class_weight",
+    "class_weight", "multi_class",
 )  # fmt: skip
 
 
@@ -44,6 +44,11 @@ def _learns_in_batches(estimator: Any) -> bool:
         raise AttributeError(
             "partial_fit needs penalize_intercept=True: steps on one row at a time "
             "cannot keep sum_i alpha_i y_i = 0"
+        )
+    if estimator.multi_class != "ovr":
+        raise AttributeError(
+            f"multi_class={estimator.multi_class!r} is not supported by partial_fit, "
+            "which learns each class against the rest; use multi_class='ovr'"
         )
     if isinstance(estimator.class_weight, str):
         raise AttributeError(

@@ -340,9 +340,7 @@ def _kernel(graph: Any, kernel: Kernel, X: str, vectors: NDArray[Any]) -> str:
     gamma = float(getattr(kernel, "gamma", 1.0))
     if isinstance(kernel, Laplacian):
         distance = _manhattan(graph, X, vectors)
-        return str(
-            graph.node("Exp", graph.node("Mul", distance, number(-gamma)))
-        )
+        return str(graph.node("Exp", graph.node("Mul", distance, number(-gamma))))
     values = graph.node("MatMul", X, _constant_double(graph, vectors.T))
     if isinstance(kernel, RBF):
         own = graph.node("Mul", X, X)

@@ -493,6 +493,7 @@ class LinearSVC(
             train, 1, n_jobs=self.n_jobs, stop=stop, verbose=self.verbose
         )
         self.classes_ = classes
+        self._forget_stream()
         self.coef_, self.intercept_ = _of_two(*problem.coef(solution.w))
         alpha = solution.alpha.reshape(-1, K)
         self.support_ = np.flatnonzero(alpha.any(axis=1))
