@@ -1,13 +1,19 @@
-"""Convert and fit more data than the memory allowed, beside SGDClassifier.partial_fit.
+"""Convert and fit more data than the memory allowed, beside scikit-learn's SGD and VW.
 
-    python benchmarks/scale/out_of_core.py --gb 20 --folder /path/with/space
+    python benchmarks/scale/out_of_core.py --gb 20 --folder /path/with/45/GB
 
-A synthetic set in the shape of text (Zipf columns, unit rows, float32, noisy labels) of
-so many GB on the disk. Every step runs in a process of its own whose address space is
-limited (RLIMIT_AS) to a quarter of that, the interpreter and its libraries included:
-these take half a GB, so that for less than 5 GB `--libraries 500` has to add it.
-The limit does not bind the system's file cache: `--drop` asks it to forget the store
-before each step. scikit-learn's SGDClassifier reads the same store in batches.
+A synthetic set in the shape of text (Zipf columns, 120 to a row, unit rows, float64,
+noisy labels) of so many GB on the disk: batches that are made on the way into the
+store, so that no other copy of the data is ever whole. Every step runs in a process of
+its own whose address space is limited (RLIMIT_AS, children likewise) to a quarter of
+that, the interpreter and its libraries included: these take half a GB, so that for less
+than 5 GB `--libraries 500` has to add it. The limit does not bind the system's file
+cache: with `--drop` it is asked to forget the store before every pass.
+
+SGDClassifier.partial_fit reads the same store in batches. Vowpal Wabbit (the package
+vowpalwabbit) gets it as text through a pipe in its first pass and writes a cache, which
+it reads in the others. Every model's objective is computed here, from all rows, in
+NumPy and float64; seconds are those of training alone.
 """
 
 from __future__ import annotations
@@ -15,30 +21,34 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import resource
 import subprocess
 import sys
 import time
 from pathlib import Path
 
-ROW, D = 80, 200_000  # entries of a row, columns
+ROW, D = 120, 200_000  # entries of a row, columns
 
 
 def batches(entries: int, seed: int = 0):
+    """Rows with one word from each of 120 bands of frequency."""
     import numpy as np
     from scipy import sparse
 
     direction = np.random.default_rng(seed).standard_normal(D)
     m = 20_000
-    for k in range(entries // (ROW * m)):
+    band = np.arange(ROW, dtype=np.float32)
+    pointers = np.arange(0, m * ROW + 1, ROW)
+    for k in range(-(-entries // (ROW * m))):
         rng = np.random.default_rng([seed, k])
-        columns = (D ** rng.random((m, ROW))).astype(np.int32) % D
-        values = (1.0 + rng.exponential(size=(m, ROW))) * np.log1p(columns)
-        pointers = np.arange(0, m * ROW + 1, ROW)
+        place = (band + rng.random((m, ROW), np.float32)) * (np.log(D - ROW) / ROW)
+        columns = np.exp(place.astype(np.float32)).astype(np.int32) - 1
+        columns += np.arange(ROW, dtype=np.int32)  # so that they rise
+        values = (1.0 + rng.standard_exponential((m, ROW), np.float32)) * (1 + place)
+        values = values.astype(np.float64)
+        values /= np.sqrt(np.einsum("ij,ij->i", values, values))[:, None]
         X = sparse.csr_matrix((values.ravel(), columns.ravel(), pointers), (m, D))
-        X.sum_duplicates()
-        norms = np.sqrt(np.asarray(X.multiply(X).sum(axis=1)).ravel())
-        X.data /= np.repeat(norms, np.diff(X.indptr))
         score = X @ direction
         yield X, score + 0.3 * score.std() * rng.standard_normal(m) > 0
 
@@ -51,91 +61,233 @@ def forget(store) -> None:
             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
+def objective(store, w, C: float) -> float:
+    """P(w), measured from outside: all rows, NumPy, float64."""
+    import numpy as np
+
+    loss = 0.0
+    for batch in store:
+        margins = np.where(batch.y > 0, 1.0, -1.0) * (batch.X @ w)
+        loss += float(np.maximum(0.0, 1.0 - margins).sum())
+    return 0.5 * float(w @ w) + C * loss
+
+
 def step_convert(path: str, options: dict) -> dict:
     from dualgap.io import convert
 
-    entries = int(options["gb"] * 1e9 / 8)
+    entries = int(options["gb"] * 1e9 / 12)
     store = convert(
-        batches(entries), path, dtype="float32", memory=options["limit"] // 4, n_jobs=2
+        batches(entries), path, memory=options["limit"] // 4, n_jobs=options["jobs"]
     )
-    return {"rows": len(store), "nnz": store.nnz, "features": store.n_features}
-
-
-def step_read(path: str, options: dict) -> dict:
-    """The blocks of one pass, and nothing done with them."""
-    from dualgap.io import RowStore
-
-    store = RowStore.open(path, buffer=options["buffer"])
-    seconds = []
-    for _ in range(2):
-        if options["drop"]:
-            forget(store)
-        begun = time.perf_counter()
-        for _ in store.read(0.0):
-            pass
-        seconds.append(time.perf_counter() - begun)
-    return {"pass": min(seconds), "bytes": store.nnz * store.entry_bytes}
+    size = sum(os.path.getsize(store.file(name)) for name in store.dtypes)
+    return {
+        "rows": len(store), "nnz": store.nnz, "features": store.n_features,
+        "bytes": size,
+    }  # fmt: skip
 
 
 def step_fit(path: str, options: dict) -> dict:
-    import warnings
-
     import numpy as np
 
-    from dualgap import LinearSVC
+    from dualgap import DCD, Problem, solve
     from dualgap.io import RowStore
-    from dualgap.solvers import DCD
 
     store = RowStore.open(path, buffer=options["buffer"])
     if options["drop"]:
         forget(store)
-    warnings.simplefilter("ignore")
-    sweeps = options["sweeps"] or "auto"
-    model = LinearSVC(
-        C=options["C"], tol=options["tol"], random_state=0, fit_intercept=False,
-        solver=DCD(block_sweeps=sweeps), max_epochs=100,
-    ).fit(store)  # fmt: skip
-    np.save(f"{path}.coef.npy", model.coef_)
-    epochs = np.diff(model.history_["seconds"], prepend=0.0)
-    exact = model.history_["exact"]
-    c = model.certificate_
+    begun = time.perf_counter()
+    problem = Problem(store, np.where(store.y > 0, 1, -1), options["C"])
+    opened = time.perf_counter() - begun
+
+    def on_epoch(info) -> None:  # not counted
+        if options["drop"]:
+            forget(store)
+
+    cpu = time.process_time()
+    done = solve(
+        problem, DCD(block_sweeps=options["sweeps"] or "auto"), tol=options["tol"],
+        max_epochs=100, random_state=0, on_epoch=on_epoch,
+    )  # fmt: skip
+    np.save(f"{path}.coef.npy", done.w)
+    cpu = time.process_time() - cpu
+    seconds = np.diff(done.history["seconds"], prepend=0.0)
+    exact, c = done.history["exact"], done.certificate
     return {
         "primal": c.primal, "dual": c.dual, "gap": c.relative_gap, "epochs": c.epochs,
-        "status": c.status.label, "seconds in epochs and proofs": c.seconds,
-        "median epoch": float(np.median(epochs[~exact])), "proofs": int(exact.sum()),
+        "status": c.status.label, "checks and norms": opened, "epochs and proofs":
+        c.seconds, "processor seconds of these": cpu,
+        "median epoch": float(np.median(seconds[~exact])),
+        "proofs": int(exact.sum()),
+        "primal from outside": objective(store, done.w, options["C"]),
     }  # fmt: skip
 
 
 def step_sklearn(path: str, options: dict) -> dict:
-    import numpy as np
     from sklearn.linear_model import SGDClassifier
 
-    from dualgap import Problem
+    from dualgap.io import RowStore
+
+    store = RowStore.open(path, buffer=options["buffer"])
+    model = SGDClassifier(
+        alpha=1.0 / (options["C"] * len(store)), fit_intercept=False, random_state=0
+    )
+    spent, used, reached = 0.0, 0.0, []
+    for _ in range(options["passes"]):
+        if options["drop"]:
+            forget(store)
+        begun, cpu = time.perf_counter(), time.process_time()
+        for batch in store:
+            model.partial_fit(batch.X, batch.y, classes=[0, 1])
+        spent += time.perf_counter() - begun
+        used += time.process_time() - cpu
+        primal = objective(store, model.coef_[0].astype(float), options["C"])
+        reached.append([round(spent, 1), round(used, 1), primal / options["dual"] - 1])
+        if reached[-1][2] <= options["tol"]:
+            break
+    return {"seconds, processor seconds, (P - D)/D": reached}
+
+
+def text(X, y):
+    """Rows as lines for Vowpal Wabbit, all of one length, without a loop over them."""
+    import numpy as np
+
+    def digits(count: int):
+        return np.array([f"{k:0{count}d}" for k in range(10**count)], f"S{count}")
+
+    three, four = digits(3), digits(4)
+    m = X.shape[0]
+    entry = np.dtype(
+        [("gap", "S1"), ("column", "S3", 2), ("point", "S3"), ("value", "S4", 2)]
+    )
+    line = np.dtype([("label", "S4"), ("entries", entry, ROW), ("end", "S1")])
+    lines = np.empty(m, line)
+    lines["label"], lines["end"] = np.where(y > 0, b"+1 |", b"-1 |"), b"\n"
+    columns = X.indices.reshape(m, ROW)
+    values = np.rint(X.data * 1e8).astype(np.int32).reshape(m, ROW)
+    entries = lines["entries"]
+    entries["gap"], entries["point"] = b" ", b":0."
+    entries["column"][..., 0] = three[columns // 1000]
+    entries["column"][..., 1] = three[columns % 1000]
+    entries["value"][..., 0] = four[values // 10000]
+    entries["value"][..., 1] = four[values % 10000]
+    return lines
+
+
+def step_vw(path: str, options: dict) -> dict:
+    """Passes of Vowpal Wabbit; the model of each is written and measured."""
+    from importlib.metadata import version
+
+    from dualgap.io import RowStore
+
+    store = RowStore.open(path, buffer=options["buffer"])
+    model, cache = f"{path}.vw", f"{path}.vw.cache"
+    command = [
+        sys.executable, "-m", "vowpalwabbit", "-d", "/dev/stdin",
+        "--loss_function", "hinge", "--l2", repr(1.0 / (options["C"] * len(store))),
+        "--noconstant", "-b", "18", "--quiet", "--holdout_off",
+        "--passes", str(options["vw_passes"]), "--cache_file", cache,
+        "--kill_cache", "--save_per_pass", "-f", model,
+    ]  # fmt: skip
+    begun = time.time()
+    process = subprocess.Popen(command, stdin=subprocess.PIPE)
+    assert process.stdin is not None
+    for batch in store:
+        for first in range(0, len(batch.y), 5000):
+            part = slice(first, first + 5000)
+            process.stdin.write(text(batch.X[part], batch.y[part]).view("u1").data)
+    process.stdin.close()
+    wrote = time.time() - begun
+    if process.wait() != 0:
+        raise SystemExit("vowpalwabbit failed")
+    size = os.path.getsize(cache)
+    os.unlink(cache)
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    reached = []
+    for k in range(options["vw_passes"]):
+        seconds = os.path.getmtime(f"{model}.{k + 1}") - begun
+        primal = objective(store, vw_weights(f"{model}.{k + 1}"), options["C"])
+        reached.append([round(seconds, 1), primal / options["dual"] - 1.0])
+    return {
+        "seconds, (P - D)/D": reached, "text written": round(wrote, 1),
+        "cache bytes": size, "processor seconds of vw": children.ru_utime
+        + children.ru_stime, "peak resident MB of vw": round(children.ru_maxrss
+        * 1024 / 1e6),
+        "version": version("vowpalwabbit"),
+    }  # fmt: skip
+
+
+def vw_weights(model: str):
+    """The coefficients of a model, of the columns below D."""
+    import numpy as np
+
+    readable = f"{model}.txt"
+    subprocess.run(
+        [sys.executable, "-m", "vowpalwabbit", "-i", model, "-t", "--quiet",
+         "--readable_model", readable],
+        stdin=subprocess.DEVNULL, check=True,
+    )  # fmt: skip
+    w = np.zeros(D)
+    with open(readable) as file:
+        for line in file:
+            found = re.fullmatch(r"(\d+):(\S+)\s*", line)
+            if found and int(found[1]) < D:
+                w[int(found[1])] = float(found[2])
+    os.unlink(readable)
+    return w
+
+
+def step_read(path: str, options: dict) -> dict:
+    """A sequential read of the store beside a pass of `dcd`, in turns; medians.
+
+    Cold: the system has forgotten the files. Warm: it has not, if it can hold them.
+    """
+    import numpy as np
+
+    from dualgap import DCD, Problem, core
     from dualgap.io import RowStore
 
     store = RowStore.open(path, buffer=options["buffer"])
     problem = Problem(store, np.where(store.y > 0, 1, -1), options["C"])
-    model = SGDClassifier(
-        alpha=1.0 / (options["C"] * len(store)), fit_intercept=False, random_state=0,
-        average=options["average"],
-    )  # fmt: skip
-    spent, reached = 0.0, []
-    for _ in range(options["passes"]):
-        if options["drop"]:
-            forget(store)
-        begun = time.perf_counter()
-        for batch in store:
-            model.partial_fit(batch.X, batch.y, classes=[0, 1])
-        spent += time.perf_counter() - begun
-        primal = problem.primal(model.coef_[0].astype(float))
-        reached.append([round(spent, 2), primal / options["dual"] - 1.0])
-        if reached[-1][1] <= options["tol"]:
-            break
-    return {"seconds, (P - D)/D": reached}
+    piece = bytearray(2**24)
+
+    def read() -> None:
+        for name in ("indptr", "indices", "values"):
+            with open(store.file(name), "rb", buffering=0) as file:
+                while file.readinto(piece):
+                    pass
+
+    def passes(sweeps: int):
+        solver = DCD(block_sweeps=sweeps)
+        state = solver.start(problem, core.Random(0), None)
+        return lambda: solver.step(state, core.Stop())
+
+    found = {"GB": store.nnz * store.entry_bytes / 1e9}
+    for kind in ("cold", "warm") if options["drop"] else ("warm",):
+        tasks = {"read": read, "1 sweep": passes(1), "2 sweeps": passes(2)}
+        seconds = {name: [] for name in tasks}
+        for _ in range(options["repeats"]):
+            for name, task in tasks.items():
+                if kind == "cold":
+                    forget(store)
+                begun, cpu = time.perf_counter(), time.process_time()
+                task()
+                spent = time.perf_counter() - begun, time.process_time() - cpu
+                seconds[name].append(spent)
+        for name, pairs in seconds.items():
+            wall, cpu = np.median(pairs, axis=0)
+            found[f"{kind}, {name}: seconds, processor"] = [
+                round(wall, 2),
+                round(cpu, 2),
+            ]
+            # Of a disk whose speed varies, each pass beside the read just before.
+            ratio = np.array(pairs)[:, 0] / np.array(seconds["read"])[:, 0]
+            found[f"{kind}, {name}: median ratio"] = round(float(np.median(ratio)), 2)
+    return found
 
 
 STEPS = {
-    "convert": step_convert, "read": step_read, "fit": step_fit, "sklearn": step_sklearn
+    "convert": step_convert, "read": step_read, "fit": step_fit,
+    "sklearn": step_sklearn, "vw": step_vw,
 }  # fmt: skip
 
 
@@ -161,11 +313,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--gb", type=float, default=20.0)
     parser.add_argument("--folder", type=Path, required=True)
-    parser.add_argument("--C", type=float, default=1.0)
+    parser.add_argument("--C", type=float, default=0.1)
     parser.add_argument("--tol", type=float, default=1e-2)
     parser.add_argument("--passes", type=int, default=10, help="most of scikit-learn")
+    parser.add_argument("--repeats", type=int, default=5, help="of the step read")
+    parser.add_argument("--vw-passes", type=int, default=3)
     parser.add_argument("--sweeps", type=int, default=0)
+    parser.add_argument("--jobs", type=int, default=1, help="threads of convert")
+    parser.add_argument("--buffer", type=int, default=0, help="bytes, else limit/8")
     parser.add_argument("--libraries", type=int, default=0, help="MB added")
+    parser.add_argument("--dual", type=float, help="of a fit made before")
     parser.add_argument("--drop", action="store_true")
     parser.add_argument("--only", nargs="*", default=list(STEPS))
     parser.add_argument("--step", choices=STEPS, help=argparse.SUPPRESS)
@@ -177,10 +334,9 @@ def main() -> None:
         print(json.dumps(found | {"peak resident MB": round(peak / 1e6)}))
         return
     limit = int(a.gb * 1e9 / 4)
-    options = {
-        "gb": a.gb, "limit": limit + a.libraries * 10**6, "buffer": limit // 8,
-        "C": a.C, "tol": a.tol, "drop": a.drop, "sweeps": a.sweeps,
-        "passes": a.passes, "average": False,
+    options = vars(a) | {
+        "limit": limit + a.libraries * 10**6, "buffer": a.buffer or limit // 8,
+        "folder": None,
     }  # fmt: skip
     print(
         f"{a.gb} GB, address space limited to {limit / 1e6:.0f} + {a.libraries} MB",
@@ -188,7 +344,7 @@ def main() -> None:
     )
     for name in a.only:
         found = run_step(name, a.folder / "store", options)
-        options["dual"] = found.get("dual", options.get("dual"))
+        options["dual"] = found.get("dual", options["dual"])
         print(json.dumps(found), flush=True)
 
 

@@ -256,3 +256,26 @@ def test_entries_beyond_two_to_the_31_are_read_and_trained_on(tmp_path):
     # The rows have no feature in common: each step is exact, a_i = min(1/q_i, 1).
     assert np.allclose(alpha, [0.0, 1 / 5, 1 / 9, 1 / 41], rtol=1e-15)
     assert np.allclose(w, (alpha[1:] * y[1:]) @ expected, rtol=1e-15)
+
+
+@pytest.mark.skipif(not hasattr(os, "posix_fadvise"), reason="a call of POSIX")
+def test_pages_from_all_over_are_announced_before_they_are_read(store, monkeypatch):
+    X, _, _ = data()
+    told = []
+    monkeypatch.setattr(os, "posix_fadvise", lambda *part: told.append(part[1:3]))
+    pages = [[5, 0], [3, 1], [4]]
+    for block, places in zip(store.read(0.0, pages), pages, strict=True):
+        assert list(block.spans) == [store.pages[k] for k in places]
+        for span in block.spans:
+            first, last = X.indptr[span.start], X.indptr[span.stop]
+            for size in (8, 4):  # values, indices
+                assert (first * size, (last - first) * size) in told
+        rows = np.concatenate([np.r_[span] for span in block.spans])
+        total = np.empty(X.shape[1])
+        ones = np.ones(len(rows))
+        core.combine(block.rows, ones.astype(np.int8), ones, total, core.Team(1))
+        np.testing.assert_allclose(total, X[rows].sum(axis=0).A1, rtol=1e-12)
+    told.clear()
+    for _ in store.read(0.0):  # one after the other, the system foresees them
+        pass
+    assert told == []

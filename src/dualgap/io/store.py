@@ -363,13 +363,13 @@ class RowStore(RowSource):
     # -------------------------------------------------------------------- blocks
 
     @cached_property
-    def _cuts(self) -> tuple[list[slice], int]:
-        """The pages, and how many a block may have."""
+    def _cuts(self) -> tuple[list[slice], int, dict[int, int]]:
+        """The pages, how many a block may have, and where the entries of rows begin."""
         n = self.n_samples
         row = 8 if self.is_sparse else 0
         total = self.stored * self.entry_bytes + n * row
         if total <= self.buffer:
-            return [slice(0, n)], 1
+            return [slice(0, n)], 1, {0: 0, n: self.nnz}
         half = self.buffer // 2
         # A page ends up to so many bytes after its fair share.
         slack = ALIGNMENT * (self.largest_row * self.entry_bytes + row)
@@ -382,9 +382,11 @@ class RowStore(RowSource):
         count = -(-total // (half // together - slack))
         with self._open() as files:
 
+            def entry(i: int) -> int:
+                return files.pointer(i) if self.is_sparse else i * self.n_features
+
             def before(i: int) -> int:  # bytes of the rows before
-                entries = files.pointer(i) if self.is_sparse else i * self.n_features
-                return entries * self.entry_bytes + i * row
+                return entry(i) * self.entry_bytes + i * row
 
             cuts = [0]
             for k in range(1, count):
@@ -392,8 +394,9 @@ class RowStore(RowSource):
                 i -= i % ALIGNMENT
                 if i > cuts[-1]:
                     cuts.append(i)
-        cuts.append(n)
-        return [slice(*pair) for pair in pairwise(cuts)], together
+            cuts.append(n)
+            firsts = {i: min(max(entry(i), 0), self.nnz) for i in cuts}
+        return [slice(*pair) for pair in pairwise(cuts)], together, firsts
 
     @property
     def pages(self) -> list[slice]:
@@ -404,7 +407,7 @@ class RowStore(RowSource):
         return self._cuts[1]
 
     def _consecutive(self) -> list[tuple[slice, ...]]:
-        pages, together = self._cuts
+        pages, together, _ = self._cuts
         groups = [pages[k : k + together] for k in range(0, len(pages), together)]
         return [(slice(group[0].start, group[-1].stop),) for group in groups]
 
@@ -416,7 +419,8 @@ class RowStore(RowSource):
         else:
             visits = [tuple(self.pages[k] for k in block) for block in blocks]
         with self._open() as files:
-            for spans, arrays in files.ahead(visits, reuse=True):
+            ahead = files.ahead(visits, reuse=True, jumps=blocks is not None)
+            for spans, arrays in ahead:
                 yield Block(arrays.accessor(self.n_features, constant), spans)
 
     def hold(self, constant: float) -> Any:
@@ -501,6 +505,27 @@ class _Files:
             self.files[name] = file
         return self.files[name]
 
+    def announce(self, spans: tuple[slice, ...]) -> None:
+        """Ask the system to begin reading some pages, all of them at once.
+
+        Read one after the other from all over the files, each would wait for the disk.
+        """
+        if not hasattr(os, "posix_fadvise"):
+            return
+        firsts = self.store._cuts[2]
+        for span in spans:
+            for name, kind in self.store.dtypes.items():
+                start, stop = span.start, span.stop
+                if name in ("values", "indices"):
+                    start, stop = firsts[start], firsts[stop]
+                elif name != "indptr":
+                    continue
+                if start < stop:  # else a pointer is damaged, as reading will say
+                    os.posix_fadvise(
+                        self.file(name).fileno(), start * kind.itemsize,
+                        (stop - start) * kind.itemsize, os.POSIX_FADV_WILLNEED,
+                    )  # fmt: skip
+
     def fill(self, name: str, start: int, out: NDArray[Any]) -> None:
         """Read the entries from `start` on."""
         file, size = self.file(name), self.store.dtypes[name].itemsize
@@ -567,16 +592,29 @@ class _Files:
         return out
 
     def ahead(
-        self, blocks: Sequence[tuple[slice, ...]], *, reuse: bool
+        self,
+        blocks: Sequence[tuple[slice, ...]],
+        *,
+        reuse: bool,
+        jumps: bool = False,
     ) -> Iterator[tuple[tuple[slice, ...], _Arrays]]:
-        """The arrays of some blocks; a thread reads one while another is at work."""
+        """The arrays of some blocks; a thread reads one while another is at work.
+
+        Where the pages jump about, the next block is announced before one is read.
+        """
         slots: list[_Slot | None] = [{}, {}] if reuse else [None, None]
         with ThreadPoolExecutor(1, "dualgap-read") as reader:
+
+            def load(t: int) -> _Arrays:
+                if jumps:
+                    for spans in blocks[t + 1 if t else 0 : t + 2]:
+                        self.announce(spans)
+                return self.load(blocks[t], slots[t % 2])
 
             def ask(t: int) -> Future[_Arrays] | None:
                 if t == len(blocks):
                     return None
-                return reader.submit(self.load, blocks[t], slots[t % 2])
+                return reader.submit(load, t)
 
             coming = ask(0)
             for t, spans in enumerate(blocks):
