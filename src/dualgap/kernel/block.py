@@ -37,6 +37,7 @@ from ..losses import Vector
 from ..problem import Proof
 from ..solvers.base import check_count, new_order
 from .base import KernelSolver, KernelState
+from .interior import interior_point
 from .rows import row_source
 
 # Inner problems are solved to this part of the violation.
@@ -47,6 +48,11 @@ _FAR = 800.0
 _NEAR = 0.1
 # Rows of the largest working set: a matrix of 64 MB.
 _LARGEST = 4096
+# Rows up to which interior points take over from steps that crawl, and inner steps per
+# squared row before they do: they then cost about as much as what was spent.
+_SMALL, _CRAWL = 2000, 2.5
+# The relative gap that they go to at least.
+_LEAP = 1e-8
 # Certificates that fail before rows are held as float32, and then computed in float64.
 _PATIENCE = 2
 
@@ -61,6 +67,8 @@ class BlockState(KernelState):
     fixed: bool
     rejected: int = 0
     moved: bool = True
+    #: Whether interior points have been tried.
+    tried: bool = False
     #: Work until the estimates first met tol.
     reached: float = math.nan
 
@@ -169,6 +177,20 @@ class BlockSolver(KernelSolver):
         state.updates += steps
         state.moved = steps > 0
         state.measure()
+        if state.updates > _CRAWL * state.problem.n**2:
+            self._leap(state, stop)
+
+    def _leap(self, state: BlockState, stop: Any) -> None:
+        """All of a small problem at once, where steps get nowhere."""
+        n = state.problem.n
+        room = 16.0 * n * n <= 1e6 * state.problem.gram.cache_size
+        if state.tried or n > _SMALL or not room:
+            return
+        state.tried = True
+        alpha = interior_point(state.problem, 0.1 * min(state.tol, _LEAP), stop)
+        if alpha is not None:
+            state.block.set_alpha(alpha)
+            state.refresh()
 
     def iterate(self, state: BlockState) -> tuple[None, Vector]:
         return None, state.alpha()
@@ -187,6 +209,8 @@ class BlockSolver(KernelSolver):
         state.rejected += 1
         precise = getattr(state.source, "precise", True)
         finer = state.fixed and state.moved
+        if not state.moved:
+            self._leap(state, state.stop)
         if state.rejected >= _PATIENCE or not state.moved:
             if not precise and not finer:
                 state.source.precise = True
