@@ -182,8 +182,9 @@ def test_classes_that_were_never_reached_have_no_bound() -> None:
     last = report["certificates"][-1]
     assert (last["epochs"], last["status"]) == (0, "time_limit")
     # JSON knows no infinity
-    assert (last["primal"], last["dual"], last["relative_gap"]) == (60.0, 0.0, None)
-    assert load_model("model").certificate_[-1].primal == 60.0
+    assert (last["dual"], last["relative_gap"]) == (0.0, None)
+    assert 60.0 <= last["primal"] <= 60.0 * (1 + 1e-14)
+    assert load_model("model").certificate_[-1].primal == last["primal"]
     text = call(*arguments, status=3).stdout
     assert "no bound on the objective is known yet" in text
 

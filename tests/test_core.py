@@ -43,8 +43,8 @@ def order(n=N):
 def evaluate_arguments():
     return {
         "rows": rows(), "y": labels(), "cost": np.ones(N), "loss": HINGE,
-        "w": np.ones(D), "dual": "given", "alpha": np.ones(N), "v": np.ones(D),
-        "margins": np.ones(N),
+        "q": np.ones(N), "w": np.ones(D), "dual": "given", "alpha": np.ones(N),
+        "v": np.ones(D), "margins": np.ones(N),
     }  # fmt: skip
 
 
@@ -292,9 +292,10 @@ class TestSums:
         w = np.array([0.7])
         squared = core.Loss(math.inf, 0.5)
         margins = np.empty(n)
-        loss, total, diagonal = core.evaluate(
-            core.dense_rows(X, 0.0), y, terms, squared, w, "of w", terms, None, margins
-        )
+        loss, total, diagonal, *_ = core.evaluate(
+            core.dense_rows(X, 0.0), y, terms, squared, X[:, 0] ** 2, w, "of w", terms,
+            None, margins,
+        )  # fmt: skip
         assert (np.abs(margins - y * X[:, 0] * 0.7) <= EPS).all()
         # Every term has a few roundings of its own; adding them has one.
         exact = math.fsum(terms * (1.0 - margins) ** 2)
@@ -474,13 +475,13 @@ for dtype in (np.float32, np.float64):
 
             margins, sums = np.empty(n), np.empty(d + 1)
             values = core.evaluate(
-                rows, y, cost, loss, w, "given", alpha, sums, margins)
+                rows, y, cost, loss, q, w, "given", alpha, sums, margins)
             out[key + "evaluate"] = np.concatenate([values, sums, margins])
             built = np.empty(n)
             # Away from the kink of the hinge, where one rounding decides.
             away = np.linspace(-0.3, 0.4, d + 1)
             values = core.evaluate(
-                rows, y, cost, loss, away, "built", built, sums, None)
+                rows, y, cost, loss, q, away, "built", built, sums, None)
             out[key + "built"] = np.concatenate([values, sums, built])
             value = core.dual_value(alpha, cost, loss, 0.7, 1.0)
             out[key + "value"] = np.array([value])

@@ -176,15 +176,21 @@ void bind_certify(nb::module_ &m) {
   m.def(
       "best_multiple",
       [](Array<const double> margins, Array<const double> cost, const Loss &loss,
-         double norm) {
+         double norm, Array<const double> q, Index width, double constant,
+         double length, double last, double roundings) {
         const auto n = static_cast<Index>(margins.shape(0));
         const double *c = sized(cost, n, "cost");
+        const Sizes sizes(sized(q, n, "q"), constant * constant, length, last,
+                          static_cast<double>(width + 2));
         nb::gil_scoped_release released;
-        const Scaled best = best_multiple(margins.data(), c, n, loss, norm);
-        return std::make_tuple(best.scale, best.loss);
+        const Scaled best =
+            best_multiple(margins.data(), c, n, loss, norm, sizes, roundings);
+        return std::make_tuple(best.scale, best.loss, best.loss_error);
       },
       "margins"_a.noconvert(), "cost"_a.noconvert(), "loss"_a, "norm"_a,
-      "The b in [1/2, 2] that minimises P(b w), and sum c_i l(1 - b m_i).");
+      "q"_a.noconvert(), "width"_a, "constant"_a, "length"_a, "last"_a, "roundings"_a,
+      "The b in [1/2, 2] that minimises P(b w), sum c_i l(1 - b m_i), and what "
+      "rounding may hide of it; the last three as `evaluate` returns them.");
 
   m.def(
       "combine",
@@ -205,11 +211,13 @@ void bind_certify(nb::module_ &m) {
   m.def(
       "evaluate",
       [](const AnyRows &rows, Array<const std::int8_t> y, Array<const double> cost,
-         const Loss &loss, Array<const double> w, const std::string &dual,
-         Maybe<double> alpha, Maybe<double> v, Maybe<double> margins, Team &threads) {
+         const Loss &loss, Array<const double> q, Array<const double> w,
+         const std::string &dual, Maybe<double> alpha, Maybe<double> v,
+         Maybe<double> margins, Team &threads) {
         const Index n = rows.n();
         const auto *labels = sized(y, n, "y");
         const auto *c = sized(cost, n, "cost");
+        const auto *squares = sized(q, n, "q");
         const auto *point = sized(w, rows.width(), "w");
         double *a = sized(alpha, n, "alpha");
         double *sum = sized(v, rows.width(), "v");
@@ -226,15 +234,19 @@ void bind_certify(nb::module_ &m) {
         if (sum) std::fill(sum, sum + rows.width(), 0.0);
         const Values values = rows.visit([&](const auto &x) {
           nb::gil_scoped_release released;
-          return evaluate(x, labels, c, loss, point, kind, a, sum, out, threads);
+          return evaluate(x, labels, c, loss, squares, point, kind, a, sum, out,
+                          threads);
         });
-        return std::make_tuple(values.loss, values.sum, values.diagonal);
+        return std::make_tuple(values.loss, values.sum, values.diagonal,
+                               values.loss_error, values.along, values.along_error,
+                               values.reach, values.used, values.roundings,
+                               values.length, values.last);
       },
-      "rows"_a, "y"_a.noconvert(), "cost"_a.noconvert(), "loss"_a, "w"_a.noconvert(),
-      "dual"_a, "alpha"_a.noconvert().none(), "v"_a.noconvert().none(),
-      "margins"_a.noconvert().none(), "threads"_a = 1,
-      "One pass: (sum c_i l(1 - m_i), sum a_i, sum delta_i a_i^2). `dual` is 'of w', "
-      "'given' or 'built'.");
+      "rows"_a, "y"_a.noconvert(), "cost"_a.noconvert(), "loss"_a, "q"_a.noconvert(),
+      "w"_a.noconvert(), "dual"_a, "alpha"_a.noconvert().none(),
+      "v"_a.noconvert().none(), "margins"_a.noconvert().none(), "threads"_a = 1,
+      "One pass: sum c_i l(1 - m_i), sum a_i, sum delta_i a_i^2, and what bounds their "
+      "rounding (dualgap.problem.Values). `dual` is 'of w', 'given' or 'built'.");
 }
 
 }  // namespace

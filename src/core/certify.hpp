@@ -4,6 +4,10 @@
 //   D(a) = sum_i a_i - 1/2 ||v||^2 - 1/2 sum_i delta_i a_i^2,  v = sum_i a_i y_i x_i
 //
 // Weak duality: D(a) <= P* <= P(w) for every w and every a in the box.
+// Rounding: beside every sum stands a bound on its error (docs/certificate.md). A
+// product x_i.w in which no term passes more than g roundings is off by at most
+// g u sum_j |x_ij w_j| <= g u ||x_i|| ||w||, u = 2^-53 (Higham 2002, section 3.1), to
+// first order; kSlack stands for the higher ones.
 // Cost: one product with X, and one with X^T over the rows with a_i > 0.
 #pragma once
 
@@ -18,6 +22,8 @@
 
 namespace dualgap {
 
+// Off by at most kNormRoundings of itself.
+inline constexpr double kNormRoundings = 40;
 inline double squared_norm(const double *w, Index size) {
   Sum sum;
   constexpr Index kBlock = 256;
@@ -117,10 +123,55 @@ void combine(const Rows &rows, const std::int8_t *y, const double *alpha, double
   sums.add_up();
 }
 
+// At least ||w||; 0 only if w is.
+inline double length_of(const double *w, Index size) {
+  const double norm = squared_norm(w, size);
+  if (norm == 0.0 && std::all_of(w, w + size, [](double x) { return x == 0.0; }))
+    return 0.0;
+  return std::sqrt(norm * (1.0 + kNormRoundings * kUnit) + kSmall);
+}
+
+// What bounds the size of a product x_i.w, apart for the constant feature: its scale
+// may be another one.
+struct Sizes {
+  const double *q;       // ||x_i||^2 as computed, constant feature included
+  double constant = 0;   // squared
+  double length = 0;     // of w, without the constant feature
+  double last = 0;       // |constant w_d|
+  double roundings = 0;  // at most, in a squared norm
+
+  Sizes(const double *q, double constant, double length, double last, double roundings)
+      : q(q), constant(constant), length(length), last(last), roundings(roundings) {}
+
+  // At least ||x_i||, without the constant feature.
+  double row(Index i) const {
+    const double square = q[i] * (1.0 + 2.0 * roundings * kUnit) - constant;
+    return std::sqrt(std::max(square, 0.0) + kSmall);
+  }
+  // At least |x_i|.|w|.
+  double product(double row) const { return row * length + last; }
+  // At least the error of x_i.w, or of 1 - y_i x_i.w. The zero vector has no error but
+  // that of the constant feature, and none where that is 1.
+  double off(double size, double roundings) const {
+    if (length == 0.0) return constant == 1.0 ? 0.0 : 2.0 * kUnit * size;
+    return kSlack * kUnit * roundings * size + kSmall;
+  }
+};
+
 struct Values {
   double loss = 0;      // sum_i c_i l(1 - m_i)
   double sum = 0;       // sum_i a_i
   double diagonal = 0;  // sum_i delta_i a_i^2
+  // What rounding may hide: the exact losses are at most loss + loss_error, and
+  // w.v is within along_error of `along`.
+  double loss_error = 0;
+  double along = 0;  // sum_i a_i m_i
+  double along_error = 0;
+  double reach = 0;      // at least sum_i a_i ||x_i||, constant feature included
+  double used = 0;       // rows with a_i > 0
+  double roundings = 0;  // the most in a product x_i.w
+  double length = 0;     // of w, without the constant feature
+  double last = 0;       // |constant w_d|
 };
 
 // How the dual point of a certificate comes about.
@@ -132,12 +183,18 @@ enum class Dual {
 
 template <class Rows>
 Values evaluate(const Rows &rows, const std::int8_t *y, const double *cost,
-                const Loss &loss, const double *w, Dual dual, double *alpha, double *v,
-                double *margins, Team &threads) {
+                const Loss &loss, const double *q, const double *w, Dual dual,
+                double *alpha, double *v, double *margins, Team &threads) {
   struct Part {
-    Sum loss, sum, diagonal;
+    Sum loss, sum, diagonal, along;
+    double loss_error = 0, along_error = 0, reach = 0, used = 0, roundings = 0;
   };
   const Index parts = worth_threads(rows, threads.size());
+  const double constant = rows.constant();
+  const Sizes sizes(q, constant * constant, length_of(w, rows.cols()),
+                    constant != 0.0 ? std::abs(constant * w[rows.cols()]) : 0.0,
+                    static_cast<double>(rows.cols() + 2));
+  const double adding = static_cast<double>(rows.rows()) * kUnit;
   std::vector<Part> part_sums(static_cast<std::size_t>(parts));
   PartSums sums(v, rows.width(), parts);
   threads.run(parts, rows.rows(), [&](Index part, Index begin, Index end) {
@@ -145,38 +202,63 @@ Values evaluate(const Rows &rows, const std::int8_t *y, const double *cost,
     double *own = sums.of(part);
     for (Index i = begin; i < end; ++i) {
       const double c = cost[i];
-      const double margin = y[i] * rows.dot(i, w);
-      total.loss += c * loss.value(1.0 - margin);
+      const double margin = y[i] * rows.dot(i, w), u = 1.0 - margin;
+      const double roundings = static_cast<double>(rows.roundings(i));
+      const double row = sizes.row(i), size = sizes.product(row);
+      const double off = sizes.off(size, roundings);
+      total.loss += c * loss.value(u);
+      // l is convex: l(u + off) <= l(u) + off l'(u + off).
+      total.loss_error += c * loss.derivative(u + off) * off;
+      total.roundings = std::max(total.roundings, roundings);
       if (margins) margins[i] = margin;
       if (!alpha) continue;
-      if (dual == Dual::kBuilt) alpha[i] = c * loss.derivative(1.0 - margin);
+      if (dual == Dual::kBuilt) alpha[i] = c * loss.derivative(u);
       const double a = alpha[i];
       if (a == 0.0) continue;
       total.sum += a;
       total.diagonal += loss.diagonal(c) * a * a;
+      total.along += a * margin;
+      total.along_error += a * (off + (2.0 * kUnit + adding * adding) * size);
+      total.reach += a * (row + std::abs(constant));
+      total.used += 1.0;
       if (dual != Dual::kOfW) rows.axpy(i, a * y[i], own);
     }
     part_sums[static_cast<std::size_t>(part)] = total;
   });
   sums.add_up();
-  Part all;
+  Values all;
+  Sum losses, alphas, diagonals, along;
   for (const Part &part : part_sums) {
-    all.loss += part.loss.value();
-    all.sum += part.sum.value();
-    all.diagonal += part.diagonal.value();
+    losses += part.loss.value();
+    alphas += part.sum.value();
+    diagonals += part.diagonal.value();
+    along += part.along.value();
+    all.loss_error += part.loss_error;
+    all.along_error += part.along_error;
+    all.reach += part.reach;
+    all.used += part.used;
+    all.roundings = std::max(all.roundings, part.roundings);
   }
-  return {all.loss.value(), all.sum.value(), all.diagonal.value()};
+  all.loss = losses.value();
+  all.sum = alphas.value();
+  all.diagonal = diagonals.value();
+  all.along = along.value();
+  all.length = sizes.length;
+  all.last = sizes.last;
+  return all;
 }
 
 struct Scaled {
   double scale;
   double loss;  // sum_i c_i l(1 - scale m_i)
+  double loss_error;
 };
 
 // The b in [1/2, 2] that minimises P(b w) = b^2/2 ||w||^2 + sum_i c_i l(1 - b m_i), by
 // bisection on its derivative, given norm = ||w||^2. Cost: O(n) a trial.
 inline Scaled best_multiple(const double *margins, const double *cost, Index n,
-                            const Loss &loss, double norm) {
+                            const Loss &loss, double norm, const Sizes &sizes,
+                            double roundings) {
   constexpr int kTrials = 16;
   double low = 0.5, high = 2.0;
   for (int trial = 0; trial < kTrials; ++trial) {
@@ -188,8 +270,16 @@ inline Scaled best_multiple(const double *margins, const double *cost, Index n,
   }
   const double b = 0.5 * (low + high);
   Sum sum;
-  for (Index i = 0; i < n; ++i) sum += cost[i] * loss.value(1.0 - b * margins[i]);
-  return {b, sum.value()};
+  double error = 0;
+  for (Index i = 0; i < n; ++i) {
+    const double u = 1.0 - b * margins[i];
+    // Two roundings more: of b m_i, and of the entries of b w.
+    const double size = b * sizes.product(sizes.row(i));
+    const double off = sizes.off(size, roundings + 2.0);
+    sum += cost[i] * loss.value(u);
+    error += cost[i] * loss.derivative(u + off) * off;
+  }
+  return {b, sum.value(), error};
 }
 
 }  // namespace dualgap

@@ -4,6 +4,7 @@
 //   dot(i, w)      x_i . w            w has width() entries, float64
 //   axpy(i, s, w)  w += s x_i
 //   for_each(i, f) f(j, x_ij) for every stored entry and the constant feature
+//   roundings(i)   at most so many does a term of dot(i, w) pass
 //   equal(i, k)    whether the stored entries of two rows are the same
 //   prefetch(i)    asks for every cache line of row i
 //
@@ -91,6 +92,9 @@ class CsrRows {
   Index cols() const { return d_; }
   Index width() const { return d_ + (constant_ != 0.0); }
   Index count(Index i) const { return indptr_[i + 1] - indptr_[i]; }
+  double constant() const { return constant_; }
+  // The product, a quarter of the sums, up to 3 left over, the constant, 2 at the end.
+  Index roundings(Index i) const { return count(i) / 4 + 7; }
   // The same rows with another constant feature.
   CsrRows with_constant(double constant) const {
     return {values_, indices_, indptr_, n_, d_, constant};
@@ -253,6 +257,9 @@ class DenseRows {
   Index cols() const { return d_; }
   Index width() const { return d_ + (constant_ != 0.0); }
   Index count(Index) const { return d_; }
+  double constant() const { return constant_; }
+  // The product, a lane's sums, 2 halvings, up to 3 left over, 3 at the end.
+  Index roundings(Index) const { return d_ / 16 + 9; }
   DenseRows with_constant(double constant) const { return {values_, n_, d_, constant}; }
 
   double dot(Index i, const double *w) const {

@@ -10,7 +10,12 @@
 
 namespace dualgap {
 
-// Neumaier's sum: the error stays at one rounding of the result.
+// Of the analysis of rounding: u = 2^-53, what stands for terms in u^2 beside those in
+// u, and a number below all that matters but above what underflows.
+inline constexpr double kUnit = 0x1p-53, kSlack = 1.01, kSmall = 0x1p-1000;
+
+// Neumaier's sum: of n terms t the error is at most u |result| + (n u)^2 sum |t|
+// (Ogita, Rump and Oishi 2005, proposition 4.5).
 class Sum {
  public:
   void operator+=(double x) {

@@ -36,16 +36,19 @@ class Certificate:
 
     ``dual <= P* <= primal`` holds for the optimal value ``P*`` whatever the solver
     did: both numbers come from one full pass in float64 over the data, ``primal``
-    from the coefficients and ``dual`` from a point inside the dual's box.
+    from the coefficients and ``dual`` from a point inside the dual's box, and what
+    rounding may have done in that pass has been added to the one and taken from the
+    other.
 
     Attributes
     ----------
     primal : float
-        ``P(w) = 1/2 ||w||^2 + sum_i c_i l(y_i w.x_i)`` of the model. Infinite where it
-        is not known: a fit with a kernel was told to end before its first proof, or
-        rows came in batches that are gone (``LinearSVC.partial_fit``).
+        ``P(w) = 1/2 ||w||^2 + sum_i c_i l(y_i w.x_i)`` of the model, or a little more:
+        no less. Infinite where it is not known: a fit with a kernel was told to end
+        before its first proof, or rows came in batches that are gone
+        (``LinearSVC.partial_fit``).
     dual : float
-        ``D(alpha)``, a lower bound on the optimal ``P``.
+        ``D(alpha)``, a lower bound on the optimal ``P``, or a little less: no more.
     epochs : int
         Passes over the (awake) rows.
     updates : int
@@ -61,6 +64,8 @@ class Certificate:
     about : str
         The problem that the bounds are about, where it is not the one that was given:
         an approximation of it.
+    rounding : float
+        What of the gap is room for the rounding of the pass.
     """
 
     primal: float
@@ -72,6 +77,7 @@ class Certificate:
     solver: str = ""
     tol: float = math.nan
     about: str = ""
+    rounding: float = 0.0
 
     @property
     def gap(self) -> float:
@@ -80,10 +86,7 @@ class Certificate:
 
     @property
     def relative_gap(self) -> float:
-        """``(P - D)/D``, an upper bound on ``(P - P*)/P*``; ``inf`` if ``D <= 0 < P``.
-
-        Rounding may leave it a few units of 1e-16 below zero at the optimum.
-        """
+        """``(P - D)/D``, at least ``(P - P*)/P*``; ``inf`` if ``D <= 0 < P``."""
         if self.gap == 0.0:
             return 0.0
         return self.gap / self.dual if self.dual > 0.0 else math.inf

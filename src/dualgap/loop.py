@@ -27,10 +27,13 @@ from .certificate import Certificate, Status
 from .checkpoint import Checkpoint, freeze, freeze_state, identity, thaw, thaw_state
 from .io.model import Tensors
 from .losses import Vector
-from .problem import Proof, StoppedError
+from .problem import Bounds, Proof, StoppedError
 from .solvers.base import Solver, State
 
 logger = logging.getLogger("dualgap")
+
+# A gap of no more than so many times the room for rounding is closed.
+_ROUNDED = 1.25
 
 # Seconds for a closing proof once a fit is told to end.
 GRACE = 0.1
@@ -237,7 +240,7 @@ class _Run:
         best = None
         if self.best is not None:
             c = self.best.certificate
-            best = (self.best.w, self.best.alpha, c.primal, c.dual)
+            best = (self.best.w, self.best.alpha, c.primal, c.dual, c.rounding)
         loop = (
             self.factor, self.next_blind_check, self.idle, self.clock.seconds, best,
             self.history,
@@ -259,8 +262,8 @@ class _Run:
         )
         self.clock.away -= seconds
         if best is not None:
-            w, alpha, primal, dual = best
-            self.best = Proof(w, alpha, Certificate(primal=primal, dual=dual))
+            w, alpha, *bounds = best
+            self.best = Proof(w, alpha, Bounds(*bounds).certificate)
         logger.info("%s: goes on after epoch %d", self.solver.name, state.epochs)
 
     def until_done(
@@ -316,6 +319,10 @@ class _Run:
                     return self.finish(
                         Status.CERTIFIED if met else Status.STALLED, state
                     )
+                if proof.gap <= _ROUNDED * proof.rounding < math.inf:
+                    # No pass makes room for rounding smaller. (`finish` sees if it
+                    # is within tol.)
+                    return self.finish(Status.STALLED, state)
                 self.solver.reject(state)
             self.announce(lambda: self.model(state), final=False)
             if not cut_short:

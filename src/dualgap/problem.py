@@ -13,8 +13,9 @@ import logging
 import math
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from numbers import Integral
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -42,6 +43,134 @@ class Proof(NamedTuple):
     certificate: Certificate
     #: Where w does not hold it: the bias of a kernel model.
     bias: float | None = None
+
+
+class Values(NamedTuple):
+    """What a pass over some rows has summed up, and bounds on its rounding.
+
+    The exact losses are at most ``loss + loss_error``; ``w.v`` is within `along_error`
+    of `along`, with ``v = sum alpha_i y_i x_i``.
+    """
+
+    loss: float  # sum c_i l_i
+    sum: float  # sum alpha_i
+    diagonal: float  # sum delta_i alpha_i^2
+    loss_error: float
+    along: float  # sum alpha_i m_i
+    along_error: float
+    reach: float  # at least sum alpha_i ||x_i||, constant feature included
+    used: float  # rows with alpha_i > 0
+    roundings: float  # the most in a product x_i.w
+    length: float  # of w, without the constant feature
+    last: float  # size of the constant feature's share of x_i.w
+
+    @classmethod
+    def merge(cls, parts: Sequence[Values]) -> Values:
+        """Of several pieces of the rows, at the same w."""
+        if len(parts) == 1:
+            return parts[0]
+        columns = list(zip(*parts, strict=True))
+        return cls(*map(math.fsum, columns[:8]), *map(max, columns[8:]))
+
+
+class Bounds(NamedTuple):
+    """What is proved of P and of D, and how much of it is room for rounding."""
+
+    primal: float
+    dual: float
+    rounding: float
+
+    @property
+    def certificate(self) -> Certificate:
+        # What has left the range of float64 bounds nothing.
+        return Certificate(
+            primal=math.inf if math.isnan(self.primal) else self.primal,
+            dual=-math.inf if math.isnan(self.dual) else self.dual,
+            rounding=math.inf if math.isnan(self.rounding) else self.rounding,
+        )
+
+
+@dataclass(frozen=True)
+class Rounding:
+    """Bounds on what rounding may have done to P and D: docs/certificate.md.
+
+    To first order in u = 2^-53; the factor `slack` stands for the higher ones.
+
+    Attributes
+    ----------
+    n, width : int
+        Rows, and entries of w.
+    parts : int
+        Vectors whose sum v is, besides the rows: threads, blocks, pieces.
+    """
+
+    n: int
+    width: int
+    parts: int
+
+    slack: ClassVar[float] = 1.01
+    unit: ClassVar[float] = 2.0**-53
+    least: ClassVar[float] = 2.0**-1074
+    # Of ||w||^2, of a term with its part in a compensated sum, of closing formulas.
+    norm: ClassVar[float] = 40 * unit
+    closing: ClassVar[float] = 4 * unit
+
+    @property
+    def term(self) -> float:
+        return 12 * self.unit + (self.n * self.unit) ** 2
+
+    @property
+    def underflow(self) -> float:
+        """Of sums of squares, and of a few products."""
+        return (self.n + self.width + 4) * self.least
+
+    def of_primal(self, values: Values, norm: float) -> float:
+        """Of ``norm/2 + loss``."""
+        loss, more = values.loss, values.loss_error
+        if loss == more == values.length == norm == 0.0:
+            return 0.0  # w is 0, and no row has a loss: as with rows of one class
+        relative = (self.term + self.closing) * loss + (self.norm + self.closing) * norm
+        return self.slack * (more + relative) + self.underflow
+
+    def drift(self, values: Values) -> float:
+        """How far v may be from ``sum_i alpha_i y_i x_i``, in length."""
+        if values.used == 0.0:
+            return 0.0
+        added = (values.used + self.parts + 2) * self.unit * values.reach
+        lost = values.used * math.sqrt(self.width) * self.least
+        return self.slack * added + lost
+
+    def of_dual(
+        self,
+        values: Values,
+        norm: float,
+        drift: float,
+        off: float = math.inf,
+        near: tuple[float, float] | None = None,
+    ) -> float:
+        """Of ``sum - (norm + diagonal)/2``, norm that of v as stored.
+
+        All of `drift` counts in the direction of v. If v is the w of the margins, or
+        near it, then ``v.w = sum_i alpha_i m_i`` says more, to within `off`, for
+        ``||v||^2 = 2 v.w - ||w||^2 + ||v - w||^2``.
+
+        Parameters
+        ----------
+        near : tuple of float, optional
+            ``||w||^2`` and ``||v - w||`` where w is not v itself.
+        """
+        if values.used == 0.0:
+            return 0.0
+        other, apart = (norm, 0.0) if near is None else near
+        length = math.sqrt(norm + self.width * self.least)
+        straight = self.slack * (length * drift + 0.5 * drift * drift)
+        apart += drift
+        seen = abs(0.5 * (norm + other) - values.along) + values.along_error + off
+        seen += self.norm * max(norm, other) + 0.5 * apart * apart
+        relative = self.term * (values.sum + values.diagonal) + self.norm * norm
+        closing = self.closing * (values.sum + norm + values.diagonal)
+        first = min(straight, self.slack * seen)
+        return first + self.slack * (relative + closing) + self.underflow
 
 
 class StoppedError(Exception):
@@ -219,8 +348,7 @@ class Problem:
     def primal(self, w: ArrayLike) -> float:
         """``P(w)``, one pass in float64. w has shape (width,)."""
         w = _vector("w", w, self.width)
-        loss, _, _ = self._evaluate(w, "of w", None, None)
-        return 0.5 * self.squared_norm(w) + loss
+        return 0.5 * self.squared_norm(w) + self._evaluate(w, "of w", None, None).loss
 
     def squared_norm(self, w: Vector) -> float:
         """``||w||^2`` of the objective: without a bias that is not penalised."""
@@ -372,44 +500,86 @@ class Problem:
                 alpha = self.balance(alpha)
         if w is None and near is not None and alpha is not None:
             v = np.empty(self.width)
-            loss, total, diagonal = self._evaluate(near, "given", alpha, v)
-            dual = total - 0.5 * (self.squared_norm(v) + diagonal)
-            return self._proof(near, alpha, loss, self.squared_norm(near), dual)
+            values = self._evaluate(near, "given", alpha, v)
+            norm = self.squared_norm(near)
+            apart = math.sqrt(self.squared_norm(v - near)) * Rounding.slack
+            off = self._bias_off(near, alpha)
+            dual = self._dual(values, v, off=off, near=(norm, apart))
+            return self._proof(near, alpha, values, norm, *dual)
         if w is None:
             assert alpha is not None
             w = self.combine(alpha, out)
             margins = np.empty(self.n) if multiple else None
-            loss, total, diagonal = self._evaluate(w, "of w", alpha, None, margins)
+            values = self._evaluate(w, "of w", alpha, None, margins)
             norm = self.squared_norm(w)
-            dual = total - 0.5 * (norm + diagonal)
+            dual = self._dual(values, w, off=self._bias_off(w, alpha))
             if margins is not None:
-                w, loss, norm = self._best_multiple(w, loss, norm, margins)
-            return self._proof(w, alpha, loss, norm, dual)
+                w, values, norm = self._best_multiple(w, values, norm, margins)
+            return self._proof(w, alpha, values, norm, *dual)
 
         kind = "built" if alpha is None else "given"
         alpha = np.empty(self.n) if alpha is None else alpha.copy()
         v = np.empty(self.width)
-        loss, total, diagonal = self._evaluate(w, kind, alpha, v)
+        values = self._evaluate(w, kind, alpha, v)
         if self.free_bias and kind == "built":
             alpha = self.balance(alpha)
-            loss, total, diagonal = self._evaluate(w, "given", alpha, v)
-        curvature = self.squared_norm(v) + diagonal
-        scale = self.best_scale(alpha, total, curvature)
+            values = self._evaluate(w, "given", alpha, v)
+        curvature = self.squared_norm(v) + values.diagonal
+        scale = self.best_scale(alpha, values.sum, curvature)
         if scale > 0.0:
             core.scale_into_box(alpha, self.cost, self.core_loss, scale)
-            dual = scale * (total - 0.5 * scale * curvature)
+            dual = self._dual(values, v, scale)
         else:
-            alpha[:] = dual = 0.0
-        return self._proof(w, alpha, loss, self.squared_norm(w), dual)
+            alpha[:] = 0.0
+            dual = (0.0, 0.0)
+        return self._proof(w, alpha, values, self.squared_norm(w), *dual)
+
+    @property
+    def rounding(self) -> Rounding:
+        """What is known of the rounding of a pass over the rows."""
+        pages = len(self.source.pages) if self.source and self.streamed else 0
+        return Rounding(self.n, self.width, self.threads.size + pages)
+
+    def _bias_off(self, w: Vector, alpha: Vector) -> float:
+        """What a bias that is not penalised adds to the margins, and not to v."""
+        return abs(float(w[self.d])) * self._off(alpha) if self.free_bias else 0.0
+
+    def _dual(
+        self,
+        values: Values,
+        v: Vector,
+        scale: float = 1.0,
+        off: float = math.inf,
+        near: tuple[float, float] | None = None,
+    ) -> tuple[float, float]:
+        """D of ``scale * alpha``, and what rounding may have added to it."""
+        rounding, norm = self.rounding, self.squared_norm(v)
+        curvature = norm + values.diagonal
+        drift = rounding.drift(values)
+        if scale == 1.0:
+            dual = values.sum - 0.5 * curvature
+            return dual, rounding.of_dual(values, norm, drift, off, near)
+        # The entries of scale alpha are rounded as well, and put back into the box.
+        own = 4 * rounding.unit
+        drift += own * values.reach
+        dual = scale * (values.sum - 0.5 * scale * curvature)
+        bent = values._replace(sum=0.0)
+        error = scale * (scale * rounding.of_dual(bent, norm, drift))
+        straight = (rounding.term + rounding.closing + own) * values.sum
+        return dual, error + rounding.slack * scale * straight + rounding.underflow
 
     def _best_multiple(
-        self, w: Vector, loss: float, norm: float, margins: Vector
-    ) -> tuple[Vector, float, float]:
-        """The best ``b w``, the sum of its losses, and its squared norm."""
-        b, scaled = core.best_multiple(margins, self.cost, self.core_loss, norm)
-        if 0.5 * b * b * norm + scaled < 0.5 * norm + loss:
-            return b * w, scaled, b * b * norm
-        return w, loss, norm
+        self, w: Vector, values: Values, norm: float, margins: Vector
+    ) -> tuple[Vector, Values, float]:
+        """The best ``b w``, its losses, and its squared norm."""
+        b, loss, error = core.best_multiple(
+            margins, self.cost, self.core_loss, norm, self.q, self.width,
+            self.intercept_scaling, values.length, values.last, values.roundings,
+        )  # fmt: skip
+        before = 0.5 * norm + values.loss + values.loss_error
+        if 0.5 * b * b * norm + loss + error < before:
+            return b * w, values._replace(loss=loss, loss_error=error), b * b * norm
+        return w, values, norm
 
     def best_scale(self, alpha: Vector, total: float, curvature: float) -> float:
         """The s >= 0 that maximises ``D(s alpha)`` in the box; O(n).
@@ -435,24 +605,34 @@ class Problem:
         return 1.0 / inverse if 1e-307 < inverse < math.inf else 0.0
 
     def _proof(
-        self, w: Vector, alpha: Vector, loss: float, norm: float, dual: float
+        self,
+        w: Vector,
+        alpha: Vector,
+        values: Values,
+        norm: float,
+        dual: float,
+        dual_error: float,
     ) -> Proof:
-        primal = 0.5 * norm + loss
-        dual -= self._imbalance(alpha, primal)
-        # What has left the range of float64 bounds nothing.
-        certificate = Certificate(
-            primal=math.inf if math.isnan(primal) else primal,
-            dual=-math.inf if math.isnan(dual) else dual,
-        )
-        return Proof(w, alpha, certificate)
+        primal = 0.5 * norm + values.loss
+        error = self.rounding.of_primal(values, norm)
+        primal += error
+        dual -= dual_error + self._imbalance(alpha, primal)
+        bounds = Bounds(primal, dual, error + dual_error)
+        return Proof(w, alpha, bounds.certificate)
+
+    def _off(self, alpha: Vector) -> float:
+        """At least ``|sum_i alpha_i y_i|``."""
+        lost = (self.n * Rounding.unit) ** 2 * float(alpha.sum())
+        return Rounding.slack * (abs(core.signed_sum(self.y, alpha)) + lost)
 
     def _imbalance(self, alpha: Vector, primal: float) -> float:
         """What the rounding of ``sum_i alpha_i y_i = 0`` may add to D; see `prove`."""
-        off = abs(core.signed_sum(self.y, alpha)) if self.free_bias else 0.0
+        off = self._off(alpha) if self.free_bias else 0.0
         if off == 0.0:
             return 0.0
         primal = min(primal, self.core_loss.value(1.0) * float(self.cost.sum()))
-        return off * (1.0 + math.sqrt(2.0 * primal * float(self.q.max())))
+        longest = math.sqrt(2.0 * primal * float(self.q.max()))
+        return Rounding.slack * off * (1.0 + longest)
 
     def _evaluate(
         self,
@@ -461,27 +641,29 @@ class Problem:
         alpha: Vector | None,
         v: Vector | None,
         margins: Vector | None = None,
-    ) -> tuple[float, float, float]:
+    ) -> Values:
         if not self.streamed:
-            return core.evaluate(
-                self.rows, self.y, self.cost, self.core_loss, w, kind, alpha, v,
-                margins, self.threads,
+            return Values(
+                *core.evaluate(
+                    self.rows, self.y, self.cost, self.core_loss, self.q, w, kind,
+                    alpha, v, margins, self.threads,
+                )
             )  # fmt: skip
-        totals = [0.0, 0.0, 0.0]
+        parts = []
         part = None if v is None else np.empty(self.width)
         if v is not None:
             v[:] = 0.0
         for block in self.blocks():
             rows, span = block.rows, block.span
             sums = core.evaluate(
-                rows, self.y[span], self.cost[span], self.core_loss, w, kind,
-                None if alpha is None else alpha[span], part,
+                rows, self.y[span], self.cost[span], self.core_loss, self.q[span], w,
+                kind, None if alpha is None else alpha[span], part,
                 None if margins is None else margins[span], self.threads,
             )  # fmt: skip
-            totals = [a + b for a, b in zip(totals, sums, strict=True)]
+            parts.append(Values(*sums))
             if v is not None and part is not None:
                 v += part
-        return totals[0], totals[1], totals[2]
+        return Values.merge(parts)
 
     def _feasible(self, alpha: ArrayLike) -> Vector:
         alpha = _vector("alpha", alpha, self.n)

@@ -13,6 +13,7 @@ from dualgap.distributed.engine import Simulation
 from dualgap.distributed.messages import Part, Reply, Task, Update, add_updates, pack
 from dualgap.distributed.piece import Piece, Setup
 from dualgap.loop import solve
+from dualgap.problem import Values
 
 from ..qp import optimum
 from ..solvers.data import CASES, LAYOUTS, LOSSES, close, make
@@ -293,13 +294,15 @@ def test_updates_add_up_in_any_form(filled):
 
 
 def test_replies_merge_part_by_part():
-    left = Reply({0: Part(loss=1.0, epochs=2), 1: Part(total=3.0)}, [4], 0.5)
+    values = Values(*np.arange(11.0))
+    left = Reply({0: Part(values=values, epochs=2), 1: Part(slope=3.0)}, [4], 0.5)
     w = np.ones(3)
-    right = Reply({0: Part(loss=2.0, epochs=1, update=Update.dense(w))}, [], 0.7)
+    right = Reply({0: Part(values=values, epochs=1, update=Update.dense(w))}, [], 0.7)
     both = Reply.merge([left, right])
-    assert both.parts[0].loss == 3.0
-    assert both.parts[0].epochs == 2
-    assert both.parts[1].total == 3.0
+    # Sums, and of the last three numbers the largest.
+    assert both.parts[0].values == (0, 2, 4, 6, 8, 10, 12, 14, 8, 9, 10)
+    assert (both.parts[0].epochs, both.parts[0].pieces) == (2, 2)
+    assert both.parts[1].slope == 3.0
     assert (both.lost, both.seconds, both.nbytes) == ([4], 0.7, 24)
 
 

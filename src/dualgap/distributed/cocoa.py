@@ -27,7 +27,6 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from ..certificate import Certificate
 from ..losses import Loss, Vector
 from ..problem import Proof
 from ..solvers.base import Solver, State, check_option
@@ -165,7 +164,8 @@ class PiecewiseProblem:
         self.rounds.ask(self.k, Task("combine"))
         found = self.rounds.ask(self.k, Task("evaluate"))
         assert found.w is not None
-        return Proof(found.w, _NOTHING, Certificate(found.primal, found.dual))
+        assert found.bounds is not None
+        return Proof(found.w, _NOTHING, found.bounds.certificate)
 
 
 @dataclass(kw_only=True)

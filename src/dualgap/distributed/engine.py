@@ -11,6 +11,7 @@ import numpy as np
 
 from .. import core
 from ..losses import Vector
+from ..problem import Bounds, Rounding, Values
 from ..solvers.dcd import share_features
 from .messages import Order, Reply, Task
 from .piece import Census, Piece, Setup
@@ -41,7 +42,9 @@ class Summary:
     updates: int = 0
     visited: int = 0
     epochs: int = 0
-    w: Vector | None = None  # of the point evaluated
+    # Of the point evaluated.
+    w: Vector | None = None
+    bounds: Bounds | None = None
 
 
 @dataclass
@@ -69,8 +72,9 @@ def aggregate(
     for k, task in tasks.items():
         part, w = reply.parts[k], points[k]
         norm = core.squared_norm(w)
-        primal = 0.5 * norm + part.loss
-        dual = part.total - 0.5 * (norm + part.diagonal)
+        values = part.values or Values(*[0.0] * len(Values._fields))
+        primal = 0.5 * norm + values.loss
+        dual = values.sum - 0.5 * (norm + values.diagonal)
         summary = Summary(
             primal, dual, dual, updates=part.updates, visited=part.visited,
             epochs=part.epochs,
@@ -79,6 +83,10 @@ def aggregate(
         if task.kind == "combine":
             after[k] = np.zeros_like(w) if part.update is None else part.update.whole()
         elif task.kind == "evaluate":
+            rounding = Rounding(part.rows, len(w), 2 * part.pieces)
+            more = rounding.of_primal(values, norm)
+            less = rounding.of_dual(values, norm, rounding.drift(values), 0.0)
+            summary.bounds = Bounds(primal + more, dual - less, more + less)
             summary.w = w
         elif part.update is not None:
             length = core.squared_norm(part.update.values)

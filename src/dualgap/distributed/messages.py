@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from .. import core
 from ..losses import Vector
-from ..problem import Problem
+from ..problem import Problem, Values
 
 Kind = Literal["advance", "combine", "evaluate"]
 
@@ -84,21 +84,21 @@ def add_updates(updates: Sequence[Update]) -> Update:
 class Part:
     """What some pieces have to say about one binary problem; parts add up.
 
-    ``loss``, ``total`` and ``diagonal`` are ``sum c_i l_i`` at w, ``sum alpha_i`` and
-    ``sum delta_i alpha_i^2`` before the advance. Along its step b, D changes by
-    ``gamma (slope - w.A b) - gamma^2/2 (curvature + ||A b||^2)``; ``squares`` is
+    ``values`` has ``sum c_i l_i`` at w, ``sum alpha_i`` and ``sum delta_i alpha_i^2``
+    before the advance, over `rows` rows of `pieces` pieces. Along its step b, D changes
+    by ``gamma (slope - w.A b) - gamma^2/2 (curvature + ||A b||^2)``; ``squares`` is
     ``sum_k ||A b_k||^2``.
     """
 
-    loss: float = 0.0
-    total: float = 0.0
-    diagonal: float = 0.0
     slope: float = 0.0
     curvature: float = 0.0
     squares: float = 0.0
+    values: Values | None = None
     updates: int = 0
     visited: int = 0
     epochs: int = 0  # the most of all pieces
+    rows: int = 0
+    pieces: int = 1
     update: Update | None = None
 
     def add_step(
@@ -117,11 +117,11 @@ class Part:
     @classmethod
     def merge(cls, parts: Sequence[Part]) -> Part:
         moves = [part.update for part in parts if part.update is not None]
-        sums = ("loss", "total", "diagonal", "slope", "curvature", "squares")
+        values = [part.values for part in parts if part.values is not None]
+        sums = ("slope", "curvature", "squares", "updates", "visited", "rows", "pieces")
         return cls(
             **{name: sum(getattr(part, name) for part in parts) for name in sums},
-            updates=sum(part.updates for part in parts),
-            visited=sum(part.visited for part in parts),
+            values=Values.merge(values) if values else None,
             epochs=max(part.epochs for part in parts),
             update=add_updates(moves) if moves else None,
         )

@@ -41,7 +41,7 @@ from scipy import sparse
 
 from .. import core, one_vs_rest
 from ..losses import Loss, Vector
-from ..problem import Problem
+from ..problem import Problem, Values
 from ..solvers.base import new_order
 from ..solvers.dcd import DCD, DCDState
 from .messages import Order, Part, Reply, Task, Update
@@ -205,11 +205,11 @@ class Binary:
 
     def evaluate(self, w: Vector) -> Part:
         problem = self.problem
-        loss, total, diagonal = core.evaluate(
-            problem.rows, problem.y, problem.cost, problem.core_loss, w, "of w",
-            self.alpha, None, None, problem.threads,
+        values = core.evaluate(
+            problem.rows, problem.y, problem.cost, problem.core_loss, problem.q, w,
+            "of w", self.alpha, None, None, problem.threads,
         )  # fmt: skip
-        return Part(loss=loss, total=total, diagonal=diagonal)
+        return Part(values=Values(*values), rows=problem.n)
 
     def combine(self) -> Part:
         return Part(update=Update.dense(self.problem.combine(self.alpha)))

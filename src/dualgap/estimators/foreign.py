@@ -467,11 +467,14 @@ def kernel_pairs(
 
 
 def kernel_primal(problem: KernelProblem, coef: Vector, bias: float) -> float:
-    """P of the function ``sum_j coef_j k(x_j, x) + bias``, in float64."""
-    scores = problem.gram.times(coef)
-    norm = float(coef @ scores) + (0.0 if problem.free_bias else bias * bias)
-    loss = problem.loss.value(problem.y * (scores + bias))
-    return 0.5 * norm + float((problem.cost * loss).sum())
+    """P of ``sum_j coef_j k(x_j, x) + bias`` in float64, rounded up."""
+    alpha = coef * problem.y
+    primal = problem.bounds(alpha, problem.scores(alpha), bias).certificate.primal
+    if not problem.free_bias:  # counted there as the sum of the coefficients
+        own = float(core.signed_sum(problem.y, alpha))
+        primal += 0.5 * (bias * bias - own * own)
+        primal += 4.0 * np.finfo(np.float64).eps * (primal + own * own + bias * bias)
+    return primal
 
 
 def _kernel_of(model: Any) -> Any:

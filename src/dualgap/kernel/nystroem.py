@@ -228,21 +228,16 @@ class Approximation(Problem):
         One pass over the n rows and the rows with alpha > 0 of the kernel matrix.
         """
         problem = self.kernel
-        signed = alpha * self.y
+        scores = problem.scores(alpha)
         off = float(core.signed_sum(self.y, alpha))
-        norm = float(signed @ problem.scores(alpha))
+        norm = float((alpha * self.y) @ scores)
         if not problem.free_bias:
             norm += off * off
         total = float(alpha.sum())
         curvature = norm + float((self.delta * alpha * alpha).sum())
         scale = self.best_scale(alpha, total, curvature)
-        dual = scale * (total - 0.5 * scale * curvature)
-        if problem.free_bias:
-            # As KernelProblem.prove: what rounding leaves of the constraint.
-            least = min(primal, self.core_loss.value(1.0) * float(self.cost.sum()))
-            size = 2.0 * least * float(problem.gram.diagonal().max())
-            dual -= scale * abs(off) * (1.0 + math.sqrt(size))
-        return Certificate(primal=primal, dual=dual)
+        bounds = problem.bounds(alpha, scores, 0.0, scale).certificate
+        return Certificate(primal=primal, dual=bounds.dual, rounding=bounds.rounding)
 
 
 def _drawn(rows: NDArray[np.intp], most: int, seed: int) -> NDArray[np.intp]:

@@ -26,7 +26,16 @@ from .. import core
 from ..bias import best_bias
 from ..certificate import Certificate
 from ..losses import Loss, Vector, get_loss
-from ..problem import _C, Proof, _costs, _labels, _vector, balanced
+from ..problem import (
+    _C,
+    Bounds,
+    Proof,
+    Rounding,
+    _costs,
+    _labels,
+    _vector,
+    balanced,
+)
 from .functions import Kernel
 from .gram import Gram, Matrix, Subset
 
@@ -35,6 +44,11 @@ logger = logging.getLogger("dualgap")
 # Rows up to which a kernel that may be indefinite is checked whole, and rows drawn
 # beyond.
 _CHECKED = 1000
+
+# Of the analysis of rounding; _SUM is of NumPy's sums, which are pairwise over blocks
+# of 128 in 8 lanes: at most 16 + 3 + 32 of them, and the terms' own.
+_UNIT = Rounding.unit
+_SUM = 64 * _UNIT
 
 
 class KernelProblem:
@@ -119,9 +133,12 @@ class KernelProblem:
         self.y = _labels(y, self.n)
         self.cost = _costs(self.C, sample_weight, self.n)
         self.core_loss = core.Loss(self.loss.slope, self.loss.curvature)
-        self._combined: tuple[Vector, Vector] | None = None
+        self._combined: tuple[Vector, Vector, float] | None = None
+        self._lengths: Vector | None = None
+        #: What makes the kernel matrix positive semidefinite, added to its diagonal.
+        self.shift = 0.0
         if not self.gram.kernel.positive:
-            _check_positive(self.gram)
+            self.shift = _check_positive(self.gram)
 
     @property
     def upper(self) -> Vector:
@@ -151,15 +168,40 @@ class KernelProblem:
         last = self._combined
         if last is None or not np.array_equal(last[0], alpha):
             change = alpha * self.y
-            scores = np.zeros(self.n)
+            scores, error = np.zeros(self.n), 0.0
             # Where less has changed than there is, the change is what is computed.
             if last is not None:
                 moved = change - last[0] * self.y
                 if np.count_nonzero(moved) < np.count_nonzero(change):
-                    scores, change = last[1], moved
+                    scores, change, error = last[1], moved, last[2]
+                    # Of `moved`, and of the sum below.
+                    error += 3 * _UNIT * self._reach(np.abs(alpha) + np.abs(last[0]))
             scores = scores + self.gram.times(change, stop)
-            self._combined = last = (alpha.copy(), scores)
+            roundings = np.count_nonzero(change) + 9
+            error += roundings * _UNIT * self._reach(change)
+            self._combined = last = (alpha.copy(), scores, error)
         return last[1].copy()
+
+    @property
+    def lengths(self) -> Vector:
+        """``sqrt(k(x_i, x_i))``, shape (n,)."""
+        if self._lengths is None:
+            diagonal = self.gram.diagonal() + self.shift
+            self._lengths = np.sqrt(np.maximum(diagonal, 0.0))
+        return self._lengths
+
+    def _reach(self, change: Vector) -> float:
+        return float(np.abs(change) @ self.lengths)
+
+    def rounding_of_scores(self, alpha: Vector) -> Vector:
+        """How far :meth:`scores` of alpha may be from the exact sums, shape (n,).
+
+        A sum of m values ``|k_ij| <= sqrt(k_ii k_jj)`` passes at most m roundings and
+        a few more.
+        """
+        self.scores(alpha)
+        assert self._combined is not None
+        return Rounding.slack * self._combined[2] * self.lengths
 
     def combine(self, alpha: Vector) -> Vector:
         """Decisions at all rows, the bias included, in float64; shape (n,)."""
@@ -204,19 +246,63 @@ class KernelProblem:
         scores = self.scores(alpha, stop)
         bias = self._bias(alpha, scores)
         f = scores + bias
-        margins = self.y * f
+        s = 1.0
         if math.isinf(self.loss.slope) and not self.free_bias:
-            s, primal, dual = scaled_values(self.cost, self.delta, alpha, margins)
-            certificate = Certificate(primal=primal, dual=dual)
-            return Proof(s * f, s * alpha, certificate, s * bias)
-        norm = float((alpha * self.y * (scores if self.free_bias else f)).sum())
-        primal = 0.5 * norm + float((self.cost * self.loss.value(margins)).sum())
-        dual = self.dual_value(alpha, norm)
-        if off != 0.0:
+            s, _, _ = scaled_values(self.cost, self.delta, alpha, self.y * f)
+        bounds = self.bounds(alpha, scores, bias, s)
+        if s != 1.0:
+            f, alpha, bias = s * f, s * alpha, s * bias
+        return Proof(f, alpha, bounds.certificate, bias)
+
+    def bounds(
+        self, alpha: Vector, scores: Vector, bias: float, s: float = 1.0
+    ) -> Bounds:
+        """P of the model `s alpha`, with `s bias`, at most, and D of s alpha, at least.
+
+        What rounding may do to sums over kernel values is counted; the kernel values
+        themselves are taken as they are, in float64.
+
+        Parameters
+        ----------
+        alpha, scores : ndarray of shape (n,)
+            In the box, and with ``sum_i alpha_i y_i`` next to 0 where the bias is free.
+        bias : float
+        s : float, default=1.0
+        """
+        own = 0.0 if self.free_bias else float(core.signed_sum(self.y, alpha))
+        total, reach = float(alpha.sum()), float(np.abs(alpha).sum())
+        adding = _UNIT + (self.n * _UNIT) ** 2  # of a compensated sum of alphas
+        error = self.rounding_of_scores(alpha) + adding * reach
+        with np.errstate(over="ignore", invalid="ignore"):
+            mine = alpha * self.y * (scores + own)
+            norm, size = float(mine.sum()), float(np.abs(mine).sum())
+            bent = float((self.delta * alpha * alpha).sum())
+            if reach > 0.0:  # else the scores are 0, and nothing is added
+                error += 4.0 * _UNIT * (np.abs(scores) + abs(own) + abs(bias))
+            norm_error = float(np.abs(alpha) @ error) + _SUM * size
+            margins = s * (self.y * (scores + bias))
+            off = Rounding.slack * s * error
+            loss = float((self.cost * self.loss.value(margins)).sum())
+            slope = self.loss.derivative(margins - off)
+            loss_error = float((self.cost * slope * off).sum())
+        primal = 0.5 * s * s * norm + loss
+        dual = s * total - 0.5 * s * s * (norm + bent)
+        both = 0.5 * s * s * norm_error
+        # The certificate is about the matrix with `shift` on its diagonal.
+        both += 0.5 * s * s * self.shift * float(alpha @ alpha)
+        more = both + loss_error + _SUM * (0.5 * s * s * size + loss)
+        less = both + _SUM * (s * reach + s * s * (size + bent))
+        more, less = Rounding.slack * more, Rounding.slack * less
+        primal += more
+        if self.free_bias:
             # As Problem.prove: an optimal bias is no larger than this.
-            longest = math.sqrt(2.0 * primal * float(self.gram.diagonal().max()))
-            dual -= abs(off) * (1.0 + longest)
-        return Proof(f, alpha, Certificate(primal=primal, dual=dual), bias)
+            off_zero = abs(float(core.signed_sum(self.y, alpha))) + adding * reach
+            least = min(primal, float(self.loss.value(0.0)) * float(self.cost.sum()))
+            longest = math.sqrt(2.0 * least) * float(self.lengths.max())
+            less += Rounding.slack * s * off_zero * (1.0 + longest)
+        if reach == 0.0:  # nothing was added
+            less = 0.0
+        return Bounds(primal, dual - less, more + less)
 
     def dual_value(self, alpha: Vector, norm: float) -> float:
         """D of alpha, given ``alpha' Q alpha``."""
@@ -274,8 +360,14 @@ def scaled_values(
     return s, primal, s * total - 0.5 * s * s * (norm + diagonal)
 
 
-def _check_positive(gram: Matrix | Subset) -> None:
+def _check_positive(gram: Matrix | Subset) -> float:
     """Refuse a matrix with negative curvature: whole up to 1000 rows, else a sample.
+
+    Returns
+    -------
+    float
+        What has to be added to the diagonal for no eigenvalue to be below 0, the
+        rounding of the eigenvalues included.
 
     Raises
     ------
@@ -299,10 +391,14 @@ def _check_positive(gram: Matrix | Subset) -> None:
             "K[i, j] = K[j, i]"
         )
     values = np.linalg.eigvalsh((block + block.T) / 2.0)
-    if values[0] < -1e-6 * max(float(values[-1]), -float(values[0])):
+    largest = max(float(values[-1]), -float(values[0]))
+    if values[0] < -1e-6 * largest:
         raise ValueError(
             f"kernel={gram.kernel.name!r}: the kernel matrix is indefinite (eigenvalue "
             f"{float(values[0]):.3g} beside {float(values[-1]):.3g}), so no duality "
             "gap would bound the optimum; use 'rbf', 'laplacian', 'linear', or 'poly' "
             "with coef0 >= 0"
         )
+    asymmetry = float(np.abs(block - block.T).sum(axis=1).max())
+    rounding = 4.0 * len(rows) * np.finfo(np.float64).eps * largest
+    return max(0.0, -float(values[0])) + rounding + asymmetry
