@@ -133,7 +133,7 @@ class MPU(Solver):
         problem, alpha = state.problem, state.alpha
         total = float(alpha.sum())
         diagonal = 2.0 * (total - problem.dual_value(alpha, 0.0))
-        curvature = state.s**2 * core.squared_norm(state.a) + diagonal
+        curvature = state.s * state.s * core.squared_norm(state.a) + diagonal
         scale = problem.best_scale(alpha, total, curvature)
         return None, np.minimum(scale * alpha, problem.upper) if scale > 0.0 else alpha
 

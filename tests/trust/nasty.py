@@ -1,0 +1,262 @@
+"""Random problems made to be nasty, and what the verifier says of every certificate."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from dualgap.certificate import Certificate
+from dualgap.kernel import (
+    KERNEL_SOLVERS,
+    KernelProblem,
+    Precomputed,
+    get_kernel_solver,
+)
+from dualgap.loop import solve
+from dualgap.losses import SmoothedHinge
+from dualgap.problem import Problem
+from dualgap.solvers import SOLVERS, get_solver
+
+from .verifier import Exact, exact
+
+LOSSES = ("hinge", "squared_hinge", "smoothed_hinge")
+INTERCEPTS = ("none", "penalised", "free")
+
+
+@dataclass
+class Tally:
+    """What a run has seen."""
+
+    problems: int = 0
+    refused: int = 0
+    fits: Counter[str] = field(default_factory=Counter)  # by solver
+    statuses: Counter[str] = field(default_factory=Counter)
+    #: Sentences about certificates that are not true: there must be none.
+    false: list[str] = field(default_factory=list)
+    #: Gaps between the bounds and the exact values, over the room left for rounding.
+    used: list[float] = field(default_factory=list)
+    #: Room for rounding over P, of certificates that bound anything.
+    room: list[float] = field(default_factory=list)
+
+
+def rows(rng: np.random.Generator, n: int, d: int) -> Any:
+    X = rng.standard_normal((n, d))
+    kind = rng.integers(9)
+    if kind == 0:
+        X[rng.random(n) < 0.5] = 0.0
+    elif kind == 1:
+        X[:] = 0.0
+    elif kind == 2:
+        X = X[rng.integers(0, n, n)]
+    elif kind == 3:
+        X = X[rng.integers(0, n, n)] * rng.choice([-1.0, 1.0], (n, 1))
+    elif kind == 4:
+        X = X[:, :1] * X[:1]
+    elif kind == 5:
+        X = np.round(X)
+    elif kind == 6:
+        X *= 10.0 ** rng.integers(-8, 9, (n, 1))
+    elif kind == 7:
+        X *= 10.0 ** rng.integers(-8, 9, (1, d))
+    return X
+
+
+def problem(rng: np.random.Generator) -> tuple[Problem, Exact] | None:
+    """A linear problem; None if it is refused, which must be with a ValueError."""
+    n, d = int(rng.choice([1, 2, 3, 5, 8])), int(rng.choice([1, 2, 3, 5]))
+    dtype = rng.choice([np.float32, np.float64])
+    reach = 150 if dtype == np.float64 else 30
+    scale = 1.0
+    if rng.random() < 0.5:
+        scale = 10.0 ** float(rng.uniform(-reach, reach))
+    X = rows(rng, n, d)
+    with np.errstate(over="ignore", under="ignore"):
+        X = (X * scale).astype(dtype)
+    y = rng.choice([-1, 1], n)
+    if rng.random() < 0.15:
+        y[:] = y[0]
+    weight = None
+    if rng.random() < 0.4:
+        weight = rng.choice([0.0, 1.0, 0.3, 1e-8, 1e8], n)
+        weight[rng.integers(n)] = 1.0
+    C = 10.0 ** float(rng.uniform(-8, 8))
+    loss, gamma = str(rng.choice(LOSSES)), float(rng.choice([1e-3, 0.1, 1.0, 10.0]))
+    intercept = str(rng.choice(INTERCEPTS))
+    constant = 0.0 if intercept == "none" else 1.0
+    if intercept == "penalised":
+        constant = float(rng.choice([1.0, 1e-2, 1e2, 1e-100, 1e100]))
+    try:
+        made = Problem(
+            sparse.csr_matrix(X) if rng.random() < 0.5 else X, y, C,
+            loss=SmoothedHinge(gamma) if loss == "smoothed_hinge" else loss,
+            sample_weight=weight,
+            fit_intercept=intercept != "none", intercept_scaling=constant or 1.0,
+            penalize_intercept=intercept != "free",
+        )  # fmt: skip
+    except ValueError:
+        return None
+    free = intercept == "free"
+    cost = made.cost
+    for c, v in zip(cost, np.ones(n) if weight is None else weight, strict=True):
+        product = Fraction(C) * Fraction(float(v))
+        assert abs(Fraction(float(c)) - product) <= product / 2**53
+    own = 0.0 if free else constant
+    return made, Exact.linear(X, y, cost, loss, Fraction(gamma), own, free)
+
+
+def kernel_problem(rng: np.random.Generator) -> tuple[KernelProblem, Exact] | None:
+    """Over a matrix that is given, and may be next to indefinite."""
+    n = int(rng.choice([1, 2, 3, 5, 8]))
+    X = rows(rng, n, int(rng.choice([1, 2, 3])))
+    kind = rng.integers(3)
+    with np.errstate(under="ignore"):
+        if kind == 0:
+            K = X @ X.T
+        elif kind == 1:
+            distances = ((X[:, None] - X[None]) ** 2).sum(axis=2)
+            K = np.exp(-float(10.0 ** rng.uniform(-6, 1)) * distances)
+        else:
+            K = (1.0 + X @ X.T / (1.0 + np.abs(X).max() ** 2)) ** 3
+    K = (K + K.T) / 2.0
+    if rng.random() < 0.4:  # an eigenvalue a little below 0
+        v = rng.standard_normal(n)
+        size = 10.0 ** float(rng.uniform(-16, -6.5))
+        K -= size * float(np.abs(K).max()) * np.outer(v, v) / float(v @ v)
+        K = (K + K.T) / 2.0
+    if rng.random() < 0.3:
+        K = K * 10.0 ** float(rng.uniform(-100, 100))
+    y = rng.choice([-1, 1], n)
+    weight = None
+    if rng.random() < 0.3:
+        weight = rng.choice([0.0, 1.0, 0.3, 1e-8, 1e8], n)
+        weight[rng.integers(n)] = 1.0
+    free = bool(rng.random() < 0.4)
+    loss = "hinge" if free else str(rng.choice(["hinge", "squared_hinge"]))
+    C = 10.0 ** float(rng.uniform(-8, 8))
+    try:
+        made = KernelProblem(
+            K, y, C, kernel=Precomputed(), loss=loss, sample_weight=weight,
+            penalize_intercept=not free,
+        )  # fmt: skip
+    except ValueError:
+        return None
+    return made, Exact.kernel(K, y, made.cost, loss, free, made.shift)
+
+
+def verify(seed: int, tally: Tally) -> None:
+    """Draw a problem, have every solver fit it, and check all that is claimed."""
+    rng = np.random.default_rng(seed)
+    kernel = rng.random() < 0.25
+    drawn = kernel_problem(rng) if kernel else problem(rng)
+    tally.problems += 1
+    if drawn is None:
+        tally.refused += 1
+        return
+    made, plain = drawn
+    claims, points = [], []
+    for name in sorted(KERNEL_SOLVERS if kernel else SOLVERS):
+        solver: Any = get_kernel_solver(name) if kernel else get_solver(name)
+        tol = float(10.0 ** rng.uniform(-10, -1))
+        epochs = int(rng.choice([1, 3, 30]))
+        try:
+            solver.check(made)
+        except ValueError:
+            continue
+        try:
+            with np.errstate(all="ignore"):
+                found = solve(
+                    made, solver, tol=tol, max_epochs=epochs, random_state=seed
+                )
+        except ValueError as error:
+            # Some solvers find out on the way what beyond 1000 rows is not checked.
+            if "indefinite" not in str(error):
+                raise
+            tally.statuses["refused as indefinite"] += 1
+            continue
+        certificate = found.certificate
+        tally.fits[name] += 1
+        tally.statuses[certificate.status.label] += 1  # type: ignore[union-attr]
+        finite = np.isfinite(found.alpha).all() and np.isfinite(found.w).all()
+        about = f"seed {seed}, {name}, tol {tol:.1e}, {epochs} epochs"
+        if not finite:
+            tally.false.append(f"{about}: points that are not finite")
+            continue
+        alpha = exact(found.alpha)
+        if kernel:
+            bias = Fraction(found.bias) if plain.free_bias else Fraction(0)
+            primal = plain.primal_of_duals(alpha, bias)
+            points.append((None, None, alpha))
+        else:
+            w = exact(found.w)
+            bias = w.pop() if plain.free_bias else Fraction(0)
+            primal = plain.primal(w, bias)
+            points.append((w, bias, alpha))
+        claims.append((about, certificate, primal, alpha))
+    lower, upper = plain.bracket(points)
+    if claims:
+        upper = min(upper, min(primal for _, _, primal, _ in claims))
+    for about, certificate, primal, alpha in claims:
+        for fault in faults(plain, certificate, primal, alpha, lower, upper):
+            tally.false.append(f"{about}: {fault}")
+        _measure(tally, plain, certificate, primal, alpha)
+
+
+def faults(
+    plain: Exact,
+    certificate: Certificate,
+    primal: Fraction,
+    alpha: list[Fraction],
+    lower: Fraction,
+    upper: Fraction,
+) -> list[str]:
+    """What a certificate claims and is not so; primal is the exact P of its model."""
+    found = []
+    above, below = certificate.primal, certificate.dual
+    if math.isnan(above) or math.isnan(below):
+        found.append("a bound is NaN")
+        return found
+    if above < math.inf and primal > Fraction(above):
+        found.append(f"P is {float(primal - Fraction(above)):.2e} above {above!r}")
+    if not plain.in_box(alpha):
+        found.append("alpha is outside of its box")
+    if below > -math.inf:
+        if Fraction(below) > upper:
+            found.append(f"{below!r} is above P*, by {float(Fraction(below) - upper)}")
+        if not plain.free_bias and Fraction(below) > plain.dual(alpha):
+            off = float(Fraction(below) - plain.dual(alpha))
+            found.append(f"D is {off:.2e} below {below!r}")
+    if above < math.inf and Fraction(above) < lower:
+        found.append(f"{above!r} is below P*")
+    if certificate.certified:
+        tol = Fraction(certificate.tol)
+        # P* = 0: rows of one class, and a free bias.
+        known = lower > 0 or upper == 0
+        if not (certificate.relative_gap <= certificate.tol and known):
+            found.append("certified without a gap to show for it")
+        # What `certified` means to who reads it, rounding of the quotient aside.
+        elif primal - upper > tol * (1 + Fraction(1, 2**50)) * upper:
+            found.append("certified, and further from the optimum than tol")
+    return found
+
+
+def _measure(
+    tally: Tally,
+    plain: Exact,
+    certificate: Certificate,
+    primal: Fraction,
+    alpha: list[Fraction],
+) -> None:
+    if plain.free_bias or not certificate.relative_gap < math.inf:
+        return
+    room = Fraction(certificate.rounding)
+    claimed = Fraction(certificate.primal) - Fraction(certificate.dual)
+    if room > 0:
+        spent = claimed - (primal - plain.dual(alpha))  # what the bounds are apart
+        tally.used.append(float(spent / room))
+    tally.room.append(float(room / Fraction(certificate.primal)))
