@@ -208,3 +208,84 @@ def _best_on_face(Q: Vector, box: Vector, alpha: Vector) -> Vector:
         alpha[first] = box[first] if step[first] > 0.0 else 0.0
         free[first] = False
     return alpha
+
+
+class Box(NamedTuple):
+    """A dual of regression or of one class, with a kernel matrix K; and its primal.
+
+    max p'a - epsilon |a|_1 - 1/2 a'Ka - 1/2 sum delta a^2,  lo <= a <= hi,
+    and sum a = total unless that is None (no free bias).
+    """
+
+    K: Vector
+    p: Vector
+    lo: Vector
+    hi: Vector
+    epsilon: float = 0.0
+    delta: Vector | float = 0.0
+    total: float | None = None
+
+    def dual(self, a: Vector) -> float:
+        """D of a feasible a."""
+        quadratic = a @ self.K @ a + (self.delta * a) @ a
+        return float(self.p @ a - self.epsilon * np.abs(a).sum() - quadratic / 2)
+
+    def primal(self, a: Vector, b: float) -> float:
+        """P of ``f = Ka + b``; the loss is the conjugate of the box and delta."""
+        r = self.p - self.K @ a - b
+        up, down = np.maximum(r - self.epsilon, 0), np.maximum(-r - self.epsilon, 0)
+        if np.isinf(self.hi).any():
+            loss = ((up**2 + down**2) / (2 * self.delta)).sum()
+        else:
+            loss = self.hi @ up - self.lo @ down
+        return float(a @ self.K @ a / 2 + loss + b * (self.total or 0.0))
+
+    def best_bias(self, a: Vector) -> float:
+        """The best of all breakpoints: P is piecewise linear in a free bias."""
+        if self.total is None:
+            return 0.0
+        r = self.p - self.K @ a
+        points = np.concatenate([r - self.epsilon, r + self.epsilon])
+        return min(points, key=lambda b: self.primal(a, b))
+
+    def optimum(self) -> tuple[float, float]:
+        """A bracket of the optimum: D and P of a generic solver's point."""
+        n = len(self.p)
+        signs = [1.0, -1.0] if (self.lo < 0).any() else [1.0]
+        parts = len(signs)
+        E = sparse.hstack([s * sparse.identity(n) for s in signs], format="csc")
+        bounds = np.concatenate([self.hi, -self.lo][:parts])
+        H = self.K + np.diag(np.broadcast_to(self.delta, n))
+        size = float(bounds.max()) if np.isfinite(bounds).all() else 1.0
+        P = sparse.triu(sparse.csc_matrix(E.T @ (H * size) @ E.toarray()), format="csc")
+        q = np.concatenate([self.epsilon - s * self.p for s in signs])
+        blocks, right, cones = [], [], []
+        if self.total is not None:
+            blocks.append(sparse.csc_matrix(E.sum(axis=0)))
+            right.append([self.total / size])
+            cones.append(clarabel.ZeroConeT(1))
+        blocks.append(-sparse.identity(parts * n))
+        right.append(np.zeros(parts * n))
+        rows = parts * n
+        if np.isfinite(bounds).all():
+            blocks.append(sparse.identity(parts * n))
+            right.append(bounds / size)
+            rows *= 2
+        cones.append(clarabel.NonnegativeConeT(rows))
+        settings = clarabel.DefaultSettings()
+        settings.verbose = False
+        settings.max_iter = 200
+        settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-13
+        A = sparse.vstack(blocks, format="csc")
+        solution = clarabel.DefaultSolver(
+            P, q, A, np.concatenate(right), cones, settings
+        ).solve()
+        a = np.clip(E @ np.array(solution.x) * size, self.lo, self.hi)
+        if self.total is not None:
+            off = a.sum() - self.total
+            end = self.lo if off > 0 else self.hi
+            if self.total == 0.0:
+                end = np.where(a * off > 0, 0.0, a)
+            if off != 0.0:
+                a = a - (a - end) * off / (a - end).sum()
+        return self.dual(a), self.primal(a, self.best_bias(a))

@@ -127,6 +127,37 @@ void bind_tools(nb::module_ &m) {
       "w"_a.noconvert());
 }
 
+// One pass over the rows, for a dual point named in words.
+template <class Terms>
+auto values_of(const AnyRows &rows, const Terms &terms, const Array<const double> &q,
+               const Array<const double> &w, const std::string &dual,
+               Maybe<double> &alpha, Maybe<double> &v, Maybe<double> &seen,
+               Team &threads) {
+  const Index n = rows.n();
+  const auto *squares = sized(q, n, "q");
+  const auto *point = sized(w, rows.width(), "w");
+  double *a = sized(alpha, n, "alpha");
+  double *sum = sized(v, rows.width(), "v");
+  double *out = sized(seen, n, "margins");
+  Dual kind = Dual::kOfW;
+  if (dual == "given")
+    kind = Dual::kGiven;
+  else if (dual == "built")
+    kind = Dual::kBuilt;
+  else if (dual != "of w")
+    throw std::invalid_argument("dual: " + dual);
+  if (kind != Dual::kOfW && !(a && sum))
+    throw std::invalid_argument("this dual point needs alpha and v");
+  if (sum) std::fill(sum, sum + rows.width(), 0.0);
+  const Values values = rows.visit([&](const auto &x) {
+    nb::gil_scoped_release released;
+    return evaluate(x, terms, squares, point, kind, a, sum, out, threads);
+  });
+  return std::make_tuple(values.loss, values.sum, values.diagonal, values.loss_error,
+                         values.along, values.along_error, values.reach, values.used,
+                         values.roundings, values.length, values.last);
+}
+
 void bind_certify(nb::module_ &m) {
   m.def(
       "signed_sum",
@@ -215,38 +246,33 @@ void bind_certify(nb::module_ &m) {
          const std::string &dual, Maybe<double> alpha, Maybe<double> v,
          Maybe<double> margins, Team &threads) {
         const Index n = rows.n();
-        const auto *labels = sized(y, n, "y");
-        const auto *c = sized(cost, n, "cost");
-        const auto *squares = sized(q, n, "q");
-        const auto *point = sized(w, rows.width(), "w");
-        double *a = sized(alpha, n, "alpha");
-        double *sum = sized(v, rows.width(), "v");
-        double *out = sized(margins, n, "margins");
-        Dual kind = Dual::kOfW;
-        if (dual == "given")
-          kind = Dual::kGiven;
-        else if (dual == "built")
-          kind = Dual::kBuilt;
-        else if (dual != "of w")
-          throw std::invalid_argument("dual: " + dual);
-        if (kind != Dual::kOfW && !(a && sum))
-          throw std::invalid_argument("this dual point needs alpha and v");
-        if (sum) std::fill(sum, sum + rows.width(), 0.0);
-        const Values values = rows.visit([&](const auto &x) {
-          nb::gil_scoped_release released;
-          return evaluate(x, labels, c, loss, squares, point, kind, a, sum, out,
-                          threads);
-        });
-        return std::make_tuple(values.loss, values.sum, values.diagonal,
-                               values.loss_error, values.along, values.along_error,
-                               values.reach, values.used, values.roundings,
-                               values.length, values.last);
+        return values_of(rows,
+                         MarginTerms{sized(y, n, "y"), sized(cost, n, "cost"), loss}, q,
+                         w, dual, alpha, v, margins, threads);
       },
       "rows"_a, "y"_a.noconvert(), "cost"_a.noconvert(), "loss"_a, "q"_a.noconvert(),
       "w"_a.noconvert(), "dual"_a, "alpha"_a.noconvert().none(),
       "v"_a.noconvert().none(), "margins"_a.noconvert().none(), "threads"_a = 1,
       "One pass: sum c_i l(1 - m_i), sum a_i, sum delta_i a_i^2, and what bounds their "
       "rounding (dualgap.problem.Values). `dual` is 'of w', 'given' or 'built'.");
+
+  m.def(
+      "evaluate_residuals",
+      [](const AnyRows &rows, Array<const double> target, Array<const double> cost,
+         const Loss &loss, double epsilon, Array<const double> q, Array<const double> w,
+         const std::string &dual, Maybe<double> alpha, Maybe<double> v,
+         Maybe<double> residuals, Team &threads) {
+        const Index n = rows.n();
+        return values_of(rows,
+                         ResidualTerms{sized(target, n, "target"),
+                                       sized(cost, n, "cost"), loss, epsilon},
+                         q, w, dual, alpha, v, residuals, threads);
+      },
+      "rows"_a, "target"_a.noconvert(), "cost"_a.noconvert(), "loss"_a, "epsilon"_a,
+      "q"_a.noconvert(), "w"_a.noconvert(), "dual"_a, "alpha"_a.noconvert().none(),
+      "v"_a.noconvert().none(), "residuals"_a.noconvert().none(), "threads"_a = 1,
+      "The same for l(|r_i| - epsilon): sum c_i l, sum (p_i a_i - epsilon |a_i|), "
+      "sum delta_i a_i^2, and the bounds.");
 }
 
 }  // namespace
@@ -263,6 +289,7 @@ NB_MODULE(DUALGAP_MODULE, m) {
   bind_dual_coordinate(m);
   bind_counting_sgd(m);
   bind_stochastic_gradient(m);
+  bind_regression(m);
   bind_sgd_qn(m);
   bind_unlearning(m);
   bind_interior(m);

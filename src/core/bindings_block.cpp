@@ -211,8 +211,13 @@ void bind_block(nb::module_ &m) {
           "__init__",
           [](BlockSolver *self, RowSource &rows, Array<const double> y,
              Array<const double> cost, Array<const double> diagonal, bool squared,
+             Array<const double> linear, double epsilon, double total, bool two_sided,
              Index q, Index largest_q, Index cache_bytes, bool fixed, Random &random) {
-            BlockProblem problem{squared, {}, {}, {}};
+            BlockProblem problem;
+            problem.squared = squared;
+            problem.epsilon = epsilon;
+            problem.total = total;
+            problem.two_sided = two_sided;
             const auto take = [&](const Array<const double> &a, const char *name) {
               const double *data = sized(a, rows.n(), name);
               return std::vector<double>(data, data + rows.n());
@@ -220,11 +225,13 @@ void bind_block(nb::module_ &m) {
             problem.y = take(y, "y");
             problem.cost = take(cost, "cost");
             problem.diagonal = take(diagonal, "diagonal");
+            problem.p = take(linear, "linear");
             new (self) BlockSolver(rows, std::move(problem), q, largest_q, cache_bytes,
                                    fixed, random);
           },
           "rows"_a, "y"_a.noconvert(), "cost"_a.noconvert(), "diagonal"_a.noconvert(),
-          "squared"_a, "q"_a, "largest_q"_a, "cache_bytes"_a, "fixed"_a, "random"_a,
+          "squared"_a, "linear"_a.noconvert(), "epsilon"_a, "total"_a, "two_sided"_a,
+          "q"_a, "largest_q"_a, "cache_bytes"_a, "fixed"_a, "random"_a,
           nb::keep_alive<1, 2>())
       .def_prop_ro("q", &BlockSolver::q, "rows of a working set")
       .def_prop_ro("steps", &BlockSolver::steps, "inner steps so far")
@@ -270,8 +277,7 @@ void bind_block(nb::module_ &m) {
       .def(
           "alpha",
           [](const BlockSolver &self, Array<double> out) {
-            double *to = sized(out, self.n(), "out");
-            for (const double c : self.c()) *to++ = std::abs(c);
+            self.alpha(sized(out, self.n(), "out"));
           },
           "out"_a.noconvert())
       .def(

@@ -8,6 +8,7 @@
 // product x_i.w in which no term passes more than g roundings is off by at most
 // g u sum_j |x_ij w_j| <= g u ||x_i|| ||w||, u = 2^-53 (Higham 2002, section 3.1), to
 // first order; kSlack stands for the higher ones.
+// Regression has c_i l(|p_i - x_i.w| - epsilon), and sum_i (p_i a_i - epsilon |a_i|).
 // Cost: one product with X, and one with X^T over the rows with a_i > 0.
 #pragma once
 
@@ -160,7 +161,7 @@ struct Sizes {
 
 struct Values {
   double loss = 0;      // sum_i c_i l(1 - m_i)
-  double sum = 0;       // sum_i a_i
+  double sum = 0;       // sum_i a_i, or what stands for it
   double diagonal = 0;  // sum_i delta_i a_i^2
   // What rounding may hide: the exact losses are at most loss + loss_error, and
   // w.v is within along_error of `along`.
@@ -181,10 +182,55 @@ enum class Dual {
   kBuilt,  // a_i = c_i l'(1 - m_i), the dual point that w itself suggests
 };
 
-template <class Rows>
-Values evaluate(const Rows &rows, const std::int8_t *y, const double *cost,
-                const Loss &loss, const double *q, const double *w, Dual dual,
-                double *alpha, double *v, double *margins, Team &threads) {
+// What the rows of P and D are made of: losses of the margin y_i x_i.w ...
+struct MarginTerms {
+  const std::int8_t *y;
+  const double *cost;
+  Loss of;
+  double at(Index i, double score) const { return y[i] * score; }
+  double loss(Index i, double m) const { return cost[i] * of.value(1.0 - m); }
+  // The loss is convex: it grows by no more than off times its slope after that.
+  double slope(Index i, double m, double off) const {
+    return cost[i] * of.derivative(1.0 - m + off);
+  }
+  double dual(Index i, double m) const { return cost[i] * of.derivative(1.0 - m); }
+  double linear(Index, double a) const { return a; }
+  double diagonal(Index i) const { return of.diagonal(cost[i]); }
+  double sign(Index i) const { return y[i]; }
+  double rounding(Index) const { return 0.0; }
+};
+
+// ... or of the residual r_i = p_i - x_i.w, with l of |r_i| - epsilon and a signed a_i.
+struct ResidualTerms {
+  const double *target;
+  const double *cost;
+  Loss of;
+  double epsilon;
+  double at(Index i, double score) const { return target[i] - score; }
+  double loss(Index i, double r) const {
+    return cost[i] * of.value(std::abs(r) - epsilon);
+  }
+  double slope(Index i, double r, double off) const {
+    return cost[i] * of.derivative(std::abs(r) - epsilon + off);
+  }
+  double dual(Index i, double r) const {
+    return std::copysign(cost[i] * of.derivative(std::abs(r) - epsilon), r);
+  }
+  double linear(Index i, double a) const {
+    return target[i] * a - epsilon * std::abs(a);
+  }
+  double diagonal(Index i) const { return of.diagonal(cost[i]); }
+  double sign(Index) const { return 1.0; }
+  // Of the two subtractions, beside that of x_i.w.
+  double rounding(Index i) const {
+    return 2.0 * kSlack * kUnit * (2.0 * std::abs(target[i]) + epsilon);
+  }
+};
+
+// `seen` takes the margins or residuals, if it is given. `along` is w.v.
+template <class Rows, class Terms>
+Values evaluate(const Rows &rows, const Terms &terms, const double *q, const double *w,
+                Dual dual, double *alpha, double *v, double *seen, Team &threads) {
   struct Part {
     Sum loss, sum, diagonal, along;
     double loss_error = 0, along_error = 0, reach = 0, used = 0, roundings = 0;
@@ -201,27 +247,25 @@ Values evaluate(const Rows &rows, const std::int8_t *y, const double *cost,
     Part total;
     double *own = sums.of(part);
     for (Index i = begin; i < end; ++i) {
-      const double c = cost[i];
-      const double margin = y[i] * rows.dot(i, w), u = 1.0 - margin;
+      const double score = rows.dot(i, w), at = terms.at(i, score);
       const double roundings = static_cast<double>(rows.roundings(i));
       const double row = sizes.row(i), size = sizes.product(row);
-      const double off = sizes.off(size, roundings);
-      total.loss += c * loss.value(u);
-      // l is convex: l(u + off) <= l(u) + off l'(u + off).
-      total.loss_error += c * loss.derivative(u + off) * off;
+      const double off = sizes.off(size, roundings) + terms.rounding(i);
+      total.loss += terms.loss(i, at);
+      total.loss_error += terms.slope(i, at, off) * off;
       total.roundings = std::max(total.roundings, roundings);
-      if (margins) margins[i] = margin;
+      if (seen) seen[i] = at;
       if (!alpha) continue;
-      if (dual == Dual::kBuilt) alpha[i] = c * loss.derivative(u);
+      if (dual == Dual::kBuilt) alpha[i] = terms.dual(i, at);
       const double a = alpha[i];
       if (a == 0.0) continue;
-      total.sum += a;
-      total.diagonal += loss.diagonal(c) * a * a;
-      total.along += a * margin;
-      total.along_error += a * (off + (2.0 * kUnit + adding * adding) * size);
-      total.reach += a * (row + std::abs(constant));
+      total.sum += terms.linear(i, a);
+      total.diagonal += terms.diagonal(i) * a * a;
+      total.along += a * terms.sign(i) * score;
+      total.along_error += std::abs(a) * (off + (2.0 * kUnit + adding * adding) * size);
+      total.reach += std::abs(a) * (row + std::abs(constant));
       total.used += 1.0;
-      if (dual != Dual::kOfW) rows.axpy(i, a * y[i], own);
+      if (dual != Dual::kOfW) rows.axpy(i, a * terms.sign(i), own);
     }
     part_sums[static_cast<std::size_t>(part)] = total;
   });

@@ -14,8 +14,12 @@ if TYPE_CHECKING:
     from .certificate import Certificate, Status
     from .estimators import (
         SVC,
+        SVR,
+        LinearOneClassSVM,
         LinearSVC,
         LinearSVCCV,
+        LinearSVR,
+        OneClassSVM,
         SVMPath,
         certify,
         compress,
@@ -31,8 +35,15 @@ if TYPE_CHECKING:
     )
     from .io import load_svmlight
     from .loop import Solution, solve
-    from .losses import Hinge, SmoothedHinge, SquaredHinge
+    from .losses import (
+        EpsilonInsensitive,
+        Hinge,
+        SmoothedHinge,
+        SquaredEpsilonInsensitive,
+        SquaredHinge,
+    )
     from .problem import Problem
+    from .regression import OneClassProblem, RegressionProblem
     from .solvers import (
         DCD,
         NORMA,
@@ -58,8 +69,16 @@ _HOME = {
     "SVMPath": ".estimators",
     "Certificate": ".certificate",
     "Hinge": ".losses",
+    "EpsilonInsensitive": ".losses",
+    "LinearOneClassSVM": ".estimators",
     "LinearSVC": ".estimators",
     "LinearSVCCV": ".estimators",
+    "LinearSVR": ".estimators",
+    "OneClassProblem": ".regression",
+    "OneClassSVM": ".estimators",
+    "RegressionProblem": ".regression",
+    "SVR": ".estimators",
+    "SquaredEpsilonInsensitive": ".losses",
     "Pegasos": ".solvers",
     "Problem": ".problem",
     "SGDm": ".solvers",
@@ -92,18 +111,26 @@ __all__ = [
     "SDCA",
     "SOLVERS",
     "SVC",
+    "SVR",
     "Certificate",
+    "EpsilonInsensitive",
     "Hinge",
+    "LinearOneClassSVM",
     "LinearSVC",
     "LinearSVCCV",
+    "LinearSVR",
+    "OneClassProblem",
+    "OneClassSVM",
     "Pegasos",
     "Problem",
+    "RegressionProblem",
     "SGDm",
     "SGDr",
     "SGDs",
     "SVMPath",
     "SmoothedHinge",
     "Solution",
+    "SquaredEpsilonInsensitive",
     "SquaredHinge",
     "Status",
     "SvmSGD",

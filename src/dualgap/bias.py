@@ -43,7 +43,7 @@ def best_bias(scores: Vector, y: NDArray[np.int8], cost: Vector, loss: Loss) -> 
     if not positive.any():
         return float(kink.min())
     if loss.curvature == 0.0:
-        return _weighted_quantile(kink, cost, float(cost[positive].sum()))
+        return weighted_quantile(kink, cost, float(cost[positive].sum()))
 
     def derivative(b: float) -> float:
         return -float((cost * sign * loss.derivative(sign * (scores + b))).sum())
@@ -65,7 +65,7 @@ def best_bias(scores: Vector, y: NDArray[np.int8], cost: Vector, loss: Loss) -> 
     return left + (right - left) * (below / (below - above))
 
 
-def _weighted_quantile(points: Vector, weight: Vector, target: float) -> float:
+def weighted_quantile(points: Vector, weight: Vector, target: float) -> float:
     """Where the weights of the points below sum up to the target."""
     order = np.argsort(points)
     points = points[order]

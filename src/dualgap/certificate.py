@@ -66,6 +66,10 @@ class Certificate:
         an approximation of it.
     rounding : float
         What of the gap is room for the rounding of the pass.
+    floor : float
+        An optimum that is smaller than this, without its sign, counts as this large
+        in `relative_gap`. 0 but for one-class SVMs, whose optimum is 0 where there is
+        no plane.
     """
 
     primal: float
@@ -78,6 +82,7 @@ class Certificate:
     tol: float = math.nan
     about: str = ""
     rounding: float = 0.0
+    floor: float = 0.0
 
     @property
     def gap(self) -> float:
@@ -86,10 +91,15 @@ class Certificate:
 
     @property
     def relative_gap(self) -> float:
-        """``(P - D)/D``, at least ``(P - P*)/P*``; ``inf`` if ``D <= 0 < P``."""
+        """``(P - D)/D``, at least ``(P - P*)/P*``; ``inf`` if ``D <= 0 < P``.
+
+        Where the optimum is below 0 (one-class SVMs) it is ``(P - D)/(-P)``, at least
+        ``(P - P*)/|P*|``.
+        """
         if self.gap == 0.0:
             return 0.0
-        return self.gap / self.dual if self.dual > 0.0 else math.inf
+        size = size_of_optimum(self.primal, self.dual, self.floor)
+        return self.gap / size if size > 0.0 else math.inf
 
     @property
     def certified(self) -> bool:
@@ -132,6 +142,11 @@ class Certificate:
             f"  {self.solver}, {self.epochs} epochs, {self.updates} updates, "
             f"{self.seconds:.3g} s"
         )
+
+
+def size_of_optimum(primal: float, dual: float, floor: float = 0.0) -> float:
+    """What ``|P*|`` is at least: D, or -P where that is below 0; or the floor."""
+    return max(dual, -primal, floor)
 
 
 def percent(x: float) -> str:

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import core
-from .certificate import Certificate, Status
+from .certificate import Certificate, Status, size_of_optimum
 from .checkpoint import Checkpoint, freeze, freeze_state, identity, thaw, thaw_state
 from .io.model import Tensors
 from .losses import Vector
@@ -330,7 +330,10 @@ class _Run:
 
     def worth_checking(self, state: State, primal: float, dual: float) -> bool:
         blind = math.isnan(primal) or math.isnan(dual)
-        gap, floor = self.factor * self.solver.goal(state), max(dual, 0.0)
+        gap = self.factor * self.solver.goal(state)
+        floor = 0.0
+        if not blind:
+            floor = size_of_optimum(primal, dual, self.problem.floor)
         if not blind and primal - dual <= gap * floor:
             return True
         # Without an estimate, or a while between tol and a tighter goal, look ever more
@@ -353,7 +356,8 @@ class _Run:
         except StoppedError:
             return None
         exact = proof.certificate
-        estimated = Certificate(*self.solver.estimate(state)).relative_gap
+        primal, dual = self.solver.estimate(state)
+        estimated = replace(exact, primal=primal, dual=dual).relative_gap
         if exact.relative_gap > self.tol and 0.0 < estimated < math.inf:
             # Learn how optimistic the estimate is, from the two side by side.
             ratio = estimated / exact.relative_gap

@@ -132,6 +132,85 @@ class SmoothedHinge(Loss):
         object.__setattr__(self, "curvature", float(self.gamma))
 
 
+@dataclass(frozen=True)
+class ResidualLoss:
+    """A loss of the residual r = y - f(x); no loss of LOSSES, which are of margins.
+
+    Attributes
+    ----------
+    epsilon : float
+        Residuals up to it cost nothing.
+    slope, curvature : float
+        As of :class:`Loss`, in ``u = |r| - epsilon``.
+    """
+
+    epsilon: float = 0.0
+    slope: float = field(init=False, repr=False, default=1.0)
+    curvature: float = field(init=False, repr=False, default=0.0)
+
+    name = "residual loss"
+
+    def __post_init__(self) -> None:
+        number = isinstance(self.epsilon, (int, float, np.number))
+        if not (number and 0.0 <= self.epsilon < math.inf):
+            raise ValueError(
+                f"epsilon={self.epsilon!r}: give a finite number, zero or positive"
+            )
+        object.__setattr__(self, "epsilon", float(self.epsilon))
+
+    def excess(self, residual: ArrayLike) -> Vector:
+        """``max(0, |r| - epsilon)`` of each residual."""
+        u: Vector = np.abs(np.asarray(residual, dtype=np.float64)) - self.epsilon
+        return np.maximum(0.0, u)
+
+    def value(self, residual: ArrayLike) -> Vector:
+        """Loss of each residual."""
+        u = self.excess(residual)
+        return u if self.curvature == 0.0 else u * u / (2 * self.curvature)
+
+    def upper(self, cost: Vector) -> Vector:
+        """Box: ``|a_i| <= U_i``; 0 where the cost is 0."""
+        return np.where(cost > 0, self.slope, 0.0) * np.where(cost > 0, cost, 1.0)
+
+    def diagonal(self, cost: Vector) -> Vector:
+        """Diagonal ``delta_i``; 0 where the cost is 0."""
+        return np.where(cost > 0, self.curvature / np.where(cost > 0, cost, 1.0), 0.0)
+
+
+@dataclass(frozen=True)
+class EpsilonInsensitive(ResidualLoss):
+    """``max(0, |r| - epsilon)`` (Vapnik 1995)."""
+
+    name = "epsilon_insensitive"
+
+
+@dataclass(frozen=True)
+class SquaredEpsilonInsensitive(ResidualLoss):
+    """``max(0, |r| - epsilon)**2``, on the scale of LIBLINEAR and scikit-learn."""
+
+    name = "squared_epsilon_insensitive"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "slope", math.inf)
+        object.__setattr__(self, "curvature", 0.5)
+
+
+@dataclass(frozen=True)
+class OneClassHinge(ResidualLoss):
+    """``max(0, r)``, r = rho - f(x): what is on the wrong side of the plane."""
+
+    name = "one_class"
+
+    def excess(self, residual: ArrayLike) -> Vector:
+        """``max(0, r)``."""
+        return np.maximum(0.0, np.asarray(residual, dtype=np.float64))
+
+
+RESIDUAL_LOSSES: dict[str, type[ResidualLoss]] = {
+    loss.name: loss for loss in (EpsilonInsensitive, SquaredEpsilonInsensitive)
+}
+
 LOSSES: dict[str, type[Loss]] = {
     loss.name: loss for loss in (Hinge, SquaredHinge, SmoothedHinge)
 }
@@ -154,4 +233,24 @@ def get_loss(loss: str | Loss) -> Loss:
         raise ValueError(
             f"loss={loss!r} is unknown; use one of {known} or a record such as "
             "SmoothedHinge(gamma=0.1)"
+        ) from None
+
+
+def get_residual_loss(loss: str | ResidualLoss) -> ResidualLoss:
+    """The record of a loss of the residual given by name or as a record.
+
+    Raises
+    ------
+    ValueError
+        If the name is unknown.
+    """
+    if isinstance(loss, ResidualLoss):
+        return loss
+    try:
+        return RESIDUAL_LOSSES[loss]()
+    except (KeyError, TypeError):
+        known = ", ".join(map(repr, RESIDUAL_LOSSES))
+        raise ValueError(
+            f"loss={loss!r} is unknown; use one of {known} or a record such as "
+            "EpsilonInsensitive(epsilon=0.1)"
         ) from None

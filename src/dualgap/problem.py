@@ -242,6 +242,9 @@ class Problem:
     y: NDArray[np.int8]
     cost: Vector
     q: Vector
+    _loss_of = staticmethod(get_loss)
+    #: See :class:`Certificate`.
+    floor = 0.0
 
     def __init__(
         self,
@@ -257,7 +260,7 @@ class Problem:
         n_jobs: int = 1,
         lambda_: float | None = None,
     ) -> None:
-        self.loss = get_loss(loss)
+        self.loss = self._loss_of(loss)
         self.threads = core.Team(_threads(n_jobs))
         self.intercept_scaling = _constant(fit_intercept, intercept_scaling)
         self.free_bias = _free_bias(penalize_intercept, self.intercept_scaling)
@@ -328,6 +331,11 @@ class Problem:
     def omega(self) -> Vector:
         """``c_i/mean(c)``: relative weights, all 1 without sample weights."""
         return self.cost / self.cost.mean()
+
+    @property
+    def lower(self) -> Vector | float:
+        """The other end of the box."""
+        return 0.0
 
     @property
     def upper(self) -> Vector:
@@ -667,14 +675,14 @@ class Problem:
 
     def _feasible(self, alpha: ArrayLike) -> Vector:
         alpha = _vector("alpha", alpha, self.n)
-        upper = self.upper
-        outside = (alpha < 0.0) | (alpha > upper)
+        lower, upper = np.broadcast_to(self.lower, self.n), self.upper
+        outside = (alpha < lower) | (alpha > upper)
         if outside.any():
             i = int(np.argmax(outside))
             raise ValueError(
                 f"alpha[{i}]={float(alpha[i])!r} is outside its box "
-                f"[0, {float(upper[i])!r}]; clip it with "
-                "numpy.clip(alpha, 0, problem.upper)"
+                f"[{float(lower[i]):g}, {float(upper[i])!r}]; clip it with "
+                "numpy.clip(alpha, problem.lower, problem.upper)"
             )
         return alpha
 

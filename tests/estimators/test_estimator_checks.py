@@ -12,7 +12,16 @@ from sklearn.utils.estimator_checks import (
     parametrize_with_checks,
 )
 
-from dualgap import SOLVERS, SVC, LinearSVC, SmoothedHinge
+from dualgap import (
+    SOLVERS,
+    SVC,
+    SVR,
+    LinearOneClassSVM,
+    LinearSVC,
+    LinearSVR,
+    OneClassSVM,
+    SmoothedHinge,
+)
 from dualgap.kernel import KERNEL_SOLVERS
 
 pytestmark = [
@@ -52,6 +61,13 @@ OTHERS = [
         SVC(),
         SVC(loss="squared_hinge"),
         SVC(kernel="laplacian", C=100.0),
+        LinearSVR(),
+        LinearSVR(loss="squared_epsilon_insensitive", epsilon=0.1),
+        SVR(),
+        SVR(kernel="laplacian", C=100.0, epsilon=0.01),
+        LinearOneClassSVM(),
+        OneClassSVM(),
+        OneClassSVM(kernel="linear", nu=0.1),
     ]
 )
 def test_every_check(estimator, check):

@@ -6,6 +6,11 @@
 //            squared hinge, b = sum_i c_i penalised
 //                                   max sum |c_i| - 1/2 (c'F + b^2)
 //                                       - 1/2 sum delta_i c_i^2,  alpha_i >= 0
+//            and what the first one is a case of, with p_i = y_i,
+//            linear term, bias b free   max sum (p_i c_i - epsilon |c_i|) - 1/2 c'F,
+//                                       lo_i <= c_i <= hi_i,  sum_i c_i = total:
+//            regression (p the targets, -C_i <= c_i <= C_i), one class (p = 0,
+//            0 <= c_i <= C_i, total > 0)
 // Update     A working set of q rows: the newest q - q/4 of the last one, and those
 //            that violate most among the others. Their problem is solved on a q x q
 //            matrix in cache (inner_steps.hpp) to a tenth of the violation; then
@@ -45,6 +50,9 @@ namespace dualgap {
 struct BlockProblem {
   bool squared = false;                   // the loss
   std::vector<double> y, cost, diagonal;  // labels, c_i, k(x_i, x_i)
+  std::vector<double> p;                  // linear term
+  double epsilon = 0.0, total = 0.0;
+  bool two_sided = false;  // -C_i <= c_i <= C_i, whatever y_i; then alpha is c
 };
 
 // What a scan over all rows sees.
@@ -106,10 +114,11 @@ class BlockSolver {
     unit_ = largest_cost > 0.0 ? std::ldexp(1.0, std::ilogb(largest_cost) - 52) : 1.0;
     for (Index i = 0; i < n_; ++i) {
       const double bound = problem_.squared ? kInf : on_grid(problem_.cost[size(i)]);
-      const bool idle = !(problem_.cost[size(i)] > 0.0);
-      (problem_.y[size(i)] > 0.0 ? hi_ : lo_)[size(i)] =
-          idle ? 0.0 : problem_.y[size(i)] * bound;
+      if (!(problem_.cost[size(i)] > 0.0)) continue;
+      if (problem_.two_sided || problem_.y[size(i)] > 0.0) hi_[size(i)] = bound;
+      if (problem_.two_sided || problem_.y[size(i)] < 0.0) lo_[size(i)] = -bound;
     }
+    problem_.total = on_grid(problem_.total);
     std::iota(order_.begin(), order_.end(), Order{0});
     random.shuffle(order_.data(), n_);
     scan();
@@ -127,29 +136,36 @@ class BlockSolver {
   Index steps() const { return steps_; }
   Index computed() const { return computed_; }
   double seconds(Phase phase) const { return clock_of_.seconds(phase); }
-  const std::vector<double> &c() const { return c_; }
+  void alpha(double *out) const {
+    for (Index i = 0; i < n_; ++i) out[i] = problem_.y[size(i)] * c_[size(i)] + 0.0;
+  }
   const std::vector<double> &gradient() const { return F_; }
 
-  // c_i = y_i alpha_i for an alpha in the box; for the hinge on the grid, and balanced
-  // by lowering rows of the heavier class. F must be set next.
+  // c_i = y_i alpha_i for an alpha in the box; for a free bias on the grid, and their
+  // sum made what it should be: 0 by lowering rows of the heavier sign. F must be set
+  // next.
   void set_alpha(const double *alpha) {
     for (Index i = 0; i < n_; ++i) {
       const double a = problem_.squared ? alpha[i] : on_grid(alpha[i]);
-      c_[size(i)] = problem_.cost[size(i)] > 0.0
-                        ? problem_.y[size(i)] * std::min(a, bound(i))
-                        : 0.0;
+      c_[size(i)] = std::clamp(problem_.y[size(i)] * a, lo_[size(i)], hi_[size(i)]);
     }
-    // A sum that is far from 0 is known to fewer places than the grid has.
-    while (!problem_.squared) {
+    // A sum that is far from 0 is known to fewer places than the grid has. It ends
+    // where all rows are at their bounds, which may add up to less by a rounding.
+    for (bool moved = !problem_.squared; moved;) {
       Sum sum;
+      sum += -problem_.total;
       for (const double c : c_) sum += c;
       double off = sum.value();
-      if (off == 0.0) break;
-      for (double &c : c_) {
-        if (c * off <= 0.0) continue;
-        const double t = std::copysign(std::min(std::abs(c), std::abs(off)), off);
+      moved = false;
+      for (Index i = 0; i < n_ && off != 0.0; ++i) {
+        double &c = c_[size(i)];
+        const double end =
+            problem_.total == 0.0 ? 0.0 : (off > 0.0 ? lo_ : hi_)[size(i)];
+        if ((c - end) * off <= 0.0) continue;
+        const double t = std::copysign(std::min(std::abs(c - end), std::abs(off)), off);
         c -= t;
         off -= t;
+        moved = true;
       }
     }
     forget_block();
@@ -215,14 +231,21 @@ class BlockSolver {
   static constexpr std::int32_t kNone = -1;
   static constexpr double kInf = std::numeric_limits<double>::infinity();
   static std::size_t size(Index i) { return static_cast<std::size_t>(i); }
-  double on_grid(double x) const { return std::floor(x / unit_) * unit_; }
-  double bound(Index i) const { return std::max(hi_[size(i)], -lo_[size(i)]); }
+  double on_grid(double x) const { return std::trunc(x / unit_) * unit_; }
 
   // v_i, of which the largest that may rise and the smallest that may fall should meet
   // (hinge), or be 0 (squared hinge).
   double v(Index i) const {
-    const double v = problem_.y[size(i)] - F_[size(i)];
+    const double v = problem_.p[size(i)] - F_[size(i)];
     return problem_.squared ? v - bias_ - delta(i) * c_[size(i)] : v;
+  }
+  // The same for a row that is to rise, and for one that is to fall: what -epsilon
+  // |c_i| has to say depends on the side.
+  double v_rising(Index i) const {
+    return v(i) + (c_[size(i)] < 0.0 ? problem_.epsilon : -problem_.epsilon);
+  }
+  double v_falling(Index i) const {
+    return v(i) + (c_[size(i)] > 0.0 ? -problem_.epsilon : problem_.epsilon);
   }
   double delta(Index i) const { return 0.5 / problem_.cost[size(i)]; }
   bool may_rise(Index i) const { return c_[size(i)] < hi_[size(i)]; }
@@ -236,9 +259,8 @@ class BlockSolver {
     double top = -kInf, bottom = kInf;
     for (Index i = 0; i < n_; ++i) {
       if (!(problem_.cost[size(i)] > 0.0)) continue;
-      const double value = v(i);
-      if (may_rise(i)) top = std::max(top, value);
-      if (may_fall(i)) bottom = std::min(bottom, value);
+      if (may_rise(i)) top = std::max(top, v_rising(i));
+      if (may_fall(i)) bottom = std::min(bottom, v_falling(i));
     }
     if (problem_.squared) {
       scan_.violation = std::max(top, 0.0) - std::min(bottom, 0.0);
@@ -258,14 +280,18 @@ class BlockSolver {
     double norm = 0.0, sum = 0.0, loss = 0.0, diagonal = 0.0;
     for (Index i = 0; i < n_; ++i) {
       const double c = c_[size(i)], cost = problem_.cost[size(i)];
-      const double u = std::max(0.0, 1.0 - problem_.y[size(i)] * (F_[size(i)] + b));
+      // What the row would lose at most: (p - F - b) c - epsilon |c| of the largest c.
+      const double r = problem_.p[size(i)] - (F_[size(i)] + b);
+      const double above = hi_[size(i)] > 0.0 ? r - problem_.epsilon : 0.0;
+      const double below = lo_[size(i)] < 0.0 ? -r - problem_.epsilon : 0.0;
+      const double u = std::max({0.0, above, below});
       norm += c * F_[size(i)];
-      sum += std::abs(c);
+      sum += problem_.p[size(i)] * c - problem_.epsilon * std::abs(c);
       loss += cost * (problem_.squared ? u * u : u);
       if (problem_.squared && c != 0.0) diagonal += delta(i) * c * c;
     }
     if (problem_.squared) norm += bias_ * bias_;
-    scan_.primal = 0.5 * norm + loss;
+    scan_.primal = 0.5 * norm + loss + b * problem_.total;
     scan_.dual = sum - 0.5 * (norm + diagonal);
   }
 
@@ -287,12 +313,13 @@ class BlockSolver {
       const Order row = have == 0 ? order_[size(t)] : static_cast<Order>(t);
       const auto i = static_cast<Index>(row);
       if (slot_[row] != kNone || !(problem_.cost[row] > 0.0)) continue;
-      const double lead = v(i) - scan_.threshold;
+      const double rise = v_rising(i) - scan_.threshold;
+      const double fall = v_falling(i) - scan_.threshold;
       const double weight =
           problem_.squared ? 1.0 / std::sqrt(problem_.diagonal[row] + 1.0 + delta(i))
                            : 1.0;
-      if (lead > 0.0 && may_rise(i)) rising_.push_back({lead * weight, row});
-      if (lead < 0.0 && may_fall(i)) falling_.push_back({-lead * weight, row});
+      if (rise > 0.0 && may_rise(i)) rising_.push_back({rise * weight, row});
+      if (fall < 0.0 && may_fall(i)) falling_.push_back({-fall * weight, row});
     }
     const Index rising = static_cast<Index>(rising_.size());
     const Index falling = static_cast<Index>(falling_.size());
@@ -380,7 +407,11 @@ class BlockSolver {
     const Order row = who_[size(s)];
     const auto i = static_cast<Index>(row);
     const std::size_t at = size(s);
-    inner_.v[at] = static_cast<float>(v(i) - scan_.threshold);
+    const double lead = v(i) - scan_.threshold;
+    const bool positive = c_[row] > 0.0 || (c_[row] == 0.0 && lead > 0.0);
+    inner_.epsilon = problem_.epsilon;
+    inner_.shift[at] = positive ? -problem_.epsilon : problem_.epsilon;
+    inner_.v[at] = static_cast<float>(lead + inner_.shift[at]);
     inner_.c[at] = c_[row];
     inner_.lo[at] = lo_[row];
     inner_.hi[at] = hi_[row];
@@ -396,6 +427,7 @@ class BlockSolver {
     inner_.v[at] = inner_.y[at] = 0.0f;
     inner_.s[at] = 1.0f;
     inner_.c[at] = inner_.lo[at] = inner_.hi[at] = inner_.delta[at] = 0.0;
+    inner_.shift[at] = 0.0;
   }
 
   // Carries the change of the small problem to all rows. Only rows that changed are

@@ -2,20 +2,24 @@
 //
 // Both are in c_i = y_i alpha_i, with the matrix K of the kernel alone.
 //
-// Hinge, free bias   v_i = y_i - F_i. up: c_i < hi_i, low: c_i > lo_i.
+// Hinge, free bias   v_i = p_i - F_i. up: c_i < hi_i, low: c_i > lo_i.
 //     i = argmax_up v_i,  j = argmax over low, v_j < v_i, of (v_i - v_j)^2 / s_ij,
 //     s_ij = K_ii + K_jj - 2 K_ij;  t = min((v_i - v_j)/s_ij, hi_i - c_i, c_j - lo_j);
 //     c_i += t, c_j -= t, v -= t (K_i - K_j)
 //     (second-order pairs: Fan, Chen and Lin, JMLR 6, 2005, WSS 2)
+//     A term -epsilon |c_i| of the objective makes v_i two numbers: v_i - epsilon and
+//     v_i + epsilon, the first where c_i > 0, the second where c_i < 0; at 0 the first
+//     says whether it may rise and the second whether it may fall. A step ends at 0.
 // Squared hinge      v_i = y_i - F_i - b - delta_i c_i, b = sum_j c_j the penalised
 //     bias. i = argmax of v_i^2 / s_i over rows that can move, s_i = K_ii + 1 +
 //     delta_i; c_i <- v_i/s_i further, or 0 where y_i c_i would be negative; v -= t
 //     (K_i + 1), v_i -= t delta_i
 //
-// v is float32 and measured from the threshold, so that what decides is near 0; c is
-// float64. In a pair step c stays on a grid of the last place of the largest bound:
-// sums and differences are then exact, and sum_i c_i = 0 to the last bit.
-// Cost: three passes over q floats a step, all in the first two levels of cache.
+// v is float32 and measured from the threshold, so that what decides is near 0 (with
+// epsilon from that of the two numbers which is nearer: `shift`); c is float64. In a
+// pair step c stays on a grid of the last place of the largest bound: sums and
+// differences are then exact, and sum_i c_i = 0 to the last bit. Cost: three passes
+// over q floats a step, all in the first two levels of cache.
 #pragma once
 
 #include <algorithm>
@@ -62,17 +66,20 @@ class LaneMaximum {
 struct Inner {
   static constexpr Index kUnit = 16;
   Index q = 0;
-  std::vector<float> H;        // [q][stride()]
-  std::vector<float> v, s;     // s: diagonal of K; of the squared hinge s_i
-  std::vector<float> up, low;  // hinge: 0 where c may rise (fall), else -inf (+inf)
+  std::vector<float> H;     // [q][stride()]
+  std::vector<float> v, s;  // s: diagonal of K; of the squared hinge s_i
+  // Hinge: what v lacks for the number that counts, where c may rise (fall): 0 without
+  // epsilon; else -inf (+inf).
+  std::vector<float> up, low;
   std::vector<float> y, room;  // squared hinge: label; inf where alpha_i > 0, else 0
-  std::vector<double> c, lo, hi, delta;
+  std::vector<double> c, lo, hi, delta, shift;
+  double epsilon = 0.0;
 
   explicit Inner(Index size = 0) : q((size + kUnit - 1) / kUnit * kUnit) {
     const auto n = static_cast<std::size_t>(q);
     H.assign(n * static_cast<std::size_t>(stride()), 0.0f);
     for (auto *a : {&v, &s, &up, &low, &y, &room}) a->assign(n, 0.0f);
-    for (auto *a : {&c, &lo, &hi, &delta}) a->assign(n, 0.0);
+    for (auto *a : {&c, &lo, &hi, &delta, &shift}) a->assign(n, 0.0);
   }
   // Off the powers of two, at which a column would have one place in the cache.
   Index stride() const { return q + kUnit; }
@@ -85,8 +92,11 @@ inline Index pair_steps(Inner &p, double unit, double tol, Index most, Poll &pol
   using V = simd::Pack<float>;
   constexpr float kInf = std::numeric_limits<float>::infinity();
   const auto mark = [&](Index i) {
-    p.up[p.at(i)] = p.c[p.at(i)] < p.hi[p.at(i)] ? 0.0f : -kInf;
-    p.low[p.at(i)] = p.c[p.at(i)] > p.lo[p.at(i)] ? 0.0f : kInf;
+    const double c = p.c[p.at(i)], shift = p.shift[p.at(i)];
+    const double rising = (c < 0.0 ? p.epsilon : -p.epsilon) - shift;
+    const double falling = (c > 0.0 ? -p.epsilon : p.epsilon) - shift;
+    p.up[p.at(i)] = c < p.hi[p.at(i)] ? static_cast<float>(rising) : -kInf;
+    p.low[p.at(i)] = c > p.lo[p.at(i)] ? static_cast<float>(falling) : kInf;
   };
   for (Index i = 0; i < p.q; ++i) mark(i);
   float lanes[V::kLanes];
@@ -104,7 +114,7 @@ inline Index pair_steps(Inner &p, double unit, double tol, Index most, Poll &pol
     const Index i = top.index();
     if (!(top.value() > -kInf) || poll(p.q)) return steps;
     const float *Hi = p.row(i);
-    const V vi = V::all(v[i]), si = V::all(s[i]);
+    const V vi = V::all(v[i] + up[i]), si = V::all(s[i]);
     V widest = V::all(0.0f);
     LaneMaximum gain;
     index = first;
@@ -124,9 +134,12 @@ inline Index pair_steps(Inner &p, double unit, double tol, Index most, Poll &pol
     const float sum = s[i] + s[j];
     refuse_negative(sum - 2.0f * Hi[j], std::abs(sum) + 2.0f * std::abs(Hi[j]));
     const double bend = std::max(sum - 2.0f * Hi[j], sum * 5e-7f + 1e-30f);
-    const double most_up = p.hi[p.at(i)] - p.c[p.at(i)];
-    const double most_down = p.c[p.at(j)] - p.lo[p.at(j)];
-    const double wish = (static_cast<double>(v[i]) - static_cast<double>(v[j])) / bend;
+    const double ci = p.c[p.at(i)], cj = p.c[p.at(j)];
+    const double most_up = (ci < 0.0 ? 0.0 : p.hi[p.at(i)]) - ci;
+    const double most_down = cj - (cj > 0.0 ? 0.0 : p.lo[p.at(j)]);
+    const double high = static_cast<double>(v[i]) + static_cast<double>(up[i]);
+    const double wish =
+        (high - static_cast<double>(v[j]) - static_cast<double>(low[j])) / bend;
     double t = std::min(most_up, most_down);
     if (wish < t) t = std::nearbyint(wish / unit) * unit;
     if (!(t > 0.0)) return steps;  // below the grid: nothing more to gain

@@ -5,6 +5,8 @@ from __future__ import annotations
 from .compression import compress
 from .export import register_skl2onnx, to_onnx
 from .foreign import certify
+from .kernel_regression import SVR, OneClassSVM
+from .linear_regression import LinearOneClassSVM, LinearSVR
 from .linear_svc import LinearSVC
 from .linear_svc_cv import LinearSVCCV
 from .model_file import load_model, save_model
@@ -14,8 +16,12 @@ from .svc import SVC
 
 __all__ = [
     "SVC",
+    "SVR",
+    "LinearOneClassSVM",
     "LinearSVC",
     "LinearSVCCV",
+    "LinearSVR",
+    "OneClassSVM",
     "SVMPath",
     "certify",
     "compress",

@@ -170,6 +170,7 @@ def warn_of_failures(
     certificates: Sequence[Certificate],
     problems: Sequence[str],
     several: str,
+    stacklevel: int = 5,
 ) -> None:
     """One warning, about the problem that is farthest from its optimum.
 
@@ -182,6 +183,8 @@ def warn_of_failures(
         What each is about, such as "class 3".
     several : str
         Plural of that, "classes".
+    stacklevel : int, default=5
+        Frames up to the caller of fit: past _fit and scikit-learn's decorator.
     """
     failed = [
         k for k, certificate in enumerate(certificates) if not certificate.certified
@@ -195,8 +198,7 @@ def warn_of_failures(
             f"{len(failed)} of {len(problems)} {several} are not certified; the worst "
             f"is {problems[worst]}: {message}"
         )
-    # Up to the caller of fit: past _fit and scikit-learn's decorator.
-    warnings.warn(f"{name}: {message}", ConvergenceWarning, stacklevel=5)
+    warnings.warn(f"{name}: {message}", ConvergenceWarning, stacklevel=stacklevel)
 
 
 @contextlib.contextmanager

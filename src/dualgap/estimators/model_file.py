@@ -5,6 +5,9 @@ A LinearSVC has the tensors ``coef`` and ``intercept``, and ``support`` and
 ``n_support`` and ``support``, and its support vectors: ``support_vectors`` if they are
 dense, ``support_vectors.data``, ``.indices`` and ``.indptr`` if they are sparse, none
 if the kernel is precomputed; its record tells the kernel with gamma as a number.
+
+A LinearSVR and a LinearOneClassSVM are written as a LinearSVC is, an SVR and a
+OneClassSVM as an SVC; they have no classes.
 """
 
 from __future__ import annotations
@@ -27,16 +30,18 @@ from ..kernel import Callable as CallableKernel
 from ..losses import LOSSES
 from ..solvers import SOLVERS
 from ._fitting import one_or_all
+from .kernel_regression import BOX_SOLVERS, SVR, OneClassSVM
+from .linear_regression import LinearOneClassSVM, LinearSVR
 from .linear_svc import LinearSVC
 from .svc import KERNELS, SVC
 
 __all__ = ["load_model", "save_model"]
 
-Model = LinearSVC | SVC
+Model = LinearSVC | SVC | LinearSVR | LinearOneClassSVM | SVR | OneClassSVM
 
 _FIELDS: dict[str, type | types.UnionType] = {
     "parameters": dict,
-    "classes": dict,
+    "classes": dict | None,
     "n_features": int,
     "n_rows": int | None,
     "feature_names": list | None,
@@ -59,14 +64,14 @@ def save_model(
 
     Parameters
     ----------
-    model : LinearSVC or SVC
+    model : LinearSVC, SVC, LinearSVR, SVR, LinearOneClassSVM or OneClassSVM
         Fitted.
     path : str or path-like
         By custom ``*.safetensors``.
     duals : bool, default=False
-        Keep the dual variables of a LinearSVC too (16 bytes per support vector and
+        Keep the dual variables of a linear model too (16 bytes per support vector and
         class), so that the loaded model can be refitted with ``warm_start=True``.
-        Those of an SVC are the model, and always kept.
+        Those of a kernel model are the model, and always kept.
     notes : mapping of str to str, int, float, bool or None, optional
         Remarks of the caller's own, given back by ``load_model(return_notes=True)``.
 
@@ -77,7 +82,7 @@ def save_model(
     OSError
         If the file cannot be written.
     TypeError
-        If the model is neither a LinearSVC nor an SVC.
+        If the model is none of these.
     ValueError
         If the model is not fitted, is not finite, or has a parameter that a file
         cannot hold: a solver, loss or kernel function of your own, or a RandomState.
@@ -108,7 +113,7 @@ def save_model(
     face = _FACES.get(name)
     if face is None or type(model) is not face.estimator:
         raise TypeError(
-            f"model is a {name}; a model file holds a LinearSVC or an SVC. Of a "
+            f"model is a {name}; a model file holds a {', a '.join(_FACES)}. Of a "
             "pipeline, give its last step, pipeline[-1]"
         )
     check_is_fitted(model)
@@ -123,7 +128,7 @@ def save_model(
             key: _plain(key, value, face)
             for key, value in model.get_params(deep=False).items()
         },
-        "classes": file.classes_fields(model.classes_),
+        "classes": file.classes_fields(model.classes_) if face.classes else None,
         "n_features": int(model.n_features_in_),
         "feature_names": None if names is None else names.tolist(),
         "certificates": [file.certificate_fields(c) for c in certificates],
@@ -163,9 +168,9 @@ def load_model(
 
     Returns
     -------
-    model : LinearSVC or SVC
-        Fitted, with ``certificate_``; a LinearSVC with ``dual_coef_`` and ``support_``
-        if they were kept; without ``history_``.
+    model : LinearSVC, SVC, LinearSVR, SVR, LinearOneClassSVM or OneClassSVM
+        Fitted, with ``certificate_``; a linear model with ``dual_coef_`` and
+        ``support_`` if they were kept; without ``history_``.
     notes : dict
         Only with ``return_notes=True``.
 
@@ -202,6 +207,8 @@ class _Face(NamedTuple):
     take_apart: Callable[[Any, bool], tuple[Record, Tensors]]
     #: Sets the attributes that the tensors and the own fields hold.
     put_together: Callable[[Any, Record, Tensors], None]
+    #: Whether it has classes.
+    classes: bool = True
 
 
 def _assemble(record: Record, tensors: Tensors) -> Any:
@@ -222,7 +229,10 @@ def _assemble(record: Record, tensors: Tensors) -> Any:
     # scikit-learn's own check of parameters, the one that fit begins with
     model._validate_params()
 
-    model.classes_ = file.classes(record["classes"])
+    if face.classes != (record["classes"] is not None):
+        raise ValueError(f"classes of a {record['estimator']}: {record['classes']!r}")
+    if face.classes:
+        model.classes_ = file.classes(record["classes"])
     model.n_features_in_ = record["n_features"]
     if model.n_features_in_ < 1:
         raise ValueError("the model has no features")
@@ -295,7 +305,7 @@ def _parameter(key: str, value: Any, face: _Face) -> Any:
 # -------------------------------------------------------------------------- LinearSVC
 
 
-def _take_linear(model: LinearSVC, duals: bool) -> tuple[Record, Tensors]:
+def _take_linear(model: Any, duals: bool) -> tuple[Record, Tensors]:
     if duals and not hasattr(model, "dual_coef_"):
         raise ValueError(
             "duals=True: this model has no dual variables; it was loaded from a file "
@@ -312,12 +322,14 @@ def _take_linear(model: LinearSVC, duals: bool) -> tuple[Record, Tensors]:
     return {"n_rows": int(model._n_rows) if duals else None}, tensors
 
 
-def _make_linear(model: LinearSVC, record: Record, tensors: Tensors) -> None:
-    problems = 1 if len(model.classes_) == 2 else len(model.classes_)
-    together = model.multi_class == "crammer_singer"
+def _make_linear(model: Any, record: Record, tensors: Tensors) -> None:
+    classes = len(getattr(model, "classes_", "ab"))  # as many problems as two have
+    problems = 1 if classes == 2 else classes
+    together = getattr(model, "multi_class", "ovr") == "crammer_singer"
     n, d = record["n_rows"], model.n_features_in_
-    expected = {
-        "coef": (("F64",), (problems, d)),
+    flat = isinstance(model, LinearSVR)
+    expected: dict[str, tuple[tuple[str, ...], tuple[int, ...]]] = {
+        "coef": (("F64",), (d,) if flat else (problems, d)),
         "intercept": (("F64",), (problems,)),
     }
     if n is not None:
@@ -330,6 +342,8 @@ def _make_linear(model: LinearSVC, record: Record, tensors: Tensors) -> None:
     model.coef_, model.intercept_ = tensors["coef"], tensors["intercept"]
     model.certificate_ = one_or_all(certificates)
     model.n_iter_ = max(certificate.epochs for certificate in certificates)
+    if isinstance(model, LinearOneClassSVM):
+        model.offset_ = -model.intercept_
     if n is not None:
         model.support_ = _support(tensors, n)
         if (np.diff(model.support_) <= 0).any():
@@ -341,7 +355,7 @@ def _make_linear(model: LinearSVC, record: Record, tensors: Tensors) -> None:
 # -------------------------------------------------------------------------------- SVC
 
 
-def _take_kernel(model: SVC, duals: bool) -> tuple[Record, Tensors]:
+def _take_kernel(model: Any, duals: bool) -> tuple[Record, Tensors]:
     tensors = {
         "dual_coef": np.ascontiguousarray(model.dual_coef_, dtype="<f8"),
         "intercept": np.ascontiguousarray(model.intercept_, dtype="<f8"),
@@ -362,17 +376,19 @@ def _take_kernel(model: SVC, duals: bool) -> tuple[Record, Tensors]:
     return {"n_rows": int(model.shape_fit_[0]), "kernel": kernel}, tensors
 
 
-def _make_kernel(model: SVC, record: Record, tensors: Tensors) -> None:
+def _make_kernel(model: Any, record: Record, tensors: Tensors) -> None:
     kernel = _parameter("kernel", record["kernel"], _FACES["SVC"])
     if isinstance(getattr(kernel, "gamma", 1.0), str):
         raise ValueError(f"its kernel has gamma={kernel.gamma!r}, no number")
-    n, d, classes = record["n_rows"], model.n_features_in_, len(model.classes_)
+    n, d = record["n_rows"], model.n_features_in_
+    single = not hasattr(model, "classes_")
+    classes = 2 if single else len(model.classes_)
     pairs = classes * (classes - 1) // 2
     size = tensors["support"].size if "support" in tensors else -1
     expected: dict[str, tuple[tuple[str, ...], tuple[int, ...]]] = {
         "dual_coef": (("F64",), (classes - 1, size)),
         "intercept": (("F64",), (pairs,)),
-        "n_support": (("I64",), (classes,)),
+        "n_support": (("I64",), (1 if single else classes,)),
         "support": (("I64",), (-1,)),
     }
     floats = ("F32", "F64")
@@ -399,7 +415,8 @@ def _make_kernel(model: SVC, record: Record, tensors: Tensors) -> None:
     model.shape_fit_ = (n, d)
     model._fitted_kernel = kernel
     model.certificate_ = one_or_all(certificates)
-    model.n_iter_ = np.array([c.epochs for c in certificates], np.int64)
+    epochs = np.array([c.epochs for c in certificates], np.int64)
+    model.n_iter_ = int(epochs[0]) if single else epochs
     model.fit_status_ = int(not all(c.certified for c in certificates))
 
 
@@ -426,6 +443,13 @@ def _vectors(tensors: Tensors, size: int, d: int) -> Any:
     return vectors
 
 
+_BOX: Any = (
+    {"solver": BOX_SOLVERS, "kernel": KERNELS},
+    {"kernel": dict},
+    _take_kernel,
+    _make_kernel,
+    False,
+)
 _FACES: dict[str, _Face] = {
     "LinearSVC": _Face(
         LinearSVC,
@@ -445,4 +469,10 @@ _FACES: dict[str, _Face] = {
         _take_kernel,
         _make_kernel,
     ),
+    "LinearSVR": _Face(LinearSVR, {}, {}, _take_linear, _make_linear, False),
+    "LinearOneClassSVM": _Face(
+        LinearOneClassSVM, {}, {}, _take_linear, _make_linear, False
+    ),
+    "SVR": _Face(SVR, *_BOX),
+    "OneClassSVM": _Face(OneClassSVM, *_BOX),
 }

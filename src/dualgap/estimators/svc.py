@@ -24,16 +24,10 @@ from ..certificate import Certificate, Status
 from ..kernel import (
     APPROXIMATIONS,
     KERNEL_SOLVERS,
-    RBF,
-    Callable,
     Gram,
     KernelProblem,
-    Laplacian,
-    Linear,
     Nystroem,
-    Polynomial,
     Precomputed,
-    Sigmoid,
     get_kernel_solver,
 )
 from ..kernel.base import KernelSolver
@@ -53,16 +47,13 @@ from ._fitting import (
     weights,
 )
 from ._html import CertificateHTMLMixin
+from ._kernels import KERNEL_CONSTRAINTS, KERNELS, KernelParameters
 
 __all__ = ["KERNELS", "SVC"]
 
-KERNELS: dict[str, type[Kernel]] = {
-    kernel.name: kernel
-    for kernel in (Linear, Polynomial, RBF, Sigmoid, Laplacian, Precomputed)
-}
-
 
 class SVC(
+    KernelParameters,
     CallbackSupportMixin,  # type: ignore[misc]
     CertificateHTMLMixin,
     ClassifierMixin,  # type: ignore[misc]
@@ -243,13 +234,7 @@ class SVC(
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "C": [Interval(Real, 0, None, closed="neither")],
-        "kernel": [StrOptions(set(KERNELS)), Kernel, callable],
-        "degree": [Interval(Integral, 1, None, closed="left")],
-        "gamma": [
-            StrOptions({"scale", "auto", "mean-distance"}),
-            Interval(Real, 0, None, closed="neither"),
-        ],
-        "coef0": [Interval(Real, None, None, closed="neither")],
+        **KERNEL_CONSTRAINTS,
         "loss": [StrOptions({"hinge", "squared_hinge"}), Hinge, SquaredHinge],
         "solver": [
             StrOptions({*KERNEL_SOLVERS, *APPROXIMATIONS}),
@@ -306,16 +291,6 @@ class SVC(
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = self._precomputed
-        tags.input_tags.sparse = not self._precomputed
-        return tags
-
-    @property
-    def _precomputed(self) -> bool:
-        return self.kernel == "precomputed" or isinstance(self.kernel, Precomputed)
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> SVC:
         """Train.
@@ -443,21 +418,6 @@ class SVC(
         warn_of_failures("SVC", certificates, names, "pairs")
         return self
 
-    def _kernel_record(self) -> Kernel:
-        if isinstance(self.kernel, Kernel):
-            return self.kernel
-        if isinstance(self.kernel, type):
-            raise ValueError(
-                f"kernel={self.kernel.__name__} is a class; give a record, such as "
-                "RBF(gamma=0.1)"
-            )
-        if not isinstance(self.kernel, str):
-            return Callable(self.kernel)
-        own = {"degree": self.degree, "gamma": self.gamma, "coef0": self.coef0}
-        record = KERNELS[self.kernel]
-        known = getattr(record, "__dataclass_fields__", {})
-        return record(**{name: own[name] for name in own if name in known})
-
     def _keep(
         self,
         rows: _Rows,
@@ -495,8 +455,7 @@ class SVC(
 
         Read-only: the model is `dual_coef_`.
         """
-        if self.kernel != "linear" and not isinstance(self.kernel, Linear):
-            raise AttributeError("coef_ is there with kernel='linear' only")
+        self._refuse_coef()
         check_is_fitted(self)
         ends = np.cumsum(self.n_support_)
         parts = [slice(e - m, e) for e, m in zip(ends, self.n_support_, strict=True)]

@@ -327,12 +327,12 @@ def certificate(fields: Any) -> Certificate:
     status = labels[fields["status"]]
     unknown = fields.get("primal", 0.0) is None and status is not Status.CERTIFIED
     finite = {"primal": 0.0} if unknown else {}
-    # Files of versions that did not count rounding have no such field.
-    fields = {"rounding": 0.0} | fields | {"status": status} | finite
+    # Files of before have no such fields.
+    fields = {"rounding": 0.0, "floor": 0.0} | fields | {"status": status} | finite
     c: Certificate = from_fields(Certificate, fields)
     if not all(
         math.isfinite(number)
-        for number in (c.primal, c.dual, c.seconds, c.tol, c.rounding)
+        for number in (c.primal, c.dual, c.seconds, c.tol, c.rounding, c.floor)
     ):
         raise ValueError("a certificate holds infinite values")
     if min(c.epochs, c.updates) < 0:

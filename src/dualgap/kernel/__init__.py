@@ -21,6 +21,7 @@ from .gram import Gram
 from .nystroem import Nystroem
 from .pegasos import KernelPegasos
 from .problem import KernelProblem
+from .regression import KernelOneClass, KernelRegression
 
 KERNEL_SOLVERS: dict[str, type[KernelSolver]] = {
     solver.name: solver
@@ -80,8 +81,10 @@ __all__ = [
     "CoreVector",
     "Gram",
     "Kernel",
+    "KernelOneClass",
     "KernelPegasos",
     "KernelProblem",
+    "KernelRegression",
     "KernelSolver",
     "KernelState",
     "Laplacian",

@@ -14,6 +14,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
+from ..certificate import size_of_optimum
 from ..losses import Vector
 from ..solvers.base import ROUNDING
 from .block import BlockSolver, BlockState
@@ -56,7 +57,8 @@ class Auto(BlockSolver):
         work = state.block.q * float(state.epochs * state.problem.n + state.updates)
         if math.isnan(state.reached):
             # From where the loop looks on.
-            if not state.primal - state.dual <= NEAR * state.tol * state.dual:
+            size = size_of_optimum(state.primal, state.dual, state.problem.floor)
+            if not state.primal - state.dual <= NEAR * state.tol * size:
                 return state.tol
             state.reached = work
         limit, longest = LIMIT / self.problems, 2.0 * state.reached

@@ -13,6 +13,7 @@ from ..certificate import Certificate
 from ..problem import Proof
 from ..solvers.base import Solver, State
 from .problem import KernelProblem
+from .regression import BoxProblem
 
 
 @dataclass
@@ -42,6 +43,13 @@ class KernelSolver(Solver):
         return self
 
     def check(self, problem: Any) -> None:
+        if isinstance(problem, BoxProblem):
+            if problem.loss.name not in self.losses:
+                raise ValueError(
+                    f"solver={self.name!r} cannot train loss={problem.loss.name!r}; "
+                    "use solver='auto' or 'block'"
+                )
+            return
         if not isinstance(problem, KernelProblem):
             raise ValueError(
                 f"solver={self.name!r} solves kernel problems; use "
@@ -75,6 +83,6 @@ class KernelSolver(Solver):
         return Proof(
             np.full(problem.n, math.nan),
             alpha,
-            Certificate(primal=math.inf, dual=0.0),
+            Certificate(primal=math.inf, dual=problem.lowest, floor=problem.floor),
             float(core.signed_sum(problem.y, alpha)),
         )

@@ -1,7 +1,8 @@
 """Block: working sets of many rows, solved exactly, with the whole gradient.
 
 Problem    hinge with a bias that is not penalised (the C-SVC of LIBSVM), or squared
-           hinge with a penalised one (problem.py), through the dual
+           hinge with a penalised one (problem.py), regression or one class
+           (regression.py), through the dual
 Update     the rows that violate most join the newest ones of the last working set;
            their problem is solved in cache, by pairs (hinge) or by coordinates (squared
            hinge) to a tenth of the violation; then F = K c is updated at all rows,
@@ -34,7 +35,7 @@ import numpy as np
 
 from .. import core
 from ..losses import Vector
-from ..problem import Proof
+from ..problem import Proof, StoppedError
 from ..solvers.base import check_count, new_order
 from .base import KernelSolver, KernelState
 from .interior import interior_point
@@ -69,6 +70,7 @@ class BlockState(KernelState):
     moved: bool = True
     #: Whether interior points have been tried.
     tried: bool = False
+    whole: bool = True  # F is K c
     #: Work until the estimates first met tol.
     reached: float = math.nan
 
@@ -81,9 +83,9 @@ class BlockState(KernelState):
         self.block.alpha(out)
         return out
 
-    def refresh(self) -> None:
+    def refresh(self, stop: Any = None) -> None:
         """F of the alpha reached, in float64, as the certificate computed it."""
-        self.block.set_gradient(self.problem.scores(self.alpha()))
+        self.block.set_gradient(self.problem.scores(self.alpha(), stop))
         self.measure()
 
     def measure(self) -> None:
@@ -110,7 +112,10 @@ class BlockSolver(KernelSolver):
     threads: int = 1
 
     name: ClassVar[str] = "block"
-    losses: ClassVar[tuple[str, ...]] = ("hinge", "squared_hinge")
+    losses: ClassVar[tuple[str, ...]] = (
+        *("hinge", "squared_hinge"),
+        *("epsilon_insensitive", "one_class"),
+    )
     # The estimate is nearly exact, and a proof may cost as much as the steps.
     check_factor: ClassVar[float] = 0.95
 
@@ -135,7 +140,7 @@ class BlockSolver(KernelSolver):
 
     def check(self, problem: Any) -> None:
         super().check(problem)
-        if problem.free_bias != (problem.loss.name == "hinge"):
+        if problem.free_bias == (problem.loss.name == "squared_hinge"):
             raise ValueError(
                 f"penalize_intercept={not problem.free_bias}: solver={self.name!r} "
                 "leaves the bias free with the hinge and penalises it with the squared "
@@ -147,22 +152,25 @@ class BlockSolver(KernelSolver):
         source = row_source(gram, self.threads)
         if isinstance(source, core.KernelRows):
             far = source.largest_half_self
-            source.shifted = problem.loss.name == "hinge" and far < _NEAR
+            source.shifted = problem.free_bias and far < _NEAR
             source.precise = far > _FAR or source.shifted
             gram.fast = source
         fixed = source.fixed and _worth_fixed(problem)
         block = core.BlockSolver(
             source, problem.y.astype(np.float64), problem.cost, gram.diagonal(),
-            problem.loss.name == "squared_hinge", *self._sizes(problem.n),
+            problem.loss.name == "squared_hinge", problem.linear, problem.epsilon,
+            problem.total, problem.two_sided, *self._sizes(problem.n),
             int(gram.cache_size * 1e6), fixed, rng,
         )  # fmt: skip
         state = BlockState(
             problem, rng, new_order(0), source=source, block=block, fixed=fixed
         )
-        if warm is not None:
-            block.set_alpha(warm)
-            state.refresh()
-        state.measure()
+        begin = problem.start() if warm is None else warm
+        if begin is None:
+            state.measure()
+        else:
+            block.set_alpha(begin)
+            state.dual, state.whole = problem.lowest, False
         return state
 
     def _sizes(self, n: int) -> tuple[int, int]:
@@ -172,6 +180,12 @@ class BlockSolver(KernelSolver):
         return 256 if n < 3000 else 512 if n < 8000 else 1024, _LARGEST
 
     def step(self, state: BlockState, stop: Any) -> None:
+        if not state.whole:
+            try:
+                state.refresh(stop)
+            except StoppedError:
+                return
+            state.whole = True
         state.epochs += 1
         steps = state.block.step(_INNER, stop)
         state.updates += steps
@@ -184,7 +198,9 @@ class BlockSolver(KernelSolver):
         """All of a small problem at once, where steps get nowhere."""
         n = state.problem.n
         room = 16.0 * n * n <= 1e6 * state.problem.gram.cache_size
-        if state.tried or n > _SMALL or not room:
+        # Regression and one class have other terms than interior_point knows.
+        known = state.problem.loss.name in ("hinge", "squared_hinge")
+        if state.tried or n > _SMALL or not (room and known):
             return
         state.tried = True
         alpha = interior_point(state.problem, 0.1 * min(state.tol, _LEAP), stop)
@@ -202,7 +218,7 @@ class BlockSolver(KernelSolver):
         F, bias = np.empty(state.problem.n), proof.bias
         state.block.gradient(F)
         if state.problem.free_bias:
-            bias = float(state.block.threshold)
+            bias = float(state.block.threshold) + state.problem.centre
         return proof._replace(w=F + bias, bias=bias)
 
     def reject(self, state: BlockState) -> None:

@@ -32,7 +32,7 @@ from ..problem import _rows
 from .functions import Kernel, Precomputed
 from .rows import core_arguments, packs
 
-__all__ = ["pair_values"]
+__all__ = ["pair_values", "single_values"]
 
 _TILE = 4_000_000  # bytes of the kernel values of a tile: they stay in the cache
 _QUERIES = 512  # rows of a tile, fewer where that leaves it too few columns
@@ -137,6 +137,37 @@ def pair_values(
                 delayed(fill)(begin) for begin in starts
             )
     return out
+
+
+def single_values(
+    kernel: Kernel,
+    X: Any,
+    vectors: Any,
+    dual_coef: Vector,
+    intercept: float,
+    *,
+    support: NDArray[np.integer[Any]] | None = None,
+    n_jobs: int | None = None,
+) -> Vector:
+    """``sum_s dual_coef_s k(x_s, x) + intercept`` at every x, shape (n,).
+
+    Parameters
+    ----------
+    dual_coef : ndarray of shape (1, n_SV)
+    intercept : float
+    kernel, X, vectors, support, n_jobs
+        As for :func:`pair_values`.
+    """
+    many = dual_coef.shape[1]
+    if many == 0:
+        return np.full(X.shape[0], intercept)
+    # A pair whose second class has no vector.
+    counts, constant = np.array([many, 0]), np.array([intercept])
+    values = pair_values(
+        kernel, X, vectors, dual_coef, counts, constant, support=support, n_jobs=n_jobs
+    )
+    flat: Vector = values.ravel()
+    return flat
 
 
 def _class_sums(

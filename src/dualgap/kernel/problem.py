@@ -101,6 +101,9 @@ class KernelProblem:
 
     y: NDArray[np.int8]
     cost: Vector
+    # What the block solver asks of every problem; see regression.py for others.
+    lower = centre = epsilon = total = lowest = floor = 0.0
+    two_sided = False
 
     def __init__(
         self,
@@ -139,6 +142,14 @@ class KernelProblem:
         self.shift = 0.0
         if not self.gram.kernel.positive:
             self.shift = _check_positive(self.gram)
+
+    @property
+    def linear(self) -> Vector:
+        """Linear term of the dual in ``alpha_i y_i``."""
+        return self.y.astype(np.float64)
+
+    def start(self) -> None:
+        """Training starts from 0."""
 
     @property
     def upper(self) -> Vector:

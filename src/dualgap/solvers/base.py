@@ -147,7 +147,7 @@ class Solver(ABC):
             )
         if not np.isfinite(warm).all():
             raise ValueError("warm start: dual variables are not finite; start cold")
-        return np.clip(warm, 0.0, problem.upper)
+        return np.clip(warm, problem.lower, problem.upper)
 
     @abstractmethod
     def start(self, problem: Problem, rng: Any, warm: Vector | None) -> State:

@@ -1,0 +1,136 @@
+// Dual coordinate ascent for regression, and pair steps for one class.
+//
+// Regression, the loss l of |y_i - w.x_i| - epsilon:
+// Problem    max over |b_i| <= U_i of  D(b) = sum_i (y_i b_i - epsilon |b_i|)
+//            - 1/2 ||w||^2 - 1/2 sum delta_i b_i^2,  w = sum b_i x_i
+// Update     for one i:  G = w.x_i - y_i + delta_i b_i,  H = q_i + delta_i
+//            z = b_i - G/H;  b_i <- the point of [-U_i, U_i] nearest to
+//            sign(z) max(|z| - epsilon/H, 0);  w <- w + (change of b_i) x_i
+//            (Ho and Lin, JMLR 13, 2012, eq. 27, written as soft thresholding)
+// Rows       sleep as in sleeping_rows.hpp: a row at -U_i, 0 or U_i that firmly stays.
+// Guarantee  D never falls; linear rate (Ho and Lin, section 3.2; Wang and Lin, JMLR
+//            15, 2014).
+// Cost       one dot per row awake, one axpy per change.
+//
+// One class, the plane w.x = rho:
+// Problem    min 1/2 ||w||^2 over 0 <= a_i <= U_i, sum_i a_i = total, w = sum a_i x_i
+// Update     for a pair that the caller names: t = (w.x_j - w.x_i)/||x_i - x_j||^2 as
+//            far as the box allows; a_i += t, a_j -= t, w += t (x_i - x_j)
+// Guarantee  the objective never rises, and sum_i a_i stays but for rounding.
+// Cost       three dots and up to four axpys a pair.
+// Source     Chou, Lin and Lin, SDM 2020: pairs are picked by the gradients of a pass.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "sleeping_rows.hpp"
+
+namespace dualgap {
+
+struct RegressionData {
+  const double *target;
+  const double *cost;
+  const double *q;
+  Loss loss;
+  double epsilon;
+};
+
+// Exact maximiser of D over one b, the others fixed. A zero row without delta has no
+// curvature: D is linear on either side of 0.
+inline double regression_step(double b, double gradient, double curvature,
+                              double epsilon, double upper) {
+  if (curvature == 0.0)
+    return std::abs(gradient) > epsilon ? std::copysign(upper, -gradient) : 0.0;
+  const double z = b - gradient / curvature;
+  const double size = std::max(std::abs(z) - epsilon / curvature, 0.0);
+  return std::copysign(std::min(size, upper), z);
+}
+
+template <class Rows>
+SleepingPass regression_epoch(const Rows &rows, const RegressionData &data,
+                              const DualState &state, const Sleep &sleep, Index chunk,
+                              Order *order, Random &random, Poll &poll) {
+  constexpr double kInf = std::numeric_limits<double>::infinity();
+  SleepingPass pass;
+  const Index m = awake_rows(sleep.wake, rows.rows(), order);
+  shuffle_chunks(order, m, chunk, random);
+  const double epsilon = data.epsilon;
+  double moving = 0;  // sum of |projected gradient|
+  for (Index t = 0; t < m; ++t) {
+    look_ahead(rows, order, t, m, state.alpha, data.cost, data.q, data.target,
+               sleep.length);
+    const Index i = order[t];
+    const double c = data.cost[i], y = data.target[i];
+    const double b = state.alpha[i];
+    const double upper = data.loss.upper(c), delta = data.loss.diagonal(c);
+    const double residual = y - rows.dot(i, state.w);
+    const double gradient = delta * b - residual;
+    pass.gap += c * data.loss.value(std::abs(residual) - epsilon) - b * residual +
+                epsilon * std::abs(b) + 0.5 * delta * b * b;
+    ++pass.visited;
+
+    // Where b is not 0, the derivative of D on its side; at 0 what it lacks to move.
+    const double side = gradient + std::copysign(epsilon, b);
+    const double inward = b == 0.0 ? epsilon - std::abs(gradient) : -kInf;
+    const double outward =
+        b != 0.0 && std::abs(b) == upper ? std::copysign(1.0, b) * -side : inward;
+    if (outward >= 0.0 || upper == 0.0) {
+      const bool firm = outward > sleep.threshold;
+      const int next = firm ? std::min(2 * sleep.length[i] + 1, sleep.longest) : 0;
+      sleep.wake[i] = sleep.length[i] = static_cast<std::uint8_t>(next);
+    } else {
+      sleep.length[i] = 0;
+      moving += b == 0.0 ? std::abs(gradient) - epsilon : std::abs(side);
+      const double next =
+          regression_step(b, gradient, data.q[i] + delta, epsilon, upper);
+      if (next != b) {
+        state.alpha[i] = next;
+        pass.linear += (next - b) * (y - 0.5 * delta * (next + b)) -
+                       epsilon * (std::abs(next) - std::abs(b));
+        rows.axpy(i, next - b, state.w);
+        ++pass.updates;
+      }
+    }
+    if (poll(rows.count(i))) break;
+  }
+  pass.threshold =
+      pass.visited > 0 ? moving / static_cast<double>(pass.visited) : sleep.threshold;
+  return pass;
+}
+
+// Steps on the pairs (rise[t], fall[t]). `room` has width() zeros, also on return.
+template <class Rows>
+DualPass pair_epoch(const Rows &rows, const double *upper, const double *q,
+                    const Order *rise, const Order *fall, Index m,
+                    const DualState &state, double *room, Poll &poll) {
+  DualPass pass;
+  for (Index t = 0; t < m; ++t) {
+    look_ahead(rows, rise, t, m, state.alpha, q);
+    look_ahead(rows, fall, t, m, state.alpha, q);
+    const Index i = rise[t], j = fall[t];
+    const double lead = rows.dot(j, state.w) - rows.dot(i, state.w);
+    rows.axpy(i, 1.0, room);
+    const double product = rows.dot(j, room);
+    rows.axpy(i, -1.0, room);
+    const double curvature = q[i] + q[j] - 2.0 * product;
+    const double most = std::min(upper[i] - state.alpha[i], state.alpha[j]);
+    const double least = -std::min(state.alpha[i], upper[j] - state.alpha[j]);
+    // Equal rows, but for rounding: nothing to gain.
+    const bool flat = curvature <= 1e-14 * (q[i] + q[j]);
+    const double by = flat ? 0.0 : std::clamp(lead / curvature, least, most);
+    pass.visited += 2;
+    if (by != 0.0) {
+      state.alpha[i] = std::clamp(state.alpha[i] + by, 0.0, upper[i]);
+      state.alpha[j] = std::clamp(state.alpha[j] - by, 0.0, upper[j]);
+      rows.axpy(i, by, state.w);
+      rows.axpy(j, -by, state.w);
+      ++pass.updates;
+    }
+    if (poll(2 * (rows.count(i) + rows.count(j)))) break;
+  }
+  return pass;
+}
+
+}  // namespace dualgap

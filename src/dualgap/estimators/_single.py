@@ -1,0 +1,113 @@
+"""A fit that is one problem: what the regressors and novelty detectors share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import _check_sample_weight
+
+from .. import core
+from ..loop import EpochInfo, Solution, solve
+from ..losses import Vector
+from ..solvers import Solver
+from ._callbacks import Attributes, CallbackSupportMixin, FitTasks
+from ._fitting import fit_all, listener, warn_of_failures
+
+__all__ = ["SingleFit", "begin", "checked_weights", "on_the_plane"]
+
+
+def begin(time_limit: float | None) -> Any:
+    """The request to stop of a fit, whose clock runs from here on."""
+    stop = core.Stop()
+    if time_limit is not None:
+        stop.set_deadline(time_limit)
+    return stop
+
+
+# Of the offset: what rounding and a fit to rounding leave of a decision that is 0.
+_ZERO = 1e-9
+
+
+def on_the_plane(decisions: Vector, offset: float) -> Vector:
+    """Decisions of one class, 0 where they are 0 but for rounding.
+
+    Many rows of every optimum lie on the plane itself. Without this the signs of their
+    decisions, and so their labels, would be noise.
+    """
+    return np.where(np.abs(decisions) <= _ZERO * abs(offset), 0.0, decisions)
+
+
+def checked_weights(sample_weight: ArrayLike | None, X: Any) -> Vector | None:
+    """Sample weights as floats; None stays None.
+
+    Raises
+    ------
+    ValueError
+        If one is negative or not finite.
+    """
+    if sample_weight is None:
+        return None
+    weight: Vector = _check_sample_weight(
+        sample_weight, X, dtype=np.float64, ensure_non_negative=True
+    )
+    return weight
+
+
+class SingleFit(CallbackSupportMixin):  # type: ignore[misc]
+    """Trains one problem and keeps what every fit leaves."""
+
+    tol: float
+    max_epochs: int
+    verbose: int
+    #: Frames from a warning up to the caller of fit.
+    _depth: ClassVar[int] = 5
+    random_state: int | np.random.RandomState | None = None
+
+    def _train(
+        self,
+        problem: Any,
+        solver: Solver,
+        data: dict[str, Any],
+        keep: Callable[[Solution], None],
+        stop: Any,
+        *,
+        warm: Vector | None = None,
+        attributes: Attributes | None = None,
+        on_epoch: Callable[[EpochInfo], object] | None = None,
+    ) -> None:
+        """Fit; `keep` sets the attributes that are the model.
+
+        `data` are X, y and sample_weight as callbacks see them.
+        """
+        weight = data.pop("sample_weight")
+        metadata = None if weight is None else {"sample_weight": weight}
+        name = type(self).__name__
+        tasks = FitTasks(self, {**data, "metadata": metadata}, [name], stop)
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        tell = None if on_epoch is None else lambda _, info: on_epoch(info)
+
+        def train(_: int) -> Solution:
+            with tasks.problem(0, attributes) as callback:
+                return solve(
+                    problem,
+                    solver,
+                    tol=self.tol,
+                    max_epochs=self.max_epochs,
+                    random_state=seed,
+                    warm=warm,
+                    on_epoch=listener(name, callback, tell),
+                    stop=stop,
+                )
+
+        solution = fit_all(train, 1, n_jobs=None, stop=stop, verbose=self.verbose)[0]
+        keep(solution)
+        self.n_iter_ = solution.certificate.epochs
+        self.certificate_ = solution.certificate
+        self.history_ = solution.history
+        tasks.end()
+        certificates = [solution.certificate]
+        warn_of_failures(name, certificates, [name], "fits", self._depth)

@@ -1,0 +1,311 @@
+"""Kernel regression and novelty: one box, one sum, one certificate.
+
+D(a) = sum_i (p_i a_i - epsilon |a_i|) - 1/2 a'Ka,   lo_i <= a_i <= hi_i,
+                                                     sum_i a_i = total
+P(a, b) = 1/2 a'Ka + b total
+        + sum_i max(0, hi_i (r_i - epsilon), lo_i (r_i + epsilon)),  r = p - Ka - b
+
+a is signed: f(x) = sum_i a_i k(x_i, x) + b.
+
+SVR (Vapnik 1995; Smola and Schoelkopf 2004, eqs. 3 and 10): p the targets, hi = -lo =
+c_i = C sample_weight_i, total = 0: P = 1/2 ||w||^2 + sum_i c_i max(0, |y_i - f(x_i)| -
+epsilon), the bias not penalised.
+
+One class (Schoelkopf et al., Neural Computation 13, 2001) on LIBSVM's scale: p = 0,
+epsilon = 0, lo = 0, hi = c_i = sample_weight_i, total = nu sum_i c_i, b = -rho:
+P = 1/2 ||w||^2 - total rho + sum_i c_i max(0, rho - w.x_i). The paper's w, rho and a
+are these over total. Its optimum is -1/2 ||w||^2, below 0.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..bias import weighted_quantile
+from ..certificate import Certificate
+from ..losses import EpsilonInsensitive, OneClassHinge, ResidualLoss, Vector
+from ..problem import _C, Proof, _costs, _vector
+from ..regression import check_nu, first_rows, into_sum, orthogonal_optimum
+from .functions import Kernel
+from .gram import Gram, Matrix, Subset
+from .problem import _check_positive
+
+
+class BoxProblem:
+    """What regression and one class have in common; see the module.
+
+    Attributes
+    ----------
+    gram : Gram
+    linear : ndarray of shape (n,)
+        ``p_i``, less `centre`.
+    centre : float
+        Taken off all targets and put back into the bias, which is free to do so.
+    epsilon, total : float
+    lower, upper : ndarray of shape (n,)
+        The box.
+    cost : ndarray of shape (n,)
+        ``c_i``.
+    y : ndarray of shape (n,), int8
+        Signs of the core's variables: all 1.
+    n, width : int
+    """
+
+    free_bias = True
+    streamed = False
+    centre = 0.0
+    epsilon = 0.0
+    total = 0.0
+    loss: ResidualLoss
+    cost: Vector
+    linear: Vector
+    lower: Vector
+
+    def __init__(
+        self, X: Any, kernel: Kernel | None, cache_size: float, rows: ArrayLike | None
+    ) -> None:
+        if isinstance(X, (Matrix, Subset)):
+            if kernel is not None:
+                raise ValueError(
+                    f"kernel={kernel!r}: a Gram has its kernel already; leave it out"
+                )
+            gram: Matrix | Subset = X
+        elif kernel is None:
+            raise ValueError("kernel=None: give a kernel, such as RBF(gamma='scale')")
+        else:
+            gram = Gram(X, kernel, cache_size)
+        self.gram = gram if rows is None else gram.subset(rows)
+        self.n = self.width = self.gram.n
+        self.y = np.ones(self.n, np.int8)
+        self._last: tuple[Vector, Vector] | None = None
+        if not self.gram.kernel.positive:
+            _check_positive(self.gram)
+
+    @property
+    def two_sided(self) -> bool:
+        """Whether the dual variables have both signs."""
+        return self.total == 0.0
+
+    @property
+    def upper(self) -> Vector:
+        """Largest dual variables, shape (n,)."""
+        return self.cost
+
+    @property
+    def lowest(self) -> float:
+        """A lower bound on P that needs no solution."""
+        if self.total == 0.0:
+            return 0.0
+        # w is a sum of rows with weights that add up to `total`.
+        return -0.5 * self.total**2 * float(self.gram.diagonal().max())
+
+    @functools.cached_property
+    def floor(self) -> float:
+        """See :class:`dualgap.Certificate`."""
+        share = self.total / float(self.cost.sum())
+        return orthogonal_optimum(share * self.cost, self.gram.diagonal())
+
+    def start(self) -> Vector | None:
+        """A dual point to start from; None for 0, which needs no kernel row.
+
+        One class: the first rows at their upper ends, as LIBSVM has it.
+        """
+        if self.total == 0.0:
+            return None
+        return first_rows(self.cost, self.total)
+
+    def scores(self, alpha: Vector, stop: Any = None) -> Vector:
+        """``sum_j a_j k_ij`` at all rows i, in float64, shape (n,).
+
+        Raises
+        ------
+        StoppedError
+            If `stop` (a core.Stop) says so before all are computed.
+        """
+        last = self._last
+        if last is None or not np.array_equal(last[0], alpha):
+            self._last = last = (alpha.copy(), self.gram.times(alpha, stop))
+        return last[1].copy()
+
+    def combine(self, alpha: Vector) -> Vector:
+        """Decisions at all rows, the bias included, in float64; shape (n,)."""
+        scores = self.scores(alpha)
+        return scores + self._bias(scores)
+
+    def coef(self, alpha: Vector) -> tuple[Vector, float]:
+        """``a_i`` of shape (n,), and the bias."""
+        return alpha, self._bias(self.scores(alpha))
+
+    def _bias(self, scores: Vector) -> float:
+        """The b with the least P: its derivative rises by the width of the box."""
+        rest = self.linear - scores
+        sides = [(rest - self.epsilon, self.upper)]
+        if self.two_sided:
+            sides.append((rest + self.epsilon, -self.lower))
+        points, weight = (np.concatenate(part) for part in zip(*sides, strict=True))
+        used = weight > 0.0
+        target = float(self.upper.sum()) - self.total
+        return self.centre + weighted_quantile(points[used], weight[used], target)
+
+    def prove(
+        self, w: Vector | None, alpha: Vector | None, *, stop: Any = None
+    ) -> Proof:
+        """P and D of alpha, made feasible, from a full scan in float64.
+
+        What rounding leaves of ``sum_i a_i - total`` costs at most as much times an
+        optimal bias, as for :meth:`dualgap.Problem.prove`: there is one among the
+        points where a loss begins.
+
+        Returns
+        -------
+        Proof
+            ``(decisions at the rows, alpha, certificate, bias)``.
+
+        Raises
+        ------
+        StoppedError
+            If `stop` (a core.Stop) ends the scan: there is no proof.
+        """
+        assert alpha is not None
+        alpha = into_sum(alpha, self.lower, self.upper, self.total)
+        scores = self.scores(alpha, stop)
+        bias = self._bias(scores)
+        b = bias - self.centre
+        norm = float((alpha * scores).sum())
+        excess = self.loss.excess(self.linear - scores - b)
+        primal = 0.5 * norm + float((self.cost * excess).sum()) + b * self.total
+        linear = float((self.linear * alpha).sum())
+        dual = linear - self.epsilon * float(np.abs(alpha).sum()) - 0.5 * norm
+        off = abs(math.fsum([*alpha.tolist(), -self.total]))
+        if off > 0.0:
+            dual -= off * self._largest_bias(primal, norm)
+        certificate = Certificate(
+            primal=primal, dual=max(dual, self.lowest), floor=self.floor
+        )
+        return Proof(scores + bias, alpha, certificate, bias)
+
+    def _largest_bias(self, primal: float, norm: float) -> float:
+        """No optimal bias needs to be larger than this."""
+        widest = math.sqrt(max(float(self.gram.diagonal().max()), 0.0))
+        # ||w*||^2 <= 2 P; of one class it is -2 P*, and norm is -2 D.
+        length = math.sqrt(2.0 * max(primal, norm, 0.0))
+        return float(np.abs(self.linear).max()) + self.epsilon + widest * length
+
+    def certify(self, alpha: ArrayLike) -> Certificate:
+        """The certificate of dual variables of shape (n,).
+
+        Raises
+        ------
+        ValueError
+            If the shape is wrong, or a value is outside the box or not finite.
+        """
+        alpha = _vector("alpha", alpha, self.n)
+        outside = (alpha < self.lower) | (alpha > self.upper)
+        if outside.any():
+            i = int(np.argmax(outside))
+            raise ValueError(
+                f"alpha[{i}]={float(alpha[i])!r} is outside its box "
+                f"[{float(self.lower[i])!r}, {float(self.upper[i])!r}]"
+            )
+        return self.prove(None, alpha).certificate
+
+
+class KernelRegression(BoxProblem):
+    """Epsilon-insensitive regression over a kernel matrix, the bias not penalised.
+
+    Parameters
+    ----------
+    X : ndarray or sparse matrix of shape (n, d), or Gram
+        Rows, or the kernel matrix of them (then without `kernel`).
+    y : array-like of shape (n,)
+        Targets, finite numbers.
+    C : float, default=1.0
+        Weight of the loss, the sum over examples.
+    kernel : Kernel, optional
+    epsilon : float, default=0.1
+        Half the width of the tube without loss, zero or positive.
+    sample_weight : array-like of shape (n,), optional
+        Factors of C, zero or positive.
+    cache_size : float, default=200
+        Megabytes of kernel rows held.
+    rows : array-like of int, optional
+        Train on these rows of X only; y and sample_weight are theirs.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range or of the wrong shape, or the kernel matrix is
+        not positive semidefinite.
+    """
+
+    def __init__(
+        self,
+        X: Any,
+        y: ArrayLike,
+        C: float | None = None,
+        *,
+        kernel: Kernel | None = None,
+        epsilon: float = 0.1,
+        sample_weight: ArrayLike | None = None,
+        cache_size: float = 200,
+        rows: ArrayLike | None = None,
+    ) -> None:
+        self.loss = EpsilonInsensitive(epsilon)
+        super().__init__(X, kernel, cache_size, rows)
+        self.C = _C(C, None, self.n)
+        self.epsilon = self.loss.epsilon
+        self.cost = _costs(self.C, sample_weight, self.n)
+        self.lower = -self.cost
+        y = _vector("y", y, self.n)
+        used = y[self.cost > 0.0]
+        self.centre = float(0.5 * used.min() + 0.5 * used.max())
+        self.linear = y - self.centre
+
+
+class KernelOneClass(BoxProblem):
+    """The one-class SVM over a kernel matrix.
+
+    Parameters
+    ----------
+    X : ndarray or sparse matrix of shape (n, d), or Gram
+        Rows, or the kernel matrix of them (then without `kernel`).
+    nu : float, default=0.5
+        In (0, 1]: an upper bound on the share of rows with a loss and a lower bound on
+        that of support vectors.
+    kernel : Kernel, optional
+    sample_weight : array-like of shape (n,), optional
+        Weights of the rows, zero or positive.
+    cache_size : float, default=200
+        Megabytes of kernel rows held.
+    rows : array-like of int, optional
+        Train on these rows of X only; sample_weight is theirs.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range or of the wrong shape, or the kernel matrix is
+        not positive semidefinite.
+    """
+
+    def __init__(
+        self,
+        X: Any,
+        nu: float = 0.5,
+        *,
+        kernel: Kernel | None = None,
+        sample_weight: ArrayLike | None = None,
+        cache_size: float = 200,
+        rows: ArrayLike | None = None,
+    ) -> None:
+        self.loss = OneClassHinge()
+        super().__init__(X, kernel, cache_size, rows)
+        self.nu = check_nu(nu)
+        self.cost = _costs(1.0, sample_weight, self.n)
+        self.lower = np.zeros(self.n)
+        self.linear = np.zeros(self.n)
+        self.total = self.nu * float(self.cost.sum())

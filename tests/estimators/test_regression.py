@@ -1,0 +1,278 @@
+"""SVR, OneClassSVM, LinearSVR and LinearOneClassSVM as estimators."""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn import svm as theirs
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from dualgap import (
+    SVR,
+    LinearOneClassSVM,
+    LinearSVC,
+    LinearSVR,
+    OneClassSVM,
+    load_model,
+    save_model,
+)
+from dualgap.kernel import RBF, BlockSolver
+
+ALL = [LinearSVR(), SVR(), LinearOneClassSVM(), OneClassSVM()]
+every = pytest.mark.parametrize("estimator", ALL, ids=lambda e: type(e).__name__)
+LAYOUTS = [np.asarray, np.float32, sparse.csr_matrix]
+
+
+def data(n=120, d=4, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d)) + 1.0
+    y = X @ rng.normal(size=d) + np.sin(3 * X[:, 0]) + 0.1 * rng.normal(size=n)
+    return X, y
+
+
+def values(model, X):
+    return model.predict(X) if hasattr(model, "score") else model.decision_function(X)
+
+
+@every
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_attributes_and_certificate(estimator, layout):
+    X, y = data()
+    model = clone(estimator).fit(layout(X), y)
+    assert model.certificate_.certified
+    assert model.certificate_.relative_gap <= model.tol
+    assert isinstance(model.n_iter_, int)
+    assert model.n_iter_ == model.history_["epoch"][-1]
+    assert model.n_features_in_ == 4
+    assert model.dual_coef_.shape == (1, model.support_.size)
+    assert (np.diff(model.support_) > 0).all()
+    assert model.intercept_.shape == (1,)
+    # Dual coefficients and support vectors are the model.
+    seen = np.asarray(X, np.float32 if layout is np.float32 else float)
+    if "Linear" in type(model).__name__:
+        f = seen @ (model.dual_coef_ @ seen[model.support_]).ravel()
+        np.testing.assert_allclose(model.coef_.ravel() @ seen.T, f, rtol=1e-6)
+    else:
+        assert model.n_support_.tolist() == [model.support_.size]
+        assert model.shape_fit_ == X.shape
+        assert model.fit_status_ == 0
+        kernel = model._fitted_kernel
+        assert sparse.issparse(model.support_vectors_) == (layout is sparse.csr_matrix)
+        f = kernel.block(seen, slice(0, 120), seen[model.support_], np.float64)
+        f = f @ model.dual_coef_[0]
+    np.testing.assert_allclose(
+        values(model, layout(X)), f + model.intercept_, rtol=1e-4, atol=1e-5
+    )
+    if not hasattr(model, "score"):
+        assert (model.offset_ == -model.intercept_).all()
+        scores = model.score_samples(layout(X))
+        np.testing.assert_allclose(scores - model.offset_, values(model, layout(X)))
+        labels = model.predict(layout(X))
+        assert labels.dtype == np.intp
+        assert (labels == np.where(values(model, layout(X)) >= 0, 1, -1)).all()
+
+
+@every
+def test_weights_are_numbers_of_equal_rows(estimator):
+    X, y = data(50)
+    counts = np.random.default_rng(1).integers(0, 4, 50)
+    weighted = clone(estimator).fit(X, y, sample_weight=counts)
+    repeated = clone(estimator).fit(np.repeat(X, counts, 0), np.repeat(y, counts))
+    np.testing.assert_allclose(
+        values(weighted, X), values(repeated, X), rtol=1e-5, atol=1e-6
+    )
+    assert not set(weighted.support_) & set(np.flatnonzero(counts == 0))
+    P = [m.certificate_.primal for m in (weighted, repeated)]
+    assert P[0] == pytest.approx(P[1], rel=1e-9)
+    for bad in (np.zeros(50), -counts.astype(float), np.full(50, np.nan)):
+        with pytest.raises(ValueError, match=r"sample_weight|Sample weights|NaN"):
+            clone(estimator).fit(X, y, sample_weight=bad)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_models_are_those_of_scikit_learn(layout):
+    X, y = data()
+    X = layout(X)
+    pairs = [
+        (SVR(C=3.0, epsilon=0.05), theirs.SVR(C=3.0, epsilon=0.05, tol=1e-6)),
+        (SVR(kernel="poly", coef0=1.0), theirs.SVR(kernel="poly", coef0=1.0, tol=1e-6)),
+        (OneClassSVM(nu=0.2), theirs.OneClassSVM(nu=0.2, tol=1e-6)),
+        (
+            LinearSVR(C=0.5, tol=1e-7, intercept_scaling=3.0),
+            theirs.LinearSVR(
+                C=0.5, tol=1e-9, intercept_scaling=3.0, max_iter=1_000_000,
+                random_state=0,
+            ),
+        ),
+    ]  # fmt: skip
+    for ours, reference in pairs:
+        ours.fit(X, y)
+        reference.fit(X, y)
+        a, b = values(ours, X), values(reference, X)
+        np.testing.assert_allclose(a, b, atol=3e-4 * np.abs(b).max())
+        assert (
+            ours.coef_.shape == reference.coef_.shape
+            if hasattr(reference, "coef_")
+            else not hasattr(ours, "coef_")
+        )
+        assert ours.intercept_.shape == np.shape(reference.intercept_)
+
+
+def test_the_linear_forms_are_the_linear_kernel():
+    X, y = data()
+    linear = LinearOneClassSVM(nu=0.2, tol=1e-9).fit(X)
+    kernel = OneClassSVM(kernel="linear", nu=0.2, tol=1e-9).fit(X)
+    np.testing.assert_allclose(linear.coef_, kernel.coef_, rtol=1e-4)
+    np.testing.assert_allclose(linear.offset_, kernel.offset_, rtol=1e-4)
+    assert linear.certificate_.primal == pytest.approx(kernel.certificate_.primal)
+    # A bias that hardly weighs is as one that is not penalised.
+    wide = LinearSVR(intercept_scaling=1e3, epsilon=0.1, tol=1e-6).fit(X, y)
+    free = SVR(kernel="linear", epsilon=0.1, tol=1e-6).fit(X, y)
+    np.testing.assert_allclose(wide.coef_, free.coef_[0], atol=0.02)
+    with pytest.raises(AttributeError):
+        free.coef_ = 1.0
+    with pytest.raises(ValueError, match="read-only"):
+        free.coef_[0, 0] = 1.0
+    with pytest.raises(AttributeError, match="linear"):
+        _ = SVR().fit(X, y).coef_
+
+
+def test_precomputed_kernels_and_rows_without_weight():
+    X, y = data(60)
+    K = RBF(gamma=0.3).block(X, slice(0, 60))
+    weight = np.ones(60)
+    weight[::5] = 0.0
+    for one, other in (
+        (SVR(kernel="precomputed"), SVR(gamma=0.3)),
+        (OneClassSVM(kernel="precomputed"), OneClassSVM(gamma=0.3)),
+    ):
+        one.fit(K, y, sample_weight=weight)
+        other.fit(X, y, sample_weight=weight)
+        np.testing.assert_allclose(values(one, K), values(other, X), atol=1e-5)
+        np.testing.assert_array_equal(one.support_, other.support_)
+        assert one.support_vectors_.shape == (0, 0)
+
+
+def test_a_model_without_support_vectors_predicts_its_constant():
+    X, _ = data(20)
+    for layout in (np.asarray, sparse.csr_matrix):
+        model = SVR(epsilon=0.2).fit(layout(X), np.full(20, 7.0))
+        assert model.support_.size == 0
+        assert model.certificate_.primal == 0.0
+        np.testing.assert_allclose(model.predict(layout(X)), 7.0)
+
+
+@every
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_model_files(tmp_path, estimator, layout):
+    X, y = data(60)
+    model = clone(estimator).fit(layout(X), y)
+    path = tmp_path / "model.safetensors"
+    save_model(model, path, duals=True, notes={"unit": "m"})
+    found, notes = load_model(path, return_notes=True)
+    assert notes == {"unit": "m"}
+    assert type(found) is type(model)
+    assert found.get_params() == model.get_params()
+    assert found.certificate_ == model.certificate_
+    assert not hasattr(found, "classes_")
+    names = ("support_", "dual_coef_", "intercept_", "n_iter_", "n_features_in_")
+    for name in names:
+        np.testing.assert_array_equal(getattr(found, name), getattr(model, name))
+    np.testing.assert_array_equal(values(found, layout(X)), values(model, layout(X)))
+    save_model(found, tmp_path / "again", duals=True, notes={"unit": "m"})
+    assert path.read_bytes() == (tmp_path / "again").read_bytes()
+    save_model(model, path)  # without the duals of a linear model
+    np.testing.assert_array_equal(
+        values(load_model(path), layout(X)), values(model, layout(X))
+    )
+
+
+def test_a_file_with_classes_that_should_have_none_is_refused(tmp_path):
+    from dualgap.estimators import model_file
+    from dualgap.io import model as format_
+
+    X, y = data(30)
+    save_model(LinearSVR().fit(X, y), tmp_path / "a")
+    record, tensors = format_.read(str(tmp_path / "a"))
+    labels = np.where(y > np.median(y), 1, 0)
+    save_model(LinearSVC().fit(X, labels), tmp_path / "b")
+    classes = format_.read(str(tmp_path / "b"))[0]["classes"]
+    with pytest.raises(ValueError, match="classes of a LinearSVR"):
+        model_file._assemble({**record, "classes": classes}, tensors)
+
+
+@pytest.mark.parametrize("estimator", [LinearSVR(), LinearOneClassSVM()], ids=repr)
+def test_warm_starts(estimator):
+    X, y = data(300)
+    model = clone(estimator).set_params(warm_start=True, tol=1e-6).fit(X, y)
+    before = model.certificate_.primal
+    model.fit(X, y)
+    assert model.n_iter_ == 0
+    assert model.certificate_.primal == pytest.approx(before, rel=1e-9)
+    with pytest.raises(ValueError, match="warm_start=True: the previous fit had 300"):
+        model.fit(X[:50], y[:50])
+
+
+@every
+def test_limits_warn_with_the_accuracy_reached(estimator):
+    X, y = data(400, 20)
+    model = clone(estimator).set_params(max_epochs=1, tol=1e-13)
+    with pytest.warns(ConvergenceWarning, match=f"{type(model).__name__}: objective"):
+        model.fit(X, y)
+    assert not model.certificate_.certified
+    assert np.isfinite(values(model, X)).all()
+    assert model.certificate_.dual <= model.certificate_.primal
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always", ConvergenceWarning)
+        clone(estimator).set_params(time_limit=1e-9, tol=1e-13).fit(X, y)
+    assert [w.filename for w in seen] == [__file__]  # points at the caller of fit
+
+
+@every
+def test_tools_of_scikit_learn(estimator):
+    X, y = data(80)
+    pipeline = make_pipeline(StandardScaler(), clone(estimator)).fit(X, y)
+    copy = pickle.loads(pickle.dumps(pipeline))
+    np.testing.assert_array_equal(copy.predict(X), pipeline.predict(X))
+    if hasattr(estimator, "score"):
+        assert np.mean(cross_val_score(SVR(C=10.0), X, y)) > 0.5
+        search = GridSearchCV(clone(estimator), {"C": [0.1, 10.0]}, cv=3).fit(X, y)
+        assert search.best_params_["C"] == 10.0
+    else:
+        model = clone(estimator).set_params(nu=0.25).fit(X)
+        outliers = np.mean(model.decision_function(X) < -1e-6)
+        assert outliers <= 0.25 <= model.support_.size / 80
+        assert set(model.fit_predict(X)) <= {-1, 1}
+
+
+def test_seeds_and_solvers():
+    X, y = data(300)
+    a, b = (SVR(random_state=s, solver=BlockSolver(q=64)).fit(X, y) for s in (0, 0))
+    assert (a.dual_coef_ == b.dual_coef_).all()
+    a, b = (LinearSVR(random_state=s).fit(X, y) for s in (0, 0))
+    assert (a.coef_ == b.coef_).all()
+    with pytest.raises(ValueError, match="solver"):
+        SVR(solver="swap").fit(X, y)
+    for estimator, bad in (
+        (LinearSVR(), {"epsilon": -1.0}),
+        (LinearSVR(), {"C": 0.0}),
+        (LinearSVR(), {"loss": "hinge"}),
+        (SVR(), {"epsilon": -0.1}),
+        (OneClassSVM(), {"nu": 0.0}),
+        (LinearOneClassSVM(), {"nu": 1.1}),
+    ):
+        with pytest.raises(ValueError, match=f"'{next(iter(bad))}' parameter"):
+            clone(estimator).set_params(**bad).fit(X, y)
+    with pytest.raises(ValueError, match="indefinite"):
+        SVR(kernel="sigmoid", coef0=1.0, gamma=2.0).fit(X, y)
+    y[3] = np.nan
+    with pytest.raises(ValueError, match="NaN"):
+        SVR().fit(X, y)

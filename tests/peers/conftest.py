@@ -1,0 +1,38 @@
+"""What scikit-learn's tests want of pytest, and differences that are asserted."""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+
+import pytest
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "thread_unsafe: a mark of scikit-learn's tests")
+
+
+@pytest.fixture
+def global_random_seed():
+    return 42
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_pyfunc_call(pyfuncitem):
+    """Where a difference is listed the test must fail, and with that error."""
+    outcome = yield
+    listed = getattr(pyfuncitem.module, "DIFFERENCES", {})
+    for pattern, (error, reason) in listed.items():
+        # Brackets are part of a name here.
+        if not fnmatch.fnmatchcase(pyfuncitem.name, pattern.replace("[", "[[]")):
+            continue
+        if outcome.excinfo is None:
+            outcome.force_exception(
+                AssertionError(f"passes, so it is no difference: {pattern} ({reason})")
+            )
+        else:
+            kind, value, _ = outcome.excinfo
+            found = f"{kind.__name__}: {value}"
+            if re.search(error, found):
+                outcome.force_result(True)
+        return

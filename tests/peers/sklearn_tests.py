@@ -1,0 +1,267 @@
+"""scikit-learn's own tests of its SVMs, as its wheel ships them, run against ours.
+
+A test module is executed with `sklearn.svm` replaced by a module in which SVC, SVR,
+OneClassSVM, LinearSVC and LinearSVR are ours behind scikit-learn's constructors, so
+that its parametrisations see ours too. What scikit-learn alone has (NuSVC, NuSVR,
+LIBSVM's bindings) stays scikit-learn's. Of test_bounds.py nothing applies: it is about
+l1_min_c, and the random numbers of LIBLINEAR.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import sys
+import types
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+import sklearn.svm
+from scipy import sparse
+from sklearn.utils.fixes import parse_version
+
+import dualgap
+
+_ITERATIONS = 10_000  # for LIBSVM's -1, no limit
+
+
+class _Linear:
+    """scikit-learn's constructor over ours; what it lacks is left at its default."""
+
+    time_limit = None
+    warm_start = False
+    n_jobs = None
+    checkpoint = None
+    checkpoint_every = 60.0
+    penalize_intercept = True
+
+    @property
+    def max_epochs(self) -> int:
+        return self.max_iter
+
+
+class LinearSVC(_Linear, dualgap.LinearSVC):
+    solver = "auto"
+
+    def __init__(
+        self,
+        penalty="l2",
+        loss="squared_hinge",
+        *,
+        dual="auto",
+        tol=1e-3,
+        C=1.0,
+        multi_class="ovr",
+        fit_intercept=True,
+        intercept_scaling=1,
+        class_weight=None,
+        verbose=0,
+        random_state=None,
+        max_iter=_ITERATIONS,
+    ):
+        self.penalty, self.loss, self.dual, self.tol = penalty, loss, dual, tol
+        self.C, self.multi_class, self.fit_intercept = C, multi_class, fit_intercept
+        self.intercept_scaling, self.class_weight = intercept_scaling, class_weight
+        self.verbose, self.random_state = verbose, random_state
+        self.max_iter = max_iter
+
+    def fit(self, X, y, sample_weight=None):
+        if self.penalty != "l2" or self.multi_class != "ovr":
+            raise NotImplementedError(
+                f"penalty={self.penalty!r}, multi_class={self.multi_class!r}"
+            )
+        return super().fit(X, y, sample_weight)
+
+
+class LinearSVR(_Linear, dualgap.LinearSVR):
+    def __init__(
+        self,
+        *,
+        epsilon=0.0,
+        tol=1e-3,
+        C=1.0,
+        loss="epsilon_insensitive",
+        fit_intercept=True,
+        intercept_scaling=1.0,
+        dual="auto",
+        verbose=0,
+        random_state=None,
+        max_iter=_ITERATIONS,
+    ):
+        self.epsilon, self.tol, self.C, self.loss = epsilon, tol, C, loss
+        self.fit_intercept, self.intercept_scaling = fit_intercept, intercept_scaling
+        self.dual, self.verbose, self.random_state = dual, verbose, random_state
+        self.max_iter = max_iter
+
+
+class _Kernel:
+    """Also shows the coefficients of a fit of sparse rows as scikit-learn does, sparse:
+    here they are dense arrays, and its checks would end at that. LIBSVM draws no random
+    numbers, so there is a seed.
+    """
+
+    random_state = 0
+    time_limit = None
+    n_jobs = None
+    solver = "auto"
+    _inside = False
+
+    def _shown(self, dense):
+        if self._inside or not sparse.issparse(self.support_vectors_):
+            return dense
+        return sparse.csr_matrix(dense)
+
+    @contextlib.contextmanager
+    def _own_view(self):
+        self._inside = True
+        try:
+            yield
+        finally:
+            self._inside = False
+
+    @property
+    def dual_coef_(self):
+        if "_dense" not in vars(self):
+            raise AttributeError("dual_coef_")
+        return self._shown(self._dense)
+
+    @dual_coef_.setter
+    def dual_coef_(self, value):
+        self._dense = value
+
+    @property
+    def coef_(self):
+        with self._own_view():
+            dense = super().coef_
+        return self._shown(dense)
+
+    def _pair_values(self, X):
+        with self._own_view():
+            return super()._pair_values(X)
+
+    def _values(self, X):
+        with self._own_view():
+            return super()._values(X)
+
+    @property
+    def max_epochs(self) -> int:
+        return self.max_iter if self.max_iter > 0 else _ITERATIONS
+
+
+class SVC(_Kernel, dualgap.SVC):
+    loss = "hinge"
+
+    def __init__(
+        self,
+        *,
+        C=1.0,
+        kernel="rbf",
+        degree=3,
+        gamma="scale",
+        coef0=0.0,
+        shrinking=True,
+        probability=False,
+        tol=1e-3,
+        cache_size=200,
+        class_weight=None,
+        verbose=False,
+        max_iter=-1,
+        decision_function_shape="ovr",
+        break_ties=False,
+        random_state=0,
+    ):
+        self.C, self.kernel, self.degree, self.gamma = C, kernel, degree, gamma
+        self.coef0, self.shrinking, self.probability = coef0, shrinking, probability
+        self.tol, self.cache_size, self.class_weight = tol, cache_size, class_weight
+        self.verbose, self.max_iter, self.break_ties = verbose, max_iter, break_ties
+        self.decision_function_shape = decision_function_shape
+        self.random_state = random_state
+
+
+class SVR(_Kernel, dualgap.SVR):
+    def __init__(
+        self,
+        *,
+        kernel="rbf",
+        degree=3,
+        gamma="scale",
+        coef0=0.0,
+        tol=1e-3,
+        C=1.0,
+        epsilon=0.1,
+        shrinking=True,
+        cache_size=200,
+        verbose=False,
+        max_iter=-1,
+    ):
+        self.kernel, self.degree, self.gamma, self.coef0 = kernel, degree, gamma, coef0
+        self.tol, self.C, self.epsilon, self.shrinking = tol, C, epsilon, shrinking
+        self.cache_size, self.verbose, self.max_iter = cache_size, verbose, max_iter
+
+
+class OneClassSVM(_Kernel, dualgap.OneClassSVM):
+    def __init__(
+        self,
+        *,
+        kernel="rbf",
+        degree=3,
+        gamma="scale",
+        coef0=0.0,
+        tol=1e-3,
+        nu=0.5,
+        shrinking=True,
+        cache_size=200,
+        verbose=False,
+        max_iter=-1,
+    ):
+        self.kernel, self.degree, self.gamma, self.coef0 = kernel, degree, gamma, coef0
+        self.tol, self.nu, self.shrinking = tol, nu, shrinking
+        self.cache_size, self.verbose, self.max_iter = cache_size, verbose, max_iter
+
+
+OURS = (LinearSVC, LinearSVR, SVC, SVR, OneClassSVM)
+
+
+class Difference(NamedTuple):
+    """What a test of scikit-learn's meets here: the error, by a pattern, and why."""
+
+    error: str
+    reason: str
+
+
+def load(name: str) -> dict[str, Any]:
+    """The tests of `sklearn.svm.tests.<name>` as functions over our estimators."""
+    folder = Path(sklearn.svm.__file__).parent / "tests"
+    path = folder / f"{name}.py"
+    if not path.is_file():
+        pytest.skip(
+            f"scikit-learn {sklearn.__version__} ships no {path.name}",
+            allow_module_level=True,
+        )
+    real = sklearn.svm
+    ours = types.ModuleType("sklearn.svm")
+    ours.__dict__.update(real.__dict__)
+    ours.__dict__.update({cls.__name__: cls for cls in OURS})
+    spec = importlib.util.spec_from_file_location(f"dualgap_on_{name}", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    before = set(sys.modules)
+    sys.modules["sklearn.svm"] = sklearn.svm = ours
+    try:
+        spec.loader.exec_module(module)
+    finally:
+        sys.modules["sklearn.svm"] = sklearn.svm = real
+        for loaded in set(sys.modules) - before:
+            if loaded.startswith("sklearn.svm.tests"):
+                del sys.modules[loaded]
+    return {key: value for key, value in vars(module).items() if key[:5] == "test_"}
+
+
+def check_listed(differences: dict[str, Difference], module: dict[str, Any]) -> None:
+    """No entry is about a test that is gone; the tables are those of 1.9."""
+    if parse_version(sklearn.__version__) < parse_version("1.9"):
+        pytest.skip(f"scikit-learn {sklearn.__version__} is older than the table")
+    missing = [name for name in differences if name.split("[")[0] not in module]
+    assert not missing

@@ -1,0 +1,316 @@
+"""Linear regression and one class: twins, certificates, optima, and what is refused."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.svm import LinearSVR as LibLinearSVR
+
+from dualgap import core
+from dualgap.certificate import Status
+from dualgap.loop import solve
+from dualgap.losses import EpsilonInsensitive, SquaredEpsilonInsensitive
+from dualgap.problem import Problem
+from dualgap.regression import OneClassProblem, RegressionProblem
+from dualgap.solvers import DCD
+from dualgap.solvers.regression import PairDescent, RegressionDCD
+
+from .. import qp
+from ..twins import regression as twin
+from ..twins.random import Random
+from .data import LAYOUTS, close
+
+LOSSES = {
+    "epsilon_insensitive": EpsilonInsensitive,
+    "squared_epsilon_insensitive": SquaredEpsilonInsensitive,
+}
+
+
+def data(n=40, d=6, seed=0, hollow=False):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d)) * (rng.random((n, d)) < 0.6)
+    if hollow:
+        X[::7] = 0.0
+    y = X @ rng.normal(size=d) + 0.4 * rng.standard_t(3, size=n)
+    weight = rng.uniform(0.2, 3.0, n)
+    weight[rng.choice(n, max(n // 8, 1), replace=False)] = 0.0
+    return X, y, weight
+
+
+def box(problem, X):
+    """The dual of a regression for the generic solver."""
+    upper = problem.upper
+    return qp.Box(
+        X @ X.T, problem.target, -upper, upper, problem.loss.epsilon, problem.delta
+    )
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize("epsilon", [0.0, 0.3])
+def test_regression_steps_are_those_of_the_twin(layout, name, epsilon):
+    X, y, weight = data(hollow=True)
+    stored = LAYOUTS[layout](X)
+    problem = RegressionProblem(
+        stored, y, 0.7, loss=LOSSES[name](epsilon), sample_weight=weight,
+        fit_intercept=True, intercept_scaling=0.7,
+    )  # fmt: skip
+    seen = stored.toarray() if sparse.issparse(stored) else stored
+    seen = np.column_stack([seen.astype(float), np.full(len(y), 0.7)])
+    ours = RegressionDCD().start(problem, core.Random(3), None)
+    theirs = twin.RegressionDCD(seen, y, problem.upper, problem.delta, epsilon)
+    random, dual = Random(3), 0.0
+    for _ in range(30):
+        RegressionDCD().step(ours, core.Stop())
+        theirs.epoch(theirs.order(random))
+        close(ours.alpha, theirs.b, 1e-8)
+        close(ours.w, theirs.w, 1e-8)
+        # The estimate is D of this point, and D never falls.
+        assert ours.dual == pytest.approx(problem.dual(ours.alpha), rel=1e-9)
+        assert ours.dual >= dual * (1 - 1e-12)
+        dual = ours.dual
+        assert ours.primal >= dual - 1e-12
+    assert dual > 0.0
+    assert min(ours.wake.max(), max(theirs.asleep)) > 0
+    assert ours.wake.tolist() == theirs.asleep
+
+
+@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize("epsilon", [0.0, 0.2, 5.0])
+@pytest.mark.parametrize("C", [1e-3, 1.0, 100.0])
+def test_certificates_hold_against_a_generic_solver(name, epsilon, C):
+    for seed in range(3):
+        X, y, weight = data(seed=seed, n=(9, 40, 70)[seed], hollow=seed == 1)
+        problem = RegressionProblem(
+            X, y, C, loss=LOSSES[name](epsilon), sample_weight=weight
+        )
+        solution = solve(problem, RegressionDCD(), tol=1e-7, max_epochs=100_000)
+        certificate, (w, alpha) = solution.certificate, (solution.w, solution.alpha)
+        assert certificate.certified
+        assert (np.abs(alpha) <= problem.upper).all()
+        close(w, X.T @ alpha)
+        # P and D of these very points.
+        r = np.abs(y - X @ w) - epsilon
+        loss = np.maximum(r, 0.0) ** (2 if problem.loss.curvature else 1)
+        P = 0.5 * w @ w + problem.cost @ loss
+        assert certificate.primal == pytest.approx(P, rel=1e-12, abs=1e-15)
+        form = box(problem, X)
+        assert certificate.dual == pytest.approx(form.dual(alpha), rel=1e-9, abs=1e-13)
+        lower, upper = form.optimum()
+        slack = 1e-8 * upper + 1e-12
+        assert upper - lower <= 1e-6 * upper + 1e-12
+        assert certificate.primal >= lower - slack
+        assert certificate.dual <= upper + slack
+        assert certificate.primal - upper <= 1e-7 * upper + slack
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.2])
+@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_matrix])
+def test_the_optimum_is_that_of_liblinear(name, epsilon, layout):
+    X, y, weight = data(n=150)
+    weight += 0.1  # LIBLINEAR drops rows without weight
+    C, columns = 0.5, np.column_stack([X, np.full(len(y), 2.0)])
+    # -s 11 and -s 12 for the square (primal and dual), -s 13 for the other
+    for dual in [True, False] if "squared" in name else [True]:
+        theirs = LibLinearSVR(
+            epsilon=epsilon, C=C, loss=name, tol=1e-10, max_iter=1_000_000, dual=dual,
+            intercept_scaling=2.0, random_state=0,
+        ).fit(layout(X), y, weight)  # fmt: skip
+        problem = RegressionProblem(
+            layout(X), y, C, loss=LOSSES[name](epsilon), sample_weight=weight,
+            fit_intercept=True, intercept_scaling=2.0,
+        )  # fmt: skip
+        solution = solve(problem, RegressionDCD(), tol=1e-9, max_epochs=100_000)
+        w = np.append(theirs.coef_, theirs.intercept_ / 2.0)
+        assert solution.certificate.primal <= problem.primal(w) * (1 + 1e-9)
+        assert problem.primal(w) <= solution.certificate.primal * (1 + 1e-6)
+        np.testing.assert_allclose(columns @ solution.w, columns @ w, atol=1e-3)
+
+
+def test_a_foreign_model_is_certified_from_its_weights_alone():
+    X, y, _ = data()
+    problem = RegressionProblem(X, y, 0.5, loss=EpsilonInsensitive(0.1))
+    best = solve(problem, RegressionDCD(), tol=1e-9)
+    for w in (best.w, best.w * 0.9, np.zeros(problem.width)):
+        found = problem.certify(w=w)
+        assert found.dual <= best.certificate.primal * (1 + 1e-12)
+        assert found.primal == pytest.approx(problem.primal(w))
+        assert found.primal >= best.certificate.dual * (1 - 1e-12)
+    assert problem.certify(w=best.w, alpha=best.alpha).relative_gap < 1e-8
+    with pytest.raises(ValueError, match="outside its box"):
+        problem.certify(alpha=np.full(len(y), 0.6))
+
+
+def test_targets_inside_the_tube_need_no_model():
+    X, y, _ = data()
+    problem = RegressionProblem(X, y, loss=EpsilonInsensitive(100.0))
+    solution = solve(problem, RegressionDCD())
+    assert solution.certificate.certified
+    assert solution.certificate.primal == solution.certificate.dual == 0.0
+    assert not solution.w.any()
+
+
+def test_a_warm_start_at_the_optimum_is_proved_at_once():
+    X, y, _ = data()
+    problem = RegressionProblem(X, y, 0.5, loss=EpsilonInsensitive(0.1))
+    first = solve(problem, RegressionDCD(), tol=1e-8)
+    again = solve(problem, RegressionDCD(), tol=1e-6, warm=first.alpha)
+    assert again.certificate.epochs == 0
+    assert again.certificate.certified
+    # Clipped to a smaller box it is feasible there, and still helps.
+    smaller = RegressionProblem(X, y, 0.4, loss=EpsilonInsensitive(0.1))
+    warm = solve(smaller, RegressionDCD(), tol=1e-6, warm=first.alpha)
+    assert (np.abs(warm.alpha) <= 0.4).all()
+    assert warm.certificate.certified
+
+
+@pytest.mark.parametrize("nu", [0.01, 0.3, 1.0])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_one_class_certificates_hold_against_a_generic_solver(nu, weighted):
+    for seed in range(3):
+        X, _, weight = data(seed=seed, n=(9, 40, 70)[seed])
+        X = X + 0.5
+        weight = weight if weighted else np.ones(len(X))
+        problem = OneClassProblem(X, nu, sample_weight=weight)
+        solution = solve(problem, PairDescent(), tol=1e-7)
+        certificate, alpha = solution.certificate, solution.alpha
+        assert certificate.certified
+        assert (alpha >= 0.0).all()
+        assert (alpha <= weight).all()
+        total = nu * weight.sum()
+        assert math.fsum(alpha) == pytest.approx(total, rel=1e-14)
+        w, rho = solution.w, -solution.bias
+        close(w, X.T @ alpha)
+        loss = weight @ np.maximum(rho - X @ w, 0.0)
+        P = 0.5 * w @ w - total * rho + loss
+        assert certificate.primal == pytest.approx(P, rel=1e-12)
+        assert certificate.dual == pytest.approx(-0.5 * w @ w, rel=1e-12)
+        K = X @ X.T
+        form = qp.Box(K, np.zeros(len(X)), 0 * weight, weight, total=total)
+        lower, upper = form.optimum()
+        slack = 1e-8 * abs(upper) + 1e-12
+        assert upper - lower <= 1e-6 * abs(upper) + 1e-9
+        assert certificate.primal >= lower - slack
+        assert certificate.dual <= upper + slack
+        size = max(abs(upper), problem.floor)
+        assert certificate.primal - upper <= 1e-7 * size + slack
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_one_class_passes_are_those_of_the_twin(layout):
+    X, _, weight = data(n=120, seed=4)
+    X = np.round(X, 3) + (X != 0.0)
+    stored = LAYOUTS[layout](X)
+    seen = (stored.toarray() if sparse.issparse(stored) else stored).astype(float)
+    problem = OneClassProblem(stored, 0.2, sample_weight=weight)
+    ours = PairDescent().start(problem, core.Random(0), None)
+    a, w = ours.alpha.copy(), ours.w.copy()
+    assert a.sum() == pytest.approx(problem.total)
+    last = ours.dual = -0.5 * w @ w
+    for _ in range(12):
+        PairDescent().step(ours, core.Stop())
+        a, w = twin.pair_pass(seen, weight, a, w)
+        close(ours.alpha, a, 1e-8)
+        close(ours.w, w, 1e-8)
+        assert ours.dual >= last * (1 + 1e-12)  # D is below 0, and never falls
+        last = ours.dual
+    assert ours.updates > 12
+    assert not ours.room.any()
+
+
+@pytest.mark.parametrize(
+    ("X", "nu"),
+    [
+        ([[1.0, 2.0]], 0.5),
+        ([[1.0], [1.0], [1.0]], 0.4),
+        ([[1.0], [-1.0]], 1.0),  # w = 0 is optimal: P* = 0
+        ([[0.0], [0.0]], 0.5),
+    ],
+)
+def test_smallest_one_class_problems(X, nu):
+    X = np.array(X)
+    solution = solve(OneClassProblem(X, nu), PairDescent(), tol=1e-8, max_epochs=50)
+    assert solution.certificate.certified
+    assert math.fsum(solution.alpha) == pytest.approx(nu * len(X), rel=1e-14)
+
+
+def test_a_warm_start_of_another_sum_is_made_feasible():
+    X, _, _ = data(n=60)
+    problem = OneClassProblem(X + 1.0, 0.3)
+    first = solve(problem, PairDescent(), tol=1e-8)
+    again = solve(problem, PairDescent(), tol=1e-6, warm=first.alpha)
+    assert again.certificate.epochs == 0
+    for other in (0.1, 0.8):
+        moved = OneClassProblem(X + 1.0, other)
+        solution = solve(moved, PairDescent(), tol=1e-6, warm=first.alpha)
+        assert solution.certificate.certified
+        assert math.fsum(solution.alpha) == pytest.approx(other * 60, rel=1e-13)
+
+
+@pytest.mark.parametrize("one_class", [False, True])
+def test_fits_end_when_told_and_prove_what_they_have(one_class):
+    X, y, _ = data(n=3000, d=40)
+    if one_class:
+        problem, solver = OneClassProblem(X + 0.2, 0.1), PairDescent()
+    else:
+        problem = RegressionProblem(X, y, 100.0)
+        solver = RegressionDCD()
+    seen = []
+
+    def stop_at_two(info):
+        seen.append(info.epoch)
+        return info.epoch >= 2
+
+    solution = solve(problem, solver, tol=1e-12, on_epoch=stop_at_two)
+    assert solution.certificate.status is Status.INTERRUPTED
+    assert math.isfinite(solution.certificate.relative_gap)
+    assert max(seen) == 2
+    limited = solve(problem, solver, tol=1e-12, max_epochs=3)
+    assert limited.certificate.status is Status.EPOCH_LIMIT
+    late = solve(problem, solver, tol=1e-14, time_limit=1e-3)
+    assert late.certificate.status is Status.TIME_LIMIT
+    assert math.isfinite(late.certificate.primal)
+
+
+def test_the_same_seed_gives_the_same_bits():
+    X, y, _ = data(n=200)
+    problem = RegressionProblem(X, y, 1.0)
+    fits = [solve(problem, RegressionDCD(), random_state=s) for s in (5, 5, 6)]
+    assert (fits[0].alpha == fits[1].alpha).all()
+    assert (fits[0].history["primal"] == fits[1].history["primal"]).all()
+    assert (
+        len(fits[0].history) != len(fits[2].history)
+        or (fits[0].history["primal"] != fits[2].history["primal"]).any()
+    )
+
+
+def test_problems_and_solvers_that_do_not_fit_are_refused():
+    X, y, _ = data()
+    regression, plane = RegressionProblem(X, y), OneClassProblem(X)
+    labels = Problem(X, np.where(y > 0, 1, -1))
+    for problem, solver in (
+        (regression, PairDescent()),
+        (plane, RegressionDCD()),
+        (labels, RegressionDCD()),
+    ):
+        with pytest.raises(ValueError, match=r"needs a \w+Problem, got a"):
+            solve(problem, solver)
+    for problem in (regression, plane):
+        with pytest.raises(ValueError, match="needs loss="):
+            solve(problem, DCD())
+    for bad in (0.0, 1.5, -1.0, math.nan, "half"):
+        with pytest.raises(ValueError, match="nu="):
+            OneClassProblem(X, bad)
+    for bad in (-1.0, math.inf, math.nan, "wide"):
+        with pytest.raises(ValueError, match="epsilon="):
+            EpsilonInsensitive(bad)
+    with pytest.raises(ValueError, match="unknown"):
+        RegressionProblem(X, y, loss="hinge")
+    with pytest.raises(ValueError, match="finite"):
+        RegressionProblem(X, np.where(np.arange(len(y)) == 3, np.inf, y))
+    with pytest.raises(ValueError, match="checkpoint"):
+        solve(regression, RegressionDCD(), checkpoint="nowhere")
