@@ -1,6 +1,6 @@
 """Paths of C beside fits from nothing, and cross-validation beside GridSearchCV.
 
-    python benchmarks/path.py [NAME ...]
+    python benchmarks/path.py [paths] [searches] [NAME ...]
 
 Prints ratios of processor time, one thread; every model of ours is certified to 1e-3.
 scikit-learn's LinearSVC runs with its default tolerance and 10,000 iterations at most;
@@ -31,12 +31,11 @@ def timed(work):
     return time.process_time() - begun, found
 
 
-def paths(name: str, loss: str) -> None:
+def paths(name: str, loss: str, solver: str) -> None:
     X, y = load(name)
-    ours, path = timed(lambda: svm_path(X, y, GRID, loss=loss, random_state=0))
-    cold, models = timed(
-        lambda: [LinearSVC(C=C, loss=loss, random_state=0).fit(X, y) for C in GRID]
-    )
+    options = {"loss": loss, "solver": solver, "random_state": 0}
+    ours, path = timed(lambda: svm_path(X, y, GRID, **options))
+    cold, models = timed(lambda: [LinearSVC(C=C, **options).fit(X, y) for C in GRID])
     # scikit-learn's default for the squared hinge, dual="auto", may be the primal.
     theirs, rivals = timed(
         lambda: [
@@ -53,8 +52,8 @@ def paths(name: str, loss: str) -> None:
         sum(model.certificate_.epochs for model in models),
     ]
     print(
-        f"| {name} | {loss} | {path.relative_gaps.max():.1e} | {cold / ours:.1f} | "
-        f"{passes[1] / passes[0]:.1f} | {theirs / ours:.1f} | {gap:.1e} |",
+        f"| {name} | {loss} | {solver} | {path.relative_gaps.max():.1e} | "
+        f"{cold / ours:.1f} | {passes[1] / passes[0]:.1f} | {theirs / ours:.1f} | {gap:.1e} |",
         flush=True,
     )
 
@@ -88,14 +87,21 @@ def load(name: str):
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore", ConvergenceWarning)
-    names = sys.argv[1:] or ["a9a", "w8a", "imdb"]
-    print("| data | loss | largest gap of the path | cold fits | their passes | "
-          "scikit-learn | its largest gap |\n|" + "---|" * 7)  # fmt: skip
-    for name in names:
+    only = {"paths", "searches"} & set(sys.argv[1:]) or {"paths", "searches"}
+    names = [name for name in sys.argv[1:] if name not in only] or [
+        "a9a",
+        "w8a",
+        "imdb",
+    ]
+    print("| data | loss | solver | largest gap of the path | cold fits | "
+          "their passes | scikit-learn | its largest gap |\n|"
+          + "---|" * 8)  # fmt: skip
+    for name in names if "paths" in only else ():
         for loss in ("hinge", "squared_hinge"):
-            paths(name, loss)
+            for solver in ("auto", "dcd"):
+                paths(name, loss, solver)
     print("\n| data | loss | GridSearchCV over ours | over scikit-learn's | "
           "best score, % | scikit-learn's |\n|" + "---|" * 6)  # fmt: skip
-    for name in names:
+    for name in names if "searches" in only else ():
         for loss in ("hinge", "squared_hinge"):
             searches(name, loss)
