@@ -53,7 +53,8 @@ def paths(name: str, loss: str, solver: str) -> None:
     ]
     print(
         f"| {name} | {loss} | {solver} | {path.relative_gaps.max():.1e} | "
-        f"{cold / ours:.1f} | {passes[1] / passes[0]:.1f} | {theirs / ours:.1f} | {gap:.1e} |",
+        f"{cold / ours:.1f} | {passes[1] / passes[0]:.1f} | "
+        f"{theirs / ours:.1f} | {gap:.1e} |",
         flush=True,
     )
 
