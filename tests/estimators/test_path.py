@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import doctest
+import importlib
 import warnings
 
 import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.datasets import load_digits, load_iris
+from sklearn.datasets import dump_svmlight_file, load_digits, load_iris
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.experimental import enable_halving_search_cv  # noqa: F401
 from sklearn.model_selection import (
@@ -31,6 +33,7 @@ from dualgap import (
     save_model,
     svm_path,
 )
+from dualgap.io import convert
 from dualgap.path import carried
 
 from ..qp import optimum
@@ -151,12 +154,32 @@ def test_bad_arguments_are_refused(face, options, text):
         fit(X, y, **options)
 
 
+def test_a_row_store_is_refused_with_the_remedy(tmp_path):
+    X, y = make()
+    dump_svmlight_file(X, y, str(tmp_path / "data"))
+    store = convert([tmp_path / "data"], tmp_path / "store")
+    for fit in (svm_path, LinearSVCCV().fit):
+        with pytest.raises(ValueError, match="warm_start=True"):
+            fit(store, y)
+    model = LinearSVC(C=0.1, warm_start=True, random_state=0).fit(store)
+    model.set_params(C=1.0).fit(store)
+    assert model.certificate_.certified
+
+
 def test_a_path_out_of_time_says_so():
     X, y = load_digits(return_X_y=True)
     with pytest.warns(ConvergenceWarning, match="models are not certified"):
         path = svm_path(X, y, [1.0, 10.0], tol=1e-12, time_limit=1e-6)
     assert not any(c.certified for row in path.certificates for c in row)
     assert (np.array([[c.dual for c in row] for row in path.certificates]) >= 0).all()
+
+
+@pytest.mark.parametrize("name", ["path", "linear_svc_cv", "compression"])
+def test_the_examples_run(name):
+    module = importlib.import_module(f"dualgap.estimators.{name}")
+    result = doctest.testmod(module)
+    assert result.attempted > 3
+    assert result.failed == 0
 
 
 # Warm starts of the estimator

@@ -17,6 +17,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _check_sample_weight
 
+from ..blocks import RowSource
 from ..certificate import Certificate
 from ..loop import EpochInfo, ctrl_c
 from ..losses import Vector
@@ -28,6 +29,7 @@ __all__ = [
     "fit_all",
     "listener",
     "one_or_all",
+    "refuse_store",
     "warn_of_failures",
     "weights",
 ]
@@ -55,6 +57,20 @@ def encode(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
     check_classification_targets(y)
     classes, codes = np.unique(y, return_inverse=True)
     return classes, codes
+
+
+def refuse_store(X: Any) -> None:
+    """Refuse rows on the disk where all fits share rows in memory.
+
+    Raises
+    ------
+    ValueError
+    """
+    if isinstance(X, RowSource):
+        raise ValueError(
+            "X is a row store; paths of C need an array or a sparse matrix. Fit "
+            "LinearSVC(warm_start=True) on the store, C by C"
+        )
 
 
 def weights(

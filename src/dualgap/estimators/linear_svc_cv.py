@@ -23,7 +23,7 @@ from ..losses import LOSSES, Loss, Vector
 from ..path import solutions
 from ..problem import Problem
 from ..solvers import SOLVERS, Solver, get_solver
-from ._fitting import encode, fit_all, warn_of_failures, weights
+from ._fitting import encode, fit_all, refuse_store, warn_of_failures, weights
 from ._html import CertificateHTMLMixin
 from .linear_svc import LinearSVC
 from .path import grid_of
@@ -219,6 +219,7 @@ penalize_intercept, class_weight
         """
         begun = time.perf_counter()
         grid = grid_of(self.Cs)
+        refuse_store(X)
         stop = core.Stop()
         if self.time_limit is not None:
             stop.set_deadline(self.time_limit)

@@ -18,7 +18,7 @@ from ..losses import LOSSES, Loss, Vector
 from ..path import solutions
 from ..problem import Problem
 from ..solvers import SOLVERS, Solver, get_solver
-from ._fitting import encode, fit_all, warn_of_failures, weights
+from ._fitting import encode, fit_all, refuse_store, warn_of_failures, weights
 
 __all__ = ["SVMPath", "svm_path"]
 
@@ -171,6 +171,7 @@ class_weight, random_state
     True
     """
     grid = grid_of(Cs)
+    refuse_store(X)
     stop = core.Stop()
     if time_limit is not None:
         stop.set_deadline(time_limit)
