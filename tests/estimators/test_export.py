@@ -130,6 +130,17 @@ def test_landmarks():
     assert_served(SVC(solver="nystroem", random_state=0).fit(X, y), X, np.float64)
 
 
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_a_class_without_support_vectors(kernel):
+    X, y = sample(3)
+    model = SVC(kernel=kernel, gamma=1e-6).fit(X, y)
+    first = model.n_support_[0]
+    model.support_vectors_ = model.support_vectors_[first:]
+    model.dual_coef_ = model.dual_coef_[:, first:]
+    model.n_support_ = np.array([0, *model.n_support_[1:]], np.int32)
+    assert_served(model, X, np.float64)
+
+
 def test_large_duals_need_the_sums_in_double():
     """Nearly equal rows of unlike classes: terms of 1e6 that cancel to 1."""
     X = np.array([[0.0], [1e-3], [1.0], [1.0 + 1e-3]])
