@@ -22,6 +22,7 @@ suppress_warnings = ["myst.header"]
 
 myst_heading_anchors = 3
 autosummary_generate = True
+autosummary_ignore_module_all = False  # a module is what it says it is
 autodoc_typehints = "none"  # numpydoc has them
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False

@@ -22,7 +22,10 @@ FENCE = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 EXAMPLES = sorted((ROOT / "examples").glob("plot_*.py"))
 #: What a page or an example needs beyond what is installed with dualgap.
 NEEDS = {
-    "start.md": ("matplotlib", "onnx", "onnxruntime", "safetensors", "skl2onnx"),
+    "start.md": (
+        *("matplotlib", "onnx", "onnxruntime"),
+        *("safetensors", "skl2onnx", "typer"),
+    ),
     "serving.md": ("onnx", "onnxruntime", "skl2onnx", "skops"),
     "plot_dask.py": ("dask", "distributed"),
 }
@@ -55,6 +58,13 @@ def test_sessions_of_the_pages(page, tmp_path, monkeypatch):
         names = test.globs
     assert runner.tries > 0
     assert runner.failures == 0
+    if page.name == "start.md":
+        commands = re.findall(r"^\$ (dualgap .*)$", page.read_text("utf-8"), re.M)
+        assert len(commands) == 3
+        for command in commands:
+            arguments = [sys.executable, "-m", *command.split()]
+            run = subprocess.run(arguments, capture_output=True, text=True, timeout=300)
+            assert run.returncode == 0, run.stderr
 
 
 def test_pages_with_sessions_are_found():
