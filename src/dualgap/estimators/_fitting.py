@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
+from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.class_weight import compute_class_weight
@@ -17,13 +18,16 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _check_sample_weight
 
+from .. import __version__
 from ..blocks import RowSource
 from ..certificate import Certificate
 from ..loop import EpochInfo, ctrl_c
 from ..losses import Vector
+from ..memory import make_room_for
 
 __all__ = [
     "OnEpoch",
+    "VersionedPickle",
     "class_factors",
     "encode",
     "fit_all",
@@ -34,10 +38,39 @@ __all__ = [
     "weights",
 ]
 
+#: Threads that joblib's pool has beside its workers.
+_POOL = 3
+
 logger = logging.getLogger("dualgap")
 
 OnEpoch = Callable[[Any, EpochInfo], object]
 T = TypeVar("T")
+
+
+class VersionedPickle:
+    """A pickle knows what version it is of, and says so to any other.
+
+    Parameters that a version did not know yet get their defaults.
+    """
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: Any = super().__getstate__()
+        return {**state, "_dualgap_version": __version__}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        written = state.get("_dualgap_version", "an unknown version")
+        kept = {k: value for k, value in state.items() if k != "_dualgap_version"}
+        if written != __version__:
+            warnings.warn(
+                f"a {type(self).__name__} that was pickled by dualgap {written}, and "
+                f"this is {__version__}: its parts may mean something else; files of "
+                "save_model are good for all versions",
+                UserWarning,
+                stacklevel=2,
+            )
+            defaults = type(self)().get_params(deep=False)  # type: ignore[attr-defined]
+            kept = defaults | kept
+        super().__setstate__(kept)  # type: ignore[misc]
 
 
 def encode(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
@@ -170,6 +203,7 @@ def fit_all(
         # a small fit.
         if count == 1 or n_jobs == 1:
             return [guarded(k) for k in range(count)]
+        make_room_for(min(effective_n_jobs(n_jobs), count) + _POOL)
         found: list[T] = Parallel(n_jobs=n_jobs, require="sharedmem")(
             delayed(guarded)(k) for k in range(count)
         )

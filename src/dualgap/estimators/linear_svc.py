@@ -27,6 +27,7 @@ from ..solvers import SOLVERS, SequentialDual, Solver, get_solver
 from ._callbacks import CallbackSupportMixin, FitTasks
 from ._fitting import (
     OnEpoch,
+    VersionedPickle,
     encode,
     fit_all,
     listener,
@@ -39,6 +40,7 @@ from ._streaming import StreamingMixin, rows_of_fit
 
 
 class LinearSVC(
+    VersionedPickle,
     CallbackSupportMixin,  # type: ignore[misc]
     StreamingMixin,
     CertificateHTMLMixin,

@@ -40,6 +40,7 @@ from ..solvers import Auto
 from ._callbacks import CallbackSupportMixin, FitTasks
 from ._fitting import (
     OnEpoch,
+    VersionedPickle,
     fit_all,
     listener,
     one_or_all,
@@ -53,6 +54,7 @@ __all__ = ["KERNELS", "SVC"]
 
 
 class SVC(
+    VersionedPickle,
     KernelParameters,
     CallbackSupportMixin,  # type: ignore[misc]
     CertificateHTMLMixin,

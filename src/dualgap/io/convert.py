@@ -36,6 +36,7 @@ from numpy.typing import DTypeLike, NDArray
 from scipy import sparse
 
 from .. import core
+from ..memory import make_room_for
 from . import sources
 from .atomic import _flush_folder, write_atomically
 from .store import (
@@ -456,6 +457,7 @@ class _Crew(contextlib.AbstractContextManager["_Crew"]):
 
     def __init__(self, threads: int) -> None:
         self.threads = threads
+        make_room_for(threads)
         self.pool = ThreadPoolExecutor(threads)
         self.open: set[Future[None]] = set()
 

@@ -34,6 +34,7 @@ from scipy.sparse import csr_matrix
 
 from .. import core
 from ..blocks import ALIGNMENT, Block, RowSource
+from ..memory import make_room_for, memory_error
 
 __all__ = ["Batch", "RowStore"]
 
@@ -356,6 +357,7 @@ class RowStore(RowSource):
                     f"the checksum that they were written with; {_REMEDY}"
                 )
 
+        make_room_for(n_jobs)
         with ThreadPoolExecutor(n_jobs) as pool:
             for done in [pool.submit(check, *part) for part in work]:
                 done.result()
@@ -446,7 +448,8 @@ class RowStore(RowSource):
     def _mapped(self, name: str) -> NDArray[Any]:
         if self.length(name) == 0:
             return np.empty(0, self.dtypes[name])  # an empty file cannot be mapped
-        return np.memmap(self.file(name), self.dtypes[name], "r")
+        with memory_error(self.file(name)):
+            return np.memmap(self.file(name), self.dtypes[name], "r")
 
 
 def whole_number(name: str, value: object, least: int, most: float = 2**63) -> int:
@@ -602,6 +605,7 @@ class _Files:
 
         Where the pages jump about, the next block is announced before one is read.
         """
+        make_room_for(1)
         slots: list[_Slot | None] = [{}, {}] if reuse else [None, None]
         with ThreadPoolExecutor(1, "dualgap-read") as reader:
 

@@ -21,6 +21,7 @@ from numpy.typing import DTypeLike, NDArray
 from scipy.sparse import csr_matrix
 
 from ..core import parse_svmlight
+from ..memory import memory_error
 
 __all__ = ["load_svmlight"]
 
@@ -239,7 +240,8 @@ def _read_text(path: Any) -> tuple[Any, str]:
     with open(name, "rb") as file:
         status = os.fstat(file.fileno())
         if stat.S_ISREG(status.st_mode) and status.st_size > 0:
-            return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), name
+            with memory_error(name):
+                return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), name
         return file.read(), name  # a pipe, say: not to be mapped
 
 

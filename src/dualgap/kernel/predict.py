@@ -28,6 +28,7 @@ from threadpoolctl import threadpool_limits
 
 from .. import core
 from ..losses import Vector
+from ..memory import BLAS, make_room_for
 from ..problem import _rows
 from .functions import Kernel, Precomputed
 from .rows import core_arguments, packs
@@ -126,6 +127,7 @@ def pair_values(
 
     starts = range(0, n, queries)
     threads = min(effective_n_jobs(n_jobs), max(1, len(starts)))
+    make_room_for(threads, BLAS)
     # As many threads as asked for: the library of the matrix products has its own.
     alone = threadpool_limits(1, "blas") if threads > 1 else contextlib.nullcontext()
     with alone:

@@ -33,6 +33,7 @@ from numpy.typing import NDArray
 
 from .. import core
 from ..losses import Vector
+from ..memory import BLAS, make_room_for
 from ..problem import Problem
 from .base import Solver, State, check_count, new_order
 
@@ -349,6 +350,7 @@ class InteriorPoint(Solver):
         if state.inner is None:
             self._begin(state)
         _, blas = _algebra()
+        make_room_for(state.problem.threads.size, BLAS)
         with blas.limit(limits=1):
             outcome = state.inner.iterate(stop)
         if outcome == _LEFT:
