@@ -368,7 +368,14 @@ inline Malformed describe(const Failure &failure, std::int64_t line) {
 
 // -------------------------------------------------------------------- threads
 
+// A fuzzer wants many pieces of little text, and no threads.
+#ifdef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
+inline constexpr std::size_t piece_size = 24;
+inline constexpr bool no_threads = true;
+#else
 inline constexpr std::size_t piece_size = std::size_t{1} << 20;
+inline constexpr bool no_threads = false;
+#endif
 
 // Call work(0), ..., work(n - 1), started in this order, on up to `threads` threads.
 // interrupted() is asked on the calling thread every 20 ms while they run; once true,
@@ -380,7 +387,9 @@ void run_pieces(std::size_t n, int threads, std::atomic<bool> &stop, Poll &&inte
   const auto loop = [&] {
     for (std::size_t k; !stop && (k = next.fetch_add(1)) < n;) work(k);
   };
-  const std::size_t wanted = std::min(n, static_cast<std::size_t>(threads));
+  const std::size_t wanted =
+      no_threads ? 0 : std::min(n, static_cast<std::size_t>(threads));
+  if (no_threads) loop();
   std::vector<std::future<void>> workers;  // their destructors wait
   try {
     for (std::size_t t = 0; t < wanted; ++t)

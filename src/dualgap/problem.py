@@ -32,6 +32,9 @@ logger = logging.getLogger("dualgap")
 # Beyond these, squares of costs leave the range of float64.
 _SMALLEST_COST, _LARGEST_COST = 1e-150, 1e150
 
+# What is wrong with a row besides where it points.
+_OF_VALUES = ("value is NaN or infinite", "squared norm overflows")
+
 _REBUILD = "rebuild the matrix with scipy.sparse.csr_matrix"
 
 
@@ -758,7 +761,7 @@ def _dense_rows(X: Any, constant: float) -> tuple[Any, Vector, int]:
 def _csr_rows(X: Any, constant: float) -> tuple[Any, Vector, int]:
     if X.format != "csr":
         logger.info("X is converted from %s to CSR: one copy", X.format.upper())
-        _check_indices(X)
+        check_indices(X)
         X = X.tocsr()
     if X.dtype not in (np.float32, np.float64):
         logger.info("X is converted from %s to float64: one copy", X.dtype)
@@ -775,8 +778,20 @@ def _csr_rows(X: Any, constant: float) -> tuple[Any, Vector, int]:
     return rows, q, X.shape[1]
 
 
-def _check_indices(X: Any) -> None:
-    """Refuse indices out of range, which SciPy's conversion to CSR would trust."""
+def check_indices(X: Any) -> None:
+    """Refuse indices of a sparse matrix that are out of range: SciPy trusts them.
+
+    Raises
+    ------
+    ValueError
+        Naming what is wrong, and where.
+    """
+    if X.format == "csr" and X.dtype in (np.float32, np.float64):
+        _, _, fault, where, _ = _inspect_csr(X, 0.0)
+        if fault is None:
+            return
+        if fault not in _OF_VALUES:  # else what follows was not looked at
+            _refuse(fault, where)
     if X.format == "coo":
         for name, size in (("row", X.shape[0]), ("col", X.shape[1])):
             index = getattr(X, name)

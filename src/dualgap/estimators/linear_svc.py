@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, _fit_context
 from sklearn.linear_model._base import LinearClassifierMixin, SparseCoefMixin
 from sklearn.utils import check_random_state
@@ -22,7 +23,7 @@ from ..io.store import RowStore
 from ..loop import Solution, solve
 from ..losses import LOSSES, Loss, Vector, get_loss
 from ..path import carried
-from ..problem import Problem
+from ..problem import Problem, check_indices
 from ..solvers import SOLVERS, SequentialDual, Solver, get_solver
 from ._callbacks import CallbackSupportMixin, FitTasks
 from ._fitting import (
@@ -546,6 +547,8 @@ class LinearSVC(
         ndarray of shape (n_samples,) or (n_samples, n_classes), float64
         """
         if not isinstance(X, RowStore):
+            if issparse(X):
+                check_indices(X)
             return super().decision_function(X)
         check_is_fitted(self)
         scores = super().decision_function

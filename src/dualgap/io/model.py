@@ -182,7 +182,10 @@ def digest(record: Record, tensors: Tensors) -> str:
 def _parse(text: str | None, format: str) -> Record:
     if text is None:
         raise ValueError("it has no dualgap record")
-    record = json.loads(text, parse_constant=_refuse_constant)
+    try:
+        record = json.loads(text, parse_constant=_refuse_constant)
+    except RecursionError:
+        raise ValueError("its record is nested too deeply") from None
     if not isinstance(record, dict) or record.get("format") != format:
         raise ValueError(f"its record is not of the format {format}")
     found = record.get("format_version")

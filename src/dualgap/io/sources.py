@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import math
 import os
 import re
 import zipfile
@@ -22,6 +23,8 @@ from scipy import sparse
 
 from ..core import parse_svmlight
 from .svmlight import text_pieces
+
+_PIECE = 2**24  # bytes read at a time where a file says how many there are
 
 __all__ = ["Chunk", "Reading", "Source", "source_of"]
 
@@ -323,13 +326,18 @@ class _Npy:
     def take(self, count: int, width: int = 1) -> NDArray[Any]:
         """The next `count` entries, or rows of `width`."""
         size = count * width * self.dtype.itemsize
-        data = self.file.read(size)
-        if len(data) != size:
-            raise ValueError(f"{self.name} ends too early; it was cut short")
+        # In pieces: what the header says is not believed before it was read.
+        parts, left = [], size
+        while left > 0:
+            parts.append(self.file.read(min(left, _PIECE)))
+            left -= len(parts[-1])
+            if not parts[-1]:
+                raise ValueError(f"{self.name} ends too early; it was cut short")
+        data = parts[0] if len(parts) == 1 else b"".join(parts)
         return np.frombuffer(data, self.dtype)
 
     def whole(self) -> NDArray[Any]:
-        return self.take(int(np.prod(self.shape, dtype=np.int64))).reshape(self.shape)
+        return self.take(math.prod(self.shape)).reshape(self.shape)
 
 
 class _Numpy(_Files):
@@ -366,7 +374,10 @@ class _Numpy(_Files):
             if path.lower().endswith(".npy"):
                 arrays = {"X": _Npy(file, path)}
             else:
-                members = stack.enter_context(zipfile.ZipFile(file))
+                try:
+                    members = stack.enter_context(zipfile.ZipFile(file))
+                except zipfile.BadZipFile as error:
+                    raise ValueError(f"{path} is no .npz file: {error}") from None
                 arrays = {
                     name[:-4]: _Npy(
                         stack.enter_context(members.open(name)), f"{path}, array {name}"

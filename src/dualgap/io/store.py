@@ -207,7 +207,7 @@ class RowStore(RowSource):
             text = file.read()
         try:
             description = parse(text)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise ValueError(f"{where}: {error}; {_REMEDY}") from None
         store = cls(path, description, size)
         store.pages  # noqa: B018  (refuses a buffer that is too small)
@@ -241,6 +241,9 @@ class RowStore(RowSource):
         return self.n_samples + (name == "indptr")
 
     def _check_size(self, name: str) -> tuple[int, int]:
+        home = os.path.realpath(self.path)
+        if os.path.dirname(os.path.realpath(self.file(name))) != home:
+            raise ValueError(f"{self.file(name)} leads out of the store; {_REMEDY}")
         status = os.stat(self.file(name))
         expected = self.length(name) * self.dtypes[name].itemsize
         if status.st_size != expected:

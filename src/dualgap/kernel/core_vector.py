@@ -80,7 +80,8 @@ class CoreState(SimplexState):
 
     def solve(self, stop: Any) -> int:
         """Solve on the core set, to a part of the ball's accuracy; steps made."""
-        tol = 0.5 * self.eps * (self.kappa - self.p) / self.p
+        tol = 0.5 * self.eps * (self.kappa - self.p)
+        tol = tol / self.p if self.p > 0.0 else 0.0  # it may underflow
         steps = core.solve_small(
             self.H, self.core_a, self.core_g, max(tol, 1e-12), 100 * self.size, stop
         )

@@ -1,0 +1,163 @@
+"""No index is trusted before it is checked, and text found by fuzzing stays read.
+
+`make fuzz` looks for inputs of the text parser with coverage feedback.
+"""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+
+from dualgap import LinearSVC
+from dualgap.io import load_svmlight
+from dualgap.problem import Problem
+
+CORPUS = Path(__file__).parents[1] / "corpus"
+
+
+def corpus() -> dict[str, bytes]:
+    """Seeds, and what a fuzzer found on the way from them."""
+    seeds = {path.name: path.read_bytes() for path in (CORPUS / "svmlight").iterdir()}
+    with zipfile.ZipFile(CORPUS / "svmlight.zip") as found:
+        seeds.update((name, found.read(name)) for name in found.namelist())
+    return seeds
+
+
+def test_the_corpus_is_read_or_refused_with_its_line():
+    read = refused = 0
+    contents = [content for content in corpus().values() if content]
+    for content in contents:
+        options, text = content[0], content[1:]
+        try:
+            X, y, *_ = load_svmlight(
+                io.BytesIO(text), query_id=bool(options & 4),
+                zero_based=[True, False, "auto", "auto"][options & 3],
+            )  # fmt: skip
+        except ValueError as error:
+            refused += "line " in str(error)
+            continue
+        read += 1
+        assert X.shape[0] == len(y)
+        assert np.isfinite(X.data).all()
+        assert np.isfinite(y).all()
+        assert X.indptr[0] == 0
+        assert X.indptr[-1] == X.nnz == len(X.indices)
+        assert (np.diff(X.indptr) >= 0).all()
+        if X.nnz:
+            assert 0 <= X.indices.min() <= X.indices.max() < X.shape[1]
+    assert read + refused == len(contents)
+    assert min(read, refused) > 50
+
+
+EXTREMES = [-(2**63), -(2**31), -1, 0, 1, 2, 5, 6, 2**31 - 1, 2**31, 2**62, 2**63 - 1]
+
+
+def broken(data, indices, indptr, shape, wide):
+    """A CSR matrix of arrays that SciPy has not looked at."""
+    kind = np.int64 if wide else np.int32
+    X = sparse.csr_matrix(shape)
+    X.data = np.asarray(data, dtype=np.float64)
+    X.indices = np.asarray(indices).astype(kind)
+    X.indptr = np.asarray(indptr).astype(kind)
+    return X
+
+
+def whole(X) -> bool:
+    n, d = X.shape
+    p = X.indptr
+    return bool(
+        len(p) == n + 1
+        and len(X.indices) == len(X.data)
+        and p[0] == 0
+        and (p[1:] >= p[:-1]).all()
+        and p[-1] <= len(X.data)
+        and (X.indices[: p[-1]] >= 0).all()
+        and (X.indices[: p[-1]] < d).all()
+        and np.isfinite(X.data[: p[-1]]).all()
+    )
+
+
+number = st.one_of(st.integers(-3, 9), st.sampled_from(EXTREMES))
+
+
+@settings(max_examples=500)
+@given(
+    indices=st.lists(number, min_size=0, max_size=8),
+    indptr=st.lists(number, min_size=0, max_size=6),
+    extra=st.sampled_from([0, 0, 0, -1, 1]),
+    d=st.sampled_from([1, 4, 6, 2**31 - 1]),
+    wide=st.booleans(),
+    lie=st.booleans(),
+)
+@example([0, 1, 2], [0, 2**31 - 1, 3], 0, 4, False, True)
+@example([0, 1, 2], [0, 3, 2, 3], 0, 4, True, True)
+@example([0, -1, 2], [0, 1, 3], 0, 4, True, True)
+def test_a_broken_matrix_is_refused_and_a_whole_one_is_not(
+    indices, indptr, extra, d, wide, lie
+):
+    data = np.ones(max(0, len(indices) + extra))
+    n = max(len(indptr) - 1, 1)
+    X = broken(data, indices, indptr, (n, d), wide)
+    # What SciPy believes about it must not matter.
+    X.has_sorted_indices = X.has_canonical_format = lie
+    y = np.where(np.arange(n) % 2, 1, -1)
+    if whole(X):
+        problem = Problem(X, y)
+        assert np.isfinite(problem.q).all()
+        if d < 2**20:
+            problem.certify(np.zeros(problem.width))
+        return
+    with pytest.raises(ValueError, match="X"):
+        Problem(X, y)
+
+
+@pytest.mark.parametrize("where", ["predict", "decision_function", "fit"])
+def test_an_estimator_refuses_indices_out_of_range(where):
+    rng = np.random.default_rng(0)
+    X = sparse.csr_matrix(rng.standard_normal((20, 5)))
+    y = np.where(np.arange(20) % 2, 1, -1)
+    model = LinearSVC().fit(X, y)
+    scores = model.decision_function(X.tocsc())
+    np.testing.assert_allclose(scores, model.decision_function(X), rtol=1e-12)
+    bad = X.copy()
+    bad.indices[3] = 10**6
+    with pytest.raises(ValueError, match="X, row 0: column index out of range"):
+        getattr(model, where)(*([bad, y] if where == "fit" else [bad]))
+
+
+@settings(max_examples=300)
+@given(st.binary(max_size=200))
+def test_bytes_are_text_or_refused(content):
+    told = ""
+    try:
+        X, y = load_svmlight(io.BytesIO(content))
+    except ValueError as error:
+        told = str(error)
+    else:
+        assert X.shape[0] == len(y)
+    assert not told or "line " in told
+
+
+@settings(max_examples=40)
+@given(
+    content=st.binary(max_size=300),
+    kind=st.sampled_from(["parquet", "arrow", "feather", "npy", "npz"]),
+    magic=st.booleans(),
+)
+def test_tables_of_noise_are_refused(tmp_path_factory, content, kind, magic):
+    from dualgap.io import convert
+
+    heads = {"parquet": b"PAR1", "arrow": b"ARROW1\0\0", "feather": b"ARROW1\0\0",
+             "npy": b"\x93NUMPY\x01\0", "npz": b"PK\x03\x04"}  # fmt: skip
+    folder = tmp_path_factory.mktemp("noise")
+    path = folder / f"data.{kind}"
+    path.write_bytes((heads[kind] if magic else b"") + content)
+    with pytest.raises((ValueError, OSError)):
+        convert(str(path), folder / "rows")
