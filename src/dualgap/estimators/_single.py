@@ -15,7 +15,7 @@ from ..loop import EpochInfo, Solution, solve
 from ..losses import Vector
 from ..solvers import Solver
 from ._callbacks import Attributes, CallbackSupportMixin, FitTasks
-from ._fitting import fit_all, listener, warn_of_failures
+from ._fitting import VersionedPickle, fit_all, listener, warn_of_failures
 
 __all__ = ["SingleFit", "begin", "checked_weights", "on_the_plane"]
 
@@ -57,7 +57,7 @@ def checked_weights(sample_weight: ArrayLike | None, X: Any) -> Vector | None:
     return weight
 
 
-class SingleFit(CallbackSupportMixin):  # type: ignore[misc]
+class SingleFit(VersionedPickle, CallbackSupportMixin):  # type: ignore[misc]
     """Trains one problem and keeps what every fit leaves."""
 
     tol: float

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, OutlierMixin, RegressorMixin, _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.extmath import safe_sparse_dot
@@ -15,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..loop import Solution
 from ..losses import RESIDUAL_LOSSES, Vector
+from ..problem import check_indices
 from ..regression import OneClassProblem, RegressionProblem
 from ..solvers.regression import PairDescent, RegressionDCD
 from ._single import SingleFit, begin, checked_weights, on_the_plane
@@ -79,6 +81,8 @@ class _LinearFit(SingleFit):
     def _scores(self, X: Any) -> Vector:
         """``X @ coef`` in float64, shape (n_samples,)."""
         check_is_fitted(self)
+        if issparse(X):
+            check_indices(X)
         X = validate_data(
             self, X, reset=False, accept_sparse="csr", dtype=[np.float64, np.float32]
         )

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, _fit_context
 from sklearn.linear_model._base import LinearClassifierMixin, SparseCoefMixin
 from sklearn.metrics import check_scoring, get_scorer_names
@@ -21,9 +22,16 @@ from .. import core, one_vs_rest
 from ..certificate import Certificate
 from ..losses import LOSSES, Loss, Vector
 from ..path import solutions
-from ..problem import Problem
+from ..problem import Problem, check_indices
 from ..solvers import SOLVERS, Solver, get_solver
-from ._fitting import encode, fit_all, refuse_store, warn_of_failures, weights
+from ._fitting import (
+    VersionedPickle,
+    encode,
+    fit_all,
+    refuse_store,
+    warn_of_failures,
+    weights,
+)
 from ._html import CertificateHTMLMixin
 from .linear_svc import LinearSVC
 from .path import grid_of
@@ -42,6 +50,7 @@ class _Fold(NamedTuple):
 
 
 class LinearSVCCV(
+    VersionedPickle,
     CertificateHTMLMixin,
     LinearClassifierMixin,  # type: ignore[misc]
     SparseCoefMixin,  # type: ignore[misc]
@@ -181,6 +190,12 @@ penalize_intercept, class_weight
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
+
+    def decision_function(self, X: Any) -> Vector:
+        if issparse(X):
+            check_indices(X)
+        scores: Vector = super().decision_function(X)
+        return scores
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
