@@ -34,7 +34,7 @@ import datasets
 from dualgap import DCD, Problem, solve
 
 WORKERS = 2
-TOLERANCES = 1e-1, 1e-2, 1e-3, 1e-4, 1e-5
+TOLERANCES = 3e-1, 1e-1, 1e-2, 1e-3, 1e-4, 1e-5
 PASSES = 1, 3, 10
 ITERATIONS = 10, 30, 100
 

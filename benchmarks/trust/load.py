@@ -61,16 +61,14 @@ def rows(n, d, classes=2, seed=0):
 
 def kinds_of_fits(folder):
     """Functions that fit something small and return its numbers."""
-    X, y = rows(200, 1000)
+    X, y = rows(100, 500)
     several = np.digitize(X[:, 0], [-0.5, 0.5])
     S = sparse.csr_matrix(X * (np.abs(X) > 1.5))
-    store = convert([rows(2000, 20)], f"{folder}/store").path
-    quick = {"tol": 0.1, "C": 0.01}
+    store = convert([rows(1000, 20)], f"{folder}/store").path
+    quick = {"tol": 0.1, "C": 0.01, "random_state": 0}
 
     def linear(rows=X, labels=y, **options):
-        return (
-            LinearSVC(**(quick | {"random_state": 0} | options)).fit(rows, labels).coef_
-        )
+        return LinearSVC(**(quick | options)).fit(rows, labels).coef_
 
     def checkpointed():
         path = f"{folder}/checkpoint"
@@ -93,8 +91,8 @@ def kinds_of_fits(folder):
         lambda: linear(X, several, n_jobs=2),
         lambda: linear(S, solver="ocas"),
         lambda: linear(S, solver="sgd-r", tol=0.5),
-        lambda: SVC(tol=0.1).fit(X[:60, :20], several[:60]).dual_coef_,
-        lambda: linear(RowStore.open(store, buffer=2**17), None),
+        lambda: SVC(tol=0.1, random_state=0).fit(X[:60, :20], several[:60]).dual_coef_,
+        lambda: linear(RowStore.open(store, buffer=2**16), None, max_epochs=2),
         checkpointed,
         written,
         stopped,
