@@ -3,6 +3,9 @@
 # make lint    ruff and mypy
 # make docs    build the pages, warnings are errors, into build/docs
 # make wheel   build the wheel, install it into a clean environment, train there
+# make sanitize  the tests under AddressSanitizer and UndefinedBehaviorSanitizer, and
+#                what is threaded under ThreadSanitizer (Linux, GCC)
+# make fuzz      the svmlight parser under libFuzzer (clang); FUZZ_RUNS=10000000
 # make clean   remove what these made
 #
 # PYTHON=python3.12 make test   takes another Python (3.10 or later)
@@ -13,7 +16,7 @@ PYTEST_ARGS ?=
 
 comma := ,
 
-.PHONY: demo test lint docs wheel clean
+.PHONY: demo test lint docs wheel sanitize sanitize-quick fuzz clean
 .DELETE_ON_ERROR:
 
 # The core is compiled once, into one wheel per Python version, and every environment
@@ -104,6 +107,49 @@ wheel: $(wheels)/.stamp
 	cd / && '$(CURDIR)/.venv-wheel/bin/python' -I -c "$$try_wheel"
 	@ls -l $(wheels)/dualgap-*.whl
 
+# The core once more, one variant with the sanitizers in it, before the one that the test
+# environment holds. Python itself is not built with them: the runtime is loaded first,
+# leaks are not looked for, and tests that limit or measure memory are left out.
+SANITIZED := v3
+build/asan/.stamp build/tsan/.stamp: build/%/.stamp: .venv-test/.installed
+	rm -rf build/$*
+	$(call pip,.venv-test) install --no-deps --target build/$* \
+	  -C cmake.define.DUALGAP_VARIANTS=$(SANITIZED) \
+	  -C cmake.define.DUALGAP_SANITIZE=$(if $(filter tsan,$*),THREAD,ON) .
+	touch $@
+
+CXX ?= g++
+sanitized = env OPENBLAS_NUM_THREADS=1 PYTHONPATH=build/$(1) \
+  LD_PRELOAD=$$($(CXX) -print-file-name=lib$(1).so) \
+  ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 \
+  UBSAN_OPTIONS=print_stacktrace=1 TSAN_OPTIONS=ignore_noninstrumented_modules=1 \
+  .venv-test/bin/python -m pytest -q -p no:cacheprovider
+by_memory := --ignore tests/solvers/test_memory.py --ignore tests/trust/test_security.py
+threaded := tests/test_core.py tests/io/test_svmlight.py tests/kernel/test_gram.py \
+  tests/kernel/test_block.py
+
+sanitize: build/asan/.stamp build/tsan/.stamp
+	$(call sanitized,asan) $(by_memory) tests
+	$(call sanitized,tsan) $(threaded)
+
+# What continuous integration has time for.
+sanitize-quick: build/asan/.stamp
+	$(call sanitized,asan) tests/test_core.py tests/io/test_svmlight.py \
+	  tests/trust/test_bad_input.py
+
+FUZZ_RUNS ?= 10000000
+build/fuzz/svmlight: tests/fuzz/svmlight.cpp src/core/svmlight.hpp
+	mkdir -p build/fuzz/found
+	clang++ -std=c++20 -O2 -g -fsanitize=fuzzer,address,undefined \
+	  -fno-sanitize-recover=all -DFUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION -o $@ $<
+
+fuzz: build/fuzz/svmlight
+	build/fuzz/svmlight -runs=$(FUZZ_RUNS) -max_len=256 -timeout=10 \
+	  -artifact_prefix=build/fuzz/ -dict=tests/fuzz/svmlight.dict \
+	  build/fuzz/found tests/corpus/svmlight
+
 clean:
-	rm -rf build/docs build/doctrees docs/site/generated docs/auto_examples dist .venv-build .venv-demo .venv-docs .venv-lint .venv-test .venv-wheel
+	rm -rf dist build/asan build/docs build/doctrees build/fuzz build/tsan
+	rm -rf docs/site/generated docs/auto_examples
+	rm -rf .venv-build .venv-demo .venv-docs .venv-lint .venv-test .venv-wheel
 	rm -rf convergence.png .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import pickle
-import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -113,18 +112,16 @@ def test_arrays_of_objects_are_not_unpickled(tmp_path, kind):
 # --- allocates no more than the file justifies
 
 
-@pytest.mark.parametrize("size", [2**40, 2**60, 2**63 - 1])
+@pytest.mark.parametrize("size", [2**40, 2**63 - 1])
 def test_sizes_that_a_store_declares_are_not_believed(store, size):
-    for change in ({"n_samples": size}, {"entries": size}, {"largest_row": size}):
+    for change in ({"n_samples": size}, {"entries": size}):
         rewrite(store, **change)
         call = f"import dualgap.io; dualgap.io.RowStore.open({store.path!r}).y"
         told = limited(REFUSED.format(call=call), Path(store.path))
-        assert told in ("ValueError", "")  # a bound that holds is no lie
-        if "largest_row" not in change:
-            assert told == "ValueError"
+        assert told == "ValueError"
 
 
-@pytest.mark.parametrize("size", [2**40, 2**60, 2**63])
+@pytest.mark.parametrize("size", [2**40, 2**63])
 def test_sizes_that_a_model_declares_are_not_believed(tmp_path, size):
     header = {
         "coef": {"dtype": "F64", "shape": [1, size // 8], "data_offsets": [0, size]}
@@ -146,7 +143,7 @@ def test_an_index_that_text_names_costs_nothing(tmp_path):
         LinearSVC().fit(X, y)
 
 
-@pytest.mark.parametrize("size", [2**40, 2**60])
+@pytest.mark.parametrize("size", [2**60])
 def test_the_shape_of_an_array_file_is_not_believed(tmp_path, size):
     np.save(tmp_path / "data.npy", np.ones((4, 3)))
     np.save(tmp_path / "y.npy", np.ones(4))
@@ -213,7 +210,6 @@ def test_a_model_cut_anywhere_is_refused(tmp_path):
 
 
 def test_limits_hold_in_these_tests(tmp_path):
-    assert resource.RLIMIT_AS is not None
     call = "import numpy; numpy.ones(2**32)"
     told = limited(f"try:\n    {call}\nexcept MemoryError:\n    print('no')", tmp_path)
     assert told == "no"
