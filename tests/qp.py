@@ -222,7 +222,7 @@ class Box(NamedTuple):
     lo: Vector
     hi: Vector
     epsilon: float = 0.0
-    delta: Vector | float = 0.0
+    delta: Vector | float = 0.0  # an array where a bound is infinite
     total: float | None = None
 
     def dual(self, a: Vector) -> float:
@@ -235,7 +235,8 @@ class Box(NamedTuple):
         r = self.p - self.K @ a - b
         up, down = np.maximum(r - self.epsilon, 0), np.maximum(-r - self.epsilon, 0)
         if np.isinf(self.hi).any():
-            loss = ((up**2 + down**2) / (2 * self.delta)).sum()
+            used = self.hi > 0
+            loss = ((up**2 + down**2)[used] / (2 * self.delta[used])).sum()
         else:
             loss = self.hi @ up - self.lo @ down
         return float(a @ self.K @ a / 2 + loss + b * (self.total or 0.0))
@@ -267,10 +268,10 @@ class Box(NamedTuple):
         blocks.append(-sparse.identity(parts * n))
         right.append(np.zeros(parts * n))
         rows = parts * n
-        if np.isfinite(bounds).all():
-            blocks.append(sparse.identity(parts * n))
-            right.append(bounds / size)
-            rows *= 2
+        kept = np.flatnonzero(np.isfinite(bounds))
+        blocks.append(sparse.identity(parts * n, format="csr")[kept])
+        right.append(bounds[kept] / size)
+        rows += len(kept)
         cones.append(clarabel.NonnegativeConeT(rows))
         settings = clarabel.DefaultSettings()
         settings.verbose = False

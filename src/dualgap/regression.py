@@ -345,5 +345,8 @@ def into_sum(alpha: Vector, lower: Vector, upper: Vector, total: float) -> Vecto
         if total == 0.0:
             end = np.where(alpha * off > 0.0, 0.0, alpha)
         room = alpha - end
-        alpha = alpha - room * min(1.0, off / float(room.sum()))
+        most = float(room.sum())
+        if most == 0.0:  # all are there, and rounding is what is left
+            break
+        alpha = alpha - room * min(1.0, off / most)
     return np.clip(alpha, lower, upper)

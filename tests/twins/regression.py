@@ -84,7 +84,7 @@ def pair_pass(X, upper, a, w):
             continue
         t = -(w @ difference) / curvature
         t = min(max(t, -a[i], a[j] - upper[j]), upper[i] - a[i], a[j])
-        a[i] += t
-        a[j] -= t
+        a[i] = upper[i] if t == upper[i] - a[i] else 0.0 if t == -a[i] else a[i] + t
+        a[j] = upper[j] if t == a[j] - upper[j] else 0.0 if t == a[j] else a[j] - t
         w = w + t * difference
     return a, w

@@ -73,10 +73,9 @@ SleepingPass regression_epoch(const Rows &rows, const RegressionData &data,
 
     // Where b is not 0, the derivative of D on its side; at 0 what it lacks to move.
     const double side = gradient + std::copysign(epsilon, b);
-    const double inward = b == 0.0 ? epsilon - std::abs(gradient) : -kInf;
-    const double outward =
-        b != 0.0 && std::abs(b) == upper ? std::copysign(1.0, b) * -side : inward;
-    if (outward >= 0.0 || upper == 0.0) {
+    double outward = b == 0.0 ? epsilon - std::abs(gradient) : -kInf;
+    if (std::abs(b) == upper) outward = b == 0.0 ? kInf : std::copysign(1.0, b) * -side;
+    if (outward >= 0.0) {
       const bool firm = outward > sleep.threshold;
       const int next = firm ? std::min(2 * sleep.length[i] + 1, sleep.longest) : 0;
       sleep.wake[i] = sleep.length[i] = static_cast<std::uint8_t>(next);
@@ -98,6 +97,12 @@ SleepingPass regression_epoch(const Rows &rows, const RegressionData &data,
   pass.threshold =
       pass.visited > 0 ? moving / static_cast<double>(pass.visited) : sleep.threshold;
   return pass;
+}
+
+// a + t, at the bound itself where t is all the room there is.
+inline double moved(double a, double t, double upper) {
+  if (t == upper - a) return upper;
+  return t == -a ? 0.0 : std::clamp(a + t, 0.0, upper);
 }
 
 // Steps on the pairs (rise[t], fall[t]). `room` has width() zeros, also on return.
@@ -122,8 +127,8 @@ DualPass pair_epoch(const Rows &rows, const double *upper, const double *q,
     const double by = flat ? 0.0 : std::clamp(lead / curvature, least, most);
     pass.visited += 2;
     if (by != 0.0) {
-      state.alpha[i] = std::clamp(state.alpha[i] + by, 0.0, upper[i]);
-      state.alpha[j] = std::clamp(state.alpha[j] - by, 0.0, upper[j]);
+      state.alpha[i] = moved(state.alpha[i], by, upper[i]);
+      state.alpha[j] = moved(state.alpha[j], -by, upper[j]);
       rows.axpy(i, by, state.w);
       rows.axpy(j, -by, state.w);
       ++pass.updates;

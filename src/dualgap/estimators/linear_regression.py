@@ -492,6 +492,7 @@ class LinearOneClassSVM(
         -------
         ndarray of shape (n_samples,), float64
         """
+        check_is_fitted(self)
         offset = float(self.offset_[0])
         return on_the_plane(self._scores(X) - offset, offset)
 
