@@ -68,9 +68,13 @@ class RegressionDCD:
             self.threshold = sum(moving) / len(moving)
 
 
-def pair_pass(X, upper, a, w):
-    """One pass over pairs for one class: a tenth of the rows, the worst ones first."""
-    a, w, scores = a.copy(), w.copy(), X @ w
+def pair_pass(X, upper, a, w, scores):
+    """One pass over pairs for one class: a tenth of the rows, the worst ones first.
+
+    `scores` are X @ w. A pair that has moved has equal ones but for rounding, which
+    then decides the order.
+    """
+    a, w = a.copy(), w.copy()
     order = [i for i in np.argsort(scores, kind="stable") if upper[i] > 0.0]
     rise = [i for i in order if a[i] < upper[i]]
     fall = [i for i in order[::-1] if a[i] > 0.0]
