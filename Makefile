@@ -84,7 +84,9 @@ lint: .venv-lint/.installed
 	.venv-lint/bin/ruff format --check
 	.venv-lint/bin/mypy
 
+# From scratch, for pages of names that are no more would stay; the gallery is kept.
 docs: .venv-docs/.installed
+	rm -rf build/doctrees docs/site/generated
 	.venv-docs/bin/python -m sphinx -W --keep-going -q -d build/doctrees docs build/docs
 
 define try_wheel

@@ -1,5 +1,6 @@
 """How Sphinx builds the pages: ``make docs``."""
 
+import re
 from importlib.metadata import version as installed
 
 project = "dualgap"
@@ -47,3 +48,18 @@ sphinx_gallery_conf = {
     "write_computation_times": False,
     "min_reported_time": 1,
 }
+
+
+def tidy(app, what, name, obj, options, lines):
+    """What raw docstrings mean, before numpydoc reads them.
+
+    A backslash at the end of a line joins it to the next one, and n_features_in_ in a
+    shape is no link.
+    """
+    text = re.sub(r" \\\n\s+", " ", "\n".join(lines))
+    lines[:] = text.replace("(n_features_in_,)", "(`n_features_in_`,)").split("\n")
+
+
+def setup(app):
+    """Sphinx calls it."""
+    app.connect("autodoc-process-docstring", tidy, priority=400)

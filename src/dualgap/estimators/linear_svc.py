@@ -149,7 +149,7 @@ class LinearSVC(
         there are more than two.
     n_features_in_ : int
         Number of features seen by fit.
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+    feature_names_in_ : ndarray of shape (n_features_in_,)
         Their names, if X has names that are all strings.
 
     See Also

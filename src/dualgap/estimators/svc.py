@@ -71,9 +71,9 @@ class SVC(
     ----------
     C : float, default=1.0
         Weight of the loss, summed over the rows.
-    kernel : str, record or callable, default="rbf"
-        Kernel by name, "linear", "poly", "rbf", "sigmoid", "laplacian" or
-        "precomputed", with `degree`, `gamma` and `coef0`; or as a record of
+    kernel : {"linear", "poly", "rbf", "sigmoid", "laplacian", "precomputed"}, record \
+            or callable, default="rbf"
+        Kernel by name, with `degree`, `gamma` and `coef0`; or as a record of
         :mod:`dualgap.kernel` with its own parameters, such as ``RBF(gamma=0.1)``; or
         a function of two matrices that returns the kernel of all their rows. With
         "precomputed" X is the kernel matrix. A kernel matrix that is not positive
@@ -160,7 +160,7 @@ class SVC(
         One record per epoch; one array, or one per pair.
     n_features_in_ : int
         Number of features seen by fit.
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+    feature_names_in_ : ndarray of shape (n_features_in_,)
         Their names, if X has names that are all strings.
 
     See Also
