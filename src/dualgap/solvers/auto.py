@@ -230,7 +230,8 @@ def expected_cost(problem: Problem, tol: float) -> float:
 
     Passes grow with the mean of c_i q_i, and are dearer where updates are many. Rows of
     a large class that are beyond the margin fall asleep: with equal weights on both
-    sides of it, hardly more rows than twice the smaller class are awake.
+    sides of it, hardly more rows than twice the smaller class are awake. Rows that are
+    fewer than the features hardly meet in one of them.
     """
     rows = problem.rows.stored / problem.n
     steepness = float(np.dot(problem.cost, problem.q)) / problem.n
@@ -238,7 +239,8 @@ def expected_cost(problem: Problem, tol: float) -> float:
     awake = min(4.0 * min(share, 1.0 - share), 1.0)
     digits = -math.log10(tol)
     easy = 3.0 + 1.5 * max(digits - 2.0, 0.0)  # where the regulariser rules
-    passes = easy + 5.0 * awake * steepness**0.85 * growth(digits)
+    meet = min(problem.n / problem.width, 1.0)
+    passes = easy + 5.0 * awake * meet * steepness**0.85 * growth(digits)
     return passes * (60.0 + 2.0 * rows) / (rows + 1.0)
 
 
