@@ -12,7 +12,7 @@ warns     answers, and says that the answer may be poor
 exact     answers, and P is within 10 times its own tolerance of the optimum
 wrong     answers, P is further off than that, and says nothing
 unproved  answers, as good as what is found here, and the proof fails too
-crash, hang, memory
+crash, no answer (in time), memory
 """
 
 from __future__ import annotations
@@ -258,7 +258,7 @@ def run(fit: str, case: str, pythons: dict[str, str]) -> str:
             env=os.environ | {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "2"},
         )  # fmt: skip
     except subprocess.TimeoutExpired:
-        return "hang"
+        return "no answer"
     lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
     if done.returncode < 0:
         return f"crash (signal {-done.returncode})"
