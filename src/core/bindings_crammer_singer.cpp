@@ -30,10 +30,11 @@ void bind_crammer_singer(nb::module_ &m) {
         const MulticlassData data = multiclass_data(rows, y, cost, q, classes);
         const Index n = rows.n();
         const MulticlassState state{sized(alpha, n * classes, "alpha"),
-                                    sized(w, rows.width() * classes, "w"),
+                                    sized(w, rows.width() * class_stride(classes), "w"),
                                     sized(wake, n, "wake"), sized(length, n, "length")};
         Order *visits = sized(order, n, "order");
-        std::vector<double> scratch(static_cast<std::size_t>(3 * classes));
+        std::vector<double> scratch(
+            static_cast<std::size_t>(3 * class_stride(classes)));
         const MulticlassPass pass = without_gil(stop, [&](Poll &poll) {
           return rows.visit([&](const auto &x) {
             return crammer_singer_epoch(x, data, state, visits, scratch.data(), random,
@@ -65,32 +66,30 @@ void bind_crammer_singer(nb::module_ &m) {
       [](const AnyRows &rows, Array<const double> alpha, Index classes, Array<double> w,
          Team &threads) {
         const double *a = sized(alpha, rows.n() * classes, "alpha");
-        double *out = sized(w, rows.width() * classes, "w");
-        std::fill(out, out + rows.width() * classes, 0.0);
+        double *out = sized(w, rows.width() * class_stride(classes), "w");
+        std::fill(out, out + rows.width() * class_stride(classes), 0.0);
         rows.visit([&](const auto &x) {
           nb::gil_scoped_release released;
           multiclass_combine(x, a, classes, out, threads);
         });
       },
       "rows"_a, "alpha"_a.noconvert(), "classes"_a, "w"_a.noconvert(), "threads"_a = 1,
-      "w_m <- sum_i a_im x_i; entry (j, m) is w[j K + m].");
+      "w_m <- sum_i a_im x_i; entry (j, m) is w[j s + m], s = K in whole eights.");
 
   m.def(
       "multiclass_losses",
       [](const AnyRows &rows, Array<const std::int32_t> y, Array<const double> cost,
-         Array<const double> q, Index classes, Array<const double> w,
-         Maybe<double> scores, Team &threads) {
+         Array<const double> q, Index classes, Array<const double> w, Team &threads) {
         const MulticlassData data = multiclass_data(rows, y, cost, q, classes);
-        const double *point = sized(w, rows.width() * classes, "w");
-        double *out = sized(scores, rows.n() * classes, "scores");
+        const double *point = sized(w, rows.width() * class_stride(classes), "w");
         return rows.visit([&](const auto &x) {
           nb::gil_scoped_release released;
-          return multiclass_losses(x, data, point, out, threads);
+          return multiclass_losses(x, data, point, threads);
         });
       },
       "rows"_a, "y"_a.noconvert(), "cost"_a.noconvert(), "q"_a.noconvert(), "classes"_a,
-      "w"_a.noconvert(), "scores"_a.noconvert().none(), "threads"_a = 1,
-      "sum_i c_i max_m (w_m.x_i - w_{y_i}.x_i + e_im), and all w_m.x_i in `scores`.");
+      "w"_a.noconvert(), "threads"_a = 1,
+      "sum_i c_i max_m (w_m.x_i - w_{y_i}.x_i + e_im).");
 }
 
 }  // namespace dualgap

@@ -41,6 +41,9 @@ class CrammerSingerProblem:
         Rows, columns, and columns with the constant feature.
     n_duals : int
         ``n K``: a dual point is an array of that length, row after row.
+    stride : int
+        A primal point is an array of ``width * stride`` entries, feature after feature:
+        K weights, and zeros.
 
     Raises
     ------
@@ -69,6 +72,7 @@ class CrammerSingerProblem:
         )  # fmt: skip
         self.n, self.d, self.width, self.C = data.n, data.d, data.width, data.C
         self.n_duals = data.n * classes
+        self.stride = -(-classes // 8) * 8  # of w: the core pads the K of a feature
         self.y = np.ascontiguousarray(codes, dtype=np.int32)
 
     @property
@@ -78,7 +82,7 @@ class CrammerSingerProblem:
 
     def coef(self, w: Vector) -> tuple[Vector, Vector]:
         """Coefficients, shape (K, d), and intercepts, shape (K,), of a point."""
-        table = w.reshape(self.width, self.classes)
+        table = w.reshape(self.width, self.stride)[:, : self.classes]
         if self.width == self.d:
             return np.ascontiguousarray(table.T), np.zeros(self.classes)
         intercept = self.data.intercept_scaling * table[self.d]
@@ -86,23 +90,22 @@ class CrammerSingerProblem:
 
     def point(self, coef: Vector, intercept: ArrayLike = 0.0) -> Vector:
         """The inverse of :meth:`coef`."""
-        if self.width == self.d:
-            return np.ascontiguousarray(coef.T).ravel()
-        bias = np.broadcast_to(
-            np.asarray(intercept, np.float64) / self.data.intercept_scaling,
-            (self.classes,),
-        )
-        return np.vstack([coef.T, bias]).ravel()
+        table = np.zeros((self.width, self.stride))
+        table[: self.d, : self.classes] = coef.T
+        if self.width > self.d:
+            bias = np.asarray(intercept, np.float64) / self.data.intercept_scaling
+            table[self.d, : self.classes] = bias
+        return table.ravel()
 
     def combine(self, alpha: Vector, out: Vector | None = None) -> Vector:
-        """``w_m = sum_i a_im x_i``, shape (width K,); in `out` if given."""
-        w = np.empty(self.width * self.classes) if out is None else out
+        """``w_m = sum_i a_im x_i``, shape (width stride,); in `out` if given."""
+        w = np.empty(self.width * self.stride) if out is None else out
         core.multiclass_combine(self.rows, alpha, self.classes, w, self.threads)
         return w
 
     def primal(self, w: Vector) -> float:
         """``P(W)``, one pass in float64."""
-        loss = core.multiclass_losses(*self._labelled, w, None, self.threads)
+        loss = core.multiclass_losses(*self._labelled, w, self.threads)
         return 0.5 * core.squared_norm(w) + float(loss)
 
     def own_duals(self, alpha: Vector) -> Vector:
@@ -121,11 +124,11 @@ class CrammerSingerProblem:
 
         Parameters
         ----------
-        w : ndarray of shape (width K,), optional
+        w : ndarray of shape (width stride,), optional
             Left out: that of `alpha`.
         alpha : ndarray of shape (n K,), optional
             Moved, in place, to where the constraints hold. Left out: zeros.
-        out : ndarray of shape (width K,), optional
+        out : ndarray of shape (width stride,), optional
             For the w of `alpha`.
         """
         if alpha is None:

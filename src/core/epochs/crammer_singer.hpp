@@ -45,7 +45,7 @@ struct MulticlassData {
 
 struct MulticlassState {
   double *alpha;  // n x K
-  double *w;      // width x K
+  double *w;      // width x class_stride(K)
   std::uint8_t *wake;
   std::uint8_t *length;
 };
@@ -57,15 +57,38 @@ struct MulticlassPass {
   double linear = 0;  // change of -sum_im e_im a_im = sum_i a_{i,y_i}
 };
 
-// score_m = w_m.x_i
+// The weights of a feature are padded with zeros to whole vector registers.
+inline constexpr Index kClassBlock = 8;
+inline Index class_stride(Index classes) {
+  return (classes + kClassBlock - 1) / kClassBlock * kClassBlock;
+}
+
+// score_m = w_m.x_i for all classes and the padding.
 template <class Rows>
-void class_scores(const Rows &rows, Index i, const double *w, Index classes,
+void class_scores(const Rows &rows, Index i, const double *w, Index stride,
                   double *score) {
-  std::fill(score, score + classes, 0.0);
-  rows.for_each(i, [&](Index j, double x) {
-    const double *of_feature = w + j * classes;
-    for (Index m = 0; m < classes; ++m) score[m] += x * of_feature[m];
-  });
+  for (Index b = 0; b < stride; b += kClassBlock) {
+    double sum[kClassBlock] = {};
+    rows.for_each(i, [&](Index j, double x) {
+      const double *of_feature = w + j * stride + b;
+      for (Index l = 0; l < kClassBlock; ++l) sum[l] += x * of_feature[l];
+    });
+    std::copy(sum, sum + kClassBlock, score + b);
+  }
+}
+
+// w_m += s_m x_i; s is padded with zeros.
+template <class Rows>
+void add_to_classes(const Rows &rows, Index i, const double *s, Index stride,
+                    double *w) {
+  for (Index b = 0; b < stride; b += kClassBlock) {
+    double own[kClassBlock];
+    std::copy(s + b, s + b + kClassBlock, own);
+    rows.for_each(i, [&](Index j, double x) {
+      double *of_feature = w + j * stride + b;
+      for (Index l = 0; l < kClassBlock; ++l) of_feature[l] += x * own[l];
+    });
+  }
 }
 
 // max_m (score_m - score_y + e_m), never negative.
@@ -121,14 +144,15 @@ inline void multiclass_step(const double *score, const double *a, Index y, doubl
   next[y] = std::min(c, -others);
 }
 
-// One pass over the rows that are awake. `scratch` has 3 K entries.
+// One pass over the rows that are awake. `scratch` has 3 strides of entries, all 0.
 template <class Rows>
 MulticlassPass crammer_singer_epoch(const Rows &rows, const MulticlassData &data,
                                     const MulticlassState &state, Order *order,
                                     double *scratch, Random &random, Poll &poll) {
   MulticlassPass pass;
   const Index classes = data.classes;
-  double *score = scratch, *d = scratch + classes, *next = scratch + 2 * classes;
+  const Index stride = class_stride(classes);
+  double *score = scratch, *d = scratch + stride, *next = scratch + 2 * stride;
   const Index awake = awake_rows(state.wake, rows.rows(), order);
   random.shuffle(order, awake);
   for (Index t = 0; t < awake; ++t) {
@@ -136,7 +160,7 @@ MulticlassPass crammer_singer_epoch(const Rows &rows, const MulticlassData &data
     const Index i = order[t], y = data.y[i];
     const double c = data.cost[i];
     double *a = state.alpha + i * classes;
-    class_scores(rows, i, state.w, classes, score);
+    class_scores(rows, i, state.w, stride, score);
     pass.gap += c * multiclass_loss(score, y, classes);
     for (Index m = 0; m < classes; ++m) pass.gap += a[m] * (score[m] + (m != y));
     multiclass_step(score, a, y, c, data.q[i], classes, d, next);
@@ -148,10 +172,7 @@ MulticlassPass crammer_singer_epoch(const Rows &rows, const MulticlassData &data
     if (changes > 0) {
       pass.linear += d[y];
       std::copy(next, next + classes, a);
-      rows.for_each(i, [&](Index j, double x) {
-        double *of_feature = state.w + j * classes;
-        for (Index m = 0; m < classes; ++m) of_feature[m] += x * d[m];
-      });
+      add_to_classes(rows, i, d, stride, state.w);
       ++pass.updates;
       state.length[i] = 0;
     } else {
@@ -197,34 +218,34 @@ template <class Rows>
 void multiclass_combine(const Rows &rows, const double *alpha, Index classes, double *w,
                         Team &threads) {
   const Index parts = worth_threads(rows, threads.size());
-  PartSums sums(w, rows.width() * classes, parts);
+  const Index stride = class_stride(classes);
+  PartSums sums(w, rows.width() * stride, parts);
   threads.run(parts, rows.rows(), [&](Index part, Index begin, Index end) {
     double *own = sums.of(part);
+    std::vector<double> padded(static_cast<std::size_t>(stride));
     for (Index i = begin; i < end; ++i) {
       const double *a = alpha + i * classes;
       if (std::all_of(a, a + classes, [](double x) { return x == 0.0; })) continue;
-      rows.for_each(i, [&](Index j, double x) {
-        double *of_feature = own + j * classes;
-        for (Index m = 0; m < classes; ++m) of_feature[m] += x * a[m];
-      });
+      std::copy(a, a + classes, padded.begin());
+      add_to_classes(rows, i, padded.data(), stride, own);
     }
   });
   sums.add_up();
 }
 
-// sum_i c_i max_m (...), with the scores of every row if asked for (n x K).
+// sum_i c_i max_m (w_m.x_i - w_{y_i}.x_i + e_im)
 template <class Rows>
 double multiclass_losses(const Rows &rows, const MulticlassData &data, const double *w,
-                         double *scores, Team &threads) {
-  const Index parts = worth_threads(rows, threads.size()), classes = data.classes;
+                         Team &threads) {
+  const Index parts = worth_threads(rows, threads.size());
+  const Index stride = class_stride(data.classes);
   std::vector<Sum> part_sums(static_cast<std::size_t>(parts));
   threads.run(parts, rows.rows(), [&](Index part, Index begin, Index end) {
     Sum total;
-    std::vector<double> own(static_cast<std::size_t>(classes));
+    std::vector<double> score(static_cast<std::size_t>(stride));
     for (Index i = begin; i < end; ++i) {
-      double *score = scores ? scores + i * classes : own.data();
-      class_scores(rows, i, w, classes, score);
-      total += data.cost[i] * multiclass_loss(score, data.y[i], classes);
+      class_scores(rows, i, w, stride, score.data());
+      total += data.cost[i] * multiclass_loss(score.data(), data.y[i], data.classes);
     }
     part_sums[static_cast<std::size_t>(part)] = total;
   });

@@ -34,7 +34,7 @@ class MulticlassState(State):
     """A dual point, the weights of all classes, and which rows sleep."""
 
     alpha: Vector  # (n K,)
-    w: Vector  # (width K,)
+    w: Vector  # (width stride,)
     wake: NDArray[np.uint8]
     length: NDArray[np.uint8]
     linear: float = 0.0  # sum_i a_{i,y_i}
@@ -86,7 +86,7 @@ class SequentialDual(Solver):
             rng,
             new_order(problem.n),
             alpha=np.zeros(problem.n_duals) if warm is None else warm,
-            w=np.zeros(problem.width * problem.classes),
+            w=np.zeros(problem.width * problem.stride),
             wake=np.zeros(problem.n, np.uint8),
             length=np.zeros(problem.n, np.uint8),
         )
