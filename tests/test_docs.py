@@ -32,7 +32,7 @@ NEEDS = {
 
 
 def blocks(page):
-    """The blocks of a page that are sessions, with the line where each begins."""
+    """The blocks of a page that have prompts, with the line where each begins."""
     text = page.read_text("utf-8")
     for found in FENCE.finditer(text):
         if ">>> " in found[1]:
@@ -43,8 +43,8 @@ RUNNABLE = [page for page in PAGES if any(blocks(page))]
 
 
 @pytest.mark.parametrize("page", RUNNABLE, ids=lambda page: page.name)
-def test_sessions_of_the_pages(page, tmp_path, monkeypatch):
-    """The blocks of a page are one session, in a folder of its own."""
+def test_code_of_the_pages(page, tmp_path, monkeypatch):
+    """The blocks of a page follow one another, in a folder of its own."""
     for package in NEEDS.get(page.name, ()):
         pytest.importorskip(package, reason=f"{package} is not installed")
     if page.name == "start.md":
@@ -67,7 +67,7 @@ def test_sessions_of_the_pages(page, tmp_path, monkeypatch):
             assert run.returncode == 0, run.stderr
 
 
-def test_pages_with_sessions_are_found():
+def test_pages_with_code_are_found():
     names = {page.name for page in RUNNABLE}
     assert {"README.md", "start.md", "certificate.md", "serving.md"} <= names
 
