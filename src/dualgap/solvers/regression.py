@@ -37,10 +37,9 @@ from ..regression import OneClassProblem, RegressionProblem
 from .base import ROUNDING, Solver, new_order
 from .dcd import LONGEST_SLEEP, REPAIR_EVERY, DCDState, DualState
 
-# Entries to read, and what a call is worth, before `tol` may end a fit: a few tenths of
-# a second. Small models then do not depend on the order of their rows, and the weight k
-# is worth k equal rows.
-FREE_WORK, PER_CALL = 2e8, 15_000.0
+# Entries to read, and passes, before `tol` may end a fit. Small models then do not
+# depend on the order of their rows, and the weight k is worth k equal rows.
+FREE_WORK, FREE_PASSES = 2e6, 10_000
 
 
 class _Dual(Solver):
@@ -66,7 +65,7 @@ class _Dual(Solver):
             )
 
     def goal(self, state: Any) -> float:
-        if state.work + PER_CALL * state.epochs < FREE_WORK:
+        if state.work < FREE_WORK and state.epochs < FREE_PASSES:
             # The gap of a smooth loss is of second order in what w lacks.
             squared = state.problem.loss.curvature > 0.0
             return min(state.tol, 1e-15 if squared else ROUNDING)
