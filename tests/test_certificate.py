@@ -437,7 +437,7 @@ def test_to_dict_is_json_with_both_gaps():
     assert json.loads(json.dumps(certificate.to_dict())) == {
         "primal": 3.0, "dual": 2.0, "epochs": 0, "updates": 0, "seconds": 0.0,
         "status": "certified", "solver": "", "tol": 0.5, "gap": 1.0,
-        "relative_gap": 0.5, "about": "", "rounding": 0.0,
+        "relative_gap": 0.5, "about": "", "rounding": 0.0, "floor": 0.0,
     }  # fmt: skip
 
 

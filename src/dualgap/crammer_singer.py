@@ -53,6 +53,7 @@ class CrammerSingerProblem:
 
     free_bias = False
     streamed = False
+    floor = 0.0  # as Problem.floor
 
     def __init__(self, data: Problem, codes: NDArray[Any], classes: int) -> None:
         if data.free_bias:

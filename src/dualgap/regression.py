@@ -158,6 +158,8 @@ class RegressionProblem(Problem):
         self, values: Values, norm: float, alpha: Vector, scale: float = 1.0
     ) -> tuple[float, float]:
         """D of ``scale alpha``, and what rounding may have added to it."""
+        if values.used == 0.0:
+            return 0.0, 0.0
         rounding = self.rounding
         own = 4 * rounding.unit  # of entries that are scaled, and back in the box
         dual = scale * (values.sum - 0.5 * scale * (norm + values.diagonal))

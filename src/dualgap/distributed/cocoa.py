@@ -150,6 +150,7 @@ class PiecewiseProblem:
 
     free_bias = False
     streamed = False
+    floor = 0.0  # as Problem.floor
     n = 0  # rows, and duals, that are kept here
 
     def __init__(self, rounds: Rounds, k: int, loss: Loss, width: int) -> None:
