@@ -24,7 +24,6 @@ from dualgap import LinearSVC, certify
 FILES = {
     "pendigits": "pendigits/pendigits",
     "letter": "letter/letter.scale",
-    "sector": "sector/sector.scale",
 }
 
 
