@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from . import core
 from .losses import Vector
-from .problem import Problem
+from .problem import Bounds, Problem, Rounding, Values
 from .solvers.base import new_order
 from .solvers.dcd import DCD, DCDState
 
@@ -148,8 +148,8 @@ class Stream:
 
     def prove(
         self, batches: Iterable[tuple[str, Sequence[Problem | None]]]
-    ) -> list[tuple[float, float]]:
-        """P(w) and D of every problem, from one pass over the rows.
+    ) -> list[Bounds]:
+        """P(w) at most and D at least of every problem, from one pass over the rows.
 
         Parameters
         ----------
@@ -166,7 +166,8 @@ class Stream:
         problems, width = self.w.shape
         # Summed anew: what the steps have added up carries their rounding.
         v, part = np.zeros((problems, width)), np.empty(width)
-        sums = np.zeros((problems, 3))  # losses, sum a_i, sum delta_i a_i^2
+        sums: list[list[Values]] = [[] for _ in range(problems)]
+        n, parts = np.zeros(problems, np.int64), np.zeros(problems, np.int64)
         met: set[str] = set()
         for number, (key, binary) in enumerate(batches):
             batch = self.batches.get(key)
@@ -180,10 +181,13 @@ class Stream:
             for k, problem in enumerate(binary):
                 if problem is None:
                     continue
-                sums[k] += core.evaluate(
-                    problem.rows, problem.y, problem.cost, problem.core_loss,
+                found = core.evaluate(
+                    problem.rows, problem.y, problem.cost, problem.core_loss, problem.q,
                     self.w[k], "given", batch.alpha[k], part, None, problem.threads,
                 )  # fmt: skip
+                sums[k].append(Values(*found))
+                n[k] += problem.n
+                parts[k] += problem.threads.size + 1
                 v[k] += part
         if len(met) < len(self.batches):
             raise ValueError(
@@ -191,12 +195,24 @@ class Stream:
                 "given; a proof needs each of them"
             )
         return [
-            (
-                0.5 * core.squared_norm(self.w[k]) + float(sums[k, 0]),
-                float(sums[k, 1] - 0.5 * (core.squared_norm(v[k]) + sums[k, 2])),
-            )
+            _bounds(sums[k], self.w[k], v[k], Rounding(int(n[k]), width, int(parts[k])))
             for k in range(problems)
         ]
+
+
+def _bounds(parts: list[Values], w: Vector, v: Vector, rounding: Rounding) -> Bounds:
+    """P(w) and D of the duals that v is the sum of, rounded to the safe side."""
+    norm, curvature = core.squared_norm(w), core.squared_norm(v)
+    if not parts:
+        return Bounds(0.5 * norm, 0.0, 0.0)
+    values = Values.merge(parts)
+    more = rounding.of_primal(values, norm)
+    less = rounding.of_dual(values, curvature, rounding.drift(values))
+    return Bounds(
+        0.5 * norm + values.loss + more,
+        values.sum - 0.5 * (curvature + values.diagonal) - less,
+        more + less,
+    )
 
 
 def key_of(problem: Problem, codes: NDArray[np.intp], weight: Vector) -> str:

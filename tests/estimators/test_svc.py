@@ -549,7 +549,9 @@ def test_small_problems_are_solved_to_rounding(loss):
             atol=1e-9 if loss == "hinge" else 1e-6,
         )
         for a in certificates(weighted) + certificates(repeated):
-            assert a.relative_gap <= (1e-12 if loss == "hinge" else 1e-14)
+            tight = 1e-12 if loss == "hinge" else 1e-14
+            # A gap that is little but the room for rounding ends a fit.
+            assert a.gap <= 1.25 * a.rounding + tight * a.dual
         history = repeated.history_
         last = history if classes == 2 else history[-1]
         assert set(last["solver"]) == {"block"}

@@ -77,8 +77,9 @@ def test_a_thousand_random_problems(block):
         assert certificate.dual <= best.upper + room, (seed, solver)
         assert solution.alpha.min() >= 0.0
         P, D = values(problem, solution.alpha)
-        assert abs(certificate.primal - P) <= 1e-7 * P + room, (seed, solver)
-        assert abs(certificate.dual - D) <= 1e-7 * P + room, (seed, solver)
+        near = 1e-7 * P + room + certificate.rounding
+        assert abs(certificate.primal - P) <= near, (seed, solver)
+        assert abs(certificate.dual - D) <= near, (seed, solver)
         if solver.name == "auto":
             proved.append(certificate.certified)
     # Some are so badly conditioned that 4000 steps do not do.

@@ -117,10 +117,10 @@ assert open("model", "rb").read() == old
 assert os.listdir() == ["model"], os.listdir()
 os.remove("model")
 
-wide = rng.normal(size=(20, 20_000))
-wide_y = np.where(wide[:, 0] > 0, 1, -1)
-fit = LinearSVC(tol=1e-12, checkpoint="checkpoint", checkpoint_every=1e-9, C=1e3,
-                solver="dcd", random_state=0)
+wide = rng.normal(size=20_000) + 0.1 * rng.normal(size=(60, 20_000))  # many epochs
+wide_y = np.where(wide[:, 0] > wide[0, 0], 1, -1)
+fit = LinearSVC(tol=1e-9, checkpoint="checkpoint", checkpoint_every=1e-9, C=1e3,
+                solver="dcd", max_epochs=30, random_state=0)
 fails("checkpoint", lambda: fit.fit(wide, wide_y))
 assert set(os.listdir()) <= {"checkpoint"}, os.listdir()  # an earlier one, whole
 if os.path.exists("checkpoint"):

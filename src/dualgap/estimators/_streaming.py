@@ -20,7 +20,7 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 from .. import core, one_vs_rest
 from ..certificate import Certificate, Status
 from ..losses import Vector
-from ..problem import Problem
+from ..problem import Bounds, Problem
 from ..solvers import DCD, get_solver
 from ..solvers.auto import Auto
 from ..stream import Stream, key_of
@@ -359,7 +359,7 @@ class StreamingMixin:
             binary.append(rows.with_labels(signs, cost) if cost.any() else None)
         return binary, key_of(rows, codes, weight)
 
-    def _tell(self, values: list[tuple[float, float]] | None) -> None:
+    def _tell(self, values: list[Bounds] | None) -> None:
         """Set the attributes: with the proved values, or with D alone."""
         stream, constant = self._stream, self.intercept_scaling
         d = self.n_features_in_
@@ -369,8 +369,10 @@ class StreamingMixin:
         )
         certificates = []
         for k in range(len(stream.w)):
-            primal, dual = (np.inf, stream.dual(k)) if values is None else values[k]
-            proof = Certificate(float(primal), float(dual))
+            bounds = (
+                Bounds(np.inf, stream.dual(k), 0.0) if values is None else values[k]
+            )
+            proof = bounds.certificate
             proved = values is not None and proof.relative_gap <= self.tol
             certificates.append(
                 Certificate(
@@ -382,6 +384,7 @@ class StreamingMixin:
                     status=Status.CERTIFIED if proved else Status.STREAMED,
                     solver="dcd",
                     tol=self.tol,
+                    rounding=proof.rounding,
                 )
             )
         self.n_iter_ = stream.passes

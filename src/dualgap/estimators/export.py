@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from scipy import sparse
-from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from ..kernel import RBF, Laplacian, Linear, Polynomial, Sigmoid
@@ -414,6 +413,8 @@ def _labels(classes: NDArray[Any]) -> NDArray[Any]:
 def _refuse(model: Any) -> None:
     """Refuse what has no graph, before any work."""
     name = type(model).__name__
+    from sklearn.pipeline import Pipeline
+
     if isinstance(model, Pipeline):
         raise TypeError(
             "model is a Pipeline: call dualgap.register_skl2onnx(), then "

@@ -352,7 +352,8 @@ def _make_linear(model: Any, record: Record, tensors: Tensors) -> None:
         if (np.diff(model.support_) <= 0).any():
             raise ValueError("support is not sorted")
         model.dual_coef_, model._n_rows = tensors["dual_coef"], n
-        model._fitted_C = model.C
+        if isinstance(model, LinearSVC):
+            model._fitted_C = model.C
 
 
 # -------------------------------------------------------------------------------- SVC
