@@ -117,10 +117,10 @@ assert open("model", "rb").read() == old
 assert os.listdir() == ["model"], os.listdir()
 os.remove("model")
 
-wide = rng.normal(size=20_000) + 0.1 * rng.normal(size=(60, 20_000))  # many epochs
+wide = rng.normal(size=60_000) + 0.1 * rng.normal(size=(60, 60_000))  # many epochs
 wide_y = np.where(wide[:, 0] > wide[0, 0], 1, -1)
 fit = LinearSVC(tol=1e-9, checkpoint="checkpoint", checkpoint_every=1e-9, C=1e3,
-                solver="dcd", max_epochs=30, random_state=0)
+                solver="dcd", max_epochs=50, random_state=0)
 fails("checkpoint", lambda: fit.fit(wide, wide_y))
 assert set(os.listdir()) <= {"checkpoint"}, os.listdir()  # an earlier one, whole
 if os.path.exists("checkpoint"):
@@ -370,7 +370,7 @@ X = rng.normal(size=(3000, 20))
 y = rng.integers(0, 3, 3000)
 
 def fits():
-    linear = LinearSVC(C=0.01, n_jobs=2, max_epochs=30, random_state=0).fit(X, y)
+    linear = LinearSVC(C=0.01, n_jobs=2, max_epochs=50, random_state=0).fit(X, y)
     point = LinearSVC(C=0.01, n_jobs=2, solver="interior-point").fit(X, y)
     kernel = SVC(max_epochs=5, random_state=0).fit(X[:300], y[:300])
     return b"".join(
