@@ -150,9 +150,10 @@ void fit(const Data &data, bool dense, bool squared, bool fixed, Index q,
                   KernelMap::of(tile::Shape::kExponential, kGamma, 0.0, 1), dense, 2);
   const auto n = static_cast<std::size_t>(data.n);
   BlockProblem problem{
-      squared, {}, std::vector<double>(n, 10.0), std::vector<double>(n, 1.0)};
+      squared, {}, std::vector<double>(n, 10.0), std::vector<double>(n, 1.0), {}};
   for (std::size_t i = 0; i < n; ++i)
     problem.y.push_back(i == 0 || random.below(2) ? 1.0 : -1.0);
+  problem.p = problem.y;
   BlockSolver solver(rows, std::move(problem), q, 2 * q, 20'000, fixed, random);
   double dual = solver.last_scan().dual;
   for (int set = 0; set < 80; ++set) {
