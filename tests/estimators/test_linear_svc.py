@@ -6,7 +6,6 @@ import doctest
 import logging
 import pickle
 import re
-import signal
 import subprocess
 import sys
 import time
@@ -660,15 +659,17 @@ def test_time_limit_is_for_the_whole_fit(n_jobs):
     model = LinearSVC(
         solver="dcd", tol=1e-15, max_epochs=10**9, time_limit=0.5, n_jobs=n_jobs
     )
-    begun = time.perf_counter()
+    begun, busy = time.perf_counter(), time.process_time()
     quiet(model, X, y)
-    assert 0.5 <= time.perf_counter() - begun < 1.0
+    busy = time.process_time() - busy
+    assert time.perf_counter() - begun >= 0.5
+    assert busy < n_jobs * 1.0  # a machine with other work to do takes longer
     assert {c.status for c in model.certificate_} == {Status.TIME_LIMIT}
     assert_true_certificates(model, X, y)
 
 
 INTERRUPTED = """
-import sys, time, warnings
+import os, signal, sys, threading, time, warnings
 import numpy as np
 from dualgap import LinearSVC
 from dualgap.problem import Problem
@@ -680,14 +681,22 @@ X = rng.normal(size=(300_000, 60)).astype(np.float32)
 scores = X @ rng.normal(size=(60, classes)) + 5 * rng.normal(size=(len(X), classes))
 y = scores.argmax(axis=1)  # learnable, and far from separable: no fit ends by itself
 problem = Problem(X, np.where(y == 1, 1, -1), fit_intercept=True)
-begun = time.monotonic()
+# Processor time, of all threads: the machine may have other work to do.
+begun = time.process_time()
 problem.certify(np.zeros(61), np.zeros(len(X)))
-one_pass = time.monotonic() - begun
+one_pass = time.process_time() - begun
+
+def interrupt():
+    while time.process_time() < begun + one_pass + 1.5:
+        time.sleep(0.01)
+    sent.append(time.process_time())
+    os.kill(os.getpid(), signal.SIGINT)
 
 model = LinearSVC(solver="dcd", tol=1e-15, max_epochs=10**9, n_jobs=n_jobs)
-print("fitting", flush=True)
+sent = []
+threading.Thread(target=interrupt).start()
 model.fit(X, y)
-print(time.monotonic(), one_pass)
+print(time.process_time() - sent[0], one_pass)
 found = model.certificate_ if classes > 2 else [model.certificate_]
 print({c.status.label for c in found}, all(c.dual <= c.primal for c in found))
 print(model.coef_.shape, model.coef_.any(axis=1).tolist(), model.score(X, y) >= 0)
@@ -697,25 +706,16 @@ print(model.coef_.shape, model.coef_.any(axis=1).tolist(), model.score(X, y) >= 
 @pytest.mark.skipif(sys.platform == "win32", reason="SIGINT cannot be sent to a child")
 @pytest.mark.parametrize(("classes", "n_jobs"), [(2, 1), (3, 1), (3, 2)])
 def test_ctrl_c_keeps_the_model(classes, n_jobs):
-    child = subprocess.Popen(
+    child = subprocess.run(
         [sys.executable, "-c", INTERRUPTED, str(classes), str(n_jobs)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+        capture_output=True,
         text=True,
+        timeout=300,
     )
-    try:
-        assert child.stdout.readline() == "fitting\n"
-        time.sleep(1.5)
-        child.send_signal(signal.SIGINT)
-        sent = time.monotonic()
-        out, err = child.communicate(timeout=60)
-    finally:
-        child.kill()
-    assert child.returncode == 0, err
-    times, statuses, model = out.splitlines()
+    assert child.returncode == 0, child.stderr
+    times, statuses, model = child.stdout.splitlines()
     ended, one_pass = map(float, times.split())
-    # every class makes its closing pass, on as many threads as there are
-    assert ended - sent < 0.2 + classes * one_pass
+    assert ended < n_jobs * 0.2 + classes * one_pass  # a closing pass for every class
     assert statuses == "{'interrupted'} True"
     rows = 1 if classes == 2 else classes
     assert model.startswith(f"({rows}, 60) [True")
