@@ -66,9 +66,10 @@ def fit(name: str, args) -> None:
     (n, d), support = X.shape, int(np.count_nonzero(solution.alpha))
     floor = 2.0 * n * support * d / rate
     gap = solution.certificate.relative_gap
-    block = STATES[-1].block
-    row = [n, d, f"{wall:.3g}", f"{spent:.3g}", f"{gap:.1e}", support, block.computed,
-           block.capacity, f"{peak - before:.0f}", f"{spent / floor:.3g}"]  # fmt: skip
+    state = STATES[-1]
+    row = [n, d, f"{wall:.3g}", f"{spent:.3g}", f"{gap:.1e}", support, state.computed,
+           state.block.capacity, f"{peak - before:.0f}",
+           f"{spent / floor:.3g}"]  # fmt: skip
     print("|", name, "|", " | ".join(map(str, row)), "|", flush=True)
 
 

@@ -54,7 +54,7 @@ def fit(problem: KernelProblem, limit: float) -> dict[str, float]:
     total = time.thread_time() - begin
     support = int(np.count_nonzero(state.alpha()))
     return {"total": total, "proof": proof_seconds, "gap": gap, "nSV": support,
-            **state.block.seconds}  # fmt: skip
+            **state.seconds}  # fmt: skip
 
 
 def main() -> None:

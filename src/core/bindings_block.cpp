@@ -233,6 +233,7 @@ void bind_block(nb::module_ &m) {
           "squared"_a, "linear"_a.noconvert(), "epsilon"_a, "total"_a, "two_sided"_a,
           "q"_a, "largest_q"_a, "cache_bytes"_a, "fixed"_a, "random"_a,
           nb::keep_alive<1, 2>())
+      .def_prop_ro("n", &BlockSolver::n, "rows")
       .def_prop_ro("q", &BlockSolver::q, "rows of a working set")
       .def_prop_ro("steps", &BlockSolver::steps, "inner steps so far")
       .def_prop_ro("computed", &BlockSolver::computed, "kernel rows computed so far")

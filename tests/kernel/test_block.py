@@ -19,12 +19,15 @@ from dualgap.kernel import (
     SWAP,
     BlockSolver,
     Callable,
+    KernelOneClass,
     KernelProblem,
+    KernelRegression,
     Laplacian,
     Linear,
     Polynomial,
     Precomputed,
 )
+from dualgap.kernel import block as block_module
 from dualgap.loop import solve
 
 from ..twins import block as twin
@@ -246,6 +249,92 @@ def test_the_cache_keeps_its_limit(kernel, bytes_):
     scale = float(problem.gram.diagonal().max())
     near = 2.0**-17 if state.fixed else 1e-6 * scale
     np.testing.assert_allclose(carried, exact, atol=near * state.alpha().sum())
+
+
+def resting(kind, rng):
+    """A problem most of whose rows are soon at rest."""
+    n = 500
+    X = rng.standard_normal((n, 3))
+    score = X[:, 0] + 0.3 * X[:, 1] ** 2
+    if kind == "regression":
+        return KernelRegression(X, np.sin(score), 1.0, kernel=RBF(0.2), epsilon=0.6)
+    if kind == "one class":
+        return KernelOneClass(X, 0.3, kernel=RBF(0.2))
+    y = np.where(score + 0.3 * rng.standard_normal(n) > 0, 1, -1)
+    weight = rng.uniform(0.5, 2.0, n) * (rng.random(n) < 0.95)
+    return KernelProblem(
+        X, y, 10.0, kernel=RBF(0.2), loss=kind, sample_weight=weight,
+        penalize_intercept=kind != "hinge",
+    )  # fmt: skip
+
+
+KINDS = ["hinge", "squared_hinge", "regression", "one class"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_known_while_rows_rest(kind, monkeypatch):
+    monkeypatch.setattr(block_module, "_MANY", 50)
+    rng = np.random.default_rng(4)
+    problem = resting(kind, rng)
+    solver = BlockSolver(q=16)
+    state = solver.start(problem, core.Random(0), None)
+    state.tol, seen = 1e-9, 0
+    for _ in range(400):
+        solver.step(state, core.Stop())
+        if state.part is None:
+            continue
+        seen += 1
+        alpha, rows = state.alpha(), state.part.rows
+        # D of all rows, from the change of some.
+        c, scores = alpha * problem.y, problem.scores(alpha)
+        dual = c @ problem.linear - problem.epsilon * np.abs(c).sum() - 0.5 * c @ scores
+        if kind == "squared_hinge":
+            dual -= 0.5 * c.sum() ** 2 + 0.5 * problem.delta @ c**2
+        assert state.dual == pytest.approx(dual, rel=1e-5, abs=1e-5)
+        assert state.primal >= state.dual - 1e-4
+        F = state.gradient()
+        assert np.isfinite(F[rows]).all()
+        assert np.isnan(np.delete(F, rows)).all()
+        np.testing.assert_allclose(F[rows], scores[rows], atol=1e-4)
+        rest = np.setdiff1d(np.arange(problem.n), rows)
+        bound = (alpha[rest] == 0) | (np.abs(alpha[rest]) > 0.999 * problem.cost[rest])
+        assert bound.all()
+        if problem.free_bias:
+            total = math.fsum([*(alpha * problem.y).tolist(), -problem.total])
+            assert abs(total) <= 1e-12 * problem.n
+    assert seen > 20
+    assert len(rows) <= 0.7 * problem.n
+    assert state.computed >= state.block.computed
+    # No decisions are made up for rows that rest, whatever becomes of the fit.
+    unproved = solver.unproved(state)
+    assert np.isnan(np.delete(unproved.w, rows)).all()
+    assert np.isfinite(unproved.w[rows]).all()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("least", [0.15, 0.0])
+def test_rows_that_were_wrong_to_rest_come_back(kind, least, monkeypatch):
+    rng = np.random.default_rng(4)
+    problem = resting(kind, rng)
+    plain = solve(problem, BlockSolver(q=16), tol=1e-7, random_state=0)
+    monkeypatch.setattr(block_module, "_MANY", 50)
+    monkeypatch.setattr(block_module, "_LEAST", least)  # 0: many are wrong to
+    opened, open_ = [], BlockSolver._open
+    monkeypatch.setattr(
+        BlockSolver,
+        "_open",
+        lambda self, state, part: (opened.append(part), open_(self, state, part)),
+    )
+    found = solve(problem, BlockSolver(q=16), tol=1e-7, random_state=0)
+    assert found.certificate.certified
+    assert any(part is not None for part in opened)
+    if kind == "hinge" and least == 0.0:
+        assert any(part is None for part in opened)
+    floor = plain.certificate.floor
+    for a, b in [(plain, found), (found, plain)]:
+        a, b = a.certificate, b.certificate
+        assert a.dual <= b.primal
+        assert b.primal - a.dual <= 3e-7 * max(abs(a.dual), floor)
 
 
 def test_rows_in_16_bits_prove_what_float32_does():

@@ -17,6 +17,10 @@ Source     Decomposition: Joachims 1999; second-order pairs: Fan, Chen and Lin, 
            Nanculef et al. 2014 on the simplex without its constraint: their point is
            a/sum_i a_i.
 
+Rows that are firmly at a bound, farther beyond the others than the largest violation,
+rest: they leave the problem, and with them their columns of K, until a certificate
+fails ("shrinking", Joachims 1999).
+
 Kernel rows are float32, and held in 16 bits where their values are from 0 to 1 and the
 cache has no room for all of them. When what they say meets the accuracy asked, F is
 recomputed in float64 for the certificate; if that one does not meet it, the fit goes on
@@ -28,16 +32,18 @@ in float64 before they are rounded.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .. import core
 from ..losses import Vector
 from ..problem import Proof, StoppedError
 from ..solvers.base import check_count, new_order
 from .base import KernelSolver, KernelState
+from .gram import Subset
 from .interior import interior_point
 from .rows import row_source
 
@@ -54,6 +60,11 @@ _LARGEST = 4096
 _SMALL, _CRAWL = 2000, 2.5
 # The relative gap that they go to at least.
 _LEAP = 1e-8
+# Rows rest where these are more, and the others at most this part of them.
+_MANY, _PART = 4000, 0.7
+# How far beyond the others they are at least, in units of what v ranges over at first:
+# F still moves after the largest violation has become small.
+_LEAST = 0.15
 # Certificates that fail before rows are held as float32, and then computed in float64.
 _PATIENCE = 2
 
@@ -71,16 +82,41 @@ class BlockState(KernelState):
     #: Whether interior points have been tried.
     tried: bool = False
     whole: bool = True  # F is K c
+    #: The rows that take part, while others rest; None: all.
+    part: Part | None = None
+    due: int = 0  # kernel rows computed before it is asked again which ones may rest
+    spent: dict[str, float] = field(default_factory=dict)
+    computed_before: int = 0
     #: Work until the estimates first met tol.
     reached: float = math.nan
 
     def finite(self) -> bool:
         return math.isfinite(self.dual)
 
+    @property
+    def seconds(self) -> dict[str, float]:
+        """Processor seconds of the steps so far, by what they were spent on."""
+        return {k: v + self.spent.get(k, 0.0) for k, v in self.block.seconds.items()}
+
+    @property
+    def computed(self) -> int:
+        """Kernel rows computed so far, those of a part being shorter."""
+        return self.computed_before + int(self.block.computed)
+
     def alpha(self) -> Vector:
         """Dual variables, shape (n,)."""
-        out = np.empty(self.problem.n)
+        out = np.empty(self.block.n)
         self.block.alpha(out)
+        return out if self.part is None else self.part.whole(out)
+
+    def gradient(self) -> Vector:
+        """F, shape (n,); NaN at rows that rest."""
+        F = np.empty(self.block.n)
+        self.block.gradient(F)
+        if self.part is None:
+            return F
+        out = np.full(self.problem.n, math.nan)
+        out[self.part.rows] = F
         return out
 
     def refresh(self, stop: Any = None) -> None:
@@ -91,6 +127,48 @@ class BlockState(KernelState):
     def measure(self) -> None:
         """Take over what the last scan found."""
         self.primal, self.dual = self.block.primal, self.block.dual
+        if self.part is not None:
+            gap = self.primal - self.dual
+            self.dual = self.part.dual(self.alpha(), self.gradient())
+            self.primal = self.dual + gap
+
+
+@dataclass(frozen=True)
+class Part:
+    """Rows that take part, while the others rest, and where all began.
+
+    The gap adds up over the rows, and those that rest have none as long as they are
+    right to. D is known by what has changed:
+    ``D(c + t) = D(c) + t'p - epsilon (|c + t| - |c|) - t'(F(c) + F(c + t))/2``.
+    """
+
+    problem: Any
+    rows: NDArray[np.uint32]
+    alpha: Vector  # of all rows, as the others keep it
+    F: Vector  # at these rows
+    value: float  # D
+
+    def whole(self, part: Vector) -> Vector:
+        """Alpha of all rows, given that of these."""
+        out = self.alpha.copy()
+        out[self.rows] = part
+        return out
+
+    def dual(self, alpha: Vector, F: Vector) -> float:
+        """D of an alpha of all rows."""
+        problem, rows = self.problem, self.rows
+        y = problem.y[rows]
+        old, new = y * self.alpha[rows], y * alpha[rows]
+        t = new - old
+        value = self.value + float(
+            t @ problem.linear[rows] - 0.5 * t @ (self.F + F[rows])
+        )
+        value -= problem.epsilon * float((np.abs(new) - np.abs(old)).sum())
+        if not problem.free_bias:
+            begun = float(problem.y @ self.alpha)
+            value -= float(t.sum()) * (begun + 0.5 * float(t.sum()))
+            value -= 0.5 * float(problem.delta[rows] @ (new * new - old * old))
+        return value
 
 
 @dataclass(frozen=True)
@@ -155,13 +233,8 @@ class BlockSolver(KernelSolver):
             source.shifted = problem.free_bias and far < _NEAR
             source.precise = far > _FAR or source.shifted
             gram.fast = source
-        fixed = source.fixed and _worth_fixed(problem)
-        block = core.BlockSolver(
-            source, problem.y.astype(np.float64), problem.cost, gram.diagonal(),
-            problem.loss.name == "squared_hinge", problem.linear, problem.epsilon,
-            problem.total, problem.two_sided, *self._sizes(problem.n),
-            int(gram.cache_size * 1e6), fixed, rng,
-        )  # fmt: skip
+        fixed = source.fixed and _worth_fixed(problem, problem.n)
+        block = self._block(problem, source, fixed, rng)
         state = BlockState(
             problem, rng, new_order(0), source=source, block=block, fixed=fixed
         )
@@ -172,6 +245,66 @@ class BlockSolver(KernelSolver):
             block.set_alpha(begin)
             state.dual, state.whole = problem.lowest, False
         return state
+
+    def _block(
+        self, problem: Any, source: Any, fixed: bool, rng: Any, part: Part | None = None
+    ) -> Any:
+        """The core's solver of all rows, or of some; the others are constants in it."""
+        rows: Any = slice(None) if part is None else part.rows
+        linear, total = problem.linear[rows], problem.total
+        if part is not None:
+            rest = problem.y * part.alpha
+            rest[rows] = 0.0
+            if problem.free_bias:
+                total = math.fsum([total, *(-rest[rest != 0.0]).tolist()])
+            else:
+                linear = linear - float(rest.sum())
+        return core.BlockSolver(
+            source, problem.y[rows].astype(np.float64), problem.cost[rows],
+            problem.gram.diagonal()[rows], problem.loss.name == "squared_hinge", linear,
+            problem.epsilon, total, problem.two_sided, *self._sizes(source.n),
+            int(problem.gram.cache_size * 1e6), fixed, rng,
+        )  # fmt: skip
+
+    def _rest(self, state: BlockState) -> None:
+        """Let rows rest, if they are many."""
+        problem, part = state.problem, state.part
+        alpha, F = state.alpha(), state.gradient()
+        slack = max(state.block.violation, _LEAST * float(np.ptp(problem.linear)))
+        busy = movable(problem, alpha, F, state.block.threshold, slack)
+        rows = np.arange(problem.n) if part is None else part.rows
+        rows, among = rows[busy[rows]].astype(np.uint32), len(rows)
+        state.due = state.block.computed + state.block.q
+        if 1 < len(rows) <= _PART * among:
+            self._open(state, Part(problem, rows, alpha, F[rows], state.dual))
+            state.block.set_alpha(alpha[rows])
+            state.block.set_gradient(F[rows])
+            state.measure()
+
+    def _wake(self, state: BlockState) -> None:
+        """Make all rows take part again."""
+        if state.part is not None:
+            alpha = state.alpha()
+            self._open(state, None)
+            state.block.set_alpha(alpha)
+        state.refresh()
+
+    def _open(self, state: BlockState, part: Part | None) -> None:
+        """The core's solver of a part, or of all rows, in the place of the last one."""
+        problem, source = state.problem, state.source
+        state.spent, state.computed_before = state.seconds, state.computed
+        state.part = part
+        state.block = None  # before another one takes room for its rows
+        if part is not None:
+            whole, source = (
+                source,
+                row_source(Subset(problem.gram, part.rows), self.threads),
+            )
+            if isinstance(source, core.KernelRows):
+                source.shifted, source.precise = whole.shifted, whole.precise
+        fixed = state.fixed and _worth_fixed(problem, source.n)
+        state.block = self._block(problem, source, fixed, state.rng, part)
+        state.due = state.block.q
 
     def _sizes(self, n: int) -> tuple[int, int]:
         """Rows of a working set at first, and at most."""
@@ -193,6 +326,8 @@ class BlockSolver(KernelSolver):
         state.measure()
         if state.updates > _CRAWL * state.problem.n**2:
             self._leap(state, stop)
+        if state.block.n > _MANY and state.block.computed >= state.due:
+            self._rest(state)
 
     def _leap(self, state: BlockState, stop: Any) -> None:
         """All of a small problem at once, where steps get nowhere."""
@@ -205,6 +340,7 @@ class BlockSolver(KernelSolver):
         state.tried = True
         alpha = interior_point(state.problem, 0.1 * min(state.tol, _LEAP), stop)
         if alpha is not None:
+            self._wake(state)
             state.block.set_alpha(alpha)
             state.refresh()
 
@@ -215,8 +351,8 @@ class BlockSolver(KernelSolver):
         proof = super().unproved(state)
         if proof is None:
             return None
-        F, bias = np.empty(state.problem.n), proof.bias
-        state.block.gradient(F)
+        F, bias = state.gradient(), proof.bias
+        assert bias is not None
         if state.problem.free_bias:
             bias = float(state.block.threshold) + state.problem.centre
         return proof._replace(w=F + bias, bias=bias)
@@ -233,9 +369,31 @@ class BlockSolver(KernelSolver):
             if not precise or state.fixed:
                 state.block.forget_rows()
             state.fixed, state.rejected = False, 0
-        state.refresh()
+        resting = state.part is not None
+        self._wake(state)
+        if resting:  # some were wrong to; most may again
+            self._rest(state)
 
 
-def _worth_fixed(problem: Any) -> bool:
+def movable(
+    problem: Any, alpha: Vector, F: Vector, threshold: float, slack: float
+) -> NDArray[np.bool_]:
+    """Rows that may still move where v is off by so much; see block.hpp."""
+    c, cost = problem.y * alpha, problem.cost
+    v = problem.linear - F - threshold
+    below = np.where(c < 0.0, problem.epsilon, -problem.epsilon)
+    above = np.where(c > 0.0, -problem.epsilon, problem.epsilon)
+    if problem.loss.name == "squared_hinge":
+        v -= float(c.sum()) + problem.delta * c
+        cost = np.where(cost > 0.0, math.inf, 0.0)
+    high = np.where(problem.two_sided | (problem.y > 0), cost, 0.0)
+    low = np.where(problem.two_sided | (problem.y < 0), -cost, 0.0)
+    least = 1e-15 * float(problem.cost.max())  # bounds are on a grid
+    rises = (c < high - least) & (v + below > -slack)
+    falls = (c > low + least) & (v + above < slack)
+    return (rises | falls) & (problem.cost > 0.0)
+
+
+def _worth_fixed(problem: Any, n: int) -> bool:
     """Whether a cache of 16 bits a value is faster: one of float32 loses rows."""
-    return bool(4.0 * problem.n * problem.n > 1e6 * problem.gram.cache_size)
+    return bool(4.0 * n * n > 1e6 * problem.gram.cache_size)
