@@ -20,6 +20,15 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 ROOT = Path(__file__).resolve().parents[1]
 
+#: Whether this is `make sanitize`, which loads a sanitizer's runtime first.
+SANITIZED = "san" in os.environ.get("LD_PRELOAD", "")
+
+
+def unsanitized(reason: str) -> pytest.MarkDecorator:
+    """Leave a test out where a sanitizer watches, and say why."""
+    return pytest.mark.skipif(SANITIZED, reason=f"not under a sanitizer: {reason}")
+
+
 settings.register_profile("default", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "default")

@@ -18,6 +18,8 @@ from sklearn.datasets import dump_svmlight_file
 
 from dualgap.io import RowStore, convert, load_svmlight
 
+from ..conftest import unsanitized
+
 MEMORY = 2**20  # the least: chunks of 64 KiB
 
 
@@ -310,6 +312,7 @@ def test_killed_at_any_moment_it_leaves_no_half_a_store_and_goes_on(tmp_path):
     assert store.fingerprint == whole.fingerprint
 
 
+@unsanitized("it keeps freed memory")
 def test_memory_stays_bounded(tmp_path):
     resource = pytest.importorskip("resource")
     del resource
@@ -334,3 +337,76 @@ def test_memory_stays_bounded(tmp_path):
     size, grown = map(int, out.stdout.split())
     assert size > 30e6
     assert grown < 1.25 * 2**24
+
+
+def test_columns_beyond_those_of_dense_rows_are_zero(tmp_path):
+    X, y = np.arange(1.0, 13.0).reshape(4, 3), np.array([0, 1, 0, 1])
+    for k, columns in enumerate((3, 5)):
+        store = convert([(X, y)], tmp_path / f"{k}", shuffle=False, n_features=columns)
+        store.verify()
+        expected = np.pad(X, ((0, 0), (0, columns - 3)))
+        np.testing.assert_array_equal(store.rows(0, 4).X, expected)
+    store = convert([(X[:, :0], y)], tmp_path / "none", shuffle=False)
+    store.verify()
+    np.testing.assert_array_equal(store.rows(0, 4).X, np.zeros((4, 1)))
+
+
+def test_columns_of_the_same_name_are_refused(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    columns = [pyarrow.array([1.0, 2.0]), pyarrow.array([3.0, 4.0]),
+               pyarrow.array([0, 1])]  # fmt: skip
+    table = pyarrow.Table.from_arrays(columns, ["a", "a", "label"])
+    path = tmp_path / "rows.parquet"
+    parquet.write_table(table, path)
+    with pytest.raises(ValueError, match=r"rows\.parquet has the column 'a' 2 times"):
+        convert(path, tmp_path / "store")
+
+
+def npz(**arrays):
+    """A matrix as scipy.sparse.save_npz writes it, with labels and other arrays."""
+    whole = {
+        "data": np.ones(4), "indices": np.array([0, 1, 0, 2], np.int32),
+        "indptr": np.array([0, 2, 2, 4], np.int32), "shape": np.array([3, 3]),
+        "format": np.array(b"csr"), "y": np.array([0, 1, 1]),
+    }  # fmt: skip
+    file = io.BytesIO()
+    np.savez_compressed(file, **{**whole, **arrays})
+    return file.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("array", "value"),
+    [
+        ("shape", np.array(3)),
+        ("shape", np.array([3])),
+        ("shape", np.array([3, -3])),
+        ("format", np.array([b"csr", b"csr"])),
+        ("indptr", np.array(0)),
+        ("indptr", np.array([0.0, 2.0, 2.0, 4.0])),
+        ("data", np.array([b"a"] * 4)),
+        ("indices", np.zeros((4, 1), np.int32)),
+        ("y", np.array(["a", "b", "c"])),
+    ],
+)
+def test_arrays_that_are_no_matrix_are_refused(tmp_path, array, value):
+    path = tmp_path / "rows.npz"
+    path.write_bytes(npz())
+    convert(path, tmp_path / "whole").verify()
+    path.write_bytes(npz(**{array: value}))
+    with pytest.raises(ValueError, match=r"rows\.npz"):
+        convert(path, tmp_path / "store")
+
+
+def test_a_flipped_bit_in_an_archive_is_told_with_its_name(tmp_path):
+    content, refused, accepted = npz(), 0, 0
+    path = tmp_path / "rows.npz"
+    for at in range(0, len(content), 23):
+        path.write_bytes(content[:at] + bytes([content[at] ^ 16]) + content[at + 1 :])
+        try:
+            convert(path, tmp_path / "store", overwrite=True, resume=False)
+            accepted += 1
+        except ValueError as error:
+            refused += "rows.npz" in str(error)
+    assert refused + accepted == len(range(0, len(content), 23))
+    assert refused > 20

@@ -19,6 +19,10 @@ from dualgap.loop import solve
 from dualgap.problem import Problem
 from dualgap.solvers import DCD
 
+from ..conftest import unsanitized
+
+pytestmark = unsanitized("it keeps freed memory")
+
 # Beside the two sizes: the history, code objects, and what Python keeps.
 FIXED = 100_000
 

@@ -17,6 +17,8 @@ from dualgap.loop import solve
 from dualgap.problem import Problem
 from dualgap.solvers import DCD, OCAS, SDCA, SOLVERS, Pegasos, SGDr, SvmSGD, get_solver
 
+from ..conftest import unsanitized
+
 N, D = 2000, 30
 STREAMING = [
     *("auto", "dcd", "sdca", "sgd-s", "sgd-m", "sgd-r", "pegasos", "norma", "svmsgd"),
@@ -326,6 +328,7 @@ def test_several_classes_in_threads(stores):
         assert problem.certify(w, alpha).relative_gap <= 1.001e-2
 
 
+@unsanitized("it keeps freed memory")
 def test_memory_is_model_duals_and_buffer(tmp_path):
     resource = pytest.importorskip("resource")
     del resource

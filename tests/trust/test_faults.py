@@ -20,15 +20,11 @@ import pytest
 from dualgap import SVC, LinearSVC, load_model
 from dualgap.io import RowStore, convert
 
-from ..conftest import ROOT
+from ..conftest import ROOT, unsanitized
 
 POSIX = pytest.mark.skipif(sys.platform == "win32", reason="POSIX limits and signals")
 LINUX = pytest.mark.skipif(
     not sys.platform.startswith("linux"), reason="limits of the address space, /proc"
-)
-SANITIZED = pytest.mark.skipif(
-    "san" in os.environ.get("LD_PRELOAD", ""),
-    reason="sanitizers reserve terabytes of addresses, and end with a fork",
 )
 CORPUS = ROOT / "tests" / "corpus" / "models"
 
@@ -344,7 +340,7 @@ EXTRA = [0, 300, 1000, 3000, 10_000, 25_000, 60_000, 200_000]  # kB
 
 
 @LINUX
-@SANITIZED
+@unsanitized("it maps terabytes for itself")
 def test_too_little_memory_is_a_memory_error_and_nothing_worse(tmp_path):
     environment = {"MALLOC_ARENA_MAX": "1", "OPENBLAS_NUM_THREADS": "1"}
     before = ["env", *(f"{key}={value}" for key, value in environment.items())]
@@ -399,7 +395,7 @@ print(fits() == expected)
 
 
 @POSIX
-@SANITIZED
+@unsanitized("it ends with a fork")
 def test_a_fork_after_threads_and_amid_a_fit_trains_the_same(tmp_path):
     assert run(FORK).split() == ["0", "0", "True"]
 

@@ -6,19 +6,16 @@ The script fails by itself where memory, threads or files grow, or bits differ.
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 
 import pytest
 
-from ..conftest import ROOT
+from ..conftest import ROOT, unsanitized
 
 pytestmark = [
     pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs /proc"),
-    pytest.mark.skipif(
-        "san" in os.environ.get("LD_PRELOAD", ""), reason="sanitizers keep freed memory"
-    ),
+    unsanitized("it keeps freed memory"),
 ]
 
 

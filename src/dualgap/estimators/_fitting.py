@@ -81,13 +81,14 @@ def encode(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
     ValueError
         If y holds no classes but a continuous quantity.
     """
-    # Two whole numbers need no sort, which would cost more than a pass over X.
-    if y.dtype.kind in "biuf" and y.size:
-        low, high = y.min(), y.max()
-        upper = y == high
-        if low < high and low % 1 == high % 1 == 0 and (upper | (y == low)).all():
-            return np.array([low, high], dtype=y.dtype), upper.astype(np.intp)
-    check_classification_targets(y)
+    with np.errstate(invalid="ignore"):  # infinite ones are refused, with no warning
+        # Two whole numbers need no sort, which would cost more than a pass over X.
+        if y.dtype.kind in "biuf" and y.size:
+            low, high = y.min(), y.max()
+            upper = y == high
+            if low < high and low % 1 == high % 1 == 0 and (upper | (y == low)).all():
+                return np.array([low, high], dtype=y.dtype), upper.astype(np.intp)
+        check_classification_targets(y)
     classes, codes = np.unique(y, return_inverse=True)
     return classes, codes
 

@@ -13,10 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.multiclass import (
-    _ovr_decision_function,
-    check_classification_targets,
-)
+from sklearn.utils.multiclass import _ovr_decision_function
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .. import core
@@ -41,6 +38,7 @@ from ._callbacks import CallbackSupportMixin, FitTasks
 from ._fitting import (
     OnEpoch,
     VersionedPickle,
+    encode,
     fit_all,
     listener,
     one_or_all,
@@ -352,8 +350,7 @@ class SVC(
             dtype=[np.float64, np.float32],
             ensure_all_finite=False,  # as_data looks at every entry once
         )
-        check_classification_targets(y)
-        classes, codes = np.unique(y, return_inverse=True)
+        classes, codes = encode(y)
         weight, factor = weights(self.class_weight, X, classes, codes, sample_weight)
         X = as_data(X, kernel)  # names bad rows by the numbers that the caller knows
         kernel = kernel.resolve(X, weight)

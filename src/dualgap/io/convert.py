@@ -665,8 +665,9 @@ class _Gather:
 
 
 def _widened(part: Any, d: int) -> NDArray[Any]:
+    """Rows as an ndarray of d columns; those that they do not have are 0."""
     if not sparse.issparse(part):
-        return part
+        return np.pad(part, ((0, 0), (0, d - part.shape[1])))
     part.resize((part.shape[0], d))
     return part.toarray()
 

@@ -7,11 +7,15 @@ rows when a thread has time for it.
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
+import lzma
 import math
 import os
 import re
+import tokenize
 import zipfile
+import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -25,6 +29,11 @@ from ..core import parse_svmlight
 from .svmlight import text_pieces
 
 _PIECE = 2**24  # bytes read at a time where a file says how many there are
+#: What zipfile raises for archives that are damaged, encrypted or of another kind.
+_DAMAGED = (
+    *(zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError),
+    RuntimeError,
+)
 
 __all__ = ["Chunk", "Reading", "Source", "source_of"]
 
@@ -247,7 +256,8 @@ def _column(name: str, value: Any, n: int) -> NDArray[np.float64]:
 def _tidy(X: Any, dtype: np.dtype[Any]) -> Any:
     """A matrix as an ndarray, or as CSR with sorted rows that name no column twice."""
     if sparse.issparse(X):
-        X = sparse.csr_matrix(X, dtype=dtype)
+        with np.errstate(over="ignore"):  # infinity is refused later, with its row
+            X = sparse.csr_matrix(X, dtype=dtype)
         if not X.has_canonical_format:
             X = X.copy()
             X.sum_duplicates()
@@ -257,7 +267,8 @@ def _tidy(X: Any, dtype: np.dtype[Any]) -> Any:
         raise ValueError(
             f"rows of shape {X.shape} and dtype {X.dtype}; give numbers of shape (n, d)"
         )
-    return np.ascontiguousarray(X, dtype=dtype)
+    with np.errstate(over="ignore"):
+        return np.ascontiguousarray(X, dtype=dtype)
 
 
 def _row_bytes(X: Any) -> int:
@@ -302,6 +313,18 @@ class _Batches(Source):
 # ------------------------------------------------------------------- .npy and .npz
 
 
+@contextlib.contextmanager
+def _named(name: str, *kinds: type[Exception]) -> Iterator[None]:
+    """Let what a library finds wrong in a file, by errors of these kinds, name it."""
+    try:
+        yield
+    except (*kinds, OSError) as error:
+        # A failing disk is another matter than a place that the file does not have.
+        if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
+            raise
+        raise ValueError(f"{name}: {error}") from None
+
+
 class _Npy:
     """An array in a .npy file or in a member of a .npz, read from its beginning on."""
 
@@ -314,14 +337,18 @@ class _Npy:
                 (2, 0): np.lib.format.read_array_header_2_0,
             }[version]
             self.shape, fortran, self.dtype = header(file)
-        except (ValueError, KeyError) as error:
+        except (ValueError, KeyError, RecursionError, tokenize.TokenError) as error:
             raise ValueError(f"{name} is no .npy array: {error}") from None
+        if any(size < 0 for size in self.shape):
+            raise ValueError(f"{name} has shape {self.shape}")
         if fortran and len(self.shape) > 1:
             raise ValueError(
                 f"{name} lies column by column; save numpy.ascontiguousarray(X)"
             )
         if self.dtype.hasobject:
             raise ValueError(f"{name} holds Python objects; save it as numbers")
+        if self.dtype.itemsize == 0:
+            raise ValueError(f"{name} is of dtype {self.dtype}; save it as numbers")
 
     def take(self, count: int, width: int = 1) -> NDArray[Any]:
         """The next `count` entries, or rows of `width`."""
@@ -329,7 +356,8 @@ class _Npy:
         # In pieces: what the header says is not believed before it was read.
         parts, left = [], size
         while left > 0:
-            parts.append(self.file.read(min(left, _PIECE)))
+            with _named(self.name, *_DAMAGED):
+                parts.append(self.file.read(min(left, _PIECE)))
             left -= len(parts[-1])
             if not parts[-1]:
                 raise ValueError(f"{self.name} ends too early; it was cut short")
@@ -374,17 +402,16 @@ class _Numpy(_Files):
             if path.lower().endswith(".npy"):
                 arrays = {"X": _Npy(file, path)}
             else:
-                try:
+                with _named(path, *_DAMAGED):
                     members = stack.enter_context(zipfile.ZipFile(file))
-                except zipfile.BadZipFile as error:
-                    raise ValueError(f"{path} is no .npz file: {error}") from None
-                arrays = {
-                    name[:-4]: _Npy(
-                        stack.enter_context(members.open(name)), f"{path}, array {name}"
-                    )
-                    for name in members.namelist()
-                    if name.endswith(".npy")
-                }
+                    arrays = {
+                        name[:-4]: _Npy(
+                            stack.enter_context(members.open(name)),
+                            f"{path}, array {name}",
+                        )
+                        for name in members.namelist()
+                        if name.endswith(".npy")
+                    }
             n, parts = self._rows(path, arrays)
             labels = self._labels(arrays, "y", self.y, first, n)
             if labels is None:
@@ -402,23 +429,38 @@ class _Numpy(_Files):
     ) -> NDArray[np.float64] | None:
         if given is not None:
             return _column(name, given[first : first + n], n)
-        return _column(name, arrays[name].whole(), n) if name in arrays else None
+        if name not in arrays:
+            return None
+        return _column(arrays[name].name, arrays[name].whole(), n)
 
     def _rows(self, path: str, arrays: dict[str, _Npy]) -> tuple[int, Iterator[Any]]:
         if "X" in arrays:
             X = arrays["X"]
             if len(X.shape) != 2:
                 raise ValueError(f"{path}: X has shape {X.shape}, expected (n, d)")
+            if X.dtype.kind not in "biuf":
+                raise ValueError(f"{X.name} is of dtype {X.dtype}; save it as numbers")
             return X.shape[0], self._dense(X)
         if not {"data", "indices", "indptr", "shape", "format"} <= set(arrays):
             raise ValueError(
                 f"{path} has the arrays {sorted(arrays)}; expected X, or those of "
                 "scipy.sparse.save_npz"
             )
-        kind = arrays["format"].whole().item()
-        if kind not in (b"csr", "csr"):
-            raise ValueError(f"{path} holds a matrix in {kind!r}; save X.tocsr()")
+        kinds = {"format": "SU", "shape": "iu", "indptr": "iu", "indices": "iu"}
+        for name, kind in {**kinds, "data": "biuf"}.items():
+            array = arrays[name]
+            shape = {"format": (), "shape": (2,)}.get(name, array.shape[:1] or (0,))
+            if array.dtype.kind not in kind or array.shape != shape:
+                raise ValueError(
+                    f"{array.name} of shape {array.shape} and dtype {array.dtype} is "
+                    "not what scipy.sparse.save_npz writes"
+                )
+        form = arrays["format"].whole().item()
+        if form not in (b"csr", "csr"):
+            raise ValueError(f"{path} holds a matrix in {form!r}; save X.tocsr()")
         n, d = (int(size) for size in arrays["shape"].whole())
+        if n < 0 or d < 0:
+            raise ValueError(f"{path} holds a matrix of shape {(n, d)}")
         return n, self._csr(arrays, n, d)
 
     def _dense(self, X: _Npy) -> Iterator[Any]:
@@ -430,7 +472,7 @@ class _Numpy(_Files):
 
     def _csr(self, arrays: dict[str, _Npy], n: int, d: int) -> Iterator[Any]:
         indptr = arrays["indptr"].whole().astype(np.int64)
-        if len(indptr) != n + 1 or indptr[0] != 0 or (np.diff(indptr) < 0).any():
+        if indptr.shape != (n + 1,) or indptr[0] != 0 or (np.diff(indptr) < 0).any():
             raise ValueError(f"{arrays['indptr'].name}: pointers that fall")
         limit = max(1, self.reading.chunk // 16)
         at = 0
@@ -462,12 +504,15 @@ class _Table(_Files):
         first, names = 0, None
         for path in self.paths:
             for batch in self._batches(path):
-                found = batch.schema.names
-                if names is None:
-                    names = found
-                if found != names:
-                    raise ValueError(f"{path} has other columns than {self.paths[0]}")
-                X, y, weight = self._arrays(path, batch)
+                with self._told(path):
+                    found = batch.schema.names
+                    if names is None:
+                        names = found
+                    if found != names:
+                        raise ValueError(
+                            f"{path} has other columns than {self.paths[0]}"
+                        )
+                    X, y, weight = self._arrays(path, batch)
                 yield _ArrayChunk(path, first, X, y, weight)
                 first += len(y)
 
@@ -480,7 +525,7 @@ class _Table(_Files):
                 f"reading {path} needs the package pyarrow: "
                 "pip install 'dualgap[arrow]'"
             ) from error
-        try:
+        with self._told(path):
             if path.lower().endswith(".parquet"):
                 with pyarrow.parquet.ParquetFile(path) as file:
                     step = self._step(len(file.schema_arrow.names))
@@ -493,14 +538,23 @@ class _Table(_Files):
                     step = self._step(batch.num_columns)
                     for at in range(0, batch.num_rows, step):
                         yield batch.slice(at, step)
-        except pyarrow.ArrowInvalid as error:
-            raise ValueError(f"{path}: {error}") from None
+
+    def _told(self, path: str) -> contextlib.AbstractContextManager[None]:
+        import pyarrow
+
+        return _named(path, pyarrow.ArrowException, UnicodeDecodeError)
 
     def _step(self, columns: int) -> int:
         return max(1, self.reading.chunk // (12 * max(columns, 1)))
 
     def _arrays(self, path: str, batch: Any) -> Rows:
         columns = list(batch.schema.names)
+        twice = [name for name in columns if columns.count(name) > 1]
+        if twice:
+            raise ValueError(
+                f"{path} has the column {twice[0]!r} {columns.count(twice[0])} times; "
+                "give every column a name of its own"
+            )
         for name in (self.reading.label, self.reading.weight):
             if name is not None and name not in columns:
                 raise ValueError(
@@ -514,8 +568,9 @@ class _Table(_Files):
         ]
         n = batch.num_rows
         X = np.empty((n, len(features)), self.reading.dtype)
-        for j, name in enumerate(features):
-            X[:, j] = self._numbers(path, batch, name)
+        with np.errstate(over="ignore"):
+            for j, name in enumerate(features):
+                X[:, j] = self._numbers(path, batch, name)
         y = self._numbers(path, batch, self.reading.label)
         weight = None
         if self.reading.weight is not None:

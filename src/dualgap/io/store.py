@@ -203,10 +203,10 @@ class RowStore(RowSource):
                 f"{path} is no row store, for it has no {DESCRIPTION}; make one with "
                 f"dualgap convert {path} STORE"
             )
-        with open(where, encoding="utf-8") as file:
+        with open(where, "rb") as file:
             text = file.read()
         try:
-            description = parse(text)
+            description = parse(text.decode())
         except (ValueError, RecursionError) as error:
             raise ValueError(f"{where}: {error}; {_REMEDY}") from None
         store = cls(path, description, size)
