@@ -454,7 +454,8 @@ def some_npz(draw: Draw) -> bytes:
         for _ in range(draw.below(3)):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # of names that occur twice
-                members.writestr(f"{draw.text(names)}.npy", some_npy(draw))
+                name = draw.text(names).replace("\0", "")  # of which zipfile falls
+                members.writestr(f"{name}.npy", some_npy(draw))
     return file.getvalue()
 
 
@@ -616,11 +617,7 @@ def peers(data: bytes) -> None:
     use(model)
     coef = "coef_" if hasattr(model, "coef_") else "dual_coef_"
     require(np.isfinite(getattr(model, coef)).all(), "a number that is not finite")
-    try:
-        write(model, path)
-    except ValueError as error:
-        require("2**31" in str(error), f"cannot be written again: {error}")
-        return
+    write(model, path)
     again = read(path)
     same = np.array_equal(getattr(again, coef), getattr(model, coef))
     require(

@@ -1,6 +1,7 @@
 """No index is trusted before it is checked, and text found by fuzzing stays read.
 
-`make fuzz` looks for inputs of the text parser with coverage feedback.
+`make fuzz` looks for inputs of the text parser and of the Python surface with coverage
+feedback; what it found, and what had a bug behind it, is in tests/corpus.
 """
 
 from __future__ import annotations
@@ -54,6 +55,20 @@ def test_the_corpus_is_read_or_refused_with_its_line():
             assert 0 <= X.indices.min() <= X.indices.max() < X.shape[1]
     assert read + refused == len(contents)
     assert min(read, refused) > 50
+
+
+@pytest.mark.parametrize(
+    "target", ["models", "stores", "sources", "peers", "matrices", "options"]
+)
+def test_what_was_found_on_the_python_surface_is_whole_or_refused(target):
+    pytest.importorskip("pyarrow")
+    from ..fuzz import surface
+
+    with zipfile.ZipFile(CORPUS / "surface.zip") as found:
+        names = [name for name in found.namelist() if name.startswith(f"{target}/")]
+        accepted = [surface.try_one(target, found.read(name)) for name in names]
+    assert any(accepted)
+    assert not all(accepted)
 
 
 EXTREMES = [-(2**63), -(2**31), -1, 0, 1, 2, 5, 6, 2**31 - 1, 2**31, 2**62, 2**63 - 1]

@@ -161,7 +161,7 @@ class _Lines:
     def values(self, words: list[str], count: int, what: str) -> list[float]:
         """Finite numbers, so many."""
         try:
-            found = [float(word) for word in words]
+            found = [_number(word, float) for word in words]
         except ValueError:
             found = []
         if len(found) != count or not all(map(math.isfinite, found)):
@@ -175,7 +175,7 @@ class _Lines:
         words = fields.get(name, [])
         try:
             (word,) = words
-            value = kind(word)
+            value = kind(word) if kind is str else _number(word, kind)
         except ValueError:
             raise self.error(
                 f"expected one value of {name!r}, found {' '.join(words)!r}"
@@ -193,12 +193,23 @@ class _Lines:
     def labels(self, fields: dict[str, list[str]], classes: int) -> tuple[int, ...]:
         words = fields.get("label", [])
         try:
-            found = tuple(int(word) for word in words)
+            found = tuple(_number(word, int) for word in words)
         except ValueError:
             found = ()
+        if any(abs(label) > _LARGEST for label in found):
+            found = ()
         if len(found) != classes or len(set(found)) != classes:
-            raise self.error(f"expected {classes} different labels, whole numbers")
+            raise self.error(
+                f"expected {classes} different labels, whole numbers below 2**31"
+            )
         return found
+
+
+def _number(word: str, kind: Callable[[str], T]) -> T:
+    """What C reads: Python would also take 1_000."""
+    if "_" in word:
+        raise ValueError
+    return kind(word)
 
 
 def read_liblinear_file(path: Path) -> LiblinearFile:
@@ -256,9 +267,10 @@ def read_libsvm_file(path: Path) -> LibsvmFile:
             raise lines.error(f"gamma {gamma!r} is not positive")
     pairs = classes * (classes - 1) // 2
     rho = lines.values(fields.get("rho", []), pairs, "rho")
-    sizes = [int(x) for x in lines.values(fields.get("nr_sv", []), classes, "nr_sv")]
-    if min(sizes) < 0 or sum(sizes) != total:
-        raise lines.error(f"nr_sv {sizes} does not add up to total_sv {total}")
+    found = lines.values(fields.get("nr_sv", []), classes, "nr_sv")
+    sizes = [int(x) for x in found]
+    if sizes != found or min(sizes) < 0 or sum(sizes) != total:
+        raise lines.error(f"nr_sv {found} are no counts that add up to total_sv {total}")
     coef, data, indices, indptr = [], [], [], [0]
     for words in lines.body(total):
         coef.append(lines.values(words[: classes - 1], classes - 1, "coefficients"))
