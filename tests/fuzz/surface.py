@@ -844,6 +844,7 @@ def options(data: bytes) -> None:
     require(status in (0, 1, 2, 3), f"{name} {arguments} ended with {status!r}")
     if status in (1, 2):
         require(told.getvalue().strip(), f"{name} {arguments} failed without a word")
+        raise Refused
 
 
 TARGETS: dict[str, Callable[[bytes], None]] = {
