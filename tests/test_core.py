@@ -19,6 +19,8 @@ from scipy import sparse
 
 from dualgap import core
 
+from .conftest import unsanitized
+
 EPS = np.finfo(np.float64).eps
 HINGE = core.Loss(1.0, 0.0)
 N, D = 30, 7
@@ -373,6 +375,7 @@ def test_modified_sgd_that_is_told_to_leave_leaves_soon_and_whole():
     np.testing.assert_allclose(w, combined, rtol=1e-9)
 
 
+@unsanitized("it is timed")
 def test_a_pass_leaves_at_its_deadline_and_holds_no_lock():
     """Other threads run meanwhile."""
     d = 3000

@@ -154,6 +154,7 @@ def test_a_file_that_is_cut_short_is_refused(store):
         ({"n_samples": "7"}, "wrong type"),
         ({"n_samples": True}, "wrong type"),
         ({"entries": -1}, "below 0"),
+        ({"largest_row": 2**40}, "a longest row of 1099511627776"),
         ({"n_samples": 1499}, "its shards have 1500 rows"),
         ({"arrays": {"values": "<f8", "y": "|O"}}, "it has the arrays"),
         ({"extra": 1}, "it has the fields"),
@@ -170,6 +171,19 @@ def test_a_description_is_checked_field_by_field(store, change, message):
         json.dump(description, file)
     with pytest.raises(ValueError, match=message):
         RowStore.open(store.path)
+
+
+def test_the_longest_of_dense_rows_is_their_length(tmp_path):
+    path = convert([(np.ones((4, 3)), np.arange(4) % 2)], tmp_path / "rows").path
+    where = os.path.join(path, "store.json")
+    with open(where) as file:
+        description = json.load(file)
+    description |= {"largest_row": 0}
+    description["sha256"] = digest(description)
+    with open(where, "w") as file:
+        json.dump(description, file)
+    with pytest.raises(ValueError, match="a longest row of 0 entries, of 3"):
+        RowStore.open(path, buffer=60)
 
 
 def test_an_edited_description_is_refused(store):

@@ -270,7 +270,9 @@ def read_libsvm_file(path: Path) -> LibsvmFile:
     found = lines.values(fields.get("nr_sv", []), classes, "nr_sv")
     sizes = [int(x) for x in found]
     if sizes != found or min(sizes) < 0 or sum(sizes) != total:
-        raise lines.error(f"nr_sv {found} are no counts that add up to total_sv {total}")
+        raise lines.error(
+            f"nr_sv {found} are no counts that add up to total_sv {total}"
+        )
     coef, data, indices, indptr = [], [], [], [0]
     for words in lines.body(total):
         coef.append(lines.values(words[: classes - 1], classes - 1, "coefficients"))

@@ -717,6 +717,9 @@ def parse(text: str) -> dict[str, Any]:
         raise ValueError(f"it describes {n} rows of {d} features")
     if description["dense"] and entries != n * d:
         raise ValueError(f"it describes {entries} entries of {n} dense rows of {d}")
+    longest = description["largest_row"]
+    if longest > d or (description["dense"] and longest < d):
+        raise ValueError(f"it describes a longest row of {longest} entries, of {d}")
     rows = held = 0
     for shard in description["shards"]:
         if not isinstance(shard, dict) or set(shard) != set(Shard._fields):
