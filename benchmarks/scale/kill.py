@@ -1,19 +1,28 @@
 """kill -9 at random moments of a conversion and of a fit with checkpoints.
 
     python benchmarks/scale/kill.py --times 50 --folder /path/with/space
+    python benchmarks/scale/kill.py --gb 20.2 --folder /path/with/45/GB
 
 Half of the kills hit `convert`, half `LinearSVC(checkpoint=...).fit(store)`, started
 again and again: what has ended begins anew, until the kills are used up. After every
 kill it looks at what is there: no store under the target's name unless it is whole
 (`verify`), no checkpoint unless it can be read. At the end of each round the store has
 the checksum, and the model the bits, of runs that were never killed.
+
+With `--gb`, one store of the set of out_of_core.py is converted, killed again and again
+at random moments until it has ended, and then one fit with a checkpoint every five
+seconds likewise, all in an address space of a quarter of the store. What a kill may
+cost is little, or neither would end. Then the fit runs unkilled, the store is verified
+and removed, and converted unkilled: there is no room on a disk for two.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import random
+import resource
 import shutil
 import signal
 import subprocess
@@ -41,6 +50,35 @@ model = LinearSVC(C=10.0, tol=1e-9, max_epochs=int(sys.argv[4]), random_state=0,
 np.save(sys.argv[3] + ".part.npy", model.coef_)
 import os
 os.replace(sys.argv[3] + ".part.npy", sys.argv[3])
+"""
+
+
+CONVERT_LARGE = """
+import sys
+sys.path.insert(0, sys.argv[3])
+import out_of_core
+from dualgap.io import convert
+gb = float(sys.argv[2])
+convert(out_of_core.batches(int(gb * 1e9 / 12)), sys.argv[1], memory=int(gb * 1e9 / 16),
+        n_jobs=1)
+"""
+FIT_LARGE = """
+import sys
+import numpy as np
+from dualgap import LinearSVC
+from dualgap.io import RowStore
+store = RowStore.open(sys.argv[1], buffer=int(float(sys.argv[2]) * 1e9 / 32))
+model = LinearSVC(C=0.1, tol=1e-2, random_state=0, checkpoint=sys.argv[3],
+                  checkpoint_every=5.0).fit(store)
+print(model.certificate_)
+np.save(sys.argv[4] + ".part.npy", np.append(model.coef_, model.intercept_))
+import os
+os.replace(sys.argv[4] + ".part.npy", sys.argv[4])
+"""
+VERIFY = """
+import sys
+from dualgap.io import RowStore
+RowStore.open(sys.argv[1]).verify()
 """
 
 
@@ -103,8 +141,18 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=40)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--folder", type=Path, default=None)
+    parser.add_argument("--gb", type=float, help="of a store to be killed at")
+    parser.add_argument(
+        "--between", type=float, nargs=2, default=(25.0, 15.0),
+        help="mean seconds from start to kill, of convert and of fit",
+    )  # fmt: skip
+    parser.add_argument("--only", nargs="*", default=list(LARGE), choices=LARGE)
     options = parser.parse_args()
     rng = random.Random(options.seed)
+    if options.gb:
+        for name in options.only:
+            LARGE[name](options, rng)
+        return
     root = Path(tempfile.mkdtemp(dir=options.folder))
     try:
         run(root, options, rng)
@@ -170,6 +218,96 @@ def compare(root: Path, model: np.ndarray) -> None:
         raise SystemExit("a resumed fit differs from the whole one")
     for name in ("killed.npy", "killed.checkpoint"):
         (root / name).unlink()
+
+
+# ------------------------------------------------------------------ one large store
+
+
+def limited(code: str, options: argparse.Namespace, *arguments: object) -> list[str]:
+    """A command for some Python in an address space of a quarter of the store."""
+    kilobytes = int(options.gb * 1e9 / 4 / 1024)
+    shell = f'ulimit -v {kilobytes}; exec "$0" "$@"'
+    return ["sh", "-c", shell, sys.executable, "-c", code, *map(str, arguments)]
+
+
+def killed_until_it_ends(
+    name: str, command: list[str], mean: float, rng: random.Random, look: object
+) -> int:
+    """Start, kill at a random moment and start again; returns the number of kills."""
+    begun, kills = time.perf_counter(), 0
+    while kill_sometimes(command, 2.0 * mean, rng):
+        kills += 1
+        print(f"  {time.perf_counter() - begun:7.1f} s: killed, {look()}", flush=True)  # type: ignore[operator]
+    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024 / 1e6
+    print(
+        f"{name}: {kills} kills, ended after {time.perf_counter() - begun:.0f} s, peak "
+        f"resident of all processes so far {peak:.0f} MB",
+        flush=True,
+    )
+    return kills
+
+
+def alone(name: str, command: list[str]) -> None:
+    print(f"{name}, not killed: {timed(command):.0f} s", flush=True)
+
+
+def large_convert(options: argparse.Namespace, rng: random.Random) -> None:
+    """The conversion that is killed; leaves the store."""
+    store, work = options.folder / "store", options.folder / ".store.converting"
+    here = Path(__file__).parent
+    command = limited(CONVERT_LARGE, options, store, options.gb, here)
+
+    def look() -> str:
+        if store.exists():  # published, and killed before it could end
+            return "whole"
+        lines = (work / "journal").read_text().splitlines() if work.exists() else []
+        runs, shards = (
+            sum(f'"{what}"' in line for line in lines) for what in ("run", "shard")
+        )
+        return f"{runs} runs and {shards} shards"
+
+    killed_until_it_ends("convert", command, options.between[0], rng, look)
+    digest = json.loads((store / "store.json").read_text())["sha256"]
+    (options.folder / "digest").write_text(digest)
+    alone("verify", limited(VERIFY, options, store))
+    size = sum(file.stat().st_size for file in store.iterdir())
+    print(f"a store of {size / 1e9:.2f} GB, SHA-256 {digest[:16]}...", flush=True)
+
+
+def large_fit(options: argparse.Namespace, rng: random.Random) -> None:
+    """The fit that is killed, and the one that is not."""
+
+    def command(name: str) -> list[str]:
+        files = (options.folder / f"{name}.checkpoint", options.folder / f"{name}.npy")
+        return limited(FIT_LARGE, options, options.folder / "store", options.gb, *files)
+
+    checkpoint = options.folder / "killed.checkpoint"
+
+    def look() -> str:
+        if not check_checkpoint(checkpoint):
+            return "no checkpoint yet"
+        age = time.time() - checkpoint.stat().st_mtime
+        return f"a whole checkpoint, {age:.0f} s old"
+
+    killed_until_it_ends("fit", command("killed"), options.between[1], rng, look)
+    alone("fit", command("whole"))
+    models = [np.load(options.folder / f"{name}.npy") for name in ("killed", "whole")]
+    same = models[0].tobytes() == models[1].tobytes()
+    print(f"the models have {'the same' if same else 'OTHER'} bits", flush=True)
+
+
+def large_whole(options: argparse.Namespace, rng: random.Random) -> None:
+    """Remove the store, convert without kills, and compare the checksums."""
+    store = options.folder / "store"
+    shutil.rmtree(store, ignore_errors=True)
+    command = limited(CONVERT_LARGE, options, store, options.gb, Path(__file__).parent)
+    alone("convert", command)
+    digest = json.loads((store / "store.json").read_text())["sha256"]
+    same = digest == (options.folder / "digest").read_text()
+    print(f"the stores have {'the same' if same else 'OTHER'} bytes", flush=True)
+
+
+LARGE = {"convert": large_convert, "fit": large_fit, "whole": large_whole}
 
 
 if __name__ == "__main__":

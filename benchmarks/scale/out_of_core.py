@@ -28,29 +28,35 @@ import sys
 import time
 from pathlib import Path
 
-ROW, D = 120, 200_000  # entries of a row, columns
+ROW, D, BATCH = 120, 200_000, 20_000  # entries of a row, columns, rows of a batch
 
 
-def batches(entries: int, seed: int = 0):
+def batches(entries: int):
+    """Functions that make the batches of the set."""
+    from functools import partial
+
+    return [partial(batch, k) for k in range(-(-entries // (ROW * BATCH)))]
+
+
+def batch(k: int):
     """Rows with one word from each of 120 bands of frequency."""
     import numpy as np
     from scipy import sparse
 
-    direction = np.random.default_rng(seed).standard_normal(D)
-    m = 20_000
+    direction = np.random.default_rng(0).standard_normal(D)
+    m = BATCH
     band = np.arange(ROW, dtype=np.float32)
     pointers = np.arange(0, m * ROW + 1, ROW)
-    for k in range(-(-entries // (ROW * m))):
-        rng = np.random.default_rng([seed, k])
-        place = (band + rng.random((m, ROW), np.float32)) * (np.log(D - ROW) / ROW)
-        columns = np.exp(place.astype(np.float32)).astype(np.int32) - 1
-        columns += np.arange(ROW, dtype=np.int32)  # so that they rise
-        values = (1.0 + rng.standard_exponential((m, ROW), np.float32)) * (1 + place)
-        values = values.astype(np.float64)
-        values /= np.sqrt(np.einsum("ij,ij->i", values, values))[:, None]
-        X = sparse.csr_matrix((values.ravel(), columns.ravel(), pointers), (m, D))
-        score = X @ direction
-        yield X, score + 0.3 * score.std() * rng.standard_normal(m) > 0
+    rng = np.random.default_rng([0, k])
+    place = (band + rng.random((m, ROW), np.float32)) * (np.log(D - ROW) / ROW)
+    columns = np.exp(place.astype(np.float32)).astype(np.int32) - 1
+    columns += np.arange(ROW, dtype=np.int32)  # so that they rise
+    values = (1.0 + rng.standard_exponential((m, ROW), np.float32)) * (1 + place)
+    values = values.astype(np.float64)
+    values /= np.sqrt(np.einsum("ij,ij->i", values, values))[:, None]
+    X = sparse.csr_matrix((values.ravel(), columns.ravel(), pointers), (m, D))
+    score = X @ direction
+    return X, score + 0.3 * score.std() * rng.standard_normal(m) > 0
 
 
 def forget(store) -> None:

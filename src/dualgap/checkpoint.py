@@ -111,15 +111,16 @@ def identity(
 ) -> dict[str, Plain]:
     """What a fit is about: all that its bits depend on, but for the limits on it.
 
-    The data are told by their labels, costs and squared norms, and by the checksum of
-    the store or, in memory, by ``sum_i c_i y_i x_i``: one pass.
+    The data are told by their labels and costs, and by the checksum of the store or, in
+    memory, by the squared norms and ``sum_i c_i y_i x_i``: one pass.
     """
     data = hashlib.sha256()
-    for array in (problem.y, problem.cost, problem.q):
+    for array in (problem.y, problem.cost):
         data.update(array.tobytes())
     if problem.source is not None:
         data.update(problem.source.fingerprint.encode())
     else:
+        data.update(problem.q.tobytes())
         data.update(problem.weighted_sum(problem.cost).tobytes())
     return {
         "data": data.hexdigest(),

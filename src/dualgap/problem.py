@@ -223,7 +223,10 @@ class Problem:
     cost : ndarray of shape (n,), float64
         ``c_i``.
     q : ndarray of shape (n,), float64
-        ``||x_i||^2``, the constant feature included.
+        ``||x_i||^2``, the constant feature included; a pass over rows that are
+        streamed and were not all read yet.
+    q_read : ndarray of shape (n,), float64
+        The same of rows that are in memory, or that :meth:`blocks` has yielded.
     n, d, width : int
         Rows, columns, and length of w (``d + 1`` with the constant feature).
     free_bias : bool
@@ -244,7 +247,6 @@ class Problem:
     rows: Any
     y: NDArray[np.int8]
     cost: Vector
-    q: Vector
     _loss_of = staticmethod(get_loss)
     #: See :class:`Certificate`.
     floor = 0.0
@@ -268,7 +270,7 @@ class Problem:
         self.intercept_scaling = _constant(fit_intercept, intercept_scaling)
         self.free_bias = _free_bias(penalize_intercept, self.intercept_scaling)
         self.source = X if isinstance(X, RowSource) else None
-        self.rows, self.q, self.d = _rows(X, self.intercept_scaling)
+        self.rows, self._norms, self.d = _rows(X, self.intercept_scaling)
         self.n = self.rows.n
         self.width = self.rows.width
         if self.n == 0:
@@ -300,6 +302,21 @@ class Problem:
         self.core_loss = core.Loss(self.loss.slope, self.loss.curvature)
 
     @property
+    def q(self) -> Vector:
+        if self.streamed and not self._norms.seen.all():
+            for _ in self.blocks():
+                pass
+        return self._norms.q
+
+    @q.setter
+    def q(self, q: Vector) -> None:
+        self._norms = _Norms(q)
+
+    @property
+    def q_read(self) -> Vector:
+        return self._norms.q
+
+    @property
     def streamed(self) -> bool:
         """Whether the rows are read block by block."""
         return isinstance(self.rows, StreamedRows)
@@ -307,16 +324,26 @@ class Problem:
     def blocks(self, blocks: Sequence[Any] | None = None) -> Iterator[Block]:
         """Yield the rows block by block; those in memory are one block.
 
+        Rows that are streamed are checked, and their norms noted, when they come first:
+        a pass for that alone would cost as much as a pass of a solver.
+
         Parameters
         ----------
         blocks : sequence of sequences of int, optional
             Of rows that are streamed, the pages of each block; None for all rows as
             they lie. A block is good until the next one.
+
+        Raises
+        ------
+        ValueError
+            If a row that is streamed is damaged.
         """
         if self.source is None or not self.streamed:
             yield Block(self.rows, (slice(0, self.n),))
-        else:
-            yield from self.source.read(self.rows.constant, blocks)
+            return
+        for block in self.source.read(self.rows.constant, blocks):
+            self._norms.look(block, self.source.name)
+            yield block
 
     def norms(self, constant: float) -> Vector:
         """``||x_i||^2`` with another constant feature, shape (n,); one pass."""
@@ -656,7 +683,7 @@ class Problem:
         if not self.streamed:
             return Values(
                 *core.evaluate(
-                    self.rows, self.y, self.cost, self.core_loss, self.q, w, kind,
+                    self.rows, self.y, self.cost, self.core_loss, self.q_read, w, kind,
                     alpha, v, margins, self.threads,
                 )
             )  # fmt: skip
@@ -667,8 +694,9 @@ class Problem:
         for block in self.blocks():
             rows, span = block.rows, block.span
             sums = core.evaluate(
-                rows, self.y[span], self.cost[span], self.core_loss, self.q[span], w,
-                kind, None if alpha is None else alpha[span], part,
+                rows, self.y[span], self.cost[span], self.core_loss,
+                self.q_read[span], w, kind,
+                None if alpha is None else alpha[span], part,
                 None if margins is None else margins[span], self.threads,
             )  # fmt: skip
             parts.append(Values(*sums))
@@ -706,7 +734,40 @@ def balanced(y: NDArray[np.int8], alpha: Vector) -> Vector:
     return alpha
 
 
-def _rows(X: Any, constant: float) -> tuple[Any, Vector, int]:
+class _Norms:
+    """Squared norms of the rows, of those that are streamed as they come."""
+
+    def __init__(self, q: Vector, pages: Sequence[slice] = ()) -> None:
+        self.q = q
+        self.starts = np.array([page.start for page in pages])
+        self.seen = np.zeros(len(pages), bool)
+
+    def look(self, block: Block, name: str) -> None:
+        """Check the rows of a block, unless all of them were."""
+        pages = [
+            slice(*np.searchsorted(self.starts, (span.start, span.stop)))
+            for span in block.spans
+        ]
+        if all(self.seen[part].all() for part in pages):
+            return
+        q = np.empty(block.size)
+        fault, where, unique = block.rows.inspect(q)
+        if fault is None and not unique:
+            fault = "a row names a column twice"
+        if fault is not None:
+            row = np.concatenate([np.r_[span] for span in block.spans])[where]
+            raise ValueError(
+                f"{name}, row {row}: {fault}; make the store again with dualgap convert"
+            )
+        if len(block.spans) == 1:
+            self.q[block.span] = q
+        else:
+            block.put(self.q, q)
+        for part in pages:
+            self.seen[part] = True
+
+
+def _rows(X: Any, constant: float) -> tuple[Any, _Norms, int]:
     """The accessor over X, the squared norms, and the number of columns."""
     if isinstance(X, RowSource):
         return _stored_rows(X, constant)
@@ -725,26 +786,16 @@ def _rows(X: Any, constant: float) -> tuple[Any, Vector, int]:
     return _csr_rows(X, constant) if is_sparse else _dense_rows(X, constant)
 
 
-def _stored_rows(source: RowSource, constant: float) -> tuple[Any, Vector, int]:
+def _stored_rows(source: RowSource, constant: float) -> tuple[Any, _Norms, int]:
     rows: Any = StreamedRows(source, constant)
-    q = np.empty(rows.n)
-    blocks = source.read(constant)
+    norms = _Norms(np.zeros(rows.n), source.pages)
     if len(source.pages) == 1:
         rows = source.hold(constant)
-        blocks = iter([Block(rows, (slice(0, rows.n),))])
-    for block in blocks:
-        fault, where, unique = block.rows.inspect(q[block.span])
-        if fault is None and not unique:
-            fault = "a row names a column twice"
-        if fault is not None:
-            raise ValueError(
-                f"{source.name}, row {block.span.start + where}: {fault}; make the "
-                "store again with dualgap convert"
-            )
-    return rows, q, source.n_features
+        norms.look(Block(rows, (slice(0, rows.n),)), source.name)
+    return rows, norms, source.n_features
 
 
-def _dense_rows(X: Any, constant: float) -> tuple[Any, Vector, int]:
+def _dense_rows(X: Any, constant: float) -> tuple[Any, _Norms, int]:
     if X.dtype not in (np.float32, np.float64):
         logger.info("X is converted from %s to float64: one copy", X.dtype)
         X = X.astype(np.float64, order="C")
@@ -755,10 +806,10 @@ def _dense_rows(X: Any, constant: float) -> tuple[Any, Vector, int]:
     q = np.empty(rows.n)
     fault, where, _ = rows.inspect(q)
     _refuse(fault, where)
-    return rows, q, X.shape[1]
+    return rows, _Norms(q), X.shape[1]
 
 
-def _csr_rows(X: Any, constant: float) -> tuple[Any, Vector, int]:
+def _csr_rows(X: Any, constant: float) -> tuple[Any, _Norms, int]:
     if X.format != "csr":
         logger.info("X is converted from %s to CSR: one copy", X.format.upper())
         check_indices(X)
@@ -775,7 +826,7 @@ def _csr_rows(X: Any, constant: float) -> tuple[Any, Vector, int]:
         X.sum_duplicates()
         rows, q, fault, where, _ = _inspect_csr(X, constant)
         _refuse(fault, where)
-    return rows, q, X.shape[1]
+    return rows, _Norms(q), X.shape[1]
 
 
 def check_indices(X: Any) -> None:

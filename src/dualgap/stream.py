@@ -45,7 +45,7 @@ class _BatchState(DCDState):
         self.linear = self.problem.dual_value(self.alpha, 0.0)
 
 
-@dataclass
+@dataclass(slots=True)
 class Batch:
     """What is kept of a batch: its duals, and not its rows.
 
@@ -76,30 +76,36 @@ class Stream:
         By what tells them apart, in the order in which they first came.
     updates : list of int
         Steps that changed a dual, per problem.
+    passes : int
+        How often the batch that came most often has come.
+    linear : list of lists of float
+        Per problem, numbers whose exact sum is that of ``batch.linear`` over all
+        batches: a call must not cost more the more batches there are.
     """
 
     w: NDArray[np.float64]
     random: list[Any]
-    batches: dict[str, Batch] = field(default_factory=dict)
+    batches: dict[bytes, Batch] = field(default_factory=dict)
     updates: list[int] = field(default_factory=list)
+    passes: int = 0
+    linear: list[list[float]] = field(default_factory=list)
 
     @classmethod
     def begin(cls, width: int, seeds: Sequence[int]) -> Stream:
         """A stream without rows, for as many problems as there are seeds."""
         random = [list(core.Random(int(seed)).state) for seed in seeds]
-        return cls(np.zeros((len(seeds), width)), random, {}, [0] * len(seeds))
+        linear: list[list[float]] = [[] for _ in seeds]
+        return cls(
+            np.zeros((len(seeds), width)), random, updates=[0] * len(seeds),
+            linear=linear,
+        )  # fmt: skip
 
     @property
     def rows(self) -> int:
         """Rows of all batches, each counted once."""
         return sum(batch.alpha.shape[1] for batch in self.batches.values())
 
-    @property
-    def passes(self) -> int:
-        """How often the batch that came most often has come."""
-        return max((batch.times for batch in self.batches.values()), default=0)
-
-    def open(self, key: str, n: int) -> Batch:
+    def open(self, key: bytes, n: int) -> Batch:
         """The batch of this key, new if it is not known; it comes once more."""
         problems = len(self.w)
         batch = self.batches.get(key)
@@ -107,6 +113,7 @@ class Stream:
             batch = Batch(np.zeros((problems, n)), np.zeros(problems))
             self.batches[key] = batch
         batch.times += 1
+        self.passes = max(self.passes, batch.times)
         return batch
 
     def take_up(
@@ -120,7 +127,7 @@ class Stream:
             if problem is not None:
                 np.minimum(alpha[k], problem.upper, out=batch.alpha[k])
                 problem.combine(batch.alpha[k], self.w[k])
-                batch.linear[k] = problem.dual_value(batch.alpha[k], 0.0)
+                self._note(k, batch, problem.dual_value(batch.alpha[k], 0.0))
 
     def learn(
         self, k: int, problem: Problem, batch: Batch, solver: DCD, stop: Any
@@ -139,15 +146,20 @@ class Stream:
                 break
         self.random[k] = list(rng.state)
         self.updates[k] += state.updates
-        batch.linear[k] = state.linear
+        self._note(k, batch, state.linear)
+
+    def _note(self, k: int, batch: Batch, linear: float) -> None:
+        """A batch has another linear term now."""
+        add_exactly(self.linear[k], -float(batch.linear[k]))
+        add_exactly(self.linear[k], linear)
+        batch.linear[k] = linear
 
     def dual(self, k: int) -> float:
         """D of problem k, from the sums that are kept."""
-        linear = math.fsum(batch.linear[k] for batch in self.batches.values())
-        return linear - 0.5 * core.squared_norm(self.w[k])
+        return math.fsum(self.linear[k]) - 0.5 * core.squared_norm(self.w[k])
 
     def prove(
-        self, batches: Iterable[tuple[str, Sequence[Problem | None]]]
+        self, batches: Iterable[tuple[bytes, Sequence[Problem | None]]]
     ) -> list[Bounds]:
         """P(w) at most and D at least of every problem, from one pass over the rows.
 
@@ -168,7 +180,7 @@ class Stream:
         v, part = np.zeros((problems, width)), np.empty(width)
         sums: list[list[Values]] = [[] for _ in range(problems)]
         n, parts = np.zeros(problems, np.int64), np.zeros(problems, np.int64)
-        met: set[str] = set()
+        met: set[bytes] = set()
         for number, (key, binary) in enumerate(batches):
             batch = self.batches.get(key)
             if batch is None or key in met:
@@ -215,7 +227,7 @@ def _bounds(parts: list[Values], w: Vector, v: Vector, rounding: Rounding) -> Bo
     )
 
 
-def key_of(problem: Problem, codes: NDArray[np.intp], weight: Vector) -> str:
+def key_of(problem: Problem, codes: NDArray[np.intp], weight: Vector) -> bytes:
     """What tells a batch from others: labels, weights, norms, one random sum of rows.
 
     The same rows in another order are another batch, for duals belong to places.
@@ -225,4 +237,23 @@ def key_of(problem: Problem, codes: NDArray[np.intp], weight: Vector) -> str:
     total = problem.with_labels(np.ones(problem.n)).weighted_sum(coin)
     for array in (codes, weight, problem.q, total):
         found.update(array.view(np.uint8).data)
-    return found.hexdigest()
+    return found.digest()
+
+
+def add_exactly(parts: list[float], x: float) -> None:
+    """Add a number to a sum that is kept as a few numbers that do not overlap.
+
+    Shewchuk, Discrete & Computational Geometry 18, 1997, section 2.4: nothing is
+    rounded, and no more numbers are needed than a float64 has exponents to tell apart.
+    """
+    kept = 0
+    for y in parts:
+        if abs(x) < abs(y):
+            x, y = y, x
+        high = x + y
+        low = y - (high - x)
+        if low:
+            parts[kept] = low
+            kept += 1
+        x = high
+    parts[kept:] = [x]

@@ -5,6 +5,7 @@ Optima are those of a generic QP solver, values those of NumPy over all rows.
 
 from __future__ import annotations
 
+import math
 import pickle
 
 import numpy as np
@@ -19,7 +20,7 @@ from dualgap import DCD, LinearSVC, Problem, SmoothedHinge, core, load_model, sa
 from dualgap import certify as certify_any
 from dualgap.certificate import Status
 from dualgap.io import RowStore, convert
-from dualgap.stream import Stream
+from dualgap.stream import Stream, add_exactly
 from tests import qp
 from tests.twins import stream as twins
 from tests.twins.random import Random
@@ -143,6 +144,40 @@ def test_one_batch_is_the_whole_set():
     assert gaps[0] > 1e-3
     assert gaps[-1] <= 1e-6
     assert model.n_iter_ == len(gaps)
+
+
+class Sealed(dict):
+    """Batches that may be looked up, and not looked through."""
+
+    def _refuse(self, *_):
+        raise AssertionError("a call looked at all batches")
+
+    __iter__ = values = items = keys = _refuse
+
+
+def test_a_call_costs_the_same_however_many_batches_there_were():
+    X, y = data(n=200)
+    parts = batches(X, y, size=20)
+    model = LinearSVC(C=0.3, random_state=0)
+    for part in [*parts, parts[3], parts[3]]:
+        model.partial_fit(*part, classes=[0, 1])
+        stream = model._stream
+        linear = [float(batch.linear[0]) for batch in dict.values(stream.batches)]
+        expected = math.fsum(linear) - 0.5 * core.squared_norm(stream.w[0])
+        assert stream.dual(0) == expected
+        if len(linear) > 1:
+            assert model.certificate_.dual == expected
+        stream.batches = Sealed(stream.batches)
+    assert model.n_iter_ == 3
+
+
+@given(st.lists(st.floats(allow_nan=False, min_value=-1e300, max_value=1e300)))
+def test_running_sums_are_exact(numbers):
+    parts = []
+    for k, x in enumerate(numbers):
+        add_exactly(parts, x)
+        assert math.fsum(parts) == math.fsum(numbers[: k + 1])
+        assert len(parts) <= 40
 
 
 def test_step_for_step_with_numpy():

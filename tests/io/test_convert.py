@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
+from functools import partial
 
 import numpy as np
 import pytest
@@ -257,6 +258,35 @@ def test_a_conversion_that_failed_goes_on_where_it_was(tmp_path):
     anew = convert(batches, tmp_path / "t", memory=MEMORY, seed=3, resume=False)
     assert same_rows(anew, X, y)
     assert sorted(os.listdir(tmp_path)) == ["s", "t", "whole"]
+
+
+def test_batches_that_functions_make_are_not_made_twice(tmp_path):
+    X, y = example()
+    made = []
+
+    def batch(k, fails=False):
+        made.append(k)
+        if fails:
+            raise KeyboardInterrupt
+        return X[k : k + 300], y[k : k + 300]
+
+    cuts = range(0, 3000, 300)
+    plain = convert([batch(k) for k in cuts], tmp_path / "plain", memory=MEMORY)
+    made.clear()
+    with pytest.raises(KeyboardInterrupt):
+        convert(
+            [partial(batch, k, fails=k == 1800) for k in cuts], tmp_path / "s",
+            memory=MEMORY, n_jobs=1,
+        )  # fmt: skip
+    assert made == list(range(0, 2100, 300))
+    made.clear()
+    store = convert([partial(batch, k) for k in cuts], tmp_path / "s", memory=MEMORY)
+    assert made[0] in (1500, 1800)  # the one at work when it ended may be lost
+    assert made == list(range(made[0], 3000, 300))
+    store.verify()
+    assert store.fingerprint == plain.fingerprint
+    with pytest.raises(ValueError, match="batch 0, made by a function, has 3000 rows"):
+        convert([lambda: (X, y)], tmp_path / "t", memory=2**20)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no locks between processes there")

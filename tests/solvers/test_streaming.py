@@ -280,8 +280,52 @@ def test_damage_is_found_by_the_first_pass(tmp_path):
     with open(store.file("indices"), "rb+") as file:
         file.seek(4 * 9000)
         file.write(np.int32(D).tobytes())
-    with pytest.raises(ValueError, match=r"row \d+: column index out of range"):
-        Problem(small(tmp_path / "s"))
+    bad = int(np.searchsorted(store.matrix().indptr, 9000, side="right")) - 1
+    looks = [
+        lambda problem: problem.q,
+        lambda problem: problem.primal(np.zeros(D)),
+        lambda problem: solve(problem, DCD()),
+        lambda problem: solve(problem, SDCA(), warm=np.ones(N)),
+        lambda problem: solve(problem, OCAS()),
+    ]
+    for look in looks:
+        problem = Problem(small(tmp_path / "s"))
+        with pytest.raises(ValueError, match=f"row {bad}: column index out of range"):
+            look(problem)
+
+
+def test_rows_are_measured_as_they_come(streamed):
+    X = streamed.matrix()
+    expected = Problem(X, np.ones(N), 1.0, fit_intercept=True).q
+    problem = Problem(streamed, None, 1.0, fit_intercept=True)
+    other = problem.with_labels(-problem.y)
+    assert not problem.q_read.any()  # opened, and not read
+    (block,) = problem.blocks([[5, 2]])
+    seen = np.zeros(N, bool)
+    for span in block.spans:
+        seen[span] = True
+    assert 0 < seen.sum() < N
+    np.testing.assert_array_equal(problem.q_read, np.where(seen, expected, 0.0))
+    np.testing.assert_array_equal(other.q, expected)
+    np.testing.assert_array_equal(problem.q_read, expected)
+
+
+@pytest.mark.parametrize("name", ["dcd", "sdca", "sgd-s"])
+def test_a_fit_reads_the_store_once_for_a_pass_or_a_proof(streamed, monkeypatch, name):
+    read, plain = [], RowStore.read
+
+    def counted(self, *arguments):
+        for block in plain(self, *arguments):
+            read.append(block.size)
+            yield block
+
+    monkeypatch.setattr(RowStore, "read", counted)
+    found = solve(Problem(streamed, None, 0.5), get_solver(name), tol=0.05)
+    assert found.certificate.certified
+    passes = found.certificate.epochs + int(found.history["exact"].sum())
+    # sdca proves by two passes, one for each value
+    twice = int(found.history["exact"].sum()) if name == "sdca" else 0
+    assert sum(read) == N * (passes + twice)
 
 
 # ----------------------------------------------------------------------- the estimator

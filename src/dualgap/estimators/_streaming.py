@@ -333,7 +333,7 @@ class StreamingMixin:
         classes: NDArray[Any],
         codes: NDArray[np.intp],
         weight: Vector,
-    ) -> tuple[list[Problem | None], str]:
+    ) -> tuple[list[Problem | None], bytes]:
         """The binary problems of a batch, and what tells it from others.
 
         A problem is None where none of its rows has a weight.

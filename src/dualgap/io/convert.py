@@ -90,7 +90,9 @@ def convert(
         Files, whose rows follow each other: svmlight text, plain or ``.gz``, ``.bz2``,
         ``.xz``, ``.zst``; ``.parquet``, and ``.arrow`` or ``.feather`` (these need the
         package pyarrow); ``.npy``; ``.npz`` of ``scipy.sparse.save_npz``, or with an
-        array ``X``. Or batches ``(X, y)`` or ``(X, y, sample_weight)`` of any size.
+        array ``X``. Or batches ``(X, y)`` or ``(X, y, sample_weight)`` of any size, or
+        functions that return one, of `memory`/16 at most: those that a conversion
+        which was killed has written are not called again.
     path : str or path-like
         The folder to make.
     format : {"auto", "csr", "dense"}, default="auto"
@@ -364,11 +366,13 @@ class _Conversion:
         """Write a run per chunk; returns how many there are."""
         count = 0
         with _Crew(self.threads) as crew:
-            for k, chunk in enumerate(source.chunks()):
+            known = {k: run.rows for k, run in self.work.runs.items()}
+            for k, chunk in enumerate(source.chunks(known)):
                 count = k + 1
                 if self.format == "auto":
-                    self.format = "dense" if chunk.dense else "csr"
-                if k not in self.work.runs:
+                    dense = self.work.runs[k].dense if chunk is None else chunk.dense
+                    self.format = "dense" if dense else "csr"
+                if chunk is not None and k not in known:
                     crew.do(self._write_run, k, chunk)
         if sum(run.rows for run in self.work.runs.values()) == 0:
             raise ValueError(f"{source.name} holds no rows")

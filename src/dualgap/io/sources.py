@@ -17,7 +17,7 @@ import tokenize
 import zipfile
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, BinaryIO, Literal
 
@@ -81,8 +81,15 @@ class Source(ABC):
     identity: dict[str, Any]
 
     @abstractmethod
-    def chunks(self) -> Iterator[Chunk]:
-        """All chunks, in the same order each time."""
+    def chunks(self, known: Mapping[int, int]) -> Iterator[Chunk | None]:
+        """All chunks, in the same order each time.
+
+        Parameters
+        ----------
+        known : mapping of int to int
+            Rows of the chunks, by their number, that are not needed: None may stand
+            for one that need not be made to go on with the next.
+        """
 
 
 def source_of(inputs: Any, reading: Reading) -> Source:
@@ -153,7 +160,7 @@ class _Text(_Files):
         super().__init__(paths, reading)
         _refuse_labels(reading, "svmlight text, which holds labels")
 
-    def chunks(self) -> Iterator[Chunk]:
+    def chunks(self, known: Mapping[int, int]) -> Iterator[Chunk | None]:
         first = 0
         for path in self.paths:
             before = 0
@@ -283,9 +290,16 @@ class _Batches(Source):
         self.batches, self.reading = batches, reading
         self.identity = {"kind": "batches"}
 
-    def chunks(self) -> Iterator[Chunk]:
-        first = 0
+    def chunks(self, known: Mapping[int, int]) -> Iterator[Chunk | None]:
+        first = number = 0
         for k, batch in enumerate(self.batches):
+            late = callable(batch)
+            if late and number in known:
+                yield None
+                first, number = first + known[number], number + 1
+                continue
+            if late:
+                batch = batch()
             if not isinstance(batch, tuple) or len(batch) not in (2, 3):
                 raise ValueError(
                     f"batch {k} is a {type(batch).__name__}, not a tuple (X, y) or "
@@ -302,11 +316,17 @@ class _Batches(Source):
             elif X.format != "csr":
                 X = X.tocsr()
             step = max(1, self.reading.chunk // _row_bytes(X))
+            if late and not 0 < n <= step:
+                raise ValueError(
+                    f"batch {k}, made by a function, has {n} rows; with this memory, "
+                    f"it must have 1 to {step}"
+                )
             for at in range(0, n, step):
                 part = slice(at, min(at + step, n))
                 rows = _tidy(X[part], self.reading.dtype)
                 own = None if weight is None else weight[part]
                 yield _ArrayChunk(self.name, first + at, rows, y[part], own)
+                number += 1
             first += n
 
 
@@ -386,7 +406,7 @@ class _Numpy(_Files):
         self.identity[name] = hashlib.sha256(value.tobytes()).hexdigest()
         return value
 
-    def chunks(self) -> Iterator[Chunk]:
+    def chunks(self, known: Mapping[int, int]) -> Iterator[Chunk | None]:
         first = 0
         for path in self.paths:
             for chunk in self._of_file(path, first):
@@ -500,7 +520,7 @@ class _Table(_Files):
         super().__init__(paths, reading)
         _refuse_labels(reading, "tables, which hold them as columns")
 
-    def chunks(self) -> Iterator[Chunk]:
+    def chunks(self, known: Mapping[int, int]) -> Iterator[Chunk | None]:
         first, names = 0, None
         for path in self.paths:
             for batch in self._batches(path):

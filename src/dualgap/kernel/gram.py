@@ -397,8 +397,8 @@ def _accessor(X: Any) -> Any:
     ValueError
         If single kernel rows, which are float32, could not be computed.
     """
-    rows, squares, _ = _rows(X, 0.0)
-    if not float(squares.max()) <= float(np.finfo(np.float32).max):
+    rows, norms, _ = _rows(X, 0.0)
+    if not float(norms.q.max()) <= float(np.finfo(np.float32).max):
         raise ValueError(
             "X has rows whose squared norm leaves the range of float32; rescale the "
             "features"

@@ -330,7 +330,7 @@ class DCD(Solver):
             w = np.zeros(problem.width) if warm is None else problem.combine(alpha)
             state = DCDState(
                 problem, rng, new_order(0 if problem.streamed else problem.n),
-                alpha=alpha, w=w, q=problem.q, active=problem.n,
+                alpha=alpha, w=w, q=problem.q_read, active=problem.n,
             )  # fmt: skip
         if self.shrinking == "sleep" or problem.streamed:
             state.lie_down()

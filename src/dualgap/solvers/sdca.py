@@ -124,7 +124,7 @@ class SDCA(Solver):
         alpha = take(state.alpha)
         total, since = take(state.average_sum), take(state.average_since)
         visited, updates, gap = core.sdca_epoch(
-            block.rows, take(problem.y), take(problem.cost), take(problem.q),
+            block.rows, take(problem.y), take(problem.cost), take(problem.q_read),
             problem.core_loss, order, alpha, state.w, total, since,
             float(state.steps), stop,
         )  # fmt: skip

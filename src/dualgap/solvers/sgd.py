@@ -77,8 +77,8 @@ class _CountingSGD(Solver):
             visited, updates, weighted, lost, state.t, state.norm = (
                 core.counting_sgd_epoch(
                     block.rows, block.take(problem.y), block.take(state.omega),
-                    block.take(problem.q), state.lambda_, times, order, state.a, errors,
-                    state.t, state.norm, stop,
+                    block.take(problem.q_read), state.lambda_, times, order, state.a,
+                    errors, state.t, state.norm, stop,
                 )
             )  # fmt: skip
             block.put(state.errors, errors)

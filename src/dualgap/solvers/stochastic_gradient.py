@@ -104,7 +104,7 @@ class StochasticGradient(Solver):
 
 def fresh_state(problem: Problem, rng: Any, order: NDArray[np.uint32]) -> GradientState:
     """W = 0 before the first step."""
-    width, q, bias = problem.width, problem.q, None
+    width, q, bias = problem.width, problem.q_read, None
     if problem.free_bias:
         width, q, bias = problem.d, problem.norms(0.0), np.zeros(1)
     v, beta = np.zeros(width), np.zeros(problem.n)
