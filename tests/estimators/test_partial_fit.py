@@ -167,7 +167,8 @@ def test_a_call_costs_the_same_however_many_batches_there_were():
         assert stream.dual(0) == expected
         if len(linear) > 1:
             assert model.certificate_.dual == expected
-        stream.batches = Sealed(stream.batches)
+        if not isinstance(stream.batches, Sealed):
+            stream.batches = Sealed(stream.batches)
     assert model.n_iter_ == 3
 
 

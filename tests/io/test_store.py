@@ -10,6 +10,7 @@ from scipy import sparse
 
 from dualgap import core
 from dualgap.io import RowStore, convert
+from dualgap.io import store as store_module
 from dualgap.io.store import DESCRIPTION, FORMAT, FORMAT_VERSION, digest
 
 
@@ -24,6 +25,14 @@ def store(tmp_path):
     X, y, weight = data()
     convert([(X, y, weight)], tmp_path / "s", shuffle=False)
     return RowStore.open(tmp_path / "s", buffer=60_000)
+
+
+def straight(path, buffer=60_000):
+    """The store, its blocks read past the file cache."""
+    store = RowStore.open(path, buffer=buffer, direct=True)
+    if not store.direct:
+        pytest.skip("this file system reads through its cache alone")
+    return store
 
 
 @pytest.mark.parametrize("kind", ["csr", "dense"])
@@ -82,6 +91,61 @@ def test_blocks_are_of_the_pages_named_and_give_their_places(store):
     assert seen[0] == (store.pages[2], store.pages[0])
     X = store.matrix()
     assert np.allclose(q, X.multiply(X).sum(axis=1).A1 + 4.0, rtol=1e-14)
+
+
+@pytest.mark.parametrize("kind", ["csr", "dense"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_blocks_read_past_the_cache_are_the_same(tmp_path, monkeypatch, kind, dtype):
+    monkeypatch.setattr(store_module, "_STRAIGHT", 8192)  # several pieces to a part
+    X, y, weight = data(dtype=dtype)
+    X = X if kind == "csr" else X.toarray()
+    plain = convert([(X, y, weight)], tmp_path / "s", dtype=dtype)
+    buffer = 60_000 if kind == "csr" else 100_000
+    store = straight(plain.path, buffer)
+    assert not RowStore.open(plain.path).direct  # it is small
+    last = len(store.pages) - 1
+    pages = [[2, 0], [last, 1], [*range(3, last)]]
+    ours, theirs = store.read(2.0, pages), plain.read(2.0)
+    q, expected = np.full(len(store), np.nan), np.empty(len(store))
+    for block in ours:
+        part = np.empty(block.size)
+        assert block.rows.inspect(part)[0] is None
+        block.put(q, part)
+        if len(block.spans) == 1:
+            q[block.span] = part
+    for block in theirs:
+        block.rows.inspect(expected[block.span])
+    assert np.array_equal(q, expected)
+    for ours, theirs in zip(
+        store, RowStore.open(plain.path, buffer=buffer), strict=True
+    ):
+        same = ours.X == theirs.X if kind == "dense" else (ours.X != theirs.X).nnz == 0
+        assert np.all(same)
+    other = pickle.loads(pickle.dumps(store))
+    assert (other.direct, other.buffer) == (True, buffer)
+    store.verify()
+
+
+def test_what_goes_wrong_past_the_cache(store, monkeypatch):
+    direct = straight(store.path)
+    for place, file in ((100, "indices"), (5000, "values")):  # while it is open
+        with open(store.file(file), "rb+") as handle:
+            whole = handle.read()
+            handle.truncate(place)
+        stamp = os.stat(store.file(file))
+        direct._stamps[file] = (stamp.st_size, stamp.st_mtime_ns)
+        with pytest.raises(ValueError, match=f"ends at byte {place}, in the midst"):
+            list(direct)
+        with open(store.file(file), "wb") as handle:
+            handle.write(whole)
+    with pytest.raises(ValueError, match="was changed since the store was opened"):
+        list(direct)
+    with pytest.raises(ValueError, match="direct='always': use True, False or 'auto'"):
+        RowStore.open(store.path, direct="always")
+    monkeypatch.setattr(store_module, "_machine_memory", lambda: 1000)
+    assert RowStore.open(store.path, buffer=60_000).direct
+    monkeypatch.delattr(os, "O_DIRECT")
+    assert not RowStore.open(store.path, buffer=60_000, direct=True).direct
 
 
 def test_a_store_survives_pickling_by_its_path(store):

@@ -19,6 +19,7 @@ import bisect
 import contextlib
 import hashlib
 import json
+import mmap
 import os
 import sys
 from collections.abc import Iterator, Sequence
@@ -26,7 +27,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cached_property
 from itertools import pairwise
 from numbers import Integral
-from typing import Any, BinaryIO, NamedTuple
+from queue import SimpleQueue
+from typing import Any, BinaryIO, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,6 +70,8 @@ _FIELDS: dict[str, type] = {
     "sha256": str,
 }
 _PIECE = 2**24  # bytes read at a time, that a long read can be left
+#: Past the file cache: so many reads at once, through pieces of memory of this size.
+_READERS, _STRAIGHT = 4, 2**22
 _REMEDY = "make it again with dualgap convert"
 
 
@@ -118,6 +122,8 @@ class RowStore(RowSource):
         Whether column 0 had the index 0 in the text that it was made of.
     buffer : int
         Bytes of the blocks that a pass has in memory.
+    direct : bool
+        Whether its blocks are read past the system's file cache.
     fingerprint : str
         SHA-256 of the description, and so of every array.
 
@@ -135,7 +141,13 @@ class RowStore(RowSource):
     ((100, 3), array([0, 1], dtype=int8))
     """
 
-    def __init__(self, path: str, description: dict[str, Any], buffer: int) -> None:
+    def __init__(
+        self,
+        path: str,
+        description: dict[str, Any],
+        buffer: int,
+        direct: bool | Literal["auto"] = "auto",
+    ) -> None:
         self.path = self.name = path
         self.buffer = buffer
         self.fingerprint: str = description["sha256"]
@@ -155,6 +167,9 @@ class RowStore(RowSource):
         self.entry_bytes = self.dtype.itemsize
         if self.is_sparse:
             self.entry_bytes += self.dtypes["indices"].itemsize
+        if direct == "auto":
+            direct = 2 * self.stored * self.entry_bytes > _machine_memory()
+        self.direct = direct and self._reads_straight()
         self._stamps: dict[str, tuple[int, int]] = {}
         for name in self.dtypes:
             self._stamps[name] = self._check_size(name)
@@ -169,7 +184,13 @@ class RowStore(RowSource):
     # ------------------------------------------------------------------- opening
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str], *, buffer: int = BUFFER) -> RowStore:
+    def open(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        buffer: int = BUFFER,
+        direct: bool | Literal["auto"] = "auto",
+    ) -> RowStore:
         """Open a store for reading.
 
         Parameters
@@ -179,6 +200,11 @@ class RowStore(RowSource):
         buffer : int, default=2**28
             Bytes for the blocks that a pass has in memory: the one at work and the one
             that is being read. A store that fits in as a whole is held there.
+        direct : bool or "auto", default="auto"
+            Read blocks past the system's file cache (O_DIRECT, Linux; elsewhere, and on
+            file systems without it, this has no effect). The cache serves passes over
+            what it can hold, and costs more than the disk where it cannot. "auto": for
+            stores of more than half the machine's memory.
 
         Returns
         -------
@@ -194,6 +220,8 @@ class RowStore(RowSource):
         """
         path = os.fsdecode(path)
         size = whole_number("buffer", buffer, 1)
+        if direct not in (True, False, "auto"):
+            raise ValueError(f"direct={direct!r}: use True, False or 'auto'")
         if sys.byteorder != "little":
             raise ValueError("row stores need a little-endian machine; read the data")
         os.stat(path)  # the usual error
@@ -209,12 +237,12 @@ class RowStore(RowSource):
             description = parse(text.decode())
         except (ValueError, RecursionError) as error:
             raise ValueError(f"{where}: {error}; {_REMEDY}") from None
-        store = cls(path, description, size)
+        store = cls(path, description, size, direct)
         store.pages  # noqa: B018  (refuses a buffer that is too small)
         return store
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _reopen, (self.path, self.buffer)
+        return _reopen, (self.path, self.buffer, self.direct)
 
     def __repr__(self) -> str:
         kind = "sparse" if self.is_sparse else "dense"
@@ -252,6 +280,22 @@ class RowStore(RowSource):
                 f"{_REMEDY}"
             )
         return status.st_size, status.st_mtime_ns
+
+    def _reads_straight(self) -> bool:
+        """Whether the file system reads past the cache."""
+        if not hasattr(os, "O_DIRECT") or self.stored == 0:
+            return False
+        try:
+            handle = os.open(self.file("values"), os.O_RDONLY | os.O_DIRECT)
+        except OSError:
+            return False
+        try:
+            with mmap.mmap(-1, mmap.PAGESIZE) as page:
+                return os.preadv(handle, [page], 0) > 0
+        except OSError:
+            return False
+        finally:
+            os.close(handle)
 
     # -------------------------------------------------------------------- arrays
 
@@ -468,8 +512,16 @@ def whole_number(name: str, value: object, least: int, most: float = 2**63) -> i
     return int(value)  # type: ignore[call-overload]
 
 
-def _reopen(path: str, buffer: int) -> RowStore:
-    return RowStore.open(path, buffer=buffer)
+def _reopen(path: str, buffer: int, direct: bool) -> RowStore:
+    return RowStore.open(path, buffer=buffer, direct=direct)
+
+
+def _machine_memory() -> int:
+    """Bytes; more than any store where the system does not tell."""
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        return 2**63
 
 
 class _Arrays(NamedTuple):
@@ -516,7 +568,7 @@ class _Files:
 
         Read one after the other from all over the files, each would wait for the disk.
         """
-        if not hasattr(os, "posix_fadvise"):
+        if self.store.direct or not hasattr(os, "posix_fadvise"):
             return
         firsts = self.store._cuts[2]
         for span in spans:
@@ -541,11 +593,14 @@ class _Files:
         while at < len(target):
             got: Any = file.readinto(target[at : at + _PIECE])  # type: ignore[attr-defined]
             if not got:
-                raise ValueError(
-                    f"{self.store.file(name)} ends at byte {start * size + at}, in the "
-                    f"midst of what it should hold; {_REMEDY}"
-                )
+                raise self._cut_short(name, start * size + at)
             at += got
+
+    def _cut_short(self, name: str, at: int) -> ValueError:
+        return ValueError(
+            f"{self.store.file(name)} ends at byte {at}, in the midst of what it "
+            f"should hold; {_REMEDY}"
+        )
 
     def part(self, name: str, start: int, stop: int) -> NDArray[Any]:
         out = np.empty(stop - start, self.store.dtypes[name])
@@ -593,9 +648,19 @@ class _Files:
         size = sum(count for _, count in parts)
         out, at = _room(slot, name, size, self.store.dtypes[name]), 0
         for first, count in parts:
-            self.fill(name, first, out[at : at + count])
+            part = out[at : at + count]
+            if self.store.direct:
+                self._straight.read(name, first, part)
+            else:
+                self.fill(name, first, part)
             at += count
+        if self.store.direct:
+            self._straight.wait()
         return out
+
+    @cached_property
+    def _straight(self) -> _Straight:
+        return self.stack.enter_context(_Straight(self))
 
     def ahead(
         self,
@@ -643,6 +708,71 @@ class _Files:
                 piece = self.part(name, at, min(at + step, begin + count))
                 found.update(piece.view(np.uint8).data)
         return found.hexdigest()
+
+
+class _Straight(contextlib.AbstractContextManager["_Straight"]):
+    """Reads past the file cache, some at a time, for a disk is slow one by one.
+
+    Such a read needs aligned memory, so that it goes through a piece of some MB, which
+    stays in the processor's cache: a copy as fast as that out of the file cache.
+    """
+
+    def __init__(self, files: _Files) -> None:
+        self.files = files
+        self.pending: list[Future[None]] = []
+        self.pieces: SimpleQueue[NDArray[np.uint8]] = SimpleQueue()
+        make_room_for(_READERS)
+        for _ in range(_READERS):
+            with memory_error("reading past the file cache"):
+                piece = mmap.mmap(-1, _STRAIGHT)
+            self.pieces.put(np.frombuffer(piece, np.uint8))
+        self.pool = ThreadPoolExecutor(_READERS, "dualgap-read")
+        self.handles: dict[str, int] = {}
+
+    def __exit__(self, *error: Any) -> None:
+        self.pool.shutdown(wait=True, cancel_futures=True)
+        for handle in self.handles.values():
+            os.close(handle)
+
+    def read(self, name: str, start: int, out: NDArray[Any]) -> None:
+        """Begin to read the entries from `start` on."""
+        if name not in self.handles:
+            self.files.file(name)  # refuses one that was changed
+            path = self.files.store.file(name)
+            self.handles[name] = os.open(path, os.O_RDONLY | os.O_DIRECT)
+        target = out.reshape(-1).view(np.uint8)
+        begin = start * out.itemsize
+        at = 0
+        while at < len(target):
+            # The pieces end where those of the file do.
+            size = min(_STRAIGHT - (begin + at) % mmap.PAGESIZE, len(target) - at)
+            part = target[at : at + size]
+            self.pending.append(self.pool.submit(self._fill, name, begin + at, part))
+            at += size
+
+    def wait(self) -> None:
+        """Until all that was begun has been read; raises the first error."""
+        pending, self.pending = self.pending, []
+        for done in pending:
+            done.result()
+
+    def _fill(self, name: str, begin: int, out: NDArray[np.uint8]) -> None:
+        piece = self.pieces.get()
+        try:
+            skip = begin % mmap.PAGESIZE
+            size = -(-(skip + len(out)) // mmap.PAGESIZE) * mmap.PAGESIZE
+            got = 0
+            while got < skip + len(out):
+                if got % mmap.PAGESIZE:  # only the end of a file is no whole page
+                    raise self.files._cut_short(name, begin - skip + got)
+                place = begin - skip + got
+                more = os.preadv(self.handles[name], [piece[got:size]], place)  # type: ignore[list-item]
+                if not more:
+                    raise self.files._cut_short(name, place)
+                got += more
+            out[:] = piece[skip : skip + len(out)]
+        finally:
+            self.pieces.put(piece)
 
 
 _Slot = dict[str, NDArray[Any]]
