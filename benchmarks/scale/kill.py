@@ -10,7 +10,7 @@ kill it looks at what is there: no store under the target's name unless it is wh
 the checksum, and the model the bits, of runs that were never killed.
 
 With `--gb`, one store of the set of out_of_core.py is converted, killed again and again
-at random moments until it has ended, and then one fit with a checkpoint every five
+at random moments until it has ended, and then one fit with a checkpoint every three
 seconds likewise, all in an address space of a quarter of the store. What a kill may
 cost is little, or neither would end. Then the fit runs unkilled, the store is verified
 and removed, and converted unkilled: there is no room on a disk for two.
@@ -29,6 +29,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -68,8 +69,8 @@ import numpy as np
 from dualgap import LinearSVC
 from dualgap.io import RowStore
 store = RowStore.open(sys.argv[1], buffer=int(float(sys.argv[2]) * 1e9 / 32))
-model = LinearSVC(C=0.1, tol=1e-2, random_state=0, checkpoint=sys.argv[3],
-                  checkpoint_every=5.0).fit(store)
+model = LinearSVC(C=0.1, tol=1e-3, random_state=0, checkpoint=sys.argv[3],
+                  checkpoint_every=3.0).fit(store)
 print(model.certificate_)
 np.save(sys.argv[4] + ".part.npy", np.append(model.coef_, model.intercept_))
 import os
@@ -147,6 +148,7 @@ def main() -> None:
         help="mean seconds from start to kill, of convert and of fit",
     )  # fmt: skip
     parser.add_argument("--only", nargs="*", default=list(LARGE), choices=LARGE)
+    parser.add_argument("--libraries", type=int, default=0, help="MB, added to a limit")
     options = parser.parse_args()
     rng = random.Random(options.seed)
     if options.gb:
@@ -225,26 +227,30 @@ def compare(root: Path, model: np.ndarray) -> None:
 
 def limited(code: str, options: argparse.Namespace, *arguments: object) -> list[str]:
     """A command for some Python in an address space of a quarter of the store."""
-    kilobytes = int(options.gb * 1e9 / 4 / 1024)
+    kilobytes = int((options.gb * 1e9 / 4 + options.libraries * 1e6) / 1024)
     shell = f'ulimit -v {kilobytes}; exec "$0" "$@"'
     return ["sh", "-c", shell, sys.executable, "-c", code, *map(str, arguments)]
 
 
 def killed_until_it_ends(
-    name: str, command: list[str], mean: float, rng: random.Random, look: object
-) -> int:
-    """Start, kill at a random moment and start again; returns the number of kills."""
+    name: str,
+    command: list[str],
+    mean: float,
+    rng: random.Random,
+    look: Callable[[], str],
+    target: Path,
+) -> None:
+    """Start, kill at a random moment and start again, until the target is there."""
     begun, kills = time.perf_counter(), 0
-    while kill_sometimes(command, 2.0 * mean, rng):
+    while not target.exists() and kill_sometimes(command, 2.0 * mean, rng):
         kills += 1
-        print(f"  {time.perf_counter() - begun:7.1f} s: killed, {look()}", flush=True)  # type: ignore[operator]
+        print(f"  {time.perf_counter() - begun:7.1f} s: killed, {look()}", flush=True)
     peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024 / 1e6
     print(
         f"{name}: {kills} kills, ended after {time.perf_counter() - begun:.0f} s, peak "
         f"resident of all processes so far {peak:.0f} MB",
         flush=True,
     )
-    return kills
 
 
 def alone(name: str, command: list[str]) -> None:
@@ -266,7 +272,7 @@ def large_convert(options: argparse.Namespace, rng: random.Random) -> None:
         )
         return f"{runs} runs and {shards} shards"
 
-    killed_until_it_ends("convert", command, options.between[0], rng, look)
+    killed_until_it_ends("convert", command, options.between[0], rng, look, store)
     digest = json.loads((store / "store.json").read_text())["sha256"]
     (options.folder / "digest").write_text(digest)
     alone("verify", limited(VERIFY, options, store))
@@ -289,7 +295,8 @@ def large_fit(options: argparse.Namespace, rng: random.Random) -> None:
         age = time.time() - checkpoint.stat().st_mtime
         return f"a whole checkpoint, {age:.0f} s old"
 
-    killed_until_it_ends("fit", command("killed"), options.between[1], rng, look)
+    model = options.folder / "killed.npy"
+    killed_until_it_ends("fit", command("killed"), options.between[1], rng, look, model)
     alone("fit", command("whole"))
     models = [np.load(options.folder / f"{name}.npy") for name in ("killed", "whole")]
     same = models[0].tobytes() == models[1].tobytes()

@@ -260,6 +260,34 @@ def test_a_conversion_that_failed_goes_on_where_it_was(tmp_path):
     assert sorted(os.listdir(tmp_path)) == ["s", "t", "whole"]
 
 
+def test_a_conversion_killed_after_the_renaming_has_ended(tmp_path, monkeypatch):
+    X, y = example()
+    options = {"memory": MEMORY, "n_jobs": 1}
+
+    class Killed(BaseException):
+        pass
+
+    def killed(*_):
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "unlink", killed)  # at the first run that is removed
+        with pytest.raises(Killed):
+            convert([(X, y)], tmp_path / "s", **options)
+    left = sorted(os.listdir(tmp_path / ".s.converting"))
+    assert left[:3] == ["journal", "lock", "plan.json"]
+    assert len(left) > 4
+    fingerprint = RowStore.open(tmp_path / "s").fingerprint
+    with pytest.raises(FileExistsError):  # another conversion, to the same name
+        convert([(X, y)], tmp_path / "s", seed=1, **options)
+    store = convert([(X, y)], tmp_path / "s", **options)
+    store.verify()
+    assert store.fingerprint == fingerprint
+    assert os.listdir(tmp_path) == ["s"]
+    with pytest.raises(FileExistsError):  # nothing is left to go on with
+        convert([(X, y)], tmp_path / "s", **options)
+
+
 def test_batches_that_functions_make_are_not_made_twice(tmp_path):
     X, y = example()
     made = []

@@ -153,7 +153,10 @@ def convert(
         raise ValueError(f"format={format!r}: use 'auto', 'csr' or 'dense'")
     seed = whole_number("seed", seed, 0, 2**64)
     memory = whole_number("memory", memory, 2**20)
-    _check_free(target, overwrite)
+    if not os.path.isdir(os.path.dirname(target)):
+        raise FileNotFoundError(
+            f"{os.path.dirname(target)}: no such folder; create it first"
+        )
     reading = sources.Reading(
         dtype=_checked_dtype(dtype),
         chunk=memory // _SHARE,
@@ -177,6 +180,9 @@ def convert(
         "weight": weight,
     }
     threads = min(_thread_count(n_jobs), _MOST_THREADS)
+    if resume and _Work.was_published(target, plan):
+        return RowStore.open(target, buffer=buffer)
+    _check_free(target, overwrite)
     with _Work.begin(target, plan, resume) as work:
         if work.complete is None:
             _Conversion(work, plan, threads).run(source)
@@ -185,9 +191,6 @@ def convert(
 
 
 def _check_free(target: str, overwrite: bool) -> None:
-    folder = os.path.dirname(target)
-    if not os.path.isdir(folder):
-        raise FileNotFoundError(f"{folder}: no such folder; create it first")
     if not os.path.lexists(target):
         return
     if not os.path.isfile(os.path.join(target, DESCRIPTION)):
@@ -236,8 +239,7 @@ class _Work:
     @contextlib.contextmanager
     def begin(cls, target: str, plan: dict[str, Any], resume: bool) -> Iterator[_Work]:
         """Open the folder, with what an earlier conversion left in it."""
-        parent, name = os.path.split(target)
-        folder = os.path.join(parent, f".{name}.converting")
+        folder = cls._folder_of(target)
         work = cls(folder)
         if os.path.isdir(folder) and not resume:
             shutil.rmtree(folder)
@@ -245,7 +247,41 @@ class _Work:
         with _alone(os.path.join(folder, "lock"), target):
             work._read(plan, target)
             yield work
+            work._clear()
         shutil.rmtree(folder, ignore_errors=True)
+
+    @classmethod
+    def was_published(cls, target: str, plan: dict[str, Any]) -> bool:
+        """Whether such a conversion was killed once the store had its name.
+
+        What it left beside the store is removed.
+        """
+        work = cls(cls._folder_of(target))
+        where = os.path.join(work.folder, "plan.json")
+        if not (os.path.isfile(where) and os.path.isdir(target)):
+            return False
+        with _alone(os.path.join(work.folder, "lock"), target):
+            with open(where, encoding="utf-8") as file:
+                same = json.load(file) == json.loads(json.dumps(plan))
+            ended = any("shard" in entry for entry in work._journal())
+            if not (same and ended) or os.path.isdir(work.store):
+                return False
+            work._clear()
+        shutil.rmtree(work.folder, ignore_errors=True)
+        return True
+
+    @staticmethod
+    def _folder_of(target: str) -> str:
+        parent, name = os.path.split(target)
+        return os.path.join(parent, f".{name}.converting")
+
+    def _clear(self) -> None:
+        """Remove all but what says whose folder this is: it may be killed at that."""
+        for name in os.listdir(self.folder):
+            if name == "old":
+                shutil.rmtree(os.path.join(self.folder, name), ignore_errors=True)
+            elif name not in ("plan.json", "journal", "lock"):
+                os.unlink(os.path.join(self.folder, name))
 
     def _read(self, plan: dict[str, Any], target: str) -> None:
         where = os.path.join(self.folder, "plan.json")
