@@ -303,7 +303,7 @@ class Problem:
 
     @property
     def q(self) -> Vector:
-        if self.streamed and not self._norms.seen.all():
+        if not self.all_read:
             for _ in self.blocks():
                 pass
         return self._norms.q
@@ -315,6 +315,11 @@ class Problem:
     @property
     def q_read(self) -> Vector:
         return self._norms.q
+
+    @property
+    def all_read(self) -> bool:
+        """Whether every row was seen: in memory, or in a block."""
+        return not self.streamed or bool(self._norms.seen.all())
 
     @property
     def streamed(self) -> bool:

@@ -306,6 +306,7 @@ def test_rows_are_measured_as_they_come(streamed):
         seen[span] = True
     assert 0 < seen.sum() < N
     np.testing.assert_array_equal(problem.q_read, np.where(seen, expected, 0.0))
+    assert not problem.all_read
     np.testing.assert_array_equal(other.q, expected)
     np.testing.assert_array_equal(problem.q_read, expected)
 

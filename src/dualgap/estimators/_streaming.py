@@ -401,7 +401,7 @@ def rows_of_fit(codes: NDArray[np.intp], rows: Problem | None) -> str | None:
 
     A dual point is feasible for any rows: at worst it is a poor one to go on from.
     """
-    if rows is None:
+    if rows is None or not rows.all_read:
         return None
     found = hashlib.sha256(codes.view(np.uint8).data)
     found.update(rows.q.view(np.uint8).data)
