@@ -155,6 +155,43 @@ def test_a_stream_goes_on_in_the_midst_of_a_pass(tmp_path, store, name, monkeypa
     same(solve(problem, get_solver(name), **options), whole)
 
 
+def test_a_resumed_stream_reads_what_is_left_and_nothing_twice(
+    tmp_path, store, monkeypatch
+):
+    read, plain = [], RowStore.read
+
+    def counted(self, *arguments):
+        for block in plain(self, *arguments):
+            read.append(block.size)
+            yield block
+
+    def fit(**options):
+        return solve(
+            Problem(store, None, 1.0), DCD(), tol=1e-4, random_state=0,
+            checkpoint=tmp_path / "c", checkpoint_every=1e-9, **options,
+        )  # fmt: skip
+
+    with pytest.raises(KilledError):  # after three passes, two of them written
+        fit(on_epoch=killed_at(3))
+    monkeypatch.setattr(RowStore, "read", counted)
+    found = fit()
+    exact = int(found.history["exact"][2:].sum())
+    passes, n = found.certificate.epochs - 3 + exact, len(store)
+    # From before the last block of the third pass on.
+    assert passes * n < sum(read) <= passes * n + max(read) < (passes + 1) * n
+
+
+def test_leftovers_of_killed_writers_are_removed(tmp_path):
+    mine = [tmp_path / f".c.{k:016x}.tmp" for k in (1, 2**60)]
+    others = [tmp_path / name for name in (".c.tmp", ".d.0000000000000001.tmp")]
+    for file in (*mine, *others):
+        file.write_bytes(b"half")
+    X, y = rows()
+    solve(Problem(X, y, 1.0), DCD(), checkpoint=tmp_path / "c")
+    assert not any(file.exists() for file in mine)
+    assert all(file.exists() for file in others)
+
+
 def test_limits_may_change_and_all_else_may_not(tmp_path):
     X, y = rows()
     problem = Problem(X, y, 3.0)

@@ -184,7 +184,9 @@ def step_vw(path: str, options: dict) -> dict:
     """Passes of Vowpal Wabbit over its own cache; the model of each is measured.
 
     Its steps are those of Pegasos, of length 1/(l2 (t + nC)): of all update rules and
-    rates of vowpal.py the nearest to the optimum.
+    rates of vowpal.py the nearest to the optimum. They shrink w at rows with a loss
+    alone; `--vw-l2` is the inverse of these rows' share, so that l2 is 1/(nC) in the
+    mean.
     """
     from importlib.metadata import version
 
@@ -195,7 +197,8 @@ def step_vw(path: str, options: dict) -> dict:
     inverse = options["C"] * len(store)
     command = [
         sys.executable, "-m", "vowpalwabbit", "-d", "/dev/stdin",
-        "--loss_function", "hinge", "--l2", repr(1.0 / inverse), "--sgd", "-l", "1",
+        "--loss_function", "hinge", "--l2", repr(options["vw_l2"] / inverse), "--sgd",
+        "-l", "1",
         "--power_t", "1", "--initial_t", repr(inverse), "--noconstant", "-b", "18",
         "--quiet", "--holdout_off", "--cache_file", cache,
     ]  # fmt: skip
@@ -408,6 +411,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3, help="of the step read")
     parser.add_argument("--seconds", type=float, default=40.0, help="likewise")
     parser.add_argument("--vw-passes", type=int, default=3)
+    parser.add_argument("--vw-l2", type=float, default=1.0, help="times 1/(nC)")
     parser.add_argument("--sweeps", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=1, help="threads of convert")
     parser.add_argument("--buffer", type=int, default=0, help="bytes, else limit/8")

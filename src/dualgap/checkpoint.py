@@ -20,7 +20,7 @@ import numpy as np
 
 from . import __version__, core
 from .io import model
-from .io.atomic import check_target
+from .io.atomic import check_target, remove_leftovers
 from .losses import Vector
 from .solvers.base import Solver, State
 
@@ -61,6 +61,7 @@ class Checkpoint:
         self.path, self.every, self.about = os.fspath(path), every, about
         check_target(self.path)
         model.safetensors("writing")
+        remove_leftovers(self.path)
         self.last = time.monotonic()
 
     @property

@@ -5,12 +5,15 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import re
 import secrets
 import shutil
 from collections.abc import Iterator
 from typing import IO, Any
 
-__all__ = ["check_target", "write_atomically"]
+__all__ = ["check_target", "remove_leftovers", "write_atomically"]
+
+_LONGEST = 48  # of a name, so that the suffix fits into what file systems take
 
 
 def check_target(path: str | os.PathLike[str]) -> None:
@@ -64,8 +67,7 @@ def write_atomically(
     check_target(path)
     target = os.path.realpath(path)
     folder, name = os.path.split(target)
-    # Cut so that the suffix fits into the longest name that file systems take.
-    temporary = os.path.join(folder, f".{name[:48]}.{secrets.token_hex(8)}.tmp")
+    temporary = os.path.join(folder, f".{name[:_LONGEST]}.{secrets.token_hex(8)}.tmp")
     try:
         # "x" goes through open(2) with O_EXCL, so that umask applies.
         with open(
@@ -82,6 +84,21 @@ def write_atomically(
             os.unlink(temporary)
         raise
     _flush_folder(folder)
+
+
+def remove_leftovers(path: str | os.PathLike[str]) -> None:
+    """Remove what was killed before it could rename or remove it.
+
+    For a file that one process writes at a time: what another one is writing would go.
+    """
+    folder, name = os.path.split(os.path.realpath(path))
+    left = re.compile(re.escape(f".{name}.") + r"[0-9a-f]{16}\.tmp")
+    if len(name) > _LONGEST:  # could be of another file
+        return
+    for entry in os.listdir(folder):
+        if left.fullmatch(entry):
+            with contextlib.suppress(OSError):
+                os.unlink(os.path.join(folder, entry))
 
 
 def _flush_folder(folder: str) -> None:
