@@ -167,7 +167,7 @@ def test_a_resumed_stream_reads_what_is_left_and_nothing_twice(
 
     def fit(**options):
         return solve(
-            Problem(store, None, 1.0), DCD(), tol=1e-4, random_state=0,
+            Problem(store, None, 1.0), DCD(), tol=1e-2, random_state=0,
             checkpoint=tmp_path / "c", checkpoint_every=1e-9, **options,
         )  # fmt: skip
 
@@ -177,7 +177,7 @@ def test_a_resumed_stream_reads_what_is_left_and_nothing_twice(
     found = fit()
     exact = int(found.history["exact"][2:].sum())
     passes, n = found.certificate.epochs - 3 + exact, len(store)
-    # From before the last block of the third pass on.
+    # From before the last block of the third pass on; too few passes for a repair of w.
     assert passes * n < sum(read) <= passes * n + max(read) < (passes + 1) * n
 
 
