@@ -242,14 +242,19 @@ def step_vw(path: str, options: dict) -> dict:
 
 def vw_weights(model: str):
     """The coefficients of a model, of the columns below D."""
-    import numpy as np
-
     readable = f"{model}.txt"
     subprocess.run(
         [sys.executable, "-m", "vowpalwabbit", "-i", model, "-t", "--quiet",
          "--readable_model", readable],
         stdin=subprocess.DEVNULL, check=True,
     )  # fmt: skip
+    return readable_weights(readable)
+
+
+def readable_weights(readable: str):
+    """The same of a model that was written as text, which is removed."""
+    import numpy as np
+
     w = np.zeros(D)
     with open(readable) as file:
         for line in file:

@@ -47,7 +47,8 @@ def settings(rows: int, C: float) -> dict[str, tuple[list[str], float]]:
     for rule in (["-l", "0.5"], ["--sgd", "-l", "3"]):
         rule = [*rule, "--decay_learning_rate", "0.7"]
         found[f"{' '.join(rule)}, l2 x 1"] = rule, 1.0
-    found["--bfgs"] = ["--bfgs", "--mem", "10"], rows  # l2 on the sum of the losses
+    rule = ["--bfgs", "--mem", "10", "--predict_only_model"]
+    found["--bfgs"] = rule, rows  # l2 on the sum of the losses
     return found
 
 
@@ -89,18 +90,19 @@ class Subset:
         """Suboptimality after some of the passes, and processor seconds."""
         model = os.fspath(self.folder / "model")
         l2 = more / (self.C * len(self.y))
-        seconds = self.vw(
-            *rule, "--l2", repr(l2), "--passes", str(passes), "--save_per_pass", "-f",
-            model,
-        )  # fmt: skip
-        reached = []
-        for k in MEASURED:
-            if k > passes or not os.path.exists(f"{model}.{k}"):
-                break
-            w = out_of_core.vw_weights(f"{model}.{k}")
-            reached.append(self.objective(w) / self.optimum - 1.0)
-        w = out_of_core.vw_weights(model)
-        reached.append(self.objective(w) / self.optimum - 1.0)
+        written = ["-f", model, "--save_per_pass"]
+        if "--bfgs" in rule:  # which writes its last model alone, to be read as text
+            written = ["-f", model, "--readable_model", f"{model}.txt"]
+        seconds = self.vw(*rule, "--l2", repr(l2), "--passes", str(passes), *written)
+        if "--bfgs" in rule:
+            w = out_of_core.readable_weights(f"{model}.txt")
+            reached = [self.objective(w) / self.optimum - 1.0]
+        else:
+            models = [f"{model}.{k}" for k in MEASURED if k <= passes]
+            reached = [
+                self.objective(out_of_core.vw_weights(path)) / self.optimum - 1.0
+                for path in [*filter(os.path.exists, models), model]
+            ]
         for file in self.folder.glob("model*"):
             file.unlink()
         return reached, seconds
