@@ -2,6 +2,8 @@
 
     python benchmarks/trust/verify.py                 all of them, about 15 minutes
     python benchmarks/trust/verify.py 1000 --first 7  some
+    python benchmarks/trust/verify.py --others        regression, one class, all classes
+                                                      in one problem, kernels of rows
 
 Every problem goes to every solver that accepts it. tests/trust/nasty.py draws them,
 tests/trust/verifier.py knows the exact values.
@@ -19,11 +21,12 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from tests.trust.nasty import Tally, verify
+from tests.trust.nasty import Tally, verify, verify_others
 
 parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("problems", type=int, nargs="?", default=10_000)
 parser.add_argument("--first", type=int, default=0, help="seed of the first one")
+parser.add_argument("--others", action="store_true")
 
 
 def main() -> int:
@@ -33,7 +36,7 @@ def main() -> int:
     last = arguments.first + arguments.problems
     for seed in range(arguments.first, last):
         try:
-            verify(seed, tally)
+            (verify_others if arguments.others else verify)(seed, tally)
         except Exception as error:  # whatever it is, it is a finding
             tally.false.append(f"seed {seed}: {type(error).__name__}: {error}")
         if (seed + 1) % 1000 == 0:

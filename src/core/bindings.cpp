@@ -153,9 +153,7 @@ auto values_of(const AnyRows &rows, const Terms &terms, const Array<const double
     nb::gil_scoped_release released;
     return evaluate(x, terms, squares, point, kind, a, sum, out, threads);
   });
-  return std::make_tuple(values.loss, values.sum, values.diagonal, values.loss_error,
-                         values.along, values.along_error, values.reach, values.used,
-                         values.roundings, values.length, values.last);
+  return as_tuple(values);
 }
 
 void bind_certify(nb::module_ &m) {

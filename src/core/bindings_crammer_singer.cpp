@@ -77,19 +77,23 @@ void bind_crammer_singer(nb::module_ &m) {
       "w_m <- sum_i a_im x_i; entry (j, m) is w[j s + m], s = K in whole eights.");
 
   m.def(
-      "multiclass_losses",
+      "multiclass_values",
       [](const AnyRows &rows, Array<const std::int32_t> y, Array<const double> cost,
-         Array<const double> q, Index classes, Array<const double> w, Team &threads) {
+         Array<const double> q, Index classes, Array<const double> w,
+         Maybe<const double> alpha, Team &threads) {
         const MulticlassData data = multiclass_data(rows, y, cost, q, classes);
         const double *point = sized(w, rows.width() * class_stride(classes), "w");
-        return rows.visit([&](const auto &x) {
+        const double *a = sized(alpha, rows.n() * classes, "alpha");
+        const Values values = rows.visit([&](const auto &x) {
           nb::gil_scoped_release released;
-          return multiclass_losses(x, data, point, threads);
+          return multiclass_values(x, data, point, a, threads);
         });
+        return as_tuple(values);
       },
       "rows"_a, "y"_a.noconvert(), "cost"_a.noconvert(), "q"_a.noconvert(), "classes"_a,
-      "w"_a.noconvert(), "threads"_a = 1,
-      "sum_i c_i max_m (w_m.x_i - w_{y_i}.x_i + e_im).");
+      "w"_a.noconvert(), "alpha"_a.noconvert().none(), "threads"_a = 1,
+      "One pass: sum_i c_i max_m (w_m.x_i - w_{y_i}.x_i + e_im), sum_i a_{i,y_i}, and "
+      "what bounds their rounding (dualgap.problem.Values).");
 }
 
 }  // namespace dualgap

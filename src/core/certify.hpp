@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 #include <vector>
 
 #include "losses.hpp"
@@ -175,6 +176,67 @@ struct Values {
   double last = 0;       // |constant w_d|
 };
 
+inline auto as_tuple(const Values &v) {
+  return std::make_tuple(v.loss, v.sum, v.diagonal, v.loss_error, v.along,
+                         v.along_error, v.reach, v.used, v.roundings, v.length, v.last);
+}
+
+// The same of one thread's rows, and those of all of them.
+struct PartValues {
+  Sum loss, sum, diagonal, along;
+  double loss_error = 0, along_error = 0, reach = 0, used = 0, roundings = 0;
+};
+
+inline Values add_up(const std::vector<PartValues> &parts, const Sizes &sizes) {
+  Values all;
+  Sum losses, alphas, diagonals, along;
+  for (const PartValues &part : parts) {
+    losses += part.loss.value();
+    alphas += part.sum.value();
+    diagonals += part.diagonal.value();
+    along += part.along.value();
+    all.loss_error += part.loss_error;
+    all.along_error += part.along_error;
+    all.reach += part.reach;
+    all.used += part.used;
+    all.roundings = std::max(all.roundings, part.roundings);
+  }
+  all.loss = losses.value();
+  all.sum = alphas.value();
+  all.diagonal = diagonals.value();
+  all.along = along.value();
+  all.length = sizes.length;
+  all.last = sizes.last;
+  return all;
+}
+
+// x_i.w with less rounding where rows are long: blocks of entries, and the compensated
+// sum of these, which adds two roundings to those inside of a block and one part in
+// (blocks u)^2. Blocks are short enough for a bound like that of a short row, and long
+// enough for the pass to cost what it costs without them.
+template <class Rows>
+struct BlockedDot {
+  static constexpr Index kBlock = Rows::kBlock;
+  const Rows &rows;
+  const double *w;
+
+  double operator()(Index i) const {
+    const Index count = rows.count(i);
+    if (count <= kBlock) return rows.dot(i, w);
+    Sum sum;
+    if (rows.constant() != 0.0) sum += rows.constant() * w[rows.cols()];
+    for (Index first = 0; first < count; first += kBlock)
+      sum += rows.partial_dot(i, first, std::min(first + kBlock, count), w, 0.0);
+    return sum.value();
+  }
+  // At most so many does a term pass.
+  double roundings(Index i) const {
+    const Index count = rows.count(i);
+    return static_cast<double>(Rows::roundings(std::min(count, kBlock)) +
+                               (count > kBlock ? 3 : 0));
+  }
+};
+
 // How the dual point of a certificate comes about.
 enum class Dual {
   kOfW,    // w = sum a y x already: the pass leaves v alone
@@ -231,24 +293,21 @@ struct ResidualTerms {
 template <class Rows, class Terms>
 Values evaluate(const Rows &rows, const Terms &terms, const double *q, const double *w,
                 Dual dual, double *alpha, double *v, double *seen, Team &threads) {
-  struct Part {
-    Sum loss, sum, diagonal, along;
-    double loss_error = 0, along_error = 0, reach = 0, used = 0, roundings = 0;
-  };
   const Index parts = worth_threads(rows, threads.size());
   const double constant = rows.constant();
   const Sizes sizes(q, constant * constant, length_of(w, rows.cols()),
                     constant != 0.0 ? std::abs(constant * w[rows.cols()]) : 0.0,
                     static_cast<double>(rows.cols() + 2));
   const double adding = static_cast<double>(rows.rows()) * kUnit;
-  std::vector<Part> part_sums(static_cast<std::size_t>(parts));
+  const BlockedDot<Rows> dot{rows, w};
+  std::vector<PartValues> part_sums(static_cast<std::size_t>(parts));
   PartSums sums(v, rows.width(), parts);
   threads.run(parts, rows.rows(), [&](Index part, Index begin, Index end) {
-    Part total;
+    PartValues total;
     double *own = sums.of(part);
     for (Index i = begin; i < end; ++i) {
-      const double score = rows.dot(i, w), at = terms.at(i, score);
-      const double roundings = static_cast<double>(rows.roundings(i));
+      const double score = dot(i), at = terms.at(i, score);
+      const double roundings = dot.roundings(i);
       const double row = sizes.row(i), size = sizes.product(row);
       const double off = sizes.off(size, roundings) + terms.rounding(i);
       total.loss += terms.loss(i, at);
@@ -270,26 +329,7 @@ Values evaluate(const Rows &rows, const Terms &terms, const double *q, const dou
     part_sums[static_cast<std::size_t>(part)] = total;
   });
   sums.add_up();
-  Values all;
-  Sum losses, alphas, diagonals, along;
-  for (const Part &part : part_sums) {
-    losses += part.loss.value();
-    alphas += part.sum.value();
-    diagonals += part.diagonal.value();
-    along += part.along.value();
-    all.loss_error += part.loss_error;
-    all.along_error += part.along_error;
-    all.reach += part.reach;
-    all.used += part.used;
-    all.roundings = std::max(all.roundings, part.roundings);
-  }
-  all.loss = losses.value();
-  all.sum = alphas.value();
-  all.diagonal = diagonals.value();
-  all.along = along.value();
-  all.length = sizes.length;
-  all.last = sizes.last;
-  return all;
+  return add_up(part_sums, sizes);
 }
 
 struct Scaled {

@@ -4,7 +4,8 @@
 //   dot(i, w)      x_i . w            w has width() entries, float64
 //   axpy(i, s, w)  w += s x_i
 //   for_each(i, f) f(j, x_ij) for every stored entry and the constant feature
-//   roundings(i)   at most so many does a term of dot(i, w) pass
+//   partial_dot    of some stored entries of a row, from the value `start` on
+//   roundings(m)   at most so many does a term of a dot over m stored entries pass
 //   equal(i, k)    whether the stored entries of two rows are the same
 //   prefetch(i)    asks for every cache line of row i
 //
@@ -93,16 +94,22 @@ class CsrRows {
   Index width() const { return d_ + (constant_ != 0.0); }
   Index count(Index i) const { return indptr_[i + 1] - indptr_[i]; }
   double constant() const { return constant_; }
+  // Rows longer than this are added up in blocks where rounding counts.
+  static constexpr Index kBlock = 64;
   // The product, a quarter of the sums, up to 3 left over, the constant, 2 at the end.
-  Index roundings(Index i) const { return count(i) / 4 + 7; }
+  static Index roundings(Index entries) { return entries / 4 + 7; }
   // The same rows with another constant feature.
   CsrRows with_constant(double constant) const {
     return {values_, indices_, indptr_, n_, d_, constant};
   }
 
   double dot(Index i, const double *w) const {
-    const Index begin = indptr_[i], end = indptr_[i + 1];
-    double s0 = constant_ != 0.0 ? constant_ * w[d_] : 0.0, s1 = 0, s2 = 0, s3 = 0;
+    return partial_dot(i, 0, count(i), w, constant_ != 0.0 ? constant_ * w[d_] : 0.0);
+  }
+  double partial_dot(Index i, Index first, Index last, const double *w,
+                     double start) const {
+    const Index begin = indptr_[i] + first, end = indptr_[i] + last;
+    double s0 = start, s1 = 0, s2 = 0, s3 = 0;
     Index k = begin;
     for (; k + 4 <= end; k += 4) {
       s0 += static_cast<double>(values_[k]) * w[indices_[k]];
@@ -258,27 +265,32 @@ class DenseRows {
   Index width() const { return d_ + (constant_ != 0.0); }
   Index count(Index) const { return d_; }
   double constant() const { return constant_; }
+  static constexpr Index kBlock = 256;  // as for CSR
   // The product, a lane's sums, 2 halvings, up to 3 left over, 3 at the end.
-  Index roundings(Index) const { return d_ / 16 + 9; }
+  static Index roundings(Index entries) { return entries / 16 + 9; }
   DenseRows with_constant(double constant) const { return {values_, n_, d_, constant}; }
 
   double dot(Index i, const double *w) const {
+    return partial_dot(i, 0, d_, w, constant_ != 0.0 ? constant_ * w[d_] : 0.0);
+  }
+  double partial_dot(Index i, Index first, Index last, const double *w,
+                     double start) const {
     // Lanes, since the compiler may not reorder a float sum by itself: sixteen, and
     // four for what is left.
     constexpr Index kLanes = 16, kFew = 4;
     const V *x = values_ + i * d_;
     double lane[kLanes] = {};
-    Index j = 0;
-    for (; j + kLanes <= d_; j += kLanes)
+    Index j = first;
+    for (; j + kLanes <= last; j += kLanes)
       for (Index l = 0; l < kLanes; ++l)
         lane[l] += static_cast<double>(x[j + l]) * w[j + l];
     for (Index half = kLanes / 2; half >= kFew; half /= 2)
       for (Index l = 0; l < half; ++l) lane[l] += lane[l + half];
-    for (; j + kFew <= d_; j += kFew)
+    for (; j + kFew <= last; j += kFew)
       for (Index l = 0; l < kFew; ++l)
         lane[l] += static_cast<double>(x[j + l]) * w[j + l];
-    double s = constant_ != 0.0 ? constant_ * w[d_] : 0.0;
-    for (; j < d_; ++j) s += static_cast<double>(x[j]) * w[j];
+    double s = start;
+    for (; j < last; ++j) s += static_cast<double>(x[j]) * w[j];
     return s + ((lane[0] + lane[1]) + (lane[2] + lane[3]));
   }
 

@@ -16,9 +16,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import core
-from .certificate import Certificate
 from .losses import Hinge, Vector
-from .problem import Problem, Proof
+from .problem import Bounds, Problem, Proof, Rounding, Values
 
 __all__ = ["CrammerSingerProblem"]
 
@@ -106,8 +105,10 @@ class CrammerSingerProblem:
 
     def primal(self, w: Vector) -> float:
         """``P(W)``, one pass in float64."""
-        loss = core.multiclass_losses(*self._labelled, w, self.threads)
-        return 0.5 * core.squared_norm(w) + float(loss)
+        return 0.5 * float(core.squared_norm(w)) + self._evaluate(w, None).loss
+
+    def _evaluate(self, w: Vector, alpha: Vector | None) -> Values:
+        return Values(*core.multiclass_values(*self._labelled, w, alpha, self.threads))
 
     def own_duals(self, alpha: Vector) -> Vector:
         """``a_{i,y_i}`` of every row, shape (n,)."""
@@ -135,11 +136,24 @@ class CrammerSingerProblem:
         if alpha is None:
             alpha = np.zeros(self.n_duals)
         self.feasible(alpha)
-        v = self.combine(alpha, out)
-        dual = math.fsum(self.own_duals(alpha)) - 0.5 * core.squared_norm(v)
-        primal = self.primal(v if w is None else w)
-        certificate = Certificate(
-            primal=math.inf if math.isnan(primal) else primal,
-            dual=-math.inf if math.isnan(dual) else dual,
+        rounding = Rounding(
+            self.n * self.classes, self.width * self.stride, self.threads.size
         )
-        return Proof(v if w is None else w, alpha, certificate)
+        v = self.combine(alpha, out)
+        dual_norm = float(core.squared_norm(v))
+        # Only the w of alpha says more of D than the sizes of its terms do.
+        off = 0.0 if w is None else math.inf
+        w = v if w is None else w
+        values = self._evaluate(w, alpha)
+        norm = float(core.squared_norm(w))
+        # D is that of the others' a_im, and of a_{i,y_i} that make the sums exactly 0,
+        # scaled down where these are above c_i: the a_{i,y_i} are rounded.
+        own = 3 * self.classes * Rounding.unit
+        drift = rounding.drift(values) + own * values.reach
+        dual = values.sum - 0.5 * dual_norm
+        less = rounding.of_dual(values, dual_norm, drift, off)
+        less += Rounding.slack * own * values.sum
+        more = rounding.of_primal(values, norm)
+        primal = 0.5 * norm + values.loss
+        bounds = Bounds(primal + more, dual - less, more + less)
+        return Proof(w, alpha, bounds.certificate)

@@ -117,6 +117,9 @@ class Rounding:
     # Of ||w||^2, of a term with its part in a compensated sum, of closing formulas.
     norm: ClassVar[float] = 40 * unit
     closing: ClassVar[float] = 4 * unit
+    # Of NumPy's sums, which are pairwise over blocks of 128 in 8 lanes: at most
+    # 16 + 3 + 32 roundings, and the terms' own.
+    summed: ClassVar[float] = 64 * unit
 
     @property
     def term(self) -> float:
@@ -126,6 +129,18 @@ class Rounding:
     def underflow(self) -> float:
         """Of sums of squares, and of a few products."""
         return (self.n + self.width + 4) * self.least
+
+    def of_scores(self, values: Values, q: Vector) -> Vector:
+        """How far each ``x_i.w`` may be off, given the ``||x_i||^2``, shape (n,).
+
+        For rows without a constant feature.
+        """
+        if values.length == 0.0:
+            return np.zeros(self.n)
+        small = 2.0**-1000  # beside which underflow is nothing
+        rows = np.sqrt(q * (1.0 + 2 * (self.width + 2) * self.unit) + small)
+        most = self.slack * self.unit * values.roundings * values.length
+        return np.asarray(most * rows + small)
 
     def of_primal(self, values: Values, norm: float) -> float:
         """Of ``norm/2 + loss``."""

@@ -18,6 +18,8 @@ D(a) = -1/2 ||sum_i a_i x_i||^2,   0 <= a_i <= c_i,  sum_i a_i = total
 from __future__ import annotations
 
 import math
+import sys
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -25,9 +27,8 @@ from numpy.typing import ArrayLike
 
 from . import core
 from .bias import weighted_quantile
-from .certificate import Certificate
 from .losses import OneClassHinge, ResidualLoss, Vector, get_residual_loss
-from .problem import Problem, Proof, Values, _costs, _vector
+from .problem import Bounds, Problem, Proof, Rounding, Values, _costs, _vector
 
 
 class RegressionProblem(Problem):
@@ -233,7 +234,7 @@ class OneClassProblem(Problem):
         self, y: ArrayLike | None, sample_weight: ArrayLike | None
     ) -> None:
         super()._set_examples(np.ones(self.n, np.int8), sample_weight)
-        self.total = self.nu * float(self.cost.sum())
+        self.total = sum_of_duals(self.nu, self.cost)
         self.floor = orthogonal_optimum(self.nu * self.cost, self.q)
 
     def squared_norm(self, w: Vector) -> float:
@@ -267,11 +268,15 @@ class OneClassProblem(Problem):
 
     def values(self, scores: Vector, norm: float) -> tuple[float, float]:
         """P of a w with these scores and this squared norm, and the best rho."""
+        rho, loss = self._plane(scores)
+        return 0.5 * norm - self.total * rho + loss, rho
+
+    def _plane(self, scores: Vector) -> tuple[float, float]:
+        """The best rho, and the sum of its losses."""
         used = self.cost > 0.0
         target = float(self.cost.sum()) - self.total
         rho = -weighted_quantile(-scores[used], self.cost[used], target)
-        loss = float((self.cost * self.loss.excess(rho - scores)).sum())
-        return 0.5 * norm - self.total * rho + loss, rho
+        return rho, float((self.cost * self.loss.excess(rho - scores)).sum())
 
     def prove(
         self,
@@ -283,8 +288,8 @@ class OneClassProblem(Problem):
     ) -> Proof:
         """P and D from one pass over the rows. The proof's bias is -rho.
 
-        alpha is made feasible first; what rounding leaves of ``sum_i a_i - total``
-        costs at most as much times ``|rho*| <= ||w*|| max ||x_i||``. Without alpha the
+        alpha is made feasible first; what rounding leaves of ``sum_i a_i - total`` is
+        worth as much times ``|rho*|`` at most, see `largest_rho`. Without alpha the
         dual point is that of w: the rows with the lowest scores at their upper ends.
         """
         if alpha is None:
@@ -293,16 +298,29 @@ class OneClassProblem(Problem):
             alpha = np.empty(self.n)
             alpha[order] = first_rows(self.cost[order], self.total)
         alpha = self.feasible(alpha)
-        v = self.combine(alpha, out if w is None else None)
-        w = v if w is None else w
-        primal, rho = self.values(self.margins(w), self.squared_norm(w))
-        norm = self.squared_norm(v)
-        off = abs(math.fsum([*alpha.tolist(), -self.total]))
-        longest = math.sqrt(2.0 * norm * float(self.q.max()))
-        certificate = Certificate(
-            primal=primal, dual=-0.5 * norm - off * longest, floor=self.floor
-        )
-        return Proof(w, alpha, certificate, -rho)
+        scores, rounding = np.empty(self.n), self.rounding
+        if w is None:
+            w = v = self.combine(alpha, out)
+            values = self._evaluate(w, "of w", alpha, None, scores)
+            dual, less = self._dual(values._replace(sum=0.0), v, off=0.0)
+        else:
+            v = np.empty(self.width)
+            values = self._evaluate(w, "given", alpha, v, scores)
+            dual, less = self._dual(values._replace(sum=0.0), v)
+        off = Rounding.slack * abs(math.fsum([*alpha.tolist(), -self.total]))
+        less += off * largest_rho(2.0 * (less - dual), off, float(self.q.max()))
+        norm = self.squared_norm(w)
+        rho, loss = self._plane(scores)
+        wrong = rounding.of_scores(values, self.q)
+        wrong[rho - scores + 2.0 * wrong <= 0.0] = 0.0  # rows well above the plane
+        error = float((self.cost * wrong).sum()) + Rounding.summed * loss
+        # `values` has the losses of another problem.
+        values = values._replace(loss=loss, loss_error=error)
+        more = rounding.of_primal(values, norm)
+        more += rounding.closing * abs(self.total * rho)
+        primal = 0.5 * norm - self.total * rho + loss
+        bounds = Bounds(primal + more, dual - less, more + less)
+        return Proof(w, alpha, replace(bounds.certificate, floor=self.floor), -rho)
 
 
 def check_nu(nu: float) -> float:
@@ -318,13 +336,37 @@ def check_nu(nu: float) -> float:
     return float(nu)
 
 
+def sum_of_duals(nu: float, cost: Vector) -> float:
+    """``nu sum_i c_i``, and no more than the box can hold: ``sum_i c_i``."""
+    costs = cost.tolist()
+    total = nu * math.fsum(costs)
+    return math.nextafter(total, 0.0) if math.fsum([*costs, -total]) < 0.0 else total
+
+
+def largest_rho(norm: float, off: float, widest: float) -> float:
+    """No optimal rho of a one-class SVM needs to be larger than this.
+
+    There is one among the scores, so ``|rho*| <= W R`` with W = ||w*|| and R the length
+    of the longest row. A point whose sum is off by r, with ``||v||^2 = norm``, has
+    ``-W^2/2 = P* >= -||v||^2/2 - |r| W R``, so ``W <= ||v|| + 2 |r| R``.
+
+    Parameters
+    ----------
+    norm, off, widest : float
+        At least ``||v||^2``, ``|r|`` and ``R^2``.
+    """
+    longest = math.sqrt(widest)
+    return Rounding.slack * longest * (math.sqrt(norm) + 2.0 * off * longest)
+
+
 def orthogonal_optimum(alpha: Vector, q: Vector) -> float:
     """A hundredth of the size of P* if the rows were orthogonal, all with a loss.
 
     One-class optima below it count as that large: where there is no plane P* is 0, and
-    nothing is relative to that.
+    nothing is relative to that, nor to what float64 holds in part only.
     """
-    return 0.01 * 0.5 * float((alpha * alpha * q).sum())
+    size = 0.01 * 0.5 * float((alpha * alpha * q).sum())
+    return max(size, sys.float_info.min)
 
 
 def first_rows(upper: Vector, total: float) -> Vector:

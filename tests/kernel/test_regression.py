@@ -66,8 +66,8 @@ def check(problem, target, solution, tol):
         np.abs(target).max() + (np.abs(K) @ np.abs(alpha)).max()
     )
     rounding = 1e-13 * (size + abs(P)) + 1e-300
-    assert abs(P - certificate.primal) <= rounding
-    assert abs(D - certificate.dual) <= rounding
+    assert -rounding <= certificate.primal - P <= rounding + certificate.rounding
+    assert -rounding <= D - certificate.dual <= rounding + certificate.rounding
     # No breakpoint is a better bias.
     assert form.primal(alpha, form.best_bias(alpha)) >= P - rounding
     lower, upper = form.optimum()

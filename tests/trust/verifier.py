@@ -7,12 +7,15 @@ and dual variables every value here is exact: no tolerance is needed anywhere.
     D(a)    = sum_i a_i - 1/2 ||sum_i a_i y_i x_i||^2 - 1/2 sum_i delta_i a_i^2
 
 A constant feature is a column of the rows. In place of rows a kernel matrix will do.
+Regression and one class are in `ExactBox`, Crammer and Singer's problem in
+`ExactClasses`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Context, Decimal
 from fractions import Fraction
 from itertools import product
 
@@ -53,6 +56,8 @@ class Exact:
     loss: str
     gamma: Fraction
     free_bias: bool
+    #: An optimum below it counts as that large.
+    floor = Fraction(0)
 
     @classmethod
     def linear(cls, X, y, cost, loss, gamma, constant, free_bias) -> Exact:
@@ -64,7 +69,7 @@ class Exact:
 
     @classmethod
     def kernel(cls, K, y, cost, loss, free_bias, shift) -> Exact:
-        gram = [exact(row) for row in K]
+        gram = [[Fraction(value) for value in row] for row in K]
         for i, row in enumerate(gram):
             row[i] += Fraction(float(shift))
             if not free_bias:  # the constant feature
@@ -183,6 +188,161 @@ class Exact:
         for i, value in zip(free, solution, strict=True):
             out[i] = value
         return out
+
+
+@dataclass
+class ExactBox:
+    """Regression, or one class: signed dual variables in a box.
+
+    P(f, b) = 1/2 ||f||^2 + b total + sum_i c_i l(y_i - f(x_i) - b),
+    D(a)    = sum_i (y_i a_i - epsilon |a_i|) - 1/2 a'Ka - 1/2 sum_i delta_i a_i^2
+
+    with l(r) = max(0, |r| - epsilon) or its square, |a_i| <= c_i or not bounded, and
+    for one class l(r) = max(0, r), 0 <= a_i <= c_i. Where the bias is free the a_i add
+    up to `total`.
+
+    Attributes
+    ----------
+    rows : list of lists, or None
+    gram : list of lists
+    target, cost : list
+    epsilon, total, floor : Fraction
+    free_bias, squared, one_class : bool
+    """
+
+    rows: list[list[Fraction]] | None
+    gram: list[list[Fraction]]
+    target: list[Fraction]
+    cost: list[Fraction]
+    epsilon: Fraction = Fraction(0)
+    total: Fraction = Fraction(0)
+    floor: Fraction = Fraction(0)
+    free_bias: bool = False
+    squared: bool = False
+    one_class: bool = False
+
+    def l(self, r: Fraction) -> Fraction:  # noqa: E743
+        u = max(Fraction(0), r if self.one_class else abs(r) - self.epsilon)
+        return u * u if self.squared else u
+
+    def primal(self, norm: Fraction, scores: Numbers, bias: Fraction) -> Fraction:
+        terms = zip(self.cost, self.target, scores, strict=True)
+        losses = sum((c * self.l(t - s - bias) for c, t, s in terms), Fraction(0))
+        return norm / 2 + bias * self.total + losses
+
+    def primal_of(self, w: Numbers, bias: Fraction) -> Fraction:
+        assert self.rows is not None
+        return self.primal(dot(w, w), [dot(x, w) for x in self.rows], bias)
+
+    def primal_of_duals(self, alpha: Numbers, bias: Fraction) -> Fraction:
+        scores = [dot(row, alpha) for row in self.gram]
+        return self.primal(dot(alpha, scores), scores, bias)
+
+    def dual(self, alpha: Numbers) -> Fraction:
+        bent = Fraction(0)
+        if self.squared:
+            pairs = zip(alpha, self.cost, strict=True)
+            bent = sum((a * a / (2 * c) for a, c in pairs if c), Fraction(0))
+        scores = [dot(row, alpha) for row in self.gram]
+        size = sum(map(abs, alpha), Fraction(0))
+        linear = dot(self.target, alpha) - self.epsilon * size
+        return linear - (dot(alpha, scores) + bent) / 2
+
+    def in_box(self, alpha: Numbers) -> bool:
+        for a, c in zip(alpha, self.cost, strict=True):
+            if c == 0 and a != 0:
+                return False
+            if not self.squared and abs(a) > c:
+                return False
+            if self.one_class and a < 0:
+                return False
+        return True
+
+    def feasible(self, alpha: Numbers) -> list[Fraction] | None:
+        """With the sum that a free bias asks for; None if there is none in the box."""
+        if not self.free_bias:
+            return list(alpha)
+        if self.one_class:
+            least, most = sum(alpha, Fraction(0)), sum(self.cost, Fraction(0))
+            if least >= self.total:
+                return [a * self.total / least for a in alpha]
+            if most < self.total:
+                return None
+            share = (self.total - least) / (most - least)
+            return [a + share * (c - a) for a, c in zip(alpha, self.cost, strict=True)]
+        up = sum((a for a in alpha if a > 0), Fraction(0))
+        down = -sum((a for a in alpha if a < 0), Fraction(0))
+        least = min(up, down)
+        if least == 0:
+            return [Fraction(0)] * len(alpha)
+        return [a * least / (up if a > 0 else down) for a in alpha]
+
+
+@dataclass
+class ExactClasses:
+    """The problem of Crammer and Singer.
+
+    P(W) = 1/2 sum_m ||w_m||^2 + sum_i c_i max_m (w_m.x_i - w_{y_i}.x_i + [m != y_i])
+    D(b) = sum_im b_im - 1/2 sum_m ||v_m||^2,  b_im >= 0 for m != y_i, at most c_i
+           together,  v_m = sum_i ([m = y_i] sum_k b_ik - b_im) x_i
+    """
+
+    rows: list[list[Fraction]]
+    y: list[int]
+    cost: list[Fraction]
+    classes: int
+    floor = Fraction(0)
+    free_bias = False
+
+    def primal(self, W: Sequence[Numbers]) -> Fraction:
+        value = sum((dot(w, w) for w in W), Fraction(0)) / 2
+        for x, y, c in zip(self.rows, self.y, self.cost, strict=True):
+            scores = [dot(w, x) for w in W]
+            value += c * max(s - scores[y] + (m != y) for m, s in enumerate(scores))
+        return value
+
+    def in_box(self, alpha: Numbers) -> bool:
+        """The signs; sums are made to fit in `dual`."""
+        return all(
+            (a <= 0) != (i % self.classes == self.y[i // self.classes]) or a == 0
+            for i, a in enumerate(alpha)
+        )
+
+    def dual(self, alpha: Numbers) -> Fraction:
+        """D of the others' duals, scaled down where they are more than c_i."""
+        K, value = self.classes, Fraction(0)
+        V = [[Fraction(0)] * len(self.rows[0]) for _ in range(K)]
+        for i, (x, y, c) in enumerate(zip(self.rows, self.y, self.cost, strict=True)):
+            b = [Fraction(0) if m == y else -alpha[i * K + m] for m in range(K)]
+            total = sum(b, Fraction(0))
+            if total > c:
+                b, total = [v * c / total for v in b], c
+            value += total
+            for m in range(K):
+                a = total if m == y else -b[m]
+                if a:
+                    V[m] = [v + a * t for v, t in zip(V[m], x, strict=True)]
+        return value - sum((dot(v, v) for v in V), Fraction(0)) / 2
+
+
+def kernel_matrix(X, name: str, gamma: float, coef0: float, degree: int):
+    """k(x_i, x_j) of the rows: exact, or to 60 digits where there is an exponential."""
+    rows, g, shift = [exact(x) for x in X], Fraction(gamma), Fraction(coef0)
+    digits = Context(prec=60, Emin=-(10**9), Emax=10**9)
+
+    def value(x: Numbers, z: Numbers) -> Fraction:
+        if name == "linear":
+            return dot(x, z)
+        if name == "poly":
+            return (g * dot(x, z) + shift) ** degree
+        apart = [abs(a - b) for a, b in zip(x, z, strict=True)]
+        far = g * (dot(apart, apart) if name == "rbf" else sum(apart, Fraction(0)))
+        if far > 2000:
+            return Fraction(0)  # but for 1e-860
+        whole, part = Decimal(far.numerator), Decimal(far.denominator)
+        return Fraction(digits.exp(digits.divide(-whole, part)))
+
+    return [[value(x, z) for z in rows] for x in rows]
 
 
 def solve(system: list[list[Fraction]]) -> list[Fraction] | None:

@@ -21,7 +21,9 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "../certify.hpp"
@@ -91,12 +93,16 @@ void add_to_classes(const Rows &rows, Index i, const double *s, Index stride,
   }
 }
 
-// max_m (score_m - score_y + e_m), never negative.
-inline double multiclass_loss(const double *score, Index y, Index classes) {
-  double loss = 0;
+// max over m != y of score_m - score_y + 1: the loss, where it is above 0.
+inline double multiclass_excess(const double *score, Index y, Index classes) {
+  double excess = -std::numeric_limits<double>::infinity();
   for (Index m = 0; m < classes; ++m)
-    if (m != y) loss = std::max(loss, score[m] - score[y] + 1.0);
-  return loss;
+    if (m != y) excess = std::max(excess, score[m] - score[y] + 1.0);
+  return excess;
+}
+
+inline double multiclass_loss(const double *score, Index y, Index classes) {
+  return std::max(0.0, multiclass_excess(score, y, classes));
 }
 
 // beta with sum_m max(0, d_m - beta) = radius, by dropping what lies below it.
@@ -233,25 +239,72 @@ void multiclass_combine(const Rows &rows, const double *alpha, Index classes, do
   sums.add_up();
 }
 
-// sum_i c_i max_m (w_m.x_i - w_{y_i}.x_i + e_im)
+// At least ||w_m|| of every class, without the constant feature.
 template <class Rows>
-double multiclass_losses(const Rows &rows, const MulticlassData &data, const double *w,
-                         Team &threads) {
+double longest_class(const Rows &rows, const double *w, Index stride) {
+  std::vector<double> square(static_cast<std::size_t>(stride));
+  for (Index j = 0; j < rows.cols(); ++j)
+    for (Index m = 0; m < stride; ++m)
+      square[static_cast<std::size_t>(m)] += w[j * stride + m] * w[j * stride + m];
+  const double most = *std::max_element(square.begin(), square.end());
+  if (most == 0.0 &&
+      std::all_of(w, w + rows.cols() * stride, [](double x) { return x == 0.0; }))
+    return 0.0;
+  const auto roundings = static_cast<double>(rows.cols() + 2);
+  return std::sqrt(most * (1.0 + 2.0 * roundings * kUnit) + kSmall);
+}
+
+// What `evaluate` of certify.hpp sums up, for this problem: `loss` is
+// sum_i c_i max_m (w_m.x_i - w_{y_i}.x_i + e_im), `sum` is that of the a_{i,y_i},
+// `along` is sum_im a_im w_m.x_i. Without alpha only the loss counts.
+template <class Rows>
+Values multiclass_values(const Rows &rows, const MulticlassData &data, const double *w,
+                         const double *alpha, Team &threads) {
   const Index parts = worth_threads(rows, threads.size());
-  const Index stride = class_stride(data.classes);
-  std::vector<Sum> part_sums(static_cast<std::size_t>(parts));
+  const Index classes = data.classes, stride = class_stride(classes);
+  const double constant = rows.constant();
+  double last = 0;
+  for (Index m = 0; constant != 0.0 && m < classes; ++m)
+    last = std::max(last, std::abs(constant * w[rows.cols() * stride + m]));
+  const Sizes sizes(data.q, constant * constant, longest_class(rows, w, stride), last,
+                    static_cast<double>(rows.cols() + 2));
+  const double adding = static_cast<double>(rows.rows() * classes) * kUnit;
+  // a_{i,y_i} is a rounded sum of the others.
+  const double own = (2.0 + static_cast<double>(3 * classes)) * kUnit;
+  std::vector<PartValues> part_sums(static_cast<std::size_t>(parts));
   threads.run(parts, rows.rows(), [&](Index part, Index begin, Index end) {
-    Sum total;
+    PartValues total;
     std::vector<double> score(static_cast<std::size_t>(stride));
     for (Index i = begin; i < end; ++i) {
       class_scores(rows, i, w, stride, score.data());
-      total += data.cost[i] * multiclass_loss(score.data(), data.y[i], data.classes);
+      const double excess = multiclass_excess(score.data(), data.y[i], classes);
+      // The entries one after the other, and the constant.
+      const auto roundings = static_cast<double>(rows.count(i) + 2);
+      const double row = sizes.row(i), size = sizes.product(row);
+      const double one = sizes.off(size, roundings);
+      const double off = 2.0 * one + 4.0 * kUnit * size;
+      total.loss += data.cost[i] * std::max(0.0, excess);
+      total.loss_error +=
+          data.cost[i] * (std::max(0.0, excess + off) - std::max(0.0, excess));
+      total.roundings = std::max(total.roundings, roundings);
+      if (!alpha) continue;
+      const double *a = alpha + i * classes;
+      double among = 0, square = 0, along = 0;
+      for (Index m = 0; m < classes; ++m) {
+        among += std::abs(a[m]);
+        square += a[m] * a[m];
+        along += a[m] * score[static_cast<std::size_t>(m)];
+      }
+      if (among == 0.0) continue;
+      total.sum += a[data.y[i]];
+      total.along += along;
+      total.along_error += among * (one + (own + adding * adding) * size);
+      total.reach += std::sqrt(square) * (row + std::abs(constant));
+      total.used += 1.0;
     }
     part_sums[static_cast<std::size_t>(part)] = total;
   });
-  Sum all;
-  for (const Sum &sum : part_sums) all += sum.value();
-  return all.value();
+  return add_up(part_sums, sizes);
 }
 
 }  // namespace dualgap

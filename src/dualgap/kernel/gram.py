@@ -58,6 +58,8 @@ class Matrix:
         Rows many at a time, once the block solver has packed X.
     accessor : core.Rows or None
         Of the data, unless Python computes the kernel.
+    largest : float
+        ``max ||x_i||^2`` of the data, unless Python computes the kernel.
     """
 
     kernel: Kernel
@@ -65,6 +67,7 @@ class Matrix:
     cache_size: float
     fast: Any = None
     accessor: Any = None
+    largest: float = math.nan
 
     @cached_property
     def core(self) -> Any:
@@ -193,7 +196,7 @@ class Gram(Matrix):
         self.n = self.X.shape[0]
         _capacity(self.n, cache_size)
         if self.kernel.form is not None:
-            self.accessor = _accessor(self.X)
+            self.accessor, self.largest = _accessor(self.X)
 
     def _make_core(self) -> Any:
         capacity, form = _capacity(self.n, self.cache_size), self.kernel.form
@@ -281,9 +284,10 @@ class Pairs:
         ]
         self.diagonal: NDArray[np.float64] | None = None
         self.accessor: Any = None
+        self.largest = math.nan
         if kernel.form is not None:
             self.diagonal = kernel.diagonal(X)
-            self.accessor = _accessor(X)
+            self.accessor, self.largest = _accessor(X)
 
     @cached_property
     def core(self) -> Any:
@@ -314,7 +318,7 @@ class Pair(Matrix):
         self.rows = pairs.rows(a, b)
         self.n = len(self.rows)
         self.cache_size = pairs.cache_size
-        self.accessor = pairs.accessor
+        self.accessor, self.largest = pairs.accessor, pairs.largest
         if pairs.order is not None:
             self.rows = pairs.order[self.rows]
 
@@ -346,7 +350,7 @@ class Subset:
         self.parent, self.columns = parent, columns
         self.cache_size = parent.cache_size
         self.fast: Any = None
-        self.accessor = parent.accessor
+        self.accessor, self.largest = parent.accessor, parent.largest
         self.kernel, self.n = parent.kernel, len(columns)
 
     @property
@@ -389,8 +393,30 @@ class Subset:
         return Subset(self.parent, self.columns[_order(indices, self.n)])
 
 
-def _accessor(X: Any) -> Any:
-    """The core's accessor of rows.
+def roundings_of_values(gram: Matrix | Subset) -> float:
+    """How far the values in :meth:`Matrix.times` may be from the exact ones.
+
+    In units of ``2**-53 sqrt(k_ii k_jj)``; see :meth:`Kernel.roundings`.
+    """
+    if gram.kernel.form is None:
+        return 0.0
+    X, _ = gram.source()
+    packed = gram.fast is not None and gram.fast.dense
+    entries = X.shape[1]
+    if sparse.issparse(X) and not packed:
+        entries = int(np.diff(X.indptr).max())
+    largest = gram.largest
+    shape, of_overlap, gamma, *_ = gram.kernel.form
+    if of_overlap:
+        largest = float(abs(X).sum(axis=1, dtype=np.float64).max())
+    elif packed and shape == "exponential":
+        # Packed points are centred; their h is gamma log2(e) ||x||^2, in float32.
+        largest = 1.01 * math.log(2.0) * gram.fast.largest_half_self / gamma
+    return gram.kernel.roundings(entries, largest)
+
+
+def _accessor(X: Any) -> tuple[Any, float]:
+    """The core's accessor of rows, and their largest squared norm.
 
     Raises
     ------
@@ -403,7 +429,7 @@ def _accessor(X: Any) -> Any:
             "X has rows whose squared norm leaves the range of float32; rescale the "
             "features"
         )
-    return rows
+    return rows, float(squares.max())
 
 
 def fast_times(fast: Any, c: NDArray[np.float64], stop: Any) -> NDArray[np.float64]:

@@ -26,6 +26,8 @@ from scipy import linalg
 from ..losses import Vector
 
 _STEPS = 80
+# Attempts at a factor: none, then 1e-15 to 1e-9 of the diagonal of Q are added.
+_RIDGES = 5
 _BEYOND = 1e-4
 # How far towards the boundary a step goes.
 _SHORT = 0.99
@@ -59,7 +61,9 @@ def _solve(
     # The room u - a is carried along, for near the bound the difference would be 0;
     # without a bound t is 0 and the room counts for nothing.
     boxed = np.isfinite(u)
-    a = np.minimum(0.5 * u, 1.0 / float(np.diagonal(Q).mean()))
+    # From the middle of the box, whatever its size: from near 0 a box of 1e8 is so far
+    # that the first step leads nowhere.
+    a = np.where(boxed, 0.5 * u, 1.0 / float(np.diagonal(Q).mean()))
     g = Q @ a - 1.0
     s, t = np.maximum(g, 0.0) + 1.0, np.where(boxed, np.maximum(-g, 0.0) + 1.0, 0.0)
     b, room = 0.0, np.where(boxed, u - a, 1.0)
@@ -84,11 +88,8 @@ def _solve(
         near = tol * abs(objective)
         if gap <= _BEYOND * near and (found <= near or gap <= _BEYOND**2 * near):
             break
-        M = Q.copy()
-        M[np.diag_indices_from(M)] += s / a + t / room
-        try:
-            factor = linalg.cho_factor(M, lower=True, overwrite_a=True)
-        except (linalg.LinAlgError, ValueError):  # not definite, or not finite
+        factor = _factor(Q, s / a + t / room)
+        if factor is None:
             break
         moved = _step(factor, y, (a, room, b, s, t), boxed, g, off, balanced, gap)
         if moved is None:
@@ -99,6 +100,26 @@ def _solve(
         return None
     best = np.where(best < _ON_BOUND * best.max(), 0.0, best)
     return np.asarray(np.where(boxed & (best > (1.0 - _ON_BOUND) * u), u, best))
+
+
+def _factor(Q: Vector, diagonal: Vector) -> Any:
+    """Cholesky's factor of Q + diag; None if there is none.
+
+    Where Q has a low rank and the diagonal has all but vanished, rounding leaves a
+    matrix that is not definite: as little more as it takes is then added, which makes
+    the step a shorter one.
+    """
+    more = 0.0
+    for _ in range(_RIDGES):
+        M = Q.copy()
+        M[np.diag_indices_from(M)] += diagonal + more
+        try:
+            return linalg.cho_factor(M, lower=True, overwrite_a=True)
+        except linalg.LinAlgError:
+            more = 100.0 * more or 1e-15 * float(np.diagonal(Q).max())
+        except ValueError:  # not finite
+            return None
+    return None
 
 
 def _step(

@@ -37,7 +37,7 @@ from ..problem import (
     balanced,
 )
 from .functions import Kernel
-from .gram import Gram, Matrix, Subset
+from .gram import Gram, Matrix, Subset, roundings_of_values
 
 logger = logging.getLogger("dualgap")
 
@@ -45,13 +45,122 @@ logger = logging.getLogger("dualgap")
 # beyond.
 _CHECKED = 1000
 
-# Of the analysis of rounding; _SUM is of NumPy's sums, which are pairwise over blocks
-# of 128 in 8 lanes: at most 16 + 3 + 32 of them, and the terms' own.
-_UNIT = Rounding.unit
-_SUM = 64 * _UNIT
+# Of the analysis of rounding.
+_UNIT, _SUM = Rounding.unit, Rounding.summed
 
 
-class KernelProblem:
+class MatrixProblem:
+    """What all problems over a kernel matrix have in common: sums over its values.
+
+    Attributes
+    ----------
+    gram : Gram
+    y : ndarray of shape (n,), int8
+        Signs of the dual variables.
+    n, width : int
+        Rows.
+    shift : float
+        What makes the kernel matrix positive semidefinite, added to its diagonal.
+    """
+
+    y: NDArray[np.int8]
+    shift = 0.0
+
+    def __init__(
+        self, X: Any, kernel: Kernel | None, cache_size: float, rows: ArrayLike | None
+    ) -> None:
+        if isinstance(X, (Matrix, Subset)):
+            if kernel is not None:
+                raise ValueError(
+                    f"kernel={kernel!r}: a Gram has its kernel already; leave it out"
+                )
+            gram: Matrix | Subset = X
+        elif kernel is None:
+            raise ValueError("kernel=None: give a kernel, such as RBF(gamma='scale')")
+        else:
+            gram = Gram(X, kernel, cache_size)
+        self.gram = gram if rows is None else gram.subset(rows)
+        self.n = self.width = self.gram.n
+        self._combined: tuple[Vector, Vector, float] | None = None
+        self._lengths: Vector | None = None
+
+    def _check_positive(self) -> None:
+        if not self.gram.kernel.positive:
+            self.shift = _check_positive(self.gram)
+
+    def scores(self, alpha: Vector, stop: Any = None) -> Vector:
+        """``sum_j alpha_j y_j k_ij`` at all rows i, in float64, shape (n,).
+
+        The last ones are kept: a solver told that its proof failed asks for them again.
+
+        Raises
+        ------
+        StoppedError
+            If `stop` (a core.Stop) says so before all are computed.
+        """
+        last = self._combined
+        if last is None or not np.array_equal(last[0], alpha):
+            change = alpha * self.y
+            scores, error = np.zeros(self.n), 0.0
+            # Where less has changed than there is, the change is what is computed.
+            if last is not None:
+                moved = change - last[0] * self.y
+                if np.count_nonzero(moved) < np.count_nonzero(change):
+                    scores, change, error = last[1], moved, last[2]
+                    # Of `moved`, and of the sum below.
+                    error += 3 * _UNIT * self._reach(np.abs(alpha) + np.abs(last[0]))
+            scores = scores + self.gram.times(change, stop)
+            error += self._roundings(change) * _UNIT * self._reach(change)
+            self._combined = last = (alpha.copy(), scores, error)
+        return last[1].copy()
+
+    @property
+    def lengths(self) -> Vector:
+        """``sqrt(k(x_i, x_i))``, shape (n,)."""
+        if self._lengths is None:
+            diagonal = self.gram.diagonal() + self.shift
+            self._lengths = np.sqrt(np.maximum(diagonal, 0.0))
+        return self._lengths
+
+    def _roundings(self, change: Vector) -> float:
+        """At most so many does a term of the scores pass, its value included."""
+        m = int(np.count_nonzero(change))
+        # The core adds up the products of 6, 12 or 32 rows and then these sums, one by
+        # one: m/6 + 8, m/12 + 14 or, in lanes of two, m/32 + 19 and less. Python's
+        # values come one by one.
+        added = m if self.gram.kernel.form is None else m // 6
+        return added + 20 + roundings_of_values(self.gram)
+
+    def _reach(self, change: Vector) -> float:
+        return float(np.abs(change) @ self.lengths)
+
+    def rounding_of_scores(self, alpha: Vector) -> Vector:
+        """How far :meth:`scores` of alpha may be from the exact sums, shape (n,).
+
+        For the values are at most ``sqrt(k_ii k_jj)``.
+        """
+        self.scores(alpha)
+        assert self._combined is not None
+        return Rounding.slack * self._combined[2] * self.lengths
+
+    def squared_norm(
+        self, signed: Vector, scores: Vector, error: Vector
+    ) -> tuple[float, float, float]:
+        """``sum_i signed_i scores_i``, its rounding, and the sum of its terms' sizes.
+
+        Parameters
+        ----------
+        signed, scores, error : ndarray of shape (n,)
+            ``alpha_i y_i``, and how far the scores may be off.
+        """
+        terms = signed * scores
+        size = float(np.abs(terms).sum())
+        rounding = float(np.abs(signed) @ error) + _SUM * size
+        # The certificate is about the matrix with `shift` on its diagonal.
+        return float(terms.sum()), rounding + self.shift * float(signed @ signed), size
+
+
+class KernelProblem(MatrixProblem):
     """A binary SVM over a kernel matrix, for :func:`dualgap.loop.solve`.
 
     A solution's ``alpha`` of shape (n,) is the model: the decision at a point x is
@@ -99,7 +208,6 @@ class KernelProblem:
         one, or the kernel matrix is not positive semidefinite.
     """
 
-    y: NDArray[np.int8]
     cost: Vector
     # What the block solver asks of every problem; see regression.py for others.
     lower = centre = epsilon = total = lowest = floor = 0.0
@@ -120,28 +228,12 @@ class KernelProblem:
     ) -> None:
         self.loss = get_loss(loss)
         self.free_bias = not penalize_intercept
-        if isinstance(X, (Matrix, Subset)):
-            if kernel is not None:
-                raise ValueError(
-                    f"kernel={kernel!r}: a Gram has its kernel already; leave it out"
-                )
-            gram: Matrix | Subset = X
-        elif kernel is None:
-            raise ValueError("kernel=None: give a kernel, such as RBF(gamma='scale')")
-        else:
-            gram = Gram(X, kernel, cache_size)
-        self.gram = gram if rows is None else gram.subset(rows)
-        self.n = self.width = self.gram.n
+        super().__init__(X, kernel, cache_size, rows)
         self.C = _C(C, None, self.n)
         self.y = _labels(y, self.n)
         self.cost = _costs(self.C, sample_weight, self.n)
         self.core_loss = core.Loss(self.loss.slope, self.loss.curvature)
-        self._combined: tuple[Vector, Vector, float] | None = None
-        self._lengths: Vector | None = None
-        #: What makes the kernel matrix positive semidefinite, added to its diagonal.
-        self.shift = 0.0
-        if not self.gram.kernel.positive:
-            self.shift = _check_positive(self.gram)
+        self._check_positive()
 
     @property
     def linear(self) -> Vector:
@@ -165,58 +257,6 @@ class KernelProblem:
     def delta(self) -> Vector:
         """Diagonal ``delta_i``, shape (n,)."""
         return self.loss.diagonal(self.cost)
-
-    def scores(self, alpha: Vector, stop: Any = None) -> Vector:
-        """``sum_j alpha_j y_j k_ij`` at all rows i, in float64, shape (n,).
-
-        The last ones are kept: a solver told that its proof failed asks for them again.
-
-        Raises
-        ------
-        StoppedError
-            If `stop` (a core.Stop) says so before all are computed.
-        """
-        last = self._combined
-        if last is None or not np.array_equal(last[0], alpha):
-            change = alpha * self.y
-            scores, error = np.zeros(self.n), 0.0
-            # Where less has changed than there is, the change is what is computed.
-            if last is not None:
-                moved = change - last[0] * self.y
-                if np.count_nonzero(moved) < np.count_nonzero(change):
-                    scores, change, error = last[1], moved, last[2]
-                    # Of `moved`, and of the sum below.
-                    error += 3 * _UNIT * self._reach(np.abs(alpha) + np.abs(last[0]))
-            scores = scores + self.gram.times(change, stop)
-            error += self._roundings(change) * _UNIT * self._reach(change)
-            self._combined = last = (alpha.copy(), scores, error)
-        return last[1].copy()
-
-    @property
-    def lengths(self) -> Vector:
-        """``sqrt(k(x_i, x_i))``, shape (n,)."""
-        if self._lengths is None:
-            diagonal = self.gram.diagonal() + self.shift
-            self._lengths = np.sqrt(np.maximum(diagonal, 0.0))
-        return self._lengths
-
-    def _roundings(self, change: Vector) -> int:
-        """At most so many does a term of the scores pass."""
-        m = int(np.count_nonzero(change))
-        # The core adds up six rows or more at a time, Python's values one by one.
-        return (m if self.gram.kernel.form is None else m // 6) + 48
-
-    def _reach(self, change: Vector) -> float:
-        return float(np.abs(change) @ self.lengths)
-
-    def rounding_of_scores(self, alpha: Vector) -> Vector:
-        """How far :meth:`scores` of alpha may be from the exact sums, shape (n,).
-
-        For the values are at most ``sqrt(k_ii k_jj)``.
-        """
-        self.scores(alpha)
-        assert self._combined is not None
-        return Rounding.slack * self._combined[2] * self.lengths
 
     def combine(self, alpha: Vector) -> Vector:
         """Decisions at all rows, the bias included, in float64; shape (n,)."""
@@ -274,8 +314,7 @@ class KernelProblem:
     ) -> Bounds:
         """P of the model `s alpha`, with `s bias`, at most, and D of s alpha, at least.
 
-        What rounding may do to sums over kernel values is counted; the kernel values
-        themselves are taken as they are, in float64.
+        What rounding may do to kernel values and to sums over them is counted.
 
         Parameters
         ----------
@@ -289,12 +328,12 @@ class KernelProblem:
         adding = _UNIT + (self.n * _UNIT) ** 2  # of a compensated sum of alphas
         error = self.rounding_of_scores(alpha) + adding * reach
         with np.errstate(over="ignore", invalid="ignore"):
-            mine = alpha * self.y * (scores + own)
-            norm, size = float(mine.sum()), float(np.abs(mine).sum())
             bent = float((self.delta * alpha * alpha).sum())
             if reach > 0.0:  # else the scores are 0, and nothing is added
                 error += 4.0 * _UNIT * (np.abs(scores) + abs(own) + abs(bias))
-            norm_error = float(np.abs(alpha) @ error) + _SUM * size
+            norm, norm_error, size = self.squared_norm(
+                alpha * self.y, scores + own, error
+            )
             margins = s * (self.y * (scores + bias))
             off = Rounding.slack * s * error
             loss = float((self.cost * self.loss.value(margins)).sum())
@@ -303,8 +342,6 @@ class KernelProblem:
         primal = 0.5 * s * s * norm + loss
         dual = s * total - 0.5 * s * s * (norm + bent)
         both = 0.5 * s * s * norm_error
-        # The certificate is about the matrix with `shift` on its diagonal.
-        both += 0.5 * s * s * self.shift * float(alpha @ alpha)
         more = both + loss_error + _SUM * (0.5 * s * s * size + loss)
         less = both + _SUM * (s * reach + s * s * (size + bent))
         more, less = Rounding.slack * more, Rounding.slack * less

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import functools
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -29,14 +30,21 @@ from numpy.typing import ArrayLike
 from ..bias import weighted_quantile
 from ..certificate import Certificate
 from ..losses import EpsilonInsensitive, OneClassHinge, ResidualLoss, Vector
-from ..problem import _C, Proof, _costs, _vector
-from ..regression import check_nu, first_rows, into_sum, orthogonal_optimum
+from ..problem import _C, Bounds, Proof, Rounding, _costs, _vector
+from ..regression import (
+    check_nu,
+    first_rows,
+    into_sum,
+    largest_rho,
+    orthogonal_optimum,
+    sum_of_duals,
+)
 from .functions import Kernel
-from .gram import Gram, Matrix, Subset
-from .problem import _check_positive
+from .gram import roundings_of_values
+from .problem import MatrixProblem
 
 
-class BoxProblem:
+class BoxProblem(MatrixProblem):
     """What regression and one class have in common; see the module.
 
     Attributes
@@ -69,22 +77,9 @@ class BoxProblem:
     def __init__(
         self, X: Any, kernel: Kernel | None, cache_size: float, rows: ArrayLike | None
     ) -> None:
-        if isinstance(X, (Matrix, Subset)):
-            if kernel is not None:
-                raise ValueError(
-                    f"kernel={kernel!r}: a Gram has its kernel already; leave it out"
-                )
-            gram: Matrix | Subset = X
-        elif kernel is None:
-            raise ValueError("kernel=None: give a kernel, such as RBF(gamma='scale')")
-        else:
-            gram = Gram(X, kernel, cache_size)
-        self.gram = gram if rows is None else gram.subset(rows)
-        self.n = self.width = self.gram.n
+        super().__init__(X, kernel, cache_size, rows)
         self.y = np.ones(self.n, np.int8)
-        self._last: tuple[Vector, Vector] | None = None
-        if not self.gram.kernel.positive:
-            _check_positive(self.gram)
+        self._check_positive()
 
     @property
     def two_sided(self) -> bool:
@@ -102,7 +97,9 @@ class BoxProblem:
         if self.total == 0.0:
             return 0.0
         # w is a sum of rows with weights that add up to `total`.
-        return -0.5 * self.total**2 * float(self.gram.diagonal().max())
+        longest = self.total * float(self.lengths.max())
+        more = (roundings_of_values(self.gram) + 12.0) * Rounding.unit
+        return -0.5 * longest * longest * (1.0 + more)
 
     @functools.cached_property
     def floor(self) -> float:
@@ -118,19 +115,6 @@ class BoxProblem:
         if self.total == 0.0:
             return None
         return first_rows(self.cost, self.total)
-
-    def scores(self, alpha: Vector, stop: Any = None) -> Vector:
-        """``sum_j a_j k_ij`` at all rows i, in float64, shape (n,).
-
-        Raises
-        ------
-        StoppedError
-            If `stop` (a core.Stop) says so before all are computed.
-        """
-        last = self._last
-        if last is None or not np.array_equal(last[0], alpha):
-            self._last = last = (alpha.copy(), self.gram.times(alpha, stop))
-        return last[1].copy()
 
     def combine(self, alpha: Vector) -> Vector:
         """Decisions at all rows, the bias included, in float64; shape (n,)."""
@@ -175,25 +159,52 @@ class BoxProblem:
         alpha = into_sum(alpha, self.lower, self.upper, self.total)
         scores = self.scores(alpha, stop)
         bias = self._bias(scores)
-        b = bias - self.centre
-        norm = float((alpha * scores).sum())
-        excess = self.loss.excess(self.linear - scores - b)
-        primal = 0.5 * norm + float((self.cost * excess).sum()) + b * self.total
-        linear = float((self.linear * alpha).sum())
-        dual = linear - self.epsilon * float(np.abs(alpha).sum()) - 0.5 * norm
-        off = abs(math.fsum([*alpha.tolist(), -self.total]))
-        if off > 0.0:
-            dual -= off * self._largest_bias(primal, norm)
-        certificate = Certificate(
-            primal=primal, dual=max(dual, self.lowest), floor=self.floor
-        )
+        with np.errstate(over="ignore", invalid="ignore"):
+            bounds = self.bounds(alpha, scores, bias)
+        certificate = replace(bounds.certificate, floor=self.floor)
         return Proof(scores + bias, alpha, certificate, bias)
 
-    def _largest_bias(self, primal: float, norm: float) -> float:
-        """No optimal bias needs to be larger than this."""
-        widest = math.sqrt(max(float(self.gram.diagonal().max()), 0.0))
-        # ||w*||^2 <= 2 P; of one class it is -2 P*, and norm is -2 D.
-        length = math.sqrt(2.0 * max(primal, norm, 0.0))
+    def bounds(self, alpha: Vector, scores: Vector, bias: float) -> Bounds:
+        """P of the model alpha with this bias at most, and D of alpha at least.
+
+        What rounding may do to kernel values and to sums over them is counted.
+        """
+        b, unit, summed = bias - self.centre, Rounding.unit, Rounding.summed
+        error = self.rounding_of_scores(alpha)
+        norm, norm_error, size = self.squared_norm(alpha, scores, error)
+        rest = self.linear - scores - b
+        # The scores are to be those of the matrix with `shift` on its diagonal.
+        off = error + self.shift * np.abs(alpha)
+        off += 4 * unit * (np.abs(self.linear) + np.abs(scores) + abs(b) + self.epsilon)
+        off *= Rounding.slack
+        loss = float((self.cost * self.loss.excess(rest)).sum())
+        far = np.maximum(
+            self.loss.excess(rest + 2 * off), self.loss.excess(rest - 2 * off)
+        )
+        wrong = float((self.cost * off)[far > 0.0].sum())
+        closing = summed * (0.5 * size + loss) + 4 * unit * abs(b * self.total)
+        more = Rounding.slack * (0.5 * norm_error + wrong + closing)
+        primal = 0.5 * norm + loss + b * self.total + more
+        terms, reach = self.linear * alpha, float(np.abs(alpha).sum())
+        dual = float(terms.sum()) - self.epsilon * reach - 0.5 * norm
+        less = 0.5 * norm_error + summed * (
+            0.5 * size + float(np.abs(terms).sum()) + self.epsilon * reach
+        )
+        left = abs(math.fsum([*alpha.tolist(), -self.total]))
+        if left > 0.0:
+            less += left * self._largest_bias(primal, norm + norm_error, left)
+        if reach == 0.0:  # nothing was added
+            less = 0.0
+        less *= Rounding.slack
+        return Bounds(primal, max(dual - less, self.lowest), more + less)
+
+    def _largest_bias(self, primal: float, norm: float, off: float) -> float:
+        """No optimal bias, less `centre`, needs to be larger than this."""
+        widest = float(self.lengths.max())
+        if not self.two_sided:
+            return largest_rho(max(norm, 0.0), off, widest * widest)
+        # ||w*||^2 <= 2 P.
+        length = math.sqrt(2.0 * max(primal, 0.0))
         return float(np.abs(self.linear).max()) + self.epsilon + widest * length
 
     def certify(self, alpha: ArrayLike) -> Certificate:
@@ -308,4 +319,4 @@ class KernelOneClass(BoxProblem):
         self.cost = _costs(1.0, sample_weight, self.n)
         self.lower = np.zeros(self.n)
         self.linear = np.zeros(self.n)
-        self.total = self.nu * float(self.cost.sum())
+        self.total = sum_of_duals(self.nu, self.cost)
