@@ -343,6 +343,8 @@ class BlockSolver(KernelSolver):
             self._wake(state)
             state.block.set_alpha(alpha)
             state.refresh()
+            # Scores that cancel may hide from an estimate that this is the optimum.
+            state.primal = math.nan
 
     def iterate(self, state: BlockState) -> tuple[None, Vector]:
         return None, state.alpha()
