@@ -3,6 +3,7 @@
 #include "bindings.hpp"
 #include "duplicates.hpp"
 #include "interior.hpp"
+#include "newton.hpp"
 
 namespace dualgap {
 
@@ -27,6 +28,14 @@ void look_up(F *&pointer, nb::handle capsule, int ints) {
   pointer = function<F>(capsule, ints);
 }
 
+LinearAlgebra look_up(const nb::tuple &algebra) {
+  LinearAlgebra functions{};
+  look_up(functions.dsyrk, algebra[0], 4);
+  look_up(functions.dpotrf, algebra[1], 3);
+  look_up(functions.dpotrs, algebra[2], 5);
+  return functions;
+}
+
 // The iteration, and the arrays it needs kept alive.
 class Bound {
  public:
@@ -40,10 +49,7 @@ class Bound {
     const auto *f = sized(fixed, rows.width(), "fixed");
     const auto *order = checked_order(chosen, rows.n());
     const auto m = static_cast<Index>(chosen.shape(0));
-    LinearAlgebra functions{};
-    look_up(functions.dsyrk, algebra[0], 4);
-    look_up(functions.dpotrf, algebra[1], 3);
-    look_up(functions.dpotrs, algebra[2], 5);
+    const LinearAlgebra functions = look_up(algebra);
     nb::gil_scoped_release released;
     Interior::Data data;
     data.y.resize(static_cast<std::size_t>(m));
@@ -88,9 +94,76 @@ AnyRows chosen_rows(const AnyRows &rows, Array<const Order> chosen, double const
   });
 }
 
+NewtonPoint point_of(const AnyRows &rows, const Array<double> &w,
+                     const Array<double> &residual, const Array<double> &gradient) {
+  return {sized(w, rows.width(), "w"), sized(residual, rows.n(), "residual"),
+          sized(gradient, rows.width(), "gradient")};
+}
+
+void bind_newton(nb::module_ &m) {
+  m.def(
+      "newton_point",
+      [](const AnyRows &rows, Array<const double> target, Array<const double> cost,
+         double epsilon, Array<double> w, Array<double> residual,
+         Array<double> gradient, Team &threads) {
+        const Index n = rows.n();
+        const NewtonData data{sized(target, n, "target"), sized(cost, n, "cost"),
+                              epsilon};
+        const NewtonPoint point = point_of(rows, w, residual, gradient);
+        nb::gil_scoped_release released;
+        const NewtonValues values = rows.visit(
+            [&](const auto &x) { return newton_point(x, data, point, threads); });
+        return std::make_tuple(values.primal, values.gap, values.outside);
+      },
+      "rows"_a, "target"_a.noconvert(), "cost"_a.noconvert(), "epsilon"_a,
+      "w"_a.noconvert(), "residual"_a.noconvert(), "gradient"_a.noconvert(),
+      "threads"_a.noconvert(),
+      "Residuals and gradient of the squared loss at w: (P, P - D, rows outside of the "
+      "tube).");
+  m.def(
+      "newton_step",
+      [](const AnyRows &rows, Array<const double> target, Array<const double> cost,
+         double epsilon, Array<double> w, Array<double> residual,
+         Array<double> gradient, Array<double> step, Array<double> image,
+         double accuracy, Index most, nb::tuple algebra, Team &threads, Stop &stop) {
+        const Index n = rows.n(), d = rows.width();
+        const NewtonData data{sized(target, n, "target"), sized(cost, n, "cost"),
+                              epsilon};
+        const NewtonPoint point = point_of(rows, w, residual, gradient);
+        double *s = sized(step, d, "step"), *moved = sized(image, n, "image");
+        const LinearAlgebra functions = look_up(algebra);
+        return without_gil(stop, [&](Poll &poll) {
+          return rows.visit([&](const auto &x) {
+            Index conjugate = 0;
+            bool found = most == 0 && newton_factor(x, data, point, s, functions,
+                                                    threads, poll, stop);
+            if (most > 0) {
+              conjugate = newton_conjugate(x, data, point, s, accuracy, most,
+                                           rows.stored(), threads, poll);
+              found = conjugate > 0;
+            }
+            double length = 0;
+            if (found) {
+              products(x, s, moved, threads);
+              length = newton_length(data, point.residual, moved, n,
+                                     dot_of(point.w, s, d), squared_norm(s, d));
+            }
+            return std::make_tuple(length, conjugate);
+          });
+        });
+      },
+      "rows"_a, "target"_a.noconvert(), "cost"_a.noconvert(), "epsilon"_a,
+      "w"_a.noconvert(), "residual"_a.noconvert(), "gradient"_a.noconvert(),
+      "step"_a.noconvert(), "image"_a.noconvert(), "accuracy"_a, "most"_a, "algebra"_a,
+      "threads"_a.noconvert(), "stop"_a,
+      "A Newton step and how far to go along it: (length, conjugate gradients); by a "
+      "factor if `most` is 0. The length is 0 if told to leave, or at the optimum.");
+}
+
 }  // namespace
 
 void bind_interior(nb::module_ &m) {
+  bind_newton(m);
   m.def(
       "group_duplicates",
       [](const AnyRows &rows, Array<const std::int8_t> y, Array<Order> group) {

@@ -79,6 +79,7 @@ class RowBlock {
   virtual void sums(Index begin, Index end, const double *first, double *r,
                     const double *second, double *r2) const = 0;
   // gram += sum_k theta_k x_k x_k', entries (i, j) with i <= j at gram[i width + j].
+  // Rows with a theta of 0 cost nothing.
   virtual void gram(Index begin, Index end, const double *theta, double *gram,
                     Vec &room, const LinearAlgebra &algebra) const = 0;
 };
@@ -150,14 +151,18 @@ class RowBlockOf final : public RowBlock {
   void panel(Index begin, Index end, const double *theta, double *gram, Vec &room,
              const LinearAlgebra &algebra) const {
     const Index d = rows_.width();
-    const Index m = end - begin;
     room.resize(static_cast<std::size_t>(kBlock * d));
     double *x = room.data();
-    if constexpr (!is_dense<Rows>::value) std::fill_n(x, m * d, 0.0);
-    for (Index i = begin; i < end; ++i, x += d) {
+    if constexpr (!is_dense<Rows>::value) std::fill_n(x, (end - begin) * d, 0.0);
+    Index m = 0;
+    for (Index i = begin; i < end; ++i) {
+      if (theta[i - begin] == 0.0) continue;
       const double root = std::sqrt(theta[i - begin]);
       rows_.for_each(i, [&](Index j, double value) { x[j] = root * value; });
+      x += d;
+      ++m;
     }
+    if (m == 0) return;
     char lower = 'L', plain = 'N';
     int size = static_cast<int>(d), depth = static_cast<int>(m);
     double one = 1.0;
@@ -174,6 +179,7 @@ class RowBlockOf final : public RowBlock {
     auto *column = reinterpret_cast<Index *>(value + d);
     static_assert(sizeof(Index) == sizeof(double));
     for (Index i = begin; i < end; ++i) {
+      if (theta[i - begin] == 0.0) continue;
       Index count = 0;
       bool sorted = true;
       Index last = -1;

@@ -92,3 +92,35 @@ def pair_pass(X, upper, a, w, scores):
         a[j] = upper[j] if t == a[j] - upper[j] else 0.0 if t == a[j] else a[j] - t
         w = w + t * difference
     return a, w
+
+
+class Newton:
+    """min 1/2 |w|^2 + sum c_i max(0, |y_i - x_i.w| - epsilon)^2, by numpy.linalg.solve.
+
+    The step length is the minimiser along the step, by bisection on the derivative.
+    """
+
+    def __init__(self, X, y, c, epsilon):
+        self.X, self.y, self.c, self.epsilon = X, y, c, epsilon
+        self.w = np.zeros(X.shape[1])
+
+    def duals(self, w):
+        r = self.y - self.X @ w
+        return 2 * self.c * np.maximum(np.abs(r) - self.epsilon, 0) * np.sign(r)
+
+    def gradient(self, w):
+        return w - self.X.T @ self.duals(w)
+
+    def step(self):
+        outside = np.abs(self.y - self.X @ self.w) > self.epsilon
+        A = self.X[outside]
+        H = np.eye(len(self.w)) + 2 * A.T @ (self.c[outside, None] * A)
+        s = -np.linalg.solve(H, self.gradient(self.w))
+        low, high = 0.0, 64.0
+        for _ in range(200):
+            t = 0.5 * (low + high)
+            if self.gradient(self.w + t * s) @ s < 0:
+                low = t
+            else:
+                high = t
+        self.w = self.w + t * s

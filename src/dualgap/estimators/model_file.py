@@ -474,7 +474,15 @@ _FACES: dict[str, _Face] = {
         _take_kernel,
         _make_kernel,
     ),
-    "LinearSVR": _Face(LinearSVR, {}, {}, _take_linear, _make_linear, False),
+    "LinearSVR": _Face(
+        LinearSVR,
+        {},
+        {},
+        _take_linear,
+        _make_linear,
+        False,
+        later=frozenset({"solver"}),
+    ),
     "LinearOneClassSVM": _Face(
         LinearOneClassSVM, {}, {}, _take_linear, _make_linear, False
     ),

@@ -42,8 +42,8 @@ from .dcd import LONGEST_SLEEP, REPAIR_EVERY, DCDState, DualState
 FREE_WORK, FREE_PASSES = 2e6, 10_000
 
 
-class _Dual(Solver):
-    """What the two share."""
+class RegressionSolver(Solver):
+    """What the solvers of these problems share."""
 
     dual: ClassVar[bool] = True
     kind: ClassVar[type[Problem]]
@@ -73,7 +73,7 @@ class _Dual(Solver):
 
 
 @dataclass(frozen=True)
-class RegressionDCD(_Dual):
+class RegressionDCD(RegressionSolver):
     """Dual coordinate descent for linear regression, of Ho and Lin 2012."""
 
     name: ClassVar[str] = "dcd"
@@ -124,7 +124,7 @@ class PairState(DualState):
 
 
 @dataclass(frozen=True)
-class PairDescent(_Dual):
+class PairDescent(RegressionSolver):
     """Dual coordinate descent on pairs for the linear one-class SVM."""
 
     name: ClassVar[str] = "pairs"

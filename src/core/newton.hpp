@@ -1,0 +1,250 @@
+// One Newton step for regression with the squared loss.
+//
+// Problem    min over w of  P(w) = 1/2 ||w||^2 + sum_i c_i max(0, |r_i| - epsilon)^2,
+//            r_i = p_i - x_i.w
+// Update     with A the rows outside of the tube, |r_i| > epsilon,
+//              a_i = 2 c_i (|r_i| - epsilon) sign(r_i) on A, else 0
+//              g = w - sum_i a_i x_i, the gradient of P
+//              H = I + 2 sum_A c_i x_i x_i', a generalised Hessian
+//              H s = -g,   w <- w + t s,   t the minimiser of P along s
+//            H s = -g by a Cholesky factor, or by conjugate gradients that are
+//            preconditioned by the diagonal of H.
+// Guarantee  P never rises and w -> w*. P is piecewise quadratic: with a factor the
+//            steps end at w* after a finite number, in practice 3 to 10.
+//            The a_i are a dual point, and P(w) - D(a) = 1/2 ||g||^2.
+// Cost       three products with X, and the Gram matrix of A (q^2/2 products for a row
+//            of q entries, or panels and BLAS where rows are dense) with d^3/6 for its
+//            factor, or two products with the rows of A for each conjugate gradient.
+//            32 bytes a row; 8 d^2 bytes per thread, or none.
+// Source     Mangasarian, Optim. Methods Softw. 17 (2002); Keerthi and DeCoste, JMLR 6
+//            (2005); the primal problem and its Hessian: Ho and Lin, JMLR 13 (2012),
+//            section 3.1.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "interior.hpp"
+
+namespace dualgap {
+
+struct NewtonData {
+  const double *target, *cost;
+  double epsilon;
+  bool outside(Index i, double r) const {
+    return cost[i] > 0.0 && std::abs(r) > epsilon;
+  }
+  double dual(Index i, double r) const {
+    return outside(i, r) ? std::copysign(2.0 * cost[i] * (std::abs(r) - epsilon), r)
+                         : 0.0;
+  }
+};
+
+// w, and what follows from it: residuals, gradient.
+struct NewtonPoint {
+  double *w, *residual, *gradient;
+};
+
+struct NewtonValues {
+  double primal = 0, gap = 0;
+  Index outside = 0;
+};
+
+inline double dot_of(const double *x, const double *y, Index n) {
+  return sum_of(0, n, [&](Index k) { return x[k] * y[k]; });
+}
+
+// Residuals, gradient and values at point.w. One pass.
+template <class Rows>
+NewtonValues newton_point(const Rows &rows, const NewtonData &data,
+                          const NewtonPoint &point, Team &threads) {
+  struct Part {
+    Sum loss;
+    Index outside = 0;
+  };
+  const Index d = rows.width();
+  const Index parts = worth_threads(rows, threads.size());
+  std::vector<Part> totals(static_cast<std::size_t>(parts));
+  std::fill_n(point.gradient, d, 0.0);
+  PartSums sums(point.gradient, d, parts);
+  threads.run(parts, rows.rows(), [&](Index part, Index begin, Index end) {
+    Part total;
+    double *own = sums.of(part);
+    for (Index i = begin; i < end; ++i) {
+      const double r = data.target[i] - rows.dot(i, point.w);
+      point.residual[i] = r;
+      if (!data.outside(i, r)) continue;
+      const double excess = std::abs(r) - data.epsilon;
+      total.loss += data.cost[i] * excess * excess;
+      ++total.outside;
+      rows.axpy(i, -data.dual(i, r), own);
+    }
+    totals[static_cast<std::size_t>(part)] = total;
+  });
+  sums.add_up();
+  for (Index j = 0; j < d; ++j) point.gradient[j] += point.w[j];
+  NewtonValues values;
+  Sum loss;
+  for (const Part &part : totals) {
+    loss += part.loss.value();
+    values.outside += part.outside;
+  }
+  values.primal = 0.5 * squared_norm(point.w, d) + loss.value();
+  values.gap = 0.5 * squared_norm(point.gradient, d);
+  return values;
+}
+
+// out_i = x_i.v for all rows.
+template <class Rows>
+void products(const Rows &rows, const double *v, double *out, Team &threads) {
+  threads.run(worth_threads(rows, threads.size()), rows.rows(),
+              [&](Index, Index begin, Index end) {
+                for (Index i = begin; i < end; ++i) out[i] = rows.dot(i, v);
+              });
+}
+
+// s of H s = -g by a Cholesky factor. False: told to leave, or H has no factor.
+template <class Rows>
+bool newton_factor(const Rows &rows, const NewtonData &data, const NewtonPoint &point,
+                   double *s, const LinearAlgebra &algebra, Team &threads, Poll &poll,
+                   const Stop &stop) {
+  // What rounding takes from the smallest eigenvalue, beside the largest, is added.
+  constexpr double kRidge = 1e-15, kLargestRidge = 1e-6;
+  const RowBlockOf<Rows> block(rows, nullptr);
+  const Index n = rows.rows(), d = rows.width(), blocks = (n + kBlock - 1) / kBlock;
+  const Index parts = std::min(worth_threads(rows, threads.size()), blocks);
+  struct Part {
+    Vec gram, room;
+    bool left = false;
+  };
+  std::vector<Part> all(static_cast<std::size_t>(parts));
+  const Index per_row = block.gram_cost() / std::max<Index>(n, 1);
+  for (double ridge = kRidge; ridge <= kLargestRidge; ridge *= 1e3) {
+    threads.run(parts, blocks, [&](Index number, Index from, Index to) {
+      Part &part = all[static_cast<std::size_t>(number)];
+      part.gram.assign(static_cast<std::size_t>(d * d), 0.0);
+      std::optional<Poll> own;
+      if (number > 0) own.emplace(stop, [] {});
+      Poll &mine = own ? *own : poll;
+      double theta[kBlock];
+      for (Index k = from; k < to && !part.left; ++k) {
+        const Index begin = k * kBlock, end = std::min(n, begin + kBlock);
+        for (Index i = begin; i < end; ++i)
+          theta[i - begin] =
+              data.outside(i, point.residual[i]) ? 2.0 * data.cost[i] : 0.0;
+        block.gram(begin, end, theta, part.gram.data(), part.room, algebra);
+        part.left = mine(per_row * (end - begin));
+      }
+    });
+    Vec &gram = all[0].gram;
+    for (const Part &part : all) {
+      if (part.left) return false;
+      if (&part == &all[0]) continue;
+      for (std::size_t j = 0; j < gram.size(); ++j) gram[j] += part.gram[j];
+    }
+    double most = 0;
+    for (Index j = 0; j < d; ++j)
+      most = std::max(most, gram[static_cast<std::size_t>(j * (d + 1))] += 1.0);
+    if (!std::isfinite(most)) return false;
+    for (Index j = 0; j < d; ++j)
+      gram[static_cast<std::size_t>(j * (d + 1))] += ridge * most;
+    char lower = 'L';
+    int size = static_cast<int>(d), one = 1, info = 0;
+    algebra.dpotrf(&lower, &size, gram.data(), &size, &info);
+    if (info != 0) continue;
+    for (Index j = 0; j < d; ++j) s[j] = -point.gradient[j];
+    algebra.dpotrs(&lower, &size, &one, gram.data(), &size, s, &size, &info);
+    return true;
+  }
+  return false;
+}
+
+// The same by conjugate gradients, until ||H s + g|| <= accuracy ||g||. The
+// rows have so many `entries`. Returns how many there were; told to leave, it leaves
+// with the s that there is, along which P falls too.
+template <class Rows>
+Index newton_conjugate(const Rows &rows, const NewtonData &data,
+                       const NewtonPoint &point, double *s, double accuracy, Index most,
+                       Index entries, Team &threads, Poll &poll) {
+  const Index n = rows.rows(), d = rows.width();
+  const Index parts = worth_threads(rows, threads.size());
+  const auto size = static_cast<std::size_t>(d);
+  Vec diagonal(size, 0.0), left(size), scaled(size), along(size), image(size);
+  // out <- sum over the rows outside of f(i) times something of the row
+  const auto over_rows = [&](Vec &out, const auto &body) {
+    std::fill(out.begin(), out.end(), 0.0);
+    PartSums sums(out.data(), d, parts);
+    threads.run(parts, n, [&](Index part, Index begin, Index end) {
+      double *own = sums.of(part);
+      for (Index i = begin; i < end; ++i)
+        if (data.outside(i, point.residual[i])) body(i, 2.0 * data.cost[i], own);
+    });
+    sums.add_up();
+  };
+  over_rows(diagonal, [&](Index i, double c, double *own) {
+    rows.for_each(i, [&](Index j, double x) { own[j] += c * x * x; });
+  });
+  for (std::size_t j = 0; j < size; ++j) {
+    s[j] = 0.0;
+    left[j] = -point.gradient[j];
+    along[j] = scaled[j] = left[j] / (diagonal[j] += 1.0);
+  }
+  const double goal = accuracy * accuracy * squared_norm(left.data(), d);
+  double product = dot_of(left.data(), scaled.data(), d);
+  Index k = 0;
+  while (k < most && product > 0.0 && squared_norm(left.data(), d) > goal) {
+    over_rows(image, [&](Index i, double c, double *own) {
+      rows.axpy(i, c * rows.dot(i, along.data()), own);
+    });
+    for (std::size_t j = 0; j < size; ++j) image[j] += along[j];
+    const double step = product / dot_of(along.data(), image.data(), d);
+    for (std::size_t j = 0; j < size; ++j) {
+      s[j] += step * along[j];
+      left[j] -= step * image[j];
+      scaled[j] = left[j] / diagonal[j];
+    }
+    const double next = dot_of(left.data(), scaled.data(), d);
+    const double beta = next / product;
+    product = next;
+    for (std::size_t j = 0; j < size; ++j) along[j] = scaled[j] + beta * along[j];
+    ++k;
+    if (poll(8 * d + n + 2 * entries)) break;
+  }
+  return k;
+}
+
+// The t > 0 at which P(w + t s) has the least value, up to a slope of 1e-3 of that at
+// 0. Its derivative rises and is linear between the points where rows pass the tube:
+// Newton's steps, within what is known to hold the minimiser.
+inline double newton_length(const NewtonData &data, const double *residual,
+                            const double *image, Index n, double along, double square) {
+  double low = 0.0, high = std::numeric_limits<double>::infinity(), t = 1.0;
+  double first = 0.0;
+  for (int trial = 0; trial < 60; ++trial) {
+    const double at = trial == 0 ? 0.0 : t;
+    const auto [slope, bend] = sums_of<2>(0, n, [&](Index i, double *term) {
+      const double r = residual[i] - at * image[i];
+      const double excess = std::abs(r) - data.epsilon;
+      const double c = excess > 0.0 ? 2.0 * data.cost[i] * image[i] : 0.0;
+      term[0] = c * std::copysign(excess, r);
+      term[1] = c * image[i];
+    });
+    const double derivative = along + at * square - slope;
+    if (trial == 0) {
+      first = std::abs(derivative);
+      if (!(derivative < 0.0)) return 0.0;
+      t = -derivative / (square + bend);
+      continue;
+    }
+    if (std::abs(derivative) <= 1e-3 * first) break;
+    (derivative < 0.0 ? low : high) = t;
+    double next = t - derivative / (square + bend);
+    if (!(next > low && next < high)) next = 0.5 * (low + std::min(high, 4.0 * t));
+    if (next == t) break;
+    t = next;
+  }
+  return t;
+}
+
+}  // namespace dualgap

@@ -1,0 +1,170 @@
+"""Newton's method for the squared loss of regression: twin, certificates, optima."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from dualgap import LinearSVR, core
+from dualgap.certificate import Status
+from dualgap.loop import solve
+from dualgap.losses import EpsilonInsensitive, SquaredEpsilonInsensitive
+from dualgap.regression import OneClassProblem, RegressionProblem
+from dualgap.solvers.newton import ResidualNewton, regression_solver
+from dualgap.solvers.regression import RegressionDCD
+
+from ..twins import regression as twin
+from .data import LAYOUTS, close
+from .test_regression import box, data
+
+DIRECTIONS = ["factor", "gradients"]
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("density", [0.1, 0.6])  # row by row, and by panels
+@pytest.mark.parametrize("epsilon", [0.0, 0.5])
+def test_steps_are_those_of_the_twin(layout, density, epsilon):
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(700, 20)) * (rng.random((700, 20)) < density)
+    y = X @ rng.normal(size=20) + rng.standard_t(2, 700)
+    weight = rng.uniform(0.0, 2.0, 700) * (rng.random(700) < 0.8)
+    stored = LAYOUTS[layout](X)
+    problem = RegressionProblem(
+        stored, y, 3.0, loss=SquaredEpsilonInsensitive(epsilon), sample_weight=weight,
+        fit_intercept=True, intercept_scaling=0.7,
+    )  # fmt: skip
+    seen = stored.toarray() if sparse.issparse(stored) else stored
+    seen = np.column_stack([seen.astype(float), np.full(len(y), 0.7)])
+    solver = ResidualNewton("factor")
+    ours = solver.start(problem, core.Random(0), None)
+    theirs = twin.Newton(seen, y, problem.cost, epsilon)
+    primal = problem.primal(ours.w)
+    for _ in range(6):
+        solver.step(ours, core.Stop())
+        theirs.step()
+        # The line search ends at a slope of 1e-3 of the first one.
+        close(ours.w, theirs.w, 1e-3)
+        theirs.w = ours.w.copy()
+        assert ours.primal == pytest.approx(problem.primal(ours.w), rel=1e-12)
+        assert ours.primal <= primal * (1 + 1e-14)
+        primal = ours.primal
+        gradient = theirs.gradient(ours.w)
+        np.testing.assert_allclose(ours.gradient, gradient, atol=1e-10 * primal)
+        a = theirs.duals(ours.w)
+        assert ours.dual == pytest.approx(problem.dual(a), rel=1e-10)
+    assert ours.gap <= 1e-20 * primal
+
+
+@pytest.mark.parametrize("direction", DIRECTIONS)
+@pytest.mark.parametrize("epsilon", [0.0, 0.2])
+@pytest.mark.parametrize("C", [1e-3, 1.0, 1e6])
+def test_certificates_hold_against_a_generic_solver(direction, epsilon, C):
+    for seed in range(2):
+        X, y, weight = data(seed=seed, n=(9, 50)[seed], hollow=seed == 1)
+        problem = RegressionProblem(
+            X, y, C, loss=SquaredEpsilonInsensitive(epsilon), sample_weight=weight
+        )
+        solution = solve(problem, ResidualNewton(direction), tol=1e-8)
+        certificate, (w, alpha) = solution.certificate, (solution.w, solution.alpha)
+        assert certificate.certified
+        P = 0.5 * w @ w + problem.cost @ np.maximum(np.abs(y - X @ w) - epsilon, 0) ** 2
+        assert certificate.primal == pytest.approx(P, rel=1e-9, abs=1e-13)
+        form = box(problem, X)
+        assert certificate.dual <= form.dual(alpha) * (1 + 1e-9) + 1e-13
+        squared = np.sum((w - X.T @ alpha) ** 2)
+        assert squared <= 2.1 * certificate.gap + 1e-20 + 1e-26 * C * C
+        if C < 1e6:  # what the generic solver can do
+            lower, upper = form.optimum()
+            slack = 1e-8 * upper + 1e-9
+            assert certificate.primal >= lower - slack
+            assert certificate.dual <= upper + slack
+
+
+@pytest.mark.parametrize("direction", DIRECTIONS)
+def test_threads_make_no_difference_to_the_optimum(direction):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60_000, 20))
+    y = X @ rng.normal(size=20) + rng.standard_t(3, 60_000)
+    loss = SquaredEpsilonInsensitive(0.1)
+    found = [
+        solve(
+            RegressionProblem(X, y, loss=loss, n_jobs=jobs),
+            ResidualNewton(direction),
+            tol=1e-10,
+        )
+        for jobs in (1, 3, 3)
+    ]
+    assert (found[1].w == found[2].w).all()
+    assert all(solution.certificate.certified for solution in found)
+    np.testing.assert_allclose(found[0].w, found[1].w, atol=1e-5)
+
+
+@pytest.mark.parametrize("direction", DIRECTIONS)
+def test_a_warm_start_and_an_early_end(direction):
+    X, y, _ = data(n=500)
+    problem = RegressionProblem(X, y, 10.0, loss=SquaredEpsilonInsensitive(0.1))
+    first = solve(problem, ResidualNewton(direction), tol=1e-9)
+    again = solve(problem, ResidualNewton(direction), tol=1e-6, warm=first.alpha)
+    assert again.certificate.epochs == 0
+    assert again.certificate.certified
+    ended = solve(
+        problem, ResidualNewton(direction), tol=1e-12, on_epoch=lambda info: True
+    )
+    assert ended.certificate.status is Status.INTERRUPTED
+    assert ended.certificate.epochs == 1
+    assert np.isfinite(ended.certificate.relative_gap)
+
+
+def test_targets_inside_the_tube_need_no_model():
+    X, y, _ = data()
+    problem = RegressionProblem(X, y, loss=SquaredEpsilonInsensitive(100.0))
+    solution = solve(problem, ResidualNewton())
+    assert solution.certificate.certified
+    assert not solution.w.any()
+
+
+def test_auto_goes_by_the_shape_and_the_loss():
+    X, y, _ = data(n=40, d=10)
+    for n, loss, kind in (
+        (40, SquaredEpsilonInsensitive(), ResidualNewton),
+        (39, SquaredEpsilonInsensitive(), RegressionDCD),
+        (40, EpsilonInsensitive(), RegressionDCD),
+    ):
+        problem = RegressionProblem(X[:n], y[:n], loss=loss)
+        assert type(regression_solver("auto", problem)) is kind
+        assert type(regression_solver("newton", problem)) is ResidualNewton
+        assert type(regression_solver("dcd", problem)) is RegressionDCD
+
+
+def test_the_estimator_takes_either():
+    X, y, weight = data(n=200)
+    given = {"loss": "squared_epsilon_insensitive", "epsilon": 0.1, "tol": 1e-9}
+    fits = {
+        name: LinearSVR(solver=name, **given).fit(X, y, weight)
+        for name in ("auto", "newton", "dcd")
+    }
+    assert [fit.certificate_.solver for fit in fits.values()] == [
+        "newton", "newton", "dcd",
+    ]  # fmt: skip
+    for fit in fits.values():
+        assert fit.certificate_.certified
+        np.testing.assert_allclose(fit.coef_, fits["dcd"].coef_, atol=1e-4)
+        dual = fit.dual_coef_[0] @ X[fit.support_]
+        apart = np.linalg.norm(fit.coef_ - dual)
+        assert apart <= np.sqrt(2.1 * fit.certificate_.gap) + 1e-7
+
+
+def test_what_it_cannot_solve_is_refused():
+    X, y, _ = data()
+    with pytest.raises(ValueError, match="use solver='dcd'"):
+        LinearSVR(solver="newton").fit(X, y)
+    with pytest.raises(ValueError, match="needs a RegressionProblem"):
+        solve(OneClassProblem(X), ResidualNewton())
+    with pytest.raises(ValueError, match="direction='exact'"):
+        ResidualNewton("exact")
+    wide = RegressionProblem(
+        sparse.csr_matrix((3, 10_001)), y[:3], loss=SquaredEpsilonInsensitive()
+    )
+    with pytest.raises(ValueError, match="10001 features"):
+        solve(wide, ResidualNewton("factor"))
