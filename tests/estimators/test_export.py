@@ -18,7 +18,16 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import dualgap
-from dualgap import SVC, LinearSVC, register_skl2onnx, to_onnx
+from dualgap import (
+    SVC,
+    SVR,
+    LinearOneClassSVM,
+    LinearSVC,
+    LinearSVR,
+    OneClassSVM,
+    register_skl2onnx,
+    to_onnx,
+)
 from dualgap.estimators import export
 
 pytest.importorskip("onnx", reason="onnx is not installed")
@@ -242,3 +251,68 @@ def test_examples_of_the_docstrings():
     assert result.attempted > 5
     assert result.failed == 0
     assert {"to_onnx", "register_skl2onnx"} <= set(dualgap.__all__)
+
+
+def single(kernel=None, dtype=np.float64):
+    """Models without classes, and rows."""
+    X, _ = load_digits(return_X_y=True)
+    X = (X[:240] / 16.0).astype(dtype)
+    y = X @ np.random.default_rng(0).normal(size=64) + 5.0
+    if kernel is None:
+        return X, (LinearSVR(epsilon=0.1).fit(X, y), LinearOneClassSVM(0.2).fit(X))
+    given = {"kernel": kernel, "gamma": 1e-3 if kernel == "sigmoid" else "scale"}
+    return X, (SVR(C=10.0, **given).fit(X, y), OneClassSVM(nu=0.2, **given).fit(X))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("kernel", [None, "linear", "poly", "rbf", "laplacian"])
+def test_regression_and_one_class(kernel, dtype):
+    X, (regression, novelty) = single(kernel, dtype)
+    (found,) = served(to_onnx(regression, dtype=dtype), X, dtype)
+    expected = regression.predict(X)
+    assert found.shape == expected.shape
+    assert found.dtype == dtype
+    np.testing.assert_allclose(found, expected, atol=ACCURACY * np.abs(expected).max())
+    label, scores = served(to_onnx(novelty, dtype=dtype), X, dtype)
+    expected = novelty.decision_function(X)
+    size = abs(float(novelty.offset_[0]))
+    np.testing.assert_allclose(scores, expected, rtol=0, atol=ACCURACY * size)
+    clear = np.abs(expected) > ACCURACY * size  # many lie on the plane itself
+    assert 10 < (label[clear] < 0).sum() < clear.sum()
+    np.testing.assert_array_equal(label[clear], novelty.predict(X)[clear])
+    if dtype == np.float64:
+        np.testing.assert_array_equal(label[expected == 0.0], 1)
+
+
+def test_a_cross_validated_model():
+    X, y = sample(3)
+    model = dualgap.LinearSVCCV(Cs=3, cv=3).fit(X, y)
+    proto = to_onnx(model)
+    assert proto.graph.name == "LinearSVCCV"
+    register_skl2onnx()
+    other = skl2onnx.to_onnx(model, X[:1].astype(np.float32), options={"zipmap": False})
+    X = X.astype(np.float32)
+    for label, scores in (served(proto, X, X.dtype), served(other, X, X.dtype)):
+        expected = model.decision_function(X)
+        np.testing.assert_allclose(scores, expected, rtol=0, atol=ACCURACY)
+        np.testing.assert_array_equal(label, model.predict(X))
+
+
+@pytest.mark.parametrize("kernel", [None, "rbf"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_regression_and_one_class_through_skl2onnx(kernel, dtype):
+    X, (regression, novelty) = single(kernel)
+    y = regression.predict(X)
+    X = X.astype(dtype)
+    register_skl2onnx()
+    model = make_pipeline(StandardScaler(), regression).fit(X, y)
+    (found,) = served(skl2onnx.to_onnx(model, X[:1]), X, dtype)
+    expected = model.predict(X)
+    atol = ACCURACY * np.abs(expected).max()
+    np.testing.assert_allclose(found[:, 0], expected, rtol=0, atol=atol)
+    label, scores = served(skl2onnx.to_onnx(novelty, X[:1]), X, dtype)
+    expected = novelty.decision_function(X)
+    size = ACCURACY * abs(float(novelty.offset_[0]))
+    np.testing.assert_allclose(scores[:, 0], expected, rtol=0, atol=size)
+    clear = np.abs(expected) > size
+    np.testing.assert_array_equal(label[clear, 0], novelty.predict(X)[clear])

@@ -17,7 +17,7 @@ from ..solvers import Solver
 from ._callbacks import Attributes, CallbackSupportMixin, FitTasks
 from ._fitting import VersionedPickle, fit_all, listener, warn_of_failures
 
-__all__ = ["SingleFit", "begin", "checked_weights", "on_the_plane"]
+__all__ = ["ZERO", "SingleFit", "begin", "checked_weights", "on_the_plane"]
 
 
 def begin(time_limit: float | None) -> Any:
@@ -29,7 +29,7 @@ def begin(time_limit: float | None) -> Any:
 
 
 # Of the offset: what rounding and a fit to rounding leave of a decision that is 0.
-_ZERO = 1e-9
+ZERO = 1e-9
 
 
 def on_the_plane(decisions: Vector, offset: float) -> Vector:
@@ -38,7 +38,7 @@ def on_the_plane(decisions: Vector, offset: float) -> Vector:
     Many rows of every optimum lie on the plane itself. Without this the signs of their
     decisions, and so their labels, would be noise.
     """
-    return np.where(np.abs(decisions) <= _ZERO * abs(offset), 0.0, decisions)
+    return np.where(np.abs(decisions) <= ZERO * abs(offset), 0.0, decisions)
 
 
 def checked_weights(sample_weight: ArrayLike | None, X: Any) -> Vector | None:

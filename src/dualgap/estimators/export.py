@@ -23,7 +23,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..kernel import RBF, Laplacian, Linear, Polynomial, Sigmoid
 from ..kernel.functions import Kernel
+from ._single import ZERO
+from .kernel_regression import SVR, OneClassSVM
+from .linear_regression import LinearOneClassSVM, LinearSVR
 from .linear_svc import LinearSVC
+from .linear_svc_cv import LinearSVCCV
 from .svc import SVC
 
 __all__ = ["register_skl2onnx", "to_onnx"]
@@ -32,12 +36,20 @@ _OPSET = 13  # the least that has every operator used here
 _LARGEST = 2**31 - 1  # bytes of a protocol buffer
 
 
-def to_onnx(model: LinearSVC | SVC, *, dtype: DTypeLike = np.float32) -> Any:
+Model = (
+    LinearSVC | LinearSVCCV | SVC | LinearSVR | SVR | LinearOneClassSVM | OneClassSVM
+)
+_REGRESSORS = (LinearSVR, SVR)
+_ONE_CLASS = (LinearOneClassSVM, OneClassSVM)
+
+
+def to_onnx(model: Model, *, dtype: DTypeLike = np.float32) -> Any:
     """The fitted model as an ONNX graph.
 
     Parameters
     ----------
-    model : LinearSVC or SVC
+    model : LinearSVC, LinearSVCCV, SVC, LinearSVR, SVR, LinearOneClassSVM or \
+            OneClassSVM
         Fitted. For a pipeline see :func:`register_skl2onnx`.
     dtype : {float32, float64}, default=float32
         Of the input and of the scores; sums are float64 within.
@@ -48,14 +60,15 @@ def to_onnx(model: LinearSVC | SVC, *, dtype: DTypeLike = np.float32) -> Any:
         Write it with ``onnx.save(proto, path)``. Its input is ``X``, a dense array of
         shape (n_samples, n_features); its outputs are ``label``, of shape (n_samples,)
         and the type of ``classes_`` (integers as int64), and ``scores``, what
-        ``decision_function`` returns.
+        ``decision_function`` returns. A regression has the one output ``prediction``,
+        of shape (n_samples,); one class has the labels 1 and -1.
 
     Raises
     ------
     ImportError
         If the package onnx is missing.
     TypeError
-        If the model is neither a LinearSVC nor an SVC.
+        If the model is none of these.
     ValueError
         If the model is not fitted, its kernel is precomputed or a function, its labels
         have no type in ONNX, or it is larger than 2 GB, which a file cannot hold.
@@ -83,25 +96,38 @@ def to_onnx(model: LinearSVC | SVC, *, dtype: DTypeLike = np.float32) -> Any:
         raise ValueError(f"dtype={dtype}: use float32 or float64")
     _refuse(model)
     graph = _Graph()
-    labels = _labels(model.classes_)
-    label, scores = _outputs(graph, model, "X", labels)
-    if len(model.classes_) == 2:
-        scores = graph.node("Squeeze", scores, graph.constant(np.array([1])))
+    name = type(model).__name__
+    if isinstance(model, LinearSVCCV):
+        model = model.best_estimator_
     element = helper.np_dtype_to_tensor_dtype(dtype)
-    graph.node("Identity", label, name="label")
-    graph.node("Cast", scores, name="scores", to=element)
-
-    columns = [] if len(model.classes_) == 2 else [_columns(model)]
-    kind = onnx.numpy_helper.from_array(labels).data_type
+    columns: list[int] = []
+    outputs = []
+    if isinstance(model, _REGRESSORS + _ONE_CLASS):
+        scores = _single(graph, model, graph.node("Cast", "X", to=_element(True)))
+        scores = graph.node("Squeeze", scores, graph.constant(np.array([1])))
+        if isinstance(model, _ONE_CLASS):
+            label, scores = _side(graph, model, scores)
+            graph.node("Identity", label, name="label")
+            outputs = [helper.make_tensor_value_info("label", _integer(), ["n"])]
+    else:
+        labels = _labels(model.classes_)
+        label, scores = _outputs(graph, model, "X", labels)
+        if len(model.classes_) == 2:
+            scores = graph.node("Squeeze", scores, graph.constant(np.array([1])))
+        else:
+            columns = [_columns(model)]
+        graph.node("Identity", label, name="label")
+        kind = onnx.numpy_helper.from_array(labels).data_type
+        outputs = [helper.make_tensor_value_info("label", kind, ["n"])]
+    last = "scores" if outputs else "prediction"
+    graph.node("Cast", scores, name=last, to=element)
+    outputs.append(helper.make_tensor_value_info(last, element, ["n", *columns]))
     proto = helper.make_model(
         helper.make_graph(
             graph.nodes,
-            type(model).__name__,
+            name,
             [helper.make_tensor_value_info("X", element, ["n", model.n_features_in_])],
-            [
-                helper.make_tensor_value_info("label", kind, ["n"]),
-                helper.make_tensor_value_info("scores", element, ["n", *columns]),
-            ],
+            outputs,
             graph.constants,
         ),
         producer_name="dualgap",
@@ -121,7 +147,8 @@ def register_skl2onnx() -> None:
     ``OneVsRestClassifier``, grid searches. The second output, "probabilities", holds
     the decision values, as of skl2onnx's classifiers a column per class: two classes
     have minus and plus the decision value. An SVC with
-    ``decision_function_shape="ovo"`` has a column per pair.
+    ``decision_function_shape="ovo"`` has a column per pair. Regressors have the output
+    "variable" and one-class SVMs "label" and "scores", columns as of skl2onnx's own.
 
     Raises
     ------
@@ -144,7 +171,14 @@ def register_skl2onnx() -> None:
     _require("skl2onnx")
     from skl2onnx import update_registered_converter
 
-    for estimator in (LinearSVC, SVC):
+    for single in (*_REGRESSORS, *_ONE_CLASS):
+        update_registered_converter(
+            single,
+            f"Dualgap{single.__name__}",
+            _single_shapes,
+            _convert_single,
+        )
+    for estimator in (LinearSVC, LinearSVCCV, SVC):
         update_registered_converter(
             estimator,
             f"Dualgap{estimator.__name__}",
@@ -236,11 +270,9 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
 
     model = operator.raw_operator
     _refuse(model)
-    if container.target_opset < _OPSET:
-        raise ValueError(
-            f"target_opset={container.target_opset}: {type(model).__name__} needs "
-            f"{_OPSET} or later"
-        )
+    _refuse_old(model, container)
+    if isinstance(model, LinearSVCCV):
+        model = model.best_estimator_
     labels = _labels(np.asarray(get_label_classes(scope, model)))
     if labels.dtype.kind != "O":  # as the type that was announced
         labels = labels.astype(np.int64)
@@ -253,7 +285,69 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
     graph.node("Cast", scores, name=operator.outputs[1].full_name, to=_element(double))
 
 
+def _single_shapes(operator: Any) -> None:
+    """The same for the models without classes."""
+    from skl2onnx.common.data_types import Int64TensorType
+
+    rows = operator.inputs[0].get_first_dimension()
+    *labels, scores = operator.outputs
+    for label in labels:
+        label.type = Int64TensorType([rows, 1])
+    scores.type.shape = [rows, 1]
+
+
+def _convert_single(scope: Any, operator: Any, container: Any) -> None:
+    from skl2onnx.common.data_types import DoubleTensorType
+
+    model = operator.raw_operator
+    _refuse(model)
+    _refuse_old(model, container)
+    graph = _Skl2onnxGraph(scope, container)
+    X = graph.node("Cast", operator.inputs[0].full_name, to=_element(double=True))
+    scores = _single(graph, model, X)
+    outputs = [output.full_name for output in operator.outputs]
+    if isinstance(model, _ONE_CLASS):
+        label, scores = _side(graph, model, scores)
+        graph.node("Identity", label, name=outputs[0])
+    double = isinstance(operator.outputs[-1].type, DoubleTensorType)
+    graph.node("Cast", scores, name=outputs[-1], to=_element(double))
+
+
+def _refuse_old(model: Any, container: Any) -> None:
+    if container.target_opset < _OPSET:
+        raise ValueError(
+            f"target_opset={container.target_opset}: {type(model).__name__} needs "
+            f"{_OPSET} or later"
+        )
+
+
 # ------------------------------------------------------------------------- the graphs
+
+
+def _single(graph: Any, model: Any, X: str) -> str:
+    """Values of a model without classes, in float64, shape (n, 1)."""
+    if isinstance(model, LinearSVR | LinearOneClassSVM):
+        coef = graph.constant(_double(np.reshape(_dense(model.coef_), (-1, 1))))
+        values = graph.node("MatMul", X, coef)
+    else:
+        vectors = _dense(model.support_vectors_)
+        values = _kernel(graph, model._fitted_kernel, X, vectors)
+        coef = graph.constant(_double(model.dual_coef_.T))
+        values = graph.node("MatMul", values, coef)
+    constant = graph.constant(_double(model.intercept_))
+    return str(graph.node("Add", values, constant))
+
+
+def _side(graph: Any, model: Any, values: str) -> tuple[str, str]:
+    """1 or -1, and the decision: 0 where it is 0 but for rounding."""
+    zero = graph.constant(np.zeros(1))
+    least = graph.constant(np.full(1, ZERO * abs(float(model.offset_[0]))))
+    off = graph.node("Greater", graph.node("Abs", values), least)
+    decision = graph.node("Where", off, values, zero)
+    outside = graph.node("Less", decision, zero)
+    one = graph.constant(np.ones(1, np.int64))
+    label = graph.node("Where", outside, graph.constant(-np.ones(1, np.int64)), one)
+    return label, decision
 
 
 def _outputs(graph: Any, model: Any, X: str, labels: NDArray[Any]) -> tuple[str, str]:
@@ -420,11 +514,11 @@ def _refuse(model: Any) -> None:
             "model is a Pipeline: call dualgap.register_skl2onnx(), then "
             "skl2onnx.to_onnx(pipeline, X[:1], options={'zipmap': False})"
         )
-    if not isinstance(model, LinearSVC | SVC):
-        raise TypeError(f"model is a {name}; give a LinearSVC or an SVC of dualgap")
+    if not isinstance(model, Model):
+        raise TypeError(f"model is a {name}; give an SVM of dualgap")
     check_is_fitted(model)
-    if isinstance(model, LinearSVC):
-        taken = model.coef_.shape[0] * model.n_features_in_ * 8
+    if not hasattr(model, "kernel"):
+        taken = model.coef_.size * 8
     else:
         kernel = model._fitted_kernel
         known: Sequence[type[Kernel]] = (Linear, Polynomial, RBF, Sigmoid, Laplacian)

@@ -23,10 +23,25 @@ from ..certificate import Certificate
 from ..crammer_singer import CrammerSingerProblem
 from ..kernel import BlockSolver, Callable, Gram, KernelProblem, Precomputed
 from ..loop import solve
-from ..losses import Loss, SquaredHinge, Vector, get_loss
+from ..losses import (
+    RESIDUAL_LOSSES,
+    Loss,
+    ResidualLoss,
+    SquaredHinge,
+    Vector,
+    get_loss,
+)
 from ..problem import Problem
 from ..solvers import SequentialDual, get_solver
 from ._fitting import encode, one_or_all, weights
+from ._foreign_single import (
+    KERNELS_OF_ONE,
+    LINEAR_OF_ONE,
+    Limits,
+    certify_kernel,
+    coefficient_terms,
+    single_terms,
+)
 from .linear_svc import LinearSVC
 from .svc import KERNELS, SVC
 
@@ -51,7 +66,9 @@ class _Linear:
 @validate_params(  # type: ignore[untyped-decorator]
     {
         "C": [Interval(Real, 0, None, closed="neither"), None],
-        "loss": [str, Loss, None],
+        "loss": [str, Loss, ResidualLoss, None],
+        "epsilon": [Interval(Real, 0, None, closed="left"), None],
+        "nu": [Interval(Real, 0, 1, closed="right"), None],
         "penalize_intercept": ["boolean", None],
         "class_weight": [dict, str, None],
         "tol": [Interval(Real, 0, None, closed="neither")],
@@ -64,11 +81,13 @@ class _Linear:
 def certify(
     model: Any,
     X: Any,
-    y: ArrayLike,
+    y: ArrayLike | None = None,
     C: float | None = None,
     *,
     intercept: ArrayLike | None = None,
-    loss: str | Loss | None = None,
+    loss: str | Loss | ResidualLoss | None = None,
+    epsilon: float | None = None,
+    nu: float | None = None,
     penalize_intercept: bool | None = None,
     sample_weight: ArrayLike | None = None,
     class_weight: Any = None,
@@ -87,22 +106,30 @@ def certify(
     Parameters
     ----------
     model : estimator or ndarray of shape (n_features,) or (n_problems, n_features)
-        A fitted `LinearSVC`, `SGDClassifier` or `SVC` of scikit-learn, a fitted
-        `LinearSVC` or `SVC` of this package, or the coefficients of any linear model:
-        one row, or one per class (one versus rest).
+        A fitted `LinearSVC`, `SVC`, `SGDClassifier`, `LinearSVR`, `SVR`,
+        `SGDRegressor`, `OneClassSVM` or `SGDOneClassSVM` of scikit-learn, a fitted
+        estimator of this package, or the coefficients of any linear model: one row, or
+        one per class (one versus rest).
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
         The rows the model was trained with; the kernel matrix for a precomputed one.
     y : array-like of shape (n_samples,)
-        Their labels. The larger of two is the positive class.
+        Their labels, the larger of two being the positive class, or their targets. Of
+        no concern for one class.
     C : float, optional
         Weight of the loss, the sum over examples. An estimator knows its own (that of
-        `SGDClassifier` is ``1/(alpha n_samples)``). For a mean of the losses and
-        ``lambda/2 ||w||^2`` it is ``1/(lambda n_samples)``.
+        `SGDClassifier` and `SGDRegressor` is ``1/(alpha n_samples)``). For a mean of
+        the losses and ``lambda/2 ||w||^2`` it is ``1/(lambda n_samples)``.
     intercept : float or array-like of shape (n_problems,), optional
-        Beside coefficients. Left out, there is none.
-    loss : str or Loss, optional
+        Beside coefficients. Left out, there is none. Of one class it is -rho.
+    loss : str or record, optional
         Beside coefficients: "hinge" (what None means), "squared_hinge",
-        "smoothed_hinge" or a record of :mod:`dualgap.losses`.
+        "smoothed_hinge", for regression "epsilon_insensitive" or
+        "squared_epsilon_insensitive", or a record of :mod:`dualgap.losses`.
+    epsilon : float, optional
+        Beside coefficients of a regression: what residuals cost nothing. None is 0.
+    nu : float, optional
+        Beside coefficients of a one-class SVM, and what says that it is one; they are
+        on the scale of LIBSVM and LIBLINEAR.
     penalize_intercept : bool, optional
         Beside coefficients: whether the intercept is part of the norm, as in LIBLINEAR
         (True) or not, as in the textbook SVM and Spark (False, what None means).
@@ -153,9 +180,61 @@ def certify(
     given = {
         "intercept": intercept,
         "loss": loss,
+        "epsilon": epsilon,
+        "nu": nu,
         "penalize_intercept": penalize_intercept,
         "class_weight": class_weight,
     }
+    if isinstance(model, (svm.NuSVC, svm.NuSVR)):
+        raise ValueError(
+            f"{type(model).__name__} minimises another function, in which nu stands "
+            "for C or epsilon; train "
+            + ("SVC" if isinstance(model, svm.NuSVC) else "SVR")
+        )
+    limits = Limits(float(tol), seed, stop, n_jobs)
+    if isinstance(model, KERNELS_OF_ONE):
+        _refuse(given, model)
+        check_is_fitted(model)
+        _agreed_of_one(C, model)
+        kernel = _kernel_of(model)
+        return certify_kernel(
+            model, _rows_of(model, X, kernel), y, kernel, sample_weight, limits
+        )
+    if isinstance(model, LINEAR_OF_ONE):
+        _refuse(given, model)
+        single = single_terms(model, np.shape(X)[0], sample_weight)
+        C = _agreed_of_one(C, model, single.C)
+        return single.certify(X, y, C, sample_weight, limits)
+    if isinstance(loss, ResidualLoss) or loss in RESIDUAL_LOSSES or nu is not None:
+        if class_weight is not None:
+            raise ValueError(
+                f"class_weight={class_weight!r}: there are no classes; use "
+                "sample_weight"
+            )
+        if nu is not None and C is not None:
+            raise ValueError(f"C={C!r}: the one-class SVM has none; give nu alone")
+        classless = _coefficients(model, intercept, None, None, None)
+        if len(classless.coef) != 1:
+            raise ValueError(
+                f"model: coefficients of shape {classless.coef.shape}; without classes "
+                "there is one row"
+            )
+        return coefficient_terms(
+            classless.coef[0],
+            None if intercept is None else float(classless.intercept[0]),
+            loss,  # type: ignore[arg-type]
+            epsilon,
+            nu,
+            penalize_intercept,
+        ).certify(X, y, C, sample_weight, limits)
+    if epsilon is not None:
+        raise ValueError(
+            f"epsilon={epsilon!r} is of regression: give loss='epsilon_insensitive' or "
+            "'squared_epsilon_insensitive' too"
+        )
+    if y is None:
+        raise ValueError("y=None: give the labels that the model was trained with")
+    del given["epsilon"], given["nu"]
     if isinstance(model, (svm.SVC, SVC)):
         _refuse(given, model)
         return _certify_kernel(model, X, y, C, sample_weight, float(tol), seed, stop)
@@ -224,7 +303,7 @@ def linear_terms(model: Any, n: int) -> _Linear:
 def _coefficients(
     model: Any,
     intercept: ArrayLike | None,
-    loss: str | Loss | None,
+    loss: Any,
     penalize_intercept: bool | None,
     class_weight: Any,
 ) -> _Linear:
@@ -420,26 +499,9 @@ def kernel_pairs(
     C = _agreed(C, model.C, model)
     squared = isinstance(model, SVC) and isinstance(get_loss(model.loss), SquaredHinge)
     kernel = _kernel_of(model)
-    if np.any(np.asarray(model.support_) < 0):
-        raise ValueError(
-            "model: it came from a file, which does not say what rows its support "
-            "vectors were; fit it, or give its coefficients if it is linear"
-        )
-    X = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32], order="C")
-    if X.shape != model.shape_fit_:
-        raise ValueError(
-            f"X of shape {X.shape}: the model was trained with {model.shape_fit_}, and "
-            "its dual variables belong to those rows"
-        )
+    X = _rows_of(model, X, kernel)
     classes, codes = _labels(y, X.shape[0], model.classes_)
     support = np.asarray(model.support_)
-    if not isinstance(kernel, Precomputed) and _differ(
-        X[support], model.support_vectors_
-    ):
-        raise ValueError(
-            "X: the model's support vectors are not rows of it; give the rows that the "
-            "model was trained with, in their order"
-        )
     weight, factor = weights(model.class_weight, X, classes, codes, sample_weight)
     dual_coef = model.dual_coef_
     dual_coef = dual_coef.toarray() if hasattr(dual_coef, "toarray") else dual_coef
@@ -466,6 +528,29 @@ def kernel_pairs(
         yield KernelPair(problem, signed, alpha, bias, (i, j), rows)
 
 
+def _rows_of(model: Any, X: Any, kernel: Any) -> Any:
+    """X, which has to be what the kernel model was trained with."""
+    if np.any(np.asarray(model.support_) < 0):
+        raise ValueError(
+            "model: it came from a file, which does not say what rows its support "
+            "vectors were; fit it, or give its coefficients if it is linear"
+        )
+    X = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32], order="C")
+    if X.shape != model.shape_fit_:
+        raise ValueError(
+            f"X of shape {X.shape}: the model was trained with {model.shape_fit_}, and "
+            "its dual variables belong to those rows"
+        )
+    if not isinstance(kernel, Precomputed) and _differ(
+        X[model.support_], model.support_vectors_
+    ):
+        raise ValueError(
+            "X: the model's support vectors are not rows of it; give the rows that the "
+            "model was trained with, in their order"
+        )
+    return X
+
+
 def kernel_primal(problem: KernelProblem, coef: Vector, bias: float) -> float:
     """P of ``sum_j coef_j k(x_j, x) + bias`` in float64, rounded up."""
     alpha = coef * problem.y
@@ -479,7 +564,7 @@ def kernel_primal(problem: KernelProblem, coef: Vector, bias: float) -> float:
 
 def _kernel_of(model: Any) -> Any:
     """The record of the model's kernel."""
-    if isinstance(model, SVC):
+    if hasattr(model, "_fitted_kernel"):
         return model._fitted_kernel
     if callable(model.kernel):
         return Callable(model.kernel)
@@ -535,6 +620,17 @@ def _agreed(given: float | None, own: float | None, model: Any) -> float | None:
             "out, or give the coefficients instead of the estimator"
         )
     return own
+
+
+def _agreed_of_one(
+    given: float | None, model: Any, own: float | None = None
+) -> float | None:
+    """The same for an estimator that may have no C at all."""
+    if "nu" not in model.get_params():
+        own = getattr(model, "C", own)
+    if own is None and given is not None:
+        raise ValueError(f"C={given!r}: {type(model).__name__} has none; leave it out")
+    return _agreed(given, own, model)
 
 
 def _refuse(given: dict[str, Any], model: Any) -> None:

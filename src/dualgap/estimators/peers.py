@@ -12,6 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..io.peers import (
     LIBLINEAR_LOSSES,
+    LIBLINEAR_ONE_CLASS,
+    LIBLINEAR_RESIDUAL_LOSSES,
     LiblinearFile,
     LibsvmFile,
     Path,
@@ -23,24 +25,32 @@ from ..io.peers import (
 from ..kernel import RBF, Linear, Polynomial, Sigmoid
 from ..kernel.functions import Kernel
 from ..losses import get_loss
+from .kernel_regression import SVR, OneClassSVM
+from .linear_regression import LinearOneClassSVM, LinearSVR
 from .linear_svc import LinearSVC
 from .svc import SVC
 
 __all__ = ["read_liblinear", "read_libsvm", "write_liblinear", "write_libsvm"]
 
 
-def read_liblinear(path: Path, *, C: float = 1.0) -> LinearSVC:
+def read_liblinear(
+    path: Path, *, C: float = 1.0, epsilon: float = 0.1, nu: float = 0.5
+) -> LinearSVC | LinearSVR | LinearOneClassSVM:
     """A linear SVM that LIBLINEAR's ``train`` has written.
 
     Parameters
     ----------
     path : str or path-like
     C : float, default=1.0
-        What it was trained with, which the file does not say; for `certify`.
+        What it was trained with (-c), which the file does not say; for `certify`.
+    epsilon : float, default=0.1
+        Of a regression (-p), for the same.
+    nu : float, default=0.5
+        Of one class (-n), for the same.
 
     Returns
     -------
-    LinearSVC
+    LinearSVC, LinearSVR or LinearOneClassSVM
         Ready to predict; it has no certificate.
 
     Raises
@@ -49,6 +59,8 @@ def read_liblinear(path: Path, *, C: float = 1.0) -> LinearSVC:
         If the file is malformed, or its model has another loss or norm.
     """
     model = read_liblinear_file(path)
+    if not model.labels:
+        return _single(model, C, epsilon, nu)
     classes, order = np.unique(np.array(model.labels), return_inverse=True)
     if len(classes) == 2:  # the first label is the positive one, here the larger
         w = model.w if order[0] == 1 else -model.w
@@ -68,13 +80,41 @@ def read_liblinear(path: Path, *, C: float = 1.0) -> LinearSVC:
     return svm
 
 
-def write_liblinear(model: LinearSVC, path: Path) -> None:
+def _single(
+    model: LiblinearFile, C: float, epsilon: float, nu: float
+) -> LinearSVR | LinearOneClassSVM:
+    """A regression or a plane of one class."""
+    w = model.w[0]
+    svm: LinearSVR | LinearOneClassSVM
+    if model.rho is not None:
+        svm = LinearOneClassSVM(nu)
+        svm.coef_, svm.offset_ = w[None, :].copy(), np.array([model.rho])
+        svm.intercept_ = -svm.offset_
+    else:
+        scaling = max(model.bias, 0.0)
+        svm = LinearSVR(
+            epsilon,
+            C=C,
+            loss=LIBLINEAR_RESIDUAL_LOSSES[model.solver_type],
+            fit_intercept=scaling > 0.0,
+            intercept_scaling=scaling or 1.0,
+        )
+        svm.coef_ = w[: model.features].copy()
+        svm.intercept_ = np.array([scaling * w[-1] if scaling else 0.0])
+    svm.n_features_in_ = model.features
+    return svm
+
+
+def write_liblinear(
+    model: LinearSVC | LinearSVR | LinearOneClassSVM, path: Path
+) -> None:
     """Write a file that LIBLINEAR's ``predict`` reads.
 
     Parameters
     ----------
-    model : LinearSVC
-        Fitted; of this package or of scikit-learn. Its classes are whole numbers.
+    model : LinearSVC, LinearSVR or LinearOneClassSVM
+        Fitted; of this package, the first two or of scikit-learn. The classes of a
+        LinearSVC are whole numbers.
     path : str or path-like
         Written whole or not at all.
 
@@ -84,14 +124,27 @@ def write_liblinear(model: LinearSVC, path: Path) -> None:
         If a class is no whole number, or LIBLINEAR has no such loss.
     """
     check_is_fitted(model)
-    labels = _whole(model.classes_, "LIBLINEAR")
-    loss = get_loss(model.loss).name
-    kinds = {loss: kind for kind, loss in reversed(LIBLINEAR_LOSSES.items())}
-    if loss not in kinds:
-        raise ValueError(
-            f"loss={loss!r}: LIBLINEAR has 'hinge' and 'squared_hinge' only"
+    if isinstance(model, LinearOneClassSVM):
+        rho = float(model.offset_[0])
+        write_liblinear_file(
+            path,
+            LiblinearFile(
+                LIBLINEAR_ONE_CLASS, (), model.n_features_in_, -1.0, model.coef_, rho
+            ),
         )
-    coef = np.asarray(model.coef_, dtype=np.float64)
+        return
+    labels: tuple[int, ...] = ()
+    losses = LIBLINEAR_RESIDUAL_LOSSES
+    if hasattr(model, "classes_"):
+        labels, losses = _whole(model.classes_, "LIBLINEAR"), LIBLINEAR_LOSSES
+        loss = get_loss(model.loss).name
+    else:
+        loss = model.loss
+    kinds = {loss: kind for kind, loss in reversed(losses.items())}
+    if loss not in kinds:
+        known = " and ".join(map(repr, sorted(kinds)))
+        raise ValueError(f"loss={loss!r}: LIBLINEAR has {known} only")
+    coef = np.atleast_2d(np.asarray(model.coef_, dtype=np.float64))
     scaling = float(model.intercept_scaling) if model.fit_intercept else -1.0
     if model.fit_intercept:
         bias = np.broadcast_to(np.asarray(model.intercept_) / scaling, len(coef))
@@ -103,20 +156,31 @@ def write_liblinear(model: LinearSVC, path: Path) -> None:
     )
 
 
-def read_libsvm(path: Path, *, C: float = 1.0, n_features: int | None = None) -> SVC:
-    """A C-SVC that LIBSVM's ``svm-train`` has written.
+def read_libsvm(
+    path: Path,
+    *,
+    C: float = 1.0,
+    epsilon: float = 0.1,
+    nu: float = 0.5,
+    n_features: int | None = None,
+) -> SVC | SVR | OneClassSVM:
+    """A C-SVC, epsilon-SVR or one-class SVM that LIBSVM's ``svm-train`` has written.
 
     Parameters
     ----------
     path : str or path-like
     C : float, default=1.0
-        What it was trained with, which the file does not say.
+        What it was trained with (-c), which the file does not say.
+    epsilon : float, default=0.1
+        Of a regression (-p), for the same.
+    nu : float, default=0.5
+        Of one class (-n), for the same.
     n_features : int, optional
         Columns of the data. None: as many as the support vectors show.
 
     Returns
     -------
-    SVC
+    SVC, SVR or OneClassSVM
         Ready to predict; without a certificate, and with a ``support_`` of -1, for the
         file does not say which rows the support vectors were.
 
@@ -142,6 +206,16 @@ def read_libsvm(path: Path, *, C: float = 1.0, n_features: int | None = None) ->
         kernel = Sigmoid(model.gamma, model.coef0)
     else:
         kernel = Polynomial(model.degree, model.gamma, model.coef0)
+    if not model.labels:
+        # The sign of a decision is that of the sum minus rho, in both.
+        box: SVR | OneClassSVM = (
+            SVR(C=C, epsilon=epsilon, kernel=kernel)
+            if model.kind == "epsilon_svr"
+            else OneClassSVM(nu=nu, kernel=kernel)
+        )
+        box.dual_coef_ = np.ascontiguousarray(model.coef)
+        box.n_support_ = np.array([model.vectors.shape[0]], np.int32)
+        return _filled(box, model.vectors, -model.rho, kernel, n_features or columns)
     labels = np.array(model.labels)
     order = np.argsort(labels)
     edges = np.cumsum([0, *model.sizes])
@@ -161,16 +235,28 @@ def read_libsvm(path: Path, *, C: float = 1.0, n_features: int | None = None) ->
     svm.classes_ = labels[order]
     svm.dual_coef_ = np.ascontiguousarray(coef[:, rows])
     svm.n_support_ = np.array(model.sizes, np.int32)[order]
-    svm.support_vectors_ = model.vectors[rows]
-    svm.support_vectors_.resize(len(rows), n_features or columns)
-    svm.support_ = np.full(len(rows), -1)
+    vectors = model.vectors[rows]
+    return _filled(svm, vectors, intercept, kernel, n_features or columns)
+
+
+def _filled(
+    svm: Any,
+    vectors: sparse.csr_matrix,
+    intercept: NDArray[np.float64],
+    kernel: Kernel,
+    columns: int,
+) -> Any:
+    """What all kernel models have."""
+    svm.support_vectors_ = vectors
+    svm.support_vectors_.resize(vectors.shape[0], columns)
+    svm.support_ = np.full(vectors.shape[0], -1)
     svm.intercept_ = intercept
-    svm.n_features_in_ = n_features or columns
+    svm.n_features_in_ = columns
     svm._fitted_kernel = kernel
     return svm
 
 
-def find_support(model: SVC, X: sparse.csr_matrix, y: NDArray[Any]) -> None:
+def find_support(model: Any, X: sparse.csr_matrix, y: NDArray[Any]) -> None:
     """Set ``support_`` of a model of :func:`read_libsvm`, which its file lacks.
 
     LIBSVM writes eight digits of a value. Rows that agree in these are taken for its
@@ -178,11 +264,11 @@ def find_support(model: SVC, X: sparse.csr_matrix, y: NDArray[Any]) -> None:
 
     Parameters
     ----------
-    model : SVC
+    model : SVC, SVR or OneClassSVM
     X : CSR matrix of shape (n, n_features)
         The rows that it was trained with, of which its support vectors are some.
     y : ndarray of shape (n,)
-        Their labels.
+        Their labels; of no concern without classes.
 
     Raises
     ------
@@ -193,15 +279,20 @@ def find_support(model: SVC, X: sparse.csr_matrix, y: NDArray[Any]) -> None:
     rows, vectors = (sparse.csr_matrix(m) for m in (X, model.support_vectors_))
     contents, wanted = _contents(rows), _contents(vectors)
     known: dict[Any, list[int]] = {}
+    classes = getattr(model, "classes_", None)
+    own = [None] * len(contents) if classes is None else y
     for i in range(rows.shape[0] - 1, -1, -1):  # so that pop() takes the first one
-        known.setdefault((y[i], *contents[i]), []).append(i)
-    labels = np.repeat(model.classes_, model.n_support_)
+        known.setdefault((own[i], *contents[i]), []).append(i)
+    labels = np.repeat([None] if classes is None else classes, model.n_support_)
     for s in range(vectors.shape[0]):
         same = known.get((labels[s], *wanted[s]))
         if not same:
             raise ValueError(
-                f"support vector {s + 1} of class {labels[s]} is not among the "
-                "examples of that class; give those that the model was trained with"
+                f"support vector {s + 1}"
+                + ("" if classes is None else f" of class {labels[s]}")
+                + " is not among the examples"
+                + ("" if classes is None else " of that class")
+                + "; give those that the model was trained with"
             )
         model.support_[s] = same.pop()
     model.support_vectors_ = rows[model.support_]
@@ -223,13 +314,13 @@ def _contents(rows: sparse.csr_matrix) -> list[tuple[bytes, bytes]]:
     ]
 
 
-def write_libsvm(model: SVC, path: Path) -> None:
+def write_libsvm(model: SVC | SVR | OneClassSVM, path: Path) -> None:
     """Write a file that LIBSVM's ``svm-predict`` reads.
 
     Parameters
     ----------
-    model : SVC
-        Fitted, of this package. Its classes are whole numbers, its kernel "linear",
+    model : SVC, SVR or OneClassSVM
+        Fitted, of this package. Classes are whole numbers, the kernel is "linear",
         "poly", "rbf" or "sigmoid".
     path : str or path-like
         Written whole or not at all.
@@ -240,7 +331,11 @@ def write_libsvm(model: SVC, path: Path) -> None:
         If a class is no whole number, or LIBSVM has no such kernel.
     """
     check_is_fitted(model)
-    labels = _whole(model.classes_, "LIBSVM")
+    labels: tuple[int, ...] = ()
+    kind, sizes = "epsilon_svr" if isinstance(model, SVR) else "one_class", ()
+    if isinstance(model, SVC):
+        labels = _whole(model.classes_, "LIBSVM")
+        kind, sizes = "c_svc", tuple(model.n_support_.tolist())
     kernel = model._fitted_kernel
     names = {Linear: "linear", Polynomial: "polynomial", RBF: "rbf", Sigmoid: "sigmoid"}
     if type(kernel) not in names:
@@ -258,10 +353,11 @@ def write_libsvm(model: SVC, path: Path) -> None:
             float(getattr(kernel, "gamma", 0.0)),
             float(getattr(kernel, "coef0", 0.0)),
             labels,
-            tuple(model.n_support_.tolist()),
+            sizes,
             -sign * model.intercept_,
             sign * model.dual_coef_,
             sparse.csr_matrix(model.support_vectors_).sorted_indices(),
+            kind,
         ),
     )
 

@@ -2,11 +2,14 @@
 
 LIBLINEAR   solver_type, nr_class, label, nr_feature, bias; then, under `w`, a line per
             feature (the constant one last, if bias >= 0) with a number per problem. The
-            first label is the positive one of two.
+            first label is the positive one of two. Regression and one class have no
+            label, and one class a rho before `w`.
 LIBSVM      svm_type, kernel_type and its parameters, nr_class, total_sv, rho, label,
             nr_sv; then, under `SV`, a line per support vector: its coefficients in the
             K - 1 problems of its class, and its entries, numbered from 1. A decision is
             the sum minus rho, and the class that stands first is the positive one.
+            Regression and one class have one coefficient a line, and neither label nor
+            nr_sv.
 Source      the READMEs of LIBLINEAR 2.50 and LIBSVM 3.37.
 """
 
@@ -43,24 +46,39 @@ LIBLINEAR_LOSSES = {
     "L2R_L2LOSS_SVC_DUAL": "squared_hinge",
     "L2R_L2LOSS_SVC": "squared_hinge",
 }
+#: solver_type of a regression: its loss; and that of one class.
+LIBLINEAR_RESIDUAL_LOSSES = {
+    "L2R_L2LOSS_SVR": "squared_epsilon_insensitive",
+    "L2R_L2LOSS_SVR_DUAL": "squared_epsilon_insensitive",
+    "L2R_L1LOSS_SVR_DUAL": "epsilon_insensitive",
+}
+LIBLINEAR_ONE_CLASS = "ONECLASS_SVM"
+LIBSVM_KINDS = ("c_svc", "epsilon_svr", "one_class")
 LIBSVM_KERNELS = ("linear", "polynomial", "rbf", "sigmoid")
 _LARGEST = 2**31 - 1  # what both packages count with
 
 
 @dataclass(frozen=True)
 class LiblinearFile:
-    """A linear model. `w` has shape (problems, features, and one if bias >= 0)."""
+    """A linear model. `w` has shape (problems, features, and one if bias >= 0).
+
+    Regression and one class have no labels, and only one class has a rho.
+    """
 
     solver_type: str
     labels: tuple[int, ...]
     features: int
     bias: float
     w: Vector
+    rho: float | None = None
 
 
 @dataclass(frozen=True)
 class LibsvmFile:
-    """A kernel model. `coef` has shape (K - 1, n_SV), `vectors` (n_SV, features)."""
+    """A kernel model. `coef` has shape (K - 1, n_SV), `vectors` (n_SV, features).
+
+    Regression and one class have neither labels nor sizes, and K = 2.
+    """
 
     kernel: str
     degree: int
@@ -71,6 +89,7 @@ class LibsvmFile:
     rho: Vector
     coef: Vector
     vectors: sparse.csr_matrix
+    kind: str = "c_svc"
 
 
 # ------------------------------------------------------------------------- writing
@@ -78,11 +97,12 @@ class LibsvmFile:
 
 def write_liblinear_file(path: Path, model: LiblinearFile) -> None:
     """Write, whole or not at all."""
+    label = f"label {_numbers(model.labels)}\n" if model.labels else ""
+    rho = "" if model.rho is None else f"rho {model.rho!r}\n"
     with write_atomically(path, "w") as file:
         file.write(
-            f"solver_type {model.solver_type}\nnr_class {len(model.labels)}\n"
-            f"label {_numbers(model.labels)}\nnr_feature {model.features}\n"
-            f"bias {model.bias!r}\nw\n"
+            f"solver_type {model.solver_type}\nnr_class {len(model.labels) or 2}\n"
+            f"{label}nr_feature {model.features}\nbias {model.bias!r}\n{rho}w\n"
         )
         for line in model.w.T:
             file.write(_numbers(line) + " \n")
@@ -90,7 +110,7 @@ def write_liblinear_file(path: Path, model: LiblinearFile) -> None:
 
 def write_libsvm_file(path: Path, model: LibsvmFile) -> None:
     """Write, whole or not at all."""
-    lines = ["svm_type c_svc", f"kernel_type {model.kernel}"]
+    lines = [f"svm_type {model.kind}", f"kernel_type {model.kernel}"]
     if model.kernel == "polynomial":
         lines.append(f"degree {model.degree}")
     if model.kernel != "linear":
@@ -98,13 +118,13 @@ def write_libsvm_file(path: Path, model: LibsvmFile) -> None:
     if model.kernel in ("polynomial", "sigmoid"):
         lines.append(f"coef0 {model.coef0!r}")
     lines += [
-        f"nr_class {len(model.labels)}",
+        f"nr_class {len(model.labels) or 2}",
         f"total_sv {model.vectors.shape[0]}",
         f"rho {_numbers(model.rho)}",
-        f"label {_numbers(model.labels)}",
-        f"nr_sv {_numbers(model.sizes)}",
-        "SV",
     ]
+    if model.labels:
+        lines += [f"label {_numbers(model.labels)}", f"nr_sv {_numbers(model.sizes)}"]
+    lines.append("SV")
     rows = model.vectors
     with write_atomically(path, "w") as file:
         file.write("\n".join(lines) + "\n")
@@ -213,7 +233,7 @@ def _number(word: str, kind: Callable[[str], T]) -> T:
 
 
 def read_liblinear_file(path: Path) -> LiblinearFile:
-    """Read a model of LIBLINEAR's hinge or squared hinge with the squared norm.
+    """Read a model of LIBLINEAR's SVMs with the squared norm.
 
     Raises
     ------
@@ -223,24 +243,29 @@ def read_liblinear_file(path: Path) -> LiblinearFile:
     lines = _Lines(path)
     fields = lines.header("w")
     kind = lines.field(fields, "solver_type", str)
-    if kind not in LIBLINEAR_LOSSES:
-        raise lines.error(
-            f"solver_type {kind}: this is none of {', '.join(LIBLINEAR_LOSSES)}"
-        )
+    known = (*LIBLINEAR_LOSSES, *LIBLINEAR_RESIDUAL_LOSSES, LIBLINEAR_ONE_CLASS)
+    if kind not in known:
+        raise lines.error(f"solver_type {kind}: this is none of {', '.join(known)}")
     classes = lines.count(fields, "nr_class", 2)
     features = lines.count(fields, "nr_feature", 0)
     bias = lines.field(fields, "bias", float)
-    labels = lines.labels(fields, classes)
-    problems = 1 if classes == 2 else classes
+    labels = lines.labels(fields, classes) if kind in LIBLINEAR_LOSSES else ()
+    problems = 1 if classes == 2 or not labels else classes
+    one_class = kind == LIBLINEAR_ONE_CLASS
+    if one_class and bias >= 0.0:
+        raise lines.error(f"bias {bias!r}: {kind} has none")
+    rho = lines.field(fields, "rho", float) if one_class else None
     rows = features + (bias >= 0.0)
     w = [lines.values(words, problems, "w") for words in lines.body(rows)]
     return LiblinearFile(
-        kind, labels, features, bias, np.array(w).reshape(rows, problems).T
+        kind, labels, features, bias, np.array(w).reshape(rows, problems).T, rho
     )
 
 
 def read_libsvm_file(path: Path) -> LibsvmFile:
-    """Read a C-SVC of LIBSVM; columns up to the largest that a support vector has.
+    """Read a C-SVC, epsilon-SVR or one-class SVM of LIBSVM.
+
+    Columns go up to the largest that a support vector has.
 
     Raises
     ------
@@ -250,8 +275,11 @@ def read_libsvm_file(path: Path) -> LibsvmFile:
     lines = _Lines(path)
     fields = lines.header("SV")
     kind = lines.field(fields, "svm_type", str)
-    if kind != "c_svc":
-        raise lines.error(f"svm_type {kind}: only c_svc is a model of this package")
+    if kind not in LIBSVM_KINDS:
+        raise lines.error(
+            f"svm_type {kind}: only {', '.join(LIBSVM_KINDS)} are models of this "
+            "package"
+        )
     kernel = lines.field(fields, "kernel_type", str)
     if kernel not in LIBSVM_KERNELS:
         raise lines.error(
@@ -259,7 +287,8 @@ def read_libsvm_file(path: Path) -> LibsvmFile:
         )
     classes = lines.count(fields, "nr_class", 2)
     total = lines.count(fields, "total_sv", 0)
-    labels = lines.labels(fields, classes)
+    labels = lines.labels(fields, classes) if kind == "c_svc" else ()
+    classes = len(labels) or 2
     gamma = 0.0
     if kernel != "linear":
         gamma = lines.field(fields, "gamma", float)
@@ -267,12 +296,14 @@ def read_libsvm_file(path: Path) -> LibsvmFile:
             raise lines.error(f"gamma {gamma!r} is not positive")
     pairs = classes * (classes - 1) // 2
     rho = lines.values(fields.get("rho", []), pairs, "rho")
-    found = lines.values(fields.get("nr_sv", []), classes, "nr_sv")
-    sizes = [int(x) for x in found]
-    if sizes != found or min(sizes) < 0 or sum(sizes) != total:
-        raise lines.error(
-            f"nr_sv {found} are no counts that add up to total_sv {total}"
-        )
+    sizes: list[int] = []
+    if labels:
+        found = lines.values(fields.get("nr_sv", []), classes, "nr_sv")
+        sizes = [int(x) for x in found]
+        if sizes != found or min(sizes) < 0 or sum(sizes) != total:
+            raise lines.error(
+                f"nr_sv {found} are no counts that add up to total_sv {total}"
+            )
     coef, data, indices, indptr = [], [], [], [0]
     for words in lines.body(total):
         coef.append(lines.values(words[: classes - 1], classes - 1, "coefficients"))
@@ -301,4 +332,5 @@ def read_libsvm_file(path: Path) -> LibsvmFile:
         np.array(rho),
         np.array(coef).reshape(total, classes - 1).T,
         vectors,
+        kind,
     )

@@ -1,0 +1,247 @@
+"""The bound for regression and one-class models of others."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from liblinear import liblinearutil
+from libsvm import svmutil
+from scipy import sparse
+from sklearn import svm
+from sklearn.linear_model import SGDOneClassSVM, SGDRegressor
+
+from dualgap import (
+    SVR,
+    LinearOneClassSVM,
+    LinearSVR,
+    OneClassSVM,
+    certify,
+    read_liblinear,
+    read_libsvm,
+)
+from dualgap.estimators.peers import find_support
+from dualgap.losses import SquaredEpsilonInsensitive
+
+from .. import qp
+
+TOL = 1e-5
+SQUARED = "squared_epsilon_insensitive"
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+
+def make(n=90, d=5, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d)) + 0.5
+    y = X @ rng.normal(size=d) + 3.0 + 0.3 * rng.standard_t(3, n)
+    return X, y, rng.choice([0.5, 1.0, 2.0], n)
+
+
+MODELS = [
+    (svm.LinearSVR(epsilon=0.1, tol=1.0, random_state=0), True),
+    (svm.LinearSVR(C=0.3, intercept_scaling=3.0, loss=SQUARED, tol=0.3), True),
+    (svm.LinearSVR(fit_intercept=False, max_iter=5, random_state=0), True),
+    (SGDRegressor("epsilon_insensitive", epsilon=0.2, alpha=0.01), False),
+    (SGDRegressor(SQUARED, epsilon=0.05, alpha=0.01, eta0=1e-3), False),
+    (SGDRegressor(SQUARED, fit_intercept=False, eta0=1e-3), True),
+    (LinearSVR(epsilon=0.1, tol=0.3, random_state=0), True),
+    (LinearSVR(loss=SQUARED, tol=0.3, random_state=0), True),
+]
+
+
+@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_matrix])
+@pytest.mark.parametrize(("model", "penalised"), MODELS)
+def test_bound_of_a_linear_regression(model, penalised, layout):
+    X, y, weight = make()
+    if "random_state" in model.get_params():
+        model.set_params(random_state=0)
+    model.fit(layout(X), y, sample_weight=weight)
+    found = certify(model, layout(X), y, sample_weight=weight, tol=TOL)
+    C = model.C if hasattr(model, "C") else 1.0 / (model.alpha * len(y))
+    scaling = getattr(model, "intercept_scaling", 1.0) if model.fit_intercept else 0.0
+    squared = model.loss == SQUARED
+    b = float(np.ravel(model.intercept_)[0])
+    w = np.ravel(model.coef_)
+    loss = np.maximum(0.0, np.abs(y - X @ w - b) - model.epsilon) ** (1 + squared)
+    norm = w @ w + ((b / scaling) ** 2 if penalised and scaling else 0.0)
+    primal = 0.5 * norm + C * weight @ loss
+    assert primal * (1 - 1e-14) <= found.primal <= primal * (1 + 1e-10)
+    # A bias out of the norm is that of a feature so long that it costs nothing.
+    long = 1e3 if squared else 0.0
+    rows = np.c_[X, np.full(len(X), scaling if penalised else long)]
+    bound = np.full(len(y), np.inf) if squared else C * weight
+    curvature = 0.5 / (C * weight) if squared else np.zeros(len(y))
+    total = None if penalised or squared else 0.0
+    form = qp.Box(rows @ rows.T, y, -bound, bound, model.epsilon, curvature, total)
+    lower, upper = form.optimum()
+    assert upper - lower <= 1e-6 * upper
+    assert found.dual <= upper * (1 + 1e-9)
+    assert found.dual >= lower * (1 - TOL) - 1e-6 * upper
+    assert found.status is None
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "linear", "precomputed"])
+@pytest.mark.parametrize("kind", [svm.SVR, svm.OneClassSVM, SVR, OneClassSVM])
+@pytest.mark.parametrize("tol", [0.5, 1e-8])
+def test_bound_of_a_kernel_model(kind, kernel, tol):
+    X, y, weight = make()
+    data = X @ X.T if kernel == "precomputed" else X
+    model, best = (kind(kernel=kernel, gamma=0.2, tol=t) for t in (tol, 1e-10))
+    for each in (model, best):
+        each.fit(data, y, sample_weight=weight)
+    found = certify(model, data, y, sample_weight=weight, tol=TOL)
+
+    K = X @ X.T
+    if kernel == "rbf":
+        K = np.exp(-0.2 * ((X[:, None] - X) ** 2).sum(axis=2))
+
+    def primal(model):
+        a = np.zeros(len(y))
+        a[model.support_] = model.dual_coef_[0]
+        b, f = float(model.intercept_[0]), K @ a
+        if "nu" in model.get_params():
+            loss = weight @ np.maximum(-b - f, 0.0)
+            return 0.5 * a @ f + model.nu * weight.sum() * b + loss
+        loss = weight @ np.maximum(np.abs(y - f - b) - model.epsilon, 0.0)
+        return 0.5 * a @ f + loss
+
+    assert found.primal == pytest.approx(primal(model), rel=1e-8)
+    optimum = primal(best)
+    size = abs(optimum)
+    assert found.dual <= optimum + 1e-7 * size
+    assert found.dual >= optimum - 2 * TOL * size
+    assert found.primal >= found.dual
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        LinearOneClassSVM(0.2, tol=0.3),
+        SGDOneClassSVM(0.2, max_iter=1, tol=None, random_state=0),
+        SGDOneClassSVM(0.2, max_iter=20000, tol=None, random_state=0, average=1),
+    ],
+)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_bound_of_a_linear_one_class_model(model, weighted):
+    X, _, weight = make()
+    X = X + 2.0
+    n = len(X)
+    weight = weight if weighted else np.ones(n)
+    model.fit(X, sample_weight=weight)
+    found = certify(model, X, sample_weight=weight if weighted else None, tol=TOL)
+    w, rho, nu = model.coef_.ravel(), float(model.offset_[0]), model.nu
+    if isinstance(model, SGDOneClassSVM):
+        # Of the user guide, times nu n^2.
+        value = 0.5 * nu * w @ w - nu * rho
+        value += weight @ np.maximum(rho - X @ w, 0.0) / n
+        value, total = nu * n * n * value, nu * n
+    else:
+        total = nu * weight.sum()
+        value = 0.5 * w @ w - total * rho + weight @ np.maximum(rho - X @ w, 0.0)
+    assert found.primal == pytest.approx(value, rel=1e-9)
+    form = qp.Box(X @ X.T, np.zeros(n), 0 * weight, weight, total=total)
+    lower, upper = form.optimum()
+    assert found.dual <= upper + 1e-9 * abs(upper)
+    assert found.dual >= lower - 2 * TOL * abs(upper)
+    if getattr(model, "average", False):
+        # That is its problem: with enough steps it nears the optimum.
+        assert found.relative_gap < 0.02
+
+
+@pytest.mark.parametrize("options", ["-s 11", "-s 12 -B 2", "-s 13 -B 1", "-s 21"])
+def test_models_of_liblinear(tmp_path, options):
+    X, y, _ = make()
+    given = "-n 0.2" if "21" in options else "-c 0.5 -p 0.2"
+    path = str(tmp_path / "model")
+    theirs = liblinearutil.train(y, X, f"{options} {given} -e 1e-6 -q")
+    liblinearutil.save_model(path, theirs)
+    model = read_liblinear(path, C=0.5, epsilon=0.2, nu=0.2)
+    found = certify(model, X, y, tol=1e-8)
+    assert 0.0 <= found.relative_gap < 1e-4
+    if "21" not in options:
+        other = certify(read_liblinear(path, C=0.6, epsilon=0.2), X, y, tol=1e-8)
+        assert other.relative_gap > 1e-4
+
+
+@pytest.mark.parametrize("options", ["-s 3 -c 0.5 -p 0.2", "-s 2 -n 0.2"])
+@pytest.mark.parametrize("kernel", ["-t 0", "-t 2 -g 0.3"])
+def test_models_of_libsvm(tmp_path, options, kernel):
+    X, y, _ = make()
+    path = str(tmp_path / "model")
+    svmutil.svm_save_model(
+        path, svmutil.svm_train(y, X, f"{options} {kernel} -e 1e-6 -q")
+    )
+    model = read_libsvm(path, C=0.5, epsilon=0.2, nu=0.2)
+    with pytest.raises(ValueError, match="came from a file"):
+        certify(model, X, y)
+    find_support(model, sparse.csr_matrix(X), y)
+    assert 0.0 <= certify(model, X, y, tol=1e-8).relative_gap < 1e-4
+
+
+def test_coefficients_alone():
+    X, y, weight = make()
+    ours = LinearSVR(epsilon=0.1, loss=SQUARED, tol=1e-9).fit(X, y, weight)
+    same = {"intercept": ours.intercept_[0], "sample_weight": weight, "tol": 1e-9}
+    for named in (
+        {"loss": SQUARED, "epsilon": 0.1},
+        {"loss": SquaredEpsilonInsensitive(0.1)},
+    ):
+        found = certify(ours.coef_, X, y, 1.0, penalize_intercept=True, **named, **same)
+        assert found.primal == pytest.approx(ours.certificate_.primal, rel=1e-12)
+        assert found.relative_gap < 1e-7
+    # The same numbers are not the optimum where the bias is free.
+    free = certify(ours.coef_, X, y, 1.0, loss=SQUARED, epsilon=0.1, **same)
+    assert free.primal < found.primal
+    assert free.relative_gap > 1e-6
+    plane = LinearOneClassSVM(0.2, tol=1e-8).fit(X + 2.0)
+    found = certify(plane.coef_, X + 2.0, nu=0.2, intercept=-plane.offset_, tol=1e-8)
+    assert found.relative_gap < 1e-7
+    nothing = certify(np.zeros(5), X, y, 1.0, loss="epsilon_insensitive")
+    assert nothing.primal == pytest.approx(np.abs(y).sum(), rel=1e-12)
+
+
+def test_the_bound_holds_when_time_is_short():
+    X, y, _ = make(400)
+    for loss in (SQUARED, "epsilon_insensitive"):
+        same = {"loss": loss, "intercept": 0.0}
+        short = certify(np.zeros(5), X, y, 100.0, time_limit=1e-9, **same)
+        long = certify(np.zeros(5), X, y, 100.0, tol=1e-6, **same)
+        assert short.primal == long.primal
+        assert short.dual <= long.dual * (1.0 + 1e-12)
+
+
+def fitted(model):
+    X, y, _ = make()
+    return model.fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"model": fitted(svm.NuSVR())}, "train SVR"),
+        ({"model": svm.NuSVC()}, "train SVC"),
+        ({"model": fitted(SGDRegressor("huber"))}, "loss='huber'"),
+        ({"model": fitted(SGDRegressor(SQUARED, penalty="l1"))}, "penalty='l1'"),
+        ({"model": fitted(svm.LinearSVR(tol=9.0)), "C": 2.0}, "C=2.0"),
+        ({"model": fitted(svm.LinearSVR(tol=9.0)), "epsilon": 2.0}, "epsilon=2.0"),
+        ({"model": fitted(svm.LinearSVR(tol=9.0)), "y": None}, "y=None"),
+        ({"model": fitted(svm.OneClassSVM()), "C": 2.0}, "has none"),
+        ({"model": fitted(svm.OneClassSVM()), "X": make(9)[0]}, "belong to"),
+        ({"model": fitted(svm.SVR()), "X": make(seed=1)[0]}, "not rows"),
+        ({"model": fitted(svm.SVR()), "y": np.zeros(3)}, "3 targets"),
+        ({"model": np.zeros(5), "epsilon": 1.0}, "is of regression"),
+        ({"model": np.zeros(5), "nu": 0.1}, "intercept=-rho"),
+        ({"model": np.zeros(5), "nu": 0.1, "C": 1.0}, "has none"),
+        ({"model": np.zeros(5), "nu": 0.1, "loss": "hinge"}, "leave it out"),
+        ({"model": np.zeros((2, 5)), "loss": SQUARED}, "one row"),
+        ({"model": np.zeros(4), "loss": SQUARED}, "5 features"),
+        (
+            {"model": np.zeros(5), "loss": SQUARED, "class_weight": "balanced"},
+            "classes",
+        ),
+        ({"model": fitted(SGDOneClassSVM(fit_intercept=False))}, "fixes the offset"),
+    ],
+)
+def test_refusals(arguments, message):
+    X, y, _ = make()
+    with pytest.raises(ValueError, match=message):
+        certify(**({"X": X, "y": y} | arguments))
