@@ -17,11 +17,10 @@ from .options import (
     positive,
     told_plainly,
 )
-from .report import by_problem, print_certificates, print_json
+from .report import by_problem, name_of, print_certificates, print_json
 
 if TYPE_CHECKING:
     from ..certificate import Certificate
-    from ..estimators import SVC, LinearSVC
     from .data import Data
 
 
@@ -35,7 +34,8 @@ if TYPE_CHECKING:
         "model is computed over all of them, and beside it a lower bound on the best "
         "possible one: from the margins or dual variables of the model or, where these "
         "leave more than --tol open, from a fit.",
-        "Files of LIBLINEAR and LIBSVM do not say what C was: give it.",
+        "Files of LIBLINEAR and LIBSVM do not say what C, epsilon or nu was: give "
+        "them.",
     )
 )
 def certify(
@@ -44,7 +44,8 @@ def certify(
         str,
         typer.Argument(
             metavar="MODEL",
-            help="Model file of train, of LIBLINEAR (-s 1, 2, 3) or of LIBSVM (C-SVC).",
+            help="Model file of train, of LIBLINEAR (-s 1, 2, 3, 11, 12, 13, 21) or of "
+            "LIBSVM (-s 0, 2, 3).",
             show_default=False,
         ),
     ],
@@ -55,6 +56,25 @@ def certify(
             "-C",
             callback=positive,
             help="What a model of LIBLINEAR or LIBSVM was trained with.",
+            show_default="what the model file says",
+        ),
+    ] = None,
+    epsilon: Annotated[
+        float | None,
+        typer.Option(
+            "--epsilon",
+            "-p",
+            min=0.0,
+            help="The same for a regression of theirs (-p).",
+            show_default="what the model file says",
+        ),
+    ] = None,
+    nu: Annotated[
+        float | None,
+        typer.Option(
+            min=0.0,
+            max=1.0,
+            help="The same for one class (-n).",
             show_default="what the model file says",
         ),
     ] = None,
@@ -91,14 +111,21 @@ def certify(
         from ..estimators import certify as prove
 
         refuse_unreadable(data)
-        kind, fitted, notes = read_model(model, C)
-        if kind == "dualgap" and C is not None:
-            raise ValueError(f"{model} says what C was; leave --C out")
-        if kind != "dualgap" and C is None:
-            raise ValueError(
-                f"{model} is a file of {kind}, which does not say what C was; give it "
-                "with --C"
-            )
+        kind, fitted, notes = read_model(model, C, epsilon, nu)
+        known = fitted.get_params()
+        for name, value in (("C", C), ("epsilon", epsilon), ("nu", nu)):
+            if kind == "dualgap" and value is not None:
+                raise ValueError(f"{model} says what {name} was; leave --{name} out")
+            if kind != "dualgap" and value is None and name in known:
+                raise ValueError(
+                    f"{model} is a file of {kind}, which does not say what {name} was; "
+                    f"give it with --{name}"
+                )
+            if value is not None and name not in known:
+                raise ValueError(
+                    f"{model} holds a {type(fitted).__name__}, which has no {name}; "
+                    f"leave --{name} out"
+                )
         if zero_based is None and not is_store(data):
             zero_based = bool(notes["zero_based"])
         remedy = f"that is what {model} was trained on"
@@ -121,8 +148,11 @@ def certify(
 
 
 def read_model(
-    path: str, C: float | None
-) -> tuple[str, LinearSVC | SVC, dict[str, Any]]:
+    path: str,
+    C: float | None,
+    epsilon: float | None = None,
+    nu: float | None = None,
+) -> tuple[str, Any, dict[str, Any]]:
     """Whose file it is, the model, and what its notes say.
 
     Raises
@@ -135,10 +165,11 @@ def read_model(
     refuse_unreadable(path)
     with open(path, "rb") as file:
         start = file.read(12)
+    told: dict[str, Any] = {"C": C or 1.0, "epsilon": epsilon or 0.0, "nu": nu or 0.5}
     if start.startswith(b"solver_type"):
-        return "LIBLINEAR", read_liblinear(path, C=C or 1.0), {"zero_based": False}
+        return "LIBLINEAR", read_liblinear(path, **told), {"zero_based": False}
     if start.startswith(b"svm_type"):
-        return "LIBSVM", read_libsvm(path, C=C or 1.0), {"zero_based": False}
+        return "LIBSVM", read_libsvm(path, **told), {"zero_based": False}
     if start[8:9] != b"{":
         raise ValueError(
             f"{path} is no model file of dualgap, LIBLINEAR or LIBSVM; give one of them"
@@ -156,10 +187,6 @@ def _find_support(model: Any, examples: Data) -> None:
 
 def _print(certificates: list[tuple[Any, Certificate]], about: dict[str, Any]) -> None:
     named = [
-        {
-            "pair" if isinstance(label, tuple) else "class": label,
-            **certificate.to_dict(),
-        }
-        for label, certificate in certificates
+        name_of(label) | certificate.to_dict() for label, certificate in certificates
     ]
     print_json(about | {"certificates": named})

@@ -143,7 +143,7 @@ def refuse_untrainable(examples: Data) -> None:
         odd = [label for label in labels if label % 1 or abs(label) >= 2**53]
         raise ValueError(
             f"{examples.path} has labels that are not whole numbers below 2**53, such "
-            f"as {odd[0]}: training tells classes apart, it fits no curve"
+            f"as {odd[0]}: training tells classes apart; --task regression fits targets"
         )
     if examples.X.nnz == 0:
         raise ValueError(f"{examples.path} holds labels only, no values")
@@ -174,10 +174,14 @@ def shortened(labels: Sequence[Any]) -> str:
     return ", ".join(map(str, labels[:10])) + more
 
 
-def summary(examples: Data) -> str:
+def summary(examples: Data, classes: bool = True) -> str:
     """Size of the data, in a line."""
     n, d = examples.shape
+    found = labels_of(examples)
+    about = f"{len(found)} classes"
+    if not classes:
+        about = f"targets from {found[0]:g} to {found[-1]:g}"
     return (
         f"{examples.path}: {n:,} examples, {d:,} features, {examples.X.nnz:,} values, "
-        f"{len(labels_of(examples))} classes"
+        f"{about}"
     )

@@ -84,17 +84,17 @@ def _refuse_overwriting(path: str) -> None:
 
 
 def _liblinear(model: Any, output: str) -> None:
-    from ..estimators import LinearSVC, write_liblinear
+    from ..estimators import write_liblinear
 
-    if not isinstance(model, LinearSVC):
+    if hasattr(model, "kernel"):
         raise ValueError("--format liblinear is for linear models; use libsvm")
     write_liblinear(model, output)
 
 
 def _libsvm(model: Any, output: str) -> None:
-    from ..estimators import SVC, write_libsvm
+    from ..estimators import write_libsvm
 
-    if not isinstance(model, SVC):
+    if not hasattr(model, "kernel"):
         raise ValueError("--format libsvm is for kernel models; use liblinear")
     write_libsvm(model, output)
 

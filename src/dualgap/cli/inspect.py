@@ -58,7 +58,9 @@ def inspect(
             "examples": f"{facts['n']:,}",
             "features": f"{facts['d']:,}, from {0 if examples.zero_based else 1}",
             "values": f"{facts['nnz']:,} ({100 * facts['density']:.3g} % of all)",
-            "classes": f"{len(classes)} ({', '.join(counts[:20])}{', ...' * many})",
+            "classes": f"{len(classes)} ({', '.join(counts[:20])}{', ...' * many})"
+            if examples.y.dtype.kind == "i"
+            else f"none: targets from {examples.y.min():g} to {examples.y.max():g}",
             "row norms": f"min {norm['min']:.4g}, median {norm['median']:.4g}, "
             f"max {norm['max']:.4g}",
             "empty rows": f"{facts['empty_rows']:,}",

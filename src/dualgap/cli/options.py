@@ -93,7 +93,8 @@ def solver_name(value: str) -> str:
     from ..kernel import APPROXIMATIONS, KERNEL_SOLVERS
     from ..solvers import SOLVERS
 
-    return known_word(value, list({**SOLVERS, **KERNEL_SOLVERS, **APPROXIMATIONS}))
+    known = {**SOLVERS, **KERNEL_SOLVERS, **APPROXIMATIONS, "newton": None}
+    return known_word(value, list(known))
 
 
 def complete_solver(incomplete: str) -> list[str]:
@@ -101,22 +102,22 @@ def complete_solver(incomplete: str) -> list[str]:
     from ..kernel import APPROXIMATIONS, KERNEL_SOLVERS
     from ..solvers import SOLVERS
 
-    names = {**SOLVERS, **KERNEL_SOLVERS, **APPROXIMATIONS}
+    names = {**SOLVERS, **KERNEL_SOLVERS, **APPROXIMATIONS, "newton": None}
     return [name for name in names if name.startswith(incomplete)]
 
 
 def complete_loss(incomplete: str) -> list[str]:
     """For the shell: losses that begin so."""
-    from ..losses import LOSSES
+    from ..losses import LOSSES, RESIDUAL_LOSSES
 
-    return [name for name in LOSSES if name.startswith(incomplete)]
+    return [name for name in (*LOSSES, *RESIDUAL_LOSSES) if name.startswith(incomplete)]
 
 
 def loss_name(value: str | None) -> str | None:
     """Refuse an unknown loss."""
-    from ..losses import LOSSES
+    from ..losses import LOSSES, RESIDUAL_LOSSES
 
-    return None if value is None else known_word(value, list(LOSSES))
+    return None if value is None else known_word(value, [*LOSSES, *RESIDUAL_LOSSES])
 
 
 # Those of the estimator but "precomputed": DATA has rows.

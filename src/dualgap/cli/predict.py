@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -19,6 +20,7 @@ from .data import (
 )
 from .options import DataPath, Debug, Json, ReadJobs, app, paragraphs, told_plainly
 from .report import print_json
+from .task import errors, is_regression
 
 if TYPE_CHECKING:
     import numpy as np
@@ -34,8 +36,9 @@ if TYPE_CHECKING:
         "dualgap predict a9a.t a9a.model --scores > scores.txt",
         "dualgap predict a9a.t a9a.model --json -o labels.txt",
         "Accuracy and balanced accuracy (the mean over the classes of the fraction "
-        "found) go to standard error, or into the JSON. Labels that are all 0 stand "
-        "for none.",
+        "found) go to standard error, or into the JSON; of a regression the mean "
+        "squared error and R^2. Labels that are all 0 stand for none.",
+        "A model of one class says 1, and -1 for outliers.",
     )
 )
 def predict(
@@ -90,7 +93,9 @@ def predict(
         remedy = f"that is what {model} was trained on"
         examples = read_data(data, zero_based, n_jobs, fitted.n_features_in_, remedy)
         values, labels = _predictions(fitted, examples, n_jobs)
-        quality, remark = _quality(fitted, examples, labels)
+        curve = is_regression(fitted)
+        judge = errors if curve else partial(_quality, fitted)
+        quality, remark = judge(examples, labels)
         predictions = values if scores else labels
         if output is not None:
             from ..io.atomic import write_atomically
@@ -107,7 +112,8 @@ def predict(
             for block in _lines(predictions):
                 typer.echo(block, nl=False)
         figures = [
-            f"{name.replace('_', ' ')} {100 * value:.2f} %"
+            f"{name.replace('_', ' ')} "
+            + (f"{value:.6g}" if curve else f"{100 * value:.2f} %")
             for name, value in quality.items()
             if value is not None
         ]
@@ -126,6 +132,12 @@ def _predictions(
         if isinstance(fitted, SVC):
             fitted.n_jobs = -1 if n_jobs is None else n_jobs
             return fitted._scores_and_labels(examples.X)
+        if is_regression(fitted):
+            values = fitted.predict(examples.X)
+            return values, values
+        if not hasattr(fitted, "classes_"):  # one class
+            labels: NDArray[Any] = fitted.predict(examples.X)
+            return fitted.decision_function(examples.X), labels
         values = fitted.decision_function(examples.X)
     codes = values.argmax(axis=1) if values.ndim == 2 else (values > 0).astype(int)
     return values, fitted.classes_[codes]
@@ -138,7 +150,7 @@ def _quality(
     import numpy as np
 
     none: dict[str, float | None] = {"accuracy": None, "balanced_accuracy": None}
-    found, known = labels_of(examples), set(fitted.classes_.tolist())
+    found, known = labels_of(examples), set(_classes(fitted))
     strange = [label for label in found if label not in known]
     if found == [0]:
         return none, "no accuracy: every label is 0, which stands for none"
@@ -160,6 +172,11 @@ def _quality(
         "accuracy": float(right.mean()),
         "balanced_accuracy": sum(recalls) / len(recalls),
     }, remark
+
+
+def _classes(fitted: Any) -> list[Any]:
+    """The labels that a model predicts; of one class 1, and -1 for outliers."""
+    return fitted.classes_.tolist() if hasattr(fitted, "classes_") else [-1, 1]
 
 
 def _lines(predictions: NDArray[Any]) -> Iterator[str]:

@@ -17,7 +17,6 @@ import typer
 
 if TYPE_CHECKING:
     from ..certificate import Certificate
-    from ..estimators import SVC, LinearSVC
     from ..loop import EpochInfo
 
 
@@ -91,8 +90,20 @@ def problem_name(label: Any) -> str:
     return f"class {label}"
 
 
-def by_problem(fitted: LinearSVC | SVC) -> list[tuple[Any, Certificate]]:
-    """Certificates with the label of the positive class, or with the pair of labels."""
+def name_of(label: Any) -> dict[str, Any]:
+    """A problem in JSON: its class, or a pair of them; nothing where there are none."""
+    if label is None:
+        return {}
+    return {"pair" if isinstance(label, tuple) else "class": label}
+
+
+def by_problem(fitted: Any) -> list[tuple[Any, Certificate]]:
+    """Certificates with the label of the positive class, or with the pair of labels.
+
+    Of regression and one class, with None.
+    """
+    if not hasattr(fitted, "classes_"):
+        return [(None, fitted.certificate_)]
     labels, certificates = fitted.classes_.tolist(), fitted.certificate_
     if not isinstance(certificates, list):
         return [(labels[1], certificates)]

@@ -43,7 +43,14 @@ from .options import (
     solver_name,
     told_plainly,
 )
-from .report import by_problem, print_certificates, print_json, progress
+from .report import (
+    by_problem,
+    name_of,
+    print_certificates,
+    print_json,
+    progress,
+)
+from .task import complete_task, estimator_of, of_task, task_name
 
 if TYPE_CHECKING:
     from ..estimators import SVC, LinearSVC
@@ -56,6 +63,8 @@ if TYPE_CHECKING:
         "dualgap train a9a.xz a9a.model --C 0.1 --tol 1e-5 --solver sdca",
         "dualgap train a9a a9a.model --loss squared_hinge --class-weight balanced",
         "dualgap train a9a a9a.model --kernel rbf --gamma 0.05 --cache 2GB",
+        "dualgap train prices prices.model --task regression --epsilon 0.5",
+        "dualgap train normal normal.model --task one-class --nu 0.05 --kernel rbf",
         "dualgap train big.svm big.model --time-limit 60 --json > certificate.json",
         "dualgap train big.store big.model --checkpoint big.checkpoint",
         "The certificate printed at the end bounds how far the model is from the best: "
@@ -79,6 +88,35 @@ def train(
             show_default=False,
         ),
     ],
+    task: Annotated[
+        str,
+        typer.Option(
+            callback=task_name,
+            autocompletion=complete_task,
+            help="classification; regression, where the labels in DATA are targets "
+            "(-s 11 to 13 of LIBLINEAR, -s 3 of LIBSVM); or one-class, which takes no "
+            "notice of them (-s 21, -s 2).",
+        ),
+    ] = "classification",
+    epsilon: Annotated[
+        float | None,
+        typer.Option(
+            "--epsilon",
+            "-p",
+            min=0.0,
+            help="Of regression: residuals up to it cost nothing.",
+            show_default="0.1",
+        ),
+    ] = None,
+    nu: Annotated[
+        float | None,
+        typer.Option(
+            min=0.0,
+            max=1.0,
+            help="Of one-class: most outliers in DATA, as a share.",
+            show_default="0.5",
+        ),
+    ] = None,
     C: Annotated[
         float | None,
         typer.Option(
@@ -103,8 +141,10 @@ def train(
         typer.Option(
             callback=loss_name,
             autocompletion=complete_loss,
-            help="hinge, squared_hinge or, without --kernel, smoothed_hinge.",
-            show_default="hinge",
+            help="hinge, squared_hinge or, without --kernel, smoothed_hinge; of "
+            "regression epsilon_insensitive or, without --kernel, "
+            "squared_epsilon_insensitive.",
+            show_default="hinge; epsilon_insensitive",
         ),
     ] = None,
     kernel: Annotated[
@@ -152,7 +192,7 @@ def train(
             help="auto, dcd, interior-point, sdca, sgd-s, sgd-m, sgd-r, pegasos, "
             "norma, svmsgd, cutting-plane, ocas, mpu or sgd-qn; with --kernel auto, "
             "block, fw, mfw, mdm, swap, swap-2o, core-vector, kernel-pegasos or "
-            "nystroem.",
+            "nystroem. Of regression auto, dcd or newton, with --kernel auto or block.",
         ),
     ] = "auto",
     tol: Annotated[
@@ -239,6 +279,7 @@ def train(
     debug: Debug = False,
 ) -> None:
     """Train an SVM on DATA until its accuracy is proved, and write MODEL."""
+    classes = task == "classification"
     if C is not None and lambda_ is not None:
         raise typer.BadParameter("--C and --lambda exclude each other.")
     bias = {
@@ -248,7 +289,19 @@ def train(
     }
     shape = {"gamma": gamma, "degree": degree, "coef0": coef0, "cache_size": cache}
     told: dict[str, Any] = {}  # what JSON has in the place of a record
-    if kernel is None:
+    if not classes:
+        one_class = task == "one-class"
+        given = {
+            "--class-weight": class_weight,
+            "--checkpoint": checkpoint,
+            "--C": C if one_class else None,
+            "--lambda": lambda_ if one_class else None,
+        }
+        own = of_task(task, solver, loss, bias, shape, kernel, epsilon, nu, given)
+    elif epsilon is not None or nu is not None:
+        name = "--nu" if epsilon is None else "--epsilon"
+        raise typer.BadParameter(f"{name} needs --task regression or one-class.")
+    elif kernel is None:
         own = _of_linear_svc(solver, loss, bias, shape)
         told = {"loss": loss or "hinge", "gamma": gamma}
         own |= {"checkpoint": checkpoint, "checkpoint_every": checkpoint_every}
@@ -263,14 +316,20 @@ def train(
         refuse_overwriting(model)
         if kernel is not None and is_store(data):
             raise ValueError(f"{data} is a store: with --kernel give svmlight text")
+        if not classes and is_store(data):
+            raise ValueError(f"{data} is a store: --task {task} needs svmlight text")
         begun = time.perf_counter()
         remedy = "leave --n-features out, or give a larger number"
         examples = read_data(data, zero_based, n_jobs, n_features, remedy)
         seconds = time.perf_counter() - begun
-        refuse_untrainable(examples)
+        if classes:
+            refuse_untrainable(examples)
+        elif examples.X.nnz == 0:
+            raise ValueError(f"{examples.path} holds labels only, no values")
         weights = weights_of_labels(weights, examples)
         if not quiet:
-            typer.echo(f"{summary(examples)}, read in {seconds:.2f} s", err=True)
+            told_of = summary(examples, classes)
+            typer.echo(f"{told_of}, read in {seconds:.2f} s", err=True)
         if C is None:
             C = 1.0 if lambda_ is None else 1.0 / (lambda_ * examples.shape[0])
         parameters = {
@@ -284,7 +343,18 @@ def train(
             "random_state": seed,
             "n_jobs": n_jobs,
         }
-        fitted = _fit(parameters, examples, quiet)
+        if not classes:
+            del parameters["class_weight"]
+            parameters |= own
+            if solver == "auto":
+                del parameters["solver"]
+            if task == "one-class":
+                del parameters["C"]
+                if kernel is None:
+                    del parameters["random_state"]
+        fitted = _fit(
+            parameters, examples, quiet, estimator_of(task, kernel is not None)
+        )
 
         from ..estimators import save_model
 
@@ -297,10 +367,7 @@ def train(
                     "model": model,
                     "certified": certified,
                     "certificates": [
-                        {
-                            "pair" if isinstance(label, tuple) else "class": label,
-                            **certificate.to_dict(),
-                        }
+                        name_of(label) | certificate.to_dict()
                         for label, certificate in certificates
                     ],
                     "parameters": parameters | told,
@@ -351,9 +418,9 @@ def _of_svc(
 
     known = KERNEL_SOLVERS | APPROXIMATIONS
     loss = loss or "hinge"
-    if loss == "smoothed_hinge":
+    if loss not in ("hinge", "squared_hinge"):
         raise typer.BadParameter(
-            "--kernel needs --loss hinge or squared_hinge, not smoothed_hinge."
+            f"--kernel needs --loss hinge or squared_hinge, not {loss}."
         )
     if bias != {
         "fit_intercept": True,
@@ -394,8 +461,12 @@ _ONLY_KERNEL = {"degree": "--degree", "coef0": "--coef0", "cache_size": "--cache
 
 def refuse_mismatch(solver: str, loss: str) -> None:
     """Refuse a linear solver that cannot train this loss."""
+    from ..losses import RESIDUAL_LOSSES
     from ..solvers import SOLVERS
 
+    if loss in RESIDUAL_LOSSES or solver == "newton":
+        name = f"--loss {loss}" if loss in RESIDUAL_LOSSES else "--solver newton"
+        raise typer.BadParameter(f"{name} needs --task regression.")
     if solver not in SOLVERS:
         raise typer.BadParameter(f"--solver {solver} needs --kernel.")
     losses = SOLVERS[solver].losses
@@ -469,16 +540,26 @@ def weights_of_labels(weights: Any, examples: Data) -> Any:
     return {label: weights.get(label, 1.0) for label in labels}
 
 
-def _fit(parameters: Mapping[str, Any], examples: Data, quiet: bool) -> LinearSVC | SVC:
+def _fit(
+    parameters: Mapping[str, Any],
+    examples: Data,
+    quiet: bool,
+    estimator: type[LinearSVC] | type[SVC],
+) -> LinearSVC | SVC:
     from sklearn.exceptions import ConvergenceWarning
 
-    from ..estimators import SVC, LinearSVC
-
-    estimator = SVC if "kernel" in parameters else LinearSVC
+    classes = hasattr(estimator, "_fit")
     with warnings.catch_warnings():
         # The certificate and the exit status say it.
         warnings.simplefilter("ignore", ConvergenceWarning)
-        with progress(quiet, several=len(labels_of(examples)) > 2) as on_epoch:
+        several = classes and len(labels_of(examples)) > 2
+        with progress(quiet, several=several) as on_epoch:
+            if not classes:
+                model: Any = estimator(**parameters)
+                model._tell = on_epoch
+                model.fit(examples.X, examples.y)
+                del model._tell
+                return model
             weight = getattr(examples.X, "sample_weight", None)  # of a store
             return estimator(**parameters)._fit(
                 examples.X, examples.y, weight, on_epoch=on_epoch

@@ -66,6 +66,8 @@ class SingleFit(VersionedPickle, CallbackSupportMixin):  # type: ignore[misc]
     #: Frames from a warning up to the caller of fit.
     _depth: ClassVar[int] = 5
     random_state: int | np.random.RandomState | None = None
+    #: Hears of every epoch, for the command line: called with a name and an EpochInfo.
+    _tell: Callable[[Any, EpochInfo], object] | None = None
 
     def _train(
         self,
@@ -77,7 +79,6 @@ class SingleFit(VersionedPickle, CallbackSupportMixin):  # type: ignore[misc]
         *,
         warm: Vector | None = None,
         attributes: Attributes | None = None,
-        on_epoch: Callable[[EpochInfo], object] | None = None,
     ) -> None:
         """Fit; `keep` sets the attributes that are the model.
 
@@ -88,7 +89,6 @@ class SingleFit(VersionedPickle, CallbackSupportMixin):  # type: ignore[misc]
         name = type(self).__name__
         tasks = FitTasks(self, {**data, "metadata": metadata}, [name], stop)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        tell = None if on_epoch is None else lambda _, info: on_epoch(info)
 
         def train(_: int) -> Solution:
             with tasks.problem(0, attributes) as callback:
@@ -99,7 +99,7 @@ class SingleFit(VersionedPickle, CallbackSupportMixin):  # type: ignore[misc]
                     max_epochs=self.max_epochs,
                     random_state=seed,
                     warm=warm,
-                    on_epoch=listener(name, callback, tell),
+                    on_epoch=listener(name, callback, self._tell),
                     stop=stop,
                 )
 

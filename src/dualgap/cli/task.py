@@ -1,0 +1,141 @@
+"""What ``dualgap train`` trains besides classifiers: curves and novelty detectors."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from .data import Data
+from .options import known_word
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+TASKS = ("classification", "regression", "one-class")
+_SHAPED = ("poly", "rbf", "sigmoid", "laplacian")  # kernels with a gamma
+
+
+def task_name(value: str) -> str:
+    """Refuse an unknown task."""
+    return known_word(value, TASKS)
+
+
+def complete_task(incomplete: str) -> list[str]:
+    """For the shell: tasks that begin so."""
+    return [task for task in TASKS if task.startswith(incomplete)]
+
+
+def of_task(
+    task: str,
+    solver: str,
+    loss: str | None,
+    bias: dict[str, Any],
+    shape: dict[str, Any],
+    kernel: str | None,
+    epsilon: float | None,
+    nu: float | None,
+    given: dict[str, Any],
+) -> dict[str, Any]:
+    """Parameters of the estimator of a task, from options checked against it.
+
+    `given` are options that no such task has, None where they were left out.
+    """
+    for option, value in given.items():
+        if value is not None:
+            raise typer.BadParameter(f"{option} is not for --task {task}.")
+    if not bias["penalize_intercept"]:
+        raise typer.BadParameter(
+            f"--no-penalize-intercept is not for --task {task}; with --kernel linear "
+            "the bias is free."
+        )
+    regression = task == "regression"
+    if epsilon is not None and not regression:
+        raise typer.BadParameter("--epsilon is for --task regression.")
+    if nu is not None and regression:
+        raise typer.BadParameter("--nu is for --task one-class.")
+    solvers = {"auto", "block"} if kernel else {"auto"}
+    if regression and not kernel:
+        solvers = {"auto", "dcd", "newton"}
+    if solver not in solvers:
+        raise typer.BadParameter(
+            f"--solver {solver} is not for this --task {task}; use "
+            f"{' or '.join(sorted(solvers))}."
+        )
+    own: dict[str, Any] = {} if solver == "auto" else {"solver": solver}
+    own |= {"epsilon": 0.1 if epsilon is None else epsilon} if regression else {}
+    own |= {} if regression else {"nu": 0.5 if nu is None else nu}
+    scaling, intercept = bias["intercept_scaling"], bias["fit_intercept"]
+    if kernel or not regression:
+        if not intercept or scaling is not None:
+            raise typer.BadParameter(
+                "--no-intercept and --intercept-scaling are for linear regression; "
+                "here the constant is free."
+            )
+    elif scaling is not None and not intercept:
+        raise typer.BadParameter("--intercept-scaling needs --intercept.")
+    else:
+        own |= {"fit_intercept": intercept, "intercept_scaling": scaling or 1.0}
+    if kernel is None:
+        for name, value in shape.items():
+            if value is not None:
+                option = "--cache" if name == "cache_size" else f"--{name}"
+                raise typer.BadParameter(f"{option} needs --kernel.")
+    else:
+        users = {"gamma": _SHAPED, "degree": ("poly",), "coef0": ("poly", "sigmoid")}
+        for name, kernels in users.items():
+            if shape[name] is not None and kernel not in kernels:
+                raise typer.BadParameter(
+                    f"--{name} is for --kernel {' or '.join(sorted(kernels))}, not "
+                    f"{kernel}."
+                )
+        own |= {"kernel": kernel}
+        own |= {name: value for name, value in shape.items() if value is not None}
+    known: tuple[str, ...] = ("epsilon_insensitive",)
+    if not kernel:
+        known += ("squared_epsilon_insensitive",)
+    if loss is not None and (not regression or loss not in known):
+        raise typer.BadParameter(
+            f"--loss {loss} is not for this --task {task}"
+            + (
+                f"; use {' or '.join(known)}."
+                if regression
+                else ", which has one loss."
+            )
+        )
+    if regression and not kernel:
+        own |= {"loss": loss or "epsilon_insensitive"}
+    return own
+
+
+def estimator_of(task: str, kernel: bool) -> Any:
+    """The class that a task trains."""
+    from .. import estimators as e
+
+    if task == "regression":
+        return e.SVR if kernel else e.LinearSVR
+    if task == "one-class":
+        return e.OneClassSVM if kernel else e.LinearOneClassSVM
+    return e.SVC if kernel else e.LinearSVC
+
+
+def is_regression(model: Any) -> bool:
+    """Whether a model predicts numbers."""
+    return not hasattr(model, "decision_function")
+
+
+def errors(
+    examples: Data, predictions: NDArray[np.float64]
+) -> tuple[dict[str, float | None], str]:
+    """Mean squared error and R^2, None where they would mean nothing."""
+    import numpy as np
+
+    y = np.asarray(examples.y, np.float64)
+    if not y.any():
+        none: dict[str, float | None] = {"mean_squared_error": None, "r2": None}
+        return none, "no error: every target is 0, which stands for none"
+    square = float(np.mean((y - predictions) ** 2))
+    spread = float(np.var(y))
+    r2 = 1.0 - square / spread if spread > 0.0 else None
+    return {"mean_squared_error": square, "r2": r2}, ""

@@ -1,0 +1,160 @@
+"""The command line for regression and one class."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from liblinear import liblinearutil
+from libsvm import svmutil
+from scipy import sparse
+from sklearn.datasets import dump_svmlight_file, load_svmlight_file
+
+from dualgap import SVR, LinearOneClassSVM, LinearSVR, OneClassSVM, load_model
+
+from .test_cli import call, folder, refused  # noqa: F401
+
+
+def write(name="data", n=60, d=4):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, d)) + 0.7
+    dump_svmlight_file(
+        X, X @ rng.normal(size=d) + rng.normal(size=n), name, zero_based=False
+    )
+    return load_svmlight_file(name, zero_based=False)
+
+
+CASES = [
+    (LinearSVR, ("--epsilon", "0.2", "--C", "2"), {"epsilon": 0.2, "C": 2.0}),
+    (
+        LinearSVR,
+        ("--loss", "squared_epsilon_insensitive", "--solver", "newton"),
+        {"loss": "squared_epsilon_insensitive", "solver": "newton", "epsilon": 0.1},
+    ),
+    (LinearSVR, ("--no-intercept",), {"epsilon": 0.1, "fit_intercept": False}),
+    (SVR, ("--kernel", "rbf", "--gamma", "0.3"), {"kernel": "rbf", "gamma": 0.3}),
+    (LinearOneClassSVM, ("--nu", "0.2"), {"nu": 0.2}),
+    (OneClassSVM, ("--nu", "0.2", "--kernel", "rbf"), {"nu": 0.2}),
+]
+
+
+@pytest.mark.parametrize(("kind", "options", "settings"), CASES)
+def test_train_predict_certify_export(kind, options, settings):
+    X, y = write()
+    regression = "nu" not in settings
+    task = "regression" if regression else "one-class"
+    told = call("train", "data", "model", "--task", task, "--tol", "1e-6", *options)
+    assert "certified" in told.output.lower()
+    expected = kind(**settings, tol=1e-6)
+    if "random_state" in expected.get_params():
+        expected.set_params(random_state=0)
+    expected.fit(X, y)
+    found = load_model("model")
+    assert type(found) is kind
+    values = expected.predict(X)
+    np.testing.assert_array_equal(found.predict(X), values)
+    report = json.loads(
+        call("train", "data", "other", "--task", task, "--json", *options).stdout
+    )
+    assert report["certified"]
+    assert "class" not in report["certificates"][0]
+    for name, value in settings.items():
+        if name != "fit_intercept":
+            assert report["parameters"][name] == value
+
+    told = call("predict", "data", "model", "--json")
+    report = json.loads(told.stdout)
+    np.testing.assert_array_equal(report["labels"], values)
+    if regression:
+        assert report["mean_squared_error"] == pytest.approx(np.mean((y - values) ** 2))
+        assert report["r2"] == pytest.approx(expected.score(X, y))
+        assert "r2 0." in call("predict", "data", "model").stderr
+    else:
+        report = json.loads(
+            call("predict", "data", "model", "--scores", "--json").stdout
+        )
+        np.testing.assert_array_equal(report["scores"], expected.decision_function(X))
+
+    again = json.loads(call("certify", "data", "model", "--json").stdout)
+    assert abs(again["certificates"][0]["relative_gap"]) < 2e-6
+    call("export", "model", "peer")
+    if hasattr(found, "kernel"):
+        theirs = svmutil.svm_load_model("peer")
+        labels = svmutil.svm_predict(y, X, theirs, "-q")[0]
+    else:
+        theirs = liblinearutil.load_model("peer")
+        labels = liblinearutil.predict(y, sparse.csr_matrix(X), theirs, "-q")[0]
+    clear = np.ones(len(y), bool)
+    if not regression:
+        clear = np.abs(expected.decision_function(X)) > 1e-6
+    np.testing.assert_allclose(np.array(labels)[clear], values[clear], rtol=1e-6)
+    given = ["--nu", "0.2"]
+    if regression:
+        given = [
+            "--C",
+            "2" if "C" in settings else "1",
+            "--epsilon",
+            str(found.epsilon),
+        ]
+    # a file of eight digits is not quite what was written
+    theirs = json.loads(call("certify", "data", "peer", *given, "--json").stdout)
+    assert abs(theirs["certificates"][0]["relative_gap"]) < 1e-4
+
+
+def test_inspect_tells_targets_from_classes():
+    write()
+    assert "none: targets from -" in call("inspect", "data").stdout
+
+
+def test_labels_of_one_class_are_judged():
+    X, _ = write()
+    dump_svmlight_file(
+        X, np.r_[np.ones(30), -np.ones(30)], "labelled", zero_based=False
+    )
+    call("train", "labelled", "model", "--task", "one-class", "--nu", "0.1")
+    assert "accuracy" in call("predict", "labelled", "model").stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--task", "regresion"), "Did you mean 'regression'"),
+        (("--epsilon", "0.1"), "needs --task"),
+        (("--loss", "epsilon_insensitive"), "needs --task regression"),
+        (("--solver", "newton"), "needs --task regression"),
+        (("--task", "one-class", "--C", "1"), "--C is not for"),
+        (("--task", "one-class", "--epsilon", "1"), "for --task regression"),
+        (("--task", "regression", "--nu", "0.1"), "for --task one-class"),
+        (("--task", "regression", "--loss", "hinge"), "--loss hinge is not"),
+        (("--task", "regression", "--solver", "sdca"), "use auto or dcd or newton"),
+        (
+            ("--task", "regression", "--kernel", "rbf", "--solver", "dcd"),
+            "auto or block",
+        ),
+        (("--task", "regression", "--gamma", "1"), "needs --kernel"),
+        (("--task", "regression", "--kernel", "rbf", "--degree", "2"), "--kernel poly"),
+        (("--task", "regression", "--class-weight", "balanced"), "is not for"),
+        (("--task", "regression", "--checkpoint", "file"), "is not for"),
+        (("--task", "regression", "--no-penalize-intercept"), "the bias is free"),
+        (("--task", "one-class", "--no-intercept"), "the constant is free"),
+    ],
+)
+def test_options_that_do_not_fit(options, message):
+    write()
+    assert message in refused("train", "data", "model", *options, status=2)
+
+
+def test_files_of_peers_need_what_they_do_not_say():
+    X, y = write()
+    liblinearutil.save_model("peer", liblinearutil.train(y, X, "-s 12 -q"))
+    assert "what C was" in refused("certify", "data", "peer")
+    assert "what epsilon was" in refused("certify", "data", "peer", "--C", "1")
+    assert "has no nu" in refused(
+        "certify", "data", "peer", "--C", "1", "-p", "0.1", "--nu", "0.1"
+    )
+
+
+def test_targets_train_no_classifier():
+    write()
+    assert "--task regression fits" in refused("train", "data", "model")
