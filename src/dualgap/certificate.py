@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from enum import Enum
 from typing import Any
@@ -117,6 +118,54 @@ class Certificate:
             reach += f" of {self.about}" if self.about else ""
         why = "" if self.status is None else f": {self.status.value}"
         return f"{reach}{asked}{why}"
+
+    @classmethod
+    def total(cls, certificates: Certificate | Sequence[Certificate]) -> Certificate:
+        """One certificate for several problems that were solved side by side.
+
+        It is about the sum of their objectives, at the models that they have: what
+        several classes minimise one versus the rest, or one versus one. Passes, updates
+        and seconds are sums too, and the status is that of the problem that is farthest
+        from its optimum.
+
+        Parameters
+        ----------
+        certificates : Certificate or sequence of Certificate
+            ``certificate_`` of an estimator.
+
+        Returns
+        -------
+        Certificate
+
+        Raises
+        ------
+        ValueError
+            If there is none.
+        """
+        if isinstance(certificates, Certificate):
+            return certificates
+        if not certificates:
+            raise ValueError("certificates: give one or more")
+        if len(certificates) == 1:
+            return certificates[0]
+        worst = max(certificates, key=lambda c: (not c.certified, c.relative_gap))
+        solvers = {c.solver for c in certificates}
+        abouts = {c.about for c in certificates}
+        primal = math.fsum(c.primal for c in certificates)
+        dual = math.fsum(c.dual for c in certificates)
+        return cls(
+            primal=math.nextafter(primal, math.inf),  # the sums are rounded too
+            dual=math.nextafter(dual, -math.inf),
+            epochs=sum(c.epochs for c in certificates),
+            updates=sum(c.updates for c in certificates),
+            seconds=sum(c.seconds for c in certificates),
+            status=worst.status,
+            solver=solvers.pop() if len(solvers) == 1 else "",
+            tol=max(c.tol for c in certificates),
+            about=abouts.pop() if len(abouts) == 1 else "",
+            rounding=sum(c.rounding for c in certificates),
+            floor=max(c.floor for c in certificates),
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers and strings, with both gaps, ready for JSON."""

@@ -40,6 +40,7 @@ OTHERS = [
     LinearSVC(loss="squared_hinge", class_weight="balanced"),
     LinearSVC(loss=SmoothedHinge(gamma=0.1), fit_intercept=False),
     LinearSVC(multi_class="crammer_singer"),
+    LinearSVC(multi_class="ovo"),
     *(LinearSVC(solver=solver) for solver in sorted(SOLVERS)),
     # Frank-Wolfe takes very long to an optimum that the checks do not need.
     *(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 import json
 import math
 import os
@@ -76,6 +75,8 @@ def _line(label: Any, epoch: EpochInfo) -> str:
             return "-"
         return ("" if epoch.exact else "~") + format(value, form)
 
+    from ..estimators._binary import problem_name
+
     start = "" if label is None else f"{problem_name(label)}: "
     return (
         f"{start}epoch {epoch.epoch}  primal {number(epoch.primal, '.6g')}  "
@@ -102,14 +103,14 @@ def by_problem(fitted: Any) -> list[tuple[Any, Certificate]]:
 
     Of regression and one class, with None.
     """
+    from ..estimators._binary import problem_labels
+
     if not hasattr(fitted, "classes_"):
         return [(None, fitted.certificate_)]
-    labels, certificates = fitted.classes_.tolist(), fitted.certificate_
+    certificates = fitted.certificate_
     if not isinstance(certificates, list):
-        return [(labels[1], certificates)]
-    if hasattr(fitted, "kernel"):
-        labels = list(itertools.combinations(labels, 2))
-    return list(zip(labels, certificates, strict=True))
+        certificates = [certificates]
+    return list(zip(problem_labels(fitted), certificates, strict=True))
 
 
 def print_certificates(certificates: Sequence[tuple[Any, Certificate]]) -> None:
@@ -117,6 +118,9 @@ def print_certificates(certificates: Sequence[tuple[Any, Certificate]]) -> None:
     if len(certificates) == 1:
         typer.echo(str(certificates[0][1]))
         return
+    from ..certificate import Certificate
+    from ..estimators._binary import problem_name
+
     names = [problem_name(label) for label, _ in certificates]
     width = max(map(len, names))
     for name, (_, c) in zip(names, certificates, strict=True):
@@ -128,6 +132,8 @@ def print_certificates(certificates: Sequence[tuple[Any, Certificate]]) -> None:
     label, worst = max(certificates, key=lambda entry: entry[1].relative_gap)
     typer.echo(f"farthest from its optimum is {problem_name(label)}:")
     typer.echo(str(worst))
+    total = Certificate.total([certificate for _, certificate in certificates])
+    typer.echo(f"all together: {total.message}")
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:

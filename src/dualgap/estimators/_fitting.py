@@ -14,7 +14,10 @@ from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.class_weight import compute_class_weight
-from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.multiclass import (
+    _ovr_decision_function,
+    check_classification_targets,
+)
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _check_sample_weight
 
@@ -34,6 +37,7 @@ __all__ = [
     "listener",
     "one_or_all",
     "refuse_store",
+    "votes",
     "warn_of_failures",
     "weights",
 ]
@@ -214,6 +218,17 @@ def fit_all(
 def one_or_all(items: list[T]) -> T | list[T]:
     """The only one, or the list."""
     return items if len(items) > 1 else items[0]
+
+
+def votes(values: NDArray[np.float64], classes: int) -> NDArray[np.float64]:
+    """Of the decisions of all pairs, (n, pairs), a score per class, (n, classes).
+
+    A value is positive for the second class of its pair. The score is as of
+    scikit-learn's ``OneVsOneClassifier``: votes, and within a third of one on either
+    side the sum of confidences.
+    """
+    found: NDArray[np.float64] = _ovr_decision_function(values > 0.0, values, classes)
+    return found
 
 
 def warn_of_failures(

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import html
-from itertools import combinations
 from typing import Any
 
 from ..certificate import Certificate, percent
+from ._binary import problem_labels, problem_name
 
 __all__ = ["CertificateHTMLMixin"]
 
@@ -38,11 +38,11 @@ def certificate_table(estimator: Any) -> str:
     certificates = [found] if isinstance(found, Certificate) else found
     names = [""] * len(certificates)
     if len(certificates) > 1:
-        classes = [str(label) for label in estimator.classes_]
-        if len(certificates) == len(classes) and not hasattr(estimator, "kernel"):
-            names = [f"class {label}" for label in classes]
-        else:
-            names = [f"{a} against {b}" for a, b in combinations(classes, 2)]
+        names = [problem_name(label) for label in problem_labels(estimator)]
+        names, certificates = (
+            [*names, "all together"],
+            [*certificates, Certificate.total(certificates)],
+        )
     rows = "".join(
         _row([name, *_cells(certificate)], "td")
         for name, certificate in zip(names, certificates, strict=True)

@@ -23,6 +23,7 @@ from ..solvers import Auto
 from ._fitting import one_or_all
 from .foreign import (
     KernelPair,
+    binary_of,
     kernel_pairs,
     kernel_primal,
     linear_problems,
@@ -191,26 +192,24 @@ def _compress_linear(
             f"X has {X.shape[0]} rows, the model was trained with {model._n_rows}"
         )
     terms = linear_terms(model, X.shape[0])
-    found = []
-    for k, (problem, w) in enumerate(
-        linear_problems(terms, X, y, terms.C, sample_weight, n_jobs)
-    ):
-        alpha = np.zeros(problem.n)
-        alpha[model.support_] = np.abs(model.dual_coef_[k])
-        found.append(_smaller_linear(problem, w, alpha, tol))
+    binary = binary_of(terms, X, y, terms.C, sample_weight, n_jobs)
+    duals = np.zeros((binary.tables, X.shape[0]))
+    duals[:, model.support_] = model.dual_coef_
+    found = [
+        _smaller_linear(problem, w, binary.unpack(duals, k), tol)
+        for k, (problem, w) in enumerate(linear_problems(terms, binary))
+    ]
     ws, alphas, values = zip(*found, strict=True)
-    pairs = [problem.coef(w) for w in ws]
+    pairs = [binary.rows.coef(w) for w in ws]
     smaller.coef_ = np.stack([coef for coef, _ in pairs])
     smaller.intercept_ = np.array([bias for _, bias in pairs])
-    table = np.stack(alphas)
+    table = binary.pack(alphas)
     smaller.support_ = np.flatnonzero(table.any(axis=0))
-    signs = np.zeros((len(table), problem.n))
-    signs[:, model.support_] = np.sign(model.dual_coef_)
     smaller.n_support_ = np.array(
         [np.count_nonzero(_same(y, k)[smaller.support_]) for k in model.classes_],
         dtype=np.int32,
     )
-    smaller.dual_coef_ = (table * signs)[:, smaller.support_]
+    smaller.dual_coef_ = table[:, smaller.support_]
     smaller.certificate_ = one_or_all(
         [
             _renewed(old, primal, dual, tol)

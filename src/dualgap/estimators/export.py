@@ -358,9 +358,13 @@ def _outputs(graph: Any, model: Any, X: str, labels: NDArray[Any]) -> tuple[str,
         scores = graph.node("MatMul", X, graph.constant(_double(coef.T)))
         scores = graph.node("Add", scores, graph.constant(_double(model.intercept_)))
         elected = scores
+        if model.multi_class == "ovo" and len(labels) > 2:
+            values = graph.node("Neg", scores)  # positive for the first of a pair
+            scores, elected = _elect(graph, len(labels), values, True, True)
     else:
         values = _pair_values(graph, model, X)
-        scores, elected = _elect(graph, model, values)
+        by_class = model.decision_function_shape == "ovr"
+        scores, elected = _elect(graph, len(labels), values, by_class, model.break_ties)
     if len(labels) == 2:
         zero = graph.constant(np.zeros(1))
         chosen = graph.node("Cast", graph.node("Greater", scores, zero), to=_integer())
@@ -393,9 +397,10 @@ def _pair_values(graph: Any, model: SVC, X: str) -> str:
     return str(graph.node("Add", values, graph.constant(_double(model.intercept_))))
 
 
-def _elect(graph: Any, model: SVC, values: str) -> tuple[str, str]:
+def _elect(
+    graph: Any, classes: int, values: str, by_class: bool, break_ties: bool
+) -> tuple[str, str]:
     """Scores as `decision_function` gives them, and what the first largest wins by."""
-    classes = len(model.classes_)
     if classes == 2:
         return values, values
     pairs = list(combinations(range(classes), 2))
@@ -411,7 +416,7 @@ def _elect(graph: Any, model: SVC, values: str) -> tuple[str, str]:
         return str(graph.node("Add", graph.node("MatMul", won, change), lost))
 
     scores = values
-    if model.break_ties or model.decision_function_shape == "ovr":
+    if break_ties or by_class:
         # scikit-learn's: votes, and a confidence within a third on either side
         total = graph.node("MatMul", values, change)
         size = graph.node("Add", graph.node("Abs", total), graph.constant(np.ones(1)))
@@ -419,7 +424,7 @@ def _elect(graph: Any, model: SVC, values: str) -> tuple[str, str]:
         first = graph.node("Not", graph.node("Less", values, zero))
         confident = graph.node("Div", total, size)
         scores = graph.node("Add", votes(first), confident)
-    if model.break_ties:
+    if break_ties:
         return scores, scores
     return scores, votes(graph.node("Greater", values, zero))
 

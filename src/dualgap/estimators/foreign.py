@@ -18,7 +18,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, validate_params
 from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d
 
-from .. import core, one_vs_rest
+from .. import core
 from ..certificate import Certificate
 from ..crammer_singer import CrammerSingerProblem
 from ..kernel import BlockSolver, Callable, Gram, KernelProblem, Precomputed
@@ -33,6 +33,7 @@ from ..losses import (
 )
 from ..problem import Problem
 from ..solvers import SequentialDual, get_solver
+from ._binary import BinaryProblems, binary_problems, number_of_problems
 from ._fitting import encode, one_or_all, weights
 from ._foreign_single import (
     KERNELS_OF_ONE,
@@ -61,6 +62,7 @@ class _Linear:
     penalize_intercept: bool | None = None
     class_weight: Any = None
     classes: NDArray[Any] | None = None
+    multi_class: str = "ovr"
 
 
 @validate_params(  # type: ignore[untyped-decorator]
@@ -150,8 +152,8 @@ def certify(
     Returns
     -------
     Certificate or list of Certificate
-        One, or one per class (per pair of classes for `SVC`) if there are more than
-        two. ``status`` is None, ``relative_gap`` the bound.
+        One, or one per class (per pair of classes for `SVC` and one versus one) if
+        there are more than two. ``status`` is None, ``relative_gap`` the bound.
 
     Raises
     ------
@@ -272,10 +274,10 @@ def linear_terms(model: Any, n: int) -> _Linear:
             f"{name}(penalty={model.penalty!r}): only the squared norm has a "
             "certificate; train with penalty='l2'"
         )
-    if getattr(model, "multi_class", "ovr") != "ovr":
+    if getattr(model, "multi_class", "ovr") == "crammer_singer":
         raise ValueError(
             f"{name}(multi_class={model.multi_class!r}) is one problem for all "
-            "classes; train with multi_class='ovr'"
+            "classes; train with multi_class='ovr' or 'ovo'"
         )
     svms = ("hinge", "squared_hinge")
     if not isinstance(model, LinearSVC) and model.loss not in svms:
@@ -297,6 +299,7 @@ def linear_terms(model: Any, n: int) -> _Linear:
         and getattr(model, "penalize_intercept", True),
         class_weight=model.class_weight,
         classes=model.classes_,
+        multi_class=getattr(model, "multi_class", "ovr"),
     )
 
 
@@ -359,7 +362,8 @@ def _certify_linear(
         ensure_all_finite=False,  # Problem looks at every entry once
     )
     certificates = []
-    for problem, w in linear_problems(terms, X, y, C, sample_weight, n_jobs):
+    binary = binary_of(terms, X, y, C, sample_weight, n_jobs)
+    for problem, w in linear_problems(terms, binary):
         # What the margins suggest is tight for smooth losses, and free.
         proof = problem.certify(w)
         if not proof.relative_gap <= tol:
@@ -368,39 +372,48 @@ def _certify_linear(
     return one_or_all(certificates)
 
 
-def linear_problems(
+def binary_of(
     terms: _Linear,
     X: Any,
     y: ArrayLike,
     C: float | None,
     sample_weight: ArrayLike | None,
     n_jobs: int | None,
-) -> Iterator[tuple[Problem, Vector]]:
-    """The binary problems of a linear model, each with the model's w."""
+) -> BinaryProblems:
+    """The binary problems that a linear model is of."""
     classes, codes = _labels(y, X.shape[0], terms.classes)
-    problems = len(one_vs_rest.positives(len(classes)))
-    if terms.coef.shape != (problems, X.shape[1]):
+    expected = (number_of_problems(terms.multi_class, len(classes)), X.shape[1])
+    if terms.coef.shape != expected:
         raise ValueError(
             f"model: coefficients of shape {terms.coef.shape}, but {len(classes)} "
-            f"classes of {X.shape[1]} features need {(problems, X.shape[1])}"
+            f"classes of {X.shape[1]} features need {expected}"
         )
     weight, factor = weights(terms.class_weight, X, classes, codes, sample_weight)
-    for k, positive in enumerate(one_vs_rest.positives(len(classes))):
-        problem = Problem(
-            X,
-            one_vs_rest.signs(codes, positive),
-            C,
-            loss=get_loss(terms.loss or "hinge"),
-            sample_weight=one_vs_rest.weights(codes, positive, weight, factor),
-            fit_intercept=bool(terms.fit_intercept),
-            intercept_scaling=terms.intercept_scaling,
-            penalize_intercept=terms.penalize_intercept is not False,
-            n_jobs=effective_n_jobs(n_jobs),
-        )
-        w = terms.coef[k]
+    return binary_problems(
+        terms.multi_class,
+        X,
+        classes,
+        codes,
+        weight,
+        factor,
+        C,
+        loss=get_loss(terms.loss or "hinge"),
+        fit_intercept=bool(terms.fit_intercept),
+        intercept_scaling=terms.intercept_scaling,
+        penalize_intercept=terms.penalize_intercept is not False,
+        n_jobs=effective_n_jobs(n_jobs),
+    )
+
+
+def linear_problems(
+    terms: _Linear, binary: BinaryProblems
+) -> Iterator[tuple[Problem, Vector]]:
+    """These problems, each with the model's w."""
+    for k, coef in enumerate(terms.coef):
+        w = coef
         if terms.fit_intercept:
             w = np.append(w, terms.intercept[k] / terms.intercept_scaling)
-        yield problem, w
+        yield binary.problem(k), w
 
 
 def _certify_together(

@@ -16,7 +16,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
-from .. import core, one_vs_rest
+from .. import core
 from ..blocks import RowSource
 from ..crammer_singer import CrammerSingerProblem
 from ..io.store import RowStore
@@ -25,6 +25,7 @@ from ..losses import LOSSES, Loss, Vector, get_loss
 from ..path import carried
 from ..problem import Problem, check_indices
 from ..solvers import SOLVERS, SequentialDual, Solver, get_solver
+from ._binary import BinaryProblems, binary_problems, number_of_problems
 from ._callbacks import CallbackSupportMixin, FitTasks
 from ._fitting import (
     OnEpoch,
@@ -33,6 +34,7 @@ from ._fitting import (
     fit_all,
     listener,
     one_or_all,
+    votes,
     warn_of_failures,
     weights,
 )
@@ -53,7 +55,7 @@ class LinearSVC(
 
     Solves the problem of LIBLINEAR and of scikit-learn's ``LinearSVC`` until the
     duality gap proves the accuracy asked. More than two classes are trained one
-    versus the rest, or together after Crammer and Singer.
+    versus the rest, one versus one, or together after Crammer and Singer.
 
     Parameters
     ----------
@@ -68,10 +70,10 @@ class LinearSVC(
         parameters, such as ``SDCA(order="random")``. "auto" takes the fastest method
         with a certificate, and solves small problems to rounding level.
     tol : float, default=1e-3
-        Relative duality gap ``(P - D)/D`` to prove, per class. The objective is then
-        within a factor ``1 + tol`` of the optimum.
+        Relative duality gap ``(P - D)/D`` to prove, per binary problem. The objective
+        is then within a factor ``1 + tol`` of the optimum.
     max_epochs : int, default=10000
-        Largest number of passes over the data, per class.
+        Largest number of passes over the data, per binary problem.
     time_limit : float, optional
         Seconds for the whole fit, all classes together.
     fit_intercept : bool, default=True
@@ -85,14 +87,16 @@ class LinearSVC(
         `intercept_scaling` aside then.
     class_weight : dict or "balanced", optional
         Factor of C for the rows of each class. "balanced" makes the classes weigh
-        the same: ``n/(n_classes * count)``, counted with the sample weights. With
-        more than two classes the rows of the rest weigh 1 in every binary problem, as
-        in LIBLINEAR and scikit-learn.
-    multi_class : {"ovr", "crammer_singer"}, default="ovr"
-        One binary problem per class, one versus the rest; or the one problem of
-        Crammer and Singer [3]_ for all classes, with one certificate, as in LIBLINEAR's
-        ``-s 4``. The latter has the hinge and a penalised bias, and its own solver,
-        ``SequentialDual()``, which "auto" stands for.
+        the same: ``n/(n_classes * count)``, counted with the sample weights. One versus
+        the rest, with more than two classes, the rows of the rest weigh 1 in every
+        binary problem, as in LIBLINEAR and scikit-learn.
+    multi_class : {"ovr", "ovo", "crammer_singer"}, default="ovr"
+        With more than two classes "ovr" trains one binary problem per class, one versus
+        the rest; "ovo" one per pair of classes, on their rows alone, of which each
+        thread has a copy; "crammer_singer" the one problem of Crammer and Singer [3]_
+        for all classes, with one certificate, as in LIBLINEAR's ``-s 4``. The latter
+        has the hinge and a penalised bias, and its own solver, ``SequentialDual()``,
+        which "auto" stands for.
     warm_start : bool, default=False
         Start from the dual variables of the previous fit, which must have had the
         same rows and classes; after ``set_params(C=...)`` from their best multiple in
@@ -102,27 +106,30 @@ class LinearSVC(
         Seed of the order of the rows. The same int gives the same model, bit for
         bit, for the same `n_jobs`.
     n_jobs : int, optional
-        Number of threads: over the classes, and where there are more threads than
-        classes over the rows. None is 1, or what :func:`joblib.parallel_config` says;
-        -1 takes all processors.
+        Number of threads: over the binary problems, and where there are more threads
+        than problems over the rows. None is 1, or what :func:`joblib.parallel_config`
+        says; -1 takes all processors.
     verbose : int, default=0
-        1 logs each class, 2 each epoch, through the logger "dualgap" and, if the
-        program handles no logs, to standard output.
+        1 logs each binary problem, 2 each epoch, through the logger "dualgap" and, if
+        the program handles no logs, to standard output.
     checkpoint : str or path-like, optional
         A file to which the state of the fit is written, so that a fit that was killed
         goes on from it when it is called again with the same data, parameters and
-        integer `random_state`, and ends with the same bits. With more than two classes
-        each has a file, with ".0", ".1", ... appended. The files stay when the fit
-        ends; files of another fit are refused. For all solvers but "interior-point",
-        "ocas" and "cutting-plane"; in "auto" an interior point is begun again.
+        integer `random_state`, and ends with the same bits. With several binary
+        problems each has a file, with ".0", ".1", ... appended. The files stay when the
+        fit ends; files of another fit are refused. For all solvers but
+        "interior-point", "ocas" and "cutting-plane"; in "auto" an interior point is
+        begun again.
     checkpoint_every : float, default=60.0
         Seconds between two writings.
 
     Attributes
     ----------
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features), float64
-        Weights of the features; one row for two classes.
-    intercept_ : ndarray of shape (1,) or (n_classes,), float64
+        Weights of the features; one row for two classes. One versus one it is
+        ``(n_pairs, n_features)``, for the pairs (0, 1), (0, 2), ..., (K - 2, K - 1) of
+        ``classes_``; the second class of a pair is the positive one.
+    intercept_ : ndarray of shape (1,), (n_classes,) or (n_pairs,), float64
         Constants of the decision function; 0 without intercept.
     classes_ : ndarray of shape (n_classes,)
         Labels, sorted. With two, the second one is the positive class.
@@ -136,17 +143,20 @@ class LinearSVC(
         duals, ``coef_ = dual_coef_ @ X[support_]``, or the best multiple of that where
         `DCD` accelerates ("auto" and "dcd" on text; not with
         ``DCD(acceleration="none")``). Of Crammer and Singer's problem all its dual
-        variables, one row per class, also for two.
+        variables, one row per class, also for two. One versus one it has n_classes - 1
+        rows, in the layout of LIBSVM and :class:`SVC`: a row of X of class i has its
+        coefficient against class j in row j - 1 if i < j, in row j if j < i.
     n_iter_ : int
         Passes over the data, the most over all classes; 0 when a warm start was
         proved good enough as it was.
     certificate_ : Certificate or list of Certificate
-        What is proved about the model: one, or one per class if there are more than
-        two and they were trained one versus the rest.
+        What is proved about the model: one, or one per class or pair of classes if
+        there are more than two and they were not trained together.
+        ``Certificate.total(certificate_)`` is about all of them.
     history_ : structured ndarray or list of structured ndarray
         One record per epoch (epoch, seconds, primal, dual, exact, updates, solver,
-        predicted), and one of each closing exact pass; one array, or one per class if
-        there are more than two.
+        predicted), and one of each closing exact pass; one array, or one per
+        certificate.
     n_features_in_ : int
         Number of features seen by fit.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -224,7 +234,7 @@ class LinearSVC(
         "intercept_scaling": [Interval(Real, 0, None, closed="neither")],
         "penalize_intercept": ["boolean"],
         "class_weight": [dict, StrOptions({"balanced"}), None],
-        "multi_class": [StrOptions({"ovr", "crammer_singer"})],
+        "multi_class": [StrOptions({"ovr", "ovo", "crammer_singer"})],
         "warm_start": ["boolean"],
         "random_state": ["random_state"],
         "n_jobs": [Integral, None],
@@ -323,9 +333,9 @@ class LinearSVC(
         sample_weight: ArrayLike | None = None,
         on_epoch: OnEpoch | None = None,
     ) -> LinearSVC:
-        """Fit, telling on_epoch(class label, EpochInfo), which may return True to stop.
+        """Fit, telling on_epoch(label, EpochInfo), which may return True to stop.
 
-        With two classes the label is that of the positive class.
+        The label is that of the positive class or, one versus one, a pair of them.
         """
         if self.checkpoint is not None and not isinstance(self.random_state, Integral):
             raise ValueError(
@@ -353,43 +363,37 @@ class LinearSVC(
             return self._fit_together(
                 data, classes, codes, weight * factor[codes], stop, on_epoch
             )
-        positive = one_vs_rest.positives(len(classes))
-        signs = [one_vs_rest.signs(codes, k) for k in positive]
-
-        def weight_of(k: int) -> Vector | None:
-            if sample_weight is None and self.class_weight is None:
-                return None
-            return one_vs_rest.weights(codes, positive[k], weight, factor)
-
-        seeds = check_random_state(self.random_state).randint(
-            2**31 - 1, size=len(signs)
+        problems = number_of_problems(self.multi_class, len(classes))
+        weighted = sample_weight is not None or self.class_weight is not None
+        binary = binary_problems(
+            self.multi_class,
+            X,
+            classes,
+            codes,
+            weight if weighted else None,
+            factor,
+            self.C,
+            loss=self.loss,
+            fit_intercept=self.fit_intercept,
+            intercept_scaling=self.intercept_scaling,
+            penalize_intercept=self.penalize_intercept,
+            n_jobs=max(1, effective_n_jobs(self.n_jobs) // problems),
         )
-        warm = self._previous_duals(classes, len(signs), len(codes))
+        rows = binary.rows
+        seeds = check_random_state(self.random_state).randint(2**31 - 1, size=problems)
+        warm = self._previous_duals(classes, binary.tables, len(codes))
         # Those of another C are scaled; those of this one may be the optimum.
         same_C = getattr(self, "_fitted_C", self.C) == self.C
         start = (lambda _, alpha: alpha) if same_C else carried
         solver = get_solver(self.solver)
-        rows = Problem(
-            X,
-            signs[0],
-            self.C,
-            loss=self.loss,
-            sample_weight=weight_of(0),
-            fit_intercept=self.fit_intercept,
-            intercept_scaling=self.intercept_scaling,
-            penalize_intercept=self.penalize_intercept,
-            n_jobs=max(1, effective_n_jobs(self.n_jobs) // len(signs)),
-        )
         if self.warm_start:  # refused before the first fit, not after it
             solver.check_warm(rows, np.zeros(rows.n))
 
-        labels = [classes[k] for k in positive]
         data = {"X": X, "y": y, "metadata": None}
         if sample_weight is not None:
             data["metadata"] = {"sample_weight": sample_weight}
-        names = [f"class {label!s}" for label in labels]
-        tasks = FitTasks(self, data, names, stop)
-        models = [np.zeros(rows.width) for _ in signs]  # of the classes done so far
+        tasks = FitTasks(self, data, binary.names, stop)
+        models = [np.zeros(rows.width)] * problems  # of those done so far
 
         def train(k: int) -> Solution:
             def attributes(model: Vector) -> dict[str, Any]:
@@ -397,7 +401,8 @@ class LinearSVC(
                 coef, intercept = _coefficients(rows, now)
                 return {"classes_": classes, "coef_": coef, "intercept_": intercept}
 
-            problem = rows.with_labels(signs[k], weight_of(k)) if k > 0 else rows
+            problem = binary.problem(k)
+            alpha = None if warm is None else binary.unpack(warm, k)
             with tasks.problem(k, attributes) as callback:
                 solution = solve(
                     problem,
@@ -405,26 +410,27 @@ class LinearSVC(
                     tol=self.tol,
                     max_epochs=self.max_epochs,
                     random_state=int(seeds[k]),
-                    warm=None if warm is None else start(problem, warm[k]),
-                    on_epoch=listener(labels[k], callback, on_epoch),
+                    warm=None if alpha is None else start(problem, alpha),
+                    on_epoch=listener(binary.labels[k], callback, on_epoch),
                     stop=stop,
-                    checkpoint=self._checkpoint_file(k, len(signs)),
+                    checkpoint=self._checkpoint_file(k, problems),
                     checkpoint_every=self.checkpoint_every,
                 )
                 models[k] = solution.w
             return solution
 
         solutions = fit_all(
-            train, len(signs), n_jobs=self.n_jobs, stop=stop, verbose=self.verbose
+            train, problems, n_jobs=self.n_jobs, stop=stop, verbose=self.verbose
         )
         self.classes_ = classes
         self._forget_stream()
-        self._fit_rows = rows_of_fit(codes, rows)
-        self._keep(rows, signs, solutions)
+        if self.multi_class == "ovr":
+            self._fit_rows = rows_of_fit(codes, rows)
+        self._keep(binary, solutions)
         self.n_support_ = _counts(codes[self.support_], classes)
         tasks.end()
         certificates = [solution.certificate for solution in solutions]
-        warn_of_failures("LinearSVC", certificates, names, "classes")
+        warn_of_failures("LinearSVC", certificates, binary.names, binary.several)
         return self
 
     def _fit_together(
@@ -537,6 +543,11 @@ class LinearSVC(
     def decision_function(self, X: Any) -> Vector:
         """Scores of rows: positive for the second class, or one per class.
 
+        One versus one the score of a class is its votes and, within a third of one on
+        either side, the sum of its confidences, as in scikit-learn's
+        ``OneVsOneClassifier``: the more confident of two classes with as many votes
+        wins. The values of the pairs are ``X @ coef_.T + intercept_``.
+
         Parameters
         ----------
         X : {array-like, sparse matrix, RowStore} of shape (n_samples, n_features)
@@ -549,10 +560,18 @@ class LinearSVC(
         if not isinstance(X, RowStore):
             if issparse(X):
                 check_indices(X)
-            return super().decision_function(X)
-        check_is_fitted(self)
-        scores = super().decision_function
-        return np.concatenate([scores(batch.X) for batch in X.blocks()])
+            values = super().decision_function(X)
+        else:
+            check_is_fitted(self)
+            of_block = super().decision_function
+            values = np.concatenate([of_block(block.X) for block in X.blocks()])
+        return self._shaped(values)
+
+    def _shaped(self, values: Vector) -> Vector:
+        """Scores of the classes, of the values of the binary problems."""
+        if self.multi_class != "ovo" or values.ndim == 1:
+            return values
+        return votes(values, len(self.classes_))
 
     def score(
         self,
@@ -579,9 +598,9 @@ class LinearSVC(
         return super().score(X, y, sample_weight)
 
     def _previous_duals(
-        self, classes: NDArray[Any], problems: int, n: int
+        self, classes: NDArray[Any], tables: int, n: int
     ) -> NDArray[np.float64] | None:
-        """Dual variables to start from, shape (problems, n); None for a cold start."""
+        """``dual_coef_`` of all rows, shape (tables, n); None for a cold start."""
         if not self.warm_start or not hasattr(self, "dual_coef_"):
             return None
         if n != self._n_rows or not np.array_equal(classes, self.classes_):
@@ -590,24 +609,22 @@ class LinearSVC(
                 f"{self.classes_.tolist()}, this one has {n} rows of classes "
                 f"{classes.tolist()}; set warm_start=False for new data"
             )
-        together = self.multi_class == "crammer_singer"
-        if len(self.dual_coef_) != problems:
+        if len(self.dual_coef_) != tables:
             raise ValueError(
                 f"warm_start=True: the previous fit was not one of "
                 f"multi_class={self.multi_class!r}; set warm_start=False for this one"
             )
-        warm = np.zeros((problems, n))
-        warm[:, self.support_] = self.dual_coef_ if together else abs(self.dual_coef_)
+        warm = np.zeros((tables, n))
+        warm[:, self.support_] = self.dual_coef_
         return warm
 
-    def _keep(
-        self, rows: Problem, signs: list[NDArray[np.int8]], solutions: list[Solution]
-    ) -> None:
+    def _keep(self, binary: BinaryProblems, solutions: list[Solution]) -> None:
         """Set the fitted attributes."""
+        rows = binary.rows
         self.coef_, self.intercept_ = _coefficients(rows, [s.w for s in solutions])
-        alpha = np.stack([solution.alpha for solution in solutions])
-        self.support_ = np.flatnonzero(alpha.any(axis=0))
-        self.dual_coef_ = alpha[:, self.support_] * np.stack(signs)[:, self.support_]
+        table = binary.pack([solution.alpha for solution in solutions])
+        self.support_ = np.flatnonzero(table.any(axis=0))
+        self.dual_coef_ = table[:, self.support_]
         self._n_rows, self._fitted_C = rows.n, self.C
         certificates = [solution.certificate for solution in solutions]
         self.n_iter_ = max(certificate.epochs for certificate in certificates)

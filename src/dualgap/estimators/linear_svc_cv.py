@@ -18,17 +18,19 @@ from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from .. import core, one_vs_rest
+from .. import core
 from ..certificate import Certificate
 from ..losses import LOSSES, Loss, Vector
 from ..path import solutions
-from ..problem import Problem, check_indices
+from ..problem import check_indices
 from ..solvers import SOLVERS, Solver, get_solver
+from ._binary import binary_problems
 from ._fitting import (
     VersionedPickle,
     encode,
     fit_all,
     refuse_store,
+    votes,
     warn_of_failures,
     weights,
 )
@@ -75,6 +77,8 @@ class LinearSVCCV(
 penalize_intercept, class_weight
         As of :class:`LinearSVC`, for every C. The solver is one that keeps duals:
         "auto", "dcd" or "sdca". "balanced" counts the rows of each training part.
+    multi_class : {"ovr", "ovo"}, default="ovr"
+        One versus the rest or one versus one, as of :class:`LinearSVC`.
     time_limit : float, optional
         Seconds for all of it.
     refit : bool, default=True
@@ -148,6 +152,7 @@ penalize_intercept, class_weight
         "intercept_scaling": [Interval(Real, 0, None, closed="neither")],
         "penalize_intercept": ["boolean"],
         "class_weight": [dict, StrOptions({"balanced"}), None],
+        "multi_class": [StrOptions({"ovr", "ovo"})],
         "refit": ["boolean"],
         "random_state": ["random_state"],
         "n_jobs": [Integral, None],
@@ -169,6 +174,7 @@ penalize_intercept, class_weight
         intercept_scaling: float = 1.0,
         penalize_intercept: bool = True,
         class_weight: dict[Any, float] | str | None = None,
+        multi_class: str = "ovr",
         refit: bool = True,
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
@@ -186,6 +192,7 @@ penalize_intercept, class_weight
         self.intercept_scaling = intercept_scaling
         self.penalize_intercept = penalize_intercept
         self.class_weight = class_weight
+        self.multi_class = multi_class
         self.refit = refit
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -194,8 +201,10 @@ penalize_intercept, class_weight
     def decision_function(self, X: Any) -> Vector:
         if issparse(X):
             check_indices(X)
-        scores: Vector = super().decision_function(X)
-        return scores
+        values: Vector = super().decision_function(X)
+        if self.multi_class != "ovo" or values.ndim == 1:
+            return values
+        return votes(values, len(self.classes_))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -254,41 +263,44 @@ penalize_intercept, class_weight
             sample_weight, X, dtype=np.float64, ensure_non_negative=True
         )
         folds = list(check_cv(self.cv, y, classifier=True).split(X, y))
-        positive = one_vs_rest.positives(len(classes))
         parts = [_part(weight, train) for train, _ in folds]
         factors = [
             weights(self.class_weight, X, classes, codes, part)[1] for part in parts
         ]
         method = get_solver(self.solver)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        rows = Problem(
+        binary = binary_problems(
+            self.multi_class,
             X,
-            one_vs_rest.signs(codes, positive[0]),
+            classes,
+            codes,
+            None,
+            np.ones(len(classes)),
             loss=self.loss,
             fit_intercept=self.fit_intercept,
             intercept_scaling=self.intercept_scaling,
             penalize_intercept=self.penalize_intercept,
+            copies=False,  # all pairs are in use at the same time
         )
+        rows = binary.rows
         order = np.argsort(grid, kind="stable")
         scorer = check_scoring(self._model(1.0), scoring=self.scoring)
 
         def score_path(fold: int) -> _Fold:
-            signs = [one_vs_rest.signs(codes, k) for k in positive]
+            own = binary.reweighted(parts[fold], factors[fold])
             paths = [
                 solutions(
                     rows,
                     grid[order],
                     method,
-                    y=signs[p],
-                    sample_weight=one_vs_rest.weights(
-                        codes, k, parts[fold], factors[fold]
-                    ),
+                    y=own.signs(k),
+                    sample_weight=own.weights(k),
                     tol=self.tol,
                     max_epochs=self.max_epochs,
                     random_state=seed,
                     stop=stop,
                 )
-                for p, k in enumerate(positive)
+                for k in range(len(own.labels))
             ]
             test = folds[fold][1]
             X_test, y_test = _safe_indexing(X, test), y[test]
@@ -302,9 +314,9 @@ penalize_intercept, class_weight
                 found.scores.append(float(scorer(model, X_test, y_test)))
                 found.certificates.append([s.certificate for s in now])
                 if fold == 0 and self.refit:
-                    alpha = np.stack([s.alpha for s in now]) * np.stack(signs)
-                    support = np.flatnonzero(alpha.any(axis=0))
-                    found.duals.append((support, alpha[:, support]))
+                    table = own.pack([s.alpha for s in now])
+                    support = np.flatnonzero(table.any(axis=0))
+                    found.duals.append((support, table[:, support]))
             return found
 
         found = fit_all(
@@ -321,7 +333,7 @@ penalize_intercept, class_weight
         mean = self.scores_.mean(axis=0)
         best = int(np.argmax(mean[order]))
         self.C_, self.best_score_ = float(grid[order[best]]), float(mean[order[best]])
-        _warn_of_folds(found, grid[order], [classes[k] for k in positive])
+        _warn_of_folds(found, grid[order], binary.names)
         if self.refit:
             self._train(X, y, sample_weight, found[0].duals[best], begun)
         return self
@@ -367,13 +379,13 @@ def _part(weight: Vector, train: NDArray[Any]) -> Vector:
     return weight * times
 
 
-def _warn_of_folds(found: list[_Fold], grid: Vector, labels: list[Any]) -> None:
+def _warn_of_folds(found: list[_Fold], grid: Vector, problems: list[str]) -> None:
     """One warning about the models behind the scores."""
     certificates, names = [], []
     for fold, part in enumerate(found):
         for C, now in zip(grid, part.certificates, strict=True):
-            for label, certificate in zip(labels, now, strict=True):
+            for problem, certificate in zip(problems, now, strict=True):
                 certificates.append(certificate)
-                several = f", class {label!s}" if len(labels) > 1 else ""
+                several = f", {problem}" if len(problems) > 1 else ""
                 names.append(f"fold {fold}, C={C:g}{several}")
     warn_of_failures("LinearSVCCV", certificates, names, "models")

@@ -29,6 +29,7 @@ from ..kernel import APPROXIMATIONS, KERNEL_SOLVERS, Precomputed
 from ..kernel import Callable as CallableKernel
 from ..losses import LOSSES
 from ..solvers import SOLVERS
+from ._binary import number_of_problems
 from ._fitting import one_or_all
 from .kernel_regression import BOX_SOLVERS, SVR, OneClassSVM
 from .linear_regression import LinearOneClassSVM, LinearSVR
@@ -327,8 +328,8 @@ def _take_linear(model: Any, duals: bool) -> tuple[Record, Tensors]:
 
 def _make_linear(model: Any, record: Record, tensors: Tensors) -> None:
     classes = len(getattr(model, "classes_", "ab"))  # as many problems as two have
-    problems = 1 if classes == 2 else classes
-    together = getattr(model, "multi_class", "ovr") == "crammer_singer"
+    kind = getattr(model, "multi_class", "ovr")
+    problems, together = number_of_problems(kind, classes), kind == "crammer_singer"
     n, d = record["n_rows"], model.n_features_in_
     flat = isinstance(model, LinearSVR)
     expected: dict[str, tuple[tuple[str, ...], tuple[int, ...]]] = {
@@ -338,8 +339,10 @@ def _make_linear(model: Any, record: Record, tensors: Tensors) -> None:
     if n is not None:
         size = tensors["support"].size if "support" in tensors else -1
         expected["support"] = (("I64",), (-1,))
-        duals = len(model.classes_) if together else problems
-        expected["dual_coef"] = (("F64",), (duals, size))
+        tables = classes if together else problems
+        if kind == "ovo":
+            tables = classes - 1
+        expected["dual_coef"] = (("F64",), (tables, size))
     file.expect_tensors(tensors, expected)
     certificates = _certificates(record, 1 if together else problems)
     model.coef_, model.intercept_ = tensors["coef"], tensors["intercept"]

@@ -121,7 +121,8 @@ def write_liblinear(
     Raises
     ------
     ValueError
-        If a class is no whole number, or LIBLINEAR has no such loss.
+        If a class is no whole number, LIBLINEAR has no such loss, or the model is one
+        versus one.
     """
     check_is_fitted(model)
     if isinstance(model, LinearOneClassSVM):
@@ -137,6 +138,11 @@ def write_liblinear(
     losses = LIBLINEAR_RESIDUAL_LOSSES
     if hasattr(model, "classes_"):
         labels, losses = _whole(model.classes_, "LIBLINEAR"), LIBLINEAR_LOSSES
+        if getattr(model, "multi_class", "ovr") == "ovo" and len(labels) > 2:
+            raise ValueError(
+                "multi_class='ovo': LIBLINEAR's files hold one model per class, not per "
+                "pair; train with multi_class='ovr', or use save_model or to_onnx"
+            )
         loss = get_loss(model.loss).name
     else:
         loss = model.loss

@@ -13,7 +13,6 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.multiclass import _ovr_decision_function
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .. import core
@@ -34,6 +33,7 @@ from ..kernel.predict import pair_values
 from ..loop import HISTORY_DTYPE, Solution, solve
 from ..losses import Hinge, SquaredHinge, Vector, get_loss
 from ..solvers import Auto
+from ._binary import refuse_missing
 from ._callbacks import CallbackSupportMixin, FitTasks
 from ._fitting import (
     OnEpoch,
@@ -42,6 +42,7 @@ from ._fitting import (
     fit_all,
     listener,
     one_or_all,
+    votes,
     warn_of_failures,
     weights,
 )
@@ -356,7 +357,7 @@ class SVC(
         kernel = kernel.resolve(X, weight)
         pairs = list(combinations(range(len(classes)), 2))
         rows = _Rows(X, kernel, codes, weight * factor[codes])
-        rows.refuse_missing(classes)
+        refuse_missing(classes, np.diff(rows.bounds))
         threads = effective_n_jobs(self.n_jobs)
         together = rows.pairs_at_a_time(solver, self.cache_size, threads)
         matrix = rows.matrices(self.cache_size, together)
@@ -487,8 +488,7 @@ class SVC(
             return values.ravel()
         if self.decision_function_shape == "ovo":
             return values
-        found: Vector = _ovr_decision_function(values < 0, -values, len(self.classes_))
-        return found
+        return votes(-values, len(self.classes_))
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Class labels.
@@ -519,16 +519,13 @@ class SVC(
         if classes == 2:
             return (values.ravel() > 0.0).astype(np.intp)
         if self.break_ties:
-            confident: NDArray[np.intp] = np.argmax(
-                _ovr_decision_function(values < 0, -values, classes), axis=1
-            )
-            return confident
-        votes = np.zeros((len(values), classes), np.int32)
+            return votes(-values, classes).argmax(axis=1)
+        won = np.zeros((len(values), classes), np.int32)
         for p, (i, j) in enumerate(combinations(range(classes), 2)):
             first = values[:, p] > 0.0
-            votes[:, i] += first
-            votes[:, j] += ~first
-        return votes.argmax(axis=1)
+            won[:, i] += first
+            won[:, j] += ~first
+        return won.argmax(axis=1)
 
     def _pair_values(self, X: Any) -> Vector:
         check_is_fitted(self)
@@ -585,15 +582,6 @@ class _Rows:
         ):
             X = X[self.order]
         self.X = X
-
-    def refuse_missing(self, classes: NDArray[Any]) -> None:
-        """Refuse classes whose rows all have no weight."""
-        for k, label in enumerate(classes):
-            if self.bounds[k] == self.bounds[k + 1]:
-                raise ValueError(
-                    f"sample_weight and class_weight leave class {label!s} no row with "
-                    "a positive weight; drop its rows"
-                )
 
     def of(self, k: int) -> slice:
         """Where the rows of class k are."""

@@ -1,0 +1,276 @@
+"""LinearSVC one versus one: scikit-learn's wrapper, a QP solver, and every face."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.datasets import dump_svmlight_file, load_iris
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import GridSearchCV, StratifiedKFold
+from sklearn.multiclass import OneVsOneClassifier
+
+from dualgap import (
+    DCD,
+    SVC,
+    Certificate,
+    LinearSVC,
+    LinearSVCCV,
+    Status,
+    certify,
+    compress,
+    load_model,
+    save_model,
+    to_onnx,
+    write_liblinear,
+)
+from dualgap.io import convert
+
+from ..qp import optimum
+
+PAIRS = list(itertools.combinations(range(4), 2))
+NAMES = np.array(["ant", "bee", "cat", "dog"])
+
+
+def make(n=120, d=5, K=4, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    y = np.argmax(X @ rng.normal(size=(d, K)) + rng.normal(size=(n, K)), axis=1)
+    return X, y, rng.uniform(0.3, 2.0, n)
+
+
+def ovo(**options):
+    options = {"tol": 1e-3, "random_state": 0} | options
+    return LinearSVC(multi_class="ovo", **options)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_matrix, sparse.csc_matrix])
+@pytest.mark.parametrize("free", [False, True])
+def test_the_model_is_that_of_the_wrapper(kind, free):
+    X, y, _ = make()
+    X, y = kind(X), NAMES[y]
+    ours = ovo(tol=1e-9, penalize_intercept=not free).fit(X, y)
+    wrapper = OneVsOneClassifier(ours.__class__(**ours.get_params())).fit(X, y)
+    coef = np.vstack([model.coef_ for model in wrapper.estimators_])
+    np.testing.assert_allclose(ours.coef_, coef, atol=1e-7)
+    values = X @ ours.coef_.T + ours.intercept_
+    np.testing.assert_allclose(
+        ours.decision_function(X), wrapper.decision_function(X), atol=1e-6
+    )
+    assert ours.decision_function(X).shape == (120, 4)
+    np.testing.assert_array_equal(ours.predict(X), wrapper.predict(X))
+    # and the votes decide wherever one class has more of them than any other
+    votes = np.zeros((120, 4), int)
+    for p, (i, j) in enumerate(PAIRS):
+        votes[np.arange(120), np.where(values[:, p] > 0, j, i)] += 1
+    clear = (votes == votes.max(axis=1, keepdims=True)).sum(axis=1) == 1
+    assert clear.any()
+    np.testing.assert_array_equal(
+        ours.predict(X)[clear], NAMES[votes.argmax(axis=1)][clear]
+    )
+
+
+def test_ties_go_to_the_more_confident_class():
+    X, y, _ = make()
+    model = ovo().fit(X, y)
+    # Three classes beat each other in a circle; the last one loses to all.
+    model.coef_ = np.zeros((6, 5))
+    model.coef_[:, 0] = [-1.0, 2.0, -1.0, -3.0, -1.0, -1.0]
+    scores = model.decision_function(np.eye(5)[:1])
+    assert model.predict(np.eye(5)[:1]) == [1]
+    np.testing.assert_array_equal(np.round(scores), [[2, 2, 2, 0]])
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_a_certificate_per_pair_and_one_for_all(loss):
+    X, y, weight = make()
+    weight[:7] = 0.0
+    factor = {0: 0.5, 1: 1.0, 2: 2.0, 3: 1.5}
+    model = ovo(C=0.7, loss=loss, class_weight=factor).fit(X, y, weight)
+    cost = 0.7 * weight * np.array([factor[k] for k in y])
+    curvature, linear = {"hinge": (0.0, True), "squared_hinge": (0.5, False)}[loss]
+    best = []
+    for (i, j), certificate in zip(PAIRS, model.certificate_, strict=True):
+        rows = np.isin(y, (i, j)) & (weight > 0)
+        signs = np.where(y[rows] == j, 1.0, -1.0)
+        Z = signs[:, None] * np.c_[X[rows], np.ones(rows.sum())]
+        upper = cost[rows] if linear else np.full(rows.sum(), np.inf)
+        best.append(optimum(Z, cost[rows], upper, curvature, linear))
+        assert certificate.certified
+        slack = 1e-7 * best[-1]
+        assert certificate.dual <= best[-1] + slack
+        assert certificate.primal >= best[-1] - slack
+    total = Certificate.total(model.certificate_)
+    assert total.certified
+    assert total.relative_gap <= 1e-3
+    assert total.dual <= sum(best) * (1 + 1e-7)
+    assert total.primal >= sum(best) * (1 - 1e-7)
+    assert total.primal >= math.fsum(c.primal for c in model.certificate_)
+    assert Certificate.total(total) is total
+    with pytest.raises(ValueError, match="one or more"):
+        Certificate.total([])
+
+
+def test_the_duals_are_in_the_layout_of_svc():
+    X, y, weight = make()
+    weight[3] = 0.0
+    solver = DCD(acceleration="none")
+    model = ovo(solver=solver, fit_intercept=False).fit(X, y, weight)
+    assert model.dual_coef_.shape == (3, len(model.support_))
+    assert 3 not in model.support_
+    np.testing.assert_array_equal(
+        model.n_support_, np.bincount(y[model.support_], minlength=4)
+    )
+    table = np.zeros((3, len(y)))
+    table[:, model.support_] = model.dual_coef_
+    for p, (i, j) in enumerate(PAIRS):
+        signed = np.where(y == i, table[j - 1], np.where(y == j, table[i], 0.0))
+        assert (signed * np.where(y == j, 1, -1) >= 0.0).all()
+        np.testing.assert_allclose(model.coef_[p], signed @ X, atol=1e-12)
+
+
+def test_two_classes_are_one_problem_either_way():
+    X, y, weight = make(K=2)
+    one = LinearSVC(random_state=0).fit(X, y, weight)
+    other = ovo().fit(X, y, weight)
+    np.testing.assert_array_equal(one.coef_, other.coef_)
+    np.testing.assert_array_equal(one.decision_function(X), other.decision_function(X))
+    np.testing.assert_array_equal(one.dual_coef_, other.dual_coef_)
+
+
+def test_threads_change_no_bit():
+    X, y, _ = make()
+    np.testing.assert_array_equal(ovo().fit(X, y).coef_, ovo(n_jobs=2).fit(X, y).coef_)
+
+
+def test_a_class_without_weight_is_refused():
+    X, y, weight = make()
+    weight[y == 2] = 0.0
+    with pytest.raises(ValueError, match="leave class 2 no row"):
+        ovo().fit(X, y, weight)
+    X[17, 1] = np.nan
+    with pytest.raises(ValueError, match="X, row 17: value is NaN"):
+        ovo().fit(X, y)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_warm_start_goes_on():
+    X, y, _ = make()
+    model = ovo(warm_start=True, solver="dcd", C=10.0, tol=1e-6).fit(X, y)
+    cold = model.n_iter_
+    assert model.fit(X, y).n_iter_ < cold / 4
+    model.set_params(C=11.0).fit(X, y)
+    assert all(c.certified for c in model.certificate_)
+    few = clone(model).set_params(max_epochs=2).fit(X, y)
+    gaps = [c.relative_gap for c in few.certificate_]
+    few.fit(X, y)
+    assert sum(c.relative_gap for c in few.certificate_) < sum(gaps)
+    with pytest.raises(ValueError, match="not one of multi_class='ovr'"):
+        model.set_params(multi_class="ovr").fit(X, y)
+
+
+def test_a_checkpoint_per_pair(tmp_path):
+    X, y, _ = make()
+    options = {"solver": "dcd", "C": 10.0, "tol": 1e-6}
+    file = tmp_path / "state"
+    with pytest.warns(ConvergenceWarning, match=r"of 6 pairs .* against"):
+        ovo(checkpoint=file, checkpoint_every=1e-9, max_epochs=3, **options).fit(X, y)
+    assert len(list(tmp_path.iterdir())) == 6
+    whole = ovo(**options).fit(X, y)
+    resumed = ovo(checkpoint=file, checkpoint_every=60.0, **options).fit(X, y)
+    np.testing.assert_array_equal(resumed.coef_, whole.coef_)
+
+
+def test_a_store_has_the_same_optimum(tmp_path):
+    X, y, weight = make(n=400)
+    dump_svmlight_file(X, y, str(tmp_path / "text"), zero_based=False)
+    store = convert(tmp_path / "text", tmp_path / "store", block=10_000)
+    streamed = type(store).open(store.path, buffer=25_000)
+    ours = ovo(solver="dcd").fit(streamed, y, weight)
+    model = ovo(solver="dcd").fit(X, y, weight)
+    for a, b in zip(ours.certificate_, model.certificate_, strict=True):
+        assert a.certified
+        assert a.dual <= b.primal
+        assert b.dual <= a.primal
+    np.testing.assert_allclose(
+        ours.decision_function(streamed), ours.decision_function(X), atol=1e-9
+    )
+    assert ours.dual_coef_.shape[0] == 3
+    assert set(ours.support_) <= set(np.flatnonzero(weight))
+
+
+def test_files_graphs_and_proofs(tmp_path):
+    onnxruntime = pytest.importorskip("onnxruntime")
+    X, y, weight = make()
+    model = ovo(class_weight="balanced").fit(X, NAMES[y], weight)
+    save_model(model, tmp_path / "model", duals=True)
+    loaded = load_model(tmp_path / "model")
+    np.testing.assert_array_equal(
+        loaded.decision_function(X), model.decision_function(X)
+    )
+    np.testing.assert_array_equal(loaded.dual_coef_, model.dual_coef_)
+    assert loaded.certificate_ == model.certificate_
+
+    graph = to_onnx(model, dtype=np.float64).SerializeToString()
+    labels, scores = onnxruntime.InferenceSession(graph).run(None, {"X": X})
+    np.testing.assert_array_equal(labels, model.predict(X))
+    np.testing.assert_allclose(scores, model.decision_function(X), rtol=1e-9)
+
+    proved = certify(model, X, NAMES[y], sample_weight=weight)
+    assert len(proved) == 6
+    for a, b in zip(proved, model.certificate_, strict=True):
+        np.testing.assert_allclose(a.primal, b.primal, rtol=1e-9)
+        assert a.dual <= b.primal
+    smaller = compress(model, X, NAMES[y], tol=0.1, sample_weight=weight)
+    assert len(smaller.support_) < len(model.support_)
+    assert all(c.relative_gap <= 0.1 for c in smaller.certificate_)
+    for a, b in zip(
+        certify(smaller, X, NAMES[y], sample_weight=weight),
+        smaller.certificate_,
+        strict=True,
+    ):
+        np.testing.assert_allclose(a.primal, b.primal, rtol=1e-9)
+    html = model._repr_html_()
+    assert "ant against dog" in html
+    assert "all together" in html
+
+    with pytest.raises(ValueError, match="one model per class, not per pair"):
+        write_liblinear(ovo().fit(X, y), tmp_path / "text")
+    with pytest.raises(AttributeError) as refused:
+        model.partial_fit(X, NAMES[y])
+    assert "multi_class='ovr'" in str(refused.value.__cause__)
+
+
+def test_a_search_finds_what_the_grid_finds():
+    X, y = load_iris(return_X_y=True)
+    folds = StratifiedKFold(3)
+    search = LinearSVCCV(
+        [0.01, 0.1, 1.0], cv=folds, multi_class="ovo", tol=1e-8, random_state=0
+    ).fit(X, y)
+    grid = GridSearchCV(ovo(tol=1e-8), {"C": [0.01, 0.1, 1.0]}, cv=folds).fit(X, y)
+    np.testing.assert_allclose(
+        search.scores_.mean(axis=0), grid.cv_results_["mean_test_score"]
+    )
+    assert search.C_ == grid.best_params_["C"]
+    np.testing.assert_allclose(
+        search.coef_, grid.best_estimator_.coef_, rtol=1e-3, atol=1e-4
+    )
+    np.testing.assert_allclose(
+        search.decision_function(X), search.best_estimator_.decision_function(X)
+    )
+    assert (search.relative_gaps_ <= 1e-8).all()
+    assert all(c.status is Status.CERTIFIED for c in search.certificate_)
+
+
+def test_the_linear_kernel_has_the_same_votes():
+    X, y, _ = make()
+    linear = ovo(penalize_intercept=False, tol=1e-9).fit(X, y)
+    kernel = SVC(kernel="linear", tol=1e-9, random_state=0).fit(X, y)
+    np.testing.assert_allclose(kernel.coef_, -linear.coef_, atol=1e-5)
+    np.testing.assert_allclose(
+        kernel.decision_function(X), linear.decision_function(X), atol=1e-5
+    )
