@@ -25,7 +25,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
 from sklearn.preprocessing import scale
 
-import dualgap.estimators.linear_svc as module
+import dualgap.estimators._binary as module
 from dualgap import SDCA, SOLVERS, Certificate, LinearSVC, SmoothedHinge, Status
 from dualgap.problem import Problem
 
