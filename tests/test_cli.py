@@ -223,6 +223,7 @@ def test_quiet_and_the_streams() -> None:
         (("--class-weight", "1=2.5"), {"class_weight": {-1: 1.0, 1: 2.5}}),
         (("--seed", "5"), {"random_state": 5}),
         (("--n-jobs", "2"), {"n_jobs": 2}),
+        (("--multi-class", "ovo"), {"multi_class": "ovo"}),
     ],
 )
 def test_options_are_the_estimators_parameters(
@@ -313,6 +314,36 @@ def test_pairs_of_classes() -> None:
         np.array([row.split() for row in rows], dtype=float),
         model.decision_function(X),
     )
+
+
+@pytest.mark.parametrize(
+    ("way", "parameter"),
+    [("ovr", "ovr"), ("ovo", "ovo"), ("crammer-singer", "crammer_singer")],
+)
+def test_ways_to_train_several_classes(way: str, parameter: str) -> None:
+    X, y = write("data", [3, 1, 7])
+    X.indices, X.indptr = X.indices.astype(np.int32), X.indptr.astype(np.int32)
+    train = ("train", "data", "model", "--multi-class", way)
+    report = json.loads(call(*train, "--json").stdout)
+    model = load_model("model")
+    assert model.multi_class == parameter
+    expected = LinearSVC(multi_class=parameter, random_state=0).fit(X, y)
+    np.testing.assert_array_equal(model.coef_, expected.coef_)
+    assert report["parameters"]["multi_class"] == parameter
+    about = [c.get("pair", c.get("class")) for c in report["certificates"]]
+    pairs = [[1, 3], [1, 7], [3, 7]]
+    assert about == {"ovr": [1, 3, 7], "ovo": pairs}.get(parameter, [7])
+    labels = np.array(call("predict", "data", "model").stdout.split()).astype(int)
+    np.testing.assert_array_equal(labels, expected.predict(X))
+    rows = call("predict", "data", "model", "--scores").stdout.splitlines()
+    scores = np.array([row.split() for row in rows], dtype=float)
+    np.testing.assert_array_equal(scores, expected.decision_function(X))
+    lines = call(*train, "--quiet").stdout.splitlines()
+    several = parameter != "crammer_singer"
+    assert any(line.startswith("all together: objective") for line in lines) == several
+    assert ("1 against 7" in "".join(lines)) == (parameter == "ovo")
+    proved = call("certify", "data", "model").stdout
+    assert ("1 against 7" in proved) == (parameter == "ovo")
 
 
 def test_a_kernel_model_that_was_stopped() -> None:
@@ -413,6 +444,21 @@ def test_n_features() -> None:
         (("--class-weight", "1=2,-1"), "'-1' is not LABEL=W"),
         (("--class-weight", "1=-2"), "-2 is not a positive"),
         (("--class-weight", "1=2,1.0=3"), "occurs twice"),
+        (("--multi-class", "OVO"), "Did you mean 'ovo'?"),
+        (("--multi-class", "crammer_singer"), "Did you mean 'crammer-singer'?"),
+        (("--multi-class", "ovr", "--kernel", "rbf"), "are trained one versus one"),
+        (
+            ("--multi-class", "crammer-singer", "--solver", "dcd"),
+            "leave out --solver, or use --multi-class ovr",
+        ),
+        (
+            ("--multi-class", "crammer-singer", "--loss", "squared_hinge"),
+            "leave out --loss",
+        ),
+        (
+            ("--multi-class", "crammer-singer", "--no-penalize-intercept"),
+            "leave out --no-penalize-intercept",
+        ),
         (("--unknown",), "--unknown"),
         (("third",), "third"),
     ],

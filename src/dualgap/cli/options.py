@@ -120,6 +120,20 @@ def loss_name(value: str | None) -> str | None:
     return None if value is None else known_word(value, [*LOSSES, *RESIDUAL_LOSSES])
 
 
+# Those of the estimator, written as words are in a shell.
+_MULTI_CLASS = ("ovr", "ovo", "crammer-singer")
+
+
+def multi_class_name(value: str | None) -> str | None:
+    """Refuse an unknown way to train several classes."""
+    return None if value is None else known_word(value, _MULTI_CLASS)
+
+
+def complete_multi_class(incomplete: str) -> list[str]:
+    """For the shell: ways that begin so."""
+    return [name for name in _MULTI_CLASS if name.startswith(incomplete)]
+
+
 # Those of the estimator but "precomputed": DATA has rows.
 _KERNELS = ("linear", "poly", "rbf", "sigmoid", "laplacian")
 

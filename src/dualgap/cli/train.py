@@ -33,11 +33,13 @@ from .options import (
     app,
     complete_kernel,
     complete_loss,
+    complete_multi_class,
     complete_solver,
     gamma_value,
     kernel_name,
     loss_name,
     megabytes,
+    multi_class_name,
     paragraphs,
     positive,
     solver_name,
@@ -63,6 +65,7 @@ if TYPE_CHECKING:
         "dualgap train a9a.xz a9a.model --C 0.1 --tol 1e-5 --solver sdca",
         "dualgap train a9a a9a.model --loss squared_hinge --class-weight balanced",
         "dualgap train a9a a9a.model --kernel rbf --gamma 0.05 --cache 2GB",
+        "dualgap train letter letter.model --multi-class ovo --n-jobs -1",
         "dualgap train prices prices.model --task regression --epsilon 0.5",
         "dualgap train normal normal.model --task one-class --nu 0.05 --kernel rbf",
         "dualgap train big.svm big.model --time-limit 60 --json > certificate.json",
@@ -154,7 +157,7 @@ def train(
             autocompletion=complete_kernel,
             help="Train a kernel SVM, one versus one: linear, poly, rbf, sigmoid or "
             "laplacian.",
-            show_default="none: a linear SVM, one versus the rest",
+            show_default="none: a linear SVM",
         ),
     ] = None,
     gamma: Annotated[
@@ -182,6 +185,18 @@ def train(
             metavar="SIZE",
             help="Memory for kernel values, such as 500MB or 2GB.",
             show_default="200MB",
+        ),
+    ] = None,
+    multi_class: Annotated[
+        str | None,
+        typer.Option(
+            callback=multi_class_name,
+            autocompletion=complete_multi_class,
+            metavar="WAY",
+            help="With more than two labels: ovr (one versus the rest), ovo (one "
+            "versus one: more and smaller problems) or crammer-singer (one problem for "
+            "all, with the hinge). With --kernel it is ovo.",
+            show_default="ovr",
         ),
     ] = None,
     solver: Annotated[
@@ -294,6 +309,7 @@ def train(
         given = {
             "--class-weight": class_weight,
             "--checkpoint": checkpoint,
+            "--multi-class": multi_class,
             "--C": C if one_class else None,
             "--lambda": lambda_ if one_class else None,
         }
@@ -302,11 +318,16 @@ def train(
         name = "--nu" if epsilon is None else "--epsilon"
         raise typer.BadParameter(f"{name} needs --task regression or one-class.")
     elif kernel is None:
-        own = _of_linear_svc(solver, loss, bias, shape)
+        own = _of_linear_svc(solver, loss, bias, shape, multi_class or "ovr")
         told = {"loss": loss or "hinge", "gamma": gamma}
         own |= {"checkpoint": checkpoint, "checkpoint_every": checkpoint_every}
     else:
         own = _of_svc(solver, loss, bias, shape, kernel)
+        if multi_class not in (None, "ovo"):
+            raise typer.BadParameter(
+                "with --kernel more than two labels are trained one versus one; leave "
+                "out --multi-class."
+            )
         if checkpoint is not None:
             raise typer.BadParameter("--checkpoint is not for --kernel.")
     weights = class_weights(class_weight)
@@ -382,7 +403,11 @@ def train(
 
 
 def _of_linear_svc(
-    solver: str, loss: str | None, bias: dict[str, Any], shape: dict[str, Any]
+    solver: str,
+    loss: str | None,
+    bias: dict[str, Any],
+    shape: dict[str, Any],
+    multi_class: str,
 ) -> dict[str, Any]:
     """Parameters that only LinearSVC has."""
     loss, gamma, scaling = loss or "hinge", shape["gamma"], bias["intercept_scaling"]
@@ -400,7 +425,10 @@ def _of_linear_svc(
     if not bias["penalize_intercept"]:
         _refuse_free_bias(solver, bias["fit_intercept"], scaling)
     refuse_mismatch(solver, loss)
+    if multi_class == "crammer-singer":
+        _refuse_together(solver, loss, bias["penalize_intercept"])
     return bias | {
+        "multi_class": multi_class.replace("-", "_"),
         "loss": _loss_record(loss, gamma),
         "intercept_scaling": scaling or 1.0,
     }
@@ -495,6 +523,20 @@ def _refuse_free_bias(solver: str, intercept: bool, scaling: float | None) -> No
         )
 
 
+def _refuse_together(solver: str, loss: str, penalize_intercept: bool) -> None:
+    """Refuse what the one problem of all classes has not."""
+    for option, known in (
+        ("--solver", solver == "auto"),
+        ("--loss", loss == "hinge"),
+        ("--no-penalize-intercept", penalize_intercept),
+    ):
+        if not known:
+            raise typer.BadParameter(
+                "--multi-class crammer-singer has a solver of its own, the hinge and a "
+                f"penalised bias; leave out {option}, or use --multi-class ovr or ovo."
+            )
+
+
 def _loss_record(loss: str, gamma: float | None) -> Any:
     if gamma is None:
         return loss
@@ -553,6 +595,7 @@ def _fit(
         # The certificate and the exit status say it.
         warnings.simplefilter("ignore", ConvergenceWarning)
         several = classes and len(labels_of(examples)) > 2
+        several &= parameters.get("multi_class") != "crammer_singer"
         with progress(quiet, several=several) as on_epoch:
             if not classes:
                 model: Any = estimator(**parameters)

@@ -140,8 +140,8 @@ def write_liblinear(
         labels, losses = _whole(model.classes_, "LIBLINEAR"), LIBLINEAR_LOSSES
         if getattr(model, "multi_class", "ovr") == "ovo" and len(labels) > 2:
             raise ValueError(
-                "multi_class='ovo': LIBLINEAR's files hold one model per class, not per "
-                "pair; train with multi_class='ovr', or use save_model or to_onnx"
+                "multi_class='ovo': LIBLINEAR's files hold one model per class, not "
+                "per pair; train with multi_class='ovr', or use save_model or to_onnx"
             )
         loss = get_loss(model.loss).name
     else:

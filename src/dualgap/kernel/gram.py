@@ -424,12 +424,13 @@ def _accessor(X: Any) -> tuple[Any, float]:
         If single kernel rows, which are float32, could not be computed.
     """
     rows, norms, _ = _rows(X, 0.0)
-    if not float(norms.q.max()) <= float(np.finfo(np.float32).max):
+    largest = float(norms.q.max())
+    if not largest <= float(np.finfo(np.float32).max):
         raise ValueError(
             "X has rows whose squared norm leaves the range of float32; rescale the "
             "features"
         )
-    return rows, float(squares.max())
+    return rows, largest
 
 
 def fast_times(fast: Any, c: NDArray[np.float64], stop: Any) -> NDArray[np.float64]:
