@@ -124,3 +124,32 @@ def test_what_the_answers_to_demand_name_is_there():
         assert not function or f"def {function}(" in source, f"{file}::{function}"
     rows = [line for line in text.splitlines() if line.startswith("| ")]
     assert len(rows) == 1 + 20
+    for name in (
+        *("svm_path", "LinearSVCCV", "compress", "certify", "partial_fit"),
+        *("LinearSVR", "OneClassSVM", "ConvergenceDisplay", "MarginDisplay"),
+    ):
+        assert f"`{name}`" in text, name
+
+
+@pytest.mark.parametrize("module", ["", "io", "plot", "distributed"])
+def test_every_public_name_is_in_the_reference(module):
+    if module == "distributed":
+        pytest.importorskip("distributed", reason="distributed is not installed")
+    text = (ROOT / "docs" / "site" / "api.md").read_text("utf-8")
+    listed = set(re.findall(r"^   ([\w.]+)$|^`(\w+)` is", text, re.M))
+    listed = {name for names in listed for name in names}
+    found = importlib.import_module(f"dualgap.{module}".rstrip("."))
+    prefix = f"{module}." if module else ""
+    assert found.__all__
+    for name in found.__all__:
+        # what a module gives again is listed where it is first
+        again = hasattr(dualgap, name) and name in dualgap.__all__ and module == "io"
+        assert prefix + name in listed or (again and name in listed), prefix + name
+
+
+def test_the_examples_that_were_asked_for_are_there():
+    names = {path.stem for path in EXAMPLES} | {"blood_cells"}
+    assert names >= {
+        *("plot_text", "blood_cells", "plot_digits", "plot_path", "plot_dask"),
+        *("plot_custom_solver", "plot_out_of_core", "plot_certify"),
+    }

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -17,7 +18,16 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 import dualgap.io
-from dualgap import SVC, LinearSVC, load_model, save_model
+from dualgap import (
+    SVC,
+    SVR,
+    LinearOneClassSVM,
+    LinearSVC,
+    LinearSVR,
+    OneClassSVM,
+    load_model,
+    save_model,
+)
 from dualgap.estimators import model_file
 from dualgap.io import model as format_
 from dualgap.kernel import (
@@ -355,3 +365,64 @@ def test_linear_models_are_told_apart(tmp_path: Path) -> None:
     record, tensors = format_.read(str(tmp_path / "linear"))
     record["estimator"] = "SVC"
     assert "has the fields" in refused(tmp_path / "m", record, tensors)
+
+
+def fitted_attributes(model: Any) -> set[str]:
+    """What a fit has set, and what follows from it."""
+    found = {name for name in vars(model) if name.endswith("_")}
+    for kind in type(model).__mro__:
+        for name, value in vars(kind).items():
+            public = name.endswith("_") and not name.startswith("_")
+            if public and isinstance(value, property) and hasattr(model, name):
+                found.add(name)
+    return found
+
+
+@pytest.mark.parametrize("duals", [False, True])
+@pytest.mark.parametrize(
+    "model",
+    [
+        *(LinearSVC(multi_class=way) for way in ("ovr", "ovo", "crammer_singer")),
+        SVC(kernel="linear"),
+        SVC(solver="nystroem"),
+        *(LinearSVR(), SVR(), LinearOneClassSVM(), OneClassSVM()),
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_loaded_model_has_every_attribute(
+    tmp_path: Path, model: Any, duals: bool, classes: int
+) -> None:
+    X, y = data(classes)
+    model.fit(pd.DataFrame(X, columns=list("abcde")), y)
+    save_model(model, tmp_path / "model", duals=duals)
+    found = load_model(tmp_path / "model")
+    lost = {"history_"}
+    if isinstance(model, LinearSVC | LinearSVR | LinearOneClassSVM) and not duals:
+        lost |= {"support_", "dual_coef_"}
+    assert fitted_attributes(found) == fitted_attributes(model) - lost
+    for name in fitted_attributes(found):
+        ours, theirs = getattr(model, name), getattr(found, name)
+        assert type(ours) is type(theirs), name
+        if isinstance(ours, np.ndarray):
+            assert ours.dtype == theirs.dtype, name
+            np.testing.assert_array_equal(ours, theirs)
+        else:
+            assert ours == theirs, name
+
+
+def test_files_of_before_n_support(tmp_path: Path) -> None:
+    model = LinearSVC().fit(*data())
+    path = tmp_path / "model"
+    save_model(model, path)
+    record, tensors = format_.read(str(path))
+    del tensors["n_support"], record["parameters"]["multi_class"]
+    format_.write(path, format_.seal(record, tensors), tensors)
+    found = load_model(path)
+    assert not hasattr(found, "n_support_")
+    np.testing.assert_array_equal(found.coef_, model.coef_)
+    tensors["n_support"] = np.array([1, -1, 3])
+    format_.write(path, format_.seal(record, tensors), tensors)
+    with pytest.raises(ValueError, match="n_support does not count"):
+        load_model(path)

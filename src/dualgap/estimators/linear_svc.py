@@ -136,7 +136,7 @@ class LinearSVC(
     support_ : ndarray of shape (n_support,), intp
         Rows with a positive dual variable in at least one binary problem, sorted.
     n_support_ : ndarray of shape (n_classes,), int32
-        Of each class. Not there in a model from a file.
+        Of each class.
     dual_coef_ : ndarray of shape (1, n_support) or (n_classes, n_support), float64
         ``y_i alpha_i`` of these rows, where y_i is +1 for the positive class and -1
         for the others: the dual point of the certificate. For the solvers that keep

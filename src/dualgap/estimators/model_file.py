@@ -1,13 +1,13 @@
 """Models to files and back; the format is that of ``io/model.py``.
 
-A LinearSVC has the tensors ``coef`` and ``intercept``, and ``support`` and
-``dual_coef`` where the duals were kept. An SVC has ``dual_coef``, ``intercept``,
+A LinearSVC has the tensors ``coef``, ``intercept`` and ``n_support``, and ``support``
+and ``dual_coef`` where the duals were kept. An SVC has ``dual_coef``, ``intercept``,
 ``n_support`` and ``support``, and its support vectors: ``support_vectors`` if they are
 dense, ``support_vectors.data``, ``.indices`` and ``.indptr`` if they are sparse, none
 if the kernel is precomputed; its record tells the kernel with gamma as a number.
 
-A LinearSVR and a LinearOneClassSVM are written as a LinearSVC is, an SVR and a
-OneClassSVM as an SVC; they have no classes.
+A LinearSVR and a LinearOneClassSVM are written as a LinearSVC is, without
+``n_support``, an SVR and a OneClassSVM as an SVC; they have no classes.
 """
 
 from __future__ import annotations
@@ -320,6 +320,8 @@ def _take_linear(model: Any, duals: bool) -> tuple[Record, Tensors]:
         "coef": np.ascontiguousarray(coef, dtype="<f8"),
         "intercept": np.ascontiguousarray(model.intercept_, dtype="<f8"),
     }
+    if hasattr(model, "n_support_"):
+        tensors["n_support"] = np.ascontiguousarray(model.n_support_, dtype="<i8")
     if duals:
         tensors["support"] = np.ascontiguousarray(model.support_, dtype="<i8")
         tensors["dual_coef"] = np.ascontiguousarray(model.dual_coef_, dtype="<f8")
@@ -343,11 +345,20 @@ def _make_linear(model: Any, record: Record, tensors: Tensors) -> None:
         if kind == "ovo":
             tables = classes - 1
         expected["dual_coef"] = (("F64",), (tables, size))
+    if "n_support" in tensors and isinstance(model, LinearSVC):
+        expected["n_support"] = (("I64",), (classes,))
     file.expect_tensors(tensors, expected)
     certificates = _certificates(record, 1 if together else problems)
     model.coef_, model.intercept_ = tensors["coef"], tensors["intercept"]
     model.certificate_ = one_or_all(certificates)
     model.n_iter_ = max(certificate.epochs for certificate in certificates)
+    if "n_support" in expected:
+        counts = tensors["n_support"]
+        if not 0 <= counts.min() <= counts.max() < 2**31 or (
+            n is not None and counts.sum() != size
+        ):
+            raise ValueError("n_support does not count the support vectors")
+        model.n_support_ = counts.astype(np.int32)
     if isinstance(model, LinearOneClassSVM):
         model.offset_ = -model.intercept_
     if n is not None:
