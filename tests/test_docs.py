@@ -153,3 +153,10 @@ def test_the_examples_that_were_asked_for_are_there():
         *("plot_text", "blood_cells", "plot_digits", "plot_path", "plot_dask"),
         *("plot_custom_solver", "plot_out_of_core", "plot_certify"),
     }
+
+
+def test_the_modules_are_there_after_one_import():
+    code = "import dualgap\nfor name in sorted(dualgap._MODULES - {'distributed'}):\n"
+    code += "    assert getattr(dualgap, name).__name__ == f'dualgap.{name}'\n"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr

@@ -1047,6 +1047,11 @@ def test_bad_arguments_are_refused_before_any_work(problem, options, text):
         solve(problem, Unstarted(((None, None),)), **options)
 
 
+def test_a_solver_by_its_name_is_refused_with_the_remedy(problem):
+    with pytest.raises(TypeError, match=r"solver='dcd': .* dualgap\.SOLVERS\[name\]"):
+        solve(problem, "dcd")
+
+
 def test_a_loss_that_a_solver_cannot_do_is_refused_before_any_work():
     problem = Problem(np.identity(2), [1, -1], loss="squared_hinge")
     text = "solver='sgd-s' needs loss='hinge', got loss='squared_hinge'; use solver="

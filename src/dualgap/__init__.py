@@ -152,11 +152,17 @@ __all__ = [
 ]
 
 
+#: Modules that are there after `import dualgap`, imported when they are asked for.
+_MODULES = {"distributed", "io", "kernel", "losses", "plot", "solvers"}
+
+
 def __getattr__(name: str) -> Any:
-    if name not in _HOME:
+    if name not in _HOME and name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
+    if name in _MODULES:
+        return import_module(f".{name}", __name__)
     value = getattr(import_module(_HOME[name], __name__), name)
     globals()[name] = value
     return value

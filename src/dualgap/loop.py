@@ -186,6 +186,11 @@ def solve(
         If the solver cannot solve this problem, or an argument is out of range.
     """
     _check_arguments(tol, max_epochs, time_limit, random_state, check_every)
+    if not isinstance(solver, Solver):
+        raise TypeError(
+            f"solver={solver!r}: give a record such as dualgap.DCD(); "
+            "dualgap.SOLVERS[name]() makes one of a name"
+        )
     solver.check(problem)
     if warm is not None:
         warm = solver.check_warm(problem, warm)

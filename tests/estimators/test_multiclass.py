@@ -6,6 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
+import sklearn.svm
 from scipy import sparse
 from sklearn.datasets import load_iris, make_multilabel_classification
 from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
@@ -31,6 +32,25 @@ def test_one_versus_one(kind):
         LinearSVC(penalize_intercept=False, tol=1e-8, random_state=0)
     ).fit(X, y)
     np.testing.assert_array_equal(free.predict(X), kernel.predict(X))
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_matrix])
+def test_one_versus_the_rest_with_kernels(kind):
+    X, y = load_iris(return_X_y=True)
+    X = kind(X)
+    wrapper = OneVsRestClassifier(SVC(tol=1e-8, random_state=0)).fit(X, y)
+    for k, model in enumerate(wrapper.estimators_):
+        assert model.certificate_.relative_gap <= 1e-8
+        own = SVC(tol=1e-8, random_state=0).fit(X, y == k)
+        np.testing.assert_array_equal(
+            wrapper.decision_function(X)[:, k], own.decision_function(X)
+        )
+        theirs = sklearn.svm.SVC(tol=1e-8).fit(X, y == k)
+        np.testing.assert_allclose(
+            own.decision_function(X), theirs.decision_function(X), atol=1e-4
+        )
+    best = wrapper.decision_function(X).argmax(axis=1)
+    np.testing.assert_array_equal(wrapper.predict(X), best)
 
 
 def test_several_labels_per_row():
