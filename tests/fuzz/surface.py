@@ -298,7 +298,7 @@ def use(model: Any) -> None:
     """Predict with a model that was accepted."""
     d = model.n_features_in_
     X = rows(4, d) if d <= 1000 else sparse.csr_matrix((4, d))
-    if hasattr(model, "feature_names_in_"):
+    if hasattr(model, "feature_names_in_") or d > 10**6:  # it takes memory for d
         return
     with refusals("X, row"), np.errstate(all="ignore"):
         scores = getattr(model, "decision_function", model.predict)(X)
