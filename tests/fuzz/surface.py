@@ -369,6 +369,8 @@ def stores(data: bytes) -> None:
     buffer = draw.choice((2**28, 2**28, 600, 100))
     with refusals(str(folder)):
         store = RowStore.open(folder, buffer=buffer)
+    if store.n_features > 10**6:  # w would take memory for them
+        return
     whole = True
     for work in (lambda: list(store.blocks()), store.verify):
         try:
@@ -631,7 +633,7 @@ def peers(data: bytes) -> None:
 def some_matrix(draw: Draw) -> Any:
     """Rows: CSR whose arrays nobody has looked at, or an ndarray."""
     real = np.dtype(draw.choice(("<f8", "<f8", "<f4")))
-    n, d = draw.below(7), draw.choice((1, 2, 3, 5, 50_000))
+    n, d = draw.below(7), draw.choice((1, 2, 3, 5, 1000))
     if draw.chance(4):
         return some_array(draw, real, (n, min(d, 5)))
     wide = np.dtype(draw.choice(("<i4", "<i4", "<i8")))

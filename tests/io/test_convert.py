@@ -346,6 +346,7 @@ convert(sys.argv[1], sys.argv[2], memory=2**20, n_jobs=2)
 """
 
 
+@unsanitized("the moments are counted in seconds")
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
 def test_killed_at_any_moment_it_leaves_no_half_a_store_and_goes_on(tmp_path):
     X, y = example(n=60_000, d=60)

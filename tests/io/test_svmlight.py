@@ -24,6 +24,8 @@ from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
 from dualgap.io import load_svmlight, svmlight
 
+from ..conftest import unsanitized
+
 INT32_MAX = np.iinfo(np.int32).max
 LARGEST_INDEX = 2**63 - 2
 
@@ -425,6 +427,7 @@ print(arrays, resident("VmHWM") - base)
 """
 
 
+@unsanitized("its own memory is counted too")
 @pytest.mark.skipif(
     not Path("/proc/self/status").exists(), reason="peak memory is read from /proc"
 )
