@@ -554,14 +554,19 @@ class _Files:
         if name not in self.files:
             path = self.store.file(name)
             file: Any = self.stack.enter_context(open(path, "rb", buffering=0))  # noqa: SIM115
-            status = os.fstat(file.fileno())
-            known = self.store._stamps.get(name)
-            if known not in (None, (status.st_size, status.st_mtime_ns)):
-                raise ValueError(
-                    f"{path} was changed since the store was opened; open it again"
-                )
+            self.unchanged(name, file.fileno())
             self.files[name] = file
         return self.files[name]
+
+    def unchanged(self, name: str, handle: int) -> None:
+        """Refuse a file that is not the one of which the store was opened."""
+        status = os.fstat(handle)
+        known = self.store._stamps.get(name)
+        if known not in (None, (status.st_size, status.st_mtime_ns)):
+            raise ValueError(
+                f"{self.store.file(name)} was changed since the store was opened; open "
+                "it again"
+            )
 
     def announce(self, spans: tuple[slice, ...]) -> None:
         """Ask the system to begin reading some pages, all of them at once.
@@ -737,9 +742,9 @@ class _Straight(contextlib.AbstractContextManager["_Straight"]):
     def read(self, name: str, start: int, out: NDArray[Any]) -> None:
         """Begin to read the entries from `start` on."""
         if name not in self.handles:
-            self.files.file(name)  # refuses one that was changed
             path = self.files.store.file(name)
             self.handles[name] = os.open(path, os.O_RDONLY | os.O_DIRECT)
+            self.files.unchanged(name, self.handles[name])
         target = out.reshape(-1).view(np.uint8)
         begin = start * out.itemsize
         at = 0
