@@ -243,6 +243,8 @@ def judge(case: str, free: bool, answer: dict) -> str:
         return "exact"
     if primal <= upper * (1 + 10 * TOLERANCE):
         return "unproved"
+    if upper <= 0.0:
+        return "wrong (the optimum is 0)"
     return f"wrong ({100 * (primal / upper - 1):.2g} % off)"
 
 

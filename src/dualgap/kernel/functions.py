@@ -46,18 +46,17 @@ class Kernel(ABC):
         """
         return None
 
-    def roundings(self, entries: int, largest: float) -> float:
+    def roundings(self, entries: int) -> float:
         """How far the core's float64 values may be from the exact ones.
 
-        In units of ``2**-53 sqrt(k(x, x) k(z, z))``; 0 where values are what they are:
-        a matrix, a function, and kernels that only a matrix shows to be positive.
+        In units of ``2**-53 sqrt(k(x, x) k(z, z))``. 0 where the values are what they
+        are: a matrix, a function, kernels that only a matrix shows to be positive, and
+        exponentials, whose bound in these units would be far above what happens.
 
         Parameters
         ----------
         entries : int
             The most that are stored of a row.
-        largest : float
-            ``max ||x||^2``; of the Laplacian kernel ``max ||x||_1``.
         """
         return 0.0
 
@@ -139,7 +138,7 @@ class Linear(Kernel):
     def form(self) -> tuple[str, bool, float, float, int]:
         return "linear", False, 1.0, 0.0, 1
 
-    def roundings(self, entries: int, largest: float) -> float:
+    def roundings(self, entries: int) -> float:
         # The entries one after the other at most, and their products.
         return entries + 4.0
 
@@ -175,10 +174,6 @@ class RBF(Kernel):
     def form(self) -> tuple[str, bool, float, float, int]:
         assert not isinstance(self.gamma, str)
         return "exponential", False, self.gamma, 0.0, 1
-
-    def roundings(self, entries: int, largest: float) -> float:
-        assert not isinstance(self.gamma, str)
-        return _of_exponential(entries, self.gamma * largest)
 
     def _block(self, A: Any, B: Any) -> Block:
         assert not isinstance(self.gamma, str)
@@ -228,7 +223,7 @@ class Polynomial(Kernel):
         assert not isinstance(self.gamma, str)
         return "power", False, self.gamma, self.coef0, self.degree
 
-    def roundings(self, entries: int, largest: float) -> float:
+    def roundings(self, entries: int) -> float:
         # (gamma ||x|| ||z|| + coef0)^2 <= (gamma ||x||^2 + coef0) times that of z. Each
         # factor has the error of the product and of the scale of the entries.
         return self.degree * (entries + 10.0) if self.positive else 0.0
@@ -308,10 +303,6 @@ class Laplacian(Kernel):
         assert not isinstance(self.gamma, str)
         return "exponential", True, self.gamma, 0.0, 1
 
-    def roundings(self, entries: int, largest: float) -> float:
-        assert not isinstance(self.gamma, str)
-        return _of_exponential(entries, self.gamma * largest)
-
     def _block(self, A: Any, B: Any) -> Block:
         assert not isinstance(self.gamma, str)
         out = manhattan_distances(A, B).astype(A.dtype, copy=False)
@@ -373,18 +364,6 @@ class Callable(Kernel):
         if not np.isfinite(out).all():
             raise ValueError("kernel: the function returned NaN or infinite values")
         return out
-
-
-def _of_exponential(entries: int, size: float) -> float:
-    """Roundings of ``exp(s(x, z) - s(x, x)/2 - s(z, z)/2)``, the s at most `size`.
-
-    Each s is off by (entries + 12) u of that, from its terms, their scale and the sums;
-    the four halves of it by 4 times that, and the exponential by 8 u of itself.
-    """
-    unit = 2.0**-53
-    exponent = 4.0 * (entries + 12.0) * size * unit
-    # Values from 0 to 1 are never off by more than 1.
-    return min(exponent * (1.0 + exponent), 1.0) / unit + 8.0
 
 
 def products(A: Any, B: Any) -> Block:

@@ -58,8 +58,6 @@ class Matrix:
         Rows many at a time, once the block solver has packed X.
     accessor : core.Rows or None
         Of the data, unless Python computes the kernel.
-    largest : float
-        ``max ||x_i||^2`` of the data, unless Python computes the kernel.
     """
 
     kernel: Kernel
@@ -67,7 +65,6 @@ class Matrix:
     cache_size: float
     fast: Any = None
     accessor: Any = None
-    largest: float = math.nan
 
     @cached_property
     def core(self) -> Any:
@@ -196,7 +193,7 @@ class Gram(Matrix):
         self.n = self.X.shape[0]
         _capacity(self.n, cache_size)
         if self.kernel.form is not None:
-            self.accessor, self.largest = _accessor(self.X)
+            self.accessor = _accessor(self.X)
 
     def _make_core(self) -> Any:
         capacity, form = _capacity(self.n, self.cache_size), self.kernel.form
@@ -284,10 +281,9 @@ class Pairs:
         ]
         self.diagonal: NDArray[np.float64] | None = None
         self.accessor: Any = None
-        self.largest = math.nan
         if kernel.form is not None:
             self.diagonal = kernel.diagonal(X)
-            self.accessor, self.largest = _accessor(X)
+            self.accessor = _accessor(X)
 
     @cached_property
     def core(self) -> Any:
@@ -318,7 +314,7 @@ class Pair(Matrix):
         self.rows = pairs.rows(a, b)
         self.n = len(self.rows)
         self.cache_size = pairs.cache_size
-        self.accessor, self.largest = pairs.accessor, pairs.largest
+        self.accessor = pairs.accessor
         if pairs.order is not None:
             self.rows = pairs.order[self.rows]
 
@@ -350,7 +346,7 @@ class Subset:
         self.parent, self.columns = parent, columns
         self.cache_size = parent.cache_size
         self.fast: Any = None
-        self.accessor, self.largest = parent.accessor, parent.largest
+        self.accessor = parent.accessor
         self.kernel, self.n = parent.kernel, len(columns)
 
     @property
@@ -398,25 +394,15 @@ def roundings_of_values(gram: Matrix | Subset) -> float:
 
     In units of ``2**-53 sqrt(k_ii k_jj)``; see :meth:`Kernel.roundings`.
     """
-    if gram.kernel.form is None:
-        return 0.0
     X, _ = gram.source()
-    packed = gram.fast is not None and gram.fast.dense
     entries = X.shape[1]
-    if sparse.issparse(X) and not packed:
+    if sparse.issparse(X):
         entries = int(np.diff(X.indptr).max())
-    largest = gram.largest
-    shape, of_overlap, gamma, *_ = gram.kernel.form
-    if of_overlap:
-        largest = float(abs(X).sum(axis=1, dtype=np.float64).max())
-    elif packed and shape == "exponential":
-        # Packed points are centred; their h is gamma log2(e) ||x||^2, in float32.
-        largest = 1.01 * math.log(2.0) * gram.fast.largest_half_self / gamma
-    return gram.kernel.roundings(entries, largest)
+    return gram.kernel.roundings(entries)
 
 
-def _accessor(X: Any) -> tuple[Any, float]:
-    """The core's accessor of rows, and their largest squared norm.
+def _accessor(X: Any) -> Any:
+    """The core's accessor of rows.
 
     Raises
     ------
@@ -424,13 +410,12 @@ def _accessor(X: Any) -> tuple[Any, float]:
         If single kernel rows, which are float32, could not be computed.
     """
     rows, norms, _ = _rows(X, 0.0)
-    largest = float(norms.q.max())
-    if not largest <= float(np.finfo(np.float32).max):
+    if not float(norms.q.max()) <= float(np.finfo(np.float32).max):
         raise ValueError(
             "X has rows whose squared norm leaves the range of float32; rescale the "
             "features"
         )
-    return rows, largest
+    return rows
 
 
 def fast_times(fast: Any, c: NDArray[np.float64], stop: Any) -> NDArray[np.float64]:
