@@ -108,6 +108,7 @@ L1, L2 = "epsilon_insensitive", "squared_epsilon_insensitive"
 CASES: dict[str, Callable[[], Case]] = {
     "LinearSVR, friedman1 20000, L1": lambda: linear(*friedman(20000), 1.0, 0.5, L1),
     "LinearSVR, friedman1 20000, L2": lambda: linear(*friedman(20000), 1.0, 0.5, L2),
+    "LinearSVR, friedman1 200000, L2": lambda: linear(*friedman(200_000), 1.0, 0.5, L2),
     "LinearSVR, a9a, L1": lambda: linear(*load("a9a"), 1.0, 0.1, L1),
     "LinearSVR, a9a, L2": lambda: linear(*load("a9a"), 1.0, 0.1, L2),
     "LinearSVR, imdb, L1": lambda: linear(*load("imdb"), 1.0, 0.1, L1),

@@ -10,6 +10,7 @@ import pytest
 from scipy import sparse
 from sklearn import svm as theirs
 from sklearn.base import clone
+from sklearn.datasets import dump_svmlight_file
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
@@ -24,6 +25,7 @@ from dualgap import (
     load_model,
     save_model,
 )
+from dualgap.io import RowStore, convert
 from dualgap.kernel import RBF, BlockSolver
 
 ALL = [LinearSVR(), SVR(), LinearOneClassSVM(), OneClassSVM()]
@@ -273,3 +275,11 @@ def test_seeds_and_solvers():
     y[3] = np.nan
     with pytest.raises(ValueError, match="NaN"):
         SVR().fit(X, y)
+
+
+@pytest.mark.parametrize("kind", [LinearSVR, SVR, LinearOneClassSVM, OneClassSVM])
+def test_rows_on_the_disk_are_refused(kind, tmp_path):
+    dump_svmlight_file(*data(), str(tmp_path / "text"))
+    convert(tmp_path / "text", tmp_path / "store")
+    with pytest.raises(ValueError, match=f"{kind.__name__} needs its rows in memory"):
+        kind().fit(RowStore.open(tmp_path / "store"), data()[1])

@@ -20,7 +20,7 @@ from ..problem import check_indices
 from ..regression import OneClassProblem, RegressionProblem
 from ..solvers.newton import regression_solver
 from ..solvers.regression import PairDescent
-from ._single import SingleFit, begin, checked_weights, on_the_plane
+from ._single import SingleFit, begin, checked_weights, on_the_plane, refuse_store
 
 __all__ = ["LinearOneClassSVM", "LinearSVR"]
 
@@ -48,6 +48,7 @@ class _LinearFit(SingleFit):
         return tags
 
     def _read(self, X: Any, y: Any = "no_validation") -> Any:
+        refuse_store(X, self)
         return validate_data(
             self,
             X,
