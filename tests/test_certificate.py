@@ -419,7 +419,7 @@ def test_message_has_the_numbers():
     )  # fmt: skip
     assert certificate.message == (
         "objective is within 3.1 % of the optimum (asked 0.1 %): stopped at "
-        "max_epochs; raise it, or ask for less accuracy (tol)"
+        "max_epochs; raise it, scale the columns, or ask for less accuracy (tol)"
     )
     assert str(certificate) == (
         f"epoch_limit: {certificate.message}\n"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer, load_iris
@@ -59,6 +61,12 @@ def test_one_curve_per_class():
     X, y = load_iris(return_X_y=True)
     display = ConvergenceDisplay.from_estimator(LinearSVC().fit(X, y), name="ours")
     assert list(display.histories) == [f"ours, class {k}" for k in range(3)]
+    X, y = X[::4], np.arange(len(X[::4])) % 4
+    pairs = list(itertools.combinations(range(4), 2))
+    for model in (LinearSVC(multi_class="ovo"), SVC()):
+        display = ConvergenceDisplay.from_estimator(model.fit(X, y), name="ours")
+        names = [f"ours, {i} against {j}" for i, j in pairs]
+        assert list(display.histories) == names
 
 
 def test_paths_of_coefficients_norms_and_gaps():
@@ -129,6 +137,11 @@ def test_what_cannot_be_drawn_is_refused():
         MarginDisplay.from_estimator(linear, X, y)
     with pytest.raises(ValueError, match="one versus the rest"):
         MarginDisplay.from_estimator(kernel, X, y, positive=1)
+    pairs = LinearSVC(multi_class="ovo").fit(X, y)
+    with pytest.raises(ValueError, match="one versus the rest"):
+        MarginDisplay.from_estimator(pairs, X, y, positive=1)
+    with pytest.raises(ValueError, match="LinearSVC has no history_: fit it"):
+        ConvergenceDisplay.from_estimator(LinearSVC())
     with pytest.raises(ValueError, match="none of"):
         MarginDisplay.from_estimator(linear, X, y, positive=7)
     with pytest.raises(ValueError, match="support=False"):

@@ -752,3 +752,11 @@ def test_coef_without_an_intercept():
     coef, intercept = Problem(small(), Y).coef(w)
     assert (coef == w).all()
     assert intercept == 0.0
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_cost_in_single_precision_is_taken_as_it_is():
+    X, y = np.eye(2, dtype=np.float32), [-1, 1]
+    assert Problem(X, y, np.float32(0.5)).C == 0.5
+    with pytest.raises(ValueError, match="positive, finite"):
+        Problem(X, y, np.float32(np.inf))

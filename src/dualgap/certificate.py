@@ -13,7 +13,10 @@ class Status(Enum):
     """Why a fit ended. The value is the sentence that people read."""
 
     CERTIFIED = "proved to be within the accuracy asked"
-    EPOCH_LIMIT = "stopped at max_epochs; raise it, or ask for less accuracy (tol)"
+    EPOCH_LIMIT = (
+        "stopped at max_epochs; raise it, scale the columns, or ask for less accuracy "
+        "(tol)"
+    )
     TIME_LIMIT = "stopped at time_limit; raise it, or ask for less accuracy (tol)"
     INTERRUPTED = "stopped by Ctrl-C or by a callback; the best model so far is kept"
     STALLED = (

@@ -79,7 +79,7 @@ class ConvergenceDisplay:
         y: str = "gap",
         ax: Any = None,
     ) -> ConvergenceDisplay:
-        """Draw the history of a fitted estimator, one curve per class.
+        """Draw the history of a fitted estimator, one curve per class or pair.
 
         Parameters
         ----------
@@ -113,14 +113,21 @@ class ConvergenceDisplay:
         y : {"gap", "objective"}, default="gap"
         ax : matplotlib Axes, optional
         """
+        from .estimators._binary import problem_labels, problem_name
+
         curves = {}
         for label, estimator in estimators.items():
-            history = estimator.history_
+            history = getattr(estimator, "history_", None)
+            if history is None:
+                raise ValueError(
+                    f"{label} has no history_: fit it; a model from a file has none"
+                )
             if not isinstance(history, list):
                 curves[label] = history
                 continue
-            for c, of_class in zip(estimator.classes_, history, strict=False):
-                curves[f"{label}, class {c}"] = of_class
+            names = map(problem_name, problem_labels(estimator))
+            for problem, of_problem in zip(names, history, strict=True):
+                curves[f"{label}, {problem}"] = of_problem
         return cls(curves).plot(x=x, y=y, ax=ax)
 
     def plot(
@@ -390,7 +397,10 @@ class MarginDisplay:
         scores, y = estimator.decision_function(X), np.asarray(y)
         classes = list(estimator.classes_)
         several = scores.ndim == 2
-        if several and (positive is None or hasattr(estimator, "kernel")):
+        pairs = hasattr(estimator, "kernel") or (
+            getattr(estimator, "multi_class", "ovr") == "ovo"
+        )
+        if several and (positive is None or pairs):
             raise ValueError(
                 f"positive={positive!r}: of {len(classes)} classes give the positive "
                 "one, of a model that is trained one versus the rest"

@@ -949,6 +949,8 @@ def _free_bias(penalize_intercept: bool, constant: float) -> bool:
 
 def _positive(name: str, value: float) -> float:
     numbers = (int, float, np.integer, np.floating)
+    if isinstance(value, np.floating):
+        value = float(value)  # float32 would be compared as such
     if not (isinstance(value, numbers) and 0 < value <= sys.float_info.max):
         raise ValueError(f"{name}={value!r}: give a positive, finite number")
     return float(value)
