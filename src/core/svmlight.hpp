@@ -361,7 +361,8 @@ inline Malformed describe(const Failure &failure, std::int64_t line) {
       text +=
           "; several labels a line (multi-label) are not supported: read the "
           "file with sklearn.datasets.load_svmlight_file(multilabel=True) "
-          "and train one model per label";
+          "and train one model per label; of a table (CSV) make svmlight text "
+          "with sklearn.datasets.dump_svmlight_file";
   }
   return Malformed(text);
 }

@@ -289,6 +289,7 @@ def test_float32():
         (b"  1_0 1:2", 3, "a label (a finite decimal number), found '1_0'", {}),
         (b"nan 1:2", 1, "a label (a finite decimal number), found 'nan'", {}),
         (b"1,2 3:4", 1, "several labels a line (multi-label) are not supported", {}),
+        (b"a,b\n1,2", 1, "of a table (CSV) make svmlight text", {}),
         (b"1:2 3:4", 1, "lines without a label cannot be read", {}),
         (b"1 2:3 a:1", 7, "a feature <index>:<value>", {}),
         (b"1 +2:3", 3, "a feature <index>:<value>", {}),
