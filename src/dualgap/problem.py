@@ -947,7 +947,7 @@ def _free_bias(penalize_intercept: bool, constant: float) -> bool:
     return True
 
 
-def _positive(name: str, value: float) -> float:
+def _positive(name: str, value: Any) -> float:
     numbers = (int, float, np.integer, np.floating)
     if isinstance(value, np.floating):
         value = float(value)  # float32 would be compared as such
