@@ -376,7 +376,8 @@ busy = threading.Event()
 
 def forever():
     while not busy.is_set():
-        LinearSVC(C=1.0, n_jobs=2, max_epochs=20).fit(X, y)
+        # Not of the global generator: a fork may copy its lock while it is held.
+        LinearSVC(C=1.0, n_jobs=2, max_epochs=20, random_state=0).fit(X, y)
 
 other = threading.Thread(target=forever)
 other.start()
