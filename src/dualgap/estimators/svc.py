@@ -351,7 +351,7 @@ class SVC(
             dtype=[np.float64, np.float32],
             ensure_all_finite=False,  # as_data looks at every entry once
         )
-        classes, codes = encode(y)
+        classes, codes = encode(np.asarray(y))
         weight, factor = weights(self.class_weight, X, classes, codes, sample_weight)
         X = as_data(X, kernel)  # names bad rows by the numbers that the caller knows
         kernel = kernel.resolve(X, weight)

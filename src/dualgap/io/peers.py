@@ -195,7 +195,7 @@ class _Lines:
         words = fields.get(name, [])
         try:
             (word,) = words
-            value = kind(word) if kind is str else _number(word, kind)
+            value = _number(word, kind)
         except ValueError:
             raise self.error(
                 f"expected one value of {name!r}, found {' '.join(words)!r}"
@@ -226,8 +226,8 @@ class _Lines:
 
 
 def _number(word: str, kind: Callable[[str], T]) -> T:
-    """What C reads: Python would also take 1_000."""
-    if "_" in word:
+    """A word, or a number as C reads it: Python would also take 1_000."""
+    if kind is not str and "_" in word:
         raise ValueError
     return kind(word)
 

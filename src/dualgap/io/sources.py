@@ -32,7 +32,7 @@ _PIECE = 2**24  # bytes read at a time where a file says how many there are
 #: What zipfile raises for archives that are damaged, encrypted or of another kind.
 _DAMAGED = (
     *(zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError),
-    RuntimeError,
+    *(RuntimeError, OSError),
 )
 
 __all__ = ["Chunk", "Reading", "Source", "source_of"]
@@ -334,11 +334,11 @@ class _Batches(Source):
 
 
 @contextlib.contextmanager
-def _named(name: str, *kinds: type[Exception]) -> Iterator[None]:
+def _named(name: str, kinds: tuple[type[Exception], ...]) -> Iterator[None]:
     """Let what a library finds wrong in a file, by errors of these kinds, name it."""
     try:
         yield
-    except (*kinds, OSError) as error:
+    except kinds as error:
         # A failing disk is another matter than a place that the file does not have.
         if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
             raise
@@ -376,7 +376,7 @@ class _Npy:
         # In pieces: what the header says is not believed before it was read.
         parts, left = [], size
         while left > 0:
-            with _named(self.name, *_DAMAGED):
+            with _named(self.name, _DAMAGED):
                 parts.append(self.file.read(min(left, _PIECE)))
             left -= len(parts[-1])
             if not parts[-1]:
@@ -422,7 +422,7 @@ class _Numpy(_Files):
             if path.lower().endswith(".npy"):
                 arrays = {"X": _Npy(file, path)}
             else:
-                with _named(path, *_DAMAGED):
+                with _named(path, _DAMAGED):
                     members = stack.enter_context(zipfile.ZipFile(file))
                     arrays = {
                         name[:-4]: _Npy(
@@ -562,7 +562,8 @@ class _Table(_Files):
     def _told(self, path: str) -> contextlib.AbstractContextManager[None]:
         import pyarrow
 
-        return _named(path, pyarrow.ArrowException, UnicodeDecodeError)
+        kinds = (pyarrow.ArrowException, UnicodeDecodeError, OSError)
+        return _named(path, kinds)
 
     def _step(self, columns: int) -> int:
         return max(1, self.reading.chunk // (12 * max(columns, 1)))
