@@ -228,6 +228,8 @@ def judge(case: str, free: bool, answer: dict) -> str:
     if not (np.isfinite(w).all() and np.isfinite(bias)):
         return "wrong (NaN)"
     X, y, C = CASES[case]()
+    if w.shape != (X.shape[1],):
+        return "wrong (no coefficients)"
     try:
         problem = Problem(X, y, C, fit_intercept=free, penalize_intercept=not free)
     except ValueError:
