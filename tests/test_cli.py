@@ -401,7 +401,10 @@ def test_n_features() -> None:
         (("--solver", "sgd_s"), "Did you mean 'sgd-s'?"),
         (("--solver", "DCD"), "Did you mean 'dcd'?"),
         (("--loss", "squared-hinge"), "Did you mean 'squared_hinge'?"),
-        (("--loss", "zzz"), "is not one of hinge, squared_hinge, smoothed_hinge."),
+        (
+            ("--loss", "zzz"),
+            "not one of hinge, squared_hinge, smoothed_hinge, epsilon",
+        ),
         (("--C", "0"), "not a positive, finite number"),
         (("--C", "nan"), "not a positive, finite number"),
         (("--C", "inf"), "not a positive, finite number"),
