@@ -77,7 +77,7 @@ class VersionedPickle:
         super().__setstate__(kept)  # type: ignore[misc]
 
 
-def encode(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
+def encode(y: Any) -> tuple[NDArray[Any], NDArray[np.intp]]:
     """The sorted classes of y, and the class of every row by its place among them.
 
     Raises
