@@ -75,6 +75,8 @@ class LinearSVC(_Linear, dualgap.LinearSVC):
 
 
 class LinearSVR(_Linear, dualgap.LinearSVR):
+    solver = "auto"
+
     def __init__(
         self,
         *,
