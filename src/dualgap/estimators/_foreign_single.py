@@ -114,8 +114,9 @@ class Single:
         terms = 0.5 * problem.squared_norm(w), float(problem.cost @ below)
         primal = sum(terms) - problem.total * rho
         size = sum(terms) + abs(problem.total * rho)
-        # The best rho has no larger value, whatever rounding says.
-        primal = max(proof.primal, primal + 8.0 * _UNIT * size)
+        # The best rho has no larger value, and what rounding does to both is the same
+        # but for the terms in rho.
+        primal = max(proof.primal, primal + proof.rounding + 8.0 * _UNIT * size)
         proof = replace(proof, primal=primal, status=None)
         return sharpened(proof, problem, PairDescent(), limits)
 
@@ -325,14 +326,9 @@ def certify_kernel(
     coef[model.support_] = np.ravel(own.toarray() if hasattr(own, "toarray") else own)
     alpha = np.clip(coef, problem.lower, problem.upper)
     proof = problem.certify(alpha)
-    scores, b = problem.scores(coef), float(model.intercept_[0]) - problem.centre
-    excess = problem.loss.excess(problem.linear - scores - b)
-    parts = (
-        0.5 * float(coef @ scores),
-        float(problem.cost @ excess),
-        b * problem.total,
-    )
-    primal = sum(parts) + 8.0 * _UNIT * sum(map(abs, parts))
+    # The model as it is: its coefficients may leave the box by a rounding.
+    bias = float(model.intercept_[0])
+    primal = problem.bounds(coef, problem.scores(coef), bias).primal
     proof = replace(proof, primal=primal, status=None)
     return replace(
         sharpened(proof, problem, BlockSolver(), limits, alpha), tol=math.nan
