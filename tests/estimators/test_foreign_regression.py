@@ -150,15 +150,16 @@ def test_bound_of_a_linear_one_class_model(model, weighted):
 @pytest.mark.parametrize("options", ["-s 11", "-s 12 -B 2", "-s 13 -B 1", "-s 21"])
 def test_models_of_liblinear(tmp_path, options):
     X, y, _ = make()
-    given = "-n 0.2" if "21" in options else "-c 0.5 -p 0.2"
+    # At C = 0.5 its -s 13 now and then ends 1e-3 above the optimum, whatever -e.
+    given = "-n 0.2" if "21" in options else "-c 0.05 -p 0.2"
     path = str(tmp_path / "model")
     theirs = liblinearutil.train(y, X, f"{options} {given} -e 1e-6 -q")
     liblinearutil.save_model(path, theirs)
-    model = read_liblinear(path, C=0.5, epsilon=0.2, nu=0.2)
+    model = read_liblinear(path, C=0.05, epsilon=0.2, nu=0.2)
     found = certify(model, X, y, tol=1e-8)
     assert 0.0 <= found.relative_gap < 1e-4
     if "21" not in options:
-        other = certify(read_liblinear(path, C=0.5, epsilon=0.0), X, y, tol=1e-8)
+        other = certify(read_liblinear(path, C=0.05, epsilon=0.0), X, y, tol=1e-8)
         assert other.relative_gap > 1e-4
 
 
