@@ -26,6 +26,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.preprocessing import scale
 
 import dualgap.estimators._binary as module
+import dualgap.estimators.linear_svc as linear_svc
 from dualgap import SDCA, SOLVERS, Certificate, LinearSVC, SmoothedHinge, Status
 from dualgap.problem import Problem
 
@@ -762,7 +763,7 @@ def test_on_epoch_is_told_every_epoch_and_can_stop():
 
 
 def test_the_example_in_the_documentation():
-    result = doctest.testmod(module)
+    result = doctest.testmod(linear_svc)
     assert result.attempted > 5
     assert result.failed == 0
 

@@ -10,6 +10,7 @@ import json
 import subprocess
 import sys
 import tracemalloc
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -66,7 +67,11 @@ SOLVERS = (
 def measured():
     """{loss: per solver, per size: (bytes, exact passes, epochs)}."""
     run = subprocess.run(
-        [sys.executable, __file__], capture_output=True, text=True, check=True
+        [sys.executable, "-m", "tests.solvers.test_memory"],
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     return json.loads(run.stdout)
 
