@@ -349,8 +349,9 @@ def test_rows_in_16_bits_prove_what_float32_does():
         solver = BlockSolver()
         states = [solver.start(p, core.Random(0), None) for p in (small, large)]
         assert [state.fixed for state in states] == [True, False]
-        exact = fit(large, 1e-9).certificate
-        for tol in (1e-3, 1e-9):  # the second is beyond 16 bits, and then float32
+        # Rounding alone may be worth 1e-9 here.
+        exact = fit(large, 3e-9).certificate
+        for tol in (1e-3, 3e-9):  # the second is beyond 16 bits, and then float32
             found = fit(small, tol).certificate
             assert found.certified
             assert found.primal >= exact.dual
