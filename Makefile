@@ -129,7 +129,7 @@ build/asan/.stamp build/tsan/.stamp: build/%/.stamp: .venv-test/.installed
 
 CXX ?= g++
 library = $$($(CXX) -print-file-name=lib$(1).so)
-sanitized = env OPENBLAS_NUM_THREADS=1 PYTHONPATH=build/$(1) \
+sanitized = env OPENBLAS_NUM_THREADS=1 PYTHONPATH="$(CURDIR)/build/$(1)" \
   LD_PRELOAD="$(call library,$(1)) $(call library,stdc++)" \
   ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 \
   UBSAN_OPTIONS=print_stacktrace=1 \
