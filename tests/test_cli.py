@@ -757,6 +757,12 @@ def test_inspect_odd_files() -> None:
     assert "100 (0: 1, 1: 1" in (text := call("inspect", "many").stdout)
     assert ", ...)" in text
     assert "no examples" in refused("inspect", os.devnull)
+    # A model in the place of data.
+    write("data", [-1, 1])
+    call("train", "data", "model")
+    assert "model is the file of a model, not of data" in refused("inspect", "model")
+    Path("theirs").write_text("solver_type L2R_L1LOSS_SVC_DUAL\n")
+    assert "DATA comes before MODEL" in refused("train", "theirs", "other")
 
 
 # -------------------------------------------------------------------------------- help

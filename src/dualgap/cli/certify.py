@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .data import facts_of, is_store, read_data, refuse_unreadable
+from .data import facts_of, is_store, read_data, refuse_unreadable, whose_model
 from .options import (
     DataPath,
     Debug,
@@ -163,19 +163,18 @@ def read_model(
     from ..estimators import load_model, read_liblinear, read_libsvm
 
     refuse_unreadable(path)
-    with open(path, "rb") as file:
-        start = file.read(12)
+    whose = whose_model(path)
     told: dict[str, Any] = {"C": C or 1.0, "epsilon": epsilon or 0.0, "nu": nu or 0.5}
-    if start.startswith(b"solver_type"):
-        return "LIBLINEAR", read_liblinear(path, **told), {"zero_based": False}
-    if start.startswith(b"svm_type"):
-        return "LIBSVM", read_libsvm(path, **told), {"zero_based": False}
-    if start[8:9] != b"{":
+    if whose == "LIBLINEAR":
+        return whose, read_liblinear(path, **told), {"zero_based": False}
+    if whose == "LIBSVM":
+        return whose, read_libsvm(path, **told), {"zero_based": False}
+    if whose is None:
         raise ValueError(
             f"{path} is no model file of dualgap, LIBLINEAR or LIBSVM; give one of them"
         )
     model, notes = load_model(path, return_notes=True)
-    return "dualgap", model, {"zero_based": False, **notes}
+    return whose, model, {"zero_based": False, **notes}
 
 
 def _find_support(model: Any, examples: Data) -> None:

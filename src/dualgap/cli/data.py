@@ -46,6 +46,19 @@ def is_store(path: str) -> bool:
     return os.path.isfile(os.path.join(path, DESCRIPTION))
 
 
+def whose_model(path: str) -> str | None:
+    """Whose model a file holds, as its first bytes say; None: nobody's."""
+    with open(path, "rb") as file:
+        start = file.read(12)
+    if start.startswith(b"solver_type"):
+        return "LIBLINEAR"
+    if start.startswith(b"svm_type"):
+        return "LIBSVM"
+    # Safetensors: the length of a header in JSON, and the header.
+    header = int.from_bytes(start[:8], "little") <= os.path.getsize(path)
+    return "dualgap" if header and start[8:9] == b"{" else None
+
+
 def refuse_unwritable(path: str, inputs: Sequence[str]) -> None:
     """Refuse an output that cannot be written, or is an input."""
     from ..io.atomic import check_target
@@ -87,6 +100,11 @@ def read_data(
 
     if is_store(path):
         return _opened(path, zero_based, n_features, remedy)
+    if os.path.isfile(path) and whose_model(path) is not None:
+        raise ValueError(
+            f"{path} is the file of a model, not of data; DATA comes before MODEL, and "
+            "dualgap certify and export read models"
+        )
     # Left open, the base is seen in the indices as they are written.
     X, y = load_svmlight(
         path, zero_based=True if zero_based is None else zero_based, n_jobs=n_jobs
