@@ -24,10 +24,11 @@ PROBLEMS, OTHERS = 240, 120  # benchmarks/trust/verify.py has thousands
 def test_no_certificate_is_false(caplog):
     caplog.set_level(logging.CRITICAL)
     tally = Tally()
-    for seed in range(PROBLEMS):
+    seeds = [*range(PROBLEMS), 5091]  # the last one was a division by zero once
+    for seed in seeds:
         verify(seed, tally)
     assert tally.false == []
-    assert tally.problems == PROBLEMS
+    assert tally.problems == len(seeds)
     assert set(tally.fits) == {*SOLVERS, *KERNEL_SOLVERS}
     assert tally.statuses["certified"] > PROBLEMS
     # On most problems the room for rounding is next to nothing.

@@ -63,7 +63,8 @@ def _solve(
     boxed = np.isfinite(u)
     # From the middle of the box, whatever its size: from near 0 a box of 1e8 is so far
     # that the first step leads nowhere.
-    a = np.where(boxed, 0.5 * u, 1.0 / float(np.diagonal(Q).mean()))
+    bend = float(np.diagonal(Q).mean())  # 0 where all rows are, and then all are boxed
+    a = np.where(boxed, 0.5 * u, 1.0 / bend if bend > 0.0 else 0.0)
     g = Q @ a - 1.0
     s, t = np.maximum(g, 0.0) + 1.0, np.where(boxed, np.maximum(-g, 0.0) + 1.0, 0.0)
     b, room = 0.0, np.where(boxed, u - a, 1.0)
