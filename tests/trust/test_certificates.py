@@ -38,7 +38,8 @@ def test_no_certificate_is_false(caplog):
 def test_no_certificate_of_the_other_problems_is_false(caplog):
     caplog.set_level(logging.CRITICAL)
     tally = Tally()
-    for seed in range(OTHERS):
+    # The last one led to a step of length 0, and a read beyond memory, once.
+    for seed in (*range(OTHERS), 1097):
         verify_others(seed, tally)
     assert tally.false == []
     assert tally.statuses["certified"] > OTHERS / 2

@@ -276,6 +276,9 @@ SimplexWalk full_steps(Simplex &s, Method method, Ranking ranking, Index steps,
           const Index j = s.active[t];
           return s.kernel(i, j, static_cast<double>(ki[s.column(j)]));
         });
+    // Towards a vertex that is so far that the length of the step is 0 in float64.
+    walk.quiet = move.u == 0.0 && move.j < 0;
+    if (walk.quiet) return walk;
     if (move.u > 0.0 && !ki) ki = s.gram->row(s.column(i));
     const float *kj = move.j >= 0 ? s.gram->row(s.column(move.j)) : nullptr;
     apply(s, move, i, walk);
