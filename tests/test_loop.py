@@ -29,6 +29,7 @@ from dualgap.solvers import DCD, SDCA, SOLVERS, Pegasos, SGDs, SvmSGD
 from dualgap.solvers.base import Solver, State, new_order
 
 from . import long_epochs, qp
+from .conftest import unsanitized
 from .long_epochs import longest_pass
 
 BLIND = (math.nan, math.nan)
@@ -284,6 +285,7 @@ def test_time_limit_inside_an_epoch_of_seconds(long, limit):
     assert certificate.updates > 0
 
 
+@unsanitized("a few tenths of a second are measured")
 @pytest.mark.parametrize("name", SOLVERS)
 def test_time_limit_of_every_solver(long, name):
     large, _ = long

@@ -27,7 +27,20 @@ from sklearn.preprocessing import scale
 
 import dualgap.estimators._binary as module
 import dualgap.estimators.linear_svc as linear_svc
-from dualgap import SDCA, SOLVERS, Certificate, LinearSVC, SmoothedHinge, Status
+from dualgap import (
+    SDCA,
+    SOLVERS,
+    SVC,
+    SVR,
+    Certificate,
+    LinearOneClassSVM,
+    LinearSVC,
+    LinearSVCCV,
+    LinearSVR,
+    OneClassSVM,
+    SmoothedHinge,
+    Status,
+)
 from dualgap.problem import Problem
 
 from ..conftest import SANITIZED
@@ -760,6 +773,17 @@ def test_on_epoch_is_told_every_epoch_and_can_stop():
 
 
 # scikit-learn's habits
+
+
+@pytest.mark.parametrize(
+    "model",
+    [LinearSVC, LinearSVCCV, SVC, LinearSVR, SVR, LinearOneClassSVM, OneClassSVM],
+)
+@pytest.mark.parametrize("n_jobs", [0, False, 1.5, "two"])
+def test_numbers_of_threads_that_mean_nothing(model, n_jobs):
+    X, y = make()
+    with pytest.raises(ValueError, match=r"'n_jobs' parameter of .* must be an int"):
+        model(n_jobs=n_jobs).fit(X, y)
 
 
 def test_the_example_in_the_documentation():

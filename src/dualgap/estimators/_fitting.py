@@ -7,12 +7,14 @@ import logging
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from numbers import Integral
 from typing import Any, TypeVar
 
 import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils._param_validation import Interval
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import (
     _ovr_decision_function,
@@ -29,6 +31,7 @@ from ..losses import Vector
 from ..memory import make_room_for
 
 __all__ = [
+    "N_JOBS",
     "OnEpoch",
     "VersionedPickle",
     "class_factors",
@@ -40,6 +43,13 @@ __all__ = [
     "votes",
     "warn_of_failures",
     "weights",
+]
+
+#: What `n_jobs` may be. 0 has no meaning, and joblib says so in the midst of a fit.
+N_JOBS = [
+    Interval(Integral, 1, None, closed="left"),
+    Interval(Integral, None, -1, closed="right"),
+    None,
 ]
 
 #: Threads that joblib's pool has beside its workers.

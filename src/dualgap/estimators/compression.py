@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from dataclasses import replace
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, TypeVar
 
 import numpy as np
@@ -20,7 +20,7 @@ from ..loop import solve
 from ..losses import Vector
 from ..problem import Problem
 from ..solvers import Auto
-from ._fitting import one_or_all
+from ._fitting import N_JOBS, one_or_all
 from .foreign import (
     KernelPair,
     binary_of,
@@ -43,7 +43,7 @@ _MOST_PIVOTS = 5000  # 200 MB of kernel values
     {
         "model": [LinearSVC, SVC],
         "tol": [Interval(Real, 0, None, closed="neither")],
-        "n_jobs": [Integral, None],
+        "n_jobs": N_JOBS,
     },
     prefer_skip_nested_validation=True,
 )

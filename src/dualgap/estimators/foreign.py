@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import combinations
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,7 +34,7 @@ from ..losses import (
 from ..problem import Problem
 from ..solvers import SequentialDual, get_solver
 from ._binary import BinaryProblems, binary_problems, number_of_problems
-from ._fitting import encode, one_or_all, weights
+from ._fitting import N_JOBS, encode, one_or_all, weights
 from ._foreign_single import (
     KERNELS_OF_ONE,
     LINEAR_OF_ONE,
@@ -76,7 +76,7 @@ class _Linear:
         "tol": [Interval(Real, 0, None, closed="neither")],
         "time_limit": [Interval(Real, 0, None, closed="neither"), None],
         "random_state": ["random_state"],
-        "n_jobs": [Integral, None],
+        "n_jobs": N_JOBS,
     },
     prefer_skip_nested_validation=True,
 )

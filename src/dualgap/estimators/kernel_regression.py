@@ -21,6 +21,7 @@ from ..kernel.predict import single_values
 from ..kernel.regression import BoxProblem
 from ..loop import Solution
 from ..losses import Vector
+from ._fitting import N_JOBS
 from ._kernels import KERNEL_CONSTRAINTS, KernelParameters
 from ._single import SingleFit, begin, checked_weights, on_the_plane, refuse_store
 
@@ -39,7 +40,7 @@ _CONSTRAINTS: dict[str, list[Any]] = {
     "time_limit": [Interval(Real, 0, None, closed="neither"), None],
     "cache_size": [Interval(Real, 0, None, closed="neither")],
     "random_state": ["random_state"],
-    "n_jobs": [Integral, None],
+    "n_jobs": N_JOBS,
     "verbose": ["verbose"],
 }
 

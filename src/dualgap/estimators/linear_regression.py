@@ -20,6 +20,7 @@ from ..problem import check_indices
 from ..regression import OneClassProblem, RegressionProblem
 from ..solvers.newton import regression_solver
 from ..solvers.regression import PairDescent
+from ._fitting import N_JOBS
 from ._single import SingleFit, begin, checked_weights, on_the_plane, refuse_store
 
 __all__ = ["LinearOneClassSVM", "LinearSVR"]
@@ -29,7 +30,7 @@ _COMMON: dict[str, list[Any]] = {
     "max_epochs": [Interval(Integral, 1, None, closed="left")],
     "time_limit": [Interval(Real, 0, None, closed="neither"), None],
     "warm_start": ["boolean"],
-    "n_jobs": [Integral, None],
+    "n_jobs": N_JOBS,
     "verbose": ["verbose"],
 }
 

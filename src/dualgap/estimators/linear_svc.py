@@ -28,6 +28,7 @@ from ..solvers import SOLVERS, SequentialDual, Solver, get_solver
 from ._binary import BinaryProblems, binary_problems, number_of_problems
 from ._callbacks import CallbackSupportMixin, FitTasks
 from ._fitting import (
+    N_JOBS,
     OnEpoch,
     VersionedPickle,
     encode,
@@ -237,7 +238,7 @@ class LinearSVC(
         "multi_class": [StrOptions({"ovr", "ovo", "crammer_singer"})],
         "warm_start": ["boolean"],
         "random_state": ["random_state"],
-        "n_jobs": [Integral, None],
+        "n_jobs": N_JOBS,
         "verbose": ["verbose"],
         "checkpoint": [str, os.PathLike, None],
         "checkpoint_every": [Interval(Real, 0, None, closed="neither")],

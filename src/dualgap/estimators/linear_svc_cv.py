@@ -26,6 +26,7 @@ from ..problem import check_indices
 from ..solvers import SOLVERS, Solver, get_solver
 from ._binary import binary_problems
 from ._fitting import (
+    N_JOBS,
     VersionedPickle,
     encode,
     fit_all,
@@ -155,7 +156,7 @@ penalize_intercept, class_weight
         "multi_class": [StrOptions({"ovr", "ovo"})],
         "refit": ["boolean"],
         "random_state": ["random_state"],
-        "n_jobs": [Integral, None],
+        "n_jobs": N_JOBS,
         "verbose": ["verbose"],
     }
 

@@ -18,7 +18,7 @@ from ..losses import LOSSES, Loss, Vector
 from ..path import solutions
 from ..problem import Problem
 from ..solvers import SOLVERS, Solver, get_solver
-from ._fitting import encode, fit_all, refuse_store, warn_of_failures, weights
+from ._fitting import N_JOBS, encode, fit_all, refuse_store, warn_of_failures, weights
 
 __all__ = ["SVMPath", "svm_path"]
 
@@ -81,7 +81,7 @@ def grid_of(Cs: Any) -> Vector:
         "penalize_intercept": ["boolean"],
         "class_weight": [dict, StrOptions({"balanced"}), None],
         "random_state": ["random_state"],
-        "n_jobs": [Integral, None],
+        "n_jobs": N_JOBS,
         "verbose": ["verbose"],
     },
     prefer_skip_nested_validation=True,

@@ -36,6 +36,7 @@ from ..solvers import Auto
 from ._binary import refuse_missing
 from ._callbacks import CallbackSupportMixin, FitTasks
 from ._fitting import (
+    N_JOBS,
     OnEpoch,
     VersionedPickle,
     encode,
@@ -250,7 +251,7 @@ class SVC(
         "decision_function_shape": [StrOptions({"ovr", "ovo"})],
         "break_ties": ["boolean"],
         "random_state": ["random_state"],
-        "n_jobs": [Integral, None],
+        "n_jobs": N_JOBS,
         "verbose": ["verbose"],
     }
 
