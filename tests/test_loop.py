@@ -263,6 +263,7 @@ def long() -> tuple[Problem, Solver]:
     return long_epochs.make()
 
 
+@unsanitized("a few tenths of a second are measured")
 @pytest.mark.parametrize("limit", [0.05, 0.5])
 def test_time_limit_inside_an_epoch_of_seconds(long, limit):
     large, solver = long
