@@ -1,6 +1,7 @@
 """Where a fit of the block solver goes, and how far it is from its floor.
 
     python benchmarks/kernel/phases.py [DATA ...] [--C 10] [--cache 200] [--loss hinge]
+                                       [--no-rest]
 
 RBF, gamma "scale", a proved gap of 1e-3, processor seconds of one thread. "floor":
 every support vector meets every row once, 2 n nSV d operations at the rate that
@@ -10,6 +11,7 @@ NumPy's product of float32 matrices reaches in the same process.
 from __future__ import annotations
 
 import argparse
+import math
 import time
 
 import numpy as np
@@ -18,7 +20,7 @@ from serving import read
 from threadpoolctl import threadpool_limits
 
 from dualgap import core
-from dualgap.kernel import RBF, BlockSolver, KernelProblem
+from dualgap.kernel import RBF, BlockSolver, KernelProblem, block
 
 EPS = 1e-3
 
@@ -63,8 +65,11 @@ def main() -> None:
     parser.add_argument("--C", type=float, default=10.0)
     parser.add_argument("--cache", type=float, default=200.0, help="megabytes")
     parser.add_argument("--loss", default="hinge", choices=["hinge", "squared_hinge"])
+    parser.add_argument("--no-rest", action="store_true", help="no row rests")
     parser.add_argument("--limit", type=float, default=60.0, help="seconds")
     args = parser.parse_args()
+    if args.no_rest:
+        block._MANY = math.inf
     with threadpool_limits(1):
         rate, heads = gemm_rate(), None
         for name in args.data:
@@ -83,7 +88,10 @@ def main() -> None:
                 print("| data, C, cache |", " | ".join(heads), "|")
                 print("|---" * (1 + len(heads)) + "|")
             shown = " | ".join(f"{found[key]:.3g}" for key in heads)
-            print(f"| {name}, {args.C:g}, {args.cache:g} MB | {shown} |", flush=True)
+            rest = ", none rests" if args.no_rest else ""
+            print(
+                f"| {name}, {args.C:g}, {args.cache:g} MB{rest} | {shown} |", flush=True
+            )
     print(f"\nNumPy's product: {rate / 1e9:.0f} GFLOP/s")
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from .losses import Vector
 
-__all__ = ["pack", "pairs", "rows", "signs", "unpack"]
+__all__ = ["pack", "pairs", "rows", "signs", "unpack", "weights"]
 
 
 def pairs(classes: int) -> list[tuple[int, int]]:
@@ -34,6 +34,11 @@ def rows(
 def signs(codes: NDArray[np.intp], pair: tuple[int, int]) -> NDArray[np.int8]:
     """+1 for the second class of a pair, -1 for the first."""
     return np.where(codes == pair[1], np.int8(1), np.int8(-1))
+
+
+def weights(codes: NDArray[np.intp], pair: tuple[int, int], weight: Vector) -> Vector:
+    """Sample weights of one problem among all rows: 0 for those of other classes."""
+    return np.where(np.isin(codes, pair), weight, 0.0)
 
 
 def pack(

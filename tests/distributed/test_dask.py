@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import subprocess
 import sys
+from itertools import combinations
 
 import dask
 import dask.array as da
@@ -41,6 +42,8 @@ def svc(client, C=0.05, **options):
 def check(model, X, y, weight=None, tol=TOL):
     """The certificate by one outside pass; the objective of one machine alone."""
     problems = range(1, 2) if len(model.classes_) == 2 else range(len(model.classes_))
+    if model.multi_class == "ovo":
+        problems = list(combinations(range(len(model.classes_)), 2))
     certificates = model.certificate_
     if not isinstance(certificates, list):
         certificates = [certificates]
@@ -48,10 +51,13 @@ def check(model, X, y, weight=None, tol=TOL):
         factor = np.ones(len(y)) if weight is None else np.asarray(weight, float)
         if isinstance(model.class_weight, dict):
             of_row = np.array([model.class_weight.get(label, 1.0) for label in y])
-            mine = len(problems) == 1 or y == model.classes_[k]
+            mine = len(problems) == 1 or isinstance(k, tuple) or y == model.classes_[k]
             factor = np.where(mine, factor * of_row, factor)
+        positive = k
+        if isinstance(k, tuple):
+            factor, positive = factor * np.isin(y, model.classes_[list(k)]), k[1]
         problem = Problem(
-            X, np.where(y == model.classes_[k], 1, -1), model.C, loss=model.loss,
+            X, np.where(y == model.classes_[positive], 1, -1), model.C, loss=model.loss,
             sample_weight=factor, fit_intercept=model.fit_intercept,
             intercept_scaling=model.intercept_scaling,
         )  # fmt: skip
@@ -123,6 +129,31 @@ def test_several_classes_share_rounds(client, loss):
     assert model.score(da.from_array(X, 99), da.from_array(y, 99)) == pytest.approx(
         model.score(X, y)
     )
+
+
+def test_pairs_of_classes(client):
+    X, y = data(classes=4)
+    weight = np.random.default_rng(1).uniform(0, 2, len(y))
+    model = svc(client, class_weight={"emu": 2.0}, multi_class="ovo")
+    parts = da.from_array(X, 99), da.from_array(y, 99)
+    model.fit(*parts, da.from_array(weight, 90))
+    assert model.coef_.shape == (6, X.shape[1])
+    check(model, X, y, weight)
+    assert model.rounds_["problems"].max() == 6
+    # The decisions of the pairs are scored as on one machine.
+    alone = dualgap.LinearSVC(0.05, multi_class="ovo")
+    alone.classes_, alone.coef_, alone.intercept_ = (
+        model.classes_, model.coef_, model.intercept_,
+    )  # fmt: skip
+    expected = alone.decision_function(X)
+    assert expected.shape == (300, 4)
+    np.testing.assert_allclose(model.decision_function(X), expected)
+    np.testing.assert_allclose(model.decision_function(parts[0]).compute(), expected)
+    np.testing.assert_array_equal(model.predict(X), alone.predict(X))
+    np.testing.assert_array_equal(model.predict(parts[0]).compute(), alone.predict(X))
+    assert model.score(*parts) == pytest.approx(alone.score(X, y))
+    with pytest.raises(ValueError, match="class owl no row with a positive weight"):
+        svc(client, class_weight={"owl": 0.0}, multi_class="ovo").fit(*parts)
 
 
 def test_delayed_pieces_futures_and_memory_are_one_problem(client):

@@ -90,6 +90,23 @@ def test_a_path_of_several_classes_is_that_of_single_fits():
         np.testing.assert_allclose(bias, model.intercept_, atol=1e-4)
 
 
+def test_a_path_of_pairs_is_that_of_single_fits():
+    X, y = make(n=90, classes=4)
+    weight = np.random.default_rng(2).uniform(0.2, 2.0, len(y))
+    options = {"class_weight": {0: 2.0}, "multi_class": "ovo", "random_state": 0}
+    path = svm_path(X, y, GRID, sample_weight=weight, tol=1e-6, **options)
+    assert path.coefs.shape == (3, 6, 4)
+    assert path.intercepts.shape == path.relative_gaps.shape == (3, 6)
+    for C, certificates in zip(GRID, path.certificates, strict=True):
+        model = LinearSVC(C=C, tol=1e-6, **options).fit(X, y, weight)
+        for one, other in zip(certificates, model.certificate_, strict=True):
+            assert one.certified
+            assert one.dual <= other.primal
+            assert other.dual <= one.primal
+    with pytest.raises(ValueError, match="class 2 no row with a positive weight"):
+        svm_path(X, y, GRID, class_weight={2: 0.0}, multi_class="ovo")
+
+
 @pytest.mark.parametrize("loss", LOSSES)
 def test_the_start_is_the_best_multiple_in_the_box(loss):
     X, y = make()

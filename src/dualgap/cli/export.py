@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from .certify import read_model
-from .data import refuse_unwritable
+from .data import refuse_unwritable, whose_model
 from .options import Debug, app, known_word, paragraphs, told_plainly
 
 _NAMES = {"liblinear": "LIBLINEAR", "libsvm": "LIBSVM", "onnx": "ONNX runtimes"}
@@ -74,9 +74,7 @@ def _refuse_overwriting(path: str) -> None:
     """Refuse to put a model in the place of what is none, such as a data file."""
     if not os.path.exists(path) or path.lower().endswith(".onnx"):
         return
-    with open(path, "rb") as file:
-        start = file.read(12)
-    if start and not start.startswith((b"solver_type", b"svm_type")):
+    if os.path.getsize(path) and whose_model(path) not in ("LIBLINEAR", "LIBSVM"):
         raise ValueError(
             f"{path} exists and is no model file of LIBLINEAR or LIBSVM; remove it "
             "first, or choose another name"

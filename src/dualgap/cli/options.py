@@ -90,20 +90,21 @@ def known_word(value: str, known: Sequence[str]) -> str:
 
 def solver_name(value: str) -> str:
     """Refuse an unknown solver."""
-    from ..kernel import APPROXIMATIONS, KERNEL_SOLVERS
-    from ..solvers import SOLVERS
-
-    known = {**SOLVERS, **KERNEL_SOLVERS, **APPROXIMATIONS, "newton": None}
-    return known_word(value, list(known))
+    return known_word(value, _solver_names())
 
 
 def complete_solver(incomplete: str) -> list[str]:
     """For the shell: solvers that begin so."""
+    return [name for name in _solver_names() if name.startswith(incomplete)]
+
+
+def _solver_names() -> list[str]:
     from ..kernel import APPROXIMATIONS, KERNEL_SOLVERS
     from ..solvers import SOLVERS
+    from ..solvers.newton import ResidualNewton
 
-    names = {**SOLVERS, **KERNEL_SOLVERS, **APPROXIMATIONS, "newton": None}
-    return [name for name in names if name.startswith(incomplete)]
+    names = {**SOLVERS, **KERNEL_SOLVERS, **APPROXIMATIONS}
+    return [*names, ResidualNewton.name]
 
 
 def complete_loss(incomplete: str) -> list[str]:

@@ -84,13 +84,6 @@ def _line(label: Any, epoch: EpochInfo) -> str:
     )
 
 
-def problem_name(label: Any) -> str:
-    """What a binary problem is about: a class, or two."""
-    if isinstance(label, tuple):
-        return f"{label[0]} against {label[1]}"
-    return f"class {label}"
-
-
 def name_of(label: Any) -> dict[str, Any]:
     """A problem in JSON: its class, or a pair of them; nothing where there are none."""
     if label is None:

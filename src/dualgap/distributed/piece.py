@@ -32,6 +32,7 @@ import copy
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -39,7 +40,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from .. import core, one_vs_rest
+from .. import core, one_vs_one, one_vs_rest
 from ..losses import Loss, Vector
 from ..problem import Problem, Values
 from ..solvers.base import new_order
@@ -64,6 +65,7 @@ class Setup:
     C, loss, fit_intercept, intercept_scaling
         As of :class:`dualgap.Problem`.
     random_state : int
+    multi_class : {"ovr", "ovo"}
     """
 
     classes: NDArray[Any]
@@ -73,23 +75,33 @@ class Setup:
     fit_intercept: bool
     intercept_scaling: float
     random_state: int
+    multi_class: str = "ovr"
+
+    @property
+    def subjects(self) -> Sequence[int] | Sequence[tuple[int, int]]:
+        """What each binary problem is about: its positive class, or a pair of them."""
+        if self.multi_class == "ovo" and len(self.classes) > 2:
+            return one_vs_one.pairs(len(self.classes))
+        return one_vs_rest.positives(len(self.classes))
 
     @property
     def problems(self) -> int:
-        """Two classes make one binary problem; more make one each."""
-        return len(one_vs_rest.positives(len(self.classes)))
-
-    def positive(self, k: int) -> int:
-        """Number of the positive class of binary problem k."""
-        return one_vs_rest.positives(len(self.classes))[k]
+        """Two classes make one binary problem; more make one each, or one per pair."""
+        return len(self.subjects)
 
     def signs(self, codes: NDArray[np.intp], k: int) -> NDArray[np.int8]:
         """Labels of binary problem k."""
-        return one_vs_rest.signs(codes, self.positive(k))
+        subject = self.subjects[k]
+        if isinstance(subject, tuple):
+            return one_vs_one.signs(codes, subject)
+        return one_vs_rest.signs(codes, subject)
 
     def weights(self, codes: NDArray[np.intp], k: int, weight: Vector) -> Vector:
         """Sample weights of binary problem k, class weights included."""
-        return one_vs_rest.weights(codes, self.positive(k), weight, self.factors)
+        subject = self.subjects[k]
+        if isinstance(subject, tuple):
+            return one_vs_one.weights(codes, subject, weight * self.factors[codes])
+        return one_vs_rest.weights(codes, subject, weight, self.factors)
 
 
 @dataclass(kw_only=True)

@@ -164,7 +164,7 @@ class OneVsOne:
 
     def weights(self, k: int) -> Vector:
         """As of :class:`OneVsRest`: 0 for the rows of other classes."""
-        return np.where(np.isin(self.codes, self.pairs[k]), self.weight, 0.0)
+        return one_vs_one.weights(self.codes, self.pairs[k], self.weight)
 
     def place(self, k: int) -> NDArray[np.intp]:
         """The rows of a problem."""

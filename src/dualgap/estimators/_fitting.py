@@ -35,6 +35,7 @@ __all__ = [
     "OnEpoch",
     "VersionedPickle",
     "class_factors",
+    "class_scores",
     "encode",
     "fit_all",
     "listener",
@@ -107,18 +108,15 @@ def encode(y: Any) -> tuple[NDArray[Any], NDArray[np.intp]]:
     return classes, codes
 
 
-def refuse_store(X: Any) -> None:
-    """Refuse rows on the disk where all fits share rows in memory.
+def refuse_store(X: Any, who: str, remedy: str) -> None:
+    """Refuse rows on the disk where they have to be in memory.
 
     Raises
     ------
     ValueError
     """
     if isinstance(X, RowSource):
-        raise ValueError(
-            "X is a row store; paths of C need an array or a sparse matrix. Fit "
-            "LinearSVC(warm_start=True) on the store, C by C"
-        )
+        raise ValueError(f"X is {X!r}: {who} needs its rows in memory; {remedy}")
 
 
 def weights(
@@ -228,6 +226,15 @@ def fit_all(
 def one_or_all(items: list[T]) -> T | list[T]:
     """The only one, or the list."""
     return items if len(items) > 1 else items[0]
+
+
+def class_scores(
+    values: NDArray[np.float64], multi_class: str, classes: int
+) -> NDArray[np.float64]:
+    """Scores of the classes, of the decisions of the binary problems."""
+    if multi_class != "ovo" or values.ndim == 1:
+        return values
+    return votes(values, classes)
 
 
 def votes(values: NDArray[np.float64], classes: int) -> NDArray[np.float64]:

@@ -106,7 +106,10 @@ class Single:
 
     def _one_class(self, X: Any, weight: Vector | None, limits: Limits) -> Certificate:
         problem = OneClassProblem(
-            X, self.nu or 0.5, sample_weight=weight, n_jobs=effective_n_jobs(limits[3])
+            X,
+            self.nu or 0.5,
+            sample_weight=weight,
+            n_jobs=effective_n_jobs(limits.n_jobs),
         )
         w, rho = self.scale * self.coef, -self.scale * self.bias
         proof = problem.certify(w)
@@ -164,7 +167,7 @@ def _free(
     same = {
         "loss": loss,
         "sample_weight": weight,
-        "n_jobs": effective_n_jobs(limits[3]),
+        "n_jobs": effective_n_jobs(limits.n_jobs),
     }
     with_bias = RegressionProblem(X, y, C, fit_intercept=True, **same)
     proof = with_bias.prove(np.append(terms.coef, terms.bias), None)

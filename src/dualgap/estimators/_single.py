@@ -11,12 +11,17 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight
 
 from .. import core
-from ..blocks import RowSource
 from ..loop import EpochInfo, Solution, solve
 from ..losses import Vector
 from ..solvers import Solver
 from ._callbacks import Attributes, CallbackSupportMixin, FitTasks
-from ._fitting import VersionedPickle, fit_all, listener, warn_of_failures
+from ._fitting import (
+    VersionedPickle,
+    fit_all,
+    listener,
+    refuse_store,
+    warn_of_failures,
+)
 
 __all__ = [
     "ZERO",
@@ -24,7 +29,6 @@ __all__ = [
     "begin",
     "checked_weights",
     "on_the_plane",
-    "refuse_store",
 ]
 
 
@@ -47,20 +51,6 @@ def on_the_plane(decisions: Vector, offset: float) -> Vector:
     decisions, and so their labels, would be noise.
     """
     return np.where(np.abs(decisions) <= ZERO * abs(offset), 0.0, decisions)
-
-
-def refuse_store(X: Any, model: Any) -> None:
-    """Refuse rows on the disk.
-
-    Raises
-    ------
-    ValueError
-    """
-    if isinstance(X, RowSource):
-        raise ValueError(
-            f"X is {X!r}: {type(model).__name__} needs its rows in memory; read the "
-            "text with dualgap.io.load_svmlight"
-        )
 
 
 def checked_weights(sample_weight: ArrayLike | None, X: Any) -> Vector | None:
@@ -90,6 +80,10 @@ class SingleFit(VersionedPickle, CallbackSupportMixin):  # type: ignore[misc]
     random_state: int | np.random.RandomState | None = None
     #: Hears of every epoch, for the command line: called with a name and an EpochInfo.
     _tell: Callable[[Any, EpochInfo], object] | None = None
+
+    def _refuse_store(self, X: Any) -> None:
+        name = type(self).__name__
+        refuse_store(X, name, "read the text with dualgap.io.load_svmlight")
 
     def _train(
         self,

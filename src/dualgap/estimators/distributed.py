@@ -25,7 +25,14 @@ from ..distributed.piece import Census, Setup
 from ..distributed.stores import holds_stores, in_batches
 from ..loop import Solution, solve
 from ..losses import LOSSES, Loss, Vector, get_loss
-from ._fitting import class_factors, fit_all, one_or_all, warn_of_failures
+from ._binary import problem_labels, problem_name, refuse_missing
+from ._fitting import (
+    class_factors,
+    class_scores,
+    fit_all,
+    one_or_all,
+    warn_of_failures,
+)
 
 
 class DistributedLinearSVC(
@@ -43,6 +50,9 @@ class DistributedLinearSVC(
     ----------
     C, loss, tol, time_limit, fit_intercept, intercept_scaling, class_weight
         As of :class:`dualgap.LinearSVC`.
+    multi_class : {"ovr", "ovo"}, default="ovr"
+        One versus the rest or one versus one, as of :class:`dualgap.LinearSVC`; pieces
+        keep all their rows, of weight 0 for the pairs that they are not of.
     max_rounds : int, default=10000
         Largest number of rounds of communication.
     n_pieces : int, optional
@@ -72,8 +82,9 @@ class DistributedLinearSVC(
 
     Attributes
     ----------
-    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features), float64
-    intercept_ : ndarray of shape (1,) or (n_classes,), float64
+    coef_ : ndarray of shape (1, n_features) or (n_problems, n_features), float64
+        A row per class or, one versus one, per pair of classes; two classes have one.
+    intercept_ : ndarray of shape (1,) or (n_problems,), float64
     classes_ : ndarray of shape (n_classes,)
     n_iter_ : int
         Rounds of passes, the most over all classes.
@@ -119,6 +130,7 @@ class DistributedLinearSVC(
         "fit_intercept": ["boolean"],
         "intercept_scaling": [Interval(Real, 0, None, closed="neither")],
         "class_weight": [dict, StrOptions({"balanced"}), None],
+        "multi_class": [StrOptions({"ovr", "ovo"})],
         "n_pieces": [Interval(Integral, 1, None, closed="left"), None],
         "local_epochs": "no_validation",  # CoCoA refuses what it cannot use
         "safe_every": [Interval(Integral, 1, None, closed="left"), None],
@@ -140,6 +152,7 @@ class DistributedLinearSVC(
         fit_intercept: bool = True,
         intercept_scaling: float = 1.0,
         class_weight: dict[Any, float] | str | None = None,
+        multi_class: str = "ovr",
         n_pieces: int | None = None,
         local_epochs: int | Literal["auto", "measured"] | Sequence[int] = "auto",
         safe_every: int | None = None,
@@ -157,6 +170,7 @@ class DistributedLinearSVC(
         self.fit_intercept = fit_intercept
         self.intercept_scaling = intercept_scaling
         self.class_weight = class_weight
+        self.multi_class = multi_class
         self.n_pieces = n_pieces
         self.local_epochs = local_epochs
         self.safe_every = safe_every
@@ -243,9 +257,10 @@ class DistributedLinearSVC(
             finally:
                 cluster.close()
         self._keep(cluster, rounds, solutions, setup)
-        names = [f"class {label!s}" for label in setup.classes]
+        names = [problem_name(label) for label in problem_labels(self)]
         certificates = [solution.certificate for solution in solutions]
-        warn_of_failures("LinearSVC", certificates, names[-len(solutions) :], "classes")
+        several = "pairs" if self.multi_class == "ovo" else "classes"
+        warn_of_failures("LinearSVC", certificates, names, several)
         return self
 
     def _setup(self, census: Sequence[Census], loss: Loss) -> Setup:
@@ -258,12 +273,13 @@ class DistributedLinearSVC(
             raise ValueError(
                 f"y holds one class, {classes[0]!s}; give rows of at least 2 classes"
             )
-        factors = class_factors(
-            self.class_weight, classes, np.bincount(codes, weights).astype(np.float64)
-        )
+        total = np.bincount(codes, weights).astype(np.float64)
+        factors = class_factors(self.class_weight, classes, total)
+        if self.multi_class == "ovo":
+            refuse_missing(classes, total * factors)
         return Setup(
             classes, factors, self.C, loss, self.fit_intercept,
-            self.intercept_scaling, int(self.random_state),
+            self.intercept_scaling, int(self.random_state), self.multi_class,
         )  # fmt: skip
 
     def _solve(
@@ -321,7 +337,8 @@ class DistributedLinearSVC(
         if holds_stores(X):
             return self._of_stores(X, _decide, np.float64)
         if not is_dask(X):
-            return super().decision_function(X)
+            values = super().decision_function(X)
+            return class_scores(values, self.multi_class, len(self.classes_))
         check_is_fitted(self)
         return self._lazily(X, _decide, np.float64)
 
@@ -382,10 +399,10 @@ class DistributedLinearSVC(
         import dask.array as da
 
         check_is_fitted(self)
-        several = (len(self.coef_),) if len(self.coef_) > 1 else ()
+        several = (len(self.classes_),) if len(self.classes_) > 2 else ()
         shape = several if function is _decide else ()
         task = dask.delayed(_over_batches, pure=False)
-        model = dask.delayed((self.coef_, self.intercept_, self.classes_))
+        model = dask.delayed(self._model)
         parts = [
             da.from_delayed(
                 task(function, part, model),
@@ -401,7 +418,7 @@ class DistributedLinearSVC(
 
         check_is_fitted(self)
         have_their_own("stores, which have their", y, sample_weight)
-        model = self.coef_, self.intercept_, self.classes_
+        model = self._model
         with _cluster_of(self.client) as client:
             client.wait_for_workers(1)
             asked = [
@@ -415,8 +432,12 @@ class DistributedLinearSVC(
         right, whole = counts.sum(axis=0)
         return float(right / whole)
 
+    @property
+    def _model(self) -> tuple[Any, ...]:
+        """What workers need to know of it."""
+        return self.coef_, self.intercept_, self.classes_, self.multi_class
+
     def _lazily(self, X: Any, function: Any, dtype: Any) -> Any:
-        model = self.coef_, self.intercept_, self.classes_
         if hasattr(X, "map_partitions"):
             X = X.to_dask_array()
         if X.shape[1] != self.n_features_in_:
@@ -425,10 +446,10 @@ class DistributedLinearSVC(
                 f"{self.n_features_in_} features as input"
             )
         X = X.rechunk({1: -1})
-        several = len(self.coef_) > 1 and function is _decide
-        chunks = (X.chunks[0], (len(self.coef_),)) if several else (X.chunks[0],)
+        several = len(self.classes_) > 2 and function is _decide
+        chunks = (X.chunks[0], (len(self.classes_),)) if several else (X.chunks[0],)
         return X.map_blocks(
-            function, *model, dtype=dtype, chunks=chunks,
+            function, *self._model, dtype=dtype, chunks=chunks,
             drop_axis=[] if several else [1],
             meta=np.empty((0, 0) if several else (0,), dtype=dtype),
         )  # fmt: skip
@@ -493,16 +514,18 @@ def _as_wide(X: Any, model: Any, part: Any) -> Any:
     return X
 
 
-def _decide(X: Any, coef: Vector, intercept: Vector, classes: Any) -> Vector:
+def _decide(
+    X: Any, coef: Vector, intercept: Vector, classes: NDArray[Any], multi_class: str
+) -> Vector:
     X = X.tocsr() if hasattr(X, "tocsr") else X
-    scores = np.asarray(safe_sparse_dot(X, coef.T)) + intercept
-    return scores if scores.shape[1] > 1 else scores[:, 0]
+    values = np.asarray(safe_sparse_dot(X, coef.T)) + intercept
+    if values.shape[1] == 1:
+        return values[:, 0]
+    return class_scores(values, multi_class, len(classes))
 
 
-def _classify(
-    X: Any, coef: Vector, intercept: Vector, classes: NDArray[Any]
-) -> NDArray[Any]:
-    scores = _decide(X, coef, intercept, classes)
+def _classify(X: Any, *model: Any) -> NDArray[Any]:
+    scores, classes = _decide(X, *model), model[2]
     best = scores.argmax(axis=1) if scores.ndim == 2 else (scores > 0).astype(np.intp)
     return classes[best]
 

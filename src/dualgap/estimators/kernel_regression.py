@@ -23,7 +23,7 @@ from ..loop import Solution
 from ..losses import Vector
 from ._fitting import N_JOBS
 from ._kernels import KERNEL_CONSTRAINTS, KernelParameters
-from ._single import SingleFit, begin, checked_weights, on_the_plane, refuse_store
+from ._single import SingleFit, begin, checked_weights, on_the_plane
 
 __all__ = ["BOX_SOLVERS", "SVR", "OneClassSVM"]
 
@@ -65,7 +65,7 @@ class _KernelFit(KernelParameters, SingleFit):
         problem_of: Function[[Any, Any, Vector | None], BoxProblem],
     ) -> None:
         """Train; `problem_of(matrix, y, weight)` is the problem of the rows used."""
-        refuse_store(X, self)
+        self._refuse_store(X)
         stop = begin(self.time_limit)
         kernel = self._kernel_record()
         supervised = {} if y is None else {"y_numeric": True}

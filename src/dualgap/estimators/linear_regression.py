@@ -21,7 +21,7 @@ from ..regression import OneClassProblem, RegressionProblem
 from ..solvers.newton import regression_solver
 from ..solvers.regression import PairDescent
 from ._fitting import N_JOBS
-from ._single import SingleFit, begin, checked_weights, on_the_plane, refuse_store
+from ._single import SingleFit, begin, checked_weights, on_the_plane
 
 __all__ = ["LinearOneClassSVM", "LinearSVR"]
 
@@ -49,7 +49,7 @@ class _LinearFit(SingleFit):
         return tags
 
     def _read(self, X: Any, y: Any = "no_validation") -> Any:
-        refuse_store(X, self)
+        self._refuse_store(X)
         return validate_data(
             self,
             X,

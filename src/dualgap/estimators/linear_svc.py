@@ -31,11 +31,11 @@ from ._fitting import (
     N_JOBS,
     OnEpoch,
     VersionedPickle,
+    class_scores,
     encode,
     fit_all,
     listener,
     one_or_all,
-    votes,
     warn_of_failures,
     weights,
 )
@@ -566,13 +566,7 @@ class LinearSVC(
             check_is_fitted(self)
             of_block = super().decision_function
             values = np.concatenate([of_block(block.X) for block in X.blocks()])
-        return self._shaped(values)
-
-    def _shaped(self, values: Vector) -> Vector:
-        """Scores of the classes, of the values of the binary problems."""
-        if self.multi_class != "ovo" or values.ndim == 1:
-            return values
-        return votes(values, len(self.classes_))
+        return class_scores(values, self.multi_class, len(self.classes_))
 
     def score(
         self,

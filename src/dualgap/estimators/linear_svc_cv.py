@@ -28,16 +28,16 @@ from ._binary import binary_problems
 from ._fitting import (
     N_JOBS,
     VersionedPickle,
+    class_scores,
     encode,
     fit_all,
     refuse_store,
-    votes,
     warn_of_failures,
     weights,
 )
 from ._html import CertificateHTMLMixin
 from .linear_svc import LinearSVC
-from .path import grid_of
+from .path import PATH_ON_STORE, grid_of
 
 __all__ = ["LinearSVCCV"]
 
@@ -203,9 +203,7 @@ penalize_intercept, class_weight
         if issparse(X):
             check_indices(X)
         values: Vector = super().decision_function(X)
-        if self.multi_class != "ovo" or values.ndim == 1:
-            return values
-        return votes(values, len(self.classes_))
+        return class_scores(values, self.multi_class, len(self.classes_))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -244,7 +242,7 @@ penalize_intercept, class_weight
         """
         begun = time.perf_counter()
         grid = grid_of(self.Cs)
-        refuse_store(X)
+        refuse_store(X, "LinearSVCCV", PATH_ON_STORE)
         stop = core.Stop()
         if self.time_limit is not None:
             stop.set_deadline(self.time_limit)

@@ -12,12 +12,12 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions, validate_params
 from sklearn.utils.validation import check_X_y
 
-from .. import core, one_vs_rest
+from .. import core
 from ..certificate import Certificate
 from ..losses import LOSSES, Loss, Vector
 from ..path import solutions
-from ..problem import Problem
 from ..solvers import SOLVERS, Solver, get_solver
+from ._binary import binary_problems, number_of_problems
 from ._fitting import N_JOBS, encode, fit_all, refuse_store, warn_of_failures, weights
 
 __all__ = ["SVMPath", "svm_path"]
@@ -46,6 +46,10 @@ class SVMPath(NamedTuple):
                 for c in self.certificates
             ]
         )
+
+
+# What to do with a store instead.
+PATH_ON_STORE = "fit LinearSVC(warm_start=True) on the store, C by C"
 
 
 def grid_of(Cs: Any) -> Vector:
@@ -80,6 +84,7 @@ def grid_of(Cs: Any) -> Vector:
         "intercept_scaling": [Interval(Real, 0, None, closed="neither")],
         "penalize_intercept": ["boolean"],
         "class_weight": [dict, StrOptions({"balanced"}), None],
+        "multi_class": [StrOptions({"ovr", "ovo"})],
         "random_state": ["random_state"],
         "n_jobs": N_JOBS,
         "verbose": ["verbose"],
@@ -100,6 +105,7 @@ def svm_path(
     intercept_scaling: float = 1.0,
     penalize_intercept: bool = True,
     class_weight: dict[Any, float] | str | None = None,
+    multi_class: str = "ovr",
     sample_weight: ArrayLike | None = None,
     random_state: int | np.random.RandomState | None = None,
     n_jobs: int | None = None,
@@ -115,7 +121,7 @@ def svm_path(
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
         Read in place, as by :class:`LinearSVC`.
     y : array-like of shape (n_samples,)
-        Class labels. More than two are trained one versus the rest.
+        Class labels.
     Cs : int or array-like of shape (n_Cs,), default=10
         Values of C in any order, or how many, spaced evenly in their logarithm from
         1e-4 to 1e4.
@@ -124,13 +130,15 @@ class_weight, random_state
         As of :class:`LinearSVC`, for every C.
     solver : str or Solver, default="auto"
         One that keeps dual variables: "auto", "dcd" or "sdca".
+    multi_class : {"ovr", "ovo"}, default="ovr"
+        More than two classes are trained one versus the rest or one versus one.
     time_limit : float, optional
         Seconds for the whole path. Models whose turn comes too late are what they
         were started from, with a certificate that says so.
     sample_weight : array-like of shape (n_samples,), optional
         Factors of C.
     n_jobs : int, optional
-        Threads: over the classes, and what is left over the rows.
+        Threads: over the classes or pairs, and what is left over the rows.
     verbose : int, default=0
         1 logs each C, 2 each epoch.
 
@@ -171,7 +179,7 @@ class_weight, random_state
     True
     """
     grid = grid_of(Cs)
-    refuse_store(X)
+    refuse_store(X, "svm_path", PATH_ON_STORE)
     stop = core.Stop()
     if time_limit is not None:
         stop.set_deadline(time_limit)
@@ -184,27 +192,32 @@ class_weight, random_state
     )
     classes, codes = encode(np.asarray(y))
     weight, factor = weights(class_weight, X, classes, codes, sample_weight)
-    positive = one_vs_rest.positives(len(classes))
-    seeds = check_random_state(random_state).randint(2**31 - 1, size=len(positive))
+    problems = number_of_problems(multi_class, len(classes))
+    seeds = check_random_state(random_state).randint(2**31 - 1, size=problems)
     method = get_solver(solver)
-    rows = Problem(
+    binary = binary_problems(
+        multi_class,
         X,
-        one_vs_rest.signs(codes, positive[0]),
+        classes,
+        codes,
+        weight,
+        factor,
         loss=loss,
         fit_intercept=fit_intercept,
         intercept_scaling=intercept_scaling,
         penalize_intercept=penalize_intercept,
-        n_jobs=max(1, effective_n_jobs(n_jobs) // len(positive)),
+        n_jobs=max(1, effective_n_jobs(n_jobs) // problems),
     )
     order = np.argsort(grid, kind="stable")
 
     def train(k: int) -> list[tuple[Vector, Certificate]]:
+        problem = binary.problem(k)  # at C = 1
         found = solutions(
-            rows,
+            problem,
             grid[order],
             method,
-            y=one_vs_rest.signs(codes, positive[k]),
-            sample_weight=one_vs_rest.weights(codes, positive[k], weight, factor),
+            y=problem.y,
+            sample_weight=problem.cost,
             tol=tol,
             max_epochs=max_epochs,
             random_state=int(seeds[k]),
@@ -212,11 +225,11 @@ class_weight, random_state
         )
         return [(solution.w, solution.certificate) for solution in found]
 
-    by_class = fit_all(train, len(positive), n_jobs=n_jobs, stop=stop, verbose=verbose)
-    shape = (len(grid), len(positive))
+    by_problem = fit_all(train, problems, n_jobs=n_jobs, stop=stop, verbose=verbose)
+    shape, rows = (len(grid), problems), binary.rows
     coefs, intercepts = np.empty((*shape, rows.d)), np.empty(shape)
     certificates: NDArray[Any] = np.empty(shape, dtype=object)
-    for k, found in enumerate(by_class):
+    for k, found in enumerate(by_problem):
         for at, (w, certificate) in zip(order, found, strict=True):
             coefs[at, k], intercepts[at, k] = rows.coef(w)
             certificates[at, k] = certificate
@@ -224,13 +237,13 @@ class_weight, random_state
         "svm_path",
         certificates.ravel().tolist(),
         [
-            f"C={C:g}" + (f", class {classes[k]!s}" if len(positive) > 1 else "")
+            f"C={C:g}" + (f", {name}" if problems > 1 else "")
             for C in grid
-            for k in positive
+            for name in binary.names
         ],
         "models",
     )
-    if len(positive) == 1:
+    if problems == 1:
         coefs, intercepts, certificates = (
             coefs[:, 0],
             intercepts[:, 0],
