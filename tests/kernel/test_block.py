@@ -255,16 +255,18 @@ def resting(kind, rng):
     """A problem most of whose rows are soon at rest."""
     n = 500
     X = rng.standard_normal((n, 3))
+    options = {"kernel": RBF(0.2), "cache_size": 0.02}  # which is soon full
     score = X[:, 0] + 0.3 * X[:, 1] ** 2
     if kind == "regression":
-        return KernelRegression(X, np.sin(score), 1.0, kernel=RBF(0.2), epsilon=0.6)
+        y = np.sin(score)
+        return KernelRegression(X, y, 1.0, epsilon=0.6, **options)
     if kind == "one class":
-        return KernelOneClass(X, 0.3, kernel=RBF(0.2))
+        return KernelOneClass(X, 0.3, **options)
     y = np.where(score + 0.3 * rng.standard_normal(n) > 0, 1, -1)
     weight = rng.uniform(0.5, 2.0, n) * (rng.random(n) < 0.95)
     return KernelProblem(
-        X, y, 10.0, kernel=RBF(0.2), loss=kind, sample_weight=weight,
-        penalize_intercept=kind != "hinge",
+        X, y, 10.0, loss=kind, sample_weight=weight,
+        penalize_intercept=kind != "hinge", **options,
     )  # fmt: skip
 
 
@@ -274,6 +276,7 @@ KINDS = ["hinge", "squared_hinge", "regression", "one class"]
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_is_known_while_rows_rest(kind, monkeypatch):
     monkeypatch.setattr(block_module, "_MANY", 50)
+    monkeypatch.setattr(block_module, "_worth_fixed", lambda *_: False)
     rng = np.random.default_rng(4)
     problem = resting(kind, rng)
     solver = BlockSolver(q=16)

@@ -281,11 +281,13 @@ class BlockSolver(KernelSolver):
             state.block.set_gradient(F[rows])
             state.measure()
 
-    def _wake(self, state: BlockState) -> None:
-        """Make all rows take part again."""
-        if state.part is not None:
+    def _wake(self, state: BlockState, alpha: Vector | None = None) -> None:
+        """All rows take part again, from the alpha reached or from another one."""
+        if state.part is not None and alpha is None:
             alpha = state.alpha()
+        if state.part is not None:
             self._open(state, None)
+        if alpha is not None:
             state.block.set_alpha(alpha)
         state.refresh()
 
@@ -296,12 +298,10 @@ class BlockSolver(KernelSolver):
         state.part = part
         state.block = None  # before another one takes room for its rows
         if part is not None:
-            whole, source = (
-                source,
-                row_source(Subset(problem.gram, part.rows), self.threads),
-            )
-            if isinstance(source, core.KernelRows):
-                source.shifted, source.precise = whole.shifted, whole.precise
+            some = row_source(Subset(problem.gram, part.rows), self.threads)
+            if isinstance(some, core.KernelRows):
+                some.shifted, some.precise = source.shifted, source.precise
+            source = some
         fixed = state.fixed and _worth_fixed(problem, source.n)
         state.block = self._block(problem, source, fixed, state.rng, part)
         state.due = state.block.q
@@ -326,7 +326,10 @@ class BlockSolver(KernelSolver):
         state.measure()
         if state.updates > _CRAWL * state.problem.n**2:
             self._leap(state, stop)
-        if state.block.n > _MANY and state.block.computed >= state.due:
+        # What resting costs is the cache, so that it waits until that loses rows.
+        block = state.block
+        full = block.held == block.capacity
+        if full and block.n > _MANY and block.computed >= state.due:
             self._rest(state)
 
     def _leap(self, state: BlockState, stop: Any) -> None:
@@ -340,9 +343,7 @@ class BlockSolver(KernelSolver):
         state.tried = True
         alpha = interior_point(state.problem, 0.1 * min(state.tol, _LEAP), stop)
         if alpha is not None:
-            self._wake(state)
-            state.block.set_alpha(alpha)
-            state.refresh()
+            self._wake(state, alpha)
             # Scores that cancel may hide from an estimate that this is the optimum.
             state.primal = math.nan
 
