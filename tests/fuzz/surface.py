@@ -12,6 +12,7 @@ those of tests/corpus again.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import copy
 import functools
@@ -99,13 +100,13 @@ class Draw:
 # ---------------------------------------------------------------------- what is allowed
 
 
-class Finding(Exception):  # noqa: N818
+class FindingError(Exception):
     """The package did what it may not do."""
 
 
 def require(holds: Any, what: str) -> None:
     if not holds:
-        raise Finding(what)
+        raise FindingError(what)
 
 
 @contextlib.contextmanager
@@ -116,11 +117,11 @@ def refusals(*names: str, kinds: tuple[type[Exception], ...] = ()) -> Iterator[N
     except (ValueError, OSError, *kinds) as error:
         told = str(error)
         if not told or (names and not any(name in told for name in names)):
-            raise Finding(f"the message names nothing: {error!r}") from error
-        raise Refused from None
+            raise FindingError(f"the message names nothing: {error!r}") from error
+        raise RefusedError from None
 
 
-class Refused(Exception):  # noqa: N818
+class RefusedError(Exception):
     """A clear refusal."""
 
 
@@ -128,9 +129,9 @@ class Refused(Exception):  # noqa: N818
 def scratch() -> Path:
     """A folder for this process; in memory where there is such a file system."""
     home = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-    folder = tempfile.TemporaryDirectory(prefix="dualgap-fuzz-", dir=home)
-    scratch.folder = folder  # type: ignore[attr-defined]  (lives as long)
-    return Path(folder.name)
+    folder = tempfile.mkdtemp(prefix="dualgap-fuzz-", dir=home)
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return Path(folder)
 
 
 def rows(n: int, d: int, seed: int = 0) -> np.ndarray:
@@ -376,7 +377,7 @@ def stores(data: bytes) -> None:
         try:
             with refusals(str(folder)):
                 work()
-        except Refused:
+        except RefusedError:
             whole = False
     with refusals("X", "y", "sample_weight", str(folder)):
         fit = LinearSVC(max_epochs=3, fit_intercept=False).fit(store)
@@ -840,13 +841,13 @@ def options(data: bytes) -> None:
     except SystemExit as end:
         status = end.code
     except Exception as error:
-        raise Finding(f"dualgap {name} {arguments}: {error!r}") from error
+        raise FindingError(f"dualgap {name} {arguments}: {error!r}") from error
     finally:
         os.chdir(home)
     require(status in (0, 1, 2, 3), f"{name} {arguments} ended with {status!r}")
     if status in (1, 2):
         require(told.getvalue().strip(), f"{name} {arguments} failed without a word")
-        raise Refused
+        raise RefusedError
 
 
 TARGETS: dict[str, Callable[[bytes], None]] = {
@@ -868,7 +869,7 @@ def try_one(target: str, data: bytes) -> bool:
         warnings.filterwarnings("ignore", "invalid value encountered in reduce")
         try:
             TARGETS[target](data)
-        except Refused:
+        except RefusedError:
             return False
     return True
 

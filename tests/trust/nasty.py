@@ -24,7 +24,7 @@ from dualgap.kernel import (
     Precomputed,
     get_kernel_solver,
 )
-from dualgap.loop import solve
+from dualgap.loop import Solution, solve
 from dualgap.losses import (
     EpsilonInsensitive,
     SmoothedHinge,
@@ -313,6 +313,29 @@ def values_of(plain: Any, found: Any) -> tuple[Fraction, Fraction | None]:
     return plain.primal_of(exact(found.w), bias), dual
 
 
+def fit(
+    made: Any, solver: Any, name: str, tol: float, epochs: int, seed: int, tally: Tally
+) -> tuple[Solution | None, str]:
+    """What the solver returns, None if nothing to check, and what to call it."""
+    about = f"seed {seed}, {name}, tol {tol:.1e}, {epochs} epochs"
+    try:
+        with np.errstate(all="ignore"):
+            found = solve(made, solver, tol=tol, max_epochs=epochs, random_state=seed)
+    except ValueError as error:
+        # Some solvers find out on the way what beyond 1000 rows is not checked.
+        if "indefinite" not in str(error):
+            raise
+        tally.statuses["refused as indefinite"] += 1
+        return None, about
+    assert found.certificate.status is not None
+    tally.fits[name] += 1
+    tally.statuses[found.certificate.status.label] += 1
+    if not (np.isfinite(found.alpha).all() and np.isfinite(found.w).all()):
+        tally.false.append(f"{about}: points that are not finite")
+        return None, about
+    return found, about
+
+
 def verify_others(seed: int, tally: Tally) -> None:
     """As `verify`, of regression, one class, many classes and kernels of rows."""
     rng = np.random.default_rng([seed, 1])
@@ -334,24 +357,11 @@ def verify_others(seed: int, tally: Tally) -> None:
         except ValueError:
             continue
         for tol, epochs in runs:
-            with np.errstate(all="ignore"):
-                try:
-                    found = solve(
-                        made, solver, tol=tol, max_epochs=epochs, random_state=seed
-                    )
-                except ValueError as error:
-                    if "indefinite" not in str(error):
-                        raise
-                    tally.statuses["refused as indefinite"] += 1
-                    continue
-            certificate = found.certificate
             name = f"{type(made).__name__} {solver.name}"
-            tally.fits[name] += 1
-            tally.statuses[certificate.status.label] += 1  # type: ignore[union-attr]
-            about = f"seed {seed}, {name}, tol {tol:.1e}, {epochs} epochs"
-            if not (np.isfinite(found.alpha).all() and np.isfinite(found.w).all()):
-                tally.false.append(f"{about}: points that are not finite")
+            found, about = fit(made, solver, name, tol, epochs, seed, tally)
+            if found is None:
                 continue
+            certificate = found.certificate
             primal, dual = values_of(plain, found)
             upper = primal if upper is None else min(upper, primal)
             if dual is not None:
@@ -385,25 +395,10 @@ def verify(seed: int, tally: Tally) -> None:
             solver.check(made)
         except ValueError:
             continue
-        try:
-            with np.errstate(all="ignore"):
-                found = solve(
-                    made, solver, tol=tol, max_epochs=epochs, random_state=seed
-                )
-        except ValueError as error:
-            # Some solvers find out on the way what beyond 1000 rows is not checked.
-            if "indefinite" not in str(error):
-                raise
-            tally.statuses["refused as indefinite"] += 1
+        found, about = fit(made, solver, name, tol, epochs, seed, tally)
+        if found is None:
             continue
         certificate = found.certificate
-        tally.fits[name] += 1
-        tally.statuses[certificate.status.label] += 1  # type: ignore[union-attr]
-        finite = np.isfinite(found.alpha).all() and np.isfinite(found.w).all()
-        about = f"seed {seed}, {name}, tol {tol:.1e}, {epochs} epochs"
-        if not finite:
-            tally.false.append(f"{about}: points that are not finite")
-            continue
         alpha = exact(found.alpha)
         if kernel:
             bias = Fraction(found.bias) if plain.free_bias else Fraction(0)

@@ -76,7 +76,7 @@ class Exact:
         signs = [int(v) for v in y]
         return cls(None, gram, signs, exact(cost), loss, Fraction(1), free_bias)
 
-    def l(self, margin: Fraction) -> Fraction:  # noqa: E743
+    def loss_of(self, margin: Fraction) -> Fraction:
         u = max(Fraction(0), 1 - margin)
         if self.loss == "hinge":
             return u
@@ -100,7 +100,7 @@ class Exact:
 
     def losses(self, scores: Numbers) -> Fraction:
         terms = zip(self.cost, self.y, scores, strict=True)
-        return sum((c * self.l(y * s) for c, y, s in terms), Fraction(0))
+        return sum((c * self.loss_of(y * s) for c, y, s in terms), Fraction(0))
 
     def primal(self, w: Numbers, bias: Fraction = Fraction(0)) -> Fraction:
         assert self.rows is not None
@@ -149,7 +149,8 @@ class Exact:
         Also tried is the optimum on the face of the box that the best alpha is in: the
         exact solution of the linear system there, which often is the optimum.
         """
-        lower, upper = Fraction(0), sum(self.cost, Fraction(0)) * self.l(Fraction(0))
+        lower = Fraction(0)
+        upper = sum(self.cost, lower) * self.loss_of(lower)
         best = None
         for w, bias, alpha in points:
             if w is not None:
@@ -220,13 +221,13 @@ class ExactBox:
     squared: bool = False
     one_class: bool = False
 
-    def l(self, r: Fraction) -> Fraction:  # noqa: E743
+    def loss_of(self, r: Fraction) -> Fraction:
         u = max(Fraction(0), r if self.one_class else abs(r) - self.epsilon)
         return u * u if self.squared else u
 
     def primal(self, norm: Fraction, scores: Numbers, bias: Fraction) -> Fraction:
         terms = zip(self.cost, self.target, scores, strict=True)
-        losses = sum((c * self.l(t - s - bias) for c, t, s in terms), Fraction(0))
+        losses = sum((c * self.loss_of(t - s - bias) for c, t, s in terms), Fraction(0))
         return norm / 2 + bias * self.total + losses
 
     def primal_of(self, w: Numbers, bias: Fraction) -> Fraction:

@@ -28,16 +28,17 @@ class SVMPath(NamedTuple):
 
     #: Shape (n_Cs,), as they were given.
     Cs: Vector
-    #: Shape (n_Cs, n_features); with K > 2 classes (n_Cs, K, n_features).
+    #: Shape (n_Cs, n_features); with m problems, one for each of more than two classes
+    #: or for each pair of them, (n_Cs, m, n_features).
     coefs: Vector
-    #: Shape (n_Cs,); with K > 2 classes (n_Cs, K).
+    #: Shape (n_Cs,); with m problems (n_Cs, m).
     intercepts: Vector
-    #: One per C; with K > 2 classes a list of K per C.
+    #: One per C; with m problems a list of m per C.
     certificates: list[Any]
 
     @property
     def relative_gaps(self) -> Vector:
-        """``(P - D)/D`` of every model, shape (n_Cs,) or (n_Cs, K)."""
+        """``(P - D)/D`` of every model, shape (n_Cs,) or (n_Cs, m)."""
         return np.array(
             [
                 c.relative_gap

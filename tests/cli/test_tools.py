@@ -16,9 +16,7 @@ import dualgap
 from dualgap import SVC, LinearSVC, certify, load_model, save_model, write_liblinear
 from dualgap.cli.options import complete_kernel, complete_loss, complete_solver
 
-from .test_cli import call, folder, refused, write
-
-__all__ = ["folder"]  # a fixture of every test here
+from .running import call, refused, write
 
 liblinear = pytest.importorskip("liblinear.liblinearutil")
 libsvm = pytest.importorskip("libsvm.svmutil")

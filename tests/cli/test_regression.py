@@ -13,7 +13,7 @@ from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
 from dualgap import SVR, LinearOneClassSVM, LinearSVR, OneClassSVM, load_model
 
-from .test_cli import call, folder, refused  # noqa: F401
+from .running import call, refused
 
 
 def write(name="data", n=60, d=4):
