@@ -543,6 +543,20 @@ def test_inner_coordinates_are_those_of_the_twin():
             np.testing.assert_allclose(v, v2, atol=2e-4)
 
 
+def test_inner_coordinates_end_where_no_row_violates():
+    rng = np.random.default_rng(21)
+    n, tol = 60, 1e-2
+    for _ in range(20):
+        X, y = points(rng, n, 3)
+        K = RBF(gamma=0.5).block(X, slice(0, n)).astype(np.float32)
+        # Rows that gain little by a step, however much they violate.
+        delta = 10.0 ** rng.uniform(-1, 4, n)
+        c, v = np.zeros(n), y.astype(np.float32)
+        core.coordinate_steps(K, y.astype(float), delta, c, v, tol, 10**5, core.Stop())
+        w = y * (y - K.astype(float) @ c - c.sum() - delta * c)
+        assert np.where(c != 0.0, np.abs(w), w).max() <= tol + 1e-4
+
+
 def test_a_stop_is_heard_and_leaves_a_certificate():
     rng = np.random.default_rng(19)
     X, y = points(rng, 8000, 60)

@@ -34,9 +34,11 @@ def coordinate_steps(K, y, delta, c, v, tol, most):
     for _ in range(most):
         w = y * v
         lead = np.maximum(w, np.where(c != 0.0, -w, 0.0))
-        if lead.max() <= tol:
-            break
         i = int(np.argmax(np.maximum(lead, 0.0) ** 2 / s))
+        if lead[i] <= tol:
+            i = int(np.argmax(lead))
+        if lead[i] <= tol:
+            break
         t = v[i] / s[i]
         if y[i] * (c[i] + t) <= 0.0:
             t = -c[i]

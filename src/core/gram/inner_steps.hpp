@@ -13,13 +13,14 @@
 // Squared hinge      v_i = y_i - F_i - b - delta_i c_i, b = sum_j c_j the penalised
 //     bias. i = argmax of v_i^2 / s_i over rows that can move, s_i = K_ii + 1 +
 //     delta_i; c_i <- v_i/s_i further, or 0 where y_i c_i would be negative; v -= t
-//     (K_i + 1), v_i -= t delta_i
+//     (K_i + 1), v_i -= t delta_i. At the end, argmax of |v_i|.
 //
 // v is float32 and measured from the threshold, so that what decides is near 0 (with
 // epsilon from that of the two numbers which is nearer: `shift`); c is float64. In a
 // pair step c stays on a grid of the last place of the largest bound: sums and
 // differences are then exact, and sum_i c_i = 0 to the last bit. Cost: three passes
-// over q floats a step, all in the first two levels of cache.
+// (squared hinge: two) over q floats a step, in the first two levels of cache but for
+// the rows of a large H.
 #pragma once
 
 #include <algorithm>
@@ -27,7 +28,9 @@
 #include <limits>
 #include <vector>
 
+#include "../rows.hpp"
 #include "../stop.hpp"
+#include "aligned.hpp"
 #include "curvature.hpp"
 #include "simd.hpp"
 
@@ -66,19 +69,21 @@ class LaneMaximum {
 struct Inner {
   static constexpr Index kUnit = 16;
   Index q = 0;
-  std::vector<float> H;     // [q][stride()]
-  std::vector<float> v, s;  // s: diagonal of K; of the squared hinge s_i
+  using Floats = std::vector<float, Aligned<float>>;
+  Floats H;     // [q][stride()]
+  Floats v, s;  // s: diagonal of K; of the squared hinge s_i
   // Hinge: what v lacks for the number that counts, where c may rise (fall): 0 without
   // epsilon; else -inf (+inf).
-  std::vector<float> up, low;
-  std::vector<float> y, room;  // squared hinge: label; inf where alpha_i > 0, else 0
+  Floats up, low;
+  // Squared hinge: label; inf where alpha_i > 0, else 0; y_i / sqrt(s_i).
+  Floats y, room, scale;
   std::vector<double> c, lo, hi, delta, shift;
   double epsilon = 0.0;
 
   explicit Inner(Index size = 0) : q((size + kUnit - 1) / kUnit * kUnit) {
     const auto n = static_cast<std::size_t>(q);
     H.assign(n * static_cast<std::size_t>(stride()), 0.0f);
-    for (auto *a : {&v, &s, &up, &low, &y, &room}) a->assign(n, 0.0f);
+    for (auto *a : {&v, &s, &up, &low, &y, &room, &scale}) a->assign(n, 0.0f);
     for (auto *a : {&c, &lo, &hi, &delta, &shift}) a->assign(n, 0.0);
   }
   // Off the powers of two, at which a column would have one place in the cache.
@@ -164,42 +169,55 @@ inline Index pair_steps(Inner &p, double unit, double tol, Index most, Poll &pol
 inline Index coordinate_steps(Inner &p, double tol, Index most, Poll &poll) {
   using V = simd::Pack<float>;
   constexpr float kInf = std::numeric_limits<float>::infinity();
-  for (Index i = 0; i < p.q; ++i) p.room[p.at(i)] = p.c[p.at(i)] != 0.0 ? kInf : 0.0f;
+  // y_i / sqrt(s_i): all that a look at a row needs beside v. Idle rows have y = 0.
+  for (Index i = 0; i < p.q; ++i) {
+    p.scale[p.at(i)] = p.y[p.at(i)] / std::sqrt(p.s[p.at(i)]);
+    p.room[p.at(i)] = p.c[p.at(i)] != 0.0 ? kInf : 0.0f;
+  }
   float lanes[V::kLanes];
   for (int l = 0; l < V::kLanes; ++l) lanes[l] = static_cast<float>(l);
   const V first = V::load(lanes), step = V::all(static_cast<float>(V::kLanes));
   const V zero = V::all(0.0f), one = V::all(1.0f);
-  const float *s = p.s.data(), *y = p.y.data(), *room = p.room.data();
+  // Floats ahead; a large H is out of cache, and hardware stops at each page.
+  constexpr Index kFar = 640;
+  const float *scale = p.scale.data(), *room = p.room.data();
   float *v = p.v.data();
   LaneMaximum gain;
-  V widest = zero;
   // By how much a row violates: v on the side of its label, and on the other one
-  // while alpha is not 0 yet. Idle rows have y = 0.
+  // while alpha is not 0 yet; over sqrt(s_i), the root of what a step gains.
   const auto see = [&](Index k, V value, V index) {
-    const V w = value * V::load(y + k);
-    const V lead = max(w, min(zero - w, V::load(room + k)));
-    gain.see(lead * lead / V::load(s + k), index);
-    widest = max(widest, lead);
+    const V w = value * V::load(scale + k);
+    gain.see(max(w, min(zero - w, V::load(room + k))), index);
+  };
+  const auto violation = [&](Index i) {
+    const float w = v[i] * p.y[p.at(i)];
+    return std::max(w, std::min(-w, room[i]));
+  };
+  // Where weights differ much, the row that gains most need not violate most.
+  const auto widest = [&] {
+    Index at = 0;
+    for (Index i = 1; i < p.q; ++i)
+      if (violation(i) > violation(at)) at = i;
+    return at;
   };
   V index = first;
   for (Index k = 0; k < p.q; k += V::kLanes, index = index + step)
     see(k, V::load(v + k), index);
   Index last = gain.index();
   for (Index steps = 0; steps < most; ++steps) {
-    float lead[V::kLanes];
-    widest.store(lead);
-    if (!(*std::max_element(lead, lead + V::kLanes) > tol) || poll(p.q)) return steps;
-    const Index i = gain.index();
+    Index i = gain.index();
+    if (!(violation(i) > tol)) i = widest();
+    if (!(violation(i) > tol) || poll(p.q)) return steps;
     const std::size_t at = p.at(i);
     // Two rows whose steps drive each other on without end, and one alone.
-    const double own = s[i], both = own * static_cast<double>(s[last]);
+    const double own = p.s[at], both = own * static_cast<double>(p.s[p.at(last)]);
     const double across = i == last ? 0.0 : static_cast<double>(p.row(last)[i]) + 1.0;
     refuse_negative(own, std::abs(own));
     refuse_negative(both - across * across, std::abs(both) + across * across);
     last = i;
     const double before = p.c[at];
-    double after = before + static_cast<double>(v[i]) / static_cast<double>(s[i]);
-    if (after * static_cast<double>(y[i]) <= 0.0) after = 0.0;
+    double after = before + static_cast<double>(v[i]) / own;
+    if (after * static_cast<double>(p.y[at]) <= 0.0) after = 0.0;
     const double t = after - before;
     if (t == 0.0) return steps;
     p.c[at] = after;
@@ -208,9 +226,9 @@ inline Index coordinate_steps(Inner &p, double tol, Index most, Poll &poll) {
     const float *Hi = p.row(i);
     const V by = V::all(static_cast<float>(-t));
     gain = LaneMaximum();
-    widest = zero;
     index = first;
     for (Index k = 0; k < p.q; k += V::kLanes, index = index + step) {
+      prefetch_line(Hi + k + kFar);
       const V moved = fma(by, V::load(Hi + k) + one, V::load(v + k));
       moved.store(v + k);
       see(k, moved, index);

@@ -1,0 +1,47 @@
+// Memory that is read in whole packs and out of order: on cache lines, and where it is
+// large on large pages, if the system has them for the asking.
+#pragma once
+
+#include <cstddef>
+#include <new>
+#include <type_traits>
+
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
+
+namespace dualgap {
+
+constexpr std::size_t kCacheLine = 64, kLargePage = std::size_t{1} << 21;
+
+inline std::align_val_t alignment_of(std::size_t bytes) {
+  return std::align_val_t{bytes >= 2 * kLargePage ? kLargePage : kCacheLine};
+}
+inline void *allocate_aligned(std::size_t bytes) {
+  void *p = ::operator new(bytes, alignment_of(bytes));
+#if defined(__linux__) && defined(MADV_HUGEPAGE)
+  // Advice: where it is not taken nothing is lost. The last page is not all ours.
+  if (bytes >= 2 * kLargePage)
+    madvise(p, bytes / kLargePage * kLargePage, MADV_HUGEPAGE);
+#endif
+  return p;
+}
+
+// For std::vector.
+template <class T>
+struct Aligned {
+  static_assert(std::is_trivial_v<T>);
+  using value_type = T;
+  Aligned() = default;
+  template <class U>
+  explicit(false) Aligned(const Aligned<U> &) {}
+  T *allocate(std::size_t n) {
+    return static_cast<T *>(allocate_aligned(n * sizeof(T)));
+  }
+  void deallocate(T *p, std::size_t n) {
+    ::operator delete(p, alignment_of(n * sizeof(T)));
+  }
+  friend bool operator==(Aligned, Aligned) { return true; }
+};
+
+}  // namespace dualgap
