@@ -22,11 +22,7 @@ AnyRows make_csr(Array<const V> values, Array<const I> indices, Array<const P> i
 }
 
 template <class V>
-using Matrix =
-    nb::ndarray<const V, nb::numpy, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-
-template <class V>
-AnyRows make_dense(Matrix<V> values, double constant) {
+AnyRows make_dense(Table<const V> values, double constant) {
   const auto n = static_cast<Index>(values.shape(0));
   const auto d = static_cast<Index>(values.shape(1));
   return AnyRows(DenseRows<V>(values.data(), n, d, constant), n * d,

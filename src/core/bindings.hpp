@@ -9,10 +9,12 @@
 #include <nanobind/stl/tuple.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <optional>
 #include <stdexcept>
 #include <string>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -39,8 +41,22 @@ void bind_sgd_qn(nb::module_ &m);
 void bind_stochastic_gradient(nb::module_ &m);
 void bind_unlearning(nb::module_ &m);
 
+// An array whose entries lie where their type may. One that was cut out of a message,
+// as Dask's are, begins at any byte: the caster below copies what is read of it, and
+// refuses what is to be written.
+template <class T, class Dimensions>
+struct Aligned : nb::ndarray<T, nb::numpy, Dimensions, nb::c_contig, nb::device::cpu> {
+  using Base = nb::ndarray<T, nb::numpy, Dimensions, nb::c_contig, nb::device::cpu>;
+  Aligned() = default;
+  explicit Aligned(Base array) : Base(std::move(array)) {}
+  bool aligned() const {
+    return reinterpret_cast<std::uintptr_t>(this->data()) % alignof(T) == 0;
+  }
+};
 template <class T>
-using Array = nb::ndarray<T, nb::numpy, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Array = Aligned<T, nb::ndim<1>>;
+template <class T>
+using Table = Aligned<T, nb::ndim<2>>;
 template <class T>
 using Maybe = std::optional<Array<T>>;
 
@@ -131,3 +147,32 @@ auto without_gil(Stop &stop, F &&kernel) {
 }
 
 }  // namespace dualgap
+
+namespace nanobind::detail {
+
+template <class T, class Dimensions>
+struct type_caster<dualgap::Aligned<T, Dimensions>> {
+  using Array = dualgap::Aligned<T, Dimensions>;
+  using Caster = make_caster<typename Array::Base>;
+  NB_TYPE_CASTER(Array, Caster::Name)
+
+  template <class Flags>
+  bool from_python(handle src, Flags flags, cleanup_list *cleanup) noexcept {
+    Caster caster;
+    if (!caster.from_python(src, flags, cleanup)) return false;
+    value = Array(std::move(caster.value));
+    if (value.aligned()) return true;
+    if (!std::is_const_v<T>) return false;
+    const object copy = steal(PyObject_CallMethod(src.ptr(), "copy", nullptr));
+    if (!copy.is_valid()) PyErr_Clear();
+    if (!copy.is_valid() || !caster.from_python(copy, flags, cleanup)) return false;
+    value = Array(std::move(caster.value));
+    return value.aligned();
+  }
+  static handle from_cpp(const Array &array, rv_policy policy,
+                         cleanup_list *cleanup) noexcept {
+    return Caster::from_cpp(array, policy, cleanup);
+  }
+};
+
+}  // namespace nanobind::detail

@@ -8,9 +8,6 @@ namespace dualgap {
 
 namespace {
 
-template <class T>
-using Table = nb::ndarray<T, nb::numpy, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-
 tile::Shape shape_of(const std::string &kernel) {
   if (kernel == "linear") return tile::Shape::kLinear;
   if (kernel == "rbf") return tile::Shape::kExponential;

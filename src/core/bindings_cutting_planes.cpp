@@ -6,8 +6,6 @@ namespace dualgap {
 namespace {
 
 using Set = Array<const std::uint8_t>;
-using Square =
-    nb::ndarray<const double, nb::numpy, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
 Index bytes(Index n) { return (n + 7) / 8; }
 
@@ -53,8 +51,8 @@ void bind_cutting_planes(nb::module_ &m) {
 
   m.def(
       "solve_master",
-      [](Square gram, Array<const double> b, Array<double> beta, double tol,
-         Stop &stop) {
+      [](Table<const double> gram, Array<const double> b, Array<double> beta,
+         double tol, Stop &stop) {
         const auto size = static_cast<Index>(beta.shape(0));
         const auto stride = static_cast<Index>(gram.shape(1));
         const auto *heights = sized(b, size, "b");

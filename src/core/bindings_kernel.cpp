@@ -10,11 +10,6 @@ namespace dualgap {
 
 namespace {
 
-using Block =
-    nb::ndarray<const double, nb::numpy, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-using Square =
-    nb::ndarray<const float, nb::numpy, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-
 nb::object numbers(const Order *data, Index m) {
   auto *copy = new Order[static_cast<std::size_t>(std::max<Index>(m, 1))];
   std::copy(data, data + m, copy);
@@ -38,7 +33,7 @@ class PythonGram final : public Gram {
       {
         nb::gil_scoped_acquire gil;
         const nb::object queries = numbers(rows + q0, some);
-        const Block values = nb::cast<Block>(
+        const auto values = nb::cast<Table<const double>>(
             columns ? block_(queries, numbers(columns, count)) : rows_(queries));
         check(values, some, count);
         for (Index q = 0; q < some; ++q)
@@ -54,7 +49,7 @@ class PythonGram final : public Gram {
   void compute(Index i, float *out) override {
     nb::gil_scoped_acquire gil;
     const auto query = static_cast<Order>(i);
-    const Block values = nb::cast<Block>(rows_(numbers(&query, 1)));
+    const auto values = nb::cast<Table<const double>>(rows_(numbers(&query, 1)));
     check(values, 1, n());
     for (Index j = 0; j < n(); ++j) out[j] = static_cast<float>(values.data()[j]);
     statistics_.evaluations += n();
@@ -63,15 +58,15 @@ class PythonGram final : public Gram {
                      double *out, Index stride) override {
     nb::gil_scoped_acquire gil;
     const auto many = static_cast<Index>(columns.size());
-    const Block values =
-        nb::cast<Block>(block_(numbers(queries, m), numbers(columns.data(), many)));
+    const auto values = nb::cast<Table<const double>>(
+        block_(numbers(queries, m), numbers(columns.data(), many)));
     check(values, m, many);
     for (Index q = 0; q < m; ++q)
       std::copy_n(values.data() + q * many, many, out + q * stride);
   }
 
  private:
-  static void check(const Block &values, Index rows, Index columns) {
+  static void check(const Table<const double> &values, Index rows, Index columns) {
     if (static_cast<Index>(values.shape(0)) != rows ||
         static_cast<Index>(values.shape(1)) != columns)
       throw std::invalid_argument("the kernel returned a block of another shape");
@@ -388,8 +383,8 @@ void bind_kernel(nb::module_ &m) {
 
   m.def(
       "solve_small",
-      [](Square H, Array<double> a, Array<double> g, double tol, Index steps,
-         Stop &stop) {
+      [](Table<const float> H, Array<double> a, Array<double> g, double tol,
+         Index steps, Stop &stop) {
         const auto q = static_cast<Index>(a.shape(0));
         const auto stride = static_cast<Index>(H.shape(1));
         if (q < 1 || q > stride || q > static_cast<Index>(H.shape(0)))
