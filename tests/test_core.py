@@ -175,6 +175,29 @@ def test_read_only_outputs_are_refused_and_read_only_inputs_taken(kernel):
             getattr(core, kernel)(**arguments)
 
 
+def out_of_a_message(array):
+    """Its copy, of which no entry lies where its type may."""
+    message = np.empty(array.nbytes + 1, np.uint8)
+    copy = np.ndarray(array.shape, array.dtype, message, offset=1)
+    copy[...] = array
+    return copy
+
+
+@pytest.mark.parametrize(("kernel", "name"), ARRAYS)
+def test_misaligned_outputs_are_refused_and_misaligned_inputs_copied(kernel, name):
+    arguments, call = KERNELS[kernel](), getattr(core, kernel)
+    given = out_of_a_message(arguments[name])
+    assert given.flags.aligned == (given.itemsize == 1)
+    arguments[name] = given
+    if name in OUTPUTS[kernel]:
+        unchanged(arguments, call, TypeError, "incompatible function arguments")
+        return
+    expected = KERNELS[kernel]()
+    assert call(**arguments) == call(**expected)
+    for output in OUTPUTS[kernel]:
+        np.testing.assert_array_equal(arguments[output], expected[output])
+
+
 @pytest.mark.parametrize("kernel", ORDERED)
 @pytest.mark.parametrize("row", [N, N + 1, 2**32 - 1])
 @pytest.mark.parametrize("place", [0, 17, N - 1])

@@ -7,6 +7,7 @@ feedback; what it found, and what had a bug behind it, is in tests/corpus.
 from __future__ import annotations
 
 import io
+import pickle
 import zipfile
 from pathlib import Path
 
@@ -15,8 +16,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import sparse
+from sklearn.base import clone
 
-from dualgap import LinearSVC
+from dualgap import SVC, LinearSVC, LinearSVR
 from dualgap.io import load_svmlight
 from dualgap.problem import Problem
 
@@ -176,3 +178,34 @@ def test_tables_of_noise_are_refused(tmp_path_factory, content, kind, magic):
     path.write_bytes((heads[kind] if magic else b"") + content)
     with pytest.raises((ValueError, OSError)):
         convert(str(path), folder / "rows")
+
+
+def sent(thing):
+    """What is made of it on the other side of Dask: its arrays begin at any byte."""
+    buffers = []
+    text = pickle.dumps(thing, protocol=5, buffer_callback=buffers.append)
+    there = [memoryview(b"?" + bytes(buffer.raw()))[1:] for buffer in buffers]
+    return pickle.loads(text, buffers=there)
+
+
+@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_matrix])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_arrays_out_of_a_message_are_as_good(layout, dtype):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 5)).astype(dtype)
+    y, weight = np.where(X[:, 0] > 0, 1, -1), rng.uniform(1, 2, 60)
+    X = layout(X)
+    data = X, y, weight
+    there = sent(data)
+    assert not there[1].flags.aligned
+    for model in (LinearSVC(), SVC(gamma=0.2), LinearSVR()):
+        model.set_params(random_state=0)
+        alone, other = clone(model).fit(*data), clone(model).fit(*there)
+        assert other.certificate_.primal == alone.certificate_.primal
+        assert other.certificate_.dual == alone.certificate_.dual
+        moved, expected = sent(alone), alone.predict(X)
+        np.testing.assert_array_equal(moved.predict(there[0]), expected)
+        np.testing.assert_array_equal(other.predict(X), expected)
+    one = LinearSVC(random_state=0).partial_fit(*data[:2], classes=[-1, 1])
+    two = sent(one).partial_fit(*there[:2])
+    np.testing.assert_array_equal(two.coef_, one.partial_fit(*data[:2]).coef_)
