@@ -112,6 +112,11 @@ class Stream:
         if batch is None:
             batch = Batch(np.zeros((problems, n)), np.zeros(problems))
             self.batches[key] = batch
+        # Out of a message or a memory map they may not be written where they are.
+        self.w, batch.alpha, batch.linear = (
+            np.require(array, requirements=["C", "A", "W"])
+            for array in (self.w, batch.alpha, batch.linear)
+        )
         batch.times += 1
         self.passes = max(self.passes, batch.times)
         return batch
