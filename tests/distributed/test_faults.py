@@ -209,11 +209,11 @@ def test_ctrl_c_ends_passes_that_run(client, disturb):
 
     disturb({1: interrupt_soon})
     model = LinearSVC(10.0, client=client, tol=1e-13, local_epochs=100_000)
-    begun = time.monotonic()
     with pytest.warns(ConvergenceWarning, match="stopped by Ctrl-C"):
         model.fit(X, y)
     assert model.n_iter_ <= 3
-    assert time.monotonic() - begun < 60  # the passes would take minutes
+    # What was done, and not what was asked for: that would take minutes.
+    assert 1 <= model.rounds_["local_epochs"].max() < 100_000
 
 
 @pytest.mark.filterwarnings("ignore:Client .* desires key")

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import math
 import statistics
 import time
 import uuid
@@ -60,7 +61,17 @@ class _Disturbed(Exception):  # noqa: N818  (it never leaves this module)
 
 # What runs on the workers
 
-_RUNNING: weakref.WeakSet[Piece] = weakref.WeakSet()
+# Pieces that take part, and the fits that they are of.
+_RUNNING: weakref.WeakKeyDictionary[Piece, str] = weakref.WeakKeyDictionary()
+
+
+def _later(function: Any) -> Any:
+    """A function of this module, in a graph.
+
+    It is sent by its name; behind a decorator it would be sent as a copy, which has
+    a `_RUNNING` of its own.
+    """
+    return delayed(function, pure=False)
 
 
 def _build(blocks: Sequence[Any], index: int) -> Piece:
@@ -76,9 +87,10 @@ def _census(piece: Piece) -> Census:
     return piece.census()
 
 
-@delayed(pure=False)  # type: ignore[untyped-decorator]
-def _take_part(piece: Piece, setup: Setup, order: Order, state: State) -> Reply:
-    _RUNNING.add(piece)
+def _take_part(
+    piece: Piece, setup: Setup, order: Order, state: State, fit: str
+) -> Reply:
+    _RUNNING[piece] = fit
     return piece.take_part(setup, order, state[0])
 
 
@@ -100,17 +112,14 @@ def _hold(duals: list[Vector | None]) -> list[Vector | None]:
     return duals
 
 
-@delayed(pure=False)  # type: ignore[untyped-decorator]
 def _merge(replies: list[Reply]) -> Reply:
     return Reply.merge(replies)
 
 
-@delayed(pure=False)  # type: ignore[untyped-decorator]
 def _aggregate(state: State, replies: list[Reply], tasks: dict[int, Task]) -> State:
     return aggregate(state[0], Reply.merge(replies), tasks)
 
 
-@delayed(pure=False)  # type: ignore[untyped-decorator]
 def _outcome(state: State) -> Outcome:
     return state[1]
 
@@ -133,10 +142,12 @@ def host_of(address: str) -> str:
     return str(get_address_host(address))
 
 
-async def _leave() -> None:
-    """End the passes that run on this worker."""
-    for piece in list(_RUNNING):
-        piece.stop.request()
+async def _leave(fit: str) -> None:
+    """End the passes of this fit that run on this worker."""
+    for reference in _RUNNING.keyrefs():
+        piece = reference()
+        if piece is not None and _RUNNING.get(piece) == fit:
+            piece.stop.request()
 
 
 class Cluster(Engine):
@@ -320,7 +331,7 @@ class Cluster(Engine):
         _Disturbed
             If a piece is no longer where it was.
         """
-        begun, told = time.monotonic(), False
+        begun, told = time.monotonic(), -math.inf
         pending = list(futures)
         while pending:
             with contextlib.suppress(TimeoutError):
@@ -337,9 +348,10 @@ class Cluster(Engine):
                 if not set(self.homes) <= set(self.client.nthreads()):
                     raise _Disturbed
             stop = getattr(self, "stop", None)
-            if stop is not None and stop.requested and not told:
-                told = True
-                self.client.run(_leave, wait=False)  # some may not answer
+            # More than once: a worker may begin its passes after it was told.
+            if stop is not None and stop.requested and now - told > _LOOK:
+                told = now
+                self.client.run(_leave, self.token, wait=False)  # some may not answer
             if patience is not None and now - begun > patience:
                 break
         return {f for f in futures if f.status == "finished"}
@@ -447,8 +459,8 @@ class Cluster(Engine):
             order = self.order(index, tasks, seconds)
             home = [self.homes[index]]
             with dask.annotate(workers=home, allow_other_workers=False):
-                asked[index] = _take_part(
-                    self.futures[index], self.setup, order, self.state
+                asked[index] = _later(_take_part)(
+                    self.futures[index], self.setup, order, self.state, self.token
                 )
             members[index] = self.rounds
         # One graph: a message for every task would cost several times as much.
@@ -511,9 +523,9 @@ class Cluster(Engine):
         """Futures of the new state, of its outcome, and of what is asked."""
         level = [replies[index] for index in sorted(replies)]
         while len(level) > ARITY:
-            level = [_merge(list(group)) for group in branches(level)]
-        state = _aggregate(self.state, level, tasks)
-        graph = [state, _outcome(state), *asked]
+            level = [_later(_merge)(list(group)) for group in branches(level)]
+        state = _later(_aggregate)(self.state, level, tasks)
+        graph = [state, _later(_outcome)(state), *asked]
         return list(self.client.compute(graph, optimize_graph=False))
 
     # Safe points
