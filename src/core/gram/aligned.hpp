@@ -29,19 +29,19 @@ inline void *allocate_aligned(std::size_t bytes) {
 
 // For std::vector.
 template <class T>
-struct Aligned {
+struct AlignedAllocator {
   static_assert(std::is_trivial_v<T>);
   using value_type = T;
-  Aligned() = default;
+  AlignedAllocator() = default;
   template <class U>
-  explicit(false) Aligned(const Aligned<U> &) {}
+  explicit(false) AlignedAllocator(const AlignedAllocator<U> &) {}
   T *allocate(std::size_t n) {
     return static_cast<T *>(allocate_aligned(n * sizeof(T)));
   }
   void deallocate(T *p, std::size_t n) {
     ::operator delete(p, alignment_of(n * sizeof(T)));
   }
-  friend bool operator==(Aligned, Aligned) { return true; }
+  friend bool operator==(AlignedAllocator, AlignedAllocator) { return true; }
 };
 
 }  // namespace dualgap

@@ -69,7 +69,7 @@ class LaneMaximum {
 struct Inner {
   static constexpr Index kUnit = 16;
   Index q = 0;
-  using Floats = std::vector<float, Aligned<float>>;
+  using Floats = std::vector<float, AlignedAllocator<float>>;
   Floats H;     // [q][stride()]
   Floats v, s;  // s: diagonal of K; of the squared hinge s_i
   // Hinge: what v lacks for the number that counts, where c may rise (fall): 0 without
