@@ -280,7 +280,7 @@ def models(data: bytes) -> None:
                 edit_json(draw, record, model_words())
         with contextlib.suppress(ValueError, TypeError, KeyError):
             record["sha256"] = model_file.digest(record, tensors)
-        text = json.dumps(record)
+        text = json.dumps(record, separators=(",", ":"))
         content = safetensors.numpy.save(
             {name: np.ascontiguousarray(array) for name, array in tensors.items()},
             {"dualgap": text},

@@ -370,6 +370,16 @@ def refused(path: Path, content: bytes) -> str:
     return str(caught.value)
 
 
+def test_digits_that_change_no_number_are_refused(
+    tmp_path: Path, content: bytes
+) -> None:
+    at = content.index(b'\\"tol\\":0.001') + len(b'\\"tol\\":0.001')
+    longer = content[:at] + b"0" + content[at:]
+    size = int.from_bytes(content[:8], "little") + 1
+    edited = size.to_bytes(8, "little") + longer[8:]
+    assert "damaged or edited" in refused(tmp_path / "m", edited)
+
+
 def test_truncated_files_are_refused(tmp_path: Path, content: bytes) -> None:
     for length in [*range(0, len(content), 11), len(content) - 1]:
         refused(tmp_path / "m", content[:length])
@@ -417,7 +427,8 @@ def test_other_files_are_refused(tmp_path: Path, other: bytes) -> None:
 def signed(record: dict[str, Any], tensors: dict[str, np.ndarray]) -> bytes:
     """A file with a right checksum, as someone who means harm would write it."""
     record["sha256"] = model_io.digest(record, tensors)
-    return safetensors.numpy.save(tensors, {"dualgap": json.dumps(record)})
+    text = json.dumps(record, separators=(",", ":"))
+    return safetensors.numpy.save(tensors, {"dualgap": text})
 
 
 def parts(content: bytes) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
