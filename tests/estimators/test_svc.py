@@ -807,18 +807,21 @@ def test_memory_of_prediction_is_bounded():
     values = []
     for queries in (n // 10, n):
         X, vectors = rng.normal(size=(queries, d)), rng.normal(size=(m, d))
-        tracemalloc.start()
-        predict.pair_values(
-            RBF(gamma=1.0),
-            X,
-            vectors,
-            np.ones((1, m)),
-            np.array([m // 2, m // 2]),
-            np.zeros(1),
-        )
+        peaks = []
+        for _ in range(3):  # what other threads take is counted too, now and then
+            tracemalloc.start()
+            predict.pair_values(
+                RBF(gamma=1.0),
+                X,
+                vectors,
+                np.ones((1, m)),
+                np.array([m // 2, m // 2]),
+                np.zeros(1),
+            )
+            peaks.append(tracemalloc.get_traced_memory()[1])
+            tracemalloc.stop()
         # The result, and its sums per class.
-        values.append(tracemalloc.get_traced_memory()[1] - 3 * 8 * queries)
-        tracemalloc.stop()
+        values.append(min(peaks) - 3 * 8 * queries)
     # The whole matrix would be 320 MB.
     assert max(values) < 16e6
     assert values[1] < 1.1 * values[0] + 8 * n
