@@ -733,7 +733,8 @@ def test_ctrl_c_keeps_the_model(classes, n_jobs):
     assert child.returncode == 0, child.stderr
     times, statuses, model = child.stdout.splitlines()
     ended, one_pass = map(float, times.split())
-    assert ended < n_jobs * 0.2 + classes * one_pass  # a closing pass for every class
+    if not SANITIZED:  # a closing pass for every class
+        assert ended < n_jobs * 0.2 + classes * one_pass
     assert statuses == "{'interrupted'} True"
     rows = 1 if classes == 2 else classes
     assert model.startswith(f"({rows}, 60) [True")
