@@ -177,6 +177,9 @@ def summary(cells: list[dict]) -> list[str]:
                 f"{sum(r >= 1 / NOISE for r in ratios)} | {geometric(ratios):.2f} | "
                 f"{min(ratios):.2f} | " + " | ".join(means) + " |"
             )
+    reached = [c["ratio"] for c in cells if c["reached"]]
+    lines += ["", f"Of the {len(reached)} cells that a rival reached: "
+              f"{geometric(reached):.2f}."]  # fmt: skip
     return lines
 
 

@@ -132,7 +132,7 @@ def test_t0_is_chosen_on_a_tenth_of_many_rows():
     seen = []
 
     class Spy(SGDQN):
-        def _best_t0(self, problem, rng, sample):
+        def _best_t0(self, problem, rng, block, sample):
             seen.append(sample.copy())
             return 1e4
 

@@ -22,7 +22,7 @@ from ..conftest import unsanitized
 N, D = 2000, 30
 STREAMING = [
     *("auto", "dcd", "sdca", "sgd-s", "sgd-m", "sgd-r", "pegasos", "norma", "svmsgd"),
-    *("cutting-plane", "ocas"),
+    *("cutting-plane", "ocas", "sgd-qn", "mpu"),
 ]
 
 

@@ -10,12 +10,14 @@
 #include <sys/mman.h>
 #endif
 
+#include "../rows.hpp"
+
 namespace dualgap {
 
-constexpr std::size_t kCacheLine = 64, kLargePage = std::size_t{1} << 21;
+inline constexpr std::size_t kLargePage = std::size_t{1} << 21;
 
 inline std::align_val_t alignment_of(std::size_t bytes) {
-  return std::align_val_t{bytes >= 2 * kLargePage ? kLargePage : kCacheLine};
+  return std::align_val_t{bytes >= 2 * kLargePage ? kLargePage : std::size_t{kLine}};
 }
 inline void *allocate_aligned(std::size_t bytes) {
   void *p = ::operator new(bytes, alignment_of(bytes));

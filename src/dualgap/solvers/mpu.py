@@ -32,7 +32,7 @@ import numpy as np
 from .. import core
 from ..losses import Vector
 from ..problem import Problem
-from .base import Solver, State, check_step, new_order
+from .base import Solver, State, check_step, new_order, row_visits
 
 _FINEST = 2.0**-50  # a margin is not known to less
 
@@ -96,13 +96,17 @@ class MPU(Solver):
         # Without delta_stop a pass without updates is no fixed point: s shrinks.
         return self.delta_stop is not None
 
+    @property
+    def streams(self) -> bool:
+        return True
+
     def start(self, problem: Problem, rng: Any, warm: Vector | None) -> MPUState:
         used = problem.cost > 0.0
         longest = float((problem.q + problem.delta).max(where=used, initial=0.0))
         return MPUState(
             problem,
             rng,
-            new_order(problem.n),
+            new_order(0 if problem.streamed else problem.n),
             a=np.zeros(problem.width),
             count=np.zeros(problem.n),
             # Rows without length reach their cap at once, whatever s is.
@@ -112,15 +116,20 @@ class MPU(Solver):
 
     def step(self, state: MPUState, stop: Any) -> None:
         problem = state.problem
-        state.rng.shuffle(state.order)
-        visited, updates, unlearned, gap = core.unlearning_epoch(
-            problem.rows, problem.y, problem.cost, problem.q, problem.core_loss,
-            state.s, state.order, state.a, state.count, stop,
-        )  # fmt: skip
+        updates, gap = 0, 0.0
+        for block, order in row_visits("permutation", state, stop):
+            count = block.take(state.count)
+            visited, some, unlearned, share = core.unlearning_epoch(
+                block.rows, block.take(problem.y), block.take(problem.cost),
+                block.take(problem.q), problem.core_loss, state.s, order, state.a,
+                count, stop,
+            )  # fmt: skip
+            block.put(state.count, count)
+            state.visited += visited
+            state.unlearned += unlearned
+            updates, gap = updates + some, gap + share
         state.epochs += 1
-        state.visited += visited
         state.updates += updates
-        state.unlearned += unlearned
         norm = core.squared_norm(state.s * state.a)
         state.dual = problem.dual_value(state.count, norm, state.s)
         state.primal = state.dual + gap

@@ -30,6 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import core
+from ..blocks import Block
 from ..losses import Vector
 from ..problem import Problem
 from .base import (
@@ -39,6 +40,7 @@ from .base import (
     check_option,
     check_step,
     new_order,
+    row_visits,
 )
 
 _SAMPLE = 1000  # rows on which t0 is chosen, at least
@@ -95,13 +97,22 @@ class SGDQN(Solver):
         if self.t0 is not None:
             check_step("t0", self.t0)
 
+    @property
+    def streams(self) -> bool:
+        return True
+
     def start(self, problem: Problem, rng: Any, warm: Vector | None) -> SGDQNState:
-        order = new_order(problem.n)
+        order = new_order(0 if problem.streamed else problem.n)
         t0 = self.t0
         if t0 is None:
-            rng.shuffle(order)
-            sample = order[: max(problem.n // 10, _SAMPLE)].copy()
-            t0 = self._best_t0(problem, rng, sample)
+            # The rows of a store are in random order: its first page is a sample.
+            for block in problem.blocks([[0]]):
+                drawn = new_order(block.size) if problem.streamed else order
+                rng.shuffle(drawn)
+                sample = drawn[: max(problem.n // 10, _SAMPLE)].copy()
+                t0 = self._best_t0(problem, rng, block, sample)
+                break
+        assert t0 is not None
         return self._fresh(problem, rng, order, t0)
 
     def _fresh(
@@ -126,17 +137,19 @@ class SGDQN(Solver):
             count=skip,
         )
 
-    def _best_t0(self, problem: Problem, rng: Any, sample: NDArray[np.uint32]) -> float:
+    def _best_t0(
+        self, problem: Problem, rng: Any, block: Block, sample: NDArray[np.uint32]
+    ) -> float:
         """The best of 1, 10, ..., 1e10, and beyond for as long as it helps."""
 
         def cost(t0: float) -> float:
             state = self._fresh(problem, rng, sample, t0)
-            self._pass(state, 1.0, core.Stop())
+            self._pass(state, block, sample, 1.0, core.Stop())
             # A second, motionless pass reads the loss at the end point.
             still = replace(
                 state, B=np.zeros(problem.width), skip=2**62, count=2**62, refresh=False
             )
-            loss, _ = self._pass(still, 1.0, core.Stop())
+            loss, _ = self._pass(still, block, sample, 1.0, core.Stop())
             value = 0.5 * state.lambda_ * core.squared_norm(state.w) + loss / len(
                 sample
             )
@@ -152,28 +165,39 @@ class SGDQN(Solver):
             t0 *= 10.0
         return best
 
-    def _pass(self, state: SGDQNState, gain: float, stop: Any) -> tuple[float, float]:
-        """One pass over `state.order`; the loss and the gap as seen at the visits.
+    def _pass(
+        self,
+        state: SGDQNState,
+        block: Block,
+        order: NDArray[np.uint32],
+        gain: float,
+        stop: Any,
+    ) -> tuple[float, float]:
+        """Visits of rows of a block; the loss and the gap as seen at these.
 
         Both are sums over the rows, in units of the mean cost.
         """
-        problem = state.problem
+        problem, take = state.problem, block.take
+        slope = take(state.slope)
         (
             visited, updates, loss, gap, state.t, state.r, state.count, state.refresh,
         ) = core.sgd_qn_epoch(
-            problem.rows, problem.y, state.omega, problem.core_loss, state.lambda_,
-            self.update == "corrected", state.skip, state.t0, gain, state.order,
-            state.w, state.B, state.past, state.slope, state.t, state.r, state.count,
+            block.rows, take(problem.y), take(state.omega), problem.core_loss,
+            state.lambda_, self.update == "corrected", state.skip, state.t0, gain,
+            order, state.w, state.B, state.past, slope, state.t, state.r, state.count,
             state.refresh, stop,
         )  # fmt: skip
+        block.put(state.slope, slope)
         state.visited += visited
         state.updates += updates
         return loss, gap
 
     def step(self, state: SGDQNState, stop: Any) -> None:
-        state.rng.shuffle(state.order)
-        # Pass e has the weight e in the running means.
-        loss, gap = self._pass(state, 2.0 / (state.epochs + 2), stop)
+        gain = 2.0 / (state.epochs + 2)  # pass e has the weight e in the running means
+        loss = gap = 0.0
+        for block, order in row_visits("permutation", state, stop):
+            some = self._pass(state, block, order, gain, stop)
+            loss, gap = loss + some[0], gap + some[1]
         state.epochs += 1
         mean_cost = 1.0 / (state.lambda_ * state.problem.n)
         state.primal = 0.5 * core.squared_norm(state.w) + mean_cost * loss
