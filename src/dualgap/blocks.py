@@ -112,6 +112,10 @@ class RowSource(ABC):
         """
 
     @abstractmethod
+    def matrix(self) -> Any:
+        """Return all rows as one memory-mapped matrix."""
+
+    @abstractmethod
     def hold(self, constant: float) -> Any:
         """Return an accessor over all rows, in memory."""
 

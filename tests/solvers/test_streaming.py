@@ -5,6 +5,7 @@ Every certificate is recomputed here from all rows, in plain NumPy and float64.
 
 import subprocess
 import sys
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -15,14 +16,24 @@ from dualgap.certificate import Status
 from dualgap.io import RowStore, convert
 from dualgap.loop import solve
 from dualgap.problem import Problem
-from dualgap.solvers import DCD, OCAS, SDCA, SOLVERS, Pegasos, SGDr, SvmSGD, get_solver
+from dualgap.solvers import (
+    DCD,
+    OCAS,
+    SDCA,
+    SOLVERS,
+    InteriorPoint,
+    Pegasos,
+    SGDr,
+    SvmSGD,
+    get_solver,
+)
 
 from ..conftest import unsanitized
 
 N, D = 2000, 30
 STREAMING = [
     *("auto", "dcd", "sdca", "sgd-s", "sgd-m", "sgd-r", "pegasos", "norma", "svmsgd"),
-    *("cutting-plane", "ocas", "sgd-qn", "mpu"),
+    *("cutting-plane", "ocas", "sgd-qn", "mpu", "interior-point"),
 ]
 
 
@@ -141,6 +152,33 @@ def test_a_bias_that_is_not_penalised(streamed):
     assert search.certificate.dual <= best.primal
 
 
+@pytest.mark.parametrize("dense", [False, True])
+def test_interior_points_take_a_store_as_it_lies(stores, dense):
+    store = small(stores(dense, False))
+    weight = np.random.default_rng(0).uniform(0.5, 2.0, N)
+    options = {"fit_intercept": True, "penalize_intercept": False}
+    options["sample_weight"] = weight
+    problem = Problem(store, None, 1e2, **options)
+    tracemalloc.start()
+    mapped = problem.mapped()
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    # Norms, and what a look at the rows needs; not their values, 8 bytes an entry.
+    assert peak < 60 * N + 50_000
+    assert mapped.rows.n == N
+    assert mapped.mapped() is mapped
+    found = solve(problem, InteriorPoint(), tol=1e-8)
+    assert found.certificate.status is Status.CERTIFIED
+    whole = Problem(store.matrix(), store.y, 1e2, **options)
+    best = solve(whole, DCD(), tol=1e-3).certificate
+    assert best.relative_gap <= 1e-3
+    assert best.dual <= found.certificate.primal
+    assert found.certificate.dual <= best.primal
+    weight[7] = 0.0
+    with pytest.raises(ValueError, match=r"sample_weight\[7\]=0.0.*solver='auto'"):
+        solve(Problem(store, None, 1.0, sample_weight=weight), InteriorPoint())
+
+
 def visiting_order(store, seed):
     """The rows in the order of a pass, from the random numbers that it draws."""
     random = core.Random(seed)
@@ -242,7 +280,6 @@ def test_a_store_that_fits_in_its_buffer_is_held_in_memory(stores):
 @pytest.mark.parametrize(
     "solver",
     [
-        *map(get_solver, sorted(set(SOLVERS) - set(STREAMING))),
         DCD(shrinking="hsieh"),
         DCD(acceleration="conjugate"),
         SDCA(init="sgd"),
@@ -255,6 +292,10 @@ def test_solvers_that_need_all_rows_say_so(streamed, solver):
     with pytest.raises(ValueError, match=r"needs its rows in memory.*buffer=\d+"):
         solve(problem, solver)
     assert isinstance(solver, (OCAS, SGDr)) is False
+
+
+def test_every_solver_streams():
+    assert set(STREAMING) == set(SOLVERS)
 
 
 def test_limits_leave_an_honest_certificate(streamed):

@@ -7,14 +7,15 @@ Update     one Newton step on the primal-dual system of the rows near the margin
            Around it: merge equal rows -> solve a sample, stratified by class ->
            freeze the rows far from its margin -> solve the near ones -> look at all
            rows -> add those on the wrong side -> ...; after `rounds` of these, solve
-           all rows together.
+           all rows together. Of a store all rows at once, for near rows are copies.
 Guarantee  gap -> 0; no bound on the iterations, in practice 10 to 60 a solve whatever
            C is. The certificate is about all rows.
 Cost       an iteration: the Gram matrix of the near rows and d^3/6, the same passes
            over these rows as 3 to 9 products; a look at all rows: one product.
            8 d^2 bytes per thread, 120 a near row and a copy of those rows (all rows:
            no copy), 60 a row of the problem, and a copy of the different ones if many
-           are equal.
+           are equal. A store is mapped into memory and read from one end to the other 3
+           to 9 times an iteration.
 Source     Mehrotra 1992, Gondzio 1996, and for SVMs Ferris and Munson 2002; screening
            by the margin of a sampled solution is this package's own.
 """
@@ -313,8 +314,18 @@ class InteriorPoint(Solver):
     def free_bias(self) -> bool:
         return True
 
+    @property
+    def streams(self) -> bool:
+        return True
+
     def check(self, problem: Problem) -> None:
         super().check(problem)
+        if problem.streamed and not (problem.cost > 0.0).all():
+            i = int(np.argmin(problem.cost > 0.0))
+            raise ValueError(
+                f"sample_weight[{i}]=0.0: solver='interior-point' takes all rows of a "
+                "store as they lie; use solver='auto', or a store without that row"
+            )
         if problem.width > self.max_features:
             raise ValueError(
                 f"solver='interior-point': {problem.width} features, more than "
@@ -325,7 +336,10 @@ class InteriorPoint(Solver):
 
     def start(self, problem: Problem, rng: Any, warm: Vector | None) -> InteriorState:
         whole = problem
-        problem, group = without_duplicates(whole)
+        # What is merged, sampled or near is a copy, and may be too much for memory.
+        problem, group = whole.mapped(), None
+        if not whole.streamed:
+            problem, group = without_duplicates(whole)
         zero = np.zeros(problem.n)
         w = problem.combine(zero)  # 0, and the best bias for it
         state = InteriorState(
@@ -343,7 +357,8 @@ class InteriorPoint(Solver):
             losing=np.zeros(problem.n, dtype=np.bool_),
         )
         state.primal, state.dual = problem.primal(w), 0.0  # bounds, and honest ones
-        state.spend(grouping_work(whole))
+        if not whole.streamed:
+            state.spend(grouping_work(whole))
         return state
 
     def step(self, state: InteriorState, stop: Any) -> None:
@@ -378,7 +393,7 @@ class InteriorPoint(Solver):
         """Solve a sample of the rows first, if that is much less."""
         problem = state.problem
         n, m = problem.n, sample_size(problem.width, problem.n, self.sample)
-        if 2 * m > n:
+        if 2 * m > n or state.whole.streamed:
             self._solve_all(state)
             return
         members, cost = [], problem.cost.copy()
