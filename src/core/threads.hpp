@@ -68,6 +68,9 @@ class Team {
   }
 
   Index size() const { return size_; }
+  // Parts of a loop whose results do not depend on their number: some for each thread,
+  // for processors are not equally fast.
+  Index shares() const { return size_ == 1 ? 1 : 4 * size_; }
 
   // Calls body(part, begin, end) for every part of 0..n-1, part 0 on this thread. The
   // others go to whoever is free, so a worker that does not wake up delays nothing. The
@@ -102,23 +105,25 @@ class Team {
     }
     start(std::min(parts, size_));
     Lock lock(mutex_);
-    job_ = &job, parts_ = parts, next_ = 1, done_ = 0;
+    job_ = &job, first_ = 1, last_ = left_ = parts;
     lock.unlock();
     wake_.notify_all();
     job(0);
     lock.lock();
-    ++done_;
-    take_parts(lock);
-    finished_.wait(lock, [&] { return done_ == parts_; });
+    --left_;
+    take_parts(lock, true);
+    finished_.wait(lock, [&] { return left_ == 0; });
   }
 
-  void take_parts(Lock &lock) {
-    while (next_ < parts_) {
-      const Index part = next_++;
+  // The caller goes forwards and the others backwards, so that of two threads each
+  // finds in its caches what it had there in the last loop.
+  void take_parts(Lock &lock, bool forwards) {
+    while (first_ < last_) {
+      const Index part = forwards ? first_++ : --last_;
       lock.unlock();
       (*job_)(part);
       lock.lock();
-      if (++done_ == parts_) finished_.notify_one();
+      if (--left_ == 0) finished_.notify_one();
     }
   }
 
@@ -131,9 +136,9 @@ class Team {
           step_aside(home, number);
           Lock lock(mutex_);
           for (;;) {
-            wake_.wait(lock, [&] { return ended_ || next_ < parts_; });
+            wake_.wait(lock, [&] { return ended_ || first_ < last_; });
             if (ended_) return;
-            take_parts(lock);
+            take_parts(lock, false);
           }
         });
       } catch (const std::system_error &) {
@@ -147,7 +152,7 @@ class Team {
   std::mutex turn_, mutex_;
   std::condition_variable wake_, finished_;
   const std::function<void(Index)> *job_ = nullptr;
-  Index parts_ = 0, next_ = 0, done_ = 0;
+  Index first_ = 0, last_ = 0, left_ = 0;  // parts to be taken, and not done
   bool ended_ = false;
 };
 

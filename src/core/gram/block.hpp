@@ -256,11 +256,22 @@ class BlockSolver {
     if (problem_.squared)
       for (Index i = 0; i < n_; ++i) total += c_[size(i)];
     bias_ = total.value();
+    struct Ends {
+      double top = -kInf, bottom = kInf;
+    };
     double top = -kInf, bottom = kInf;
-    for (Index i = 0; i < n_; ++i) {
-      if (!(problem_.cost[size(i)] > 0.0)) continue;
-      if (may_rise(i)) top = std::max(top, v_rising(i));
-      if (may_fall(i)) bottom = std::min(bottom, v_falling(i));
+    const auto ends = [&](Index begin, Index end) {
+      Ends of;
+      for (Index i = begin; i < end; ++i) {
+        if (!(problem_.cost[size(i)] > 0.0)) continue;
+        if (may_rise(i)) of.top = std::max(of.top, v_rising(i));
+        if (may_fall(i)) of.bottom = std::min(of.bottom, v_falling(i));
+      }
+      return of;
+    };
+    for (const Ends &of : by_pieces<Ends>(ends)) {
+      top = std::max(top, of.top);
+      bottom = std::min(bottom, of.bottom);
     }
     if (problem_.squared) {
       scan_.violation = std::max(top, 0.0) - std::min(bottom, 0.0);
@@ -276,23 +287,51 @@ class BlockSolver {
   }
 
   void evaluate() {
+    struct Terms {
+      double norm = 0.0, sum = 0.0, loss = 0.0, diagonal = 0.0;
+    };
     const double b = problem_.squared ? bias_ : scan_.threshold;
-    double norm = 0.0, sum = 0.0, loss = 0.0, diagonal = 0.0;
-    for (Index i = 0; i < n_; ++i) {
-      const double c = c_[size(i)], cost = problem_.cost[size(i)];
-      // What the row would lose at most: (p - F - b) c - epsilon |c| of the largest c.
-      const double r = problem_.p[size(i)] - (F_[size(i)] + b);
-      const double above = hi_[size(i)] > 0.0 ? r - problem_.epsilon : 0.0;
-      const double below = lo_[size(i)] < 0.0 ? -r - problem_.epsilon : 0.0;
-      const double u = std::max({0.0, above, below});
-      norm += c * F_[size(i)];
-      sum += problem_.p[size(i)] * c - problem_.epsilon * std::abs(c);
-      loss += cost * (problem_.squared ? u * u : u);
-      if (problem_.squared && c != 0.0) diagonal += delta(i) * c * c;
+    const auto terms = [&](Index begin, Index end) {
+      Terms of;
+      for (Index i = begin; i < end; ++i) {
+        const double c = c_[size(i)], cost = problem_.cost[size(i)];
+        // What the row would lose at most: (p - F - b) c - epsilon |c| of the largest
+        // c.
+        const double r = problem_.p[size(i)] - (F_[size(i)] + b);
+        const double above = hi_[size(i)] > 0.0 ? r - problem_.epsilon : 0.0;
+        const double below = lo_[size(i)] < 0.0 ? -r - problem_.epsilon : 0.0;
+        const double u = std::max({0.0, above, below});
+        of.norm += c * F_[size(i)];
+        of.sum += problem_.p[size(i)] * c - problem_.epsilon * std::abs(c);
+        of.loss += cost * (problem_.squared ? u * u : u);
+        if (problem_.squared && c != 0.0) of.diagonal += delta(i) * c * c;
+      }
+      return of;
+    };
+    Terms all;
+    for (const Terms &of : by_pieces<Terms>(terms)) {
+      all.norm += of.norm;
+      all.sum += of.sum;
+      all.loss += of.loss;
+      all.diagonal += of.diagonal;
     }
-    if (problem_.squared) norm += bias_ * bias_;
-    scan_.primal = 0.5 * norm + loss + b * problem_.total;
-    scan_.dual = sum - 0.5 * (norm + diagonal);
+    if (problem_.squared) all.norm += bias_ * bias_;
+    scan_.primal = 0.5 * all.norm + all.loss + b * problem_.total;
+    scan_.dual = all.sum - 0.5 * (all.norm + all.diagonal);
+  }
+
+  // What body(begin, end) says of pieces of the rows that no number of threads changes.
+  template <class Result, class Body>
+  std::vector<Result> by_pieces(const Body &body) {
+    constexpr Index kRows = 8192;
+    const Index pieces = (n_ + kRows - 1) / kRows;
+    std::vector<Result> results(size(pieces));
+    const Index parts = std::clamp<Index>(pieces, 1, rows_.team().shares());
+    rows_.team().run(parts, pieces, [&](Index, Index begin, Index end) {
+      for (Index k = begin; k < end; ++k)
+        results[size(k)] = body(k * kRows, std::min((k + 1) * kRows, n_));
+    });
+    return results;
   }
 
   // What makes a row worth a place: how far it is from where it should be.
@@ -306,31 +345,41 @@ class BlockSolver {
   bool choose(Poll &poll) {
     const Index have = static_cast<Index>(who_.size());
     const Index wanted = have < q_ ? q_ - have : std::max<Index>(q_ / 4, 2);
-    rising_.clear();
-    falling_.clear();
-    for (Index t = 0; t < n_; ++t) {
-      // At first whole classes violate equally: a random part of them goes first.
-      const Order row = have == 0 ? order_[size(t)] : static_cast<Order>(t);
-      const auto i = static_cast<Index>(row);
-      if (slot_[row] != kNone || !(problem_.cost[row] > 0.0)) continue;
-      const double rise = v_rising(i) - scan_.threshold;
-      const double fall = v_falling(i) - scan_.threshold;
-      const double weight =
-          problem_.squared ? 1.0 / std::sqrt(problem_.diagonal[row] + 1.0 + delta(i))
-                           : 1.0;
-      if (rise > 0.0 && may_rise(i)) rising_.push_back({rise * weight, row});
-      if (fall < 0.0 && may_fall(i)) falling_.push_back({-fall * weight, row});
+    struct Sides {
+      std::vector<Candidate> rising, falling;
+    };
+    const auto violating = [&](Index begin, Index end) {
+      Sides of;
+      for (Index t = begin; t < end; ++t) {
+        // At first whole classes violate equally: a random part of them goes first.
+        const Order row = have == 0 ? order_[size(t)] : static_cast<Order>(t);
+        const auto i = static_cast<Index>(row);
+        if (slot_[row] != kNone || !(problem_.cost[row] > 0.0)) continue;
+        const double rise = v_rising(i) - scan_.threshold;
+        const double fall = v_falling(i) - scan_.threshold;
+        const double weight =
+            problem_.squared ? 1.0 / std::sqrt(problem_.diagonal[row] + 1.0 + delta(i))
+                             : 1.0;
+        if (rise > 0.0 && may_rise(i)) of.rising.push_back({rise * weight, row});
+        if (fall < 0.0 && may_fall(i)) of.falling.push_back({-fall * weight, row});
+      }
+      return of;
+    };
+    Sides all;
+    for (const Sides &of : by_pieces<Sides>(violating)) {
+      all.rising.insert(all.rising.end(), of.rising.begin(), of.rising.end());
+      all.falling.insert(all.falling.end(), of.falling.begin(), of.falling.end());
     }
-    const Index rising = static_cast<Index>(rising_.size());
-    const Index falling = static_cast<Index>(falling_.size());
+    const Index rising = static_cast<Index>(all.rising.size());
+    const Index falling = static_cast<Index>(all.falling.size());
     Index up = std::min(rising, wanted / 2);
     const Index down = std::min(falling, wanted - up);
     up = std::min(rising, wanted - down);
-    keep_first(rising_, up);
-    keep_first(falling_, down);
+    keep_first(all.rising, up);
+    keep_first(all.falling, down);
 
     std::vector<Order> enter;
-    for (const auto *side : {&rising_, &falling_})
+    for (const auto *side : {&all.rising, &all.falling})
       for (const Candidate &candidate : *side) enter.push_back(candidate.row);
     return replace(enter, poll);
   }
@@ -379,9 +428,10 @@ class BlockSolver {
     return whole;
   }
 
-  // Rows and columns `places` of the small matrix. The columns are those rows, a few
-  // lines at a time.
-  bool fill_matrix(const std::vector<Index> &places, Poll &poll) {
+  // Rows and columns `places` of the small matrix. The columns are those rows, a line
+  // at a time.
+  bool fill_matrix(std::vector<Index> places, Poll &poll) {
+    std::sort(places.begin(), places.end());
     const Index m = static_cast<Index>(who_.size()), stride = inner_.stride();
     float *H = inner_.H.data();
     std::vector<Order> rows;
@@ -393,13 +443,23 @@ class BlockSolver {
     if (!rows_.cross(rows.data(), static_cast<Index>(rows.size()), who_.data(), m,
                      to.data(), poll))
       return false;
-    constexpr std::size_t kLine = 16;
-    for (std::size_t e = 0; e < places.size(); e += kLine) {
-      const std::size_t end = std::min(e + kLine, places.size());
-      for (Index t = 0; t < m; ++t)
-        for (std::size_t u = e; u < end; ++u)
-          H[t * stride + places[u]] = H[places[u] * stride + t];
-    }
+    std::vector<char> fresh(size(m), 0);
+    for (const Index s : places) fresh[size(s)] = 1;
+    const auto copy = [&](Index begin, Index end, bool which) {
+      constexpr std::size_t kLine = 16;
+      for (std::size_t e = 0; e < places.size(); e += kLine) {
+        const std::size_t last = std::min(e + kLine, places.size());
+        for (Index t = begin; t < end; ++t)
+          if ((fresh[size(t)] != 0) == which)
+            for (std::size_t u = e; u < last; ++u)
+              H[t * stride + places[u]] = H[places[u] * stride + t];
+      }
+    };
+    copy(0, m, true);  // these are read and written, and so not shared
+    constexpr Index kWorth = 100000;
+    const Index parts = m * static_cast<Index>(places.size()) / kWorth;
+    rows_.team().run(std::clamp<Index>(parts, 1, rows_.team().shares()), m,
+                     [&](Index, Index begin, Index end) { copy(begin, end, false); });
     return true;
   }
 
@@ -492,7 +552,7 @@ class BlockSolver {
                                    rows_.cost() * static_cast<double>(absent.size()));
     constexpr Index kColumns = 2048;
     const Index blocks = (rows_.stride() + kColumns - 1) / kColumns;
-    rows_.team().run(std::min(rows_.team().size(), blocks), blocks,
+    rows_.team().run(std::min(rows_.team().shares(), blocks), blocks,
                      [&](Index, Index begin, Index end) {
                        for (Index b = begin; b < end; ++b)
                          add_rows(rows, change, b * kColumns,
@@ -560,7 +620,6 @@ class BlockSolver {
   std::vector<Index> entered_;      // when
   Inner inner_;
   BlockScan scan_;
-  std::vector<Candidate> rising_, falling_;
   Index clock_ = 0, steps_ = 0, computed_ = 0, sets_ = 0;
   double spent_inside_ = 0.0, spent_outside_ = 0.0;  // since the last look, in flops
   PhaseClock clock_of_;

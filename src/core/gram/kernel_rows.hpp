@@ -23,6 +23,7 @@
 
 #include <atomic>
 #include <memory>
+#include <thread>
 #include <vector>
 
 #include "../stop.hpp"
@@ -31,18 +32,20 @@
 
 namespace dualgap {
 
-// The poll of a loop over parts: the first part asks, all of them leave.
+// The poll of a loop over parts: the thread that calls asks, all of them leave.
 class SharedPoll {
  public:
-  explicit SharedPoll(Poll &poll) : poll_(poll) {}
-  bool operator()(Index part, Index work) {
-    if (part == 0 && poll_(work)) leave_.store(true, std::memory_order_relaxed);
+  explicit SharedPoll(Poll &poll) : poll_(poll), caller_(std::this_thread::get_id()) {}
+  bool operator()(Index work) {
+    if (std::this_thread::get_id() == caller_ && poll_(work))
+      leave_.store(true, std::memory_order_relaxed);
     return leave();
   }
   bool leave() const { return leave_.load(std::memory_order_relaxed); }
 
  private:
   Poll &poll_;
+  const std::thread::id caller_;
   std::atomic<bool> leave_{false};
 };
 
@@ -50,19 +53,32 @@ class SharedPoll {
 template <class T>
 class ScatteredBlock {
  public:
-  ScatteredBlock(const KernelMap &map, const Points &points, bool idle = false)
+  ScatteredBlock(const KernelMap &map, const Points &points)
       : map_(map),
         points_(points),
-        values_(idle ? 0 : static_cast<std::size_t>(points.d() * tile::kPanel)) {}
+        values_(static_cast<std::size_t>(points.d() * tile::kPanel)) {}
+  // Blocks that meet the same targets one after the other: as many as stay near.
+  static Index together(const Points &points) {
+    constexpr Index kNear = 512 << 10, kMost = 64;
+    const Index bytes = static_cast<Index>(sizeof(T)) * tile::kPanel;
+    return std::clamp<Index>(kNear / (bytes * std::max<Index>(points.d(), 1)), 1,
+                             kMost);
+  }
+  // Panels of targets that do so, for they are read once for each of these blocks.
+  static constexpr Index kTargets = 16;
 
+  // The points who(0), ..., who(m - 1), and the h of all points if it is known.
   template <class Who>
-  void set(Index m, const Who &who) {
+  void set(Index m, const Who &who, const T *h = nullptr) {
     put(true);
     who_.clear();
     std::fill(h_, h_ + tile::kPanel, T(0));
     for (Index t = 0; t < m; ++t) {
       who_.push_back(who(t));
-      points_.half_self(who_.back(), map_.scale, map_.overlap(), h_ + t);
+      if (h)
+        h_[t] = h[who_.back()];
+      else
+        points_.half_self(who_.back(), map_.scale, map_.overlap(), h_ + t);
     }
     put(false);
   }
@@ -94,10 +110,14 @@ class ScatteredBlock {
 };
 
 template <class T>
-std::vector<T> half_selves(const KernelMap &map, const Points &points) {
+std::vector<T> half_selves(const KernelMap &map, const Points &points, Team &team) {
+  constexpr Index kWorth = 1000;  // points
   std::vector<T> h(static_cast<std::size_t>(points.n()));
-  for (Index i = 0; i < points.n(); ++i)
-    points.half_self(i, map.scale, map.overlap(), &h[static_cast<std::size_t>(i)]);
+  const Index parts = std::clamp<Index>(points.n() / kWorth, 1, team.shares());
+  team.run(parts, points.n(), [&](Index, Index begin, Index end) {
+    for (Index i = begin; i < end; ++i)
+      points.half_self(i, map.scale, map.overlap(), &h[static_cast<std::size_t>(i)]);
+  });
   return h;
 }
 
@@ -117,7 +137,7 @@ bool add_times(const KernelMap &map, bool dense, const Points &points, Index m,
                Poll &poll) {
   const Index n = targets.n(), d = targets.d();
   const Index panels = (n + tile::kPanel - 1) / tile::kPanel;
-  const Index shares = std::max<Index>(1, std::min(team.size(), panels));
+  const Index shares = std::max<Index>(1, std::min(team.shares(), panels));
   const Index width = dense ? tile::kRows : tile::kPanel;
   // Packed points at a time: targets are packed anew for the next ones.
   constexpr Index kBytes = 64 << 20;
@@ -132,16 +152,21 @@ bool add_times(const KernelMap &map, bool dense, const Points &points, Index m,
     Strips<T> strips;
   };
   std::vector<Piece> pieces;
+  std::vector<ScatteredBlock<T>> blocks;  // of the pieces, where few entries are stored
   SharedPoll shared(poll);
   std::vector<T> h, rows;
-  if (!dense) h = half_selves<T>(map, targets);
-  ScatteredBlock<T> block(map, points, dense);
+  const auto most =  // blocks
+      static_cast<std::size_t>(dense ? 0 : ScatteredBlock<T>::together(points));
+  if (!dense) {
+    h = half_selves<T>(map, targets, team);
+    blocks.reserve(most);
+  }
 
   // The pieces gathered so far meet all targets; a strip that came from far meets as
   // many panels as stay near.
   constexpr Index kNear = 1024 << 10;
   const Index together = std::max<Index>(1, kNear / (bytes * tile::kPanel));
-  const auto meet_dense = [&](Index share, Index begin, Index end) {
+  const auto meet_dense = [&](Index, Index begin, Index end) {
     Panels<T> near;
     std::vector<T> buffer;
     for (Index p = begin; p < end; p += together) {
@@ -171,23 +196,30 @@ bool add_times(const KernelMap &map, bool dense, const Points &points, Index m,
           met += piece.count;
         }
       });
-      if (shared(share, met * (d + 16) * near.groups())) return;
+      if (shared(met * (d + 16) * near.groups())) return;
     }
   };
-  const auto meet_sparse = [&](Index share, Index begin, Index end) {
-    const Piece &piece = pieces.front();
+  const auto meet_sparse = [&](Index, Index begin, Index end) {
     tile::with_kernel<T>(map.sparse_shape(), map.parameters, [&](const auto &kernel) {
+      constexpr Index kTogether = ScatteredBlock<T>::kTargets;
       T values[tile::kPanel * tile::kPanel];  // [target][point]
-      for (Index p = begin; p < end; ++p) {
-        const Index j = p * tile::kPanel;
-        const Index count = std::min<Index>(tile::kPanel, n - j);
-        block.kernels(
-            kernel, targets, [&](Index t) { return j + t; }, count, h.data(), values);
-        for (Index o = 0; o < outputs; ++o)
-          for (Index t = 0; t < count; ++t)
-            piece.sums[o][j + t] +=
-                tile::dot(piece.coef.data() + o * width, values + t * tile::kPanel);
-        if (shared(share, 32 * 64)) return;
+      for (Index from = begin; from < end; from += kTogether) {
+        const Index to = std::min(from + kTogether, end);
+        for (std::size_t b = 0; b < pieces.size(); ++b) {
+          const Piece &piece = pieces[b];
+          for (Index p = from; p < to; ++p) {
+            const Index j = p * tile::kPanel;
+            const Index count = std::min<Index>(tile::kPanel, n - j);
+            blocks[b].kernels(
+                kernel, targets, [&](Index t) { return j + t; }, count, h.data(),
+                values);
+            for (Index o = 0; o < outputs; ++o)
+              for (Index t = 0; t < count; ++t)
+                piece.sums[o][j + t] +=
+                    tile::dot(piece.coef.data() + o * width, values + t * tile::kPanel);
+          }
+          if (shared((to - from) * 32 * 64)) return;
+        }
       }
     });
   };
@@ -212,13 +244,15 @@ bool add_times(const KernelMap &map, bool dense, const Points &points, Index m,
           piece.coef[static_cast<std::size_t>((t / width * outputs + o) * width +
                                               t % width)] =
               static_cast<T>(coef[o * m + piece.first + t]);
-      if (dense)
+      if (dense) {
         pack(map, points, piece.count, of, piece.strips, rows);
-      else
-        block.set(piece.count, of);
+      } else {
+        if (pieces.size() == blocks.size()) blocks.emplace_back(map, points);
+        blocks[pieces.size()].set(piece.count, of);
+      }
       gathered += piece.count;
       pieces.push_back(std::move(piece));
-      if (!dense || gathered >= chunk) meet();
+      if (dense ? gathered >= chunk : pieces.size() == most) meet();
     }
   }
   if (!pieces.empty() && !shared.leave()) meet();
@@ -268,7 +302,7 @@ class KernelRows final : public RowSource {
         dense_(dense),
         entries_(dense ? static_cast<double>(points_->d()) : points_->mean_entries()) {
     if (!dense_) {
-      h_ = half_selves<float>(map_, *points_);
+      h_ = half_selves<float>(map_, *points_, this->team());
       return;
     }
     map_.centre_on(*points_);
@@ -378,7 +412,7 @@ class KernelRows final : public RowSource {
     for (Index first = 0; first < m && !shared.leave(); first += chunk) {
       const Index some = std::min(chunk, m - first);
       pack(map_, *points_, some, [&](Index t) { return who[first + t]; }, strips, row);
-      const auto meet = [&](Index part, Index begin, Index end) {
+      const auto meet = [&](Index, Index begin, Index end) {
         Panels<T> own;
         std::vector<T> buffer;
         Value *to[kWidth];
@@ -415,7 +449,7 @@ class KernelRows final : public RowSource {
                                 h[g - p], tile::StoreRows<Value>{to, g * tile::kPanel});
               }
           });
-          if (shared(part, some * (d + 16) * (last - p))) return;
+          if (shared(some * (d + 16) * (last - p))) return;
         }
       };
       team().run(shares(some, panels), panels, meet);
@@ -430,43 +464,63 @@ class KernelRows final : public RowSource {
     std::vector<double> precise;
     const T *h = nullptr;
     if constexpr (std::is_same_v<T, double>) {
-      precise = half_selves<double>(map_, *points_);
+      precise = half_selves<double>(map_, *points_, team());
       h = precise.data();
     } else {
       h = h_.data();
     }
-    ScatteredBlock<T> block(map_, *points_);
     SharedPoll shared(poll);
     const tile::Parameters parameters = row_parameters();
-    for (Index first = 0; first < m && !shared.leave(); first += tile::kPanel) {
-      const Index some = std::min<Index>(tile::kPanel, m - first);
-      block.set(some, [&](Index t) { return who[first + t]; });
-      const auto meet = [&](Index part, Index begin, Index end) {
+    const Index wanted = (m + tile::kPanel - 1) / tile::kPanel;
+    std::vector<ScatteredBlock<T>> blocks;
+    for (Index b = std::min(wanted, ScatteredBlock<T>::together(*points_)); b > 0; --b)
+      blocks.emplace_back(map_, *points_);
+    const Index most = static_cast<Index>(blocks.size()) * tile::kPanel;
+    const auto queries = [&](Index first) {
+      return std::clamp<Index>(m - first, 0, tile::kPanel);
+    };
+    for (Index start = 0; start < m && !shared.leave(); start += most) {
+      for (Index b = 0; b < static_cast<Index>(blocks.size()); ++b) {
+        const Index first = start + b * tile::kPanel;
+        blocks[static_cast<std::size_t>(b)].set(
+            queries(first), [&](Index t) { return who[first + t]; }, h);
+      }
+      const auto meet = [&](Index, Index begin, Index end) {
         tile::with_kernel<T>(map_.sparse_shape(), parameters, [&](const auto &kernel) {
+          constexpr Index kTogether = ScatteredBlock<T>::kTargets;
           T values[tile::kPanel * tile::kPanel] = {};  // [point][query]
-          for (Index p = begin; p < end; ++p) {
-            const Index j = p * tile::kPanel;
-            const Index count = std::min<Index>(tile::kPanel, many - j);
-            block.kernels(
-                kernel, *points_,
-                [&](Index t) { return columns ? columns[j + t] : j + t; }, count, h,
-                values);
-            simd::transpose<tile::kPanel>(values, some, out + first, j);
-            if (shared(part, some * 64)) return;
+          for (Index from = begin; from < end; from += kTogether) {
+            const Index to = std::min(from + kTogether, end);
+            Index first = start;
+            for (const auto &block : blocks) {
+              const Index some = queries(first);
+              if (some == 0) break;
+              for (Index p = from; p < to; ++p) {
+                const Index j = p * tile::kPanel;
+                const Index count = std::min<Index>(tile::kPanel, many - j);
+                block.kernels(
+                    kernel, *points_,
+                    [&](Index t) { return columns ? columns[j + t] : j + t; }, count, h,
+                    values);
+                simd::transpose<tile::kPanel>(values, some, out + first, j);
+              }
+              if (shared((to - from) * some * 64)) return;
+              first += tile::kPanel;
+            }
           }
         });
       };
-      team().run(shares(some, panels), panels, meet);
+      team().run(shares(std::min(most, m - start), panels), panels, meet);
     }
     return !shared.leave();
   }
 
-  // Threads for so many queries and panels: each has more to do than waking it takes.
+  // Parts for so many queries and panels: each is more to do than waking a thread.
   Index shares(Index queries, Index panels) const {
     constexpr double kWorth = 2e5;  // values times their cost
     const double work = static_cast<double>(queries * panels * tile::kPanel) * cost();
     return std::clamp<Index>(static_cast<Index>(work / kWorth), 1,
-                             std::min(team().size(), panels));
+                             std::min(team().shares(), panels));
   }
 
   tile::Parameters row_parameters() const {
