@@ -70,7 +70,7 @@ class Team {
   Index size() const { return size_; }
   // Parts of a loop whose results do not depend on their number: some for each thread,
   // for processors are not equally fast.
-  Index shares() const { return size_ == 1 ? 1 : 4 * size_; }
+  Index shares() const { return size_ == 1 ? 1 : 16 * size_; }
 
   // Calls body(part, begin, end) for every part of 0..n-1, part 0 on this thread. The
   // others go to whoever is free, so a worker that does not wake up delays nothing. The
