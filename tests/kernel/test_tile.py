@@ -147,6 +147,40 @@ def test_products_with_new_points_and_several_outputs(kernel, form, precise):
             np.testing.assert_allclose(out, expected, rtol=0, atol=tolerance * size)
 
 
+@pytest.mark.parametrize("precise", [False, True])
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_features_that_do_not_occur_change_no_bit(kernel, precise):
+    # So many that only those that occur have a row of the block, and blocks of 32
+    # queries after each other have different ones.
+    rng = np.random.default_rng(6)
+    few = data(rng, 150, 40, np.float64, "csr")
+    columns = np.sort(rng.choice(50_000, 40, replace=False)).astype(np.int32)
+    many = sparse.csr_matrix(
+        (few.data, columns[few.indices], few.indptr), (150, 50_000)
+    )
+    who, coef = rng.integers(150, size=101), rng.standard_normal((2, 150))
+    found = []
+    for X in (few, many):
+        engine = kernel_rows(X, kernel, dense=False)
+        engine.precise = precise
+        sums = np.empty((4, 150))
+        assert core.kernel_times(
+            points(X)[0], coef, np.array([70, 150]), points(X)[0], sums, kernel, GAMMA,
+            COEF0, DEGREE, False, precise, 2, core.Stop(),
+        )  # fmt: skip
+        found.append(
+            (
+                rows_of(engine, who),
+                cross_of(engine, who, who[::2]),
+                sums_of(engine, who, coef[0, :101]),
+                times_of(engine, who, coef[1, :101]),
+                sums,
+            )
+        )
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
 @pytest.mark.parametrize("dense", [True, False])
 @pytest.mark.parametrize("kernel", ["rbf", "laplacian"])
 @pytest.mark.parametrize("gamma", [1e-12, 0.3, 1e6])

@@ -54,15 +54,11 @@ template <class T>
 class ScatteredBlock {
  public:
   ScatteredBlock(const KernelMap &map, const Points &points)
-      : map_(map),
-        points_(points),
-        values_(static_cast<std::size_t>(points.d() * tile::kPanel)) {}
+      : map_(map), points_(points), block_(points.d(), points.d() > kFeatures) {}
   // Blocks that meet the same targets one after the other: as many as stay near.
   static Index together(const Points &points) {
-    constexpr Index kNear = 512 << 10, kMost = 64;
-    const Index bytes = static_cast<Index>(sizeof(T)) * tile::kPanel;
-    return std::clamp<Index>(kNear / (bytes * std::max<Index>(points.d(), 1)), 1,
-                             kMost);
+    constexpr Index kMost = 64;
+    return std::clamp<Index>(kFeatures / std::max<Index>(points.d(), 1), 1, kMost);
   }
   // Panels of targets that do so, for they are read once for each of these blocks.
   static constexpr Index kTargets = 16;
@@ -70,7 +66,8 @@ class ScatteredBlock {
   // The points who(0), ..., who(m - 1), and the h of all points if it is known.
   template <class Who>
   void set(Index m, const Who &who, const T *h = nullptr) {
-    put(true);
+    for (const Index i : who_) points_.clear(i, block_);
+    block_.used = 0;
     who_.clear();
     std::fill(h_, h_ + tile::kPanel, T(0));
     for (Index t = 0; t < m; ++t) {
@@ -80,7 +77,8 @@ class ScatteredBlock {
       else
         points_.half_self(who_.back(), map_.scale, map_.overlap(), h_ + t);
     }
-    put(false);
+    for (Index t = 0; t < m; ++t)
+      points_.scatter(who_[static_cast<std::size_t>(t)], t, map_.block_scale(), block_);
   }
   // out[t][l] <- k(point l of the block, z_which(t)) for all 32 of them and t < m, at
   // most 32, given the h of all z.
@@ -93,19 +91,18 @@ class ScatteredBlock {
       rows[t] = which(t);
       own[t] = h[rows[t]];
     }
-    targets.sums(rows, m, map_.scale, map_.overlap(), values_.data(), out);
+    targets.sums(rows, m, map_.scale, map_.overlap(), block_, out);
     tile::values(out, m, kernel, own, h_);
   }
 
  private:
-  void put(bool erase) {
-    for (std::size_t t = 0; t < who_.size(); ++t)
-      points_.scatter(who_[t], map_.block_scale(), erase, values_.data() + t);
-  }
+  // Whose rows of a block are half of the second level of cache.
+  static constexpr Index kFeatures =
+      (512 << 10) / (static_cast<Index>(sizeof(T)) * tile::kPanel);
   const KernelMap &map_;
   const Points &points_;
   std::vector<Index> who_;
-  std::vector<T> values_;
+  Scattered<T> block_;
   T h_[tile::kPanel] = {};
 };
 

@@ -12,6 +12,39 @@
 
 namespace dualgap {
 
+// Up to kPanel points along the lanes of a block, a row for each feature. Of many
+// features only those that occur have one, so that the block stays in the cache; row 0,
+// all 0, is there for the others.
+template <class T>
+struct Scattered {
+  std::vector<T> values;   // [row][kPanel]
+  std::vector<Order> row;  // of each feature; empty: its number
+  Order used = 0;          // rows given away
+
+  Scattered(Index d, bool many)
+      : values(static_cast<std::size_t>((many ? 1 : d) * tile::kPanel)),
+        row(static_cast<std::size_t>(many ? d : 0)) {}
+  T *at(Index k) {
+    Index r = k;
+    if (!row.empty()) {
+      Order &own = row[static_cast<std::size_t>(k)];
+      if (own == 0) {
+        own = ++used;
+        const auto room = (static_cast<std::size_t>(used) + 1) * tile::kPanel;
+        if (values.size() < room) values.resize(room);
+      }
+      r = own;
+    }
+    return values.data() + r * tile::kPanel;
+  }
+  // As if nothing had been put into feature k.
+  void clear(Index k) {
+    Index r = k;
+    if (!row.empty()) r = std::exchange(row[static_cast<std::size_t>(k)], Order{0});
+    std::fill_n(values.data() + r * tile::kPanel, tile::kPanel, T(0));
+  }
+};
+
 // Some rows of a matrix. The calls are virtual: they move d numbers each, and the
 // kernels above them are compiled once instead of once per kind of matrix.
 class Points {
@@ -24,16 +57,19 @@ class Points {
   virtual double mean_entries() const = 0;
   // x_k <- entry k, all d of them.
   virtual void read(Index i, double *x) const = 0;
-  // block[k * kPanel] <- scale entry k, or 0 if `erase`; stored entries only. For
-  // products the block has the scales of both factors.
-  virtual void scatter(Index i, double scale, bool erase, float *block) const = 0;
-  virtual void scatter(Index i, double scale, bool erase, double *block) const = 0;
+  // Entry k, scaled, to a lane of feature k; stored entries only. For products the
+  // block has the scales of both factors. `clear`: what it has of these features.
+  virtual void scatter(Index i, Index lane, double scale, Scattered<float> &) const = 0;
+  virtual void scatter(Index i, Index lane, double scale,
+                       Scattered<double> &) const = 0;
+  virtual void clear(Index i, Scattered<float> &) const = 0;
+  virtual void clear(Index i, Scattered<double> &) const = 0;
   // sums_tl = sum over stored entries v of column k of point which[t], t < m, of
   // step(v, block[k][l]); scale v if `overlap`.
   virtual void sums(const Index *which, Index m, double scale, bool overlap,
-                    const float *block, float *sums) const = 0;
+                    const Scattered<float> &block, float *sums) const = 0;
   virtual void sums(const Index *which, Index m, double scale, bool overlap,
-                    const double *block, double *sums) const = 0;
+                    const Scattered<double> &block, double *sums) const = 0;
   // Half of what `sums` would give for the point with itself, to the last bit.
   virtual void half_self(Index i, double scale, bool overlap, float *h) const = 0;
   virtual void half_self(Index i, double scale, bool overlap, double *h) const = 0;
@@ -115,19 +151,27 @@ class PointsOf final : public Points {
     std::fill(x, x + d(), 0.0);
     rows_.for_each(row(i), [&](Index k, double v) { x[k] = v; });
   }
-  void scatter(Index i, double scale, bool erase, float *block) const override {
-    put(i, scale, erase, block);
+  void scatter(Index i, Index lane, double scale,
+               Scattered<float> &block) const override {
+    put(i, lane, scale, block);
   }
-  void scatter(Index i, double scale, bool erase, double *block) const override {
-    put(i, scale, erase, block);
+  void scatter(Index i, Index lane, double scale,
+               Scattered<double> &block) const override {
+    put(i, lane, scale, block);
   }
-  void sums(const Index *which, Index m, double scale, bool overlap, const float *block,
-            float *sums) const override {
+  void clear(Index i, Scattered<float> &block) const override {
+    rows_.for_each(row(i), [&](Index k, double) { block.clear(k); });
+  }
+  void clear(Index i, Scattered<double> &block) const override {
+    rows_.for_each(row(i), [&](Index k, double) { block.clear(k); });
+  }
+  void sums(const Index *which, Index m, double scale, bool overlap,
+            const Scattered<float> &block, float *sums) const override {
     overlap ? add_all<tile::Overlap>(which, m, scale, block, sums)
             : add_all<tile::Dot>(which, m, scale, block, sums);
   }
   void sums(const Index *which, Index m, double scale, bool overlap,
-            const double *block, double *sums) const override {
+            const Scattered<double> &block, double *sums) const override {
     overlap ? add_all<tile::Overlap>(which, m, scale, block, sums)
             : add_all<tile::Dot>(which, m, scale, block, sums);
   }
@@ -144,31 +188,32 @@ class PointsOf final : public Points {
   static constexpr int kSome = 64;  // entries handed to the vector code at a time
   Index row(Index i) const { return all_ ? i : named_[static_cast<std::size_t>(i)]; }
   template <class T>
-  void put(Index i, double scale, bool erase, T *block) const {
+  void put(Index i, Index lane, double scale, Scattered<T> &block) const {
     rows_.for_each(row(i), [&](Index k, double v) {
-      block[k * tile::kPanel] = erase ? T(0) : static_cast<T>(scale * v);
+      block.at(k)[lane] = static_cast<T>(scale * v);
     });
   }
   template <class Step, class T>
-  void add_all(const Index *which, Index m, double scale, const T *block,
+  void add_all(const Index *which, Index m, double scale, const Scattered<T> &block,
                T *sums) const {
     for (Index t = 0; t < m; ++t)
       add<Step>(which[t], scale, block, sums + t * tile::kPanel);
   }
   template <class Step, class T>
-  void add(Index i, double scale, const T *block, T *sums) const {
+  void add(Index i, double scale, const Scattered<T> &block, T *sums) const {
+    const Order *const rows = block.row.empty() ? nullptr : block.row.data();
     T values[kSome];
     Index columns[kSome];
     int m = 0;
     bool first = true;
     const auto flush = [&] {
-      tile::gather<Step>(values, columns, m, block, first, sums);
+      tile::gather<Step>(values, columns, m, block.values.data(), first, sums);
       first = false;
       m = 0;
     };
     rows_.for_each(row(i), [&](Index k, double v) {
       values[m] = static_cast<T>(kProduct<Step> ? v : scale * v);
-      columns[m] = k;
+      columns[m] = rows ? rows[k] : k;
       if (++m == kSome) flush();
     });
     if (m > 0 || first) flush();
