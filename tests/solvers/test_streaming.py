@@ -175,7 +175,7 @@ def test_interior_points_take_a_store_as_it_lies(stores, dense):
     assert best.dual <= found.certificate.primal
     assert found.certificate.dual <= best.primal
     weight[7] = 0.0
-    with pytest.raises(ValueError, match=r"sample_weight\[7\]=0.0.*solver='auto'"):
+    with pytest.raises(ValueError, match=r"sample_weight\[7\]\) is 0.*solver='auto'"):
         solve(Problem(store, None, 1.0, sample_weight=weight), InteriorPoint())
 
 

@@ -323,8 +323,9 @@ class InteriorPoint(Solver):
         if problem.streamed and not (problem.cost > 0.0).all():
             i = int(np.argmin(problem.cost > 0.0))
             raise ValueError(
-                f"sample_weight[{i}]=0.0: solver='interior-point' takes all rows of a "
-                "store as they lie; use solver='auto', or a store without that row"
+                f"the weight of example {i} (class_weight times sample_weight[{i}]) is "
+                "0: solver='interior-point' takes all rows of a store as they lie; use "
+                "solver='auto', or a store without that row"
             )
         if problem.width > self.max_features:
             raise ValueError(
