@@ -105,21 +105,19 @@ class Team {
     }
     start(std::min(parts, size_));
     Lock lock(mutex_);
-    job_ = &job, first_ = 1, last_ = left_ = parts;
+    job_ = &job, next_ = 1, parts_ = left_ = parts;
     lock.unlock();
     wake_.notify_all();
     job(0);
     lock.lock();
     --left_;
-    take_parts(lock, true);
+    take_parts(lock);
     finished_.wait(lock, [&] { return left_ == 0; });
   }
 
-  // The caller goes forwards and the others backwards, so that of two threads each
-  // finds in its caches what it had there in the last loop.
-  void take_parts(Lock &lock, bool forwards) {
-    while (first_ < last_) {
-      const Index part = forwards ? first_++ : --last_;
+  void take_parts(Lock &lock) {
+    while (next_ < parts_) {
+      const Index part = next_++;
       lock.unlock();
       (*job_)(part);
       lock.lock();
@@ -136,9 +134,9 @@ class Team {
           step_aside(home, number);
           Lock lock(mutex_);
           for (;;) {
-            wake_.wait(lock, [&] { return ended_ || first_ < last_; });
+            wake_.wait(lock, [&] { return ended_ || next_ < parts_; });
             if (ended_) return;
-            take_parts(lock, false);
+            take_parts(lock);
           }
         });
       } catch (const std::system_error &) {
@@ -152,7 +150,7 @@ class Team {
   std::mutex turn_, mutex_;
   std::condition_variable wake_, finished_;
   const std::function<void(Index)> *job_ = nullptr;
-  Index first_ = 0, last_ = 0, left_ = 0;  // parts to be taken, and not done
+  Index parts_ = 0, next_ = 0, left_ = 0;  // all, the next one, those not done
   bool ended_ = false;
 };
 

@@ -259,7 +259,6 @@ class BlockSolver {
     struct Ends {
       double top = -kInf, bottom = kInf;
     };
-    double top = -kInf, bottom = kInf;
     const auto ends = [&](Index begin, Index end) {
       Ends of;
       for (Index i = begin; i < end; ++i) {
@@ -269,10 +268,12 @@ class BlockSolver {
       }
       return of;
     };
+    Ends all;
     for (const Ends &of : by_pieces<Ends>(ends)) {
-      top = std::max(top, of.top);
-      bottom = std::min(bottom, of.bottom);
+      all.top = std::max(all.top, of.top);
+      all.bottom = std::min(all.bottom, of.bottom);
     }
+    const auto [top, bottom] = all;
     if (problem_.squared) {
       scan_.violation = std::max(top, 0.0) - std::min(bottom, 0.0);
       scan_.threshold = 0.0;

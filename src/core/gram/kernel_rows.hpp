@@ -299,7 +299,7 @@ class KernelRows final : public RowSource {
         dense_(dense),
         entries_(dense ? static_cast<double>(points_->d()) : points_->mean_entries()) {
     if (!dense_) {
-      h_ = half_selves<float>(map_, *points_, this->team());
+      h_ = half_selves<float>(map_, *points_, team());
       return;
     }
     map_.centre_on(*points_);
