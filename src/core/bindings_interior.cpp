@@ -36,42 +36,102 @@ LinearAlgebra look_up(const nb::tuple &algebra) {
   return functions;
 }
 
-// The iteration, and the arrays it needs kept alive.
-class Bound {
+// The rows, or those that are chosen, from number `begin` of the set on.
+std::unique_ptr<RowBlock> make_block(const AnyRows &rows, Index begin,
+                                     const Order *chosen = nullptr, Index count = 0) {
+  return rows.visit([&](const auto &x) -> std::unique_ptr<RowBlock> {
+    using Rows = std::decay_t<decltype(x)>;
+    using Chosen = ChosenRows<Rows>;
+    if (!chosen) return std::make_unique<RowBlockOf<Rows>>(x, begin);
+    return std::make_unique<RowBlockOf<Chosen>>(Chosen(x, chosen, count), begin);
+  });
+}
+
+// Rows in memory.
+class HeldRows final : public RowSet {
  public:
-  Bound(const AnyRows &rows, Array<const std::int8_t> y, Array<const double> cost,
-        const Loss &loss, Array<const Order> chosen, Array<const double> fixed,
-        double constant, double scale, double feature, bool free_bias, Team &threads,
-        nb::tuple algebra)
-      : rows_(rows) {
-    const auto *labels = sized(y, rows.n(), "y");
-    const auto *c = sized(cost, rows.n(), "cost");
-    const auto *f = sized(fixed, rows.width(), "fixed");
-    const auto *order = checked_order(chosen, rows.n());
-    const auto m = static_cast<Index>(chosen.shape(0));
-    const LinearAlgebra functions = look_up(algebra);
-    nb::gil_scoped_release released;
-    Interior::Data data;
-    data.y.resize(static_cast<std::size_t>(m));
-    data.cost.resize(static_cast<std::size_t>(m));
-    for (Index t = 0; t < m; ++t) {
-      data.y[static_cast<std::size_t>(t)] = labels[order[t]];
-      data.cost[static_cast<std::size_t>(t)] = c[order[t]];
+  explicit HeldRows(std::vector<AnyRows> rows) : held_(std::move(rows)) {
+    for (const AnyRows &part : held_) {
+      if (part.width() != held_[0].width())
+        throw std::invalid_argument("rows of different widths");
+      blocks_.push_back(make_block(part, n_));
+      n_ += part.n();
     }
-    data.rows =
-        rows_.visit([&](const auto &x) { return make_block(x, order, m, feature); });
-    data.fixed.assign(f, f + rows.width());
-    data.constant = constant;
-    data.scale = scale;
-    interior_.emplace(std::move(data), loss, free_bias, threads, functions);
   }
 
-  Interior &operator*() { return *interior_; }
+  Index rows() const override { return n_; }
+  Index width() const override { return held_.at(0).width(); }
+  void visit(const std::function<bool(const RowBlock &)> &body) const override {
+    for (const auto &block : blocks_)
+      if (!body(*block)) return;
+  }
 
  private:
-  AnyRows rows_;
-  std::optional<Interior> interior_;
+  std::vector<AnyRows> held_;
+  std::vector<std::unique_ptr<RowBlock>> blocks_;
+  Index n_ = 0;
 };
+
+// Rows that `blocks()` yields, each time anew: (rows, which of them, or None for all).
+class YieldedRows final : public RowSet {
+ public:
+  YieldedRows(nb::callable blocks, Index rows, Index width)
+      : blocks_(std::move(blocks)), n_(rows), width_(width) {}
+
+  Index rows() const override { return n_; }
+  Index width() const override { return width_; }
+  void visit(const std::function<bool(const RowBlock &)> &body) const override {
+    const nb::gil_scoped_acquire gil;
+    Index begin = 0;
+    for (const nb::handle pair : blocks_()) {
+      const auto &rows = nb::cast<const AnyRows &>(pair[0]);
+      const Order *chosen = nullptr;
+      Index count = rows.n();
+      std::optional<Array<const Order>> which;
+      if (!pair[1].is_none()) {
+        which = nb::cast<Array<const Order>>(pair[1]);
+        chosen = checked_order(*which, rows.n());
+        count = static_cast<Index>(which->shape(0));
+      }
+      if (rows.width() != width_ || begin + count > n_) {
+        begin = -1;
+        break;
+      }
+      const nb::gil_scoped_release released;
+      if (!body(*make_block(rows, begin, chosen, count))) return;
+      begin += count;
+    }
+    if (begin != n_) throw std::invalid_argument("blocks of other rows than before");
+  }
+
+ private:
+  nb::callable blocks_;
+  Index n_, width_;
+};
+
+// A copy of a whole array.
+template <class T>
+std::vector<T> values_of(const Array<const T> &array, Index n, const char *name) {
+  const T *first = sized(array, n, name);
+  return std::vector<T>(first, first + n);
+}
+
+using Bytes = Array<const std::int8_t>;
+using Doubles = Array<const double>;
+
+void construct(Interior *self, std::unique_ptr<RowSet> rows, const Bytes &y,
+               const Doubles &cost, const Loss &loss, const Doubles &fixed,
+               double constant, double scale, bool free_bias, Team &threads,
+               const nb::tuple &algebra) {
+  const Index n = rows->rows(), width = rows->width();
+  Interior::Data data{std::move(rows),
+                      values_of(y, n, "y"),
+                      values_of(cost, n, "cost"),
+                      values_of(fixed, width, "fixed"),
+                      constant,
+                      scale};
+  new (self) Interior(std::move(data), loss, free_bias, threads, look_up(algebra));
+}
 
 nb::object copied(const Vec &x) {
   auto *data = new Vec(x);
@@ -86,7 +146,10 @@ AnyRows chosen_rows(const AnyRows &rows, Array<const Order> chosen, double const
   return rows.visit([&](const auto &x) {
     Index stored = 0;
     for (Index t = 0; t < m; ++t) stored += x.count(order[t]);
-    auto [copy, storage] = copy_rows(x, order, m, constant);
+    auto [copy, storage] = [&] {
+      const nb::gil_scoped_release released;
+      return copy_rows(x, order, m, constant);
+    }();
     nb::capsule owner(new std::shared_ptr<void>(storage), [](void *p) noexcept {
       delete static_cast<std::shared_ptr<void> *>(p);
     });
@@ -180,48 +243,72 @@ void bind_interior(nb::module_ &m) {
   m.def("chosen_rows", &chosen_rows, "rows"_a, "chosen"_a.noconvert(), "feature"_a,
         "A copy of the chosen rows.");
 
-  nb::class_<Bound>(m, "Interior",
-                    "The interior-point iteration over chosen rows, which are copied "
-                    "unless all are chosen; every cost of theirs is positive.")
-      .def(nb::init<const AnyRows &, Array<const std::int8_t>, Array<const double>,
-                    const Loss &, Array<const Order>, Array<const double>, double,
-                    double, double, bool, Team &, nb::tuple>(),
-           "rows"_a, "y"_a.noconvert(), "cost"_a.noconvert(), "loss"_a,
-           "chosen"_a.noconvert(), "fixed"_a.noconvert(), "constant"_a, "scale"_a,
-           "feature"_a, "free_bias"_a, "threads"_a.noconvert(), "algebra"_a,
-           nb::keep_alive<1, 12>())
+  nb::class_<Interior>(m, "Interior",
+                       "The interior-point iteration; every cost is positive. The rows "
+                       "are a list of accessors, or what a function yields in every "
+                       "pass: an accessor, and which of its rows or None for all.")
+      .def(
+          "__init__",
+          [](Interior *self, nb::list rows, Bytes y, Doubles cost, const Loss &loss,
+             Doubles fixed, double constant, double scale, bool free_bias,
+             Team &threads, nb::tuple algebra) {
+            std::vector<AnyRows> held;
+            for (const nb::handle part : rows)
+              held.push_back(nb::cast<const AnyRows &>(part));
+            construct(self, std::make_unique<HeldRows>(std::move(held)), y, cost, loss,
+                      fixed, constant, scale, free_bias, threads, algebra);
+          },
+          "rows"_a, "y"_a.noconvert(), "cost"_a.noconvert(), "loss"_a,
+          "fixed"_a.noconvert(), "constant"_a, "scale"_a, "free_bias"_a,
+          "threads"_a.noconvert(), "algebra"_a, nb::keep_alive<1, 10>())
+      .def(
+          "__init__",
+          [](Interior *self, nb::callable rows, Bytes y, Doubles cost, const Loss &loss,
+             Doubles fixed, double constant, double scale, bool free_bias,
+             Team &threads, nb::tuple algebra) {
+            const auto n = static_cast<Index>(y.shape(0));
+            const auto width = static_cast<Index>(fixed.shape(0));
+            construct(self, std::make_unique<YieldedRows>(std::move(rows), n, width), y,
+                      cost, loss, fixed, constant, scale, free_bias, threads, algebra);
+          },
+          "rows"_a, "y"_a.noconvert(), "cost"_a.noconvert(), "loss"_a,
+          "fixed"_a.noconvert(), "constant"_a, "scale"_a, "free_bias"_a,
+          "threads"_a.noconvert(), "algebra"_a, nb::keep_alive<1, 10>())
       .def(
           "start",
-          [](Bound &self, Array<const double> w, double mu) {
-            const auto *point = sized(w, (*self).width(), "w");
-            nb::gil_scoped_release released;
-            (*self).start(point, mu);
+          [](Interior &self, Doubles w, double mu, Stop &stop) {
+            const auto *point = sized(w, self.width(), "w");
+            return without_gil(
+                stop, [&](Poll &poll) { return self.start(point, mu, poll, stop); });
           },
-          "w"_a.noconvert(), "mu"_a,
-          "Start at w with every product at mu; 0: far inside, for w = 0.")
+          "w"_a.noconvert(), "mu"_a, "stop"_a,
+          "Start at w with every product at mu; 0: far inside, for w = 0. False: told "
+          "to leave.")
       .def(
           "iterate",
-          [](Bound &self, Stop &stop) {
-            const auto outcome = without_gil(
-                stop, [&](Poll &poll) { return (*self).iterate(poll, stop); });
+          [](Interior &self, Stop &stop) {
+            const auto outcome =
+                without_gil(stop, [&](Poll &poll) { return self.iterate(poll, stop); });
             return static_cast<int>(outcome);
           },
           "stop"_a,
           "One iteration: 0, 1 if told to leave, 2 if the matrix has no factor.")
       .def(
           "refresh",
-          [](Bound &self) {
-            nb::gil_scoped_release released;
-            (*self).refresh();
+          [](Interior &self, Stop &stop) {
+            return without_gil(stop,
+                               [&](Poll &poll) { return self.refresh(poll, stop); });
           },
-          "Recompute margins, residual, P and D from w and alpha.")
-      .def_prop_ro("w", [](Bound &self) { return copied((*self).w()); })
-      .def_prop_ro("alpha", [](Bound &self) { return copied((*self).alpha()); })
-      .def_prop_ro("mu", [](Bound &self) { return (*self).mu(); })
-      .def_prop_ro("primal", [](Bound &self) { return (*self).primal(); })
-      .def_prop_ro("dual", [](Bound &self) { return (*self).dual(); })
-      .def_prop_ro("length", [](Bound &self) { return (*self).step(); })
-      .def_prop_ro("correctors", [](Bound &self) { return (*self).correctors(); });
+          "stop"_a,
+          "Recompute margins, residual, P and D from w and alpha. False: told to "
+          "leave.")
+      .def_prop_ro("w", [](Interior &self) { return copied(self.w()); })
+      .def_prop_ro("alpha", [](Interior &self) { return copied(self.alpha()); })
+      .def_prop_ro("mu", &Interior::mu)
+      .def_prop_ro("primal", &Interior::primal)
+      .def_prop_ro("dual", &Interior::dual)
+      .def_prop_ro("length", &Interior::step)
+      .def_prop_ro("correctors", &Interior::correctors);
 }
 
 }  // namespace dualgap

@@ -26,6 +26,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -64,13 +65,14 @@ using Vec = std::vector<double>;
 inline constexpr Index kBlock = 256;       // rows that a pass takes at a time
 inline constexpr double kDenseRows = 0.2;  // share of entries from which panels pay
 
-// The rows of the set, their dtypes erased. Signs are the caller's.
+// Consecutive rows of the set, their dtypes erased; numbers are those in the set. Signs
+// are the caller's.
 class RowBlock {
  public:
   virtual ~RowBlock() = default;
-  virtual Index rows() const = 0;
-  virtual Index width() const = 0;
-  virtual Index entries(Index begin, Index end) const = 0;
+  virtual Index begin() const = 0;
+  virtual Index end() const = 0;
+  virtual Index entries() const = 0;
   // Multiply-adds of gram() over all rows.
   virtual Index gram_cost() const = 0;
   // out_k = x_{begin+k}.w
@@ -84,42 +86,69 @@ class RowBlock {
                     Vec &room, const LinearAlgebra &algebra) const = 0;
 };
 
+// All rows of the set: blocks that come one after the other in every pass.
+class RowSet {
+ public:
+  virtual ~RowSet() = default;
+  virtual Index rows() const = 0;
+  virtual Index width() const = 0;
+  // body(block) for the blocks in turn, until it says false.
+  virtual void visit(const std::function<bool(const RowBlock &)> &body) const = 0;
+};
+
 template <class Rows>
 struct is_dense : std::false_type {};
 template <class V>
 struct is_dense<DenseRows<V>> : std::true_type {};
 
+// The rows of another accessor that an order names.
+template <class Rows>
+class ChosenRows {
+ public:
+  ChosenRows(Rows rows, const Order *chosen, Index count)
+      : rows_(std::move(rows)), chosen_(chosen), count_(count) {}
+  Index rows() const { return count_; }
+  Index width() const { return rows_.width(); }
+  Index count(Index i) const { return rows_.count(chosen_[i]); }
+  double dot(Index i, const double *w) const { return rows_.dot(chosen_[i], w); }
+  void axpy(Index i, double s, double *w) const { rows_.axpy(chosen_[i], s, w); }
+  template <class F>
+  void for_each(Index i, F &&f) const {
+    rows_.for_each(chosen_[i], std::forward<F>(f));
+  }
+
+ private:
+  Rows rows_;
+  const Order *chosen_;
+  Index count_;
+};
+template <class Rows>
+struct is_dense<ChosenRows<Rows>> : is_dense<Rows> {};
+
 template <class Rows>
 class RowBlockOf final : public RowBlock {
  public:
-  // `storage` keeps what the accessor points to alive, if it is not the caller's.
-  RowBlockOf(Rows rows, std::shared_ptr<void> storage)
-      : rows_(std::move(rows)), storage_(std::move(storage)) {
-    const double all = static_cast<double>(entries(0, rows_.rows()));
-    panels_ = is_dense<Rows>::value || all > kDenseRows *
-                                                 static_cast<double>(rows_.rows()) *
-                                                 static_cast<double>(rows_.width());
+  // The rows from number `begin` of the set on.
+  RowBlockOf(Rows rows, Index begin)
+      : rows_(std::move(rows)), begin_(begin), end_(begin + rows_.rows()) {
+    for (Index i = 0; i < rows_.rows(); ++i) {
+      const Index entries = rows_.count(i) + 1;
+      entries_ += entries;
+      gram_cost_ += entries * (entries + 1) / 2;
+    }
+    const Index size = rows_.rows() * rows_.width();
+    panels_ = is_dense<Rows>::value ||
+              static_cast<double>(entries_) > kDenseRows * static_cast<double>(size);
+    if (panels_) gram_cost_ = size * (rows_.width() + 1) / 2;
   }
 
-  Index rows() const override { return rows_.rows(); }
-  Index width() const override { return rows_.width(); }
-  Index entries(Index begin, Index end) const override {
-    Index sum = 0;
-    for (Index i = begin; i < end; ++i) sum += rows_.count(i) + 1;
-    return sum;
-  }
-  Index gram_cost() const override {
-    if (panels_) return rows_.rows() * rows_.width() * (rows_.width() + 1) / 2;
-    Index sum = 0;
-    for (Index i = 0; i < rows_.rows(); ++i) {
-      const Index count = rows_.count(i) + 1;
-      sum += count * (count + 1) / 2;
-    }
-    return sum;
-  }
+  Index begin() const override { return begin_; }
+  Index end() const override { return end_; }
+  Index entries() const override { return entries_; }
+  Index gram_cost() const override { return gram_cost_; }
 
   void dots(Index begin, Index end, const double *w, double *out) const override {
-    for (Index i = begin; i < end; ++i) out[i - begin] = rows_.dot(i, w);
+    for (Index i = begin; i < end; ++i) out[i - begin] = rows_.dot(i - begin_, w);
   }
 
   void sums(Index begin, Index end, const double *first, double *r,
@@ -127,11 +156,11 @@ class RowBlockOf final : public RowBlock {
     for (Index i = begin; i < end; ++i) {
       const double p = first[i - begin];
       if (!second) {
-        rows_.axpy(i, p, r);
+        rows_.axpy(i - begin_, p, r);
         continue;
       }
       const double q = second[i - begin];
-      rows_.for_each(i, [&](Index j, double x) {
+      rows_.for_each(i - begin_, [&](Index j, double x) {
         r[j] += p * x;
         r2[j] += q * x;
       });
@@ -158,7 +187,7 @@ class RowBlockOf final : public RowBlock {
     for (Index i = begin; i < end; ++i) {
       if (theta[i - begin] == 0.0) continue;
       const double root = std::sqrt(theta[i - begin]);
-      rows_.for_each(i, [&](Index j, double value) { x[j] = root * value; });
+      rows_.for_each(i - begin_, [&](Index j, double value) { x[j] = root * value; });
       x += d;
       ++m;
     }
@@ -183,7 +212,7 @@ class RowBlockOf final : public RowBlock {
       Index count = 0;
       bool sorted = true;
       Index last = -1;
-      rows_.for_each(i, [&](Index j, double x) {
+      rows_.for_each(i - begin_, [&](Index j, double x) {
         sorted &= j > last;
         last = j;
         value[count] = x;
@@ -207,15 +236,9 @@ class RowBlockOf final : public RowBlock {
   }
 
   Rows rows_;
-  std::shared_ptr<void> storage_;
+  Index begin_, end_, entries_ = 0, gram_cost_ = 0;
   bool panels_;
 };
-
-inline bool all_rows(const Order *chosen, Index m, Index n) {
-  for (Index t = 0; t < m; ++t)
-    if (chosen[t] != t) return false;
-  return m == n;
-}
 
 // The chosen rows, copied close together, and what keeps the copy alive.
 template <class V, class I>
@@ -260,16 +283,6 @@ std::pair<DenseRows<V>, std::shared_ptr<void>> copy_rows(const DenseRows<V> &row
     bare.for_each(chosen[t], [&](Index j, double x) { out[j] = static_cast<V>(x); });
   }
   return {DenseRows<V>(storage->data(), m, rows.cols(), constant), storage};
-}
-
-// All rows, in their order: used in place.
-template <class Rows>
-std::unique_ptr<RowBlock> make_block(const Rows &rows, const Order *chosen, Index m,
-                                     double constant) {
-  if (all_rows(chosen, m, rows.rows()))
-    return std::make_unique<RowBlockOf<Rows>>(rows, nullptr);
-  auto [copy, storage] = copy_rows(rows, chosen, m, constant);
-  return std::make_unique<RowBlockOf<Rows>>(copy, storage);
 }
 
 // The a in (0, U) with  g + delta a - mu/a + mu/(U - a) = 0,  and U - a: where both
@@ -321,7 +334,7 @@ class Interior {
   enum class Outcome { kStepped, kLeft, kSingular };
 
   struct Data {
-    std::unique_ptr<RowBlock> rows;
+    std::unique_ptr<RowSet> rows;
     std::vector<std::int8_t> y;
     Vec cost;         // all positive
     Vec fixed;        // f
@@ -339,8 +352,6 @@ class Interior {
         algebra_(algebra),
         m_(data_.rows->rows()),
         d_(data_.rows->width()),
-        blocks_((m_ + kBlock - 1) / kBlock),
-        entries_(data_.rows->entries(0, m_)),
         parts_(static_cast<std::size_t>(threads.size())),
         team_(threads) {
     for (Vec *x : {&a_, &b_, &s_, &v_, &z_, &theta_, &t_, &u_, &dz_, &t2_, &u2_, &dz2_})
@@ -366,14 +377,14 @@ class Interior {
   int correctors() const { return correctors_; }
 
   // Starts at w, every product at mu times its weight; mu = 0: a point far inside for
-  // w = 0.
-  void start(const double *w, double mu) {
+  // w = 0. False: told to leave.
+  bool start(const double *w, double mu, Poll &poll, const Stop &stop) {
     std::copy_n(w, d_, w_.begin());
     if (mu == 0.0) {
       for (const double c : data_.cost) mu += c / static_cast<double>(m_);
       mu *= bounded_ ? 2.0 / 3.0 * loss_.slope : 2.0 / loss_.curvature;
     }
-    margins();
+    if (!margins(poll, stop)) return false;
     for (std::size_t i = 0; i < size(m_); ++i) {
       const double upper = loss_.upper(data_.cost[i]);
       const double product = mu * weight_[i];
@@ -383,26 +394,19 @@ class Interior {
     }
     iterations_ = 0;
     ridge_ = kRidge;
-    refresh();
+    return residual(poll, stop);
   }
 
-  // r, P and D from a and w, free of the rounding of the steps.
-  void refresh() {
-    margins();
-    pass(entries_, nullptr, nullptr, [&](Part &part, Index begin, Index end) {
-      for (Index i = begin; i < end; ++i)
-        part.p[i - begin] = data_.y[size(i)] * a_[size(i)];
-      data_.rows->sums(begin, end, part.p, part.first.data(), nullptr, nullptr);
-    });
-    collect(&Part::first, r_);
-    for (Index j = 0; j < d_; ++j)
-      r_[size(j)] += data_.fixed[size(j)] - (j < penalised() ? w_[size(j)] : 0.0);
-    summarise();
+  // z, r, P and D from a and w, free of the rounding of the steps. False: told to
+  // leave, and nothing is worse than it was.
+  bool refresh(Poll &poll, const Stop &stop) {
+    return margins(poll, stop) && residual(poll, stop);
   }
 
   // One iteration; nothing has moved unless the outcome is kStepped.
   Outcome iterate(Poll &poll, const Stop &stop) {
-    if (iterations_ > 0 && iterations_ % 10 == 0) refresh();
+    if (iterations_ > 0 && iterations_ % 10 == 0 && !refresh(poll, stop))
+      return Outcome::kLeft;
     for (;; ridge_ *= 100.0) {
       if (ridge_ > kLargestRidge) return Outcome::kSingular;
       if (!normal_equations(poll, stop)) return Outcome::kLeft;
@@ -464,48 +468,94 @@ class Interior {
   double products() const { return static_cast<double>(m_) * (bounded_ ? 2.0 : 1.0); }
   Index penalised() const { return d_ - free_bias_; }
 
-  // body(part, begin, end) over blocks of rows, in as many parts as pay for `work`
-  // multiply-adds. False: told to leave.
+  // body(part, begin, end) over stretches of the rows from `first` to `last`, in as
+  // many parts as pay for `work` multiply-adds. False: told to leave.
   template <class Body>
-  bool pass(Index work, Poll *poll, const Stop *stop, const Body &body) {
-    used_ = work < kWorthThreads ? 1 : static_cast<Index>(parts_.size());
-    used_ = std::min(used_, std::max<Index>(blocks_, 1));
-    for (std::size_t p = 0; p < size(used_); ++p) {
-      Part &part = parts_[p];
+  bool share(Index first, Index last, Index work, Poll *poll, const Stop *stop,
+             const Body &body) {
+    const Index blocks = (last - first + kBlock - 1) / kBlock;
+    const Index most = work < kWorthThreads ? 1 : static_cast<Index>(parts_.size());
+    const Index used = std::min(most, std::max<Index>(blocks, 1));
+    const Index per_row = work / std::max<Index>(last - first, 1);
+    team_.run(used, blocks, [&](Index number, Index from, Index to) {
+      Part &part = parts_[size(number)];
+      std::optional<Poll> own;
+      if (poll && number > 0) own.emplace(*stop, [] {});
+      Poll *mine = own ? &*own : poll;
+      for (Index k = from; k < to && !part.left; ++k) {
+        const Index begin = first + k * kBlock, end = std::min(last, begin + kBlock);
+        body(part, begin, end);
+        part.left = mine && (*mine)(per_row * (end - begin));
+      }
+    });
+    return std::none_of(parts_.begin(), parts_.end(),
+                        [](const Part &part) { return part.left; });
+  }
+
+  void clear_parts() {
+    for (Part &part : parts_) {
       part.first.assign(size(d_), 0.0);
       part.second.assign(size(d_), 0.0);
       part.ratio = part.cross = part.mu = part.loss = part.sum = 0.0;
       part.left = false;
     }
-    team_.run(used_, blocks_, [&](Index number, Index from, Index to) {
-      Part &part = parts_[size(number)];
-      std::optional<Poll> own;
-      if (poll && number > 0) own.emplace(*stop, [] {});
-      Poll *mine = own ? &*own : poll;
-      const Index per_row = work / std::max<Index>(m_, 1);
-      for (Index k = from; k < to && !part.left; ++k) {
-        const Index begin = k * kBlock, end = std::min(m_, begin + kBlock);
-        body(part, begin, end);
-        part.left = mine && (*mine)(per_row * (end - begin));
-      }
+  }
+
+  // body(part, block, begin, end) over all rows, which takes `work(block)`
+  // multiply-adds.
+  template <class Work, class Body>
+  bool read(const Work &work, Poll &poll, const Stop &stop, const Body &body) {
+    clear_parts();
+    bool stays = true;
+    data_.rows->visit([&](const RowBlock &rows) {
+      stays = share(
+          rows.begin(), rows.end(), work(rows), &poll, &stop,
+          [&](Part &part, Index begin, Index end) { body(part, rows, begin, end); });
+      return stays;
     });
-    return std::none_of(parts_.begin(), parts_.begin() + used_,
-                        [](const Part &part) { return part.left; });
+    return stays;
+  }
+  static Index one_product(const RowBlock &rows) { return rows.entries(); }
+  static Index two_products(const RowBlock &rows) { return 2 * rows.entries(); }
+
+  // body(part, begin, end) over the variables of all rows.
+  template <class Body>
+  void each(Index per_row, const Body &body) {
+    clear_parts();
+    share(0, m_, per_row * m_, nullptr, nullptr, body);
   }
 
   void collect(Vec Part::*sum, Vec &out) const {
     out = parts_[0].*sum;
-    for (std::size_t p = 1; p < size(used_); ++p)
+    for (std::size_t p = 1; p < parts_.size(); ++p)
       for (std::size_t j = 0; j < out.size(); ++j) out[j] += (parts_[p].*sum)[j];
   }
 
-  void margins() {
-    pass(entries_, nullptr, nullptr, [&](Part &, Index begin, Index end) {
-      outputs(begin, end, w_, &z_[size(begin)]);
-    });
+  bool margins(Poll &poll, const Stop &stop) {
+    return read(one_product, poll, stop,
+                [&](Part &, const RowBlock &rows, Index begin, Index end) {
+                  outputs(rows, begin, end, w_, &z_[size(begin)]);
+                });
   }
-  void outputs(Index begin, Index end, const Vec &w, double *out) const {
-    data_.rows->dots(begin, end, w.data(), out);
+
+  // r, P and D from z, a and w.
+  bool residual(Poll &poll, const Stop &stop) {
+    const auto weigh = [&](Part &part, const RowBlock &rows, Index begin, Index end) {
+      for (Index i = begin; i < end; ++i)
+        part.p[i - begin] = data_.y[size(i)] * a_[size(i)];
+      rows.sums(begin, end, part.p, part.first.data(), nullptr, nullptr);
+    };
+    if (!read(one_product, poll, stop, weigh)) return false;
+    collect(&Part::first, r_);
+    for (Index j = 0; j < d_; ++j)
+      r_[size(j)] += data_.fixed[size(j)] - (j < penalised() ? w_[size(j)] : 0.0);
+    summarise();
+    return true;
+  }
+
+  void outputs(const RowBlock &rows, Index begin, Index end, const Vec &w,
+               double *out) const {
+    rows.dots(begin, end, w.data(), out);
     const std::int8_t *y = &data_.y[size(begin)];
     for (Index k = 0; k < end - begin; ++k) out[k] *= y[k];
   }
@@ -520,32 +570,34 @@ class Interior {
     // The smooth losses have a delta of their own, and it may be smaller.
     const double proximal = loss_.curvature > 0.0 ? 0.0 : kProximal * data_.scale;
     for (Part &part : parts_) part.gram.clear();
-    const Index cost = data_.rows->gram_cost();
-    if (!pass(cost, &poll, &stop, [&](Part &part, Index begin, Index end) {
-          if (part.gram.empty()) part.gram.assign(size(d_ * d_), 0.0);
-          const double f = bound_;
-          DUALGAP_INDEPENDENT
-          for (Index i = begin; i < end; ++i) {
-            const std::size_t k = size(i);
-            const double ra = 1.0 / a_[k], rb = f / b_[k];
-            const double theta = 1.0 / (delta_[k] + s_[k] * ra + v_[k] * rb + proximal);
-            theta_[k] = theta;
-            part.p[i - begin] = theta * (1.0 - z_[k] - delta_[k] * a_[k]);
-            part.q[i - begin] = theta * weight_[k] * (ra - rb);
-          }
-          sign(begin, end, part.p);
-          sign(begin, end, part.q);
-          data_.rows->sums(begin, end, part.p, part.first.data(), part.q,
-                           part.second.data());
-          data_.rows->gram(begin, end, &theta_[size(begin)], part.gram.data(),
-                           part.room, algebra_);
-        }))
+    const auto cost = [](const RowBlock &rows) { return rows.gram_cost(); };
+    if (!read(cost, poll, stop,
+              [&](Part &part, const RowBlock &rows, Index begin, Index end) {
+                if (part.gram.empty()) part.gram.assign(size(d_ * d_), 0.0);
+                const double f = bound_;
+                DUALGAP_INDEPENDENT
+                for (Index i = begin; i < end; ++i) {
+                  const std::size_t k = size(i);
+                  const double ra = 1.0 / a_[k], rb = f / b_[k];
+                  const double theta =
+                      1.0 / (delta_[k] + s_[k] * ra + v_[k] * rb + proximal);
+                  theta_[k] = theta;
+                  part.p[i - begin] = theta * (1.0 - z_[k] - delta_[k] * a_[k]);
+                  part.q[i - begin] = theta * weight_[k] * (ra - rb);
+                }
+                sign(begin, end, part.p);
+                sign(begin, end, part.q);
+                rows.sums(begin, end, part.p, part.first.data(), part.q,
+                          part.second.data());
+                rows.gram(begin, end, &theta_[size(begin)], part.gram.data(), part.room,
+                          algebra_);
+              }))
       return false;
     collect(&Part::first, first_);
     collect(&Part::second, second_);
     Vec &gram = parts_[0].gram;
     if (gram.empty()) gram.assign(size(d_ * d_), 0.0);
-    for (std::size_t p = 1; p < size(used_); ++p) {
+    for (std::size_t p = 1; p < parts_.size(); ++p) {
       const Vec &other = parts_[p].gram;
       for (std::size_t j = 0; j < other.size(); ++j) gram[j] += other[j];
     }
@@ -578,37 +630,40 @@ class Interior {
   // Along dw without targets: how far each variable can go (as a ratio), the sum of
   // the second-order terms, these terms in t and u, and Z' theta of what they cause.
   bool predict(double &ratio, double &cross, Poll &poll, const Stop &stop) {
-    if (!pass(entries_ * 2, &poll, &stop, [&](Part &part, Index begin, Index end) {
-          const double f = bound_;
-          const Index n = end - begin;
-          outputs(begin, end, dw_, &dz_[size(begin)]);
-          DUALGAP_INDEPENDENT
-          for (Index i = begin; i < end; ++i) {
-            const std::size_t k = size(i);
-            const double ra = 1.0 / a_[k], rb = f / b_[k];
-            const double h = 1.0 - z_[k] - delta_[k] * a_[k];
-            const double da = theta_[k] * (h - dz_[k]), db = -f * da;
-            const double ds = -s_[k] - s_[k] * da * ra, dv = -v_[k] - v_[k] * db * rb;
-            t_[k] = da * ds;
-            u_[k] = db * dv;
-            // -da/a and -ds/s = 1 + da/a, the same for b and v: the largest.
-            const double low = std::abs(da * ra + 0.5), high = std::abs(db * rb + 0.5);
-            part.p[i - begin] = 0.5 + (low > high ? low : high);
-          }
-          part.ratio = std::max(part.ratio, largest(part.p, n));
-          DUALGAP_INDEPENDENT
-          for (Index i = begin; i < end; ++i) {
-            const std::size_t k = size(i);
-            part.p[i - begin] = t_[k] + u_[k];
-            part.q[i - begin] = theta_[k] * (t_[k] / a_[k] - u_[k] / b_[k]);
-          }
-          part.cross += total(part.p, n);
-          sign(begin, end, part.q);
-          data_.rows->sums(begin, end, part.q, part.first.data(), nullptr, nullptr);
-        }))
+    if (!read(two_products, poll, stop,
+              [&](Part &part, const RowBlock &rows, Index begin, Index end) {
+                const double f = bound_;
+                const Index n = end - begin;
+                outputs(rows, begin, end, dw_, &dz_[size(begin)]);
+                DUALGAP_INDEPENDENT
+                for (Index i = begin; i < end; ++i) {
+                  const std::size_t k = size(i);
+                  const double ra = 1.0 / a_[k], rb = f / b_[k];
+                  const double h = 1.0 - z_[k] - delta_[k] * a_[k];
+                  const double da = theta_[k] * (h - dz_[k]), db = -f * da;
+                  const double ds = -s_[k] - s_[k] * da * ra,
+                               dv = -v_[k] - v_[k] * db * rb;
+                  t_[k] = da * ds;
+                  u_[k] = db * dv;
+                  // -da/a and -ds/s = 1 + da/a, the same for b and v: the largest.
+                  const double low = std::abs(da * ra + 0.5),
+                               high = std::abs(db * rb + 0.5);
+                  part.p[i - begin] = 0.5 + (low > high ? low : high);
+                }
+                part.ratio = std::max(part.ratio, largest(part.p, n));
+                DUALGAP_INDEPENDENT
+                for (Index i = begin; i < end; ++i) {
+                  const std::size_t k = size(i);
+                  part.p[i - begin] = t_[k] + u_[k];
+                  part.q[i - begin] = theta_[k] * (t_[k] / a_[k] - u_[k] / b_[k]);
+                }
+                part.cross += total(part.p, n);
+                sign(begin, end, part.q);
+                rows.sums(begin, end, part.q, part.first.data(), nullptr, nullptr);
+              }))
       return false;
     collect(&Part::first, third_);
-    for (std::size_t p = 0; p < size(used_); ++p) {
+    for (std::size_t p = 0; p < parts_.size(); ++p) {
       ratio = std::max(ratio, parts_[p].ratio);
       cross += parts_[p].cross;
     }
@@ -618,27 +673,29 @@ class Interior {
   // dz = Z dw, and the longest step that keeps all variables at 0 or above.
   bool direction(const Vec &dw, const Vec &t, const Vec &u, Vec &dz, double &length,
                  Poll &poll, const Stop &stop) {
-    if (!pass(entries_, &poll, &stop, [&](Part &part, Index begin, Index end) {
-          const double f = bound_;
-          outputs(begin, end, dw, &dz[size(begin)]);
-          DUALGAP_INDEPENDENT
-          for (Index i = begin; i < end; ++i) {
-            const std::size_t k = size(i);
-            const double ra = 1.0 / a_[k], rb = f / b_[k];
-            const double h = 1.0 - z_[k] - delta_[k] * a_[k] + t[k] * ra - u[k] * rb;
-            const double x = theta_[k] * (h - dz[k]) * ra;
-            const double y = -theta_[k] * (h - dz[k]) * rb;
-            const double p = t[k] * ra / s_[k];
-            const double q = u[k] * rb / v_[k];
-            const double low = -x > 1.0 + x - p ? -x : 1.0 + x - p;
-            const double high = f * (-y > 1.0 + y - q ? -y : 1.0 + y - q);
-            part.p[i - begin] = low > high ? low : high;
-          }
-          part.ratio = std::max(part.ratio, largest(part.p, end - begin));
-        }))
+    if (!read(one_product, poll, stop,
+              [&](Part &part, const RowBlock &rows, Index begin, Index end) {
+                const double f = bound_;
+                outputs(rows, begin, end, dw, &dz[size(begin)]);
+                DUALGAP_INDEPENDENT
+                for (Index i = begin; i < end; ++i) {
+                  const std::size_t k = size(i);
+                  const double ra = 1.0 / a_[k], rb = f / b_[k];
+                  const double h =
+                      1.0 - z_[k] - delta_[k] * a_[k] + t[k] * ra - u[k] * rb;
+                  const double x = theta_[k] * (h - dz[k]) * ra;
+                  const double y = -theta_[k] * (h - dz[k]) * rb;
+                  const double p = t[k] * ra / s_[k];
+                  const double q = u[k] * rb / v_[k];
+                  const double low = -x > 1.0 + x - p ? -x : 1.0 + x - p;
+                  const double high = f * (-y > 1.0 + y - q ? -y : 1.0 + y - q);
+                  part.p[i - begin] = low > high ? low : high;
+                }
+                part.ratio = std::max(part.ratio, largest(part.p, end - begin));
+              }))
       return false;
     double ratio = 1e-3;
-    for (std::size_t p = 0; p < size(used_); ++p)
+    for (std::size_t p = 0; p < parts_.size(); ++p)
       ratio = std::max(ratio, parts_[p].ratio);
     length = 1.0 / ratio;
     return true;
@@ -665,27 +722,30 @@ class Interior {
       const double aim = std::min(std::max(product, low * weight), high * weight);
       return std::max(aim - product, -high * weight);
     };
-    if (!pass(entries_, &poll, &stop, [&](Part &part, Index begin, Index end) {
-          const double f = bound_;
-          DUALGAP_INDEPENDENT
-          for (Index i = begin; i < end; ++i) {
-            const std::size_t k = size(i);
-            const Steps step = steps(k);
-            part.p[i - begin] = (a_[k] + trial * step.da) * (s_[k] + trial * step.ds);
-            part.q[i - begin] = (b_[k] + trial * step.db) * (v_[k] + trial * step.dv);
-          }
-          DUALGAP_INDEPENDENT
-          for (Index i = begin; i < end; ++i) {
-            const std::size_t k = size(i);
-            const double t = change(part.p[i - begin], weight_[k]);
-            const double u = f * change(part.q[i - begin], weight_[k]);
-            t2_[k] = t_[k] + t;
-            u2_[k] = u_[k] + u;
-            part.p[i - begin] = theta_[k] * (t / a_[k] - u / b_[k]);
-          }
-          sign(begin, end, part.p);
-          data_.rows->sums(begin, end, part.p, part.first.data(), nullptr, nullptr);
-        }))
+    if (!read(one_product, poll, stop,
+              [&](Part &part, const RowBlock &rows, Index begin, Index end) {
+                const double f = bound_;
+                DUALGAP_INDEPENDENT
+                for (Index i = begin; i < end; ++i) {
+                  const std::size_t k = size(i);
+                  const Steps step = steps(k);
+                  part.p[i - begin] =
+                      (a_[k] + trial * step.da) * (s_[k] + trial * step.ds);
+                  part.q[i - begin] =
+                      (b_[k] + trial * step.db) * (v_[k] + trial * step.dv);
+                }
+                DUALGAP_INDEPENDENT
+                for (Index i = begin; i < end; ++i) {
+                  const std::size_t k = size(i);
+                  const double t = change(part.p[i - begin], weight_[k]);
+                  const double u = f * change(part.q[i - begin], weight_[k]);
+                  t2_[k] = t_[k] + t;
+                  u2_[k] = u_[k] + u;
+                  part.p[i - begin] = theta_[k] * (t / a_[k] - u / b_[k]);
+                }
+                sign(begin, end, part.p);
+                rows.sums(begin, end, part.p, part.first.data(), nullptr, nullptr);
+              }))
       return false;
     collect(&Part::first, dw2_);
     backsolve(dw2_);
@@ -698,7 +758,7 @@ class Interior {
       w_[j] += step_ * dw_[j];
       r_[j] *= 1.0 - step_;
     }
-    pass(m_ * 16, nullptr, nullptr, [&](Part &, Index begin, Index end) {
+    each(16, [&](Part &, Index begin, Index end) {
       DUALGAP_INDEPENDENT
       for (std::size_t k = size(begin); k < size(end); ++k) {
         const Steps step = steps(k);
@@ -718,7 +778,7 @@ class Interior {
     const double slope = loss_.slope, curvature = loss_.curvature;
     const bool kink = curvature == 0.0;
     const double inverse = kink ? 0.0 : 1.0 / curvature;
-    pass(m_ * 8, nullptr, nullptr, [&](Part &part, Index begin, Index end) {
+    each(8, [&](Part &part, Index begin, Index end) {
       const double f = bound_;
       const Index n = end - begin;
       const auto at = [&](const Vec &x) { return &x[size(begin)]; };
@@ -742,7 +802,7 @@ class Interior {
     });
     double loss = 0, sum = 0, norm = 0, linear = 0, dual = 0;
     mu_ = 0;
-    for (std::size_t p = 0; p < size(used_); ++p) {
+    for (std::size_t p = 0; p < parts_.size(); ++p) {
       mu_ += parts_[p].mu;
       loss += parts_[p].loss;
       sum += parts_[p].sum;
@@ -764,7 +824,7 @@ class Interior {
   bool free_bias_, bounded_;
   double bound_;  // 1; 0 where there is no upper bound, and b = 1, v stand idle
   LinearAlgebra algebra_;
-  Index m_, d_, blocks_, entries_, used_ = 1;
+  Index m_, d_;
   std::vector<Part> parts_;
   Team &team_;
   Vec delta_, weight_, a_, b_, s_, v_, z_, theta_;

@@ -111,7 +111,7 @@ bool newton_factor(const Rows &rows, const NewtonData &data, const NewtonPoint &
                    const Stop &stop) {
   // What rounding takes from the smallest eigenvalue, beside the largest, is added.
   constexpr double kRidge = 1e-15, kLargestRidge = 1e-6;
-  const RowBlockOf<Rows> block(rows, nullptr);
+  const RowBlockOf<Rows> block(rows, 0);
   const Index n = rows.rows(), d = rows.width(), blocks = (n + kBlock - 1) / kBlock;
   const Index parts = std::min(worth_threads(rows, threads.size()), blocks);
   struct Part {

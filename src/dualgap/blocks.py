@@ -112,10 +112,6 @@ class RowSource(ABC):
         """
 
     @abstractmethod
-    def matrix(self) -> Any:
-        """Return all rows as one memory-mapped matrix."""
-
-    @abstractmethod
     def hold(self, constant: float) -> Any:
         """Return an accessor over all rows, in memory."""
 

@@ -365,18 +365,6 @@ class Problem:
             self._norms.look(block, self.source.name)
             yield block
 
-    def mapped(self) -> Problem:
-        """The same problem over rows that the system reads as they are asked for.
-
-        Of rows that are streamed: they are mapped into memory, and looked at once.
-        Itself, if they are in memory.
-        """
-        if not self.streamed or self.source is None:
-            return self
-        other = copy.copy(self)
-        other.rows, other._norms, _ = _rows(self.source.matrix(), self.rows.constant)
-        return other
-
     def norms(self, constant: float) -> Vector:
         """``||x_i||^2`` with another constant feature, shape (n,); one pass."""
         q = np.empty(self.n)

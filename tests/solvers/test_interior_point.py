@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import threading
 import time
 
@@ -42,13 +43,15 @@ def one_blas_thread():
 every_loss = pytest.mark.parametrize("loss", LOSSES)
 
 
-def inner(problem, chosen, fixed=None, constant=0.0, threads=1):
+def inner(problem, chosen, fixed=None, constant=0.0, threads=1, rows=None):
+    if rows is None:
+        order = np.asarray(chosen, dtype=np.uint32)
+        rows = [core.chosen_rows(problem.rows, order, problem.intercept_scaling)]
     return core.Interior(
-        problem.rows, problem.y, problem.cost, problem.core_loss,
-        np.asarray(chosen, dtype=np.uint32),
+        rows, problem.y[chosen], problem.cost[chosen], problem.core_loss,
         np.zeros(problem.width) if fixed is None else fixed, constant,
-        float(problem.q[chosen].mean()), problem.intercept_scaling, problem.free_bias,
-        core.Team(threads), _algebra()[0],
+        float(problem.q[chosen].mean()), problem.free_bias, core.Team(threads),
+        _algebra()[0],
     )  # fmt: skip
 
 
@@ -72,7 +75,7 @@ def test_twin(loss, case, free_bias, layout):
     used = np.flatnonzero(problem.cost > 0)
     c = problem.cost[used]
     ours, stop = inner(problem, used), core.Stop()
-    ours.start(np.zeros(problem.width), 0.3)
+    assert ours.start(np.zeros(problem.width), 0.3, stop)
     theirs = twin.InteriorPoint(
         X[used] * bench.y[used, None], bench.phi.box(c), bench.phi.diagonal(c),
         np.zeros(problem.width), 0.3, c / c.mean(), free_bias,
@@ -101,10 +104,10 @@ def test_frozen_rows_are_linear_terms():
         problem, np.flatnonzero(inside), problem.combine(full),
         problem.dual_value(full, 0.0),
     )  # fmt: skip
-    reduced.start(np.zeros(problem.width), 0.0)
+    assert reduced.start(np.zeros(problem.width), 0.0, core.Stop())
     for _ in range(25):
         reduced.iterate(core.Stop())
-    reduced.refresh()
+    assert reduced.refresh(core.Stop())
     close(reduced.w, best.w, 1e-6)
     np.testing.assert_allclose(
         [reduced.primal, reduced.dual], best.certificate.primal, 1e-9
@@ -121,7 +124,7 @@ def test_threads_and_copies_change_rounding_only(layout, d):
     order = np.r_[np.arange(1, bench.n), 0]
     runs.append(inner(problem, order))
     for run in runs:
-        run.start(np.zeros(problem.width), 0.0)
+        assert run.start(np.zeros(problem.width), 0.0, core.Stop())
         for _ in range(6):
             assert run.iterate(core.Stop()) == 0
     one, two, again, moved = runs
@@ -132,14 +135,66 @@ def test_threads_and_copies_change_rounding_only(layout, d):
     close(moved.alpha, one.alpha[order], 1e-8)
 
 
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_rows_that_come_in_blocks_are_the_same_rows(layout):
+    bench = make(layout=layout)
+    problem, stop = bench.problem, core.Stop()
+    chosen = np.flatnonzero(np.arange(bench.n) % 5 != 2)
+
+    def blocks(cuts):
+        for first, last in itertools.pairwise(cuts):
+            span = np.arange(first, last, dtype=np.uint32)
+            rows = core.chosen_rows(problem.rows, span, problem.intercept_scaling)
+            some = np.flatnonzero(np.isin(span, chosen)).astype(np.uint32)
+            yield rows, some if len(some) < len(span) else None
+
+    cuts = [0, 1, 2, bench.n // 3, bench.n]
+    for threads in (1, 3):
+        one = inner(problem, chosen, threads=threads)
+        other = inner(problem, chosen, threads=threads, rows=lambda: blocks(cuts))
+        for run in (one, other):
+            assert run.start(np.zeros(problem.width), 0.0, stop)
+            for _ in range(6):
+                assert run.iterate(stop) == 0
+        close(other.w, one.w, 1e-9)
+        close(other.alpha, one.alpha, 1e-9)
+        close(other.dual, one.dual, 1e-12)
+
+
+def test_blocks_of_other_rows_are_refused():
+    bench = make()
+    problem, stop = bench.problem, core.Stop()
+    zero, chosen = np.zeros(problem.width), np.arange(bench.n)
+    yielded = [(problem.rows, None)]
+    run = inner(problem, chosen, rows=lambda: iter(yielded))
+    assert run.start(zero, 0.0, stop)
+    yielded *= 2
+    with pytest.raises(ValueError, match="other rows"):
+        run.iterate(stop)
+    yielded.clear()
+    with pytest.raises(ValueError, match="other rows"):
+        run.iterate(stop)
+
+    def broken():
+        yield problem.rows, np.arange(bench.n - 1, dtype=np.uint32)
+        raise OSError("the disk is gone")
+
+    with pytest.raises(OSError, match="the disk is gone"):
+        inner(problem, chosen, rows=broken).start(zero, 0.0, stop)
+    beyond = np.array([bench.n], dtype=np.uint32)
+    with pytest.raises(ValueError, match="does not exist"):
+        inner(problem, chosen, rows=lambda: [(problem.rows, beyond)]).start(
+            zero, 0.0, stop
+        )
+
+
 def test_other_matrices_of_blas_are_refused():
     bench = make()
     functions = _algebra()[0]
     with pytest.raises(ValueError, match="SciPy's BLAS"):
         core.Interior(
-            bench.problem.rows, bench.problem.y, bench.problem.cost,
-            bench.problem.core_loss, np.arange(bench.n, dtype=np.uint32),
-            np.zeros(bench.problem.width), 0.0, 1.0, 0.0, False,
+            [bench.problem.rows], bench.problem.y, bench.problem.cost,
+            bench.problem.core_loss, np.zeros(bench.problem.width), 0.0, 1.0, False,
             core.Team(1), functions[::-1],
         )  # fmt: skip
 

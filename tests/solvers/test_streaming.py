@@ -5,7 +5,6 @@ Every certificate is recomputed here from all rows, in plain NumPy and float64.
 
 import subprocess
 import sys
-import tracemalloc
 
 import numpy as np
 import pytest
@@ -152,31 +151,80 @@ def test_a_bias_that_is_not_penalised(streamed):
     assert search.certificate.dual <= best.primal
 
 
+# A sample and the rows near its margin, which are copied; a sample, but too many are
+# near for a copy; no copy at all.
+@pytest.mark.parametrize(
+    ("buffer", "sample", "copies"), [(0.6, 100, "all"), (0.15, 100, 1), (0.15, 1200, 0)]
+)
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
 @pytest.mark.parametrize("dense", [False, True])
-def test_interior_points_take_a_store_as_it_lies(stores, dense):
-    store = small(stores(dense, False))
-    weight = np.random.default_rng(0).uniform(0.5, 2.0, N)
-    options = {"fit_intercept": True, "penalize_intercept": False}
-    options["sample_weight"] = weight
+def test_interior_points_over_a_store(
+    tmp_path, monkeypatch, dense, loss, buffer, sample, copies
+):
+    rng = np.random.default_rng(1)
+    n, d = 6000, 10
+    X = rng.standard_normal((n, d)) * (rng.random((n, d)) < 0.6)
+    y = np.where(X[:, 0] + 0.5 * rng.standard_normal(n) > 0, 1, -1)
+    weight = rng.integers(0, 4, n).astype(float)
+    X = X if dense else sparse.csr_matrix(X)
+    convert([(X, y, weight)], tmp_path / "s", memory=2**20)
+    store = RowStore.open(tmp_path / "s")
+    size = store.nnz * store.entry_bytes + 8 * n
+    store = RowStore.open(tmp_path / "s", buffer=int(buffer * size))
+    options = {"fit_intercept": True, "penalize_intercept": False, "loss": loss}
     problem = Problem(store, None, 1e2, **options)
-    tracemalloc.start()
-    mapped = problem.mapped()
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    # Norms, and what a look at the rows needs; not their values, 8 bytes an entry.
-    assert peak < 60 * N + 50_000
-    assert mapped.rows.n == N
-    assert mapped.mapped() is mapped
-    found = solve(problem, InteriorPoint(), tol=1e-8)
+    assert problem.streamed
+    assert not (problem.cost > 0.0).all()
+    passes = []
+    read = RowStore.read
+
+    def counted(self, constant, blocks=None):
+        passes.append(blocks)
+        yield from read(self, constant, blocks)
+
+    monkeypatch.setattr(RowStore, "read", counted)
+    copied = []
+    rows_of = InteriorPoint._rows
+
+    def noted(self, state):
+        rows = rows_of(self, state)
+        copied.append(isinstance(rows, list))
+        return rows
+
+    monkeypatch.setattr(InteriorPoint, "_rows", noted)
+    found = solve(problem, InteriorPoint(sample=sample), tol=1e-8)
     assert found.certificate.status is Status.CERTIFIED
-    whole = Problem(store.matrix(), store.y, 1e2, **options)
-    best = solve(whole, DCD(), tol=1e-3).certificate
-    assert best.relative_gap <= 1e-3
-    assert best.dual <= found.certificate.primal
-    assert found.certificate.dual <= best.primal
-    weight[7] = 0.0
-    with pytest.raises(ValueError, match=r"sample_weight\[7\]\) is 0.*solver='auto'"):
-        solve(Problem(store, None, 1.0, sample_weight=weight), InteriorPoint())
+    assert passes == [None] * len(passes)  # each from one end to the other
+    if copies == "all":
+        assert all(copied)
+        assert len(passes) < 2 * found.certificate.epochs
+    else:
+        assert copied == [True] * copies + [False]
+        assert len(passes) > 3 * found.certificate.epochs
+    X, y, weight = store.matrix(), store.y, store.sample_weight
+    whole = Problem(X, y, 1e2, sample_weight=weight, **options)
+    again = whole.certify(found.w, found.alpha)
+    assert again.relative_gap <= 1.01e-8
+    best = solve(whole, InteriorPoint(), tol=1e-8).certificate
+    assert best.dual <= again.primal
+    assert again.dual <= best.primal
+
+
+def test_interior_points_over_a_store_leave_at_once_when_told(streamed):
+    problem, stop = Problem(streamed, None, 1e2), core.Stop()
+    solver = InteriorPoint()
+    state = solver.start(problem, core.Random(0), None)
+    for _ in range(3):
+        solver.step(state, stop)
+    before = state.inner.w
+    stop.request()
+    solver.step(state, stop)
+    assert np.array_equal(state.inner.w, before)
+    found = solve(problem, solver, tol=1e-9, max_epochs=3)
+    assert found.certificate.status is Status.EPOCH_LIMIT
+    P, D_ = outside(problem, streamed, found.w, found.alpha)
+    assert np.isclose(P, found.certificate.primal, rtol=1e-12)
+    assert np.isclose(D_, found.certificate.dual, rtol=1e-12, atol=1e-9)
 
 
 def visiting_order(store, seed):
@@ -416,38 +464,49 @@ def test_several_classes_in_threads(stores):
 
 @unsanitized("it keeps freed memory")
 def test_memory_is_model_duals_and_buffer(tmp_path):
-    resource = pytest.importorskip("resource")
-    del resource
+    pytest.importorskip("resource")
+    rng = np.random.default_rng(0)
+    width, rows_, buffer = 250, 20_000, 2**23
+
+    def batches(n):
+        for _ in range(n // 1000):
+            X = rng.standard_normal((1000, width))
+            yield X, X[:, 0] + rng.standard_normal(1000) > 0
+
+    convert(batches(1000), tmp_path / "small")
+    convert(batches(rows_), tmp_path / "large")
+    assert RowStore.open(tmp_path / "large").nnz * 8 > 4 * buffer
     script = (
         "import resource, sys\n"
-        "import numpy as np\n"
         "from dualgap import LinearSVC\n"
-        "from dualgap.io import RowStore, convert\n"
-        "rng = np.random.default_rng(0)\n"
-        "def batches(n):\n"
-        "    for _ in range(n):\n"
-        "        X = rng.standard_normal((1000, 250))\n"
-        "        yield X, X[:, 0] + rng.standard_normal(1000) > 0\n"
-        "def fit(n, buffer):\n"
-        "    path = f'{sys.argv[1]}/{n}'\n"
-        "    convert(batches(n), path, memory=2**21)\n"
-        "    store = RowStore.open(path, buffer=buffer)\n"
-        "    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
-        "    LinearSVC(C=1e-3, tol=1e-2).fit(store)\n"
-        "    after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
-        "    return store.nnz * 8, 1024 * (after - before)\n"
-        "fit(2, 2**21)\n"  # what the first fit loads and allocates
-        "print(*fit(16, 2**23))\n"
+        "from dualgap.io import RowStore\n"
+        "folder, buffer, *names = sys.argv[1:]\n"
+        "def peak():\n"
+        "    return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+        "def fit(name, which, buffer):\n"
+        "    store = RowStore.open(f'{folder}/{which}', buffer=buffer)\n"
+        "    model = LinearSVC(C=1e-3, tol=1e-2, solver=name, max_epochs=5)\n"
+        "    model.fit(store)\n"
+        "for name in names:\n"  # what first fits load and allocate
+        "    fit(name, 'small', 2**20)\n"
+        "before = peak()\n"
+        "for name in names:\n"
+        "    fit(name, 'large', int(buffer))\n"
+        "    print(name, peak() - before)\n"
     )
+    names = [name for name in STREAMING if name != "interior-point"]
     out = subprocess.run(
-        [sys.executable, "-c", script, tmp_path],
+        [sys.executable, "-W", "ignore", "-c", script, tmp_path, str(buffer), *names,
+         "interior-point"],
         capture_output=True, text=True, check=True,
     )  # fmt: skip
-    size, grown = map(int, out.stdout.split())
-    rows_ = 16_000
-    assert size == 32_000_000
+    grown = {line.split()[0]: int(line.split()[1]) for line in out.stdout.splitlines()}
+    assert set(grown) == set(STREAMING)
     # Of a row: alpha twice, cost, q, labels, weights and codes; and of a block.
-    assert grown <= 2**23 + 100 * rows_ + 2**20
+    most = buffer + 100 * rows_ + 2**20
+    assert max(grown[name] for name in names) <= most, grown
+    # Its variables of a row, and its matrix.
+    assert grown["interior-point"] <= most + 180 * rows_ + 8 * width**2, grown
 
 
 @pytest.mark.parametrize("dense", [False, True])

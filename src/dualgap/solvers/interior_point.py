@@ -7,15 +7,16 @@ Update     one Newton step on the primal-dual system of the rows near the margin
            Around it: merge equal rows -> solve a sample, stratified by class ->
            freeze the rows far from its margin -> solve the near ones -> look at all
            rows -> add those on the wrong side -> ...; after `rounds` of these, solve
-           all rows together. Of a store all rows at once, for near rows are copies.
+           all rows together. Of a store equal rows are not merged, and the rows of a
+           solve are a copy if that fits in its buffer, else read anew in every pass.
 Guarantee  gap -> 0; no bound on the iterations, in practice 10 to 60 a solve whatever
            C is. The certificate is about all rows.
 Cost       an iteration: the Gram matrix of the near rows and d^3/6, the same passes
            over these rows as 3 to 9 products; a look at all rows: one product.
            8 d^2 bytes per thread, 120 a near row and a copy of those rows (all rows:
            no copy), 60 a row of the problem, and a copy of the different ones if many
-           are equal. A store is mapped into memory and read from one end to the other 3
-           to 9 times an iteration.
+           are equal. A store is read once for a look, and once for each solve of rows
+           that are copied; for one of rows that are not, 4 to 10 times an iteration.
 Source     Mehrotra 1992, Gondzio 1996, and for SVMs Ferris and Munson 2002; screening
            by the margin of a sampled solution is this package's own.
 """
@@ -26,6 +27,7 @@ import copy
 import functools
 import math
 import weakref
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -33,6 +35,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import core
+from ..blocks import Block
 from ..losses import Vector
 from ..memory import BLAS, make_room_for
 from ..problem import Problem
@@ -219,6 +222,14 @@ class InteriorState(State):
     def finite(self) -> bool:
         return not self.dead and bool(np.isfinite(self.w).all())
 
+    def fits(self, rows: int) -> bool:
+        """Whether so many rows of a store may be copied."""
+        problem = self.problem
+        if problem.source is None or not problem.streamed:
+            return True
+        row = problem.rows.stored / problem.n * problem.source.entry_bytes + 8.0
+        return rows * row <= problem.source.buffer
+
     def count_iteration(self) -> None:
         self.epochs += 1
         self.iterations += 1
@@ -244,13 +255,17 @@ class InteriorState(State):
 
     def look_at_all_rows(self, w: Vector, stop: Any) -> bool:
         """The margins at w; False: told to leave."""
-        problem = self.problem
+        problem, done = self.problem, 0
         self.spend(3.0 * problem.n)  # what the margins are then used for
-        done = core.outputs(
-            problem.rows, problem.y, w, self.margins, problem.threads, stop
-        )
+        for block in problem.blocks():
+            done += core.outputs(
+                block.rows, problem.y[block.span], w, self.margins[block.span],
+                problem.threads, stop,
+            )  # fmt: skip
+            if done < block.span.stop:
+                break
         self.visited += done
-        return bool(done == problem.n)
+        return done == problem.n
 
     def primal_of(self, w: Vector) -> float:
         """P of the w that was looked at last."""
@@ -320,13 +335,6 @@ class InteriorPoint(Solver):
 
     def check(self, problem: Problem) -> None:
         super().check(problem)
-        if problem.streamed and not (problem.cost > 0.0).all():
-            i = int(np.argmin(problem.cost > 0.0))
-            raise ValueError(
-                f"the weight of example {i} (class_weight times sample_weight[{i}]) is "
-                "0: solver='interior-point' takes all rows of a store as they lie; use "
-                "solver='auto', or a store without that row"
-            )
         if problem.width > self.max_features:
             raise ValueError(
                 f"solver='interior-point': {problem.width} features, more than "
@@ -336,9 +344,7 @@ class InteriorPoint(Solver):
             )
 
     def start(self, problem: Problem, rng: Any, warm: Vector | None) -> InteriorState:
-        whole = problem
-        # What is merged, sampled or near is a copy, and may be too much for memory.
-        problem, group = whole.mapped(), None
+        whole, group = problem, None
         if not whole.streamed:
             problem, group = without_duplicates(whole)
         zero = np.zeros(problem.n)
@@ -364,7 +370,9 @@ class InteriorPoint(Solver):
 
     def step(self, state: InteriorState, stop: Any) -> None:
         if state.inner is None:
-            self._begin(state)
+            self._begin(state, stop)
+        if state.inner is None:
+            return
         _, blas = _algebra()
         make_room_for(state.problem.threads.size, BLAS)
         with blas.limit(limits=1):
@@ -377,7 +385,7 @@ class InteriorPoint(Solver):
         if state.warm and state.iterations <= _TRIED and inner.length < _SHORT:
             # From a poor point the way is longer than from none.
             state.warm = False
-            inner.start(np.zeros(state.problem.width), 0.0)
+            self._start(state, None, 0.0, stop)
             return
         if gap < 0.9 * state.least:
             state.least, state.idle = gap, 0
@@ -390,12 +398,12 @@ class InteriorPoint(Solver):
         elif gap <= state.look or stuck:
             self._verify(state, stop, gap, stuck)
 
-    def _begin(self, state: InteriorState) -> None:
+    def _begin(self, state: InteriorState, stop: Any) -> None:
         """Solve a sample of the rows first, if that is much less."""
         problem = state.problem
         n, m = problem.n, sample_size(problem.width, problem.n, self.sample)
-        if 2 * m > n or state.whole.streamed:
-            self._solve_all(state)
+        if 2 * m > n or not state.fits(m):
+            self._solve_all(state, stop)
             return
         members, cost = [], problem.cost.copy()
         for label in (1, -1):
@@ -418,14 +426,14 @@ class InteriorPoint(Solver):
         state.members = np.sort(np.concatenate(members)).astype(np.uint32)
         state.sampling = True
         self._solve(state, cost, np.zeros(problem.width), 0.0)
-        state.inner.start(np.zeros(problem.width), 0.0)
+        self._start(state, None, 0.0, stop)
 
     def _screen(self, state: InteriorState, stop: Any, stuck: bool) -> None:
         """From the solution of the sample: which rows are near the margin."""
         problem = state.problem
         w = state.inner.w
         if stuck or not np.isfinite(w).all():
-            self._solve_all(state)
+            self._solve_all(state, stop)
             return
         state.w, state.alpha = w, None
         if not state.look_at_all_rows(w, stop):
@@ -442,52 +450,87 @@ class InteriorPoint(Solver):
         state.reach = max(float(np.quantile(some, min(share, most))), 0.0)
         state.near = (distance <= state.reach) & (problem.cost > 0.0)
         state.sampling = False
-        self._solve_near(state, w, len(state.members) >= 100 * problem.width)
+        self._solve_near(state, w, len(state.members) >= 100 * problem.width, stop)
 
-    def _solve_near(self, state: InteriorState, w: Vector, warm: bool) -> None:
+    def _solve_near(
+        self, state: InteriorState, w: Vector, warm: bool, stop: Any
+    ) -> None:
         """Freeze the rows that are not near at the bound of their side of w."""
         problem, near = state.problem, state.near
+        if not state.fits(int(np.count_nonzero(near))):
+            self._solve_all(state, stop)
+            return
         state.rounds += 1
         state.members = np.flatnonzero(near).astype(np.uint32)
         state.full = np.where(state.losing & ~near, problem.upper, 0.0)
-        fixed = np.zeros(problem.width)
-        core.combine(problem.rows, problem.y, state.full, fixed, problem.threads)
+        fixed = problem.weighted_sum(state.full)
         constant = problem.dual_value(state.full, 0.0)
         self._solve(state, problem.cost, fixed, constant)
         state.warm = warm
         if warm:
             mean = float(problem.cost[state.members].mean())
-            state.inner.start(w, max(mean * state.reach / 4, _TINY))
+            self._start(state, w, max(mean * state.reach / 4, _TINY), stop)
         else:
-            state.inner.start(np.zeros(problem.width), 0.0)
+            self._start(state, None, 0.0, stop)
 
-    def _solve_all(self, state: InteriorState) -> None:
+    def _solve_all(self, state: InteriorState, stop: Any) -> None:
         problem = state.problem
         state.sampling, state.everything, state.warm = False, True, False
         state.members = np.flatnonzero(problem.cost > 0.0).astype(np.uint32)
         state.full = np.zeros(problem.n)
         self._solve(state, problem.cost, np.zeros(problem.width), 0.0)
-        state.inner.start(np.zeros(problem.width), 0.0)
+        self._start(state, None, 0.0, stop)
+
+    def _start(
+        self, state: InteriorState, w: Vector | None, mu: float, stop: Any
+    ) -> None:
+        """From w, or from 0; there is nothing to go on from if told to leave."""
+        w = np.zeros(state.problem.width) if w is None else w
+        if not state.inner.start(w, mu, stop):
+            state.inner = None
 
     def _solve(
         self, state: InteriorState, cost: Vector, fixed: Vector, constant: float
     ) -> None:
-        problem = state.problem
-        state.spend(2.0 * len(state.members) * (problem.rows.stored / problem.n + 1.0))
+        problem, members = state.problem, state.members
+        state.spend(2.0 * len(members) * (problem.rows.stored / problem.n + 1.0))
         state.iterations = state.idle = 0
         state.least = math.inf
         state.look = _FIRST_LOOK
         state.inner = core.Interior(
-            problem.rows, problem.y, cost, problem.core_loss, state.members, fixed,
-            constant, float(problem.q[state.members].mean()),
-            problem.intercept_scaling, problem.free_bias, problem.threads,
-            _algebra()[0],
+            self._rows(state), problem.y[members], cost[members], problem.core_loss,
+            fixed, constant, float(problem.q[members].mean()), problem.free_bias,
+            problem.threads, _algebra()[0],
         )  # fmt: skip
+
+    def _rows(self, state: InteriorState) -> Any:
+        """The members: as they lie, copied, or as blocks that every pass reads."""
+        problem, members = state.problem, state.members
+        if not problem.streamed and len(members) == problem.n:
+            return [problem.rows]
+
+        def chosen_of(block: Block) -> NDArray[np.uint32]:
+            first, last = np.searchsorted(members, (block.span.start, block.span.stop))
+            return members[first:last] - np.uint32(block.span.start)
+
+        def read() -> Iterator[tuple[Any, NDArray[np.uint32] | None]]:
+            for block in problem.blocks():
+                chosen = chosen_of(block)
+                yield block.rows, chosen if len(chosen) < block.size else None
+
+        if state.everything and problem.streamed:
+            return read
+        constant = problem.intercept_scaling
+        return [
+            core.chosen_rows(block.rows, chosen_of(block), constant)
+            for block in problem.blocks()
+        ]
 
     def _verify(self, state: InteriorState, stop: Any, gap: float, stuck: bool) -> None:
         """P and D over all rows; if frozen rows are what is wrong, free them."""
         problem, inner = state.problem, state.inner
-        inner.refresh()
+        if not inner.refresh(stop):
+            return
         w, primal, dual = inner.w, inner.primal, inner.dual
         frozen = 0.0  # what the frozen rows add to P: those on the wrong side
         if not state.everything:
@@ -511,7 +554,7 @@ class InteriorPoint(Solver):
         close = state.gap < _WARM * state.primal
         most_rounds = self.rounds * (_PATIENCE if close else 1)
         if stuck or state.rounds > most_rounds:
-            self._solve_all(state)
+            self._solve_all(state, stop)
         elif frozen > 0.5 * (primal - dual):
             distance = state.distance()
             state.reach *= 0.5
@@ -525,7 +568,7 @@ class InteriorPoint(Solver):
             beside = (distance <= state.reach) & used & ~state.near
             if np.count_nonzero(beside) <= most:
                 state.near |= beside
-            self._solve_near(state, w, relative < _WARM)
+            self._solve_near(state, w, relative < _WARM, stop)
 
     def iterate(self, state: InteriorState) -> tuple[Vector, Vector | None]:
         alpha = state.alpha
