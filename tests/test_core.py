@@ -92,7 +92,7 @@ KERNELS = {
         "rows": rows(), "y": labels(), "alpha": np.ones(N), "v": np.ones(D),
     },
     "sdca_epoch": sdca_arguments,
-    "modified_sgd_epoch": dual_arguments,
+    "modified_sgd_epoch": lambda: dual_arguments(before=0, n=N),
     "dcd_epoch": dcd_arguments,
     "counting_sgd_epoch": counting_arguments,
     "stochastic_gradient_epoch": gradient_arguments,
@@ -389,7 +389,7 @@ def test_modified_sgd_that_is_told_to_leave_leaves_soon_and_whole():
     stop = core.Stop()
     stop.request()
     visited, _, _ = core.modified_sgd_epoch(
-        matrix, labels(n), np.ones(n), q, HINGE, order(n), alpha, w, stop
+        matrix, labels(n), np.ones(n), q, HINGE, order(n), alpha, w, 0, n, stop
     )
     assert 0 < visited < 100_000
     assert not alpha[visited:].any()
@@ -481,7 +481,7 @@ for dtype in (np.float32, np.float64):
             out[key + "sdca"] = np.concatenate([alpha, w, passed[:1], passed[2:]])
             alpha, w = np.zeros(n), np.zeros(d + 1)
             passed = core.modified_sgd_epoch(
-                rows, y, cost, q, loss, order[:n], alpha, w, stop)
+                rows, y, cost, q, loss, order[:n], alpha, w, 0, n, stop)
             out[key + "modified"] = np.concatenate([alpha, w, passed[:1], passed[2:]])
             passed = core.dcd_epoch(
                 rows, y, cost, q, loss, order.copy(), 2 * n, alpha, w, 10.0, -10.0,

@@ -55,22 +55,24 @@ void bind_dual_coordinate(nb::module_ &m) {
       "modified_sgd_epoch",
       [](const AnyRows &rows, Array<const std::int8_t> y, Array<const double> cost,
          Array<const double> q, const Loss &loss, Array<const Order> order,
-         Array<double> alpha, Array<double> w, Stop &stop) {
+         Array<double> alpha, Array<double> w, Index before, Index n, Stop &stop) {
         const DualData data = dual_data(rows, y, cost, q, loss);
         const DualState state = dual_state(rows, alpha, w);
         const auto *visits = checked_order(order, rows.n());
         const auto count = static_cast<Index>(order.shape(0));
         const DualPass pass = without_gil(stop, [&](Poll &poll) {
           return rows.visit([&](const auto &x) {
-            return modified_sgd_epoch(x, data, visits, count,
-                                      static_cast<double>(rows.n()), state, poll);
+            return modified_sgd_epoch(x, data, visits, count, before,
+                                      static_cast<double>(n), state, poll);
           });
         });
         return std::make_tuple(pass.visited, pass.updates, pass.gap);
       },
       "rows"_a, "y"_a.noconvert(), "cost"_a.noconvert(), "q"_a.noconvert(), "loss"_a,
-      "order"_a.noconvert(), "alpha"_a.noconvert(), "w"_a.noconvert(), "stop"_a,
-      "One pass of Modified-SGD from alpha = 0: (visited, updates, gap estimate).");
+      "order"_a.noconvert(), "alpha"_a.noconvert(), "w"_a.noconvert(), "before"_a,
+      "n"_a, "stop"_a,
+      "A pass of Modified-SGD from alpha = 0, or what of it comes after the first "
+      "`before` of n rows: (visited, updates, gap estimate).");
 
   m.def(
       "dcd_epoch",

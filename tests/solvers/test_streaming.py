@@ -229,7 +229,7 @@ def test_interior_points_over_a_store_leave_at_once_when_told(streamed):
 
 def visiting_order(store, seed):
     """The rows in the order of a pass, from the random numbers that it draws."""
-    random = core.Random(seed)
+    random = core.Random(seed) if isinstance(seed, int) else seed
     pages = np.arange(len(store.pages), dtype=np.uint32)
     random.shuffle(pages)
     order = []
@@ -281,6 +281,42 @@ def test_averages_run_on_from_block_to_block(streamed):
     assert np.allclose(solver.iterate(state)[1], mean, rtol=1e-12, atol=1e-15)
 
 
+def test_the_start_by_sgd_runs_on_from_block_to_block(streamed):
+    problem = Problem(streamed, None, 1.0)
+    state = SDCA(init="sgd").start(problem, core.Random(5), None)
+    SDCA(init="sgd").step(state, core.Stop())
+    whole = Problem(streamed.matrix(), streamed.y, 1.0)
+    alpha, w = np.zeros(N), np.zeros(D)
+    core.modified_sgd_epoch(
+        whole.rows, whole.y, whole.cost, whole.q, whole.core_loss,
+        visiting_order(streamed, 5), alpha, w, 0, N, core.Stop(),
+    )  # fmt: skip
+    assert np.allclose(state.alpha, alpha, rtol=1e-12, atol=1e-15)
+    assert np.allclose(state.w, w, rtol=1e-12, atol=1e-15)
+
+
+def test_the_random_output_is_a_point_within_a_block(streamed):
+    problem, solver = Problem(streamed, None, 1.0), SDCA(output="random")
+    whole = Problem(streamed.matrix(), streamed.y, 1.0)
+    for seed in range(5):
+        state = solver.start(problem, core.Random(seed), None)
+        solver.step(state, core.Stop())
+        # What it drew: whether to keep a point of this pass (always of the first one),
+        # which, and then the rows.
+        random = core.Random(seed)
+        random.below(1)
+        cut = random.below(N) + 1
+        order = visiting_order(streamed, random)[:cut]
+        alpha, w = np.zeros(N), np.zeros(D)
+        core.sdca_epoch(
+            whole.rows, whole.y, whole.cost, whole.q, whole.core_loss, order, alpha, w,
+            None, None, 0.0, core.Stop(),
+        )  # fmt: skip
+        found = solver.iterate(state)[1]
+        assert np.allclose(found, alpha, rtol=1e-12, atol=1e-15)
+        assert not np.array_equal(found, state.alpha)
+
+
 @pytest.mark.parametrize("name", ["dcd", "sdca", "pegasos", "sgd-r", "ocas"])
 def test_the_same_seed_gives_the_same_bits(streamed, name):
     first, second = (
@@ -330,8 +366,6 @@ def test_a_store_that_fits_in_its_buffer_is_held_in_memory(stores):
     [
         DCD(shrinking="hsieh"),
         DCD(acceleration="conjugate"),
-        SDCA(init="sgd"),
-        SDCA(output="random"),
     ],
     ids=repr,
 )

@@ -104,7 +104,7 @@ class DualKernel:
 
     def modified_sgd(self, order):
         return core.modified_sgd_epoch(
-            *self.data(), order, self.alpha, self.w, self.stop
+            *self.data(), order, self.alpha, self.w, 0, self.problem.n, self.stop
         )
 
     def dcd(self, order, active, upper=np.inf, lower=-np.inf):

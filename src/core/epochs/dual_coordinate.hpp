@@ -85,18 +85,21 @@ DualPass sdca_epoch(const Rows &rows, const DualData &data, const Order *order, 
 // whose lambda t replaces lambda n: with v = sum_{i<t} y_i b_i x_i in units of
 // a_i = b_i, the working point is w^(t-1) = (n/(t-1)) v, and
 //   a_t = argmax over a of the one-row dual with q_t n/t  in the place of q_t.
-// State w holds v = sum a_i y_i x_i throughout, the point of the full problem.
+// State w holds v = sum a_i y_i x_i throughout, the point of the full problem. The m
+// rows are those after the first `before` of all n.
 template <class Rows>
 DualPass modified_sgd_epoch(const Rows &rows, const DualData &data, const Order *order,
-                            Index m, double total, const DualState &state, Poll &poll) {
+                            Index m, Index before, double n, const DualState &state,
+                            Poll &poll) {
   DualPass pass;
   for (Index t = 0; t < m; ++t) {
     look_ahead(rows, order, t, m, state.alpha, data.cost, data.q, data.y);
     const Index i = order[t];
     const double c = data.cost[i];
-    const double stretch = t > 0 ? total / static_cast<double>(t) : 0.0;
+    const auto seen = static_cast<double>(before + t);
+    const double stretch = seen > 0.0 ? n / seen : 0.0;
     const double margin = stretch * data.y[i] * rows.dot(i, state.w);
-    const double q = data.q[i] * total / static_cast<double>(t + 1);
+    const double q = data.q[i] * n / (seen + 1.0);
     const double next =
         dual_step(0.0, margin, q, data.loss.upper(c), data.loss.diagonal(c));
     pass.gap += gap_share(data.loss, 0.0, margin, c);

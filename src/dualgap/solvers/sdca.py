@@ -28,7 +28,6 @@ from .base import (
     Solver,
     check_option,
     new_order,
-    next_order,
     row_visits,
 )
 from .dcd import DualState
@@ -81,7 +80,7 @@ class SDCA(Solver):
 
     @property
     def streams(self) -> bool:
-        return self.init == "zero" and self.output != "random"
+        return True
 
     def start(self, problem: Problem, rng: Any, warm: Vector | None) -> SDCAState:
         alpha = np.zeros(problem.n) if warm is None else warm
@@ -98,24 +97,44 @@ class SDCA(Solver):
         sgd = self.init == "sgd" and state.epochs == 0 and not state.alpha.any()
         # Modified-SGD takes every row once: one drawn twice would count twice in w.
         kind: RowOrder = "permutation" if sgd and self.order == "random" else self.order
-        problem = state.problem
-        if not sgd and self.output != "random":
-            passes = [
-                self._pass(state, block, order, stop)
-                for block, order in row_visits(kind, state, stop)
-            ]
-            visited, updates, gap = (sum(part) for part in zip(*passes, strict=True))
-            state.after_pass(int(visited), int(updates), gap)
-            return
-        next_order(kind, state.rng, state.order, problem.n)
-        if sgd:
-            visited, updates, gap = core.modified_sgd_epoch(
-                problem.rows, problem.y, problem.cost, problem.q, problem.core_loss,
-                state.order, state.alpha, state.w, stop,
-            )  # fmt: skip
-        else:
-            visited, updates, gap = self._pass_with_snapshot(state, stop)
-        state.after_pass(visited, updates, gap)
+        cut = 0 if sgd else self._draw_cut(state)
+        before, passes = 0, []
+        for block, order in row_visits(kind, state, stop):
+            if sgd:
+                passes.append(self._sgd_pass(state, block, order, before, stop))
+            else:
+                here = min(max(cut - before, 0), len(order))
+                if here > 0:
+                    passes.append(self._pass(state, block, order[:here], stop))
+                    if before + here == cut:
+                        state.random_alpha = state.alpha.copy()
+                passes.append(self._pass(state, block, order[here:], stop))
+            before += block.size
+        visited, updates, gap = (sum(part) for part in zip(*passes, strict=True))
+        state.after_pass(int(visited), int(updates), gap)
+
+    def _draw_cut(self, state: SDCAState) -> int:
+        """The step of this pass whose point is kept; 0 for none.
+
+        Every point of the window is as likely to be the last one kept (a reservoir).
+        """
+        if self.output != "random":
+            return 0
+        epochs_before = state.epochs - state.window_start
+        keep = state.rng.below(epochs_before + 1) == 0
+        return int(state.rng.below(state.problem.n)) + 1 if keep else 0
+
+    def _sgd_pass(
+        self, state: SDCAState, block: Block, order: np.ndarray, before: int, stop: Any
+    ) -> tuple[int, int, float]:
+        problem, take = state.problem, block.take
+        alpha = take(state.alpha)
+        visited, updates, gap = core.modified_sgd_epoch(
+            block.rows, take(problem.y), take(problem.cost), take(problem.q_read),
+            problem.core_loss, order, alpha, state.w, before, problem.n, stop,
+        )  # fmt: skip
+        block.put(state.alpha, alpha)
+        return visited, updates, gap
 
     def _pass(
         self, state: SDCAState, block: Block, order: np.ndarray, stop: Any
@@ -133,21 +152,6 @@ class SDCA(Solver):
         block.put(state.average_since, since)
         state.steps += visited
         return visited, updates, gap
-
-    def _pass_with_snapshot(
-        self, state: SDCAState, stop: Any
-    ) -> tuple[int, int, float]:
-        """Keep the point of one uniformly drawn step of the window (a reservoir)."""
-        n = state.problem.n
-        epochs_before = state.epochs - state.window_start
-        keep = state.rng.below(epochs_before + 1) == 0
-        cut = state.rng.below(n) + 1 if keep else 0
-        everything = Block(state.problem.rows, (slice(0, n),))
-        first = self._pass(state, everything, state.order[:cut], stop)
-        if keep:
-            state.random_alpha = state.alpha.copy()
-        second = self._pass(state, everything, state.order[cut:], stop)
-        return first[0] + second[0], first[1] + second[1], first[2] + second[2]
 
     def _move_window(self, state: SDCAState) -> None:
         """Start a new window when the epochs so far are a power of two."""
