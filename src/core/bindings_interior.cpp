@@ -31,8 +31,9 @@ void look_up(F *&pointer, nb::handle capsule, int ints) {
 LinearAlgebra look_up(const nb::tuple &algebra) {
   LinearAlgebra functions{};
   look_up(functions.dsyrk, algebra[0], 4);
-  look_up(functions.dpotrf, algebra[1], 3);
-  look_up(functions.dpotrs, algebra[2], 5);
+  look_up(functions.ssyrk, algebra[1], 4);
+  look_up(functions.dpotrf, algebra[2], 3);
+  look_up(functions.dpotrs, algebra[3], 5);
   return functions;
 }
 
@@ -308,7 +309,9 @@ void bind_interior(nb::module_ &m) {
       .def_prop_ro("primal", &Interior::primal)
       .def_prop_ro("dual", &Interior::dual)
       .def_prop_ro("length", &Interior::step)
-      .def_prop_ro("correctors", &Interior::correctors);
+      .def_prop_ro("correctors", &Interior::correctors)
+      .def_prop_ro("single", &Interior::single,
+                   "Whether the next matrix is added up in float32.");
 }
 
 }  // namespace dualgap

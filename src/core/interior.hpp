@@ -16,9 +16,12 @@
 //            and g_i sigma mu; up to three of Gondzio's bring the products of a longer
 //            step back to [0.1, 10] g_i sigma mu.
 // Guarantee  none on the number of iterations; 10 to 60 in practice, whatever C is.
+//            The matrix is in float32 where rows are dense and features many, while
+//            the residual r that this leaves, computed anew, is little beside the gap.
 // Cost       one Gram matrix of the rows (q^2/2 products for a row of q entries, or
 //            panels and BLAS where rows are dense), d^3/6 for its factor, 2 passes over
-//            the rows and 2 more per corrector; 8 d^2 bytes per thread and 120 a row.
+//            the rows and 2 more per corrector; 8 d^2 bytes per thread, or 12 from 128
+//            features on, and 120 a row.
 // Source     Mehrotra, SIAM J. Optim. 2 (1992); Gondzio, Comput. Optim. Appl. 6 (1996);
 //            the normal equations of Ferris and Munson, SIAM J. Optim. 13 (2002).
 #pragma once
@@ -56,14 +59,26 @@ namespace dualgap {
 struct LinearAlgebra {
   void (*dsyrk)(char *, char *, int *, int *, double *, double *, int *, double *,
                 double *, int *);
+  void (*ssyrk)(char *, char *, int *, int *, float *, float *, int *, float *, float *,
+                int *);
   void (*dpotrf)(char *, int *, double *, int *, int *);
   void (*dpotrs)(char *, int *, int *, double *, int *, double *, int *, int *);
 };
 
 using Vec = std::vector<double>;
+using FloatVec = std::vector<float>;
 
 inline constexpr Index kBlock = 256;       // rows that a pass takes at a time
 inline constexpr double kDenseRows = 0.2;  // share of entries from which panels pay
+
+inline void rank_update(const LinearAlgebra &algebra, char *lower, char *plain, int *d,
+                        int *m, double *one, double *x, double *gram) {
+  algebra.dsyrk(lower, plain, d, m, one, x, d, one, gram, d);
+}
+inline void rank_update(const LinearAlgebra &algebra, char *lower, char *plain, int *d,
+                        int *m, float *one, float *x, float *gram) {
+  algebra.ssyrk(lower, plain, d, m, one, x, d, one, gram, d);
+}
 
 // Consecutive rows of the set, their dtypes erased; numbers are those in the set. Signs
 // are the caller's.
@@ -84,6 +99,10 @@ class RowBlock {
   // Rows with a theta of 0 cost nothing.
   virtual void gram(Index begin, Index end, const double *theta, double *gram,
                     Vec &room, const LinearAlgebra &algebra) const = 0;
+  // Whether gram() is BLAS over dense panels: then float32 takes half the time.
+  virtual bool panels() const = 0;
+  virtual void gram(Index begin, Index end, const double *theta, float *gram,
+                    FloatVec &room, const LinearAlgebra &algebra) const = 0;
 };
 
 // All rows of the set: blocks that come one after the other in every pass.
@@ -175,28 +194,36 @@ class RowBlockOf final : public RowBlock {
       scatter(begin, end, theta, gram, room);
   }
 
+  bool panels() const override { return panels_; }
+  void gram(Index begin, Index end, const double *theta, float *gram, FloatVec &room,
+            const LinearAlgebra &algebra) const override {
+    panel(begin, end, theta, gram, room, algebra);
+  }
+
  private:
   // A dense panel of rows times sqrt(theta), and BLAS.
-  void panel(Index begin, Index end, const double *theta, double *gram, Vec &room,
+  template <class F>
+  void panel(Index begin, Index end, const double *theta, F *gram, std::vector<F> &room,
              const LinearAlgebra &algebra) const {
     const Index d = rows_.width();
     room.resize(static_cast<std::size_t>(kBlock * d));
-    double *x = room.data();
-    if constexpr (!is_dense<Rows>::value) std::fill_n(x, (end - begin) * d, 0.0);
+    F *x = room.data();
+    if constexpr (!is_dense<Rows>::value) std::fill_n(x, (end - begin) * d, F(0));
     Index m = 0;
     for (Index i = begin; i < end; ++i) {
       if (theta[i - begin] == 0.0) continue;
       const double root = std::sqrt(theta[i - begin]);
-      rows_.for_each(i - begin_, [&](Index j, double value) { x[j] = root * value; });
+      rows_.for_each(i - begin_, [&](Index j, double value) {
+        x[j] = static_cast<F>(root * value);
+      });
       x += d;
       ++m;
     }
     if (m == 0) return;
     char lower = 'L', plain = 'N';
     int size = static_cast<int>(d), depth = static_cast<int>(m);
-    double one = 1.0;
-    algebra.dsyrk(&lower, &plain, &size, &depth, &one, room.data(), &size, &one, gram,
-                  &size);
+    F one = 1;
+    rank_update(algebra, &lower, &plain, &size, &depth, &one, room.data(), gram);
   }
 
   // Row by row into the triangle.
@@ -375,6 +402,7 @@ class Interior {
   double dual() const { return dual_; }
   double step() const { return step_; }
   int correctors() const { return correctors_; }
+  bool single() const { return single_; }
 
   // Starts at w, every product at mu times its weight; mu = 0: a point far inside for
   // w = 0. False: told to leave.
@@ -394,6 +422,7 @@ class Interior {
     }
     iterations_ = 0;
     ridge_ = kRidge;
+    single_ = d_ >= kWorthSingle;
     return residual(poll, stop);
   }
 
@@ -407,7 +436,7 @@ class Interior {
   Outcome iterate(Poll &poll, const Stop &stop) {
     if (iterations_ > 0 && iterations_ % 10 == 0 && !refresh(poll, stop))
       return Outcome::kLeft;
-    for (;; ridge_ *= 100.0) {
+    for (;; single_ ? void(single_ = false) : void(ridge_ *= 100.0)) {
       if (ridge_ > kLargestRidge) return Outcome::kSingular;
       if (!normal_equations(poll, stop)) return Outcome::kLeft;
       if (factor()) break;
@@ -446,6 +475,7 @@ class Interior {
     step_ = std::min(1.0, kBack * length);
     move();
     ++iterations_;
+    if (single_) look_at_rounding(poll, stop);
     return Outcome::kStepped;
   }
 
@@ -455,11 +485,17 @@ class Interior {
   static constexpr double kRidge = 1e-13, kLargestRidge = 1e-6;
   static constexpr double kProximal = 1e-12;
   static constexpr Index kWorthThreads = 400'000;  // a tenth of a millisecond
+  // Features from which the matrix is most of the cost; rows added up in float32 before
+  // float64 takes over the sum; share of the gap that its rounding may leave in D.
+  static constexpr Index kWorthSingle = 128, kSingleRows = 4096;
+  static constexpr double kRoundingShare = 0.03;
 
   // What one thread needs, and what it leaves.
   struct Part {
     double p[kBlock], q[kBlock];
     Vec first, second, gram, room;
+    FloatVec single, single_room;
+    Index single_rows = 0;
     double ratio, cross, mu, loss, sum;
     bool left;
   };
@@ -569,7 +605,7 @@ class Interior {
   bool normal_equations(Poll &poll, const Stop &stop) {
     // The smooth losses have a delta of their own, and it may be smaller.
     const double proximal = loss_.curvature > 0.0 ? 0.0 : kProximal * data_.scale;
-    for (Part &part : parts_) part.gram.clear();
+    for (Part &part : parts_) part.gram.clear(), part.single.clear();
     const auto cost = [](const RowBlock &rows) { return rows.gram_cost(); };
     if (!read(cost, poll, stop,
               [&](Part &part, const RowBlock &rows, Index begin, Index end) {
@@ -589,10 +625,14 @@ class Interior {
                 sign(begin, end, part.q);
                 rows.sums(begin, end, part.p, part.first.data(), part.q,
                           part.second.data());
-                rows.gram(begin, end, &theta_[size(begin)], part.gram.data(), part.room,
-                          algebra_);
+                const double *theta = &theta_[size(begin)];
+                if (single_ && rows.panels())
+                  single_gram(part, rows, begin, end, theta);
+                else
+                  rows.gram(begin, end, theta, part.gram.data(), part.room, algebra_);
               }))
       return false;
+    for (Part &part : parts_) take_over(part);
     collect(&Part::first, first_);
     collect(&Part::second, second_);
     Vec &gram = parts_[0].gram;
@@ -602,6 +642,47 @@ class Interior {
       for (std::size_t j = 0; j < other.size(); ++j) gram[j] += other[j];
     }
     return true;
+  }
+
+  void single_gram(Part &part, const RowBlock &rows, Index begin, Index end,
+                   const double *theta) {
+    if (part.single.empty())
+      part.single.assign(size(d_ * d_), 0.0F), part.single_rows = 0;
+    rows.gram(begin, end, theta, part.single.data(), part.single_room, algebra_);
+    part.single_rows += end - begin;
+    if (part.single_rows >= kSingleRows) take_over(part);
+  }
+
+  // What was added up in float32 goes to the sum in float64.
+  void take_over(Part &part) const {
+    if (part.single.empty() || part.single_rows == 0) return;
+    for (Index i = 0; i < d_; ++i) {
+      double *sum = &part.gram[size(i * d_)];
+      float *more = &part.single[size(i * d_)];
+      for (Index j = i; j < d_; ++j) {
+        sum[j] += static_cast<double>(more[j]);
+        more[j] = 0.0F;
+      }
+    }
+    part.single_rows = 0;
+  }
+
+  // r as it is, after a step by a matrix in float32; what that added to it must be
+  // little beside the gap, else the next matrices are in float64.
+  void look_at_rounding(Poll &poll, const Stop &stop) {
+    const Vec expected = r_;
+    if (!residual(poll, stop)) return;
+    double along = 0, norm = 0;
+    for (std::size_t j = 0; j < size(d_); ++j) {
+      const double off = r_[j] - expected[j];
+      if (j < size(penalised())) {
+        along += off * (w_[j] + expected[j]);
+        norm += off * off;
+      } else {
+        norm += 2.0 * std::abs(off) * (1.0 + std::abs(w_[j]));
+      }
+    }
+    single_ = std::abs(along) + 0.5 * norm <= kRoundingShare * (primal_ - dual_);
   }
 
   // Cholesky; false: not positive definite.
@@ -821,7 +902,7 @@ class Interior {
 
   Data data_;
   Loss loss_;
-  bool free_bias_, bounded_;
+  bool free_bias_, bounded_, single_ = false;
   double bound_;  // 1; 0 where there is no upper bound, and b = 1, v stand idle
   LinearAlgebra algebra_;
   Index m_, d_;

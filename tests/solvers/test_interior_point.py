@@ -188,6 +188,59 @@ def test_blocks_of_other_rows_are_refused():
         )
 
 
+@every_loss
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("free_bias", [False, True])
+def test_a_matrix_in_float32_leaves_the_same_proof(loss, threads, free_bias):
+    rng = np.random.default_rng(0)
+    n, d = 5000, 130  # of 4096 rows and more the sum goes on in float64
+    X = rng.standard_normal((n, d)) / np.sqrt(d)
+    y = np.where(X[:, 0] + 0.1 * rng.standard_normal(n) > 0, 1, -1)
+    problem = Problem(
+        X, y, 10.0, loss=LOSSES[loss][0], n_jobs=threads, fit_intercept=free_bias,
+        penalize_intercept=not free_bias,
+    )  # fmt: skip
+    run, stop = inner(problem, np.arange(n), threads=threads), core.Stop()
+    assert run.start(np.zeros(problem.width), 0.0, stop)
+    used, gaps = [], []
+    for _ in range(40):
+        used.append(run.single)
+        assert run.iterate(stop) == 0
+        primal, dual = run.primal, run.dual
+        gaps.append((primal - dual) / primal)
+        assert run.refresh(stop)
+        close(run.primal, primal, 1e-11)
+        close(run.dual, dual, 1e-11)
+        if gaps[-1] < 1e-10:
+            break
+    assert gaps[-1] < 1e-10
+    assert used[0]
+    exact = solve(problem, InteriorPoint(), tol=1e-9).certificate
+    assert exact.status is Status.CERTIFIED
+    assert run.dual <= exact.primal * (1 + 1e-12)
+    assert exact.dual <= run.primal * (1 + 1e-12)
+
+
+def test_float32_is_left_where_its_rounding_shows():
+    rng = np.random.default_rng(0)
+    n, d = 2000, 130
+    # Columns of very different lengths, and rows that meet in the longest ones.
+    X = rng.standard_normal((n, d)) * np.geomspace(1.0, 1e4, d)
+    X += 1e5
+    y = np.where(rng.random(n) < 0.5, 1, -1)
+    problem = Problem(X, y, 1.0)
+    run, stop = inner(problem, np.arange(n)), core.Stop()
+    assert run.start(np.zeros(d), 0.0, stop)
+    assert run.single
+    for _ in range(5):
+        run.iterate(stop)
+    assert not run.single
+    narrow = Problem(X[:, :100], y, 1.0)
+    few = inner(narrow, np.arange(n))
+    assert few.start(np.zeros(100), 0.0, stop)
+    assert not few.single
+
+
 def test_other_matrices_of_blas_are_refused():
     bench = make()
     functions = _algebra()[0]

@@ -540,7 +540,7 @@ def test_memory_is_model_duals_and_buffer(tmp_path):
     most = buffer + 100 * rows_ + 2**20
     assert max(grown[name] for name in names) <= most, grown
     # Its variables of a row, and its matrix.
-    assert grown["interior-point"] <= most + 180 * rows_ + 8 * width**2, grown
+    assert grown["interior-point"] <= most + 180 * rows_ + 12 * width**2, grown
 
 
 @pytest.mark.parametrize("dense", [False, True])

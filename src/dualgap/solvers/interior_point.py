@@ -13,10 +13,11 @@ Guarantee  gap -> 0; no bound on the iterations, in practice 10 to 60 a solve wh
            C is. The certificate is about all rows.
 Cost       an iteration: the Gram matrix of the near rows and d^3/6, the same passes
            over these rows as 3 to 9 products; a look at all rows: one product.
-           8 d^2 bytes per thread, 120 a near row and a copy of those rows (all rows:
-           no copy), 60 a row of the problem, and a copy of the different ones if many
-           are equal. A store is read once for a look, and once for each solve of rows
-           that are copied; for one of rows that are not, 4 to 10 times an iteration.
+           8 d^2 bytes per thread (12 from 128 features on), 120 a near row and a copy
+           of those rows (all rows: no copy), 60 a row of the problem, and a copy of the
+           different ones if many are equal. A store is read once for a look, three
+           times for a solve of rows that are copied; for one of rows that are not, 4 to
+           10 times an iteration.
 Source     Mehrotra 1992, Gondzio 1996, and for SVMs Ferris and Munson 2002; screening
            by the margin of a sampled solution is this package's own.
 """
@@ -62,12 +63,13 @@ _DIFFERENT = 0.9  # share of different rows from which all are kept
 
 @functools.cache
 def _algebra() -> tuple[tuple[Any, ...], Any]:
-    """SciPy's dsyrk, dpotrf and dpotrs, and what holds them to one thread."""
+    """SciPy's dsyrk, ssyrk, dpotrf and dpotrs, and what holds them to one thread."""
     from scipy.linalg import cython_blas, cython_lapack
     from threadpoolctl import ThreadpoolController
 
     functions = (
         cython_blas.__pyx_capi__["dsyrk"],
+        cython_blas.__pyx_capi__["ssyrk"],
         cython_lapack.__pyx_capi__["dpotrf"],
         cython_lapack.__pyx_capi__["dpotrs"],
     )
@@ -89,12 +91,12 @@ def iteration_work(problem: Problem, rows: float, correctors: float) -> float:
     """What one iteration over so many rows costs, in multiply-adds of a product.
 
     Counts only: the Gram matrix (entry by entry, or panels and BLAS, which is 14 times
-    as fast from some 100 features on), 3 passes and 2 more per corrector, the
+    as fast from some 100 features on, and 25 times in float32), 3 passes and 2 more per corrector, the
     element-wise work, the factor, and what a call costs.
     """
     entries, d = problem.rows.stored / problem.n + 1.0, float(problem.width)
     if entries > 0.2 * d:
-        gram = d * (0.035 * d + 2.0)
+        gram = d * ((0.02 if d >= 128.0 else 0.035) * d + 2.0)
     else:
         gram = 0.5 * entries * (entries + 1.0)
     passes = (3.0 + 2.0 * correctors) * 0.8 * entries + 30.0 + 15.0 * correctors
@@ -306,7 +308,7 @@ class InteriorPoint(Solver):
     Parameters
     ----------
     max_features : int, default=2500
-        Refuse problems with more; a matrix of `max_features` squared is held, 8 bytes
+        Refuse problems with more; a matrix of `max_features` squared is held, 12 bytes
         an entry, for each thread.
     sample : int, default=4000
         Fewest rows in the sample.
@@ -340,7 +342,7 @@ class InteriorPoint(Solver):
                 f"solver='interior-point': {problem.width} features, more than "
                 f"max_features={self.max_features}; use solver='dcd', or "
                 f"InteriorPoint(max_features={problem.width}) if "
-                f"{8e-9 * problem.width**2:.1f} GB per thread are at hand"
+                f"{12e-9 * problem.width**2:.1f} GB per thread are at hand"
             )
 
     def start(self, problem: Problem, rng: Any, warm: Vector | None) -> InteriorState:
