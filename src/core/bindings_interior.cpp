@@ -241,6 +241,12 @@ void bind_interior(nb::module_ &m) {
       },
       "rows"_a, "y"_a.noconvert(), "group"_a.noconvert(),
       "The number of each row's group of equal rows and labels; returns how many.");
+  m.def(
+      "has_windows",
+      [](const AnyRows &rows) {
+        return rows.visit([](const auto &x) { return windows_pay(x); });
+      },
+      "rows"_a, "Whether entries of a sparse row are in neighbouring columns.");
   m.def("chosen_rows", &chosen_rows, "rows"_a, "chosen"_a.noconvert(), "feature"_a,
         "A copy of the chosen rows.");
 

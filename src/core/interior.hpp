@@ -39,6 +39,7 @@
 #include <vector>
 
 #include "certify.hpp"
+#include "gram/simd.hpp"
 #include "losses.hpp"
 #include "rows.hpp"
 #include "stop.hpp"
@@ -68,7 +69,9 @@ struct LinearAlgebra {
 using Vec = std::vector<double>;
 using FloatVec = std::vector<float>;
 
-inline constexpr Index kBlock = 256;       // rows that a pass takes at a time
+inline constexpr Index kBlock = 256;  // rows that a pass takes at a time
+// Columns of a window, and entries that cost as much.
+inline constexpr Index kWindow = 8, kWindowCost = 3;
 inline constexpr double kDenseRows = 0.2;  // share of entries from which panels pay
 
 inline void rank_update(const LinearAlgebra &algebra, char *lower, char *plain, int *d,
@@ -144,6 +147,22 @@ class ChosenRows {
 template <class Rows>
 struct is_dense<ChosenRows<Rows>> : is_dense<Rows> {};
 
+// Whether windows of columns hold enough entries to pay, by some of the rows.
+template <class Rows>
+bool windows_pay(const Rows &rows) {
+  const Index n = rows.rows();
+  if (is_dense<Rows>::value || rows.width() < 8 * kWindow) return false;
+  Index windows = 0, entries = 0;
+  for (Index i = 0; i < n; i += n / 64 + 1) {
+    Index end = 0;
+    rows.for_each(i, [&](Index j, double) {
+      ++entries;
+      if (j >= end) ++windows, end = j + kWindow;
+    });
+  }
+  return kWindowCost * windows < entries;
+}
+
 template <class Rows>
 class RowBlockOf final : public RowBlock {
  public:
@@ -158,6 +177,7 @@ class RowBlockOf final : public RowBlock {
     const Index size = rows_.rows() * rows_.width();
     panels_ = is_dense<Rows>::value ||
               static_cast<double>(entries_) > kDenseRows * static_cast<double>(size);
+    windows_ = windows_pay(rows_);
     if (panels_) gram_cost_ = size * (rows_.width() + 1) / 2;
   }
 
@@ -191,7 +211,8 @@ class RowBlockOf final : public RowBlock {
     if (panels_)
       panel(begin, end, theta, gram, room, algebra);
     else
-      scatter(begin, end, theta, gram, room);
+      windows_ ? scatter_windows(begin, end, theta, gram, room)
+               : scatter(begin, end, theta, gram, room);
   }
 
   bool panels() const override { return panels_; }
@@ -236,16 +257,7 @@ class RowBlockOf final : public RowBlock {
     static_assert(sizeof(Index) == sizeof(double));
     for (Index i = begin; i < end; ++i) {
       if (theta[i - begin] == 0.0) continue;
-      Index count = 0;
-      bool sorted = true;
-      Index last = -1;
-      rows_.for_each(i - begin_, [&](Index j, double x) {
-        sorted &= j > last;
-        last = j;
-        value[count] = x;
-        column[count++] = j;
-      });
-      if (!sorted) sort(value, column, count);
+      const Index count = entries_of(i - begin_, value, column);
       const double factor = theta[i - begin];
       for (Index p = 0; p < count; ++p) {
         const double x = factor * value[p];
@@ -253,6 +265,56 @@ class RowBlockOf final : public RowBlock {
         for (Index q = p; q < count; ++q) line[column[q]] += x * value[q];
       }
     }
+  }
+
+  // The same where entries have neighbours, as in images: windows of columns, those
+  // without an entry 0, go into the triangle as a whole.
+  void scatter_windows(Index begin, Index end, const double *theta, double *gram,
+                       Vec &room) const {
+    using Pack = simd::Pack<double>;
+    const Index d = rows_.width();
+    room.resize(static_cast<std::size_t>((3 + kWindow) * d));
+    double *value = room.data(), *window = value + d;
+    auto *column = reinterpret_cast<Index *>(window + kWindow * d);
+    Index *start = column + d;
+    for (Index i = begin; i < end; ++i) {
+      if (theta[i - begin] == 0.0) continue;
+      const Index count = entries_of(i - begin_, value, column);
+      Index windows = 0;
+      for (Index p = 0; p < count; ++windows) {
+        const Index first = std::min(column[p], d - kWindow);
+        double *here = window + windows * kWindow;
+        std::fill_n(here, kWindow, 0.0);
+        for (; p < count && column[p] < first + kWindow; ++p)
+          here[column[p] - first] = value[p];
+        start[windows] = first;
+      }
+      for (Index p = 0, k = 0; p < count; ++p) {
+        while (column[p] >= start[k] + kWindow) ++k;
+        const auto x = Pack::all(theta[i - begin] * value[p]);
+        double *line = gram + column[p] * d;
+        for (Index q = k; q < windows; ++q) {
+          double *at = line + start[q];
+          const double *from = window + q * kWindow;
+          for (Index l = 0; l < kWindow; l += Pack::kLanes)
+            fma(x, Pack::load(from + l), Pack::load(at + l)).store(at + l);
+        }
+      }
+    }
+  }
+
+  // Values and columns of a row, sorted; how many.
+  Index entries_of(Index i, double *value, Index *column) const {
+    Index count = 0, last = -1;
+    bool sorted = true;
+    rows_.for_each(i, [&](Index j, double x) {
+      sorted &= j > last;
+      last = j;
+      value[count] = x;
+      column[count++] = j;
+    });
+    if (!sorted) sort(value, column, count);
+    return count;
   }
 
   static void sort(double *value, Index *column, Index count) {
@@ -264,7 +326,7 @@ class RowBlockOf final : public RowBlock {
 
   Rows rows_;
   Index begin_, end_, entries_ = 0, gram_cost_ = 0;
-  bool panels_;
+  bool panels_, windows_;
 };
 
 // The chosen rows, copied close together, and what keeps the copy alive.

@@ -188,6 +188,41 @@ def test_blocks_of_other_rows_are_refused():
         )
 
 
+@pytest.mark.parametrize("layout", ["csr-f8-i4-i4", "csr-f4-i8-i8"])
+@pytest.mark.parametrize("d", [80, 107, 120])
+def test_neighbouring_entries_go_into_the_matrix_together(d, layout):
+    rng = np.random.default_rng(0)
+    n = 300
+    X = np.zeros((n, d))
+    for i in range(n):
+        for first in rng.choice(d, 2, replace=False):  # runs, some over the end
+            run = slice(first, first + rng.integers(3, 12))
+            X[i, run] = rng.standard_normal(len(X[i, run]))
+    X[:5] = 0.0
+    X[5:10, d - 1] = 1.0
+    X = X.astype(np.float32).astype(np.float64)
+    y = np.where(rng.random(n) < 0.5, 1, -1)
+    stored = LAYOUTS[layout](X)
+    unsorted = stored.copy()
+    for i in range(n):
+        row = slice(stored.indptr[i], stored.indptr[i + 1])
+        unsorted.indices[row] = stored.indices[row][::-1]
+        unsorted.data[row] = stored.data[row][::-1]
+    stop, found = core.Stop(), []
+    for data in (X, stored, unsorted):
+        problem = Problem(data, y, 1.0, fit_intercept=True, intercept_scaling=0.5)
+        assert core.has_windows(problem.rows) is (data is not X)
+        run = inner(problem, np.arange(n))
+        assert run.start(np.zeros(problem.width), 0.0, stop)
+        for _ in range(8):
+            assert run.iterate(stop) == 0
+        found.append(run.w)
+    close(found[1], found[0], 1e-8)
+    close(found[2], found[1], 1e-10)
+    scattered = LAYOUTS[layout](X[:, rng.permutation(d)])
+    assert not core.has_windows(Problem(scattered, y).rows)
+
+
 @every_loss
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("free_bias", [False, True])

@@ -90,15 +90,17 @@ def near_share(problem: Problem, sample: int) -> float:
 def iteration_work(problem: Problem, rows: float, correctors: float) -> float:
     """What one iteration over so many rows costs, in multiply-adds of a product.
 
-    Counts only: the Gram matrix (entry by entry, or panels and BLAS, which is 14 times
-    as fast from some 100 features on, and 25 times in float32), 3 passes and 2 more per corrector, the
-    element-wise work, the factor, and what a call costs.
+    Counts only: the Gram matrix (entry by entry, or neighbours together, which is 1.8
+    times as fast, or panels and BLAS, 14 times from some 100 features on and 25 times
+    in float32), 3 passes and 2 more per corrector, the element-wise work, the factor,
+    and what a call costs.
     """
     entries, d = problem.rows.stored / problem.n + 1.0, float(problem.width)
     if entries > 0.2 * d:
         gram = d * ((0.02 if d >= 128.0 else 0.035) * d + 2.0)
     else:
-        gram = 0.5 * entries * (entries + 1.0)
+        together = not problem.streamed and core.has_windows(problem.rows)
+        gram = (0.28 if together else 0.5) * entries * (entries + 1.0)
     passes = (3.0 + 2.0 * correctors) * 0.8 * entries + 30.0 + 15.0 * correctors
     return rows * (gram + passes) + d**3 / 60.0 + 1e5
 
