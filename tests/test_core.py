@@ -381,6 +381,17 @@ def test_a_pass_that_is_told_to_leave_leaves_soon_and_whole(kernel):
     assert (np.abs(arguments[w] - combined) <= 1e-10 * size).all()
 
 
+@pytest.mark.parametrize("squared", [False, True])
+def test_total_loss(squared):
+    loss = core.Loss(math.inf, 0.5) if squared else HINGE
+    rng = np.random.default_rng(0)
+    margins, cost = rng.standard_normal(1000), rng.uniform(0.0, 2.0, 1000)
+    u = np.maximum(1.0 - margins, 0.0)
+    expected = cost @ (u * u if squared else u)
+    assert math.isclose(core.total_loss(margins, cost, loss), expected, rel_tol=1e-13)
+    assert core.total_loss(margins[:0], cost[:0], loss) == 0.0
+
+
 def test_modified_sgd_that_is_told_to_leave_leaves_soon_and_whole():
     """It visits every row once, so it takes more rows to get there."""
     n = 200_000

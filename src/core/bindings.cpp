@@ -172,6 +172,14 @@ void bind_certify(nb::module_ &m) {
       "D of alpha = min(scale b, U), given norm = ||sum alpha_i y_i x_i||^2.");
 
   m.def(
+      "total_loss",
+      [](Array<const double> margins, Array<const double> cost, const Loss &loss) {
+        const auto n = static_cast<Index>(margins.shape(0));
+        return total_loss(margins.data(), sized(cost, n, "cost"), n, loss);
+      },
+      "margins"_a.noconvert(), "cost"_a.noconvert(), "loss"_a, "sum c_i l(m_i).");
+
+  m.def(
       "in_box",
       [](Array<const double> alpha, Array<const double> cost, const Loss &loss) {
         const auto n = static_cast<Index>(alpha.shape(0));

@@ -47,6 +47,17 @@ inline double dual_value(const double *b, const double *cost, Index n, const Los
   return sum.value() - 0.5 * norm;
 }
 
+// sum_i c_i l(1 - m_i)
+inline double total_loss(const double *margins, const double *cost, Index n,
+                         const Loss &loss) {
+  Sum sum;
+  constexpr Index kBlock = 256;
+  for (Index i = 0; i < n; i += kBlock)
+    sum += sum_of(i, std::min(n, i + kBlock),
+                  [&](Index k) { return cost[k] * loss.value(1.0 - margins[k]); });
+  return sum.value();
+}
+
 // Whether 0 <= a_i <= U_i for every i; false for NaN.
 inline bool in_box(const double *alpha, const double *cost, Index n, const Loss &loss) {
   bool inside = true;

@@ -78,7 +78,9 @@ class Loss:
 
     def upper(self, cost: Vector) -> Vector:
         """Box ``U_i``; 0 where the cost is 0."""
-        return np.where(cost > 0, self.slope, 0.0) * np.where(cost > 0, cost, 1.0)
+        if np.isinf(self.slope):
+            return np.where(cost > 0, self.slope, 0.0)
+        return self.slope * np.asarray(cost)
 
     def diagonal(self, cost: Vector) -> Vector:
         """Diagonal ``delta_i``; 0 where the cost is 0, for its dual stays 0."""

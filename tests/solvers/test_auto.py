@@ -158,6 +158,31 @@ def test_remaining_follows_a_line_and_allows_for_harder_digits():
     assert remaining([(1.0, 0.0)], 1e-3) == math.inf
 
 
+def test_a_large_class_around_the_origin_stays_awake():
+    rng = np.random.default_rng(0)
+    n = 8000
+    y = np.where(rng.random(n) < 0.05, 1, -1)
+    X = rng.standard_normal((n, 5)) + 0.5 * (y > 0)[:, None]
+    away = X - 4.0
+    assert auto.awake_share(Problem(X, y)) == 1.0
+    assert np.isclose(auto.awake_share(Problem(away, y)), 0.2, atol=0.05)
+    free = Problem(X, y, fit_intercept=True, penalize_intercept=False)
+    assert auto.awake_share(free) < 0.3  # the bias moves it
+    even = np.where(rng.random(n) < 0.5, 1, -1)
+    assert auto.awake_share(Problem(away, even)) == 1.0
+    weight = np.where(y > 0, 19.0, 1.0)
+    assert auto.awake_share(Problem(away, y, sample_weight=weight)) == 1.0
+    # And in truth: where it is away, most of its duals are 0.
+    support = [
+        np.mean(solve(Problem(rows, y), InteriorPoint(), tol=1e-6).alpha > 0.0)
+        for rows in (X, away)
+    ]
+    assert support[0] > 0.9
+    assert support[1] < 0.3
+    for rows in (X[:1], X[:2], away[y > 0]):
+        assert 0.0 <= auto.awake_share(Problem(rows, np.ones(len(rows)))) <= 1.0
+
+
 def test_expected_cost_grows_with_what_is_asked():
     X, y = noisy(n=200)
     costs = [expected_cost(Problem(X, y, C), 1e-3) for C in (1e-2, 1.0, 1e2)]
@@ -170,8 +195,9 @@ def test_expected_cost_grows_with_what_is_asked():
 def test_a_small_class_keeps_few_rows_awake():
     X, y = noisy(n=200)
     rare = np.where(np.arange(200) < 5, 1, -1)
-    assert expected_cost(Problem(X, rare, 1.0), 1e-3) < expected_cost(
-        Problem(X, y, 1.0), 1e-3
+    away = X + 3.0
+    assert expected_cost(Problem(away, rare, 1.0), 1e-3) < expected_cost(
+        Problem(away, y, 1.0), 1e-3
     )
 
 

@@ -6,9 +6,9 @@ Update     theirs. What either will cost is counted in products with the data, f
            same choices.
            1. `dcd` is taken to need 3 + 5 S^0.85 passes to a gap of 1e-2, S = mean of
               c_i q_i, fewer where one class is small (its rows, and about as many of
-              the other, are those that stay awake), and more for further digits. If
-              that is `MARGIN` times what interior point will cost, interior point
-              begins at once.
+              the other, are those that stay awake, unless the other lies around the
+              origin), and more for further digits. If that is `MARGIN` times what
+              interior point will cost, interior point begins at once.
            2. Else `dcd` begins. When `SHARE` of the cost of interior point is spent,
               and then at every doubling, what is left is predicted by a line through
               log(gap) over the later half of the passes and by the usual growth of
@@ -31,6 +31,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from .. import core
 from ..losses import Vector
 from ..problem import Problem
 from .base import Solver, State, new_order
@@ -43,6 +44,8 @@ MARGIN = 1.5
 SLOWER = 1.3  # interior point takes that much longer than its count says, beside `dcd`
 PASSES = 3  # fewest of `dcd` before a comparison
 SHARE = 0.3
+# Of so many rows of a class, the share beyond the origin that makes it lie around that.
+SAMPLE, AROUND = 4000, 0.25
 
 
 @dataclass(kw_only=True)
@@ -225,18 +228,35 @@ def growth(digits: float) -> float:
     return 1.0 + 0.4 * max(digits - 2.0, 0.0) ** 2
 
 
+def awake_share(problem: Problem) -> float:
+    """Share of the rows that does not fall asleep, roughly.
+
+    With equal weights on both sides of the margin, hardly more rows than twice the
+    smaller class are awake, the others of the large class being beyond the margin. But
+    not where no w gets them there: a class around the origin, and no bias to move it.
+    """
+    share = float(problem.cost[problem.y > 0].sum()) / float(problem.cost.sum())
+    awake = 4.0 * min(share, 1.0 - share)
+    if awake >= 1.0 or problem.free_bias:
+        return min(awake, 1.0)
+    some = np.arange(0, problem.n, max(problem.n // SAMPLE, 1), dtype=np.uint32)
+    some = some[problem.y[some] == (1 if share > 0.5 else -1)]
+    rows = core.chosen_rows(problem.rows, some, problem.intercept_scaling)
+    y, mean, margins = problem.y[some], np.zeros(problem.width), np.empty(len(some))
+    core.combine(rows, y, np.ones(len(some)), mean, problem.threads)
+    core.outputs(rows, y, mean, margins, problem.threads, core.Stop())
+    return 1.0 if np.count_nonzero(margins <= 0.0) > AROUND * len(some) else awake
+
+
 def expected_cost(problem: Problem, tol: float) -> float:
     """Products that `dcd` may need for a gap of `tol`, from the problem alone.
 
-    Passes grow with the mean of c_i q_i, and are dearer where updates are many. Rows of
-    a large class that are beyond the margin fall asleep: with equal weights on both
-    sides of it, hardly more rows than twice the smaller class are awake. Rows that are
-    fewer than the features hardly meet in one of them.
+    Passes grow with the mean of c_i q_i, and are dearer where updates are many. Rows
+    that are fewer than the features hardly meet in one of them.
     """
     rows = problem.rows.stored / problem.n
     steepness = float(np.dot(problem.cost, problem.q)) / problem.n
-    share = float(problem.cost[problem.y > 0].sum()) / float(problem.cost.sum())
-    awake = min(4.0 * min(share, 1.0 - share), 1.0)
+    awake = awake_share(problem)
     digits = -math.log10(tol)
     easy = 3.0 + 1.5 * max(digits - 2.0, 0.0)  # where the regulariser rules
     meet = min(problem.n / problem.width, 1.0)

@@ -274,7 +274,7 @@ class InteriorState(State):
     def primal_of(self, w: Vector) -> float:
         """P of the w that was looked at last."""
         problem = self.problem
-        loss = float((problem.cost * problem.loss.value(self.margins)).sum())
+        loss = core.total_loss(self.margins, problem.cost, problem.core_loss)
         return 0.5 * problem.squared_norm(w) + loss
 
     @property
@@ -295,7 +295,8 @@ class InteriorState(State):
     def dual_point(self) -> Vector:
         """The duals of all rows; within rounding of a bound, at it."""
         alpha = self.full.copy()
-        upper, near = self.problem.upper[self.members], self.inner.alpha
+        problem, near = self.problem, self.inner.alpha
+        upper = problem.loss.upper(problem.cost[self.members])
         # Beside 1e-8 U, less than what the sum of all of them can do without.
         hair = np.minimum(_SNAP * upper, 1e-11 * float(near.mean()))
         near[near < hair] = 0.0
