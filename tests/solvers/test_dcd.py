@@ -129,6 +129,30 @@ def test_acceleration_takes_fewer_epochs_on_text(loss, C):
     )
 
 
+def test_the_estimate_of_a_sweep_is_the_gap_at_its_end():
+    """Not that of the visits on the way, which is twice as large and more."""
+    rng = np.random.default_rng(0)
+    n, d = 4000, 4000
+    X = sparse.random(n, d, density=0.02, format="csr", random_state=rng)
+    X = X.multiply(1.0 / np.sqrt(X.multiply(X).sum(axis=1).A + 1e-9)).tocsr()
+    y = np.where(X @ rng.standard_normal(d) > 0, 1, -1)
+    for C in (1.0, 5.0):
+        problem, solver, stop = Problem(X, y, C), DCD(), core.Stop()
+        state = solver.start(problem, core.Random(0), None)
+        assert state.accelerator is not None
+        for epoch in range(6):
+            solver.step(state, stop)
+            gap = problem.certify(alpha=state.alpha).gap
+            estimate = state.primal - state.dual
+            if epoch > 0:
+                assert gap > 1e-5 * state.dual
+                assert 0.8 * gap <= estimate <= 2.2 * gap
+                assert state.accelerator.gap > 1.3 * gap
+        state.accelerator.gap = 1e-300  # a sweep that gains nothing: no better guess
+        assert state.accelerator.estimate(1.0, 0.0) == 1.0
+        assert state.accelerator.estimate(-1e-20, 0.0) <= 0.0
+
+
 @every_loss
 def test_the_dual_never_falls_by_a_conjugate_step(loss):
     X, y = text(800, 2500)

@@ -41,6 +41,9 @@ SETTLED, MOMENTUM_STEPS = 0.01, 5
 NOISE, DULL_STEPS = 1e-14, 3
 # The gap summed over the visits of a sweep, over the one at its end.
 PESSIMISM = 2.1
+# Before that, the sum lags half a sweep behind: the gap at the end is the sum times the
+# root of its fall, and this.
+LAG = 1.2
 # A multiple of w may take so much off the estimate and no more.
 SMALLEST_SHARE = 0.05
 
@@ -60,6 +63,7 @@ class Accelerator:
 
     sweeps: int  # in PLAIN
     mode: Mode = Mode.PLAIN
+    gap: float = 0.0  # summed over the visits of the last sweep
     # MOMENTUM: the end of the sweep before. CONJUGATE: where the last sweep began.
     alpha: Vector = field(default_factory=lambda: np.empty(0))
     w: Vector = field(default_factory=lambda: np.empty(0))
@@ -91,7 +95,12 @@ class Accelerator:
     def estimate(self, gap: float, saved: float) -> float:
         """The gap, from the sum over the visits and what a multiple of w saves."""
         gap = max(SMALLEST_SHARE * gap, gap + saved)
-        return gap / PESSIMISM if self.moving else gap
+        if self.moving:
+            return gap / PESSIMISM
+        before, self.gap = self.gap, gap
+        if not 0.0 < gap < before:
+            return gap
+        return min(LAG * math.sqrt(gap / before), 1.0) * gap
 
     def forget(self, state: DCDState) -> None:
         """Begin anew from here, for w was repaired.
