@@ -210,9 +210,10 @@ class RowBlockOf final : public RowBlock {
             const LinearAlgebra &algebra) const override {
     if (panels_)
       panel(begin, end, theta, gram, room, algebra);
+    else if (windows_)
+      scatter_windows(begin, end, theta, gram, room);
     else
-      windows_ ? scatter_windows(begin, end, theta, gram, room)
-               : scatter(begin, end, theta, gram, room);
+      scatter(begin, end, theta, gram, room);
   }
 
   bool panels() const override { return panels_; }
