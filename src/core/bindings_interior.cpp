@@ -4,6 +4,7 @@
 #include "duplicates.hpp"
 #include "interior.hpp"
 #include "newton.hpp"
+#include "row_blocks.hpp"
 
 namespace dualgap {
 

@@ -29,18 +29,16 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <functional>
 #include <limits>
 #include <memory>
 #include <optional>
 #include <tuple>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "certify.hpp"
-#include "gram/simd.hpp"
 #include "losses.hpp"
+#include "row_blocks.hpp"
 #include "rows.hpp"
 #include "stop.hpp"
 #include "threads.hpp"
@@ -55,325 +53,6 @@
 #endif
 
 namespace dualgap {
-
-// The BLAS and LAPACK that SciPy brings along: column-major, 32-bit sizes.
-struct LinearAlgebra {
-  void (*dsyrk)(char *, char *, int *, int *, double *, double *, int *, double *,
-                double *, int *);
-  void (*ssyrk)(char *, char *, int *, int *, float *, float *, int *, float *, float *,
-                int *);
-  void (*dpotrf)(char *, int *, double *, int *, int *);
-  void (*dpotrs)(char *, int *, int *, double *, int *, double *, int *, int *);
-};
-
-using Vec = std::vector<double>;
-using FloatVec = std::vector<float>;
-
-inline constexpr Index kBlock = 256;  // rows that a pass takes at a time
-// Columns of a window, and entries that cost as much.
-inline constexpr Index kWindow = 8, kWindowCost = 3;
-inline constexpr double kDenseRows = 0.2;  // share of entries from which panels pay
-
-inline void rank_update(const LinearAlgebra &algebra, char *lower, char *plain, int *d,
-                        int *m, double *one, double *x, double *gram) {
-  algebra.dsyrk(lower, plain, d, m, one, x, d, one, gram, d);
-}
-inline void rank_update(const LinearAlgebra &algebra, char *lower, char *plain, int *d,
-                        int *m, float *one, float *x, float *gram) {
-  algebra.ssyrk(lower, plain, d, m, one, x, d, one, gram, d);
-}
-
-// Consecutive rows of the set, their dtypes erased; numbers are those in the set. Signs
-// are the caller's.
-class RowBlock {
- public:
-  virtual ~RowBlock() = default;
-  virtual Index begin() const = 0;
-  virtual Index end() const = 0;
-  virtual Index entries() const = 0;
-  // Multiply-adds of gram() over all rows.
-  virtual Index gram_cost() const = 0;
-  // out_k = x_{begin+k}.w
-  virtual void dots(Index begin, Index end, const double *w, double *out) const = 0;
-  // r += sum_k coefficient_k x_{begin+k}, and a second one where it is given.
-  virtual void sums(Index begin, Index end, const double *first, double *r,
-                    const double *second, double *r2) const = 0;
-  // gram += sum_k theta_k x_k x_k', entries (i, j) with i <= j at gram[i width + j].
-  // Rows with a theta of 0 cost nothing.
-  virtual void gram(Index begin, Index end, const double *theta, double *gram,
-                    Vec &room, const LinearAlgebra &algebra) const = 0;
-  // Whether gram() is BLAS over dense panels: then float32 takes half the time.
-  virtual bool panels() const = 0;
-  virtual void gram(Index begin, Index end, const double *theta, float *gram,
-                    FloatVec &room, const LinearAlgebra &algebra) const = 0;
-};
-
-// All rows of the set: blocks that come one after the other in every pass.
-class RowSet {
- public:
-  virtual ~RowSet() = default;
-  virtual Index rows() const = 0;
-  virtual Index width() const = 0;
-  // body(block) for the blocks in turn, until it says false.
-  virtual void visit(const std::function<bool(const RowBlock &)> &body) const = 0;
-};
-
-template <class Rows>
-struct is_dense : std::false_type {};
-template <class V>
-struct is_dense<DenseRows<V>> : std::true_type {};
-
-// The rows of another accessor that an order names.
-template <class Rows>
-class ChosenRows {
- public:
-  ChosenRows(Rows rows, const Order *chosen, Index count)
-      : rows_(std::move(rows)), chosen_(chosen), count_(count) {}
-  Index rows() const { return count_; }
-  Index width() const { return rows_.width(); }
-  Index count(Index i) const { return rows_.count(chosen_[i]); }
-  double dot(Index i, const double *w) const { return rows_.dot(chosen_[i], w); }
-  void axpy(Index i, double s, double *w) const { rows_.axpy(chosen_[i], s, w); }
-  template <class F>
-  void for_each(Index i, F &&f) const {
-    rows_.for_each(chosen_[i], std::forward<F>(f));
-  }
-
- private:
-  Rows rows_;
-  const Order *chosen_;
-  Index count_;
-};
-template <class Rows>
-struct is_dense<ChosenRows<Rows>> : is_dense<Rows> {};
-
-// Whether windows of columns hold enough entries to pay, by some of the rows.
-template <class Rows>
-bool windows_pay(const Rows &rows) {
-  const Index n = rows.rows();
-  if (is_dense<Rows>::value || rows.width() < 8 * kWindow) return false;
-  Index windows = 0, entries = 0;
-  for (Index i = 0; i < n; i += n / 64 + 1) {
-    Index end = 0;
-    rows.for_each(i, [&](Index j, double) {
-      ++entries;
-      if (j >= end) ++windows, end = j + kWindow;
-    });
-  }
-  return kWindowCost * windows < entries;
-}
-
-template <class Rows>
-class RowBlockOf final : public RowBlock {
- public:
-  // The rows from number `begin` of the set on.
-  RowBlockOf(Rows rows, Index begin)
-      : rows_(std::move(rows)), begin_(begin), end_(begin + rows_.rows()) {
-    for (Index i = 0; i < rows_.rows(); ++i) {
-      const Index entries = rows_.count(i) + 1;
-      entries_ += entries;
-      gram_cost_ += entries * (entries + 1) / 2;
-    }
-    const Index size = rows_.rows() * rows_.width();
-    panels_ = is_dense<Rows>::value ||
-              static_cast<double>(entries_) > kDenseRows * static_cast<double>(size);
-    windows_ = windows_pay(rows_);
-    if (panels_) gram_cost_ = size * (rows_.width() + 1) / 2;
-  }
-
-  Index begin() const override { return begin_; }
-  Index end() const override { return end_; }
-  Index entries() const override { return entries_; }
-  Index gram_cost() const override { return gram_cost_; }
-
-  void dots(Index begin, Index end, const double *w, double *out) const override {
-    for (Index i = begin; i < end; ++i) out[i - begin] = rows_.dot(i - begin_, w);
-  }
-
-  void sums(Index begin, Index end, const double *first, double *r,
-            const double *second, double *r2) const override {
-    for (Index i = begin; i < end; ++i) {
-      const double p = first[i - begin];
-      if (!second) {
-        rows_.axpy(i - begin_, p, r);
-        continue;
-      }
-      const double q = second[i - begin];
-      rows_.for_each(i - begin_, [&](Index j, double x) {
-        r[j] += p * x;
-        r2[j] += q * x;
-      });
-    }
-  }
-
-  void gram(Index begin, Index end, const double *theta, double *gram, Vec &room,
-            const LinearAlgebra &algebra) const override {
-    if (panels_)
-      panel(begin, end, theta, gram, room, algebra);
-    else if (windows_)
-      scatter_windows(begin, end, theta, gram, room);
-    else
-      scatter(begin, end, theta, gram, room);
-  }
-
-  bool panels() const override { return panels_; }
-  void gram(Index begin, Index end, const double *theta, float *gram, FloatVec &room,
-            const LinearAlgebra &algebra) const override {
-    panel(begin, end, theta, gram, room, algebra);
-  }
-
- private:
-  // A dense panel of rows times sqrt(theta), and BLAS.
-  template <class F>
-  void panel(Index begin, Index end, const double *theta, F *gram, std::vector<F> &room,
-             const LinearAlgebra &algebra) const {
-    const Index d = rows_.width();
-    room.resize(static_cast<std::size_t>(kBlock * d));
-    F *x = room.data();
-    if constexpr (!is_dense<Rows>::value) std::fill_n(x, (end - begin) * d, F(0));
-    Index m = 0;
-    for (Index i = begin; i < end; ++i) {
-      if (theta[i - begin] == 0.0) continue;
-      const double root = std::sqrt(theta[i - begin]);
-      rows_.for_each(i - begin_, [&](Index j, double value) {
-        x[j] = static_cast<F>(root * value);
-      });
-      x += d;
-      ++m;
-    }
-    if (m == 0) return;
-    char lower = 'L', plain = 'N';
-    int size = static_cast<int>(d), depth = static_cast<int>(m);
-    F one = 1;
-    rank_update(algebra, &lower, &plain, &size, &depth, &one, room.data(), gram);
-  }
-
-  // Row by row into the triangle.
-  void scatter(Index begin, Index end, const double *theta, double *gram,
-               Vec &room) const {
-    const Index d = rows_.width();
-    room.resize(static_cast<std::size_t>(2 * d));
-    double *value = room.data();
-    auto *column = reinterpret_cast<Index *>(value + d);
-    static_assert(sizeof(Index) == sizeof(double));
-    for (Index i = begin; i < end; ++i) {
-      if (theta[i - begin] == 0.0) continue;
-      const Index count = entries_of(i - begin_, value, column);
-      const double factor = theta[i - begin];
-      for (Index p = 0; p < count; ++p) {
-        const double x = factor * value[p];
-        double *line = gram + column[p] * d;
-        for (Index q = p; q < count; ++q) line[column[q]] += x * value[q];
-      }
-    }
-  }
-
-  // The same where entries have neighbours, as in images: windows of columns, those
-  // without an entry 0, go into the triangle as a whole.
-  void scatter_windows(Index begin, Index end, const double *theta, double *gram,
-                       Vec &room) const {
-    using Pack = simd::Pack<double>;
-    const Index d = rows_.width();
-    room.resize(static_cast<std::size_t>((3 + kWindow) * d));
-    double *value = room.data(), *window = value + d;
-    auto *column = reinterpret_cast<Index *>(window + kWindow * d);
-    Index *start = column + d;
-    for (Index i = begin; i < end; ++i) {
-      if (theta[i - begin] == 0.0) continue;
-      const Index count = entries_of(i - begin_, value, column);
-      Index windows = 0;
-      for (Index p = 0; p < count; ++windows) {
-        const Index first = std::min(column[p], d - kWindow);
-        double *here = window + windows * kWindow;
-        std::fill_n(here, kWindow, 0.0);
-        for (; p < count && column[p] < first + kWindow; ++p)
-          here[column[p] - first] = value[p];
-        start[windows] = first;
-      }
-      for (Index p = 0, k = 0; p < count; ++p) {
-        while (column[p] >= start[k] + kWindow) ++k;
-        const auto x = Pack::all(theta[i - begin] * value[p]);
-        double *line = gram + column[p] * d;
-        for (Index q = k; q < windows; ++q) {
-          double *at = line + start[q];
-          const double *from = window + q * kWindow;
-          for (Index l = 0; l < kWindow; l += Pack::kLanes)
-            fma(x, Pack::load(from + l), Pack::load(at + l)).store(at + l);
-        }
-      }
-    }
-  }
-
-  // Values and columns of a row, sorted; how many.
-  Index entries_of(Index i, double *value, Index *column) const {
-    Index count = 0, last = -1;
-    bool sorted = true;
-    rows_.for_each(i, [&](Index j, double x) {
-      sorted &= j > last;
-      last = j;
-      value[count] = x;
-      column[count++] = j;
-    });
-    if (!sorted) sort(value, column, count);
-    return count;
-  }
-
-  static void sort(double *value, Index *column, Index count) {
-    std::vector<std::pair<Index, double>> pairs;
-    for (Index p = 0; p < count; ++p) pairs.emplace_back(column[p], value[p]);
-    std::sort(pairs.begin(), pairs.end());
-    for (Index p = 0; p < count; ++p) std::tie(column[p], value[p]) = pairs[p];
-  }
-
-  Rows rows_;
-  Index begin_, end_, entries_ = 0, gram_cost_ = 0;
-  bool panels_, windows_;
-};
-
-// The chosen rows, copied close together, and what keeps the copy alive.
-template <class V, class I>
-std::pair<CsrRows<V, I>, std::shared_ptr<void>> copy_rows(const CsrRows<V, I> &rows,
-                                                          const Order *chosen, Index m,
-                                                          double constant) {
-  struct Storage {
-    std::vector<V> values;
-    std::vector<I> indices;
-    std::vector<std::int64_t> pointers{0};
-  };
-  const auto storage = std::make_shared<Storage>();
-  Index all = 0;
-  for (Index t = 0; t < m; ++t) all += rows.count(chosen[t]);
-  storage->values.reserve(static_cast<std::size_t>(all));
-  storage->indices.reserve(static_cast<std::size_t>(all));
-  storage->pointers.reserve(static_cast<std::size_t>(m) + 1);
-  const auto bare = rows.with_constant(0.0);
-  for (Index t = 0; t < m; ++t) {
-    look_ahead(rows, chosen, t, m);
-    bare.for_each(chosen[t], [&](Index j, double x) {
-      storage->values.push_back(static_cast<V>(x));
-      storage->indices.push_back(static_cast<I>(j));
-    });
-    storage->pointers.push_back(static_cast<std::int64_t>(storage->values.size()));
-  }
-  return {CsrRows<V, I>(storage->values.data(), storage->indices.data(),
-                        Pointers(storage->pointers.data()), m, rows.cols(), constant),
-          storage};
-}
-
-template <class V>
-std::pair<DenseRows<V>, std::shared_ptr<void>> copy_rows(const DenseRows<V> &rows,
-                                                         const Order *chosen, Index m,
-                                                         double constant) {
-  const auto storage = std::make_shared<std::vector<V>>();
-  storage->resize(static_cast<std::size_t>(m * rows.cols()));
-  const auto bare = rows.with_constant(0.0);
-  V *out = storage->data();
-  for (Index t = 0; t < m; ++t, out += rows.cols()) {
-    look_ahead(rows, chosen, t, m);
-    bare.for_each(chosen[t], [&](Index j, double x) { out[j] = static_cast<V>(x); });
-  }
-  return {DenseRows<V>(storage->data(), m, rows.cols(), constant), storage};
-}
 
 // The a in (0, U) with  g + delta a - mu/a + mu/(U - a) = 0,  and U - a: where both
 // products are mu at a margin of 1 + g. Without an upper bound, U is infinite.
@@ -499,10 +178,12 @@ class Interior {
   Outcome iterate(Poll &poll, const Stop &stop) {
     if (iterations_ > 0 && iterations_ % 10 == 0 && !refresh(poll, stop))
       return Outcome::kLeft;
-    for (;; single_ ? void(single_ = false) : void(ridge_ *= 100.0)) {
-      if (ridge_ > kLargestRidge) return Outcome::kSingular;
+    while (true) {
       if (!normal_equations(poll, stop)) return Outcome::kLeft;
       if (factor()) break;
+      if (!single_) ridge_ *= 100.0;
+      single_ = false;
+      if (ridge_ > kLargestRidge) return Outcome::kSingular;
     }
     for (std::size_t j = 0; j < size(d_); ++j) dw_[j] = first_[j] + r_[j];
     backsolve(dw_);

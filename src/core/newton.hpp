@@ -23,9 +23,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <optional>
 #include <vector>
 
-#include "interior.hpp"
+#include "certify.hpp"
+#include "row_blocks.hpp"
+#include "stop.hpp"
+#include "threads.hpp"
 
 namespace dualgap {
 

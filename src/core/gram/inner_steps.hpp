@@ -29,10 +29,10 @@
 #include <vector>
 
 #include "../rows.hpp"
+#include "../simd.hpp"
 #include "../stop.hpp"
 #include "aligned.hpp"
 #include "curvature.hpp"
-#include "simd.hpp"
 
 namespace dualgap {
 

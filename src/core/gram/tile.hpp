@@ -20,7 +20,7 @@
 
 #include <algorithm>
 
-#include "simd.hpp"
+#include "../simd.hpp"
 
 namespace dualgap::tile {
 

@@ -15,9 +15,9 @@ Cost       an iteration: the Gram matrix of the near rows and d^3/6, the same pa
            over these rows as 3 to 9 products; a look at all rows: one product.
            8 d^2 bytes per thread (12 from 128 features on), 120 a near row and a copy
            of those rows (all rows: no copy), 60 a row of the problem, and a copy of the
-           different ones if many are equal. A store is read once for a look, three
-           times for a solve of rows that are copied; for one of rows that are not, 4 to
-           10 times an iteration.
+           different ones if many are equal. A store is read once for a look, and twice
+           for a solve of rows that are copied; for one of rows that are not, 3 to 10
+           times an iteration.
 Source     Mehrotra 1992, Gondzio 1996, and for SVMs Ferris and Munson 2002; screening
            by the margin of a sampled solution is this package's own.
 """
@@ -523,7 +523,7 @@ class InteriorPoint(Solver):
                 chosen = chosen_of(block)
                 yield block.rows, chosen if len(chosen) < block.size else None
 
-        if state.everything and problem.streamed:
+        if not state.fits(len(members)):
             return read
         constant = problem.intercept_scaling
         return [

@@ -29,7 +29,7 @@
 #include <xmmintrin.h>
 #endif
 
-#include "../rows.hpp"
+#include "rows.hpp"
 
 #if defined(__GNUC__) || defined(__clang__)
 #define DUALGAP_NOINLINE __attribute__((noinline))
