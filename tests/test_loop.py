@@ -893,6 +893,31 @@ def test_the_optimism_of_an_estimate_is_learnt(problem, best, monkeypatch):
     assert first <= solution.certificate.epochs <= first + 20
 
 
+@dataclass(frozen=True)
+class Mending(Scripted):
+    """Its rejections make the estimate exact."""
+
+    mends_estimate: ClassVar[bool] = True
+
+
+def test_an_estimate_that_was_mended_is_trusted_as_before(problem, best):
+    """Thirty times too hopeful up to the first exact pass, and exact from then on."""
+    mixtures = 0.5 * 0.99 ** np.arange(1, 1501)
+    some = points(best, *mixtures)
+    gaps = [problem.certify(w, a).gap for w, a in some]
+    hopeful = next(i for i, gap in enumerate(gaps) if gap <= 30e-4 * best.lower)
+    estimates = tuple(
+        (best.lower + gap / (30 if i <= hopeful else 1), best.lower)
+        for i, gap in enumerate(gaps)
+    )
+    first = next(i for i, gap in enumerate(gaps) if gap <= 1e-4 * best.lower) + 1
+    for kind, late in [(Mending, 0), (Scripted, 200)]:
+        solution = solve(problem, kind(some, estimates), tol=1e-4, max_epochs=1500)
+        check(problem, solution, best)
+        assert solution.certificate.status is Status.CERTIFIED
+        assert late <= solution.certificate.epochs - first <= 2 * late + 2
+
+
 def test_without_estimates_exact_passes_are_ever_rarer(problem, best, monkeypatch):
     calls = count_proofs(monkeypatch)
     counts = {}

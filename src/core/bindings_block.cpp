@@ -253,6 +253,8 @@ void bind_block(nb::module_ &m) {
       .def_prop_ro("held", [](const BlockSolver &self) { return self.held(); })
       .def_prop_ro("violation",
                    [](const BlockSolver &self) { return self.last_scan().violation; })
+      .def_prop_ro("drift", &BlockSolver::drift,
+                   "norm of what alpha has moved by since set_gradient")
       .def_prop_ro("threshold",
                    [](const BlockSolver &self) { return self.last_scan().threshold; })
       .def_prop_ro("primal",

@@ -363,7 +363,8 @@ class _Run:
         exact = proof.certificate
         primal, dual = self.solver.estimate(state)
         estimated = replace(exact, primal=primal, dual=dual).relative_gap
-        if exact.relative_gap > self.tol and 0.0 < estimated < math.inf:
+        misled = exact.relative_gap > self.tol and 0.0 < estimated < math.inf
+        if misled and not self.solver.mends_estimate:
             # Learn how optimistic the estimate is, from the two side by side.
             ratio = estimated / exact.relative_gap
             self.factor = min(self.solver.check_factor, max(0.95 * ratio, 1e-3))

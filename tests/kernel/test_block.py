@@ -29,6 +29,7 @@ from dualgap.kernel import (
 )
 from dualgap.kernel import block as block_module
 from dualgap.loop import solve
+from dualgap.problem import StoppedError
 
 from ..twins import block as twin
 
@@ -359,6 +360,72 @@ def test_rows_in_16_bits_prove_what_float32_does():
             assert found.certified
             assert found.primal >= exact.dual
             assert exact.primal >= found.dual >= exact.dual * (1 - tol)
+
+
+def test_rows_in_16_bits_are_given_up_before_they_mislead(monkeypatch):
+    """With C = 1000 their rounding is soon as large as the violation."""
+    rng = np.random.default_rng(23)
+    X, y = points(rng, 1500, 3)
+    problem = hinge(X, y, 1000.0, KERNELS[1], cache_size=2)
+    solver, seen = BlockSolver(), 0
+    state = solver.start(problem, core.Random(0), None)
+    assert state.block.drift == 0.0
+    while state.fixed:
+        solver.step(state, core.Stop())
+        if not state.fixed:
+            break
+        seen += 1
+        alpha, carried = state.alpha(), state.gradient()
+        assert state.block.drift == pytest.approx(np.linalg.norm(alpha))
+        off = carried - problem.scores(alpha)
+        assert np.ptp(off) <= state.block.violation
+    assert seen > 5
+    np.testing.assert_array_equal(state.gradient(), problem.scores(state.alpha()))
+    assert state.block.drift == 0.0
+
+    def proofs() -> int:
+        calls = []
+        prove = KernelProblem.prove
+        with monkeypatch.context() as patch:
+            patch.setattr(
+                KernelProblem,
+                "prove",
+                lambda *a, **k: (calls.append(1), prove(*a, **k))[1],
+            )
+            problem = hinge(X, y, 1000.0, KERNELS[1], cache_size=2)
+            assert fit(problem, 1e-3).certificate.certified
+        return len(calls)
+
+    here = proofs()
+    monkeypatch.setattr(block_module, "_DOUBT", 0.0)
+    assert here < proofs()
+
+
+def test_a_stop_while_16_bits_are_given_up(monkeypatch):
+    rng = np.random.default_rng(23)
+    X, y = points(rng, 1500, 3)
+    problem = hinge(X, y, 1000.0, KERNELS[1], cache_size=2)
+    solver = BlockSolver()
+    state = solver.start(problem, core.Random(0), None)
+    while not state.blurred:
+        state.block.step(0.1, core.Stop())
+    scores = KernelProblem.scores
+
+    def interrupted(self, alpha, stop=None):
+        if stop is not None and stop.requested:
+            raise StoppedError  # which a product of few rows does not look for
+        return scores(self, alpha, stop)
+
+    monkeypatch.setattr(KernelProblem, "scores", interrupted)
+    stop = core.Stop()
+    stop.request()
+    state.rejected = 2
+    solver._look_again(state, stop)
+    assert not state.whole
+    alpha = state.alpha()
+    solver.step(state, core.Stop())  # takes it up
+    assert state.whole
+    assert state.dual >= problem.prove(None, alpha).certificate.dual
 
 
 def test_working_sets_grow_while_rows_cost_more_than_steps():

@@ -19,7 +19,7 @@
 //            set, decomposition converges to the optimum (Keerthi and Gilbert,
 //            Mach. Learn. 46, 2002; Lin, IEEE TNN 12, 2001).
 // Cost       A row of K, n d flops twice, for each row that changes and is not cached;
-//            2 n q flops for F. 4 n bytes a cached row, 4 q^2 bytes, 32 n bytes. q
+//            2 n q flops for F. 4 n bytes a cached row, 4 q^2 bytes, 40 n bytes. q
 //            doubles while the small problems cost little beside the rows.
 // Source     Decomposition: Joachims, 1999; large working sets in batches: Wen, Shi,
 //            Li, He and Chen, JMLR 19, 2018 (ThunderSVM). Pairs: Fan, Chen and Lin
@@ -99,6 +99,7 @@ class BlockSolver {
         lo_(size(n_), 0.0),
         hi_(size(n_), 0.0),
         F_(size(rows.stride()), 0.0),
+        exact_(size(n_), 0.0),
         order_(size(n_)),
         slot_(size(n_), kNone) {
     Index used = 0;
@@ -136,6 +137,15 @@ class BlockSolver {
   Index steps() const { return steps_; }
   Index computed() const { return computed_; }
   double seconds(Phase phase) const { return clock_of_.seconds(phase); }
+  // ||c - c'|| for the c' whose F was given: what errors of rows are multiplied with.
+  double drift() const {
+    double sum = 0.0;
+    for (Index i = 0; i < n_; ++i) {
+      const double by = c_[size(i)] - exact_[size(i)];
+      sum += by * by;
+    }
+    return std::sqrt(sum);
+  }
   void alpha(double *out) const {
     for (Index i = 0; i < n_; ++i) out[i] = problem_.y[size(i)] * c_[size(i)] + 0.0;
   }
@@ -173,6 +183,7 @@ class BlockSolver {
   // F = K c as computed elsewhere, n entries.
   void set_gradient(const double *F) {
     std::copy(F, F + n_, F_.begin());
+    exact_ = c_;
     scan();
   }
   // Kernel rows change (they become precise): none that was computed is good, and those
@@ -615,6 +626,7 @@ class BlockSolver {
   std::variant<RowCache<float>, RowCache<simd::Fixed>> cache_{RowCache<float>(0, 0, 0)};
   double unit_ = 1.0, bias_ = 0.0;
   std::vector<double> c_, lo_, hi_, F_, sums_;
+  std::vector<double> exact_;       // the c whose F was given
   std::vector<Order> order_;        // a random one
   std::vector<std::int32_t> slot_;  // place in the working set
   std::vector<Order> who_;          // the working set

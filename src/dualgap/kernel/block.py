@@ -24,7 +24,8 @@ fails ("shrinking", Joachims 1999).
 Kernel rows are float32, and held in 16 bits where their values are from 0 to 1 and the
 cache has no room for all of them. When what they say meets the accuracy asked, F is
 recomputed in float64 for the certificate; if that one does not meet it, the fit goes on
-from there, before long with rows held as float32. Rows far from the centre on the scale
+from there, before long with rows held as float32; so it does where the violation is so small
+that 16 bits may have made it. Rows far from the centre on the scale
 of the kernel, or all very near to it, and what float32 rows cannot finish, are computed
 in float64 before they are rounded.
 """
@@ -67,6 +68,9 @@ _MANY, _PART = 4000, 0.7
 _LEAST = 0.15
 # Certificates that fail before rows are held as float32, and then computed in float64.
 _PATIENCE = 2
+# What 16 bits leave of a value in root mean square, and how many times that, times the
+# norm of what alpha moved by, the violation is off.
+_ROUNDED, _DOUBT = 2.0**-17 / math.sqrt(3.0), 8.0
 
 
 @dataclass(kw_only=True)
@@ -87,6 +91,8 @@ class BlockState(KernelState):
     due: int = 0  # kernel rows computed before it is asked again which ones may rest
     spent: dict[str, float] = field(default_factory=dict)
     computed_before: int = 0
+    #: Norm of what alpha moved by, before the present part, since F was exact.
+    drifted: float = 0.0
     #: Work until the estimates first met tol.
     reached: float = math.nan
 
@@ -122,7 +128,16 @@ class BlockState(KernelState):
     def refresh(self, stop: Any = None) -> None:
         """F of the alpha reached, in float64, as the certificate computed it."""
         self.block.set_gradient(self.problem.scores(self.alpha(), stop))
+        self.drifted = 0.0
         self.measure()
+
+    @property
+    def blurred(self) -> bool:
+        """Whether the violation may be little but what 16 bits leave of kernel rows."""
+        if not self.fixed:
+            return False
+        drift = math.hypot(self.drifted, self.block.drift)
+        return bool(self.block.violation < _DOUBT * _ROUNDED * drift)
 
     def measure(self) -> None:
         """Take over what the last scan found."""
@@ -196,6 +211,7 @@ class BlockSolver(KernelSolver):
     )
     # The estimate is nearly exact, and a proof may cost as much as the steps.
     check_factor: ClassVar[float] = 0.95
+    mends_estimate: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.q is not None:
@@ -281,7 +297,9 @@ class BlockSolver(KernelSolver):
             state.block.set_gradient(F[rows])
             state.measure()
 
-    def _wake(self, state: BlockState, alpha: Vector | None = None) -> None:
+    def _wake(
+        self, state: BlockState, alpha: Vector | None = None, stop: Any = None
+    ) -> None:
         """All rows take part again, from the alpha reached or from another one."""
         if state.part is not None and alpha is None:
             alpha = state.alpha()
@@ -289,12 +307,16 @@ class BlockSolver(KernelSolver):
             self._open(state, None)
         if alpha is not None:
             state.block.set_alpha(alpha)
-        state.refresh()
+        try:
+            state.refresh(stop)
+        except StoppedError:
+            state.whole = False
 
     def _open(self, state: BlockState, part: Part | None) -> None:
         """The core's solver of a part, or of all rows, in the place of the last one."""
         problem, source = state.problem, state.source
         state.spent, state.computed_before = state.seconds, state.computed
+        state.drifted = math.hypot(state.drifted, state.block.drift)
         state.part = part
         state.block = None  # before another one takes room for its rows
         if part is not None:
@@ -329,7 +351,10 @@ class BlockSolver(KernelSolver):
         # What resting costs is the cache, so that it waits until that loses rows.
         block = state.block
         full = block.held == block.capacity
-        if full and block.n > _MANY and block.computed >= state.due:
+        if state.blurred:
+            state.rejected = _PATIENCE
+            self._look_again(state, stop)
+        elif full and block.n > _MANY and block.computed >= state.due:
             self._rest(state)
 
     def _leap(self, state: BlockState, stop: Any) -> None:
@@ -362,10 +387,14 @@ class BlockSolver(KernelSolver):
 
     def reject(self, state: BlockState) -> None:
         state.rejected += 1
-        precise = getattr(state.source, "precise", True)
-        finer = state.fixed and state.moved
         if not state.moved:
             self._leap(state, state.stop)
+        self._look_again(state, None)
+
+    def _look_again(self, state: BlockState, stop: Any) -> None:
+        """Go on from an exact F with all rows, if need be with finer ones."""
+        precise = getattr(state.source, "precise", True)
+        finer = state.fixed and state.moved
         if state.rejected >= _PATIENCE or not state.moved:
             if not precise and not finer:
                 state.source.precise = True
@@ -373,8 +402,8 @@ class BlockSolver(KernelSolver):
                 state.block.forget_rows()
             state.fixed, state.rejected = False, 0
         resting = state.part is not None
-        self._wake(state)
-        if resting:  # some were wrong to; most may again
+        self._wake(state, stop=stop)
+        if resting and state.whole:  # some were wrong to; most may again
             self._rest(state)
 
 

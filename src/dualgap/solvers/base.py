@@ -76,6 +76,8 @@ class Solver(ABC):
     # An exact pass is made when the estimated gap is below this many times the goal
     # (f of Panagiotakopoulos and Tsampouka 2013, section 4).
     check_factor: ClassVar[float] = 1.2
+    #: reject() makes the estimate exact: how far off it was says nothing of what comes.
+    mends_estimate: ClassVar[bool] = False
 
     @property
     def monotone(self) -> bool:
