@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
 
@@ -174,6 +175,7 @@ def stamp() -> dict:
         "stage": "machine",
         "date": str(date.today()),
         "processor": processor(),
+        "vectors": vectors(),
         "python": platform.python_version(),
         "system": platform.system(),
     }
@@ -222,13 +224,10 @@ def number(x: float | None, more: bool = False) -> str:
     return f"{'> ' if more else ''}{x:.3g}" if x < 1000 else f"{x:.0f}"
 
 
-def versions(results: Results, packages: dict[str, str]) -> str:
-    """One line; `packages` has the distribution of every rival."""
-    found = {}
-    for r in results.rows:
-        if r.get("version"):
-            found[packages.get(r["rival"], r["rival"])] = r["version"]
-    return "Versions: " + ", ".join(f"{k} {v}" for k, v in sorted(found.items())) + "."
+def versions(results: Results, packages: dict[str, str]) -> dict[str, str]:
+    """By package; `packages` has the distribution of every rival."""
+    return {packages.get(r["rival"], r["rival"]): r["version"]
+            for r in results.rows if r.get("version")}  # fmt: skip
 
 
 def between_marks(page: Path, begin: str, end: str, body: str) -> None:
@@ -238,7 +237,76 @@ def between_marks(page: Path, begin: str, end: str, body: str) -> None:
     page.write_text(f"{head}{begin}\n{body}\n{end}{tail}")
 
 
-def store(path: Path, machine: dict, cells: list[dict]) -> None:
-    """The figures of a document as JSON, one cell a line."""
-    lines = ",\n".join(json.dumps(c) for c in cells)
-    path.write_text(f'{{"machine": {json.dumps(machine)},\n"cells": [\n{lines}\n]}}\n')
+@dataclass
+class Report:
+    """Cells of a grid with the machines they were measured on, as results.json.
+
+    A run may be about a few cells: the others stay as the last report had them.
+    """
+
+    path: Path
+    machines: list[dict] = field(default_factory=list)
+    versions: dict[str, str] = field(default_factory=dict)
+    cells: dict[tuple, dict] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, path: Path, keys: tuple[str, ...]) -> Report:
+        """The last report; `keys` are the fields that name a cell."""
+        if not path.exists():
+            return cls(path)
+        found = json.loads(path.read_text())
+        cells = {tuple(c[k] for k in keys): c for c in found["cells"]}
+        return cls(path, found["machines"], found["versions"], cells)
+
+    def add(self, machine: dict, versions: dict[str, str], cells: dict) -> None:
+        """New cells take the place of old ones."""
+        if machine not in self.machines:
+            self.machines.append(machine)
+        which = self.machines.index(machine)
+        self.cells |= {key: c | {"machine": which} for key, c in cells.items()}
+        self.versions |= versions
+
+    def in_order(self, keys) -> list[dict]:
+        """The cells of these keys; machines without any are forgotten."""
+        found = [self.cells[key] for key in keys if key in self.cells]
+        used = sorted({c["machine"] for c in found})
+        self.machines = [self.machines[k] for k in used]
+        return [c | {"machine": used.index(c["machine"])} for c in found]
+
+    def write(self, cells: list[dict]) -> None:
+        head = {"machines": self.machines, "versions": self.versions}
+        lines = ",\n".join(json.dumps(c, default=float) for c in cells)
+        body = json.dumps(head)[1:-1]
+        self.path.write_text(f'{{{body},\n"cells": [\n{lines}\n]}}\n')
+
+    def described(self, cells: list[dict]) -> str:
+        """The machines, with marks and numbers of cells where they are several."""
+        said = []
+        for k, m in enumerate(self.machines):
+            parts = (m["processor"], m.get("vectors"), m["system"],
+                     f"Python {m['python']}", m["date"])  # fmt: skip
+            text = ", ".join(p for p in parts if p)
+            if len(self.machines) > 1:
+                count = sum(c["machine"] == k for c in cells)
+                text += f" ({count} cells{', marked ' + mark(k) if k else ''})"
+            said.append(text)
+        return "; ".join(said)
+
+    def packages(self) -> str:
+        named = sorted(self.versions.items())
+        return "Versions: " + ", ".join(f"{k} {v}" for k, v in named) + "."
+
+
+def mark(machine: int) -> str:
+    """What a cell is marked with that was not measured on the first machine."""
+    return "†" * machine
+
+
+def vectors() -> str:
+    """The widest vector instructions."""
+    try:
+        flags = Path("/proc/cpuinfo").read_text()
+    except OSError:
+        return ""
+    known = {"avx512f": "AVX-512", "avx2": "AVX2"}
+    return next((name for flag, name in known.items() if flag in flags), "")

@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import itertools
-import json
 import math
 from pathlib import Path
 
-import numpy as np
 from bench import CAP, COSTS, EPS, NAMES, ROOT, arrays, read_shape
 from harness import (
+    Report,
     Results,
     between_marks,
     by_rival,
     geometric,
+    mark,
     median,
     number,
-    store,
     versions,
 )
 from rivals import OURS, RIVALS
 
+HERE = Path(__file__).resolve().parent
 DOCS = ROOT / "docs"
 BEGIN, END = "<!-- kernel: begin -->", "<!-- kernel: end -->"
 NOISE = 1.1  # "at least as fast" allows for this much
@@ -43,7 +43,7 @@ def waited(results: Results, rival: str, name: str, C: float) -> float | None:
     if not rows or any(accuracy(results, r) <= EPS for r in rows):
         return None
     capped = [r["capped"] for r in rows if "capped" in r]
-    return min(max(capped), CAP) if capped else CAP
+    return max(capped) if capped else CAP
 
 
 def floor(row: dict) -> float:
@@ -103,7 +103,32 @@ def cell(results: Results, name: str, C: float) -> dict | None:
         elif rival in counts:
             out[f"over_{rival}"] = counts[rival] / ours
     out["predict"] = prediction(mine, theirs)
+    out["missed"] = missed(results, name, C)
+    out["memory"] = {
+        r["rival"]: r["peak"] - r["before"]
+        for r in results.where(stage="memory", data=name, C=C) if "peak" in r
+    }  # fmt: skip
+    out["nystroem"] = {
+        f"{r['rival']} {r['value']:g}": [r["test"], r["cpu"]]
+        for r in results.where(stage="nystroem", data=name, C=C) if "cpu" in r
+    }  # fmt: skip
     return out
+
+
+def missed(results: Results, name: str, C: float) -> list[list]:
+    """Families that missed the accuracy at every tolerance that was tried.
+
+    [rival, family, tightest tolerance, best accuracy]
+    """
+    found, fits = [], {}
+    for r in results.where(stage="sweep", data=name, C=C):
+        if "primal" in r:
+            fits.setdefault((r["rival"], r["family"]), []).append(r)
+    for key, rows in fits.items():
+        best = min(accuracy(results, r) for r in rows)
+        if best > EPS and len(rows) > 2:
+            found.append([*key, min(r["value"] for r in rows), best])
+    return found
 
 
 def prediction(mine: list[dict], theirs: dict[str, list[dict]]) -> dict[str, float]:
@@ -147,7 +172,8 @@ def row(c: dict) -> str:
     others = ("onedal", "libsvm", "sklearn", "thundersvm")
     distance = c["ours"] / c["floor"] if "floor" in c else None
     return (
-        f"| {c['data']} | {c['C']:g} | {mine} | {c.get('gap', math.inf):.1e} | "
+        f"| {c['data']}{mark(c['machine'])} | {c['C']:g} | {mine} | "
+        f"{c.get('gap', math.inf):.1e} | "
         f"{c.get('vectors', '–')} | {rival} | "
         f"{number(c['theirs'], not c['reached'])} | "
         f"{number(c['ratio'], not c['reached'])}{lost} | {spread(c)} | "
@@ -203,78 +229,54 @@ def predictions(cells: list[dict]) -> list[str]:
     return lines
 
 
-def memory(results: Results) -> list[str]:
-    rows = [r for r in results.where(stage="memory") if "peak" in r]
-    if not rows:
-        return []
+def memory(cells: list[dict]) -> list[str]:
     lines = ["### Memory", "",
              "Megabytes that the fit adds to the highest resident memory, on a heap "
              "that was not touched before, with 200 MB of cache (or what the table of "
              "fits names).", "", "| data | C | ours | oneDAL | LIBSVM | scikit-learn |",
              "|---|---|---|---|---|---|"]  # fmt: skip
-    for name, C in itertools.product(NAMES, ORDER):
-        found = {r["rival"]: r["peak"] - r["before"] for r in rows
-                 if r["data"] == name and r["C"] == C}  # fmt: skip
-        if found:
-            names = ("dualgap", "onedal", "libsvm", BASELINE)
-            lines.append(f"| {name} | {C:g} | "
-                         + " | ".join(number(found.get(r)) for r in names)
-                         + " |")  # fmt: skip
-    return [*lines, ""]
+    names = ("dualgap", "onedal", "libsvm", BASELINE)
+    rows = [f"| {c['data']} | {c['C']:g} | "
+            + " | ".join(number(c["memory"].get(r)) for r in names)
+            + " |" for c in cells if c["memory"]]  # fmt: skip
+    return [*lines, *rows, ""] if rows else []
 
 
-def nystroem(results: Results, cells: list[dict]) -> list[str]:
-    rows = [r for r in results.where(stage="nystroem") if "cpu" in r]
-    if not rows:
-        return []
+def nystroem(cells: list[dict]) -> list[str]:
     lines = ["### Nystroem features", "",
              "Accuracy on the test set / seconds of the fit, by the number of "
              'landmarks; scikit-learn: its `Nystroem` and `LinearSVC(loss="hinge")`.',
              "",
              "| data | C | exact | ours 100 | 300 | 1000 | scikit-learn 100 | 300 | "
              "1000 |", "|---|---|---|---|---|---|---|---|---|"]  # fmt: skip
-    for name, C in itertools.product(NAMES, ORDER):
-        here = {(r["rival"], r["value"]): f"{r['test']:.4f} / {number(r['cpu'])}"
-                for r in rows if r["data"] == name and r["C"] == C}  # fmt: skip
-        if here:
-            whole = [c for c in cells if c["data"] == name and c["C"] == C]
-            exact = "–"
-            if whole and whole[0].get("test") is not None:
-                exact = f"{whole[0]['test']:.4f} / {number(whole[0]['ours'])}"
+    rows = []
+    for c in cells:
+        if c["nystroem"]:
+            exact = f"{c['test']:.4f} / {number(c['ours'])}"
             keys = itertools.product(("dualgap-nystroem", "sklearn-nystroem"),
                                      (100, 300, 1000))  # fmt: skip
-            shown = " | ".join(here.get(key, "–") for key in keys)
-            lines.append(f"| {name} | {C:g} | {exact} | {shown} |")
-    return [*lines, ""]
+            here = [c["nystroem"].get(f"{r} {m}") for r, m in keys]
+            shown = [f"{h[0]:.4f} / {number(h[1])}" if h else "–" for h in here]
+            rows.append(f"| {c['data']} | {c['C']:g} | {exact} | {' | '.join(shown)} |")
+    return [*lines, *rows, ""] if rows else []
 
 
-def missed(results: Results) -> list[str]:
-    """Families that missed the accuracy at every tolerance that was tried."""
-    found, fits = [], {}
-    for r in results.where(stage="sweep"):
-        if "primal" in r:
-            key = r["data"], r["C"], r["rival"], r["family"]
-            fits.setdefault(key, []).append(r)
-    for key, rows in fits.items():
-        tightest = min(r["value"] for r in rows)
-        best = min(accuracy(results, r) for r in rows)
-        if best > EPS and len(rows) > 2:
-            names = " | ".join(map(str, key))
-            found.append(f"| {names} | {tightest:g} | {best:.1e} |")
-    if not found:
+def misses(cells: list[dict]) -> list[str]:
+    rows = [f"| {c['data']} | {c['C']:g} | {rival} | {family} | {tightest:g} | "
+            f"{best:.1e} |" for c in cells
+            for rival, family, tightest, best in c["missed"]]  # fmt: skip
+    if not rows:
         return ["All reached the accuracy that were not ended before."]
     return ["| data | C | rival | setting | tightest tolerance | best accuracy |",
-            "|---|---|---|---|---|---|", *found]  # fmt: skip
+            "|---|---|---|---|---|---|", *rows]  # fmt: skip
 
 
-def text(results: Results, cells: list[dict], machine: dict) -> str:
-    names = {name: r.package for name, r in (RIVALS | OURS).items()}
+def text(whole: Report, cells: list[dict]) -> str:
     lost = [f"{c['data']} C = {c['C']:g}" for c in cells if c["ratio"] < 1 / NOISE]
     open_ = [c for c in cells if c["bracket"] > 1e-5]
     gflops = [c["gflops"] for c in cells if "gflops" in c]
     lines = [
-        f"{machine['processor']}, {machine['system']}, Python {machine['python']}, "
-        f"{machine['date']}. Processor seconds of one thread, medians; "
+        f"{whole.described(cells)}. Processor seconds of one thread, medians; "
         f"{len(cells)} cells of {len(NAMES) * len(COSTS)}. NumPy's product of float32 "
         f"matrices ran at {min(gflops):.0f} to {max(gflops):.0f} GFLOP/s.",
         "", *summary(cells), "", "![Ratios per cell](benchmarks-kernel.png)", "",
@@ -289,11 +291,11 @@ def text(results: Results, cells: list[dict], machine: dict) -> str:
         ]  # fmt: skip
     lines += ["### Rivals that missed the accuracy at every tolerance tried", "",
               "Where tightening changes nothing any more the model is another one: "
-              "single precision, or a fault.", "", *missed(results), "",
+              "single precision, or a fault.", "", *misses(cells), "",
               "### Prediction", "",
               "Seconds per query and support vector, theirs over ours, test rows, one "
-              "thread.", "", *predictions(cells), "", *memory(results),
-              *nystroem(results, cells), versions(results, names)]  # fmt: skip
+              "thread.", "", *predictions(cells), "", *memory(cells), *nystroem(cells),
+              whole.packages()]  # fmt: skip
     return "\n".join(lines)
 
 
@@ -323,20 +325,18 @@ def picture(cells: list[dict], path: Path) -> None:
 
 def report(results: Results) -> None:
     """Write the document between its marks, the picture, and results.json."""
-    every = itertools.product(NAMES, ORDER)
-    cells = [c for c in (cell(results, *key) for key in every) if c]
+    every = list(itertools.product(NAMES, ORDER))
+    found = {key: c for key in every if (c := cell(results, *key))}
+    whole = Report.read(HERE / "results.json", ("data", "C"))
+    if found:
+        packages = {name: r.package for name, r in (RIVALS | OURS).items()}
+        machine = results.where(stage="machine")[-1]
+        whole.add(machine, versions(results, packages), found)
+    cells = whole.in_order(every)
     if not cells:
         print("no paired runs yet: nothing to report")
         return
-    machine = results.where(stage="machine")[-1]
-    between_marks(DOCS / "benchmarks-kernel.md", BEGIN, END,
-                  text(results, cells, machine))  # fmt: skip
+    between_marks(DOCS / "benchmarks-kernel.md", BEGIN, END, text(whole, cells))
     picture(cells, DOCS / "benchmarks-kernel.png")
-    store(Path(__file__).parent / "results.json", machine, json.loads(plain(cells)))
+    whole.write(cells)
     print("\n".join(summary(cells)))
-
-
-def plain(cells: list[dict]) -> str:
-    """As JSON, without NumPy's numbers."""
-    return json.dumps(cells, default=lambda x: x.item() if isinstance(x, np.generic)
-                      else str(x))  # fmt: skip

@@ -9,17 +9,19 @@ from pathlib import Path
 
 from bench import ACCURACIES, CAP, COSTS, DATA, ROOT, Results
 from harness import (
+    Report,
     between_marks,
     by_rival,
     geometric,
+    mark,
     median,
     number,
     setting,
-    store,
     versions,
 )
 from rivals import RIVALS
 
+HERE = Path(__file__).resolve().parent
 DOCS = ROOT / "docs"
 BEGIN, END = "<!-- linear: begin -->", "<!-- linear: end -->"
 NOISE = 1.1  # "at least as fast" allows for this much
@@ -119,8 +121,9 @@ def row(c: dict) -> str:
         rival, theirs, spread = "none", f"> {number(1000 * c['theirs'])}", "–"
     lost = " **lost**" if c["ratio"] < 1 / NOISE else ""
     return (
-        f"| {c['C']:g} | {c['accuracy']:g} | {mine} | {c['gap'] or 0:.1e} | {rival} | "
-        f"{theirs} | {number(c['ratio'], not c['reached'])}{lost} | {spread} | "
+        f"| {c['C']:g}{mark(c['machine'])} | {c['accuracy']:g} | {mine} | "
+        f"{c['gap'] or 0:.1e} | {rival} | {theirs} | "
+        f"{number(c['ratio'], not c['reached'])}{lost} | {spread} | "
         f"{number(c.get('ratio_all'))} | "
         f"{number(c['ratio_baseline'], not c['baseline_reached'])} |"
     )
@@ -169,10 +172,9 @@ def table_of_data(cells: list[dict]) -> list[str]:
     return lines
 
 
-def text(results: Results, cells: list[dict], machine: dict) -> str:
+def text(whole: Report, cells: list[dict]) -> str:
     lines = [
-        f"{machine['processor']}, {machine['system']}, Python {machine['python']}, "
-        f"{machine['date']}. Processor seconds of one thread, medians.",
+        f"{whole.described(cells)}. Processor seconds of one thread, medians.",
         "",
         *summary(cells),
         "",
@@ -205,7 +207,7 @@ def text(results: Results, cells: list[dict], machine: dict) -> str:
             + ".",
             "",
         ]
-    lines += [versions(results, {name: r.package for name, r in RIVALS.items()})]
+    lines += [whole.packages()]
     return "\n".join(lines)
 
 
@@ -250,14 +252,18 @@ def picture(cells: list[dict], path: Path) -> None:
 
 def report(results: Results) -> None:
     """Write the document between its marks, the picture, and results.json."""
-    every = itertools.product(DATA, COSTS, ACCURACIES)
-    cells = [c for c in (cell(results, *key) for key in every) if c]
+    every = list(itertools.product(DATA, COSTS, ACCURACIES))
+    found = {key: c for key in every if (c := cell(results, *key))}
+    whole = Report.read(HERE / "results.json", ("data", "C", "accuracy"))
+    if found:
+        packages = {name: r.package for name, r in RIVALS.items()}
+        machine = results.where(stage="machine")[-1]
+        whole.add(machine, versions(results, packages), found)
+    cells = whole.in_order(every)
     if not cells:
         print("no paired runs yet: nothing to report")
         return
-    machine = results.where(stage="machine")[-1]
-    body = text(results, cells, machine)
-    between_marks(DOCS / "benchmarks-linear.md", BEGIN, END, body)
+    between_marks(DOCS / "benchmarks-linear.md", BEGIN, END, text(whole, cells))
     picture(cells, DOCS / "benchmarks-linear.png")
-    store(Path(__file__).parent / "results.json", machine, cells)
+    whole.write(cells)
     print("\n".join(summary(cells)))
