@@ -150,8 +150,7 @@ def test_products_with_new_points_and_several_outputs(kernel, form, precise):
 @pytest.mark.parametrize("precise", [False, True])
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_features_that_do_not_occur_change_no_bit(kernel, precise):
-    # So many that only those that occur have a row of the block, and blocks of 32
-    # queries after each other have different ones.
+    # So many that points are listed by feature.
     rng = np.random.default_rng(6)
     few = data(rng, 150, 40, np.float64, "csr")
     columns = np.sort(rng.choice(50_000, 40, replace=False)).astype(np.int32)
@@ -179,6 +178,67 @@ def test_features_that_do_not_occur_change_no_bit(kernel, precise):
         )
     for one, other in zip(*found, strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+def text(rng, n, d, entries=12):
+    """Few of many features, some in most rows and most of them in very few."""
+    rows = np.repeat(np.arange(n), entries)
+    columns = np.minimum((d ** rng.random(n * entries)).astype(int), d) - 1
+    X = sparse.csr_matrix((rng.uniform(0.5, 1.5, n * entries), (rows, columns)), (n, d))
+    X.sum_duplicates()
+    X = X.multiply(rng.choice([-1.0, 1.0], d)).tocsr()
+    X.data[X.indptr[3] : X.indptr[4]] = 0.0
+    X.eliminate_zeros()  # a row without entries
+    return X
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_common_and_rare_features(kernel, dtype):
+    # More rows than a chunk of postings has, and more queries than meet it together.
+    rng = np.random.default_rng(8)
+    n, d, m = 2101, 6000, 530
+    X = text(rng, n, d).astype(dtype)
+    share = np.diff(X.tocsc().indptr) / n
+    assert (share > 1 / 16).sum() > 5
+    assert (share[share > 0] < 1 / 16).sum() > 1000
+    engine = kernel_rows(X, kernel, dense=False)
+    who = rng.permutation(n)[:m]
+    who[:2], columns = (3, 1), rng.integers(n, size=700)
+    coef = rng.standard_normal(m)
+    A, some = X.toarray().astype(np.float64), who[:6]
+    expected = np.vstack([exact(kernel, A[[i]], A) for i in some]).astype(float)
+    size = 1.0 + np.abs(expected).max()
+    for precise in (False, True):
+        engine.precise = precise
+        rows = rows_of(engine, who)
+        close = {"rtol": 2e-7, "atol": 1e-13 * size} if precise else {
+            "rtol": 0, "atol": 4e-6 * size}  # fmt: skip
+        np.testing.assert_allclose(rows[:6], expected, **close)
+        np.testing.assert_array_equal(cross_of(engine, who, columns), rows[:, columns])
+        if kernel in ("rbf", "laplacian"):
+            assert (rows[np.arange(m), who] == 1.0).all()
+        np.testing.assert_allclose(
+            sums_of(engine, who, coef), coef @ rows.astype(np.float64),
+            rtol=0, atol=1e-6 * size * m,
+        )  # fmt: skip
+        threaded = kernel_rows(X, kernel, dense=False, threads=3)
+        threaded.precise = precise
+        np.testing.assert_array_equal(rows_of(threaded, who), rows)
+        times = times_of(engine, some, coef[:6])
+        np.testing.assert_array_equal(times_of(threaded, some, coef[:6]), times)
+        np.testing.assert_allclose(times, coef[:6] @ expected, atol=1e-12 * size)
+        # Other points than those of the problem: each set has common ones of its own.
+        few, out = X[some], np.empty((2, n))
+        assert core.kernel_times(
+            points(few)[0], np.vstack([coef[:6], coef[6:12]]), np.array([6]),
+            points(X)[0], out, kernel, GAMMA, COEF0, DEGREE, False, precise, 2,
+            core.Stop(),
+        )  # fmt: skip
+        np.testing.assert_allclose(
+            out, np.vstack([coef[:6], coef[6:12]]) @ expected,
+            rtol=0, atol=(1e-12 if precise else 3e-5) * size,
+        )  # fmt: skip
 
 
 @pytest.mark.parametrize("dense", [True, False])

@@ -8,7 +8,8 @@
 //
 // Dense points are packed once into float32 panels, 4 d bytes each. Points with few
 // entries stay where they are: 32 queries are scattered into a block [d][32], and
-// every row of the matrix meets the block entry by entry.
+// every row of the matrix meets the block entry by entry. Where that block would leave
+// the cache, for there are too many features, points are copied into postings.hpp.
 //
 // Where rows are `precise` every value is computed in float64 before it is rounded to
 // float32: a product less two self products loses digits where points are far from
@@ -23,12 +24,14 @@
 
 #include <atomic>
 #include <memory>
+#include <mutex>
 #include <thread>
+#include <tuple>
 #include <vector>
 
 #include "../stop.hpp"
 #include "../threads.hpp"
-#include "points.hpp"
+#include "postings.hpp"
 
 namespace dualgap {
 
@@ -53,8 +56,12 @@ class SharedPoll {
 template <class T>
 class ScatteredBlock {
  public:
+  // Features whose rows are half of the second level of cache.
+  static constexpr Index kFeatures =
+      (512 << 10) / (static_cast<Index>(sizeof(T)) * tile::kPanel);
+
   ScatteredBlock(const KernelMap &map, const Points &points)
-      : map_(map), points_(points), block_(points.d(), points.d() > kFeatures) {}
+      : map_(map), points_(points), block_(points.d()) {}
   // Blocks that meet the same targets one after the other: as many as stay near.
   static Index together(const Points &points) {
     constexpr Index kMost = 64;
@@ -67,7 +74,6 @@ class ScatteredBlock {
   template <class Who>
   void set(Index m, const Who &who, const T *h = nullptr) {
     for (const Index i : who_) points_.clear(i, block_);
-    block_.used = 0;
     who_.clear();
     std::fill(h_, h_ + tile::kPanel, T(0));
     for (Index t = 0; t < m; ++t) {
@@ -96,14 +102,123 @@ class ScatteredBlock {
   }
 
  private:
-  // Whose rows of a block are half of the second level of cache.
-  static constexpr Index kFeatures =
-      (512 << 10) / (static_cast<Index>(sizeof(T)) * tile::kPanel);
   const KernelMap &map_;
   const Points &points_;
   std::vector<Index> who_;
   Scattered<T> block_;
   T h_[tile::kPanel] = {};
+};
+
+// Blocks of 32 queries with few entries, and the points that they meet.
+template <class T>
+class SparseMeeting {
+ public:
+  static bool by_postings(const Points &points) {
+    return points.d() > ScatteredBlock<T>::kFeatures;
+  }
+  // The targets are those of `postings`, or the points columns[0], ..., all of them if
+  // it is null, `many`. `h`: of all points.
+  SparseMeeting(const KernelMap &map, const Points &queries, const Points &targets,
+                const Order *columns, Index many, const T *h,
+                const Postings<T> *postings)
+      : map_(map),
+        queries_(queries),
+        targets_(targets),
+        columns_(columns),
+        many_(many),
+        h_(h),
+        postings_(postings) {}
+
+  // Blocks that are to meet the targets together: as many as stay near.
+  Index most() const {
+    constexpr Index kPosted = 16;
+    return postings_ ? kPosted : ScatteredBlock<T>::together(queries_);
+  }
+  // What threads share.
+  Index units() const {
+    return postings_ ? postings_->chunks() : (many_ + tile::kPanel - 1) / tile::kPanel;
+  }
+  Index blocks() const { return blocks_; }
+  void clear() { blocks_ = 0; }
+  // One more block, of the points who(0), ..., who(m - 1).
+  template <class Who>
+  void add(Index m, const Who &who, const T *h = nullptr) {
+    const auto b = static_cast<std::size_t>(blocks_++);
+    if (postings_) {
+      if (b == posted_.size()) posted_.emplace_back(map_, queries_);
+      posted_[b].set(m, who, *postings_->features(), h);
+    } else {
+      if (b == scattered_.size()) scattered_.emplace_back(map_, queries_);
+      scattered_[b].set(m, who, h);
+    }
+  }
+  // then(b, j, count, values): values[t][l] of the targets j, ..., j + count - 1 with
+  // the queries l of block b.
+  template <class Kernel, class Then>
+  void meet(const Kernel &kernel, Index begin, Index end, SharedPoll &shared,
+            const Then &then) const {
+    if (postings_)
+      meet_postings(kernel, begin, end, shared, then);
+    else
+      meet_entries(kernel, begin, end, shared, then);
+  }
+
+ private:
+  static constexpr Index kWork = 64;  // of a value, as a poll counts it
+
+  Index target(Index j) const { return columns_ ? columns_[j] : j; }
+  template <class Kernel, class Then>
+  void meet_entries(const Kernel &kernel, Index begin, Index end, SharedPoll &shared,
+                    const Then &then) const {
+    constexpr Index kTogether = ScatteredBlock<T>::kTargets;
+    T values[tile::kPanel * tile::kPanel] = {};
+    for (Index from = begin; from < end; from += kTogether) {
+      const Index to = std::min(from + kTogether, end);
+      for (Index b = 0; b < blocks_; ++b) {
+        for (Index p = from; p < to; ++p) {
+          const Index j = p * tile::kPanel;
+          const Index count = std::min<Index>(tile::kPanel, many_ - j);
+          scattered_[static_cast<std::size_t>(b)].kernels(
+              kernel, targets_, [&](Index t) { return target(j + t); }, count, h_,
+              values);
+          then(b, j, count, values);
+        }
+        if (shared((to - from) * tile::kPanel * kWork)) return;
+      }
+    }
+  }
+  template <class Kernel, class Then>
+  void meet_postings(const Kernel &kernel, Index begin, Index end, SharedPoll &shared,
+                     const Then &then) const {
+    const Index room = (postings_->largest() + tile::kPanel - 1) / tile::kPanel;
+    std::vector<T> strip;
+    std::vector<T> sums(static_cast<std::size_t>(room * tile::kPanel * tile::kPanel));
+    for (Index c = begin; c < end; ++c)
+      for (Index b = 0; b < blocks_; ++b) {
+        const auto &block = posted_[static_cast<std::size_t>(b)];
+        block.sums(*postings_, c, strip, sums.data());
+        const Index first = postings_->first(c), rows = postings_->rows(c);
+        for (Index t = 0; t < rows; t += tile::kPanel) {
+          const Index count = std::min<Index>(tile::kPanel, rows - t);
+          T *values = sums.data() + t * tile::kPanel;
+          tile::values(values, count, kernel, postings_->h() + first + t, block.h());
+          std::fill(values + count * tile::kPanel, values + tile::kPanel * tile::kPanel,
+                    T(0));
+          then(b, first + t, count, values);
+        }
+        if (shared(rows * kWork)) return;
+      }
+  }
+
+  const KernelMap &map_;
+  const Points &queries_, &targets_;
+  const Order *columns_;
+  Index many_;
+  const T *h_;
+  const Postings<T> *postings_;
+  Index blocks_ = 0;
+  std::vector<ScatteredBlock<T>> scattered_;
+  std::vector<PostedBlock<T>> posted_;
 };
 
 template <class T>
@@ -131,10 +246,9 @@ template <class T, class Who>
 bool add_times(const KernelMap &map, bool dense, const Points &points, Index m,
                const Who &who, const double *coef, Index outputs,
                const std::vector<Part> &parts, const Points &targets, Team &team,
-               Poll &poll) {
+               Poll &poll, const Postings<T> *postings = nullptr) {
   const Index n = targets.n(), d = targets.d();
   const Index panels = (n + tile::kPanel - 1) / tile::kPanel;
-  const Index shares = std::max<Index>(1, std::min(team.shares(), panels));
   const Index width = dense ? tile::kRows : tile::kPanel;
   // Packed points at a time: targets are packed anew for the next ones.
   constexpr Index kBytes = 64 << 20;
@@ -149,15 +263,16 @@ bool add_times(const KernelMap &map, bool dense, const Points &points, Index m,
     Strips<T> strips;
   };
   std::vector<Piece> pieces;
-  std::vector<ScatteredBlock<T>> blocks;  // of the pieces, where few entries are stored
   SharedPoll shared(poll);
   std::vector<T> h, rows;
-  const auto most =  // blocks
-      static_cast<std::size_t>(dense ? 0 : ScatteredBlock<T>::together(points));
-  if (!dense) {
-    h = half_selves<T>(map, targets, team);
-    blocks.reserve(most);
+  std::unique_ptr<const Postings<T>> own;
+  if (!dense && !postings && SparseMeeting<T>::by_postings(targets)) {
+    const auto features = std::make_shared<const Commonness>(targets);
+    own = std::make_unique<const Postings<T>>(map, targets, features, nullptr, n);
+    postings = own.get();
   }
+  if (!dense && !postings) h = half_selves<T>(map, targets, team);
+  SparseMeeting<T> meeting(map, points, targets, nullptr, n, h.data(), postings);
 
   // The pieces gathered so far meet all targets; a strip that came from far meets as
   // many panels as stay near.
@@ -198,35 +313,26 @@ bool add_times(const KernelMap &map, bool dense, const Points &points, Index m,
   };
   const auto meet_sparse = [&](Index, Index begin, Index end) {
     tile::with_kernel<T>(map.sparse_shape(), map.parameters, [&](const auto &kernel) {
-      constexpr Index kTogether = ScatteredBlock<T>::kTargets;
-      T values[tile::kPanel * tile::kPanel];  // [target][point]
-      for (Index from = begin; from < end; from += kTogether) {
-        const Index to = std::min(from + kTogether, end);
-        for (std::size_t b = 0; b < pieces.size(); ++b) {
-          const Piece &piece = pieces[b];
-          for (Index p = from; p < to; ++p) {
-            const Index j = p * tile::kPanel;
-            const Index count = std::min<Index>(tile::kPanel, n - j);
-            blocks[b].kernels(
-                kernel, targets, [&](Index t) { return j + t; }, count, h.data(),
-                values);
-            for (Index o = 0; o < outputs; ++o)
-              for (Index t = 0; t < count; ++t)
-                piece.sums[o][j + t] +=
-                    tile::dot(piece.coef.data() + o * width, values + t * tile::kPanel);
-          }
-          if (shared((to - from) * 32 * 64)) return;
-        }
-      }
+      meeting.meet(kernel, begin, end, shared,
+                   [&](Index b, Index j, Index count, const T *values) {
+                     const Piece &piece = pieces[static_cast<std::size_t>(b)];
+                     for (Index o = 0; o < outputs; ++o)
+                       for (Index t = 0; t < count; ++t)
+                         piece.sums[o][j + t] += tile::dot(
+                             piece.coef.data() + o * width, values + t * tile::kPanel);
+                   });
     });
   };
   Index gathered = 0;
   const auto meet = [&] {
+    const Index units = dense ? panels : meeting.units();
+    const Index shares = std::max<Index>(1, std::min(team.shares(), units));
     if (dense)
-      team.run(shares, panels, meet_dense);
+      team.run(shares, units, meet_dense);
     else
-      team.run(shares, panels, meet_sparse);
+      team.run(shares, units, meet_sparse);
     pieces.clear();
+    meeting.clear();
     gathered = 0;
   };
   for (const Part &part : parts) {
@@ -244,12 +350,11 @@ bool add_times(const KernelMap &map, bool dense, const Points &points, Index m,
       if (dense) {
         pack(map, points, piece.count, of, piece.strips, rows);
       } else {
-        if (pieces.size() == blocks.size()) blocks.emplace_back(map, points);
-        blocks[pieces.size()].set(piece.count, of);
+        meeting.add(piece.count, of);
       }
       gathered += piece.count;
       pieces.push_back(std::move(piece));
-      if (dense ? gathered >= chunk : pieces.size() == most) meet();
+      if (dense ? gathered >= chunk : meeting.blocks() == meeting.most()) meet();
     }
   }
   if (!pieces.empty() && !shared.leave()) meet();
@@ -299,7 +404,10 @@ class KernelRows final : public RowSource {
         dense_(dense),
         entries_(dense ? static_cast<double>(points_->d()) : points_->mean_entries()) {
     if (!dense_) {
-      h_ = half_selves<float>(map_, *points_, team());
+      if (const auto *postings = postings_of<float>())
+        h_.assign(postings->h(), postings->h() + n());
+      else
+        h_ = half_selves<float>(map_, *points_, team());
       return;
     }
     map_.centre_on(*points_);
@@ -359,7 +467,7 @@ class KernelRows final : public RowSource {
     const auto add = [&](auto zero) {
       return add_times<decltype(zero)>(
           map, dense_, *points_, m, [&](Index t) { return who[t]; }, coef, 1,
-          {{0, m, &sums}}, *points_, team(), poll);
+          {{0, m, &sums}}, *points_, team(), poll, postings_of<decltype(zero)>());
     };
     return precise_ ? add(0.0) : add(0.0f);
   }
@@ -369,7 +477,7 @@ class KernelRows final : public RowSource {
              Poll &poll) const {
     return add_times<double>(
         map_, dense_, *points_, m, [&](Index t) { return who[t]; }, coef, 1,
-        {{0, m, &sums}}, *points_, team(), poll);
+        {{0, m, &sums}}, *points_, team(), poll, postings_of<double>());
   }
 
  private:
@@ -457,57 +565,47 @@ class KernelRows final : public RowSource {
   template <class T, class Value>
   bool sparse_rows(const Order *who, Index m, const Order *columns, Index many,
                    Value *const *out, Poll &poll) const {
-    const Index panels = (many + tile::kPanel - 1) / tile::kPanel;
+    const Postings<T> *postings = postings_of<T>();
+    std::unique_ptr<const Postings<T>> some;
     std::vector<double> precise;
     const T *h = nullptr;
     if constexpr (std::is_same_v<T, double>) {
-      precise = half_selves<double>(map_, *points_, team());
-      h = precise.data();
+      if (!postings) precise = half_selves<double>(map_, *points_, team());
+      h = postings ? postings->h() : precise.data();
     } else {
       h = h_.data();
     }
+    if (postings && columns) {
+      some = std::make_unique<const Postings<T>>(map_, *points_, postings->features(),
+                                                 columns, many);
+      postings = some.get();
+    }
     SharedPoll shared(poll);
     const tile::Parameters parameters = row_parameters();
-    const Index wanted = (m + tile::kPanel - 1) / tile::kPanel;
-    std::vector<ScatteredBlock<T>> blocks;
-    for (Index b = std::min(wanted, ScatteredBlock<T>::together(*points_)); b > 0; --b)
-      blocks.emplace_back(map_, *points_);
-    const Index most = static_cast<Index>(blocks.size()) * tile::kPanel;
+    SparseMeeting<T> meeting(map_, *points_, *points_, columns, many, h, postings);
+    const Index most = meeting.most() * tile::kPanel;
+    const Index panels = (many + tile::kPanel - 1) / tile::kPanel;
     const auto queries = [&](Index first) {
       return std::clamp<Index>(m - first, 0, tile::kPanel);
     };
     for (Index start = 0; start < m && !shared.leave(); start += most) {
-      for (Index b = 0; b < static_cast<Index>(blocks.size()); ++b) {
-        const Index first = start + b * tile::kPanel;
-        blocks[static_cast<std::size_t>(b)].set(
-            queries(first), [&](Index t) { return who[first + t]; }, h);
-      }
+      meeting.clear();
+      for (Index first = start; first < std::min(m, start + most);
+           first += tile::kPanel)
+        meeting.add(queries(first), [&](Index t) { return who[first + t]; }, h);
       const auto meet = [&](Index, Index begin, Index end) {
         tile::with_kernel<T>(map_.sparse_shape(), parameters, [&](const auto &kernel) {
-          constexpr Index kTogether = ScatteredBlock<T>::kTargets;
-          T values[tile::kPanel * tile::kPanel] = {};  // [point][query]
-          for (Index from = begin; from < end; from += kTogether) {
-            const Index to = std::min(from + kTogether, end);
-            Index first = start;
-            for (const auto &block : blocks) {
-              const Index some = queries(first);
-              if (some == 0) break;
-              for (Index p = from; p < to; ++p) {
-                const Index j = p * tile::kPanel;
-                const Index count = std::min<Index>(tile::kPanel, many - j);
-                block.kernels(
-                    kernel, *points_,
-                    [&](Index t) { return columns ? columns[j + t] : j + t; }, count, h,
-                    values);
-                simd::transpose<tile::kPanel>(values, some, out + first, j);
-              }
-              if (shared((to - from) * some * 64)) return;
-              first += tile::kPanel;
-            }
-          }
+          meeting.meet(kernel, begin, end, shared,
+                       [&](Index b, Index j, Index, const T *values) {
+                         const Index first = start + b * tile::kPanel;
+                         simd::transpose<tile::kPanel>(values, queries(first),
+                                                       out + first, j);
+                       });
         });
       };
-      team().run(shares(std::min(most, m - start), panels), panels, meet);
+      const Index units = meeting.units();
+      team().run(std::min(shares(std::min(most, m - start), panels), units), units,
+                 meet);
     }
     return !shared.leave();
   }
@@ -518,6 +616,20 @@ class KernelRows final : public RowSource {
     const double work = static_cast<double>(queries * panels * tile::kPanel) * cost();
     return std::clamp<Index>(static_cast<Index>(work / kWorth), 1,
                              std::min(team().shares(), panels));
+  }
+
+  // Of all points, made when they are first asked for; null where features are few.
+  template <class T>
+  const Postings<T> *postings_of() const {
+    if (dense_ || !SparseMeeting<T>::by_postings(*points_)) return nullptr;
+    std::call_once(features_made_,
+                   [&] { features_ = std::make_shared<const Commonness>(*points_); });
+    Made<T> &made = std::get<Made<T>>(postings_);
+    std::call_once(made.once, [&] {
+      made.postings =
+          std::make_unique<const Postings<T>>(map_, *points_, features_, nullptr, n());
+    });
+    return made.postings.get();
   }
 
   tile::Parameters row_parameters() const {
@@ -533,6 +645,14 @@ class KernelRows final : public RowSource {
   bool precise_ = false, shifted_ = false;
   Panels<float> panels_;
   std::vector<float> h_;  // of points with few entries
+  template <class T>
+  struct Made {
+    std::once_flag once;
+    std::unique_ptr<const Postings<T>> postings;
+  };
+  mutable std::once_flag features_made_;
+  mutable std::shared_ptr<const Commonness> features_;
+  mutable std::tuple<Made<float>, Made<double>> postings_;
 };
 
 }  // namespace dualgap

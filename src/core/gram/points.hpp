@@ -5,44 +5,25 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
-#include <utility>
 #include <vector>
 
 #include "tile.hpp"
 
 namespace dualgap {
 
-// Up to kPanel points along the lanes of a block, a row for each feature. Of many
-// features only those that occur have one, so that the block stays in the cache; row 0,
-// all 0, is there for the others.
+// Up to kPanel points along the lanes of a block, a row for each feature.
 template <class T>
 struct Scattered {
-  std::vector<T> values;   // [row][kPanel]
-  std::vector<Order> row;  // of each feature; empty: its number
-  Order used = 0;          // rows given away
+  std::vector<T> values;  // [d][kPanel]
 
-  Scattered(Index d, bool many)
-      : values(static_cast<std::size_t>((many ? 1 : d) * tile::kPanel)),
-        row(static_cast<std::size_t>(many ? d : 0)) {}
-  T *at(Index k) {
-    Index r = k;
-    if (!row.empty()) {
-      Order &own = row[static_cast<std::size_t>(k)];
-      if (own == 0) {
-        own = ++used;
-        const auto room = (static_cast<std::size_t>(used) + 1) * tile::kPanel;
-        if (values.size() < room) values.resize(room);
-      }
-      r = own;
-    }
-    return values.data() + r * tile::kPanel;
-  }
-  // As if nothing had been put into feature k.
-  void clear(Index k) {
-    Index r = k;
-    if (!row.empty()) r = std::exchange(row[static_cast<std::size_t>(k)], Order{0});
-    std::fill_n(values.data() + r * tile::kPanel, tile::kPanel, T(0));
-  }
+  explicit Scattered(Index d) : values(static_cast<std::size_t>(d * tile::kPanel)) {}
+  T *at(Index k) { return values.data() + k * tile::kPanel; }
+};
+
+// Stored entries of a point, in the order of the matrix.
+struct Entries {
+  std::vector<Order> columns;
+  std::vector<double> values;
 };
 
 // Some rows of a matrix. The calls are virtual: they move d numbers each, and the
@@ -57,6 +38,7 @@ class Points {
   virtual double mean_entries() const = 0;
   // x_k <- entry k, all d of them.
   virtual void read(Index i, double *x) const = 0;
+  virtual void entries(Index i, Entries &out) const = 0;
   // Entry k, scaled, to a lane of feature k; stored entries only. For products the
   // block has the scales of both factors. `clear`: what it has of these features.
   virtual void scatter(Index i, Index lane, double scale, Scattered<float> &) const = 0;
@@ -92,8 +74,8 @@ struct Overlap {
 
 // sums_l (+= unless `first`) sum_t step(value_t, block[column_t][l]); several chains
 // hide the latency.
-template <class Step, class T>
-DUALGAP_NOINLINE void gather(const T *values, const Index *columns, int m,
+template <class Step, class T, class Column>
+DUALGAP_NOINLINE void gather(const T *values, const Column *columns, int m,
                              const T *block, bool first, T *sums) {
   using V = Pack<T>;
   constexpr int kPacks = kPanel / V::kLanes;
@@ -109,14 +91,14 @@ DUALGAP_NOINLINE void gather(const T *values, const Index *columns, int m,
   for (; t + kChains <= m; t += kChains)
     unroll<kChains>([&](auto c) {
       const V x = V::all(values[t + c]);
-      const T *b = block + columns[t + c] * kPanel;
+      const T *b = block + static_cast<Index>(columns[t + c]) * kPanel;
       unroll<kPacks>([&](auto p) {
         s[c][p] = Step::step(x, V::load(b + p * V::kLanes), s[c][p]);
       });
     });
   for (; t < m; ++t) {
     const V x = V::all(values[t]);
-    const T *b = block + columns[t] * kPanel;
+    const T *b = block + static_cast<Index>(columns[t]) * kPanel;
     unroll<kPacks>(
         [&](auto p) { s[0][p] = Step::step(x, V::load(b + p * V::kLanes), s[0][p]); });
   }
@@ -151,6 +133,14 @@ class PointsOf final : public Points {
     std::fill(x, x + d(), 0.0);
     rows_.for_each(row(i), [&](Index k, double v) { x[k] = v; });
   }
+  void entries(Index i, Entries &out) const override {
+    out.columns.clear();
+    out.values.clear();
+    rows_.for_each(row(i), [&](Index k, double v) {
+      out.columns.push_back(static_cast<Order>(k));
+      out.values.push_back(v);
+    });
+  }
   void scatter(Index i, Index lane, double scale,
                Scattered<float> &block) const override {
     put(i, lane, scale, block);
@@ -159,12 +149,8 @@ class PointsOf final : public Points {
                Scattered<double> &block) const override {
     put(i, lane, scale, block);
   }
-  void clear(Index i, Scattered<float> &block) const override {
-    rows_.for_each(row(i), [&](Index k, double) { block.clear(k); });
-  }
-  void clear(Index i, Scattered<double> &block) const override {
-    rows_.for_each(row(i), [&](Index k, double) { block.clear(k); });
-  }
+  void clear(Index i, Scattered<float> &block) const override { wipe(i, block); }
+  void clear(Index i, Scattered<double> &block) const override { wipe(i, block); }
   void sums(const Index *which, Index m, double scale, bool overlap,
             const Scattered<float> &block, float *sums) const override {
     overlap ? add_all<tile::Overlap>(which, m, scale, block, sums)
@@ -193,6 +179,11 @@ class PointsOf final : public Points {
       block.at(k)[lane] = static_cast<T>(scale * v);
     });
   }
+  template <class T>
+  void wipe(Index i, Scattered<T> &block) const {
+    rows_.for_each(
+        row(i), [&](Index k, double) { std::fill_n(block.at(k), tile::kPanel, T(0)); });
+  }
   template <class Step, class T>
   void add_all(const Index *which, Index m, double scale, const Scattered<T> &block,
                T *sums) const {
@@ -201,7 +192,6 @@ class PointsOf final : public Points {
   }
   template <class Step, class T>
   void add(Index i, double scale, const Scattered<T> &block, T *sums) const {
-    const Order *const rows = block.row.empty() ? nullptr : block.row.data();
     T values[kSome];
     Index columns[kSome];
     int m = 0;
@@ -213,7 +203,7 @@ class PointsOf final : public Points {
     };
     rows_.for_each(row(i), [&](Index k, double v) {
       values[m] = static_cast<T>(kProduct<Step> ? v : scale * v);
-      columns[m] = rows ? rows[k] : k;
+      columns[m] = k;
       if (++m == kSome) flush();
     });
     if (m > 0 || first) flush();

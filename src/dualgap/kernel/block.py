@@ -9,7 +9,8 @@ Update     the rows that violate most join the newest ones of the last working s
            c_i = y_i alpha_i
 Guarantee  D never falls, and converges to the optimum.
 Cost       n d flops twice for a kernel row that is not cached, 2 n q for F. 4 n d bytes
-           of packed rows (none if few entries are stored), and the cache, of which the
+           of packed rows (if few entries are stored none, or with very many features
+           8 to 20 bytes an entry), and the cache, of which the
            small matrix, 4 q^2, takes at most an eighth.
 Source     Decomposition: Joachims 1999; second-order pairs: Fan, Chen and Lin, JMLR 6,
            2005; large working sets: Wen et al., JMLR 19, 2018. For the squared hinge
@@ -24,10 +25,10 @@ fails ("shrinking", Joachims 1999).
 Kernel rows are float32, and held in 16 bits where their values are from 0 to 1 and the
 cache has no room for all of them. When what they say meets the accuracy asked, F is
 recomputed in float64 for the certificate; if that one does not meet it, the fit goes on
-from there, before long with rows held as float32; so it does where the violation is so small
-that 16 bits may have made it. Rows far from the centre on the scale
-of the kernel, or all very near to it, and what float32 rows cannot finish, are computed
-in float64 before they are rounded.
+from there, before long with rows held as float32; so it does where the violation is so
+small that 16 bits may have made it. Rows far from the centre on the scale of the
+kernel, or all very near to it, and what float32 rows cannot finish, are computed in
+float64 before they are rounded.
 """
 
 from __future__ import annotations

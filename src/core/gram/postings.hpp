@@ -1,0 +1,296 @@
+// Points with few of very many features, and the blocks of queries that meet them.
+//
+// Common   a feature that a 16th of the points have or more. A block of 32 queries has
+//          a row of 32 entries for it, which each point that has the feature meets.
+// Rare     every other one. Points are listed by feature, and a query's entry meets
+//          those points alone that have it too.
+// Sums     over the common features of the point, several chains at a time, and then
+//          over the rare ones of the query, each in the order of the matrix: a point
+//          with itself gives exactly the sum that `self_sum` computes.
+// Cost     32 multiplications for a common entry of a point and a block; one for each
+//          rare feature that a point and a query share. 8 bytes an entry (float64: 12),
+//          4 d for some 2,048 points (1,024), 64 times at most.
+// Source   postings: Zobel and Moffat, ACM Computing Surveys 38, 2006
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "points.hpp"
+
+namespace dualgap {
+
+// Features by how many of the points have them.
+class Commonness {
+ public:
+  // Of all points.
+  explicit Commonness(const Points &points)
+      : rank_(static_cast<std::size_t>(points.d())) {
+    std::vector<Order> many(rank_.size());
+    Entries entries;
+    for (Index i = 0; i < points.n(); ++i) {
+      points.entries(i, entries);
+      for (const Order k : entries.columns) ++many[k];
+    }
+    for (std::size_t k = 0; k < rank_.size(); ++k)
+      if (kPart * static_cast<Index>(many[k]) >= points.n() && many[k] > 0)
+        rank_[k] = ++common_;
+  }
+  Order common() const { return common_; }
+  // From 1 on; 0: rare.
+  Order rank(Order k) const { return rank_[k]; }
+
+ private:
+  static constexpr Index kPart = 16;
+  std::vector<Order> rank_;
+  Order common_ = 0;
+};
+
+// The sum of a query's entry and a point's, as `gather` and `PostedBlock` have it.
+template <class T>
+DUALGAP_INLINE T add_one(bool overlap, T a, T b, T sum) {
+  if (overlap) return sum + ((std::abs(a) + std::abs(b)) - std::abs(a - b));
+#if defined(__FMA__)
+  return std::fma(a, b, sum);
+#else
+  return sum + a * b;
+#endif
+}
+
+// Some points, divided into common and rare entries.
+template <class T>
+class Postings {
+ public:
+  struct List {
+    const Order *rows;  // of the chunk
+    const T *values;
+    std::size_t count;
+  };
+
+  // All points, or those `named`.
+  Postings(const KernelMap &map, const Points &points,
+           std::shared_ptr<const Commonness> features, const Order *named, Index n)
+      : n_(n),
+        d_(points.d()),
+        chunk_(chunk_of(n)),
+        overlap_(map.overlap()),
+        features_(std::move(features)) {
+    const Index all = chunks();
+    start_.assign(static_cast<std::size_t>(all * (d_ + 1)), 0);
+    base_.assign(static_cast<std::size_t>(all + 1), 0);
+    common_start_.assign(static_cast<std::size_t>(n_ + 1), 0);
+    h_.resize(static_cast<std::size_t>(n_));
+    const auto point = [&](Index t) {
+      return named ? static_cast<Index>(named[t]) : t;
+    };
+    Entries entries;
+    for (Index c = 0; c < all; ++c) {
+      std::uint32_t *start = start_.data() + c * (d_ + 1);
+      for (Index t = first(c); t < first(c) + rows(c); ++t) {
+        points.entries(point(t), entries);
+        std::size_t many = 0;
+        for (const Order k : entries.columns)
+          if (features_->rank(k))
+            ++many;
+          else
+            ++start[k + 1];
+        common_start_[static_cast<std::size_t>(t + 1)] =
+            common_start_[static_cast<std::size_t>(t)] + many;
+      }
+      for (Index k = 0; k < d_; ++k) start[k + 1] += start[k];
+      base_[static_cast<std::size_t>(c + 1)] =
+          base_[static_cast<std::size_t>(c)] + start[d_];
+    }
+    common_rows_.resize(common_start_.back());
+    common_values_.resize(common_start_.back());
+    rare_rows_.resize(base_.back());
+    rare_values_.resize(base_.back());
+    std::vector<std::uint32_t> next(static_cast<std::size_t>(d_));
+    for (Index c = 0; c < all; ++c) {
+      std::copy_n(start_.data() + c * (d_ + 1), d_, next.begin());
+      for (Index t = first(c); t < first(c) + rows(c); ++t) {
+        points.entries(point(t), entries);
+        std::size_t at = common_start_[static_cast<std::size_t>(t)];
+        for (std::size_t e = 0; e < entries.columns.size(); ++e) {
+          const Order k = entries.columns[e];
+          const T value = static_cast<T>(overlap_ ? map.scale * entries.values[e]
+                                                  : entries.values[e]);
+          if (const Order rank = features_->rank(k)) {
+            common_rows_[at] = rank - 1;
+            common_values_[at++] = value;
+          } else {
+            const std::size_t to = base_[static_cast<std::size_t>(c)] + next[k]++;
+            rare_rows_[to] = static_cast<Order>(t - first(c));
+            rare_values_[to] = value;
+          }
+        }
+        h_[static_cast<std::size_t>(t)] = T(0.5) * self_sum(map, *features_, entries);
+      }
+    }
+  }
+
+  Index n() const { return n_; }
+  const std::shared_ptr<const Commonness> &features() const { return features_; }
+  const T *h() const { return h_.data(); }  // half the self sum of each point
+  bool overlap() const { return overlap_; }
+  Index chunks() const { return (n_ + chunk_ - 1) / chunk_; }
+  Index first(Index chunk) const { return chunk * chunk_; }
+  Index rows(Index chunk) const { return std::min(chunk_, n_ - first(chunk)); }
+  Index largest() const { return std::min(chunk_, n_); }
+
+  // Rows of the block and values of the common entries of a point.
+  List common(Index t) const {
+    const auto at = common_start_[static_cast<std::size_t>(t)];
+    return {common_rows_.data() + at, common_values_.data() + at,
+            common_start_[static_cast<std::size_t>(t + 1)] - at};
+  }
+  // The points of a chunk that have feature k.
+  List rare(Index chunk, Order k) const {
+    const std::uint32_t *start = start_.data() + chunk * (d_ + 1) + k;
+    const auto at = base_[static_cast<std::size_t>(chunk)] + start[0];
+    return {rare_rows_.data() + at, rare_values_.data() + at,
+            static_cast<std::size_t>(start[1] - start[0])};
+  }
+
+  // What the sum of a point with itself is.
+  static T self_sum(const KernelMap &map, const Commonness &features,
+                    const Entries &entries) {
+    const bool overlap = map.overlap();
+    std::vector<Order> rows;
+    std::vector<T> values, block;
+    T rare[2], sum = T(0);
+    const auto pair = [&](double v) {
+      rare[0] = static_cast<T>(overlap ? map.scale * v : v);
+      rare[1] = static_cast<T>(map.block_scale() * v);
+    };
+    for (std::size_t e = 0; e < entries.columns.size(); ++e)
+      if (features.rank(entries.columns[e])) {
+        pair(entries.values[e]);
+        rows.push_back(static_cast<Order>(rows.size()));
+        values.push_back(rare[0]);
+        block.resize(block.size() + tile::kPanel, T(0));
+        block[block.size() - tile::kPanel] = rare[1];
+      }
+    T sums[tile::kPanel];
+    gather(overlap, values.data(), rows.data(), rows.size(), block.data(), sums);
+    for (std::size_t e = 0; e < entries.columns.size(); ++e)
+      if (!features.rank(entries.columns[e])) {
+        pair(entries.values[e]);
+        sum = add_one(overlap, rare[0], rare[1], sum);
+      }
+    return sums[0] + sum;
+  }
+
+  static void gather(bool overlap, const T *values, const Order *rows, std::size_t m,
+                     const T *block, T *sums) {
+    const auto count = static_cast<int>(m);
+    overlap ? tile::gather<tile::Overlap>(values, rows, count, block, true, sums)
+            : tile::gather<tile::Dot>(values, rows, count, block, true, sums);
+  }
+
+ private:
+  // Points whose sums with a block of queries stay in the second level of cache.
+  static Index chunk_of(Index n) {
+    constexpr Index kBytes = 256 << 10;
+    constexpr Index kMost = kBytes / (static_cast<Index>(sizeof(T)) * tile::kPanel);
+    constexpr Index kChunks = 64;
+    const Index part = (n + kChunks - 1) / kChunks;
+    return (std::max(part, kMost) + tile::kPanel - 1) / tile::kPanel * tile::kPanel;
+  }
+
+  Index n_, d_, chunk_;
+  bool overlap_;
+  std::shared_ptr<const Commonness> features_;
+  std::vector<std::uint32_t> start_;  // [chunk][d + 1], from base_[chunk] on
+  std::vector<std::size_t> base_, common_start_;
+  std::vector<Order> common_rows_, rare_rows_;
+  std::vector<T> common_values_, rare_values_, h_;
+};
+
+// Up to 32 queries.
+template <class T>
+class PostedBlock {
+ public:
+  PostedBlock(const KernelMap &map, const Points &points)
+      : map_(map), points_(points) {}
+
+  // The points who(0), ..., who(m - 1), and the h of all points if it is known.
+  template <class Who>
+  void set(Index m, const Who &who, const Commonness &features, const T *h) {
+    common_.assign(static_cast<std::size_t>(features.common()) * tile::kPanel, T(0));
+    rare_.clear();
+    std::fill(h_, h_ + tile::kPanel, T(0));
+    std::fill(lane_start_, lane_start_ + tile::kPanel + 1, std::size_t{0});
+    for (Index t = 0; t < m; ++t) {
+      const Index i = who(t);
+      points_.entries(i, entries_);
+      for (std::size_t e = 0; e < entries_.columns.size(); ++e) {
+        const Order k = entries_.columns[e];
+        const T value = static_cast<T>(map_.block_scale() * entries_.values[e]);
+        if (const Order rank = features.rank(k))
+          common_[static_cast<std::size_t>(rank - 1) * tile::kPanel +
+                  static_cast<std::size_t>(t)] = value;
+        else
+          rare_.push_back({k, value});
+      }
+      lane_start_[t + 1] = rare_.size();
+      h_[t] = h ? h[i] : T(0.5) * Postings<T>::self_sum(map_, features, entries_);
+    }
+    std::fill(lane_start_ + m + 1, lane_start_ + tile::kPanel + 1, rare_.size());
+  }
+  const T *h() const { return h_; }
+
+  // sums[t][l] of the points of a chunk with the 32 queries. `strip`: room to reuse.
+  void sums(const Postings<T> &targets, Index chunk, std::vector<T> &strip,
+            T *sums) const {
+    const Index first = targets.first(chunk);
+    for (Index t = 0; t < targets.rows(chunk); ++t) {
+      const auto list = targets.common(first + t);
+      Postings<T>::gather(targets.overlap(), list.values, list.rows, list.count,
+                          common_.data(), sums + t * tile::kPanel);
+    }
+    // A few lanes at a time, each of them contiguous: points are met at random.
+    const Index rows = targets.rows(chunk), stride = targets.largest() + kLanes;
+    strip.resize(static_cast<std::size_t>(kLanes * stride));
+    for (Index l = 0; l < tile::kPanel; l += kLanes) {
+      std::fill(strip.begin(), strip.end(), T(0));
+      for (Index lane = l; lane < l + kLanes; ++lane) {
+        T *to = strip.data() + (lane - l) * stride;
+        for (std::size_t e = lane_start_[lane]; e < lane_start_[lane + 1]; ++e) {
+          const auto list = targets.rare(chunk, rare_[e].feature);
+          for (std::size_t t = 0; t < list.count; ++t) {
+            T &sum = to[list.rows[t]];
+            sum = add_one(targets.overlap(), list.values[t], rare_[e].value, sum);
+          }
+        }
+      }
+      for (Index t = 0; t < rows; t += kLanes) {
+        T side[kLanes][kLanes];
+        for (Index r = 0; r < kLanes; ++r)
+          for (Index c = 0; c < kLanes; ++c) side[r][c] = strip[at(c * stride + t + r)];
+        for (Index r = 0; r < std::min<Index>(kLanes, rows - t); ++r)
+          for (Index c = 0; c < kLanes; ++c)
+            sums[(t + r) * tile::kPanel + l + c] += side[r][c];
+      }
+    }
+  }
+
+ private:
+  static constexpr Index kLanes = 8;
+  struct Rare {
+    Order feature;
+    T value;
+  };
+  static std::size_t at(Index i) { return static_cast<std::size_t>(i); }
+  const KernelMap &map_;
+  const Points &points_;
+  Entries entries_;
+  std::vector<T> common_;   // [rank - 1][kPanel]
+  std::vector<Rare> rare_;  // by lane
+  std::size_t lane_start_[tile::kPanel + 1] = {};
+  T h_[tile::kPanel] = {};
+};
+
+}  // namespace dualgap
