@@ -267,7 +267,7 @@ bool add_times(const KernelMap &map, bool dense, const Points &points, Index m,
   std::vector<T> h, rows;
   std::unique_ptr<const Postings<T>> own;
   if (!dense && !postings && SparseMeeting<T>::by_postings(targets)) {
-    const auto features = std::make_shared<const Commonness>(targets);
+    const auto features = std::make_shared<const Ranking>(targets);
     own = std::make_unique<const Postings<T>>(map, targets, features, nullptr, n);
     postings = own.get();
   }
@@ -623,7 +623,7 @@ class KernelRows final : public RowSource {
   const Postings<T> *postings_of() const {
     if (dense_ || !SparseMeeting<T>::by_postings(*points_)) return nullptr;
     std::call_once(features_made_,
-                   [&] { features_ = std::make_shared<const Commonness>(*points_); });
+                   [&] { features_ = std::make_shared<const Ranking>(*points_); });
     Made<T> &made = std::get<Made<T>>(postings_);
     std::call_once(made.once, [&] {
       made.postings =
@@ -651,7 +651,7 @@ class KernelRows final : public RowSource {
     std::unique_ptr<const Postings<T>> postings;
   };
   mutable std::once_flag features_made_;
-  mutable std::shared_ptr<const Commonness> features_;
+  mutable std::shared_ptr<const Ranking> features_;
   mutable std::tuple<Made<float>, Made<double>> postings_;
 };
 

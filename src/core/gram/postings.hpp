@@ -9,7 +9,7 @@
 //          with itself gives exactly the sum that `self_sum` computes.
 // Cost     32 multiplications for a common entry of a point and a block; one for each
 //          rare feature that a point and a query share. 8 bytes an entry (float64: 12),
-//          4 d for some 2,048 points (1,024), 64 times at most.
+//          and 4 a feature for 2,048 points (1,024), or for a 64th of them.
 // Source   postings: Zobel and Moffat, ACM Computing Surveys 38, 2006
 #pragma once
 
@@ -22,33 +22,38 @@
 
 namespace dualgap {
 
-// Features by how many of the points have them.
-class Commonness {
+// Features that occur, the most frequent ones first.
+class Ranking {
  public:
-  // Of all points.
-  explicit Commonness(const Points &points)
-      : rank_(static_cast<std::size_t>(points.d())) {
-    std::vector<Order> many(rank_.size());
+  explicit Ranking(const Points &points) : rank_(static_cast<std::size_t>(points.d())) {
     Entries entries;
     for (Index i = 0; i < points.n(); ++i) {
       points.entries(i, entries);
-      for (const Order k : entries.columns) ++many[k];
+      for (const Order k : entries.columns) ++rank_[k];
     }
+    std::vector<Order> occur;
     for (std::size_t k = 0; k < rank_.size(); ++k)
-      if (kPart * static_cast<Index>(many[k]) >= points.n() && many[k] > 0)
-        rank_[k] = ++common_;
+      if (rank_[k] > 0) occur.push_back(static_cast<Order>(k));
+    std::stable_sort(occur.begin(), occur.end(),
+                     [&](Order a, Order b) { return rank_[a] > rank_[b]; });
+    for (const Order k : occur) {
+      common_ += kPart * static_cast<Index>(rank_[k]) >= points.n();
+      rank_[k] = ++last_;
+    }
   }
+  // Common features are those of rank 1, ..., common(), rare ones the next rare().
   Order common() const { return common_; }
-  // From 1 on; 0: rare.
+  Order rare() const { return last_ - common_; }
+  // From 1 on; 0: does not occur.
   Order rank(Order k) const { return rank_[k]; }
 
  private:
   static constexpr Index kPart = 16;
   std::vector<Order> rank_;
-  Order common_ = 0;
+  Order common_ = 0, last_ = 0;
 };
 
-// The sum of a query's entry and a point's, as `gather` and `PostedBlock` have it.
+// The sum of a query's entry and a point's, as `self_sum` and `PostedBlock` have it.
 template <class T>
 DUALGAP_INLINE T add_one(bool overlap, T a, T b, T sum) {
   if (overlap) return sum + ((std::abs(a) + std::abs(b)) - std::abs(a - b));
@@ -71,14 +76,15 @@ class Postings {
 
   // All points, or those `named`.
   Postings(const KernelMap &map, const Points &points,
-           std::shared_ptr<const Commonness> features, const Order *named, Index n)
+           std::shared_ptr<const Ranking> features, const Order *named, Index n)
       : n_(n),
-        d_(points.d()),
+        rare_(features->rare()),
         chunk_(chunk_of(n)),
         overlap_(map.overlap()),
         features_(std::move(features)) {
     const Index all = chunks();
-    start_.assign(static_cast<std::size_t>(all * (d_ + 1)), 0);
+    const Order common = features_->common();
+    start_.assign(static_cast<std::size_t>(all * (rare_ + 1)), 0);
     base_.assign(static_cast<std::size_t>(all + 1), 0);
     common_start_.assign(static_cast<std::size_t>(n_ + 1), 0);
     h_.resize(static_cast<std::size_t>(n_));
@@ -87,41 +93,42 @@ class Postings {
     };
     Entries entries;
     for (Index c = 0; c < all; ++c) {
-      std::uint32_t *start = start_.data() + c * (d_ + 1);
+      std::uint32_t *start = start_.data() + c * (rare_ + 1);
       for (Index t = first(c); t < first(c) + rows(c); ++t) {
         points.entries(point(t), entries);
         std::size_t many = 0;
         for (const Order k : entries.columns)
-          if (features_->rank(k))
+          if (const Order rank = features_->rank(k); rank <= common)
             ++many;
           else
-            ++start[k + 1];
+            ++start[rank - common];
         common_start_[static_cast<std::size_t>(t + 1)] =
             common_start_[static_cast<std::size_t>(t)] + many;
       }
-      for (Index k = 0; k < d_; ++k) start[k + 1] += start[k];
+      for (Index k = 0; k < rare_; ++k) start[k + 1] += start[k];
       base_[static_cast<std::size_t>(c + 1)] =
-          base_[static_cast<std::size_t>(c)] + start[d_];
+          base_[static_cast<std::size_t>(c)] + start[rare_];
     }
     common_rows_.resize(common_start_.back());
     common_values_.resize(common_start_.back());
     rare_rows_.resize(base_.back());
     rare_values_.resize(base_.back());
-    std::vector<std::uint32_t> next(static_cast<std::size_t>(d_));
+    std::vector<std::uint32_t> next(static_cast<std::size_t>(rare_));
     for (Index c = 0; c < all; ++c) {
-      std::copy_n(start_.data() + c * (d_ + 1), d_, next.begin());
+      std::copy_n(start_.data() + c * (rare_ + 1), rare_, next.begin());
       for (Index t = first(c); t < first(c) + rows(c); ++t) {
         points.entries(point(t), entries);
         std::size_t at = common_start_[static_cast<std::size_t>(t)];
         for (std::size_t e = 0; e < entries.columns.size(); ++e) {
-          const Order k = entries.columns[e];
+          const Order rank = features_->rank(entries.columns[e]);
           const T value = static_cast<T>(overlap_ ? map.scale * entries.values[e]
                                                   : entries.values[e]);
-          if (const Order rank = features_->rank(k)) {
+          if (rank <= common) {
             common_rows_[at] = rank - 1;
             common_values_[at++] = value;
           } else {
-            const std::size_t to = base_[static_cast<std::size_t>(c)] + next[k]++;
+            const std::size_t to =
+                base_[static_cast<std::size_t>(c)] + next[rank - common - 1]++;
             rare_rows_[to] = static_cast<Order>(t - first(c));
             rare_values_[to] = value;
           }
@@ -132,7 +139,7 @@ class Postings {
   }
 
   Index n() const { return n_; }
-  const std::shared_ptr<const Commonness> &features() const { return features_; }
+  const std::shared_ptr<const Ranking> &features() const { return features_; }
   const T *h() const { return h_.data(); }  // half the self sum of each point
   bool overlap() const { return overlap_; }
   Index chunks() const { return (n_ + chunk_ - 1) / chunk_; }
@@ -146,27 +153,31 @@ class Postings {
     return {common_rows_.data() + at, common_values_.data() + at,
             common_start_[static_cast<std::size_t>(t + 1)] - at};
   }
-  // The points of a chunk that have feature k.
+  // The points of a chunk that have the k-th rare feature.
   List rare(Index chunk, Order k) const {
-    const std::uint32_t *start = start_.data() + chunk * (d_ + 1) + k;
+    const std::uint32_t *start = start_.data() + chunk * (rare_ + 1) + k;
     const auto at = base_[static_cast<std::size_t>(chunk)] + start[0];
     return {rare_rows_.data() + at, rare_values_.data() + at,
             static_cast<std::size_t>(start[1] - start[0])};
   }
 
   // What the sum of a point with itself is.
-  static T self_sum(const KernelMap &map, const Commonness &features,
+  static T self_sum(const KernelMap &map, const Ranking &features,
                     const Entries &entries) {
     const bool overlap = map.overlap();
     std::vector<Order> rows;
     std::vector<T> values, block;
     T rare[2], sum = T(0);
+    const auto is_common = [&](std::size_t e) {
+      const Order rank = features.rank(entries.columns[e]);
+      return rank > 0 && rank <= features.common();
+    };
     const auto pair = [&](double v) {
       rare[0] = static_cast<T>(overlap ? map.scale * v : v);
       rare[1] = static_cast<T>(map.block_scale() * v);
     };
     for (std::size_t e = 0; e < entries.columns.size(); ++e)
-      if (features.rank(entries.columns[e])) {
+      if (is_common(e)) {
         pair(entries.values[e]);
         rows.push_back(static_cast<Order>(rows.size()));
         values.push_back(rare[0]);
@@ -176,7 +187,7 @@ class Postings {
     T sums[tile::kPanel];
     gather(overlap, values.data(), rows.data(), rows.size(), block.data(), sums);
     for (std::size_t e = 0; e < entries.columns.size(); ++e)
-      if (!features.rank(entries.columns[e])) {
+      if (!is_common(e)) {
         pair(entries.values[e]);
         sum = add_one(overlap, rare[0], rare[1], sum);
       }
@@ -200,10 +211,10 @@ class Postings {
     return (std::max(part, kMost) + tile::kPanel - 1) / tile::kPanel * tile::kPanel;
   }
 
-  Index n_, d_, chunk_;
+  Index n_, rare_, chunk_;
   bool overlap_;
-  std::shared_ptr<const Commonness> features_;
-  std::vector<std::uint32_t> start_;  // [chunk][d + 1], from base_[chunk] on
+  std::shared_ptr<const Ranking> features_;
+  std::vector<std::uint32_t> start_;  // [chunk][rare + 1], from base_[chunk] on
   std::vector<std::size_t> base_, common_start_;
   std::vector<Order> common_rows_, rare_rows_;
   std::vector<T> common_values_, rare_values_, h_;
@@ -218,7 +229,7 @@ class PostedBlock {
 
   // The points who(0), ..., who(m - 1), and the h of all points if it is known.
   template <class Who>
-  void set(Index m, const Who &who, const Commonness &features, const T *h) {
+  void set(Index m, const Who &who, const Ranking &features, const T *h) {
     common_.assign(static_cast<std::size_t>(features.common()) * tile::kPanel, T(0));
     rare_.clear();
     std::fill(h_, h_ + tile::kPanel, T(0));
@@ -227,13 +238,12 @@ class PostedBlock {
       const Index i = who(t);
       points_.entries(i, entries_);
       for (std::size_t e = 0; e < entries_.columns.size(); ++e) {
-        const Order k = entries_.columns[e];
+        const Order rank = features.rank(entries_.columns[e]);
         const T value = static_cast<T>(map_.block_scale() * entries_.values[e]);
-        if (const Order rank = features.rank(k))
-          common_[static_cast<std::size_t>(rank - 1) * tile::kPanel +
-                  static_cast<std::size_t>(t)] = value;
-        else
-          rare_.push_back({k, value});
+        if (rank > features.common())
+          rare_.push_back({rank - features.common() - 1, value});
+        else if (rank > 0)
+          common_[at((rank - 1) * tile::kPanel + t)] = value;
       }
       lane_start_[t + 1] = rare_.size();
       h_[t] = h ? h[i] : T(0.5) * Postings<T>::self_sum(map_, features, entries_);
