@@ -298,7 +298,7 @@ class Report:
 
 
 def mark(machine: int) -> str:
-    """What a cell is marked with that was not measured on the first machine."""
+    """What a cell is marked with that is of another machine or day than the first."""
     return "†" * machine
 
 

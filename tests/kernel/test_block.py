@@ -419,8 +419,7 @@ def test_a_stop_while_16_bits_are_given_up(monkeypatch):
     monkeypatch.setattr(KernelProblem, "scores", interrupted)
     stop = core.Stop()
     stop.request()
-    state.rejected = 2
-    solver._look_again(state, stop)
+    solver._look_again(state, finer=True, stop=stop)
     assert not state.whole
     alpha = state.alpha()
     solver.step(state, core.Stop())  # takes it up

@@ -10,8 +10,8 @@ Update     the rows that violate most join the newest ones of the last working s
 Guarantee  D never falls, and converges to the optimum.
 Cost       n d flops twice for a kernel row that is not cached, 2 n q for F. 4 n d bytes
            of packed rows (if few entries are stored none, or with very many features
-           8 to 20 bytes an entry), and the cache, of which the
-           small matrix, 4 q^2, takes at most an eighth.
+           8 to 20 bytes an entry), and the cache, of which the small matrix, 4 q^2,
+           takes at most an eighth.
 Source     Decomposition: Joachims 1999; second-order pairs: Fan, Chen and Lin, JMLR 6,
            2005; large working sets: Wen et al., JMLR 19, 2018. For the squared hinge
            max sum_i a_i - 1/2 a'(Q + diag delta)a over a >= 0 is the problem of
@@ -353,8 +353,7 @@ class BlockSolver(KernelSolver):
         block = state.block
         full = block.held == block.capacity
         if state.blurred:
-            state.rejected = _PATIENCE
-            self._look_again(state, stop)
+            self._look_again(state, finer=True, stop=stop)
         elif full and block.n > _MANY and block.computed >= state.due:
             self._rest(state)
 
@@ -390,14 +389,14 @@ class BlockSolver(KernelSolver):
         state.rejected += 1
         if not state.moved:
             self._leap(state, state.stop)
-        self._look_again(state, None)
+        finer = state.rejected >= _PATIENCE or not state.moved
+        self._look_again(state, finer, stop=None)
 
-    def _look_again(self, state: BlockState, stop: Any) -> None:
-        """Go on from an exact F with all rows, if need be with finer ones."""
-        precise = getattr(state.source, "precise", True)
-        finer = state.fixed and state.moved
-        if state.rejected >= _PATIENCE or not state.moved:
-            if not precise and not finer:
+    def _look_again(self, state: BlockState, finer: bool, stop: Any) -> None:
+        """Go on from an exact F with all rows, perhaps finer ones than before."""
+        if finer:
+            precise = getattr(state.source, "precise", True)
+            if not precise and not (state.fixed and state.moved):
                 state.source.precise = True
             if not precise or state.fixed:
                 state.block.forget_rows()
