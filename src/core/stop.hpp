@@ -8,6 +8,7 @@
 #include <chrono>
 #include <functional>
 #include <limits>
+#include <thread>
 #include <utility>
 
 #include "rows.hpp"
@@ -61,6 +62,23 @@ class Poll {
   std::function<void()> signals_;
   double last_;
   Index left_ = kQuantum;
+};
+
+// The poll of a loop over parts: the thread that calls asks, all of them leave.
+class SharedPoll {
+ public:
+  explicit SharedPoll(Poll &poll) : poll_(poll), caller_(std::this_thread::get_id()) {}
+  bool operator()(Index work) {
+    if (std::this_thread::get_id() == caller_ && poll_(work))
+      leave_.store(true, std::memory_order_relaxed);
+    return leave();
+  }
+  bool leave() const { return leave_.load(std::memory_order_relaxed); }
+
+ private:
+  Poll &poll_;
+  const std::thread::id caller_;
+  std::atomic<bool> leave_{false};
 };
 
 }  // namespace dualgap

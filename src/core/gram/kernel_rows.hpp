@@ -7,9 +7,7 @@
 //           float64
 //
 // Dense points are packed once into float32 panels, 4 d bytes each. Points with few
-// entries stay where they are: 32 queries are scattered into a block [d][32], and
-// every row of the matrix meets the block entry by entry. Where that block would leave
-// the cache, for there are too many features, points are copied into postings.hpp.
+// entries stay where they are, and meet blocks of 32 queries (sparse_meeting.hpp).
 //
 // Where rows are `precise` every value is computed in float64 before it is rounded to
 // float32: a product less two self products loses digits where points are far from
@@ -22,204 +20,16 @@
 // depend on how many there are.
 #pragma once
 
-#include <atomic>
+#include <algorithm>
 #include <memory>
 #include <mutex>
-#include <thread>
 #include <tuple>
 #include <vector>
 
-#include "../stop.hpp"
 #include "../threads.hpp"
-#include "postings.hpp"
+#include "sparse_meeting.hpp"
 
 namespace dualgap {
-
-// The poll of a loop over parts: the thread that calls asks, all of them leave.
-class SharedPoll {
- public:
-  explicit SharedPoll(Poll &poll) : poll_(poll), caller_(std::this_thread::get_id()) {}
-  bool operator()(Index work) {
-    if (std::this_thread::get_id() == caller_ && poll_(work))
-      leave_.store(true, std::memory_order_relaxed);
-    return leave();
-  }
-  bool leave() const { return leave_.load(std::memory_order_relaxed); }
-
- private:
-  Poll &poll_;
-  const std::thread::id caller_;
-  std::atomic<bool> leave_{false};
-};
-
-// Up to 32 points with few entries, scattered into [d][32].
-template <class T>
-class ScatteredBlock {
- public:
-  // Features whose rows are half of the second level of cache.
-  static constexpr Index kFeatures =
-      (512 << 10) / (static_cast<Index>(sizeof(T)) * tile::kPanel);
-
-  ScatteredBlock(const KernelMap &map, const Points &points)
-      : map_(map), points_(points), block_(points.d()) {}
-  // Blocks that meet the same targets one after the other: as many as stay near.
-  static Index together(const Points &points) {
-    constexpr Index kMost = 64;
-    return std::clamp<Index>(kFeatures / std::max<Index>(points.d(), 1), 1, kMost);
-  }
-  // Panels of targets that do so, for they are read once for each of these blocks.
-  static constexpr Index kTargets = 16;
-
-  // The points who(0), ..., who(m - 1), and the h of all points if it is known.
-  template <class Who>
-  void set(Index m, const Who &who, const T *h = nullptr) {
-    for (const Index i : who_) points_.clear(i, block_);
-    who_.clear();
-    std::fill(h_, h_ + tile::kPanel, T(0));
-    for (Index t = 0; t < m; ++t) {
-      who_.push_back(who(t));
-      if (h)
-        h_[t] = h[who_.back()];
-      else
-        points_.half_self(who_.back(), map_.scale, map_.overlap(), h_ + t);
-    }
-    for (Index t = 0; t < m; ++t)
-      points_.scatter(who_[static_cast<std::size_t>(t)], t, map_.block_scale(), block_);
-  }
-  // out[t][l] <- k(point l of the block, z_which(t)) for all 32 of them and t < m, at
-  // most 32, given the h of all z.
-  template <class Kernel, class Which>
-  void kernels(const Kernel &kernel, const Points &targets, const Which &which, Index m,
-               const T *h, T *out) const {
-    T own[tile::kPanel];
-    Index rows[tile::kPanel];
-    for (Index t = 0; t < m; ++t) {
-      rows[t] = which(t);
-      own[t] = h[rows[t]];
-    }
-    targets.sums(rows, m, map_.scale, map_.overlap(), block_, out);
-    tile::values(out, m, kernel, own, h_);
-  }
-
- private:
-  const KernelMap &map_;
-  const Points &points_;
-  std::vector<Index> who_;
-  Scattered<T> block_;
-  T h_[tile::kPanel] = {};
-};
-
-// Blocks of 32 queries with few entries, and the points that they meet.
-template <class T>
-class SparseMeeting {
- public:
-  static bool by_postings(const Points &points) {
-    return points.d() > ScatteredBlock<T>::kFeatures;
-  }
-  // The targets are those of `postings`, or the points columns[0], ..., all of them if
-  // it is null, `many`. `h`: of all points.
-  SparseMeeting(const KernelMap &map, const Points &queries, const Points &targets,
-                const Order *columns, Index many, const T *h,
-                const Postings<T> *postings)
-      : map_(map),
-        queries_(queries),
-        targets_(targets),
-        columns_(columns),
-        many_(many),
-        h_(h),
-        postings_(postings) {}
-
-  // Blocks that are to meet the targets together: as many as stay near.
-  Index most() const {
-    constexpr Index kPosted = 16;
-    return postings_ ? kPosted : ScatteredBlock<T>::together(queries_);
-  }
-  // What threads share.
-  Index units() const {
-    return postings_ ? postings_->chunks() : (many_ + tile::kPanel - 1) / tile::kPanel;
-  }
-  Index blocks() const { return blocks_; }
-  void clear() { blocks_ = 0; }
-  // One more block, of the points who(0), ..., who(m - 1).
-  template <class Who>
-  void add(Index m, const Who &who, const T *h = nullptr) {
-    const auto b = static_cast<std::size_t>(blocks_++);
-    if (postings_) {
-      if (b == posted_.size()) posted_.emplace_back(map_, queries_);
-      posted_[b].set(m, who, *postings_->features(), h);
-    } else {
-      if (b == scattered_.size()) scattered_.emplace_back(map_, queries_);
-      scattered_[b].set(m, who, h);
-    }
-  }
-  // then(b, j, count, values): values[t][l] of the targets j, ..., j + count - 1 with
-  // the queries l of block b.
-  template <class Kernel, class Then>
-  void meet(const Kernel &kernel, Index begin, Index end, SharedPoll &shared,
-            const Then &then) const {
-    if (postings_)
-      meet_postings(kernel, begin, end, shared, then);
-    else
-      meet_entries(kernel, begin, end, shared, then);
-  }
-
- private:
-  static constexpr Index kWork = 64;  // of a value, as a poll counts it
-
-  Index target(Index j) const { return columns_ ? columns_[j] : j; }
-  template <class Kernel, class Then>
-  void meet_entries(const Kernel &kernel, Index begin, Index end, SharedPoll &shared,
-                    const Then &then) const {
-    constexpr Index kTogether = ScatteredBlock<T>::kTargets;
-    T values[tile::kPanel * tile::kPanel] = {};
-    for (Index from = begin; from < end; from += kTogether) {
-      const Index to = std::min(from + kTogether, end);
-      for (Index b = 0; b < blocks_; ++b) {
-        for (Index p = from; p < to; ++p) {
-          const Index j = p * tile::kPanel;
-          const Index count = std::min<Index>(tile::kPanel, many_ - j);
-          scattered_[static_cast<std::size_t>(b)].kernels(
-              kernel, targets_, [&](Index t) { return target(j + t); }, count, h_,
-              values);
-          then(b, j, count, values);
-        }
-        if (shared((to - from) * tile::kPanel * kWork)) return;
-      }
-    }
-  }
-  template <class Kernel, class Then>
-  void meet_postings(const Kernel &kernel, Index begin, Index end, SharedPoll &shared,
-                     const Then &then) const {
-    const Index room = (postings_->largest() + tile::kPanel - 1) / tile::kPanel;
-    std::vector<T> strip;
-    std::vector<T> sums(static_cast<std::size_t>(room * tile::kPanel * tile::kPanel));
-    for (Index c = begin; c < end; ++c)
-      for (Index b = 0; b < blocks_; ++b) {
-        const auto &block = posted_[static_cast<std::size_t>(b)];
-        block.sums(*postings_, c, strip, sums.data());
-        const Index first = postings_->first(c), rows = postings_->rows(c);
-        for (Index t = 0; t < rows; t += tile::kPanel) {
-          const Index count = std::min<Index>(tile::kPanel, rows - t);
-          T *values = sums.data() + t * tile::kPanel;
-          tile::values(values, count, kernel, postings_->h() + first + t, block.h());
-          std::fill(values + count * tile::kPanel, values + tile::kPanel * tile::kPanel,
-                    T(0));
-          then(b, first + t, count, values);
-        }
-        if (shared(rows * kWork)) return;
-      }
-  }
-
-  const KernelMap &map_;
-  const Points &queries_, &targets_;
-  const Order *columns_;
-  Index many_;
-  const T *h_;
-  const Postings<T> *postings_;
-  Index blocks_ = 0;
-  std::vector<ScatteredBlock<T>> scattered_;
-  std::vector<PostedBlock<T>> posted_;
-};
 
 template <class T>
 std::vector<T> half_selves(const KernelMap &map, const Points &points, Team &team) {

@@ -138,7 +138,6 @@ class Postings {
     }
   }
 
-  Index n() const { return n_; }
   const std::shared_ptr<const Ranking> &features() const { return features_; }
   const T *h() const { return h_.data(); }  // half the self sum of each point
   bool overlap() const { return overlap_; }
