@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
+import statistics
+from itertools import repeat
 from pathlib import Path
 
 from bench import CAP, COSTS, EPS, NAMES, ROOT, arrays, read_shape
@@ -55,6 +57,12 @@ def floor(row: dict) -> float:
     return 2.0 * row["meetings"] * d / (1e9 * row["gflops"])
 
 
+def before_proof(row: dict, upper: float) -> float:
+    """Seconds of a fit of ours up to the first proof, if it had the accuracy then."""
+    reached = (row["reached"] - upper) / upper <= EPS
+    return row["cpu"] - row["proofs"] if reached else row["cpu"]
+
+
 def cell(results: Results, name: str, C: float) -> dict | None:
     """Figures of one cell, from the last run over it."""
     marks = results.where(stage="cell", data=name, C=C)
@@ -79,6 +87,8 @@ def cell(results: Results, name: str, C: float) -> dict | None:
                 "accuracy": accuracy(results, first), "test": first.get("test"),
                 "floor": floor(first),
                 "gflops": first["gflops"]}  # fmt: skip
+        if all("proofs" in r for r in timed):
+            out["unproved"] = statistics.median(map(before_proof, timed, repeat(upper)))
         out["claimed"] = abs(first["claimed"] - first["primal"]) / first["primal"]
     counts = {r: waited(results, r, name, C) for r in RIVALS}
     counts = {r: s for r, s in counts.items() if s is not None}
@@ -97,12 +107,16 @@ def cell(results: Results, name: str, C: float) -> dict | None:
     else:
         return None
     out["ratio"] = out["theirs"] / ours
+    if "unproved" in out:
+        out["ratio_unproved"] = out["theirs"] / out["unproved"]
     for rival in RIVALS:
         if rival in seconds:
             out[f"ratio_{rival}"] = seconds[rival] / ours
         elif rival in counts:
             out[f"over_{rival}"] = counts[rival] / ours
     out["predict"] = prediction(mine, theirs)
+    if timed and "onedal" in theirs:
+        out["predict_share"] = share_of_product(theirs["onedal"], first)
     out["missed"] = missed(results, name, C)
     out["memory"] = {
         r["rival"]: r["peak"] - r["before"]
@@ -132,16 +146,35 @@ def missed(results: Results, name: str, C: float) -> list[list]:
 
 
 def prediction(mine: list[dict], theirs: dict[str, list[dict]]) -> dict[str, float]:
-    """{rival: ratio} of seconds per query and support vector."""
+    """{rival: ratio} of seconds per query and support vector.
 
-    def rate(rows: list[dict]) -> float | None:
-        rows = [r for r in rows if r.get("queries")]
-        cost = [r["predict"] / (r["queries"] * max(r["vectors"], 1)) for r in rows]
+    Under "single" that of scikit-learn to ours in float32, as oneDAL is in float32.
+    """
+
+    def rate(rows: list[dict], key: str = "predict") -> float | None:
+        rows = [r for r in rows if r.get("queries") and key in r]
+        cost = [r[key] / (r["queries"] * max(r["vectors"], 1)) for r in rows]
         return min(cost, default=None)
 
-    own = rate(mine)
+    own, single = rate(mine), rate(mine, "predict_single")
     found = {rival: rate(rows) for rival, rows in theirs.items()}
-    return {r: v / own for r, v in found.items() if v is not None and own}
+    ratios = {r: v / (single if r == "onedal" and single else own)
+              for r, v in found.items() if v is not None and own}  # fmt: skip
+    if single and found.get(BASELINE):
+        ratios["single"] = found[BASELINE] / single
+    return ratios
+
+
+def share_of_product(rows: list[dict], ours: dict) -> float | None:
+    """The rate of dense predictions over that of NumPy's product of matrices.
+
+    2d operations per query and support vector: who computes them at more than half
+    that rate cannot be twice as slow as anybody in float32.
+    """
+    _, d = read_shape(arrays(ours["data"]))
+    rates = [2e-9 * d * r["queries"] * r["vectors"] / r["predict"] for r in rows
+             if r.get("queries") and r["family"].startswith("dense")]  # fmt: skip
+    return max(rates) / ours["gflops"] if rates else None
 
 
 # ---- tables
@@ -159,9 +192,10 @@ def ratio_to(c: dict, rival: str) -> str:
 
 
 HEAD = (
-    "| data | C | ours, s | gap proved | nSV | best rival (setting) | its s | ratio | "
-    "range | oneDAL | LIBSVM | scikit-learn | ThunderSVM | floor, s | ours / floor |\n"
-    "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|"
+    "| data | C | ours, s | before the proof | gap proved | nSV | best rival (setting) "
+    "| its s | ratio | before the proof | range | oneDAL | LIBSVM | "
+    "scikit-learn | ThunderSVM | floor, s | ours / floor |\n"
+    "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|"
 )
 
 
@@ -173,10 +207,11 @@ def row(c: dict) -> str:
     distance = c["ours"] / c["floor"] if "floor" in c else None
     return (
         f"| {c['data']}{mark(c['machine'])} | {c['C']:g} | {mine} | "
-        f"{c.get('gap', math.inf):.1e} | "
+        f"{number(c.get('unproved'))} | {c.get('gap', math.inf):.1e} | "
         f"{c.get('vectors', '–')} | {rival} | "
         f"{number(c['theirs'], not c['reached'])} | "
-        f"{number(c['ratio'], not c['reached'])}{lost} | {spread(c)} | "
+        f"{number(c['ratio'], not c['reached'])}{lost} | "
+        f"{number(c.get('ratio_unproved'), not c['reached'])} | {spread(c)} | "
         + " | ".join(ratio_to(c, r) for r in others)
         + f" | {number(c.get('floor'))} | {number(distance)} |"
     )
@@ -185,23 +220,23 @@ def row(c: dict) -> str:
 def summary(cells: list[dict]) -> list[str]:
     lines = [
         "| C | cells | certified | won | geometric mean of the ratios to the best "
-        "rival | smallest | to oneDAL | to LIBSVM | to scikit-learn |\n"
-        "|---|---|---|---|---|---|---|---|---|"
+        "rival | before the proof | smallest | to oneDAL | to LIBSVM | to "
+        "scikit-learn |\n|---|---|---|---|---|---|---|---|---|---|"
     ]
     for C in [*ORDER, None]:
         some = [c for c in cells if C in (None, c["C"])]
         if some:
             ratios = [c["ratio"] for c in some]
             means = []
-            for rival in ("onedal", "libsvm", BASELINE):
-                found = [c.get(f"ratio_{rival}", c.get(f"over_{rival}")) for c in some]
+            for key in ("unproved", "onedal", "libsvm", BASELINE):
+                found = [c.get(f"ratio_{key}", c.get(f"over_{key}")) for c in some]
                 found = [r for r in found if r is not None]
                 means.append(f"{geometric(found):.2f} ({len(found)})" if found else "–")
             lines.append(
                 f"| {'all' if C is None else format(C, 'g')} | {len(some)} | "
                 f"{sum(c['certified'] for c in some)} | "
                 f"{sum(r >= 1 / NOISE for r in ratios)} | {geometric(ratios):.2f} | "
-                f"{min(ratios):.2f} | " + " | ".join(means) + " |"
+                f"{means[0]} | {min(ratios):.2f} | {' | '.join(means[1:])} |"
             )
     reached = [c["ratio"] for c in cells if c["reached"]]
     lines += ["", f"Of the {len(reached)} cells that a rival reached: "
@@ -210,21 +245,24 @@ def summary(cells: list[dict]) -> list[str]:
 
 
 def predictions(cells: list[dict]) -> list[str]:
-    lines = ["| data | C | nSV | oneDAL / ours | LIBSVM / ours | scikit-learn / ours |",
-             "|---|---|---|---|---|---|"]  # fmt: skip
+    lines = ["| data | C | nSV | oneDAL / ours | LIBSVM / ours | scikit-learn / ours | "
+             "scikit-learn / ours in float32 | oneDAL's rate / that of a product |",
+             "|---|---|---|---|---|---|---|---|"]  # fmt: skip
     for c in cells:
         p = c["predict"]
         if p:
-            names = ("onedal", "libsvm", BASELINE)
+            names = ("onedal", "libsvm", BASELINE, "single")
             lines.append(
-                f"| {c['data']} | {c['C']:g} | {c['vectors']} | "
+                f"| {c['data']}{mark(c['machine'])} | {c['C']:g} | {c['vectors']} | "
                 + " | ".join(number(p.get(r)) for r in names)
-                + " |"
+                + f" | {number(c.get('predict_share'))} |"
             )
-    for rival in ("onedal", BASELINE):
-        found = [c["predict"][rival] for c in cells if rival in c["predict"]]
+    named = {"onedal": "oneDAL", BASELINE: "scikit-learn",
+             "single": "scikit-learn, ours in float32"}  # fmt: skip
+    for key, name in named.items():
+        found = [c["predict"][key] for c in cells if key in c["predict"]]
         if found:
-            lines += ["", f"Geometric mean to {rival}: {geometric(found):.1f}, the "
+            lines += ["", f"Geometric mean to {name}: {geometric(found):.1f}, the "
                       f"smallest {min(found):.1f} ({len(found)} cells)."]  # fmt: skip
     return lines
 

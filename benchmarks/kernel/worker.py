@@ -33,6 +33,10 @@ def judged(rival, model, X):
             labels = rival.predict(model, Q)
         more |= {"predict": clock.cpu, "queries": len(z)}
         more["test"] = float(np.mean(np.asarray(labels) == z))
+        if single := rival.single(model, Q):
+            with Stopwatch() as clock:
+                rival.predict(*single)
+            more["predict_single"] = clock.cpu
     return arrays, more
 
 

@@ -506,7 +506,10 @@ class SVC(
         -------
         ndarray of shape (n_samples,)
         """
-        return self._scores_and_labels(X)[1]
+        self._refuse_ovo_ties()
+        values = self._pair_values(X)
+        labels: NDArray[Any] = self.classes_[self._codes(values)]
+        return labels
 
     def _scores_and_labels(self, X: Any) -> tuple[Vector, NDArray[Any]]:
         """Decision values and labels, for the cost of one of them."""
