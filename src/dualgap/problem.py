@@ -530,6 +530,7 @@ class Problem:
         out: Vector | None = None,
         multiple: bool = False,
         near: Vector | None = None,
+        margins: Vector | None = None,
     ) -> Proof:
         """As :meth:`certify`, and the two points that the certificate is about.
 
@@ -538,7 +539,8 @@ class Problem:
         With `multiple` the primal point is the best ``b w(alpha)``, b in [1/2, 2],
         where that is better: P is of first order in what alpha lacks, D of second.
         With `near`, a w(alpha) but for rounding, that is the primal point, and one pass
-        over the rows does for both values.
+        over the rows does for both values. `margins`, of shape (n,), receives those of
+        w(alpha).
 
         When alpha does not define w it is scaled by the best s >= 0 that the box
         allows: ``D(s a) = s sum a - s^2/2 (||v||^2 + sum delta a^2)``
@@ -567,11 +569,13 @@ class Problem:
         if w is None:
             assert alpha is not None
             w = self.combine(alpha, out)
-            margins = np.empty(self.n) if multiple else None
+            if multiple and margins is None:
+                margins = np.empty(self.n)
             values = self._evaluate(w, "of w", alpha, None, margins)
             norm = self.squared_norm(w)
             dual = self._dual(values, w, off=self._bias_off(w, alpha))
-            if margins is not None:
+            if multiple:
+                assert margins is not None
                 w, values, norm = self._best_multiple(w, values, norm, margins)
             return self._proof(w, alpha, values, norm, *dual)
 

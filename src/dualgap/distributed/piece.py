@@ -141,6 +141,7 @@ class Binary:
         n = problem.n
         self.problem = problem
         self.alpha, self.trial = np.zeros(n), np.zeros(n)
+        self.margins = np.empty(n)
         self.state = LocalState(
             copy.copy(problem), core.Random(seed), new_order(n), alpha=np.zeros(n),
             w=np.zeros(problem.width), q=problem.q, active=n,
@@ -175,6 +176,11 @@ class Binary:
         part = self.evaluate(w)
         if sigma != self.sigma:
             self.rescale(sigma)
+        # The others have moved w since the last pass here.
+        core.wake_wrong(
+            self.margins, self.alpha, self.problem.cost, self.problem.core_loss,
+            state.wake,
+        )  # fmt: skip
         start = self.take_off(w, task.beta)
         state.repair()
         u, updates, visited = state.w.copy(), state.updates, state.visited
@@ -219,7 +225,7 @@ class Binary:
         problem = self.problem
         values = core.evaluate(
             problem.rows, problem.y, problem.cost, problem.core_loss, problem.q, w,
-            "of w", self.alpha, None, None, problem.threads,
+            "of w", self.alpha, None, self.margins, problem.threads,
         )  # fmt: skip
         return Part(values=Values(*values), rows=problem.n)
 
