@@ -62,7 +62,7 @@ class DCD:
 class SleepingDCD:
     """The same dual; rows firmly at a bound sleep for 1, 3, 7, ... 127 epochs.
 
-    Or for as many as they are thresholds away from moving, if that is more. In the
+    Or for half as many as they are thresholds away from moving, if that is more. In the
     first epoch the threshold is the mean projected gradient so far, from a quarter of
     the rows on. `omega` over-relaxes the steps. `chunk` rows in a row are visited
     together; the generator shuffles the chunks, and what is left over comes last. With
@@ -74,7 +74,7 @@ class SleepingDCD:
         self.Q = (X * X).sum(axis=1)
         self.a = np.zeros(len(X))
         self.w = np.zeros(X.shape[1])
-        self.omega, self.modified_sgd = omega, modified_sgd
+        self.omega, self.modified_sgd, self.longest = omega, modified_sgd, 127
         self.asleep = [0] * len(X)
         self.last = [0] * len(X)
         self.threshold = None
@@ -100,8 +100,9 @@ class SleepingDCD:
         if (a == 0.0 and G >= 0.0) or (a == U and G <= 0.0):
             firm, length = abs(G) > threshold, 0
             if firm:
-                away = 127 if abs(G) >= 127 * threshold else int(abs(G) / threshold)
-                length = min(max(2 * self.last[i] + 1, away), 127)
+                far = self.longest * threshold <= 0.5 * abs(G)
+                away = self.longest if far else int(0.5 * abs(G) / threshold)
+                length = min(max(2 * self.last[i] + 1, away), self.longest)
             self.asleep[i] = self.last[i] = length
             return 0.0
         self.last[i] = 0
@@ -145,7 +146,7 @@ class ConjugateDCD(SleepingDCD):
 
     def sweep(self, rows):
         if self.mode != "plain":
-            self.omega = 1.0
+            self.omega, self.longest = 1.0, 31
         self.epoch(rows)
         self.sweeps += 1
         self.visited = len(rows)

@@ -7,12 +7,13 @@
 //            A row at a bound whose G points outward by more than g, the mean projected
 //            gradient of the epoch before, sleeps for 1 epoch, then 3, 7, ... 127, as
 //            long as it is found so; one inward look and it starts at 1 again. It
-//            sleeps for G/g epochs if these are more: it moves by about g in one. In
-//            the first epoch g is the mean so far, from a quarter of the visits on.
+//            sleeps for G/2g epochs if these are more: margins move by some g in one.
+//            In the first epoch g is the mean so far, from a quarter of the visits on.
 //            That epoch may be Modified-SGD (dual_coordinate.hpp).
-// Guarantee  D never falls, but in Modified-SGD. Every row is visited once in 128 epochs at least, so no
-//            restart is needed where Hsieh et al. 2008 restore all rows. A sleeping
-//            row's share of the gap is 0 while it stays on its side of the margin.
+// Guarantee  D never falls, but in Modified-SGD. Every row is visited once in 128
+//            epochs at least, so no restart is needed where Hsieh et al. 2008 restore
+//            all rows. A sleeping row's share of the gap is 0 while it stays on its side
+//            of the margin.
 // Cost       one dot per row awake, one axpy per change; 4 bytes of order and 2 of
 //            counters per row. Where rows have little in common (text) they are
 //            visited in chunks of consecutive rows, in random order: as many epochs
@@ -172,7 +173,7 @@ SleepingPass sleeping_epoch(const Rows &rows, const DualData &data,
     if (outward >= 0.0) {
       int next = 0;
       if (outward > threshold) {
-        const double away = std::min(outward / threshold, kLongestSleep);
+        const double away = std::min(0.5 * outward / threshold, kLongestSleep);
         next = std::max(2 * sleep.length[i] + 1, static_cast<int>(away));
         next = std::min(next, sleep.longest);
       }

@@ -8,7 +8,7 @@ Update     G = y_i w.x_i - 1 + delta_i a_i; where the projected gradient is not 
            before it were all, and does not take its bound for what w lacks yet.
 Rows       "sleep": a row at a bound whose G points outward by more than g, the mean
            projected gradient of the pass before, is left out of 1 pass, then of 3, 7,
-           ... 127, or of G/g if that is more (src/core/epochs/sleeping_rows.hpp).
+           ... 127, or of G/2g if that is more (src/core/epochs/sleeping_rows.hpp).
            Nothing is ever restored: a proof that is refused wakes the rows that it
            found on the wrong side of their margin.
            "hsieh": rows at a bound whose G points outward beyond the previous pass's
