@@ -12,8 +12,8 @@
 //            That epoch may be Modified-SGD (dual_coordinate.hpp).
 // Guarantee  D never falls, but in Modified-SGD. Every row is visited once in 128
 //            epochs at least, so no restart is needed where Hsieh et al. 2008 restore
-//            all rows. A sleeping row's share of the gap is 0 while it stays on its side
-//            of the margin.
+//            all rows. A sleeping row's share of the gap is 0 while it stays on its
+//            side of the margin.
 // Cost       one dot per row awake, one axpy per change; 4 bytes of order and 2 of
 //            counters per row. Where rows have little in common (text) they are
 //            visited in chunks of consecutive rows, in random order: as many epochs
