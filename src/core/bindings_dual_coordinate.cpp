@@ -139,18 +139,6 @@ void bind_dual_coordinate(nb::module_ &m) {
       "the gap, at most 0).");
 
   m.def(
-      "wake_wrong",
-      [](Array<const double> margins, Array<const double> alpha,
-         Array<const double> cost, const Loss &loss, Array<std::uint8_t> wake) {
-        const auto n = static_cast<Index>(wake.shape(0));
-        wake_wrong(sized(margins, n, "margins"), sized(alpha, n, "alpha"),
-                   sized(cost, n, "cost"), n, loss, wake.data());
-      },
-      "margins"_a.noconvert(), "alpha"_a.noconvert(), "cost"_a.noconvert(), "loss"_a,
-      "wake"_a.noconvert(),
-      "Ends the sleep of rows at a bound on whose wrong side their margin is.");
-
-  m.def(
       "momentum",
       [](const AnyRows &rows, Array<const std::int8_t> y, Array<const double> cost,
          Array<const double> q, const Loss &loss, Array<double> alpha, Array<double> w,

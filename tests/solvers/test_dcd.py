@@ -212,11 +212,15 @@ def test_what_cannot_be_accelerated_is_refused_or_left_alone():
     assert solve(free, DCD(), tol=1e-4).certificate.certified
 
 
-def test_a_refused_proof_wakes_the_rows_on_the_wrong_side():
+def test_a_proof_wakes_the_rows_on_the_wrong_side():
+    X = np.array([[1.5], [0.5], [0.5], [1.5], [1.0], [1.0]])
     alpha = np.array([0.0, 0.0, 0.5, 0.5, 0.2, 0.0])
-    margins = np.array([1.5, 0.5, 0.5, 1.5, 1.0, 1.0])
+    problem = Problem(X, np.ones(6), 0.5, loss="hinge", penalize_intercept=True)
     wake = np.full(6, 7, np.uint8)
-    core.wake_wrong(margins, alpha, np.full(6, 0.5), core.Loss(1.0, 0.0), wake)
+    core.evaluate(
+        problem.rows, problem.y, problem.cost, problem.core_loss, problem.q,
+        np.ones(1), "of w", alpha, None, None, problem.threads, wake,
+    )  # fmt: skip
     # At 0 and beyond the margin or on it, or at C and short of it: no reason to look.
     assert wake.tolist() == [7, 0, 7, 0, 0, 7]
 

@@ -57,7 +57,7 @@ def peak(X, y, solver, loss):
 SIZES = ((60_000, 2500), (2000, 100_000))
 LOSSES = ("hinge", "squared_hinge")
 SOLVERS = (
-    (DCD(acceleration="none"), 48, 16),
+    (DCD(acceleration="none"), 40, 16),
     (DCD(shrinking="hsieh"), 40, 16),
     (DCD(acceleration="conjugate"), 90, 64),
 )

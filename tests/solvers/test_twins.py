@@ -252,9 +252,11 @@ def test_sleeping_epochs(case, layout, loss):
     state = begin(solver, bench.problem, seed=2)
     visits, fewest = 0, bench.n
     for epoch in range(40):
-        if epoch == 30:  # a refused check wakes all rows
+        if epoch in (2, 30):
+            point = solver.iterate(state)
+            bench.problem.prove(*point, **solver.proof_options(state))
             solver.reject(state)
-            twin.asleep = [0] * bench.n
+            twin.prove()
         rows = twin.order(rng)
         fewest = min(fewest, len(rows))
         visits += len(rows)

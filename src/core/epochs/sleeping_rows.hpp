@@ -109,18 +109,6 @@ inline Index awake_rows(std::uint8_t *wake, Index n, Order *order) {
   return m;
 }
 
-// Wakes the rows that lie at a bound on whose wrong side their margin is.
-inline void wake_wrong(const double *margins, const double *alpha, const double *cost,
-                       Index n, const Loss &loss, std::uint8_t *wake) {
-  for (Index i = 0; i < n; ++i) {
-    const double c = cost[i], a = alpha[i];
-    const double gradient = margins[i] - 1.0 + loss.diagonal(c) * a;
-    const bool stays =
-        (a == 0.0 && gradient >= 0.0) || (a == loss.upper(c) && gradient <= 0.0);
-    wake[i] = stays ? wake[i] : 0;
-  }
-}
-
 // Fisher-Yates over chunks of consecutive entries; what is left over comes last.
 inline void shuffle_chunks(Order *order, Index m, Index chunk, Random &random) {
   chunk = std::clamp<Index>(m / kFewestChunks, 1, chunk);

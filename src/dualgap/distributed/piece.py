@@ -141,7 +141,6 @@ class Binary:
         n = problem.n
         self.problem = problem
         self.alpha, self.trial = np.zeros(n), np.zeros(n)
-        self.margins = np.empty(n)
         self.state = LocalState(
             copy.copy(problem), core.Random(seed), new_order(n), alpha=np.zeros(n),
             w=np.zeros(problem.width), q=problem.q, active=n,
@@ -173,14 +172,9 @@ class Binary:
     def advance(self, w: Vector, task: Task, stop: Any) -> Part:
         """Passes over the rows of the piece; proposes a step."""
         sigma, state = task.sigma, self.state
-        part = self.evaluate(w)
+        part = self.evaluate(w, state.wake)  # the others have moved w
         if sigma != self.sigma:
             self.rescale(sigma)
-        # The others have moved w since the last pass here.
-        core.wake_wrong(
-            self.margins, self.alpha, self.problem.cost, self.problem.core_loss,
-            state.wake,
-        )  # fmt: skip
         start = self.take_off(w, task.beta)
         state.repair()
         u, updates, visited = state.w.copy(), state.updates, state.visited
@@ -221,11 +215,11 @@ class Binary:
         clipped += beta * step.move
         return clipped
 
-    def evaluate(self, w: Vector) -> Part:
+    def evaluate(self, w: Vector, wake: NDArray[np.uint8] | None = None) -> Part:
         problem = self.problem
         values = core.evaluate(
             problem.rows, problem.y, problem.cost, problem.core_loss, problem.q, w,
-            "of w", self.alpha, None, self.margins, problem.threads,
+            "of w", self.alpha, None, None, problem.threads, wake,
         )  # fmt: skip
         return Part(values=Values(*values), rows=problem.n)
 

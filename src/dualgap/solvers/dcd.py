@@ -9,8 +9,8 @@ Update     G = y_i w.x_i - 1 + delta_i a_i; where the projected gradient is not 
 Rows       "sleep": a row at a bound whose G points outward by more than g, the mean
            projected gradient of the pass before, is left out of 1 pass, then of 3, 7,
            ... 127, or of G/2g if that is more (src/core/epochs/sleeping_rows.hpp).
-           Nothing is ever restored: a proof that is refused wakes the rows that it
-           found on the wrong side of their margin.
+           Nothing is ever restored; a proof wakes the rows that it finds on the wrong
+           side of their margin.
            "hsieh": rows at a bound whose G points outward beyond the previous pass's
            extremes M, m of the projected gradient leave until a full check.
 Streams    Rows of a store come in blocks of random pages, drawn anew in every pass,
@@ -174,7 +174,6 @@ class DCDState(DualState):
     last_visited: int = 0
     accelerator: Accelerator | None = None
     modified_sgd: bool = False  # in the first pass
-    margins: Vector = field(default_factory=lambda: np.empty(0))  # of the last proof
 
     parts: ClassVar[tuple[type, ...]] = (Sweep, Accelerator, Mode)
 
@@ -463,24 +462,17 @@ class DCD(Solver):
     def proof_options(self, state: DCDState) -> dict[str, Any]:
         if state.problem.streamed and not state.problem.free_bias:
             return {"near": state.w}  # a pass is dear
-        # With a free bias the last entry of w is no bias, and margins are of another.
+        # With a free bias the last entry of w is none, and margins are of another.
         if state.problem.free_bias:
             return {}
-        if state.wake.size and not state.margins.size:
-            state.margins = np.empty(state.problem.n)
-        options = {"margins": state.margins} if state.wake.size else {}
+        options = {"wake": state.wake} if state.wake.size else {}
         # Directions are differences of w, which may not jump.
         if state.accelerator is not None and state.accelerator.moving:
             return options | {"multiple": True}
         return options | {"out": state.w}
 
     def reject(self, state: DCDState) -> None:
-        problem = state.problem
-        if problem.free_bias:
+        if state.problem.free_bias:
             state.repair()
-        if not state.margins.size:
+        if "wake" not in self.proof_options(state):  # the proof woke none
             state.restore()
-            return
-        core.wake_wrong(
-            state.margins, state.alpha, problem.cost, problem.core_loss, state.wake
-        )
