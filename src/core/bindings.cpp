@@ -246,15 +246,16 @@ void bind_certify(nb::module_ &m) {
       [](const AnyRows &rows, Array<const std::int8_t> y, Array<const double> cost,
          const Loss &loss, Array<const double> q, Array<const double> w,
          const std::string &dual, Maybe<double> alpha, Maybe<double> v,
-         Maybe<double> margins, Team &threads) {
+         Maybe<double> margins, Team &threads, Maybe<std::uint8_t> wake) {
         const Index n = rows.n();
-        return values_of(rows,
-                         MarginTerms{sized(y, n, "y"), sized(cost, n, "cost"), loss}, q,
-                         w, dual, alpha, v, margins, threads);
+        const MarginTerms terms{sized(y, n, "y"), sized(cost, n, "cost"), loss,
+                                sized(wake, n, "wake")};
+        return values_of(rows, terms, q, w, dual, alpha, v, margins, threads);
       },
       "rows"_a, "y"_a.noconvert(), "cost"_a.noconvert(), "loss"_a, "q"_a.noconvert(),
       "w"_a.noconvert(), "dual"_a, "alpha"_a.noconvert().none(),
       "v"_a.noconvert().none(), "margins"_a.noconvert().none(), "threads"_a = 1,
+      "wake"_a.noconvert().none() = nb::none(),
       "One pass: sum c_i l(1 - m_i), sum a_i, sum delta_i a_i^2, and what bounds their "
       "rounding (dualgap.problem.Values). `dual` is 'of w', 'given' or 'built'.");
 

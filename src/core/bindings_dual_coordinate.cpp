@@ -103,8 +103,8 @@ void bind_dual_coordinate(nb::module_ &m) {
       [](const AnyRows &rows, Array<const std::int8_t> y, Array<const double> cost,
          Array<const double> q, const Loss &loss, Array<double> alpha, Array<double> w,
          Array<std::uint8_t> wake, Array<std::uint8_t> length, double threshold,
-         int longest, double omega, Index chunk, bool scale, Array<Order> order,
-         Random &random, Stop &stop) {
+         int longest, double omega, Index chunk, bool scale, bool modified_sgd,
+         Array<Order> order, Random &random, Stop &stop) {
         const DualData data = dual_data(rows, y, cost, q, loss);
         const DualState state = dual_state(rows, alpha, w);
         const Sleep sleep{sized(wake, rows.n(), "wake"),
@@ -116,8 +116,9 @@ void bind_dual_coordinate(nb::module_ &m) {
         double saved = 0, norm = 0;
         const SleepingPass pass = without_gil(stop, [&](Poll &poll) {
           return rows.visit([&](const auto &x) {
-            const SleepingPass done = sleeping_epoch(
-                x, data, state, sleep, omega, chunk, scale, visits, random, poll);
+            const SleepingPass done =
+                sleeping_epoch(x, data, state, sleep, omega, chunk, scale, modified_sgd,
+                               visits, random, poll);
             norm = squared_norm(state.w, x.width());
             if (scale && std::isfinite(threshold))
               saved = done.best_scale(norm, threshold);
@@ -130,7 +131,7 @@ void bind_dual_coordinate(nb::module_ &m) {
       "rows"_a, "y"_a.noconvert(), "cost"_a.noconvert(), "q"_a.noconvert(), "loss"_a,
       "alpha"_a.noconvert(), "w"_a.noconvert(), "wake"_a.noconvert(),
       "length"_a.noconvert(), "threshold"_a, "longest"_a, "omega"_a, "chunk"_a,
-      "scale"_a, "order"_a.noconvert(), "random"_a, "stop"_a,
+      "scale"_a, "modified_sgd"_a, "order"_a.noconvert(), "random"_a, "stop"_a,
       "One pass over the rows that are awake; `order` receives them as visited: "
       "(visited, updates, gap estimate, change of sum a_i - 1/2 sum delta_i a_i^2, "
       "mean projected gradient, ||w||^2, and with `scale` what the best multiple of w "

@@ -260,6 +260,7 @@ struct MarginTerms {
   const std::int8_t *y;
   const double *cost;
   Loss of;
+  std::uint8_t *wake = nullptr;  // of rows that sleep; see sleeping_rows.hpp
   double at(Index i, double score) const { return y[i] * score; }
   double loss(Index i, double m) const { return cost[i] * of.value(1.0 - m); }
   // The loss is convex: it grows by no more than off times its slope after that.
@@ -271,6 +272,14 @@ struct MarginTerms {
   double diagonal(Index i) const { return of.diagonal(cost[i]); }
   double sign(Index i) const { return y[i]; }
   double rounding(Index) const { return 0.0; }
+  // Wakes a row, but one that lies at a bound on whose side its margin is.
+  void look(Index i, double m, double a) const {
+    if (!wake || wake[i] == 0) return;
+    const double gradient = m - 1.0 + diagonal(i) * a;
+    const bool stays =
+        (a == 0.0 && gradient >= 0.0) || (a == of.upper(cost[i]) && gradient <= 0.0);
+    if (!stays) wake[i] = 0;
+  }
 };
 
 // ... or of the residual r_i = p_i - x_i.w, with l of |r_i| - epsilon and a signed a_i.
@@ -298,6 +307,7 @@ struct ResidualTerms {
   double rounding(Index i) const {
     return 2.0 * kSlack * kUnit * (2.0 * std::abs(target[i]) + epsilon);
   }
+  void look(Index, double, double) const {}
 };
 
 // `seen` takes the margins or residuals, if it is given. `along` is w.v.
@@ -328,6 +338,7 @@ Values evaluate(const Rows &rows, const Terms &terms, const double *q, const dou
       if (!alpha) continue;
       if (dual == Dual::kBuilt) alpha[i] = terms.dual(i, at);
       const double a = alpha[i];
+      terms.look(i, at, a);
       if (a == 0.0) continue;
       total.sum += terms.linear(i, a);
       total.diagonal += terms.diagonal(i) * a * a;

@@ -530,6 +530,7 @@ class Problem:
         out: Vector | None = None,
         multiple: bool = False,
         near: Vector | None = None,
+        wake: NDArray[np.uint8] | None = None,
     ) -> Proof:
         """As :meth:`certify`, and the two points that the certificate is about.
 
@@ -538,7 +539,8 @@ class Problem:
         With `multiple` the primal point is the best ``b w(alpha)``, b in [1/2, 2],
         where that is better: P is of first order in what alpha lacks, D of second.
         With `near`, a w(alpha) but for rounding, that is the primal point, and one pass
-        over the rows does for both values.
+        over the rows does for both values. `wake`, of shape (n,), are passes that rows
+        sleep: 0 after this for those that are not at a bound on their side of it.
 
         When alpha does not define w it is scaled by the best s >= 0 that the box
         allows: ``D(s a) = s sum a - s^2/2 (||v||^2 + sum delta a^2)``
@@ -568,7 +570,7 @@ class Problem:
             assert alpha is not None
             w = self.combine(alpha, out)
             margins = np.empty(self.n) if multiple else None
-            values = self._evaluate(w, "of w", alpha, None, margins)
+            values = self._evaluate(w, "of w", alpha, None, margins, wake)
             norm = self.squared_norm(w)
             dual = self._dual(values, w, off=self._bias_off(w, alpha))
             if margins is not None:
@@ -699,14 +701,16 @@ class Problem:
         alpha: Vector | None,
         v: Vector | None,
         margins: Vector | None = None,
+        wake: NDArray[np.uint8] | None = None,
     ) -> Values:
         if not self.streamed:
             return Values(
                 *core.evaluate(
                     self.rows, self.y, self.cost, self.core_loss, self.q_read, w, kind,
-                    alpha, v, margins, self.threads,
+                    alpha, v, margins, self.threads, wake,
                 )
             )  # fmt: skip
+        assert wake is None
         parts = []
         part = None if v is None else np.empty(self.width)
         if v is not None:

@@ -23,7 +23,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from . import core
 from .bias import weighted_quantile
@@ -180,7 +180,9 @@ class RegressionProblem(Problem):
         alpha: Vector | None,
         v: Vector | None,
         margins: Vector | None = None,
+        wake: NDArray[np.uint8] | None = None,
     ) -> Values:
+        assert wake is None
         return Values(
             *core.evaluate_residuals(
                 self.rows, self.target, self.cost, self.core_loss, self.loss.epsilon,

@@ -15,7 +15,7 @@ from dualgap.loop import solve
 from dualgap.problem import Problem
 from dualgap.solvers import DCD, Auto, InteriorPoint, auto
 from dualgap.solvers.auto import SHARE, expected_cost, remaining
-from dualgap.solvers.interior_point import predicted_work
+from dualgap.solvers.interior_point import least_work, predicted_work
 
 from .data import LOSSES
 
@@ -213,3 +213,26 @@ def test_dcd_is_given_its_share_before_it_is_judged():
     assert state.spent > left
     assert state.trace[-1][0] >= SHARE * state.other
     assert isinstance(state.dcd[0], DCD)
+
+
+def test_equal_rows_are_counted_only_where_it_depends_on_them(monkeypatch):
+    counted = []
+
+    def count(problem, tol):
+        counted.append(tol)
+        return predicted_work(problem, tol)
+
+    monkeypatch.setattr(auto, "predicted_work", count)
+    X, y = noisy()
+    X = np.round(X, 1)
+    easy = solve(Problem(X, y, 1e-4), Auto(), tol=1e-2)
+    assert methods(easy) == ["dcd"]
+    assert not counted
+    hard = solve(Problem(X, y, 1e4), Auto(), tol=1e-2)
+    assert methods(hard) == ["interior-point"]
+    assert counted == [1e-2]
+    for C in (1e-4, 1.0, 1e4):
+        problem = Problem(X, y, C)
+        for tol in (1e-2, 1e-6):
+            least, work = least_work(problem, tol), predicted_work(problem, tol)
+            assert 0.0 < least <= 1.0001 * work

@@ -210,3 +210,38 @@ def test_what_cannot_be_accelerated_is_refused_or_left_alone():
     assert not DCD(shrinking="hsieh").accelerates(problem)
     assert not DCD().accelerates(Problem(X[:, :50].toarray(), y))
     assert solve(free, DCD(), tol=1e-4).certificate.certified
+
+
+def test_a_proof_wakes_the_rows_on_the_wrong_side():
+    X = np.array([[1.5], [0.5], [0.5], [1.5], [1.0], [1.0]])
+    alpha = np.array([0.0, 0.0, 0.5, 0.5, 0.2, 0.0])
+    problem = Problem(X, np.ones(6), 0.5, loss="hinge", penalize_intercept=True)
+    wake = np.full(6, 7, np.uint8)
+    core.evaluate(
+        problem.rows, problem.y, problem.cost, problem.core_loss, problem.q,
+        np.ones(1), "of w", alpha, None, None, problem.threads, wake,
+    )  # fmt: skip
+    # At 0 and beyond the margin or on it, or at C and short of it: no reason to look.
+    assert wake.tolist() == [7, 0, 7, 0, 0, 7]
+
+
+def test_rows_sleep_as_long_as_they_are_far_from_their_margin():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((2000, 5))
+    y = np.where(X[:, 0] + 0.3 * rng.standard_normal(2000) > 0, 1, -1)
+    problem, solver, stop = Problem(X, y, 1.0), DCD(), core.Stop()
+    state, longer = solver.start(problem, core.Random(0), None), False
+    for epoch in range(8):
+        before, slept = state.threshold, state.wake > 0
+        length = state.length.copy()
+        solver.step(state, stop)
+        lay = (state.wake > 0) & ~slept  # visited, and firm
+        if epoch == 0:
+            assert np.isnan(before)
+            assert 0 < np.count_nonzero(lay) < 0.9 * problem.n
+            continue
+        assert (state.length[lay] >= 2 * length[lay] + 1).all()
+        longer |= bool((state.length[lay] > 2 * length[lay] + 1).any())
+    assert longer
+    solution = solve(problem, solver, tol=1e-6)
+    assert solution.certificate.certified

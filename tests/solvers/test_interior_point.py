@@ -22,6 +22,7 @@ from dualgap.problem import Problem
 from dualgap.solvers import DCD, InteriorPoint
 from dualgap.solvers.interior_point import (
     _algebra,
+    equal_rows,
     predicted_work,
     without_duplicates,
 )
@@ -533,3 +534,14 @@ def test_predicted_and_counted_work_agree_roughly():
         InteriorPoint().step(state, core.Stop())
         assert state.work > before
     assert 0.2 < state.work / predicted[1] < 5.0
+
+
+def test_a_sample_says_whether_any_rows_are_equal():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((20_000, 3))
+    y = np.where(X[:, 0] > 0, 1, -1)
+    assert equal_rows(Problem(X, y)) == (20_000, None)
+    twice = np.concatenate([X, X])
+    count, group = equal_rows(Problem(twice, np.concatenate([y, y])))
+    assert count == 20_000
+    np.testing.assert_array_equal(group[:20_000], group[20_000:])

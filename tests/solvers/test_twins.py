@@ -217,9 +217,9 @@ def test_dcd_wakes_all_rows_when_none_is_left():
     assert (state.active, state.upper, state.lower) == (bench.n, np.inf, -np.inf)
 
 
-def sleeping_twin(bench, omega=1.0):
+def sleeping_twin(bench, **options):
     U, D = bench.phi.box(bench.c), bench.phi.diagonal(bench.c)
-    return dcd.SleepingDCD(bench.X, bench.y, U, D, omega)
+    return dcd.SleepingDCD(bench.X, bench.y, U, D, **options)
 
 
 def test_chunks_are_shuffled_whole():
@@ -252,9 +252,11 @@ def test_sleeping_epochs(case, layout, loss):
     state = begin(solver, bench.problem, seed=2)
     visits, fewest = 0, bench.n
     for epoch in range(40):
-        if epoch == 30:  # a refused check wakes all rows
+        if epoch in (2, 30):
+            point = solver.iterate(state)
+            bench.problem.prove(*point, **solver.proof_options(state))
             solver.reject(state)
-            twin.asleep = [0] * bench.n
+            twin.prove()
         rows = twin.order(rng)
         fewest = min(fewest, len(rows))
         visits += len(rows)
@@ -263,7 +265,7 @@ def test_sleeping_epochs(case, layout, loss):
             m = bench.y[i] * (bench.X[i] @ ghost.w)
             gap += bench.c[i] * bench.phi.value(m) + ghost.a[i] * (m - 1)
             gap += 0.5 * twin.D[i] * ghost.a[i] ** 2
-            ghost.visit(i)
+            ghost.visit(i, np.inf)
         twin.epoch(rows)
         solver.step(state, stop)
 
@@ -278,6 +280,28 @@ def test_sleeping_epochs(case, layout, loss):
         np.testing.assert_allclose([state.dual, state.primal], [D, D + gap], 1e-10)
     assert max(twin.last) > 1
     assert fewest < bench.n
+
+
+@any_loss
+@mixed_bench
+def test_modified_sgd_is_the_first_pass_over_text(case, layout, loss):
+    bench = make(case, layout, loss, n=60, d=25, C=0.02)
+    twin = sleeping_twin(bench, modified_sgd=True)
+    rng, stop, solver = Random(2), core.Stop(), DCD(acceleration="conjugate")
+    state = begin(solver, bench.problem, seed=2)
+    assert state.modified_sgd == (np.mean(bench.c * twin.Q) <= 0.15)
+    state.modified_sgd = True
+    for _ in range(6):
+        rows = twin.order(rng)
+        twin.epoch(rows)
+        solver.step(state, stop)
+        twin.omega = 1.3  # of the sweeps after that pass
+        close(state.alpha, twin.a)
+        close(state.w, twin.w)
+        np.testing.assert_array_equal(state.wake, twin.asleep)
+        np.testing.assert_allclose(state.threshold, twin.threshold, 1e-8, 1e-14)
+    warm = solver.start(bench.problem, core.Random(2), np.zeros(bench.n))
+    assert not warm.modified_sgd
 
 
 @any_loss

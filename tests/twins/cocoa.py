@@ -19,7 +19,7 @@ class Piece:
         self.before = None  # (a, w) where the last step began
         self.asleep = [0] * len(X)
         self.last = [0] * len(X)
-        self.threshold = np.inf
+        self.threshold = None
 
     def A(self, b):
         return self.X.T @ (b * self.y)
@@ -27,6 +27,10 @@ class Piece:
     def propose(self, w, sigma, epochs, beta):
         """A feasible a + b, from some passes on the subproblem."""
         a, u = self.a.copy(), w.copy()
+        G = self.y * (self.X @ w) - 1 + self.D * a
+        stays = ((a == 0) & (G >= 0)) | ((a == self.U) & (G <= 0))
+        for i in np.flatnonzero(~stays):  # the others have moved w
+            self.asleep[i] = 0
         if beta > 0 and self.before is not None:
             a_before, w_before = self.before
             beyond = self.a + beta * (self.a - a_before)
@@ -36,13 +40,20 @@ class Piece:
                 self.asleep[i] = 0
         self.before = self.a.copy(), w.copy()
         for _ in range(epochs):
-            moves, moving = 0, []
-            for i in self.order():
+            moves, moving, rows = 0, [], self.order()
+            learns = self.threshold is None
+            threshold = np.inf if learns else self.threshold
+            for t, i in enumerate(rows):
+                if learns and 4 * t >= len(rows):
+                    threshold = sum(moving) / t
                 G = self.y[i] * (u @ self.X[i]) - 1 + self.D[i] * a[i]
                 if (a[i] == 0 and G >= 0) or (a[i] == self.U[i] and G <= 0):
-                    firm = abs(G) > self.threshold
-                    self.last[i] = min(2 * self.last[i] + 1, 127) if firm else 0
-                    self.asleep[i] = self.last[i]
+                    length = 0
+                    if abs(G) > threshold:
+                        far = 254 * threshold <= abs(G)
+                        away = 127 if far else int(0.5 * abs(G) / threshold)
+                        length = min(max(2 * self.last[i] + 1, away), 127)
+                    self.asleep[i] = self.last[i] = length
                     moving.append(0.0)
                     continue
                 self.last[i] = 0

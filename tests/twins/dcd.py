@@ -62,19 +62,22 @@ class DCD:
 class SleepingDCD:
     """The same dual; rows firmly at a bound sleep for 1, 3, 7, ... 127 epochs.
 
-    `omega` over-relaxes the steps. `chunk` rows in a row are visited together; the
-    generator shuffles the chunks, and what is left over comes last.
+    Or for half as many as they are thresholds away from moving, if that is more. In the
+    first epoch the threshold is the mean projected gradient so far, from a quarter of
+    the rows on. `omega` over-relaxes the steps. `chunk` rows in a row are visited
+    together; the generator shuffles the chunks, and what is left over comes last. With
+    `modified_sgd` the first epoch is that of twins/sdca.py.
     """
 
-    def __init__(self, X, y, U, D, omega=1.0):
+    def __init__(self, X, y, U, D, omega=1.0, modified_sgd=False):
         self.X, self.y, self.U, self.D = X, y, U, D
-        self.Q = (X * X).sum(axis=1) + D
+        self.Q = (X * X).sum(axis=1)
         self.a = np.zeros(len(X))
         self.w = np.zeros(X.shape[1])
-        self.omega = omega
+        self.omega, self.modified_sgd, self.longest = omega, modified_sgd, 127
         self.asleep = [0] * len(X)
         self.last = [0] * len(X)
-        self.threshold = np.inf
+        self.threshold = None
 
     def order(self, random, chunk=1):
         """Rows of the next epoch."""
@@ -86,25 +89,49 @@ class SleepingDCD:
         random.shuffle(chunks)
         return [i for part in chunks for i in part] + awake[whole * chunk :]
 
-    def visit(self, i):
-        """One coordinate. Returns the size of its projected gradient."""
+    def visit(self, i, threshold, scale=1.0, share=1.0):
+        """One coordinate, of a w `scale` times as long and a row `share` as heavy.
+
+        Returns the size of its projected gradient.
+        """
         a, U = self.a[i], self.U[i]
-        G = self.y[i] * (self.w @ self.X[i]) - 1.0 + self.D[i] * a
+        margin = scale * self.y[i] * (self.w @ self.X[i])
+        G = margin - 1.0 + self.D[i] * a
         if (a == 0.0 and G >= 0.0) or (a == U and G <= 0.0):
-            firm = abs(G) > self.threshold
-            self.last[i] = min(2 * self.last[i] + 1, 127) if firm else 0
-            self.asleep[i] = self.last[i]
+            firm, length = abs(G) > threshold, 0
+            if firm:
+                far = self.longest * threshold <= 0.5 * abs(G)
+                away = self.longest if far else int(0.5 * abs(G) / threshold)
+                length = min(max(2 * self.last[i] + 1, away), self.longest)
+            self.asleep[i] = self.last[i] = length
             return 0.0
         self.last[i] = 0
-        step = np.inf if self.Q[i] == 0.0 else -self.omega * G / self.Q[i]
+        Q = share * self.Q[i] + self.D[i]
+        step = np.inf if Q == 0.0 else -self.omega * G / Q
         self.a[i] = min(max(a + step, 0.0), U)
         self.w = self.w + (self.a[i] - a) * self.y[i] * self.X[i]
         return abs(G)
 
+    def prove(self):
+        """A proof wakes the rows that it finds on the wrong side of their margin."""
+        G = self.y * (self.X @ self.w) - 1.0 + self.D * self.a
+        for i, a in enumerate(self.a):
+            if not ((a == 0.0 and G[i] >= 0.0) or (a == self.U[i] and G[i] <= 0.0)):
+                self.asleep[i] = 0
+
     def epoch(self, rows):
-        moving = [self.visit(i) for i in rows]
-        if moving:
-            self.threshold = sum(moving) / len(moving)
+        learns = self.threshold is None
+        begins, n = self.modified_sgd and learns, len(rows)
+        threshold, total = np.inf if learns else self.threshold, 0.0
+        for t, i in enumerate(rows):
+            if learns and 4 * t >= n:
+                threshold = total / t
+            scale, share = 1.0, 1.0
+            if begins:
+                scale, share = n / t if t else 0.0, n / (t + 1)
+            total += self.visit(i, threshold, scale, share)
+        if rows:
+            self.threshold = total / n
 
 
 class ConjugateDCD(SleepingDCD):
@@ -126,7 +153,7 @@ class ConjugateDCD(SleepingDCD):
 
     def sweep(self, rows):
         if self.mode != "plain":
-            self.omega = 1.0
+            self.omega, self.longest = 1.0, 31
         self.epoch(rows)
         self.sweeps += 1
         self.visited = len(rows)

@@ -172,7 +172,7 @@ class Binary:
     def advance(self, w: Vector, task: Task, stop: Any) -> Part:
         """Passes over the rows of the piece; proposes a step."""
         sigma, state = task.sigma, self.state
-        part = self.evaluate(w)
+        part = self.evaluate(w, state.wake)  # the others have moved w
         if sigma != self.sigma:
             self.rescale(sigma)
         start = self.take_off(w, task.beta)
@@ -215,11 +215,11 @@ class Binary:
         clipped += beta * step.move
         return clipped
 
-    def evaluate(self, w: Vector) -> Part:
+    def evaluate(self, w: Vector, wake: NDArray[np.uint8] | None = None) -> Part:
         problem = self.problem
         values = core.evaluate(
             problem.rows, problem.y, problem.cost, problem.core_loss, problem.q, w,
-            "of w", self.alpha, None, None, problem.threads,
+            "of w", self.alpha, None, None, problem.threads, wake,
         )  # fmt: skip
         return Part(values=Values(*values), rows=problem.n)
 

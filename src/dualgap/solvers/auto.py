@@ -9,6 +9,8 @@ Update     theirs. What either will cost is counted in products with the data, f
               the other, are those that stay awake, unless the other lies around the
               origin), and more for further digits. If that is `MARGIN` times what
               interior point will cost, interior point begins at once.
+              Equal rows, which interior point merges, are counted once it depends on
+              them.
            2. Else `dcd` begins. When `SHARE` of the cost of interior point is spent,
               and then at every doubling, what is left is predicted by a line through
               log(gap) over the later half of the passes and by the usual growth of
@@ -34,9 +36,9 @@ import numpy as np
 from .. import core
 from ..losses import Vector
 from ..problem import Problem
-from .base import Solver, State, new_order
+from .base import ROUNDING, Solver, State, new_order
 from .dcd import DCD, DCDState, cost
-from .interior_point import InteriorPoint, predicted_work
+from .interior_point import InteriorPoint, least_work, predicted_work
 
 logger = logging.getLogger("dualgap")
 
@@ -44,6 +46,7 @@ MARGIN = 1.5
 SLOWER = 1.3  # interior point takes that much longer than its count says, beside `dcd`
 PASSES = 3  # fewest of `dcd` before a comparison
 SHARE = 0.3
+FREE_PASSES = 20  # so many are not free
 # Of so many rows of a class, the share beyond the origin that makes it lie around that.
 SAMPLE, AROUND = 4000, 0.25
 
@@ -56,6 +59,7 @@ class AutoState(State):
     inner: State
     dcd: tuple[Solver, State] | None = None  # to go back to
     other: float = math.inf  # products that interior point is predicted to need
+    exact: bool = False  # or at least as many, while equal rows are not counted
     spent: float = 0.0  # products so far
     retest: float = 0.0  # what is spent at the next comparison
     trace: list[tuple[float, float]] = field(default_factory=list)  # spent, log10(gap)
@@ -104,8 +108,9 @@ class Auto(Solver):
     has the reason.
 
     Problems of a few thousand stored entries cost less to solve to rounding level
-    than to set up, so `tol` may end the fit only after `free_work` entries are read:
-    small models do not depend on the order of their rows.
+    than to set up, so `tol` may end the fit only after `free_work` entries are read,
+    less `FREE_PASSES` times those of the problem: small models do not depend on the
+    order of their rows.
     """
 
     name: ClassVar[str] = "auto"
@@ -164,16 +169,24 @@ class Auto(Solver):
 
     def _choose(self, state: AutoState) -> None:
         problem, warm = state.problem, state.retest < 0.0
-        state.other = SLOWER * predicted_work(problem, state.tol) / state.product
+        state.other = SLOWER * least_work(problem, state.tol) / state.product
         state.predicted = expected_cost(problem, state.tol)
-        state.retest = SHARE * state.other
-        if not warm and state.predicted >= MARGIN * state.other:
+        if not warm and self._dearer(state, MARGIN):
             self._interior(state)
         else:
             logger.info(
                 "auto: dcd begins, about %.0f products expected; interior-point would "
-                "cost about %.0f", state.predicted, state.other,
+                "cost about %.0f%s", state.predicted, state.other,
+                "" if state.exact else " or more",
             )  # fmt: skip
+        state.retest = SHARE * state.other
+
+    def _dearer(self, state: AutoState, margin: float) -> bool:
+        """Whether `dcd` is to cost that many times what interior point will."""
+        if not state.exact and state.predicted >= margin * state.other:
+            work = predicted_work(state.problem, state.tol)
+            state.other, state.exact = SLOWER * work / state.product, True
+        return state.predicted >= margin * state.other
 
     def _compare(self, state: AutoState) -> None:
         """Go on with `dcd`, or not."""
@@ -185,7 +198,10 @@ class Auto(Solver):
         if state.epochs < PASSES or state.spent < state.retest:
             return
         state.predicted = remaining(state.trace, state.tol)
-        if state.predicted > state.other:
+        dearer = self._dearer(state, 1.0)
+        if state.spent < SHARE * state.other:  # now that it is exact
+            state.retest = SHARE * state.other
+        elif dearer:
             self._interior(state)
         else:
             state.retest = 2.0 * state.spent
@@ -200,6 +216,11 @@ class Auto(Solver):
             " more" if state.epochs else "",
         )  # fmt: skip
         state.predicted = state.other
+
+    def goal(self, state: AutoState) -> float:
+        if state.work + FREE_PASSES * state.product < self.free_work:
+            return min(state.tol, ROUNDING)
+        return float(state.tol)
 
     def estimate(self, state: AutoState) -> tuple[float, float]:
         return state.engine.estimate(state.inner)

@@ -42,8 +42,9 @@ NOISE, DULL_STEPS = 1e-14, 3
 # The gap summed over the visits of a sweep, over the one at its end.
 PESSIMISM = 2.1
 # Before that, the sum lags half a sweep behind: the gap at the end is the sum times the
-# root of its fall, and this.
-LAG = 1.2
+# root of its fall, and this, but no less than that share of it. In the sweep after
+# Modified-SGD it falls by as much again.
+LAG, LEAST_SHARE = 1.2, 0.35
 # A multiple of w may take so much off the estimate and no more.
 SMALLEST_SHARE = 0.05
 
@@ -92,7 +93,7 @@ class Accelerator:
     def omega(self) -> float:
         return 1.0 if self.moving else OMEGA
 
-    def estimate(self, gap: float, saved: float) -> float:
+    def estimate(self, gap: float, saved: float, after_sgd: bool = False) -> float:
         """The gap, from the sum over the visits and what a multiple of w saves."""
         gap = max(SMALLEST_SHARE * gap, gap + saved)
         if self.moving:
@@ -100,7 +101,9 @@ class Accelerator:
         before, self.gap = self.gap, gap
         if not 0.0 < gap < before:
             return gap
-        return min(LAG * math.sqrt(gap / before), 1.0) * gap
+        fall = gap / before
+        share = fall if after_sgd else max(math.sqrt(fall), LEAST_SHARE / LAG)
+        return min(LAG * share, 1.0) * gap
 
     def forget(self, state: DCDState) -> None:
         """Begin anew from here, for w was repaired.

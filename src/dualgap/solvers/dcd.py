@@ -3,15 +3,20 @@
 Problem    min 1/2 ||w||^2 + sum_i c_i l(y_i w.x_i), through its dual (losses.py)
 Update     G = y_i w.x_i - 1 + delta_i a_i; where the projected gradient is not 0,
            a_i <- min(max(a_i - G/(q_i + delta_i), 0), U_i), w <- w + (change) y_i x_i
-Rows       "sleep": a row at a bound whose G points outward by more than the mean
-           projected gradient of the pass before is left out of 1 pass, then of 3, 7,
-           ... 127 (src/core/epochs/sleeping_rows.hpp). Nothing is ever restored.
+           The first pass over text from a = 0, at small costs, is Modified-SGD
+           (Shalev-Shwartz and Zhang, JMLR 14, 2013): row t sees w n/t, as if the rows
+           before it were all, and does not take its bound for what w lacks yet.
+Rows       "sleep": a row at a bound whose G points outward by more than g, the mean
+           projected gradient of the pass before, is left out of 1 pass, then of 3, 7,
+           ... 127, or of G/2g if that is more (src/core/epochs/sleeping_rows.hpp).
+           Nothing is ever restored; a proof wakes the rows that it finds on the wrong
+           side of their margin.
            "hsieh": rows at a bound whose G points outward beyond the previous pass's
            extremes M, m of the projected gradient leave until a full check.
 Streams    Rows of a store come in blocks of random pages, drawn anew in every pass,
            and a block is swept `block_sweeps` times while it is in memory (the blocks
            of Yu, Hsieh, Chang and Lin, KDD 2010, are fixed; see blocks.py).
-Guarantee  linear rate (Theorem 1); D never falls.
+Guarantee  linear rate (Theorem 1); D never falls after that first pass.
 Cost       one product with the rows awake per epoch; 14 bytes per row ("hsieh": 12).
 Source     Hsieh, Chang, Lin, Keerthi and Sundararajan, ICML 2008; "hsieh" is its
            Algorithm 3. The paper stops at M - m < eps over all rows, and restores all
@@ -61,6 +66,8 @@ Counters = NDArray[np.uint8]
 CHUNK_BYTES = 8192
 # Epochs that a row may sleep; fewer where 30 of them gain two digits.
 LONGEST_SLEEP, ACCELERATED_SLEEP = 127, 31
+# Largest mean of c_i q_i at which Modified-SGD is a better first pass over text.
+EASY = 0.15
 # Passes after which w is recomputed from alpha: millions of updates drift.
 REPAIR_EVERY = 64
 
@@ -161,11 +168,12 @@ class DCDState(DualState):
     # "sleep": epochs to go on sleeping, and the length of the last sleep.
     wake: Counters = field(default_factory=lambda: np.empty(0, np.uint8))
     length: Counters = field(default_factory=lambda: np.empty(0, np.uint8))
-    threshold: float = math.inf
+    threshold: float = math.nan  # not known yet
     linear: float = 0.0  # sum a_i - 1/2 sum delta_i a_i^2
     chunk: int = 1
     last_visited: int = 0
     accelerator: Accelerator | None = None
+    modified_sgd: bool = False  # in the first pass
 
     parts: ClassVar[tuple[type, ...]] = (Sweep, Accelerator, Mode)
 
@@ -336,6 +344,8 @@ class DCD(Solver):
             state.lie_down()
         if self.accelerates(problem):
             state.accelerator = Accelerator.begin(state)
+            mean = float(np.dot(problem.cost, problem.q)) / problem.n
+            state.modified_sgd = warm is None and mean <= EASY
         return state
 
     def step(self, state: DCDState, stop: Any) -> None:
@@ -349,11 +359,13 @@ class DCD(Solver):
     def _sleeping_pass(self, state: DCDState, stop: Any) -> None:
         problem, accelerator = state.problem, state.accelerator
         longest, omega, moving = LONGEST_SLEEP, 1.0, False
+        modified_sgd = state.modified_sgd and state.epochs == 0
         repair = state.epochs % REPAIR_EVERY == REPAIR_EVERY - 1
         if accelerator is not None:
             if not repair:
                 repair = not accelerator.advance(state, stop)
-            omega, moving = accelerator.omega, accelerator.moving
+            omega = 1.0 if modified_sgd else accelerator.omega
+            moving = accelerator.moving
             longest = ACCELERATED_SLEEP if moving else LONGEST_SLEEP
         if repair:
             state.repair()
@@ -364,13 +376,14 @@ class DCD(Solver):
         ) = core.sleeping_epoch(
             state.accessor(problem.rows), problem.y, problem.cost, state.q,
             problem.core_loss, state.alpha, state.w, state.wake, state.length,
-            state.threshold, longest, omega, state.chunk, moving, state.order,
-            state.rng, stop,
+            state.threshold, longest, omega, state.chunk, moving, modified_sgd,
+            state.order, state.rng, stop,
         )  # fmt: skip
         state.linear += linear
         state.last_visited = visited
         if accelerator is not None:
-            gap = accelerator.estimate(gap, saved)
+            after_sgd = state.modified_sgd and state.epochs == 1
+            gap = accelerator.estimate(gap, saved, after_sgd)
         state.after_pass(visited, updates, gap, norm)
 
     def _streamed_pass(self, state: DCDState, stop: Any) -> None:
@@ -402,13 +415,15 @@ class DCD(Solver):
         y, cost, q = (block.take(a) for a in (problem.y, problem.cost, state.q))
         alpha = block.take(state.alpha)
         wake, length = block.take(state.wake), block.take(state.length)
-        threshold = state.threshold if self.shrinking == "sleep" else math.inf
+        # While the first blocks make w, a look at their rows says little of the next.
+        sleeps = self.shrinking == "sleep" and not math.isnan(state.threshold)
+        threshold = state.threshold if sleeps else math.inf
         for k in range(self.sweeps(problem)):
             visited, updates, gap, linear, steepness, sweep.norm, _ = (
                 core.sleeping_epoch(
                     rows, y, cost, q, problem.core_loss, alpha, state.w, wake, length,
-                    threshold, LONGEST_SLEEP, 1.0, state.chunk, False, order, state.rng,
-                    stop,
+                    threshold, LONGEST_SLEEP, 1.0, state.chunk, False, False, order,
+                    state.rng, stop,
                 )
             )  # fmt: skip
             state.linear += linear
@@ -447,13 +462,17 @@ class DCD(Solver):
     def proof_options(self, state: DCDState) -> dict[str, Any]:
         if state.problem.streamed and not state.problem.free_bias:
             return {"near": state.w}  # a pass is dear
-        if state.accelerator is not None:
-            # Its directions are differences of w, which may not jump.
-            return {"multiple": state.accelerator.moving}
-        # With a free bias the last entry of w is no bias.
-        return {} if state.problem.free_bias else {"out": state.w}
+        # With a free bias the last entry of w is none, and margins are of another.
+        if state.problem.free_bias:
+            return {}
+        options = {"wake": state.wake} if state.wake.size else {}
+        # Directions are differences of w, which may not jump.
+        if state.accelerator is not None and state.accelerator.moving:
+            return options | {"multiple": True}
+        return options | {"out": state.w}
 
     def reject(self, state: DCDState) -> None:
         if state.problem.free_bias:
             state.repair()
-        state.restore()
+        if "wake" not in self.proof_options(state):  # the proof woke none
+            state.restore()

@@ -58,6 +58,8 @@ _SNAP = 1e-8
 _ROUNDING = 1e-15
 _IDLE = 30  # iterations without progress that make a solve stuck
 _TINY = 1e-300
+_SOME = 1000  # rows that say how many are different at least
+_SURVEYED = 10_000  # rows from which a sample says whether any are equal
 _DIFFERENT = 0.9  # share of different rows from which all are kept
 
 
@@ -126,7 +128,23 @@ def predicted_work(problem: Problem, tol: float) -> float:
         them. From counts alone, so the same on every machine; the different rows are
         counted once for each `problem`, which is what 2 to 8 products cost.
     """
-    n, d = equal_rows(problem)[0], problem.width
+    return _work_of(problem, tol, equal_rows(problem)[0])
+
+
+def least_work(problem: Problem, tol: float) -> float:
+    """About the least that :func:`predicted_work` may be, no matter how many are equal.
+
+    As many rows are different as there are among some, or more. Fewer rows cost less
+    and are harder: it is least where hardly any or where all are different.
+    """
+    some = np.arange(0, problem.n, max(problem.n // _SOME, 1), dtype=np.uint32)
+    fewest = different(problem, some)
+    return min(_work_of(problem, tol, n) for n in (fewest, problem.n))
+
+
+def _work_of(problem: Problem, tol: float, n: int) -> float:
+    """What a whole fit costs if n of the rows are different."""
+    d = problem.width
     product = n * (problem.rows.stored / problem.n + 1.0)
     digits = max(-math.log10(tol), 1.0)
     # How much harder than C = 1 on rows of norm 1, at most a million times.
@@ -155,13 +173,28 @@ _groups: weakref.WeakKeyDictionary[Problem, _Groups] = weakref.WeakKeyDictionary
 def equal_rows(problem: Problem) -> _Groups:
     """How many groups of equal rows under one label there are, and that of each row.
 
-    Found once for each problem; the groups are None if most rows are different.
+    Found once for each problem; the groups are None if most rows are different. They
+    are taken to be if at most two are equal of as many drawn as would hold 30 equal
+    pairs if every row came twice.
     """
+    n = problem.n
+    if problem not in _groups and n > _SURVEYED:
+        drawn = np.empty(int(8.0 * math.sqrt(n)), dtype=np.uint32)
+        core.Random(0).draw(drawn, n)
+        some = np.unique(drawn)
+        if len(some) - different(problem, some) <= 1:
+            _groups[problem] = n, None
     if problem not in _groups:
         group = np.empty(problem.n, dtype=np.uint32)
         count = core.group_duplicates(problem.rows, problem.y, group)
         _groups[problem] = count, group if count <= _DIFFERENT * problem.n else None
     return _groups[problem]
+
+
+def different(problem: Problem, some: NDArray[np.uint32]) -> int:
+    """How many of some rows are different."""
+    rows = core.chosen_rows(problem.rows, some, problem.intercept_scaling)
+    return int(core.group_duplicates(rows, problem.y[some], np.empty_like(some)))
 
 
 def without_duplicates(problem: Problem) -> tuple[Problem, NDArray[np.uint32] | None]:
@@ -368,7 +401,10 @@ class InteriorPoint(Solver):
             full=np.zeros(problem.n),
             losing=np.zeros(problem.n, dtype=np.bool_),
         )
-        state.primal, state.dual = problem.primal(w), 0.0  # bounds, and honest ones
+        # Bounds, and honest ones.
+        nothing = problem.core_loss.value(1.0) * float(problem.cost.sum())
+        state.primal = problem.primal(w) if problem.free_bias else nothing
+        state.dual = 0.0
         if not whole.streamed:
             state.spend(grouping_work(whole))
         return state
