@@ -252,11 +252,14 @@ def test_sleeping_epochs(case, layout, loss):
     state = begin(solver, bench.problem, seed=2)
     visits, fewest = 0, bench.n
     for epoch in range(40):
-        if epoch in (2, 30):
+        if epoch in (4, 30):  # a proof, while all rows sleep
+            state.wake[:] = 3
+            twin.asleep = [3] * bench.n
             point = solver.iterate(state)
             bench.problem.prove(*point, **solver.proof_options(state))
             solver.reject(state)
             twin.prove()
+            assert 0 < np.count_nonzero(twin.asleep) < bench.n
         rows = twin.order(rng)
         fewest = min(fewest, len(rows))
         visits += len(rows)
