@@ -28,6 +28,8 @@ BEGIN, END = "<!-- kernel: begin -->", "<!-- kernel: end -->"
 NOISE = 1.1  # "at least as fast" allows for this much
 BASELINE = "sklearn"
 ORDER = sorted(COSTS)
+# Processors differ in what they take from whom: each has cells of its own.
+KINDS = ("AVX-512", "AVX2", "")
 
 
 def accuracy(results: Results, row: dict) -> float:
@@ -219,12 +221,12 @@ def row(c: dict) -> str:
 
 def summary(cells: list[dict]) -> list[str]:
     lines = [
-        "| C | cells | certified | won | geometric mean of the ratios to the best "
-        "rival | before the proof | smallest | to oneDAL | to LIBSVM | to "
-        "scikit-learn |\n|---|---|---|---|---|---|---|---|---|---|"
+        "| processor | C | cells | certified | won | geometric mean of the ratios to "
+        "the best rival | before the proof | smallest | to oneDAL | to LIBSVM | to "
+        "scikit-learn |\n|---|---|---|---|---|---|---|---|---|---|---|"
     ]
-    for C in [*ORDER, None]:
-        some = [c for c in cells if C in (None, c["C"])]
+    for kind, C in itertools.product(KINDS, [*ORDER, None]):
+        some = [c for c in cells if c["kind"] == kind and C in (None, c["C"])]
         if some:
             ratios = [c["ratio"] for c in some]
             means = []
@@ -233,7 +235,7 @@ def summary(cells: list[dict]) -> list[str]:
                 found = [r for r in found if r is not None]
                 means.append(f"{geometric(found):.2f} ({len(found)})" if found else "–")
             lines.append(
-                f"| {'all' if C is None else format(C, 'g')} | {len(some)} | "
+                f"| {kind} | {'all' if C is None else format(C, 'g')} | {len(some)} | "
                 f"{sum(c['certified'] for c in some)} | "
                 f"{sum(r >= 1 / NOISE for r in ratios)} | {geometric(ratios):.2f} | "
                 f"{means[0]} | {min(ratios):.2f} | {' | '.join(means[1:])} |"
@@ -315,7 +317,8 @@ def text(whole: Report, cells: list[dict]) -> str:
     gflops = [c["gflops"] for c in cells if "gflops" in c]
     lines = [
         f"{whole.described(cells)}. Processor seconds of one thread, medians; "
-        f"{len(cells)} cells of {len(NAMES) * len(COSTS)}. NumPy's product of float32 "
+        f"{len({(c['data'], c['C']) for c in cells})} cells of "
+        f"{len(NAMES) * len(COSTS)}, some on both. NumPy's product of float32 "
         f"matrices ran at {min(gflops):.0f} to {max(gflops):.0f} GFLOP/s.",
         "", *summary(cells), "", "![Ratios per cell](benchmarks-kernel.png)", "",
         "### Fits", "", HEAD, *map(row, cells), "",
@@ -342,14 +345,16 @@ def picture(cells: list[dict], path: Path) -> None:
 
     names = [name for name in NAMES if any(c["data"] == name for c in cells)]
     figure, axes = plt.subplots(figsize=(8, 0.8 + 0.35 * len(names)))
-    for k, C in enumerate(ORDER):
-        some = [c for c in cells if c["C"] == C]
+    for (k, C), kind in itertools.product(enumerate(ORDER), KINDS):
+        some = [c for c in cells if c["C"] == C and c["kind"] == kind]
         for reached, marker in ((True, "o"), (False, ">")):
             here = [c for c in some if c["reached"] is reached]
             axes.scatter([c["ratio"] for c in here],
                          [names.index(c["data"]) + 0.2 * (k - 1) for c in here],
-                         marker=marker, color=f"C{k}",
-                         label=f"C = {C:g}" if reached else None)  # fmt: skip
+                         marker=marker, edgecolors=f"C{k}",
+                         facecolors=f"C{k}" if kind == KINDS[0] else "none",
+                         label=f"C = {C:g}" + f", {kind}" * bool(kind)
+                         if reached and here else None)  # fmt: skip
     axes.axvline(1.0, color="black", linewidth=0.8)
     axes.set_xscale("log")
     axes.set_yticks(range(len(names)), names)
@@ -365,12 +370,14 @@ def report(results: Results) -> None:
     """Write the document between its marks, the picture, and results.json."""
     every = list(itertools.product(NAMES, ORDER))
     found = {key: c for key in every if (c := cell(results, *key))}
-    whole = Report.read(HERE / "results.json", ("data", "C"))
+    whole = Report.read(HERE / "results.json", ("data", "C", "kind"))
     if found:
         packages = {name: r.package for name, r in (RIVALS | OURS).items()}
         machine = results.where(stage="machine")[-1]
+        kind = machine["vectors"]
+        found = {(*key, kind): c | {"kind": kind} for key, c in found.items()}
         whole.add(machine, versions(results, packages), found)
-    cells = whole.in_order(every)
+    cells = whole.in_order((*key, kind) for key in every for kind in KINDS)
     if not cells:
         print("no paired runs yet: nothing to report")
         return
