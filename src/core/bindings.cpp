@@ -257,7 +257,8 @@ void bind_certify(nb::module_ &m) {
       "v"_a.noconvert().none(), "margins"_a.noconvert().none(), "threads"_a = 1,
       "wake"_a.noconvert().none() = nb::none(),
       "One pass: sum c_i l(1 - m_i), sum a_i, sum delta_i a_i^2, and what bounds their "
-      "rounding (dualgap.problem.Values). `dual` is 'of w', 'given' or 'built'.");
+      "rounding (dualgap.problem.Values). `dual` is 'of w', 'given' or 'built'. `wake` "
+      "becomes 0 at rows that are not at a bound on their side of the margin.");
 
   m.def(
       "evaluate_residuals",

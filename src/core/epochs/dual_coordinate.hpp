@@ -80,6 +80,14 @@ DualPass sdca_epoch(const Rows &rows, const DualData &data, const Order *order, 
   return pass;
 }
 
+// What Modified-SGD multiplies a margin and q with after `seen` of n rows, as if those
+// were all.
+struct SoFar {
+  double stretch, weight;
+  SoFar(double seen, double n)
+      : stretch(seen > 0.0 ? n / seen : 0.0), weight(n / (seen + 1.0)) {}
+};
+
 // Modified SGD (Shalev-Shwartz and Zhang 2013, procedure Modified-SGD), one
 // pass that starts SDCA. Step t = 1..n maximises the dual of the first t rows,
 // whose lambda t replaces lambda n: with v = sum_{i<t} y_i b_i x_i in units of
@@ -96,10 +104,9 @@ DualPass modified_sgd_epoch(const Rows &rows, const DualData &data, const Order 
     look_ahead(rows, order, t, m, state.alpha, data.cost, data.q, data.y);
     const Index i = order[t];
     const double c = data.cost[i];
-    const auto seen = static_cast<double>(before + t);
-    const double stretch = seen > 0.0 ? n / seen : 0.0;
-    const double margin = stretch * data.y[i] * rows.dot(i, state.w);
-    const double q = data.q[i] * n / (seen + 1.0);
+    const SoFar so_far(static_cast<double>(before + t), n);
+    const double margin = so_far.stretch * data.y[i] * rows.dot(i, state.w);
+    const double q = so_far.weight * data.q[i];
     const double next =
         dual_step(0.0, margin, q, data.loss.upper(c), data.loss.diagonal(c));
     pass.gap += gap_share(data.loss, 0.0, margin, c);

@@ -141,10 +141,10 @@ SleepingPass sleeping_epoch(const Rows &rows, const DualData &data,
     const double a = state.alpha[i];
     const double upper = data.loss.upper(c), delta = data.loss.diagonal(c);
     double margin = data.y[i] * rows.dot(i, state.w), q = data.q[i];
-    if (modified_sgd) {  // as if the rows so far were all
-      const auto seen = static_cast<double>(t), all = static_cast<double>(m);
-      margin *= t > 0 ? all / seen : 0.0;
-      q *= all / (seen + 1.0);
+    if (modified_sgd) {
+      const SoFar so_far(static_cast<double>(t), static_cast<double>(m));
+      margin *= so_far.stretch;
+      q *= so_far.weight;
     }
     const double gradient = margin - 1.0 + delta * a;
     pass.gap += gap_share(data.loss, a, margin, c);
