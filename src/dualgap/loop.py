@@ -304,7 +304,8 @@ class _Run:
                 return self.finish(Status.STALLED, None)
 
             # A dual pass that changes nothing has reached a fixed point; the second
-            # one in a row was over all rows, for reject() woke them.
+            # one in a row left out no row that could move, for the proof between them,
+            # or reject(), woke those.
             idle_dual = self.solver.monotone and self.idle > 0 and not cut_short
             due = check_every is not None and state.epochs % check_every == 0
             proof = None

@@ -36,7 +36,7 @@ import numpy as np
 from .. import core
 from ..losses import Vector
 from ..problem import Problem
-from .base import ROUNDING, Solver, State, new_order
+from .base import Solver, State, new_order
 from .dcd import DCD, DCDState, cost
 from .interior_point import InteriorPoint, least_work, predicted_work
 
@@ -46,7 +46,8 @@ MARGIN = 1.5
 SLOWER = 1.3  # interior point takes that much longer than its count says, beside `dcd`
 PASSES = 3  # fewest of `dcd` before a comparison
 SHARE = 0.3
-FREE_PASSES = 20  # so many are not free
+# Nothing is free where so many passes alone would read more than `free_work`.
+FREE_PASSES = 20
 # Of so many rows of a class, the share beyond the origin that makes it lie around that.
 SAMPLE, AROUND = 4000, 0.25
 
@@ -218,9 +219,9 @@ class Auto(Solver):
         state.predicted = state.other
 
     def goal(self, state: AutoState) -> float:
-        if state.work + FREE_PASSES * state.product < self.free_work:
-            return min(state.tol, ROUNDING)
-        return float(state.tol)
+        if state.work + FREE_PASSES * state.product >= self.free_work:
+            return float(state.tol)
+        return super().goal(state)
 
     def estimate(self, state: AutoState) -> tuple[float, float]:
         return state.engine.estimate(state.inner)

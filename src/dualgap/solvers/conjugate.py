@@ -102,8 +102,8 @@ class Accelerator:
         if not 0.0 < gap < before:
             return gap
         fall = gap / before
-        share = fall if after_sgd else max(math.sqrt(fall), LEAST_SHARE / LAG)
-        return min(LAG * share, 1.0) * gap
+        share = LAG * fall if after_sgd else max(LAG * math.sqrt(fall), LEAST_SHARE)
+        return min(share, 1.0) * gap
 
     def forget(self, state: DCDState) -> None:
         """Begin anew from here, for w was repaired.
