@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 import statistics
-from itertools import repeat
 from pathlib import Path
 
 from bench import CAP, COSTS, EPS, NAMES, ROOT, arrays, read_shape
@@ -90,7 +89,7 @@ def cell(results: Results, name: str, C: float) -> dict | None:
                 "floor": floor(first),
                 "gflops": first["gflops"]}  # fmt: skip
         if all("proofs" in r for r in timed):
-            out["unproved"] = statistics.median(map(before_proof, timed, repeat(upper)))
+            out["unproved"] = statistics.median(before_proof(r, upper) for r in timed)
         out["claimed"] = abs(first["claimed"] - first["primal"]) / first["primal"]
     counts = {r: waited(results, r, name, C) for r in RIVALS}
     counts = {r: s for r, s in counts.items() if s is not None}
@@ -318,7 +317,7 @@ def text(whole: Report, cells: list[dict]) -> str:
     lines = [
         f"{whole.described(cells)}. Processor seconds of one thread, medians; "
         f"{len({(c['data'], c['C']) for c in cells})} cells of "
-        f"{len(NAMES) * len(COSTS)}, some on both. NumPy's product of float32 "
+        f"{len(NAMES) * len(COSTS)}. NumPy's product of float32 "
         f"matrices ran at {min(gflops):.0f} to {max(gflops):.0f} GFLOP/s.",
         "", *summary(cells), "", "![Ratios per cell](benchmarks-kernel.png)", "",
         "### Fits", "", HEAD, *map(row, cells), "",
