@@ -5,6 +5,7 @@
 #include "interior.hpp"
 #include "newton.hpp"
 #include "row_blocks.hpp"
+#include "smoothing_newton.hpp"
 
 namespace dualgap {
 
@@ -121,18 +122,25 @@ std::vector<T> values_of(const Array<const T> &array, Index n, const char *name)
 using Bytes = Array<const std::int8_t>;
 using Doubles = Array<const double>;
 
-void construct(Interior *self, std::unique_ptr<RowSet> rows, const Bytes &y,
-               const Doubles &cost, const Loss &loss, const Doubles &fixed,
-               double constant, double scale, bool free_bias, Team &threads,
-               const nb::tuple &algebra) {
+SomeRows some_rows(std::unique_ptr<RowSet> rows, const Bytes &y, const Doubles &cost,
+                   const Doubles &fixed, double constant) {
   const Index n = rows->rows(), width = rows->width();
-  Interior::Data data{std::move(rows),
-                      values_of(y, n, "y"),
-                      values_of(cost, n, "cost"),
-                      values_of(fixed, width, "fixed"),
-                      constant,
-                      scale};
-  new (self) Interior(std::move(data), loss, free_bias, threads, look_up(algebra));
+  return {std::move(rows), values_of(y, n, "y"), values_of(cost, n, "cost"),
+          values_of(fixed, width, "fixed"), constant};
+}
+
+// A list of accessors, or what a function yields in every pass.
+std::unique_ptr<RowSet> row_set(const nb::object &rows, const Bytes &y,
+                                const Doubles &fixed) {
+  if (!nb::isinstance<nb::list>(rows)) {
+    const auto n = static_cast<Index>(y.shape(0));
+    const auto width = static_cast<Index>(fixed.shape(0));
+    return std::make_unique<YieldedRows>(nb::cast<nb::callable>(rows), n, width);
+  }
+  std::vector<AnyRows> held;
+  for (const nb::handle part : nb::cast<nb::list>(rows))
+    held.push_back(nb::cast<const AnyRows &>(part));
+  return std::make_unique<HeldRows>(std::move(held));
 }
 
 nb::object copied(const Vec &x) {
@@ -225,10 +233,65 @@ void bind_newton(nb::module_ &m) {
       "factor if `most` is 0. The length is 0 if told to leave, or at the optimum.");
 }
 
+void bind_smoothing_newton(nb::module_ &m) {
+  using Newton = SmoothingNewton;
+  nb::class_<Newton>(m, "SmoothingNewton",
+                     "Newton's method on a smoothed loss; every cost is positive. Rows "
+                     "as in Interior.")
+      .def(
+          "__init__",
+          [](Newton *self, nb::object rows, Bytes y, Doubles cost, const Loss &loss,
+             Doubles fixed, double constant, bool free_bias, Team &threads,
+             nb::tuple algebra) {
+            new (self)
+                Newton(some_rows(row_set(rows, y, fixed), y, cost, fixed, constant),
+                       loss, free_bias, threads, look_up(algebra));
+          },
+          "rows"_a, "y"_a.noconvert(), "cost"_a.noconvert(), "loss"_a,
+          "fixed"_a.noconvert(), "constant"_a, "free_bias"_a, "threads"_a.noconvert(),
+          "algebra"_a, nb::keep_alive<1, 9>())
+      .def(
+          "start",
+          [](Newton &self, Doubles w, double tau, Stop &stop) {
+            const auto *point = sized(w, self.width(), "w");
+            return without_gil(
+                stop, [&](Poll &poll) { return self.start(point, tau, poll, stop); });
+          },
+          "w"_a.noconvert(), "tau"_a, "stop"_a,
+          "Start at w, smoothed by tau. False: told to leave.")
+      .def(
+          "smooth",
+          [](Newton &self, double tau, Stop &stop) {
+            return without_gil(
+                stop, [&](Poll &poll) { return self.smooth(tau, poll, stop); });
+          },
+          "tau"_a, "stop"_a, "Another tau at the same w. False: told to leave.")
+      .def(
+          "iterate",
+          [](Newton &self, double limit, Stop &stop) {
+            const auto outcome = without_gil(
+                stop, [&](Poll &poll) { return self.iterate(limit, poll, stop); });
+            return static_cast<int>(outcome);
+          },
+          "limit"_a, "stop"_a,
+          "A step that moves w by `limit` at most: 0, 1 if told to leave, 2 if the "
+          "matrix has no factor.")
+      .def_prop_ro("w", [](Newton &self) { return copied(self.w()); })
+      .def_prop_ro("alpha", [](Newton &self) { return copied(self.alpha()); })
+      .def_prop_ro("margins", [](Newton &self) { return copied(self.margins()); })
+      .def_prop_ro("tau", &Newton::tau)
+      .def_prop_ro("primal", &Newton::primal)
+      .def_prop_ro("dual", &Newton::dual)
+      .def_prop_ro("residual", &Newton::residual)
+      .def_prop_ro("moved", &Newton::moved)
+      .def_prop_ro("inside", &Newton::inside);
+}
+
 }  // namespace
 
 void bind_interior(nb::module_ &m) {
   bind_newton(m);
+  bind_smoothing_newton(m);
   m.def(
       "group_duplicates",
       [](const AnyRows &rows, Array<const std::int8_t> y, Array<Order> group) {
@@ -257,27 +320,12 @@ void bind_interior(nb::module_ &m) {
                        "pass: an accessor, and which of its rows or None for all.")
       .def(
           "__init__",
-          [](Interior *self, nb::list rows, Bytes y, Doubles cost, const Loss &loss,
+          [](Interior *self, nb::object rows, Bytes y, Doubles cost, const Loss &loss,
              Doubles fixed, double constant, double scale, bool free_bias,
              Team &threads, nb::tuple algebra) {
-            std::vector<AnyRows> held;
-            for (const nb::handle part : rows)
-              held.push_back(nb::cast<const AnyRows &>(part));
-            construct(self, std::make_unique<HeldRows>(std::move(held)), y, cost, loss,
-                      fixed, constant, scale, free_bias, threads, algebra);
-          },
-          "rows"_a, "y"_a.noconvert(), "cost"_a.noconvert(), "loss"_a,
-          "fixed"_a.noconvert(), "constant"_a, "scale"_a, "free_bias"_a,
-          "threads"_a.noconvert(), "algebra"_a, nb::keep_alive<1, 10>())
-      .def(
-          "__init__",
-          [](Interior *self, nb::callable rows, Bytes y, Doubles cost, const Loss &loss,
-             Doubles fixed, double constant, double scale, bool free_bias,
-             Team &threads, nb::tuple algebra) {
-            const auto n = static_cast<Index>(y.shape(0));
-            const auto width = static_cast<Index>(fixed.shape(0));
-            construct(self, std::make_unique<YieldedRows>(std::move(rows), n, width), y,
-                      cost, loss, fixed, constant, scale, free_bias, threads, algebra);
+            new (self)
+                Interior(some_rows(row_set(rows, y, fixed), y, cost, fixed, constant),
+                         loss, scale, free_bias, threads, look_up(algebra));
           },
           "rows"_a, "y"_a.noconvert(), "cost"_a.noconvert(), "loss"_a,
           "fixed"_a.noconvert(), "constant"_a, "scale"_a, "free_bias"_a,

@@ -28,29 +28,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdint>
 #include <limits>
-#include <memory>
-#include <optional>
 #include <tuple>
 #include <utility>
-#include <vector>
 
-#include "certify.hpp"
 #include "losses.hpp"
-#include "row_blocks.hpp"
-#include "rows.hpp"
+#include "newton_system.hpp"
 #include "stop.hpp"
 #include "threads.hpp"
-
-// The arrays of a pass do not overlap: that many are more than compilers check for.
-#if defined(__clang__)
-#define DUALGAP_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
-#elif defined(__GNUC__)
-#define DUALGAP_INDEPENDENT _Pragma("GCC ivdep")
-#else
-#define DUALGAP_INDEPENDENT __pragma(loop(ivdep))
-#endif
 
 namespace dualgap {
 
@@ -77,52 +62,28 @@ inline std::pair<double, double> centred(double g, double delta, double upper,
   return g > 0.0 ? std::pair{small, upper - small} : std::pair{upper - small, small};
 }
 
-// Sums and the like of up to kBlock numbers, in lanes: the compiler may not reorder
-// them by itself.
-template <class Combine>
-double reduce(const double *x, Index n, const Combine &combine) {
-  constexpr Index kLanes = 8;
-  double lane[kLanes] = {};
-  Index k = 0;
-  for (; k + kLanes <= n; k += kLanes)
-    for (Index l = 0; l < kLanes; ++l) lane[l] = combine(lane[l], x[k + l]);
-  for (Index l = 0; k < n; ++k, ++l) lane[l] = combine(lane[l], x[k]);
-  for (Index half = kLanes / 2; half > 0; half /= 2)
-    for (Index l = 0; l < half; ++l) lane[l] = combine(lane[l], lane[l + half]);
-  return lane[0];
-}
-inline double total(const double *x, Index n) {
-  return reduce(x, n, [](double a, double b) { return a + b; });
-}
-inline double largest(const double *x, Index n) {  // 0 if none is positive
-  return reduce(x, n, [](double a, double b) { return a > b ? a : b; });
-}
+struct InteriorPart : PassPart {
+  Vec second;
+  double ratio, cross, mu, loss, sum;
 
-class Interior {
+  void clear(std::size_t d) {
+    second.assign(d, 0.0);
+    ratio = cross = mu = loss = sum = 0.0;
+  }
+};
+
+class Interior : private NewtonSystem<InteriorPart> {
  public:
   enum class Outcome { kStepped, kLeft, kSingular };
 
-  struct Data {
-    std::unique_ptr<RowSet> rows;
-    std::vector<std::int8_t> y;
-    Vec cost;         // all positive
-    Vec fixed;        // f
-    double constant;  // of the objective: sum of U_i - delta_i U_i^2/2 at a bound
-    double scale;     // a typical ||x_i||^2
-  };
-
-  Interior(Data data, const Loss &loss, bool free_bias, Team &threads,
+  // `scale` is a typical ||x_i||^2.
+  Interior(SomeRows data, const Loss &loss, double scale, bool free_bias, Team &threads,
            const LinearAlgebra &algebra)
-      : data_(std::move(data)),
+      : NewtonSystem(std::move(data), free_bias, threads, algebra),
         loss_(loss),
-        free_bias_(free_bias),
+        scale_(scale),
         bounded_(!std::isinf(loss.slope)),
-        bound_(bounded_ ? 1.0 : 0.0),
-        algebra_(algebra),
-        m_(data_.rows->rows()),
-        d_(data_.rows->width()),
-        parts_(static_cast<std::size_t>(threads.size())),
-        team_(threads) {
+        bound_(bounded_ ? 1.0 : 0.0) {
     for (Vec *x : {&a_, &b_, &s_, &v_, &z_, &theta_, &t_, &u_, &dz_, &t2_, &u2_, &dz2_})
       x->resize(size(m_));
     for (Vec *x : {&w_, &r_, &dw_, &dw2_, &first_, &second_, &third_})
@@ -135,8 +96,8 @@ class Interior {
     for (double &weight : weight_) weight *= static_cast<double>(m_) / sum;
   }
 
-  Index width() const { return d_; }
-  Index rows() const { return m_; }
+  using NewtonSystem::rows;
+  using NewtonSystem::width;
   const Vec &w() const { return w_; }
   const Vec &alpha() const { return a_; }
   double mu() const { return mu_; }
@@ -226,90 +187,13 @@ class Interior {
  private:
   static constexpr int kCorrectors = 3;
   static constexpr double kBack = 0.995;
-  static constexpr double kRidge = 1e-13, kLargestRidge = 1e-6;
   static constexpr double kProximal = 1e-12;
-  static constexpr Index kWorthThreads = 400'000;  // a tenth of a millisecond
-  // Features from which the matrix is most of the cost; rows added up in float32 before
-  // float64 takes over the sum; share of the gap that its rounding may leave in D.
-  static constexpr Index kWorthSingle = 128, kSingleRows = 4096;
+  // Share of the gap that the rounding of a matrix in float32 may leave in D.
   static constexpr double kRoundingShare = 0.03;
 
-  // What one thread needs, and what it leaves.
-  struct Part {
-    double p[kBlock], q[kBlock];
-    Vec first, second, gram, room;
-    FloatVec single, single_room;
-    Index single_rows = 0;
-    double ratio, cross, mu, loss, sum;
-    bool left;
-  };
+  using Part = InteriorPart;
 
-  static std::size_t size(Index n) { return static_cast<std::size_t>(n); }
   double products() const { return static_cast<double>(m_) * (bounded_ ? 2.0 : 1.0); }
-  Index penalised() const { return d_ - free_bias_; }
-
-  // body(part, begin, end) over stretches of the rows from `first` to `last`, in as
-  // many parts as pay for `work` multiply-adds. False: told to leave.
-  template <class Body>
-  bool share(Index first, Index last, Index work, Poll *poll, const Stop *stop,
-             const Body &body) {
-    const Index blocks = (last - first + kBlock - 1) / kBlock;
-    const Index most = work < kWorthThreads ? 1 : static_cast<Index>(parts_.size());
-    const Index used = std::min(most, std::max<Index>(blocks, 1));
-    const Index per_row = work / std::max<Index>(last - first, 1);
-    team_.run(used, blocks, [&](Index number, Index from, Index to) {
-      Part &part = parts_[size(number)];
-      std::optional<Poll> own;
-      if (poll && number > 0) own.emplace(*stop, [] {});
-      Poll *mine = own ? &*own : poll;
-      for (Index k = from; k < to && !part.left; ++k) {
-        const Index begin = first + k * kBlock, end = std::min(last, begin + kBlock);
-        body(part, begin, end);
-        part.left = mine && (*mine)(per_row * (end - begin));
-      }
-    });
-    return std::none_of(parts_.begin(), parts_.end(),
-                        [](const Part &part) { return part.left; });
-  }
-
-  void clear_parts() {
-    for (Part &part : parts_) {
-      part.first.assign(size(d_), 0.0);
-      part.second.assign(size(d_), 0.0);
-      part.ratio = part.cross = part.mu = part.loss = part.sum = 0.0;
-      part.left = false;
-    }
-  }
-
-  // body(part, block, begin, end) over all rows, which takes `work(block)`
-  // multiply-adds.
-  template <class Work, class Body>
-  bool read(const Work &work, Poll &poll, const Stop &stop, const Body &body) {
-    clear_parts();
-    bool stays = true;
-    data_.rows->visit([&](const RowBlock &rows) {
-      stays = share(
-          rows.begin(), rows.end(), work(rows), &poll, &stop,
-          [&](Part &part, Index begin, Index end) { body(part, rows, begin, end); });
-      return stays;
-    });
-    return stays;
-  }
-  static Index one_product(const RowBlock &rows) { return rows.entries(); }
-  static Index two_products(const RowBlock &rows) { return 2 * rows.entries(); }
-
-  // body(part, begin, end) over the variables of all rows.
-  template <class Body>
-  void each(Index per_row, const Body &body) {
-    clear_parts();
-    share(0, m_, per_row * m_, nullptr, nullptr, body);
-  }
-
-  void collect(Vec Part::*sum, Vec &out) const {
-    out = parts_[0].*sum;
-    for (std::size_t p = 1; p < parts_.size(); ++p)
-      for (std::size_t j = 0; j < out.size(); ++j) out[j] += (parts_[p].*sum)[j];
-  }
 
   bool margins(Poll &poll, const Stop &stop) {
     return read(one_product, poll, stop,
@@ -333,27 +217,13 @@ class Interior {
     return true;
   }
 
-  void outputs(const RowBlock &rows, Index begin, Index end, const Vec &w,
-               double *out) const {
-    rows.dots(begin, end, w.data(), out);
-    const std::int8_t *y = &data_.y[size(begin)];
-    for (Index k = 0; k < end - begin; ++k) out[k] *= y[k];
-  }
-  // p <- y p, that sums() of the rows x_i are sums of y_i x_i.
-  void sign(Index begin, Index end, double *p) const {
-    const std::int8_t *y = &data_.y[size(begin)];
-    for (Index k = 0; k < end - begin; ++k) p[k] *= y[k];
-  }
-
   // theta, the matrix, Z'(theta (1 - z - delta a)) and Z'(theta (1/a - 1/b)).
   bool normal_equations(Poll &poll, const Stop &stop) {
     // The smooth losses have a delta of their own, and it may be smaller.
-    const double proximal = loss_.curvature > 0.0 ? 0.0 : kProximal * data_.scale;
-    for (Part &part : parts_) part.gram.clear(), part.single.clear();
-    const auto cost = [](const RowBlock &rows) { return rows.gram_cost(); };
-    if (!read(cost, poll, stop,
+    const double proximal = loss_.curvature > 0.0 ? 0.0 : kProximal * scale_;
+    clear_gram();
+    if (!read(gram_cost, poll, stop,
               [&](Part &part, const RowBlock &rows, Index begin, Index end) {
-                if (part.gram.empty()) part.gram.assign(size(d_ * d_), 0.0);
                 const double f = bound_;
                 DUALGAP_INDEPENDENT
                 for (Index i = begin; i < end; ++i) {
@@ -369,46 +239,13 @@ class Interior {
                 sign(begin, end, part.q);
                 rows.sums(begin, end, part.p, part.first.data(), part.q,
                           part.second.data());
-                const double *theta = &theta_[size(begin)];
-                if (single_ && rows.panels())
-                  single_gram(part, rows, begin, end, theta);
-                else
-                  rows.gram(begin, end, theta, part.gram.data(), part.room, algebra_);
+                add_gram(part, rows, begin, end, &theta_[size(begin)], single_);
               }))
       return false;
-    for (Part &part : parts_) take_over(part);
+    sum_gram();
     collect(&Part::first, first_);
     collect(&Part::second, second_);
-    Vec &gram = parts_[0].gram;
-    if (gram.empty()) gram.assign(size(d_ * d_), 0.0);
-    for (std::size_t p = 1; p < parts_.size(); ++p) {
-      const Vec &other = parts_[p].gram;
-      for (std::size_t j = 0; j < other.size(); ++j) gram[j] += other[j];
-    }
     return true;
-  }
-
-  void single_gram(Part &part, const RowBlock &rows, Index begin, Index end,
-                   const double *theta) {
-    if (part.single.empty())
-      part.single.assign(size(d_ * d_), 0.0F), part.single_rows = 0;
-    rows.gram(begin, end, theta, part.single.data(), part.single_room, algebra_);
-    part.single_rows += end - begin;
-    if (part.single_rows >= kSingleRows) take_over(part);
-  }
-
-  // What was added up in float32 goes to the sum in float64.
-  void take_over(Part &part) const {
-    if (part.single.empty() || part.single_rows == 0) return;
-    for (Index i = 0; i < d_; ++i) {
-      double *sum = &part.gram[size(i * d_)];
-      float *more = &part.single[size(i * d_)];
-      for (Index j = i; j < d_; ++j) {
-        sum[j] += static_cast<double>(more[j]);
-        more[j] = 0.0F;
-      }
-    }
-    part.single_rows = 0;
   }
 
   // r as it is, after a step by a matrix in float32; what that added to it must be
@@ -427,29 +264,6 @@ class Interior {
       }
     }
     single_ = std::abs(along) + 0.5 * norm <= kRoundingShare * (primal_ - dual_);
-  }
-
-  // Cholesky; false: not positive definite.
-  bool factor() {
-    Vec &gram = parts_[0].gram;
-    double most = 0;
-    for (Index j = 0; j < d_; ++j) {
-      double &entry = gram[size(j * d_ + j)];
-      entry += j < penalised() ? 1.0 : 0.0;
-      most = std::max(most, entry);
-    }
-    for (Index j = 0; j < d_; ++j) gram[size(j * d_ + j)] *= 1.0 + ridge_;
-    char lower = 'L';
-    int n = static_cast<int>(d_), info = 0;
-    if (!std::isfinite(most)) return false;
-    algebra_.dpotrf(&lower, &n, gram.data(), &n, &info);
-    return info == 0;
-  }
-
-  void backsolve(Vec &x) {
-    char lower = 'L';
-    int n = static_cast<int>(d_), one = 1, info = 0;
-    algebra_.dpotrs(&lower, &n, &one, parts_[0].gram.data(), &n, x.data(), &n, &info);
   }
 
   // Along dw without targets: how far each variable can go (as a ratio), the sum of
@@ -644,18 +458,14 @@ class Interior {
     if (free_bias_) dual_ -= std::abs(r_.back()) * (1.0 + std::abs(w_.back()));
   }
 
-  Data data_;
   Loss loss_;
-  bool free_bias_, bounded_, single_ = false;
+  double scale_;
+  bool bounded_, single_ = false;
   double bound_;  // 1; 0 where there is no upper bound, and b = 1, v stand idle
-  LinearAlgebra algebra_;
-  Index m_, d_;
-  std::vector<Part> parts_;
-  Team &team_;
   Vec delta_, weight_, a_, b_, s_, v_, z_, theta_;
   Vec t_, u_, dz_, t2_, u2_, dz2_;
   Vec w_, r_, dw_, dw2_, first_, second_, third_;
-  double mu_ = 0, primal_ = 0, dual_ = 0, step_ = 0, ridge_ = kRidge;
+  double mu_ = 0, primal_ = 0, dual_ = 0, step_ = 0;
   int iterations_ = 0, correctors_ = 0;
 };
 

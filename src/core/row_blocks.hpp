@@ -131,7 +131,9 @@ class RowBlockOf final : public RowBlock {
   // The rows from number `begin` of the set on.
   RowBlockOf(Rows rows, Index begin)
       : rows_(std::move(rows)), begin_(begin), end_(begin + rows_.rows()) {
-    for (Index i = 0; i < rows_.rows(); ++i) {
+    if constexpr (is_dense<Rows>::value)
+      entries_ = rows_.rows() * (rows_.width() + 1);
+    for (Index i = 0; !is_dense<Rows>::value && i < rows_.rows(); ++i) {
       const Index entries = rows_.count(i) + 1;
       entries_ += entries;
       gram_cost_ += entries * (entries + 1) / 2;
@@ -157,7 +159,7 @@ class RowBlockOf final : public RowBlock {
     for (Index i = begin; i < end; ++i) {
       const double p = first[i - begin];
       if (!second) {
-        rows_.axpy(i - begin_, p, r);
+        if (p != 0.0) rows_.axpy(i - begin_, p, r);
         continue;
       }
       const double q = second[i - begin];

@@ -21,11 +21,11 @@ from dualgap.losses import Hinge, SmoothedHinge, SquaredHinge
 from dualgap.problem import Problem
 from dualgap.solvers import DCD, InteriorPoint
 from dualgap.solvers.interior_point import (
-    _algebra,
     equal_rows,
     predicted_work,
     without_duplicates,
 )
+from dualgap.solvers.some_rows import algebra
 
 from .. import qp
 from ..twins import interior_point as twin
@@ -52,7 +52,7 @@ def inner(problem, chosen, fixed=None, constant=0.0, threads=1, rows=None):
         rows, problem.y[chosen], problem.cost[chosen], problem.core_loss,
         np.zeros(problem.width) if fixed is None else fixed, constant,
         float(problem.q[chosen].mean()), problem.free_bias, core.Team(threads),
-        _algebra()[0],
+        algebra()[0],
     )  # fmt: skip
 
 
@@ -279,7 +279,7 @@ def test_float32_is_left_where_its_rounding_shows():
 
 def test_other_matrices_of_blas_are_refused():
     bench = make()
-    functions = _algebra()[0]
+    functions = algebra()[0]
     with pytest.raises(ValueError, match="SciPy's BLAS"):
         core.Interior(
             [bench.problem.rows], bench.problem.y, bench.problem.cost,

@@ -26,6 +26,7 @@ from dualgap.solvers import (
     SvmSGD,
     get_solver,
 )
+from dualgap.solvers.some_rows import SomeRowsState
 
 from ..conftest import unsanitized
 
@@ -184,16 +185,16 @@ def test_interior_points_over_a_store(
 
     monkeypatch.setattr(RowStore, "read", counted)
     copied = []
-    rows_of = InteriorPoint._rows
+    rows_of = SomeRowsState.rows
 
-    def noted(self, state):
-        rows = rows_of(self, state)
+    def noted(state):
+        rows = rows_of(state)
         copied.append(isinstance(rows, list))
         if copied[-1] and state.problem.streamed:  # rows are not all as long
             assert sum(part.bytes for part in rows) <= 1.1 * store.buffer
         return rows
 
-    monkeypatch.setattr(InteriorPoint, "_rows", noted)
+    monkeypatch.setattr(SomeRowsState, "rows", noted)
     found = solve(problem, InteriorPoint(sample=sample), tol=1e-8)
     assert found.certificate.status is Status.CERTIFIED
     assert passes == [None] * len(passes)  # each from one end to the other

@@ -14,13 +14,14 @@ from .pegasos import Pegasos
 from .sdca import SDCA
 from .sgd import SGDm, SGDr, SGDs
 from .sgd_qn import SGDQN
+from .smoothing_newton import SmoothingNewton
 from .svmsgd import SvmSGD
 
 SOLVERS: dict[str, type[Solver]] = {
     solver.name: solver
     for solver in (
         *(Auto, DCD, SDCA, SGDs, SGDm, SGDr, Pegasos, NORMA, SvmSGD),
-        *(CuttingPlane, OCAS, MPU, SGDQN, InteriorPoint),
+        *(CuttingPlane, OCAS, MPU, SGDQN, InteriorPoint, SmoothingNewton),
     )
 }
 
@@ -61,6 +62,7 @@ __all__ = [
     "SGDr",
     "SGDs",
     "SequentialDual",
+    "SmoothingNewton",
     "Solver",
     "State",
     "SvmSGD",

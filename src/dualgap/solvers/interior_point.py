@@ -25,10 +25,8 @@ Source     Mehrotra 1992, Gondzio 1996, and for SVMs Ferris and Munson 2002; scr
 from __future__ import annotations
 
 import copy
-import functools
 import math
 import weakref
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -36,13 +34,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import core
-from ..blocks import Block
 from ..losses import Vector
 from ..memory import BLAS, make_room_for
 from ..problem import Problem
-from .base import Solver, State, check_count, new_order
+from .base import Solver, check_count, new_order
+from .some_rows import (
+    LEFT,
+    SINGULAR,
+    SomeRowsState,
+    algebra,
+    draw_sample,
+    gram_work,
+)
 
-_LEFT, _SINGULAR = 1, 2  # outcomes of an iteration
 _SAMPLE_TOL = 5e-2
 # Inner gap of the first look at all rows, which ones are wrong, and of the next ones.
 _FIRST_LOOK, _NEXT_LOOK = 0.1, 0.3
@@ -63,21 +67,6 @@ _SURVEYED = 10_000  # rows from which a sample says whether any are equal
 _DIFFERENT = 0.9  # share of different rows from which all are kept
 
 
-@functools.cache
-def _algebra() -> tuple[tuple[Any, ...], Any]:
-    """SciPy's dsyrk, ssyrk, dpotrf and dpotrs, and what holds them to one thread."""
-    from scipy.linalg import cython_blas, cython_lapack
-    from threadpoolctl import ThreadpoolController
-
-    functions = (
-        cython_blas.__pyx_capi__["dsyrk"],
-        cython_blas.__pyx_capi__["ssyrk"],
-        cython_lapack.__pyx_capi__["dpotrf"],
-        cython_lapack.__pyx_capi__["dpotrs"],
-    )
-    return functions, ThreadpoolController().select(user_api="blas")
-
-
 def sample_size(width: int, n: int, least: int) -> int:
     """How many of n rows are solved first."""
     return max(least, 40 * width, n // 25)
@@ -92,19 +81,12 @@ def near_share(problem: Problem, sample: int) -> float:
 def iteration_work(problem: Problem, rows: float, correctors: float) -> float:
     """What one iteration over so many rows costs, in multiply-adds of a product.
 
-    Counts only: the Gram matrix (entry by entry, or neighbours together, which is 1.8
-    times as fast, or panels and BLAS, 14 times from some 100 features on and 25 times
-    in float32), 3 passes and 2 more per corrector, the element-wise work, the factor,
-    and what a call costs.
+    Counts only: the Gram matrix, 3 passes and 2 more per corrector, the element-wise
+    work, the factor, and what a call costs.
     """
     entries, d = problem.rows.stored / problem.n + 1.0, float(problem.width)
-    if entries > 0.2 * d:
-        gram = d * ((0.02 if d >= 128.0 else 0.035) * d + 2.0)
-    else:
-        together = not problem.streamed and core.has_windows(problem.rows)
-        gram = (0.28 if together else 0.5) * entries * (entries + 1.0)
     passes = (3.0 + 2.0 * correctors) * 0.8 * entries + 30.0 + 15.0 * correctors
-    return rows * (gram + passes) + d**3 / 60.0 + 1e5
+    return rows * (gram_work(problem) + passes) + d**3 / 60.0 + 1e5
 
 
 def grouping_work(problem: Problem) -> float:
@@ -224,7 +206,7 @@ def without_duplicates(problem: Problem) -> tuple[Problem, NDArray[np.uint32] | 
 
 
 @dataclass(kw_only=True)
-class InteriorState(State):
+class InteriorState(SomeRowsState):
     """The best point over all rows, and the rows that are being solved.
 
     `problem` has one row for each group of equal ones; `whole` is the one asked for.
@@ -235,10 +217,7 @@ class InteriorState(State):
     w: Vector
     alpha: Vector | None  # None: w is of a sample
     margins: Vector  # of the last w that all rows were looked at with
-    inner: Any = None
-    members: NDArray[np.uint32]  # rows of `inner`
     near: NDArray[np.bool_]
-    full: Vector  # U_i where a row is frozen there, else 0
     losing: NDArray[np.bool_]  # rows with a loss at the best w that was looked at
     least_primal: float = math.inf  # of that w
     reach: float = math.inf  # of the near rows from the margin
@@ -259,25 +238,12 @@ class InteriorState(State):
     def finite(self) -> bool:
         return not self.dead and bool(np.isfinite(self.w).all())
 
-    def fits(self, rows: int) -> bool:
-        """Whether so many rows of a store may be copied."""
-        problem = self.problem
-        if problem.source is None or not problem.streamed:
-            return True
-        row = problem.rows.stored / problem.n * problem.source.entry_bytes + 8.0
-        return rows * row <= problem.source.buffer
-
     def count_iteration(self) -> None:
         self.epochs += 1
         self.iterations += 1
         rows, correctors = len(self.members), self.inner.correctors
         self.updates += rows
         self.spend(iteration_work(self.problem, rows, correctors))
-
-    def spend(self, work: float) -> None:
-        """Count work as rows that a product would have visited."""
-        problem = self.problem
-        self.visited += round(work / (problem.rows.stored / problem.n + 1.0))
 
     def spread(self, alpha: Vector) -> Vector:
         """The duals of `whole`: those of a group, in proportion to the costs."""
@@ -414,11 +380,11 @@ class InteriorPoint(Solver):
             self._begin(state, stop)
         if state.inner is None:
             return
-        _, blas = _algebra()
+        _, blas = algebra()
         make_room_for(state.problem.threads.size, BLAS)
         with blas.limit(limits=1):
             outcome = state.inner.iterate(stop)
-        if outcome == _LEFT:
+        if outcome == LEFT:
             return
         state.count_iteration()
         inner = state.inner
@@ -432,7 +398,7 @@ class InteriorPoint(Solver):
             state.least, state.idle = gap, 0
         else:
             state.idle += 1
-        stuck = outcome == _SINGULAR or state.idle >= _IDLE or not math.isfinite(gap)
+        stuck = outcome == SINGULAR or state.idle >= _IDLE or not math.isfinite(gap)
         if state.sampling:
             if gap <= _SAMPLE_TOL or stuck:
                 self._screen(state, stop, stuck)
@@ -446,25 +412,7 @@ class InteriorPoint(Solver):
         if 2 * m > n or not state.fits(m):
             self._solve_all(state, stop)
             return
-        members, cost = [], problem.cost.copy()
-        for label in (1, -1):
-            rows = np.flatnonzero((problem.y == label) & (problem.cost > 0.0))
-            if len(rows) == 0:
-                continue
-            take = min(len(rows), max(m * len(rows) // n, m // 10))
-            # One out of each of `take` stretches of the class, each half its share of
-            # the cost and half of the rows: heavy rows are in it, and rare ones.
-            place = np.empty(take, dtype=np.uint32)
-            state.rng.draw(place, 1 << 24)
-            measure = cost[rows] / cost[rows].mean() + 1.0
-            reached = np.cumsum(measure)
-            stretch = float(reached[-1]) / take
-            at = (np.arange(take) + place / (1 << 24)) * stretch
-            drawn = np.searchsorted(reached[:-1], at, side="right")
-            drawn, times = np.unique(drawn, return_counts=True)
-            cost[rows[drawn]] *= times * stretch / measure[drawn]
-            members.append(rows[drawn])
-        state.members = np.sort(np.concatenate(members)).astype(np.uint32)
+        state.members, cost = draw_sample(problem.y, problem.cost, m, state.rng)
         state.sampling = True
         self._solve(state, cost, np.zeros(problem.width), 0.0)
         self._start(state, None, 0.0, stop)
@@ -506,7 +454,7 @@ class InteriorPoint(Solver):
         state.full = np.where(state.losing & ~near, problem.upper, 0.0)
         fixed = problem.weighted_sum(state.full)
         constant = problem.dual_value(state.full, 0.0)
-        self._solve(state, problem.cost, fixed, constant)
+        self._solve(state, problem.cost[state.members], fixed, constant)
         state.warm = warm
         if warm:
             mean = float(problem.cost[state.members].mean())
@@ -519,7 +467,7 @@ class InteriorPoint(Solver):
         state.sampling, state.everything, state.warm = False, True, False
         state.members = np.flatnonzero(problem.cost > 0.0).astype(np.uint32)
         state.full = np.zeros(problem.n)
-        self._solve(state, problem.cost, np.zeros(problem.width), 0.0)
+        self._solve(state, problem.cost[state.members], np.zeros(problem.width), 0.0)
         self._start(state, None, 0.0, stop)
 
     def _start(
@@ -539,33 +487,10 @@ class InteriorPoint(Solver):
         state.least = math.inf
         state.look = _FIRST_LOOK
         state.inner = core.Interior(
-            self._rows(state), problem.y[members], cost[members], problem.core_loss,
+            state.rows(), problem.y[members], cost, problem.core_loss,
             fixed, constant, float(problem.q[members].mean()), problem.free_bias,
-            problem.threads, _algebra()[0],
+            problem.threads, algebra()[0],
         )  # fmt: skip
-
-    def _rows(self, state: InteriorState) -> Any:
-        """The members: as they lie, copied, or as blocks that every pass reads."""
-        problem, members = state.problem, state.members
-        if not problem.streamed and len(members) == problem.n:
-            return [problem.rows]
-
-        def chosen_of(block: Block) -> NDArray[np.uint32]:
-            first, last = np.searchsorted(members, (block.span.start, block.span.stop))
-            return members[first:last] - np.uint32(block.span.start)
-
-        def read() -> Iterator[tuple[Any, NDArray[np.uint32] | None]]:
-            for block in problem.blocks():
-                chosen = chosen_of(block)
-                yield block.rows, chosen if len(chosen) < block.size else None
-
-        if not state.fits(len(members)):
-            return read
-        constant = problem.intercept_scaling
-        return [
-            core.chosen_rows(block.rows, chosen_of(block), constant)
-            for block in problem.blocks()
-        ]
 
     def _verify(self, state: InteriorState, stop: Any, gap: float, stuck: bool) -> None:
         """P and D over all rows; if frozen rows are what is wrong, free them."""

@@ -27,8 +27,8 @@ from ..memory import BLAS, make_room_for
 from ..problem import Problem
 from ..regression import RegressionProblem
 from .base import Solver, State, check_option, new_order
-from .interior_point import _algebra
 from .regression import RegressionDCD, RegressionSolver
+from .some_rows import algebra
 
 # A factor may cost as much as so many products before gradients do instead.
 _WORTH = 10.0
@@ -130,7 +130,7 @@ class ResidualNewton(RegressionSolver):
             problem.rows, problem.target, problem.cost, problem.loss.epsilon, state.w,
             state.residual, state.gradient, state.step, state.image,
         )  # fmt: skip
-        functions, blas = _algebra()
+        functions, blas = algebra()
         size = math.sqrt(2.0 * state.gap)
         accuracy = _ACCURACY * min(1.0, math.sqrt(size / max(state.first, 1e-300)))
         if state.factor:

@@ -1,0 +1,250 @@
+// What methods share that take Newton steps over some rows of a problem: passes over
+// these rows, in threads, and the d x d system  (J + Z' diag(theta) Z) x = b,  Z the
+// rows y_i x_i, J = I or with a 0 at the end for a bias that is not penalised.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "row_blocks.hpp"
+#include "rows.hpp"
+#include "stop.hpp"
+#include "threads.hpp"
+
+// The arrays of a pass do not overlap: that many are more than compilers check for.
+#if defined(__clang__)
+#define DUALGAP_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#elif defined(__GNUC__)
+#define DUALGAP_INDEPENDENT _Pragma("GCC ivdep")
+#else
+#define DUALGAP_INDEPENDENT __pragma(loop(ivdep))
+#endif
+
+namespace dualgap {
+
+// Sums and the like of up to kBlock numbers, in lanes: the compiler may not reorder
+// them by itself.
+template <class Combine>
+double reduce(const double *x, Index n, const Combine &combine) {
+  constexpr Index kLanes = 8;
+  double lane[kLanes] = {};
+  Index k = 0;
+  for (; k + kLanes <= n; k += kLanes)
+    for (Index l = 0; l < kLanes; ++l) lane[l] = combine(lane[l], x[k + l]);
+  for (Index l = 0; k < n; ++k, ++l) lane[l] = combine(lane[l], x[k]);
+  for (Index half = kLanes / 2; half > 0; half /= 2)
+    for (Index l = 0; l < half; ++l) lane[l] = combine(lane[l], lane[l + half]);
+  return lane[0];
+}
+inline double total(const double *x, Index n) {
+  return reduce(x, n, [](double a, double b) { return a + b; });
+}
+inline double largest(const double *x, Index n) {  // 0 if none is positive
+  return reduce(x, n, [](double a, double b) { return a > b ? a : b; });
+}
+
+// Some rows of a problem; the others are frozen at a bound of their duals.
+struct SomeRows {
+  std::unique_ptr<RowSet> rows;
+  std::vector<std::int8_t> y;
+  Vec cost;         // all positive
+  Vec fixed;        // f, the sum of U_i y_i x_i over the rows frozen at U_i
+  double constant;  // of the objective: the sum of U_i - delta_i U_i^2/2 over these
+};
+
+// What a thread needs, and what it leaves; methods add the sums that it leaves, and
+// clear(d) for these.
+struct PassPart {
+  double p[kBlock], q[kBlock];
+  Vec first, gram, room;
+  FloatVec single, single_room;
+  Index single_rows = 0;
+  bool left;
+};
+
+template <class Part>
+class NewtonSystem {
+ public:
+  Index width() const { return d_; }
+  Index rows() const { return m_; }
+
+ protected:
+  NewtonSystem(SomeRows data, bool free_bias, Team &threads,
+               const LinearAlgebra &algebra)
+      : data_(std::move(data)),
+        free_bias_(free_bias),
+        m_(data_.rows->rows()),
+        d_(data_.rows->width()),
+        parts_(static_cast<std::size_t>(threads.size())),
+        team_(threads),
+        algebra_(algebra) {}
+
+  static constexpr double kRidge = 1e-13, kLargestRidge = 1e-6;
+  // Features from which the matrix is most of the cost; rows added up in float32 before
+  // float64 takes over the sum.
+  static constexpr Index kWorthSingle = 128, kSingleRows = 4096;
+  static constexpr Index kWorthThreads = 400'000;  // a tenth of a millisecond
+
+  static std::size_t size(Index n) { return static_cast<std::size_t>(n); }
+  Index penalised() const { return d_ - free_bias_; }
+
+  // body(part, begin, end) over stretches of the rows from `first` to `last`, in as
+  // many parts as pay for `work` multiply-adds. False: told to leave.
+  template <class Body>
+  bool share(Index first, Index last, Index work, Poll *poll, const Stop *stop,
+             const Body &body) {
+    const Index blocks = (last - first + kBlock - 1) / kBlock;
+    const Index most = work < kWorthThreads ? 1 : static_cast<Index>(parts_.size());
+    const Index used = std::min(most, std::max<Index>(blocks, 1));
+    const Index per_row = work / std::max<Index>(last - first, 1);
+    team_.run(used, blocks, [&](Index number, Index from, Index to) {
+      Part &part = parts_[size(number)];
+      std::optional<Poll> own;
+      if (poll && number > 0) own.emplace(*stop, [] {});
+      Poll *mine = own ? &*own : poll;
+      for (Index k = from; k < to && !part.left; ++k) {
+        const Index begin = first + k * kBlock, end = std::min(last, begin + kBlock);
+        body(part, begin, end);
+        part.left = mine && (*mine)(per_row * (end - begin));
+      }
+    });
+    return std::none_of(parts_.begin(), parts_.end(),
+                        [](const Part &part) { return part.left; });
+  }
+
+  void clear_parts() {
+    for (Part &part : parts_) {
+      part.first.assign(size(d_), 0.0);
+      part.left = false;
+      part.clear(size(d_));
+    }
+  }
+
+  // body(part, block, begin, end) over all rows, which takes `work(block)`
+  // multiply-adds.
+  template <class Work, class Body>
+  bool read(const Work &work, Poll &poll, const Stop &stop, const Body &body) {
+    clear_parts();
+    bool stays = true;
+    data_.rows->visit([&](const RowBlock &rows) {
+      stays = share(
+          rows.begin(), rows.end(), work(rows), &poll, &stop,
+          [&](Part &part, Index begin, Index end) { body(part, rows, begin, end); });
+      return stays;
+    });
+    return stays;
+  }
+  static Index one_product(const RowBlock &rows) { return rows.entries(); }
+  static Index two_products(const RowBlock &rows) { return 2 * rows.entries(); }
+  static Index gram_cost(const RowBlock &rows) { return rows.gram_cost(); }
+
+  // body(part, begin, end) over the variables of all rows.
+  template <class Body>
+  void each(Index per_row, const Body &body) {
+    clear_parts();
+    share(0, m_, per_row * m_, nullptr, nullptr, body);
+  }
+
+  void collect(Vec Part::*sum, Vec &out) const {
+    out = parts_[0].*sum;
+    for (std::size_t p = 1; p < parts_.size(); ++p)
+      for (std::size_t j = 0; j < out.size(); ++j) out[j] += (parts_[p].*sum)[j];
+  }
+
+  // out_k = y_k x_k.w
+  void outputs(const RowBlock &rows, Index begin, Index end, const Vec &w,
+               double *out) const {
+    rows.dots(begin, end, w.data(), out);
+    sign(begin, end, out);
+  }
+  // p <- y p, that sums() of the rows x_i are sums of y_i x_i.
+  void sign(Index begin, Index end, double *p) const {
+    const std::int8_t *y = &data_.y[size(begin)];
+    for (Index k = 0; k < end - begin; ++k) p[k] *= y[k];
+  }
+
+  void clear_gram() {
+    for (Part &part : parts_) part.gram.clear(), part.single.clear();
+  }
+
+  // The rows' share of Z' diag(theta) Z, in float32 if `single` and BLAS does it.
+  void add_gram(Part &part, const RowBlock &rows, Index begin, Index end,
+                const double *theta, bool single) {
+    if (part.gram.empty()) part.gram.assign(size(d_ * d_), 0.0);
+    if (!single || !rows.panels()) {
+      rows.gram(begin, end, theta, part.gram.data(), part.room, algebra_);
+      return;
+    }
+    if (part.single.empty())
+      part.single.assign(size(d_ * d_), 0.0F), part.single_rows = 0;
+    rows.gram(begin, end, theta, part.single.data(), part.single_room, algebra_);
+    part.single_rows += end - begin;
+    if (part.single_rows >= kSingleRows) take_over(part);
+  }
+
+  // What was added up in float32 goes to the sum in float64.
+  void take_over(Part &part) const {
+    if (part.single.empty() || part.single_rows == 0) return;
+    for (Index i = 0; i < d_; ++i) {
+      double *sum = &part.gram[size(i * d_)];
+      float *more = &part.single[size(i * d_)];
+      for (Index j = i; j < d_; ++j) {
+        sum[j] += static_cast<double>(more[j]);
+        more[j] = 0.0F;
+      }
+    }
+    part.single_rows = 0;
+  }
+
+  void sum_gram() {
+    for (Part &part : parts_) take_over(part);
+    Vec &gram = parts_[0].gram;
+    if (gram.empty()) gram.assign(size(d_ * d_), 0.0);
+    for (std::size_t p = 1; p < parts_.size(); ++p) {
+      const Vec &other = parts_[p].gram;
+      for (std::size_t j = 0; j < other.size(); ++j) gram[j] += other[j];
+    }
+  }
+
+  // Cholesky of J + the sum + `floor` times its largest entry; false: not positive
+  // definite.
+  bool factor(double floor = 0.0) {
+    Vec &gram = parts_[0].gram;
+    double most = 0;
+    for (Index j = 0; j < d_; ++j) {
+      double &entry = gram[size(j * d_ + j)];
+      entry += j < penalised() ? 1.0 : 0.0;
+      most = std::max(most, entry);
+    }
+    for (Index j = 0; j < d_; ++j) {
+      double &entry = gram[size(j * d_ + j)];
+      entry += ridge_ * entry + floor * most;
+    }
+    char lower = 'L';
+    int n = static_cast<int>(d_), info = 0;
+    if (!std::isfinite(most)) return false;
+    algebra_.dpotrf(&lower, &n, gram.data(), &n, &info);
+    return info == 0;
+  }
+
+  void backsolve(Vec &x) {
+    char lower = 'L';
+    int n = static_cast<int>(d_), one = 1, info = 0;
+    algebra_.dpotrs(&lower, &n, &one, parts_[0].gram.data(), &n, x.data(), &n, &info);
+  }
+
+  SomeRows data_;
+  bool free_bias_;
+  Index m_, d_;
+  std::vector<Part> parts_;
+  Team &team_;
+  LinearAlgebra algebra_;
+  double ridge_ = kRidge;
+};
+
+}  // namespace dualgap

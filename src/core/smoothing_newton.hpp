@@ -1,0 +1,277 @@
+// Newton's method on a smoothed loss for a set of rows, the others frozen at a bound.
+//
+// Problem    min over w of  1/2 ||J w||^2 - w.f + sum_i c_i l_tau(u_i) + const over the
+//            rows i of the set, u_i = 1 - z_i, z_i = y_i w.x_i, with
+//              l_tau(u) = max over 0 <= b <= slope of
+//                         b (u + tau/2) - (curvature + tau) b^2/2,
+//            the loss itself for tau = 0, and with the hinge within tau/8 of it: a
+//            parabola for |u| < tau/2. f and J as in interior.hpp.
+// Update     a_i = c_i b_i, b_i where the maximum is attained, so that
+//              r = f + sum_i a_i y_i x_i - J w  is the downhill direction,
+//              H = J + sum over 0 < b_i < slope of c_i/(curvature + tau) x_i x_i'
+//              H s = r,   w <- w + t s,   t the minimiser along s, roughly
+// Guarantee  the smoothed objective falls with every step, and the steps end at its
+//            minimiser after a finite number. The a_i are a dual point, and
+//              P(w) - D(a) = 1/2 ||r||^2 + sum_i e_i,
+//            e_i what smoothing costs: with the hinge c_i |u_i| (1/2 - |u_i|/tau) for
+//            |u_i| < tau/2 and 0 elsewhere, so about as tau^2 in all.
+// Cost       a product with the rows and one with those of a_i > 0; the Gram matrix of
+//            the rows between the bounds, and d^3/6 for its factor. 8 d^2 bytes per
+//            thread, or 12 from 128 features on, and 50 a row.
+// Source     Lee and Mangasarian, Comput. Optim. Appl. 20 (2001), for the idea; this
+//            loss and its Hessian: Chapelle, Neural Comput. 19 (2007), section 4, whose
+//            h is tau/2.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "losses.hpp"
+#include "newton_system.hpp"
+#include "stop.hpp"
+#include "threads.hpp"
+
+namespace dualgap {
+
+struct SmoothingPart : PassPart {
+  double loss, sum, first_order, second_order;
+  Index inside;
+
+  void clear(std::size_t) {
+    loss = sum = first_order = second_order = 0.0;
+    inside = 0;
+  }
+};
+
+class SmoothingNewton : private NewtonSystem<SmoothingPart> {
+ public:
+  enum class Outcome { kStepped, kLeft, kSingular };
+
+  SmoothingNewton(SomeRows data, const Loss &loss, bool free_bias, Team &threads,
+                  const LinearAlgebra &algebra)
+      : NewtonSystem(std::move(data), free_bias, threads, algebra), loss_(loss) {
+    for (Vec *x : {&z_, &a_, &dz_}) x->resize(size(m_));
+    for (Vec *x : {&w_, &r_, &s_}) x->resize(size(d_));
+  }
+
+  using NewtonSystem::rows;
+  using NewtonSystem::width;
+  const Vec &w() const { return w_; }
+  const Vec &alpha() const { return a_; }
+  const Vec &margins() const { return z_; }
+  double tau() const { return tau_; }
+  double primal() const { return primal_; }
+  double dual() const { return dual_; }
+  double residual() const { return residual_; }  // 1/2 ||r||^2
+  double moved() const { return moved_; }        // ||w|| of the last step
+  Index inside() const { return inside_; }       // rows between the bounds
+
+  // At w, smoothed by tau. False: told to leave.
+  bool start(const double *w, double tau, Poll &poll, const Stop &stop) {
+    std::copy_n(w, d_, w_.begin());
+    steps_ = 0;
+    return refresh(poll, stop) && smooth(tau, poll, stop);
+  }
+
+  // Another tau at the same w. False: told to leave.
+  bool smooth(double tau, Poll &poll, const Stop &stop) {
+    tau_ = bounded() ? tau : 0.0;
+    return evaluate(poll, stop);
+  }
+
+  // One step, which moves w by `limit` at most. Told to leave: nothing has moved, or
+  // what has is not evaluated yet.
+  Outcome iterate(double limit, Poll &poll, const Stop &stop) {
+    if (steps_ > 0 && steps_ % 20 == 0 && !refresh(poll, stop)) return Outcome::kLeft;
+    ridge_ = kRidge;
+    bool single = d_ >= kWorthSingle;
+    while (true) {
+      if (!normal_matrix(single, poll, stop)) return Outcome::kLeft;
+      if (factor(kFloor)) break;
+      if (!single) ridge_ *= 100.0;
+      single = false;
+      if (ridge_ > kLargestRidge) return Outcome::kSingular;
+    }
+    s_ = r_;
+    backsolve(s_);
+    if (!read(one_product, poll, stop,
+              [&](SmoothingPart &, const RowBlock &rows, Index begin, Index end) {
+                outputs(rows, begin, end, s_, &dz_[size(begin)]);
+              }))
+      return Outcome::kLeft;
+    double length = 0;
+    for (const double s : s_) length += s * s;
+    length = std::sqrt(length);
+    const double t = search(length > limit ? limit / length : kFar);
+    for (std::size_t j = 0; j < size(d_); ++j) w_[j] += t * s_[j];
+    for (std::size_t i = 0; i < size(m_); ++i) z_[i] += t * dz_[i];
+    moved_ = t * length;
+    ++steps_;
+    return evaluate(poll, stop) ? Outcome::kStepped : Outcome::kLeft;
+  }
+
+ private:
+  using Part = SmoothingPart;
+  static constexpr double kFar = std::numeric_limits<double>::infinity();
+  static constexpr double kFloor = 1e-15;  // for a bias without a row
+  static constexpr double kSlope = 0.1;    // of the first slope, left by a search
+  static constexpr int kTrials = 60;
+
+  bool bounded() const { return !std::isinf(loss_.slope); }
+  double bend() const { return 1.0 / (loss_.curvature + tau_); }
+  double shift() const { return 0.5 * tau_; }
+
+  // z = Z w, free of the rounding of the steps.
+  bool refresh(Poll &poll, const Stop &stop) {
+    return read(one_product, poll, stop,
+                [&](SmoothingPart &, const RowBlock &rows, Index begin, Index end) {
+                  outputs(rows, begin, end, w_, &z_[size(begin)]);
+                });
+  }
+
+  // a, r, P and D from z and w.
+  bool evaluate(Poll &poll, const Stop &stop) {
+    const double bend = this->bend(), shift = this->shift(), slope = loss_.slope;
+    const double curvature = loss_.curvature;
+    const bool kink = curvature == 0.0;
+    const double inverse = kink ? 0.0 : 1.0 / curvature;
+    if (!read(one_product, poll, stop,
+              [&](SmoothingPart &part, const RowBlock &rows, Index begin, Index end) {
+                const Index n = end - begin;
+                const double *z = &z_[size(begin)], *c = &data_.cost[size(begin)];
+                double *a = &a_[size(begin)];
+                Index inside = 0;
+                DUALGAP_INDEPENDENT
+                for (Index k = 0; k < n; ++k) {
+                  const double u = 1.0 - z[k];
+                  const double b = (u + shift) * bend;
+                  const double low = b > 0.0 ? b : 0.0;
+                  const double at = low < slope ? low : slope;
+                  a[k] = c[k] * at;
+                  part.q[k] = c[k] * (at - 0.5 * curvature * at * at);
+                  inside += b > 0.0 && b < slope;
+                  const double loss = u > 0.0 ? u : 0.0;
+                  const double near = loss * inverse < slope ? loss * inverse : slope;
+                  const double best = kink ? slope : near;
+                  part.p[k] = c[k] * (best * loss - 0.5 * curvature * best * best);
+                }
+                part.loss += total(part.p, n);
+                part.sum += total(part.q, n);
+                part.inside += inside;
+                std::copy_n(a, n, part.p);
+                sign(begin, end, part.p);
+                rows.sums(begin, end, part.p, part.first.data(), nullptr, nullptr);
+              }))
+      return false;
+    collect(&Part::first, r_);
+    double loss = 0, sum = 0, norm = 0, linear = 0, dual = 0;
+    inside_ = 0;
+    for (const Part &part : parts_) {
+      loss += part.loss;
+      sum += part.sum;
+      inside_ += part.inside;
+    }
+    residual_ = 0;
+    for (Index j = 0; j < d_; ++j) {
+      const auto at = size(j);
+      const double own = j < penalised() ? w_[at] : 0.0;
+      const double v = r_[at] += data_.fixed[at];  // sum of all a_i y_i x_i
+      if (j < penalised()) dual += v * v;
+      r_[at] -= own;
+      norm += own * own;
+      linear += w_[at] * data_.fixed[at];
+      residual_ += 0.5 * r_[at] * r_[at];
+    }
+    primal_ = 0.5 * norm - linear + loss + data_.constant;
+    dual_ = sum - 0.5 * dual + data_.constant;
+    // What an unbalanced sum of the a_i y_i costs.
+    if (free_bias_) dual_ -= std::abs(r_.back()) * (1.0 + std::abs(w_.back()));
+    return true;
+  }
+
+  // The sum of theta_i x_i x_i' over the rows between the bounds.
+  bool normal_matrix(bool single, Poll &poll, const Stop &stop) {
+    clear_gram();
+    const double bend = this->bend(), slope = loss_.slope;
+    if (!read(gram_cost, poll, stop,
+              [&](SmoothingPart &part, const RowBlock &rows, Index begin, Index end) {
+                bool any = false;
+                for (Index i = begin; i < end; ++i) {
+                  const double c = data_.cost[size(i)], a = a_[size(i)];
+                  const bool inside = a > 0.0 && a < slope * c;
+                  part.p[i - begin] = inside ? c * bend : 0.0;
+                  any |= inside;
+                }
+                if (any) add_gram(part, rows, begin, end, part.p, single);
+              }))
+      return false;
+    sum_gram();
+    return true;
+  }
+
+  // The t up to `most` at which the smoothed objective has its least value along s, to
+  // a tenth of its slope at 0. The derivative rises, and is linear between the points
+  // where rows pass a bound: Newton's steps, within what is known to hold it.
+  double search(double most) {
+    double along = 0, square = 0, first = 0;
+    for (Index j = 0; j < d_; ++j) {
+      const auto at = size(j);
+      first -= r_[at] * s_[at];
+      along -= data_.fixed[at] * s_[at];
+      if (j >= penalised()) continue;
+      along += w_[at] * s_[at];
+      square += s_[at] * s_[at];
+    }
+    double low = 0.0, high = kFar, t = std::min(1.0, most);
+    for (int trial = 0; trial < kTrials; ++trial) {
+      const auto [slope, curve] = along_step(t);
+      const double derivative = along + t * square - slope;
+      const double second = square + curve;
+      if (std::abs(derivative) <= kSlope * std::abs(first)) break;
+      if (derivative < 0.0 && t == most) break;
+      (derivative < 0.0 ? low : high) = t;
+      double next = t - derivative / second;
+      if (!(next > low && next < high)) next = 0.5 * (low + std::min(high, 4.0 * t));
+      next = std::min(next, most);
+      if (next == t) break;
+      t = next;
+    }
+    return t;
+  }
+
+  // The sum of a_i dz_i at w + t s, and of theta_i dz_i^2.
+  std::pair<double, double> along_step(double t) {
+    const double bend = this->bend(), shift = this->shift(), slope = loss_.slope;
+    each(6, [&](SmoothingPart &part, Index begin, Index end) {
+      const Index n = end - begin;
+      const double *z = &z_[size(begin)], *c = &data_.cost[size(begin)];
+      const double *dz = &dz_[size(begin)];
+      DUALGAP_INDEPENDENT
+      for (Index k = 0; k < n; ++k) {
+        const double b = (1.0 - z[k] - t * dz[k] + shift) * bend;
+        const double low = b > 0.0 ? b : 0.0;
+        const double at = low < slope ? low : slope;
+        const double weight = c[k] * dz[k];
+        part.p[k] = weight * at;
+        part.q[k] = b == at ? weight * dz[k] * bend : 0.0;
+      }
+      part.first_order += total(part.p, n);
+      part.second_order += total(part.q, n);
+    });
+    std::pair<double, double> sums{0.0, 0.0};
+    for (const Part &part : parts_) {
+      sums.first += part.first_order;
+      sums.second += part.second_order;
+    }
+    return sums;
+  }
+
+  Loss loss_;
+  double tau_ = 0, primal_ = 0, dual_ = 0, residual_ = 0, moved_ = 0;
+  Index inside_ = 0, steps_ = 0;
+  Vec z_, a_, dz_, w_, r_, s_;
+};
+
+}  // namespace dualgap

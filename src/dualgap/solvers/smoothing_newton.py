@@ -1,0 +1,298 @@
+"""Newton's method on a smoothed loss: few features, any number of rows, loose gaps.
+
+Problem    min 1/2 ||w||^2 + sum_i c_i l(y_i w.x_i), with its dual (losses.py)
+Update     H s = r, w <- w + t s with the Hessian of the loss smoothed by tau, exact for
+           the rows within tau/2 of the margin (core/smoothing_newton.hpp). tau is
+           divided by `_FASTER` wherever what it costs the gap outweighs ||r||^2/2.
+           Around it: samples, stratified by class, each four times the one before and
+           solved to the accuracy that it has of the whole; then all rows. Rows so far
+           from the margin that no step of the size of the last one gets them there are
+           frozen, until w has moved as far as that.
+Guarantee  gap -> 0: a step is downhill, the smoothed problem is solved after finitely
+           many, and its minimiser has a gap of at most n tau/8 (max c_i); in practice
+           5 to 15 steps over all rows to 1e-2 or 1e-3.
+Cost       a step: a product with the rows that are not frozen and one with those of
+           a_i > 0, the Gram matrix of the rows within tau/2 of the margin and d^3/6.
+           8 d^2 bytes per thread (12 from 128 features on), 70 a row of the problem,
+           and a copy of the rows that are not frozen.
+Source     Lee and Mangasarian, Comput. Optim. Appl. 20, 2001; Chapelle, Neural Comput.
+           19, 2007; the dual point and the samples are this package's own.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import core
+from ..losses import Vector
+from ..memory import BLAS, make_room_for
+from ..problem import Problem
+from .base import Solver, check_count, new_order
+from .some_rows import (
+    LEFT,
+    SINGULAR,
+    SomeRowsState,
+    algebra,
+    draw_sample,
+    gram_work,
+)
+
+_FIRST_TAU = 2.5
+_FASTER = 4.0  # division of tau
+_SHARE = 0.4  # of the gap asked for that smoothing may leave
+_GROWTH = 4  # of the samples
+_ROWS_PER_FEATURE = 10  # in the first one
+_SAMPLE_TOL = 0.05  # or this many times d/m, what a sample of m rows is off by:
+_PER_FEATURE = 2.0
+_SAMPLE_STEPS = 15  # most over one sample
+_ROOM = 3.0  # times the last step that w may move before rows are unfrozen
+_FEW = 0.25  # share of the rows from which the others are frozen
+_IDLE = 100  # steps without progress that make a solve stuck
+_TINY = 1e-300
+
+
+def iteration_work(problem: Problem, rows: float, inside: float) -> float:
+    """What a step over so many rows costs, in multiply-adds of a product.
+
+    Counts only: two products, the element-wise work, the Gram matrix of the rows that
+    are inside, the factor, and what a call costs.
+    """
+    entries, d = problem.rows.stored / problem.n + 1.0, float(problem.width)
+    passes = rows * (1.6 * entries + 15.0)
+    return passes + inside * gram_work(problem) + d**3 / 60.0 + 5e4
+
+
+@dataclass(kw_only=True)
+class NewtonState(SomeRowsState):
+    """The point, and the rows that are being solved."""
+
+    w: Vector
+    samples: list[tuple[NDArray[np.uint32], Vector]] | None = None  # still to come
+    sample_tol: float = 0.0  # gap at which a sample is done
+    steps: int = 0  # over this sample
+    whole: bool = False  # the members and the frozen rows are all rows
+    tau: float = _FIRST_TAU
+    centre: Vector | None = None  # w when rows were frozen
+    radius: float = math.inf  # how far from it w may go
+    least: float = math.inf  # gap
+    idle: int = 0  # steps in a row that did not lower it
+    dead: bool = False
+
+    def finite(self) -> bool:
+        return not self.dead and bool(np.isfinite(self.w).all())
+
+    @property
+    def gap(self) -> float:
+        """Relative gap of the rows that are being solved."""
+        inner = self.inner
+        return float((inner.primal - inner.dual) / max(abs(inner.primal), _TINY))
+
+
+@dataclass(frozen=True)
+class SmoothingNewton(Solver):
+    """Newton's method on a smoothed loss, over samples that grow and then all rows.
+
+    Parameters
+    ----------
+    max_features : int, default=2500
+        Refuse problems with more; a matrix of `max_features` squared is held, 12 bytes
+        an entry, for each thread.
+    sample : int, default=2000
+        Fewest rows in the first sample.
+    """
+
+    max_features: int = 2500
+    sample: int = 2000
+
+    name: ClassVar[str] = "newton"
+
+    def __post_init__(self) -> None:
+        for name in ("max_features", "sample"):
+            check_count(name, getattr(self, name))
+
+    @property
+    def free_bias(self) -> bool:
+        return True
+
+    @property
+    def streams(self) -> bool:
+        return True
+
+    def check(self, problem: Problem) -> None:
+        super().check(problem)
+        if problem.width > self.max_features:
+            raise ValueError(
+                f"solver='newton': {problem.width} features, more than "
+                f"max_features={self.max_features}; use solver='dcd', or "
+                f"SmoothingNewton(max_features={problem.width}) if "
+                f"{12e-9 * problem.width**2:.1f} GB per thread are at hand"
+            )
+
+    def start(self, problem: Problem, rng: Any, warm: Vector | None) -> NewtonState:
+        zero = np.zeros(problem.n)
+        w = problem.combine(zero)  # 0, and the best bias for it
+        state = NewtonState(
+            problem,
+            rng,
+            new_order(0),  # the rows are taken as they lie
+            w=w,
+            members=np.empty(0, dtype=np.uint32),
+            full=zero,
+        )
+        # Bounds, and honest ones.
+        nothing = problem.core_loss.value(1.0) * float(problem.cost.sum())
+        state.primal = problem.primal(w) if problem.free_bias else nothing
+        state.dual = 0.0
+        return state
+
+    def step(self, state: NewtonState, stop: Any) -> None:
+        _, blas = algebra()
+        make_room_for(state.problem.threads.size, BLAS)
+        with blas.limit(limits=1):
+            if state.inner is None and not self._begin(state, stop):
+                return
+            inner = state.inner
+            self._sharpen(state, stop)
+            outcome = inner.iterate(self._room(state), stop)
+        if outcome == LEFT:
+            return
+        state.epochs += 1
+        state.updates += len(state.members)
+        work = iteration_work(state.problem, len(state.members), inner.inside)
+        state.spend(work)
+        state.w = inner.w
+        gap = state.gap
+        if gap < 0.9 * state.least:
+            state.least, state.idle = gap, 0
+        else:
+            state.idle += 1
+        stuck = outcome == SINGULAR or state.idle >= _IDLE or not math.isfinite(gap)
+        if not state.whole:
+            state.steps += 1
+            if gap <= state.sample_tol or stuck or state.steps >= _SAMPLE_STEPS:
+                state.inner = None
+            return
+        state.primal, state.dual = inner.primal, inner.dual
+        if stuck:  # what there is gets proved, and the fit ends
+            state.primal = state.dual = math.nan
+        elif state.centre is not None:
+            if self._room(state) <= 1e-3 * state.radius:
+                state.inner = None
+        elif gap > 2.0 * state.tol:
+            self._freeze(state, stop)
+
+    def _room(self, state: NewtonState) -> float:
+        """How far w may move before a frozen row might be wrong."""
+        if state.centre is None:
+            return math.inf
+        moved = float(np.linalg.norm(state.inner.w - state.centre))
+        return max(state.radius - moved, 0.0)
+
+    def _sharpen(self, state: NewtonState, stop: Any) -> None:
+        """Smooth less where smoothing is most of the gap, and too much."""
+        inner = state.inner
+        smoothing = inner.primal - inner.dual - inner.residual
+        goal = _SHARE * (state.tol if state.whole else state.sample_tol)
+        most = goal * abs(inner.primal)
+        if inner.tau > 0.0 and smoothing > max(most, inner.residual):
+            state.tau = inner.tau * max(math.sqrt(most / smoothing), 1.0 / _FASTER)
+            inner.smooth(state.tau, stop)
+            state.spend(state.problem.n)
+
+    def _begin(self, state: NewtonState, stop: Any) -> bool:
+        """The next sample, or all rows; False: told to leave."""
+        problem = state.problem
+        state.full = np.zeros(problem.n)
+        if state.samples is None:
+            state.samples = self._draw(state)
+        if state.samples:
+            state.members, cost = state.samples.pop()
+            state.steps = 0
+            error = _PER_FEATURE * problem.width / len(state.members)
+            state.sample_tol = max(state.tol, min(_SAMPLE_TOL, error))
+        else:
+            state.members, cost = new_order(problem.n), problem.cost
+            if not cost.min() > 0.0:
+                state.members = np.flatnonzero(cost > 0.0).astype(np.uint32)
+                cost = cost[state.members]
+            state.whole = True
+        state.least, state.idle, state.centre = math.inf, 0, None
+        return self._solve(state, cost, np.zeros(problem.width), 0.0, stop)
+
+    def _draw(self, state: NewtonState) -> list[tuple[NDArray[np.uint32], Vector]]:
+        """Rows and costs of the samples, each drawn from the one before, large ones."""
+        problem = state.problem
+        least = max(self.sample, _ROWS_PER_FEATURE * problem.width)
+        samples = []
+        members, cost = new_order(problem.n), problem.cost
+        m = problem.n / _GROWTH
+        while m >= least:
+            chosen, cost = draw_sample(problem.y[members], cost, int(m), state.rng)
+            members = members[chosen]
+            if state.fits(len(members)):
+                samples.append((members, cost))
+            m /= _GROWTH
+        return samples
+
+    def _solve(
+        self,
+        state: NewtonState,
+        cost: Vector,
+        fixed: Vector,
+        constant: float,
+        stop: Any,
+    ) -> bool:
+        problem, members = state.problem, state.members
+        state.spend(2.0 * len(members) * (problem.rows.stored / problem.n + 1.0))
+        y = problem.y if len(members) == problem.n else problem.y[members]
+        inner = core.SmoothingNewton(
+            state.rows(), y, cost, problem.core_loss, fixed, constant,
+            problem.free_bias, problem.threads, algebra()[0],
+        )  # fmt: skip
+        if not inner.start(state.w, state.tau, stop):
+            return False
+        state.inner = inner
+        return True
+
+    def _freeze(self, state: NewtonState, stop: Any) -> None:
+        """Leave the rows out that a few more steps like the last do not move."""
+        problem, inner = state.problem, state.inner
+        radius = _ROOM * inner.moved
+        u = np.ones(problem.n)  # rows of weight 0 are not near
+        if len(state.members) == problem.n:
+            np.subtract(1.0, inner.margins, out=u)
+        else:
+            u[state.members] -= inner.margins
+        # From where duals are between their bounds: -tau/2 < u < curvature + tau/2.
+        loss, half = problem.loss, 0.5 * inner.tau
+        knee = loss.curvature if math.isfinite(loss.slope) else math.inf
+        distance = np.maximum(-half - u, u - (knee + half))
+        near = distance < radius * np.sqrt(problem.q)
+        near &= problem.cost > 0.0
+        count = int(np.count_nonzero(near))
+        if count == 0 or count > _FEW * problem.n or not state.fits(count):
+            return
+        state.full = np.where(near | (u <= 0.0), 0.0, problem.upper)
+        fixed = problem.weighted_sum(state.full)
+        constant = problem.dual_value(state.full, 0.0)
+        state.members = np.flatnonzero(near).astype(np.uint32)
+        state.spend(10.0 * problem.n)
+        state.centre, state.radius = state.w, radius
+        cost = problem.cost[state.members]
+        if not self._solve(state, cost, fixed, constant, stop):
+            state.inner = None
+
+    def iterate(self, state: NewtonState) -> tuple[Vector, Vector | None]:
+        if not state.whole or state.inner is None:
+            return state.w, None
+        alpha = state.full.copy()
+        alpha[state.members] = state.inner.alpha
+        return state.w, alpha
+
+    def reject(self, state: NewtonState) -> None:
+        state.dead = math.isnan(state.primal)
