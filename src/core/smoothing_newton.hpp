@@ -64,7 +64,7 @@ class SmoothingNewton : private NewtonSystem<SmoothingPart> {
   double tau() const { return tau_; }
   double primal() const { return primal_; }
   double dual() const { return dual_; }
-  double residual() const { return residual_; }  // 1/2 ||r||^2
+  double smoothing() const { return smoothing_; }  // the sum of the e_i
   double moved() const { return moved_; }        // ||w|| of the last step
   Index inside() const { return inside_; }       // rows between the bounds
 
@@ -173,19 +173,24 @@ class SmoothingNewton : private NewtonSystem<SmoothingPart> {
       sum += part.sum;
       inside_ += part.inside;
     }
-    residual_ = 0;
+    double residual = 0;
     for (Index j = 0; j < d_; ++j) {
       const auto at = size(j);
       const double own = j < penalised() ? w_[at] : 0.0;
       const double v = r_[at] += data_.fixed[at];  // sum of all a_i y_i x_i
-      if (j < penalised()) dual += v * v;
       r_[at] -= own;
+      if (j < penalised()) {
+        dual += v * v;
+        residual += 0.5 * r_[at] * r_[at];
+      } else {
+        residual -= r_[at] * w_[at];
+      }
       norm += own * own;
       linear += w_[at] * data_.fixed[at];
-      residual_ += 0.5 * r_[at] * r_[at];
     }
     primal_ = 0.5 * norm - linear + loss + data_.constant;
     dual_ = sum - 0.5 * dual + data_.constant;
+    smoothing_ = primal_ - dual_ - residual;
     // What an unbalanced sum of the a_i y_i costs.
     if (free_bias_) dual_ -= std::abs(r_.back()) * (1.0 + std::abs(w_.back()));
     return true;
@@ -269,7 +274,7 @@ class SmoothingNewton : private NewtonSystem<SmoothingPart> {
   }
 
   Loss loss_;
-  double tau_ = 0, primal_ = 0, dual_ = 0, residual_ = 0, moved_ = 0;
+  double tau_ = 0, primal_ = 0, dual_ = 0, smoothing_ = 0, moved_ = 0;
   Index inside_ = 0, steps_ = 0;
   Vec z_, a_, dz_, w_, r_, s_;
 };

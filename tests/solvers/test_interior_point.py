@@ -20,12 +20,8 @@ from dualgap.loop import solve
 from dualgap.losses import Hinge, SmoothedHinge, SquaredHinge
 from dualgap.problem import Problem
 from dualgap.solvers import DCD, InteriorPoint
-from dualgap.solvers.interior_point import (
-    equal_rows,
-    predicted_work,
-    without_duplicates,
-)
-from dualgap.solvers.some_rows import algebra
+from dualgap.solvers.interior_point import predicted_work
+from dualgap.solvers.some_rows import algebra, equal_rows, without_duplicates
 
 from .. import qp
 from ..twins import interior_point as twin

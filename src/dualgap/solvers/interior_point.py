@@ -24,9 +24,7 @@ Source     Mehrotra 1992, Gondzio 1996, and for SVMs Ferris and Munson 2002; scr
 
 from __future__ import annotations
 
-import copy
 import math
-import weakref
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -43,8 +41,12 @@ from .some_rows import (
     SINGULAR,
     SomeRowsState,
     algebra,
+    different,
     draw_sample,
+    equal_rows,
     gram_work,
+    grouping_work,
+    without_duplicates,
 )
 
 _SAMPLE_TOL = 5e-2
@@ -63,8 +65,6 @@ _ROUNDING = 1e-15
 _IDLE = 30  # iterations without progress that make a solve stuck
 _TINY = 1e-300
 _SOME = 1000  # rows that say how many are different at least
-_SURVEYED = 10_000  # rows from which a sample says whether any are equal
-_DIFFERENT = 0.9  # share of different rows from which all are kept
 
 
 def sample_size(width: int, n: int, least: int) -> int:
@@ -87,11 +87,6 @@ def iteration_work(problem: Problem, rows: float, correctors: float) -> float:
     entries, d = problem.rows.stored / problem.n + 1.0, float(problem.width)
     passes = (3.0 + 2.0 * correctors) * 0.8 * entries + 30.0 + 15.0 * correctors
     return rows * (gram_work(problem) + passes) + d**3 / 60.0 + 1e5
-
-
-def grouping_work(problem: Problem) -> float:
-    """What the search for equal rows costs, in the same."""
-    return 2.0 * problem.rows.stored + 30.0 * problem.n
 
 
 def predicted_work(problem: Problem, tol: float) -> float:
@@ -148,72 +143,10 @@ def _work_of(problem: Problem, tol: float, n: int) -> float:
     )
 
 
-_Groups = tuple[int, NDArray[np.uint32] | None]
-_groups: weakref.WeakKeyDictionary[Problem, _Groups] = weakref.WeakKeyDictionary()
-
-
-def equal_rows(problem: Problem) -> _Groups:
-    """How many groups of equal rows under one label there are, and that of each row.
-
-    Found once for each problem; the groups are None if most rows are different. They
-    are taken to be if at most two are equal of as many drawn as would hold 30 equal
-    pairs if every row came twice.
-    """
-    n = problem.n
-    if problem not in _groups and n > _SURVEYED:
-        drawn = np.empty(int(8.0 * math.sqrt(n)), dtype=np.uint32)
-        core.Random(0).draw(drawn, n)
-        some = np.unique(drawn)
-        if len(some) - different(problem, some) <= 1:
-            _groups[problem] = n, None
-    if problem not in _groups:
-        group = np.empty(problem.n, dtype=np.uint32)
-        count = core.group_duplicates(problem.rows, problem.y, group)
-        _groups[problem] = count, group if count <= _DIFFERENT * problem.n else None
-    return _groups[problem]
-
-
-def different(problem: Problem, some: NDArray[np.uint32]) -> int:
-    """How many of some rows are different."""
-    rows = core.chosen_rows(problem.rows, some, problem.intercept_scaling)
-    return int(core.group_duplicates(rows, problem.y[some], np.empty_like(some)))
-
-
-def without_duplicates(problem: Problem) -> tuple[Problem, NDArray[np.uint32] | None]:
-    """One row for each group of equal ones of one label, with the sum of the costs.
-
-    Its objective is the same function of w: the loss of a row is proportional to its
-    cost.
-
-    Returns
-    -------
-    problem : Problem
-        The same one if most rows are different.
-    group : ndarray of shape (n,), or None
-        Row of the new problem for each row of the old one.
-    """
-    n = problem.n
-    count, group = equal_rows(problem)
-    if group is None:
-        return problem, None
-    first = np.empty(count, dtype=np.uint32)
-    first[group[::-1]] = np.arange(n - 1, -1, -1, dtype=np.uint32)
-    merged = copy.copy(problem)
-    merged.rows = core.chosen_rows(problem.rows, first, problem.intercept_scaling)
-    merged.n, merged.y, merged.q = count, problem.y[first], problem.q[first]
-    merged.cost = np.bincount(group, problem.cost, count).astype(np.float64)
-    return merged, group
-
-
 @dataclass(kw_only=True)
 class InteriorState(SomeRowsState):
-    """The best point over all rows, and the rows that are being solved.
+    """The best point over all rows, and the rows that are being solved."""
 
-    `problem` has one row for each group of equal ones; `whole` is the one asked for.
-    """
-
-    whole: Problem
-    group: NDArray[np.uint32] | None  # of the rows of `whole`; None: all different
     w: Vector
     alpha: Vector | None  # None: w is of a sample
     margins: Vector  # of the last w that all rows were looked at with
@@ -244,17 +177,6 @@ class InteriorState(SomeRowsState):
         rows, correctors = len(self.members), self.inner.correctors
         self.updates += rows
         self.spend(iteration_work(self.problem, rows, correctors))
-
-    def spread(self, alpha: Vector) -> Vector:
-        """The duals of `whole`: those of a group, in proportion to the costs."""
-        whole, group = self.whole, self.group
-        if group is None:
-            return alpha
-        shares = alpha / np.maximum(self.problem.cost, _TINY)
-        upper = whole.upper
-        spread = np.minimum(shares[group] * whole.cost, upper)
-        full = alpha == self.problem.upper
-        return np.where(full[group], upper, spread)
 
     def look_at_all_rows(self, w: Vector, stop: Any) -> bool:
         """The margins at w; False: told to leave."""

@@ -4,10 +4,10 @@ Problem    min 1/2 ||w||^2 + sum_i c_i l(y_i w.x_i), with its dual (losses.py)
 Update     H s = r, w <- w + t s with the Hessian of the loss smoothed by tau, exact for
            the rows within tau/2 of the margin (core/smoothing_newton.hpp). tau is
            divided by `_FASTER` wherever what it costs the gap outweighs ||r||^2/2.
-           Around it: samples, stratified by class, each four times the one before and
-           solved to the accuracy that it has of the whole; then all rows. Rows so far
-           from the margin that no step of the size of the last one gets them there are
-           frozen, until w has moved as far as that.
+           Around it: equal rows merged, where most are; samples, stratified by class,
+           each four times the one before and solved to the accuracy that it has of the
+           whole; then all rows. Rows so far from the margin that no step of the size of
+           the last one gets them there are frozen, until w has moved as far as that.
 Guarantee  gap -> 0: a step is downhill, the smoothed problem is solved after finitely
            many, and its minimiser has a gap of at most n tau/8 (max c_i); in practice
            5 to 15 steps over all rows to 1e-2 or 1e-3.
@@ -40,6 +40,9 @@ from .some_rows import (
     algebra,
     draw_sample,
     gram_work,
+    grouping_work,
+    without_duplicates,
+    worth_merging,
 )
 
 _FIRST_TAU = 2.5
@@ -75,7 +78,7 @@ class NewtonState(SomeRowsState):
     samples: list[tuple[NDArray[np.uint32], Vector]] | None = None  # still to come
     sample_tol: float = 0.0  # gap at which a sample is done
     steps: int = 0  # over this sample
-    whole: bool = False  # the members and the frozen rows are all rows
+    everything: bool = False  # the members and the frozen rows are all rows
     tau: float = _FIRST_TAU
     centre: Vector | None = None  # w when rows were frozen
     radius: float = math.inf  # how far from it w may go
@@ -134,12 +137,17 @@ class SmoothingNewton(Solver):
             )
 
     def start(self, problem: Problem, rng: Any, warm: Vector | None) -> NewtonState:
+        whole, group = problem, None
+        if worth_merging(whole):
+            problem, group = without_duplicates(whole)
         zero = np.zeros(problem.n)
         w = problem.combine(zero)  # 0, and the best bias for it
         state = NewtonState(
             problem,
             rng,
             new_order(0),  # the rows are taken as they lie
+            whole=whole,
+            group=group,
             w=w,
             members=np.empty(0, dtype=np.uint32),
             full=zero,
@@ -148,6 +156,8 @@ class SmoothingNewton(Solver):
         nothing = problem.core_loss.value(1.0) * float(problem.cost.sum())
         state.primal = problem.primal(w) if problem.free_bias else nothing
         state.dual = 0.0
+        if group is not None:
+            state.spend(grouping_work(whole))
         return state
 
     def step(self, state: NewtonState, stop: Any) -> None:
@@ -172,7 +182,7 @@ class SmoothingNewton(Solver):
         else:
             state.idle += 1
         stuck = outcome == SINGULAR or state.idle >= _IDLE or not math.isfinite(gap)
-        if not state.whole:
+        if not state.everything:
             state.steps += 1
             if gap <= state.sample_tol or stuck or state.steps >= _SAMPLE_STEPS:
                 state.inner = None
@@ -196,10 +206,11 @@ class SmoothingNewton(Solver):
     def _sharpen(self, state: NewtonState, stop: Any) -> None:
         """Smooth less where smoothing is most of the gap, and too much."""
         inner = state.inner
-        smoothing = inner.primal - inner.dual - inner.residual
-        goal = _SHARE * (state.tol if state.whole else state.sample_tol)
+        smoothing = inner.smoothing
+        goal = _SHARE * (state.tol if state.everything else state.sample_tol)
         most = goal * abs(inner.primal)
-        if inner.tau > 0.0 and smoothing > max(most, inner.residual):
+        residual = inner.primal - inner.dual - smoothing
+        if inner.tau > 0.0 and smoothing > max(most, residual):
             state.tau = inner.tau * max(math.sqrt(most / smoothing), 1.0 / _FASTER)
             inner.smooth(state.tau, stop)
             state.spend(state.problem.n)
@@ -220,7 +231,7 @@ class SmoothingNewton(Solver):
             if not cost.min() > 0.0:
                 state.members = np.flatnonzero(cost > 0.0).astype(np.uint32)
                 cost = cost[state.members]
-            state.whole = True
+            state.everything = True
         state.least, state.idle, state.centre = math.inf, 0, None
         return self._solve(state, cost, np.zeros(problem.width), 0.0, stop)
 
@@ -288,11 +299,11 @@ class SmoothingNewton(Solver):
             state.inner = None
 
     def iterate(self, state: NewtonState) -> tuple[Vector, Vector | None]:
-        if not state.whole or state.inner is None:
+        if not state.everything or state.inner is None:
             return state.w, None
         alpha = state.full.copy()
         alpha[state.members] = state.inner.alpha
-        return state.w, alpha
+        return state.w, state.spread(alpha)
 
     def reject(self, state: NewtonState) -> None:
         state.dead = math.isnan(state.primal)

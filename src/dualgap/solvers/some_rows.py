@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import functools
+import math
+import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +19,10 @@ from ..losses import Vector
 from ..problem import Problem
 from .base import State
 
+_SURVEYED = 10_000  # rows from which a sample says whether any are equal
+_DIFFERENT = 0.9  # share of different rows from which all are kept
+_FEW_DIFFERENT = 0.5  # share among drawn rows below which merging pays at once
+_TINY = 1e-300
 #: Outcomes of an iteration of the core besides 0, a step.
 LEFT, SINGULAR = 1, 2
 
@@ -46,6 +53,81 @@ def gram_work(problem: Problem) -> float:
         return d * ((0.02 if d >= 128.0 else 0.035) * d + 2.0)
     together = not problem.streamed and core.has_windows(problem.rows)
     return (0.28 if together else 0.5) * entries * (entries + 1.0)
+
+
+def grouping_work(problem: Problem) -> float:
+    """What the search for equal rows costs, in the same."""
+    return 2.0 * problem.rows.stored + 30.0 * problem.n
+
+
+_Groups = tuple[int, NDArray[np.uint32] | None]
+_groups: weakref.WeakKeyDictionary[Problem, _Groups] = weakref.WeakKeyDictionary()
+
+
+def _some_rows(n: int) -> NDArray[np.uint32]:
+    """Rows to look for equal ones among."""
+    drawn = np.empty(int(8.0 * math.sqrt(n)), dtype=np.uint32)
+    core.Random(0).draw(drawn, n)
+    return np.unique(drawn)
+
+
+def equal_rows(problem: Problem) -> _Groups:
+    """How many groups of equal rows under one label there are, and that of each row.
+
+    Found once for each problem; the groups are None if most rows are different. They
+    are taken to be if at most two are equal of as many drawn as would hold 30 equal
+    pairs if every row came twice.
+    """
+    n = problem.n
+    if problem not in _groups and n > _SURVEYED:
+        some = _some_rows(n)
+        if len(some) - different(problem, some) <= 1:
+            _groups[problem] = n, None
+    if problem not in _groups:
+        group = np.empty(problem.n, dtype=np.uint32)
+        count = core.group_duplicates(problem.rows, problem.y, group)
+        _groups[problem] = count, group if count <= _DIFFERENT * problem.n else None
+    return _groups[problem]
+
+
+def different(problem: Problem, some: NDArray[np.uint32]) -> int:
+    """How many of some rows are different."""
+    rows = core.chosen_rows(problem.rows, some, problem.intercept_scaling)
+    return int(core.group_duplicates(rows, problem.y[some], np.empty_like(some)))
+
+
+def worth_merging(problem: Problem) -> bool:
+    """Whether most rows are equal to many, so that few are left for ten passes."""
+    if problem.streamed or problem.n <= _SURVEYED:
+        return False
+    some = _some_rows(problem.n)
+    return different(problem, some) < _FEW_DIFFERENT * len(some)
+
+
+def without_duplicates(problem: Problem) -> tuple[Problem, NDArray[np.uint32] | None]:
+    """One row for each group of equal ones of one label, with the sum of the costs.
+
+    Its objective is the same function of w: the loss of a row is proportional to its
+    cost.
+
+    Returns
+    -------
+    problem : Problem
+        The same one if most rows are different.
+    group : ndarray of shape (n,), or None
+        Row of the new problem for each row of the old one.
+    """
+    n = problem.n
+    count, group = equal_rows(problem)
+    if group is None:
+        return problem, None
+    first = np.empty(count, dtype=np.uint32)
+    first[group[::-1]] = np.arange(n - 1, -1, -1, dtype=np.uint32)
+    merged = copy.copy(problem)
+    merged.rows = core.chosen_rows(problem.rows, first, problem.intercept_scaling)
+    merged.n, merged.y, merged.q = count, problem.y[first], problem.q[first]
+    merged.cost = np.bincount(group, problem.cost, count).astype(np.float64)
+    return merged, group
 
 
 def draw_sample(
@@ -89,8 +171,13 @@ def draw_sample(
 
 @dataclass(kw_only=True)
 class SomeRowsState(State):
-    """Which rows are being solved; `problem` is the one they are rows of."""
+    """Which rows are being solved.
 
+    `problem` has one row for each group of equal ones; `whole` is the one asked for.
+    """
+
+    whole: Problem
+    group: NDArray[np.uint32] | None  # of the rows of `whole`; None: all different
     members: NDArray[np.uint32]  # rows of `inner`
     full: Vector  # U_i where a row is frozen there, else 0
     inner: Any = None  # the method of the core over the members
@@ -107,6 +194,17 @@ class SomeRowsState(State):
         """Count work as rows that a product would have visited."""
         problem = self.problem
         self.visited += round(work / (problem.rows.stored / problem.n + 1.0))
+
+    def spread(self, alpha: Vector) -> Vector:
+        """The duals of `whole`: those of a group, in proportion to the costs."""
+        whole, group = self.whole, self.group
+        if group is None:
+            return alpha
+        shares = alpha / np.maximum(self.problem.cost, _TINY)
+        upper = whole.upper
+        spread = np.minimum(shares[group] * whole.cost, upper)
+        full = alpha == self.problem.upper
+        return np.where(full[group], upper, spread)
 
     def rows(self) -> Any:
         """The members: as they lie, copied, or as blocks that every pass reads."""

@@ -1,0 +1,326 @@
+"""Newton's method on a smoothed loss: against its twin, and certificates."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+
+from dualgap import core
+from dualgap.certificate import Status
+from dualgap.loop import solve
+from dualgap.losses import Hinge, SmoothedHinge
+from dualgap.problem import Problem
+from dualgap.solvers import DCD, InteriorPoint, SmoothingNewton
+from dualgap.solvers import smoothing_newton as module
+from dualgap.solvers.some_rows import algebra, draw_sample
+
+from .. import qp
+from ..twins import smoothing_newton as twin
+from .data import LAYOUTS, LOSSES, close, make
+
+every_loss = pytest.mark.parametrize("loss", LOSSES)
+
+
+def inner(problem, chosen, fixed=None, constant=0.0, threads=1, rows=None):
+    if rows is None:
+        order = np.asarray(chosen, dtype=np.uint32)
+        rows = [core.chosen_rows(problem.rows, order, problem.intercept_scaling)]
+    return core.SmoothingNewton(
+        rows, problem.y[chosen], problem.cost[chosen], problem.core_loss,
+        np.zeros(problem.width) if fixed is None else fixed, constant,
+        problem.free_bias, core.Team(threads), algebra()[0],
+    )  # fmt: skip
+
+
+def made(n=2000, d=12, seed=0, noise=0.5):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d))
+    score = X @ rng.standard_normal(d) + noise * rng.standard_normal(n)
+    return X, np.where(score > 0, 1, -1)
+
+
+# --- a step ----------------------------------------------------------------------
+
+
+@every_loss
+@pytest.mark.parametrize("case", ["plain", "everything"])
+@pytest.mark.parametrize("free_bias", [False, True])
+@pytest.mark.parametrize("layout", ["dense-f8", "dense-f4", "csr-f8-i8-i8"])
+def test_twin(loss, case, free_bias, layout):
+    bench = make(case, layout, loss, C=0.7)
+    X, problem = bench.X, bench.problem
+    if free_bias:
+        X = np.column_stack([bench.X, np.ones(bench.n)])
+        problem = Problem(
+            LAYOUTS[layout](bench.X), bench.y, loss=LOSSES[loss][0],
+            sample_weight=bench.c, fit_intercept=True, penalize_intercept=False,
+        )  # fmt: skip
+        X = X.astype(np.float64)
+    used = np.flatnonzero(problem.cost > 0)
+    squared = loss == "squared_hinge"
+    ours, stop = inner(problem, used), core.Stop()
+    assert ours.start(np.zeros(problem.width), 1.5, stop)
+    theirs = twin.SmoothingNewton(
+        X[used] * bench.y[used, None], problem.cost[used],
+        problem.loss.slope, problem.loss.curvature, np.zeros(problem.width),
+        0.0 if squared else 1.5, free_bias,
+    )  # fmt: skip
+    close(ours.alpha, theirs.alpha, 1e-12)
+    for k in range(12):
+        limit = 0.05 if k == 3 else np.inf
+        assert ours.iterate(limit, stop) == 0
+        step = theirs.iterate(limit)
+        assert step <= limit * (1 + 1e-12)
+        if step > 1e-9:  # not at the minimiser yet
+            np.testing.assert_allclose(ours.moved, step, 1e-6)
+        close(ours.w, theirs.w, 1e-8)
+        close(ours.alpha, theirs.alpha, 1e-7)
+        if k % 3 == 2:
+            assert ours.smooth(0.5 * ours.tau, stop)
+            theirs.tau *= 0.5
+    assert ours.primal - ours.dual < 0.1 * ours.primal
+
+
+@every_loss
+def test_the_gap_is_the_residual_and_what_smoothing_costs(loss):
+    bench = make("weights", n=80, loss=loss, C=0.3)
+    problem, stop = bench.problem, core.Stop()
+    used = np.flatnonzero(problem.cost > 0)
+    run = inner(problem, used)
+    assert run.start(np.zeros(problem.width), 0.7, stop)
+    for _ in range(5):
+        assert run.iterate(np.inf, stop) == 0
+        alpha = np.zeros(problem.n)
+        alpha[used] = run.alpha
+        np.testing.assert_allclose(run.primal, problem.primal(run.w), 1e-12)
+        np.testing.assert_allclose(run.dual, problem.dual(alpha), 1e-12)
+        np.testing.assert_allclose(run.margins, problem.margins(run.w)[used], 1e-10)
+        r = problem.combine(alpha) - run.w
+        np.testing.assert_allclose(
+            run.primal - run.dual, run.smoothing + 0.5 * r @ r, 1e-9
+        )
+        # Chapelle's bound, for any loss.
+        most = float(problem.cost.sum()) * run.tau / 8
+        assert -1e-12 <= run.smoothing <= most * (1 + 1e-9) + 1e-12
+    if loss == "hinge":
+        u = 1 - run.margins
+        part = np.abs(u) * (0.5 - np.abs(u) / run.tau) * (np.abs(u) < run.tau / 2)
+        np.testing.assert_allclose(run.smoothing, problem.cost[used] @ part, 1e-9)
+
+
+def test_frozen_rows_are_linear_terms():
+    bench = make("weights", n=80, loss="hinge", C=0.3)
+    problem, stop = bench.problem, core.Stop()
+    used = np.flatnonzero(problem.cost > 0)
+    whole = inner(problem, used)
+    assert whole.start(np.zeros(problem.width), 0.2, stop)
+    for _ in range(20):
+        whole.iterate(np.inf, stop)
+    between = (whole.alpha > 0) & (whole.alpha < problem.cost[used])
+    assert between.any()
+    assert not between.all()
+    full = np.zeros(problem.n)
+    full[used] = np.where(between, 0.0, whole.alpha)
+    some = inner(
+        problem, used[between], problem.combine(full), problem.dual_value(full, 0.0)
+    )
+    assert some.start(whole.w, 0.2, stop)
+    np.testing.assert_allclose([some.primal, some.dual], [whole.primal, whole.dual])
+    assert some.iterate(np.inf, stop) == 0
+    close(some.w, whole.w, 1e-10)
+
+
+@pytest.mark.parametrize("layout", ["dense-f4", "csr-f4-i4-i4"])
+@pytest.mark.parametrize("d", [9, 140])
+def test_threads_change_rounding_only(layout, d):
+    bench = make("intercept", layout, n=9000 if d > 9 else 30_000, d=d, C=0.1)
+    problem = bench.problem
+    runs = [inner(problem, np.arange(bench.n), threads=t) for t in (1, 2, 2)]
+    for run in runs:
+        assert run.start(np.zeros(problem.width), 1.0, core.Stop())
+        for _ in range(4):
+            assert run.iterate(np.inf, core.Stop()) == 0
+    one, two, again = runs
+    np.testing.assert_array_equal(two.w, again.w)
+    np.testing.assert_array_equal(two.alpha, again.alpha)
+    # The direction may be of a matrix in float32.
+    close(two.w, one.w, 1e-8 if d < 128 else 1e-4)
+
+
+def test_a_step_that_is_told_to_leave_moves_nothing():
+    X, y = made(40_000)
+    problem, stop = Problem(X, y, 1.0), core.Stop()
+    run = inner(problem, np.arange(len(y)))
+    assert run.start(np.zeros(problem.width), 1.0, stop)
+    w = run.w
+    stop.request()
+    assert run.iterate(np.inf, stop) == 1
+    np.testing.assert_array_equal(run.w, w)
+
+
+# --- samples ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("heavy", [False, True])
+def test_a_sample_stands_for_all_rows(heavy):
+    rng = np.random.default_rng(0)
+    n, m = 20_000, 2000
+    y = np.where(rng.random(n) < 0.03, 1, -1).astype(np.int8)
+    cost = rng.exponential(size=n) if heavy else np.full(n, 0.3)
+    cost[rng.random(n) < 0.2] = 0.0
+    if heavy:
+        cost[7] = 50.0
+    totals = []
+    for seed in range(30):
+        members, costs = draw_sample(y, cost, m, core.Random(seed))
+        assert (np.diff(members.astype(np.int64)) > 0).all()
+        assert (cost[members] > 0).all()
+        assert (costs > 0).all()
+        assert 0.5 * m < len(members) <= 1.2 * m
+        assert np.count_nonzero(y[members] == 1) >= m // 20
+        totals.append([costs[y[members] == label].sum() for label in (1, -1)])
+        if heavy:
+            assert 7 in members
+    exact = [cost[y == label].sum() for label in (1, -1)]
+    np.testing.assert_allclose(np.mean(totals, axis=0), exact, 0.02)
+
+
+# --- fits ------------------------------------------------------------------------
+
+
+@every_loss
+@pytest.mark.parametrize("C", [1e-6, 1e-2, 1.0, 1e3])
+@pytest.mark.parametrize("free_bias", [False, True])
+def test_the_optimum_of_a_general_solver(loss, C, free_bias):
+    bench = make("weights", n=90, d=6, loss=loss)
+    problem = Problem(
+        bench.X, bench.y, C, loss=LOSSES[loss][0], sample_weight=bench.c,
+        fit_intercept=free_bias, penalize_intercept=not free_bias,
+    )  # fmt: skip
+    found = solve(problem, SmoothingNewton(), tol=1e-7).certificate
+    assert found.status is Status.CERTIFIED
+    if free_bias:  # what the general solver does not know
+        best = solve(problem, InteriorPoint(), tol=1e-9).certificate
+        lower, upper = best.dual, best.primal
+    else:
+        Z = bench.X.astype(np.float64) * bench.y[:, None]
+        phi = LOSSES[loss][0]
+        best = qp.optimum(Z, problem.cost, phi.curvature, bool(np.isfinite(phi.slope)))
+        lower, upper = best.lower, best.upper
+    assert lower * (1 - 1e-9) <= found.primal <= upper * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("tol", [1e-2, 1e-4, 1e-7])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_samples_and_frozen_rows_lead_to_the_same_optimum(tol, weighted, monkeypatch):
+    X, y = made(60_000, 8)
+    weight = None
+    if weighted:
+        weight = np.random.default_rng(1).exponential(size=len(y))
+        weight[::3] = 0.0
+    problem = Problem(X, y, 1.0, sample_weight=weight)
+    members = []
+    rows_of = module.NewtonState.rows
+
+    def noted(state):
+        members.append((len(state.members), state.everything, state.full.any()))
+        return rows_of(state)
+
+    monkeypatch.setattr(module.NewtonState, "rows", noted)
+    found = solve(problem, SmoothingNewton(), tol=tol).certificate
+    assert found.status is Status.CERTIFIED
+    best = solve(problem, InteriorPoint(), tol=1e-9).certificate
+    assert best.dual <= found.primal <= best.primal * (1 + tol)
+    used = int(np.count_nonzero(problem.cost))
+    sizes = [n for n, whole, _ in members if not whole]
+    assert len(sizes) == 2
+    assert sizes == sorted(sizes)
+    assert members[len(sizes)] == (used, True, False)
+    if tol == 1e-7:  # steps grow small, and rows are frozen, some of them at U
+        frozen = [(n, full) for n, whole, full in members if whole and n < used]
+        assert frozen
+        assert any(full for _, full in frozen)
+        assert min(n for n, _ in frozen) <= module._FEW * problem.n
+
+
+def test_rows_are_unfrozen_where_w_goes_far(monkeypatch):
+    """Too little room: rows are frozen and unfrozen again, and nothing is wrong."""
+    monkeypatch.setattr(module, "_ROOM", 0.03)
+    X, y = made(20_000, 8)
+    problem = Problem(X, y, 10.0)
+    thawed = []
+    begin = SmoothingNewton._begin
+
+    def noted(self, state, stop):
+        thawed.append(state.everything)
+        return begin(self, state, stop)
+
+    monkeypatch.setattr(SmoothingNewton, "_begin", noted)
+    found = solve(problem, SmoothingNewton(), tol=1e-6).certificate
+    assert found.status is Status.CERTIFIED
+    assert any(thawed)
+    best = solve(problem, InteriorPoint(), tol=1e-8).certificate
+    assert best.dual <= found.primal <= best.primal * (1 + 1e-6)
+
+
+@every_loss
+@pytest.mark.parametrize("sparse_rows", [False, True])
+def test_many_features(loss, sparse_rows):
+    X, y = made(3000, 150)
+    if sparse_rows:
+        X[np.random.default_rng(2).random(X.shape) < 0.9] = 0.0
+        X = sparse.csr_matrix(X)
+    problem = Problem(X, y, 0.01, loss=LOSSES[loss][0])
+    found = solve(problem, SmoothingNewton(), tol=1e-6).certificate
+    other = solve(problem, DCD(), tol=1e-7, max_epochs=10**5).certificate
+    assert found.status is Status.CERTIFIED
+    assert other.dual <= found.primal <= other.primal * (1 + 2e-6)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_odd_problems_get_an_honest_certificate(data):
+    n, d = data.draw(st.integers(1, 12)), data.draw(st.integers(1, 4))
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**31)))
+    X = rng.integers(-2, 3, (n, d)) * 10.0 ** data.draw(st.integers(-3, 3))
+    X[rng.random(n) < data.draw(st.sampled_from([0.0, 0.3, 1.0]))] = 0.0
+    y = np.where(rng.random(n) < 0.5, 1, -1)
+    weight = rng.integers(0, 3, n).astype(float)
+    if not weight.any():
+        weight[0] = 1.0
+    problem = Problem(
+        X, y, 10.0 ** data.draw(st.integers(-6, 6)), sample_weight=weight,
+        loss=data.draw(st.sampled_from([Hinge(), SmoothedHinge(1e-3)])),
+        fit_intercept=data.draw(st.booleans()),
+    )  # fmt: skip
+    found = solve(problem, SmoothingNewton(), tol=1e-4, max_epochs=2000)
+    certificate = found.certificate
+    assert certificate.status in (Status.CERTIFIED, Status.STALLED, Status.EPOCH_LIMIT)
+    reference = solve(problem, DCD(), tol=1e-6, max_epochs=3000).certificate
+    room = 1e-9 * max(1.0, abs(certificate.primal))
+    assert certificate.dual <= reference.primal + room
+    assert certificate.primal >= reference.dual - room
+
+
+def test_ctrl_c_keeps_the_best_model():
+    X, y = made(200_000, 20)
+    problem, stop = Problem(X, y, 10.0), core.Stop()
+    threading.Timer(0.1, stop.request).start()
+    solution = solve(problem, SmoothingNewton(), tol=1e-13, stop=stop)
+    assert solution.certificate.status in (Status.INTERRUPTED, Status.STALLED)
+    assert np.isfinite(solution.w).all()
+    assert solution.certificate.dual <= solution.certificate.primal
+
+
+def test_refusals():
+    problem = Problem(np.eye(7), np.array([1, -1] * 3 + [1]))
+    with pytest.raises(ValueError, match="max_features=5; use solver='dcd'"):
+        solve(problem, SmoothingNewton(max_features=5))
+    for name in ("max_features", "sample"):
+        with pytest.raises(ValueError, match=name):
+            SmoothingNewton(**{name: 0})
