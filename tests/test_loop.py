@@ -143,7 +143,7 @@ def check_history(history, certificate) -> None:
     assert body == list(range(body[0], len(body) + body[0]))
     assert body[0] in (0, 1)
     assert (np.diff(history["updates"]) >= 0).all()
-    of_auto = {"dcd", "interior-point"}
+    of_auto = {"dcd", "newton", "interior-point"}
     methods = of_auto if certificate.solver == "auto" else {certificate.solver}
     assert set(history["solver"]) <= methods
     assert (np.diff(history["seconds"]) >= 0).all()
@@ -1001,7 +1001,7 @@ def test_the_same_seed_gives_the_same_bits(problem, name):
             without_seconds(other.history), without_seconds(first.history)
         )
     # Cutting planes leave nothing to chance, nor does interior point on few rows.
-    same = name in ("cutting-plane", "ocas", "interior-point")
+    same = name in ("cutting-plane", "ocas", "interior-point", "newton")
     assert (fits[3].history["primal"][0] == first.history["primal"][0]) == same
 
 

@@ -394,7 +394,7 @@ def test_contradictions_are_refused(options, message):
 def test_a_solver_certifies_or_refuses(name):
     _, _, problem = small()
     solver = SOLVERS[name]()
-    assert solver.free_bias == (name in ("auto", "dcd", "interior-point"))
+    assert solver.free_bias == (name in ("auto", "dcd", "interior-point", "newton"))
     if solver.free_bias:
         solution = solve(problem, solver, tol=1e-6, max_epochs=100_000)
         assert solution.certificate.certified

@@ -13,9 +13,9 @@ from dualgap import LinearSVC, core
 from dualgap.certificate import Status
 from dualgap.loop import solve
 from dualgap.problem import Problem
-from dualgap.solvers import DCD, Auto, InteriorPoint, auto
-from dualgap.solvers.auto import SHARE, expected_cost, remaining
-from dualgap.solvers.interior_point import least_work, predicted_work
+from dualgap.solvers import DCD, Auto, InteriorPoint, SmoothingNewton, auto
+from dualgap.solvers.auto import PASSES, SHARE, expected_cost, remaining
+from dualgap.solvers.smoothing_newton import predicted_work
 
 from .data import LOSSES
 
@@ -36,7 +36,7 @@ def methods(solution):
 
 @pytest.mark.parametrize(
     ("C", "expected"),
-    [(1e-4, ["dcd"]), (1e4, ["interior-point"])],
+    [(1e-4, ["dcd"]), (1e4, ["newton"])],
     ids=["small C", "large C"],
 )
 def test_either_method_where_it_is_the_faster(C, expected):
@@ -53,10 +53,10 @@ def dcd_begins(monkeypatch):
 
 
 @pytest.mark.usefixtures("dcd_begins")
-def test_interior_point_takes_over_where_dcd_turns_out_to_be_slow():
+def test_newton_takes_over_where_dcd_turns_out_to_be_slow():
     problem = Problem(*noisy(), 1.0)
     solution = solve(problem, Auto(), tol=1e-6)
-    assert methods(solution) == ["dcd", "interior-point"]
+    assert methods(solution) == ["dcd", "newton"]
     assert solution.certificate.relative_gap <= 1e-6
     history = solution.history
     epochs = history["epoch"]
@@ -64,9 +64,22 @@ def test_interior_point_takes_over_where_dcd_turns_out_to_be_slow():
     assert (np.diff(history["updates"]) >= 0).all()
     assert not np.isnan(history["predicted"]).any()
     product = problem.rows.stored + problem.n
-    interior = auto.SLOWER * predicted_work(problem, 1e-6) / product
-    first = history["predicted"][history["solver"] == "interior-point"][0]
-    assert first == pytest.approx(interior)
+    expected = predicted_work(problem, 1e-6) / product
+    first = history["predicted"][history["solver"] == "newton"][0]
+    assert first == pytest.approx(expected)
+
+
+def test_interior_point_takes_over_where_newton_turns_out_to_be_slow(monkeypatch):
+    """As if every step went a thousandth of its way."""
+    monkeypatch.setattr(SmoothingNewton, "_room", lambda self, state: 1e-3)
+    monkeypatch.setattr(auto, "MARGIN", 0.0)
+    problem = Problem(*noisy(), 1.0)
+    solution = solve(problem, Auto(), tol=1e-6)
+    assert methods(solution) == ["newton", "interior-point"]
+    assert solution.certificate.relative_gap <= 1e-6
+    spent = np.count_nonzero(solution.history["solver"] == "newton")
+    assert PASSES <= spent < 1000
+    assert not np.isnan(solution.history["predicted"]).any()
 
 
 @pytest.mark.usefixtures("dcd_begins")
@@ -88,10 +101,10 @@ def test_many_features_are_for_dcd():
 def test_a_warm_start_serves_dcd_first():
     problem = Problem(*noisy(), 1e4)
     cold = solve(problem, Auto(), tol=1e-5)
-    assert methods(cold) == ["interior-point"]
+    assert methods(cold) == ["newton"]
     again = solve(problem, Auto(), tol=1e-3, warm=cold.alpha)
     assert again.certificate.status is Status.CERTIFIED
-    assert methods(again) in ([], ["dcd"], ["dcd", "interior-point"])
+    assert methods(again) in ([], ["dcd"], ["dcd", "newton"])
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -109,17 +122,22 @@ def test_all_losses_and_biases(loss, penalized, C):
     assert solution.certificate.dual <= reference.primal * (1 + 1e-12)
 
 
-def test_a_method_that_breaks_down_hands_back(monkeypatch):
+@pytest.mark.parametrize("broken", [1, 2])
+def test_a_method_that_breaks_down_hands_over(monkeypatch, broken):
     problem = Problem(*noisy(n=800, d=5), 0.1)
 
-    def broken(self, state, stop):
+    def fails(self, state, stop):
         state.epochs += 1
         state.dead = True
 
-    monkeypatch.setattr(InteriorPoint, "step", broken)
+    for method in (SmoothingNewton, InteriorPoint)[:broken]:
+        monkeypatch.setattr(method, "step", fails)
     monkeypatch.setattr(auto, "MARGIN", 0.0)
     solution = solve(problem, Auto(), tol=1e-2)
-    assert methods(solution) == ["dcd"]  # the broken pass is on dcd's account
+    # The broken passes are on the account of who follows.
+    assert (
+        methods(solution) == [["interior-point"], ["interior-point", "dcd"]][broken - 1]
+    )
     assert solution.certificate.status is Status.CERTIFIED
 
 
@@ -129,7 +147,7 @@ def test_one_line_says_why(caplog):
         LinearSVC(C=1e4).fit(X, y)
     lines = [m for m in caplog.messages if m.startswith("auto: ")]
     assert len(lines) == 1
-    assert "interior-point" in lines[0]
+    assert "newton" in lines[0]
     assert "products" in lines[0]
     caplog.clear()
     with caplog.at_level(logging.INFO, logger="dualgap"):
@@ -215,24 +233,16 @@ def test_dcd_is_given_its_share_before_it_is_judged():
     assert isinstance(state.dcd[0], DCD)
 
 
-def test_equal_rows_are_counted_only_where_it_depends_on_them(monkeypatch):
-    counted = []
-
-    def count(problem, tol):
-        counted.append(tol)
-        return predicted_work(problem, tol)
-
-    monkeypatch.setattr(auto, "predicted_work", count)
-    X, y = noisy()
-    X = np.round(X, 1)
-    easy = solve(Problem(X, y, 1e-4), Auto(), tol=1e-2)
-    assert methods(easy) == ["dcd"]
-    assert not counted
-    hard = solve(Problem(X, y, 1e4), Auto(), tol=1e-2)
-    assert methods(hard) == ["interior-point"]
-    assert counted == [1e-2]
-    for C in (1e-4, 1.0, 1e4):
-        problem = Problem(X, y, C)
-        for tol in (1e-2, 1e-6):
-            least, work = least_work(problem, tol), predicted_work(problem, tol)
-            assert 0.0 < least <= 1.0001 * work
+def test_equal_rows_are_found_before_anything_is_chosen():
+    """Where most rows are equal, the others are what Newton's method will cost."""
+    X, y = noisy(n=300)
+    many = Problem(np.repeat(X, 100, axis=0), np.repeat(y, 100))
+    some = Problem(np.repeat(X, 2, axis=0), np.repeat(y, 2))
+    per_row = [predicted_work(p, 1e-3) / p.n for p in (many, some)]
+    assert per_row[0] < 0.5 * per_row[1]
+    for problem in (many, some):
+        solution = solve(problem, Auto(), tol=1e-7)
+        best = solve(Problem(X, y, problem.n / 300.0), InteriorPoint(), tol=1e-9)
+        assert solution.certificate.status is Status.CERTIFIED
+        assert best.certificate.dual <= solution.certificate.primal
+        assert solution.certificate.dual <= best.certificate.primal

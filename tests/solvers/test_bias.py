@@ -16,7 +16,7 @@ from dualgap import core
 from dualgap.certificate import Status
 from dualgap.loop import solve
 from dualgap.problem import Problem
-from dualgap.solvers import DCD, Auto, InteriorPoint, Pegasos
+from dualgap.solvers import DCD, Auto, InteriorPoint, Pegasos, SmoothingNewton
 
 from ..twins import dcd, pegasos_bias
 from .data import LAYOUTS, LOSSES, close, make
@@ -62,7 +62,9 @@ def libsvm(kind, C, weighted):
 @pytest.mark.parametrize("C", [0.01, 1.0, 100.0])
 @pytest.mark.parametrize("kind", ["balanced", "1 % positive"])
 @pytest.mark.parametrize(
-    "solver", [DCD(), Auto(), InteriorPoint()], ids=lambda solver: solver.name
+    "solver",
+    [DCD(), Auto(), InteriorPoint(), SmoothingNewton()],
+    ids=lambda solver: solver.name,
 )
 def test_libsvm(solver, kind, C, layout, weighted):
     X, y, weight = rows(kind)

@@ -33,7 +33,7 @@ from ..conftest import unsanitized
 N, D = 2000, 30
 STREAMING = [
     *("auto", "dcd", "sdca", "sgd-s", "sgd-m", "sgd-r", "pegasos", "norma", "svmsgd"),
-    *("cutting-plane", "ocas", "sgd-qn", "mpu", "interior-point"),
+    *("cutting-plane", "ocas", "sgd-qn", "mpu", "interior-point", "newton"),
 ]
 
 

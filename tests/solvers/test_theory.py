@@ -27,6 +27,7 @@ from dualgap.solvers import (
     SGDm,
     SGDr,
     SGDs,
+    SmoothingNewton,
     SvmSGD,
     get_solver,
 )
@@ -65,6 +66,7 @@ RECORDS = {
     "sgd-qn": SGDQN(),
     "sgd-qn 2009": SGDQN(update="2009"),
     "interior-point": InteriorPoint(),
+    "newton": SmoothingNewton(),
 }
 PAIRS = [
     (name, loss)
@@ -326,6 +328,7 @@ REACHED = {
     "mpu": 1e-8,
     "mpu coarse": 1e-8,
     "interior-point": 1e-8,
+    "newton": 1e-8,
     "sgd-r": 2e-3,
     "pegasos averaged": 2e-3,
     "pegasos drawn": 2e-3,
@@ -396,7 +399,7 @@ def test_same_seed_same_bits(name, loss):
             np.testing.assert_array_equal(ours, theirs)
     other = answer(bench.problem, name, seed=6)
     # Few rows are solved together, without a sample.
-    unmoved = "cyclic" in name or name == "interior-point"
+    unmoved = "cyclic" in name or name in ("interior-point", "newton")
     assert np.array_equal(other[0], first[0]) == unmoved
 
 
@@ -607,6 +610,7 @@ ACCEPTS = {
     "mpu": {"hinge", "squared_hinge"},
     "sgd-qn": {"hinge", "squared_hinge", "smoothed_hinge"},
     "interior-point": {"hinge", "squared_hinge", "smoothed_hinge"},
+    "newton": {"hinge", "squared_hinge", "smoothed_hinge"},
 }
 
 

@@ -1,26 +1,27 @@
-"""`auto`: dual coordinate descent or interior point, as predicted to be faster.
+"""`auto`: dual coordinate descent or Newton's method, as predicted to be faster.
 
-Problem    as `dcd` and `interior-point`
-Update     theirs. What either will cost is counted in products with the data, from
+Problem    as `dcd`, `newton` and `interior-point`
+Update     theirs. What each will cost is counted in products with the data, from
            stored entries and never from a clock: the same problem and seed give the
            same choices.
            1. `dcd` is taken to need 3 + 5 S^0.85 passes to a gap of 1e-2, S = mean of
               c_i q_i, fewer where one class is small (its rows, and about as many of
               the other, are those that stay awake, unless the other lies around the
               origin), and more for further digits. If that is `MARGIN` times what
-              interior point will cost, interior point begins at once.
-              Equal rows, which interior point merges, are counted once it depends on
-              them.
-           2. Else `dcd` begins. When `SHARE` of the cost of interior point is spent,
+              Newton's method will cost, that begins at once.
+           2. Else `dcd` begins. When `SHARE` of the cost of Newton's method is spent,
               and then at every doubling, what is left is predicted by a line through
               log(gap) over the later half of the passes and by the usual growth of
-              the cost with the digits; the larger counts. If interior point, started
+              the cost with the digits; the larger counts. If Newton's method, started
               cold, is to cost less, it takes over: it gains nothing from the iterate
               of `dcd`.
-           Beyond `InteriorPoint.max_features` columns, and for a store that is read
+           3. Newton's method is judged the same way once it has spent what interior
+              point will cost, which hardly depends on how hard a problem is; and where
+              it breaks down, interior point takes over, and after it `dcd`.
+           Beyond `SmoothingNewton.max_features` columns, and for a store that is read
            block by block, it is `dcd` alone.
 Guarantee  that of the method that ends the fit
-Cost       where the predictions hold, at most 1.6 times the better of the two
+Cost       where the predictions hold, at most 1.6 times the best of the three
 Source     measured crossovers, docs/which-solver.md
 """
 
@@ -36,14 +37,16 @@ import numpy as np
 from .. import core
 from ..losses import Vector
 from ..problem import Problem
+from . import interior_point, smoothing_newton
 from .base import Solver, State, new_order
 from .dcd import DCD, DCDState, cost
-from .interior_point import InteriorPoint, least_work, predicted_work
+from .interior_point import InteriorPoint
+from .smoothing_newton import SmoothingNewton
 
 logger = logging.getLogger("dualgap")
 
-MARGIN = 1.5
-SLOWER = 1.3  # interior point takes that much longer than its count says, beside `dcd`
+MARGIN = 1.2
+SLOWER = 1.3  # interior point takes that much longer than its count says
 PASSES = 3  # fewest of `dcd` before a comparison
 SHARE = 0.3
 # Nothing is free where so many passes alone would read more than `free_work`.
@@ -59,9 +62,8 @@ class AutoState(State):
     engine: Solver
     inner: State
     dcd: tuple[Solver, State] | None = None  # to go back to
-    other: float = math.inf  # products that interior point is predicted to need
-    exact: bool = False  # or at least as many, while equal rows are not counted
-    spent: float = 0.0  # products so far
+    other: float = math.inf  # products that the method which may take over will need
+    spent: float = 0.0  # products of the running method so far
     retest: float = 0.0  # what is spent at the next comparison
     trace: list[tuple[float, float]] = field(default_factory=list)  # spent, log10(gap)
 
@@ -91,6 +93,7 @@ class AutoState(State):
             self.visited - inner.visited,
         )
         self.engine, self.inner, self.method = engine, inner, engine.name
+        self.trace, self.spent, inner.stop = [], 0.0, self.stop
 
     def follow(self) -> None:
         """Take over the counters of the running method."""
@@ -102,7 +105,7 @@ class AutoState(State):
 
 @dataclass(frozen=True)
 class Auto(Solver):
-    """The fastest certified solver for the problem at hand: `dcd` or `interior-point`.
+    """The fastest certified solver for the problem at hand: `dcd` or `newton`.
 
     The choice is made by counts of operations, and again as the fit goes on; the
     history of the fit has the method of every pass and what was predicted, and the log
@@ -132,7 +135,7 @@ class Auto(Solver):
         return True
 
     def resumable(self, state: AutoState) -> bool:
-        # Interior point takes few iterations: a fit that it ends is resumed before it.
+        # The others take few steps: a fit that they end is resumed before them.
         return isinstance(state.inner, DCDState) and state.dcd is None
 
     def start(self, problem: Problem, rng: Any, warm: Vector | None) -> AutoState:
@@ -144,78 +147,84 @@ class Auto(Solver):
         if problem.streamed:
             state.retest = math.inf
             logger.info("auto: dcd, which reads the store block by block")
-        elif problem.width <= InteriorPoint().max_features:
+        elif problem.width <= SmoothingNewton().max_features:
             # Duals to start from serve dcd alone; it gets its passes to show.
             state.retest = 0.0 if warm is None else -1.0
         else:
             state.retest = math.inf
-            logger.info(
-                "auto: dcd, for %d features are too many for interior-point", problem.d
-            )
+            logger.info("auto: dcd, for %d features are too many for newton", problem.d)
         return state
 
     def step(self, state: AutoState, stop: Any) -> None:
         if state.epochs == 0 and state.retest < math.inf:
             self._choose(state)
-        before = state.visited
-        state.inner.pause = state.pause
+        state.inner.pause, state.inner.tol = state.pause, self.goal(state)
         state.engine.step(state.inner, stop)
         state.follow()
-        if isinstance(state.inner, DCDState):
-            state.spent = cost(state.inner) / state.product
+        inner = state.inner
+        work = cost(inner) if isinstance(inner, DCDState) else inner.work
+        state.spent = work / state.product
+        if not self._fall_back(state):
             self._compare(state)
-        else:
-            state.spent += (state.visited - before) / state.problem.n
-            self._fall_back(state)
 
     def _choose(self, state: AutoState) -> None:
         problem, warm = state.problem, state.retest < 0.0
-        state.other = SLOWER * least_work(problem, state.tol) / state.product
+        work = smoothing_newton.predicted_work(problem, state.tol)
+        state.other = work / state.product
         state.predicted = expected_cost(problem, state.tol)
-        if not warm and self._dearer(state, MARGIN):
-            self._interior(state)
+        if not warm and state.predicted >= MARGIN * state.other:
+            self._newton(state)
         else:
             logger.info(
-                "auto: dcd begins, about %.0f products expected; interior-point would "
-                "cost about %.0f%s", state.predicted, state.other,
-                "" if state.exact else " or more",
+                "auto: dcd begins, about %.0f products expected; newton would cost "
+                "about %.0f", state.predicted, state.other,
             )  # fmt: skip
-        state.retest = SHARE * state.other
-
-    def _dearer(self, state: AutoState, margin: float) -> bool:
-        """Whether `dcd` is to cost that many times what interior point will."""
-        if not state.exact and state.predicted >= margin * state.other:
-            work = predicted_work(state.problem, state.tol)
-            state.other, state.exact = SLOWER * work / state.product, True
-        return state.predicted >= margin * state.other
+            state.retest = SHARE * state.other
 
     def _compare(self, state: AutoState) -> None:
-        """Go on with `dcd`, or not."""
+        """Go on with the running method, or not."""
         if state.retest == math.inf:
             return
         primal, dual = state.engine.estimate(state.inner)
         if primal > dual > 0.0:
             state.trace.append((state.spent, math.log10((primal - dual) / dual)))
-        if state.epochs < PASSES or state.spent < state.retest:
+        if state.inner.epochs < PASSES or state.spent < state.retest:
             return
         state.predicted = remaining(state.trace, state.tol)
-        dearer = self._dearer(state, 1.0)
-        if state.spent < SHARE * state.other:  # now that it is exact
-            state.retest = SHARE * state.other
-        elif dearer:
+        if state.engine.name == SmoothingNewton.name and state.other == math.inf:
+            work = interior_point.predicted_work(state.problem, state.tol)
+            state.other = SLOWER * work / state.product
+            state.retest = state.other
+            if state.spent < state.retest:
+                return
+        if state.predicted < state.other:
+            state.retest = 2.0 * state.spent
+        elif state.engine.name == SmoothingNewton.name:
             self._interior(state)
         else:
-            state.retest = 2.0 * state.spent
+            self._newton(state)
+
+    def _newton(self, state: AutoState) -> None:
+        """Newton's method takes over from `dcd`, which may not have begun."""
+        state.dcd = (state.engine, state.inner)
+        self._take_over(state, SmoothingNewton())
+        # Not to be judged before it has spent what it was expected to.
+        state.retest, state.other = state.other, math.inf
 
     def _interior(self, state: AutoState) -> None:
-        engine = InteriorPoint()
-        state.dcd = (state.engine, state.inner)
-        state.run(engine, engine.start(state.problem, state.rng, None))
+        if state.other == math.inf:
+            work = interior_point.predicted_work(state.problem, state.tol)
+            state.other = SLOWER * work / state.product
+        self._take_over(state, InteriorPoint())
+        state.retest = math.inf
+
+    def _take_over(self, state: AutoState, engine: Solver) -> None:
         logger.info(
-            "auto: interior-point takes over, about %.0f products expected; dcd would "
-            "need about %.0f%s", state.other, state.predicted,
-            " more" if state.epochs else "",
+            "auto: %s takes over, about %.0f products expected; %s would need about "
+            "%.0f%s", engine.name, state.other, state.engine.name, state.predicted,
+            " more" if state.inner.epochs else "",
         )  # fmt: skip
+        state.run(engine, engine.start(state.problem, state.rng, None))
         state.predicted = state.other
 
     def goal(self, state: AutoState) -> float:
@@ -236,13 +245,18 @@ class Auto(Solver):
         state.engine.reject(state.inner)
         self._fall_back(state)
 
-    def _fall_back(self, state: AutoState) -> None:
-        """To `dcd`, where interior point has broken down."""
+    def _fall_back(self, state: AutoState) -> bool:
+        """To interior point, or from there to `dcd`, if a method has broken down."""
         if state.dcd is None or state.inner.finite():
-            return
-        logger.info("auto: interior-point can go no further; dcd goes on")
-        state.run(*state.dcd)
-        state.dcd, state.retest = None, math.inf
+            return False
+        if state.engine.name == SmoothingNewton.name:
+            logger.info("auto: newton can go no further")
+            self._interior(state)
+        else:
+            logger.info("auto: interior-point can go no further; dcd goes on")
+            state.run(*state.dcd)
+            state.dcd, state.retest = None, math.inf
+        return True
 
 
 def growth(digits: float) -> float:

@@ -41,7 +41,6 @@ from .some_rows import (
     SINGULAR,
     SomeRowsState,
     algebra,
-    different,
     draw_sample,
     equal_rows,
     gram_work,
@@ -64,7 +63,6 @@ _SNAP = 1e-8
 _ROUNDING = 1e-15
 _IDLE = 30  # iterations without progress that make a solve stuck
 _TINY = 1e-300
-_SOME = 1000  # rows that say how many are different at least
 
 
 def sample_size(width: int, n: int, least: int) -> int:
@@ -105,23 +103,7 @@ def predicted_work(problem: Problem, tol: float) -> float:
         them. From counts alone, so the same on every machine; the different rows are
         counted once for each `problem`, which is what 2 to 8 products cost.
     """
-    return _work_of(problem, tol, equal_rows(problem)[0])
-
-
-def least_work(problem: Problem, tol: float) -> float:
-    """About the least that :func:`predicted_work` may be, no matter how many are equal.
-
-    As many rows are different as there are among some, or more. Fewer rows cost less
-    and are harder: it is least where hardly any or where all are different.
-    """
-    some = np.arange(0, problem.n, max(problem.n // _SOME, 1), dtype=np.uint32)
-    fewest = different(problem, some)
-    return min(_work_of(problem, tol, n) for n in (fewest, problem.n))
-
-
-def _work_of(problem: Problem, tol: float, n: int) -> float:
-    """What a whole fit costs if n of the rows are different."""
-    d = problem.width
+    n, d = equal_rows(problem)[0], problem.width
     product = n * (problem.rows.stored / problem.n + 1.0)
     digits = max(-math.log10(tol), 1.0)
     # How much harder than C = 1 on rows of norm 1, at most a million times.

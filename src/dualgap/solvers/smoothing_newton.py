@@ -41,6 +41,7 @@ from .some_rows import (
     draw_sample,
     gram_work,
     grouping_work,
+    share_of_different,
     without_duplicates,
     worth_merging,
 )
@@ -68,6 +69,36 @@ def iteration_work(problem: Problem, rows: float, inside: float) -> float:
     entries, d = problem.rows.stored / problem.n + 1.0, float(problem.width)
     passes = rows * (1.6 * entries + 15.0)
     return passes + inside * gram_work(problem) + d**3 / 60.0 + 5e4
+
+
+def predicted_work(problem: Problem, tol: float) -> float:
+    """What a whole fit is expected to cost; one product costs ``rows.stored + n``.
+
+    Parameters
+    ----------
+    problem : Problem
+    tol : float
+        Relative gap to reach.
+
+    Returns
+    -------
+    float
+        In multiply-adds of a plain sequential product, as :attr:`State.work` counts
+        them; from counts alone, so the same on every machine. Within a factor of two
+        on the sets of docs/which-solver.md.
+    """
+    d, digits = float(problem.width), max(-math.log10(tol), 1.0)
+    n = problem.n * share_of_different(problem)
+    # The mean of c_i q_i says how much harder it is than C = 0.1 on rows of norm 1.
+    steepness = max(float(np.dot(problem.cost, problem.q)) / problem.n, 0.1)
+    visits = 0.57 * d**0.336 * steepness**0.17 * 1.264**digits  # of every row
+    steps = 3.1 * d**0.17 * steepness**0.155 * 1.33**digits
+    product = problem.rows.stored + problem.n
+    return (
+        1.4 * iteration_work(problem, visits * n, (0.6 + 0.1 * visits) * n)
+        + 1.4 * (steps - 1.0) * iteration_work(problem, 0.0, 0.0)
+        + 11.0 * product
+    )
 
 
 @dataclass(kw_only=True)

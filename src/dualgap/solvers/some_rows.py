@@ -96,12 +96,18 @@ def different(problem: Problem, some: NDArray[np.uint32]) -> int:
     return int(core.group_duplicates(rows, problem.y[some], np.empty_like(some)))
 
 
-def worth_merging(problem: Problem) -> bool:
-    """Whether most rows are equal to many, so that few are left for ten passes."""
+def share_of_different(problem: Problem) -> float:
+    """1, or where most rows are equal to many, about the share that is left of them."""
     if problem.streamed or problem.n <= _SURVEYED:
-        return False
+        return 1.0
     some = _some_rows(problem.n)
-    return different(problem, some) < _FEW_DIFFERENT * len(some)
+    share = different(problem, some) / len(some)
+    return share if share < _FEW_DIFFERENT else 1.0
+
+
+def worth_merging(problem: Problem) -> bool:
+    """Whether so few rows are different that finding them pays at once."""
+    return share_of_different(problem) < 1.0
 
 
 def without_duplicates(problem: Problem) -> tuple[Problem, NDArray[np.uint32] | None]:
