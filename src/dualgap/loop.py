@@ -91,7 +91,8 @@ class Solution:
         The model; ``problem.coef(w)`` splits off the intercept.
     alpha : ndarray of shape (n,)
         A dual point in the box. For dual solvers ``w = sum alpha_i y_i x_i``, but for
-        `DCD` where it accelerates: there w is the best multiple of that.
+        `DCD` where it accelerates: there w is the best multiple of that. Where "newton"
+        or "interior-point" ends a fit, ``1/2 ||w - w(alpha)||^2 <= P - D``.
     certificate : Certificate
         About exactly these two.
     history : structured ndarray

@@ -122,7 +122,6 @@ def test_labels_of_one_class_are_judged():
         (("--task", "regresion"), "Did you mean 'regression'"),
         (("--epsilon", "0.1"), "needs --task"),
         (("--loss", "epsilon_insensitive"), "needs --task regression"),
-        (("--solver", "newton"), "needs --task regression"),
         (("--task", "one-class", "--C", "1"), "--C is not for"),
         (("--task", "one-class", "--epsilon", "1"), "for --task regression"),
         (("--task", "regression", "--nu", "0.1"), "for --task one-class"),

@@ -15,6 +15,7 @@ from dualgap.loop import solve
 from dualgap.problem import Problem
 from dualgap.solvers import DCD, Auto, InteriorPoint, SmoothingNewton, auto
 from dualgap.solvers.auto import PASSES, SHARE, expected_cost, remaining
+from dualgap.solvers.dcd import cost
 from dualgap.solvers.smoothing_newton import predicted_work
 
 from .data import LOSSES
@@ -128,6 +129,7 @@ def test_a_method_that_breaks_down_hands_over(monkeypatch, broken):
 
     def fails(self, state, stop):
         state.epochs += 1
+        state.updates += 1
         state.dead = True
 
     for method in (SmoothingNewton, InteriorPoint)[:broken]:
@@ -225,12 +227,13 @@ def test_dcd_is_given_its_share_before_it_is_judged():
     state = Auto().start(problem, core.Random(0), None)
     state.tol = 1e-6
     while state.method == "dcd":
-        left = state.spent
+        other = state.other
         Auto().step(state, core.Stop())
-    # `left` is what dcd had spent before its last pass.
-    assert state.spent > left
-    assert state.trace[-1][0] >= SHARE * state.other
     assert isinstance(state.dcd[0], DCD)
+    spent = cost(state.dcd[1]) / state.product
+    last = cost(state.dcd[1]) / state.dcd[1].epochs / state.product
+    assert spent >= SHARE * other
+    assert spent <= 2.0 * SHARE * other + 2.0 * last  # at the first look or the second
 
 
 def test_equal_rows_are_found_before_anything_is_chosen():

@@ -19,7 +19,7 @@ def test_the_register_is_complete():
     assert set(SOLVERS) == {
         *("auto", "dcd", "sdca", "sgd-s", "sgd-m", "sgd-r"),
         *("pegasos", "norma", "svmsgd"),
-        *("cutting-plane", "ocas", "mpu", "sgd-qn", "interior-point"),
+        *("cutting-plane", "ocas", "mpu", "sgd-qn", "interior-point", "newton"),
     }
     assert {solver.__name__ for solver in SOLVERS.values()} <= set(solvers.__all__)
     assert all(name == solver.name for name, solver in SOLVERS.items())
@@ -86,7 +86,7 @@ def test_declares_what_it_needs(name):
         assert solver.dual
 
 
-@pytest.mark.parametrize("wrong", ["newton", "DCD", "", None, 3, ["dcd"], solvers.DCD])
+@pytest.mark.parametrize("wrong", ["nwton", "DCD", "", None, 3, ["dcd"], solvers.DCD])
 def test_unknown_solvers_are_refused_with_the_known_ones(wrong):
     with pytest.raises(ValueError, match="solver=") as error:
         get_solver(wrong)

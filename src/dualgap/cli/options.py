@@ -101,10 +101,8 @@ def complete_solver(incomplete: str) -> list[str]:
 def _solver_names() -> list[str]:
     from ..kernel import APPROXIMATIONS, KERNEL_SOLVERS
     from ..solvers import SOLVERS
-    from ..solvers.newton import ResidualNewton
 
-    names = {**SOLVERS, **KERNEL_SOLVERS, **APPROXIMATIONS}
-    return [*names, ResidualNewton.name]
+    return [*{**SOLVERS, **KERNEL_SOLVERS, **APPROXIMATIONS}]
 
 
 def complete_loss(incomplete: str) -> list[str]:

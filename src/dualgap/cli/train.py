@@ -204,9 +204,9 @@ def train(
         typer.Option(
             callback=solver_name,
             autocompletion=complete_solver,
-            help="auto, dcd, interior-point, sdca, sgd-s, sgd-m, sgd-r, pegasos, "
-            "norma, svmsgd, cutting-plane, ocas, mpu or sgd-qn; with --kernel auto, "
-            "block, fw, mfw, mdm, swap, swap-2o, core-vector, kernel-pegasos or "
+            help="auto, dcd, newton, interior-point, sdca, sgd-s, sgd-m, sgd-r, "
+            "pegasos, norma, svmsgd, cutting-plane, ocas, mpu or sgd-qn; with --kernel "
+            "auto, block, fw, mfw, mdm, swap, swap-2o, core-vector, kernel-pegasos or "
             "nystroem. Of regression auto, dcd or newton, with --kernel auto or block.",
         ),
     ] = "auto",
@@ -492,9 +492,8 @@ def refuse_mismatch(solver: str, loss: str) -> None:
     from ..losses import RESIDUAL_LOSSES
     from ..solvers import SOLVERS
 
-    if loss in RESIDUAL_LOSSES or solver == "newton":
-        name = f"--loss {loss}" if loss in RESIDUAL_LOSSES else "--solver newton"
-        raise typer.BadParameter(f"{name} needs --task regression.")
+    if loss in RESIDUAL_LOSSES:
+        raise typer.BadParameter(f"--loss {loss} needs --task regression.")
     if solver not in SOLVERS:
         raise typer.BadParameter(f"--solver {solver} needs --kernel.")
     losses = SOLVERS[solver].losses

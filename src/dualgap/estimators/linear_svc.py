@@ -84,7 +84,7 @@ class LinearSVC(
     penalize_intercept : bool, default=True
         False fits the bias of the textbook SVM and of scikit-learn's
         ``SVC(kernel="linear")``, which costs nothing. It needs a solver that can:
-        "auto", "dcd", "interior-point" or a ``Pegasos(bias=...)``. Set
+        "auto", "dcd", "newton", "interior-point" or a ``Pegasos(bias=...)``. Set
         `intercept_scaling` aside then.
     class_weight : dict or "balanced", optional
         Factor of C for the rows of each class. "balanced" makes the classes weigh
@@ -119,8 +119,8 @@ class LinearSVC(
         integer `random_state`, and ends with the same bits. With several binary
         problems each has a file, with ".0", ".1", ... appended. The files stay when the
         fit ends; files of another fit are refused. For all solvers but
-        "interior-point", "ocas" and "cutting-plane"; in "auto" an interior point is
-        begun again.
+        "newton", "interior-point", "ocas" and "cutting-plane"; in "auto" the first two
+        are begun again.
     checkpoint_every : float, default=60.0
         Seconds between two writings.
 
@@ -143,10 +143,12 @@ class LinearSVC(
         for the others: the dual point of the certificate. For the solvers that keep
         duals, ``coef_ = dual_coef_ @ X[support_]``, or the best multiple of that where
         `DCD` accelerates ("auto" and "dcd" on text; not with
-        ``DCD(acceleration="none")``). Of Crammer and Singer's problem all its dual
-        variables, one row per class, also for two. One versus one it has n_classes - 1
-        rows, in the layout of LIBSVM and :class:`SVC`: a row of X of class i has its
-        coefficient against class j in row j - 1 if i < j, in row j if j < i.
+        ``DCD(acceleration="none")``); where "newton" or "interior-point" ended the fit
+        ("auto" too), up to ``1/2 ||w - w(alpha)||^2 <= P - D``. Of Crammer and Singer's
+        problem all its dual variables, one row per class, also for two. One versus one
+        it has n_classes - 1 rows, in the layout of LIBSVM and :class:`SVC`: a row of X
+        of class i has its coefficient against class j in row j - 1 if i < j, in row j
+        if j < i.
     n_iter_ : int
         Passes over the data, the most over all classes; 0 when a warm start was
         proved good enough as it was.
