@@ -116,8 +116,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("data", nargs="*", default=["imdb", "rcv1-like", "a9a"])
     parser.add_argument("--repeats", type=int, default=5)
-    # An iteration of interior point is no pass over the rows.
-    passes = [name for name in SOLVERS if name not in ("auto", "interior-point")]
+    # A Newton step or an iteration of interior point is no pass over the rows.
+    others = ("auto", "newton", "interior-point")
+    passes = [name for name in SOLVERS if name not in others]
     parser.add_argument("--solvers", nargs="+", choices=passes, default=passes)
     parser.add_argument("--json")
     args = parser.parse_args()

@@ -74,7 +74,7 @@ class Dualgap(Rival):
     package = "dualgap"
     families: ClassVar = {
         name: [1e-2, 1e-3, 1e-4, 1e-6]
-        for name in ("auto", "dcd", "interior-point", "hsieh")
+        for name in ("auto", "dcd", "newton", "interior-point", "hsieh")
     }
     time_limit: float | None = None
     n_jobs: int | None = None
