@@ -282,9 +282,10 @@ void bind_smoothing_newton(nb::module_ &m) {
       .def_prop_ro("tau", &Newton::tau)
       .def_prop_ro("primal", &Newton::primal)
       .def_prop_ro("dual", &Newton::dual)
-      .def_prop_ro("smoothing", &Newton::smoothing,
-                   "What smoothing adds to P - D.")
+      .def_prop_ro("smoothing", &Newton::smoothing, "What smoothing adds to P - D.")
       .def_prop_ro("moved", &Newton::moved)
+      .def_prop_ro("decrement", &Newton::decrement,
+                   "About what the last step took from the smoothed objective.")
       .def_prop_ro("inside", &Newton::inside);
 }
 

@@ -65,26 +65,28 @@ class SmoothingNewton : private NewtonSystem<SmoothingPart> {
   double primal() const { return primal_; }
   double dual() const { return dual_; }
   double smoothing() const { return smoothing_; }  // the sum of the e_i
-  double moved() const { return moved_; }        // ||w|| of the last step
-  Index inside() const { return inside_; }       // rows between the bounds
+  double moved() const { return moved_; }          // by the last step, as a norm
+  // 1/2 r.s of the last step: about what it took from the smoothed objective.
+  double decrement() const { return decrement_; }
+  Index inside() const { return inside_; }  // rows between the bounds
 
   // At w, smoothed by tau. False: told to leave.
   bool start(const double *w, double tau, Poll &poll, const Stop &stop) {
     std::copy_n(w, d_, w_.begin());
     steps_ = 0;
-    return refresh(poll, stop) && smooth(tau, poll, stop);
+    tau_ = bounded() ? tau : 0.0;
+    return evaluate(true, poll, stop);
   }
 
   // Another tau at the same w. False: told to leave.
   bool smooth(double tau, Poll &poll, const Stop &stop) {
     tau_ = bounded() ? tau : 0.0;
-    return evaluate(poll, stop);
+    return evaluate(false, poll, stop);
   }
 
   // One step, which moves w by `limit` at most. Told to leave: nothing has moved, or
   // what has is not evaluated yet.
   Outcome iterate(double limit, Poll &poll, const Stop &stop) {
-    if (steps_ > 0 && steps_ % 20 == 0 && !refresh(poll, stop)) return Outcome::kLeft;
     ridge_ = kRidge;
     bool single = d_ >= kWorthSingle;
     while (true) {
@@ -102,14 +104,18 @@ class SmoothingNewton : private NewtonSystem<SmoothingPart> {
               }))
       return Outcome::kLeft;
     double length = 0;
-    for (const double s : s_) length += s * s;
+    decrement_ = 0;
+    for (std::size_t j = 0; j < size(d_); ++j) {
+      length += s_[j] * s_[j];
+      decrement_ += 0.5 * r_[j] * s_[j];
+    }
     length = std::sqrt(length);
     const double t = search(length > limit ? limit / length : kFar);
     for (std::size_t j = 0; j < size(d_); ++j) w_[j] += t * s_[j];
     for (std::size_t i = 0; i < size(m_); ++i) z_[i] += t * dz_[i];
     moved_ = t * length;
     ++steps_;
-    return evaluate(poll, stop) ? Outcome::kStepped : Outcome::kLeft;
+    return evaluate(steps_ % 20 == 0, poll, stop) ? Outcome::kStepped : Outcome::kLeft;
   }
 
  private:
@@ -123,23 +129,16 @@ class SmoothingNewton : private NewtonSystem<SmoothingPart> {
   double bend() const { return 1.0 / (loss_.curvature + tau_); }
   double shift() const { return 0.5 * tau_; }
 
-  // z = Z w, free of the rounding of the steps.
-  bool refresh(Poll &poll, const Stop &stop) {
-    return read(one_product, poll, stop,
-                [&](SmoothingPart &, const RowBlock &rows, Index begin, Index end) {
-                  outputs(rows, begin, end, w_, &z_[size(begin)]);
-                });
-  }
-
-  // a, r, P and D from z and w.
-  bool evaluate(Poll &poll, const Stop &stop) {
+  // a, r, P and D from z and w; `anew`: z from w, free of the rounding of the steps.
+  bool evaluate(bool anew, Poll &poll, const Stop &stop) {
     const double bend = this->bend(), shift = this->shift(), slope = loss_.slope;
     const double curvature = loss_.curvature;
     const bool kink = curvature == 0.0;
     const double inverse = kink ? 0.0 : 1.0 / curvature;
-    if (!read(one_product, poll, stop,
+    if (!read(anew ? two_products : one_product, poll, stop,
               [&](SmoothingPart &part, const RowBlock &rows, Index begin, Index end) {
                 const Index n = end - begin;
+                if (anew) outputs(rows, begin, end, w_, &z_[size(begin)]);
                 const double *z = &z_[size(begin)], *c = &data_.cost[size(begin)];
                 double *a = &a_[size(begin)];
                 Index inside = 0;
@@ -274,7 +273,7 @@ class SmoothingNewton : private NewtonSystem<SmoothingPart> {
   }
 
   Loss loss_;
-  double tau_ = 0, primal_ = 0, dual_ = 0, smoothing_ = 0, moved_ = 0;
+  double tau_ = 0, primal_ = 0, dual_ = 0, smoothing_ = 0, moved_ = 0, decrement_ = 0;
   Index inside_ = 0, steps_ = 0;
   Vec z_, a_, dz_, w_, r_, s_;
 };

@@ -53,10 +53,12 @@ _GROWTH = 4  # of the samples
 _ROWS_PER_FEATURE = 10  # in the first one
 _SAMPLE_TOL = 0.05  # or this many times d/m, what a sample of m rows is off by:
 _PER_FEATURE = 2.0
+_DONE = 0.5  # of this accuracy, in the last step's decrement
+_ENOUGH = 1.3  # times what smoothing may cost
 _SAMPLE_STEPS = 15  # most over one sample
 _ROOM = 3.0  # times the last step that w may move before rows are unfrozen
 _FEW = 0.25  # share of the rows from which the others are frozen
-_IDLE = 100  # steps without progress that make a solve stuck
+_ROUNDING, _IDLE = 1e-15, 5  # so little is gained so many times: stuck
 _TINY = 1e-300
 
 
@@ -113,8 +115,7 @@ class NewtonState(SomeRowsState):
     tau: float = _FIRST_TAU
     centre: Vector | None = None  # w when rows were frozen
     radius: float = math.inf  # how far from it w may go
-    least: float = math.inf  # gap
-    idle: int = 0  # steps in a row that did not lower it
+    idle: int = 0  # steps in a row that gained nothing
     dead: bool = False
 
     def finite(self) -> bool:
@@ -208,14 +209,14 @@ class SmoothingNewton(Solver):
         state.spend(work)
         state.w = inner.w
         gap = state.gap
-        if gap < 0.9 * state.least:
-            state.least, state.idle = gap, 0
-        else:
-            state.idle += 1
+        still = inner.decrement <= _ROUNDING * abs(inner.primal)
+        state.idle = state.idle + 1 if still else 0
         stuck = outcome == SINGULAR or state.idle >= _IDLE or not math.isfinite(gap)
         if not state.everything:
             state.steps += 1
-            if gap <= state.sample_tol or stuck or state.steps >= _SAMPLE_STEPS:
+            near = inner.decrement <= _DONE * state.sample_tol * inner.primal
+            sharp = inner.smoothing <= _ENOUGH * self._most(state)
+            if (near and sharp) or stuck or state.steps >= _SAMPLE_STEPS:
                 state.inner = None
             return
         state.primal, state.dual = inner.primal, inner.dual
@@ -236,15 +237,21 @@ class SmoothingNewton(Solver):
 
     def _sharpen(self, state: NewtonState, stop: Any) -> None:
         """Smooth less where smoothing is most of the gap, and too much."""
-        inner = state.inner
-        smoothing = inner.smoothing
-        goal = _SHARE * (state.tol if state.everything else state.sample_tol)
-        most = goal * abs(inner.primal)
-        residual = inner.primal - inner.dual - smoothing
-        if inner.tau > 0.0 and smoothing > max(most, residual):
+        inner, most = state.inner, self._most(state)
+        smoothing, left = inner.smoothing, inner.decrement
+        if (
+            inner.tau > 0.0
+            and smoothing > max(_ENOUGH * most, left)
+            and inner.moved > 0.0
+        ):
             state.tau = inner.tau * max(math.sqrt(most / smoothing), 1.0 / _FASTER)
             inner.smooth(state.tau, stop)
             state.spend(state.problem.n)
+
+    def _most(self, state: NewtonState) -> float:
+        """What smoothing may cost."""
+        goal = state.tol if state.everything else state.sample_tol
+        return _SHARE * goal * abs(state.inner.primal)
 
     def _begin(self, state: NewtonState, stop: Any) -> bool:
         """The next sample, or all rows; False: told to leave."""
@@ -263,7 +270,7 @@ class SmoothingNewton(Solver):
                 state.members = np.flatnonzero(cost > 0.0).astype(np.uint32)
                 cost = cost[state.members]
             state.everything = True
-        state.least, state.idle, state.centre = math.inf, 0, None
+        state.idle, state.centre = 0, None
         return self._solve(state, cost, np.zeros(problem.width), 0.0, stop)
 
     def _draw(self, state: NewtonState) -> list[tuple[NDArray[np.uint32], Vector]]:
