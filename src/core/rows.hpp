@@ -279,13 +279,17 @@ class DenseRows {
     // four for what is left.
     constexpr Index kLanes = 16, kFew = 4;
     const V *x = values_ + i * d_;
-    double lane[kLanes] = {};
+    double lane[kFew] = {};
     Index j = first;
-    for (; j + kLanes <= last; j += kLanes)
-      for (Index l = 0; l < kLanes; ++l)
-        lane[l] += static_cast<double>(x[j + l]) * w[j + l];
-    for (Index half = kLanes / 2; half >= kFew; half /= 2)
-      for (Index l = 0; l < half; ++l) lane[l] += lane[l + half];
+    if (j + kLanes <= last) {
+      double wide[kLanes] = {};
+      for (; j + kLanes <= last; j += kLanes)
+        for (Index l = 0; l < kLanes; ++l)
+          wide[l] += static_cast<double>(x[j + l]) * w[j + l];
+      for (Index half = kLanes / 2; half >= kFew; half /= 2)
+        for (Index l = 0; l < half; ++l) wide[l] += wide[l + half];
+      std::copy_n(wide, kFew, lane);
+    }
     for (; j + kFew <= last; j += kFew)
       for (Index l = 0; l < kFew; ++l)
         lane[l] += static_cast<double>(x[j + l]) * w[j + l];
@@ -325,9 +329,16 @@ class DenseRows {
     *unique = true;
     for (Index i = 0; i < n_; ++i) {
       const V *x = values_ + i * d_;
-      double sum = 0;
-      for (Index j = 0; j < d_; ++j)
-        sum += static_cast<double>(x[j]) * static_cast<double>(x[j]);
+      constexpr Index kFew = 4;
+      double lane[kFew] = {}, sum = 0;
+      Index j = 0;
+      for (; j + kFew <= d_; j += kFew)
+        for (Index l = 0; l < kFew; ++l) {
+          const auto value = static_cast<double>(x[j + l]);
+          lane[l] += value * value;
+        }
+      for (; j < d_; ++j) sum += static_cast<double>(x[j]) * static_cast<double>(x[j]);
+      sum += (lane[0] + lane[1]) + (lane[2] + lane[3]);
       q[i] = sum + constant_ * constant_;
       if (!std::isfinite(q[i])) {
         *where = i;

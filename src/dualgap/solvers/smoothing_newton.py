@@ -53,11 +53,13 @@ _GROWTH = 4  # of the samples
 _ROWS_PER_FEATURE = 10  # in the first one
 _SAMPLE_TOL = 0.05  # or this many times d/m, what a sample of m rows is off by:
 _PER_FEATURE = 2.0
+_EXACT = 0.2  # of the gap asked for: no larger sample is needed
 _DONE = 0.5  # of this accuracy, in the last step's decrement
 _ENOUGH = 1.3  # times what smoothing may cost
 _SAMPLE_STEPS = 15  # most over one sample
 _ROOM = 3.0  # times the last step that w may move before rows are unfrozen
 _FEW = 0.25  # share of the rows from which the others are frozen
+_EVERY = 16  # rows of which one says whether they are so few
 _ROUNDING, _IDLE = 1e-15, 5  # so little is gained so many times: stuck
 _TINY = 1e-300
 
@@ -262,7 +264,7 @@ class SmoothingNewton(Solver):
         if state.samples:
             state.members, cost = state.samples.pop()
             state.steps = 0
-            error = _PER_FEATURE * problem.width / len(state.members)
+            error = self._error(problem, len(state.members))
             state.sample_tol = max(state.tol, min(_SAMPLE_TOL, error))
         else:
             state.members, cost = new_order(problem.n), problem.cost
@@ -273,13 +275,20 @@ class SmoothingNewton(Solver):
         state.idle, state.centre = 0, None
         return self._solve(state, cost, np.zeros(problem.width), 0.0, stop)
 
+    @staticmethod
+    def _error(problem: Problem, m: float) -> float:
+        """About what the objective of a sample of m rows is off by."""
+        return _PER_FEATURE * problem.width / m
+
     def _draw(self, state: NewtonState) -> list[tuple[NDArray[np.uint32], Vector]]:
         """Rows and costs of the samples, each drawn from the one before, large ones."""
         problem = state.problem
         least = max(self.sample, _ROWS_PER_FEATURE * problem.width)
         samples = []
         members, cost = new_order(problem.n), problem.cost
-        m = problem.n / _GROWTH
+        m, enough = problem.n / _GROWTH, _EXACT * state.tol
+        while m / _GROWTH >= least and self._error(problem, m / _GROWTH) <= enough:
+            m /= _GROWTH  # what a smaller sample says already
         while m >= least:
             chosen, cost = draw_sample(problem.y[members], cost, int(m), state.rng)
             members = members[chosen]
@@ -311,6 +320,8 @@ class SmoothingNewton(Solver):
     def _freeze(self, state: NewtonState, stop: Any) -> None:
         """Leave the rows out that a few more steps like the last do not move."""
         problem, inner = state.problem, state.inner
+        if inner.inside > _FEW * problem.n:
+            return
         radius = _ROOM * inner.moved
         u = np.ones(problem.n)  # rows of weight 0 are not near
         if len(state.members) == problem.n:
@@ -320,9 +331,15 @@ class SmoothingNewton(Solver):
         # From where duals are between their bounds: -tau/2 < u < curvature + tau/2.
         loss, half = problem.loss, 0.5 * inner.tau
         knee = loss.curvature if math.isfinite(loss.slope) else math.inf
-        distance = np.maximum(-half - u, u - (knee + half))
-        near = distance < radius * np.sqrt(problem.q)
-        near &= problem.cost > 0.0
+
+        def near_of(some: slice) -> NDArray[np.bool_]:
+            distance = np.maximum(-half - u[some], u[some] - (knee + half))
+            near = distance < radius * np.sqrt(problem.q[some])
+            return near & (problem.cost[some] > 0.0)
+
+        if np.mean(near_of(slice(None, None, _EVERY))) > _FEW:
+            return
+        near = near_of(slice(None))
         count = int(np.count_nonzero(near))
         if count == 0 or count > _FEW * problem.n or not state.fits(count):
             return
