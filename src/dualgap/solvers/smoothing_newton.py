@@ -3,14 +3,15 @@
 Problem    min 1/2 ||w||^2 + sum_i c_i l(y_i w.x_i), with its dual (losses.py)
 Update     H s = r, w <- w + t s with the Hessian of the loss smoothed by tau, exact for
            the rows within tau/2 of the margin (core/smoothing_newton.hpp). tau is
-           divided by `_FASTER` wherever what it costs the gap outweighs ||r||^2/2.
+           divided by up to `_FASTER` once it costs the gap more than a step gains, and
+           more than the accuracy asked allows.
            Around it: equal rows merged, where most are; samples, stratified by class,
            each four times the one before and solved to the accuracy that it has of the
            whole; then all rows. Rows so far from the margin that no step of the size of
            the last one gets them there are frozen, until w has moved as far as that.
 Guarantee  gap -> 0: a step is downhill, the smoothed problem is solved after finitely
            many, and its minimiser has a gap of at most n tau/8 (max c_i); in practice
-           5 to 15 steps over all rows to 1e-2 or 1e-3.
+           2 to 10 steps over all rows to 1e-2 or 1e-3.
 Cost       a step: a product with the rows that are not frozen and one with those of
            a_i > 0, the Gram matrix of the rows within tau/2 of the margin and d^3/6.
            8 d^2 bytes per thread (12 from 128 features on), 70 a row of the problem,
