@@ -80,7 +80,7 @@ SOLVERS_THAT_RESUME = [
 @pytest.mark.parametrize("solver", SOLVERS_THAT_RESUME, ids=repr)
 @pytest.mark.parametrize("epoch", [2, 7])
 def test_a_resumed_fit_has_the_bits_of_a_whole_one(tmp_path, solver, epoch):
-    problem = Problem(*rows(), 3.0, fit_intercept=True)
+    problem = Problem(*rows(), 1.0, fit_intercept=True)  # `auto` begins with `dcd`
     options = {"tol": 1e-4, "max_epochs": 25, "random_state": 5, "check_every": 3}
     whole = solve(problem, solver, **options)
     if whole.certificate.epochs <= epoch:
@@ -92,7 +92,7 @@ def test_a_resumed_fit_has_the_bits_of_a_whole_one(tmp_path, solver, epoch):
     epochs = []
     found = solve(problem, solver, on_epoch=lambda i: epochs.append(i.epoch), **options)
     same(found, whole)
-    if not isinstance(solver, Auto):  # which begins an interior point again
+    if not isinstance(solver, Auto):  # which begins Newton's method again
         assert epochs[0] == epoch  # and none before
 
 
