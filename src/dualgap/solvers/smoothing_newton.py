@@ -3,8 +3,9 @@
 Problem    min 1/2 ||w||^2 + sum_i c_i l(y_i w.x_i), with its dual (losses.py)
 Update     H s = r, w <- w + t s with the Hessian of the loss smoothed by tau, exact for
            the rows within tau/2 of the margin (core/smoothing_newton.hpp). tau is
-           divided by up to `_FASTER` once it costs the gap more than a step gains, and
-           more than the accuracy asked allows.
+           divided by up to `_FASTER` once it costs the gap more than the accuracy asked
+           allows, and more than a step over a sample gains or, over all rows, than what
+           else is in the gap.
            Around it: equal rows merged, where most are; samples, stratified by class,
            each four times the one before and solved to the accuracy that it has of the
            whole; then all rows. Rows so far from the margin that no step of the size of
@@ -242,6 +243,8 @@ class SmoothingNewton(Solver):
         """Smooth less where smoothing is most of the gap, and too much."""
         inner, most = state.inner, self._most(state)
         smoothing, left = inner.smoothing, inner.decrement
+        if state.everything:  # what is to be proved, not only to be solved
+            left = inner.primal - inner.dual - smoothing
         if (
             inner.tau > 0.0
             and smoothing > max(_ENOUGH * most, left)
