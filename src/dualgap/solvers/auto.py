@@ -15,9 +15,9 @@ Update     theirs. What each will cost is counted in products with the data, fro
               the cost with the digits; the larger counts. If Newton's method, started
               cold, is to cost less, it takes over: it gains nothing from the iterate
               of `dcd`.
-           3. Newton's method is judged the same way once it has spent what interior
-              point will cost, which hardly depends on how hard a problem is; and where
-              it breaks down, interior point takes over, and after it `dcd`.
+           3. Newton's method is judged the same way once it has spent twice what
+              interior point will cost, which hardly depends on how hard a problem is;
+              and where it breaks down, interior point takes over, and after it `dcd`.
            Beyond `SmoothingNewton.max_features` columns, and for a store that is read
            block by block, it is `dcd` alone.
 Guarantee  that of the method that ends the fit
@@ -49,6 +49,9 @@ MARGIN = 1.2
 SLOWER = 1.3  # interior point takes that much longer than its count says
 PASSES = 3  # fewest of `dcd` before a comparison
 SHARE = 0.3
+# Newton's method gains most in its last steps: it may spend that many times what
+# interior point would cost before it is judged.
+PATIENCE = 2.0
 # Nothing is free where so many passes alone would read more than `free_work`.
 FREE_PASSES = 20
 # Of so many rows of a class, the share beyond the origin that makes it lie around that.
@@ -194,7 +197,7 @@ class Auto(Solver):
         if state.engine.name == SmoothingNewton.name and state.other == math.inf:
             work = interior_point.predicted_work(state.problem, state.tol)
             state.other = SLOWER * work / state.product
-            state.retest = state.other
+            state.retest = PATIENCE * state.other
             if state.spent < state.retest:
                 return
         if state.predicted < state.other:
