@@ -131,8 +131,7 @@ class RowBlockOf final : public RowBlock {
   // The rows from number `begin` of the set on.
   RowBlockOf(Rows rows, Index begin)
       : rows_(std::move(rows)), begin_(begin), end_(begin + rows_.rows()) {
-    if constexpr (is_dense<Rows>::value)
-      entries_ = rows_.rows() * (rows_.width() + 1);
+    if constexpr (is_dense<Rows>::value) entries_ = rows_.rows() * (rows_.width() + 1);
     for (Index i = 0; !is_dense<Rows>::value && i < rows_.rows(); ++i) {
       const Index entries = rows_.count(i) + 1;
       entries_ += entries;
