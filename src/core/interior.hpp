@@ -74,8 +74,6 @@ struct InteriorPart : PassPart {
 
 class Interior : private NewtonSystem<InteriorPart> {
  public:
-  enum class Outcome { kStepped, kLeft, kSingular };
-
   // `scale` is a typical ||x_i||^2.
   Interior(SomeRows data, const Loss &loss, double scale, bool free_bias, Team &threads,
            const LinearAlgebra &algebra)
@@ -413,10 +411,7 @@ class Interior : private NewtonSystem<InteriorPart> {
 
   // mu, P and D; exact for the rows of the set if z and r are.
   void summarise() {
-    // l(u) = b u - curvature b^2/2 at the best b.
-    const double slope = loss_.slope, curvature = loss_.curvature;
-    const bool kink = curvature == 0.0;
-    const double inverse = kink ? 0.0 : 1.0 / curvature;
+    const RowLoss loss_of(loss_);
     each(8, [&](Part &part, Index begin, Index end) {
       const double f = bound_;
       const Index n = end - begin;
@@ -431,12 +426,7 @@ class Interior : private NewtonSystem<InteriorPart> {
       part.mu += total(part.p, n);
       part.sum += total(part.q, n);
       DUALGAP_INDEPENDENT
-      for (Index k = 0; k < n; ++k) {
-        const double u = z[k] < 1.0 ? 1.0 - z[k] : 0.0;
-        const double near = u * inverse < slope ? u * inverse : slope;
-        const double best = kink ? slope : near;
-        part.p[k] = c[k] * (best * u - 0.5 * curvature * best * best);
-      }
+      for (Index k = 0; k < n; ++k) part.p[k] = c[k] * loss_of(1.0 - z[k]);
       part.loss += total(part.p, n);
     });
     double loss = 0, sum = 0, norm = 0, linear = 0, dual = 0;

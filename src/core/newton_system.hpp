@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "losses.hpp"
 #include "row_blocks.hpp"
 #include "rows.hpp"
 #include "stop.hpp"
@@ -47,6 +48,30 @@ inline double total(const double *x, Index n) {
 inline double largest(const double *x, Index n) {  // 0 if none is positive
   return reduce(x, n, [](double a, double b) { return a > b ? a : b; });
 }
+
+// The loss without a branch, for loops that are to be vectorised:
+// l(u) = b u - curvature b^2/2 at the best b.
+class RowLoss {
+ public:
+  explicit RowLoss(const Loss &loss)
+      : slope_(loss.slope),
+        curvature_(loss.curvature),
+        inverse_(loss.curvature == 0.0 ? 0.0 : 1.0 / loss.curvature),
+        kink_(loss.curvature == 0.0) {}
+  double operator()(double u) const {
+    u = u > 0.0 ? u : 0.0;
+    const double near = u * inverse_ < slope_ ? u * inverse_ : slope_;
+    const double best = kink_ ? slope_ : near;
+    return best * u - 0.5 * curvature_ * best * best;
+  }
+
+ private:
+  double slope_, curvature_, inverse_;
+  bool kink_;
+};
+
+// Of an iteration: a step, nothing (told to leave), nothing (the matrix has no factor).
+enum class Outcome { kStepped, kLeft, kSingular };
 
 // Some rows of a problem; the others are frozen at a bound of their duals.
 struct SomeRows {

@@ -108,6 +108,19 @@ def make(
     return Bench(problem, phi, seen, y, C * (np.ones(n) if weight is None else weight))
 
 
+def with_bias(case, layout, loss, free_bias, C=0.7):
+    """(bench, X, problem), with a bias that is not penalised if `free_bias`."""
+    bench = make(case, layout, loss, C=C)
+    if not free_bias:
+        return bench, bench.X, bench.problem
+    problem = Problem(
+        LAYOUTS[layout](bench.X), bench.y, loss=LOSSES[loss][0],
+        sample_weight=bench.c, fit_intercept=True, penalize_intercept=False,
+    )  # fmt: skip
+    X = np.column_stack([bench.X, np.ones(bench.n)]).astype(np.float64)
+    return bench, X, problem
+
+
 def close(ours, theirs, rtol=1e-10):
     """The largest difference is within rtol of the largest entry."""
     ours, theirs = np.asarray(ours, float), np.asarray(theirs, float)

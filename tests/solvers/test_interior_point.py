@@ -25,7 +25,7 @@ from dualgap.solvers.some_rows import algebra, equal_rows, without_duplicates
 
 from .. import qp
 from ..twins import interior_point as twin
-from .data import LAYOUTS, LOSSES, close, make
+from .data import LAYOUTS, LOSSES, close, make, with_bias
 
 PROXIMAL = 1e-12  # of the core, in units of the mean ||x_i||^2
 
@@ -60,15 +60,7 @@ def inner(problem, chosen, fixed=None, constant=0.0, threads=1, rows=None):
 @pytest.mark.parametrize("free_bias", [False, True])
 @pytest.mark.parametrize("layout", ["dense-f8", "dense-f4", "csr-f8-i8-i8"])
 def test_twin(loss, case, free_bias, layout):
-    bench = make(case, layout, loss, C=0.7)
-    X, problem = bench.X, bench.problem
-    if free_bias:
-        X = np.column_stack([bench.X, np.ones(bench.n)])
-        problem = Problem(
-            LAYOUTS[layout](bench.X), bench.y, loss=LOSSES[loss][0],
-            sample_weight=bench.c, fit_intercept=True, penalize_intercept=False,
-        )  # fmt: skip
-        X = X.astype(np.float64)
+    bench, X, problem = with_bias(case, layout, loss, free_bias)
     used = np.flatnonzero(problem.cost > 0)
     c = problem.cost[used]
     ours, stop = inner(problem, used), core.Stop()

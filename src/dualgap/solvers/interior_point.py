@@ -35,10 +35,11 @@ from .. import core
 from ..losses import Vector
 from ..memory import BLAS, make_room_for
 from ..problem import Problem
-from .base import Solver, check_count, new_order
+from .base import check_count, new_order
 from .some_rows import (
     LEFT,
     SINGULAR,
+    FewFeatures,
     SomeRowsState,
     algebra,
     draw_sample,
@@ -129,7 +130,6 @@ def predicted_work(problem: Problem, tol: float) -> float:
 class InteriorState(SomeRowsState):
     """The best point over all rows, and the rows that are being solved."""
 
-    w: Vector
     alpha: Vector | None  # None: w is of a sample
     margins: Vector  # of the last w that all rows were looked at with
     near: NDArray[np.bool_]
@@ -144,14 +144,10 @@ class InteriorState(SomeRowsState):
     least: float = math.inf  # gap of `inner`
     idle: int = 0  # iterations in a row that did not lower it
     look: float = math.inf  # inner gap at which to look at all rows again
-    dead: bool = False
 
     @property
     def gap(self) -> float:
         return self.primal - self.dual
-
-    def finite(self) -> bool:
-        return not self.dead and bool(np.isfinite(self.w).all())
 
     def count_iteration(self) -> None:
         self.epochs += 1
@@ -208,7 +204,7 @@ class InteriorState(SomeRowsState):
 
 
 @dataclass(frozen=True)
-class InteriorPoint(Solver):
+class InteriorPoint(FewFeatures):
     """Primal-dual interior point over sampled, screened and at last all rows.
 
     Parameters
@@ -223,7 +219,6 @@ class InteriorPoint(Solver):
         many while the gap over all rows is below 5 %.
     """
 
-    max_features: int = 2500
     sample: int = 4000
     rounds: int = 4
 
@@ -232,24 +227,6 @@ class InteriorPoint(Solver):
     def __post_init__(self) -> None:
         for name in ("max_features", "sample", "rounds"):
             check_count(name, getattr(self, name))
-
-    @property
-    def free_bias(self) -> bool:
-        return True
-
-    @property
-    def streams(self) -> bool:
-        return True
-
-    def check(self, problem: Problem) -> None:
-        super().check(problem)
-        if problem.width > self.max_features:
-            raise ValueError(
-                f"solver='interior-point': {problem.width} features, more than "
-                f"max_features={self.max_features}; use solver='dcd', or "
-                f"InteriorPoint(max_features={problem.width}) if "
-                f"{12e-9 * problem.width**2:.1f} GB per thread are at hand"
-            )
 
     def start(self, problem: Problem, rng: Any, warm: Vector | None) -> InteriorState:
         whole, group = problem, None
@@ -271,10 +248,6 @@ class InteriorPoint(Solver):
             full=np.zeros(problem.n),
             losing=np.zeros(problem.n, dtype=np.bool_),
         )
-        # Bounds, and honest ones.
-        nothing = problem.core_loss.value(1.0) * float(problem.cost.sum())
-        state.primal = problem.primal(w) if problem.free_bias else nothing
-        state.dual = 0.0
         if not whole.streamed:
             state.spend(grouping_work(whole))
         return state
@@ -292,7 +265,7 @@ class InteriorPoint(Solver):
             return
         state.count_iteration()
         inner = state.inner
-        gap = (inner.primal - inner.dual) / max(abs(inner.primal), _TINY)
+        gap = state.relative_gap
         if state.warm and state.iterations <= _TRIED and inner.length < _SHORT:
             # From a poor point the way is longer than from none.
             state.warm = False
@@ -443,6 +416,3 @@ class InteriorPoint(Solver):
     def iterate(self, state: InteriorState) -> tuple[Vector, Vector | None]:
         alpha = state.alpha
         return state.w, None if alpha is None else state.spread(alpha)
-
-    def reject(self, state: InteriorState) -> None:
-        state.dead = math.isnan(state.primal)

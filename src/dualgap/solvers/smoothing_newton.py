@@ -34,10 +34,11 @@ from .. import core
 from ..losses import Vector
 from ..memory import BLAS, make_room_for
 from ..problem import Problem
-from .base import Solver, check_count, new_order
+from .base import check_count, new_order
 from .some_rows import (
     LEFT,
     SINGULAR,
+    FewFeatures,
     SomeRowsState,
     algebra,
     draw_sample,
@@ -111,7 +112,6 @@ def predicted_work(problem: Problem, tol: float) -> float:
 class NewtonState(SomeRowsState):
     """The point, and the rows that are being solved."""
 
-    w: Vector
     samples: list[tuple[NDArray[np.uint32], Vector]] | None = None  # still to come
     sample_tol: float = 0.0  # gap at which a sample is done
     steps: int = 0  # over this sample
@@ -120,20 +120,10 @@ class NewtonState(SomeRowsState):
     centre: Vector | None = None  # w when rows were frozen
     radius: float = math.inf  # how far from it w may go
     idle: int = 0  # steps in a row that gained nothing
-    dead: bool = False
-
-    def finite(self) -> bool:
-        return not self.dead and bool(np.isfinite(self.w).all())
-
-    @property
-    def gap(self) -> float:
-        """Relative gap of the rows that are being solved."""
-        inner = self.inner
-        return float((inner.primal - inner.dual) / max(abs(inner.primal), _TINY))
 
 
 @dataclass(frozen=True)
-class SmoothingNewton(Solver):
+class SmoothingNewton(FewFeatures):
     """Newton's method on a smoothed loss, over samples that grow and then all rows.
 
     Parameters
@@ -145,7 +135,6 @@ class SmoothingNewton(Solver):
         Fewest rows in the first sample.
     """
 
-    max_features: int = 2500
     sample: int = 2000
 
     name: ClassVar[str] = "newton"
@@ -153,24 +142,6 @@ class SmoothingNewton(Solver):
     def __post_init__(self) -> None:
         for name in ("max_features", "sample"):
             check_count(name, getattr(self, name))
-
-    @property
-    def free_bias(self) -> bool:
-        return True
-
-    @property
-    def streams(self) -> bool:
-        return True
-
-    def check(self, problem: Problem) -> None:
-        super().check(problem)
-        if problem.width > self.max_features:
-            raise ValueError(
-                f"solver='newton': {problem.width} features, more than "
-                f"max_features={self.max_features}; use solver='dcd', or "
-                f"SmoothingNewton(max_features={problem.width}) if "
-                f"{12e-9 * problem.width**2:.1f} GB per thread are at hand"
-            )
 
     def start(self, problem: Problem, rng: Any, warm: Vector | None) -> NewtonState:
         whole, group = problem, None
@@ -188,10 +159,6 @@ class SmoothingNewton(Solver):
             members=np.empty(0, dtype=np.uint32),
             full=zero,
         )
-        # Bounds, and honest ones.
-        nothing = problem.core_loss.value(1.0) * float(problem.cost.sum())
-        state.primal = problem.primal(w) if problem.free_bias else nothing
-        state.dual = 0.0
         if group is not None:
             state.spend(grouping_work(whole))
         return state
@@ -203,7 +170,8 @@ class SmoothingNewton(Solver):
             if state.inner is None and not self._begin(state, stop):
                 return
             inner = state.inner
-            self._sharpen(state, stop)
+            if not self._sharpen(state, stop):
+                return
             outcome = inner.iterate(self._room(state), stop)
         if outcome == LEFT:
             return
@@ -212,7 +180,7 @@ class SmoothingNewton(Solver):
         work = iteration_work(state.problem, len(state.members), inner.inside)
         state.spend(work)
         state.w = inner.w
-        gap = state.gap
+        gap = state.relative_gap
         still = inner.decrement <= _ROUNDING * abs(inner.primal)
         state.idle = state.idle + 1 if still else 0
         stuck = outcome == SINGULAR or state.idle >= _IDLE or not math.isfinite(gap)
@@ -239,20 +207,21 @@ class SmoothingNewton(Solver):
         moved = float(np.linalg.norm(state.inner.w - state.centre))
         return max(state.radius - moved, 0.0)
 
-    def _sharpen(self, state: NewtonState, stop: Any) -> None:
-        """Smooth less where smoothing is most of the gap, and too much."""
+    def _sharpen(self, state: NewtonState, stop: Any) -> bool:
+        """Smooth less where smoothing is most of the gap, and too much.
+
+        False: told to leave.
+        """
         inner, most = state.inner, self._most(state)
         smoothing, left = inner.smoothing, inner.decrement
         if state.everything:  # what is to be proved, not only to be solved
             left = inner.primal - inner.dual - smoothing
-        if (
-            inner.tau > 0.0
-            and smoothing > max(_ENOUGH * most, left)
-            and inner.moved > 0.0
-        ):
-            state.tau = inner.tau * max(math.sqrt(most / smoothing), 1.0 / _FASTER)
-            inner.smooth(state.tau, stop)
-            state.spend(state.problem.n)
+        much = smoothing > max(_ENOUGH * most, left)
+        if not (much and inner.tau > 0.0 and inner.moved > 0.0):
+            return True
+        state.tau = inner.tau * max(math.sqrt(most / smoothing), 1.0 / _FASTER)
+        state.visited += len(state.members)
+        return bool(inner.smooth(state.tau, stop))
 
     def _most(self, state: NewtonState) -> float:
         """What smoothing may cost."""
@@ -354,8 +323,8 @@ class SmoothingNewton(Solver):
         state.spend(10.0 * problem.n)
         state.centre, state.radius = state.w, radius
         cost = problem.cost[state.members]
-        if not self._solve(state, cost, fixed, constant, stop):
-            state.inner = None
+        state.inner = None
+        self._solve(state, cost, fixed, constant, stop)
 
     def iterate(self, state: NewtonState) -> tuple[Vector, Vector | None]:
         if not state.everything or state.inner is None:
@@ -363,6 +332,3 @@ class SmoothingNewton(Solver):
         alpha = state.full.copy()
         alpha[state.members] = state.inner.alpha
         return state.w, state.spread(alpha)
-
-    def reject(self, state: NewtonState) -> None:
-        state.dead = math.isnan(state.primal)

@@ -17,7 +17,7 @@ from .. import core
 from ..blocks import Block
 from ..losses import Vector
 from ..problem import Problem
-from .base import State
+from .base import Solver, State
 
 _SURVEYED = 10_000  # rows from which a sample says whether any are equal
 _DIFFERENT = 0.9  # share of different rows from which all are kept
@@ -184,9 +184,27 @@ class SomeRowsState(State):
 
     whole: Problem
     group: NDArray[np.uint32] | None  # of the rows of `whole`; None: all different
+    w: Vector
     members: NDArray[np.uint32]  # rows of `inner`
     full: Vector  # U_i where a row is frozen there, else 0
     inner: Any = None  # the method of the core over the members
+    dead: bool = False
+
+    def __post_init__(self) -> None:
+        # Bounds, and honest ones, for the w of no duals.
+        problem = self.problem
+        nothing = problem.core_loss.value(1.0) * float(problem.cost.sum())
+        self.primal = problem.primal(self.w) if problem.free_bias else nothing
+        self.dual = 0.0
+
+    def finite(self) -> bool:
+        return not self.dead and bool(np.isfinite(self.w).all())
+
+    @property
+    def relative_gap(self) -> float:
+        """Of the rows that are being solved."""
+        inner = self.inner
+        return float((inner.primal - inner.dual) / max(abs(inner.primal), _TINY))
 
     def fits(self, rows: int) -> bool:
         """Whether so many rows of a store may be copied."""
@@ -234,3 +252,31 @@ class SomeRowsState(State):
             core.chosen_rows(block.rows, chosen_of(block), constant)
             for block in problem.blocks()
         ]
+
+
+@dataclass(frozen=True)
+class FewFeatures(Solver):
+    """Base of the methods with a d x d matrix, which stream and leave a bias free."""
+
+    max_features: int = 2500
+
+    @property
+    def free_bias(self) -> bool:
+        return True
+
+    @property
+    def streams(self) -> bool:
+        return True
+
+    def check(self, problem: Problem) -> None:
+        super().check(problem)
+        if problem.width > self.max_features:
+            raise ValueError(
+                f"solver={self.name!r}: {problem.width} features, more than "
+                f"max_features={self.max_features}; use solver='dcd', or "
+                f"{type(self).__name__}(max_features={problem.width}) if "
+                f"{12e-9 * problem.width**2:.1f} GB per thread are at hand"
+            )
+
+    def reject(self, state: Any) -> None:
+        state.dead = math.isnan(state.primal)
