@@ -86,6 +86,26 @@ std::unique_ptr<Points> points_of(const AnyRows &rows,
   });
 }
 
+// out_j += what `add` makes of some rows: (who, coef, m, at, sums, poll).
+template <class Add>
+bool add_at(const KernelRows &rows, const Array<const Order> &who,
+            const Array<const double> &coef, const Maybe<const Order> &at,
+            const Array<double> &out, Stop &stop, const Add &add) {
+  const Order *order = checked_order(who, rows.n());
+  const auto m = static_cast<Index>(who.shape(0));
+  const double *c = sized(coef, m, "coef");
+  Some some{nullptr, rows.n()};
+  if (at) some = {checked_order(*at, rows.n()), static_cast<Index>(at->shape(0))};
+  double *to = sized(out, some.count, "out");
+  const Index panels = (some.count + tile::kPanel - 1) / tile::kPanel;
+  std::vector<double> sums(static_cast<std::size_t>(panels * tile::kPanel));
+  const bool whole = without_gil(stop, [&](Poll &poll) {
+    return add(order, c, m, some, sums.data(), std::ref(poll));
+  });
+  for (Index j = 0; j < some.count; ++j) to[j] += sums[static_cast<std::size_t>(j)];
+  return whole;
+}
+
 Inner small_problem(const Table<const float> &H, Index m) {
   check_length(static_cast<Index>(H.shape(0)), m, "H");
   check_length(static_cast<Index>(H.shape(1)), m, "a row of H");
@@ -172,36 +192,33 @@ void bind_block(nb::module_ &m) {
       .def(
           "add_rows",
           [](const KernelRows &self, Array<const Order> who, Array<const double> coef,
-             Array<double> out, Stop &stop) {
-            const Order *order = checked_order(who, self.n());
-            const auto many = static_cast<Index>(who.shape(0));
-            const double *c = sized(coef, many, "coef");
-            double *to = sized(out, self.stride(), "out");
-            return without_gil(stop, [&](Poll &poll) {
-              return self.add_rows(order, c, many, to, poll);
-            });
+             Maybe<const Order> at, Array<double> out, Stop &stop) {
+            return add_at(self, who, coef, at, out, stop,
+                          [&](auto... a) { return self.add_rows(a...); });
           },
-          "who"_a.noconvert(), "coef"_a.noconvert(), "out"_a.noconvert(), "stop"_a,
-          "out_j += sum_t coef_t k(x_who[t], x_j), values as those of `rows`. False if "
-          "told to leave.")
+          "who"_a.noconvert(), "coef"_a.noconvert(), "at"_a.noconvert().none(),
+          "out"_a.noconvert(), "stop"_a,
+          "out_j += sum_t coef_t k(x_who[t], x_at[j]), values as those of `rows`; all "
+          "rows where `at` is None. False if told to leave.")
       .def(
           "times",
           [](const KernelRows &self, Array<const Order> who, Array<const double> coef,
-             Array<double> out, Stop &stop) {
-            const Order *order = checked_order(who, self.n());
-            const auto many = static_cast<Index>(who.shape(0));
-            const double *c = sized(coef, many, "coef");
-            double *to = sized(out, self.n(), "out");
-            std::vector<double> sums(static_cast<std::size_t>(self.stride()));
-            const bool whole = without_gil(stop, [&](Poll &poll) {
-              return self.times(order, c, many, sums.data(), poll);
-            });
-            std::copy(sums.begin(), sums.begin() + self.n(), to);
-            return whole;
+             Maybe<const Order> at, Array<double> out, Stop &stop) {
+            return add_at(self, who, coef, at, out, stop,
+                          [&](auto... a) { return self.times(a...); });
           },
-          "who"_a.noconvert(), "coef"_a.noconvert(), "out"_a.noconvert(), "stop"_a,
-          "out_j <- sum_t coef_t k(x_who[t], x_j), all in float64. False if told to "
-          "leave.");
+          "who"_a.noconvert(), "coef"_a.noconvert(), "at"_a.noconvert().none(),
+          "out"_a.noconvert(), "stop"_a, "As add_rows, all in float64.")
+      .def(
+          "errors",
+          [](const KernelRows &self, bool fixed, Array<double> out) {
+            double *to = sized(out, self.n(), "out");
+            nb::gil_scoped_release released;
+            self.errors(fixed, to);
+          },
+          "fixed"_a, "out"_a.noconvert(),
+          "out_i >= |k - k(x_i, x_j)| for the values of `rows` and all j, and what it "
+          "costs to add one up; infinity where no bound is known.");
 
   nb::class_<BlockSolver>(m, "BlockSolver", "State of the block solver.")
       .def(
@@ -253,6 +270,8 @@ void bind_block(nb::module_ &m) {
       .def_prop_ro("held", [](const BlockSolver &self) { return self.held(); })
       .def_prop_ro("violation",
                    [](const BlockSolver &self) { return self.last_scan().violation; })
+      .def_prop_ro("moved", &BlockSolver::moved,
+                   "sum of what alpha has moved by since set_gradient, step by step")
       .def_prop_ro("drift", &BlockSolver::drift,
                    "norm of what alpha has moved by since set_gradient")
       .def_prop_ro("threshold",
@@ -378,10 +397,11 @@ void bind_block(nb::module_ &m) {
           if (dense) map.centre_on(*points);
           Team team(threads);
           const auto all = [](Index t) { return t; };
+          const Some at{nullptr, n};
           return precise ? add_times<double>(map, dense, *points, m, all, coef.data(),
-                                             outputs, parts, *to, team, poll)
+                                             outputs, parts, *to, at, team, poll)
                          : add_times<float>(map, dense, *points, m, all, coef.data(),
-                                            outputs, parts, *to, team, poll);
+                                            outputs, parts, *to, at, team, poll);
         });
         for (std::size_t o = 0; o < each.size(); ++o)
           std::copy(each[o], each[o] + n, out.data() + static_cast<Index>(o) * n);

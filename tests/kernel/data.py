@@ -5,7 +5,15 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-from dualgap.kernel import RBF, Laplacian, Linear, Polynomial
+from dualgap.kernel import (
+    RBF,
+    KernelOneClass,
+    KernelProblem,
+    KernelRegression,
+    Laplacian,
+    Linear,
+    Polynomial,
+)
 
 from .. import qp
 
@@ -63,3 +71,22 @@ def values(problem, alpha):
     margins = Q @ alpha
     P = 0.5 * alpha @ margins + cost @ problem.loss.value(margins)
     return P, alpha.sum() - 0.5 * alpha @ margins - 0.5 * delta @ alpha**2
+
+
+def resting(kind, rng):
+    """A problem most of whose rows are soon at rest."""
+    n = 500
+    X = rng.standard_normal((n, 3))
+    options = {"kernel": RBF(0.2), "cache_size": 0.02}  # which is soon full
+    score = X[:, 0] + 0.3 * X[:, 1] ** 2
+    if kind == "regression":
+        y = np.sin(score)
+        return KernelRegression(X, y, 1.0, epsilon=0.6, **options)
+    if kind == "one class":
+        return KernelOneClass(X, 0.3, **options)
+    y = np.where(score + 0.3 * rng.standard_normal(n) > 0, 1, -1)
+    weight = rng.uniform(0.5, 2.0, n) * (rng.random(n) < 0.95)
+    return KernelProblem(
+        X, y, 10.0, loss=kind, sample_weight=weight,
+        penalize_intercept=kind != "hinge", **options,
+    )  # fmt: skip

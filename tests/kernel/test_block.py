@@ -19,9 +19,7 @@ from dualgap.kernel import (
     SWAP,
     BlockSolver,
     Callable,
-    KernelOneClass,
     KernelProblem,
-    KernelRegression,
     Laplacian,
     Linear,
     Polynomial,
@@ -32,6 +30,7 @@ from dualgap.loop import solve
 from dualgap.problem import StoppedError
 
 from ..twins import block as twin
+from .data import resting
 
 KERNELS = [RBF(gamma=0.5), Laplacian(gamma=0.3), Polynomial(2, 0.5, 1.0), Linear()]
 
@@ -252,25 +251,6 @@ def test_the_cache_keeps_its_limit(kernel, bytes_):
     np.testing.assert_allclose(carried, exact, atol=near * state.alpha().sum())
 
 
-def resting(kind, rng):
-    """A problem most of whose rows are soon at rest."""
-    n = 500
-    X = rng.standard_normal((n, 3))
-    options = {"kernel": RBF(0.2), "cache_size": 0.02}  # which is soon full
-    score = X[:, 0] + 0.3 * X[:, 1] ** 2
-    if kind == "regression":
-        y = np.sin(score)
-        return KernelRegression(X, y, 1.0, epsilon=0.6, **options)
-    if kind == "one class":
-        return KernelOneClass(X, 0.3, **options)
-    y = np.where(score + 0.3 * rng.standard_normal(n) > 0, 1, -1)
-    weight = rng.uniform(0.5, 2.0, n) * (rng.random(n) < 0.95)
-    return KernelProblem(
-        X, y, 10.0, loss=kind, sample_weight=weight,
-        penalize_intercept=kind != "hinge", **options,
-    )  # fmt: skip
-
-
 KINDS = ["hinge", "squared_hinge", "regression", "one class"]
 
 
@@ -411,10 +391,10 @@ def test_a_stop_while_16_bits_are_given_up(monkeypatch):
         state.block.step(0.1, core.Stop())
     scores = KernelProblem.scores
 
-    def interrupted(self, alpha, stop=None):
+    def interrupted(self, alpha, stop=None, near=None):
         if stop is not None and stop.requested:
             raise StoppedError  # which a product of few rows does not look for
-        return scores(self, alpha, stop)
+        return scores(self, alpha, stop, near)
 
     monkeypatch.setattr(KernelProblem, "scores", interrupted)
     stop = core.Stop()

@@ -79,9 +79,10 @@ def test_every_method_reaches_the_optimum(name, n, C, weighted):
         assert best.lower - D <= 1e-4 * scale
         assert solution.alpha.min() >= 0.0
         assert not solution.alpha[problem.cost == 0.0].any()
-        np.testing.assert_allclose(
-            problem.y * solution.w, form(problem) @ solution.alpha, atol=1e-8 * scale
-        )
+        margins = form(problem) @ solution.alpha
+        # Rows without a dual variable and a loss keep what a solver knows of them.
+        close = np.where((solution.alpha > 0.0) | (margins < 1.0), 1e-8, 1e-6) * scale
+        assert (abs(problem.y * solution.w - margins) <= close).all()
     # Frank-Wolfe alone crawls, its accuracy being O(1/steps): given steps, D is near.
     fw = solve(problem, FW(), tol=1e-4, max_epochs=3000).certificate
     assert fw.dual <= best.upper + 1e-9 * scale

@@ -67,14 +67,14 @@ def cross_of(engine, who, columns):
 
 
 def sums_of(engine, who, coef):
-    out = np.zeros(-(-engine.n // 32) * 32)
-    assert engine.add_rows(np.asarray(who, np.uint32), coef, out, core.Stop())
-    return out[: engine.n]
+    out = np.zeros(engine.n)
+    assert engine.add_rows(np.asarray(who, np.uint32), coef, None, out, core.Stop())
+    return out
 
 
 def times_of(engine, who, coef):
-    out = np.full(engine.n, np.nan)
-    assert engine.times(np.asarray(who, dtype=np.uint32), coef, out, core.Stop())
+    out = np.zeros(engine.n)
+    assert engine.times(np.asarray(who, dtype=np.uint32), coef, None, out, core.Stop())
     return out
 
 
@@ -316,7 +316,7 @@ def test_a_stop_leaves_early(dense):
     who = np.zeros(64, np.uint32)
     out = np.empty((64, 40_000), np.float32)
     assert not engine.rows(who, out, stop)
-    assert not engine.times(who, np.ones(64), np.empty(40_000), stop)
+    assert not engine.times(who, np.ones(64), None, np.empty(40_000), stop)
 
 
 def test_a_row_number_out_of_range_is_refused():

@@ -137,6 +137,8 @@ class BlockSolver {
   Index steps() const { return steps_; }
   Index computed() const { return computed_; }
   double seconds(Phase phase) const { return clock_of_.seconds(phase); }
+  // Sum of |change of c| since F was given: what bounds of errors are multiplied with.
+  double moved() const { return moved_; }
   // ||c - c'|| for the c' whose F was given: what errors of rows are multiplied with.
   double drift() const {
     double sum = 0.0;
@@ -184,6 +186,7 @@ class BlockSolver {
   void set_gradient(const double *F) {
     std::copy(F, F + n_, F_.begin());
     exact_ = c_;
+    moved_ = 0.0;
     scan();
   }
   // Kernel rows change (they become precise): none that was computed is good, and those
@@ -557,7 +560,10 @@ class BlockSolver {
                         sums_.data(), poll))
       return false;
     clock_of_.add(Phase::kRows);
-    for (const Index s : moved) c_[who_[size(s)]] = inner_.c[size(s)];
+    for (const Index s : moved) {
+      c_[who_[size(s)]] = inner_.c[size(s)];
+      moved_ += std::abs(by(s));
+    }
     for (std::size_t j = 0; j < sums_.size(); ++j) F_[j] += sums_[j];
     spent_outside_ +=
         static_cast<double>(n_) * (static_cast<double>(moved.size()) +
@@ -624,7 +630,7 @@ class BlockSolver {
   Index n_, q_ = 0, largest_q_;
   Index cache_bytes_;
   std::variant<RowCache<float>, RowCache<simd::Fixed>> cache_{RowCache<float>(0, 0, 0)};
-  double unit_ = 1.0, bias_ = 0.0;
+  double unit_ = 1.0, bias_ = 0.0, moved_ = 0.0;
   std::vector<double> c_, lo_, hi_, F_, sums_;
   std::vector<double> exact_;       // the c whose F was given
   std::vector<Order> order_;        // a random one

@@ -3,8 +3,8 @@
 //
 //   rows    k(x_i, x_j) for some i and all j, float32
 //   cross   the same at columns that were packed before
-//   times   sum_i c_i k(x_i, z_j) for all j, values in float32 or float64, sums in
-//           float64
+//   times   sum_i c_i k(x_i, z_j) for all j or some, values in float32 or float64, sums
+//           in float64
 //
 // Dense points are packed once into float32 panels, 4 d bytes each. Points with few
 // entries stay where they are, and meet blocks of 32 queries (sparse_meeting.hpp).
@@ -21,6 +21,8 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <tuple>
@@ -50,14 +52,22 @@ struct Part {
   double *const *sums;  // [outputs], room for targets.n() rounded up to panels
 };
 
-// For every part  sums[o][j] += sum_i coef[o * m + i] k(x_who(i), z_j), values of type
-// T. False: told to leave, sums not whole.
+// Some points, or where `numbers` is null all `count` of them.
+struct Some {
+  const Order *numbers;
+  Index count;
+  Index operator()(Index j) const { return numbers ? numbers[j] : j; }
+};
+
+// For every part  sums[o][j] += sum_i coef[o * m + i] k(x_who(i), z_at(j)), values of
+// type T. `postings`: of those z, if they are known. False: told to leave, sums not
+// whole.
 template <class T, class Who>
 bool add_times(const KernelMap &map, bool dense, const Points &points, Index m,
                const Who &who, const double *coef, Index outputs,
-               const std::vector<Part> &parts, const Points &targets, Team &team,
-               Poll &poll, const Postings<T> *postings = nullptr) {
-  const Index n = targets.n(), d = targets.d();
+               const std::vector<Part> &parts, const Points &targets, Some at,
+               Team &team, Poll &poll, const Postings<T> *postings = nullptr) {
+  const Index n = at.count, d = targets.d();
   const Index panels = (n + tile::kPanel - 1) / tile::kPanel;
   const Index width = dense ? tile::kRows : tile::kPanel;
   // Packed points at a time: targets are packed anew for the next ones.
@@ -78,11 +88,11 @@ bool add_times(const KernelMap &map, bool dense, const Points &points, Index m,
   std::unique_ptr<const Postings<T>> own;
   if (!dense && !postings && SparseMeeting<T>::by_postings(targets)) {
     const auto features = std::make_shared<const Ranking>(targets);
-    own = std::make_unique<const Postings<T>>(map, targets, features, nullptr, n);
+    own = std::make_unique<const Postings<T>>(map, targets, features, at.numbers, n);
     postings = own.get();
   }
   if (!dense && !postings) h = half_selves<T>(map, targets, team);
-  SparseMeeting<T> meeting(map, points, targets, nullptr, n, h.data(), postings);
+  SparseMeeting<T> meeting(map, points, targets, at.numbers, n, h.data(), postings);
 
   // The pieces gathered so far meet all targets; a strip that came from far meets as
   // many panels as stay near.
@@ -95,7 +105,8 @@ bool add_times(const KernelMap &map, bool dense, const Points &points, Index m,
       const Index first = p * tile::kPanel;
       const Index last = std::min(std::min(p + together, end) * tile::kPanel, n);
       pack(
-          map, targets, last - first, [&](Index t) { return first + t; }, near, buffer);
+          map, targets, last - first, [&](Index t) { return at(first + t); }, near,
+          buffer);
       Index met = 0;
       tile::with_kernel<T>(map.shape, map.parameters, [&](const auto &kernel) {
         for (const Piece &piece : pieces) {
@@ -272,26 +283,86 @@ class KernelRows final : public RowSource {
 
   bool add_rows(const Order *who, const double *coef, Index m, double *sums,
                 Poll &poll) const override {
+    return add_rows(who, coef, m, {nullptr, n()}, sums, poll);
+  }
+  // The same at some rows j; `sums` has room for them rounded up to panels.
+  bool add_rows(const Order *who, const double *coef, Index m, Some at, double *sums,
+                Poll &poll) const {
     KernelMap map = map_;
     map.parameters = row_parameters();
-    const auto add = [&](auto zero) {
-      return add_times<decltype(zero)>(
-          map, dense_, *points_, m, [&](Index t) { return who[t]; }, coef, 1,
-          {{0, m, &sums}}, *points_, team(), poll, postings_of<decltype(zero)>());
-    };
-    return precise_ ? add(0.0) : add(0.0f);
+    return precise_ ? add_at<double>(map, who, coef, m, at, sums, poll)
+                    : add_at<float>(map, who, coef, m, at, sums, poll);
   }
 
-  // sums_j += sum_t coef_t k(x_who[t], x_j) in float64; `sums` has stride() entries.
-  bool times(const Order *who, const double *coef, Index m, double *sums,
+  // sums_j += sum_t coef_t k(x_who[t], x_at(j)) in float64; room as above.
+  bool times(const Order *who, const double *coef, Index m, Some at, double *sums,
              Poll &poll) const {
-    return add_times<double>(
-        map_, dense_, *points_, m, [&](Index t) { return who[t]; }, coef, 1,
-        {{0, m, &sums}}, *points_, team(), poll, postings_of<double>());
+    return add_at<double>(map_, who, coef, m, at, sums, poll);
+  }
+
+  // errors_i >= |k - k(x_i, x_j)| for the value k of `rows` and any j, and what adding
+  // products of these values to a sum may cost; infinity where no bound is known.
+  // `fixed`: of values held in 16 bits.
+  //
+  // With A = ||a|| = sqrt(2 h) of the scaled point a, b another one, r = ||a - b|| and
+  // u = 2^-24, k = 2^t, t = -r^2/2, is computed as 2^(s - h_a - h_b):
+  //   s    is off by u (sum_k |s_k| + 2 A B), for its partial sums s_k and the rounding
+  //        of its entries. |s_k| is at most the norms of the first k entries, so that
+  //        sum_k |s_k| <= d p_a p_b A B, d p_a^2 A^2 being the sum of the squares of
+  //        these norms. Sparse: 8 + m for d p_a p_b, m entries of a in several chains
+  //   h    by what the same sum in float64 says
+  //   t    by u (2 |t| + max(h_a, h_b)) more, from two subtractions.
+  // B <= A + r, and what r does is paid for by k: r k <= 0.73, |t| k <= 0.54.
+  void errors(bool fixed, double *errors) const {
+    constexpr double kUnit = 0x1p-24;
+    // Of 2^t, its own; of a product, a sum of up to 12 or 32 of them, and its sum.
+    constexpr double kPower = 8.0, kDense = 16.0, kSparse = 40.0;
+    const double adding = (dense_ ? kDense : kSparse) * kUnit;
+    const bool known = map_.shape == tile::Shape::kExponential;
+    if (precise_ || !known) {  // precise ones have been rounded once
+      std::fill_n(errors, n(),
+                  known ? kUnit + adding : std::numeric_limits<double>::infinity());
+      return;
+    }
+    const Selves exact = exact_selves();
+    const double spread = *std::max_element(exact.spread.begin(), exact.spread.end());
+    double largest = 0.0;
+    for (Index i = 0; i < n(); ++i) {
+      errors[i] = std::abs(half_self(i) - exact.h[static_cast<std::size_t>(i)]);
+      largest = std::max(largest, errors[i]);
+    }
+    for (Index i = 0; i < n(); ++i) {
+      const double h = exact.h[static_cast<std::size_t>(i)];
+      const double own = exact.spread[static_cast<std::size_t>(i)];
+      const double added = 2.0 + (dense_ ? own * spread : own);
+      const double more = 0.73 * std::sqrt(2.0 * h);
+      const double exponent =
+          kUnit * (added * (2.0 * h + more) + h + more + 1.62) + errors[i] + largest;
+      // e^x - 1 <= 1.06 x up to 0.1, and log 2 of that.
+      constexpr double kMost = 0.1, kSlope = 0.74;
+      errors[i] = exponent <= kMost ? kSlope * exponent + kPower * kUnit + adding
+                                    : std::numeric_limits<double>::infinity();
+      if (fixed) errors[i] += 0.51 / static_cast<double>(simd::kFixed);
+    }
   }
 
  private:
   static constexpr Index kLongest = 16;  // panels
+
+  template <class T>
+  bool add_at(const KernelMap &map, const Order *who, const double *coef, Index m,
+              Some at, double *sums, Poll &poll) const {
+    const Postings<T> *postings = postings_of<T>();
+    std::unique_ptr<const Postings<T>> some;
+    if (postings && at.numbers) {
+      some = std::make_unique<const Postings<T>>(map, *points_, postings->features(),
+                                                 at.numbers, at.count);
+      postings = some.get();
+    }
+    return add_times<T>(
+        map, dense_, *points_, m, [&](Index t) { return who[t]; }, coef, 1,
+        {{0, m, &sums}}, *points_, at, team(), poll, postings);
+  }
 
   // Values at some columns, or at all n where `columns` is null.
   template <class T, class Value>
@@ -418,6 +489,46 @@ class KernelRows final : public RowSource {
                  meet);
     }
     return !shared.leave();
+  }
+
+  // h as the values have it.
+  double half_self(Index i) const {
+    if (!dense_) return static_cast<double>(h_[static_cast<std::size_t>(i)]);
+    return static_cast<double>(panels_.h(i / tile::kPanel)[i % tile::kPanel]);
+  }
+  // h in float64, of entries that were not rounded, and sqrt(d) p, or m + 8; see
+  // `errors`.
+  struct Selves {
+    std::vector<double> h, spread;
+  };
+  Selves exact_selves() const {
+    Selves selves;
+    selves.spread.resize(static_cast<std::size_t>(n()));
+    if (!dense_) {
+      selves.h = half_selves<double>(map_, *points_, team());
+      Entries entries;
+      for (Index i = 0; i < n(); ++i) {
+        points_->entries(i, entries);
+        selves.spread[static_cast<std::size_t>(i)] =
+            8.0 + static_cast<double>(entries.columns.size());
+      }
+      return selves;
+    }
+    selves.h.resize(static_cast<std::size_t>(n()));
+    const auto d = static_cast<std::size_t>(points_->d());
+    std::vector<double> room(d), x(d);
+    for (Index i = 0; i < n(); ++i) {
+      map_.read(*points_, i, room.data(), x.data());
+      double sum = 0.0, sums = 0.0;
+      for (const double v : x) {
+        sum += v * v;
+        sums += sum;
+      }
+      selves.h[static_cast<std::size_t>(i)] = 0.5 * sum;
+      selves.spread[static_cast<std::size_t>(i)] =
+          sum > 0.0 ? std::sqrt(sums / sum) : 0.0;
+    }
+    return selves;
   }
 
   // Parts for so many queries and panels: each is more to do than waking a thread.

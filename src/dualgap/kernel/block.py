@@ -48,6 +48,7 @@ from ..solvers.base import check_count, new_order
 from .base import KernelSolver, KernelState
 from .gram import Subset
 from .interior import interior_point
+from .problem import Near
 from .rows import row_source
 
 # Inner problems are solved to this part of the violation.
@@ -73,6 +74,8 @@ _PATIENCE = 2
 # What 16 bits leave of a value in root mean square, and how many times that, times the
 # norm of what alpha moved by, the violation is off.
 _ROUNDED, _DOUBT = 2.0**-17 / math.sqrt(3.0), 8.0
+# Of bounds of errors, themselves sums.
+_SLACK = 1.0 + 1e-6
 
 
 @dataclass(kw_only=True)
@@ -81,6 +84,8 @@ class BlockState(KernelState):
 
     source: Any
     block: Any
+    #: The rows of `block`: the source, or some of its rows.
+    held: Any
     #: Whether the cache holds 16 bits a value.
     fixed: bool
     rejected: int = 0
@@ -95,6 +100,15 @@ class BlockState(KernelState):
     computed_before: int = 0
     #: Norm of what alpha moved by, before the present part, since F was exact.
     drifted: float = 0.0
+    #: How far F was off at most when the core was given it, at all rows.
+    given_error: Vector = field(init=False)
+    #: How far kernel rows may be off, those of `held` and of `source`; None: not asked.
+    row_error: Vector | None = None
+    source_error: Vector | None = None
+
+    def __post_init__(self) -> None:
+        self.given_error = np.zeros(self.problem.n)
+
     #: Work until the estimates first met tol.
     reached: float = math.nan
 
@@ -128,12 +142,77 @@ class BlockState(KernelState):
         out[self.part.rows] = F
         return out
 
-    def refresh(self, stop: Any = None) -> None:
-        """F of the alpha reached, in float64, as the certificate computed it."""
-        begun = time.process_time()
-        self.block.set_gradient(self.problem.scores(self.alpha(), stop))
-        self.drifted = 0.0
+    @property
+    def here(self) -> Near:
+        """F and how far it is off at most at the rows that take part."""
+        rows = slice(None) if self.part is None else self.part.rows
+        if self.row_error is None:
+            self.row_error = self._row_error(self.held, self.fixed)
+        error = np.full(self.problem.n, math.inf)
+        error[rows] = self.given_error[rows]
+        if self.block.moved > 0.0:
+            error[rows] += _SLACK * self.block.moved * self.row_error
+        return Near(self.gradient(), error)
+
+    def near(self, stop: Any = None) -> Near | None:
+        """F at all rows and how far it is off; None where nothing bounds that.
+
+        To rows that rest what has moved since is added in float32.
+
+        Raises
+        ------
+        StoppedError
+            If `stop` says so before that is known.
+        """
+        here = self.here
+        if not self.whole or not np.isfinite(here.error).any():
+            return None
+        if self.part is None:
+            return here
+        rest = np.ones(self.problem.n, bool)
+        rest[self.part.rows] = False
+        if self.source_error is None:
+            self.source_error = self._row_error(self.source, False)
+        alpha, (scores, error) = self.part.begun
+        moved = self.problem.y * (self.alpha() - alpha)
+        here.scores[rest] = scores[rest]
+        here.scores[rest] += self._times(moved, np.flatnonzero(rest), stop)
+        here.error[rest] = error[rest]
+        if moved.any():
+            more = _SLACK * float(np.abs(moved).sum()) * self.source_error
+            here.error[rest] += more[rest]
+        return here
+
+    def _row_error(self, source: Any, fixed: bool) -> Vector:
+        """How far kernel rows may be off, shape (source.n,)."""
+        out = np.full(source.n, math.inf)
+        if isinstance(source, core.KernelRows):
+            source.errors(fixed and _worth_fixed(self.problem, source.n), out)
+        return out
+
+    def _times(self, c: Vector, at: NDArray[np.intp], stop: Any) -> Vector:
+        """``sum_j c_j k(x_j, x_i)`` at some rows, of values as those of kernel rows."""
+        used, out = np.flatnonzero(c), np.zeros(len(at))
+        rows, targets = used.astype(np.uint32), at.astype(np.uint32)
+        stop = core.Stop() if stop is None else stop
+        if not self.source.add_rows(rows, c[used], targets, out, stop):
+            raise StoppedError
+        return out
+
+    def set_gradient(self, near: Near) -> None:
+        """Give F to the core, and remember how far it is off."""
+        rows = slice(None) if self.part is None else self.part.rows
+        self.block.set_gradient(near.scores[rows])
+        self.given_error = near.error
         self.measure()
+
+    def refresh(self, stop: Any = None, near: Near | None = None) -> None:
+        """F of the alpha reached, in float64 where the certificate computes it."""
+        begun = time.process_time()
+        problem, alpha = self.problem, self.alpha()
+        scores = problem.scores(alpha, stop, near)
+        self.set_gradient(Near(scores, problem.rounding_of_scores(alpha)))
+        self.drifted = 0.0
         self.spent["refresh"] = self.seconds["refresh"] + time.process_time() - begun
 
     @property
@@ -167,6 +246,8 @@ class Part:
     alpha: Vector  # of all rows, as the others keep it
     F: Vector  # at these rows
     value: float  # D
+    #: Alpha, and F at all rows, when the first of those that rest began to.
+    begun: tuple[Vector, Near]
 
     def whole(self, part: Vector) -> Vector:
         """Alpha of all rows, given that of these."""
@@ -257,8 +338,9 @@ class BlockSolver(KernelSolver):
         fixed = source.fixed and _worth_fixed(problem, problem.n)
         block = self._block(problem, source, fixed, rng)
         state = BlockState(
-            problem, rng, new_order(0), source=source, block=block, fixed=fixed
-        )
+            problem, rng, new_order(0), source=source, block=block, held=source,
+            fixed=fixed,
+        )  # fmt: skip
         begin = problem.start() if warm is None else warm
         if begin is None:
             state.measure()
@@ -297,13 +379,18 @@ class BlockSolver(KernelSolver):
         rows, among = rows[busy[rows]].astype(np.uint32), len(rows)
         state.due = state.block.computed + state.block.q
         if 1 < len(rows) <= _PART * among:
-            self._open(state, Part(problem, rows, alpha, F[rows], state.dual))
+            here = state.here
+            begun = (alpha, here) if part is None else part.begun
+            self._open(state, Part(problem, rows, alpha, F[rows], state.dual, begun))
             state.block.set_alpha(alpha[rows])
-            state.block.set_gradient(F[rows])
-            state.measure()
+            state.set_gradient(here)
 
     def _wake(
-        self, state: BlockState, alpha: Vector | None = None, stop: Any = None
+        self,
+        state: BlockState,
+        alpha: Vector | None = None,
+        stop: Any = None,
+        near: Near | None = None,
     ) -> None:
         """All rows take part again, from the alpha reached or from another one."""
         if state.part is not None and alpha is None:
@@ -313,7 +400,7 @@ class BlockSolver(KernelSolver):
         if alpha is not None:
             state.block.set_alpha(alpha)
         try:
-            state.refresh(stop)
+            state.refresh(stop, near)
         except StoppedError:
             state.whole = False
 
@@ -323,13 +410,14 @@ class BlockSolver(KernelSolver):
         state.spent, state.computed_before = state.seconds, state.computed
         state.drifted = math.hypot(state.drifted, state.block.drift)
         state.part = part
-        state.block = None  # before another one takes room for its rows
+        state.block = state.row_error = None  # before another takes room for its rows
         if part is not None:
             some = row_source(Subset(problem.gram, part.rows), self.threads)
             if isinstance(some, core.KernelRows):
                 some.shifted, some.precise = source.shifted, source.precise
             source = some
         fixed = state.fixed and _worth_fixed(problem, source.n)
+        state.held = source
         state.block = self._block(problem, source, fixed, state.rng, part)
         state.due = state.block.q
 
@@ -379,6 +467,9 @@ class BlockSolver(KernelSolver):
     def iterate(self, state: BlockState) -> tuple[None, Vector]:
         return None, state.alpha()
 
+    def proof_options(self, state: BlockState) -> dict[str, Any]:
+        return {**super().proof_options(state), "near": state.near(state.stop)}
+
     def unproved(self, state: BlockState) -> Proof | None:
         proof = super().unproved(state)
         if proof is None:
@@ -398,6 +489,11 @@ class BlockSolver(KernelSolver):
 
     def _look_again(self, state: BlockState, finer: bool, stop: Any) -> None:
         """Go on from an exact F with all rows, perhaps finer ones than before."""
+        try:
+            near = state.near(stop)
+        except StoppedError:
+            near = None
+        resting = state.part is not None
         if finer:
             precise = getattr(state.source, "precise", True)
             if not precise and not (state.fixed and state.moved):
@@ -405,8 +501,8 @@ class BlockSolver(KernelSolver):
             if not precise or state.fixed:
                 state.block.forget_rows()
             state.fixed, state.rejected = False, 0
-        resting = state.part is not None
-        self._wake(state, stop=stop)
+            state.row_error = state.source_error = None
+        self._wake(state, stop=stop, near=near)
         if resting and state.whole:  # some were wrong to; most may again
             self._rest(state)
 

@@ -110,8 +110,21 @@ class Matrix:
         """``k(x_i, x_i)``, shape (n,), float64."""
         raise NotImplementedError
 
-    def times(self, c: NDArray[np.float64], stop: Any = None) -> NDArray[np.float64]:
-        """``sum_j c_j k(x_j, x_i)`` for all i, every value in float64; shape (n,).
+    def times(
+        self, c: NDArray[np.float64], stop: Any = None, at: Any = None
+    ) -> NDArray[np.float64]:
+        """``sum_j c_j k(x_j, x_i)``, every value in float64.
+
+        Parameters
+        ----------
+        c : ndarray of shape (n,)
+        stop : core.Stop, optional
+        at : ndarray of int, optional
+            The rows i, some of them: those alone are computed where ``fast`` does it.
+
+        Returns
+        -------
+        ndarray of shape (n,), or (len(at),)
 
         Raises
         ------
@@ -119,8 +132,9 @@ class Matrix:
             If `stop` says so before all are computed.
         """
         if self.fast is not None:
-            return fast_times(self.fast, c, stop)
-        return self._times(c, None, stop)
+            return fast_times(self.fast, c, stop, at)
+        whole = self._times(c, None, stop)
+        return whole if at is None else whole[at]
 
     def _times(
         self,
@@ -378,11 +392,14 @@ class Subset:
         """As :meth:`Gram.diagonal`."""
         return self.parent.diagonal()[self.columns]
 
-    def times(self, c: NDArray[np.float64], stop: Any = None) -> NDArray[np.float64]:
+    def times(
+        self, c: NDArray[np.float64], stop: Any = None, at: Any = None
+    ) -> NDArray[np.float64]:
         """As :meth:`Gram.times`."""
         if self.fast is not None:
-            return fast_times(self.fast, c, stop)
-        return self.parent._times(c, self.columns, stop)
+            return fast_times(self.fast, c, stop, at)
+        whole = self.parent._times(c, self.columns, stop)
+        return whole if at is None else whole[at]
 
     def subset(self, indices: ArrayLike) -> Subset:
         """Some of these rows."""
@@ -418,12 +435,16 @@ def _accessor(X: Any) -> Any:
     return rows
 
 
-def fast_times(fast: Any, c: NDArray[np.float64], stop: Any) -> NDArray[np.float64]:
+def fast_times(
+    fast: Any, c: NDArray[np.float64], stop: Any, at: Any = None
+) -> NDArray[np.float64]:
     """:meth:`Matrix.times` by rows many at a time."""
     used = np.flatnonzero(c)
-    out = np.zeros(len(c))
+    if at is not None:
+        at = at.astype(np.uint32)
+    out = np.zeros(len(c) if at is None else len(at))
     stop = core.Stop() if stop is None else stop
-    if not fast.times(used.astype(np.uint32), c[used], out, stop):
+    if not fast.times(used.astype(np.uint32), c[used], at, out, stop):
         raise StoppedError
     return out
 

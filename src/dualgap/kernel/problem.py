@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import logging
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -47,6 +47,30 @@ _CHECKED = 1000
 
 # Of the analysis of rounding.
 _UNIT, _SUM = Rounding.unit, Rounding.summed
+
+
+# How far beyond the kink of the loss a row is free of doubt: the bias may move by that
+# when the scores of others become exact.
+_BEYOND = 1e-3
+
+
+class Near(NamedTuple):
+    """Scores as a solver carries them along, and how far they are off at most.
+
+    Each of shape (n,); infinity where nothing is known.
+    """
+
+    scores: Vector
+    error: Vector
+
+
+class Combined(NamedTuple):
+    """The last scores: of which alpha, how far off, and at which rows in float64."""
+
+    alpha: Vector
+    scores: Vector
+    error: Vector
+    exact: NDArray[np.bool_]
 
 
 class MatrixProblem:
@@ -81,38 +105,95 @@ class MatrixProblem:
             gram = Gram(X, kernel, cache_size)
         self.gram = gram if rows is None else gram.subset(rows)
         self.n = self.width = self.gram.n
-        self._combined: tuple[Vector, Vector, float] | None = None
+        self._combined: Combined | None = None
         self._lengths: Vector | None = None
 
     def _check_positive(self) -> None:
         if not self.gram.kernel.positive:
             self.shift = _check_positive(self.gram)
 
-    def scores(self, alpha: Vector, stop: Any = None) -> Vector:
+    def scores(
+        self, alpha: Vector, stop: Any = None, near: Near | None = None
+    ) -> Vector:
         """``sum_j alpha_j y_j k_ij`` at all rows i, in float64, shape (n,).
 
+        Where `near` says already that a row has no loss, and its dual variable is 0,
+        the certificate does not depend on more: such rows keep what is near.
+
         The last ones are kept: a solver told that its proof failed asks for them again.
+
+        Parameters
+        ----------
+        alpha : ndarray of shape (n,)
+        stop : core.Stop, optional
+        near : Near, optional
+            What is known of the scores of this alpha.
 
         Raises
         ------
         StoppedError
-            If `stop` (a core.Stop) says so before all are computed.
+            If `stop` says so before all are computed.
         """
         last = self._combined
-        if last is None or not np.array_equal(last[0], alpha):
-            change = alpha * self.y
-            scores, error = np.zeros(self.n), 0.0
+        if (
+            last is not None
+            and (near is not None or last.exact.all())
+            and np.array_equal(last.alpha, alpha)
+        ):
+            return last.scores.copy()
+        exact, wanted = np.zeros(self.n, bool), np.ones(self.n, bool)
+        scores, error = np.zeros(self.n), np.zeros(self.n)
+        if near is not None:
+            scores, error = near.scores.copy(), near.error.copy()
+            wanted = (alpha != 0.0) | self._in_doubt(alpha, near)
+        while wanted.any():
+            self._scan(alpha, wanted, scores, error, stop)
+            exact |= wanted
+            if exact.all():
+                break
+            # The bias is another one now.
+            wanted = self._in_doubt(alpha, Near(scores, error)) & ~exact
+        self._combined = Combined(alpha.copy(), scores, error, exact)
+        return scores.copy()
+
+    def _scan(
+        self,
+        alpha: Vector,
+        rows: NDArray[np.bool_],
+        scores: Vector,
+        error: Vector,
+        stop: Any,
+    ) -> None:
+        """Scores of some rows in float64, and how far they may be off."""
+        last, signed = self._combined, alpha * self.y
+        groups = [(rows, signed)]
+        if last is not None:
             # Where less has changed than there is, the change is what is computed.
-            if last is not None:
-                moved = change - last[0] * self.y
-                if np.count_nonzero(moved) < np.count_nonzero(change):
-                    scores, change, error = last[1], moved, last[2]
-                    # Of `moved`, and of the sum below.
-                    error += 3 * _UNIT * self._reach(np.abs(alpha) + np.abs(last[0]))
-            scores = scores + self.gram.times(change, stop)
-            error += self._roundings(change) * _UNIT * self._reach(change)
-            self._combined = last = (alpha.copy(), scores, error)
-        return last[1].copy()
+            moved = signed - last.alpha * self.y
+            if np.count_nonzero(moved) < np.count_nonzero(signed):
+                groups = [(rows & ~last.exact, signed), (rows & last.exact, moved)]
+        for some, change in groups:
+            at = None if some.all() else np.flatnonzero(some)
+            of: Any = slice(None) if at is None else at
+            scores[of] = self.gram.times(change, stop, at)
+            off = self._roundings(change) * _UNIT * self._reach(change)
+            error[of] = Rounding.slack * off * self.lengths[of]
+            if change is not signed:
+                assert last is not None
+                scores[of] += last.scores[of]
+                # Of `moved`, and of the sum above.
+                off = 3 * _UNIT * self._reach(np.abs(alpha) + np.abs(last.alpha))
+                error[of] += last.error[of] + Rounding.slack * off * self.lengths[of]
+
+    def _in_doubt(self, alpha: Vector, near: Near) -> NDArray[np.bool_]:
+        """Rows that may have a loss, for all that is known."""
+        raise NotImplementedError
+
+    def _moved(self, near: Near | None, by: Vector) -> Near | None:
+        """What is known after alpha has changed by so much."""
+        if near is None or not by.any():
+            return near
+        return near._replace(error=near.error + self._reach(by) * self.lengths)
 
     @property
     def lengths(self) -> Vector:
@@ -135,13 +216,16 @@ class MatrixProblem:
         return float(np.abs(change) @ self.lengths)
 
     def rounding_of_scores(self, alpha: Vector) -> Vector:
-        """How far :meth:`scores` of alpha may be from the exact sums, shape (n,).
+        """How far the last :meth:`scores`, of this alpha, may be from the exact sums.
 
-        For the values are at most ``sqrt(k_ii k_jj)``.
+        Shape (n,). For the values are at most ``sqrt(k_ii k_jj)``.
         """
-        self.scores(alpha)
-        assert self._combined is not None
-        return Rounding.slack * self._combined[2] * self.lengths
+        last = self._combined
+        if last is None or not np.array_equal(last.alpha, alpha):
+            self.scores(alpha)
+            last = self._combined
+        assert last is not None
+        return last.error
 
     def squared_norm(
         self, signed: Vector, scores: Vector, error: Vector
@@ -268,19 +352,37 @@ class KernelProblem(MatrixProblem):
         scores = self.scores(alpha) if self.free_bias else alpha
         return alpha * self.y, self._bias(alpha, scores)
 
+    def _in_doubt(self, alpha: Vector, near: Near) -> NDArray[np.bool_]:
+        margins = self.y * (near.scores + self._bias(alpha, near.scores))
+        return self.loss.value(margins - near.error - _BEYOND) != 0.0
+
     def _bias(self, alpha: Vector, scores: Vector) -> float:
         if self.free_bias:
             return best_bias(scores, self.y, self.cost, self.loss)
         return float(core.signed_sum(self.y, alpha))
 
     def prove(
-        self, w: Vector | None, alpha: Vector | None, *, stop: Any = None
+        self,
+        w: Vector | None,
+        alpha: Vector | None,
+        *,
+        stop: Any = None,
+        near: Near | None = None,
     ) -> Proof:
-        """P and D of alpha, from a full scan in float64.
+        """P and D of alpha, from a scan in float64.
 
         alpha defines the model, whatever decisions `w` a solver carries along. With
         the squared hinge it is scaled by the s >= 0 that minimises
         ``P(s alpha) - D(s alpha)``; with an unpenalised bias it is balanced.
+
+        Parameters
+        ----------
+        w : ignored
+        alpha : ndarray of shape (n,)
+        stop : core.Stop, optional
+        near : Near, optional
+            What is known of the scores of alpha. Rows without a dual variable and, for
+            all that is known, without a loss are not scanned again; without it all are.
 
         Returns
         -------
@@ -293,12 +395,10 @@ class KernelProblem(MatrixProblem):
             If `stop` (a core.Stop) ends the scan: there is no proof.
         """
         assert alpha is not None
-        alpha = np.clip(alpha, 0.0, self.upper)
-        off = float(core.signed_sum(self.y, alpha)) if self.free_bias else 0.0
-        if off != 0.0:
+        given, alpha = alpha, np.clip(alpha, 0.0, self.upper)
+        if self.free_bias and core.signed_sum(self.y, alpha) != 0.0:
             alpha = balanced(self.y, alpha)
-            off = float(core.signed_sum(self.y, alpha))
-        scores = self.scores(alpha, stop)
+        scores = self.scores(alpha, stop, self._moved(near, alpha - given))
         bias = self._bias(alpha, scores)
         f = scores + bias
         s = 1.0

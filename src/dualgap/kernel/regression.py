@@ -25,7 +25,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from ..bias import weighted_quantile
 from ..certificate import Certificate
@@ -41,7 +41,7 @@ from ..regression import (
 )
 from .functions import Kernel
 from .gram import roundings_of_values
-from .problem import MatrixProblem
+from .problem import _BEYOND, MatrixProblem, Near
 
 
 class BoxProblem(MatrixProblem):
@@ -136,10 +136,21 @@ class BoxProblem(MatrixProblem):
         target = float(self.upper.sum()) - self.total
         return self.centre + weighted_quantile(points[used], weight[used], target)
 
+    def _in_doubt(self, alpha: Vector, near: Near) -> NDArray[np.bool_]:
+        rest = self.linear + self.centre - near.scores - self._bias(near.scores)
+        off = near.error + _BEYOND
+        above, below = self.loss.excess(rest + off), self.loss.excess(rest - off)
+        return (above != 0.0) | (below != 0.0)
+
     def prove(
-        self, w: Vector | None, alpha: Vector | None, *, stop: Any = None
+        self,
+        w: Vector | None,
+        alpha: Vector | None,
+        *,
+        stop: Any = None,
+        near: Near | None = None,
     ) -> Proof:
-        """P and D of alpha, made feasible, from a full scan in float64.
+        """P and D of alpha, made feasible, from a scan in float64.
 
         What rounding leaves of ``sum_i a_i - total`` costs at most as much times an
         optimal bias, as for :meth:`dualgap.Problem.prove`: there is one among the
@@ -156,8 +167,8 @@ class BoxProblem(MatrixProblem):
             If `stop` (a core.Stop) ends the scan: there is no proof.
         """
         assert alpha is not None
-        alpha = into_sum(alpha, self.lower, self.upper, self.total)
-        scores = self.scores(alpha, stop)
+        given, alpha = alpha, into_sum(alpha, self.lower, self.upper, self.total)
+        scores = self.scores(alpha, stop, self._moved(near, alpha - given))
         bias = self._bias(scores)
         with np.errstate(over="ignore", invalid="ignore"):
             bounds = self.bounds(alpha, scores, bias)
