@@ -389,14 +389,14 @@ def test_a_stop_while_16_bits_are_given_up(monkeypatch):
     state = solver.start(problem, core.Random(0), None)
     while not state.blurred:
         state.block.step(0.1, core.Stop())
-    scores = KernelProblem.scores
+    known = KernelProblem.known
 
     def interrupted(self, alpha, stop=None, near=None):
         if stop is not None and stop.requested:
             raise StoppedError  # which a product of few rows does not look for
-        return scores(self, alpha, stop, near)
+        return known(self, alpha, stop, near)
 
-    monkeypatch.setattr(KernelProblem, "scores", interrupted)
+    monkeypatch.setattr(KernelProblem, "known", interrupted)
     stop = core.Stop()
     stop.request()
     solver._look_again(state, finer=True, stop=stop)

@@ -96,14 +96,14 @@ def test_the_model_without_any_proof_promises_nothing(loss, solver, monkeypatch)
 def test_what_was_proved_is_kept(loss, monkeypatch):
     monkeypatch.setattr(loop, "GRACE", 1e-9)
     svm, told = problem(loss), []
-    scores = KernelProblem.scores
+    known = KernelProblem.known
 
     def too_late(self, alpha, stop=None, near=None):
         if stop is not None and stop.expired:
             raise StoppedError  # which a product of few rows does not look for
-        return scores(self, alpha, stop, near)
+        return known(self, alpha, stop, near)
 
-    monkeypatch.setattr(KernelProblem, "scores", too_late)
+    monkeypatch.setattr(KernelProblem, "known", too_late)
 
     def on_epoch(info):
         told.append(info)

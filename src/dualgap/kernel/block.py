@@ -152,7 +152,14 @@ class BlockState(KernelState):
         error[rows] = self.given_error[rows]
         if self.block.moved > 0.0:
             error[rows] += _SLACK * self.block.moved * self.row_error
-        return Near(self.gradient(), error)
+        return Near(self.gradient(), error, self.bias)
+
+    @property
+    def bias(self) -> float:
+        """Half way between the rows that hold it, if it is free."""
+        if self.problem.free_bias:
+            return float(self.block.threshold) + self.problem.centre
+        return float(core.signed_sum(self.problem.y, self.alpha()))
 
     def near(self, stop: Any = None) -> Near | None:
         """F at all rows and how far it is off; None where nothing bounds that.
@@ -173,7 +180,7 @@ class BlockState(KernelState):
         rest[self.part.rows] = False
         if self.source_error is None:
             self.source_error = self._row_error(self.source, False)
-        alpha, (scores, error) = self.part.begun
+        alpha, (scores, error, _) = self.part.begun
         moved = self.problem.y * (self.alpha() - alpha)
         here.scores[rest] = scores[rest]
         here.scores[rest] += self._times(moved, np.flatnonzero(rest), stop)
@@ -210,8 +217,7 @@ class BlockState(KernelState):
         """F of the alpha reached, in float64 where the certificate computes it."""
         begun = time.process_time()
         problem, alpha = self.problem, self.alpha()
-        scores = problem.scores(alpha, stop, near)
-        self.set_gradient(Near(scores, problem.rounding_of_scores(alpha)))
+        self.set_gradient(problem.known(alpha, stop, near))
         self.drifted = 0.0
         self.spent["refresh"] = self.seconds["refresh"] + time.process_time() - begun
 
@@ -474,11 +480,7 @@ class BlockSolver(KernelSolver):
         proof = super().unproved(state)
         if proof is None:
             return None
-        F, bias = state.gradient(), proof.bias
-        assert bias is not None
-        if state.problem.free_bias:
-            bias = float(state.block.threshold) + state.problem.centre
-        return proof._replace(w=F + bias, bias=bias)
+        return proof._replace(w=state.gradient() + state.bias, bias=state.bias)
 
     def reject(self, state: BlockState) -> None:
         state.rejected += 1

@@ -49,27 +49,28 @@ _CHECKED = 1000
 _UNIT, _SUM = Rounding.unit, Rounding.summed
 
 
-# How far beyond the kink of the loss a row is free of doubt: the bias may move by that
-# when the scores of others become exact.
-_BEYOND = 1e-3
+# How far beyond the kink of the loss a row is free of doubt: so many times its error,
+# which the certificate rounds up, and what the bias may move by when the scores of
+# others become exact.
+_TIMES, _BEYOND = 1.05, 1e-3
 
 
 class Near(NamedTuple):
-    """Scores as a solver carries them along, and how far they are off at most.
+    """Scores, how far they are off at most, and a bias that is about right.
 
-    Each of shape (n,); infinity where nothing is known.
+    Scores and errors are of shape (n,); an error is infinite where nothing is known.
     """
 
     scores: Vector
     error: Vector
+    bias: float
 
 
 class Combined(NamedTuple):
-    """The last scores: of which alpha, how far off, and at which rows in float64."""
+    """The last scores: of which alpha, and at which rows in float64."""
 
     alpha: Vector
-    scores: Vector
-    error: Vector
+    near: Near
     exact: NDArray[np.bool_]
 
 
@@ -115,19 +116,22 @@ class MatrixProblem:
     def scores(
         self, alpha: Vector, stop: Any = None, near: Near | None = None
     ) -> Vector:
-        """``sum_j alpha_j y_j k_ij`` at all rows i, in float64, shape (n,).
+        """``sum_j alpha_j y_j k_ij`` at all rows i, shape (n,); see :meth:`known`."""
+        return self.known(alpha, stop, near).scores.copy()
+
+    def known(self, alpha: Vector, stop: Any = None, near: Near | None = None) -> Near:
+        """The scores of alpha, in float64, how far they are off, and the best bias.
 
         Where `near` says already that a row has no loss, and its dual variable is 0,
-        the certificate does not depend on more: such rows keep what is near.
-
-        The last ones are kept: a solver told that its proof failed asks for them again.
+        the certificate does not depend on more: such rows keep what is near. The last
+        ones are kept: a solver told that its proof failed asks for them again.
 
         Parameters
         ----------
         alpha : ndarray of shape (n,)
         stop : core.Stop, optional
         near : Near, optional
-            What is known of the scores of this alpha.
+            What is known of the scores of this alpha. Without it all are computed.
 
         Raises
         ------
@@ -140,21 +144,21 @@ class MatrixProblem:
             and (near is not None or last.exact.all())
             and np.array_equal(last.alpha, alpha)
         ):
-            return last.scores.copy()
+            return last.near
         exact, wanted = np.zeros(self.n, bool), np.ones(self.n, bool)
         scores, error = np.zeros(self.n), np.zeros(self.n)
         if near is not None:
             scores, error = near.scores.copy(), near.error.copy()
-            wanted = (alpha != 0.0) | self._in_doubt(alpha, near)
-        while wanted.any():
+            wanted = (alpha != 0.0) | self._in_doubt(near)
+        while True:
             self._scan(alpha, wanted, scores, error, stop)
             exact |= wanted
-            if exact.all():
-                break
+            near = Near(scores, error, self._bias(alpha, scores))
             # The bias is another one now.
-            wanted = self._in_doubt(alpha, Near(scores, error)) & ~exact
-        self._combined = Combined(alpha.copy(), scores, error, exact)
-        return scores.copy()
+            if exact.all() or not (wanted := self._in_doubt(near) & ~exact).any():
+                break
+        self._combined = Combined(alpha.copy(), near, exact)
+        return near
 
     def _scan(
         self,
@@ -173,6 +177,8 @@ class MatrixProblem:
             if np.count_nonzero(moved) < np.count_nonzero(signed):
                 groups = [(rows & ~last.exact, signed), (rows & last.exact, moved)]
         for some, change in groups:
+            if not some.any():
+                continue
             at = None if some.all() else np.flatnonzero(some)
             of: Any = slice(None) if at is None else at
             scores[of] = self.gram.times(change, stop, at)
@@ -180,12 +186,17 @@ class MatrixProblem:
             error[of] = Rounding.slack * off * self.lengths[of]
             if change is not signed:
                 assert last is not None
-                scores[of] += last.scores[of]
+                scores[of] += last.near.scores[of]
                 # Of `moved`, and of the sum above.
                 off = 3 * _UNIT * self._reach(np.abs(alpha) + np.abs(last.alpha))
-                error[of] += last.error[of] + Rounding.slack * off * self.lengths[of]
+                off = Rounding.slack * off * self.lengths[of]
+                error[of] += last.near.error[of] + off
 
-    def _in_doubt(self, alpha: Vector, near: Near) -> NDArray[np.bool_]:
+    def _bias(self, alpha: Vector, scores: Vector) -> float:
+        """The best one, if it is free; else that of alpha."""
+        raise NotImplementedError
+
+    def _in_doubt(self, near: Near) -> NDArray[np.bool_]:
         """Rows that may have a loss, for all that is known."""
         raise NotImplementedError
 
@@ -221,11 +232,9 @@ class MatrixProblem:
         Shape (n,). For the values are at most ``sqrt(k_ii k_jj)``.
         """
         last = self._combined
-        if last is None or not np.array_equal(last.alpha, alpha):
-            self.scores(alpha)
-            last = self._combined
-        assert last is not None
-        return last.error
+        if last is not None and np.array_equal(last.alpha, alpha):
+            return last.near.error
+        return self.known(alpha).error
 
     def squared_norm(
         self, signed: Vector, scores: Vector, error: Vector
@@ -344,17 +353,17 @@ class KernelProblem(MatrixProblem):
 
     def combine(self, alpha: Vector) -> Vector:
         """Decisions at all rows, the bias included, in float64; shape (n,)."""
-        scores = self.scores(alpha)
-        return scores + self._bias(alpha, scores)
+        known = self.known(alpha)
+        return known.scores + known.bias
 
     def coef(self, alpha: Vector) -> tuple[Vector, float]:
         """``alpha_i y_i`` of shape (n,), and the bias."""
-        scores = self.scores(alpha) if self.free_bias else alpha
-        return alpha * self.y, self._bias(alpha, scores)
+        bias = self.known(alpha).bias if self.free_bias else self._bias(alpha, alpha)
+        return alpha * self.y, bias
 
-    def _in_doubt(self, alpha: Vector, near: Near) -> NDArray[np.bool_]:
-        margins = self.y * (near.scores + self._bias(alpha, near.scores))
-        return self.loss.value(margins - near.error - _BEYOND) != 0.0
+    def _in_doubt(self, near: Near) -> NDArray[np.bool_]:
+        margins = self.y * (near.scores + near.bias)
+        return self.loss.value(margins - _TIMES * near.error - _BEYOND) != 0.0
 
     def _bias(self, alpha: Vector, scores: Vector) -> float:
         if self.free_bias:
@@ -398,8 +407,7 @@ class KernelProblem(MatrixProblem):
         given, alpha = alpha, np.clip(alpha, 0.0, self.upper)
         if self.free_bias and core.signed_sum(self.y, alpha) != 0.0:
             alpha = balanced(self.y, alpha)
-        scores = self.scores(alpha, stop, self._moved(near, alpha - given))
-        bias = self._bias(alpha, scores)
+        scores, _, bias = self.known(alpha, stop, self._moved(near, alpha - given))
         f = scores + bias
         s = 1.0
         if math.isinf(self.loss.slope) and not self.free_bias:

@@ -41,7 +41,7 @@ from ..regression import (
 )
 from .functions import Kernel
 from .gram import roundings_of_values
-from .problem import _BEYOND, MatrixProblem, Near
+from .problem import _BEYOND, _TIMES, MatrixProblem, Near
 
 
 class BoxProblem(MatrixProblem):
@@ -118,14 +118,14 @@ class BoxProblem(MatrixProblem):
 
     def combine(self, alpha: Vector) -> Vector:
         """Decisions at all rows, the bias included, in float64; shape (n,)."""
-        scores = self.scores(alpha)
-        return scores + self._bias(scores)
+        known = self.known(alpha)
+        return known.scores + known.bias
 
     def coef(self, alpha: Vector) -> tuple[Vector, float]:
         """``a_i`` of shape (n,), and the bias."""
-        return alpha, self._bias(self.scores(alpha))
+        return alpha, self.known(alpha).bias
 
-    def _bias(self, scores: Vector) -> float:
+    def _bias(self, alpha: Vector, scores: Vector) -> float:
         """The b with the least P: its derivative rises by the width of the box."""
         rest = self.linear - scores
         sides = [(rest - self.epsilon, self.upper)]
@@ -136,9 +136,9 @@ class BoxProblem(MatrixProblem):
         target = float(self.upper.sum()) - self.total
         return self.centre + weighted_quantile(points[used], weight[used], target)
 
-    def _in_doubt(self, alpha: Vector, near: Near) -> NDArray[np.bool_]:
-        rest = self.linear + self.centre - near.scores - self._bias(near.scores)
-        off = near.error + _BEYOND
+    def _in_doubt(self, near: Near) -> NDArray[np.bool_]:
+        rest = self.linear - near.scores - (near.bias - self.centre)
+        off = 2.0 * _TIMES * near.error + _BEYOND  # of the certificate
         above, below = self.loss.excess(rest + off), self.loss.excess(rest - off)
         return (above != 0.0) | (below != 0.0)
 
@@ -168,8 +168,7 @@ class BoxProblem(MatrixProblem):
         """
         assert alpha is not None
         given, alpha = alpha, into_sum(alpha, self.lower, self.upper, self.total)
-        scores = self.scores(alpha, stop, self._moved(near, alpha - given))
-        bias = self._bias(scores)
+        scores, _, bias = self.known(alpha, stop, self._moved(near, alpha - given))
         with np.errstate(over="ignore", invalid="ignore"):
             bounds = self.bounds(alpha, scores, bias)
         certificate = replace(bounds.certificate, floor=self.floor)
