@@ -1,7 +1,7 @@
 """Where a fit of the block solver goes, and how far it is from its floor.
 
     python benchmarks/kernel/phases.py [DATA ...] [--C 10] [--cache 200] [--loss hinge]
-                                       [--no-rest]
+                                       [--no-rest] [--whole]
 
 RBF, gamma "scale", a proved gap of 1e-3, processor seconds of one thread. "floor":
 every support vector meets every row once, 2 n nSV d operations at the rate that
@@ -48,7 +48,8 @@ def fit(problem: KernelProblem, limit: float) -> dict[str, float]:
         if primal - dual > solver.check_factor * EPS * dual:
             continue
         proof = time.thread_time()
-        found = problem.prove(*solver.iterate(state))
+        options = solver.proof_options(state)
+        found = problem.prove(*solver.iterate(state), **options)
         gap, proofs = found.certificate.relative_gap, proofs + 1
         proof_seconds += time.thread_time() - proof
         if gap > EPS:
@@ -66,10 +67,13 @@ def main() -> None:
     parser.add_argument("--cache", type=float, default=200.0, help="megabytes")
     parser.add_argument("--loss", default="hinge", choices=["hinge", "squared_hinge"])
     parser.add_argument("--no-rest", action="store_true", help="no row rests")
+    parser.add_argument("--whole", action="store_true", help="proofs scan all rows")
     parser.add_argument("--limit", type=float, default=60.0, help="seconds")
     args = parser.parse_args()
     if args.no_rest:
         block._MANY = math.inf
+    if args.whole:
+        block.BlockState.near = lambda state, stop=None: None
     with threadpool_limits(1):
         rate, heads = gemm_rate(), None
         for name in args.data:
@@ -88,9 +92,9 @@ def main() -> None:
                 print("| data, C, cache |", " | ".join(heads), "|")
                 print("|---" * (1 + len(heads)) + "|")
             shown = " | ".join(f"{found[key]:.3g}" for key in heads)
-            rest = ", none rests" if args.no_rest else ""
+            how = ", none rests" * args.no_rest + ", whole proofs" * args.whole
             print(
-                f"| {name}, {args.C:g}, {args.cache:g} MB{rest} | {shown} |", flush=True
+                f"| {name}, {args.C:g}, {args.cache:g} MB{how} | {shown} |", flush=True
             )
     print(f"\nNumPy's product: {rate / 1e9:.0f} GFLOP/s")
 

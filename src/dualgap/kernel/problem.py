@@ -258,8 +258,10 @@ class KernelProblem(MatrixProblem):
 
     A solution's ``alpha`` of shape (n,) is the model: the decision at a point x is
     ``sum_i alpha_i y_i (k(x_i, x) + 1)``, so the bias is ``sum_i alpha_i y_i``. Its
-    ``w`` of shape (n,) are the decisions at the training rows. A bias that is not
-    penalised is the one with the least loss for this alpha; :meth:`coef` has either.
+    ``w`` of shape (n,) are the decisions at the training rows, from ``block`` and
+    ``auto`` those of float32 where a row has neither a dual variable nor a loss. A bias
+    that is not penalised is the one with the least loss for this alpha; :meth:`coef`
+    has either.
 
     Parameters
     ----------
