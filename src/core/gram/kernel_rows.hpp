@@ -306,8 +306,8 @@ class KernelRows final : public RowSource {
   //
   // With A = ||a|| = sqrt(2 h) of the scaled point a, b another one, r = ||a - b|| and
   // u = 2^-24, k = 2^t, t = -r^2/2, is computed as 2^(s - h_a - h_b):
-  //   s    is off by u (sum_k |s_k| + 2 A B), for its partial sums s_k and the rounding
-  //        of its entries. |s_k| is at most the norms of the first k entries, so that
+  //   s    is off by u (sum_k |s_k| + 3 A B), for its partial sums s_k and the rounding
+  //        of its entries and, without FMA, of products. |s_k| is at most the norms of the first k entries, so that
   //        sum_k |s_k| <= d p_a p_b A B, d p_a^2 A^2 being the sum of the squares of
   //        these norms. Sparse: 8 + m for d p_a p_b, m entries of a in several chains
   //   h    by what the same sum in float64 says
@@ -316,7 +316,7 @@ class KernelRows final : public RowSource {
   void errors(bool fixed, double *errors) const {
     constexpr double kUnit = 0x1p-24;
     // Of 2^t, its own; of a product, a sum of up to 12 or 32 of them, and its sum.
-    constexpr double kPower = 8.0, kDense = 16.0, kSparse = 40.0;
+    constexpr double kPower = 3.0, kDense = 16.0, kSparse = 40.0;
     const double adding = (dense_ ? kDense : kSparse) * kUnit;
     const bool known = map_.shape == tile::Shape::kExponential;
     if (precise_ || !known) {  // precise ones have been rounded once
@@ -334,7 +334,7 @@ class KernelRows final : public RowSource {
     for (Index i = 0; i < n(); ++i) {
       const double h = exact.h[static_cast<std::size_t>(i)];
       const double own = exact.spread[static_cast<std::size_t>(i)];
-      const double added = 2.0 + (dense_ ? own * spread : own);
+      const double added = 3.0 + (dense_ ? own * spread : own);
       const double more = 0.73 * std::sqrt(2.0 * h);
       const double exponent =
           kUnit * (added * (2.0 * h + more) + h + more + 1.62) + errors[i] + largest;

@@ -60,7 +60,8 @@ _EXACT = 0.2  # of the gap asked for: no larger sample is needed
 _DONE = 0.5  # of this accuracy, in the last step's decrement
 _ENOUGH = 1.3  # times what smoothing may cost
 _SAMPLE_STEPS = 15  # most over one sample
-_ROOM = 3.0  # times the last step that w may move before rows are unfrozen
+_ROOM = 4.0  # times the last step that w may move before rows are unfrozen,
+_LEFT = 0.1  # which they are when so much of it is left: steps end at its bound
 _FEW = 0.25  # share of the rows from which the others are frozen
 _EVERY = 16  # rows of which one says whether they are so few
 _ROUNDING, _IDLE = 1e-15, 5  # so little is gained so many times: stuck
@@ -195,7 +196,7 @@ class SmoothingNewton(FewFeatures):
         if stuck:  # what there is gets proved, and the fit ends
             state.primal = state.dual = math.nan
         elif state.centre is not None:
-            if self._room(state) <= 1e-3 * state.radius:
+            if self._room(state) <= _LEFT * state.radius:
                 state.inner = None
         elif gap > 2.0 * state.tol:
             self._freeze(state, stop)
