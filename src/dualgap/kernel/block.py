@@ -25,8 +25,8 @@ fails ("shrinking", Joachims 1999).
 Kernel rows are float32, and held in 16 bits where their values are from 0 to 1 and the
 cache has no room for two thirds of them. When what they say meets the accuracy asked, F
 is recomputed in float64 for the certificate, but for rows that have no dual variable
-and, by a bound on what float32 has done to F, no loss; if that one does not meet it, the
-fit goes on from there, before long with rows held as float32; so it does where the
+and, by a bound on what float32 has done to F, no loss; if that one does not meet it,
+the fit goes on from there, before long with rows held as float32; so it does where the
 violation is so small that 16 bits may have made it. Rows far from the centre on the
 scale of the kernel, or all very near to it, and what float32 rows cannot finish, are
 computed in float64 before they are rounded.
