@@ -309,7 +309,7 @@ class KernelRows final : public RowSource {
   //   s    is off by u (sum_k |s_k| + 3 A B), for its partial sums s_k and the rounding
   //        of its entries and, without FMA, of products. |s_k| is at most the norms of the first k entries, so that
   //        sum_k |s_k| <= d p_a p_b A B, d p_a^2 A^2 being the sum of the squares of
-  //        these norms. Sparse: 8 + m for d p_a p_b, m entries of a in several chains
+  //        these norms. Sparse: for d p_a p_b the additions that a term passes
   //   h    by what the same sum in float64 says
   //   t    by u (2 |t| + max(h_a, h_b)) more, from two subtractions.
   // B <= A + r, and what r does is paid for by k: r k <= 0.73, |t| k <= 0.54.
@@ -496,8 +496,8 @@ class KernelRows final : public RowSource {
     if (!dense_) return static_cast<double>(h_[static_cast<std::size_t>(i)]);
     return static_cast<double>(panels_.h(i / tile::kPanel)[i % tile::kPanel]);
   }
-  // h in float64, of entries that were not rounded, and sqrt(d) p, or m + 8; see
-  // `errors`.
+  // h in float64, of entries that were not rounded, and sqrt(d) p, or of sparse points
+  // the additions; see `errors`.
   struct Selves {
     std::vector<double> h, spread;
   };
@@ -506,11 +506,14 @@ class KernelRows final : public RowSource {
     selves.spread.resize(static_cast<std::size_t>(n()));
     if (!dense_) {
       selves.h = half_selves<double>(map_, *points_, team());
+      const bool posted = SparseMeeting<float>::by_postings(*points_);
       Entries entries;
       for (Index i = 0; i < n(); ++i) {
         points_->entries(i, entries);
-        selves.spread[static_cast<std::size_t>(i)] =
-            8.0 + static_cast<double>(entries.columns.size());
+        const Index m = static_cast<Index>(entries.columns.size());
+        // Rare features are added one by one.
+        const Index longest = posted ? m + 8 : tile::longest_chain<float>(m);
+        selves.spread[static_cast<std::size_t>(i)] = static_cast<double>(longest);
       }
       return selves;
     }

@@ -72,24 +72,35 @@ struct Overlap {
   }
 };
 
-// sums_l (+= unless `first`) sum_t step(value_t, block[column_t][l]); several chains
-// hide the latency.
+// Sums that are added up side by side, for a chain of additions waits for each.
+template <class T>
+inline constexpr int kChains = std::max(1, 8 / (kPanel / Pack<T>::kLanes));
+// Entries handed to the vector code at a time.
+inline constexpr int kSome = 64;
+// Additions that a term of a sum of m entries passes at most.
+template <class T>
+constexpr Index longest_chain(Index m) {
+  return (m + kChains<T> - 1) / kChains<T> +
+         2 * (kChains<T> - 1) * ((m + kSome - 1) / kSome) + 1;
+}
+
+// sums_l (+= unless `first`) sum_t step(value_t, block[column_t][l]).
 template <class Step, class T, class Column>
 DUALGAP_NOINLINE void gather(const T *values, const Column *columns, int m,
                              const T *block, bool first, T *sums) {
   using V = Pack<T>;
   constexpr int kPacks = kPanel / V::kLanes;
-  constexpr int kChains = std::max(1, 8 / kPacks);
-  V s[kChains][kPacks];
-  unroll<kChains>([&](auto c) {
+  constexpr int kWide = kChains<T>;
+  V s[kWide][kPacks];
+  unroll<kWide>([&](auto c) {
     unroll<kPacks>([&](auto p) {
       s[c][p] = V::all(T(0));
       if (c == 0 && !first) s[c][p] = V::load(sums + p * V::kLanes);
     });
   });
   int t = 0;
-  for (; t + kChains <= m; t += kChains)
-    unroll<kChains>([&](auto c) {
+  for (; t + kWide <= m; t += kWide)
+    unroll<kWide>([&](auto c) {
       const V x = V::all(values[t + c]);
       const T *b = block + static_cast<Index>(columns[t + c]) * kPanel;
       unroll<kPacks>([&](auto p) {
@@ -104,7 +115,7 @@ DUALGAP_NOINLINE void gather(const T *values, const Column *columns, int m,
   }
   unroll<kPacks>([&](auto p) {
     V sum = s[0][p];
-    unroll<kChains - 1>([&](auto c) { sum = sum + s[c + 1][p]; });
+    unroll<kWide - 1>([&](auto c) { sum = sum + s[c + 1][p]; });
     sum.store(sums + p * V::kLanes);
   });
 }
@@ -171,7 +182,7 @@ class PointsOf final : public Points {
  private:
   template <class Step>
   static constexpr bool kProduct = std::is_same_v<Step, tile::Dot>;
-  static constexpr int kSome = 64;  // entries handed to the vector code at a time
+  static constexpr int kSome = tile::kSome;
   Index row(Index i) const { return all_ ? i : named_[static_cast<std::size_t>(i)]; }
   template <class T>
   void put(Index i, Index lane, double scale, Scattered<T> &block) const {
