@@ -158,6 +158,7 @@ KINDS = ["hinge", "squared_hinge", "regression", "one class"]
 
 def as_near_as_it_says(problem, state):
     near = state.near()
+    assert near is not None
     exact = problem.gram.times(state.alpha() * problem.y)
     return (abs(near.scores - exact) <= near.error).all() and near.error.max() <= 0.1
 
@@ -182,6 +183,7 @@ def test_what_is_near_is_as_near_as_it_says(kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_it_is_so_while_rows_rest(kind, monkeypatch):
     monkeypatch.setattr(block_module, "_MANY", 50)
+    monkeypatch.setattr(block_module, "_VAGUE", 1.0)
     problem = resting(kind, np.random.default_rng(4))
     solver, parts = BlockSolver(q=16), []
     state = solver.start(problem, core.Random(0), None)

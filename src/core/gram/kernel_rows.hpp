@@ -307,9 +307,10 @@ class KernelRows final : public RowSource {
   // With A = ||a|| = sqrt(2 h) of the scaled point a, b another one, r = ||a - b|| and
   // u = 2^-24, k = 2^t, t = -r^2/2, is computed as 2^(s - h_a - h_b):
   //   s    is off by u (sum_k |s_k| + 3 A B), for its partial sums s_k and the rounding
-  //        of its entries and, without FMA, of products. |s_k| is at most the norms of the first k entries, so that
-  //        sum_k |s_k| <= d p_a p_b A B, d p_a^2 A^2 being the sum of the squares of
-  //        these norms. Sparse: for d p_a p_b the additions that a term passes
+  //        of its entries and, without FMA, of products. |s_k| is at most the product
+  //        of the norms of the first k entries, so that sum_k |s_k| <= d p_a p_b A B,
+  //        d p_a^2 A^2 being the sum of the squares of these norms. Sparse: for
+  //        d p_a p_b the additions that a term passes
   //   h    by what the same sum in float64 says
   //   t    by u (2 |t| + max(h_a, h_b)) more, from two subtractions.
   // B <= A + r, and what r does is paid for by k: r k <= 0.73, |t| k <= 0.54.

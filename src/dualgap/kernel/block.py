@@ -77,6 +77,8 @@ _PATIENCE = 2
 _ROUNDED, _DOUBT = 2.0**-17 / math.sqrt(3.0), 8.0
 # Of bounds of errors, themselves sums.
 _SLACK = 1.0 + 1e-6
+# Share of rows in doubt beyond which it is not worth while to find the others.
+_VAGUE = 0.6
 
 
 @dataclass(kw_only=True)
@@ -162,7 +164,7 @@ class BlockState(KernelState):
         return float(core.signed_sum(self.problem.y, self.alpha()))
 
     def near(self, stop: Any = None) -> Near | None:
-        """F at all rows and how far it is off; None where nothing bounds that.
+        """F at all rows and how far it is off; None where nothing bounds that enough.
 
         To rows that rest what has moved since is added in float32.
 
@@ -182,12 +184,15 @@ class BlockState(KernelState):
             self.source_error = self._row_error(self.source, False)
         alpha, (scores, error, _) = self.part.begun
         moved = self.problem.y * (self.alpha() - alpha)
-        here.scores[rest] = scores[rest]
-        here.scores[rest] += self._times(moved, np.flatnonzero(rest), stop)
         here.error[rest] = error[rest]
         if moved.any():
             more = _SLACK * float(np.abs(moved).sum()) * self.source_error
             here.error[rest] += more[rest]
+        here.scores[rest] = scores[rest]
+        doubt = (self.alpha() != 0.0) | self.problem.in_doubt(here)
+        if doubt.mean() > _VAGUE:
+            return None
+        here.scores[rest] += self._times(moved, np.flatnonzero(rest), stop)
         return here
 
     def _row_error(self, source: Any, fixed: bool) -> Vector:

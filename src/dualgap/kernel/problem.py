@@ -149,13 +149,13 @@ class MatrixProblem:
         scores, error = np.zeros(self.n), np.zeros(self.n)
         if near is not None:
             scores, error = near.scores.copy(), near.error.copy()
-            wanted = (alpha != 0.0) | self._in_doubt(near)
+            wanted = (alpha != 0.0) | self.in_doubt(near)
         while True:
             self._scan(alpha, wanted, scores, error, stop)
             exact |= wanted
             near = Near(scores, error, self._bias(alpha, scores))
             # The bias is another one now.
-            if exact.all() or not (wanted := self._in_doubt(near) & ~exact).any():
+            if exact.all() or not (wanted := self.in_doubt(near) & ~exact).any():
                 break
         self._combined = Combined(alpha.copy(), near, exact)
         return near
@@ -196,7 +196,7 @@ class MatrixProblem:
         """The best one, if it is free; else that of alpha."""
         raise NotImplementedError
 
-    def _in_doubt(self, near: Near) -> NDArray[np.bool_]:
+    def in_doubt(self, near: Near) -> NDArray[np.bool_]:
         """Rows that may have a loss, for all that is known."""
         raise NotImplementedError
 
@@ -363,7 +363,7 @@ class KernelProblem(MatrixProblem):
         bias = self.known(alpha).bias if self.free_bias else self._bias(alpha, alpha)
         return alpha * self.y, bias
 
-    def _in_doubt(self, near: Near) -> NDArray[np.bool_]:
+    def in_doubt(self, near: Near) -> NDArray[np.bool_]:
         margins = self.y * (near.scores + near.bias)
         return self.loss.value(margins - _TIMES * near.error - _BEYOND) != 0.0
 

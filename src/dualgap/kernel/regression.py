@@ -136,7 +136,7 @@ class BoxProblem(MatrixProblem):
         target = float(self.upper.sum()) - self.total
         return self.centre + weighted_quantile(points[used], weight[used], target)
 
-    def _in_doubt(self, near: Near) -> NDArray[np.bool_]:
+    def in_doubt(self, near: Near) -> NDArray[np.bool_]:
         rest = self.linear - near.scores - (near.bias - self.centre)
         off = 2.0 * _TIMES * near.error + _BEYOND  # of the certificate
         above, below = self.loss.excess(rest + off), self.loss.excess(rest - off)
