@@ -64,7 +64,7 @@ def main() -> None:
     parser.add_argument("data", nargs="*", default=["a9a"])
     parser.add_argument("--C", type=float, default=1.0)
     parser.add_argument("--accuracy", type=float, default=1e-3)
-    parser.add_argument("--solver", default="dcd")
+    parser.add_argument("--solver", default="auto")
     parser.add_argument("--repeats", type=int, default=9)
     parser.add_argument("--json")
     args = parser.parse_args()
