@@ -115,7 +115,14 @@ void check(tile::Shape shape, const Data &data, Index m, bool dense, Random &ran
     rows.cross(who.data(), m, columns.data(), many, at.data(), poll);
     std::vector<double> sums(static_cast<std::size_t>(stride), 0.0), products = sums;
     rows.add_rows(who.data(), coef.data(), m, sums.data(), poll);
-    rows.times(who.data(), coef.data(), m, products.data(), poll);
+    rows.times(who.data(), coef.data(), m, {nullptr, n}, products.data(), poll);
+    std::vector<double> at_some(static_cast<std::size_t>(width), 0.0),
+        errors(static_cast<std::size_t>(n));
+    rows.times(who.data(), coef.data(), m, {columns.data(), many}, at_some.data(),
+               poll);
+    for (Index s = 0; s < many; ++s)
+      expect(at_some[s], products[columns[s]], 0.0, "times at some rows");
+    rows.errors(false, errors.data());
     for (Index j = 0; j < n; ++j) {
       double sum = 0.0;
       for (Index t = 0; t < m; ++t) {
