@@ -339,8 +339,9 @@ class KernelRows final : public RowSource {
       const double more = 0.73 * std::sqrt(2.0 * h);
       const double exponent =
           kUnit * (added * (2.0 * h + more) + h + more + 1.62) + errors[i] + largest;
-      // e^x - 1 <= 1.06 x up to 0.1, and log 2 of that.
-      constexpr double kMost = 0.1, kSlope = 0.74;
+      // 2^x - 1 <= 0.74 x up to 0.18. `exponent` is k times the error x of t, and where
+      // it is so small x is, wherever k is not next to 0.
+      constexpr double kMost = 0.02, kSlope = 0.74;
       errors[i] = exponent <= kMost ? kSlope * exponent + kPower * kUnit + adding
                                     : std::numeric_limits<double>::infinity();
       if (fixed) errors[i] += 0.51 / static_cast<double>(simd::kFixed);
