@@ -27,10 +27,9 @@ from dualgap.kernel import (
 )
 from dualgap.kernel import block as block_module
 from dualgap.loop import solve
-from dualgap.problem import StoppedError
 
 from ..twins import block as twin
-from .data import resting
+from .data import look_first, resting
 
 KERNELS = [RBF(gamma=0.5), Laplacian(gamma=0.3), Polynomial(2, 0.5, 1.0), Linear()]
 
@@ -389,14 +388,7 @@ def test_a_stop_while_16_bits_are_given_up(monkeypatch):
     state = solver.start(problem, core.Random(0), None)
     while not state.blurred:
         state.block.step(0.1, core.Stop())
-    known = KernelProblem.known
-
-    def interrupted(self, alpha, stop=None, near=None):
-        if stop is not None and stop.requested:
-            raise StoppedError  # which a product of few rows does not look for
-        return known(self, alpha, stop, near)
-
-    monkeypatch.setattr(KernelProblem, "known", interrupted)
+    look_first(monkeypatch, lambda stop: stop.requested)
     stop = core.Stop()
     stop.request()
     solver._look_again(state, finer=True, stop=stop)

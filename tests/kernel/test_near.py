@@ -44,7 +44,7 @@ def data(kind, rng, n=130):
     if kind == "float32":
         return rng.standard_normal((n, 5)).astype(np.float32) * 3, 0.1
     if kind == "far":  # h near what float32 is still asked for
-        return rng.standard_normal((n, 60)) + 30.0 * rng.random((n, 1)), 0.08
+        return rng.standard_normal((n, 60)) + 30.0 * rng.random((n, 1)), 0.05
     if kind == "many columns":
         X = rng.standard_normal((n, 700))
         X[:, 1:] *= 0.05  # the first of the partial sums is nearly all of it

@@ -20,7 +20,7 @@ from dualgap.kernel import (
 from dualgap.loop import solve
 from dualgap.problem import StoppedError
 
-from .data import make
+from .data import look_first, make
 
 
 def requested():
@@ -96,14 +96,7 @@ def test_the_model_without_any_proof_promises_nothing(loss, solver, monkeypatch)
 def test_what_was_proved_is_kept(loss, monkeypatch):
     monkeypatch.setattr(loop, "GRACE", 1e-9)
     svm, told = problem(loss), []
-    known = KernelProblem.known
-
-    def too_late(self, alpha, stop=None, near=None):
-        if stop is not None and stop.expired:
-            raise StoppedError  # which a product of few rows does not look for
-        return known(self, alpha, stop, near)
-
-    monkeypatch.setattr(KernelProblem, "known", too_late)
+    look_first(monkeypatch, lambda stop: stop.expired)
 
     def on_epoch(info):
         told.append(info)

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import logging
 import math
+from abc import ABC, abstractmethod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -48,7 +49,6 @@ _CHECKED = 1000
 # Of the analysis of rounding.
 _UNIT, _SUM = Rounding.unit, Rounding.summed
 
-
 # How far beyond the kink of the loss a row is free of doubt: so many times its error,
 # which the certificate rounds up, and what the bias may move by when the scores of
 # others become exact.
@@ -74,7 +74,7 @@ class Combined(NamedTuple):
     exact: NDArray[np.bool_]
 
 
-class MatrixProblem:
+class MatrixProblem(ABC):
     """What all problems over a kernel matrix have in common: sums over its values.
 
     Attributes
@@ -113,11 +113,9 @@ class MatrixProblem:
         if not self.gram.kernel.positive:
             self.shift = _check_positive(self.gram)
 
-    def scores(
-        self, alpha: Vector, stop: Any = None, near: Near | None = None
-    ) -> Vector:
-        """``sum_j alpha_j y_j k_ij`` at all rows i, shape (n,); see :meth:`known`."""
-        return self.known(alpha, stop, near).scores.copy()
+    def scores(self, alpha: Vector) -> Vector:
+        """``sum_j alpha_j y_j k_ij`` at all rows i, in float64, shape (n,)."""
+        return self.known(alpha).scores.copy()
 
     def known(self, alpha: Vector, stop: Any = None, near: Near | None = None) -> Near:
         """The scores of alpha, in float64, how far they are off, and the best bias.
@@ -192,13 +190,13 @@ class MatrixProblem:
                 off = Rounding.slack * off * self.lengths[of]
                 error[of] += last.near.error[of] + off
 
+    @abstractmethod
     def _bias(self, alpha: Vector, scores: Vector) -> float:
         """The best one, if it is free; else that of alpha."""
-        raise NotImplementedError
 
+    @abstractmethod
     def in_doubt(self, near: Near) -> NDArray[np.bool_]:
         """Rows that may have a loss, for all that is known."""
-        raise NotImplementedError
 
     def _moved(self, near: Near | None, by: Vector) -> Near | None:
         """What is known after alpha has changed by so much."""
