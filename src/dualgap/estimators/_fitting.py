@@ -8,7 +8,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from numbers import Integral
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -201,26 +201,33 @@ def fit_all(
 ) -> list[T]:
     """Fit `count` binary problems in threads that stop together.
 
-    On Ctrl-C each keeps its best model; when one raises, the others end.
+    On Ctrl-C each keeps its best model; when one raises, the others end before it
+    leaves here.
     """
+    raised: list[BaseException] = []
 
-    def guarded(k: int) -> T:
+    def guarded(k: int) -> T | None:
+        # Not raised in a thread: joblib leaves the others running then, and a thread
+        # that ends later puts back the filters of warnings that it found.
         try:
             return fit(k)
-        except BaseException:
+        except BaseException as error:
             stop.request()
-            raise
+            raised.append(error)
+            return None
 
     with _visible_logs(verbose), ctrl_c(stop):
         # One after the other: joblib and its filters of warnings take longer than
         # a small fit.
         if count == 1 or n_jobs == 1:
-            return [guarded(k) for k in range(count)]
+            return [fit(k) for k in range(count)]
         make_room_for(min(effective_n_jobs(n_jobs), count) + _POOL)
-        found: list[T] = Parallel(n_jobs=n_jobs, require="sharedmem")(
+        found = Parallel(n_jobs=n_jobs, require="sharedmem")(
             delayed(guarded)(k) for k in range(count)
         )
-    return found
+    if raised:
+        raise raised[0]
+    return cast(list[T], found)
 
 
 def one_or_all(items: list[T]) -> T | list[T]:
