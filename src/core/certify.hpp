@@ -152,9 +152,15 @@ struct Sizes {
   double length = 0;     // of w, without the constant feature
   double last = 0;       // |constant w_d|
   double roundings = 0;  // at most, in a squared norm
+  double each = kSlack * kUnit, other = 0, least = kSmall;  // of an error
 
   Sizes(const double *q, double constant, double length, double last, double roundings)
-      : q(q), constant(constant), length(length), last(last), roundings(roundings) {}
+      : q(q), constant(constant), length(length), last(last), roundings(roundings) {
+    if (length == 0.0) {
+      each = least = 0.0;
+      other = constant == 1.0 ? 0.0 : 2.0 * kUnit;
+    }
+  }
 
   // At least ||x_i||, without the constant feature.
   double row(Index i) const {
@@ -166,8 +172,7 @@ struct Sizes {
   // At least the error of x_i.w, or of 1 - y_i x_i.w. The zero vector has no error but
   // that of the constant feature, and none where that is 1.
   double off(double size, double roundings) const {
-    if (length == 0.0) return constant == 1.0 ? 0.0 : 2.0 * kUnit * size;
-    return kSlack * kUnit * roundings * size + kSmall;
+    return (each * roundings + other) * size + least;
   }
 };
 
@@ -194,7 +199,7 @@ inline auto as_tuple(const Values &v) {
 
 // The same of one thread's rows, and those of all of them.
 struct PartValues {
-  Sum loss, sum, diagonal, along;
+  LaneSums loss, sum, diagonal, along;
   double loss_error = 0, along_error = 0, reach = 0, used = 0, roundings = 0;
 };
 
@@ -259,8 +264,9 @@ enum class Dual {
 struct MarginTerms {
   const std::int8_t *y;
   const double *cost;
-  Loss of;
+  Loss form;
   std::uint8_t *wake = nullptr;  // of rows that sleep; see sleeping_rows.hpp
+  RowLoss of{form};
   double at(Index i, double score) const { return y[i] * score; }
   double loss(Index i, double m) const { return cost[i] * of.value(1.0 - m); }
   // The loss is convex: it grows by no more than off times its slope after that.
@@ -269,7 +275,7 @@ struct MarginTerms {
   }
   double dual(Index i, double m) const { return cost[i] * of.derivative(1.0 - m); }
   double linear(Index, double a) const { return a; }
-  double diagonal(Index i) const { return of.diagonal(cost[i]); }
+  double diagonal(Index i) const { return form.diagonal(cost[i]); }
   double sign(Index i) const { return y[i]; }
   double rounding(Index) const { return 0.0; }
   // Wakes a row, but one that lies at a bound on whose side its margin is.
@@ -277,7 +283,7 @@ struct MarginTerms {
     if (!wake || wake[i] == 0) return;
     const double gradient = m - 1.0 + diagonal(i) * a;
     const bool stays =
-        (a == 0.0 && gradient >= 0.0) || (a == of.upper(cost[i]) && gradient <= 0.0);
+        (a == 0.0 && gradient >= 0.0) || (a == form.upper(cost[i]) && gradient <= 0.0);
     if (!stays) wake[i] = 0;
   }
 };
@@ -286,8 +292,9 @@ struct MarginTerms {
 struct ResidualTerms {
   const double *target;
   const double *cost;
-  Loss of;
+  Loss form;
   double epsilon;
+  RowLoss of{form};
   double at(Index i, double score) const { return target[i] - score; }
   double loss(Index i, double r) const {
     return cost[i] * of.value(std::abs(r) - epsilon);
@@ -301,7 +308,7 @@ struct ResidualTerms {
   double linear(Index i, double a) const {
     return target[i] * a - epsilon * std::abs(a);
   }
-  double diagonal(Index i) const { return of.diagonal(cost[i]); }
+  double diagonal(Index i) const { return form.diagonal(cost[i]); }
   double sign(Index) const { return 1.0; }
   // Of the two subtractions, beside that of x_i.w.
   double rounding(Index i) const {
@@ -309,6 +316,9 @@ struct ResidualTerms {
   }
   void look(Index, double, double) const {}
 };
+
+// Rows whose numbers are computed in vectors, before their entries leave the cache.
+inline constexpr Index kRowsTogether = 64;
 
 // `seen` takes the margins or residuals, if it is given. `along` is w.v.
 template <class Rows, class Terms>
@@ -324,31 +334,60 @@ Values evaluate(const Rows &rows, const Terms &terms, const double *q, const dou
   std::vector<PartValues> part_sums(static_cast<std::size_t>(parts));
   PartSums sums(v, rows.width(), parts);
   threads.run(parts, rows.rows(), [&](Index part, Index begin, Index end) {
-    PartValues total;
+    PartValues all;
     double *own = sums.of(part);
-    for (Index i = begin; i < end; ++i) {
-      const double score = dot(i), at = terms.at(i, score);
-      const double roundings = dot.roundings(i);
-      const double row = sizes.row(i), size = sizes.product(row);
-      const double off = sizes.off(size, roundings) + terms.rounding(i);
-      total.loss += terms.loss(i, at);
-      total.loss_error += terms.slope(i, at, off) * off;
-      total.roundings = std::max(total.roundings, roundings);
-      if (seen) seen[i] = at;
+    double score[kRowsTogether], roundings[kRowsTogether], at[kRowsTogether];
+    double row[kRowsTogether], off[kRowsTogether], x[kRowsTogether], y[kRowsTogether];
+    for (Index first = begin; first < end; first += kRowsTogether) {
+      const Index n = std::min(kRowsTogether, end - first);
+      for (Index k = 0; k < n; ++k) {
+        score[k] = dot(first + k);
+        roundings[k] = dot.roundings(first + k);
+      }
+      DUALGAP_INDEPENDENT
+      for (Index k = 0; k < n; ++k) {
+        const Index i = first + k;
+        at[k] = terms.at(i, score[k]);
+        row[k] = sizes.row(i);
+        off[k] = sizes.off(sizes.product(row[k]), roundings[k]) + terms.rounding(i);
+        x[k] = terms.loss(i, at[k]);
+        y[k] = terms.slope(i, at[k], off[k]) * off[k];
+      }
+      all.loss.add(x, n);
+      all.loss_error += total(y, n);
+      all.roundings = std::max(all.roundings, largest(roundings, n));
+      if (seen) std::copy_n(at, n, seen + first);
       if (!alpha) continue;
-      if (dual == Dual::kBuilt) alpha[i] = terms.dual(i, at);
-      const double a = alpha[i];
-      terms.look(i, at, a);
-      if (a == 0.0) continue;
-      total.sum += terms.linear(i, a);
-      total.diagonal += terms.diagonal(i) * a * a;
-      total.along += a * terms.sign(i) * score;
-      total.along_error += std::abs(a) * (off + (2.0 * kUnit + adding * adding) * size);
-      total.reach += std::abs(a) * (row + std::abs(constant));
-      total.used += 1.0;
-      if (dual != Dual::kOfW) rows.axpy(i, a * terms.sign(i), own);
+      if (dual == Dual::kBuilt)
+        for (Index k = 0; k < n; ++k) alpha[first + k] = terms.dual(first + k, at[k]);
+      const double *a = alpha + first;
+      for (Index k = 0; k < n; ++k) terms.look(first + k, at[k], a[k]);
+      // Where a score is infinite this is NaN, and counts as no bound.
+      Index used = 0;
+      DUALGAP_INDEPENDENT
+      for (Index k = 0; k < n; ++k) {
+        const double rounding = (2.0 * kUnit + adding * adding) * sizes.product(row[k]);
+        x[k] = a[k] * terms.sign(first + k) * score[k];
+        y[k] = std::abs(a[k]) * (off[k] + rounding);
+        row[k] = std::abs(a[k]) * (row[k] + std::abs(constant));
+        used += a[k] != 0.0;
+      }
+      all.along.add(x, n);
+      all.along_error += total(y, n);
+      all.reach += total(row, n);
+      all.used += static_cast<double>(used);
+      for (Index k = 0; k < n; ++k) x[k] = terms.linear(first + k, a[k]);
+      all.sum.add(x, n);
+      if (terms.form.curvature != 0.0) {
+        for (Index k = 0; k < n; ++k)
+          x[k] = terms.form.diagonal(terms.cost[first + k]) * a[k] * a[k];
+        all.diagonal.add(x, n);
+      }
+      if (dual == Dual::kOfW) continue;
+      for (Index k = 0; k < n; ++k)
+        if (a[k] != 0.0) rows.axpy(first + k, a[k] * terms.sign(first + k), own);
     }
-    part_sums[static_cast<std::size_t>(part)] = total;
+    part_sums[static_cast<std::size_t>(part)] = all;
   });
   sums.add_up();
   return add_up(part_sums, sizes);

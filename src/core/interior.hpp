@@ -426,7 +426,7 @@ class Interior : private NewtonSystem<InteriorPart> {
       part.mu += total(part.p, n);
       part.sum += total(part.q, n);
       DUALGAP_INDEPENDENT
-      for (Index k = 0; k < n; ++k) part.p[k] = c[k] * loss_of(1.0 - z[k]);
+      for (Index k = 0; k < n; ++k) part.p[k] = c[k] * loss_of.value(1.0 - z[k]);
       part.loss += total(part.p, n);
     });
     double loss = 0, sum = 0, norm = 0, linear = 0, dual = 0;

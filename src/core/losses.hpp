@@ -42,6 +42,26 @@ struct Loss {
   }
 };
 
+// The same without a branch, for loops that are to run in vectors. Without curvature b
+// is infinite, or NaN for u = 0, and less than nothing.
+struct RowLoss {
+  double slope, inverse, half_knee;
+
+  explicit RowLoss(const Loss &loss)
+      : slope(loss.slope),
+        inverse(1.0 / loss.curvature),
+        half_knee(0.5 * loss.slope * loss.curvature) {}
+  double value(double u) const {
+    u = u > 0.0 ? u : 0.0;
+    const double b = u * inverse, near = 0.5 * u * b, far = slope * (u - half_knee);
+    return b < slope ? near : far;
+  }
+  double derivative(double u) const {
+    const double b = u * inverse, most = b < slope ? b : slope;
+    return u > 0.0 ? most : 0.0;
+  }
+};
+
 // Exact maximiser of D over one alpha, the others fixed: projected Newton step
 // on the gradient G = m - 1 + delta a with second derivative q + delta
 // (Hsieh et al. 2008, eq. 9; in SDCA's scale, section 5 of Shalev-Shwartz and

@@ -15,60 +15,10 @@
 #include "row_blocks.hpp"
 #include "rows.hpp"
 #include "stop.hpp"
+#include "sums.hpp"
 #include "threads.hpp"
 
-// The arrays of a pass do not overlap: that many are more than compilers check for.
-#if defined(__clang__)
-#define DUALGAP_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
-#elif defined(__GNUC__)
-#define DUALGAP_INDEPENDENT _Pragma("GCC ivdep")
-#else
-#define DUALGAP_INDEPENDENT __pragma(loop(ivdep))
-#endif
-
 namespace dualgap {
-
-// Sums and the like of up to kBlock numbers, in lanes: the compiler may not reorder
-// them by itself.
-template <class Combine>
-double reduce(const double *x, Index n, const Combine &combine) {
-  constexpr Index kLanes = 8;
-  double lane[kLanes] = {};
-  Index k = 0;
-  for (; k + kLanes <= n; k += kLanes)
-    for (Index l = 0; l < kLanes; ++l) lane[l] = combine(lane[l], x[k + l]);
-  for (Index l = 0; k < n; ++k, ++l) lane[l] = combine(lane[l], x[k]);
-  for (Index half = kLanes / 2; half > 0; half /= 2)
-    for (Index l = 0; l < half; ++l) lane[l] = combine(lane[l], lane[l + half]);
-  return lane[0];
-}
-inline double total(const double *x, Index n) {
-  return reduce(x, n, [](double a, double b) { return a + b; });
-}
-inline double largest(const double *x, Index n) {  // 0 if none is positive
-  return reduce(x, n, [](double a, double b) { return a > b ? a : b; });
-}
-
-// The loss without a branch, for loops that are to be vectorised:
-// l(u) = b u - curvature b^2/2 at the best b.
-class RowLoss {
- public:
-  explicit RowLoss(const Loss &loss)
-      : slope_(loss.slope),
-        curvature_(loss.curvature),
-        inverse_(loss.curvature == 0.0 ? 0.0 : 1.0 / loss.curvature),
-        kink_(loss.curvature == 0.0) {}
-  double operator()(double u) const {
-    u = u > 0.0 ? u : 0.0;
-    const double near = u * inverse_ < slope_ ? u * inverse_ : slope_;
-    const double best = kink_ ? slope_ : near;
-    return best * u - 0.5 * curvature_ * best * best;
-  }
-
- private:
-  double slope_, curvature_, inverse_;
-  bool kink_;
-};
 
 // Of an iteration: a step, nothing (told to leave), nothing (the matrix has no factor).
 enum class Outcome { kStepped, kLeft, kSingular };

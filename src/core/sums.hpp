@@ -8,6 +8,15 @@
 
 #include "rows.hpp"
 
+// The arrays of a loop do not overlap: that many are more than compilers check for.
+#if defined(__clang__)
+#define DUALGAP_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#elif defined(__GNUC__)
+#define DUALGAP_INDEPENDENT _Pragma("GCC ivdep")
+#else
+#define DUALGAP_INDEPENDENT __pragma(loop(ivdep))
+#endif
+
 namespace dualgap {
 
 // Of the analysis of rounding: u = 2^-53, what stands for terms in u^2 beside those in
@@ -31,6 +40,54 @@ class Sum {
 };
 
 inline constexpr Index kLanes = 8;
+
+// The same in lanes, of numbers that come in arrays.
+class LaneSums {
+ public:
+  void operator+=(double x) { add(x, sum_[0], lost_[0]); }
+  void add(const double *x, Index n) {
+    Index k = 0;
+    for (; k + kLanes <= n; k += kLanes)
+      for (Index l = 0; l < kLanes; ++l) add(x[k + l], sum_[l], lost_[l]);
+    for (Index l = 0; k < n; ++k, ++l) add(x[k], sum_[l], lost_[l]);
+  }
+  double value() const {
+    Sum all;
+    for (Index l = 0; l < kLanes; ++l) {
+      all += sum_[l];
+      if (std::isfinite(sum_[l])) all += lost_[l];
+    }
+    return all.value();
+  }
+
+ private:
+  // Without a branch (Knuth); what is lost is the same number.
+  static void add(double x, double &sum, double &lost) {
+    const double t = sum + x, z = t - sum;
+    lost += (sum - (t - z)) + (x - z);
+    sum = t;
+  }
+  double sum_[kLanes] = {}, lost_[kLanes] = {};
+};
+
+// Sums and the like of the numbers in an array, in lanes.
+template <class Combine>
+double reduce(const double *x, Index n, const Combine &combine) {
+  double lane[kLanes] = {};
+  Index k = 0;
+  for (; k + kLanes <= n; k += kLanes)
+    for (Index l = 0; l < kLanes; ++l) lane[l] = combine(lane[l], x[k + l]);
+  for (Index l = 0; k < n; ++k, ++l) lane[l] = combine(lane[l], x[k]);
+  for (Index half = kLanes / 2; half > 0; half /= 2)
+    for (Index l = 0; l < half; ++l) lane[l] = combine(lane[l], lane[l + half]);
+  return lane[0];
+}
+inline double total(const double *x, Index n) {
+  return reduce(x, n, [](double a, double b) { return a + b; });
+}
+inline double largest(const double *x, Index n) {  // 0 if none is positive
+  return reduce(x, n, [](double a, double b) { return a > b ? a : b; });
+}
 
 // The sums over first <= k < last of the N terms that f(k, term) writes. f is called
 // once for every k, in order, and may do other work on the way.
