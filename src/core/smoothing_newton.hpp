@@ -9,15 +9,16 @@
 // Update     a_i = c_i b_i, b_i where the maximum is attained, so that
 //              r = f + sum_i a_i y_i x_i - J w  is the downhill direction,
 //              H = J + sum over 0 < b_i < slope of c_i/(curvature + tau) x_i x_i'
-//              H s = r,   w <- w + t s,   t the minimiser along s, roughly
+//              H s = r,   w <- w + t s,   t = 1 if the smoothed objective falls and
+//            little of its slope along s is left, else its minimiser, roughly
 // Guarantee  the smoothed objective falls with every step, and the steps end at its
 //            minimiser after a finite number. The a_i are a dual point, and
 //              P(w) - D(a) = 1/2 ||r||^2 + sum_i e_i,
 //            e_i what smoothing costs: with the hinge c_i |u_i| (1/2 - |u_i|/tau) for
 //            |u_i| < tau/2 and 0 elsewhere, so about as tau^2 in all.
-// Cost       a product with the rows and one with those of a_i > 0; the Gram matrix of
-//            the rows between the bounds, and d^3/6 for its factor. 8 d^2 bytes per
-//            thread, or 12 from 128 features on, and 35 a row.
+// Cost       a product with the rows and one with those of a_i > 0, in one pass where
+//            t = 1; the Gram matrix of the rows between the bounds, and d^3/6 for its
+//            factor. 8 d^2 bytes per thread, or 12 from 128 features on, and 35 a row.
 // Source     Lee and Mangasarian, Comput. Optim. Appl. 20 (2001), for the idea; this
 //            loss and its Hessian: Chapelle, Neural Comput. 19 (2007), section 4, whose
 //            h is tau/2.
@@ -36,11 +37,11 @@
 namespace dualgap {
 
 struct SmoothingPart : PassPart {
-  double loss, sum, first_order, second_order;
+  double loss, smoothed, sum, first_order, second_order;
   Index inside;
 
   void clear(std::size_t) {
-    loss = sum = first_order = second_order = 0.0;
+    loss = smoothed = sum = first_order = second_order = 0.0;
     inside = 0;
   }
 };
@@ -72,14 +73,15 @@ class SmoothingNewton : private NewtonSystem<SmoothingPart> {
   bool start(const double *w, double tau, Poll &poll, const Stop &stop) {
     std::copy_n(w, d_, w_.begin());
     steps_ = 0;
+    length_ = 1.0;
     tau_ = bounded() ? tau : 0.0;
-    return evaluate(true, poll, stop);
+    return evaluate(Margins::kOfW, poll, stop);
   }
 
   // Another tau at the same w. False: told to leave.
   bool smooth(double tau, Poll &poll, const Stop &stop) {
     tau_ = bounded() ? tau : 0.0;
-    return evaluate(false, poll, stop);
+    return evaluate(Margins::kKept, poll, stop);
   }
 
   // One step, which moves w by `limit` at most. Told to leave: nothing has moved, or
@@ -96,48 +98,83 @@ class SmoothingNewton : private NewtonSystem<SmoothingPart> {
     }
     s_ = r_;
     backsolve(s_);
-    if (!read(one_product, poll, stop,
-              [&](SmoothingPart &, const RowBlock &rows, Index begin, Index end) {
-                outputs(rows, begin, end, s_, &dz_[size(begin)]);
-              }))
-      return Outcome::kLeft;
-    double length = 0;
-    decrement_ = 0;
-    for (std::size_t j = 0; j < size(d_); ++j) {
-      length += s_[j] * s_[j];
-      decrement_ += 0.5 * r_[j] * s_[j];
-    }
-    length = std::sqrt(length);
-    const double t = search(length > limit ? limit / length : kFar);
-    for (std::size_t j = 0; j < size(d_); ++j) w_[j] += t * s_[j];
-    for (std::size_t i = 0; i < size(m_); ++i) z_[i] += t * dz_[i];
-    moved_ = t * length;
+    const Vec w = w_, r = r_;
+    const double slope = dot(r, s_), length = std::sqrt(dot(s_, s_)), high = objective_;
+    decrement_ = 0.5 * slope;
     ++steps_;
-    return evaluate(steps_ % 20 == 0, poll, stop) ? Outcome::kStepped : Outcome::kLeft;
+    const bool renew = steps_ % kRenewed == 0;
+    // After a long step the whole one is tried, in one pass: it has x.s and its end.
+    if (length <= limit && length_ >= kLong && !renew) {
+      add(1.0, s_, w_);
+      if (!evaluate(Margins::kAhead, poll, stop)) return Outcome::kLeft;
+      if (objective_ < high && std::abs(dot(r_, s_)) <= kWhole * std::abs(slope)) {
+        add(1.0, dz_, z_);
+        length_ = 1.0;
+        moved_ = length;
+        return Outcome::kStepped;
+      }
+      w_ = w;
+      r_ = r;
+    } else if (!read(
+                   one_product, poll, stop,
+                   [&](SmoothingPart &, const RowBlock &rows, Index begin, Index end) {
+                     outputs(rows, begin, end, s_, &dz_[size(begin)]);
+                   })) {
+      return Outcome::kLeft;
+    }
+    length_ = search(length > limit ? limit / length : kFar);
+    add(length_, s_, w_);
+    add(length_, dz_, z_);
+    moved_ = length_ * length;
+    const auto margins = renew ? Margins::kOfW : Margins::kKept;
+    return evaluate(margins, poll, stop) ? Outcome::kStepped : Outcome::kLeft;
   }
 
  private:
   using Part = SmoothingPart;
+  // Where z comes from: it is there, it is computed from w, or it is z + x.s.
+  enum class Margins { kKept, kOfW, kAhead };
   static constexpr double kFar = std::numeric_limits<double>::infinity();
   static constexpr double kFloor = 1e-15;  // for a bias without a row
-  static constexpr double kSlope = 0.1;    // of the first slope, left by a search
+  // Of the first slope, left by a whole step, or else by a search.
+  static constexpr double kWhole = 0.4, kSlope = 0.1;
+  static constexpr double kLong = 0.6;   // of a step: the next may be whole
+  static constexpr Index kRenewed = 20;  // steps whose rounding z may hold
   static constexpr int kTrials = 60;
 
   bool bounded() const { return !std::isinf(loss_.slope); }
   double bend() const { return 1.0 / (loss_.curvature + tau_); }
   double shift() const { return 0.5 * tau_; }
 
-  // a, r, P and D from z and w; `anew`: z from w, free of the rounding of the steps.
-  bool evaluate(bool anew, Poll &poll, const Stop &stop) {
+  static double dot(const Vec &a, const Vec &b) {
+    double sum = 0;
+    for (std::size_t j = 0; j < a.size(); ++j) sum += a[j] * b[j];
+    return sum;
+  }
+  static void add(double t, const Vec &x, Vec &sum) {
+    for (std::size_t j = 0; j < x.size(); ++j) sum[j] += t * x[j];
+  }
+
+  // a, r, P and D at z and w, or at z + x.s, which z is not yet then, and w.
+  bool evaluate(Margins margins, Poll &poll, const Stop &stop) {
     const double bend = this->bend(), shift = this->shift(), slope = loss_.slope;
     const double curvature = loss_.curvature;
     const RowLoss loss_of(loss_);
-    if (!read(anew ? two_products : one_product, poll, stop,
+    const bool ahead = margins == Margins::kAhead, kept = margins == Margins::kKept;
+    if (!read(kept ? one_product : two_products, poll, stop,
               [&](SmoothingPart &part, const RowBlock &rows, Index begin, Index end) {
                 const Index n = end - begin;
-                if (anew) outputs(rows, begin, end, w_, &z_[size(begin)]);
-                const double *z = &z_[size(begin)], *c = &data_.cost[size(begin)];
-                double *a = &a_[size(begin)];
+                double *z = &z_[size(begin)], *a = &a_[size(begin)];
+                const double *c = &data_.cost[size(begin)];
+                double there[kBlock], smoothed[kBlock];
+                if (ahead) {
+                  double *dz = &dz_[size(begin)];
+                  outputs(rows, begin, end, s_, dz);
+                  for (Index k = 0; k < n; ++k) there[k] = z[k] + dz[k];
+                  z = there;
+                } else if (!kept) {
+                  outputs(rows, begin, end, w_, z);
+                }
                 Index inside = 0;
                 DUALGAP_INDEPENDENT
                 for (Index k = 0; k < n; ++k) {
@@ -147,11 +184,13 @@ class SmoothingNewton : private NewtonSystem<SmoothingPart> {
                   const double at = low < slope ? low : slope;
                   a[k] = c[k] * at;
                   part.q[k] = c[k] * (at - 0.5 * curvature * at * at);
+                  smoothed[k] = a[k] * (u + shift - 0.5 * at / bend);
                   inside += b > 0.0 && b < slope;
-                  part.p[k] = c[k] * loss_of(u);
+                  part.p[k] = c[k] * loss_of.value(u);
                 }
                 part.loss += total(part.p, n);
                 part.sum += total(part.q, n);
+                part.smoothed += total(smoothed, n);
                 part.inside += inside;
                 std::copy_n(a, n, part.p);
                 sign(begin, end, part.p);
@@ -159,10 +198,11 @@ class SmoothingNewton : private NewtonSystem<SmoothingPart> {
               }))
       return false;
     collect(&Part::first, r_);
-    double loss = 0, sum = 0, norm = 0, linear = 0, dual = 0;
+    double loss = 0, smoothed = 0, sum = 0, norm = 0, linear = 0, dual = 0;
     inside_ = 0;
     for (const Part &part : parts_) {
       loss += part.loss;
+      smoothed += part.smoothed;
       sum += part.sum;
       inside_ += part.inside;
     }
@@ -182,6 +222,7 @@ class SmoothingNewton : private NewtonSystem<SmoothingPart> {
       linear += w_[at] * data_.fixed[at];
     }
     primal_ = 0.5 * norm - linear + loss + data_.constant;
+    objective_ = 0.5 * norm - linear + smoothed + data_.constant;
     dual_ = sum - 0.5 * dual + data_.constant;
     smoothing_ = primal_ - dual_ - residual;
     // What an unbalanced sum of the a_i y_i costs.
@@ -268,6 +309,8 @@ class SmoothingNewton : private NewtonSystem<SmoothingPart> {
 
   Loss loss_;
   double tau_ = 0, primal_ = 0, dual_ = 0, smoothing_ = 0, moved_ = 0, decrement_ = 0;
+  double objective_ = 0;  // with the smoothed loss
+  double length_ = 1.0;   // of the last step, beside Newton's
   Index inside_ = 0, steps_ = 0;
   Vec z_, a_, dz_, w_, r_, s_;
 };

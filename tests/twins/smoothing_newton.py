@@ -12,13 +12,15 @@ from __future__ import annotations
 import numpy as np
 
 ENOUGH = 0.1  # of the slope along the step may be left
+WHOLE = 0.4  # by a step of 1, which is tried
+LONG = 0.6  # after one as long as this, but not every 20th time
 
 
 class SmoothingNewton:
     def __init__(self, Z, c, slope, curvature, w, tau, free_bias=False):
         self.Z, self.c, self.slope, self.curvature = Z, c, slope, curvature
         self.w, self.tau = np.array(w, float), tau
-        self.J = np.eye(Z.shape[1])
+        self.J, self.t, self.steps = np.eye(Z.shape[1]), 1.0, 0
         if free_bias:
             self.J[-1, -1] = 0.0
 
@@ -29,6 +31,12 @@ class SmoothingNewton:
     @property
     def alpha(self):
         return self.c * np.clip(self.best(self.w), 0, self.slope)
+
+    def objective(self, w):
+        b = np.clip(self.best(w), 0, self.slope)
+        losses = b * (1 - self.Z @ w + self.tau / 2)
+        losses -= (self.curvature + self.tau) * b**2 / 2
+        return w @ self.J @ w / 2 + self.c @ losses
 
     def gradient(self, w):
         b = np.clip(self.best(w), 0, self.slope)
@@ -46,8 +54,12 @@ class SmoothingNewton:
         s = -np.linalg.solve(H, self.gradient(self.w))
         first = abs(self.gradient(self.w) @ s)
         most = limit / np.linalg.norm(s)
+        self.steps += 1
+        whole = most >= 1 and self.t >= LONG and self.steps % 20
+        whole = whole and abs(self.gradient(self.w + s) @ s) <= WHOLE * first
+        whole = whole and self.objective(self.w + s) < self.objective(self.w)
         low, high, t = 0.0, np.inf, min(1.0, most)
-        for _ in range(60):
+        for _ in range(0 if whole else 60):
             slope = self.gradient(self.w + t * s) @ s
             if abs(slope) <= ENOUGH * first or (slope < 0 and t == most):
                 break
@@ -58,5 +70,5 @@ class SmoothingNewton:
             t, before = min(next_, most), t
             if t == before:
                 break
-        self.w += t * s
+        self.w, self.t = self.w + t * s, t
         return t * np.linalg.norm(s)

@@ -297,17 +297,17 @@ class SmoothingNewton(FewFeatures):
         if inner.inside > _FEW * problem.n:
             return
         radius = _ROOM * inner.moved
-        u = np.ones(problem.n)  # rows of weight 0 are not near
-        if len(state.members) == problem.n:
-            np.subtract(1.0, inner.margins, out=u)
-        else:
-            u[state.members] -= inner.margins
+        margins = inner.margins
+        if len(margins) < problem.n:  # rows of weight 0 are not near
+            margins, members = np.zeros(problem.n), margins
+            margins[state.members] = members
         # From where duals are between their bounds: -tau/2 < u < curvature + tau/2.
         loss, half = problem.loss, 0.5 * inner.tau
         knee = loss.curvature if math.isfinite(loss.slope) else math.inf
 
         def near_of(some: slice) -> NDArray[np.bool_]:
-            distance = np.maximum(-half - u[some], u[some] - (knee + half))
+            u = 1.0 - margins[some]
+            distance = np.maximum(-half - u, u - (knee + half))
             near = distance < radius * np.sqrt(problem.q[some])
             return near & (problem.cost[some] > 0.0)
 
@@ -317,7 +317,7 @@ class SmoothingNewton(FewFeatures):
         count = int(np.count_nonzero(near))
         if count == 0 or count > _FEW * problem.n or not state.fits(count):
             return
-        state.full = np.where(near | (u <= 0.0), 0.0, problem.upper)
+        state.full = np.where(near | (margins >= 1.0), 0.0, problem.upper)
         fixed = problem.weighted_sum(state.full)
         constant = problem.dual_value(state.full, 0.0)
         state.members = np.flatnonzero(near).astype(np.uint32)
@@ -330,6 +330,8 @@ class SmoothingNewton(FewFeatures):
     def iterate(self, state: NewtonState) -> tuple[Vector, Vector | None]:
         if not state.everything or state.inner is None:
             return state.w, None
-        alpha = state.full.copy()
-        alpha[state.members] = state.inner.alpha
+        alpha = state.inner.alpha
+        if len(alpha) < state.problem.n:
+            alpha, members = state.full.copy(), alpha
+            alpha[state.members] = members
         return state.w, state.spread(alpha)

@@ -62,13 +62,18 @@ def grouping_work(problem: Problem) -> float:
 
 _Groups = tuple[int, NDArray[np.uint32] | None]
 _groups: weakref.WeakKeyDictionary[Problem, _Groups] = weakref.WeakKeyDictionary()
+_surveys: weakref.WeakKeyDictionary[Problem, tuple[int, int]]
+_surveys = weakref.WeakKeyDictionary()
 
 
-def _some_rows(n: int) -> NDArray[np.uint32]:
-    """Rows to look for equal ones among."""
-    drawn = np.empty(int(8.0 * math.sqrt(n)), dtype=np.uint32)
-    core.Random(0).draw(drawn, n)
-    return np.unique(drawn)
+def survey(problem: Problem) -> tuple[int, int]:
+    """Of how many drawn rows how many are different; once for each problem."""
+    if problem not in _surveys:
+        drawn = np.empty(int(8.0 * math.sqrt(problem.n)), dtype=np.uint32)
+        core.Random(0).draw(drawn, problem.n)
+        some = np.unique(drawn)
+        _surveys[problem] = len(some), different(problem, some)
+    return _surveys[problem]
 
 
 def equal_rows(problem: Problem) -> _Groups:
@@ -80,8 +85,8 @@ def equal_rows(problem: Problem) -> _Groups:
     """
     n = problem.n
     if problem not in _groups and n > _SURVEYED:
-        some = _some_rows(n)
-        if len(some) - different(problem, some) <= 1:
+        drawn, count = survey(problem)
+        if drawn - count <= 1:
             _groups[problem] = n, None
     if problem not in _groups:
         group = np.empty(problem.n, dtype=np.uint32)
@@ -100,9 +105,8 @@ def share_of_different(problem: Problem) -> float:
     """1, or where most rows are equal to many, about the share that is left of them."""
     if problem.streamed or problem.n <= _SURVEYED:
         return 1.0
-    some = _some_rows(problem.n)
-    share = different(problem, some) / len(some)
-    return share if share < _FEW_DIFFERENT else 1.0
+    drawn, count = survey(problem)
+    return count / drawn if count < _FEW_DIFFERENT * drawn else 1.0
 
 
 def worth_merging(problem: Problem) -> bool:
@@ -149,8 +153,11 @@ def draw_sample(
     """
     n = len(y)
     drawn = np.zeros(n)  # costs
+    least = float(cost.min())
+    equal = least == float(cost.max())
     for label in (1, -1):
-        rows = np.flatnonzero((y == label) & (cost > 0.0))
+        of_class = y == label
+        rows = np.flatnonzero(of_class if least > 0.0 else of_class & (cost > 0.0))
         if len(rows) == 0:
             continue
         take = min(len(rows), max(m * len(rows) // n, m // 10))
@@ -159,9 +166,8 @@ def draw_sample(
         place = np.empty(take, dtype=np.uint32)
         rng.draw(place, 1 << 24)
         where = np.arange(take) + place / (1 << 24)
-        own = cost[rows]
-        least = float(own.min())
-        if least == float(own.max()):
+        own = np.broadcast_to(cost[:1], len(rows)) if equal else cost[rows]
+        if equal or float(own.min()) == float(own.max()):
             stretch, measure = len(rows) / take, 1.0
             at = (stretch * where).astype(np.intp)
         else:
