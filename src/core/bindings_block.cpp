@@ -396,11 +396,10 @@ void bind_block(nb::module_ &m) {
         const bool whole = without_gil(stop, [&](Poll &poll) {
           if (dense) map.centre_on(*points);
           Team team(threads);
-          const auto all = [](Index t) { return t; };
-          const Some at{nullptr, n};
-          return precise ? add_times<double>(map, dense, *points, m, all, coef.data(),
+          const Some all{nullptr, m}, at{nullptr, n};
+          return precise ? add_times<double>(map, dense, *points, all, coef.data(),
                                              outputs, parts, *to, at, team, poll)
-                         : add_times<float>(map, dense, *points, m, all, coef.data(),
+                         : add_times<float>(map, dense, *points, all, coef.data(),
                                             outputs, parts, *to, at, team, poll);
         });
         for (std::size_t o = 0; o < each.size(); ++o)

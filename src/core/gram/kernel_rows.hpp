@@ -59,15 +59,15 @@ struct Some {
   Index operator()(Index j) const { return numbers ? numbers[j] : j; }
 };
 
-// For every part  sums[o][j] += sum_i coef[o * m + i] k(x_who(i), z_at(j)), values of
-// type T. `postings`: of those z, if they are known. False: told to leave, sums not
-// whole.
-template <class T, class Who>
-bool add_times(const KernelMap &map, bool dense, const Points &points, Index m,
-               const Who &who, const double *coef, Index outputs,
-               const std::vector<Part> &parts, const Points &targets, Some at,
-               Team &team, Poll &poll, const Postings<T> *postings = nullptr) {
-  const Index n = at.count, d = targets.d();
+// For every part  sums[o][j] += sum_i coef[o * m + i] k(x_who(i), z_at(j)) of the m
+// points `who`, values of type T. `postings`: of those z, if they are known. False: told
+// to leave, sums not whole.
+template <class T>
+bool add_times(const KernelMap &map, bool dense, const Points &points, Some who,
+               const double *coef, Index outputs, const std::vector<Part> &parts,
+               const Points &targets, Some at, Team &team, Poll &poll,
+               const Postings<T> *postings = nullptr) {
+  const Index m = who.count, n = at.count, d = targets.d();
   const Index panels = (n + tile::kPanel - 1) / tile::kPanel;
   const Index width = dense ? tile::kRows : tile::kPanel;
   // Packed points at a time: targets are packed anew for the next ones.
@@ -361,9 +361,8 @@ class KernelRows final : public RowSource {
                                                  at.numbers, at.count);
       postings = some.get();
     }
-    return add_times<T>(
-        map, dense_, *points_, m, [&](Index t) { return who[t]; }, coef, 1,
-        {{0, m, &sums}}, *points_, at, team(), poll, postings);
+    return add_times<T>(map, dense_, *points_, {who, m}, coef, 1, {{0, m, &sums}},
+                        *points_, at, team(), poll, postings);
   }
 
   // Values at some columns, or at all n where `columns` is null.
