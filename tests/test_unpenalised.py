@@ -192,7 +192,7 @@ def test_the_reference_is_tight(case):
     assert best.upper - best.lower <= 1e-5 * best.upper
 
 
-@settings(max_examples=500, derandomize=True)
+@settings(max_examples=300, derandomize=True)
 @given(
     case=cases,
     shrinking=sampled("sleep", "hsieh", "none"),

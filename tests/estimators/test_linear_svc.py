@@ -175,7 +175,7 @@ def fits(draw):
     return model, sparse.csr_array(X) if draw(st.booleans()) else X, y, weight
 
 
-@settings(max_examples=1500)
+@settings(max_examples=600)
 @given(fits())
 def test_a_certificate_is_what_the_coefficients_and_the_duals_say(case):
     model, X, y, weight = case

@@ -49,7 +49,7 @@ def test_row_by_row(case, layout, loss, update, skip, t0):
     B = twin.B.copy()
     t, r, count, refresh = 0.0, 2.0, skip, False
     order, rng = np.arange(bench.n, dtype=np.uint32), core.Random(3)
-    for _ in range(12):
+    for _ in range(5):
         rng.shuffle(order)
         for i in order:
             errors, loss_before = twin.errors, twin.loss
