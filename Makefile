@@ -45,10 +45,11 @@ rm -rf $(1)
 $(PYTHON) -m venv $(1)
 endef
 
-# $(call install,DIR,EXTRAS): the newest wheel, then what its extras need
+# $(call install,DIR,EXTRAS): the newest wheel, then what its extras need; Python compiles
+# what it imports, and that is the less
 define install
 $(call pip,$(1)) install --force-reinstall --no-deps $(wheels)/dualgap-*.whl
-$(call pip,$(1)) install "$$(echo $(wheels)/dualgap-*.whl)[$(2)]"
+$(call pip,$(1)) install --no-compile "$$(echo $(wheels)/dualgap-*.whl)[$(2)]"
 endef
 
 $(wheels)/.stamp: $(sources)

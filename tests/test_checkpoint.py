@@ -298,7 +298,7 @@ np.save(sys.argv[3], model.coef_)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
-@pytest.mark.parametrize(("kind", "epochs"), [("streamed", 16), ("memory", 800)])
+@pytest.mark.parametrize(("kind", "epochs"), [("streamed", 30), ("memory", 1500)])
 def test_killed_at_any_moment_it_ends_with_the_same_bits(tmp_path, store, kind, epochs):
     def command(name):
         return [
