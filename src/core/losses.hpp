@@ -43,7 +43,7 @@ struct Loss {
 };
 
 // The same without a branch, for loops that are to run in vectors. Without curvature b
-// is infinite, or NaN for u = 0, and less than nothing.
+// is infinite, or NaN for u = 0: never below the slope.
 struct RowLoss {
   double slope, inverse, half_knee;
 
