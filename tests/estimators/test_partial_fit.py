@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import pickle
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from sklearn.linear_model import SGDClassifier
 from dualgap import DCD, LinearSVC, Problem, SmoothedHinge, core, load_model, save_model
 from dualgap import certify as certify_any
 from dualgap.certificate import Status
+from dualgap.estimators._streaming import _TOLD, rows_of_fit
 from dualgap.io import RowStore, convert
 from dualgap.stream import Stream, add_exactly
 from tests import qp
@@ -472,3 +474,18 @@ def test_a_time_limit_leaves_a_whole_model():
         float(qp.primal(signed(X, y), np.full(4000, 100.0), 0.0, True, point(model)))
     )
     assert 0 < proof.dual <= proof.primal
+
+
+def test_one_row_of_many_tells_a_fit_from_others():
+    rows = SimpleNamespace(all_read=True, q=np.ones(3 * _TOLD))
+    codes = np.zeros(3 * _TOLD, dtype=np.intp)
+    told = rows_of_fit(codes, rows)
+    assert told == rows_of_fit(codes.copy(), rows)
+    assert told != rows_of_fit(codes[1:], rows)
+    for i in (0, 1, 2):  # not all of them are looked at
+        other = codes.copy()
+        other[i] = 1
+        assert told != rows_of_fit(other, rows)
+        q = rows.q.copy()
+        q[i] += 1e-9
+        assert told != rows_of_fit(codes, SimpleNamespace(all_read=True, q=q))

@@ -398,14 +398,15 @@ class StreamingMixin:
 
 
 def rows_of_fit(codes: NDArray[np.intp], rows: Problem | None) -> str | None:
-    """What tells the rows of a fit from others: labels and norms of some of them.
+    """What tells the rows of a fit from others: labels and norms of some, sums of all.
 
     A dual point is feasible for any rows: at worst it is a poor one to go on from.
     """
     if rows is None or not rows.all_read:
         return None
     every = len(codes) // _TOLD + 1
-    found = hashlib.sha256(str(len(codes)).encode())
+    sums = len(codes), int(codes.sum()), float(rows.q.sum())
+    found = hashlib.sha256(repr(sums).encode())
     found.update(np.ascontiguousarray(codes[::every]).view(np.uint8).data)
     found.update(np.ascontiguousarray(rows.q[::every]).view(np.uint8).data)
     return found.hexdigest()
