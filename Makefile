@@ -20,6 +20,9 @@ PYTEST_ARGS ?=
 
 comma := ,
 
+# The environments hold bytecode of what was imported, or every process compiles it anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo test lint docs wheel sanitize sanitize-quick clean
 .PHONY: fuzz fuzz-parser fuzz-python
 .DELETE_ON_ERROR:
