@@ -100,6 +100,10 @@ void check(tile::Shape shape, const Data &data, Index m, bool dense, Random &ran
   }
   for (Index t = 0; t < many; ++t)
     columns.push_back(random.below(static_cast<std::uint32_t>(n)));
+  std::vector<double> kernel;  // [m][n]
+  for (const Order i : who)
+    for (Index j = 0; j < n; ++j)
+      kernel.push_back(exact(shape, data, static_cast<Index>(i), j));
   for (const bool precise : {false, true}) {
     rows.set_precise(precise);
     const double near = precise ? 2e-7 : 1e-5;
@@ -126,7 +130,7 @@ void check(tile::Shape shape, const Data &data, Index m, bool dense, Random &ran
     for (Index j = 0; j < n; ++j) {
       double sum = 0.0;
       for (Index t = 0; t < m; ++t) {
-        const double k = exact(shape, data, static_cast<Index>(who[t]), j);
+        const double k = kernel[static_cast<std::size_t>(t * n + j)];
         expect(to[t][j], k, near, "rows");
         sum += coef[t] * k;
       }
@@ -189,6 +193,7 @@ int main() {
              {tile::Shape::kLinear, tile::Shape::kExponential, tile::Shape::kLaplacian,
               tile::Shape::kPolynomial, tile::Shape::kSigmoid})
           check(shape, data, m, dense, random, poll);
+        if (d != 7) continue;  // a fit has no tails of d that `check` has not
         for (const bool squared : {false, true})
           for (const Index q : {2, 15, 16, 33})
             fit(data, dense, squared, q > 15, q, random, poll);

@@ -107,7 +107,7 @@ def test_dcd_proves_the_optimum_of_the_rows_in_memory(stores, dense, weights, lo
     whole = Problem(
         store.matrix(), store.y, 2.0, sample_weight=store.sample_weight, **options
     )
-    best = solve(whole, DCD(), tol=1e-9).certificate
+    best = solve(whole, InteriorPoint(), tol=1e-9).certificate
     assert best.dual <= P * (1 + 1e-12)
     assert D_ <= best.primal * (1 + 1e-12)
 
