@@ -202,6 +202,8 @@ HEAD = (
 
 def row(c: dict) -> str:
     mine = number(c["ours"]) if c["certified"] else "not certified"
+    if not c["by"].endswith(" 200 MB"):
+        mine += f" ({c['by'].split(', ')[-1]})"
     rival = f"{c['rival']} ({c['setting']})" if c["reached"] else f"none, {c['rival']}"
     lost = " **lost**" if c["ratio"] < 1 / NOISE else ""
     others = ("onedal", "libsvm", "sklearn", "thundersvm")

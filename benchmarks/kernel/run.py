@@ -53,11 +53,14 @@ class Bench:
 
     def __init__(self, results: Results, clock: Clock, cap: float, ours: str) -> None:
         self.results, self.clock, self.cap = results, clock, cap
-        self.ours = f"{ours}, {SMALL} MB"
+        self.classifier = ours
 
     def open(self, name: str) -> None:
         self.name, self.folder = name, arrays(name)
         self.X, self.y, self.gamma = load(name)
+
+    def ours(self, cache: int) -> str:
+        return f"{self.classifier}, {cache} MB"
 
     def worker(self, rival: str, cache: int = SMALL) -> Worker:
         return Worker(rival, self.folder, touched(self.name, cache))
@@ -101,8 +104,7 @@ class Bench:
             if upper - lower <= 2e-6 * lower or enough or self.clock.over():
                 continue
             worker = self.worker("dualgap", LARGE)
-            family = self.ours.replace(str(SMALL), str(LARGE))
-            self.measure(worker, "reference", C, family, 1e-6, cap=4 * budget,
+            self.measure(worker, "reference", C, self.ours(LARGE), 1e-6, cap=4 * budget,
                          time_limit=budget, tags={"budget": budget})  # fmt: skip
             worker.close()
 
@@ -201,23 +203,24 @@ class Bench:
             if self.clock.over() or (self.results.where(**cell) and not again):
                 continue
             rivals = self.contenders(C)
-            workers = {"dualgap": self.worker("dualgap")}
-            for rival, row in rivals.items():
-                cache = int(row["family"].split()[-2])
-                workers[rival] = self.worker(rival, cache)
-            self.one_cell(workers, rivals, C, {"run": run})
-            self.results.add(**cell, run=run, ours=self.ours)
+            caches = {r: int(row["family"].split()[-2]) for r, row in rivals.items()}
+            # Ours has the cache of the best one, the first of them.
+            cache = next(iter(caches.values()), SMALL)
+            workers = {r: self.worker(r, c)
+                       for r, c in ({"dualgap": cache} | caches).items()}  # fmt: skip
+            self.one_cell(workers, rivals, C, cache, {"run": run})
+            self.results.add(**cell, run=run, ours=self.ours(cache))
             for worker in workers.values():
                 worker.close()
 
-    def one_cell(self, workers, rivals, C, tags) -> None:
+    def one_cell(self, workers, rivals, C, cache, tags) -> None:
         """Ours and the rivals in turn; every repeat has another seed."""
         runs = {rival: repeats(row["cpu"]) for rival, row in rivals.items()}
         most, k = 3, 0
         while k < most:
             tags = tags | {"repeat": k}
             queries = bench.QUERIES if k == 0 else 0  # prediction is timed once
-            row = self.measure(workers["dualgap"], "pair", C, self.ours, EPS,
+            row = self.measure(workers["dualgap"], "pair", C, self.ours(cache), EPS,
                                cap=2 * self.cap, seed=k, queries=queries,
                                tags=tags)  # fmt: skip
             if "cpu" not in row:
@@ -237,7 +240,7 @@ class Bench:
 
     def memory(self, costs: list[float]) -> None:
         C = costs[0]
-        todo = {"dualgap": (self.ours, EPS)} | {
+        todo = {"dualgap": (self.ours(SMALL), EPS)} | {
             rival: (row["family"], row["value"])
             for rival, row in self.contenders(C).items()
         }

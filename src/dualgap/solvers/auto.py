@@ -45,7 +45,7 @@ from .smoothing_newton import SmoothingNewton
 
 logger = logging.getLogger("dualgap")
 
-MARGIN = 1.2
+MARGIN = 1.4
 SLOWER = 1.3  # interior point takes that much longer than its count says
 PASSES = 3  # fewest of `dcd` before a comparison
 SHARE = 0.3

@@ -231,10 +231,12 @@ class SomeRowsState(State):
         if group is None:
             return alpha
         shares = alpha / np.maximum(self.problem.cost, _TINY)
-        upper = whole.upper
-        spread = np.minimum(shares[group] * whole.cost, upper)
         full = alpha == self.problem.upper
-        return np.where(full[group], upper, spread)
+        cost, upper = whole.cost, whole.upper
+        if cost.min() == cost.max():  # all rows of a group have the same
+            cost, upper = cost[0], upper[0]
+            return np.where(full, upper, np.minimum(shares * cost, upper))[group]
+        return np.where(full[group], upper, np.minimum(shares[group] * cost, upper))
 
     def rows(self) -> Any:
         """The members: as they lie, copied, or as blocks that every pass reads."""
