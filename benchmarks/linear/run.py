@@ -282,7 +282,7 @@ class Bench:
         while k < most:
             tags = tags | {"repeat": k}
             row = self.measure(workers["dualgap"], "pair", C, solver, eps,
-                               cap=CAP, seed=k, tags=tags)  # fmt: skip
+                               cap=2 * CAP, seed=k, tags=tags)  # fmt: skip
             if "cpu" not in row:
                 break
             most = max(most, repeats(row["cpu"]))
