@@ -5,7 +5,8 @@
 scikit-learn's SVC is fitted on the first rows of mnist (RBF, C = 10), and its support
 vectors, coefficients and intercepts are put into ours. Both predict the same images in
 turn, with OPENBLAS_NUM_THREADS=1: set it, or the script does so for itself.
-scikit-learn has one thread; ours is timed with one, and with all processors.
+scikit-learn has one thread; ours is timed with one, and with all processors. NumPy's
+products of images and support vectors, alone, are what nobody can undercut by much.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ if os.environ.get("OPENBLAS_NUM_THREADS") != "1":  # read when NumPy is loaded
     os.execv(sys.executable, [sys.executable, *sys.argv])
 
 import time
+from functools import partial
 from statistics import median
 
 import numpy as np
@@ -60,28 +62,33 @@ def main() -> None:
         "float32": lambda A: A.astype(np.float32),
         "float64, CSR": sparse.csr_matrix,
     }
-    runs = {"scikit-learn": (theirs, new)}
+    runs = {"scikit-learn": (theirs.predict, new)}
     for name, convert in kinds.items():
         for n_jobs in sorted({1, os.cpu_count() or 1}):
             label = f"{name}, {n_jobs} thread{'s' * (n_jobs > 1)}"
-            runs[label] = (ours(theirs, convert, n_jobs), convert(new))
+            runs[label] = (ours(theirs, convert, n_jobs).predict, convert(new))
+    for name in ("float64", "float32"):
+        columns = theirs.support_vectors_.T.astype(name)
+        product = partial(np.dot, b=columns)
+        runs[f"products in {name}"] = (product, new.astype(name))
     seconds: dict[str, list[float]] = {name: [] for name in runs}
     labels = {}
     for _ in range(args.rounds):
-        for name, (model, images) in runs.items():
+        for name, (predict, images) in runs.items():
             begun = time.perf_counter()
-            labels[name] = model.predict(images)
+            labels[name] = predict(images)
             seconds[name].append(time.perf_counter() - begun)
     for name, times in seconds.items():
         ratios = [
             theirs / own
             for theirs, own in zip(seconds["scikit-learn"], times, strict=True)
         ]
-        same = np.mean(labels[name] == labels["scikit-learn"])
-        print(
-            f"{name:<24}{median(times):7.2f} s  {median(ratios):5.1f} times "
-            f"({min(ratios):.1f} to {max(ratios):.1f})  same labels {100 * same:.2f} %"
-        )
+        line = (f"{name:<24}{median(times):7.2f} s  {median(ratios):5.1f} times "
+                f"({min(ratios):.1f} to {max(ratios):.1f})")  # fmt: skip
+        if labels[name].ndim == 1:
+            same = np.mean(labels[name] == labels["scikit-learn"])
+            line += f"  same labels {100 * same:.2f} %"
+        print(line)
 
 
 if __name__ == "__main__":
