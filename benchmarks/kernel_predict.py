@@ -6,7 +6,7 @@ scikit-learn's SVC is fitted on the first rows of mnist (RBF, C = 10), and its s
 vectors, coefficients and intercepts are put into ours. Both predict the same images in
 turn, with OPENBLAS_NUM_THREADS=1: set it, or the script does so for itself.
 scikit-learn has one thread; ours is timed with one, and with all processors. NumPy's
-products of images and support vectors, alone, are what nobody can undercut by much.
+products of images and support vectors alone are timed beside them.
 """
 
 from __future__ import annotations

@@ -31,6 +31,7 @@ COSTS = [10.0, 1.0, 1000.0]
 EPS = 1e-3
 CAP = 60.0  # processor seconds of one fit, and what a failure counts as
 QUERIES = 10_000  # rows of a test set
+SMALL, LARGE = 200, 2000  # megabytes of cache: the usual one, and one for the rivals
 
 _BLOCK = 4_000_000  # kernel values that the objective has in memory
 

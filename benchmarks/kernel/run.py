@@ -27,8 +27,10 @@ from bench import (
     CAP,
     COSTS,
     EPS,
+    LARGE,
     NAMES,
     PAIRS,
+    SMALL,
     Worker,
     arrays,
     load,
@@ -42,7 +44,6 @@ from rivals import RIVALS
 
 BASELINE = "sklearn"  # its ratio is wanted whether it is the best or not
 SLACK = 2.0  # a fit that takes this many times the best one cannot win
-SMALL, LARGE = 200, 2000  # megabytes of cache: the usual one, and one for the rivals
 FIRST = 1e-3  # tolerance that the search begins with: the default of all
 TIGHTEST = 1e-6
 LANDMARKS = [100, 300, 1000]
