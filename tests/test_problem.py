@@ -576,6 +576,20 @@ def test_unsorted_rows_are_used_in_place(told, log):
     assert log.messages == []
 
 
+@pytest.mark.parametrize("apart", [1, 2**16 - 1, 2**16])
+def test_a_column_named_by_two_rows_is_no_duplicate(apart, log):
+    """Marks of columns come again after as many rows as two bytes count."""
+    n, d = apart + 1, 3
+    indices = np.tile(np.array([1, 0], dtype=np.int32), n)  # all rows are unsorted
+    indices[2:-2] = np.tile(np.array([2, 0], dtype=np.int32), n - 2)
+    X = sparse.csr_matrix((np.ones(2 * n), indices, 2 * np.arange(n + 1)), (n, d))
+    assert Problem(X, labels(n)).n == n
+    assert log.messages == []
+    X.indices[-2:] = 1  # the last row names its column twice
+    assert Problem(X, labels(n)).q[-1] == 4.0
+    assert len(log.messages) == 1
+
+
 def test_data_live_as_long_as_the_problem():
     X = big()
     expected = labels(len(X)) * (X @ np.ones(X.shape[1]))

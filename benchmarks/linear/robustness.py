@@ -59,6 +59,11 @@ def cases():
         rows = np.r_[np.flatnonzero(y > 0)[: n // 10], np.flatnonzero(y < 0)[:n]]
         for C in (1e-2, 1.0, 1e4):
             yield f"{name}, {len(rows)} rows, n < d", C, X[rows], y[rows]
+    for n, d in ((100, 2000), (500, 500), (1000, 500), (3000, 500), (600, 100)):
+        X = rng.standard_normal((n, d))
+        y = np.where(X[:, 0] + rng.standard_normal(n) > 0.0, 1.0, -1.0)
+        for C in (1e-2, 1.0, 1e2, 1e4):
+            yield f"noise, {n} dense rows of {d} features", C, X, y
     for C in (1e-6, 1e-2, 1.0, 100.0):
         yield "kdd99, raw numbers", C, *load("kdd99-raw")
 

@@ -82,6 +82,9 @@ class AnyRows {
     return visit([](const auto &rows) { return rows.width(); });
   }
   Index stored() const { return stored_; }
+  bool dense() const {
+    return visit([]<class Rows>(const Rows &) { return is_dense<Rows>::value; });
+  }
   Index bytes() const {
     return visit([&](const auto &rows) { return stored_ * rows.kEntryBytes; });
   }

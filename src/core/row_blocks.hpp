@@ -80,11 +80,6 @@ class RowSet {
   virtual void visit(const std::function<bool(const RowBlock &)> &body) const = 0;
 };
 
-template <class Rows>
-struct is_dense : std::false_type {};
-template <class V>
-struct is_dense<DenseRows<V>> : std::true_type {};
-
 // The rows of another accessor that an order names.
 template <class Rows>
 class ChosenRows {

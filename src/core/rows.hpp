@@ -158,7 +158,7 @@ class CsrRows {
     *unique = true;
     *where = 0;
     if (indptr_[0] != 0) return "indptr does not start at 0";
-    std::vector<Order> seen;  // last row + 1 that named the column; made when needed
+    Columns seen(d_);
     constexpr Index kGroup = 4096;  // entries
     for (Index first = 0, next; first < n_; first = next) {
       const Index begin = indptr_[first];
@@ -173,10 +173,7 @@ class CsrRows {
         for (*where = first; in_range(begin, indptr_[*where + 1]);) ++*where;
         return "column index out of range";
       }
-      if (!ascending(first, next)) {
-        if (seen.empty()) seen.resize(static_cast<std::size_t>(d_));
-        *unique &= no_column_twice(first, next, seen);
-      }
+      if (!ascending(first, next)) *unique &= no_column_twice(first, next, seen);
       for (Index i = first; i < next; ++i) {
         q[i] = squared_norm(i);
         if (std::isfinite(q[i])) continue;
@@ -212,14 +209,31 @@ class CsrRows {
     return falls == 0;
   }
 
-  bool no_column_twice(Index first, Index next, std::vector<Order> &seen) const {
+  // The row that named a column last, by a mark; in two bytes, that few lines are
+  // touched. Made when needed.
+  struct Columns {
+    using Mark = std::uint16_t;
+    explicit Columns(Index d) : d(d) {}
+    Mark next() {
+      if (++mark == 0 || marks.empty()) {
+        marks.assign(static_cast<std::size_t>(d), 0);
+        mark = 1;
+      }
+      return mark;
+    }
+    Index d;
+    std::vector<Mark> marks;
+    Mark mark = 0;
+  };
+
+  bool no_column_twice(Index first, Index next, Columns &seen) const {
     bool unique = true;
     for (Index i = first; i < next; ++i) {
-      const auto row = static_cast<Order>(i + 1);
+      const auto mark = seen.next();
       for (Index k = indptr_[i]; k < indptr_[i + 1]; ++k) {
-        Order &column = seen[static_cast<std::size_t>(indices_[k])];
-        unique &= column != row;
-        column = row;
+        auto &column = seen.marks[static_cast<std::size_t>(indices_[k])];
+        unique &= column != mark;
+        column = mark;
       }
     }
     return unique;
@@ -356,6 +370,11 @@ class DenseRows {
   Index n_, d_;
   double constant_;
 };
+
+template <class Rows>
+struct is_dense : std::false_type {};
+template <class V>
+struct is_dense<DenseRows<V>> : std::true_type {};
 
 // Asks for the memory of the rows to come in a visiting order, and for a kernel's
 // own per-row numbers.

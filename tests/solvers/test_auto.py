@@ -13,10 +13,18 @@ from dualgap import LinearSVC, core
 from dualgap.certificate import Status
 from dualgap.loop import solve
 from dualgap.problem import Problem
-from dualgap.solvers import DCD, Auto, InteriorPoint, SmoothingNewton, auto
+from dualgap.solvers import (
+    DCD,
+    Auto,
+    InteriorPoint,
+    SmoothingNewton,
+    auto,
+    interior_point,
+)
 from dualgap.solvers.auto import PASSES, SHARE, expected_cost, remaining
 from dualgap.solvers.dcd import cost
 from dualgap.solvers.smoothing_newton import predicted_work
+from dualgap.solvers.some_rows import factor_work, gram_work, plain_speed
 
 from .data import LOSSES
 
@@ -90,6 +98,58 @@ def test_the_same_choices_every_time():
     assert one.history["solver"].tolist() == two.history["solver"].tolist()
     np.testing.assert_array_equal(one.w, two.w)
     np.testing.assert_array_equal(one.alpha, two.alpha)
+
+
+def few(n, d):
+    """As :func:`noisy`, with features of one scale: no row is like another."""
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((n, d))
+    return X, np.where(X[:, 0] + rng.standard_normal(n) > 0.0, 1, -1)
+
+
+@pytest.mark.parametrize(
+    ("n", "d", "expected"),
+    [(200, 300, ["dcd"]), (230, 200, ["dcd"]), (900, 150, ["interior-point"])],
+    ids=["n < d", "separable", "6 rows a feature"],
+)
+@pytest.mark.parametrize("C", [10.0, 1e4])
+def test_few_rows_are_for_dcd_or_interior_point(n, d, expected, C):
+    """The steps of Newton's method grow in number where rows are few."""
+    problem = Problem(*few(n, d), C)
+    solution = solve(problem, Auto(), tol=1e-4)
+    assert solution.certificate.status is Status.CERTIFIED
+    assert methods(solution) == expected
+    newton = solve(problem, SmoothingNewton(), tol=1e-4)
+    assert newton.certificate.dual <= solution.certificate.primal
+    # And in truth: a factor of the matrix is as much as a hundred products or more.
+    last = solution.history["epoch"][-1]
+    other = newton.history["epoch"][-1]
+    assert other > 15
+    assert last < (100 * other if expected == ["dcd"] else other / 2)
+
+
+@pytest.mark.usefixtures("dcd_begins")
+def test_interior_point_follows_dcd_where_rows_are_few():
+    problem = Problem(*few(900, 150), 1e4)
+    solution = solve(problem, Auto(), tol=1e-4)
+    assert methods(solution) == ["dcd", "interior-point"]
+    assert solution.certificate.status is Status.CERTIFIED
+    state = Auto().start(problem, core.Random(0), None)
+    state.tol = 1e-4
+    Auto().step(state, core.Stop())
+    product = problem.rows.stored + problem.n
+    expected = auto.SLOWER * interior_point.predicted_work(problem, 1e-4) / product
+    assert state.other == pytest.approx(expected)
+
+
+def test_products_of_dense_rows_are_fast_beside_blas():
+    X, _ = few(600, 200)
+    y = np.where(np.arange(600) % 2, 1, -1)
+    dense, stored = Problem(X, y), Problem(sparse.csr_matrix(X), y)
+    assert plain_speed(dense) > plain_speed(stored) == 1.0
+    assert plain_speed(Problem(X[:, :10].copy(), y)) == 1.0
+    assert factor_work(dense) > factor_work(stored)
+    assert gram_work(dense) > gram_work(stored)
 
 
 def test_many_features_are_for_dcd():

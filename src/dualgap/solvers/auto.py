@@ -9,6 +9,9 @@ Update     theirs. What each will cost is counted in products with the data, fro
               the other, are those that stay awake, unless the other lies around the
               origin), and more for further digits. If that is `MARGIN` times what
               Newton's method will cost, that begins at once.
+              Where rows are fewer than `FEW_ROWS` a feature, interior point stands in
+              the place of Newton's method, which takes more and more steps there; and
+              where a plane may separate any labels, `dcd` begins whatever is expected.
            2. Else `dcd` begins. When `SHARE` of the cost of Newton's method is spent,
               and then at every doubling, what is left is predicted by a line through
               log(gap) over the later half of the passes and by the usual growth of
@@ -42,11 +45,15 @@ from .base import Solver, State, new_order
 from .dcd import DCD, DCDState, cost
 from .interior_point import InteriorPoint
 from .smoothing_newton import SmoothingNewton
+from .some_rows import FEW_ROWS
 
 logger = logging.getLogger("dualgap")
 
 MARGIN = 1.4
 SLOWER = 1.3  # interior point takes that much longer than its count says
+# Rows a feature up to which a plane is likely to separate any labels (Cover 1965): then
+# duals stay below their bounds, and the passes of `dcd` hardly grow with C.
+SEPARABLE = 2.0
 PASSES = 3  # fewest of `dcd` before a comparison
 SHARE = 0.3
 # Newton's method gains most in its last steps: it may spend that many times what
@@ -55,7 +62,7 @@ PATIENCE = 2.0
 # Nothing is free where so many passes alone would read more than `free_work`.
 FREE_PASSES = 20
 # Of so many rows of a class, the share beyond the origin that makes it lie around that.
-SAMPLE, AROUND = 4000, 0.25
+SAMPLE, AROUND = 1000, 0.25
 
 
 @dataclass(kw_only=True)
@@ -78,6 +85,11 @@ class AutoState(State):
     def product(self) -> int:
         """Multiply-adds of one product, the unit of all costs here."""
         return int(self.problem.rows.stored) + self.problem.n
+
+    @property
+    def few_rows(self) -> bool:
+        """Whether interior point takes fewer steps than Newton's method."""
+        return self.problem.n <= FEW_ROWS * self.problem.width
 
     @property
     def work(self) -> float:
@@ -172,17 +184,29 @@ class Auto(Solver):
 
     def _choose(self, state: AutoState) -> None:
         problem, warm = state.problem, state.retest < 0.0
-        work = smoothing_newton.predicted_work(problem, state.tol)
-        state.other = work / state.product
+        state.other = self._other_cost(state, state.tol)
         state.predicted = expected_cost(problem, state.tol)
-        if not warm and state.predicted >= MARGIN * state.other:
-            self._newton(state)
+        slow = state.predicted >= MARGIN * state.other
+        goal = self.goal(state)
+        if goal < state.tol:  # which a fit gets to if the work is free
+            dcd = expected_cost(problem, goal)
+            slow = slow or dcd >= MARGIN * self._other_cost(state, goal)
+        separable = problem.n <= SEPARABLE * problem.width
+        if slow and not (warm or separable):
+            self._second(state)
         else:
+            name = (InteriorPoint if state.few_rows else SmoothingNewton).name
             logger.info(
-                "auto: dcd begins, about %.0f products expected; newton would cost "
-                "about %.0f", state.predicted, state.other,
+                "auto: dcd begins, about %.0f products expected; %s would cost about "
+                "%.0f", state.predicted, name, state.other,
             )  # fmt: skip
             state.retest = SHARE * state.other
+
+    def _other_cost(self, state: AutoState, tol: float) -> float:
+        """Products that the method which may follow `dcd` will need."""
+        if state.few_rows:
+            return self._interior_cost(state, tol)
+        return smoothing_newton.predicted_work(state.problem, tol) / state.product
 
     def _compare(self, state: AutoState) -> None:
         """Go on with the running method, or not."""
@@ -195,8 +219,7 @@ class Auto(Solver):
             return
         state.predicted = remaining(state.trace, state.tol)
         if state.engine.name == SmoothingNewton.name and state.other == math.inf:
-            work = interior_point.predicted_work(state.problem, state.tol)
-            state.other = SLOWER * work / state.product
+            state.other = self._interior_cost(state, state.tol)
             state.retest = PATIENCE * state.other
             if state.spent < state.retest:
                 return
@@ -205,19 +228,26 @@ class Auto(Solver):
         elif state.engine.name == SmoothingNewton.name:
             self._interior(state)
         else:
-            self._newton(state)
+            self._second(state)
 
-    def _newton(self, state: AutoState) -> None:
-        """Newton's method takes over from `dcd`, which may not have begun."""
+    @staticmethod
+    def _interior_cost(state: AutoState, tol: float) -> float:
+        work = interior_point.predicted_work(state.problem, tol)
+        return SLOWER * work / state.product
+
+    def _second(self, state: AutoState) -> None:
+        """Another method takes over from `dcd`, which may not have begun."""
         state.dcd = (state.engine, state.inner)
+        if state.few_rows:
+            self._interior(state)
+            return
         self._take_over(state, SmoothingNewton())
         # Not to be judged before it has spent what it was expected to.
         state.retest, state.other = state.other, math.inf
 
     def _interior(self, state: AutoState) -> None:
         if state.other == math.inf:
-            work = interior_point.predicted_work(state.problem, state.tol)
-            state.other = SLOWER * work / state.product
+            state.other = self._interior_cost(state, state.tol)
         self._take_over(state, InteriorPoint())
         state.retest = math.inf
 

@@ -37,6 +37,7 @@ from ..memory import BLAS, make_room_for
 from ..problem import Problem
 from .base import check_count, new_order
 from .some_rows import (
+    FEW_ROWS,
     LEFT,
     SINGULAR,
     FewFeatures,
@@ -44,6 +45,7 @@ from .some_rows import (
     algebra,
     draw_sample,
     equal_rows,
+    factor_work,
     gram_work,
     grouping_work,
     without_duplicates,
@@ -83,9 +85,9 @@ def iteration_work(problem: Problem, rows: float, correctors: float) -> float:
     Counts only: the Gram matrix, 3 passes and 2 more per corrector, the element-wise
     work, the factor, and what a call costs.
     """
-    entries, d = problem.rows.stored / problem.n + 1.0, float(problem.width)
+    entries = problem.rows.stored / problem.n + 1.0
     passes = (3.0 + 2.0 * correctors) * 0.8 * entries + 30.0 + 15.0 * correctors
-    return rows * (gram_work(problem) + passes) + d**3 / 60.0 + 1e5
+    return rows * (gram_work(problem) + passes) + factor_work(problem) + 1e5
 
 
 def predicted_work(problem: Problem, tol: float) -> float:
@@ -104,7 +106,9 @@ def predicted_work(problem: Problem, tol: float) -> float:
         them. From counts alone, so the same on every machine; the different rows are
         counted once for each `problem`, which is what 2 to 8 products cost.
     """
-    n, d = equal_rows(problem)[0], problem.width
+    d = problem.width
+    few = problem.n <= FEW_ROWS * d  # they do not get harder, and equal ones are rare
+    n = problem.n if few else equal_rows(problem)[0]
     product = n * (problem.rows.stored / problem.n + 1.0)
     digits = max(-math.log10(tol), 1.0)
     # How much harder than C = 1 on rows of norm 1, at most a million times.
@@ -113,7 +117,8 @@ def predicted_work(problem: Problem, tol: float) -> float:
     )
     # Equal rows are a sign of discrete features, and those of degenerate solutions.
     degenerate = 1.0 + 3.0 * (1.0 - n / problem.n)
-    iterations = (4.0 + 2.0 * digits + 1.5 * hard**2) * degenerate
+    iterations = 4.0 + 2.0 * digits + (0.0 if few else 1.5 * hard**2)
+    iterations *= degenerate
     sample = sample_size(d, n, InteriorPoint.sample)
     work = grouping_work(problem) + 10.0 * product
     if 2 * sample > n:

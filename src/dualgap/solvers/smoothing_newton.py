@@ -42,6 +42,7 @@ from .some_rows import (
     SomeRowsState,
     algebra,
     draw_sample,
+    factor_work,
     gram_work,
     grouping_work,
     share_of_different,
@@ -74,9 +75,9 @@ def iteration_work(problem: Problem, rows: float, inside: float) -> float:
     Counts only: two products, the element-wise work, the Gram matrix of the rows that
     are inside, the factor, and what a call costs.
     """
-    entries, d = problem.rows.stored / problem.n + 1.0, float(problem.width)
+    entries = problem.rows.stored / problem.n + 1.0
     passes = rows * (1.6 * entries + 15.0)
-    return passes + inside * gram_work(problem) + d**3 / 60.0 + 5e4
+    return passes + inside * gram_work(problem) + factor_work(problem) + 5e4
 
 
 def predicted_work(problem: Problem, tol: float) -> float:

@@ -22,6 +22,9 @@ from .base import Solver, State
 _SURVEYED = 10_000  # rows from which a sample says whether any are equal
 _DIFFERENT = 0.9  # share of different rows from which all are kept
 _FEW_DIFFERENT = 0.5  # share among drawn rows below which merging pays at once
+_CACHED = 2_000_000  # entries of dense rows that a processor keeps
+#: Rows a feature from which Newton's method takes fewer steps than interior point.
+FEW_ROWS = 10
 _TINY = 1e-300
 #: Outcomes of an iteration of the core besides 0, a step.
 LEFT, SINGULAR = 1, 2
@@ -42,6 +45,23 @@ def algebra() -> tuple[tuple[Any, ...], Any]:
     return functions, ThreadpoolController().select(user_api="blas")
 
 
+def plain_speed(problem: Problem) -> float:
+    """How much faster a product runs than with CSR rows, per multiply-add.
+
+    Costs are counted in its multiply-adds, and what BLAS does is dearer in these. Rows
+    of some features alone are added up in vectors, which memory slows down.
+    """
+    if problem.streamed or not problem.rows.dense or problem.width < 32:
+        return 1.0
+    wide = problem.width >= 128 and problem.rows.stored <= _CACHED
+    return 4.0 if wide else 2.0
+
+
+def factor_work(problem: Problem) -> float:
+    """What a factor of a d x d matrix costs, in multiply-adds of a product."""
+    return plain_speed(problem) * float(problem.width) ** 3 / 60.0
+
+
 def gram_work(problem: Problem) -> float:
     """What a row adds to the cost of a Gram matrix, in multiply-adds of a product.
 
@@ -50,7 +70,8 @@ def gram_work(problem: Problem) -> float:
     """
     entries, d = problem.rows.stored / problem.n + 1.0, float(problem.width)
     if entries > 0.2 * d:
-        return d * ((0.02 if d >= 128.0 else 0.035) * d + 2.0)
+        blas = (0.02 if d >= 128.0 else 0.035) * d
+        return d * (plain_speed(problem) * blas + 2.0)
     together = not problem.streamed and core.has_windows(problem.rows)
     return (0.28 if together else 0.5) * entries * (entries + 1.0)
 
