@@ -3,7 +3,8 @@
     python benchmarks/linear/threads.py [--data ...] [--C 0.1 1 10] [--repeats 5]
 
 Wall seconds of `LinearSVC(solver=...).fit`, the two in turn; the figure is
-n_jobs=1 / n_jobs=2, median and range. It means something only where both processors
+n_jobs=1 / n_jobs=2, median and range, and that of one product with the data: what two
+threads gain of the memory they share. It means something only where both processors
 are idle: the load is printed.
 """
 
@@ -13,10 +14,30 @@ import argparse
 import json
 import os
 import statistics
+import time
 
-from bench import Worker, arrays, processor
+import numpy as np
+from bench import Worker, arrays, load, processor
+
+from dualgap.problem import Problem
 
 LARGE = ["imdb", "imdb-bigrams", "mnist", "cover", "donors", "kdd99", "rcv1-like"]
+
+
+def product(name: str, repeats: int) -> list[float]:
+    """Wall seconds of one thread over those of two, of products in turn."""
+    X, y = load(name)
+    w = np.linspace(-1.0, 1.0, X.shape[1])
+    problems = [Problem(X, y, n_jobs=jobs) for jobs in (1, 2)]
+    ratios = []
+    for _ in range(4 * repeats):
+        seconds = []
+        for problem in problems:
+            begun = time.perf_counter()
+            problem.margins(w)
+            seconds.append(time.perf_counter() - begun)
+        ratios.append(seconds[0] / seconds[1])
+    return ratios
 
 
 def main() -> None:
@@ -28,8 +49,8 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--json")
     args = parser.parse_args()
-    load = os.getloadavg()[0]
-    print(f"{processor()}, {os.cpu_count()} processors, load {load:.2f}\n")
+    busy = os.getloadavg()[0]
+    print(f"{processor()}, {os.cpu_count()} processors, load {busy:.2f}\n")
     print("| data | C | 1 thread, s | 2 threads, s | ratio, median | range | epochs |\n"
           "|---|---|---|---|---|---|---|")  # fmt: skip
     results = []
@@ -53,6 +74,9 @@ def main() -> None:
                   f"{min(ratios):.2f} to {max(ratios):.2f} | {epochs} |",
                   flush=True)  # fmt: skip
         worker.close()
+        ratios = product(name, args.repeats)
+        print(f"| {name} | one product | – | – | {statistics.median(ratios):.2f} | "
+              f"{min(ratios):.2f} to {max(ratios):.2f} | – |", flush=True)  # fmt: skip
     if args.json:
         with open(args.json, "w") as file:
             json.dump(results, file, indent=1)

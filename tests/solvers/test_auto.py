@@ -203,6 +203,18 @@ def test_a_method_that_breaks_down_hands_over(monkeypatch, broken):
     assert solution.certificate.status is Status.CERTIFIED
 
 
+def test_dcd_goes_on_where_interior_point_breaks_down(monkeypatch):
+    def fails(self, state, stop):
+        state.epochs += 1
+        state.dead = True
+
+    monkeypatch.setattr(InteriorPoint, "step", fails)
+    monkeypatch.setattr(auto, "MARGIN", 0.0)
+    solution = solve(Problem(*few(900, 150), 0.01), Auto(), tol=1e-2)
+    assert methods(solution) == ["dcd"]
+    assert solution.certificate.status is Status.CERTIFIED
+
+
 def test_one_line_says_why(caplog):
     X, y = noisy()
     with caplog.at_level(logging.INFO, logger="dualgap"):

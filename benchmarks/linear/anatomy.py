@@ -1,0 +1,72 @@
+"""What a fit of `auto` is made of, in products with the data.
+
+    python benchmarks/linear/anatomy.py [--data ...] [--C 0.05 1] [--accuracy 1e-2]
+
+One thread, processor seconds, the fastest of five: the check of the arrays (finite
+values, columns in range and none twice, norms), the passes, and the proof, each over
+one plain product of SciPy's or NumPy's with the same data; the best rival's whole fit
+of the last run of the grid (results.json) in the same unit. A rival neither checks as
+much nor proves.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+
+import numpy as np
+from bench import DATA, HERE, load
+
+from dualgap.loop import solve
+from dualgap.problem import Problem
+from dualgap.solvers import Auto
+
+TEXT = ["sector", "20news", "imdb", "phish-urls", "imdb-bigrams", "rcv1-like"]
+
+
+def fastest(job, repeats: int = 5):
+    """(seconds, what the last call returned)"""
+    seconds = []
+    for k in range(repeats):
+        begun = time.process_time()
+        out = job(k)
+        seconds.append(time.process_time() - begun)
+    return min(seconds), out
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", nargs="+", choices=DATA, default=TEXT)
+    parser.add_argument("--C", nargs="+", type=float, default=[0.05, 1.0])
+    parser.add_argument("--accuracy", type=float, default=1e-2)
+    args = parser.parse_args()
+    eps = args.accuracy
+    cells = {(c["data"], c["C"]): c
+             for c in json.loads((HERE / "results.json").read_text())["cells"]
+             if c["accuracy"] == eps}  # fmt: skip
+    print("| data | C | product, ms | check | passes | proof | all | best rival |\n"
+          "|---|---|---|---|---|---|---|---|")  # fmt: skip
+    for name in args.data:
+        X, y = load(name)
+        w = np.linspace(-1.0, 1.0, X.shape[1])
+        product, _ = fastest(lambda k: X @ w)  # noqa: B023
+        for C in args.C:
+            check, problem = fastest(lambda k: Problem(X, y, C))  # noqa: B023
+            whole, solution = fastest(
+                lambda k: solve(problem, Auto(), tol=eps, random_state=k)  # noqa: B023
+            )
+            proof, _ = fastest(lambda k: problem.certify(alpha=solution.alpha))  # noqa: B023
+            parts = [check, whole - proof, proof, check + whole]
+            cell = cells.get((name, C))
+            rival = "none"
+            if cell and cell["reached"]:
+                theirs = cell["ratio"] * (check + whole) / product
+                rival = f"{theirs:.1f} ({cell['rival']})"
+            print(f"| {name} | {C:g} | {1e3 * product:.2f} | "
+                  + " | ".join(f"{part / product:.1f}" for part in parts)
+                  + f" | {rival} |", flush=True)  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()
