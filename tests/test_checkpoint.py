@@ -1,6 +1,7 @@
 """Checkpoints: whatever kills a fit, going on gives the bits of one that was not."""
 
 import json
+import math
 import os
 import random
 import signal
@@ -22,6 +23,7 @@ from dualgap.solvers import (
     Auto,
     Pegasos,
     SvmSGD,
+    auto,
     get_solver,
 )
 
@@ -79,8 +81,11 @@ SOLVERS_THAT_RESUME = [
 
 @pytest.mark.parametrize("solver", SOLVERS_THAT_RESUME, ids=repr)
 @pytest.mark.parametrize("epoch", [2, 7])
-def test_a_resumed_fit_has_the_bits_of_a_whole_one(tmp_path, solver, epoch):
-    problem = Problem(*rows(), 1.0, fit_intercept=True)  # `auto` begins with `dcd`
+def test_a_resumed_fit_has_the_bits_of_a_whole_one(
+    tmp_path, solver, epoch, monkeypatch
+):
+    monkeypatch.setattr(auto, "MARGIN", math.inf)  # it begins with `dcd`
+    problem = Problem(*rows(), 1.0, fit_intercept=True)
     options = {"tol": 1e-4, "max_epochs": 25, "random_state": 5, "check_every": 3}
     whole = solve(problem, solver, **options)
     if whole.certificate.epochs <= epoch:

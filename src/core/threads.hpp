@@ -3,7 +3,6 @@
 #pragma once
 
 #include <algorithm>
-#include <atomic>
 #include <condition_variable>
 #include <exception>
 #include <functional>
@@ -14,9 +13,6 @@
 #include <vector>
 #if defined(__linux__)
 #include <sched.h>
-#endif
-#if defined(__x86_64__) || defined(__i386__)
-#include <immintrin.h>
 #endif
 
 #include "rows.hpp"
@@ -42,15 +38,6 @@ inline void step_aside([[maybe_unused]] int home, [[maybe_unused]] Index number)
       sched_setaffinity(0, sizeof all, &all);
     return;
   }
-#endif
-}
-
-// A moment for the processor's other work while a thread spins.
-inline void relax() {
-#if defined(__x86_64__) || defined(__i386__) || defined(_M_X64)
-  _mm_pause();
-#elif defined(__aarch64__) && defined(__GNUC__)
-  asm volatile("yield");
 #endif
 }
 
@@ -109,7 +96,6 @@ class Team {
 
  private:
   using Lock = std::unique_lock<std::mutex>;
-  static constexpr int kSpins = 2000;  // some 40 microseconds
 
   void share(Index parts, const std::function<void(Index)> &job) {
     const Lock mine(turn_, std::try_to_lock);
@@ -120,24 +106,13 @@ class Team {
     start(std::min(parts, size_));
     Lock lock(mutex_);
     job_ = &job, next_ = 1, parts_ = left_ = parts;
-    ++loops_;
     lock.unlock();
     wake_.notify_all();
     job(0);
     lock.lock();
     --left_;
     take_parts(lock);
-    lock.unlock();
-    spin([&] { return left_ == 0; });
-    lock.lock();
     finished_.wait(lock, [&] { return left_ == 0; });
-  }
-
-  // Loops follow each other closely: to sleep and be woken takes longer than most of
-  // the pauses between them.
-  template <class Condition>
-  static void spin(const Condition &met) {
-    for (int k = 0; k < kSpins && !met(); ++k) relax();
   }
 
   void take_parts(Lock &lock) {
@@ -162,10 +137,6 @@ class Team {
             wake_.wait(lock, [&] { return ended_ || next_ < parts_; });
             if (ended_) return;
             take_parts(lock);
-            const unsigned loops = loops_;
-            lock.unlock();
-            spin([&] { return loops_ != loops; });
-            lock.lock();
           }
         });
       } catch (const std::system_error &) {
@@ -179,9 +150,7 @@ class Team {
   std::mutex turn_, mutex_;
   std::condition_variable wake_, finished_;
   const std::function<void(Index)> *job_ = nullptr;
-  Index parts_ = 0, next_ = 0;       // all, the next one
-  std::atomic<Index> left_ = 0;      // those not done
-  std::atomic<unsigned> loops_ = 0;  // so far
+  Index parts_ = 0, next_ = 0, left_ = 0;  // all, the next one, those not done
   bool ended_ = false;
 };
 
