@@ -44,13 +44,19 @@ def missed(results: Results, name: str, C: float, eps: float, run: str) -> set[t
             if statistics.median(values) > upper * (1 + eps)}  # fmt: skip
 
 
-def never(results: Results, rival: str, name: str, C: float) -> float | None:
-    """Seconds that a rival counts as which never reached the accuracy.
+def never(
+    results: Results, rival: str, name: str, C: float, eps: float
+) -> float | None:
+    """Seconds that a rival counts as which no pair has at this accuracy.
 
     The cap if it ran out of settings; else the longest fit that was waited for, at
-    this C or a smaller one. None if it was not tried.
+    this C or a smaller one. What its sweep took if that came there later. None if it
+    was not tried.
     """
-    counts = []
+    _, upper = results.bracket(name, C)
+    counts = [r["cpu"] for r in results.where(stage="sweep", data=name, rival=rival,
+                                              C=C)
+              if r.get("primal", math.inf) <= upper * (1 + eps)]  # fmt: skip
     for family in RIVALS[rival].families:
         rows = [r for r in results.where(stage="sweep", data=name, rival=rival,
                                          family=family) if r["C"] <= C]  # fmt: skip
@@ -97,7 +103,7 @@ def cell(results: Results, name: str, C: float, eps: float) -> dict | None:
         if certified:
             out["ratio_all"] = min(map(total, theirs.values())) / total(timed)
     else:
-        counts = {rival: never(results, rival, name, C) for rival in RIVALS}
+        counts = {rival: never(results, rival, name, C, eps) for rival in RIVALS}
         counts = {rival: s for rival, s in counts.items() if s is not None}
         if not counts:
             return None
@@ -106,7 +112,7 @@ def cell(results: Results, name: str, C: float, eps: float) -> dict | None:
     out["ratio"] = out["theirs"] / ours
     base = by_rival(reached).get(BASELINE)
     out["baseline_reached"] = base is not None
-    base = median(base, "cpu") if base else never(results, BASELINE, name, C)
+    base = median(base, "cpu") if base else never(results, BASELINE, name, C, eps)
     out["ratio_baseline"] = None if base is None else base / ours
     return out
 
