@@ -3,7 +3,7 @@
     python benchmarks/linear/threads.py [--data ...] [--C 0.1 1 10] [--repeats 5]
 
 Wall seconds of `LinearSVC(solver=...).fit`, the two in turn; the figure is
-n_jobs=1 / n_jobs=2, median and range, and that of one product with the data: what two
+n_jobs=1 / n_jobs=2, median and range, and that of one pass for the margins: what two
 threads gain of the memory they share. It means something only where both processors
 are idle: the load is printed.
 """
@@ -24,8 +24,8 @@ from dualgap.problem import Problem
 LARGE = ["imdb", "imdb-bigrams", "mnist", "cover", "donors", "kdd99", "rcv1-like"]
 
 
-def product(name: str, repeats: int) -> list[float]:
-    """Wall seconds of one thread over those of two, of products in turn."""
+def one_pass(name: str, repeats: int) -> list[float]:
+    """Wall seconds of one thread over those of two, of passes in turn."""
     X, y = load(name)
     w = np.linspace(-1.0, 1.0, X.shape[1])
     problems = [Problem(X, y, n_jobs=jobs) for jobs in (1, 2)]
@@ -74,8 +74,8 @@ def main() -> None:
                   f"{min(ratios):.2f} to {max(ratios):.2f} | {epochs} |",
                   flush=True)  # fmt: skip
         worker.close()
-        ratios = product(name, args.repeats)
-        print(f"| {name} | one product | – | – | {statistics.median(ratios):.2f} | "
+        ratios = one_pass(name, args.repeats)
+        print(f"| {name} | one pass | – | – | {statistics.median(ratios):.2f} | "
               f"{min(ratios):.2f} to {max(ratios):.2f} | – |", flush=True)  # fmt: skip
     if args.json:
         with open(args.json, "w") as file:

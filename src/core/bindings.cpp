@@ -34,7 +34,7 @@ void bind_rows(nb::module_ &m) {
       .def_prop_ro("n", &AnyRows::n)
       .def_prop_ro("width", &AnyRows::width, "columns, and the constant feature")
       .def_prop_ro("stored", &AnyRows::stored, "stored entries")
-      .def_prop_ro("dense", &AnyRows::dense)
+      .def_prop_ro("dense", &AnyRows::dense, "whether all entries are stored, in order")
       .def_prop_ro("bytes", &AnyRows::bytes, "size of the stored entries")
       .def("with_constant", &AnyRows::with_constant, "constant"_a,
            "The same rows with another constant feature; 0 for none.")

@@ -209,8 +209,8 @@ class CsrRows {
     return falls == 0;
   }
 
-  // The row that named a column last, by a mark; in two bytes, that few lines are
-  // touched. Made when needed.
+  // The row that named a column last, by a mark of two bytes, so that fewer lines of
+  // the cache are touched. Made when needed.
   struct Columns {
     using Mark = std::uint16_t;
     explicit Columns(Index d) : d(d) {}

@@ -119,13 +119,11 @@ def test_few_rows_are_for_dcd_or_interior_point(n, d, expected, C):
     solution = solve(problem, Auto(), tol=1e-4)
     assert solution.certificate.status is Status.CERTIFIED
     assert methods(solution) == expected
-    newton = solve(problem, SmoothingNewton(), tol=1e-4)
-    assert newton.certificate.dual <= solution.certificate.primal
-    # And in truth: a factor of the matrix is as much as a hundred products or more.
-    last = solution.history["epoch"][-1]
-    other = newton.history["epoch"][-1]
-    assert other > 15
-    assert last < (100 * other if expected == ["dcd"] else other / 2)
+    if expected == ["interior-point"]:  # and in truth
+        newton = solve(problem, SmoothingNewton(), tol=1e-4).certificate
+        assert newton.dual <= solution.certificate.primal
+        assert solution.certificate.dual <= newton.primal
+        assert solution.certificate.epochs < newton.epochs / 2
 
 
 @pytest.mark.usefixtures("dcd_begins")
@@ -204,13 +202,17 @@ def test_a_method_that_breaks_down_hands_over(monkeypatch, broken):
 
 
 def test_dcd_goes_on_where_interior_point_breaks_down(monkeypatch):
+    broken = []
+
     def fails(self, state, stop):
+        broken.append(state)
         state.epochs += 1
         state.dead = True
 
     monkeypatch.setattr(InteriorPoint, "step", fails)
     monkeypatch.setattr(auto, "MARGIN", 0.0)
     solution = solve(Problem(*few(900, 150), 0.01), Auto(), tol=1e-2)
+    assert len(broken) == 1
     assert methods(solution) == ["dcd"]
     assert solution.certificate.status is Status.CERTIFIED
 

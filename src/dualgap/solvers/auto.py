@@ -9,8 +9,8 @@ Update     theirs. What each will cost is counted in products with the data, fro
               the other, are those that stay awake, unless the other lies around the
               origin), and more for further digits. If that is `MARGIN` times what
               Newton's method will cost, that begins at once.
-              Where rows are fewer than `FEW_ROWS` a feature, interior point stands in
-              the place of Newton's method, which takes more and more steps there; and
+              Where rows are few beside the features (`few_rows`), interior point
+              stands in the place of Newton's method, which takes many steps there; and
               where a plane may separate any labels, `dcd` begins whatever is expected.
            2. Else `dcd` begins. When `SHARE` of the cost of Newton's method is spent,
               and then at every doubling, what is left is predicted by a line through
@@ -45,7 +45,7 @@ from .base import Solver, State, new_order
 from .dcd import DCD, DCDState, cost
 from .interior_point import InteriorPoint
 from .smoothing_newton import SmoothingNewton
-from .some_rows import FEW_ROWS
+from .some_rows import few_rows
 
 logger = logging.getLogger("dualgap")
 
@@ -85,11 +85,6 @@ class AutoState(State):
     def product(self) -> int:
         """Multiply-adds of one product, the unit of all costs here."""
         return int(self.problem.rows.stored) + self.problem.n
-
-    @property
-    def few_rows(self) -> bool:
-        """Whether interior point takes fewer steps than Newton's method."""
-        return self.problem.n <= FEW_ROWS * self.problem.width
 
     @property
     def work(self) -> float:
@@ -195,7 +190,7 @@ class Auto(Solver):
         if slow and not (warm or separable):
             self._second(state)
         else:
-            name = (InteriorPoint if state.few_rows else SmoothingNewton).name
+            name = (InteriorPoint if few_rows(problem) else SmoothingNewton).name
             logger.info(
                 "auto: dcd begins, about %.0f products expected; %s would cost about "
                 "%.0f", state.predicted, name, state.other,
@@ -204,7 +199,7 @@ class Auto(Solver):
 
     def _other_cost(self, state: AutoState, tol: float) -> float:
         """Products that the method which may follow `dcd` will need."""
-        if state.few_rows:
+        if few_rows(state.problem):
             return self._interior_cost(state, tol)
         return smoothing_newton.predicted_work(state.problem, tol) / state.product
 
@@ -238,7 +233,7 @@ class Auto(Solver):
     def _second(self, state: AutoState) -> None:
         """Another method takes over from `dcd`, which may not have begun."""
         state.dcd = (state.engine, state.inner)
-        if state.few_rows:
+        if few_rows(state.problem):
             self._interior(state)
             return
         self._take_over(state, SmoothingNewton())

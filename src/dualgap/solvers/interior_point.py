@@ -37,7 +37,6 @@ from ..memory import BLAS, make_room_for
 from ..problem import Problem
 from .base import check_count, new_order
 from .some_rows import (
-    FEW_ROWS,
     LEFT,
     SINGULAR,
     FewFeatures,
@@ -46,6 +45,7 @@ from .some_rows import (
     draw_sample,
     equal_rows,
     factor_work,
+    few_rows,
     gram_work,
     grouping_work,
     without_duplicates,
@@ -103,11 +103,11 @@ def predicted_work(problem: Problem, tol: float) -> float:
     -------
     float
         In multiply-adds of a plain sequential product, as :attr:`State.work` counts
-        them. From counts alone, so the same on every machine; the different rows are
-        counted once for each `problem`, which is what 2 to 8 products cost.
+        them. From counts alone, so the same on every machine; unless rows are few the
+        different ones are counted once for each `problem`, at 2 to 8 products.
     """
     d = problem.width
-    few = problem.n <= FEW_ROWS * d  # they do not get harder, and equal ones are rare
+    few = few_rows(problem)  # they do not get harder, and equal ones are rare
     n = problem.n if few else equal_rows(problem)[0]
     product = n * (problem.rows.stored / problem.n + 1.0)
     digits = max(-math.log10(tol), 1.0)

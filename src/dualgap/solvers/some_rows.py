@@ -23,8 +23,7 @@ _SURVEYED = 10_000  # rows from which a sample says whether any are equal
 _DIFFERENT = 0.9  # share of different rows from which all are kept
 _FEW_DIFFERENT = 0.5  # share among drawn rows below which merging pays at once
 _CACHED = 2_000_000  # entries of dense rows that a processor keeps
-#: Rows a feature from which Newton's method takes fewer steps than interior point.
-FEW_ROWS = 10
+_FEW_ROWS = 10  # a feature
 _TINY = 1e-300
 #: Outcomes of an iteration of the core besides 0, a step.
 LEFT, SINGULAR = 1, 2
@@ -43,6 +42,11 @@ def algebra() -> tuple[tuple[Any, ...], Any]:
         cython_lapack.__pyx_capi__["dpotrs"],
     )
     return functions, ThreadpoolController().select(user_api="blas")
+
+
+def few_rows(problem: Problem) -> bool:
+    """Whether interior point takes few steps for any C, and Newton's method many."""
+    return problem.n <= _FEW_ROWS * problem.width
 
 
 def plain_speed(problem: Problem) -> float:
