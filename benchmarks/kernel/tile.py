@@ -50,7 +50,7 @@ def speeds(
     flops = 2e-9 * n * m * d
     return (
         flops / best(lambda: rows.rows(who, out, stop), repeat),
-        flops / best(lambda: rows.times(who, c, None, f, stop), repeat),
+        flops / best(lambda: rows.times(who, c, None, f, None, stop), repeat),
         flops / best(lambda: np.matmul(Q, X.T, out=product), repeat),
     )
 
@@ -67,7 +67,7 @@ def of_data(name: str, m: int, repeat: int) -> tuple[float, float, float]:
     nano = 1e9 / (n * m)
     return (
         nano * best(lambda: rows.rows(who, out, stop), repeat),
-        nano * best(lambda: rows.times(who, c, None, f, stop), repeat),
+        nano * best(lambda: rows.times(who, c, None, f, None, stop), repeat),
         nano * best(lambda: Q @ T, repeat),
     )
 

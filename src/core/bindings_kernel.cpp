@@ -25,8 +25,10 @@ class PythonGram final : public Gram {
   PythonGram(Index n, Index capacity, nb::object rows, nb::object block)
       : Gram(n, capacity), rows_(std::move(rows)), block_(std::move(block)) {}
 
+  // out_t += sum_j c_j k(x_rows[j], x_columns[t]), t < count, all in float64; without
+  // columns for all rows.
   void add_times(const Order *rows, const double *c, Index m, const Order *columns,
-                 Index count, double *out, Poll &poll) override {
+                 Index count, double *out, Poll &poll) {
     constexpr Index kRows = 32;
     for (Index q0 = 0; q0 < m; q0 += kRows) {
       const Index some = std::min(m - q0, kRows);
@@ -170,10 +172,12 @@ void bind_kernel(nb::module_ &m) {
                 m, [&](Index q) { return query[q]; }, many,
                 [&](Index t) { return column[t]; }, to, many);
           },
-          "rows"_a.noconvert(), "columns"_a.noconvert(), "out"_a.noconvert())
+          "rows"_a.noconvert(), "columns"_a.noconvert(), "out"_a.noconvert());
+
+  nb::class_<PythonGram, Gram>(m, "PythonGram", "A kernel matrix that Python computes.")
       .def(
           "add_times",
-          [](Gram &self, Array<const Order> rows, Array<const double> c,
+          [](PythonGram &self, Array<const Order> rows, Array<const double> c,
              Maybe<const Order> columns, Array<double> out, Stop &stop) {
             const auto many = static_cast<Index>(rows.shape(0));
             const auto count = static_cast<Index>(out.shape(0));
@@ -247,7 +251,7 @@ void bind_kernel(nb::module_ &m) {
   m.def(
       "python_gram",
       [](Index n, Index capacity, nb::object rows,
-         nb::object block) -> std::unique_ptr<Gram> {
+         nb::object block) -> std::unique_ptr<PythonGram> {
         return std::make_unique<PythonGram>(n, capacity, std::move(rows),
                                             std::move(block));
       },

@@ -135,7 +135,7 @@ def test_products_at_some_rows_are_those_at_all(form):
         )
     one, beyond = np.zeros(1, np.uint32), np.array([150], np.uint32)
     with pytest.raises((ValueError, IndexError)):
-        gram.fast.times(one, np.ones(1), beyond, np.zeros(1), core.Stop())
+        gram.fast.times(one, np.ones(1), beyond, np.zeros(1), None, core.Stop())
 
 
 def problem_of(kind, rng, n=900, **options):

@@ -74,7 +74,9 @@ def sums_of(engine, who, coef):
 
 def times_of(engine, who, coef):
     out = np.zeros(engine.n)
-    assert engine.times(np.asarray(who, dtype=np.uint32), coef, None, out, core.Stop())
+    assert engine.times(
+        np.asarray(who, dtype=np.uint32), coef, None, out, None, core.Stop()
+    )
     return out
 
 
@@ -316,7 +318,7 @@ def test_a_stop_leaves_early(dense):
     who = np.zeros(64, np.uint32)
     out = np.empty((64, 40_000), np.float32)
     assert not engine.rows(who, out, stop)
-    assert not engine.times(who, np.ones(64), None, np.empty(40_000), stop)
+    assert not engine.times(who, np.ones(64), None, np.empty(40_000), None, stop)
 
 
 def test_a_row_number_out_of_range_is_refused():

@@ -1,18 +1,20 @@
 // Kernel functions of a similarity s(x, z) and of s(x, x), s(z, z).
 //
 //   linear       s                      power    (gamma s + coef0)^degree
-//   exponential  exp(-gamma (s(x, x) + s(z, z) - 2 s))      tanh   tanh(gamma s +
-//   coef0)
+//   exponential  exp(-gamma (s(x, x) + s(z, z) - 2 s))
+//   tanh         tanh(gamma s + coef0)
 //
 // s is the product x.z, or the overlap sum_k (|x_k| + |z_k| - |x_k - z_k|)/2, for
 // which the exponent is the distance ||x - z||_1 of the Laplacian kernel. Both vanish
-// where one of the two entries is 0.
+// where one of the two entries is 0. That distance loses digits where points are far
+// from 0; dense points have it as a sum of differences.
 #pragma once
 
 #include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <type_traits>
 
 #include "../rows.hpp"
@@ -30,6 +32,21 @@ struct Overlap {
   template <class T>
   static T of(T a, T b) {
     return T(0.5) * (std::abs(a) + std::abs(b) - std::abs(a - b));
+  }
+};
+
+// Of distances.
+struct SquaredDifference {
+  template <class T>
+  static T of(T a, T b) {
+    return (a - b) * (a - b);
+  }
+};
+
+struct AbsoluteDifference {
+  template <class T>
+  static T of(T a, T b) {
+    return std::abs(a - b);
   }
 };
 
@@ -80,6 +97,17 @@ struct KernelFunction {
   double gamma = 1.0;
   double coef0 = 0.0;
   int degree = 1;
+
+  bool exponential() const { return shape == Shape::kExponential; }
+
+  // s_j <- k of the distance s_j.
+  template <class T>
+  void of_distances(T *s, Index m) const {
+    // An infinite one would make k(x, x) NaN.
+    const T scale = static_cast<T>(
+        std::min(gamma, static_cast<double>(std::numeric_limits<T>::max())));
+    for (Index j = 0; j < m; ++j) s[j] = exp_negative(-scale * s[j]);
+  }
 
   // s_j <- k of the similarity s_j, of s(x, x) = own and of s(z_j, z_j) = norms_j.
   template <class T>

@@ -69,12 +69,6 @@ class Gram {
     statistics_.evaluations += m * columns;
   }
 
-  // out_t += sum_j c_j k(x_rows[j], x_columns[t]), t < count, all in float64; without
-  // columns for all rows.
-  virtual void add_times(const Order *rows, const double *c, Index m,
-                         const Order *columns, Index count, double *out,
-                         Poll &poll) = 0;
-
   // To be held, without the GIL, while rows are in use.
   std::mutex &mutex() { return mutex_; }
 
@@ -132,20 +126,26 @@ struct RowsOfClasses {
       : rows(rows), function(function), norms(static_cast<std::size_t>(rows.rows())) {
     for (Index i = 0; i < rows.rows(); ++i) {
       double norm = 0.0;
+      Index entries = 0;
       rows.for_each(i, [&](Index, double v) {
         norm += function.overlap ? Overlap::of(v, v) : Product::of(v, v);
+        ++entries;
       });
       norms[static_cast<std::size_t>(i)] = norm;
+      longest = std::max(longest, entries);
     }
-    const Layout layout(rows, stored, function);
+    Layout layout(rows, stored, function);
     for (std::size_t c = 0; c + 1 < bounds.size(); ++c)
       classes.push_back(std::make_unique<Class>(rows, bounds[c], bounds[c + 1], layout,
                                                 function, capacities[c]));
+    far = std::move(layout.far);
   }
 
   Rows rows;
   KernelFunction function;
+  Index longest = 0;  // most entries of a row
   std::vector<double> norms;
+  std::vector<char> far;  // see Layout
   std::vector<std::unique_ptr<Class>> classes;
 };
 
@@ -159,32 +159,11 @@ class RowsGram final : public Gram {
   RowsGram(std::shared_ptr<Data> data, Index a, Index b, Index capacity)
       : Gram(size(*data, a) + size(*data, b), capacity),
         data_(std::move(data)),
-        queries_(data_->rows.cols(), data_->function) {
+        queries_(data_->rows.cols(), data_->longest, data_->function) {
     for (const Index c : {a, b})
       if (c >= 0) parts_.push_back(data_->classes[static_cast<std::size_t>(c)].get());
     // The order of rows that pairs share is nobody's to change.
     symmetric_ = data_->classes.size() == 1 && parts_[0]->single.worth_copying();
-  }
-
-  void add_times(const Order *rows, const double *c, Index m, const Order *columns,
-                 Index count, double *out, Poll &poll) override {
-    constexpr Index kQueries = QueryBlock::kQueries;
-    double values[kQueries] = {}, weights[kQueries];
-    for (Index q0 = 0; q0 < m; q0 += kQueries) {
-      const Index some = std::min(m - q0, kQueries);
-      set_queries(rows + q0, some);
-      for (Index q = 0; q < kQueries; ++q) weights[q] = q < some ? c[q0 + q] : 0.0;
-      for (Index t = 0; t < count; ++t) {
-        kernels(columns ? static_cast<Index>(columns[t]) : t, values);
-        double lanes[8] = {};
-        for (Index q = 0; q < kQueries; q += 8)
-          for (Index l = 0; l < 8; ++l) lanes[l] += weights[q + l] * values[q + l];
-        for (Index l = 1; l < 8; ++l) lanes[0] += lanes[l];
-        out[t] += lanes[0];
-        if (poll(64 * kQueries)) return;  // rows may be long
-      }
-      statistics_.evaluations += some * count;
-    }
   }
 
  protected:
@@ -192,6 +171,18 @@ class RowsGram final : public Gram {
     const bool second = i >= parts_[0]->n;
     auto &own = *parts_[second];
     const Index place = second ? parts_[0]->n : 0, local = i - place;
+    if (data_->far[static_cast<std::size_t>(row_of(i))]) {
+      const auto query = static_cast<Order>(i);
+      double values[QueryBlock::kQueries];
+      set_queries(&query, 1);
+      for (Index j = 0; j < n(); ++j) {
+        kernels(j, values);
+        out[j] = static_cast<float>(values[0]);
+      }
+      statistics_.evaluations += n();
+      if (symmetric_) own.single.move_first(local);
+      return;
+    }
     own.single.load(local, query_);
     for (auto *part : parts_) {
       const Index begin = part == parts_[0] ? 0 : parts_[0]->n;

@@ -9,11 +9,14 @@
 // Dense points are packed once into float32 panels, 4 d bytes each. Points with few
 // entries stay where they are, and meet blocks of 32 queries (sparse_meeting.hpp).
 //
+// A product less two self products loses digits where points are far from the centre on
+// the scale of the kernel. So the values of such a point are computed in float64, and
+// those of a point for which that does not do either from differences (`Placement`).
+//
 // Where rows are `precise` every value is computed in float64 before it is rounded to
-// float32: a product less two self products loses digits where points are far from
-// the centre on the scale of the kernel. They may also be rows of K - 1, which is all
-// that matters while coefficients sum to 0: where kernel values are all near 1, float32
-// would hold little of what tells them apart.
+// float32. They may also be rows of K - 1, which is all that matters while coefficients
+// sum to 0: where kernel values are all near 1, float32 would hold little of what tells
+// them apart.
 //
 // Cost: 2 d flops a value (2 nnz where sparse), and the exponential. Threads share the
 // points; every value and sum is the work of one thread, in an order that does not
@@ -21,6 +24,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <memory>
@@ -29,6 +33,7 @@
 #include <vector>
 
 #include "../threads.hpp"
+#include "differences.hpp"
 #include "sparse_meeting.hpp"
 
 namespace dualgap {
@@ -52,11 +57,68 @@ struct Part {
   double *const *sums;  // [outputs], room for targets.n() rounded up to panels
 };
 
-// Some points, or where `numbers` is null all `count` of them.
-struct Some {
-  const Order *numbers;
-  Index count;
-  Index operator()(Index j) const { return numbers ? numbers[j] : j; }
+// How the values of a point with all others are computed: from products in float32 or
+// float64, or from differences.
+enum class Way : unsigned char { kSingle, kDouble, kDifferences };
+inline constexpr Way kWays[] = {Way::kSingle, Way::kDouble, Way::kDifferences};
+
+// Where the points of a kernel lie, and what that means for their values.
+class Placement {
+ public:
+  // Products in float64 do for values that are off by no more than this: less where
+  // points are dense, for differences then cost little more.
+  static constexpr double kMost = 1e-8, kMostDense = 1e-11;
+
+  Placement(KernelMap map, const Points &points, bool dense, Team &team)
+      : products_(std::move(map)), differences_(products_), dense_(dense) {
+    if (!products_.unit()) return;
+    differences_ = products_.differences();
+    // Distances of dense points along the columns are differences anyway.
+    if (dense && products_.overlap()) products_ = differences_;
+    h_ = dense ? products_.centre_on(points)
+               : half_selves<double>(products_, points, team);
+    for (const double h : h_) largest_ = std::max(largest_, finite(h));
+    const Index most = dense ? points.d() : points.most_entries();
+    // Sums of sparse points are those of several chains, and of rare features.
+    single_.added = static_cast<double>(dense ? tile::longest_sum<float>(most) : most + 9);
+    double_.added = static_cast<double>(dense ? most + 1 : most + 9);
+    // Of a distance from differences.
+    apart_ = static_cast<double>(dense ? most : 2 * most) + 8.0;
+  }
+
+  const KernelMap &products() const { return products_; }
+  const KernelMap &differences() const { return differences_; }
+  bool dense() const { return dense_; }
+  bool unit() const { return products_.unit(); }
+  // Half self products.
+  double h(Index i) const { return h_[static_cast<std::size_t>(i)]; }
+  double largest_h() const { return largest_; }
+  const ProductErrors<float> &single_errors() const { return single_; }
+  const ProductErrors<double> &double_errors() const { return double_; }
+  // The most roundings in an exponent from differences, in units of itself.
+  double apart() const { return apart_; }
+
+  // `single`: whether float32 does.
+  Way way(Index i, bool single) const {
+    if (!unit()) return single ? Way::kSingle : Way::kDouble;
+    if (single) return Way::kSingle;
+    const bool products = !(dense_ && products_.overlap());
+    const bool near = double_.value(h(i)) <= (dense_ ? kMostDense : kMost);
+    return products && near ? Way::kDouble : Way::kDifferences;
+  }
+
+ private:
+  static double finite(double h) {
+    return h < std::numeric_limits<double>::infinity()
+               ? h
+               : std::numeric_limits<double>::max();
+  }
+  KernelMap products_, differences_;
+  bool dense_;
+  std::vector<double> h_;
+  double largest_ = 0.0, apart_ = 0.0;
+  ProductErrors<float> single_{};
+  ProductErrors<double> double_{};
 };
 
 // For every part  sums[o][j] += sum_i coef[o * m + i] k(x_who(i), z_at(j)) of the m
@@ -182,6 +244,92 @@ bool add_times(const KernelMap &map, bool dense, const Points &points, Some who,
   return !shared.leave();
 }
 
+// Points that are met in the same way, and their coefficients.
+struct Group {
+  std::vector<Order> who;
+  std::vector<double> coef;  // [outputs][who]
+  std::vector<Part> parts;
+
+  Some some() const { return {who.data(), static_cast<Index>(who.size())}; }
+};
+
+// The points of all parts by `way_of(point)`, in the order of kWays.
+template <class WayOf>
+std::array<Group, 3> by_ways(Some who, const double *coef, Index outputs,
+                             const std::vector<Part> &parts, const WayOf &way_of) {
+  std::array<Group, 3> groups;
+  std::array<std::vector<Index>, 3> places;
+  for (const Part &part : parts) {
+    for (auto &group : groups)
+      group.parts.push_back({static_cast<Index>(group.who.size()), 0, part.sums});
+    for (Index t = part.first; t < part.first + part.count; ++t) {
+      const auto g = static_cast<std::size_t>(way_of(who(t)));
+      groups[g].who.push_back(static_cast<Order>(who(t)));
+      places[g].push_back(t);
+      ++groups[g].parts.back().count;
+    }
+  }
+  for (std::size_t g = 0; g < groups.size(); ++g)
+    for (Index o = 0; o < outputs; ++o)
+      for (const Index t : places[g]) groups[g].coef.push_back(coef[o * who.count + t]);
+  return groups;
+}
+
+// As add_times, from differences.
+inline bool add_differences(const Placement &placement, const tile::Parameters &shift,
+                            const Points &points, const Group &group, Index outputs,
+                            const Points &targets, Some at, Team &team, Poll &poll) {
+  KernelMap map = placement.differences();
+  map.parameters.shift = shift.shift;
+  if (placement.dense())
+    return add_times<double>(map, true, points, group.some(), group.coef.data(), outputs,
+                             group.parts, targets, at, team, poll);
+  const auto m = static_cast<Index>(group.who.size());
+  for (const Part &part : group.parts) {
+    const double *coef = group.coef.data() + part.first;
+    const auto add = [&](Index t, Index j, double value) {
+      for (Index o = 0; o < outputs; ++o) part.sums[o][j] += coef[o * m + t] * value;
+    };
+    const Some who{group.who.data() + part.first, part.count};
+    if (!meet_differences(map, points, who, targets, at, team, poll, add)) return false;
+  }
+  return true;
+}
+
+// As add_times over all points and targets. A value from 0 to 1 is off by no more than
+// Placement::kMost, or where it need not be `precise` by kSingle: a point whose values
+// float32 does not find to that is met in float64.
+inline bool add_placed(KernelMap map, bool dense, bool precise, const Points &points,
+                       const double *coef, Index outputs, const std::vector<Part> &parts,
+                       const Points &targets, Team &team, Poll &poll) {
+  constexpr double kSingle = 1e-4;
+  const Placement placement(std::move(map), points, dense, team);
+  const auto way_of = [&](Index i) {
+    const bool near =
+        !placement.unit() || placement.single_errors().value(placement.h(i)) <= kSingle;
+    return placement.way(i, !precise && near);
+  };
+  const auto groups =
+      by_ways({nullptr, points.n()}, coef, outputs, parts, way_of);
+  const Some all{nullptr, targets.n()};
+  const auto add = [&]<class T>(const Group &group) {
+    return add_times<T>(placement.products(), dense, points, group.some(),
+                        group.coef.data(), outputs, group.parts, targets, all, team,
+                        poll);
+  };
+  for (const Way way : kWays) {
+    const Group &group = groups[static_cast<std::size_t>(way)];
+    if (group.who.empty()) continue;
+    const bool whole = way == Way::kSingle   ? add.template operator()<float>(group)
+                       : way == Way::kDouble ? add.template operator()<double>(group)
+                                             : add_differences(placement, {}, points, group,
+                                                               outputs, targets, all,
+                                                               team, poll);
+    if (!whole) return false;
+  }
+  return true;
+}
+
 // Rows of a kernel matrix, however they come about.
 class RowSource {
  public:
@@ -221,64 +369,43 @@ class KernelRows final : public RowSource {
   KernelRows(std::unique_ptr<Points> points, KernelMap map, bool dense, Index threads)
       : RowSource(threads),
         points_(std::move(points)),
-        map_(std::move(map)),
+        placement_(std::move(map), *points_, dense, team()),
+        map_(placement_.products()),
         dense_(dense),
-        entries_(dense ? static_cast<double>(points_->d()) : points_->mean_entries()) {
-    if (!dense_) {
-      if (const auto *postings = postings_of<float>())
-        h_.assign(postings->h(), postings->h() + n());
-      else
-        h_ = half_selves<float>(map_, *points_, team());
-      return;
-    }
-    map_.centre_on(*points_);
-    std::vector<float> row;
-    pack(map_, *points_, n(), [](Index t) { return t; }, panels_, row);
-  }
+        entries_(dense ? static_cast<double>(points_->d()) : points_->mean_entries()) {}
 
   Index n() const override { return points_->n(); }
   const Points &points() const { return *points_; }
   const KernelMap &map() const { return map_; }
   bool dense() const { return dense_; }
+  // Whether sums of products come with bounds on their errors.
+  bool bounded() const { return placement_.unit(); }
   bool precise() const { return precise_; }
   void set_precise(bool precise) { precise_ = precise; }
   // Whether precise rows of the exponential and Laplacian kernels are those of K - 1.
   bool shifted() const { return shifted_; }
   void set_shifted(bool shifted) { shifted_ = shifted; }
-  // Largest h: a value of the exponential kernel is off by about h 2^-23 of itself.
-  double largest_half_self() const {
-    double largest = 0.0;
-    if (!dense_)
-      for (const float h : h_) largest = std::max(largest, static_cast<double>(h));
-    for (Index g = 0; dense_ && g < panels_.groups(); ++g)
-      for (Index t = 0; t < panels_.count(g); ++t)
-        largest = std::max(largest, static_cast<double>(panels_.h(g)[t]));
-    return largest;
-  }
+  // Largest h of an exponential kernel: of how far apart points are on its scale.
+  double largest_half_self() const { return placement_.largest_h(); }
 
   double cost() const override {
     return 1.0 + (precise_ ? 3.0 : 1.0) * entries_ / (dense_ ? 25.0 : 6.0);
   }
 
   bool rows(const Order *who, Index m, float *const *out, Poll &poll) const override {
-    return precise_ ? rows_of<double>(who, m, nullptr, n(), out, poll)
-                    : rows_of<float>(who, m, nullptr, n(), out, poll);
+    return rows_of(who, m, nullptr, n(), out, poll);
   }
 
   // Not those of K - 1, nor any that are worth more than float32.
-  bool fixed() const override {
-    return !precise_ && (map_.shape == tile::Shape::kExponential ||
-                         map_.shape == tile::Shape::kLaplacian);
-  }
+  bool fixed() const override { return !precise_ && placement_.unit(); }
   bool rows(const Order *who, Index m, simd::Fixed *const *out,
             Poll &poll) const override {
-    return rows_of<float>(who, m, nullptr, n(), out, poll);
+    return rows_of(who, m, nullptr, n(), out, poll);
   }
 
   bool cross(const Order *who, Index m, const Order *columns, Index many,
              float *const *out, Poll &poll) const override {
-    return precise_ ? rows_of<double>(who, m, columns, many, out, poll)
-                    : rows_of<float>(who, m, columns, many, out, poll);
+    return rows_of(who, m, columns, many, out, poll);
   }
 
   bool add_rows(const Order *who, const double *coef, Index m, double *sums,
@@ -288,16 +415,80 @@ class KernelRows final : public RowSource {
   // The same at some rows j; `sums` has room for them rounded up to panels.
   bool add_rows(const Order *who, const double *coef, Index m, Some at, double *sums,
                 Poll &poll) const {
-    KernelMap map = map_;
-    map.parameters = row_parameters();
-    return precise_ ? add_at<double>(map, who, coef, m, at, sums, poll)
-                    : add_at<float>(map, who, coef, m, at, sums, poll);
+    const auto way = [&](Index i) { return way_of(i); };
+    const auto groups = by_ways({who, m}, coef, 1, {{0, m, &sums}}, way);
+    return add_groups(groups, row_parameters(), at, poll);
   }
 
-  // sums_j += sum_t coef_t k(x_who[t], x_at(j)) in float64; room as above.
+  // sums_j += sum_t coef_t k(x_who[t], x_at(j)) in float64; room as above. Where
+  // `errors` is not null, as many, and the kernel one whose values are from 0 to 1,
+  // errors_j is at least how far that sum is from the one of the exact values.
+  //
+  // With S the sum of the sizes |c_t k_tj| of the terms, which the sums of those that
+  // are positive and of those that are not tell:
+  //   sums         a term passes at most m/6 + 30 roundings, its own included, one by
+  //                one m + 30
+  //   products     |t_tj| is off by e (h_t + h_j), e from ProductErrors, so that all
+  //                are by ln 2 e (H + h_j) S, H the largest h_t; or by no more than
+  //                sum_t |c_t| times the error of a value of h_t, wherever x_j is
+  //   differences  t is off by so many units of itself: k |t| <= T k + T 2^-T for all T
   bool times(const Order *who, const double *coef, Index m, Some at, double *sums,
-             Poll &poll) const {
-    return add_at<double>(map_, who, coef, m, at, sums, poll);
+             double *errors, Poll &poll) const {
+    if (!errors || !placement_.unit()) {
+      const auto way = [&](Index i) { return placement_.way(i, false); };
+      const auto groups = by_ways({who, m}, coef, 1, {{0, m, &sums}}, way);
+      return add_groups(groups, map_.parameters, at, poll);
+    }
+    const Index room = (at.count + tile::kPanel - 1) / tile::kPanel * tile::kPanel;
+    std::fill_n(errors, at.count, 0.0);
+    // Of what is met in one way those that are positive, and then the others.
+    for (const Way way : {Way::kDouble, Way::kDifferences}) {
+      std::vector<Order> order;
+      std::vector<double> weights;
+      Index rising = 0;
+      double reach = 0.0, far = 0.0, known = 0.0;
+      for (const bool positive : {true, false}) {
+        for (Index t = 0; t < m; ++t) {
+          const double c = coef[t];
+          if ((c > 0.0) != positive || placement_.way(who[t], false) != way) continue;
+          order.push_back(who[t]);
+          weights.push_back(c);
+          reach += std::abs(c);
+          if (way == Way::kDifferences) continue;
+          far = std::max(far, placement_.h(who[t]));
+          known += std::abs(c) * placement_.double_errors().value(placement_.h(who[t]));
+        }
+        if (positive) rising = static_cast<Index>(order.size());
+      }
+      if (order.empty()) continue;
+      const auto all = static_cast<Index>(order.size());
+      std::vector<double> both(static_cast<std::size_t>(2 * room));
+      double *up = both.data(), *down = both.data() + room;
+      std::array<Group, 3> groups;
+      groups[static_cast<std::size_t>(way)] = {
+          order, weights, {{0, rising, &up}, {rising, all - rising, &down}}};
+      if (!add_groups(groups, map_.parameters, at, poll)) return false;
+      constexpr double kSlack = 1.01, kLn2 = 0.7, kUnit = 0x1p-53, kReach = 64.0;
+      const bool one_by_one = way == Way::kDifferences && !dense_;
+      const double added =
+          kUnit * (static_cast<double>(one_by_one ? all : all / tile::kLeastRows) + 30.0);
+      // What an exponential leaves where it is next to 0, and T 2^-T.
+      const double tiny = reach * 0x1p-1000, rest = reach * kReach * 0x1p-64;
+      for (Index j = 0; j < at.count; ++j) {
+        const double size = up[j] - down[j];
+        double off = added * size + tiny;
+        if (way == Way::kDifferences)
+          off += kLn2 * kUnit * placement_.apart() * (kReach * size + rest);
+        else
+          off += std::min(
+              kLn2 * placement_.double_errors().rate() * (far + placement_.h(at(j))) *
+                  size,
+              known);
+        sums[j] += up[j] + down[j];
+        errors[j] += kSlack * off;
+      }
+    }
+    return true;
   }
 
   // errors_i >= |k - k(x_i, x_j)| for the value k of `rows` and any j, and what adding
@@ -313,37 +504,44 @@ class KernelRows final : public RowSource {
   //        d p_a p_b the additions that a term passes
   //   h    by what the same sum in float64 says
   //   t    by u (2 |t| + max(h_a, h_b)) more, from two subtractions.
-  // B <= A + r, and what r does is paid for by k: r k <= 0.73, |t| k <= 0.54.
+  // B <= A + r, and what r does is paid for by k: r k <= 0.73, |t| k <= 0.54. Where a is
+  // far away and the b are not, the bound of b is the better one.
   void errors(bool fixed, double *errors) const {
     constexpr double kUnit = 0x1p-24;
     // Of 2^t, its own; of a product, a sum of up to 12 or 32 of them, and its sum.
     constexpr double kPower = 3.0, kDense = 16.0, kSparse = 40.0;
     const double adding = (dense_ ? kDense : kSparse) * kUnit;
-    const bool known = map_.shape == tile::Shape::kExponential;
-    if (precise_ || !known) {  // precise ones have been rounded once
-      std::fill_n(errors, n(),
-                  known ? kUnit + adding : std::numeric_limits<double>::infinity());
+    if (map_.shape != tile::Shape::kExponential) {
+      std::fill_n(errors, n(), std::numeric_limits<double>::infinity());
       return;
     }
-    const Selves exact = exact_selves();
-    const double spread = *std::max_element(exact.spread.begin(), exact.spread.end());
-    double largest = 0.0;
+    // What was computed in float64 has been rounded once.
+    const double least = kUnit + adding + 2.0 * Placement::kMost;
+    std::fill_n(errors, n(), least);
+    const std::vector<double> spread = spreads();
+    double widest = 0.0, off = 0.0, far = -1.0;
     for (Index i = 0; i < n(); ++i) {
-      errors[i] = std::abs(half_self(i) - exact.h[static_cast<std::size_t>(i)]);
-      largest = std::max(largest, errors[i]);
+      if (way_of(i) != Way::kSingle) continue;
+      widest = std::max(widest, spread[static_cast<std::size_t>(i)]);
+      off = std::max(off, std::abs(half_self(i) - placement_.h(i)));
+      far = std::max(far, placement_.h(i));
     }
+    if (far < 0.0) return;  // none is single
+    const double of_others = placement_.single_errors().value(far) + adding;
     for (Index i = 0; i < n(); ++i) {
-      const double h = exact.h[static_cast<std::size_t>(i)];
-      const double own = exact.spread[static_cast<std::size_t>(i)];
-      const double added = 3.0 + (dense_ ? own * spread : own);
+      const double h = placement_.h(i), own = spread[static_cast<std::size_t>(i)];
+      const double longest = placement_.single_errors().added;
+      const double added = 3.0 + (dense_ ? std::min(own * widest, longest) : own);
       const double more = 0.73 * std::sqrt(2.0 * h);
-      const double exponent =
-          kUnit * (added * (2.0 * h + more) + h + more + 1.62) + errors[i] + largest;
+      const double exponent = kUnit * (added * (2.0 * h + more) + h + more + 1.62) +
+                              std::abs(half_self(i) - h) + off;
       // 2^x - 1 <= 0.74 x up to 0.18. `exponent` is k times the error x of t, and where
       // it is so small x is, wherever k is not next to 0.
       constexpr double kMost = 0.02, kSlope = 0.74;
-      errors[i] = exponent <= kMost ? kSlope * exponent + kPower * kUnit + adding
-                                    : std::numeric_limits<double>::infinity();
+      double error = of_others;
+      if (exponent <= kMost)
+        error = std::min(error, kSlope * exponent + kPower * kUnit + adding);
+      errors[i] = std::max(least, error);
       if (fixed) errors[i] += 0.51 / static_cast<double>(simd::kFixed);
     }
   }
@@ -351,9 +549,30 @@ class KernelRows final : public RowSource {
  private:
   static constexpr Index kLongest = 16;  // panels
 
+  // How rows are computed.
+  Way way_of(Index i) const {
+    const bool near = !placement_.unit() || placement_.h(i) <= KernelMap::kNear;
+    return placement_.way(i, !precise_ && near);
+  }
+
+  bool add_groups(const std::array<Group, 3> &groups,
+                  const tile::Parameters &parameters, Some at, Poll &poll) const {
+    KernelMap map = map_;
+    map.parameters = parameters;
+    for (const Way way : kWays) {
+      const Group &group = groups[static_cast<std::size_t>(way)];
+      if (group.who.empty()) continue;
+      const bool whole =
+          way == Way::kSingle   ? add_at<float>(map, group, at, poll)
+          : way == Way::kDouble ? add_at<double>(map, group, at, poll)
+                                : add_differences(placement_, parameters, *points_,
+                                                  group, 1, *points_, at, team(), poll);
+      if (!whole) return false;
+    }
+    return true;
+  }
   template <class T>
-  bool add_at(const KernelMap &map, const Order *who, const double *coef, Index m,
-              Some at, double *sums, Poll &poll) const {
+  bool add_at(const KernelMap &map, const Group &group, Some at, Poll &poll) const {
     const Postings<T> *postings = postings_of<T>();
     std::unique_ptr<const Postings<T>> some;
     if (postings && at.numbers) {
@@ -361,21 +580,73 @@ class KernelRows final : public RowSource {
                                                  at.numbers, at.count);
       postings = some.get();
     }
-    return add_times<T>(map, dense_, *points_, {who, m}, coef, 1, {{0, m, &sums}},
-                        *points_, at, team(), poll, postings);
+    return add_times<T>(map, dense_, *points_, group.some(), group.coef.data(), 1,
+                        group.parts, *points_, at, team(), poll, postings);
   }
 
-  // Values at some columns, or at all n where `columns` is null.
-  template <class T, class Value>
+  // Values at some columns, or at all n where `columns` is null, every row in its way.
+  template <class Value>
   bool rows_of(const Order *who, Index m, const Order *columns, Index many,
                Value *const *out, Poll &poll) const {
-    return dense_ ? dense_rows<T>(who, m, columns, many, out, poll)
+    for (const Way way : kWays) {
+      std::vector<Order> some;
+      std::vector<Value *> to;
+      for (Index t = 0; t < m; ++t)
+        if (way_of(who[t]) == way) {
+          some.push_back(who[t]);
+          to.push_back(out[t]);
+        }
+      if (some.empty()) continue;
+      const auto count = static_cast<Index>(some.size());
+      const bool whole =
+          way == Way::kSingle
+              ? values_of<float>(map_, some.data(), count, columns, many, to.data(), poll)
+              : precise_rows(way, some.data(), count, columns, many, to.data(), poll);
+      if (!whole) return false;
+    }
+    return true;
+  }
+  // The same of rows that are computed in float64.
+  bool precise_rows(Way way, const Order *who, Index m, const Order *columns, Index many,
+                    float *const *out, Poll &poll) const {
+    if (way == Way::kDouble)
+      return values_of<double>(map_, who, m, columns, many, out, poll);
+    if (dense_)
+      return values_of<double>(placement_.differences(), who, m, columns, many, out,
+                               poll);
+    KernelMap map = placement_.differences();
+    map.parameters.shift = row_parameters().shift;
+    return meet_differences(
+        map, *points_, {who, m}, *points_, {columns, many}, team(), poll,
+        [&](Index t, Index j, double k) { out[t][j] = static_cast<float>(k); });
+  }
+  bool precise_rows(Way way, const Order *who, Index m, const Order *columns, Index many,
+                    simd::Fixed *const *out, Poll &poll) const {
+    constexpr Index kSome = 16;
+    const Index room = (many + tile::kPanel - 1) / tile::kPanel * tile::kPanel;
+    std::vector<float> rows(static_cast<std::size_t>(kSome * room));
+    float *to[kSome];
+    for (Index t = 0; t < kSome; ++t) to[t] = rows.data() + t * room;
+    for (Index first = 0; first < m; first += kSome) {
+      const Index some = std::min(kSome, m - first);
+      if (!precise_rows(way, who + first, some, columns, many, to, poll)) return false;
+      for (Index t = 0; t < some; ++t)
+        for (Index j = 0; j < room; j += simd::Pack<float>::kLanes)
+          simd::Pack<float>::load(to[t] + j).store(out[first + t] + j);
+    }
+    return true;
+  }
+
+  template <class T, class Value>
+  bool values_of(const KernelMap &map, const Order *who, Index m, const Order *columns,
+                 Index many, Value *const *out, Poll &poll) const {
+    return dense_ ? dense_rows<T>(map, who, m, columns, many, out, poll)
                   : sparse_rows<T>(who, m, columns, many, out, poll);
   }
 
   template <class T, class Value>
-  bool dense_rows(const Order *who, Index m, const Order *columns, Index many,
-                  Value *const *out, Poll &poll) const {
+  bool dense_rows(const KernelMap &map, const Order *who, Index m, const Order *columns,
+                  Index many, Value *const *out, Poll &poll) const {
     constexpr Index kWidth = tile::kRows;
     const Index d = points_->d();
     const Index panels = (many + tile::kPanel - 1) / tile::kPanel;
@@ -395,10 +666,11 @@ class KernelRows final : public RowSource {
     std::vector<T> row;
     std::vector<Value> nowhere(static_cast<std::size_t>(panels * tile::kPanel));
     SharedPoll shared(poll);
-    const tile::Parameters parameters = row_parameters();
+    tile::Parameters parameters = map.parameters;
+    parameters.shift = row_parameters().shift;
     for (Index first = 0; first < m && !shared.leave(); first += chunk) {
       const Index some = std::min(chunk, m - first);
-      pack(map_, *points_, some, [&](Index t) { return who[first + t]; }, strips, row);
+      pack(map, *points_, some, [&](Index t) { return who[first + t]; }, strips, row);
       const auto meet = [&](Index, Index begin, Index end) {
         Panels<T> own;
         std::vector<T> buffer;
@@ -408,7 +680,7 @@ class KernelRows final : public RowSource {
           const T *panel[kLongest], *h[kLongest];
           if (!stored)
             pack(
-                map_, *points_, std::min(last * tile::kPanel, many) - p * tile::kPanel,
+                map, *points_, std::min(last * tile::kPanel, many) - p * tile::kPanel,
                 [&](Index t) {
                   const Index j = p * tile::kPanel + t;
                   return columns ? columns[j] : j;
@@ -416,14 +688,14 @@ class KernelRows final : public RowSource {
                 own, buffer);
           for (Index g = p; g < last; ++g) {
             if constexpr (std::is_same_v<T, float>) {
-              panel[g - p] = stored ? panels_.values(g) : own.values(g - p);
-              h[g - p] = stored ? panels_.h(g) : own.h(g - p);
+              panel[g - p] = stored ? all_panels().values(g) : own.values(g - p);
+              h[g - p] = stored ? all_panels().h(g) : own.h(g - p);
             } else {
               panel[g - p] = own.values(g - p);
               h[g - p] = own.h(g - p);
             }
           }
-          tile::with_kernel<T>(map_.shape, parameters, [&](const auto &kernel) {
+          tile::with_kernel<T>(map.shape, parameters, [&](const auto &kernel) {
             if constexpr (std::is_same_v<Value, float> ||
                           std::decay_t<decltype(kernel)>::kUnit)
               for (Index s = 0; s < strips.groups(); ++s) {
@@ -455,7 +727,7 @@ class KernelRows final : public RowSource {
       if (!postings) precise = half_selves<double>(map_, *points_, team());
       h = postings ? postings->h() : precise.data();
     } else {
-      h = h_.data();
+      h = single_h().data();
     }
     if (postings && columns) {
       some = std::make_unique<const Postings<T>>(map_, *points_, postings->features(),
@@ -492,21 +764,15 @@ class KernelRows final : public RowSource {
     return !shared.leave();
   }
 
-  // h as the values have it.
+  // h as float32 values have it.
   double half_self(Index i) const {
-    if (!dense_) return static_cast<double>(h_[static_cast<std::size_t>(i)]);
-    return static_cast<double>(panels_.h(i / tile::kPanel)[i % tile::kPanel]);
+    if (!dense_) return static_cast<double>(single_h()[static_cast<std::size_t>(i)]);
+    return static_cast<double>(all_panels().h(i / tile::kPanel)[i % tile::kPanel]);
   }
-  // h in float64, of entries that were not rounded, and sqrt(d) p, or of sparse points
-  // the additions; see `errors`.
-  struct Selves {
-    std::vector<double> h, spread;
-  };
-  Selves exact_selves() const {
-    Selves selves;
-    selves.spread.resize(static_cast<std::size_t>(n()));
+  // sqrt(d) p of each point, or of sparse ones the additions; see `errors`.
+  std::vector<double> spreads() const {
+    std::vector<double> spread(static_cast<std::size_t>(n()));
     if (!dense_) {
-      selves.h = half_selves<double>(map_, *points_, team());
       const bool posted = SparseMeeting<float>::by_postings(*points_);
       Entries entries;
       for (Index i = 0; i < n(); ++i) {
@@ -514,11 +780,10 @@ class KernelRows final : public RowSource {
         const Index m = static_cast<Index>(entries.columns.size());
         // Rare features are added one by one.
         const Index longest = posted ? m + 8 : tile::longest_chain<float>(m);
-        selves.spread[static_cast<std::size_t>(i)] = static_cast<double>(longest);
+        spread[static_cast<std::size_t>(i)] = static_cast<double>(longest);
       }
-      return selves;
+      return spread;
     }
-    selves.h.resize(static_cast<std::size_t>(n()));
     const auto d = static_cast<std::size_t>(points_->d());
     std::vector<double> room(d), x(d);
     for (Index i = 0; i < n(); ++i) {
@@ -528,11 +793,9 @@ class KernelRows final : public RowSource {
         sum += v * v;
         sums += sum;
       }
-      selves.h[static_cast<std::size_t>(i)] = 0.5 * sum;
-      selves.spread[static_cast<std::size_t>(i)] =
-          sum > 0.0 ? std::sqrt(sums / sum) : 0.0;
+      spread[static_cast<std::size_t>(i)] = sum > 0.0 ? std::sqrt(sums / sum) : 0.0;
     }
-    return selves;
+    return spread;
   }
 
   // Parts for so many queries and panels: each is more to do than waking a thread.
@@ -557,6 +820,24 @@ class KernelRows final : public RowSource {
     return made.postings.get();
   }
 
+  // What float32 values are made of: all points in panels, or half their self sums.
+  const Panels<float> &all_panels() const {
+    std::call_once(packed_, [&] {
+      std::vector<float> row;
+      pack(map_, *points_, n(), [](Index t) { return t; }, panels_, row);
+    });
+    return panels_;
+  }
+  const std::vector<float> &single_h() const {
+    std::call_once(packed_, [&] {
+      if (const auto *postings = postings_of<float>())
+        h_.assign(postings->h(), postings->h() + n());
+      else
+        h_ = half_selves<float>(map_, *points_, team());
+    });
+    return h_;
+  }
+
   tile::Parameters row_parameters() const {
     tile::Parameters parameters = map_.parameters;
     if (shifted_) parameters.shift = 1.0;
@@ -564,12 +845,14 @@ class KernelRows final : public RowSource {
   }
 
   std::unique_ptr<Points> points_;
-  KernelMap map_;
+  Placement placement_;
+  const KernelMap &map_;  // of products
   bool dense_;
   double entries_;  // of a point, those that are stored if few are
   bool precise_ = false, shifted_ = false;
-  Panels<float> panels_;
-  std::vector<float> h_;  // of points with few entries
+  mutable std::once_flag packed_;
+  mutable Panels<float> panels_;
+  mutable std::vector<float> h_;  // of points with few entries
   template <class T>
   struct Made {
     std::once_flag once;

@@ -1,9 +1,11 @@
 // The points of a kernel, whatever matrix holds them, and how they are packed for the
-// tile: centred, scaled, in strips that are broadcast or panels along the lanes.
+// tile: centred, scaled, in strips that are broadcast or panels along the lanes; and how
+// far values that are computed from them may be from the exact ones.
 #pragma once
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <memory>
 #include <vector>
 
@@ -36,6 +38,8 @@ class Points {
   Index d() const { return d_; }
   // Stored entries of a point, on average.
   virtual double mean_entries() const = 0;
+  // The most stored entries of a point.
+  virtual Index most_entries() const = 0;
   // x_k <- entry k, all d of them.
   virtual void read(Index i, double *x) const = 0;
   virtual void entries(Index i, Entries &out) const = 0;
@@ -139,6 +143,15 @@ class PointsOf final : public Points {
       rows_.for_each(row(n() * t / looked), [&](Index, double) { ++entries; });
     return static_cast<double>(entries) /
            static_cast<double>(std::max<Index>(looked, 1));
+  }
+  Index most_entries() const override {
+    Index most = 0;
+    for (Index i = 0; i < n(); ++i) {
+      Index entries = 0;
+      rows_.for_each(row(i), [&](Index, double) { ++entries; });
+      most = std::max(most, entries);
+    }
+    return most;
   }
   void read(Index i, double *x) const override {
     std::fill(x, x + d(), 0.0);
@@ -250,18 +263,44 @@ struct KernelMap {
   tile::Shape shape = tile::Shape::kLinear;
   tile::Parameters parameters;
   double scale = 1.0;
+  double gamma = 1.0;
   std::vector<double> centre;  // empty: the origin
 
   static KernelMap of(tile::Shape shape, double gamma, double coef0, int degree) {
-    constexpr double kLog2E = 1.4426950408889634;
-    KernelMap map{shape, {coef0, degree}, 1.0, {}};
-    if (shape == tile::Shape::kExponential) map.scale = std::sqrt(2.0 * gamma * kLog2E);
+    KernelMap map{shape, {coef0, degree}, 1.0, gamma, {}};
+    if (shape == tile::Shape::kExponential)
+      map.scale = std::sqrt(2.0 * kLog2E) * std::sqrt(gamma);
     if (shape == tile::Shape::kLaplacian) map.scale = gamma * kLog2E;
     if (shape == tile::Shape::kPolynomial || shape == tile::Shape::kSigmoid)
       map.scale = std::sqrt(gamma);
     return map;
   }
 
+  // The same function of sums of differences. The scale of the points is a power of
+  // two, so that a point is what it was to the last bit, and so are differences of
+  // points that are near to each other: nothing cancels.
+  KernelMap differences() const {
+    KernelMap map = *this;
+    map.centre.clear();
+    int exponent = 0;
+    map.parameters.factor = kLog2E * std::frexp(gamma, &exponent);
+    if (shape == tile::Shape::kExponential) {
+      map.shape = tile::Shape::kDifferences;
+      if (exponent % 2 != 0) {
+        map.parameters.factor *= 2.0;
+        --exponent;
+      }
+      exponent /= 2;
+    }
+    map.scale = std::ldexp(1.0, exponent);
+    return map;
+  }
+
+  // Whether all values are from 0 to 1: those of a distance.
+  bool unit() const {
+    return shape == tile::Shape::kExponential || shape == tile::Shape::kDifferences ||
+           shape == tile::Shape::kLaplacian;
+  }
   // Sparse points know the Laplacian kernel as the exponential of their overlap.
   bool overlap() const { return shape == tile::Shape::kLaplacian; }
   double block_scale() const { return overlap() ? scale : scale * scale; }
@@ -269,10 +308,13 @@ struct KernelMap {
     return overlap() ? tile::Shape::kExponential : shape;
   }
 
-  // Distances do not change when the origin moves to the mean, and rounding shrinks.
-  void centre_on(const Points &points) {
-    if (shape != tile::Shape::kExponential) return;
-    const auto d = static_cast<std::size_t>(points.d());
+  // Distances do not change when the origin moves, and rounding shrinks where it is
+  // among the points: at their mean, or, where that leaves some of them far away, at
+  // the median of each column, which a few far points do not move. Returns half the
+  // self product of each point in float64; of the Laplacian kernel ||x||_1.
+  std::vector<double> centre_on(const Points &points) {
+    if (shape != tile::Shape::kExponential) return half_selves(points);
+    const auto d = size(points.d());
     std::vector<double> x(d);
     centre.assign(d, 0.0);
     for (Index i = 0; i < points.n(); ++i) {
@@ -281,6 +323,18 @@ struct KernelMap {
     }
     for (auto &mean : centre)
       mean /= static_cast<double>(std::max<Index>(points.n(), 1));
+    std::vector<double> h = half_selves(points);
+    const auto far = [](const std::vector<double> &h) {
+      return std::count_if(h.begin(), h.end(), [](double v) { return !(v <= kNear); });
+    };
+    if (const auto many = far(h); many > 0) {
+      std::vector<double> mean = medians(points);
+      std::swap(centre, mean);
+      std::vector<double> other = half_selves(points);
+      if (far(other) < many) return other;
+      std::swap(centre, mean);
+    }
+    return h;
   }
 
   // The point as the tile sees it. `x` has room for d doubles.
@@ -293,6 +347,81 @@ struct KernelMap {
       for (Index k = 0; k < d; ++k) out[k] = static_cast<T>(scale * x[k]);
     else
       for (Index k = 0; k < d; ++k) out[k] = static_cast<T>(scale * (x[k] - mean[k]));
+  }
+
+  // Beyond this half self product float32 finds a value to no more than some 1e-4.
+  static constexpr double kNear = 800.0;
+
+ private:
+  static constexpr double kLog2E = 1.4426950408889634;
+  static std::size_t size(Index i) { return static_cast<std::size_t>(i); }
+
+  std::vector<double> half_selves(const Points &points) const {
+    constexpr std::size_t kLanes = 8;
+    const bool absolute = shape == tile::Shape::kLaplacian;
+    const auto d = size(points.d());
+    std::vector<double> x(d), a(d), h(size(points.n()));
+    for (Index i = 0; i < points.n(); ++i) {
+      read(points, i, x.data(), a.data());
+      double lanes[kLanes] = {};
+      const auto add = [&](std::size_t l, double v) {
+        lanes[l] += absolute ? std::abs(v) : v * v;
+      };
+      std::size_t k = 0;
+      for (; k + kLanes <= d; k += kLanes)
+        for (std::size_t l = 0; l < kLanes; ++l) add(l, a[k + l]);
+      for (; k < d; ++k) add(0, a[k]);
+      for (std::size_t l = 1; l < kLanes; ++l) lanes[0] += lanes[l];
+      h[size(i)] = absolute ? parameters.factor * lanes[0] : 0.5 * lanes[0];
+    }
+    return h;
+  }
+  // Of each column, over some of the points.
+  static std::vector<double> medians(const Points &points) {
+    constexpr Index kSome = 255;
+    const auto d = size(points.d()), some = size(std::min(points.n(), kSome));
+    std::vector<double> rows(some * d), column(some), out(d);
+    for (std::size_t t = 0; t < some; ++t)
+      points.read(points.n() * static_cast<Index>(t) / static_cast<Index>(some),
+                  rows.data() + t * d);
+    for (std::size_t k = 0; k < d; ++k) {
+      for (std::size_t t = 0; t < some; ++t) column[t] = rows[t * d + k];
+      const auto middle = column.begin() + static_cast<std::ptrdiff_t>((some - 1) / 2);
+      std::nth_element(column.begin(), middle, column.end());
+      out[k] = *middle;
+    }
+    return out;
+  }
+};
+
+// How far the values of an exponential kernel may be from the exact ones where they are
+// computed from products, in units of rounding u of T.
+//
+// With h half the self product of the scaled point a, b another one, r = ||a - b||,
+// k = 2^t, t = -r^2/2 is computed as s - h_a - h_b. `added` is the most roundings that a
+// term of s passes. Then t is off by at most u (2 added + 24) (h_a + h_b): s and the h
+// by `added` each, since |a.b| <= h_a + h_b; 12 for points that are rounded, centred and
+// scaled, which moves each by 3 u of its length; 3 for the two subtractions; and what
+// rounding of the scale and of products without FMA adds. For the overlap of the
+// Laplacian kernel the same holds with h = ||a||_1.
+template <class T>
+struct ProductErrors {
+  double added;
+
+  static constexpr double kUnit = std::is_same_v<T, float> ? 0x1p-24 : 0x1p-53;
+  static constexpr double kPower = 4.0;  // of 2^t itself
+  static constexpr double kLn2 = 0.6931471805599453;
+  double rate() const { return kUnit * (2.0 * added + 24.0); }
+
+  // |computed k - k| for a point of this h and any other one: h_a <= h + sqrt(2 h) r +
+  // r^2/2, and what r does is paid for by k: r k <= 0.73, |t| k <= 0.54. 2^x - 1 <=
+  // 0.74 x up to 0.18, and where k x is as small as kMost x is, but where k is next to
+  // 0. Infinity where nothing is known.
+  double value(double h) const {
+    constexpr double kMost = 0.02, kSlope = 0.74;
+    const double exponent = rate() * (2.0 * h + 0.73 * std::sqrt(2.0 * h) + 0.54);
+    return rate() <= 1e-3 && exponent <= kMost ? kSlope * exponent + kPower * kUnit
+                                               : std::numeric_limits<double>::infinity();
   }
 };
 

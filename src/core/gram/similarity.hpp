@@ -6,7 +6,10 @@
 //             column, and only columns of the point are read. Rows whose values the
 //             caller holds already may be moved to the first panels and left out.
 // QueryBlock  up to 32 points with any others, float64, through the row accessor,
-//             nothing copied: what certificates and samples are made of.
+//             nothing copied: what samples and small matrices are made of.
+//
+// Exponentials of dense points are made of differences. Those of sparse points in a
+// QueryBlock are made of products, and of differences where that is too far off.
 #pragma once
 
 #include <algorithm>
@@ -16,6 +19,7 @@
 #include <vector>
 
 #include "../rows.hpp"
+#include "differences.hpp"
 #include "function.hpp"
 
 namespace dualgap {
@@ -24,19 +28,34 @@ namespace dualgap {
 // distances count, which takes most of the rounding out of them.
 struct Layout {
   bool dense;
-  std::vector<double> mean;
+  std::vector<double> centre;
+  std::vector<char> far;  // rows of which float32 says too little
 
   template <class Rows>
   Layout(const Rows &rows, Index stored, const KernelFunction &function)
       : dense(5.0 * static_cast<double>(stored) >=
               static_cast<double>(rows.rows()) * static_cast<double>(rows.cols())),
-        mean(static_cast<std::size_t>(dense ? rows.cols() : 0), 0.0) {
-    if (!dense || function.shape != Shape::kExponential) return;
-    for (Index i = 0; i < rows.rows(); ++i)
-      rows.for_each(i,
-                    [&](Index k, double v) { mean[static_cast<std::size_t>(k)] += v; });
-    for (auto &m : mean) m /= static_cast<double>(rows.rows());
+        centre(static_cast<std::size_t>(dense ? rows.cols() : 0), 0.0),
+        far(static_cast<std::size_t>(rows.rows()), 0) {
+    if (!function.exponential()) return;
+    KernelMap map = KernelMap::of(
+        function.overlap ? tile::Shape::kLaplacian : tile::Shape::kExponential,
+        function.gamma, 0.0, 1);
+    const PointsOf<Rows> points(rows, {}, true);
+    const double near = dense ? kNearByDifferences : KernelMap::kNear;
+    std::vector<double> h(far.size());
+    if (dense)
+      h = map.centre_on(points);
+    else
+      for (Index i = 0; i < rows.rows(); ++i)
+        points.half_self(i, map.scale, map.overlap(), &h[static_cast<std::size_t>(i)]);
+    if (!map.centre.empty()) centre = map.centre;
+    for (std::size_t i = 0; i < h.size(); ++i) far[i] = !(h[i] <= near);
   }
+
+ private:
+  // Entries that were rounded to float32 move an exponent by 1e-4 or so here.
+  static constexpr double kNearByDifferences = 1e5;
 };
 
 // One of the points, as SingleRow has it.
@@ -57,7 +76,7 @@ class SingleRow {
         function_(function),
         dense_(layout.dense) {
     if (dense_)
-      fill_panels(rows, layout.mean);
+      fill_panels(rows, layout.centre);
     else
       fill_columns(rows);
     for (const float norm : norms_)
@@ -93,7 +112,12 @@ class SingleRow {
                    Known &&known) const {
     const bool overlap = function_.overlap;
     if (dense_) {
-      overlap ? panel_row<Overlap>(query, out) : panel_row<Product>(query, out);
+      if (!function_.exponential())
+        panel_row<Product>(query, out);
+      else if (overlap)
+        panel_row<AbsoluteDifference>(query, out);
+      else
+        panel_row<SquaredDifference>(query, out);
       const Index copied = first_ / kPanel * kPanel;
       for (Index t = 0; t < copied; ++t) out[order_[at(t)]] = known(order_[at(t)]);
       return copied;
@@ -182,7 +206,10 @@ class SingleRow {
         const float x = query.entries[at(k)];
         for (Index l = 0; l < kPanel; ++l) sum[l] += Op::of(x, panel[k * kPanel + l]);
       }
-      function_.apply(sum, kPanel, query.norm, norms_.data() + j);
+      if (function_.exponential())
+        function_.of_distances(sum, kPanel);
+      else
+        function_.apply(sum, kPanel, query.norm, norms_.data() + j);
       const Index m = std::min(kPanel, n_ - j);
       if (moved_)
         for (Index l = 0; l < m; ++l) out[order_[at(j + l)]] = sum[l];
@@ -219,8 +246,11 @@ class QueryBlock {
  public:
   static constexpr Index kQueries = 32;
 
-  QueryBlock(Index d, const KernelFunction &function)
-      : function_(function), entries_(static_cast<std::size_t>(d * kQueries), 0.0) {}
+  // `longest`: the most entries of a row.
+  QueryBlock(Index d, Index longest, const KernelFunction &function)
+      : function_(function),
+        rate_(0x1p-53 * (2.0 * static_cast<double>(longest) + 26.0)),
+        entries_(static_cast<std::size_t>(d * kQueries), 0.0) {}
 
   // `row(q)` is the q-th of m <= kQueries points.
   template <class Rows, class Row>
@@ -241,19 +271,61 @@ class QueryBlock {
   // out_q <- k(query q, x_j) for q < m; what is beyond is not to be read.
   template <class Rows>
   void kernels(const Rows &rows, Index j, double norm, double *out) const {
-    if (width_ == kFew)
-      function_.overlap ? sum<Overlap, kFew>(rows, j, out)
-                        : sum<Product, kFew>(rows, j, out);
-    else
-      function_.overlap ? sum<Overlap, kQueries>(rows, j, out)
-                        : sum<Product, kQueries>(rows, j, out);
-    function_.apply(out, width_, norm, norms_);
+    width_ == kFew ? kernels_of<kFew>(rows, j, norm, out)
+                   : kernels_of<kQueries>(rows, j, norm, out);
   }
 
  private:
   static constexpr Index kFew = 8;
   std::size_t at(Index k, Index q) const {
     return static_cast<std::size_t>(k * width_ + q);
+  }
+
+  template <Index kWidth, class Rows>
+  void kernels_of(const Rows &rows, Index j, double norm, double *out) const {
+    if constexpr (is_dense<Rows>::value) {
+      if (function_.exponential()) {
+        function_.overlap ? sum<AbsoluteDifference, kWidth>(rows, j, out)
+                          : sum<SquaredDifference, kWidth>(rows, j, out);
+        function_.of_distances(out, kWidth);
+        return;
+      }
+    }
+    function_.overlap ? sum<Overlap, kWidth>(rows, j, out)
+                      : sum<Product, kWidth>(rows, j, out);
+    double products[kWidth];
+    std::copy(out, out + kWidth, products);
+    function_.apply(out, kWidth, norm, norms_);
+    if (function_.exponential()) refine(rows, j, norm, products, out);
+  }
+
+  // Values that products may have left too far off: k may be anything but next to 0,
+  // and the error of the exponent, as ProductErrors has it, is no longer small.
+  template <class Rows>
+  void refine(const Rows &rows, Index j, double norm, const double *products,
+              double *out) const {
+    constexpr double kMost = 1e-9, kVanishes = 750.0;
+    const double gamma = function_.gamma;
+    for (Index q = 0; q < m_; ++q) {
+      const double off = gamma * rate_ * (norm + norms_[q]);
+      if (off <= kMost) continue;
+      const double exponent = gamma * (norm + norms_[q] - 2.0 * products[q]);
+      if (exponent - off >= kVanishes) continue;
+      entries_of(rows, rows_[q], own_);
+      entries_of(rows, j, other_);
+      out[q] = distance(own_, other_, 1.0, function_.overlap);
+      function_.of_distances(out + q, 1);
+    }
+  }
+  template <class Rows>
+  static void entries_of(const Rows &rows, Index i, Entries &out) {
+    out.columns.clear();
+    out.values.clear();
+    rows.for_each(i, [&](Index k, double v) {
+      out.columns.push_back(static_cast<Order>(k));
+      out.values.push_back(v);
+    });
+    sort_entries(out);
   }
 
   template <class Op, Index kWidth, class Rows>
@@ -268,10 +340,12 @@ class QueryBlock {
   }
 
   KernelFunction function_;
+  double rate_;                  // as ProductErrors has it
   std::vector<double> entries_;  // [column][query], width_ queries to a column
   double norms_[kQueries] = {};
   Index rows_[kQueries] = {};
   Index m_ = 0, width_ = kQueries;
+  mutable Entries own_, other_;
 };
 
 }  // namespace dualgap

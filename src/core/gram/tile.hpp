@@ -2,20 +2,23 @@
 //
 // Layout   strip  [d][kRows]      points that are broadcast, one entry each
 //          panel  [d][kPanel]     points along the lanes
-// Sums     s = x.z, or ||x - z||_1, over the d columns in their order: a point with
-//          itself gives exactly the sum that `self` computes, so k(x, x) of the
-//          Gaussian kernel, and of points that are equal, is exactly 1.
+// Sums     s = x.z, ||x - z||^2 or ||x - z||_1, over the d columns in their order: a
+//          point with itself gives exactly the sum that `half_selves` computes, so
+//          k(x, x) of the Gaussian kernel, and of points that are equal, is exactly 1.
+//          float32 sums begin anew every 128 columns, and the parts are added up:
+//          no term passes more than 128 + d/128 roundings.
 // Kernel   of s and of half the self products h, while the sums are in registers:
 //          exponential  2^(s - h_x - h_z)     x scaled by sqrt(2 gamma log2 e)
-//          laplacian    2^-s                  x scaled by gamma log2 e
+//          differences  2^-(factor s)         the same kernel, s = ||x - z||^2
+//          laplacian    2^-(factor s)         s = ||x - z||_1
 //          polynomial   (s + coef0)^degree    x scaled by sqrt(gamma)
 //          sigmoid      tanh(s + coef0)       x scaled by sqrt(gamma)
 //          linear       s
 // Then     StoreRows writes the values as float32, or from 0 to 1 in 16 bits; AddTimes
 // adds their products with
 //          coefficients to float64 sums and stores no value.
-// Cost     2 d flops a value and about 12 for the exponential. With AVX-512 the 24
-//          accumulators of a 12 x 32 tile of floats leave 8 registers.
+// Cost     2 d flops a value (3 d for distances) and about 12 for the exponential. With
+//          AVX-512 the 24 accumulators of a 12 x 32 tile of floats leave 8 registers.
 #pragma once
 
 #include <algorithm>
@@ -34,19 +37,39 @@ inline constexpr int kRows = 12;
 inline constexpr int kRows = 6;
 #endif
 
-enum class Shape { kLinear, kExponential, kLaplacian, kPolynomial, kSigmoid };
+// Of all levels.
+inline constexpr int kLeastRows = 6;
+
+enum class Shape {
+  kLinear,
+  kExponential,
+  kDifferences,
+  kLaplacian,
+  kPolynomial,
+  kSigmoid
+};
 
 struct Parameters {
   double coef0 = 0.0;
   int degree = 1;
   // Subtracted from float64 values of the exponential and the Laplacian kernel.
   double shift = 0.0;
+  // Of distances.
+  double factor = 1.0;
 };
 
 struct Dot {
   template <class V>
   static V step(V a, V b, V sum) {
     return fma(a, b, sum);
+  }
+};
+
+struct Squares {
+  template <class V>
+  static V step(V a, V b, V sum) {
+    const V apart = a - b;
+    return fma(apart, apart, sum);
   }
 };
 
@@ -61,19 +84,26 @@ template <Shape kShape, class T>
 class Kernel {
  public:
   using V = Pack<T>;
-  using Step = std::conditional_t<kShape == Shape::kLaplacian, Manhattan, Dot>;
+  using Step =
+      std::conditional_t<kShape == Shape::kLaplacian, Manhattan,
+                         std::conditional_t<kShape == Shape::kDifferences, Squares,
+                                            Dot>>;
   // Whether all values are from 0 to 1.
-  static constexpr bool kUnit =
-      kShape == Shape::kExponential || kShape == Shape::kLaplacian;
+  static constexpr bool kUnit = kShape == Shape::kExponential ||
+                                kShape == Shape::kDifferences ||
+                                kShape == Shape::kLaplacian;
 
   explicit Kernel(const Parameters &p)
-      : coef0_(static_cast<T>(p.coef0)), shift_(p.shift), degree_(p.degree) {}
+      : coef0_(static_cast<T>(p.coef0)),
+        factor_(static_cast<T>(p.factor)),
+        shift_(p.shift),
+        degree_(p.degree) {}
 
   DUALGAP_INLINE V value(V s, V h_row, V h_column) const {
     if constexpr (kShape == Shape::kExponential)
       return shifted(simd::exp2_negative((s - h_row) - h_column));
-    if constexpr (kShape == Shape::kLaplacian)
-      return shifted(simd::exp2_negative(V::all(T(0)) - s));
+    if constexpr (kShape == Shape::kDifferences || kShape == Shape::kLaplacian)
+      return shifted(simd::exp2_negative(V::all(-factor_) * s));
     if constexpr (kShape == Shape::kPolynomial) return power(s + V::all(coef0_));
     if constexpr (kShape == Shape::kSigmoid) return tanh(s + V::all(coef0_));
     return s;
@@ -99,7 +129,7 @@ class Kernel {
     const V size = (one - e) / (one + e);
     return where_greater(V::all(T(0)), t, V::all(T(0)) - size, size);
   }
-  T coef0_;
+  T coef0_, factor_;
   double shift_;
   int degree_;
 };
@@ -198,6 +228,40 @@ struct AddManyTimes {
   }
 };
 
+// Columns after which sums begin anew.
+template <class T>
+inline constexpr Index kSpan = std::is_same_v<T, float> ? 128 : Index{1} << 40;
+// Roundings that a term of a sum over d columns passes at most, its own included.
+template <class T>
+constexpr Index longest_sum(Index d) {
+  return std::min(d, kSpan<T>) + d / kSpan<T> + 1;
+}
+
+// sums[r][..] (+= unless `first`) the sums of a strip with two registers of a panel.
+template <class T, class Step>
+DUALGAP_NOINLINE void add_span(const T *a, const T *b, Index d, bool first, T *sums) {
+  using V = Pack<T>;
+  V s[kRows][2];
+  unroll<kRows>([&](auto r) { s[r][0] = s[r][1] = V::all(T(0)); });
+  for (Index k = 0; k < d; ++k, a += kRows, b += kPanel) {
+    const V left = V::load(b), right = V::load(b + V::kLanes);
+    unroll<kRows>([&](auto r) {
+      const V x = V::all(a[r]);
+      s[r][0] = Step::step(x, left, s[r][0]);
+      s[r][1] = Step::step(x, right, s[r][1]);
+    });
+  }
+  unroll<kRows>([&](auto r) {
+    T *to = sums + r * 2 * V::kLanes;
+    if (!first) {
+      s[r][0] = V::load(to) + s[r][0];
+      s[r][1] = V::load(to + V::kLanes) + s[r][1];
+    }
+    s[r][0].store(to);
+    s[r][1].store(to + V::kLanes);
+  });
+}
+
 // One strip with one panel. Inlined into its loop the accumulators are spilled.
 template <class T, class Kernel, class Then>
 DUALGAP_NOINLINE void compute(const T *strip, const T *panel, Index d,
@@ -205,12 +269,19 @@ DUALGAP_NOINLINE void compute(const T *strip, const T *panel, Index d,
                               const Then &then) {
   using V = Pack<T>;
   constexpr int kWidth = 2 * V::kLanes;
+  T sums[kRows * kWidth];
   for (int offset = 0; offset < kPanel; offset += kWidth) {
     V s[kRows][2];
     unroll<kRows>([&](auto r) { s[r][0] = s[r][1] = V::all(T(0)); });
     const T *a = strip;
     const T *b = panel + offset;
-    for (Index k = 0; k < d; ++k, a += kRows, b += kPanel) {
+    Index left = d;
+    for (; left > kSpan<T>; left -= kSpan<T>) {
+      add_span<T, typename Kernel::Step>(a, b, kSpan<T>, left == d, sums);
+      a += kSpan<T> * kRows;
+      b += kSpan<T> * kPanel;
+    }
+    for (Index k = 0; k < left; ++k, a += kRows, b += kPanel) {
       const V first = V::load(b), second = V::load(b + V::kLanes);
       unroll<kRows>([&](auto r) {
         const V x = V::all(a[r]);
@@ -218,6 +289,12 @@ DUALGAP_NOINLINE void compute(const T *strip, const T *panel, Index d,
         s[r][1] = Kernel::Step::step(x, second, s[r][1]);
       });
     }
+    if (left < d)
+      unroll<kRows>([&](auto r) {
+        const T *before = sums + r * kWidth;
+        s[r][0] = V::load(before) + s[r][0];
+        s[r][1] = V::load(before + V::kLanes) + s[r][1];
+      });
     const V h0 = V::load(h_columns + offset);
     const V h1 = V::load(h_columns + offset + V::kLanes);
     auto to = then.template at<T>(offset);
@@ -264,13 +341,20 @@ void half_selves(const T *x, Index m, Index d, T *h) {
   for (Index first = 0; first < m; first += kChains) {
     const T *at[kChains];
     for (int c = 0; c < kChains; ++c) at[c] = x + std::min(first + c, m - 1) * d;
-    Pack<T> sum[kChains];
-    unroll<kChains>([&](auto c) { sum[c] = Pack<T>::all(T(0)); });
-    for (Index k = 0; k < d; ++k)
+    Pack<T> sum[kChains], whole[kChains];
+    unroll<kChains>([&](auto c) { sum[c] = whole[c] = Pack<T>::all(T(0)); });
+    for (Index k = 0; k < d; ++k) {
+      if (k > 0 && k % kSpan<T> == 0)
+        unroll<kChains>([&](auto c) {
+          whole[c] = whole[c] + sum[c];
+          sum[c] = Pack<T>::all(T(0));
+        });
       unroll<kChains>([&](auto c) {
         const Pack<T> a = Pack<T>::all(at[c][k]);
         sum[c] = fma(a, a, sum[c]);
       });
+    }
+    unroll<kChains>([&](auto c) { sum[c] = whole[c] + sum[c]; });
     for (int c = 0; c < kChains && first + c < m; ++c) {
       T lanes[Pack<T>::kLanes];
       sum[c].store(lanes);
@@ -287,6 +371,8 @@ void with_kernel(Shape shape, const Parameters &parameters, F &&f) {
       return f(Kernel<Shape::kLinear, T>(parameters));
     case Shape::kExponential:
       return f(Kernel<Shape::kExponential, T>(parameters));
+    case Shape::kDifferences:
+      return f(Kernel<Shape::kDifferences, T>(parameters));
     case Shape::kLaplacian:
       return f(Kernel<Shape::kLaplacian, T>(parameters));
     case Shape::kPolynomial:

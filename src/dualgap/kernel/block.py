@@ -54,9 +54,8 @@ from .rows import row_source
 
 # Inner problems are solved to this part of the violation.
 _INNER = 0.1
-# Rows whose kernel values float32 finds to about 1e-4: h 2^-23, see kernel_rows.hpp.
-_FAR = 800.0
-# And below this all kernel values are near 1: K - 1 is what tells them apart.
+# Half self products of scaled rows (kernel_rows.hpp) below which all kernel values are
+# near 1: K - 1 is what tells them apart.
 _NEAR = 0.1
 # Rows of the largest working set: a matrix of 64 MB.
 _LARGEST = 4096
@@ -342,9 +341,8 @@ class BlockSolver(KernelSolver):
         gram = problem.gram
         source = row_source(gram, self.threads)
         if isinstance(source, core.KernelRows):
-            far = source.largest_half_self
-            source.shifted = problem.free_bias and far < _NEAR
-            source.precise = far > _FAR or source.shifted
+            near = source.bounded and source.largest_half_self < _NEAR
+            source.shifted = source.precise = problem.free_bias and near
             gram.fast = source
         fixed = source.fixed and _worth_fixed(problem, problem.n)
         block = self._block(problem, source, fixed, rng)

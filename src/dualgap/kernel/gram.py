@@ -20,6 +20,7 @@ from scipy import sparse
 from .. import core
 from ..problem import StoppedError, _rows
 from .functions import Block, Kernel, Precomputed
+from .rows import row_source
 
 logger = logging.getLogger("dualgap")
 
@@ -55,7 +56,7 @@ class Matrix:
         Rows and cache, made when first asked for. Threads that share it wait for each
         other.
     fast : core.KernelRows or None
-        Rows many at a time, once the block solver has packed X.
+        Rows many at a time, and sums of them; None if Python computes the kernel.
     accessor : core.Rows or None
         Of the data, unless Python computes the kernel.
     """
@@ -63,12 +64,20 @@ class Matrix:
     kernel: Kernel
     n: int
     cache_size: float
-    fast: Any = None
     accessor: Any = None
 
     @cached_property
     def core(self) -> Any:
         return self._make_core()
+
+    @cached_property
+    def fast(self) -> Any:
+        return None if self.kernel.form is None else row_source(self)
+
+    @property
+    def bounded(self) -> bool:
+        """Whether :meth:`times` bounds what rounding does to kernel values."""
+        return self.fast is not None and bool(self.fast.bounded)
 
     def _make_core(self) -> Any:
         raise NotImplementedError
@@ -111,7 +120,11 @@ class Matrix:
         raise NotImplementedError
 
     def times(
-        self, c: NDArray[np.float64], stop: Any = None, at: Any = None
+        self,
+        c: NDArray[np.float64],
+        stop: Any = None,
+        at: Any = None,
+        errors: NDArray[np.float64] | None = None,
     ) -> NDArray[np.float64]:
         """``sum_j c_j k(x_j, x_i)``, every value in float64.
 
@@ -121,6 +134,9 @@ class Matrix:
         stop : core.Stop, optional
         at : ndarray of int, optional
             The rows i, some of them: those alone are computed where ``fast`` does it.
+        errors : ndarray of shape (n,) or (len(at),), optional
+            Becomes, where ``bounded``, at least how far each sum may be from that of
+            the exact kernel values.
 
         Returns
         -------
@@ -132,7 +148,7 @@ class Matrix:
             If `stop` says so before all are computed.
         """
         if self.fast is not None:
-            return fast_times(self.fast, c, stop, at)
+            return fast_times(self.fast, c, stop, at, errors)
         whole = self._times(c, None, stop)
         return whole if at is None else whole[at]
 
@@ -359,13 +375,22 @@ class Subset:
     def __init__(self, parent: Matrix, columns: NDArray[np.uint32]) -> None:
         self.parent, self.columns = parent, columns
         self.cache_size = parent.cache_size
-        self.fast: Any = None
         self.accessor = parent.accessor
         self.kernel, self.n = parent.kernel, len(columns)
 
     @property
     def core(self) -> Any:
         return self.parent.core
+
+    @cached_property
+    def fast(self) -> Any:
+        """As :attr:`Matrix.fast`."""
+        return None if self.kernel.form is None else row_source(self)
+
+    @property
+    def bounded(self) -> bool:
+        """As :attr:`Matrix.bounded`."""
+        return self.fast is not None and bool(self.fast.bounded)
 
     def source(self) -> tuple[Any, NDArray[np.uint32]]:
         """As :meth:`Matrix.source`."""
@@ -393,11 +418,15 @@ class Subset:
         return self.parent.diagonal()[self.columns]
 
     def times(
-        self, c: NDArray[np.float64], stop: Any = None, at: Any = None
+        self,
+        c: NDArray[np.float64],
+        stop: Any = None,
+        at: Any = None,
+        errors: NDArray[np.float64] | None = None,
     ) -> NDArray[np.float64]:
         """As :meth:`Gram.times`."""
         if self.fast is not None:
-            return fast_times(self.fast, c, stop, at)
+            return fast_times(self.fast, c, stop, at, errors)
         whole = self.parent._times(c, self.columns, stop)
         return whole if at is None else whole[at]
 
@@ -409,7 +438,8 @@ class Subset:
 def roundings_of_values(gram: Matrix | Subset) -> float:
     """How far the values in :meth:`Matrix.times` may be from the exact ones.
 
-    In units of ``2**-53 sqrt(k_ii k_jj)``; see :meth:`Kernel.roundings`.
+    In units of ``2**-53 sqrt(k_ii k_jj)``; see :meth:`Kernel.roundings`. Sums that are
+    `bounded` have bounds of their own.
     """
     X, _ = gram.source()
     entries = X.shape[1]
@@ -436,15 +466,19 @@ def _accessor(X: Any) -> Any:
 
 
 def fast_times(
-    fast: Any, c: NDArray[np.float64], stop: Any, at: Any = None
+    fast: Any,
+    c: NDArray[np.float64],
+    stop: Any,
+    at: Any = None,
+    errors: NDArray[np.float64] | None = None,
 ) -> NDArray[np.float64]:
-    """:meth:`Matrix.times` by rows many at a time."""
+    """Compute :meth:`Matrix.times` by rows many at a time."""
     used = np.flatnonzero(c)
     if at is not None:
         at = at.astype(np.uint32)
     out = np.zeros(len(c) if at is None else len(at))
     stop = core.Stop() if stop is None else stop
-    if not fast.times(used.astype(np.uint32), c[used], at, out, stop):
+    if not fast.times(used.astype(np.uint32), c[used], at, out, errors, stop):
         raise StoppedError
     return out
 

@@ -32,7 +32,6 @@ from ..certificate import Certificate
 from ..losses import Vector
 from ..problem import Problem, _rows
 from ..solvers.base import check_count
-from .block import _FAR
 from .problem import KernelProblem
 from .rows import core_arguments, packs
 
@@ -280,7 +279,6 @@ def _packed(
     named = np.concatenate([landmarks, block]).astype(np.uint32)
     rows, _, _ = _rows(X, 0.0)
     source = core.KernelRows(rows, *core_arguments(kernel), named, packs(X), threads)
-    source.precise = source.largest_half_self > _FAR
     values = np.zeros((m, -(-len(named) // 32) * 32), np.float32)
     source.rows(np.arange(m, dtype=np.uint32), values, stop)
     return values[:, m : len(named)]

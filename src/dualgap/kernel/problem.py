@@ -179,16 +179,20 @@ class MatrixProblem(ABC):
                 continue
             at = None if some.all() else np.flatnonzero(some)
             of: Any = slice(None) if at is None else at
-            scores[of] = self.gram.times(change, stop, at)
-            off = self._roundings(change) * _UNIT * self._reach(change)
-            error[of] = Rounding.slack * off * self.lengths[of]
+            lengths = self.lengths[of]
+            off = np.zeros(len(lengths))
+            scores[of] = self.gram.times(change, stop, at, off)
+            if not self.gram.bounded:
+                bound = self._roundings(change) * _UNIT * self._reach(change)
+                off = Rounding.slack * bound * lengths
+            error[of] = off
             if change is not signed:
                 assert last is not None
                 scores[of] += last.near.scores[of]
                 # Of `moved`, and of the sum above.
-                off = 3 * _UNIT * self._reach(np.abs(alpha) + np.abs(last.alpha))
-                off = Rounding.slack * off * self.lengths[of]
-                error[of] += last.near.error[of] + off
+                reach = self._reach(np.abs(alpha) + np.abs(last.alpha))
+                error[of] += Rounding.slack * 3 * _UNIT * reach * lengths
+                error[of] += last.near.error[of]
 
     @abstractmethod
     def _bias(self, alpha: Vector, scores: Vector) -> float:

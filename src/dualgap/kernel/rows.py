@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +10,9 @@ from scipy import sparse
 
 from .. import core
 from .functions import Kernel, Precomputed
-from .gram import Matrix, Subset
+
+if TYPE_CHECKING:
+    from .gram import Matrix, Subset
 
 # Packed rows cost d operations a value, scattered ones as much as 4 for a stored entry,
 # which are not in a row, and as 64 for what comes beside. G values/s, scattered and
