@@ -144,6 +144,18 @@ void bind_block(nb::module_ &m) {
           "named"_a.noconvert().none(), "dense"_a, "threads"_a, nb::keep_alive<1, 2>())
       .def_prop_ro("dense", &KernelRows::dense, "whether the points were packed")
       .def_prop_ro("largest_half_self", &KernelRows::largest_half_self)
+      .def_prop_ro("by_products", &KernelRows::by_products,
+                   "whether products in float64 do for the values of all points")
+      .def_prop_ro(
+          "centre",
+          [](const KernelRows &self) {
+            std::vector<double> centre = self.map().centre;
+            centre.resize(static_cast<std::size_t>(self.points().d()), 0.0);
+            using Point = nb::ndarray<nb::numpy, const double, nb::ndim<1>>;
+            return nb::cast(Point(centre.data(), {centre.size()}, nb::handle()),
+                            nb::rv_policy::copy);
+          },
+          "what is subtracted from dense points before their products")
       .def_prop_rw("precise", &KernelRows::precise, &KernelRows::set_precise,
                    "whether values of rows are computed in float64")
       .def_prop_rw("shifted", &KernelRows::shifted, &KernelRows::set_shifted,

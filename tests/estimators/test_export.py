@@ -92,6 +92,23 @@ def test_kernels(kernel, classes, trained):
         assert_served(model, X, np.float32)
 
 
+@pytest.mark.parametrize("spread", [1e3, 1e6, 1e9, 1e15])
+@pytest.mark.parametrize("kernel", ["rbf", "laplacian", "linear"])
+def test_clusters_far_apart(kernel, spread):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((120, 3))
+    X[:, 2] = spread * (rng.random(120) < 0.5)
+    y = np.where(X[:, 0] * np.where(X[:, 2] > 0, 1, -1) > 0, 1, 0)
+    if kernel == "linear":  # whose decisions cancel otherwise
+        X[:, 2] = np.where(X[:, 2] > 0, 1.0, -1.0)
+    model = SVC(kernel=kernel, gamma=0.5).fit(X, y)
+    assert len(np.unique(assert_served(model, X, np.float64))) == 2
+    beyond = np.full((1, 3), 1e150)  # squares that overflow: orthogonal to all
+    if kernel == "rbf":
+        _, scores = served(to_onnx(model, dtype=np.float64), beyond, np.float64)
+        np.testing.assert_allclose(scores.ravel(), model.intercept_, atol=1e-12)
+
+
 @pytest.mark.parametrize("shape", ["ovr", "ovo"])
 def test_one_versus_one_in_both_shapes(shape):
     X, y = sample(5)

@@ -171,7 +171,7 @@ class RowsGram final : public Gram {
     const bool second = i >= parts_[0]->n;
     auto &own = *parts_[second];
     const Index place = second ? parts_[0]->n : 0, local = i - place;
-    if (data_->far[static_cast<std::size_t>(row_of(i))]) {
+    if (far(i)) {
       const auto query = static_cast<Order>(i);
       double values[QueryBlock::kQueries];
       set_queries(&query, 1);
@@ -180,7 +180,6 @@ class RowsGram final : public Gram {
         out[j] = static_cast<float>(values[0]);
       }
       statistics_.evaluations += n();
-      if (symmetric_) own.single.move_first(local);
       return;
     }
     own.single.load(local, query_);
@@ -203,7 +202,7 @@ class RowsGram final : public Gram {
     if (symmetric_) own.single.move_first(local);
   }
   void forget(Index i) override {
-    if (symmetric_) parts_[0]->single.move_back(i);
+    if (symmetric_ && !far(i)) parts_[0]->single.move_back(i);
   }
 
   void compute_block(const Order *queries, Index m, const std::vector<Order> &columns,
@@ -222,6 +221,9 @@ class RowsGram final : public Gram {
   static Index size(const Data &data, Index c) {
     return c >= 0 ? data.classes[static_cast<std::size_t>(c)]->n : 0;
   }
+  // Such a row is computed in float64. No other row copies from it: the bits would
+  // depend on which of them was asked for first.
+  bool far(Index i) const { return data_->far[static_cast<std::size_t>(row_of(i))]; }
   Index row_of(Index i) const {
     const Index first = parts_[0]->n;
     return i < first ? parts_[0]->begin + i : parts_[1]->begin + i - first;

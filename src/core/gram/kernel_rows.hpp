@@ -69,19 +69,26 @@ class Placement {
   // points are dense, for differences then cost little more.
   static constexpr double kMost = 1e-8, kMostDense = 1e-11;
 
-  Placement(KernelMap map, const Points &points, bool dense, Team &team)
+  // `targets`: those that the points are to meet.
+  Placement(KernelMap map, const Points &points, const Points &targets, bool dense)
       : products_(std::move(map)), differences_(products_), dense_(dense) {
     if (!products_.unit()) return;
     differences_ = products_.differences();
     // Distances of dense points along the columns are differences anyway.
     if (dense && products_.overlap()) products_ = differences_;
-    h_ = dense ? products_.centre_on(points)
-               : half_selves<double>(products_, points, team);
+    Index most = points.d();
+    if (dense) {
+      h_ = products_.centre_on(points);
+    } else {
+      h_.resize(static_cast<std::size_t>(points.n()));
+      most = points.sizes(products_.overlap(), h_.data());
+      if (&targets != &points) most = std::max(most, targets.most_entries());
+      const double scale = products_.block_scale() * (products_.overlap() ? 1.0 : 0.5);
+      for (double &h : h_) h *= scale;
+    }
     for (const double h : h_) largest_ = std::max(largest_, finite(h));
-    const Index most = dense ? points.d() : points.most_entries();
-    // Sums of sparse points are those of several chains, and of rare features.
-    single_.added = static_cast<double>(dense ? tile::longest_sum<float>(most) : most + 9);
-    double_.added = static_cast<double>(dense ? most + 1 : most + 9);
+    single_.added = longest<float>(targets, most);
+    double_.added = longest<double>(targets, most);
     // Of a distance from differences.
     apart_ = static_cast<double>(dense ? most : 2 * most) + 8.0;
   }
@@ -112,6 +119,15 @@ class Placement {
     return h < std::numeric_limits<double>::infinity()
                ? h
                : std::numeric_limits<double>::max();
+  }
+  // The most additions that a term of a product passes.
+  template <class T>
+  double longest(const Points &targets, Index most) const {
+    const Index added = dense_ ? tile::longest_sum<T>(most)
+                        : SparseMeeting<T>::by_postings(targets)
+                            ? Postings<T>::longest_chain(most)
+                            : tile::longest_chain<T>(most);
+    return static_cast<double>(added + 1);
   }
   KernelMap products_, differences_;
   bool dense_;
@@ -303,7 +319,7 @@ inline bool add_placed(KernelMap map, bool dense, bool precise, const Points &po
                        const double *coef, Index outputs, const std::vector<Part> &parts,
                        const Points &targets, Team &team, Poll &poll) {
   constexpr double kSingle = 1e-4;
-  const Placement placement(std::move(map), points, dense, team);
+  const Placement placement(std::move(map), points, targets, dense);
   const auto way_of = [&](Index i) {
     const bool near =
         !placement.unit() || placement.single_errors().value(placement.h(i)) <= kSingle;
@@ -369,7 +385,7 @@ class KernelRows final : public RowSource {
   KernelRows(std::unique_ptr<Points> points, KernelMap map, bool dense, Index threads)
       : RowSource(threads),
         points_(std::move(points)),
-        placement_(std::move(map), *points_, dense, team()),
+        placement_(std::move(map), *points_, *points_, dense),
         map_(placement_.products()),
         dense_(dense),
         entries_(dense ? static_cast<double>(points_->d()) : points_->mean_entries()) {}
@@ -378,6 +394,13 @@ class KernelRows final : public RowSource {
   const Points &points() const { return *points_; }
   const KernelMap &map() const { return map_; }
   bool dense() const { return dense_; }
+  const Placement &placement() const { return placement_; }
+  // Whether products in float64 do for all points.
+  bool by_products() const {
+    for (Index i = 0; i < n(); ++i)
+      if (placement_.way(i, false) != Way::kDouble) return false;
+    return true;
+  }
   // Whether sums of products come with bounds on their errors.
   bool bounded() const { return placement_.unit(); }
   bool precise() const { return precise_; }
@@ -773,13 +796,13 @@ class KernelRows final : public RowSource {
   std::vector<double> spreads() const {
     std::vector<double> spread(static_cast<std::size_t>(n()));
     if (!dense_) {
-      const bool posted = SparseMeeting<float>::by_postings(*points_);
       Entries entries;
       for (Index i = 0; i < n(); ++i) {
         points_->entries(i, entries);
         const Index m = static_cast<Index>(entries.columns.size());
-        // Rare features are added one by one.
-        const Index longest = posted ? m + 8 : tile::longest_chain<float>(m);
+        const bool posted = SparseMeeting<float>::by_postings(*points_);
+        const Index longest = posted ? Postings<float>::longest_chain(m)
+                                     : tile::longest_chain<float>(m);
         spread[static_cast<std::size_t>(i)] = static_cast<double>(longest);
       }
       return spread;

@@ -40,6 +40,9 @@ class Points {
   virtual double mean_entries() const = 0;
   // The most stored entries of a point.
   virtual Index most_entries() const = 0;
+  // The sum of the squares of the entries of each point, or of their sizes; the most
+  // entries of a point.
+  virtual Index sizes(bool absolute, double *sums) const = 0;
   // x_k <- entry k, all d of them.
   virtual void read(Index i, double *x) const = 0;
   virtual void entries(Index i, Entries &out) const = 0;
@@ -81,14 +84,16 @@ template <class T>
 inline constexpr int kChains = std::max(1, 8 / (kPanel / Pack<T>::kLanes));
 // Entries handed to the vector code at a time.
 inline constexpr int kSome = 64;
-// Additions that a term of a sum of m entries passes at most.
+// Additions that a term of a sum of m entries passes at most: within kSome of them, and
+// those of these sums.
 template <class T>
 constexpr Index longest_chain(Index m) {
-  return (m + kChains<T> - 1) / kChains<T> +
-         2 * (kChains<T> - 1) * ((m + kSome - 1) / kSome) + 1;
+  return (std::min<Index>(m, kSome) + kChains<T> - 1) / kChains<T> +
+         2 * (kChains<T> - 1) + (m + kSome - 1) / kSome + 1;
 }
 
-// sums_l (+= unless `first`) sum_t step(value_t, block[column_t][l]).
+// sums_l (+= unless `first`) sum_t step(value_t, block[column_t][l]) of up to kSome
+// entries.
 template <class Step, class T, class Column>
 DUALGAP_NOINLINE void gather(const T *values, const Column *columns, int m,
                              const T *block, bool first, T *sums) {
@@ -99,7 +104,6 @@ DUALGAP_NOINLINE void gather(const T *values, const Column *columns, int m,
   unroll<kWide>([&](auto c) {
     unroll<kPacks>([&](auto p) {
       s[c][p] = V::all(T(0));
-      if (c == 0 && !first) s[c][p] = V::load(sums + p * V::kLanes);
     });
   });
   int t = 0;
@@ -120,6 +124,7 @@ DUALGAP_NOINLINE void gather(const T *values, const Column *columns, int m,
   unroll<kPacks>([&](auto p) {
     V sum = s[0][p];
     unroll<kWide - 1>([&](auto c) { sum = sum + s[c + 1][p]; });
+    if (!first) sum = V::load(sums + p * V::kLanes) + sum;
     sum.store(sums + p * V::kLanes);
   });
 }
@@ -149,6 +154,20 @@ class PointsOf final : public Points {
     for (Index i = 0; i < n(); ++i) {
       Index entries = 0;
       rows_.for_each(row(i), [&](Index, double) { ++entries; });
+      most = std::max(most, entries);
+    }
+    return most;
+  }
+  Index sizes(bool absolute, double *sums) const override {
+    Index most = 0;
+    for (Index i = 0; i < n(); ++i) {
+      Index entries = 0;
+      double sum = 0.0;
+      rows_.for_each(row(i), [&](Index, double v) {
+        sum += absolute ? std::abs(v) : v * v;
+        ++entries;
+      });
+      sums[i] = sum;
       most = std::max(most, entries);
     }
     return most;

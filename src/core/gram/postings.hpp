@@ -5,8 +5,9 @@
 // Rare     every other one. Points are listed by feature, and a query's entry meets
 //          those points alone that have it too.
 // Sums     over the common features of the point, several chains at a time, and then
-//          over the rare ones of the query, each in the order of the matrix: a point
-//          with itself gives exactly the sum that `self_sum` computes.
+//          over the rare ones of the query, each in the order of the matrix and begun
+//          anew after some, so that no term passes many roundings: a point with itself
+//          gives exactly the sum that `self_sum` computes.
 // Cost     32 multiplications for a common entry of a point and a block; one for each
 //          rare feature that a point and a query share. 8 bytes an entry (float64: 12),
 //          and 4 a feature for 2,048 points (1,024), or for a 64th of them.
@@ -183,21 +184,41 @@ class Postings {
         block.resize(block.size() + tile::kPanel, T(0));
         block[block.size() - tile::kPanel] = rare[1];
       }
-    T sums[tile::kPanel];
+    T sums[tile::kPanel], before = T(0);
     gather(overlap, values.data(), rows.data(), rows.size(), block.data(), sums);
+    Index many = 0;
     for (std::size_t e = 0; e < entries.columns.size(); ++e)
       if (!is_common(e)) {
+        if (many > 0 && many % kSpan == 0) {
+          before += sum;
+          sum = T(0);
+        }
+        ++many;
         pair(entries.values[e]);
         sum = add_one(overlap, rare[0], rare[1], sum);
       }
-    return sums[0] + sum;
+    return sums[0] + (before + sum);
+  }
+  // Rare features of a query after which their sum begins anew.
+  static constexpr Index kSpan = 128;
+  // Additions that a term of a sum of m entries passes at most.
+  static Index longest_chain(Index m) {
+    return tile::longest_chain<T>(m) + std::min(m, kSpan) + m / kSpan + 2;
   }
 
   static void gather(bool overlap, const T *values, const Order *rows, std::size_t m,
                      const T *block, T *sums) {
-    const auto count = static_cast<int>(m);
-    overlap ? tile::gather<tile::Overlap>(values, rows, count, block, true, sums)
-            : tile::gather<tile::Dot>(values, rows, count, block, true, sums);
+    std::size_t from = 0;
+    do {
+      const auto count = std::min<std::size_t>(m - from, tile::kSome);
+      const auto some = static_cast<int>(count);
+      const bool first = from == 0;
+      overlap ? tile::gather<tile::Overlap>(values + from, rows + from, some, block,
+                                            first, sums)
+              : tile::gather<tile::Dot>(values + from, rows + from, some, block, first,
+                                        sums);
+      from += count;
+    } while (from < m);
   }
 
  private:
@@ -262,12 +283,20 @@ class PostedBlock {
     }
     // A few lanes at a time, each of them contiguous: points are met at random.
     const Index rows = targets.rows(chunk), stride = targets.largest() + kLanes;
-    strip.resize(static_cast<std::size_t>(kLanes * stride));
+    // What a lane has summed up before its sum began anew comes after all lanes.
+    strip.resize(static_cast<std::size_t>(2 * kLanes * stride));
+    T *const whole = strip.data() + kLanes * stride;
     for (Index l = 0; l < tile::kPanel; l += kLanes) {
       std::fill(strip.begin(), strip.end(), T(0));
       for (Index lane = l; lane < l + kLanes; ++lane) {
-        T *to = strip.data() + (lane - l) * stride;
+        T *to = strip.data() + (lane - l) * stride, *before = to + kLanes * stride;
         for (std::size_t e = lane_start_[lane]; e < lane_start_[lane + 1]; ++e) {
+          const auto many = static_cast<Index>(e - lane_start_[lane]);
+          if (many > 0 && many % Postings<T>::kSpan == 0)
+            for (Index t = 0; t < rows; ++t) {
+              before[t] += to[t];
+              to[t] = T(0);
+            }
           const auto list = targets.rare(chunk, rare_[e].feature);
           for (std::size_t t = 0; t < list.count; ++t) {
             T &sum = to[list.rows[t]];
@@ -278,7 +307,8 @@ class PostedBlock {
       for (Index t = 0; t < rows; t += kLanes) {
         T side[kLanes][kLanes];
         for (Index r = 0; r < kLanes; ++r)
-          for (Index c = 0; c < kLanes; ++c) side[r][c] = strip[at(c * stride + t + r)];
+          for (Index c = 0; c < kLanes; ++c)
+            side[r][c] = whole[c * stride + t + r] + strip[at(c * stride + t + r)];
         for (Index r = 0; r < std::min<Index>(kLanes, rows - t); ++r)
           for (Index c = 0; c < kLanes; ++c)
             sums[(t + r) * tile::kPanel + l + c] += side[r][c];

@@ -44,11 +44,12 @@ struct Layout {
     const PointsOf<Rows> points(rows, {}, true);
     const double near = dense ? kNearByDifferences : KernelMap::kNear;
     std::vector<double> h(far.size());
-    if (dense)
+    if (dense) {
       h = map.centre_on(points);
-    else
-      for (Index i = 0; i < rows.rows(); ++i)
-        points.half_self(i, map.scale, map.overlap(), &h[static_cast<std::size_t>(i)]);
+    } else {
+      points.sizes(map.overlap(), h.data());
+      for (double &v : h) v *= map.block_scale() * (map.overlap() ? 1.0 : 0.5);
+    }
     if (!map.centre.empty()) centre = map.centre;
     for (std::size_t i = 0; i < h.size(); ++i) far[i] = !(h[i] <= near);
   }

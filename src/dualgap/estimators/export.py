@@ -21,8 +21,12 @@ from numpy.typing import DTypeLike, NDArray
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
+from .. import core
 from ..kernel import RBF, Laplacian, Linear, Polynomial, Sigmoid
 from ..kernel.functions import Kernel
+from ..kernel.predict import pair_weights
+from ..kernel.rows import core_arguments
+from ..problem import _rows
 from ._single import ZERO
 from .kernel_regression import SVR, OneClassSVM
 from .linear_regression import LinearOneClassSVM, LinearSVR
@@ -329,6 +333,8 @@ def _single(graph: Any, model: Any, X: str) -> str:
     if isinstance(model, LinearSVR | LinearOneClassSVM):
         coef = graph.constant(_double(np.reshape(_dense(model.coef_), (-1, 1))))
         values = graph.node("MatMul", X, coef)
+    elif isinstance(model._fitted_kernel, Linear):
+        values = graph.node("MatMul", X, graph.constant(_double(_dense(model.coef_).T)))
     else:
         vectors = _dense(model.support_vectors_)
         values = _kernel(graph, model._fitted_kernel, X, vectors)
@@ -378,6 +384,11 @@ def _pair_values(graph: Any, model: SVC, X: str) -> str:
     """Decision values of the pairs, shape (n, K (K - 1) / 2)."""
     classes = len(model.classes_)
     vectors = _dense(model.support_vectors_)
+    if isinstance(model._fitted_kernel, Linear):
+        weights = pair_weights(vectors, model.dual_coef_, model.n_support_)
+        values = graph.node("MatMul", X, graph.constant(_double(weights.T)))
+        constant = graph.constant(_double(model.intercept_))
+        return str(graph.node("Add", values, constant))
     ends = np.cumsum(model.n_support_)
     sums = []
     for end, size in zip(ends, model.n_support_, strict=True):
@@ -436,19 +447,14 @@ def _kernel(graph: Any, kernel: Kernel, X: str, vectors: NDArray[Any]) -> str:
         return str(graph.constant(np.full(1, float(value))))
 
     gamma = float(getattr(kernel, "gamma", 1.0))
-    if isinstance(kernel, Laplacian):
-        distance = _manhattan(graph, X, vectors)
+    if isinstance(kernel, RBF | Laplacian):
+        if isinstance(kernel, Laplacian):
+            distance = _distances(graph, X, vectors, "Abs")
+        else:
+            distance = _squares(graph, kernel, X, vectors)
         return str(graph.node("Exp", graph.node("Mul", distance, number(-gamma))))
     values = graph.node("MatMul", X, _constant_double(graph, vectors.T))
-    if isinstance(kernel, RBF):
-        own = graph.node("Mul", X, X)
-        own = graph.node("ReduceSum", own, graph.constant(np.array([1])), keepdims=1)
-        norms = np.einsum("ij,ij->i", vectors, vectors, dtype=np.float64)
-        square = graph.node("Add", own, graph.constant(norms))
-        square = graph.node("Sub", square, graph.node("Mul", values, number(2.0)))
-        square = graph.node("Max", square, number(0.0))  # what rounding leaves
-        values = graph.node("Exp", graph.node("Mul", square, number(-gamma)))
-    elif isinstance(kernel, Polynomial | Sigmoid):
+    if isinstance(kernel, Polynomial | Sigmoid):
         values = graph.node("Mul", values, number(gamma))
         values = graph.node("Add", values, number(kernel.coef0))
         if isinstance(kernel, Sigmoid):
@@ -458,19 +464,49 @@ def _kernel(graph: Any, kernel: Kernel, X: str, vectors: NDArray[Any]) -> str:
     return str(values)
 
 
-def _manhattan(graph: Any, X: str, vectors: NDArray[Any]) -> str:
-    """``||x - v||_1``, row after row of X: all differences at once would be large."""
+def _squares(graph: Any, kernel: RBF, X: str, vectors: NDArray[Any]) -> str:
+    """Return ``||x - v||^2`` of all rows of X and the vectors.
+
+    By products of centred points where these are exact enough for all vectors, as in
+    prediction (kernel/predict.py); else by differences.
+    """
+    rows, _, _ = _rows(np.ascontiguousarray(vectors), 0.0)
+    points = core.KernelRows(rows, *core_arguments(kernel), None, True, 1)
+    if not points.by_products:
+        return _distances(graph, X, vectors, "Mul")
+    centred = vectors.astype(np.float64) - points.centre
+    X = graph.node("Sub", X, graph.constant(points.centre))
+    own = graph.node("Mul", X, X)
+    own = graph.node("ReduceSum", own, graph.constant(np.array([1])), keepdims=1)
+    norms = np.einsum("ij,ij->i", centred, centred)
+    twice = graph.node(
+        "MatMul", X, graph.constant(np.ascontiguousarray(-2.0 * centred.T))
+    )
+    square = graph.node("Add", graph.node("Add", own, graph.constant(norms)), twice)
+    # What rounding leaves; and rows so far away that their squares overflow.
+    square = graph.node("Max", square, graph.constant(np.zeros(1)))
+    far = graph.constant(np.full(1, np.finfo(np.float64).max))
+    return str(graph.node("Where", graph.node("IsNaN", square), far, square))
+
+
+def _distances(graph: Any, X: str, vectors: NDArray[Any], size: str) -> str:
+    """Sums of the sizes, or of the squares, of the differences of X and the vectors.
+
+    Row after row of X: all differences at once would be large. `size` is "Abs" or
+    "Mul".
+    """
     from onnx import TensorProto, helper
 
     points = _constant_double(graph, vectors)
     axes = graph.constant(np.array([1]))
+    apart = ["difference"] if size == "Abs" else ["difference", "difference"]
     body = helper.make_graph(
         [
             helper.make_node("Sub", [points, "row"], ["difference"]),
-            helper.make_node("Abs", ["difference"], ["distance"]),
+            helper.make_node(size, apart, ["distance"]),
             helper.make_node("ReduceSum", ["distance", axes], ["sum"], keepdims=0),
         ],
-        "manhattan",
+        "distances",
         [helper.make_tensor_value_info("row", TensorProto.DOUBLE, [vectors.shape[1]])],
         [helper.make_tensor_value_info("sum", TensorProto.DOUBLE, [len(vectors)])],
     )

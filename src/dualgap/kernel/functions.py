@@ -20,8 +20,9 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.metrics.pairwise import manhattan_distances
 
+from .. import core
+from ..problem import _rows
 from ..solvers.base import check_count
 
 Block = NDArray[Any]
@@ -50,8 +51,8 @@ class Kernel(ABC):
         """How far the core's float64 values may be from the exact ones.
 
         In units of ``2**-53 sqrt(k(x, x) k(z, z))``. 0 where the values are what they
-        are: a matrix, a function, kernels that only a matrix shows to be positive, and
-        exponentials, whose bound in these units would be far above what happens.
+        are: a matrix, a function, kernels that only a matrix shows to be positive. Sums
+        of exponentials have bounds of their own: :meth:`dualgap.kernel.Gram.times`.
 
         Parameters
         ----------
@@ -176,14 +177,7 @@ class RBF(Kernel):
         return "exponential", False, self.gamma, 0.0, 1
 
     def _block(self, A: Any, B: Any) -> Block:
-        assert not isinstance(self.gamma, str)
-        out = products(A, B)
-        out *= -2.0
-        out += squared_norms(A).astype(out.dtype)[:, None]
-        out += squared_norms(B).astype(out.dtype)
-        np.maximum(out, 0.0, out=out)
-        out *= -self.gamma
-        return np.exp(out, out=out)
+        return _exponentials(self, A, B)
 
     def diagonal(self, X: Any) -> NDArray[np.float64]:
         return np.ones(X.shape[0])
@@ -304,10 +298,7 @@ class Laplacian(Kernel):
         return "exponential", True, self.gamma, 0.0, 1
 
     def _block(self, A: Any, B: Any) -> Block:
-        assert not isinstance(self.gamma, str)
-        out = manhattan_distances(A, B).astype(A.dtype, copy=False)
-        out *= -self.gamma
-        return np.exp(out, out=out)
+        return _exponentials(self, A, B)
 
     def diagonal(self, X: Any) -> NDArray[np.float64]:
         return np.ones(X.shape[0])
@@ -366,8 +357,20 @@ class Callable(Kernel):
         return out
 
 
+def _exponentials(kernel: Kernel, A: Any, B: Any) -> Block:
+    """Values of an exponential kernel, by the core: no distance cancels there."""
+    assert kernel.form is not None
+    both = sparse.vstack([A, B], "csr") if sparse.issparse(A) else np.vstack([A, B])
+    rows, _, _ = _rows(both, 0.0)
+    m, n = A.shape[0], B.shape[0]
+    out = np.empty(m * n)
+    order = np.arange(m + n, dtype=np.uint32)
+    core.rows_gram(rows, *kernel.form, 2).block(order[:m], order[m:], out)
+    return out.reshape(m, n).astype(A.dtype, copy=False)
+
+
 def products(A: Any, B: Any) -> Block:
-    """``a_i . b_j``, dense."""
+    """Return ``a_i . b_j`` of all rows, dense."""
     out = A @ B.T
     return out.toarray() if sparse.issparse(out) else np.asarray(out)
 
