@@ -14,16 +14,18 @@ class MPU:
     def __init__(self, X, y, box, diagonal, s):
         self.Y = np.hstack([y[:, None] * X, np.diag(np.sqrt(diagonal))])
         self.d = X.shape[1]
-        self.s, self.box = s, box
+        self.s, self.box, self.diagonal = s, box, diagonal
         self.a = np.zeros(self.Y.shape[1])
         self.n = np.zeros(len(X))
         self.learned = self.unlearned = 0
+        self.unclear = 0  # decisions that rounding may turn
 
     def present(self, k):
         """One unit update of row k, or a fraction at its cap; 0 if it asks for none."""
         b, cap = 1.0 / self.s, self.box[k] / self.s
         p, half = self.a @ self.Y[k], 0.5 * self.Y[k] @ self.Y[k]
         step = 0.0
+        self.unclear += abs(abs(p - b) - half) < 1e-11 * b
         if p < b - half and self.n[k] < cap:
             step = min(1.0, cap - self.n[k])
         elif p > b + half and self.n[k] > 0.0:

@@ -16,6 +16,7 @@ class NORMA:
         self.w = np.zeros(X.shape[1])
         self.b = np.zeros(len(X))  # w = sum b_i y_i x_i
         self.errors = 0
+        self.unclear = 0  # decisions that rounding may turn
         self.loss = 0.0
 
     def step(self, A):
@@ -24,6 +25,7 @@ class NORMA:
         eta = self.p / (self.lam * np.sqrt(self.t))
         m = self.y[i] * (self.w @ self.X[i])
         g = self.omega[i] * self.phi.slope(m)
+        self.unclear += abs(m - 1) < 1e-11
         self.errors += g != 0
         self.loss += self.omega[i] * self.phi.value(m)
         self.w = (1 - eta * self.lam) * self.w + eta * g * self.y[i] * self.X[i]

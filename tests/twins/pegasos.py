@@ -20,6 +20,7 @@ class Pegasos:
         self.past = []  # w_1, w_2, ...: the point before every step
         self.past_b = []
         self.errors = 0
+        self.unclear = 0  # decisions that rounding may turn
         self.loss = 0.0
 
     def eta(self):
@@ -32,6 +33,7 @@ class Pegasos:
         self.past_b.append(self.b)
         m = self.y[A] * (self.X[A] @ self.w)
         slope = self.omega[A] * self.phi.slope(m)  # [m < 1] for the hinge
+        self.unclear += np.count_nonzero(abs(m - 1) < 1e-11)
         self.errors += np.count_nonzero(slope)
         self.loss += self.omega[A] @ self.phi.value(m)
         eta, k = self.eta(), len(A)

@@ -27,9 +27,12 @@ class SGD:
         self.I = np.zeros(self.m, dtype=int)  # margin errors of every pattern
         self.M = 0.0  # all margin errors, weighted
         self.loss = 0.0  # of the running epoch
+        self.unclear = 0  # decisions that rounding may turn
 
     def present(self, k):
-        if self.a @ self.Y[k] <= self.lam * self.t and self.omega[k] > 0:
+        p, theta = self.a @ self.Y[k], self.lam * self.t
+        self.unclear += 0 < abs(p - theta) < 1e-11 * theta
+        if p <= theta and self.omega[k] > 0:
             self.a = self.a + self.omega[k] * self.Y[k]
             self.I[k] += 1
             self.M += self.omega[k]

@@ -20,11 +20,14 @@ class SGDQN:
         self.B = np.full(X.shape[1], first)
         self.w_1 = np.zeros(X.shape[1])
         self.errors = 0
+        self.unclear = 0  # decisions that rounding may turn
         self.loss = 0.0
         self.refreshes = 0  # that met a change of the loss's slope
 
     def g(self, w, i):
-        return self.omega[i] * self.phi.slope(self.y[i] * (w @ self.X[i]))
+        m = self.y[i] * (w @ self.X[i])
+        self.unclear += abs(m - 1) < 1e-11
+        return self.omega[i] * self.phi.slope(m)
 
     def visit(self, i):
         m = self.y[i] * (self.w @ self.X[i])
