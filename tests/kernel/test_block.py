@@ -540,7 +540,7 @@ def test_squared_hinge_sparse_equals_dense():
 
 
 def test_inner_pairs_are_those_of_the_twin():
-    rng = np.random.default_rng(17)
+    rng, compared = np.random.default_rng(17), 0
     for n in (2, 15, 16, 17, 60):
         X, y = points(rng, n, 3)
         y[:2] = 1, -1
@@ -549,37 +549,57 @@ def test_inner_pairs_are_those_of_the_twin():
         lo = np.where(y > 0, 0.0, -rng.uniform(0.5, 2.0, n))
         unit = 2.0**-51
         hi, lo = np.floor(hi / unit) * unit, np.ceil(lo / unit) * unit
-        start = rng.standard_normal(n) * 0.3 + y
-        for most in (1, 2, 5, 20):
-            c, v = np.zeros(n), start.astype(np.float32)
-            steps = core.pair_steps(K, c, lo, hi, v, unit, 1e-3, most, core.Stop())
-            taken, c2, v2 = twin.pair_steps(
-                K.astype(float), np.zeros(n), lo, hi, start, 1e-3, most
+        start = (rng.standard_normal(n) * 0.3 + y).astype(np.float32)
+
+        def steps(c, v, most, K=K, lo=lo, hi=hi, unit=unit):
+            return core.pair_steps(K, c, lo, hi, v, unit, 1e-3, most, core.Stop())
+
+        c, v = np.zeros(n), start.copy()
+        for _ in range(20):
+            pair, c2, v2, clear = twin.pair_step(
+                K.astype(float), c, lo, hi, v.astype(float), 1e-3
             )
-            assert steps == len(taken)
-            np.testing.assert_allclose(c, c2, atol=1e-5)
-            np.testing.assert_allclose(v, v2, atol=1e-5)
+            taken = steps(c, v, 1)
             assert math.fsum(c) == 0.0
+            if clear:  # else rounding says which pair
+                compared += 1
+                assert taken == (pair is not None)
+                np.testing.assert_allclose(c, c2, atol=1e-5)
+                np.testing.assert_allclose(v, v2, atol=1e-5)
+        whole, carried = np.zeros(n), start.copy()
+        assert steps(whole, carried, 20) <= 20
+        np.testing.assert_array_equal(whole, c)
+        np.testing.assert_array_equal(carried, v)
+    assert compared > 80
 
 
 def test_inner_coordinates_are_those_of_the_twin():
-    rng = np.random.default_rng(18)
+    rng, compared = np.random.default_rng(18), 0
     for n in (1, 15, 16, 33):
         X, y = points(rng, n, 3)
         K = Polynomial(2, 0.5, 1.0).block(X, slice(0, n)).astype(np.float32)
         delta = rng.uniform(0.1, 1.0, n)
-        start = rng.standard_normal(n) * 0.3 + y
-        for most in (1, 2, 5, 20):
-            c, v = np.zeros(n), start.astype(np.float32)
-            steps = core.coordinate_steps(
-                K, y.astype(float), delta, c, v, 1e-3, most, core.Stop()
+        start = (rng.standard_normal(n) * 0.3 + y).astype(np.float32)
+
+        def steps(c, v, most, K=K, y=y.astype(float), delta=delta):
+            return core.coordinate_steps(K, y, delta, c, v, 1e-3, most, core.Stop())
+
+        c, v = np.zeros(n), start.copy()
+        for _ in range(20):
+            row, c2, v2, clear = twin.coordinate_step(
+                K.astype(float), y, delta, c, v.astype(float), 1e-3
             )
-            taken, c2, v2 = twin.coordinate_steps(
-                K.astype(float), y, delta, np.zeros(n), start, 1e-3, most
-            )
-            assert steps == len(taken)
-            np.testing.assert_allclose(c, c2, atol=2e-5)
-            np.testing.assert_allclose(v, v2, atol=2e-4)
+            taken = steps(c, v, 1)
+            if clear:  # else rounding says which row
+                compared += 1
+                assert taken == (row is not None)
+                np.testing.assert_allclose(c, c2, atol=2e-5)
+                np.testing.assert_allclose(v, v2, atol=2e-4)
+        whole, carried = np.zeros(n), start.copy()
+        assert steps(whole, carried, 20) <= 20
+        np.testing.assert_array_equal(whole, c)
+        np.testing.assert_array_equal(carried, v)
+    assert compared > 60
 
 
 def test_inner_coordinates_end_where_no_row_violates():
