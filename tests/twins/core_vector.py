@@ -33,12 +33,16 @@ class CoreVector:
         self.K, self.a, self.rows, self.eps = K, a.copy(), list(rows), eps
         self.kappa = np.diag(K).max()
 
-    def outside(self, candidates):
-        """Candidates beyond the (1 + eps) ball, the farthest first."""
+    def distances(self):
+        """Squares of those from the centre, and of the radius of the (1 + eps) ball."""
         K, a = self.K, self.a
         p = a @ K @ a
-        distance = self.kappa - 2 * K @ a + p
-        beyond = distance > (1 + self.eps) ** 2 * (self.kappa - p)
+        return self.kappa - 2 * K @ a + p, (1 + self.eps) ** 2 * (self.kappa - p)
+
+    def outside(self, candidates):
+        """Candidates beyond the (1 + eps) ball, the farthest first."""
+        distance, limit = self.distances()
+        beyond = distance > limit
         found = [i for i in candidates if beyond[i] and i not in self.rows]
         return sorted(found, key=lambda i: -distance[i])
 
