@@ -243,13 +243,18 @@ def test_pegasos_twins(loss, layout, solver, kind):
     solver.check(problem)
     lam, omega = 1 / cost.sum(), cost / cost.mean()
     state = solver.start(problem, core.Random(6), None)
-    twin = kind(bench.X, bench.y, lam, phi, omega)
+    twin, clear = kind(bench.X, bench.y, lam, phi, omega), 0
     for _ in range(12):
+        twin.w, twin.b = state.scale * state.v, state.scale * state.beta
+        twin.bias, twin.errors = float(state.bias[0]), state.updates
         solver.step(state, core.Stop())
         twin.loss = 0.0
         k = solver.batch_size
         for begin in range(0, bench.n, k):
             twin.step(state.order[begin : begin + k])
+        if twin.unclear:
+            break
+        clear += 1
         close(state.scale * state.v, twin.w)
         close(state.scale * state.beta, twin.b)
         close(state.bias, [twin.bias])
@@ -257,7 +262,11 @@ def test_pegasos_twins(loss, layout, solver, kind):
         close(state.norm, twin.w @ twin.w)
         P = 0.5 * twin.w @ twin.w + cost.mean() * twin.loss
         assert state.primal == pytest.approx(P, rel=1e-10)
+    assert clear > 6
     w, alpha = solver.iterate(state)
+    if twin.unclear:
+        twin.w, twin.b = state.scale * state.v, state.scale * state.beta
+        twin.bias = float(state.bias[0])
     close(w[:-1], twin.w)
     if solver.bias == "subgradient":
         close(w[-1], twin.bias)

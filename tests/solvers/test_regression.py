@@ -62,10 +62,20 @@ def test_regression_steps_are_those_of_the_twin(layout, name, epsilon):
     seen = np.column_stack([seen.astype(float), np.full(len(y), 0.7)])
     ours = RegressionDCD().start(problem, core.Random(3), None)
     theirs = twin.RegressionDCD(seen, y, problem.upper, problem.delta, epsilon)
-    random, dual = Random(3), 0.0
+    random, dual, clear = Random(3), 0.0, 0
     for _ in range(30):
+        # From the same point, so that what rounding decided cannot add up.
+        theirs.b, theirs.w = ours.alpha.copy(), ours.w.copy()
+        theirs.asleep, theirs.last = ours.wake.tolist(), ours.length.tolist()
+        theirs.threshold, theirs.unclear = ours.threshold, set()
         RegressionDCD().step(ours, core.Stop())
-        theirs.epoch(theirs.order(random))
+        rows = theirs.order(random)
+        np.testing.assert_array_equal(ours.order[: len(rows)], rows)
+        theirs.epoch(rows)
+        same = np.delete(np.arange(len(y)), list(theirs.unclear))
+        clear += len(same)
+        np.testing.assert_array_equal(ours.wake[same], np.array(theirs.asleep)[same])
+        np.testing.assert_allclose(ours.threshold, theirs.threshold, 1e-8, 1e-14)
         close(ours.alpha, theirs.b, 1e-8)
         close(ours.w, theirs.w, 1e-8)
         # The estimate is D of this point, and D never falls.
@@ -74,8 +84,8 @@ def test_regression_steps_are_those_of_the_twin(layout, name, epsilon):
         dual = ours.dual
         assert ours.primal >= dual - 1e-12
     assert dual > 0.0
-    assert min(ours.wake.max(), max(theirs.asleep)) > 0
-    assert ours.wake.tolist() == theirs.asleep
+    assert ours.wake.max() > 0
+    assert clear > 15 * len(y)
 
 
 @pytest.mark.parametrize("name", LOSSES)

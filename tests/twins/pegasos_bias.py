@@ -33,6 +33,7 @@ class Subgradient(FreeBias):
     def slopes(self, A):
         self.at = self.bias
         m = self.y[A] * (self.X[A] @ self.w + self.bias)
+        self.unclear += np.count_nonzero(abs(m - 1) < 1e-11)
         slope = self.omega[A] * self.phi.slope(m)
         self.bias += slope @ self.y[A] / (len(A) * np.sqrt(self.t))
         return slope
@@ -50,6 +51,8 @@ class Batch(FreeBias):
         y, omega = self.y[A], self.omega[A]
         kinks = y - self.X[A] @ self.w
         order = np.argsort(kinks, kind="stable")
+        apart = np.diff(kinks[order])
+        self.unclear += np.count_nonzero((0 < apart) & (apart < 1e-11))
         for p, j in enumerate(order):
             before, after = order[:p], order[p + 1 :]
             slope = np.zeros(len(A))

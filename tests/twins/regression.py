@@ -21,6 +21,7 @@ class RegressionDCD:
         self.asleep = [0] * len(X)
         self.last = [0] * len(X)
         self.threshold = np.inf
+        self.unclear = set()  # rows that rounding may send to sleep or not
 
     def order(self, random):
         awake = [i for i, s in enumerate(self.asleep) if s == 0]
@@ -43,6 +44,8 @@ class RegressionDCD:
         b, e, H, U = self.b[i], self.epsilon, self.H[i], self.U[i]
         G = self.X[i] @ self.w - self.y[i] + self.D[i] * b
         lack = self.violation(i, G)
+        if min(abs(lack), abs(-lack - self.threshold)) < 1e-11:
+            self.unclear.add(i)
         if lack <= 0.0:
             firm = -lack > self.threshold
             self.last[i] = min(2 * self.last[i] + 1, 127) if firm else 0

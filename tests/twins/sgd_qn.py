@@ -82,14 +82,14 @@ class SGDQN:
             self.w = np.maximum(shrink, 0.0) * self.w
 
 
-def best_t0(X, y, lam, phi, omega, sample, skip, update):
-    """The best of 1, 10, ..., 1e10 after one pass over the sample from w = 0."""
-    costs = []
+def costs_by_t0(X, y, lam, phi, omega, sample, skip, update):
+    """{t0: cost} of 1, 10, ..., 1e10 after one pass over the sample from w = 0."""
+    costs = {}
     for t0 in 10.0 ** np.arange(11):
         twin = SGDQN(X, y, lam, phi, omega, skip, t0, update)
         for i in sample:
             twin.visit(i)
         m = y[sample] * (X[sample] @ twin.w)
         loss = np.mean(omega[sample] * phi.value(m))
-        costs.append(lam / 2 * twin.w @ twin.w + loss)
-    return 10.0 ** np.nanargmin(costs)
+        costs[t0] = lam / 2 * twin.w @ twin.w + loss
+    return costs

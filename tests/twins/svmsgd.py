@@ -44,13 +44,22 @@ def cost_after_pass(X, y, lam, phi, omega, sample, eta0):
 
 
 def best_eta0(X, y, lam, phi, omega, sample):
-    """Doubling or halving from 1 for as long as the cost falls."""
+    """Doubling or halving from 1 for as long as the cost falls.
 
-    def cost(eta0):
-        return cost_after_pass(X, y, lam, phi, omega, sample, eta0)
+    And whether it does so, each time, by more than rounding.
+    """
+    clear = True
+
+    def falls(old, new):
+        nonlocal clear
+        costs = [
+            cost_after_pass(X, y, lam, phi, omega, sample, eta0) for eta0 in (old, new)
+        ]
+        clear &= bool(abs(costs[1] - costs[0]) > 1e-10 * costs[0])
+        return costs[1] < costs[0]
 
     best = 1.0
-    factor = 2.0 if cost(2.0) < cost(1.0) else 0.5
-    while cost(best * factor) < cost(best):
+    factor = 2.0 if falls(1.0, 2.0) else 0.5
+    while falls(best, best * factor):
         best *= factor
-    return best
+    return best, clear
