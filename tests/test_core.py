@@ -19,8 +19,6 @@ from scipy import sparse
 
 from dualgap import core
 
-from .conftest import unsanitized
-
 EPS = np.finfo(np.float64).eps
 HINGE = core.Loss(1.0, 0.0)
 N, D = 30, 7
@@ -409,36 +407,25 @@ def test_modified_sgd_that_is_told_to_leave_leaves_soon_and_whole():
     np.testing.assert_allclose(w, combined, rtol=1e-9)
 
 
-@unsanitized("it is timed")
 def test_a_pass_leaves_at_its_deadline_and_holds_no_lock():
-    """Other threads run meanwhile."""
+    """Another thread sees it begin, and tells it to leave: of many seconds, the first."""
     d = 3000
     arguments = sdca_arguments() | {
         "rows": rows(d=d), "w": np.zeros(d), "q": np.full(N, float(d)),
-        "order": np.resize(order(), 10**7),  # many seconds of work
+        "order": np.resize(order(), 10**7),
     }  # fmt: skip
-    stop = arguments["stop"]
-    took = []
-
-    def work():
-        begun = time.perf_counter()
-        stop.set_deadline(0.4)
-        core.sdca_epoch(**arguments)
-        took.append(time.perf_counter() - begun)
-
-    thread = threading.Thread(target=work)
-    turns, longest, last = 0, 0.0, time.perf_counter()
+    stop, visited = arguments["stop"], []
+    thread = threading.Thread(
+        target=lambda: visited.append(core.sdca_epoch(**arguments)[0])
+    )
     thread.start()
-    while thread.is_alive():
+    while not arguments["w"].any():
         time.sleep(0.001)
-        now = time.perf_counter()
-        turns, longest, last = turns + 1, max(longest, now - last), now
+    stop.set_deadline(-1.0)
     thread.join()
-    assert 0.39 < took[0] < 1.0
+    assert 0 < visited[0] < 10**7
     assert stop.expired
     assert not stop.requested
-    assert longest < 0.3
-    assert turns > 20
 
 
 def test_stop():

@@ -11,7 +11,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -29,8 +28,7 @@ from dualgap.solvers import DCD, SDCA, SOLVERS, Pegasos, SGDs, SvmSGD
 from dualgap.solvers.base import Solver, State, new_order
 
 from . import long_epochs, qp
-from .conftest import unsanitized
-from .long_epochs import longest_pass
+from .long_epochs import LongEpochs
 
 BLIND = (math.nan, math.nan)
 
@@ -254,51 +252,71 @@ def test_a_stop_that_is_requested_already(problem, best):
         assert not solution.w.any()
 
 
-# Time. Processor seconds are measured as well: the machine may do other things too.
+# Time. Nothing here depends on how fast the machine is, or on what else it does: what
+# is to happen in the midst of an epoch waits for the epoch, which takes many seconds.
 
 
 @pytest.fixture(scope="module")
-def long() -> tuple[Problem, Solver]:
-    """30 million stored entries, 120 MB, and a solver whose epochs take seconds."""
+def long() -> tuple[Problem, LongEpochs]:
+    """Rows, and a solver whose epochs take many seconds."""
     return long_epochs.make()
 
 
-@unsanitized("a few tenths of a second are measured")
-@pytest.mark.parametrize("limit", [0.05, 0.5])
-def test_time_limit_inside_an_epoch_of_seconds(long, limit):
-    large, solver = long
-    allowed = limit + 0.3 + longest_pass(large)
-    begun, busy = time.perf_counter(), time.process_time()
-    solution = solve(large, solver, tol=1e-12, time_limit=limit, max_epochs=3)
-    busy = time.process_time() - busy
+def test_a_time_limit_is_used_up_and_ends_a_fit(problem, best):
+    solver = Scripted(points(best, 0.5), ((1e9, 1e-9),))
+    begun = time.perf_counter()
+    solution = solve(problem, solver, tol=1e-6, time_limit=0.05, max_epochs=10**9)
     took = time.perf_counter() - begun
+    check(problem, solution, best)
+    assert solution.certificate.status is Status.TIME_LIMIT
+    assert "stopped at time_limit; raise it" in solution.certificate.message
+    assert 0.05 <= solution.certificate.seconds <= took
+
+
+def test_a_deadline_ends_an_epoch_of_seconds_and_leaves_the_state_whole(long):
+    large, solver = long
+    stop = core.Stop()
+    watch = solver.once_under_way(lambda: stop.set_deadline(-1.0))
+    solution = solve(large, solver, tol=1e-12, stop=stop, max_epochs=3)
+    watch.join()
     certificate = solution.certificate
-    assert busy <= allowed
-    assert took >= limit
     assert certificate.status is Status.TIME_LIMIT
     assert certificate.epochs == 1
-    assert certificate.seconds == pytest.approx(took, abs=0.1)
-    assert "stopped at time_limit; raise it" in certificate.message
-    # The state was whole: the model is that of the dual point.
+    assert solver.left_early
+    # The model is that of the dual point.
     assert certificate.primal == pytest.approx(large.primal(solution.w), rel=1e-10)
     assert certificate.dual == pytest.approx(large.dual(solution.alpha), rel=1e-10)
     assert 0 < certificate.dual < certificate.primal
     assert certificate.updates > 0
 
 
-@unsanitized("a few tenths of a second are measured")
+@pytest.fixture(scope="module")
+def wide() -> Problem:
+    """Some six times as much work as a kernel does between two looks at the clock."""
+    return long_epochs.make(n=20_000, d=300)[0]
+
+
 @pytest.mark.parametrize("name", SOLVERS)
-def test_time_limit_of_every_solver(long, name):
-    large, _ = long
-    limit = 0.05
-    allowed = limit + 0.3 + longest_pass(large)
-    busy = time.process_time()
-    solution = solve(
-        large, SOLVERS[name](), tol=1e-12, time_limit=limit, max_epochs=100
-    )
-    assert time.process_time() - busy <= allowed
-    assert solution.certificate.status is Status.TIME_LIMIT
-    assert solution.certificate.primal >= solution.certificate.dual >= 0.0
+def test_every_solver_leaves_an_epoch_at_the_deadline(wide, name):
+    work, step = [], SOLVERS[name].step
+
+    def late(self, state, stop):
+        """A step whose time is over when it begins."""
+        stop.set_deadline(-1.0)
+        step(self, state, stop)
+        work.append(state.work)
+
+    solver = type("Late", (SOLVERS[name],), {"step": late})()
+    solution = solve(wide, solver, tol=1e-12, max_epochs=100)
+    certificate = solution.certificate
+    assert certificate.status is Status.TIME_LIMIT
+    assert certificate.primal >= certificate.dual >= 0.0
+    (cut,) = work
+    solver = SOLVERS[name]()
+    state = solver.start(wide, core.Random(0), None)
+    state.tol, state.stop = 1e-12, core.Stop()
+    solver.step(state, state.stop)
+    assert cut < 0.5 * state.work
 
 
 def test_a_time_limit_that_is_over_at_once(problem, best):
@@ -349,19 +367,15 @@ sys.path.insert(0, {str(Path(__file__).parent)!r})
 from dualgap import core
 from dualgap.loop import solve
 from dualgap.solvers import DCD
-from long_epochs import longest_pass, make
+from long_epochs import make
 
-def ctrl_c_after(seconds):
-    def later():
-        time.sleep(seconds)
-        sent.append(time.process_time())
-        os.kill(os.getpid(), signal.SIGINT)
-    threading.Thread(target=later, daemon=True).start()
+def ctrl_c():
+    os.kill(os.getpid(), signal.SIGINT)
 
 def restored():
     return signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
-sent, report = [], {{}}
+report = {{}}
 """
 
 
@@ -369,7 +383,7 @@ def script(body: str) -> dict[str, Any]:
     """Run `body` after the prelude; what it stores in `report` comes back."""
     code = f"{PRELUDE}\n{body}\nprint(json.dumps(report))"
     result = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=300
     )
     assert result.returncode == 0, result.stderr
     return json.loads(result.stdout)
@@ -379,10 +393,9 @@ def script(body: str) -> dict[str, Any]:
 def test_ctrl_c_ends_an_epoch_of_seconds_at_once_and_keeps_the_model():
     report = script("""
 problem, solver = make()
-report["pass"] = longest_pass(problem)
-ctrl_c_after(0.4)
+solver.once_under_way(ctrl_c)
 solution = solve(problem, solver, tol=1e-12)
-report["took"] = time.process_time() - sent[0]
+report["early"] = solver.left_early
 certificate = solution.certificate
 report["status"] = certificate.status.name
 report["updates"] = certificate.updates
@@ -391,7 +404,7 @@ report["again"] = [problem.primal(solution.w), problem.dual(solution.alpha)]
 report["restored"] = restored()
 """)
     assert report["status"] == "INTERRUPTED"
-    assert report["took"] <= 0.2 + report["pass"]
+    assert report["early"]
     assert report["numbers"] == pytest.approx(report["again"], rel=1e-10)
     assert report["numbers"][0] > report["numbers"][1] > 0.0
     assert report["updates"] > 0
@@ -404,11 +417,9 @@ def test_the_second_ctrl_c_raises():
 problem, _ = make(1000, 5)
 
 def on_epoch(info):
-    os.kill(os.getpid(), signal.SIGINT)
-    time.sleep(0.01)
+    signal.raise_signal(signal.SIGINT)
     report["first"] = True
-    os.kill(os.getpid(), signal.SIGINT)
-    time.sleep(0.01)
+    signal.raise_signal(signal.SIGINT)
     report["second"] = True
 
 try:
@@ -429,7 +440,7 @@ epochs = []
 def on_epoch(info):
     epochs.append(info.epoch)
     if info.epoch == 3 and not info.final:
-        os.kill(os.getpid(), signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
 
 solution = solve(problem, DCD(), tol=1e-15, on_epoch=on_epoch)
 report["status"] = solution.certificate.status.name
@@ -453,8 +464,7 @@ def mine(number, frame):
 def on_epoch(info):
     report["inside"] = signal.getsignal(signal.SIGINT) is mine
     if info.epoch == 2:
-        os.kill(os.getpid(), signal.SIGINT)
-        time.sleep(0.01)
+        signal.raise_signal(signal.SIGINT)
 
 signal.signal(signal.SIGINT, mine)
 solution = solve(problem, DCD(), tol=1e-15, max_epochs=5, on_epoch=on_epoch)
@@ -476,16 +486,17 @@ def mine(number, frame):
     raise RuntimeError("mine")
 
 signal.signal(signal.SIGINT, mine)
-ctrl_c_after(0.3)
+solver.once_under_way(ctrl_c)
 try:
     solve(problem, solver, tol=1e-12)
 except RuntimeError as error:
     report["raised"] = str(error)
-report["took"] = time.process_time() - sent[0]
+state = solver.begun[-1]
+report["early"] = len(solver.begun) == 1 and state.visited < len(solver.visits)
 report["after"] = signal.getsignal(signal.SIGINT) is mine
 """)
     assert report["raised"] == "mine"
-    assert report["took"] < 0.3
+    assert report["early"]
     assert report["after"]
 
 
@@ -500,25 +511,23 @@ def work():
     out.append(solve(problem, solver, tol=1e-12, stop=stop))
 
 thread = threading.Thread(target=work)
+solver.once_under_way(ctrl_c)
 thread.start()
 report["default"] = restored()
-ctrl_c_after(0.2)
 try:
-    time.sleep(10)
+    while thread.is_alive():
+        time.sleep(0.01)
 except KeyboardInterrupt:
     report["main"] = "KeyboardInterrupt"
-time.sleep(0.1)
 report["alive"] = thread.is_alive()
-asked = time.process_time()
 stop.request()
 thread.join()
-report["took"] = time.process_time() - asked
+report["early"] = solver.left_early
 report["status"] = out[0].certificate.status.name
 report["restored"] = restored()
 """)
-    assert report.pop("took") < 0.3
     assert report == {
-        "default": True, "main": "KeyboardInterrupt", "alive": True,
+        "default": True, "main": "KeyboardInterrupt", "alive": True, "early": True,
         "status": "INTERRUPTED", "restored": True,
     }  # fmt: skip
 
@@ -526,20 +535,10 @@ report["restored"] = restored()
 def test_a_stop_requested_by_another_thread(long):
     large, solver = long
     stop = core.Stop()
-    asked = []
-
-    def later():
-        time.sleep(0.3)
-        asked.append(time.process_time())
-        stop.request()
-
-    thread = threading.Thread(target=later)
-    allowed = 0.2 + longest_pass(large)
-    thread.start()
+    watch = solver.once_under_way(stop.request)
     solution = solve(large, solver, tol=1e-12, stop=stop)
-    took = time.process_time() - asked[0]
-    thread.join()
-    assert took <= allowed
+    watch.join()
+    assert solver.left_early
     assert solution.certificate.status is Status.INTERRUPTED
     assert solution.certificate.dual > 0.0
 
@@ -605,17 +604,21 @@ def test_on_epoch_may_end_the_fit(problem, best):
 
 
 def test_the_time_of_callbacks_is_not_counted(problem):
-    told = []
+    told, away = [], []
 
     def slow(info):
+        begun = time.perf_counter()
         told.append(info.seconds)
         time.sleep(0.1)
+        away.append(time.perf_counter() - begun)
 
+    begun = time.perf_counter()
     solution = solve(problem, SDCA(), tol=1e-15, max_epochs=5, on_epoch=slow)
+    most = time.perf_counter() - begun - sum(away)
     assert len(told) >= 5
-    assert solution.certificate.seconds < 0.1
-    assert max(told) < 0.1
-    assert (solution.history["seconds"] < 0.1).all()
+    assert solution.certificate.seconds <= most
+    assert max(told) <= most
+    assert (solution.history["seconds"] <= most).all()
 
 
 class MineError(Exception):
