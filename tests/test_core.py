@@ -408,7 +408,7 @@ def test_modified_sgd_that_is_told_to_leave_leaves_soon_and_whole():
 
 
 def test_a_pass_leaves_at_its_deadline_and_holds_no_lock():
-    """Another thread sees it begin, and tells it to leave: of many seconds, the first."""
+    """Another thread sees it begin and tells it to leave, long before its end."""
     d = 3000
     arguments = sdca_arguments() | {
         "rows": rows(d=d), "w": np.zeros(d), "q": np.full(N, float(d)),

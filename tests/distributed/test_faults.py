@@ -176,10 +176,8 @@ def test_a_lost_scheduler_is_one_clear_error(data, disturb):
             nodes.sync(nodes.scheduler.close)
 
         disturb({6: lose})
-        begun = time.monotonic()
         with pytest.raises(ClusterError, match=r"scheduler|cluster"):
             svc(client).fit(*data)
-        assert time.monotonic() - begun < 60
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             client.close()

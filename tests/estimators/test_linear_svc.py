@@ -673,51 +673,42 @@ def test_the_worst_class_is_named():
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_time_limit_is_for_the_whole_fit(n_jobs):
-    X, y = make(n=20_000, d=20, classes=3)
-    model = LinearSVC(
-        solver="dcd", tol=1e-15, max_epochs=10**9, time_limit=0.5, n_jobs=n_jobs
-    )
-    begun, busy = time.perf_counter(), time.process_time()
-    quiet(model, X, y)
-    busy = time.process_time() - busy
-    assert time.perf_counter() - begun >= 0.5
-    assert busy < n_jobs * 1.0  # a machine with other work to do takes longer
+    """A callback of one class uses it up, and nothing is left for the last one."""
+    X, y = make(n=200, classes=3)
+    model = LinearSVC(solver="norma", tol=1e-12, time_limit=0.2, n_jobs=n_jobs)
+    with pytest.warns(ConvergenceWarning, match="3 of 3 classes"):
+        model._fit(X, y, on_epoch=lambda label, info: time.sleep(0.2))
     assert {c.status for c in model.certificate_} == {Status.TIME_LIMIT}
+    epochs = [c.epochs for c in model.certificate_]
+    assert max(epochs) <= 1
+    assert epochs[-1] == 0
     assert_true_certificates(model, X, y)
 
 
 INTERRUPTED = """
-import os, signal, sys, threading, time, warnings
+import os, signal, sys, warnings
 import numpy as np
 from dualgap import LinearSVC
-from dualgap.problem import Problem
 
 warnings.simplefilter("ignore")
 classes, n_jobs = map(int, sys.argv[1:])
 rng = np.random.default_rng(0)
-X = rng.normal(size=(300_000, 60)).astype(np.float32)
+X = rng.normal(size=(30_000, 60)).astype(np.float32)
 scores = X @ rng.normal(size=(60, classes)) + 5 * rng.normal(size=(len(X), classes))
 y = scores.argmax(axis=1)  # learnable, and far from separable: no fit ends by itself
-problem = Problem(X, np.where(y == 1, 1, -1), fit_intercept=True)
-# Processor time, of all threads: the machine may have other work to do.
-begun = time.process_time()
-problem.certify(np.zeros(61), np.zeros(len(X)))
-one_pass = time.process_time() - begun
+told = set()
 
-def interrupt():
-    while time.process_time() < begun + one_pass + 1.5:
-        time.sleep(0.01)
-    sent.append(time.process_time())
-    os.kill(os.getpid(), signal.SIGINT)
+def interrupt(label, info):
+    if info.epoch == 3 and not told:
+        told.add(label)
+        os.kill(os.getpid(), signal.SIGINT)
 
 model = LinearSVC(solver="dcd", tol=1e-15, max_epochs=10**9, n_jobs=n_jobs)
-sent = []
-threading.Thread(target=interrupt).start()
-model.fit(X, y)
-print(time.process_time() - sent[0], one_pass)
+model._fit(X, y, on_epoch=interrupt)
 found = model.certificate_ if classes > 2 else [model.certificate_]
 print({c.status.label for c in found}, all(c.dual <= c.primal for c in found))
-print(model.coef_.shape, model.coef_.any(axis=1).tolist(), model.score(X, y) >= 0)
+trained = model.coef_.any(axis=1).tolist()
+print(model.coef_.shape, len(told), any(trained), model.score(X, y) >= 0)
 """
 
 
@@ -731,13 +722,10 @@ def test_ctrl_c_keeps_the_model(classes, n_jobs):
         timeout=300,
     )
     assert child.returncode == 0, child.stderr
-    times, statuses, model = child.stdout.splitlines()
-    ended, one_pass = map(float, times.split())
-    if not SANITIZED:  # a closing pass for every class
-        assert ended < n_jobs * 0.2 + classes * one_pass
+    statuses, model = child.stdout.splitlines()
     assert statuses == "{'interrupted'} True"
     rows = 1 if classes == 2 else classes
-    assert model.startswith(f"({rows}, 60) [True")
+    assert model == f"({rows}, 60) 1 True True"
 
 
 def test_the_first_class_to_fail_stops_the_others():

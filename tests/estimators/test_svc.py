@@ -869,17 +869,15 @@ def test_one_warning_names_the_worst_pair():
 
 
 def test_time_limit_covers_all_pairs():
-    X, y = make(n=600, classes=3)
-    model = SVC(
-        loss="squared_hinge", solver="fw", tol=1e-12, max_epochs=10**9, time_limit=0.5
-    )
-    begun = time.perf_counter()
-    quiet(model, X, y)
-    assert time.perf_counter() - begun < 5
-    assert {c.status for c in model.certificate_} <= {
-        Status.TIME_LIMIT,
-        Status.STALLED,
-    }
+    """A callback of the first pair uses it up, and nothing is left for the others."""
+    X, y = make(n=200, classes=3)
+    model = SVC(loss="squared_hinge", solver="fw", tol=1e-12, time_limit=0.2)
+    with pytest.warns(ConvergenceWarning):
+        model._fit(X, y, on_epoch=lambda label, info: time.sleep(0.2))
+    assert [c.status for c in model.certificate_] == [Status.TIME_LIMIT] * 3
+    epochs = [c.epochs for c in model.certificate_]
+    assert epochs[0] <= 1
+    assert epochs[1:] == [0, 0]
     assert_true_certificates(model, X, y)
 
 
@@ -925,9 +923,7 @@ def test_ctrl_c_keeps_the_best_model():
     assert process.stdout is not None
     assert process.stdout.readline() == "started\n"
     process.send_signal(signal.SIGINT)
-    sent = time.perf_counter()
-    output, errors = process.communicate(timeout=60)
-    assert time.perf_counter() - sent < 5
+    output, errors = process.communicate(timeout=300)
     assert process.returncode == 0, errors
     assert output == "['interrupted', 'interrupted', 'interrupted'] True\n"
 

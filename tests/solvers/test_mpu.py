@@ -248,7 +248,7 @@ def test_certificates_against_a_generic_solver(
     curvature, linear = (0.0, True) if loss == "hinge" else (0.5, False)
     best = qp.optimum(Z, cost, curvature, linear)
     for tol, passes in ((1e-12, 3), (1e-6, 200_000)):
-        solution = solve(problem, MPU(), tol=tol, max_epochs=passes, time_limit=20)
+        solution = solve(problem, MPU(), tol=tol, max_epochs=passes)
         P = float(qp.primal(Z, cost, curvature, linear, solution.w))
         D = float(qp.dual(Z, cost, curvature, solution.alpha))
         np.testing.assert_allclose(solution.certificate.primal, P, 1e-10)
