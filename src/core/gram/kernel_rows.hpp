@@ -87,8 +87,9 @@ class Placement {
       for (double &h : h_) h *= scale;
     }
     for (const double h : h_) largest_ = std::max(largest_, finite(h));
-    single_.added = longest<float>(targets, most);
-    double_.added = longest<double>(targets, most);
+    single_.added = longest<float>(most);
+    double_.added = longest<double>(most);
+    if (!dense && !products_.overlap()) single_.own = double_.own = 10.0;
     // Of a distance from differences.
     apart_ = static_cast<double>(dense ? most : 2 * most) + 8.0;
   }
@@ -120,13 +121,12 @@ class Placement {
                ? h
                : std::numeric_limits<double>::max();
   }
-  // The most additions that a term of a product passes.
+  // The most additions that a term of a product passes; of sparse points whether or not
+  // they are listed by feature, so that columns without an entry change nothing.
   template <class T>
-  double longest(const Points &targets, Index most) const {
-    const Index added = dense_ ? tile::longest_sum<T>(most)
-                        : SparseMeeting<T>::by_postings(targets)
-                            ? Postings<T>::longest_chain(most)
-                            : tile::longest_chain<T>(most);
+  double longest(Index most) const {
+    const Index added =
+        dense_ ? tile::longest_sum<T>(most) : Postings<T>::longest_chain(most);
     return static_cast<double>(added + 1);
   }
   KernelMap products_, differences_;
@@ -503,10 +503,8 @@ class KernelRows final : public RowSource {
         if (way == Way::kDifferences)
           off += kLn2 * kUnit * placement_.apart() * (kReach * size + rest);
         else
-          off += std::min(
-              kLn2 * placement_.double_errors().rate() * (far + placement_.h(at(j))) *
-                  size,
-              known);
+          off += std::min(known, kLn2 * placement_.double_errors().rate() *
+                                     (far + placement_.h(at(j))) * size);
         sums[j] += up[j] + down[j];
         errors[j] += kSlack * off;
       }

@@ -418,26 +418,26 @@ struct KernelMap {
 //
 // With h half the self product of the scaled point a, b another one, r = ||a - b||,
 // k = 2^t, t = -r^2/2 is computed as s - h_a - h_b. `added` is the most roundings that a
-// term of s passes. Then t is off by at most u (2 added + 24) (h_a + h_b): s and the h
-// by `added` each, since |a.b| <= h_a + h_b; 12 for points that are rounded, centred and
-// scaled, which moves each by 3 u of its length; 3 for the two subtractions; and what
-// rounding of the scale and of products without FMA adds. For the overlap of the
-// Laplacian kernel the same holds with h = ||a||_1.
+// term of s passes. Then t is off by at most u (2 added + own) (h_a + h_b): s and the h
+// by `added` each, since |a.b| <= h_a + h_b; 3 for the two subtractions; what rounding
+// of the scale, of entries and of products without FMA adds, some 7; and 12 for points
+// that are centred and scaled first, which moves each by 3 u of its length. For the
+// overlap of the Laplacian kernel the same holds with h = ||a||_1.
 template <class T>
 struct ProductErrors {
-  double added;
+  double added, own = 24.0;
 
   static constexpr double kUnit = std::is_same_v<T, float> ? 0x1p-24 : 0x1p-53;
   static constexpr double kPower = 4.0;  // of 2^t itself
   static constexpr double kLn2 = 0.6931471805599453;
-  double rate() const { return kUnit * (2.0 * added + 24.0); }
+  double rate() const { return kUnit * (2.0 * added + own); }
 
   // |computed k - k| for a point of this h and any other one: h_a <= h + sqrt(2 h) r +
   // r^2/2, and what r does is paid for by k: r k <= 0.73, |t| k <= 0.54. 2^x - 1 <=
-  // 0.74 x up to 0.18, and where k x is as small as kMost x is, but where k is next to
+  // 0.71 x up to 0.05, and where k x is as small as kMost x is, but where k is next to
   // 0. Infinity where nothing is known.
   double value(double h) const {
-    constexpr double kMost = 0.02, kSlope = 0.74;
+    constexpr double kMost = 0.002, kSlope = 0.71;
     const double exponent = rate() * (2.0 * h + 0.73 * std::sqrt(2.0 * h) + 0.54);
     return rate() <= 1e-3 && exponent <= kMost ? kSlope * exponent + kPower * kUnit
                                                : std::numeric_limits<double>::infinity();

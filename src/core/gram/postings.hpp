@@ -199,8 +199,8 @@ class Postings {
       }
     return sums[0] + (before + sum);
   }
-  // Rare features of a query after which their sum begins anew.
-  static constexpr Index kSpan = 128;
+  // Rare features of a query after which their sum begins anew, in float32.
+  static constexpr Index kSpan = std::is_same_v<T, float> ? 32 : Index{1} << 40;
   // Additions that a term of a sum of m entries passes at most.
   static Index longest_chain(Index m) {
     return tile::longest_chain<T>(m) + std::min(m, kSpan) + m / kSpan + 2;

@@ -371,8 +371,10 @@ void with_kernel(Shape shape, const Parameters &parameters, F &&f) {
       return f(Kernel<Shape::kLinear, T>(parameters));
     case Shape::kExponential:
       return f(Kernel<Shape::kExponential, T>(parameters));
-    case Shape::kDifferences:
-      return f(Kernel<Shape::kDifferences, T>(parameters));
+    case Shape::kDifferences:  // never in float32: see Placement
+      if constexpr (std::is_same_v<T, double>)
+        return f(Kernel<Shape::kDifferences, T>(parameters));
+      return;
     case Shape::kLaplacian:
       return f(Kernel<Shape::kLaplacian, T>(parameters));
     case Shape::kPolynomial:
