@@ -4,9 +4,15 @@ solver did, against a generic interior-point solver.
 
 from __future__ import annotations
 
+import ast
+import copy
 import json
 import math
+import pickle
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from fractions import Fraction
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -15,13 +21,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from dualgap.certificate import Certificate, Status, percent
+import dualgap
+from dualgap.certificate import Bounds, Certificate, Status, percent
 from dualgap.loop import solve
 from dualgap.losses import SmoothedHinge
 from dualgap.problem import Problem
 from dualgap.solvers import SOLVERS
 
 from . import qp
+from .proofs import certificate as by_hand
 
 EPS = np.finfo(np.float64).eps
 
@@ -374,26 +382,133 @@ def test_the_size_of_a_dual_point_that_is_scaled_does_not_matter(size):
 # The record.
 
 
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Certificate(primal=1.0, dual=1.0),
+        lambda: Certificate(1.0, 1.0),
+        lambda: Certificate((1.0, 1.0, 0.0)),
+        lambda: Certificate(bounds=1.0, epochs=3),
+    ],
+)
+def test_plain_numbers_are_no_certificate(make):
+    with pytest.raises(
+        TypeError, match=r"made by a proof, .* problem\.certify\(\.\.\.\)"
+    ):
+        make()
+
+
+def test_the_values_of_a_certificate_cannot_be_replaced():
+    certificate = by_hand(3.0, 2.0)
+    for name in ("primal", "dual", "rounding"):
+        with pytest.raises(TypeError):
+            replace(certificate, **{name: 2.5})
+    assert replace(certificate, epochs=7).primal == 3.0
+
+
+def test_copies_are_the_same():
+    certificate = by_hand(3.0, 2.0, tol=0.1, status=Status.STALLED, floor=0.5)
+    copies = [copy.copy(certificate), copy.deepcopy(certificate)]
+    copies += [pickle.loads(pickle.dumps(certificate, k)) for k in range(2, 6)]
+    for other in copies:
+        assert other == certificate
+        assert hash(other) == hash(certificate)
+
+
+def test_what_is_proved_is_rounded_outwards():
+    bounds = Bounds.proved(1.0, 0.25, 0.5, 0.125)
+    assert (bounds.primal, bounds.dual, bounds.rounding) == (1.25, 0.375, 0.375)
+    upper = Bounds.proved(1.0, 0.25)
+    assert (upper.primal, upper.dual) == (1.25, -math.inf)
+    lower = Bounds.proved(dual=0.5)
+    assert (lower.primal, lower.dual) == (math.inf, 0.5)
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("error", [0.0, math.nan, math.inf])
+def test_what_is_not_finite_bounds_nothing(value, error):
+    bounds = Bounds.proved(value, error, value, error)
+    assert bounds.primal == math.inf
+    assert bounds.dual == -math.inf
+    assert not math.isnan(bounds.rounding)
+    certificate = bounds.certificate
+    for floor in (0.0, 1.0, math.inf):
+        assert replace(certificate, floor=floor).relative_gap == math.inf
+
+
+def test_two_proofs_of_one_problem():
+    one = Bounds.proved(3.0, 0.5, 1.0, 0.25).certificate
+    two = Bounds.proved(9.0, 0.0, 2.0, 0.125).certificate
+    both = one.with_dual_of(two)
+    assert (both.primal, both.dual) == (3.5, 1.875)
+    assert both.rounding == one.rounding + two.rounding
+    assert one.with_dual_of(Bounds.proved(9.0).certificate) == one
+
+
+def calls(tree: ast.AST) -> Iterator[tuple[str, str]]:
+    """(object, attribute) or ("", name) of all that is called."""
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call):
+            continue
+        function = node.func
+        if isinstance(function, ast.Name):
+            yield "", function.id
+        elif isinstance(function, ast.Attribute):
+            of = function.value
+            yield of.id if isinstance(of, ast.Name) else "", function.attr
+
+
+def test_certificates_come_from_proofs_alone():
+    """Who may say so: those who bound the rounding, and who reads what was proved."""
+    provers = {
+        "problem.py", "regression.py", "crammer_singer.py", "stream.py",
+        "kernel/problem.py", "kernel/regression.py", "kernel/base.py",
+        "distributed/engine.py", "estimators/svc.py",
+    }  # fmt: skip
+    allowed = {
+        ("", "Certificate"): {"certificate.py"},
+        ("", "Bounds"): {"certificate.py"},
+        ("Bounds", "proved"): provers,
+        ("Bounds", "stored"): {"certificate.py", "loop.py"},
+    }
+    seen: dict[tuple[str, str], set[str]] = {call: set() for call in allowed}
+    source = Path(dualgap.__file__).parent
+    for path in sorted(source.rglob("*.py")):
+        for called in calls(ast.parse(path.read_text())):
+            of, name = called
+            call = ("", name) if name in ("Certificate", "Bounds") else (of, name)
+            if call in seen:
+                seen[call].add(path.relative_to(source).as_posix())
+    assert seen == allowed
+
+
+def test_total_of_certificates_is_rounded_outwards():
+    parts = [by_hand(0.1, 0.1), by_hand(0.2, 0.2), by_hand(0.3, 0.3)]
+    total = Certificate.total(parts)
+    exactly = sum(map(Fraction, (0.1, 0.2, 0.3)))
+    assert total.dual <= exactly <= total.primal
+
+
 def test_gaps():
-    certificate = Certificate(primal=3.0, dual=2.0)
+    certificate = by_hand(primal=3.0, dual=2.0)
     assert certificate.gap == 1.0
     assert certificate.relative_gap == 0.5
 
 
 @pytest.mark.parametrize("dual", [0.0, -1.0, -math.inf])
 def test_a_dual_value_that_bounds_nothing_has_an_infinite_relative_gap(dual):
-    certificate = Certificate(primal=3.0, dual=dual)
+    certificate = by_hand(primal=3.0, dual=dual)
     assert certificate.relative_gap == math.inf
     assert "no bound on the objective is known yet" in certificate.message
 
 
 @pytest.mark.parametrize("value", [0.0, 2.0])
 def test_no_gap(value):
-    assert Certificate(primal=value, dual=value).relative_gap == 0.0
+    assert by_hand(primal=value, dual=value).relative_gap == 0.0
 
 
 def test_rounding_below_zero_is_reported_as_it_is():
-    certificate = Certificate(primal=1.0, dual=1.0 + EPS)
+    certificate = by_hand(primal=1.0, dual=1.0 + EPS)
     assert certificate.gap == -EPS
     assert -2 * EPS < certificate.relative_gap < 0.0
     assert "within 0 % of" in certificate.message
@@ -401,19 +516,19 @@ def test_rounding_below_zero_is_reported_as_it_is():
 
 def test_numbers_that_are_not_are_never_within_an_accuracy():
     for primal, dual in [(math.nan, 1.0), (1.0, math.nan), (math.inf, 1.0)]:
-        assert not Certificate(primal=primal, dual=dual).relative_gap <= 1e300
+        assert not by_hand(primal=primal, dual=dual).relative_gap <= 1e300
 
 
 @pytest.mark.parametrize("status", Status)
 def test_only_one_status_is_certified(status):
-    certificate = Certificate(primal=1.0, dual=0.5, status=status)
+    certificate = by_hand(primal=1.0, dual=0.5, status=status)
     assert certificate.certified == (status.name == "CERTIFIED")
     assert certificate.status.label == status.name.lower()
     assert status.value in certificate.message
 
 
 def test_message_has_the_numbers():
-    certificate = Certificate(
+    certificate = by_hand(
         primal=1.031, dual=1.0, epochs=7, updates=42, seconds=0.5,
         status=Status.EPOCH_LIMIT, solver="dcd", tol=1e-3,
     )  # fmt: skip
@@ -429,11 +544,11 @@ def test_message_has_the_numbers():
 
 
 def test_message_says_nothing_of_an_accuracy_that_was_not_asked():
-    assert "asked" not in Certificate(primal=1.0, dual=0.5).message
+    assert "asked" not in by_hand(primal=1.0, dual=0.5).message
 
 
 def test_to_dict_is_json_with_both_gaps():
-    certificate = Certificate(primal=3.0, dual=2.0, status=Status.CERTIFIED, tol=0.5)
+    certificate = by_hand(primal=3.0, dual=2.0, status=Status.CERTIFIED, tol=0.5)
     assert json.loads(json.dumps(certificate.to_dict())) == {
         "primal": 3.0, "dual": 2.0, "epochs": 0, "updates": 0, "seconds": 0.0,
         "status": "certified", "solver": "", "tol": 0.5, "gap": 1.0,
@@ -442,7 +557,7 @@ def test_to_dict_is_json_with_both_gaps():
 
 
 def test_a_certificate_cannot_be_changed():
-    certificate = Certificate(primal=3.0, dual=2.0)
+    certificate = by_hand(primal=3.0, dual=2.0)
     with pytest.raises(AttributeError):
         certificate.dual = 3.0
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from enum import Enum
 from typing import Any
 
@@ -35,6 +35,88 @@ class Status(Enum):
 
 
 @dataclass(frozen=True)
+class Bounds:
+    """What a proof shows: an upper bound on P, a lower bound on D, and their rounding.
+
+    Do not call the constructor. `proved` takes computed values together with bounds on
+    their errors and rounds outwards; `stored` reads back what was proved before.
+    """
+
+    primal: float
+    dual: float
+    rounding: float
+
+    @classmethod
+    def proved(
+        cls,
+        primal: float = math.inf,
+        primal_error: float = 0.0,
+        dual: float = -math.inf,
+        dual_error: float = 0.0,
+    ) -> Bounds:
+        """Round computed values of P and D to the safe side.
+
+        Parameters
+        ----------
+        primal, dual : float
+            Values as float64 computed them. Leave one out if nothing is known of it.
+        primal_error, dual_error : float
+            How far the exact P may be above `primal`, and the exact D below `dual`. The
+            rounding of ``primal + primal_error`` itself has to be part of that.
+
+        Returns
+        -------
+        Bounds
+            A value that has left the range of float64 bounds nothing.
+        """
+        above, below = float(primal + primal_error), float(dual - dual_error)
+        rounding = float(primal_error + dual_error)
+        return cls(
+            above if above > -math.inf else math.inf,
+            below if below < math.inf else -math.inf,
+            math.inf if math.isnan(rounding) else rounding,
+        )
+
+    @classmethod
+    def stored(cls, primal: float, dual: float, rounding: float) -> Bounds:
+        """Read back bounds that were proved and written to a file."""
+        return cls(primal, dual, rounding)
+
+    @classmethod
+    def total(cls, several: Sequence[Bounds]) -> Bounds:
+        """Add up the bounds of problems that were solved side by side."""
+        primal = math.fsum(bounds.primal for bounds in several)
+        dual = math.fsum(bounds.dual for bounds in several)
+        return cls(
+            math.nextafter(primal, math.inf),  # the sums are rounded too
+            math.nextafter(dual, -math.inf),
+            sum(bounds.rounding for bounds in several),
+        )
+
+    def with_dual_of(self, other: Bounds) -> Bounds:
+        """Keep P of this model beside the better lower bound of the two proofs.
+
+        Both have to be about the same problem. `rounding` is then that of both proofs
+        if the dual bound is the other's.
+        """
+        if not other.dual > self.dual:
+            return self
+        rounding = self.rounding + other.rounding
+        return Bounds(self.primal, other.dual, rounding)
+
+    @property
+    def certificate(self) -> Certificate:
+        """The certificate of these bounds; no fit is part of it yet."""
+        return Certificate(self)
+
+
+_NOT_FROM_NUMBERS = (
+    "a Certificate is made by a proof, never from numbers; use problem.certify(...) or "
+    "dualgap.certify(model, X, y), or relative_gap(primal, dual) for the gap alone"
+)
+
+
+@dataclass(frozen=True)
 class Certificate:
     """A proven bound on how far a model is from the optimum.
 
@@ -42,10 +124,12 @@ class Certificate:
     did: both numbers come from one full pass in float64 over the data, ``primal``
     from the coefficients and ``dual`` from a point inside the dual's box, and what
     rounding may have done in that pass has been added to the one and taken from the
-    other.
+    other. Only a proof makes a certificate: the constructor refuses plain numbers.
 
     Attributes
     ----------
+    bounds : Bounds
+        `primal`, `dual` and `rounding` as one record.
     primal : float
         ``P(w) = 1/2 ||w||^2 + sum_i c_i l(y_i w.x_i)`` of the model, or a little more:
         no less. Infinite where it is not known: a fit with a kernel was told to end
@@ -76,8 +160,7 @@ class Certificate:
         no plane.
     """
 
-    primal: float
-    dual: float
+    bounds: Bounds
     epochs: int = 0
     updates: int = 0
     seconds: float = 0.0
@@ -85,8 +168,26 @@ class Certificate:
     solver: str = ""
     tol: float = math.nan
     about: str = ""
-    rounding: float = 0.0
     floor: float = 0.0
+
+    def __new__(cls, *args: Any, **named: Any) -> Certificate:
+        # Without arguments it is called by pickle and copy.
+        first = args[0] if args else named.get("bounds")
+        if (args or named) and not isinstance(first, Bounds):
+            raise TypeError(_NOT_FROM_NUMBERS)
+        return super().__new__(cls)
+
+    @property
+    def primal(self) -> float:
+        return self.bounds.primal
+
+    @property
+    def dual(self) -> float:
+        return self.bounds.dual
+
+    @property
+    def rounding(self) -> float:
+        return self.bounds.rounding
 
     @property
     def gap(self) -> float:
@@ -100,10 +201,7 @@ class Certificate:
         Where the optimum is below 0 (one-class SVMs) it is ``(P - D)/(-P)``, at least
         ``(P - P*)/|P*|``.
         """
-        if self.gap == 0.0:
-            return 0.0
-        size = size_of_optimum(self.primal, self.dual, self.floor)
-        return self.gap / size if size > 0.0 else math.inf
+        return relative_gap(self.primal, self.dual, self.floor)
 
     @property
     def certified(self) -> bool:
@@ -154,11 +252,8 @@ class Certificate:
         worst = max(certificates, key=lambda c: (not c.certified, c.relative_gap))
         solvers = {c.solver for c in certificates}
         abouts = {c.about for c in certificates}
-        primal = math.fsum(c.primal for c in certificates)
-        dual = math.fsum(c.dual for c in certificates)
         return cls(
-            primal=math.nextafter(primal, math.inf),  # the sums are rounded too
-            dual=math.nextafter(dual, -math.inf),
+            Bounds.total([c.bounds for c in certificates]),
             epochs=sum(c.epochs for c in certificates),
             updates=sum(c.updates for c in certificates),
             seconds=sum(c.seconds for c in certificates),
@@ -166,25 +261,45 @@ class Certificate:
             solver=solvers.pop() if len(solvers) == 1 else "",
             tol=max(c.tol for c in certificates),
             about=abouts.pop() if len(abouts) == 1 else "",
-            rounding=sum(c.rounding for c in certificates),
             floor=max(c.floor for c in certificates),
         )
 
+    def with_dual_of(self, other: Certificate) -> Certificate:
+        """Keep P of this model beside the better lower bound of the two proofs.
+
+        Parameters
+        ----------
+        other : Certificate
+            About the same problem, and perhaps about another model.
+
+        Returns
+        -------
+        Certificate
+        """
+        return replace(self, bounds=self.bounds.with_dual_of(other.bounds))
+
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers and strings, with both gaps, ready for JSON."""
-        return asdict(self) | {
+        return self._fields() | {
             "status": self.status.label if self.status else None,
             "gap": self.gap,
             "relative_gap": self.relative_gap,
         }
 
+    def _fields(self) -> dict[str, Any]:
+        """All fields, those of the bounds among them."""
+        fields = dict(vars(self))
+        return asdict(fields.pop("bounds")) | fields
+
     # The status by its name: skops, among those that keep objects, knows no enums.
     def __getstate__(self) -> dict[str, Any]:
-        return vars(self) | {"status": self.status.name if self.status else None}
+        return self._fields() | {"status": self.status.name if self.status else None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         name = state["status"]
-        vars(self).update(state | {"status": None if name is None else Status[name]})
+        state = state | {"status": None if name is None else Status[name]}
+        numbers = [state.pop(key) for key in ("primal", "dual", "rounding")]
+        vars(self).update(state, bounds=Bounds.stored(*numbers))
 
     def __str__(self) -> str:
         return (
@@ -194,6 +309,27 @@ class Certificate:
             f"  {self.solver}, {self.epochs} epochs, {self.updates} updates, "
             f"{self.seconds:.3g} s"
         )
+
+
+def relative_gap(primal: float, dual: float, floor: float = 0.0) -> float:
+    """``(P - D)/|P*|`` at most, for values of P and D that need not be proved.
+
+    Parameters
+    ----------
+    primal, dual : float
+    floor : float, default=0.0
+        See :class:`Certificate`.
+
+    Returns
+    -------
+    float
+        ``inf`` where the two values bound nothing, or are no numbers.
+    """
+    gap = primal - dual
+    if gap == 0.0:
+        return 0.0
+    size = size_of_optimum(primal, dual, floor)
+    return gap / size if gap < math.inf and size > 0.0 else math.inf
 
 
 def size_of_optimum(primal: float, dual: float, floor: float = 0.0) -> float:

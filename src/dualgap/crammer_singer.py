@@ -16,8 +16,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import core
+from .certificate import Bounds
 from .losses import Hinge, Vector
-from .problem import Bounds, Problem, Proof, Rounding, Values
+from .problem import Problem, Proof, Rounding, Values
 
 __all__ = ["CrammerSingerProblem"]
 
@@ -155,5 +156,5 @@ class CrammerSingerProblem:
         less += Rounding.slack * own * values.sum
         more = rounding.of_primal(values, norm)
         primal = 0.5 * norm + values.loss
-        bounds = Bounds(primal + more, dual - less, more + less)
+        bounds = Bounds.proved(primal, more, dual, less)
         return Proof(w, alpha, bounds.certificate)

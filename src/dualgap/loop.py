@@ -23,11 +23,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import core
-from .certificate import Certificate, Status, size_of_optimum
+from .certificate import Bounds, Certificate, Status, relative_gap, size_of_optimum
 from .checkpoint import Checkpoint, freeze, freeze_state, identity, thaw, thaw_state
 from .io.model import Tensors
 from .losses import Vector
-from .problem import Bounds, Proof, StoppedError
+from .problem import Proof, StoppedError
 from .solvers.base import Solver, State
 
 logger = logging.getLogger("dualgap")
@@ -64,7 +64,7 @@ class EpochInfo:
 
     @property
     def relative_gap(self) -> float:
-        return Certificate(primal=self.primal, dual=self.dual).relative_gap
+        return relative_gap(self.primal, self.dual)
 
 
 HISTORY_DTYPE = np.dtype(
@@ -269,7 +269,8 @@ class _Run:
         self.clock.away -= seconds
         if best is not None:
             w, alpha, *bounds = best
-            self.best = Proof(w, alpha, Bounds(*bounds).certificate)
+            proved = Bounds.stored(*bounds).certificate
+            self.best = Proof(w, alpha, replace(proved, floor=self.problem.floor))
         logger.info("%s: goes on after epoch %d", self.solver.name, state.epochs)
 
     def until_done(
@@ -364,7 +365,7 @@ class _Run:
             return None
         exact = proof.certificate
         primal, dual = self.solver.estimate(state)
-        estimated = replace(exact, primal=primal, dual=dual).relative_gap
+        estimated = relative_gap(primal, dual, exact.floor)
         misled = exact.relative_gap > self.tol and 0.0 < estimated < math.inf
         if misled and not self.solver.mends_estimate:
             # Learn how optimistic the estimate is, from the two side by side.

@@ -24,7 +24,7 @@ from scipy import sparse
 from . import core
 from .bias import best_bias
 from .blocks import Block, RowSource, StreamedRows
-from .certificate import Certificate
+from .certificate import Bounds, Certificate
 from .losses import Loss, Vector, get_loss
 
 logger = logging.getLogger("dualgap")
@@ -74,23 +74,6 @@ class Values(NamedTuple):
             return parts[0]
         columns = list(zip(*parts, strict=True))
         return cls(*map(math.fsum, columns[:8]), *map(max, columns[8:]))
-
-
-class Bounds(NamedTuple):
-    """What is proved of P and of D, and how much of it is room for rounding."""
-
-    primal: float
-    dual: float
-    rounding: float
-
-    @property
-    def certificate(self) -> Certificate:
-        # What has left the range of float64 bounds nothing.
-        return Certificate(
-            primal=math.inf if math.isnan(self.primal) else self.primal,
-            dual=-math.inf if math.isnan(self.dual) else self.dual,
-            rounding=math.inf if math.isnan(self.rounding) else self.rounding,
-        )
 
 
 @dataclass(frozen=True)
@@ -152,10 +135,22 @@ class Rounding:
 
     def drift(self, values: Values) -> float:
         """How far v may be from ``sum_i alpha_i y_i x_i``, in length."""
-        if values.used == 0.0:
+        return self.of_sum(values.used, values.reach)
+
+    def of_sum(self, used: float, reach: float) -> float:
+        """How far a sum of rows may be from the exact one, in length.
+
+        Parameters
+        ----------
+        used : float
+            How many rows are added.
+        reach : float
+            At least ``sum_i |alpha_i| ||x_i||``.
+        """
+        if used == 0.0:
             return 0.0
-        added = (values.used + self.parts + 2) * self.unit * values.reach
-        lost = values.used * math.sqrt(self.width) * self.least
+        added = (used + self.parts + 2) * self.unit * reach
+        lost = used * math.sqrt(self.width) * self.least
         return self.slack * added + lost
 
     def of_dual(
@@ -675,9 +670,8 @@ class Problem:
     ) -> Proof:
         primal = 0.5 * norm + values.loss
         error = self.rounding.of_primal(values, norm)
-        primal += error
-        dual -= dual_error + self._imbalance(alpha, primal)
-        bounds = Bounds(primal, dual, error + dual_error)
+        dual -= self._imbalance(alpha, primal + error)
+        bounds = Bounds.proved(primal, error, dual, dual_error)
         return Proof(w, alpha, bounds.certificate)
 
     def _off(self, alpha: Vector) -> float:

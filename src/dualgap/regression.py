@@ -27,8 +27,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from . import core
 from .bias import weighted_quantile
+from .certificate import Bounds, Certificate
 from .losses import OneClassHinge, ResidualLoss, Vector, get_residual_loss
-from .problem import Bounds, Problem, Proof, Rounding, Values, _costs, _vector
+from .problem import Problem, Proof, Rounding, Values, _costs, _vector
 
 
 class RegressionProblem(Problem):
@@ -191,6 +192,67 @@ class RegressionProblem(Problem):
         )  # fmt: skip
 
 
+class FreeBiasRegression:
+    """Linear regression whose bias is not penalised: it proves, no solver trains it.
+
+    P(w, b) = 1/2 ||w||^2 + sum_i c_i l(y_i - w.x_i - b). Its dual has the constraint
+    sum_i a_i = 0, so the same constant may be subtracted from all targets.
+
+    Parameters
+    ----------
+    X, y, C, loss, sample_weight, n_jobs
+        As for :class:`RegressionProblem`.
+
+    Attributes
+    ----------
+    with_bias : RegressionProblem
+        The bias is the last entry of its w.
+    centred : RegressionProblem
+        It has no bias, and the median is subtracted from its targets. If the dual
+        variables add up to 0, its D is D here.
+    """
+
+    def __init__(self, X: Any, y: Vector, C: float | None, **options: Any) -> None:
+        self.with_bias = RegressionProblem(X, y, C, fit_intercept=True, **options)
+        self.centred = RegressionProblem(X, y - float(np.median(y)), C, **options)
+
+    def certify(self, w: Vector, bias: float) -> Certificate:
+        """The certificate of a model and of the dual point that it suggests."""
+        problem, point = self.with_bias, np.append(w, bias)
+        values = problem._evaluate(point, "of w", None, None)
+        norm = core.squared_norm(point[:-1])
+        error = problem.rounding.of_primal(values, norm)
+        # 0 is below any sum of squares and losses.
+        proof = Bounds.proved(0.5 * norm + values.loss, error, 0.0).certificate
+        alpha = problem.prove(point, None).alpha
+        return proof.with_dual_of(self.certify_dual(alpha, proof.primal))
+
+    def certify_dual(self, alpha: Vector, primal: float) -> Certificate:
+        """What a dual point proves, once its sum is 0 up to rounding; P stays unknown.
+
+        A sum r that rounding leaves costs at most ``|r| |b*|``, as in
+        :meth:`dualgap.Problem.prove`. There is an optimal bias b* among the points
+        where a loss begins or ends.
+
+        Parameters
+        ----------
+        alpha : ndarray of shape (n,)
+        primal : float
+            An upper bound on P*.
+        """
+        problem = self.centred
+        alpha = into_sum(alpha, problem.lower, problem.upper, 0.0)
+        proof = problem.certify(alpha=alpha)
+        # The targets, less the median, are rounded as well.
+        off = abs(math.fsum(alpha.tolist())) + Rounding.unit * float(
+            np.abs(alpha).sum()
+        )
+        widest = math.sqrt(float(problem.q.max())) * math.sqrt(2.0 * primal)
+        widest += float(np.abs(problem.target).max()) + problem.loss.epsilon
+        less = Rounding.slack * off * widest + Rounding.closing * abs(proof.dual)
+        return Bounds.proved(dual=proof.dual, dual_error=less).certificate
+
+
 class OneClassProblem(Problem):
     """The linear one-class SVM.
 
@@ -273,11 +335,12 @@ class OneClassProblem(Problem):
         rho, loss = self._plane(scores)
         return 0.5 * norm - self.total * rho + loss, rho
 
-    def _plane(self, scores: Vector) -> tuple[float, float]:
-        """The best rho, and the sum of its losses."""
-        used = self.cost > 0.0
-        target = float(self.cost.sum()) - self.total
-        rho = -weighted_quantile(-scores[used], self.cost[used], target)
+    def _plane(self, scores: Vector, rho: float | None = None) -> tuple[float, float]:
+        """The best rho, or the one given, and the sum of its losses."""
+        if rho is None:
+            used = self.cost > 0.0
+            target = float(self.cost.sum()) - self.total
+            rho = -weighted_quantile(-scores[used], self.cost[used], target)
         return rho, float((self.cost * self.loss.excess(rho - scores)).sum())
 
     def prove(
@@ -286,9 +349,12 @@ class OneClassProblem(Problem):
         alpha: Vector | None,
         *,
         out: Vector | None = None,
+        bias: float | None = None,
         **options: Any,
     ) -> Proof:
         """P and D from one pass over the rows. The proof's bias is -rho.
+
+        P is that of the best rho for this w, or of the `bias` that is given.
 
         alpha is made feasible first; what rounding leaves of ``sum_i a_i - total`` is
         worth as much times ``|rho*|`` at most, see `largest_rho`. Without alpha the
@@ -312,7 +378,7 @@ class OneClassProblem(Problem):
         off = Rounding.slack * abs(math.fsum([*alpha.tolist(), -self.total]))
         less += off * largest_rho(2.0 * (less - dual), off, float(self.q.max()))
         norm = self.squared_norm(w)
-        rho, loss = self._plane(scores)
+        rho, loss = self._plane(scores, None if bias is None else -bias)
         wrong = rounding.of_scores(values, self.q)
         wrong[rho - scores + 2.0 * wrong <= 0.0] = 0.0  # rows well above the plane
         error = float((self.cost * wrong).sum()) + Rounding.summed * loss
@@ -321,7 +387,7 @@ class OneClassProblem(Problem):
         more = rounding.of_primal(values, norm)
         more += rounding.closing * abs(self.total * rho)
         primal = 0.5 * norm - self.total * rho + loss
-        bounds = Bounds(primal + more, dual - less, more + less)
+        bounds = Bounds.proved(primal, more, dual, less)
         return Proof(w, alpha, replace(bounds.certificate, floor=self.floor), -rho)
 
 
@@ -365,10 +431,12 @@ def orthogonal_optimum(alpha: Vector, q: Vector) -> float:
     """A hundredth of the size of P* if the rows were orthogonal, all with a loss.
 
     One-class optima below it count as that large: where there is no plane P* is 0, and
-    nothing is relative to that, nor to what float64 holds in part only.
+    nothing is relative to that, nor to what float64 holds in part only. It is finite:
+    beside an infinite size every gap would be 0.
     """
-    size = 0.01 * 0.5 * float((alpha * alpha * q).sum())
-    return max(size, sys.float_info.min)
+    with np.errstate(over="ignore", invalid="ignore"):
+        size = 0.01 * 0.5 * float((alpha * alpha * q).sum())
+    return max(size, sys.float_info.min) if size < math.inf else sys.float_info.min
 
 
 def first_rows(upper: Vector, total: float) -> Vector:

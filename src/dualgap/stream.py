@@ -4,13 +4,14 @@ Problem    min over w of P(w) = 1/2 ||w||^2 + sum_i c_i l(y_i w.x_i), the sum ov
            rows of all batches so far, through its dual D (losses.py)
 Update     sweeps of `DCD` over the duals of the batch at hand, from 0 if it is new and
            else from where they were left; w = sum_i a_i y_i x_i over all batches.
-Guarantee  New rows come with duals of 0 and every step raises D, so D never falls; it
-           is sum a_i - 1/2 sum delta_i a_i^2 - 1/2 ||w||^2, sums that are kept, and a
-           lower bound on the least P over the rows so far. P(w) is a sum over rows that
-           are gone: one more pass proves it (`Stream.prove`). Batches that come again
-           and again are block coordinate ascent: D rises to the optimum.
-Cost       a sweep is a product with the batch; two more check it and tell it from the
-           others. 8 bytes per row and binary problem.
+Guarantee  New rows come with duals of 0 and every step raises D, so D never falls but
+           for rounding; it is sum a_i - 1/2 sum delta_i a_i^2 - 1/2 ||w||^2, sums that
+           are kept, less a bound on their rounding: a lower bound on the least P over
+           the rows so far. P(w) is a sum over rows that are gone: one more pass proves
+           it (`Stream.prove`). Batches that come again and again are block coordinate
+           ascent: D rises to the optimum.
+Cost       a sweep is a product with the batch; three more check it, tell it from the
+           others and add it up anew, for the bound. 8 bytes per row and binary problem.
 Source     Hsieh, Chang, Lin, Keerthi and Sundararajan, ICML 2008, for the steps; Yu,
            Hsieh, Chang and Lin, KDD 2010, for blocks. A row's first step is that of
            PA-I for the hinge, of PA-II for the squared hinge (Crammer, Dekel, Keshet,
@@ -29,8 +30,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import core
+from .certificate import Bounds
 from .losses import Vector
-from .problem import Bounds, Problem, Rounding, Values
+from .problem import Problem, Rounding, Values
 from .solvers.base import new_order
 from .solvers.dcd import DCD, DCDState
 
@@ -53,7 +55,7 @@ class Batch:
     ----------
     alpha : ndarray of shape (problems, n)
     linear : ndarray of shape (problems,)
-        ``sum a_i - 1/2 sum delta_i a_i^2`` over its rows.
+        ``sum a_i - 1/2 sum delta_i a_i^2`` over its rows, rounded down.
     times : int
         How often it has come.
     """
@@ -81,6 +83,8 @@ class Stream:
     linear : list of lists of float
         Per problem, numbers whose exact sum is that of ``batch.linear`` over all
         batches: a call must not cost more the more batches there are.
+    drift : list of float
+        Per problem, how far w may be from ``sum_i a_i y_i x_i``, in length.
     """
 
     w: NDArray[np.float64]
@@ -89,6 +93,7 @@ class Stream:
     updates: list[int] = field(default_factory=list)
     passes: int = 0
     linear: list[list[float]] = field(default_factory=list)
+    drift: list[float] = field(default_factory=list)
 
     @classmethod
     def begin(cls, width: int, seeds: Sequence[int]) -> Stream:
@@ -97,7 +102,7 @@ class Stream:
         linear: list[list[float]] = [[] for _ in seeds]
         return cls(
             np.zeros((len(seeds), width)), random, updates=[0] * len(seeds),
-            linear=linear,
+            linear=linear, drift=[0.0] * len(seeds),
         )  # fmt: skip
 
     @property
@@ -131,8 +136,8 @@ class Stream:
         for k, problem in enumerate(binary):
             if problem is not None:
                 np.minimum(alpha[k], problem.upper, out=batch.alpha[k])
-                problem.combine(batch.alpha[k], self.w[k])
-                self._note(k, batch, problem.dual_value(batch.alpha[k], 0.0))
+                self._move(k, problem, np.zeros_like(self.w[k]), batch.alpha[k])
+                self._note(k, problem, batch)
 
     def learn(
         self, k: int, problem: Problem, batch: Batch, solver: DCD, stop: Any
@@ -140,6 +145,7 @@ class Stream:
         """Sweep the batch for problem k, whose rows, labels and costs `problem` has."""
         rng = core.Random(0)
         rng.state = self.random[k]
+        w, alpha = self.w[k].copy(), batch.alpha[k].copy()
         state = _BatchState(
             problem, rng, new_order(problem.n), alpha=batch.alpha[k], w=self.w[k],
             q=problem.q, active=problem.n,
@@ -151,17 +157,46 @@ class Stream:
                 break
         self.random[k] = list(rng.state)
         self.updates[k] += state.updates
-        self._note(k, batch, state.linear)
+        self._move(k, problem, w, batch.alpha[k] - alpha)
+        self._note(k, problem, batch)
 
-    def _note(self, k: int, batch: Batch, linear: float) -> None:
+    def _move(self, k: int, problem: Problem, before: Vector, by: Vector) -> None:
+        """Set w of problem k to what it was before, plus the sum of what has changed.
+
+        The steps have added that up as well, but nobody has counted their rounding.
+        """
+        np.add(before, problem.weighted_sum(by), out=self.w[k])
+        reach = float(np.abs(by) @ np.sqrt(problem.q))
+        # Each change is a rounded difference: as if one row more were added.
+        used = int(np.count_nonzero(by)) + 1
+        length = math.sqrt(core.squared_norm(self.w[k]))
+        self.drift[k] += problem.rounding.of_sum(used, reach)
+        self.drift[k] += Rounding.slack * Rounding.unit * length
+
+    def _note(self, k: int, problem: Problem, batch: Batch) -> None:
         """A batch has another linear term now."""
+        alpha = batch.alpha[k]
+        bent = 0.5 * problem.delta * alpha * alpha
+        error = Rounding.summed * float((alpha + bent).sum())
+        error += 2 * problem.n * Rounding.least
+        linear = float((alpha - bent).sum()) - Rounding.slack * error
         add_exactly(self.linear[k], -float(batch.linear[k]))
         add_exactly(self.linear[k], linear)
         batch.linear[k] = linear
 
-    def dual(self, k: int) -> float:
-        """D of problem k, from the sums that are kept."""
-        return math.fsum(self.linear[k]) - 0.5 * core.squared_norm(self.w[k])
+    def dual(self, k: int) -> Bounds:
+        """D of problem k at least, from the sums that are kept; P is not known."""
+        linear, norm = math.fsum(self.linear[k]), core.squared_norm(self.w[k])
+        drift = self.drift[k]
+        rounding = Rounding(0, self.w.shape[1], 0)
+        less = math.sqrt(norm) * drift + 0.5 * drift * drift
+        less += (rounding.norm + rounding.closing) * norm
+        less = rounding.slack * (less + rounding.closing * abs(linear))
+        lowest = Bounds.proved(dual=0.0)  # P is a sum of squares and losses
+        found = Bounds.proved(
+            dual=linear - 0.5 * norm, dual_error=less + rounding.underflow
+        )
+        return found.with_dual_of(lowest)
 
     def prove(
         self, batches: Iterable[tuple[bytes, Sequence[Problem | None]]]
@@ -221,15 +256,12 @@ def _bounds(parts: list[Values], w: Vector, v: Vector, rounding: Rounding) -> Bo
     """P(w) and D of the duals that v is the sum of, rounded to the safe side."""
     norm, curvature = core.squared_norm(w), core.squared_norm(v)
     if not parts:
-        return Bounds(0.5 * norm, 0.0, 0.0)
+        return Bounds.proved(0.5 * norm, 2 * Rounding.norm * norm, 0.0)
     values = Values.merge(parts)
     more = rounding.of_primal(values, norm)
     less = rounding.of_dual(values, curvature, rounding.drift(values))
-    return Bounds(
-        0.5 * norm + values.loss + more,
-        values.sum - 0.5 * (curvature + values.diagonal) - less,
-        more + less,
-    )
+    dual = values.sum - 0.5 * (curvature + values.diagonal)
+    return Bounds.proved(0.5 * norm + values.loss, more, dual, less)
 
 
 def key_of(problem: Problem, codes: NDArray[np.intp], weight: Vector) -> bytes:

@@ -9,7 +9,15 @@ from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.preprocessing import scale
 
-from dualgap import SVC, Certificate, LinearSVC, certify, compress, load_model
+from dualgap import (
+    SVC,
+    Certificate,
+    LinearSVC,
+    Problem,
+    certify,
+    compress,
+    load_model,
+)
 from dualgap import save_model as save
 
 
@@ -66,6 +74,24 @@ def test_linear_models_lose_duals_and_coefficients(loss, kind, penalised):
     ).fit(kind(X), y)
     np.testing.assert_array_equal(model.coef_, again.coef_)
     np.testing.assert_array_equal(model.dual_coef_, again.dual_coef_)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_the_certificate_is_that_of_the_smaller_model(loss):
+    """The room for rounding is that of the new proof, too, not what the fit had."""
+    X, y = cancer()
+    X = X + 1e6
+    model = LinearSVC(C=0.1, loss=loss, fit_intercept=False, tol=0.1, random_state=0)
+    model.fit(X, y)
+    smaller = compress(model, X, y, tol=0.5)
+    alpha = np.zeros(len(y))
+    alpha[smaller.support_] = np.abs(smaller.dual_coef_[0])
+    problem = Problem(X, np.where(y == 1, 1, -1), 0.1, loss=loss)
+    proof, found = problem.certify(smaller.coef_[0], alpha), smaller.certificate_
+    assert found.primal == proof.primal
+    # The dual point is scaled once more, which rounds.
+    assert found.dual == pytest.approx(proof.dual, abs=0.01 * found.rounding)
+    assert found.rounding == pytest.approx(proof.rounding, rel=1e-3)
 
 
 def test_several_classes_weights_and_files(tmp_path):

@@ -177,6 +177,7 @@ def fitted(model):
             "penalty='l1'",
         ),
         ({"model": fitted(SGDClassifier("log_loss"))}, ValueError, "log_loss"),
+        ({"model": fitted(SGDClassifier(penalty=None))}, ValueError, "penalty=None"),
         ({"model": fitted(svm.SVC()), "X": make(seed=1)[0]}, ValueError, "not rows"),
         ({"model": fitted(svm.SVC()), "X": make()[0][:9]}, ValueError, "120"),
         ({"model": fitted(svm.SVC()), "y": np.arange(120) % 3}, ValueError, "classes"),

@@ -222,6 +222,7 @@ def fitted(model):
         ({"model": svm.NuSVC()}, "train SVC"),
         ({"model": fitted(SGDRegressor("huber"))}, "loss='huber'"),
         ({"model": fitted(SGDRegressor(SQUARED, penalty="l1"))}, "penalty='l1'"),
+        ({"model": fitted(SGDRegressor(SQUARED, penalty=None))}, "penalty=None"),
         ({"model": fitted(svm.LinearSVR(tol=9.0)), "C": 2.0}, "C=2.0"),
         ({"model": fitted(svm.LinearSVR(tol=9.0)), "epsilon": 2.0}, "epsilon=2.0"),
         ({"model": fitted(svm.LinearSVR(tol=9.0)), "y": None}, "y=None"),

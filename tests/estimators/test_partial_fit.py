@@ -166,9 +166,11 @@ def test_a_call_costs_the_same_however_many_batches_there_were():
         stream = model._stream
         linear = [float(batch.linear[0]) for batch in dict.values(stream.batches)]
         expected = math.fsum(linear) - 0.5 * core.squared_norm(stream.w[0])
-        assert stream.dual(0) == expected
+        found = stream.dual(0)
+        assert found.dual == pytest.approx(expected - found.rounding, rel=1e-15)
+        assert found.rounding <= 1e-12 * expected
         if len(linear) > 1:
-            assert model.certificate_.dual == expected
+            assert model.certificate_.dual == found.dual
         if not isinstance(stream.batches, Sealed):
             stream.batches = Sealed(stream.batches)
     assert model.n_iter_ == 3
@@ -197,7 +199,7 @@ def test_step_for_step_with_numpy():
         stream.learn(0, problem, batch, solver, stop)
         np.testing.assert_allclose(batch.alpha[0], twin.batches[name][3], atol=1e-12)
         np.testing.assert_allclose(stream.w[0], twin.w, atol=1e-12)
-        assert stream.dual(0) == pytest.approx(twin.dual(), rel=1e-12)
+        assert stream.dual(0).dual == pytest.approx(twin.dual(), rel=1e-12)
     assert stream.rows == 90
     assert stream.passes == 3
 

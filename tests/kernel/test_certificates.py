@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dualgap import core
+from dualgap import SVC, SVR, OneClassSVM, certify, core
 from dualgap.kernel import (
     KERNEL_SOLVERS,
     RBF,
@@ -15,8 +15,10 @@ from dualgap.kernel import (
     BlockSolver,
     Callable,
     CoreVector,
+    KernelOneClass,
     KernelPegasos,
     KernelProblem,
+    KernelRegression,
     Laplacian,
     Linear,
     Polynomial,
@@ -200,3 +202,38 @@ def test_dual_points_outside_the_box_are_refused():
         problem.certify([0.0, 1.0])
     state = SWAP().start(problem, core.Random(0), None)
     assert SWAP().iterate(state)[1][1] == 0.0
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 1e300])
+def test_bounds_of_what_leaves_float64_are_infinite_and_never_nan(bad):
+    X = np.random.default_rng(0).standard_normal((6, 2))
+    y = np.array([1, -1, 1, -1, 1, -1])
+    kinds = [
+        KernelProblem(X, y, kernel=Linear()),
+        KernelProblem(X, y, kernel=Linear(), loss="hinge", penalize_intercept=False),
+        KernelRegression(X, y, kernel=Linear()),
+        KernelOneClass(X, kernel=Linear()),
+    ]
+    for problem in kinds:
+        for alpha, bias in ((np.full(6, 0.5), 0.0), (np.zeros(6), bad)):
+            scores = problem.scores(alpha)
+            scores[2] = bad
+            with np.errstate(all="ignore"):
+                bounds = problem.bounds(alpha, scores, bias)
+            assert bounds.primal > 1e290
+            assert bounds.dual <= problem.certify_model(np.zeros(6), 0.0).primal
+            assert not np.isnan([bounds.primal, bounds.dual, bounds.rounding]).any()
+
+
+@pytest.mark.parametrize("options", [{"coef0": 1e308}, {"coef0": 1e100, "degree": 5}])
+@pytest.mark.parametrize("estimator", [OneClassSVM, SVC, SVR])
+@pytest.mark.filterwarnings("ignore")
+def test_kernel_values_that_overflow_prove_nothing(estimator, options):
+    X = np.random.default_rng(0).standard_normal((20, 3))
+    y = np.arange(20) % 2
+    model = estimator(kernel="poly", **options).fit(X, y)
+    certificate = model.certificate_
+    assert certificate.relative_gap == np.inf
+    assert np.isfinite(certificate.floor)
+    assert "no bound on the objective is known yet" in certificate.message
+    assert certify(model, X, y).relative_gap == np.inf

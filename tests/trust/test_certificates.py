@@ -8,13 +8,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dualgap.certificate import Certificate
 from dualgap.kernel import KERNEL_SOLVERS, Gram
 from dualgap.kernel.block import row_source
 from dualgap.kernel.gram import roundings_of_values
 from dualgap.problem import Problem
 from dualgap.solvers import SOLVERS
 
+from ..proofs import certificate as by_hand
 from .nasty import Tally, computed_kernel, faults, verify, verify_others
 from .verifier import Exact, exact
 
@@ -92,7 +92,7 @@ def one_row() -> tuple[Exact, list[Fraction], Fraction]:
 )
 def test_the_verifier_sees_a_false_certificate(primal, dual, text):
     plain, alpha, value = one_row()
-    certificate = Certificate(primal=primal, dual=dual)
+    certificate = by_hand(primal=primal, dual=dual)
     lower, upper = plain.bracket([(alpha, Fraction(0), alpha)])
     assert lower == upper == value == Fraction(3, 8)
     found = faults(plain, certificate, value, alpha, lower, upper)
@@ -104,7 +104,7 @@ def test_the_verifier_sees_a_false_certificate(primal, dual, text):
 
 def test_the_verifier_sees_a_dual_point_outside_its_box():
     plain, _, value = one_row()
-    certificate = Certificate(primal=0.375, dual=0.0)
+    certificate = by_hand(primal=0.375, dual=0.0)
     found = faults(plain, certificate, value, exact([0.75]), value, value)
     assert found == ["alpha is outside of its box"]
 

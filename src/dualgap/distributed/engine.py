@@ -10,8 +10,9 @@ from typing import Any, TypeVar
 import numpy as np
 
 from .. import core
+from ..certificate import Bounds
 from ..losses import Vector
-from ..problem import Bounds, Rounding, Values
+from ..problem import Rounding, Values
 from ..solvers.dcd import share_features
 from .messages import Order, Reply, Task
 from .piece import Census, Piece, Setup
@@ -86,7 +87,7 @@ def aggregate(
             rounding = Rounding(part.rows, len(w), 2 * part.pieces)
             more = rounding.of_primal(values, norm)
             less = rounding.of_dual(values, norm, rounding.drift(values), 0.0)
-            summary.bounds = Bounds(primal + more, dual - less, more + less)
+            summary.bounds = Bounds.proved(primal, more, dual, less)
             summary.w = w
         elif part.update is not None:
             length = core.squared_norm(part.update.values)

@@ -24,7 +24,7 @@ from ..losses import (
     Vector,
     get_residual_loss,
 )
-from ..regression import OneClassProblem, RegressionProblem, into_sum
+from ..regression import FreeBiasRegression, OneClassProblem, RegressionProblem
 from ..solvers.newton import regression_solver
 from ..solvers.regression import PairDescent
 from ._single import checked_weights
@@ -45,7 +45,6 @@ LINEAR_OF_ONE = (
 )
 KERNELS_OF_ONE = (svm.SVR, svm.OneClassSVM, SVR, OneClassSVM)
 
-_UNIT = float(np.finfo(np.float64).eps)
 # A bias that is not penalised, as that of a constant feature so many times as long as
 # a row: what this costs is the square of its inverse.
 _LONG = 1e4
@@ -111,16 +110,8 @@ class Single:
             sample_weight=weight,
             n_jobs=effective_n_jobs(limits.n_jobs),
         )
-        w, rho = self.scale * self.coef, -self.scale * self.bias
-        proof = problem.certify(w)
-        below = np.maximum(0.0, rho - problem.margins(w))
-        terms = 0.5 * problem.squared_norm(w), float(problem.cost @ below)
-        primal = sum(terms) - problem.total * rho
-        size = sum(terms) + abs(problem.total * rho)
-        # The best rho has no larger value, and what rounding does to both is the same
-        # but for the terms in rho.
-        primal = max(proof.primal, primal + proof.rounding + 8.0 * _UNIT * size)
-        proof = replace(proof, primal=primal, status=None)
+        w, bias = self.scale * self.coef, self.scale * self.bias
+        proof = problem.prove(w, None, bias=bias).certificate
         return sharpened(proof, problem, PairDescent(), limits)
 
 
@@ -169,26 +160,8 @@ def _free(
         "sample_weight": weight,
         "n_jobs": effective_n_jobs(limits.n_jobs),
     }
-    with_bias = RegressionProblem(X, y, C, fit_intercept=True, **same)
-    proof = with_bias.prove(np.append(terms.coef, terms.bias), None)
-    primal = proof.certificate.primal
-    primal += 4.0 * _UNIT * primal - 0.5 * terms.bias**2
-    # Any constant may come off the targets, for the a_i add up to 0.
-    centre = float(np.median(y))
-    plain = RegressionProblem(X, y - centre, C, **same)
-    # There is an optimal bias among the points where a loss begins or ends.
-    widest = float(np.abs(y - centre).max()) + loss.epsilon
-    widest += math.sqrt(float(plain.q.max()) * 2.0 * primal)
-
-    def dual(alpha: Vector) -> float:
-        alpha = into_sum(alpha, plain.lower, plain.upper, 0.0)
-        off = abs(math.fsum(alpha.tolist()))
-        # The centre has a rounding of its own.
-        off += _UNIT * float(np.abs(alpha).sum())
-        return plain.certify(alpha=alpha).dual - off * widest
-
-    best = max(dual(proof.alpha), 0.0)
-    found = Certificate(primal=primal, dual=best)
+    free = FreeBiasRegression(X, y, C, **same)
+    found = free.certify(terms.coef, terms.bias)
     if found.relative_gap <= limits.tol:
         return found
     if loss.curvature == 0.0:
@@ -201,9 +174,10 @@ def _free(
             sample_weight=weight,
         )
         return sharpened(found, problem, BlockSolver(), limits)
-    feature = _LONG * math.sqrt(float(plain.q.mean())) or 1.0
+    feature = _LONG * math.sqrt(float(free.centred.q.mean())) or 1.0
+    target = free.centred.target
     long = RegressionProblem(
-        X, y - centre, C, fit_intercept=True, intercept_scaling=feature, **same
+        X, target, C, fit_intercept=True, intercept_scaling=feature, **same
     )
     fit = solve(
         long,
@@ -212,14 +186,14 @@ def _free(
         random_state=limits.seed,
         stop=limits.stop,
     )
-    return replace(found, dual=max(best, dual(fit.alpha)))
+    return found.with_dual_of(free.certify_dual(fit.alpha, found.primal))
 
 
 def single_terms(model: Any, n: int, sample_weight: ArrayLike | None) -> Single:
     """Coefficients and problem of an estimator of LINEAR_OF_ONE."""
     check_is_fitted(model)
     name = type(model).__name__
-    if getattr(model, "penalty", "l2") not in ("l2", None):
+    if getattr(model, "penalty", "l2") != "l2":
         raise ValueError(
             f"{name}(penalty={model.penalty!r}): only the squared norm has a "
             "certificate; train with penalty='l2'"
@@ -330,12 +304,9 @@ def certify_kernel(
     alpha = np.clip(coef, problem.lower, problem.upper)
     proof = problem.certify(alpha)
     # The model as it is: its coefficients may leave the box by a rounding.
-    bias = float(model.intercept_[0])
-    primal = problem.bounds(coef, problem.scores(coef), bias).primal
-    proof = replace(proof, primal=primal, status=None)
-    return replace(
-        sharpened(proof, problem, BlockSolver(), limits, alpha), tol=math.nan
-    )
+    own = problem.certify_model(coef, float(model.intercept_[0]))
+    own = own.with_dual_of(proof)
+    return replace(sharpened(own, problem, BlockSolver(), limits, alpha), tol=math.nan)
 
 
 def targets(y: ArrayLike | None, n: int) -> Vector:
@@ -370,6 +341,5 @@ def sharpened(
         warm=warm,
         stop=limits.stop,
     ).certificate
-    return replace(
-        fit, primal=proof.primal, dual=max(proof.dual, fit.dual), status=None
-    )
+    bounds = proof.with_dual_of(fit).bounds
+    return replace(fit, bounds=bounds, status=None)

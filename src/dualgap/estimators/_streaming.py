@@ -6,6 +6,7 @@ import copy
 import hashlib
 import time
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,9 +19,9 @@ from sklearn.utils.multiclass import _check_partial_fit_first_call, unique_label
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from .. import core, one_vs_rest
-from ..certificate import Certificate, Status
+from ..certificate import Bounds, Certificate, Status
 from ..losses import Vector
-from ..problem import Bounds, Problem
+from ..problem import Problem
 from ..solvers import DCD, get_solver
 from ..solvers.auto import Auto
 from ..stream import Stream, key_of
@@ -370,22 +371,18 @@ class StreamingMixin:
         )
         certificates = []
         for k in range(len(stream.w)):
-            bounds = (
-                Bounds(np.inf, stream.dual(k), 0.0) if values is None else values[k]
-            )
+            bounds = stream.dual(k) if values is None else values[k]
             proof = bounds.certificate
-            proved = values is not None and proof.relative_gap <= self.tol
+            proved = proof.relative_gap <= self.tol
             certificates.append(
-                Certificate(
-                    primal=proof.primal,
-                    dual=proof.dual,
+                replace(
+                    proof,
                     epochs=stream.passes,
                     updates=stream.updates[k],
                     seconds=self._seconds,
                     status=Status.CERTIFIED if proved else Status.STREAMED,
                     solver="dcd",
                     tol=self.tol,
-                    rounding=proof.rounding,
                 )
             )
         self.n_iter_ = stream.passes

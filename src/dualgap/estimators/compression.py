@@ -6,7 +6,7 @@ import copy
 from collections.abc import Callable
 from dataclasses import replace
 from numbers import Real
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,14 +18,13 @@ from ..certificate import Certificate, Status, percent
 from ..kernel.nystroem import over
 from ..loop import solve
 from ..losses import Vector
-from ..problem import Problem
+from ..problem import Problem, Proof
 from ..solvers import Auto
 from ._fitting import N_JOBS, one_or_all
 from .foreign import (
     KernelPair,
     binary_of,
     kernel_pairs,
-    kernel_primal,
     linear_problems,
     linear_terms,
 )
@@ -34,7 +33,7 @@ from .svc import SVC
 
 __all__ = ["compress"]
 
-T = TypeVar("T")
+T = TypeVar("T", Proof, "_Smaller")
 
 _MOST_PIVOTS = 5000  # 200 MB of kernel values
 
@@ -126,25 +125,20 @@ def compress(
     return smaller
 
 
-def _most(count: int, trial: Callable[[int], tuple[float, T]], limit: float) -> T:
-    """What the largest number in 0..count gives whose gap is within the limit.
+def _most(start: T, count: int, trial: Callable[[int], T], limit: float) -> T:
+    """The result of the largest number in 0..count whose gap is within the limit.
 
-    By bisection; `trial` returns a gap and a result, and that of 0 is within.
+    By bisection. `start` is the result of 0, and within; `trial` makes the others.
     """
-    low, high = 0, count + 1
-    best = trial(0)[1]
+    low, high, best = 0, count + 1, start
     while high - low > 1:
         middle = (low + high) // 2
-        gap, result = trial(middle)
-        if gap <= limit:
+        result = trial(middle)
+        if result.certificate.relative_gap <= limit:
             low, best = middle, result
         else:
             high = middle
     return best
-
-
-def _gap(primal: float, dual: float) -> float:
-    return Certificate(primal=primal, dual=dual).relative_gap
 
 
 def _refuse_less(gap: float, tol: float) -> None:
@@ -155,8 +149,9 @@ def _refuse_less(gap: float, tol: float) -> None:
         )
 
 
-def _renewed(old: Certificate, primal: float, dual: float, tol: float) -> Certificate:
-    return replace(old, primal=primal, dual=dual, tol=tol, status=Status.CERTIFIED)
+def _renewed(old: Certificate, new: Certificate, tol: float) -> Certificate:
+    """The story of the old certificate with what was proved of the smaller model."""
+    return replace(old, bounds=new.bounds, tol=tol, status=Status.CERTIFIED)
 
 
 def _certificates(model: Any) -> list[Certificate]:
@@ -199,11 +194,10 @@ def _compress_linear(
         _smaller_linear(problem, w, binary.unpack(duals, k), tol)
         for k, (problem, w) in enumerate(linear_problems(terms, binary))
     ]
-    ws, alphas, values = zip(*found, strict=True)
-    pairs = [binary.rows.coef(w) for w in ws]
+    pairs = [binary.rows.coef(proof.w) for proof in found]
     smaller.coef_ = np.stack([coef for coef, _ in pairs])
     smaller.intercept_ = np.array([bias for _, bias in pairs])
-    table = binary.pack(alphas)
+    table = binary.pack([proof.alpha for proof in found])
     smaller.support_ = np.flatnonzero(table.any(axis=0))
     smaller.n_support_ = np.array(
         [np.count_nonzero(_same(y, k)[smaller.support_]) for k in model.classes_],
@@ -212,8 +206,8 @@ def _compress_linear(
     smaller.dual_coef_ = table[:, smaller.support_]
     smaller.certificate_ = one_or_all(
         [
-            _renewed(old, primal, dual, tol)
-            for old, (primal, dual) in zip(_certificates(model), values, strict=True)
+            _renewed(old, proof.certificate, tol)
+            for old, proof in zip(_certificates(model), found, strict=True)
         ]
     )
 
@@ -223,36 +217,30 @@ def _same(y: ArrayLike, label: Any) -> NDArray[np.bool_]:
     return found
 
 
-def _smaller_linear(
-    problem: Problem, w: Vector, alpha: Vector, tol: float
-) -> tuple[Vector, Vector, tuple[float, float]]:
-    """Coefficients, duals, and (P, D) of both."""
-    whole = problem.prove(w, alpha).certificate
-    _refuse_less(whole.relative_gap, tol)
+def _smaller_linear(problem: Problem, w: Vector, alpha: Vector, tol: float) -> Proof:
+    """Coefficients, duals, and what both prove."""
+    whole = problem.prove(w, alpha)
+    _refuse_less(whole.certificate.relative_gap, tol)
     support = np.flatnonzero(alpha)
     rising = support[np.argsort(alpha[support], kind="stable")]
 
-    def without_rows(count: int) -> tuple[float, tuple[Vector, float]]:
+    def without_rows(count: int) -> Proof:
         fewer = alpha.copy()
         fewer[rising[:count]] = 0.0
-        proof = problem.prove(w, fewer)
-        dual = proof.certificate.dual
-        return _gap(whole.primal, dual), (proof.alpha, dual)
+        return problem.prove(w, fewer)
 
-    half = 0.5 * (max(whole.relative_gap, 0.0) + tol)
-    alpha, dual = _most(len(rising), without_rows, half)
+    half = 0.5 * (max(whole.certificate.relative_gap, 0.0) + tol)
+    thinner = _most(whole, len(rising), without_rows, half)
 
     used = np.flatnonzero(w[: problem.d])
     weakest = used[np.argsort(np.abs(w[used]), kind="stable")]
 
-    def without_columns(count: int) -> tuple[float, tuple[Vector, float]]:
+    def without_columns(count: int) -> Proof:
         fewer = w.copy()
         fewer[weakest[:count]] = 0.0
-        primal = problem.primal(fewer)
-        return _gap(primal, dual), (fewer, primal)
+        return problem.prove(fewer, thinner.alpha)
 
-    w, primal = _most(len(weakest), without_columns, tol)
-    return w, alpha, (primal, dual)
+    return _most(thinner, len(weakest), without_columns, tol)
 
 
 # ------------------------------------------------------------------------------ kernel
@@ -277,8 +265,8 @@ def _compress_kernel(
     certificates = []
     pairs = kernel_pairs(model, X, y, model.C, sample_weight)
     for p, (pair, old) in enumerate(zip(pairs, _certificates(model), strict=True)):
-        signed, bias[p], (primal, dual) = _smaller_kernel(pair, tol)
-        certificates.append(_renewed(old, primal, dual, tol))
+        signed, bias[p], proof = _smaller_kernel(pair, tol)
+        certificates.append(_renewed(old, proof, tol))
         i, j = pair.classes
         ends = np.cumsum(model.n_support_)
         for at in np.flatnonzero(signed):
@@ -299,30 +287,32 @@ def _compress_kernel(
     smaller.fit_status_ = 0
 
 
-def _smaller_kernel(
-    pair: KernelPair, tol: float
-) -> tuple[Vector, float, tuple[float, float]]:
-    """Coefficients at the rows, bias, and (P, D)."""
+class _Smaller(NamedTuple):
+    """Coefficients at the rows, bias, and what is proved of them."""
+
+    coef: Vector
+    bias: float
+    certificate: Certificate
+
+
+def _smaller_kernel(pair: KernelPair, tol: float) -> _Smaller:
     problem = pair.problem
-    dual = problem.certify(pair.alpha).dual
-    primal = kernel_primal(problem, pair.coef, pair.bias)
-    _refuse_less(_gap(primal, dual), tol)
+    dual = problem.certify(pair.alpha)
+    whole = problem.certify_model(pair.coef, pair.bias).with_dual_of(dual)
+    _refuse_less(whole.relative_gap, tol)
     order = _by_what_they_add(pair)
 
-    def spanned(dropped: int) -> tuple[float, tuple[Vector, float, float]]:
-        if dropped == 0:
-            return _gap(primal, dual), (pair.coef, pair.bias, primal)
+    def spanned(dropped: int) -> _Smaller:
         left = np.sort(order[: len(order) - dropped])
-        if not len(left):
-            return np.inf, (pair.coef, pair.bias, primal)
         linear = over(problem, left)
         w = solve(linear, Auto(), tol=0.1 * tol).w
         coef, bias = linear.expand(w)
-        value = kernel_primal(problem, coef, bias)
-        return _gap(value, dual), (coef, bias, value)
+        proof = problem.certify_model(coef, bias).with_dual_of(dual)
+        return _Smaller(coef, bias, proof)
 
-    coef, bias, primal = _most(len(order), spanned, tol)
-    return coef, bias, (primal, dual)
+    start = _Smaller(pair.coef, pair.bias, whole)
+    # One landmark is the least that there can be.
+    return _most(start, max(len(order) - 1, 0), spanned, tol)
 
 
 def _by_what_they_add(pair: KernelPair) -> NDArray[np.intp]:

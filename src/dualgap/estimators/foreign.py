@@ -22,7 +22,6 @@ from .. import core
 from ..certificate import Certificate
 from ..crammer_singer import CrammerSingerProblem
 from ..kernel import BlockSolver, Callable, Gram, KernelProblem, Precomputed
-from ..loop import solve
 from ..losses import (
     RESIDUAL_LOSSES,
     Loss,
@@ -41,6 +40,7 @@ from ._foreign_single import (
     Limits,
     certify_kernel,
     coefficient_terms,
+    sharpened,
     single_terms,
 )
 from .linear_svc import LinearSVC
@@ -239,13 +239,11 @@ def certify(
     del given["epsilon"], given["nu"]
     if isinstance(model, (svm.SVC, SVC)):
         _refuse(given, model)
-        return _certify_kernel(model, X, y, C, sample_weight, float(tol), seed, stop)
+        return _certify_kernel(model, X, y, C, sample_weight, limits)
     if getattr(model, "multi_class", "ovr") == "crammer_singer":
         _refuse(given, model)
         C = _agreed(C, model.C, model)
-        return _certify_together(
-            model, X, y, C, sample_weight, float(tol), seed, stop, n_jobs
-        )
+        return _certify_together(model, X, y, C, sample_weight, limits)
     if isinstance(model, (svm.LinearSVC, SGDClassifier, LinearSVC)):
         _refuse(given, model)
         terms = linear_terms(model, np.shape(X)[0])
@@ -257,9 +255,7 @@ def certify(
         )
     else:
         terms = _coefficients(model, **given)
-    return _certify_linear(
-        terms, X, y, C, sample_weight, float(tol), seed, stop, n_jobs
-    )
+    return _certify_linear(terms, X, y, C, sample_weight, limits)
 
 
 # ------------------------------------------------------------------- linear models
@@ -269,7 +265,7 @@ def linear_terms(model: Any, n: int) -> _Linear:
     """Coefficients and problem of an estimator."""
     check_is_fitted(model)
     name = type(model).__name__
-    if getattr(model, "penalty", "l2") not in ("l2", None):
+    if getattr(model, "penalty", "l2") != "l2":
         raise ValueError(
             f"{name}(penalty={model.penalty!r}): only the squared norm has a "
             "certificate; train with penalty='l2'"
@@ -350,10 +346,7 @@ def _certify_linear(
     y: ArrayLike,
     C: float | None,
     sample_weight: ArrayLike | None,
-    tol: float,
-    seed: int,
-    stop: Any,
-    n_jobs: int | None,
+    limits: Limits,
 ) -> Certificate | list[Certificate]:
     X = check_array(
         X,
@@ -362,12 +355,11 @@ def _certify_linear(
         ensure_all_finite=False,  # Problem looks at every entry once
     )
     certificates = []
-    binary = binary_of(terms, X, y, C, sample_weight, n_jobs)
+    binary = binary_of(terms, X, y, C, sample_weight, limits.n_jobs)
     for problem, w in linear_problems(terms, binary):
         # What the margins suggest is tight for smooth losses, and free.
         proof = problem.certify(w)
-        if not proof.relative_gap <= tol:
-            proof = _sharpened(proof, problem, get_solver("auto"), tol, seed, stop)
+        proof = sharpened(proof, problem, get_solver("auto"), limits)
         certificates.append(replace(proof, tol=math.nan))
     return one_or_all(certificates)
 
@@ -422,10 +414,7 @@ def _certify_together(
     y: ArrayLike,
     C: float | None,
     sample_weight: ArrayLike | None,
-    tol: float,
-    seed: int,
-    stop: Any,
-    n_jobs: int | None,
+    limits: Limits,
 ) -> Certificate:
     """A linear model of Crammer and Singer, beside the dual value of a fit."""
     check_is_fitted(model)
@@ -444,7 +433,7 @@ def _certify_together(
         sample_weight=weight * factor[codes],
         fit_intercept=model.fit_intercept,
         intercept_scaling=model.intercept_scaling,
-        n_jobs=effective_n_jobs(n_jobs),
+        n_jobs=effective_n_jobs(limits.n_jobs),
     )
     problem = CrammerSingerProblem(data, codes, len(classes))
     coef, bias = np.asarray(model.coef_, np.float64), np.asarray(model.intercept_)
@@ -456,8 +445,8 @@ def _certify_together(
             f"model: coefficients of shape {coef.shape} for {len(classes)} classes of "
             f"{X.shape[1]} features"
         )
-    proof = Certificate(primal=problem.primal(problem.point(coef, bias)), dual=0.0)
-    proof = _sharpened(proof, problem, SequentialDual(), tol, seed, stop)
+    proof = problem.prove(problem.point(coef, bias), None).certificate
+    proof = sharpened(proof, problem, SequentialDual(), limits)
     return replace(proof, tol=math.nan)
 
 
@@ -470,21 +459,14 @@ def _certify_kernel(
     y: ArrayLike,
     C: float | None,
     sample_weight: ArrayLike | None,
-    tol: float,
-    seed: int,
-    stop: Any,
+    limits: Limits,
 ) -> Certificate | list[Certificate]:
     """From the model's own dual variables; a pair is brought nearer where they end."""
     certificates = []
     for pair in kernel_pairs(model, X, y, C, sample_weight):
-        proof = Certificate(
-            primal=kernel_primal(pair.problem, pair.coef, pair.bias),
-            dual=pair.problem.certify(pair.alpha).dual,
-        )
-        if not proof.relative_gap <= tol:
-            proof = _sharpened(
-                proof, pair.problem, BlockSolver(), tol, seed, stop, pair.alpha
-            )
+        proof = pair.problem.certify_model(pair.coef, pair.bias)
+        proof = proof.with_dual_of(pair.problem.certify(pair.alpha))
+        proof = sharpened(proof, pair.problem, BlockSolver(), limits, pair.alpha)
         certificates.append(replace(proof, tol=math.nan))
     return one_or_all(certificates)
 
@@ -564,17 +546,6 @@ def _rows_of(model: Any, X: Any, kernel: Any) -> Any:
     return X
 
 
-def kernel_primal(problem: KernelProblem, coef: Vector, bias: float) -> float:
-    """P of ``sum_j coef_j k(x_j, x) + bias`` in float64, rounded up."""
-    alpha = coef * problem.y
-    primal = problem.bounds(alpha, problem.scores(alpha), bias).certificate.primal
-    if not problem.free_bias:  # counted there as the sum of the coefficients
-        own = float(core.signed_sum(problem.y, alpha))
-        primal += 0.5 * (bias * bias - own * own)
-        primal += 4.0 * np.finfo(np.float64).eps * (primal + own * own + bias * bias)
-    return primal
-
-
 def _kernel_of(model: Any) -> Any:
     """The record of the model's kernel."""
     if hasattr(model, "_fitted_kernel"):
@@ -590,24 +561,6 @@ def _kernel_of(model: Any) -> Any:
 
 
 # -------------------------------------------------------------------------- shared
-
-
-def _sharpened(
-    proof: Certificate,
-    problem: Any,
-    solver: Any,
-    tol: float,
-    seed: int,
-    stop: Any,
-    warm: Vector | None = None,
-) -> Certificate:
-    """The same primal value beside the dual value of a fit."""
-    fit = solve(
-        problem, solver, tol=tol, random_state=seed, warm=warm, stop=stop
-    ).certificate
-    return replace(
-        fit, primal=proof.primal, dual=max(proof.dual, fit.dual), status=None
-    )
 
 
 def _labels(

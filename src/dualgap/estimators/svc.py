@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable as Function
+from dataclasses import replace
 from itertools import combinations
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -16,7 +17,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .. import core
-from ..certificate import Certificate, Status
+from ..certificate import Bounds, Status
 from ..kernel import (
     APPROXIMATIONS,
     KERNEL_SOLVERS,
@@ -32,6 +33,7 @@ from ..kernel.gram import Matrix, Pairs, as_data, rows_in
 from ..kernel.predict import pair_values
 from ..loop import HISTORY_DTYPE, Solution, solve
 from ..losses import Hinge, SquaredHinge, Vector, get_loss
+from ..problem import Rounding
 from ..solvers import Auto
 from ._binary import refuse_missing
 from ._callbacks import CallbackSupportMixin, FitTasks
@@ -203,9 +205,11 @@ class SVC(
     With ``solver="nystroem"`` the support vectors are landmarks, half of
     ``n_components`` from each class, shared by its pairs; the model is the best one
     that they span. Its certificate bounds how far the objective is from the least over
-    these, not over all rows: ``certificate_.about`` says so. ``certificate_.primal`` is
-    the value of the kernel problem all the same, so more landmarks are better when it
-    falls. It takes 4 bytes per row and landmark; the cache is not used.
+    these, not over all rows: ``certificate_.about`` says so. Both of its values are
+    those of the problem over the computed features, which are float32.
+    :func:`dualgap.certify` proves how far the model is from the optimum of the kernel
+    problem, in a pass over the kernel matrix or more. It takes 4 bytes per row and
+    landmark; the cache is not used.
 
     A fit that ends without the proof warns with the accuracy it did reach. So does
     one that is stopped by Ctrl-C, a callback or `time_limit`: the best model that was
@@ -634,7 +638,7 @@ def _unreached(cost: Vector, stop: Any, solver: str, tol: float) -> Solution:
     """
     status = Status.INTERRUPTED if stop.requested else Status.TIME_LIMIT
     zero = np.zeros(len(cost))
-    certificate = Certificate(
-        primal=float(cost.sum()), dual=0.0, status=status, solver=solver, tol=tol
-    )
+    total = float(cost.sum())
+    bounds = Bounds.proved(total, Rounding.summed * total, 0.0)
+    certificate = replace(bounds.certificate, status=status, solver=solver, tol=tol)
     return Solution(zero, zero, certificate, np.empty(0, HISTORY_DTYPE), 0.0)

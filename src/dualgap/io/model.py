@@ -24,7 +24,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ..certificate import Certificate, Status
+from ..certificate import Bounds, Certificate, Status
 from .atomic import write_atomically
 
 __all__ = ["Path", "Record", "Scalar", "Tensors", "digest", "read", "write"]
@@ -277,9 +277,7 @@ def scalar(name: str, value: Any) -> Scalar:
 def fields_of(record: Any) -> Record:
     """Of a frozen record: its fields as JSON."""
     return {
-        field.name: getattr(record, field.name)
-        if isinstance(getattr(record, field.name), Status)
-        else scalar(field.name, getattr(record, field.name))
+        field.name: scalar(field.name, getattr(record, field.name))
         for field in dataclasses.fields(record)
         if field.init
     }
@@ -318,11 +316,11 @@ def certificate_fields(certificate: Certificate) -> Record:
 
     Its primal is None where no value of the model is known.
     """
-    status, known = certificate.to_dict()["status"], certificate.primal < math.inf
-    if not known:
-        certificate = dataclasses.replace(certificate, primal=0.0)
-    fields = fields_of(certificate) | {"status": status}
-    return fields if known else fields | {"primal": None}
+    fields = certificate.to_dict()
+    del fields["gap"], fields["relative_gap"]
+    if certificate.primal == math.inf:
+        fields["primal"] = None
+    return {name: scalar(name, value) for name, value in fields.items()}
 
 
 def certificate(fields: Any) -> Certificate:
@@ -332,18 +330,19 @@ def certificate(fields: Any) -> Certificate:
         raise ValueError("a certificate has no known status")
     status = labels[fields["status"]]
     unknown = fields.get("primal", 0.0) is None and status is not Status.CERTIFIED
-    finite = {"primal": 0.0} if unknown else {}
     # Files of before have no such fields.
-    fields = {"rounding": 0.0, "floor": 0.0} | fields | {"status": status} | finite
-    c: Certificate = from_fields(Certificate, fields)
-    if not all(
-        math.isfinite(number)
-        for number in (c.primal, c.dual, c.seconds, c.tol, c.rounding, c.floor)
-    ):
+    fields = {"rounding": 0.0, "floor": 0.0} | fields | {"status": status}
+    numbers = {f.name: fields.pop(f.name, None) for f in dataclasses.fields(Bounds)}
+    if unknown:
+        numbers["primal"] = math.inf
+    bounds = from_fields(Bounds, numbers)
+    c: Certificate = from_fields(Certificate, fields | {"bounds": bounds})
+    finite = [c.dual, c.seconds, c.tol, c.rounding, c.floor]
+    if not all(map(math.isfinite, finite if unknown else [*finite, c.primal])):
         raise ValueError("a certificate holds infinite values")
     if min(c.epochs, c.updates) < 0:
         raise ValueError("a certificate counts below 0")
-    return dataclasses.replace(c, primal=math.inf) if unknown else c
+    return c
 
 
 def classes_fields(classes: NDArray[Any]) -> Record:

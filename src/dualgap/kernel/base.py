@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
 from .. import core
-from ..certificate import Certificate
+from ..certificate import Bounds
 from ..problem import Proof
 from ..solvers.base import Solver, State
 from .problem import KernelProblem
@@ -80,9 +80,10 @@ class KernelSolver(Solver):
         problem, (_, alpha) = state.problem, self.iterate(state)
         if alpha is None or not np.isfinite(alpha).all():
             return None
+        bounds = Bounds.proved(dual=problem.lowest)
         return Proof(
             np.full(problem.n, math.nan),
             alpha,
-            Certificate(primal=math.inf, dual=problem.lowest, floor=problem.floor),
+            replace(bounds.certificate, floor=problem.floor),
             float(core.signed_sum(problem.y, alpha)),
         )

@@ -5,10 +5,10 @@ Problem    min 1/2 ||f||^2 + sum_i c_i l(y_i (f(x_i) + b)), f = sum_j beta_j k(x
 Update     K_mm = V S V', z(x) = S^-1/2 V' (k(x_1, x), ..., k(x_m, x)) over the
            landmarks: f(x) = w.z(x) with beta = V S^-1/2 w, and ||f|| = ||w||. So it is
            a linear SVM over m features, which the linear solvers train.
-Guarantee  theirs, about that problem. P(w) is also the value that the kernel problem
-           gives to f, so P(w) >= P* of both. D(alpha) bounds P* of the kernel problem
-           from below only when it is computed with K itself (`Approximation.bound`),
-           for z'z is no larger than K.
+Guarantee  theirs, about that problem, whose features are float32. In exact arithmetic
+           P(w) is also the value that the kernel problem gives to f, and D(alpha) need
+           not be a bound there, for z'z is no larger than K. `Approximation.bound`
+           proves both values for the kernel problem with K itself, in float64.
 Cost       n m (2 d + 2 m) operations and m^3, then the linear fit. 4 n m bytes of
            features, float32, and 16 MB or, from m = 1000 on, 16 m^2 bytes
            more.
@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from .. import core
 from ..certificate import Certificate
 from ..losses import Vector
-from ..problem import Problem, _rows
+from ..problem import Problem, Rounding, _rows
 from ..solvers.base import check_count
 from .problem import KernelProblem
 from .rows import core_arguments, packs
@@ -202,19 +202,18 @@ class Approximation(Problem):
         coef[self.landmarks] = self.whiten @ features
         return coef, bias
 
-    def bound(self, alpha: Vector, primal: float = math.inf) -> Certificate:
-        """What a dual point of this problem proves about the kernel problem.
+    def bound(self, w: Vector, alpha: Vector) -> Certificate:
+        """What a solution of this problem proves about the kernel problem.
 
-        alpha is in the box of both. D of its best multiple, with kernel values in
-        float64, is a lower bound on the optimum of the kernel problem; the P that the
-        certificate of this problem has is an upper one.
+        The primal value is P of the kernel problem at the expanded model, computed with
+        kernel values in float64 and rounded up. alpha is in the box of both problems:
+        the dual value is D of the kernel problem at its best multiple, rounded down.
 
         Parameters
         ----------
+        w : ndarray of shape (width,)
         alpha : ndarray of shape (n,)
-            Of a solution.
-        primal : float, optional
-            Its ``certificate.primal``.
+            The points of a solution.
 
         Returns
         -------
@@ -224,9 +223,11 @@ class Approximation(Problem):
 
         Notes
         -----
-        One pass over the n rows and the rows with alpha > 0 of the kernel matrix.
+        One pass over the rows of the kernel matrix that belong to landmarks, and one
+        over those with alpha > 0.
         """
         problem = self.kernel
+        proof = problem.certify_model(*self.expand(w))
         scores = problem.scores(alpha)
         off = float(core.signed_sum(self.y, alpha))
         norm = float((alpha * self.y) @ scores)
@@ -234,9 +235,10 @@ class Approximation(Problem):
             norm += off * off
         total = float(alpha.sum())
         curvature = norm + float((self.delta * alpha * alpha).sum())
-        scale = self.best_scale(alpha, total, curvature)
-        bounds = problem.bounds(alpha, scores, 0.0, scale).certificate
-        return Certificate(primal=primal, dual=bounds.dual, rounding=bounds.rounding)
+        # A little less, so that no product leaves the box by a rounding.
+        scale = self.best_scale(alpha, total, curvature) * (1.0 - 8 * Rounding.unit)
+        bounds = problem.bounds(alpha, scores, 0.0, scale)
+        return proof.with_dual_of(bounds.certificate)
 
 
 def _drawn(rows: NDArray[np.intp], most: int, seed: int) -> NDArray[np.intp]:

@@ -15,6 +15,7 @@ and the dual carries sum_i a_i y_i = 0.
 
 from __future__ import annotations
 
+import functools
 import logging
 import math
 from abc import ABC, abstractmethod
@@ -22,14 +23,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
 
 from .. import core
 from ..bias import best_bias
-from ..certificate import Certificate
+from ..certificate import Bounds, Certificate
 from ..losses import Loss, Vector, get_loss
 from ..problem import (
     _C,
-    Bounds,
     Proof,
     Rounding,
     _costs,
@@ -210,11 +211,32 @@ class MatrixProblem(ABC):
 
     @property
     def lengths(self) -> Vector:
-        """``sqrt(k(x_i, x_i))``, shape (n,)."""
+        """``sqrt(k(x_i, x_i))``, or more where that underflows; shape (n,)."""
         if self._lengths is None:
-            diagonal = self.gram.diagonal() + self.shift
-            self._lengths = np.sqrt(np.maximum(diagonal, 0.0))
+            diagonal = np.maximum(self.gram.diagonal() + self.shift, 0.0)
+            self._lengths = np.sqrt(diagonal + self._underflow_of_values)
         return self._lengths
+
+    @functools.cached_property
+    def _underflow_of_values(self) -> float:
+        """How far underflow may have moved a kernel value of `linear` or `poly`.
+
+        The certificate is about the computed values of all other kernels.
+        """
+        return _underflow_of_values(self.gram)
+
+    def _underflow(self, change: Vector) -> float:
+        """How far underflow may have moved a score."""
+        used = int(np.count_nonzero(change))
+        if used == 0:
+            return 0.0
+        of_values = self._underflow_of_values * float(np.abs(change).sum())
+        return of_values + (used + 8) * Rounding.least
+
+    def _lost(self, *terms: Vector) -> float:
+        """What underflow may have taken from sums over the rows; 0 if terms are 0."""
+        some = any(term.any() for term in terms)
+        return (4 * self.n + 16) * Rounding.least if some else 0.0
 
     def _roundings(self, change: Vector) -> float:
         """At most so many does a term of the scores pass, its value included."""
@@ -252,7 +274,9 @@ class MatrixProblem(ABC):
         size = float(np.abs(terms).sum())
         rounding = float(np.abs(signed) @ error) + _SUM * size
         # The certificate is about the matrix with `shift` on its diagonal.
-        return float(terms.sum()), rounding + self.shift * float(signed @ signed), size
+        rounding += self.shift * float(signed @ signed)
+        rounding += 4 * int(np.count_nonzero(signed)) * Rounding.least
+        return float(terms.sum()), rounding, size
 
 
 class KernelProblem(MatrixProblem):
@@ -436,37 +460,77 @@ class KernelProblem(MatrixProblem):
         s : float, default=1.0
         """
         own = 0.0 if self.free_bias else float(core.signed_sum(self.y, alpha))
-        total, reach = float(alpha.sum()), float(np.abs(alpha).sum())
-        adding = _UNIT + (self.n * _UNIT) ** 2  # of a compensated sum of alphas
-        error = self.rounding_of_scores(alpha) + adding * reach
         with np.errstate(over="ignore", invalid="ignore"):
+            total, reach = float(alpha.sum()), float(np.abs(alpha).sum())
             bent = float((self.delta * alpha * alpha).sum())
-            if reach > 0.0:  # else the scores are 0, and nothing is added
-                error += 4.0 * _UNIT * (np.abs(scores) + abs(own) + abs(bias))
-            norm, norm_error, size = self.squared_norm(
-                alpha * self.y, scores + own, error
+            loss, loss_error, (norm, norm_error, size) = self._losses(
+                alpha, scores, bias, own, s
             )
-            margins = s * (self.y * (scores + bias))
-            off = Rounding.slack * s * error
-            loss = float((self.cost * self.loss.value(margins)).sum())
-            slope = self.loss.derivative(margins - off)
-            loss_error = float((self.cost * slope * off).sum())
-        primal = 0.5 * s * s * norm + loss
-        dual = s * total - 0.5 * s * s * (norm + bent)
-        both = 0.5 * s * s * norm_error
-        more = both + loss_error + _SUM * (0.5 * s * s * size + loss)
-        less = both + _SUM * (s * reach + s * s * (size + bent))
-        more, less = Rounding.slack * more, Rounding.slack * less
-        primal += more
-        if self.free_bias:
-            # As Problem.prove: an optimal bias is no larger than this.
-            off_zero = abs(float(core.signed_sum(self.y, alpha))) + adding * reach
-            least = min(primal, float(self.loss.value(0.0)) * float(self.cost.sum()))
-            longest = math.sqrt(2.0 * least) * float(self.lengths.max())
-            less += Rounding.slack * s * off_zero * (1.0 + longest)
+            primal = 0.5 * s * s * norm + loss
+            dual = s * total - 0.5 * s * s * (norm + bent)
+            both = 0.5 * s * s * norm_error
+            more = both + loss_error + _SUM * (0.5 * s * s * size + loss)
+            less = both + _SUM * (s * reach + s * s * (size + bent))
+            lost = self._lost(alpha)
+            more, less = Rounding.slack * more + lost, Rounding.slack * less + lost
+            if self.free_bias:
+                # As Problem.prove: an optimal bias is no larger than this.
+                off_zero = abs(float(core.signed_sum(self.y, alpha)))
+                off_zero += self._adding * reach
+                least = float(self.loss.value(0.0)) * float(self.cost.sum())
+                least = max(min(primal + more, least), 0.0)
+                longest = math.sqrt(2.0 * least) * float(self.lengths.max())
+                less += Rounding.slack * s * off_zero * (1.0 + longest)
         if reach == 0.0:  # nothing was added
             less = 0.0
-        return Bounds(primal, dual - less, more + less)
+        return Bounds.proved(primal, more, dual, less)
+
+    @property
+    def _adding(self) -> float:
+        """Relative error of a compensated sum of dual variables."""
+        return _UNIT + (self.n * _UNIT) ** 2
+
+    def _losses(
+        self, alpha: Vector, scores: Vector, bias: float, own: float, s: float = 1.0
+    ) -> tuple[float, float, tuple[float, float, float]]:
+        """Losses of the model `s alpha` with `s bias`, their error, and a squared norm.
+
+        The last one is what `squared_norm` says of alpha, with `own` added to the
+        scores: the share of a bias that is the sum of the ``alpha_i y_i``.
+        """
+        reach = float(np.abs(alpha).sum())
+        error = self.rounding_of_scores(alpha) + self._underflow(alpha)
+        if reach > 0.0:  # else the scores are 0
+            error = error + self._adding * reach
+            error += 4.0 * _UNIT * (np.abs(scores) + abs(own) + abs(bias))
+        norm = self.squared_norm(alpha * self.y, scores + own, error)
+        margins = s * (self.y * (scores + bias))
+        # `shift` on the diagonal raises margins, but for rows with alpha below 0.
+        off = Rounding.slack * s * (error + self.shift * np.maximum(-alpha, 0.0))
+        loss = float((self.cost * self.loss.value(margins)).sum())
+        slope = self.loss.derivative(margins - off)
+        return loss, float((self.cost * slope * off).sum()), norm
+
+    def certify_model(self, coef: Vector, bias: float) -> Certificate:
+        """P of the model ``sum_j coef_j k(x_j, .) + bias``, at most; D stays unknown.
+
+        Parameters
+        ----------
+        coef : ndarray of shape (n,)
+            Of either sign and any size: they need not be dual variables.
+        bias : float
+        """
+        alpha = coef * self.y
+        scores = self.scores(alpha)
+        with np.errstate(over="ignore", invalid="ignore"):
+            loss, loss_error, (norm, norm_error, size) = self._losses(
+                alpha, scores, bias, 0.0
+            )
+            own = 0.0 if self.free_bias else bias * bias
+            primal = 0.5 * (norm + own) + loss
+            more = 0.5 * norm_error + loss_error + _SUM * (0.5 * (size + own) + loss)
+            more = Rounding.slack * more + self._lost(alpha)
+        return Bounds.proved(primal, more).certificate
 
     def dual_value(self, alpha: Vector, norm: float) -> float:
         """D of alpha, given ``alpha' Q alpha``."""
@@ -489,6 +553,26 @@ class KernelProblem(MatrixProblem):
                 f"[0, {float(self.upper[i])!r}]"
             )
         return self.prove(None, alpha).certificate
+
+
+def _underflow_of_values(gram: Matrix | Subset) -> float:
+    """How far underflow may move a value of `linear` or `poly`; 0 for other kernels.
+
+    A product of two rows, or the scale of an entry of one times an entry of the other,
+    loses a few units of 2^-1074 for every entry. The power multiplies that by its
+    slope, which is taken at the largest value there is.
+    """
+    form = gram.kernel.form
+    if form is None or form[0] not in ("linear", "power"):
+        return 0.0
+    _, _, gamma, _, degree = form
+    X, _ = gram.source()
+    entries = X.nnz if sparse.issparse(X) else X.shape[1]
+    largest = float(gram.diagonal().max())
+    base = max(largest, 0.0) ** (1.0 / degree)
+    slope = degree * max(base, 1.0) ** (degree - 1)
+    scale = 1.0 if gamma == 1.0 else 1.0 + gamma + math.sqrt(base / gamma)
+    return slope * scale * (entries + 8) * Rounding.least
 
 
 def scaled_values(

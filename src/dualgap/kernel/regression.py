@@ -28,9 +28,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..bias import weighted_quantile
-from ..certificate import Certificate
+from ..certificate import Bounds, Certificate
 from ..losses import EpsilonInsensitive, OneClassHinge, ResidualLoss, Vector
-from ..problem import _C, Bounds, Proof, Rounding, _costs, _vector
+from ..problem import _C, Proof, Rounding, _costs, _vector
 from ..regression import (
     check_nu,
     first_rows,
@@ -99,7 +99,7 @@ class BoxProblem(MatrixProblem):
         # w is a sum of rows with weights that add up to `total`.
         longest = self.total * float(self.lengths.max())
         more = (roundings_of_values(self.gram) + 12.0) * Rounding.unit
-        return -0.5 * longest * longest * (1.0 + more)
+        return -0.5 * longest * longest * (1.0 + more) - 4 * Rounding.least
 
     @functools.cached_property
     def floor(self) -> float:
@@ -169,8 +169,7 @@ class BoxProblem(MatrixProblem):
         assert alpha is not None
         given, alpha = alpha, into_sum(alpha, self.lower, self.upper, self.total)
         scores, _, bias = self.known(alpha, stop, self._moved(near, alpha - given))
-        with np.errstate(over="ignore", invalid="ignore"):
-            bounds = self.bounds(alpha, scores, bias)
+        bounds = self.bounds(alpha, scores, bias)
         certificate = replace(bounds.certificate, floor=self.floor)
         return Proof(scores + bias, alpha, certificate, bias)
 
@@ -179,8 +178,20 @@ class BoxProblem(MatrixProblem):
 
         What rounding may do to kernel values and to sums over them is counted.
         """
+        with np.errstate(over="ignore", invalid="ignore"):
+            primal, more, norm = self._above(alpha, scores, bias)
+            dual, less = 0.0, 0.0
+            if alpha.any():  # else nothing is added
+                dual, less = self._below(alpha, norm, primal + more)
+            lowest = Bounds.proved(dual=self.lowest)
+        return Bounds.proved(primal, more, dual, less).with_dual_of(lowest)
+
+    def _above(
+        self, alpha: Vector, scores: Vector, bias: float
+    ) -> tuple[float, float, tuple[float, float, float]]:
+        """P, its error, and what `squared_norm` says; alpha need not be in its box."""
         b, unit, summed = bias - self.centre, Rounding.unit, Rounding.summed
-        error = self.rounding_of_scores(alpha)
+        error = self.rounding_of_scores(alpha) + self._underflow(alpha)
         norm, norm_error, size = self.squared_norm(alpha, scores, error)
         rest = self.linear - scores - b
         # The scores are to be those of the matrix with `shift` on its diagonal.
@@ -194,19 +205,38 @@ class BoxProblem(MatrixProblem):
         wrong = float((self.cost * off)[far > 0.0].sum())
         closing = summed * (0.5 * size + loss) + 4 * unit * abs(b * self.total)
         more = Rounding.slack * (0.5 * norm_error + wrong + closing)
-        primal = 0.5 * norm + loss + b * self.total + more
+        more += self._lost(alpha, far)
+        primal = 0.5 * norm + loss + b * self.total
+        return primal, more, (norm, norm_error, size)
+
+    def _below(
+        self, alpha: Vector, norm: tuple[float, float, float], primal: float
+    ) -> tuple[float, float]:
+        """D and its error, given a bound on P* and what `squared_norm` says."""
+        squared, squared_error, size = norm
         terms, reach = self.linear * alpha, float(np.abs(alpha).sum())
-        dual = float(terms.sum()) - self.epsilon * reach - 0.5 * norm
-        less = 0.5 * norm_error + summed * (
+        dual = float(terms.sum()) - self.epsilon * reach - 0.5 * squared
+        less = 0.5 * squared_error + Rounding.summed * (
             0.5 * size + float(np.abs(terms).sum()) + self.epsilon * reach
         )
         left = abs(math.fsum([*alpha.tolist(), -self.total]))
         if left > 0.0:
-            less += left * self._largest_bias(primal, norm + norm_error, left)
-        if reach == 0.0:  # nothing was added
-            less = 0.0
-        less *= Rounding.slack
-        return Bounds(primal, max(dual - less, self.lowest), more + less)
+            less += left * self._largest_bias(primal, squared + squared_error, left)
+        return dual, Rounding.slack * less + self._lost(alpha)
+
+    def certify_model(self, coef: Vector, bias: float) -> Certificate:
+        """P of the model ``sum_j coef_j k(x_j, .) + bias``, at most; D stays unknown.
+
+        Parameters
+        ----------
+        coef : ndarray of shape (n,)
+            They need not be in the box of the dual variables.
+        bias : float
+        """
+        scores = self.scores(coef)
+        with np.errstate(over="ignore", invalid="ignore"):
+            primal, more, _ = self._above(coef, scores, bias)
+        return replace(Bounds.proved(primal, more).certificate, floor=self.floor)
 
     def _largest_bias(self, primal: float, norm: float, off: float) -> float:
         """No optimal bias, less `centre`, needs to be larger than this."""
