@@ -36,7 +36,7 @@ class Status(Enum):
 
 @dataclass(frozen=True)
 class Bounds:
-    """What a proof shows: an upper bound on P, a lower bound on D, and their rounding.
+    """An upper bound on P, a lower bound on D, and the room for rounding in them.
 
     Do not call the constructor. `proved` takes computed values together with bounds on
     their errors and rounds outwards; `stored` reads back what was proved before.
@@ -312,7 +312,7 @@ class Certificate:
 
 
 def relative_gap(primal: float, dual: float, floor: float = 0.0) -> float:
-    """``(P - D)/|P*|`` at most, for values of P and D that need not be proved.
+    """Return the relative gap of two values, which need not be proved.
 
     Parameters
     ----------
@@ -323,7 +323,8 @@ def relative_gap(primal: float, dual: float, floor: float = 0.0) -> float:
     Returns
     -------
     float
-        ``inf`` where the two values bound nothing, or are no numbers.
+        ``(P - D)/D`` as :attr:`Certificate.relative_gap` has it; ``inf`` where the two
+        values bound nothing or are no numbers.
     """
     gap = primal - dual
     if gap == 0.0:

@@ -138,7 +138,7 @@ class Rounding:
         return self.of_sum(values.used, values.reach)
 
     def of_sum(self, used: float, reach: float) -> float:
-        """How far a sum of rows may be from the exact one, in length.
+        """Return how far a sum of rows may be from the exact one, in length.
 
         Parameters
         ----------

@@ -193,7 +193,9 @@ class RegressionProblem(Problem):
 
 
 class FreeBiasRegression:
-    """Linear regression whose bias is not penalised: it proves, no solver trains it.
+    """Linear regression with a bias that is not penalised, for proofs alone.
+
+    No solver trains it.
 
     P(w, b) = 1/2 ||w||^2 + sum_i c_i l(y_i - w.x_i - b). Its dual has the constraint
     sum_i a_i = 0, so the same constant may be subtracted from all targets.
@@ -217,7 +219,7 @@ class FreeBiasRegression:
         self.centred = RegressionProblem(X, y - float(np.median(y)), C, **options)
 
     def certify(self, w: Vector, bias: float) -> Certificate:
-        """The certificate of a model and of the dual point that it suggests."""
+        """Prove bounds from a model and the dual point that it suggests."""
         problem, point = self.with_bias, np.append(w, bias)
         values = problem._evaluate(point, "of w", None, None)
         norm = core.squared_norm(point[:-1])
@@ -228,11 +230,11 @@ class FreeBiasRegression:
         return proof.with_dual_of(self.certify_dual(alpha, proof.primal))
 
     def certify_dual(self, alpha: Vector, primal: float) -> Certificate:
-        """What a dual point proves, once its sum is 0 up to rounding; P stays unknown.
+        """Prove a lower bound from a dual point; P stays unknown.
 
-        A sum r that rounding leaves costs at most ``|r| |b*|``, as in
-        :meth:`dualgap.Problem.prove`. There is an optimal bias b* among the points
-        where a loss begins or ends.
+        The point is moved to where its sum is 0 up to rounding. A sum r that rounding
+        leaves costs at most ``|r| |b*|``, as in :meth:`dualgap.Problem.prove`. There is
+        an optimal bias b* among the points where a loss begins or ends.
 
         Parameters
         ----------

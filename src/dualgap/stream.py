@@ -174,7 +174,7 @@ class Stream:
         self.drift[k] += Rounding.slack * Rounding.unit * length
 
     def _note(self, k: int, problem: Problem, batch: Batch) -> None:
-        """A batch has another linear term now."""
+        """Note the linear term of a batch anew."""
         alpha = batch.alpha[k]
         bent = 0.5 * problem.delta * alpha * alpha
         error = Rounding.summed * float((alpha + bent).sum())
@@ -185,7 +185,7 @@ class Stream:
         batch.linear[k] = linear
 
     def dual(self, k: int) -> Bounds:
-        """D of problem k at least, from the sums that are kept; P is not known."""
+        """Prove a lower bound on D of problem k from the sums that are kept."""
         linear, norm = math.fsum(self.linear[k]), core.squared_norm(self.w[k])
         drift = self.drift[k]
         rounding = Rounding(0, self.w.shape[1], 0)

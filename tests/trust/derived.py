@@ -237,7 +237,7 @@ def one_class(seed: int) -> Iterator[Claim]:
     theirs = sklearn.svm.OneClassSVM(
         kernel=name, nu=nu, gamma=gamma, degree=degree, coef0=coef0
     )
-    total = Fraction(nu) * n
+    total = Fraction(nu * n)  # the float64 number, as documented
     K = kernel_matrix(X, name, gamma, coef0, degree)
     plain = ExactBox(
         None, K, [ZERO] * n, [Fraction(1)] * n, total=total, free_bias=True,
@@ -251,11 +251,11 @@ def one_class(seed: int) -> Iterator[Claim]:
     for model in models:
         coef = np.zeros(n)
         coef[model.support_] = np.ravel(model.dual_coef_)
-        primal = plain.primal_of_duals(
-            exact(coef), Fraction(float(model.intercept_[0]))
-        )
-        feasible = plain.feasible(exact(np.clip(coef, 0.0, 1.0)))
-        dual = None if feasible is None else plain.dual(feasible)
+        alpha, bias = exact(coef), Fraction(float(model.intercept_[0]))
+        primal = plain.primal_of_duals(alpha, bias)
+        # P of the zero model is 0, and no lower bound is above that.
+        feasible = sum(alpha) == total and plain.in_box(alpha)
+        dual = plain.dual(alpha) if feasible else min(primal, ZERO)
         proof = quiet(certify, model, X)
         yield Claim(f"seed {seed}, certify {name}", proof, primal, None)
         if model is own:
@@ -337,3 +337,15 @@ def plane(seed: int) -> Iterator[Claim]:
     primal = plain.primal_of(exact(w), Fraction(-rho))
     # P of the zero model is 0.
     yield Claim(f"seed {seed}", found, primal, min(primal, ZERO))
+
+
+KINDS = {
+    "compress, linear": compressed_linear,
+    "compress, kernel": compressed_kernel,
+    "certify, Crammer and Singer": together,
+    "landmarks": spanned,
+    "one class, underflow": one_class,
+    "batches": streamed,
+    "certify, regression with a free bias": regression,
+    "certify, linear one class": plane,
+}

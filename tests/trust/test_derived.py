@@ -9,7 +9,7 @@ import pytest
 from . import derived
 from .verifier import exact
 
-# How many problems are drawn; thousands of each were tried by hand.
+# How many problems are drawn; benchmarks/trust/verify_derived.py draws thousands.
 DRAWN = {
     derived.compressed_linear: 60,
     derived.compressed_kernel: 30,
@@ -20,6 +20,10 @@ DRAWN = {
     derived.regression: 60,
     derived.plane: 60,
 }
+
+
+def test_every_kind_is_drawn():
+    assert set(DRAWN) == set(derived.KINDS.values())
 
 
 @pytest.mark.parametrize("draw", DRAWN, ids=lambda draw: draw.__name__)

@@ -203,7 +203,7 @@ class Approximation(Problem):
         return coef, bias
 
     def bound(self, w: Vector, alpha: Vector) -> Certificate:
-        """What a solution of this problem proves about the kernel problem.
+        """Prove bounds on the kernel problem from a solution of this one.
 
         The primal value is P of the kernel problem at the expanded model, computed with
         kernel values in float64 and rounded up. alpha is in the box of both problems:

@@ -219,14 +219,14 @@ class MatrixProblem(ABC):
 
     @functools.cached_property
     def _underflow_of_values(self) -> float:
-        """How far underflow may have moved a kernel value of `linear` or `poly`.
+        """Bound on what underflow did to a kernel value of `linear` or `poly`.
 
         The certificate is about the computed values of all other kernels.
         """
         return _underflow_of_values(self.gram)
 
     def _underflow(self, change: Vector) -> float:
-        """How far underflow may have moved a score."""
+        """Return a bound on what underflow did to a score."""
         used = int(np.count_nonzero(change))
         if used == 0:
             return 0.0
@@ -234,7 +234,7 @@ class MatrixProblem(ABC):
         return of_values + (used + 8) * Rounding.least
 
     def _lost(self, *terms: Vector) -> float:
-        """What underflow may have taken from sums over the rows; 0 if terms are 0."""
+        """Return a bound on what underflow took from sums of these terms."""
         some = any(term.any() for term in terms)
         return (4 * self.n + 16) * Rounding.least if some else 0.0
 
@@ -493,7 +493,7 @@ class KernelProblem(MatrixProblem):
     def _losses(
         self, alpha: Vector, scores: Vector, bias: float, own: float, s: float = 1.0
     ) -> tuple[float, float, tuple[float, float, float]]:
-        """Losses of the model `s alpha` with `s bias`, their error, and a squared norm.
+        """Return the losses of `s alpha` and `s bias`, their error, and a squared norm.
 
         The last one is what `squared_norm` says of alpha, with `own` added to the
         scores: the share of a bias that is the sum of the ``alpha_i y_i``.
@@ -512,7 +512,9 @@ class KernelProblem(MatrixProblem):
         return loss, float((self.cost * slope * off).sum()), norm
 
     def certify_model(self, coef: Vector, bias: float) -> Certificate:
-        """P of the model ``sum_j coef_j k(x_j, .) + bias``, at most; D stays unknown.
+        """Prove an upper bound on P of ``sum_j coef_j k(x_j, .) + bias``.
+
+        D stays unknown.
 
         Parameters
         ----------
@@ -556,11 +558,11 @@ class KernelProblem(MatrixProblem):
 
 
 def _underflow_of_values(gram: Matrix | Subset) -> float:
-    """How far underflow may move a value of `linear` or `poly`; 0 for other kernels.
+    """Return a bound on what underflow does to a value of `linear` or `poly`.
 
-    A product of two rows, or the scale of an entry of one times an entry of the other,
-    loses a few units of 2^-1074 for every entry. The power multiplies that by its
-    slope, which is taken at the largest value there is.
+    It is 0 for the other kernels. A product of two rows, or the scale of an entry of
+    one times an entry of the other, loses a few units of 2^-1074 for every entry. The
+    power multiplies that by its slope, which is taken at the largest value there is.
     """
     form = gram.kernel.form
     if form is None or form[0] not in ("linear", "power"):

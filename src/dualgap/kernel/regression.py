@@ -189,7 +189,7 @@ class BoxProblem(MatrixProblem):
     def _above(
         self, alpha: Vector, scores: Vector, bias: float
     ) -> tuple[float, float, tuple[float, float, float]]:
-        """P, its error, and what `squared_norm` says; alpha need not be in its box."""
+        """Return P, its error, and the squared norm of any alpha, in its box or not."""
         b, unit, summed = bias - self.centre, Rounding.unit, Rounding.summed
         error = self.rounding_of_scores(alpha) + self._underflow(alpha)
         norm, norm_error, size = self.squared_norm(alpha, scores, error)
@@ -212,7 +212,7 @@ class BoxProblem(MatrixProblem):
     def _below(
         self, alpha: Vector, norm: tuple[float, float, float], primal: float
     ) -> tuple[float, float]:
-        """D and its error, given a bound on P* and what `squared_norm` says."""
+        """Return D and its error, given an upper bound on P* and the squared norm."""
         squared, squared_error, size = norm
         terms, reach = self.linear * alpha, float(np.abs(alpha).sum())
         dual = float(terms.sum()) - self.epsilon * reach - 0.5 * squared
@@ -225,7 +225,9 @@ class BoxProblem(MatrixProblem):
         return dual, Rounding.slack * less + self._lost(alpha)
 
     def certify_model(self, coef: Vector, bias: float) -> Certificate:
-        """P of the model ``sum_j coef_j k(x_j, .) + bias``, at most; D stays unknown.
+        """Prove an upper bound on P of ``sum_j coef_j k(x_j, .) + bias``.
+
+        D stays unknown.
 
         Parameters
         ----------
