@@ -1,352 +1,475 @@
-"""Exact values of P and D, in rational numbers. Slow, and nothing of the package.
+"""Exact values of P and D, in integers and fractions, and what contradicts them.
 
-A float64 or float32 number is a rational number, so for given rows, costs, coefficients
-and dual variables every value here is exact: no tolerance is needed anywhere.
+A float64 or float32 number is an integer times a power of two. So for given rows,
+costs, coefficients and dual variables every value here is exact, and no tolerance is
+needed. Nothing of the package is used. With signed dual variables a_i (of a classifier
+y_i alpha_i)
 
-    P(w, b) = 1/2 ||w||^2 + sum_i c_i l(y_i (w.x_i + b))
-    D(a)    = sum_i a_i - 1/2 ||sum_i a_i y_i x_i||^2 - 1/2 sum_i delta_i a_i^2
+    P(w, b) = 1/2 ||w||^2 + [b^2 / (2 s^2)] + [b total] + sum_i c_i l_i(w.x_i + b)
+    D(a)    = sum_i t_i a_i - 1/2 ||sum_i a_i x_i||^2 - [s^2/2 (sum_i a_i)^2]
+              - 1/2 sum_i delta_i a_i^2
 
-A constant feature is a column of the rows. In place of rows a kernel matrix will do.
-Regression and one class are in `ExactBox`, Crammer and Singer's problem in
-`ExactClasses`.
+where the first bracket of each belongs to a penalised bias, the weight of a constant
+feature s, and the second one of P to the one-class SVM (b = -rho). In place of rows a
+kernel matrix will do; w is then sum_i m_i phi(x_i) for any coefficients m.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import product
+from itertools import combinations_with_replacement
+from typing import Any, NamedTuple
 
-Numbers = Sequence[Fraction]
+import numpy as np
 
-
-def exact(values) -> list[Fraction]:
-    """Floats, of any precision, as they are."""
-    return [Fraction(float(v)) for v in values]
-
-
-def dot(a: Numbers, b: Numbers) -> Fraction:
-    return sum((x * z for x, z in zip(a, b, strict=True)), Fraction(0))
+HALF = Fraction(1, 2)
+#: More than the relative error of 260 bits.
+WRONG = Fraction(1, 2**200)
 
 
-@dataclass
 class Exact:
-    """A binary problem.
+    """An array of the numbers ``digits * 2**exponent``."""
+
+    def __init__(self, digits: Any, exponent: int) -> None:
+        self.digits, self.exponent = digits, exponent
+
+    @classmethod
+    def of(cls, values: Any) -> Exact:
+        """Floats of any precision, or Exact numbers, as they are."""
+        if isinstance(values, Exact):
+            return values
+        part, exponents = np.frexp(np.asarray(values, np.float64))
+        digits = (part * 2.0**53).astype(np.int64)
+        if not digits.any():
+            return cls(digits.astype(object), 0)
+        least = int(exponents[digits != 0].min())
+        shift = np.where(digits != 0, exponents - least, 0)
+        shifted = np.asarray(digits.astype(object) << shift.astype(object), object)
+        return cls(shifted, least - 53)
+
+    def _aligned(self, other: Any) -> tuple[Any, Any, int]:
+        other = Exact.of(other)
+        least = min(self.exponent, other.exponent)
+        return (
+            self.digits << (self.exponent - least),
+            other.digits << (other.exponent - least),
+            least,
+        )
+
+    def __add__(self, other: Any) -> Exact:
+        a, b, exponent = self._aligned(other)
+        return Exact(a + b, exponent)
+
+    def __sub__(self, other: Any) -> Exact:
+        a, b, exponent = self._aligned(other)
+        return Exact(a - b, exponent)
+
+    def __mul__(self, other: Any) -> Exact:
+        other = Exact.of(other)
+        return Exact(self.digits * other.digits, self.exponent + other.exponent)
+
+    def __matmul__(self, other: Any) -> Exact:
+        other = Exact.of(other)
+        return Exact(self.digits @ other.digits, self.exponent + other.exponent)
+
+    def __neg__(self) -> Exact:
+        return Exact(-self.digits, self.exponent)
+
+    def __abs__(self) -> Exact:
+        return Exact(abs(self.digits), self.exponent)
+
+    def __pow__(self, power: int) -> Exact:
+        return Exact(self.digits**power, self.exponent * power)
+
+    def __getitem__(self, at: Any) -> Exact:
+        return Exact(np.asarray(self.digits[at], object), self.exponent)
+
+    def __len__(self) -> int:
+        return len(self.digits)
+
+    @property
+    def T(self) -> Exact:
+        return Exact(self.digits.T, self.exponent)
+
+    def positive_part(self) -> Exact:
+        return Exact(np.where(self.digits > 0, self.digits, 0), self.exponent)
+
+    def above(self, other: Any) -> Any:
+        """Where it is larger, as booleans."""
+        a, b, _ = self._aligned(other)
+        return np.asarray(a > b, bool)
+
+    def sum(self) -> Exact:
+        return Exact(np.asarray(self.digits.sum(), object), self.exponent)
+
+    def fraction(self) -> Fraction:
+        """The only number of an array of one."""
+        digits = int(np.asarray(self.digits, object).item())
+        if self.exponent >= 0:
+            return Fraction(digits << self.exponent)
+        return Fraction(digits, 1 << -self.exponent)
+
+
+class Rows:
+    """Points that are given; a model is w."""
+
+    def __init__(self, X: Any) -> None:
+        self.X = Exact.of(X)
+
+    def model(self, w: Exact) -> tuple[Fraction, Exact]:
+        """``||w||^2``, and the scores of all points."""
+        return (w @ w).fraction(), self.X @ w
+
+    def norm(self, a: Exact) -> Fraction:
+        """``||sum_i a_i x_i||^2``."""
+        v = a @ self.X
+        return (v @ v).fraction()
+
+    def unknown(self, a: Exact) -> tuple[Fraction, Any]:
+        """What is not known of the norm, and of the scores."""
+        return Fraction(0), None
+
+
+class Kernel(Rows):
+    """A kernel matrix in place of points; a model is its coefficients at them.
+
+    Parameters
+    ----------
+    K : array of shape (n, n)
+    wrong : Fraction
+        Its entries are within this factor of their size of the exact ones.
+    """
+
+    def __init__(self, K: Any, shift: float = 0.0, wrong: Fraction | int = 0) -> None:
+        self.K, self.wrong = Exact.of(K), Fraction(wrong)
+        if shift:
+            self.K = self.K + Exact.of(np.diag(np.full(len(self.K), shift)))
+
+    def model(self, w: Exact) -> tuple[Fraction, Exact]:
+        scores = self.K @ w
+        return (w @ scores).fraction(), scores
+
+    def norm(self, a: Exact) -> Fraction:
+        return self.model(a)[0]
+
+    def unknown(self, a: Exact) -> tuple[Fraction, Any]:
+        if not self.wrong:
+            return Fraction(0), None
+        reach = abs(self.K) @ abs(a)
+        return self.wrong * (abs(a) @ reach).fraction(), reach
+
+
+def exponential(X: Any, gamma: float, power: int) -> Kernel:
+    """``exp(-gamma sum_k |x_k - z_k|^power)``, to some 60 digits."""
+    import mpmath
+
+    rows, n = Exact.of(X), len(X)
+    K, exponents = np.zeros((n, n), object), np.zeros((n, n), np.int64)
+    with mpmath.workprec(260):
+        for i, j in combinations_with_replacement(range(n), 2):
+            far = (abs(rows[i] - rows[j]) ** power).sum() * gamma
+            # Below 2^-5000 a value is 0, which is far beyond what float64 knows.
+            near = far.digits.bit_length() + far.exponent < 12
+            value = mpmath.exp(-mpmath.ldexp(far.digits, far.exponent)) if near else 0
+            if near and value > mpmath.ldexp(1, -5000):
+                _, digits, exponents[i, j], _ = value._mpf_
+                exponents[j, i] = exponents[i, j]
+                K[i, j] = K[j, i] = int(digits)
+    least = int(exponents.min())
+    return Kernel(Exact(K << (exponents - least).astype(object), least), 0, WRONG)
+
+
+@dataclass
+class SVM:
+    """One problem: points, losses, and what the bias is.
 
     Attributes
     ----------
-    rows : list of lists, or None
-        x_i, the constant feature included.
-    gram : list of lists
-        x_i.x_j, or the kernel matrix.
-    y, cost : list
+    points : Rows or Kernel
     loss : str
-        hinge, squared_hinge or smoothed_hinge.
-    gamma : Fraction
-        Of the smoothed hinge.
-    free_bias : bool
+        "hinge", "squared_hinge", "smoothed_hinge", "epsilon_insensitive",
+        "squared_epsilon_insensitive" or "one_class".
+    target : array of shape (n,)
+        Labels -1 and +1, or targets; of one class ignored.
+    cost : array of shape (n,)
+    parameter : float
+        gamma of the smoothed hinge, epsilon of a regression.
+    bias : str
+        "none", "penalised" or "free".
+    scaling : float
+        Of a penalised bias.
+    total : float
+        What the dual variables of one class add up to.
     """
 
-    rows: list[list[Fraction]] | None
-    gram: list[list[Fraction]]
-    y: list[int]
-    cost: list[Fraction]
+    points: Rows
     loss: str
-    gamma: Fraction
-    free_bias: bool
-    #: An optimum below it counts as that large.
-    floor = Fraction(0)
+    target: Any
+    cost: Any
+    parameter: float = 0.0
+    bias: str = "none"
+    scaling: float = 1.0
+    total: float = 0.0
 
-    @classmethod
-    def linear(cls, X, y, cost, loss, gamma, constant, free_bias) -> Exact:
-        rows = [exact(x) for x in X]
-        if constant:
-            rows = [[*x, Fraction(float(constant))] for x in rows]
-        gram = [[dot(a, b) for b in rows] for a in rows]
-        return cls(rows, gram, [int(v) for v in y], exact(cost), loss, gamma, free_bias)
+    def __post_init__(self) -> None:
+        self.signed = self.loss.endswith("hinge")
+        self.squared = self.loss.startswith("squared")
+        self.weighs = np.asarray(self.cost) > 0.0
+        self.cost = Exact.of(self.cost)
+        self.target = Exact.of(self.target)
 
-    @classmethod
-    def kernel(cls, K, y, cost, loss, free_bias, shift) -> Exact:
-        gram = [[Fraction(value) for value in row] for row in K]
-        for i, row in enumerate(gram):
-            row[i] += Fraction(float(shift))
-            if not free_bias:  # the constant feature
-                gram[i] = [value + 1 for value in row]
-        signs = [int(v) for v in y]
-        return cls(None, gram, signs, exact(cost), loss, Fraction(1), free_bias)
+    # ------------------------------------------------------------------- primal
 
-    def loss_of(self, margin: Fraction) -> Fraction:
-        u = max(Fraction(0), 1 - margin)
-        if self.loss == "hinge":
-            return u
-        if self.loss == "squared_hinge":
-            return u * u
-        if u < self.gamma:
-            return u * u / (2 * self.gamma)
-        return u - self.gamma / 2
+    def excess(self, scores: Exact) -> Exact:
+        """What the losses are functions of, where it is positive."""
+        if self.signed:
+            u = Exact.of(1.0) - self.target * scores
+        elif self.loss == "one_class":
+            u = -scores
+        else:
+            u = abs(self.target - scores) - self.parameter
+        return u.positive_part()
 
-    def upper(self, i: int) -> Fraction | None:
-        """None: no bound."""
-        if self.cost[i] == 0:
-            return Fraction(0)
-        return None if self.loss == "squared_hinge" else self.cost[i]
-
-    def delta(self, i: int) -> Fraction:
-        if self.cost[i] == 0 or self.loss == "hinge":
-            return Fraction(0)
-        curvature = Fraction(1, 2) if self.loss == "squared_hinge" else self.gamma
-        return curvature / self.cost[i]
-
-    def losses(self, scores: Numbers) -> Fraction:
-        terms = zip(self.cost, self.y, scores, strict=True)
-        return sum((c * self.loss_of(y * s) for c, y, s in terms), Fraction(0))
-
-    def primal(self, w: Numbers, bias: Fraction = Fraction(0)) -> Fraction:
-        assert self.rows is not None
-        scores = [dot(x, w) + bias for x in self.rows]
-        return dot(w, w) / 2 + self.losses(scores)
-
-    def scores(self, alpha: Numbers) -> list[Fraction]:
-        signed = [a * y for a, y in zip(alpha, self.y, strict=True)]
-        return [dot(row, signed) for row in self.gram]
-
-    def norm(self, alpha: Numbers) -> Fraction:
-        scores = self.scores(alpha)
-        return sum((a * y * s for a, y, s in zip(alpha, self.y, scores, strict=True)),
-                   Fraction(0))  # fmt: skip
-
-    def primal_of_duals(self, alpha: Numbers, bias: Fraction = Fraction(0)) -> Fraction:
-        """P of ``sum_i alpha_i y_i x_i``, in whatever space the kernel has."""
-        scores = [s + bias for s in self.scores(alpha)]
-        return self.norm(alpha) / 2 + self.losses(scores)
-
-    def dual(self, alpha: Numbers) -> Fraction:
-        bent = sum((self.delta(i) * a * a for i, a in enumerate(alpha)), Fraction(0))
-        return sum(alpha, Fraction(0)) - (self.norm(alpha) + bent) / 2
-
-    def in_box(self, alpha: Numbers) -> bool:
-        for i, a in enumerate(alpha):
-            upper = self.upper(i)
-            if a < 0 or (upper is not None and a > upper):
-                return False
-        return True
-
-    def balanced(self, alpha: Numbers) -> list[Fraction]:
-        """With sum_i alpha_i y_i = 0 exactly, where the bias is free."""
-        if not self.free_bias:
-            return list(alpha)
-        sums = {s: sum((a for a, y in zip(alpha, self.y, strict=True) if y == s),
-                       Fraction(0)) for s in (-1, 1)}  # fmt: skip
-        least = min(sums.values())
-        if least == 0:
-            return [Fraction(0)] * len(alpha)
-        return [a * least / sums[y] for a, y in zip(alpha, self.y, strict=True)]
-
-    def bracket(self, points: Sequence[tuple]) -> tuple[Fraction, Fraction]:
-        """The best bounds on P* that these points prove: (w, bias, alpha), any None.
-
-        Also tried is the optimum on the face of the box that the best alpha is in: the
-        exact solution of the linear system there, which often is the optimum.
-        """
-        lower = Fraction(0)
-        upper = sum(self.cost, lower) * self.loss_of(lower)
-        best = None
-        for w, bias, alpha in points:
-            if w is not None:
-                upper = min(upper, self.primal(w, bias))
-            if alpha is None:
-                continue
-            feasible = self.balanced(alpha)
-            value = self.dual(feasible)
-            if value > lower:
-                lower, best = value, feasible
-        if best is not None and not self.free_bias:
-            face = self.on_face(best)
-            for alpha in (best, face):
-                if alpha is None or not self.in_box(alpha):
-                    continue
-                lower = max(lower, self.dual(alpha))
-                upper = min(upper, self.primal_of_duals(alpha))
-        return lower, upper
-
-    def on_face(self, alpha: Numbers) -> list[Fraction] | None:
-        """Where D is largest among the alphas with the same entries at a bound."""
-        free = [i for i, a in enumerate(alpha) if a > 0 and a != self.upper(i)]
-        Q = {(i, j): self.y[i] * self.y[j] * self.gram[i][j]
-             for i, j in product(free, range(len(alpha)))}  # fmt: skip
-        system = []
-        for i in free:
-            held = sum((Q[i, j] * alpha[j] for j in range(len(alpha)) if j not in free),
-                       Fraction(0))  # fmt: skip
-            row = [Q[i, j] + (self.delta(i) if i == j else 0) for j in free]
-            system.append([*row, 1 - held])
-        solution = solve(system)
-        if solution is None:
-            return None
-        out = list(alpha)
-        for i, value in zip(free, solution, strict=True):
-            out[i] = value
-        return out
-
-
-@dataclass
-class ExactBox:
-    """Regression, or one class: signed dual variables in a box.
-
-    P(f, b) = 1/2 ||f||^2 + b total + sum_i c_i l(y_i - f(x_i) - b),
-    D(a)    = sum_i (y_i a_i - epsilon |a_i|) - 1/2 a'Ka - 1/2 sum_i delta_i a_i^2
-
-    with l(r) = max(0, |r| - epsilon) or its square, |a_i| <= c_i or not bounded, and
-    for one class l(r) = max(0, r), 0 <= a_i <= c_i. Where the bias is free the a_i add
-    up to `total`.
-
-    Attributes
-    ----------
-    rows : list of lists, or None
-    gram : list of lists
-    target, cost : list
-    epsilon, total, floor : Fraction
-    free_bias, squared, one_class : bool
-    """
-
-    rows: list[list[Fraction]] | None
-    gram: list[list[Fraction]]
-    target: list[Fraction]
-    cost: list[Fraction]
-    epsilon: Fraction = Fraction(0)
-    total: Fraction = Fraction(0)
-    floor: Fraction = Fraction(0)
-    free_bias: bool = False
-    squared: bool = False
-    one_class: bool = False
-
-    def loss_of(self, r: Fraction) -> Fraction:
-        u = max(Fraction(0), r if self.one_class else abs(r) - self.epsilon)
-        return u * u if self.squared else u
-
-    def primal(self, norm: Fraction, scores: Numbers, bias: Fraction) -> Fraction:
-        terms = zip(self.cost, self.target, scores, strict=True)
-        losses = sum((c * self.loss_of(t - s - bias) for c, t, s in terms), Fraction(0))
-        return norm / 2 + bias * self.total + losses
-
-    def primal_of(self, w: Numbers, bias: Fraction) -> Fraction:
-        assert self.rows is not None
-        return self.primal(dot(w, w), [dot(x, w) for x in self.rows], bias)
-
-    def primal_of_duals(self, alpha: Numbers, bias: Fraction) -> Fraction:
-        scores = [dot(row, alpha) for row in self.gram]
-        return self.primal(dot(alpha, scores), scores, bias)
-
-    def dual(self, alpha: Numbers) -> Fraction:
-        bent = Fraction(0)
+    def losses(self, scores: Exact) -> Fraction:
+        u = self.excess(scores)
         if self.squared:
-            pairs = zip(alpha, self.cost, strict=True)
-            bent = sum((a * a / (2 * c) for a, c in pairs if c), Fraction(0))
-        scores = [dot(row, alpha) for row in self.gram]
-        size = sum(map(abs, alpha), Fraction(0))
-        linear = dot(self.target, alpha) - self.epsilon * size
-        return linear - (dot(alpha, scores) + bent) / 2
+            u = u * u
+        if self.loss != "smoothed_hinge":
+            return (self.cost @ u).fraction()
+        gamma = Exact.of(self.parameter)
+        far, square, line = u.above(gamma), u * u, u * gamma * 2.0 - gamma * gamma
+        a, b, exponent = square._aligned(line)
+        rounded = Exact(np.where(far, b, a), exponent)
+        return (self.cost @ rounded).fraction() / (2 * Fraction(self.parameter))
 
-    def in_box(self, alpha: Numbers) -> bool:
-        for a, c in zip(alpha, self.cost, strict=True):
-            if c == 0 and a != 0:
-                return False
-            if not self.squared and abs(a) > c:
-                return False
-            if self.one_class and a < 0:
-                return False
-        return True
+    def primal(self, model: Any, bias: float = 0.0) -> Fraction:
+        norm, scores = self.points.model(Exact.of(model))
+        value = norm / 2 + Fraction(self.total) * Fraction(bias)
+        if self.bias == "penalised":
+            value += (Fraction(bias) / Fraction(self.scaling)) ** 2 / 2
+        return value + self.losses(scores + bias)
 
-    def feasible(self, alpha: Numbers) -> list[Fraction] | None:
-        """With the sum that a free bias asks for; None if there is none in the box."""
-        if not self.free_bias:
-            return list(alpha)
-        if self.one_class:
-            least, most = sum(alpha, Fraction(0)), sum(self.cost, Fraction(0))
-            if least >= self.total:
-                return [a * self.total / least for a in alpha]
-            if most < self.total:
-                return None
-            share = (self.total - least) / (most - least)
-            return [a + share * (c - a) for a, c in zip(alpha, self.cost, strict=True)]
-        up = sum((a for a in alpha if a > 0), Fraction(0))
-        down = -sum((a for a in alpha if a < 0), Fraction(0))
-        least = min(up, down)
-        if least == 0:
-            return [Fraction(0)] * len(alpha)
-        return [a * least / (up if a > 0 else down) for a in alpha]
+    def unknown(self, model: Any, bias: float = 0.0) -> Fraction:
+        """How far the exact P may be from :meth:`primal`: 0 where all is rational."""
+        norm, reach = self.points.unknown(Exact.of(model))
+        if reach is None:
+            return norm
+        sizes = reach + abs(self.target) + 1.0 + abs(bias)
+        sizes = sizes * sizes * 4.0 if self.squared else sizes
+        return norm + self.points.wrong * (self.cost @ sizes).fraction()  # type: ignore[attr-defined]
+
+    # --------------------------------------------------------------------- dual
+
+    def dual(self, duals: Any) -> Fraction:
+        a = Exact.of(duals)
+        value = -self.points.norm(a) / 2
+        if self.bias == "penalised":
+            value -= (Fraction(self.scaling) * a.sum().fraction()) ** 2 / 2
+        if self.loss != "one_class":
+            value += (self.target @ a).fraction()
+        if not self.signed:
+            value -= Fraction(self.parameter) * abs(a).sum().fraction()
+        bend = {"squared": HALF, "smoothed": Fraction(self.parameter)}
+        kind = self.loss.split("_")[0]
+        if kind in bend:
+            value -= bend[kind] * self._over_cost(a) / 2
+        return value
+
+    def _over_cost(self, a: Exact) -> Fraction:
+        """``sum_i a_i^2 / c_i`` of the rows that weigh."""
+        by_cost: dict[int, int] = {}
+        for c, square in zip(self.cost.digits, (a * a).digits, strict=True):
+            if c:
+                by_cost[c] = by_cost.get(c, 0) + square
+        unit = Exact(1, 2 * a.exponent - self.cost.exponent).fraction()
+        return sum((Fraction(s, c) for c, s in by_cost.items()), Fraction(0)) * unit
+
+    def in_box(self, duals: Any) -> bool:
+        a = Exact.of(duals)
+        side = self.target * a if self.signed else a
+        if (self.signed or self.loss == "one_class") and (side.digits < 0).any():
+            return False
+        if self.squared:
+            return not (a.digits[~self.weighs] != 0).any()
+        return not abs(a).above(self.cost).any()
+
+    def feasible(self, duals: Any) -> Exact | None:
+        """With the sum that a free bias asks for; None if the box has none."""
+        a = Exact.of(duals)
+        if self.bias != "free":
+            return a
+        total, cost, exponent = Exact.of(self.total)._aligned(self.cost)
+        least = min(exponent, a.exponent)
+        digits = (a.digits << (a.exponent - least)).tolist()
+        upper = (cost << (exponent - least)).tolist()
+        off = sum(digits) - (int(total) << (exponent - least))
+        for i in sorted(range(len(digits)), key=lambda i: -abs(digits[i])):
+            if off > 0:  # take from what is positive
+                move = -min(off, max(digits[i], 0))
+            elif self.loss == "one_class":
+                move = min(-off, upper[i] - digits[i])
+            else:
+                move = min(-off, max(-digits[i], 0))
+            digits[i] += move
+            off += move
+        return None if off else Exact(np.array(digits, object), least)
 
 
-@dataclass
-class ExactClasses:
-    """The problem of Crammer and Singer.
+class CrammerSinger:
+    """All classes in one problem; a model is (W, biases), dual variables a table.
 
     P(W) = 1/2 sum_m ||w_m||^2 + sum_i c_i max_m (w_m.x_i - w_{y_i}.x_i + [m != y_i])
     D(b) = sum_im b_im - 1/2 sum_m ||v_m||^2,  b_im >= 0 for m != y_i, at most c_i
            together,  v_m = sum_i ([m = y_i] sum_k b_ik - b_im) x_i
     """
 
-    rows: list[list[Fraction]]
-    y: list[int]
-    cost: list[Fraction]
-    classes: int
-    floor = Fraction(0)
-    free_bias = False
+    bias = "none"
 
-    def primal(self, W: Sequence[Numbers]) -> Fraction:
-        value = sum((dot(w, w) for w in W), Fraction(0)) / 2
-        for x, y, c in zip(self.rows, self.y, self.cost, strict=True):
-            scores = [dot(w, x) for w in W]
+    def __init__(self, X: Any, codes: Any, cost: Any, constant: float) -> None:
+        X = np.column_stack([X, np.full(len(X), constant)]) if constant else X
+        self.rows = [[Fraction(v) for v in row] for row in np.asarray(X, float)]
+        self.codes = [int(k) for k in codes]
+        self.cost = [Fraction(c) for c in cost]
+        self.constant = constant
+
+    def primal(self, W: Any, biases: Any) -> Fraction:
+        table = [[Fraction(v) for v in w] for w in np.asarray(W, float)]
+        if self.constant:
+            for w, b in zip(table, biases, strict=True):
+                w.append(Fraction(float(b)) / Fraction(self.constant))
+        value = sum((_dot(w, w) for w in table), Fraction(0)) / 2
+        for x, y, c in zip(self.rows, self.codes, self.cost, strict=True):
+            scores = [_dot(w, x) for w in table]
             value += c * max(s - scores[y] + (m != y) for m, s in enumerate(scores))
         return value
 
-    def in_box(self, alpha: Numbers) -> bool:
-        """The signs; sums are made to fit in `dual`."""
-        return all(
-            (a <= 0) != (i % self.classes == self.y[i // self.classes]) or a == 0
-            for i, a in enumerate(alpha)
-        )
+    def unknown(self, *model: Any) -> Fraction:
+        return Fraction(0)
 
-    def dual(self, alpha: Numbers) -> Fraction:
+    def feasible(self, duals: Any) -> Any:
+        return duals
+
+    def in_box(self, duals: Any) -> bool:
+        """The signs; sums are made to fit in `dual`."""
+        for row, y in zip(np.asarray(duals), self.codes, strict=True):
+            if any(a > 0 if m != y else a < 0 for m, a in enumerate(row)):
+                return False
+        return True
+
+    def dual(self, duals: Any) -> Fraction:
         """D of the others' duals, scaled down where they are more than c_i."""
-        K, value = self.classes, Fraction(0)
-        V = [[Fraction(0)] * len(self.rows[0]) for _ in range(K)]
-        for i, (x, y, c) in enumerate(zip(self.rows, self.y, self.cost, strict=True)):
-            b = [Fraction(0) if m == y else -alpha[i * K + m] for m in range(K)]
+        table, value = np.asarray(duals, float), Fraction(0)
+        V = [[Fraction(0)] * len(self.rows[0]) for _ in range(table.shape[1])]
+        for x, y, c, row in zip(self.rows, self.codes, self.cost, table, strict=True):
+            b = [Fraction(0) if m == y else -Fraction(a) for m, a in enumerate(row)]
             total = sum(b, Fraction(0))
             if total > c:
                 b, total = [v * c / total for v in b], c
             value += total
-            for m in range(K):
+            for m, v in enumerate(V):
                 a = total if m == y else -b[m]
                 if a:
-                    V[m] = [v + a * t for v, t in zip(V[m], x, strict=True)]
-        return value - sum((dot(v, v) for v in V), Fraction(0)) / 2
+                    V[m] = [p + a * t for p, t in zip(v, x, strict=True)]
+        return value - sum((_dot(v, v) for v in V), Fraction(0)) / 2
 
 
-def kernel_matrix(X, name: str, gamma: float, coef0: float, degree: int):
-    """k(x_i, x_j) of the rows, linear or polynomial."""
-    rows, g, shift = [exact(x) for x in X], Fraction(gamma), Fraction(coef0)
-    products = [[dot(x, z) for z in rows] for x in rows]
-    if name == "linear":
-        return products
-    return [[(g * value + shift) ** degree for value in row] for row in products]
+def _dot(a: Sequence[Fraction], b: Sequence[Fraction]) -> Fraction:
+    return sum((x * z for x, z in zip(a, b, strict=True)), Fraction(0))
 
 
-def solve(system: list[list[Fraction]]) -> list[Fraction] | None:
-    """Gauss and Jordan; None if singular."""
-    m = len(system)
-    for k in range(m):
-        pivot = next((i for i in range(k, m) if system[i][k] != 0), None)
-        if pivot is None:
-            return None
-        system[k], system[pivot] = system[pivot], system[k]
-        system[k] = [value / system[k][k] for value in system[k]]
-        for i in range(m):
-            if i != k and system[i][k] != 0:
-                factor = system[i][k]
-                system[i] = [
-                    a - factor * b for a, b in zip(system[i], system[k], strict=True)
-                ]
-    return [row[m] for row in system]
+# ----------------------------------------------------------------------------- claims
+
+
+class Claim(NamedTuple):
+    """What was said about a problem, and the points that it was said about."""
+
+    what: str
+    #: None: nothing was said, but the points bound P*.
+    certificate: Any = None
+    #: Coefficients and bias. None: not told; P is not compared.
+    model: tuple[Any, Any] | None = None
+    #: Signed. None: not told.
+    duals: Any = None
+
+
+class Fault(NamedTuple):
+    what: str
+    #: How far off, relative to P; infinite where that says nothing.
+    size: float
+
+
+def finite(claim: Claim) -> bool:
+    parts = [*(claim.model or ()), *([] if claim.duals is None else [claim.duals])]
+    return all(bool(np.isfinite(part).all()) for part in parts)
+
+
+def faults(problem: Any, claims: Sequence[Claim]) -> Iterator[Fault]:
+    """All that is claimed and is not so, the claims seen together."""
+    lower, upper = None, None
+    known: list[tuple[Claim, Fraction | None, Fraction]] = []
+    for claim in claims:
+        if not finite(claim):
+            # Out of the range of float64 nothing may be claimed.
+            claim = claim._replace(model=None, duals=None)
+            if claim.certificate is not None and claim.certificate.primal < math.inf:
+                yield Fault(f"{claim.what}: points that are not finite", math.inf)
+        primal, loose = None, Fraction(0)
+        if claim.model is not None:
+            primal, loose = problem.primal(*claim.model), problem.unknown(*claim.model)
+            above = primal + loose
+            upper = above if upper is None else min(upper, above)
+        if claim.duals is not None:
+            if not problem.in_box(claim.duals):
+                yield Fault(f"{claim.what}: dual variables outside the box", math.inf)
+                continue
+            point = problem.feasible(claim.duals)
+            if point is not None:
+                dual = problem.dual(point) - problem.unknown(point)
+                lower = dual if lower is None else max(lower, dual)
+        known.append((claim, primal, loose))
+    for claim, primal, loose in known:
+        if claim.certificate is not None:
+            size = next((abs(p) for p in (primal, upper, lower) if p), Fraction(1))
+            bounds = problem, claim, primal, loose, lower, upper
+            for what, off in _contradictions(*bounds):
+                relative = math.inf if off is None else float(min(off / size, 1e300))
+                yield Fault(f"{claim.what}: {what}", relative)
+
+
+def _contradictions(
+    problem: Any,
+    claim: Claim,
+    primal: Fraction | None,
+    loose: Fraction,
+    lower: Fraction | None,
+    upper: Fraction | None,
+) -> Iterator[tuple[str, Fraction | None]]:
+    certificate = claim.certificate
+    above, below = certificate.primal, certificate.dual
+    if math.isnan(above) or math.isnan(below) or math.isnan(certificate.relative_gap):
+        yield f"not a number in [{below}, {above}]", None
+        return
+    if above < math.inf:
+        if primal is not None and primal - loose > Fraction(above):
+            off = primal - loose - Fraction(above)
+            yield f"P is {float(off):.2e} above {above!r}", off
+        if lower is not None and Fraction(above) < lower:
+            yield f"{above!r} is below P*", lower - Fraction(above)
+    if below > -math.inf:
+        if upper is not None and Fraction(below) > upper:
+            yield f"{below!r} is above P*", Fraction(below) - upper
+        if claim.duals is not None and problem.bias != "free":
+            off = Fraction(below) - problem.dual(claim.duals)
+            if off > problem.unknown(claim.duals):
+                yield f"D is {float(off):.2e} below {below!r}", off
+    if certificate.certified and not certificate.relative_gap <= certificate.tol:
+        yield "certified without a gap to show for it", None
+    elif certificate.certified and primal is not None and upper is not None:
+        # What `certified` means to who reads it, the rounding of the quotient aside.
+        size = max(upper, -(lower or 0), Fraction(certificate.floor))
+        allowed = Fraction(certificate.tol) * (1 + Fraction(1, 2**50)) * size
+        if primal - upper > allowed + 2 * loose:
+            yield "certified, and further from the optimum than tol", primal - upper
