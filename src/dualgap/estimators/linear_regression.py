@@ -20,6 +20,7 @@ from ..problem import check_indices
 from ..regression import OneClassProblem, RegressionProblem
 from ..solvers.newton import regression_solver
 from ..solvers.regression import PairDescent
+from ._columns import StoredColumns
 from ._fitting import N_JOBS
 from ._single import SingleFit, begin, checked_weights, on_the_plane
 
@@ -274,8 +275,9 @@ class LinearSVR(
         """
         stop = begin(self.time_limit)
         X, y = self._read(X, y)
+        columns = StoredColumns(X)
         problem = RegressionProblem(
-            X,
+            columns.X,
             y,
             self.C,
             loss=RESIDUAL_LOSSES[self.loss](self.epsilon),
@@ -287,7 +289,8 @@ class LinearSVR(
 
         def attributes(w: Vector) -> dict[str, Any]:
             coef, intercept = problem.coef(w)
-            return {"coef_": coef.copy(), "intercept_": np.array([intercept])}
+            coef = columns.spread(coef.copy())
+            return {"coef_": coef, "intercept_": np.array([intercept])}
 
         def keep(solution: Solution) -> None:
             for name, value in attributes(solution.w).items():
@@ -456,8 +459,9 @@ class LinearOneClassSVM(
         """
         stop = begin(self.time_limit)
         X = self._read(X)
+        columns = StoredColumns(X)
         problem = OneClassProblem(
-            X,
+            columns.X,
             self.nu,
             sample_weight=checked_weights(sample_weight, X),
             n_jobs=self._threads(),
@@ -465,7 +469,7 @@ class LinearOneClassSVM(
 
         def keep(solution: Solution) -> None:
             assert solution.bias is not None
-            self.coef_ = solution.w[None, :].copy()
+            self.coef_ = columns.spread(solution.w[None, :].copy())
             self.intercept_ = np.array([solution.bias])
             self.offset_ = -self.intercept_
             self._keep_duals(solution.alpha)

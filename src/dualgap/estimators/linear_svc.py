@@ -27,6 +27,7 @@ from ..problem import Problem, check_indices
 from ..solvers import SOLVERS, SequentialDual, Solver, get_solver
 from ._binary import BinaryProblems, binary_problems, number_of_problems
 from ._callbacks import CallbackSupportMixin, FitTasks
+from ._columns import StoredColumns
 from ._fitting import (
     N_JOBS,
     OnEpoch,
@@ -187,7 +188,9 @@ class LinearSVC(
 
     X may be a dense array or a sparse matrix of float32 or float64, with 32-bit or
     64-bit indices; C-contiguous rows, and CSR without duplicates, are not copied,
-    read-only memory included. Results are float64.
+    read-only memory included. Results are float64. Where nearly all columns of a sparse
+    matrix hold no entry, training leaves these out: time and memory depend on what is
+    stored, and the model alone is as long as a row.
 
     `partial_fit` learns from batches whose rows are not kept, and `certify` proves what
     it has learned.
@@ -368,9 +371,10 @@ class LinearSVC(
             )
         problems = number_of_problems(self.multi_class, len(classes))
         weighted = sample_weight is not None or self.class_weight is not None
+        columns = StoredColumns(X)
         binary = binary_problems(
             self.multi_class,
-            X,
+            columns.X,
             classes,
             codes,
             weight if weighted else None,
@@ -402,6 +406,7 @@ class LinearSVC(
             def attributes(model: Vector) -> dict[str, Any]:
                 now = [*models[:k], model, *models[k + 1 :]]
                 coef, intercept = _coefficients(rows, now)
+                coef = columns.spread(coef)
                 return {"classes_": classes, "coef_": coef, "intercept_": intercept}
 
             problem = binary.problem(k)
@@ -430,6 +435,7 @@ class LinearSVC(
         if self.multi_class == "ovr":
             self._fit_rows = rows_of_fit(codes, rows)
         self._keep(binary, solutions)
+        self.coef_ = columns.spread(self.coef_)
         self.n_support_ = _counts(codes[self.support_], classes)
         tasks.end()
         certificates = [solution.certificate for solution in solutions]
@@ -463,8 +469,9 @@ class LinearSVC(
                 "biases; use multi_class='ovr' for free ones"
             )
         K = len(classes)
+        columns = StoredColumns(given["X"])
         rows = Problem(
-            given["X"],
+            columns.X,
             np.ones(len(codes)),
             self.C,
             sample_weight=weight,
@@ -484,6 +491,7 @@ class LinearSVC(
 
         def attributes(model: Vector) -> dict[str, Any]:
             coef, intercept = _of_two(*problem.coef(model))
+            coef = columns.spread(coef)
             return {"classes_": classes, "coef_": coef, "intercept_": intercept}
 
         def train(_: int) -> Solution:
@@ -506,7 +514,8 @@ class LinearSVC(
         )
         self.classes_ = classes
         self._forget_stream()
-        self.coef_, self.intercept_ = _of_two(*problem.coef(solution.w))
+        coef, self.intercept_ = _of_two(*problem.coef(solution.w))
+        self.coef_ = columns.spread(coef)
         alpha = solution.alpha.reshape(-1, K)
         self.support_ = np.flatnonzero(alpha.any(axis=1))
         self.n_support_ = _counts(codes[self.support_], classes)

@@ -18,6 +18,7 @@ from ..losses import LOSSES, Loss, Vector
 from ..path import solutions
 from ..solvers import SOLVERS, Solver, get_solver
 from ._binary import binary_problems, number_of_problems
+from ._columns import StoredColumns
 from ._fitting import N_JOBS, encode, fit_all, refuse_store, warn_of_failures, weights
 
 __all__ = ["SVMPath", "svm_path"]
@@ -196,9 +197,10 @@ class_weight, random_state
     problems = number_of_problems(multi_class, len(classes))
     seeds = check_random_state(random_state).randint(2**31 - 1, size=problems)
     method = get_solver(solver)
+    columns = StoredColumns(X)
     binary = binary_problems(
         multi_class,
-        X,
+        columns.X,
         classes,
         codes,
         weight,
@@ -244,6 +246,7 @@ class_weight, random_state
         ],
         "models",
     )
+    coefs = columns.spread(coefs)
     if problems == 1:
         coefs, intercepts, certificates = (
             coefs[:, 0],

@@ -59,7 +59,7 @@ SHARE = 0.3
 # Newton's method gains most in its last steps: it may spend that many times what
 # interior point would cost before it is judged.
 PATIENCE = 2.0
-# Nothing is free where so many passes alone would read more than `free_work`.
+# Nothing is free where so many epochs alone would read more than `free_work`.
 FREE_PASSES = 20
 # Of so many rows of a class, the share beyond the origin that makes it lie around that.
 SAMPLE, AROUND = 1000, 0.25
@@ -122,9 +122,9 @@ class Auto(Solver):
     has the reason.
 
     Problems of a few thousand stored entries cost less to solve to rounding level
-    than to set up, so `tol` may end the fit only after `free_work` entries are read,
-    less `FREE_PASSES` times those of the problem: small models do not depend on the
-    order of their rows.
+    than to set up, so `tol` may end the fit only after `free_work` entries of rows and
+    of w are read, less `FREE_PASSES` times those of the problem: small models do not
+    depend on the order of their rows.
     """
 
     name: ClassVar[str] = "auto"
@@ -256,7 +256,8 @@ class Auto(Solver):
         state.predicted = state.other
 
     def goal(self, state: AutoState) -> float:
-        if state.work + FREE_PASSES * state.product >= self.free_work:
+        epoch = state.product + state.problem.width
+        if state.work + FREE_PASSES * epoch >= self.free_work:
             return float(state.tol)
         return super().goal(state)
 

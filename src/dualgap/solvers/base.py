@@ -55,9 +55,10 @@ class State:
 
     @property
     def work(self) -> float:
-        """Stored entries read so far."""
+        """Stored entries read so far, and those of w in as many epochs."""
         problem = self.problem
-        return self.visited * (problem.rows.stored / problem.n + 1.0)
+        entries = problem.rows.stored / problem.n + 1.0
+        return self.visited * entries + self.epochs * problem.width
 
     def finite(self) -> bool:
         """Whether the model is still made of finite numbers."""
