@@ -326,3 +326,13 @@ def test_problems_and_solvers_that_do_not_fit_are_refused():
         RegressionProblem(X, np.where(np.arange(len(y)) == 3, np.inf, y))
     with pytest.raises(ValueError, match="checkpoint"):
         solve(regression, RegressionDCD(), checkpoint="nowhere")
+
+
+@pytest.mark.parametrize(("size", "gap"), [(1e142, 0.5), (1e150, math.inf)])
+def test_a_floor_beyond_float64_certifies_no_plane(size, gap):
+    """Beside an infinite floor the gap of the first point would be 0."""
+    X = size * np.array([[1.0, 2.0], [3.0, 1.0], [2.0, 2.0]])
+    problem = OneClassProblem(X, 0.5, sample_weight=[1e12, 1.0, 1e12])
+    assert problem.floor < math.inf
+    with np.errstate(all="ignore"):
+        assert problem.certify(alpha=problem.start()).relative_gap >= gap
