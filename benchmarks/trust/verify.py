@@ -120,22 +120,28 @@ def summary(tally: Tally) -> dict:
 
 
 def table(report: dict, markdown: bool) -> str:
-    lines = [("class", *COLUMNS, "problems/s")]
+    columns = [name for name in COLUMNS if not (markdown and name == "refused")]
+    lines = [["class", *columns, "problems/s"]]
     for name, row in report.items():
         title = ATTACKS[name].title if markdown and name in ATTACKS else name
-        cells = [f"{row[k]:,}" for k in COLUMNS[:-1]]
+        cells = [f"{row[column]:,}" for column in columns[:-1]]
         worst = f"{row['worst']:.1e}" if row["worst"] else "-"
-        lines.append((title, *cells, worst, str(row["problems_per_second"])))
+        lines.append([title, *cells, worst, str(row["problems_per_second"])])
     if markdown:
         rows = ["| " + " | ".join(line[:-1]) + " |" for line in lines]
         return "\n".join([rows[0], "|---" * len(lines[0][:-1]) + "|", *rows[1:]])
     wide = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    room = (
+        "room for rounding, relative to P: median {room_median:.0e}, 90 % {room_90:.0e}"
+    )
     return "\n".join(
-        "  ".join(
-            cell.ljust(w) if k == 0 else cell.rjust(w)
-            for k, (cell, w) in enumerate(zip(line, wide, strict=True))
-        )
-        for line in lines
+        [
+            *(
+                "  ".join([line[0].ljust(wide[0]), *map(str.rjust, line[1:], wide[1:])])
+                for line in lines
+            ),
+            room.format(**report["all"]),
+        ]
     )
 
 

@@ -34,6 +34,7 @@ from dualgap.kernel import (
     Linear,
     Nystroem,
     Polynomial,
+    Precomputed,
 )
 from dualgap.kernel.problem import MatrixProblem
 from dualgap.losses import RESIDUAL_LOSSES, SmoothedHinge
@@ -47,6 +48,7 @@ from .verifier import (
     Exact,
     Fault,
     Kernel,
+    ManyExponentials,
     Rows,
     exponential,
     faults,
@@ -105,29 +107,29 @@ class Tally:
             own = getattr(self, name)
             setattr(self, name, max(own, value) if name == "worst" else own + value)
 
-    def fault(self, name: str, problem: int, found: Fault) -> None:
-        self.false += 1
-        self.worst = max(self.worst, found.size)
-        self.faults.append(f"{name}, problem {problem}: {found.what}")
+    def blame(self, about: str, found: list[Fault]) -> None:
+        """Note the faults of the certificates of one problem."""
+        self.false += len({fault.claim for fault in found})
+        self.worst = max([self.worst, *(fault.size for fault in found)])
+        self.faults += [f"{about}: {fault.what}" for fault in found]
 
 
 def run(name: str, problem: int, seed: int = 0) -> Tally:
     """Draw one problem of an attack, and check all that is claimed about it."""
     rng = np.random.default_rng([seed, problem, *name.encode()])
-    tally, groups = Tally(problems=1), []
+    tally, groups, about = Tally(problems=1), [], f"{name}, problem {problem}"
     begun = time.perf_counter()
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         try:
             groups = ATTACKS[name].generate(rng)
+            for group in groups:
+                tally.blame(about, list(faults(*group)))
         except RefusedError:
             tally.refused += 1
         except Exception as error:  # whatever it is, it is a finding
             sentence = f"{type(error).__name__}: {error}"
-            tally.fault(name, problem, Fault(sentence, math.inf))
-        for group in groups:
-            for fault in faults(*group):
-                tally.fault(name, problem, fault)
+            tally.blame(about, [Fault(0, sentence, math.inf)])
     for certificate in (c.certificate for _, claims in groups for c in claims):
         if certificate is not None:
             tally.certificates += 1
@@ -270,26 +272,28 @@ RECORDS = [
 @attack("certify-linear", "`certify` of linear models and of coefficients", 1500)
 def certify_linear(rng: Rng) -> list[Group]:
     drawn, kind = draw(rng), kind_of(rng)
-    X, n, seed = drawn.held, len(drawn.X), drawn.seed
+    X, n = drawn.held, len(drawn.X)
+    given = {"sample_weight": drawn.weight, "random_state": drawn.seed}
     model = reference(drawn, kind)
-    own = certify(model, X, drawn.codes, sample_weight=drawn.weight, random_state=seed)
+    own = certify(model, X, drawn.codes, **given)
+    models = [of_svc("reference", model, n), of_svc("of the model", model, n, own)]
+
+    # Coefficients have a constant feature of 1 or none.
+    unit = Kind(
+        kind.options | {"intercept_scaling": 1.0}, kind.exact | {"scaling": 1.0}
+    )
     coef = rng.standard_normal(X.shape[1]) * 10.0 ** rng.uniform(-6, 6)
     coef = np.ravel(model.coef_) * rng.choice([0.0, 0.5, 1.0]) + coef
-    bias = 0.0
-    said: dict[str, Any] = {"loss": kind.options["loss"]}
+    bias, said = 0.0, given | {"loss": kind.options["loss"], "tol": drawn.tol}
     if kind.exact["bias"] != "none":
         bias = float(rng.standard_normal() * 10.0 ** rng.uniform(-6, 6))
         said |= {"intercept": bias, "penalize_intercept": kind.constant > 0.0}
-        kind.exact["scaling"] = 1.0  # of coefficients the only one
-    found = certify(
-        coef, X, drawn.codes, drawn.C, sample_weight=drawn.weight, tol=drawn.tol,
-        random_state=seed, **said,
-    )  # fmt: skip
-    groups = [(binary(drawn, kind), [Claim("of coefficients", found, (coef, bias))])]
-    if kind.options["intercept_scaling"] == 1.0:
-        groups[0][1].append(of_svc("the model", model, n))
-        groups[0][1].append(of_svc("of the model", model, n, own))
-    return groups
+    found = certify(coef, X, drawn.codes, drawn.C, **said)
+    claims = [
+        of_svc("reference", reference(drawn, unit), n),
+        Claim("of coefficients", found, (coef, bias)),
+    ]
+    return [(binary(drawn, kind), models), (binary(drawn, unit), claims)]
 
 
 # -------------------------------------------------------------- linear, many classes
@@ -410,7 +414,7 @@ def regression(drawn: Drawn, loss: str, epsilon: float, **exact: Any) -> SVM:
 
 @attack("linear-svr", "`LinearSVR`, and `certify`", 1400)
 def linear_svr(rng: Rng) -> list[Group]:
-    drawn = draw(rng)
+    drawn = draw(rng, classes=1)
     kind = kind_of(rng, sorted(RESIDUAL_LOSSES), ["none", "penalised"])
     loss, bias = kind.exact["loss"], kind.exact["bias"]
     epsilon = float(rng.choice([0.0, 0.1, 3.0]))
@@ -441,7 +445,7 @@ def linear_svr(rng: Rng) -> list[Group]:
 
 @attack("certify-regression", "`certify` of regression coefficients", 800)
 def regression_coefficients(rng: Rng) -> list[Group]:
-    drawn = draw(rng)
+    drawn = draw(rng, classes=1)
     loss = str(rng.choice(sorted(RESIDUAL_LOSSES)))
     bias = str(rng.choice(["none", "penalised", "free"]))
     epsilon = float(rng.choice([0.0, 0.1, 3.0]))
@@ -478,7 +482,7 @@ def one_class(points: Rows, factors: Any, nu: float) -> SVM:
 
 @attack("linear-one-class", "`LinearOneClassSVM`, and `certify`", 1000)
 def linear_one_class(rng: Rng) -> list[Group]:
-    return planes(rng, draw(rng))
+    return planes(rng, draw(rng, classes=1))
 
 
 def planes(rng: Rng, drawn: Drawn) -> list[Group]:
@@ -552,7 +556,7 @@ class KernelRun:
 
     def groups(self) -> list[Group]:
         return [
-            (self.posed(Kernel(self.K.K, shift, self.K.wrong)), claims)
+            (self.posed(Kernel(self.K.K, shift) if shift else self.K), claims)
             for shift, claims in self.said.items()
         ]
 
@@ -679,6 +683,33 @@ def machine_plane(rng: Rng, drawn: Drawn, kernel: Any, K: Kernel) -> Machine:
 @attack("svc", "`SVC`, all solvers, and `certify`", 900)
 def kernel_svc(rng: Rng) -> list[Group]:
     return kernel_problem(rng, machine_svc).claims(rng, 2)
+
+
+@attack("kernel-pegasos", "`KernelProblem` with a penalised bias and any loss", 200)
+def kernel_pegasos(rng: Rng) -> list[Group]:
+    X, kernel, K = rational_kernel(rng)
+    drawn, kind = draw(rng, X=X, reach=8.0), kind_of(rng, biases=["none"])
+
+    def posed(points: Kernel) -> SVM:  # the constant feature adds 1 to its values
+        return SVM(Kernel(points.K + 1.0), target=drawn.signs, cost=drawn.cost,
+                   **kind.exact)  # fmt: skip
+
+    def fit(**limits: Any) -> Any:
+        problem = KernelProblem(
+            drawn.held if kernel != "precomputed" else X, drawn.signs, drawn.C,
+            kernel=Precomputed() if kernel == "precomputed" else kernel,
+            loss=kind.options["loss"], sample_weight=drawn.weight,
+        )  # fmt: skip
+        return solve(problem, KERNEL_SOLVERS["kernel-pegasos"](), **limits)
+
+    def tell(what: str, found: Any) -> Claim:
+        coef = found.alpha * drawn.signs
+        return Claim(what, found.certificate, (coef, 0.0), coef)
+
+    run = KernelRun(drawn, kernel, K, posed)
+    first(lambda: run.add("reference", lambda: fit(tol=1e-13, max_epochs=300), tell))
+    run.add("fit", lambda: fit(**drawn.limits), tell)
+    return run.groups()
 
 
 @attack("svr", "`SVR`, and `certify`", 500)
@@ -809,7 +840,7 @@ def compress_linear(rng: Rng) -> list[Group]:
     drawn, kind = draw(rng), kind_of(rng)
     n, weight = len(drawn.X), drawn.weight
     best = reference(drawn, kind)
-    model = svc(drawn, kind)
+    model = svc(drawn, kind, max_epochs=100)
     small = smaller(
         lambda tol: compress(
             model, drawn.held, drawn.codes, tol=tol, sample_weight=weight
@@ -927,7 +958,8 @@ def nystroem_bound(rng: Rng) -> list[Group]:
 
 @attack("partial-fit", "`partial_fit`, and `certify(batches)`", 700)
 def partial_fit(rng: Rng) -> list[Group]:
-    drawn, kind = draw(rng), kind_of(rng, biases=["none", "penalised"])
+    drawn = draw(rng, weighted=0.2)
+    kind = kind_of(rng, biases=["none", "penalised"])
     X, codes, weight, n = drawn.held, drawn.codes, drawn.factors, len(drawn.X)
     claims = [of_svc("reference", reference(drawn, kind), n)]
     cuts = [0, *sorted(rng.choice(np.arange(1, n), min(2, n - 1), replace=False)), n]
@@ -1027,3 +1059,55 @@ def distributed(rng: Rng) -> list[Group]:
         Claim("cluster", model.certificate_, said, np.ravel(model.dual_coef_)),
     ]
     return [(binary(drawn, kind), claims)]
+
+
+# ----------------------------------------------------------------------- large problems
+
+
+def with_sentinels(rng: Rng, n: int, d: int) -> Any:
+    """Ordinary rows but for a few entries."""
+    X = rng.standard_normal((n, d)) + rng.choice([0.0, 3.0, 100.0], d)
+    for _ in range(int(rng.integers(1, 6))):
+        X[rng.integers(n), rng.integers(d)] = 10.0 ** rng.uniform(4, 12)
+    return X
+
+
+@attack("large-linear", "100,000 rows with sentinels, `LinearSVC` and `LinearSVR`", 6)
+def large_linear(rng: Rng) -> list[Group]:
+    n, d = 100_000, int(rng.integers(2, 6))
+    X = with_sentinels(rng, n, d)
+    score = (X - np.median(X, axis=0)) @ rng.standard_normal(d)
+    noisy = score + rng.standard_normal(n)
+    drawn = replace(
+        draw(rng, X=X, weighted=0.3), targets=noisy, codes=(noisy > 0).astype(int),
+        C=float(10.0 ** rng.uniform(-4, 2)), epochs=20,
+    )  # fmt: skip
+    if rng.random() < 0.4:
+        loss = str(rng.choice(sorted(RESIDUAL_LOSSES)))
+        model: Any = dualgap.LinearSVR(0.1, C=drawn.C, loss=loss, **drawn.limits)
+        model.fit(drawn.held, drawn.targets, drawn.weight)
+        problem = regression(drawn, loss, 0.1, bias="penalised")
+    else:
+        kind = kind_of(rng)
+        model, problem = reference(drawn, kind, **drawn.limits), binary(drawn, kind)
+    return [(problem, [of_svc("fit", model, n)])]
+
+
+@attack("large-rbf", "20,000 rows with sentinels, `rbf` and `laplacian`", 6)
+def large_rbf(rng: Rng) -> list[Group]:
+    n, power = 20_000, int(rng.choice([1, 2]))
+    X = with_sentinels(rng, n, 2)
+    centred = np.clip(X - np.median(X, axis=0), -3.0, 3.0)
+    drawn = replace(
+        draw(rng, X=X, weighted=0.0), targets=np.sin(centred.sum(axis=1)),
+        codes=(centred.prod(axis=1) > 0).astype(int), weight=None,
+        C=float(10.0 ** rng.uniform(-1, 1)), tol=1e-3, epochs=150,
+    )  # fmt: skip
+    gamma = float(10.0 ** rng.uniform(-1, 0.5))
+    kernel = RBF(gamma) if power == 2 else Laplacian(gamma)
+    make = [machine_svc, machine_svr, machine_plane][rng.integers(3)]
+    machine = make(rng, drawn, kernel, ManyExponentials(X, gamma, power))
+    tell = functools.partial(of_kernel, n)
+    model = machine.run.add("fit", lambda: machine.fit(**drawn.limits), tell)
+    machine.certify("certify", model)
+    return machine.run.groups()
