@@ -1035,11 +1035,17 @@ def client() -> Any:
     """A cluster of one worker in this process."""
     from distributed import Client
 
-    found = Client(
+    return Client(
         n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None
     )
-    atexit.register(found.shutdown)
-    return found
+
+
+@atexit.register
+def close() -> None:
+    """End the cluster, if one was begun."""
+    if client.cache_info().currsize:
+        client().shutdown()
+        client.cache_clear()
 
 
 @attack("distributed", "`distributed.LinearSVC`", 40)

@@ -16,7 +16,7 @@ import pytest
 from dualgap.certificate import Certificate, Status
 
 from ..conftest import ROOT
-from .attacks import ATTACKS, Tally, counts, run
+from .attacks import ATTACKS, Tally, close, counts, run
 from .verifier import (
     SVM,
     Claim,
@@ -29,6 +29,12 @@ from .verifier import (
 )
 
 PROBLEMS = 300
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _no_cluster_is_left():
+    yield
+    close()
 
 
 @pytest.mark.parametrize("name", ATTACKS)
