@@ -7,6 +7,7 @@ import random
 import signal
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -88,8 +89,7 @@ def test_a_resumed_fit_has_the_bits_of_a_whole_one(
     problem = Problem(*rows(), 1.0, fit_intercept=True)
     options = {"tol": 1e-4, "max_epochs": 25, "random_state": 5, "check_every": 3}
     whole = solve(problem, solver, **options)
-    if whole.certificate.epochs <= epoch:
-        pytest.skip("it ends before")
+    assert whole.certificate.epochs > epoch
     options |= {"checkpoint": tmp_path / "c", "checkpoint_every": 1e-9}
     with pytest.raises(KilledError):
         solve(problem, solver, on_epoch=killed_at(epoch), **options)
@@ -101,13 +101,13 @@ def test_a_resumed_fit_has_the_bits_of_a_whole_one(
         assert epochs[0] == epoch  # and none before
 
 
-@pytest.mark.parametrize("epoch", [3, 12, 18, 24])
+@pytest.mark.parametrize("epoch", [3, 12, 18, 22])
 def test_momentum_and_conjugate_directions_are_held(tmp_path, epoch):
-    problem = Problem(*wide_rows(), 50.0)
+    problem = Problem(*wide_rows(), 1000.0)
     assert DCD().accelerates(problem)
     options = {"tol": 1e-9, "max_epochs": 40}
     whole = solve(problem, DCD(), **options)
-    assert whole.certificate.epochs > 24
+    assert whole.certificate.epochs > 22
     options |= {"checkpoint": tmp_path / "c", "checkpoint_every": 1e-9}
     with pytest.raises(KilledError):
         solve(problem, DCD(), on_epoch=killed_at(epoch), **options)
@@ -279,9 +279,10 @@ def test_the_estimator_has_a_file_per_class(tmp_path):
 def test_seconds_add_up(tmp_path):
     problem = Problem(*rows(), 3.0)
     call = {"checkpoint": tmp_path / "c", "checkpoint_every": 1e-9, "tol": 1e-10}
-    first = solve(problem, DCD(), max_epochs=10, **call).certificate.seconds
-    both = solve(problem, DCD(), max_epochs=11, **call).certificate.seconds
-    assert both > 0.5 * first
+    first = solve(problem, DCD(), max_epochs=10, **call).history["seconds"]
+    both = solve(problem, DCD(), max_epochs=11, **call).history["seconds"]
+    np.testing.assert_array_equal(both[:10], first[:10])
+    assert both[10] >= both[9]
 
 
 KILLED = """
@@ -312,17 +313,19 @@ def test_killed_at_any_moment_it_ends_with_the_same_bits(tmp_path, store, kind, 
         ]  # fmt: skip
 
     subprocess.run(command("whole"), check=True)
-    moments, kills = random.Random(1), 0
-    while not (tmp_path / "killed.npy").exists():
-        assert kills < 60
+    moments, file = random.Random(1), tmp_path / "killed"
+    for _ in range(4):  # each at some moment after it has come further
+        before = file.stat().st_mtime_ns if file.exists() else 0
         process = subprocess.Popen(command("killed"))
-        try:
-            process.wait(1.0 + (0.5 + 0.5 * kills) * moments.random())
-        except subprocess.TimeoutExpired:
-            process.send_signal(signal.SIGKILL)
-            process.wait()
-            kills += 1
-    assert kills > 0
+        while process.poll() is None and (
+            not file.exists() or file.stat().st_mtime_ns == before
+        ):
+            time.sleep(0.001)
+        time.sleep(0.1 * moments.random())
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        assert file.exists()
+    subprocess.run(command("killed"), check=True)
     whole, found = (np.load(tmp_path / f"{name}.npy") for name in ("whole", "killed"))
     assert np.array_equal(whole, found)
 

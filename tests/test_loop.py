@@ -174,8 +174,8 @@ def test_less_accuracy_takes_fewer_epochs(problem):
     assert epochs[0] < epochs[1] < epochs[2]
 
 
-# `interior-point` is at rounding level after 10, `ocas` after 13.
-@pytest.mark.parametrize("max_epochs", [1, 2, 7, 9])
+# All are far from rounding level then: `interior-point` has a gap of 1e-8 after 7.
+@pytest.mark.parametrize("max_epochs", [1, 2, 5, 7])
 @pytest.mark.parametrize("name", SOLVERS)
 def test_max_epochs(problem, best, name, max_epochs):
     steps = []
@@ -586,10 +586,10 @@ def test_what_is_told_as_exact_is_true_of_the_model(problem, best, name):
             assert info.dual <= best.upper * (1 + 1e-12)
 
     solution = solve(
-        problem, SOLVERS[name](), tol=1e-15, max_epochs=11, check_every=3,
+        problem, SOLVERS[name](), tol=1e-15, max_epochs=7, check_every=2,
         on_epoch=on_epoch,
     )  # fmt: skip
-    assert set(exact) >= {3, 6, 9}
+    assert set(exact) >= {2, 4, 6}
     history = solution.history[:-1]
     told = history["epoch"][history["exact"]].tolist()
     assert told == exact
