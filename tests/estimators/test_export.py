@@ -47,7 +47,7 @@ def served(proto, X, dtype):
 
 
 def assert_served(model, X, dtype):
-    """Labels are the same, scores to 1e-5 of the largest, of their type."""
+    """Scores are the same to 1e-5 of the largest, and so are labels they decide."""
     X = np.asarray(X).astype(dtype)
     label, scores = served(to_onnx(model, dtype=dtype), X, dtype)
     exact = copy.copy(model)
@@ -59,7 +59,12 @@ def assert_served(model, X, dtype):
     np.testing.assert_allclose(
         scores, expected, rtol=0, atol=ACCURACY * np.abs(expected).max()
     )
-    np.testing.assert_array_equal(label, exact.predict(X))
+    two = np.column_stack([expected, -expected]) if expected.ndim == 1 else expected
+    best = np.sort(two, axis=1)
+    sure = best[:, -1] - best[:, -2] > 2 * ACCURACY * np.abs(expected).max()
+    if scores.ndim == 2 and scores.shape[1] > len(model.classes_):  # of pairs
+        sure = np.abs(expected).min(axis=1) > ACCURACY * np.abs(expected).max()
+    np.testing.assert_array_equal(label[sure], exact.predict(X)[sure])
     return label
 
 

@@ -31,7 +31,10 @@ def test_one_versus_one(kind):
     free = OneVsOneClassifier(
         LinearSVC(penalize_intercept=False, tol=1e-8, random_state=0)
     ).fit(X, y)
-    np.testing.assert_array_equal(free.predict(X), kernel.predict(X))
+    values = [model.decision_function(X) for model in free.estimators_]
+    sure = np.abs(values).min(axis=0) > 1e-3
+    assert sure.mean() > 0.9
+    np.testing.assert_array_equal(free.predict(X)[sure], kernel.predict(X)[sure])
 
 
 @pytest.mark.parametrize("kind", [np.asarray, sparse.csr_matrix])

@@ -156,7 +156,10 @@ def test_precomputed_kernels_and_rows_without_weight():
         one.fit(K, y, sample_weight=weight)
         other.fit(X, y, sample_weight=weight)
         np.testing.assert_allclose(values(one, K), values(other, X), atol=1e-5)
-        np.testing.assert_array_equal(one.support_, other.support_)
+        duals = np.zeros((2, 60))
+        for model, row in zip((one, other), duals, strict=True):
+            row[model.support_] = model.dual_coef_.ravel()
+        np.testing.assert_allclose(*duals, atol=1e-4)
         assert one.support_vectors_.shape == (0, 0)
 
 

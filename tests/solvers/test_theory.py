@@ -34,7 +34,7 @@ from dualgap.solvers import (
 
 from ..twins import dcd
 from ..twins.losses import dual, primal
-from .data import LOSSES, close, make
+from .data import LOSSES, close, exact, make
 
 DUAL = {
     "dcd": DCD(),
@@ -392,15 +392,23 @@ def answer(problem, name, seed=0, passes=7):
 @every_pair
 def test_same_seed_same_bits(name, loss):
     bench = make("everything", "csr-f8-i4-i4", loss)
-    wide = make("everything", "csr-f8-i8-i8", loss)
     first = answer(bench.problem, name, seed=5)
-    for problem in (bench.problem, wide.problem):
+    for problem in (bench.problem, make("everything", "csr-f8-i4-i4", loss).problem):
         for ours, theirs in zip(answer(problem, name, seed=5), first, strict=True):
             np.testing.assert_array_equal(ours, theirs)
     other = answer(bench.problem, name, seed=6)
     # Few rows are solved together, without a sample.
     unmoved = "cyclic" in name or name in ("interior-point", "newton")
     assert np.array_equal(other[0], first[0]) == unmoved
+
+
+@every_pair
+def test_the_width_of_indices_changes_no_bit(name, loss):
+    narrow = answer(exact("csr-f8-i4-i4", loss).problem, name)
+    for layout in ("csr-f8-i8-i8", "csr-f8-i4-i8", "csr-f4-i8-i4"):
+        wide = answer(exact(layout, loss).problem, name)
+        for ours, theirs in zip(wide, narrow, strict=True):
+            np.testing.assert_array_equal(ours, theirs)
 
 
 @every_pair
