@@ -1,5 +1,7 @@
 # make demo    install into a fresh environment, train on real data, draw the picture
 # make test    install into a fresh environment, run the whole test suite
+# make test-processors  the numerical tests once as each kind of processor would run
+#                them, older ones than this included
 # make lint    ruff and mypy
 # make docs    build the pages, warnings are errors, into build/docs
 # make wheel   build the wheel, install it into a clean environment, train there
@@ -23,7 +25,7 @@ comma := ,
 # The environments hold bytecode of what was imported, or every process compiles it anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test lint docs wheel sanitize sanitize-quick clean
+.PHONY: demo test test-processors lint docs wheel sanitize sanitize-quick clean
 .PHONY: fuzz fuzz-parser fuzz-python
 .DELETE_ON_ERROR:
 
@@ -88,6 +90,9 @@ demo: .venv-demo/.installed
 
 test: .venv-test/.installed
 	.venv-test/bin/python -m pytest -n 2 $(PYTEST_ARGS)
+
+test-processors: .venv-test/.installed
+	.venv-test/bin/python tests/processors.py -n 2 $(PYTEST_ARGS)
 
 lint: .venv-lint/.installed
 	.venv-lint/bin/ruff check

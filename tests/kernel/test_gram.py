@@ -53,12 +53,12 @@ def test_a_row_that_fails_leaves_the_cache_whole():
     X = np.random.default_rng(0).normal(size=(10, 2))
     gram = Gram(X, Callable(kernel), cache_size=(2 * (40 + 48) + 40) / 1e6)
     gram.row(0)
-    gram.row(1)
+    held = gram.row(1).copy()
     fail[0] = True
     with pytest.raises(RuntimeError, match="not now"):
         gram.row(2)
     assert not gram.core.holds(0)  # it made room
-    np.testing.assert_array_equal(gram.row(1), (X @ X[1]).astype(np.float32))
+    np.testing.assert_array_equal(gram.row(1), held)
     fail[0] = False
     for i in (2, 0, 1, 5, 0):
         np.testing.assert_allclose(gram.row(i), X @ X[i], rtol=1e-6)
