@@ -21,8 +21,11 @@ def reduced_dual(A, b):
             kkt = np.ones((size + 1, size + 1))
             kkt[:size, :size], kkt[size, size] = H[np.ix_(support, support)], 0.0
             beta = np.linalg.lstsq(kkt, np.append(b[support], 1.0), rcond=None)[0][:-1]
-            if (beta < -1e-12).any() or abs(beta.sum() - 1.0) > 1e-12:
+            # Any point of the simplex is one to compare: no weight is too negative.
+            beta = np.maximum(beta, 0.0)
+            if beta.sum() == 0.0:
                 continue
+            beta /= beta.sum()
             v = beta @ A[support]
             if beta @ b[support] - 0.5 * v @ v > value:
                 value = beta @ b[support] - 0.5 * v @ v
@@ -78,6 +81,7 @@ class CuttingPlanes:
         else:
             t = line_search(self.c, old, new, self.W, W)
             t2 = t + self.mu * (1.0 - t)
+        self.way = np.abs(W - self.W).max()  # as short as rounding: t is anything
         self.at_cut = old + t2 * (new - old)
         self.members = self.at_cut <= 1.0
         self.W = self.W + t * (W - self.W)
