@@ -1,15 +1,22 @@
-// Python face of the text readers. Arrays leave without a copy: numpy gets the memory
-// and a capsule that frees it.
+// Python face of the text readers and of the checksums of files. Arrays leave without a
+// copy: numpy gets the memory and a capsule that frees it.
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
+#include <vector>
+
+#include "checksum.hpp"
 #include "svmlight.hpp"
 
 namespace nb = nanobind;
+namespace checksum = dualgap::checksum;
 namespace svmlight = dualgap::svmlight;
 
 namespace {
+
+using Bytes =
+    nb::ndarray<const std::uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 template <class T>
 nb::object to_numpy(svmlight::Array<T> &array) {
@@ -56,12 +63,12 @@ nb::tuple parse_values(std::string_view text, const svmlight::Options &options,
 
 namespace dualgap {
 
+using namespace nb::literals;
+
 void bind_io(nb::module_ &m) {
   m.def(
       "parse_svmlight",
-      [](nb::ndarray<const std::uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>
-             buffer,
-         int n_threads, nb::object zero_based, bool query_id, bool single_precision,
+      [](Bytes buffer, int n_threads, nb::object zero_based, bool query_id, bool single_precision,
          bool wide_index) {
         svmlight::Options options;
         if (!zero_based.is_none())
@@ -81,6 +88,32 @@ void bind_io(nb::module_ &m) {
       "zero_based None detects where indices start. ValueError names line and column "
       "of the first malformed line. Indices are int32 unless wide_index is set or "
       "the text needs int64.");
+  m.def(
+      "crc32c",
+      [](Bytes data, std::uint32_t before) {
+        nb::gil_scoped_release released;
+        return checksum::crc32c_fast(data.data(), data.size(), before);
+      },
+      "data"_a.noconvert(), "before"_a = 0,
+      "CRC-32C of bytes that follow those whose CRC-32C is `before`.");
+  m.def(
+      "crc32c_segments",
+      [](Bytes data, std::size_t segment) {
+        if (segment == 0) throw nb::value_error("segment must be at least 1");
+        const std::size_t size = data.size();
+        auto *sums = new std::vector<std::uint32_t>(size / segment + (size % segment != 0));
+        nb::capsule owner(sums, [](void *p) noexcept {
+          delete static_cast<std::vector<std::uint32_t> *>(p);
+        });
+        {
+          nb::gil_scoped_release released;
+          checksum::crc32c_segments(data.data(), size, segment, sums->data());
+        }
+        return nb::cast(nb::ndarray<nb::numpy, std::uint32_t, nb::ndim<1>>(
+            sums->data(), {sums->size()}, owner));
+      },
+      "data"_a.noconvert(), "segment"_a,
+      "CRC-32C of consecutive segments of bytes; the last one may be shorter.");
 }
 
 }  // namespace dualgap

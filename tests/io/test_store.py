@@ -1,8 +1,10 @@
 """Row stores: what is read is what was written, and nothing damaged is trusted."""
 
+import hashlib
 import json
 import os
 import pickle
+import sys
 
 import numpy as np
 import pytest
@@ -11,7 +13,13 @@ from scipy import sparse
 from dualgap import core
 from dualgap.io import RowStore, convert
 from dualgap.io import store as store_module
-from dualgap.io.store import DESCRIPTION, FORMAT, FORMAT_VERSION, digest
+from dualgap.io.segments import SEGMENT
+from dualgap.io.store import CHECKSUMS, DESCRIPTION, FORMAT, digest
+
+from ..sealing import seal
+
+#: The package has a function of the same name.
+convert_module = sys.modules["dualgap.io.convert"]
 
 
 def data(n=1500, d=40, seed=0, dtype=np.float64):
@@ -97,6 +105,7 @@ def test_blocks_are_of_the_pages_named_and_give_their_places(store):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_blocks_read_past_the_cache_are_the_same(tmp_path, monkeypatch, kind, dtype):
     monkeypatch.setattr(store_module, "_STRAIGHT", 8192)  # several pieces to a part
+    monkeypatch.setattr(convert_module, "SEGMENT", 4096)
     X, y, weight = data(dtype=dtype)
     X = X if kind == "csr" else X.toarray()
     plain = convert([(X, y, weight)], tmp_path / "s", dtype=dtype)
@@ -190,7 +199,9 @@ def overwrite(store, name, place, value):
     ],
 )
 def test_damage_is_found_before_it_is_used(store, name, place, value, message):
+    """Even where every checksum was made right again."""
     overwrite(store, name, place, value)
+    seal(store.path)
     with pytest.raises(ValueError, match=message) as error:
         list(RowStore.open(store.path, buffer=60_000))
     assert "dualgap convert" in str(error.value)
@@ -214,7 +225,14 @@ def test_a_file_that_is_cut_short_is_refused(store):
     ("change", "message"),
     [
         ({"format": "other"}, "not of the format"),
-        ({"format_version": 2}, "format version 2"),
+        ({"format_version": 3}, "format version 3, this dualgap reads 1 to 2"),
+        ({"format_version": True}, "format version True"),
+        ({"format_version": 1}, "it has the fields"),
+        ({"segment_bytes": 0}, "segment_bytes=0, which is no power of two"),
+        ({"segment_bytes": 65537}, "segment_bytes=65537, which is no power of two"),
+        ({"segment_bytes": 2**40}, "segment_bytes=1099511627776"),
+        ({"segment_bytes": 4096}, r"checksums\.bin has \d+ bytes, expected"),
+        ({"checksums_sha256": "0" * 64}, r"checksums\.bin is damaged"),
         ({"n_samples": "7"}, "wrong type"),
         ({"n_samples": True}, "wrong type"),
         ({"entries": -1}, "below 0"),
@@ -281,17 +299,27 @@ def holey_store(folder, n, arrays, entries, d):
     os.mkdir(folder)
     dtypes = {"values": "<f4", "indices": "<i4", "indptr": "<i8", "y": "|i1"}
     sizes = {"values": entries, "indices": entries, "indptr": n + 1, "y": n}
+    hole, sums = core.crc32c(np.zeros(SEGMENT, np.uint8)), []
     for name, kind in dtypes.items():
-        with open(folder / f"{name}.bin", "wb") as file:
-            file.truncate(sizes[name] * np.dtype(kind).itemsize)
+        total = sizes[name] * np.dtype(kind).itemsize
+        found = np.full(-(-total // SEGMENT), hole, np.uint32)
+        with open(folder / f"{name}.bin", "wb+") as file:
+            file.truncate(total)
             for place, values in arrays[name]:
                 file.seek(place * np.dtype(kind).itemsize)
                 file.write(np.asarray(values, kind).tobytes())
+                for k in {file.tell() // SEGMENT, len(found) - 1}:
+                    file.seek(k * SEGMENT)
+                    content = np.frombuffer(file.read(SEGMENT), np.uint8)
+                    found[k] = core.crc32c(content)
+        sums.append(found.tobytes())
+    (folder / CHECKSUMS).write_bytes(b"".join(sums))
     description = {
-        "format": FORMAT, "format_version": FORMAT_VERSION, "dualgap_version": "test",
+        "format": FORMAT, "format_version": 2, "dualgap_version": "test",
         "n_samples": n, "n_features": d, "entries": entries, "largest_row": d,
         "dense": False, "shuffled": True, "seed": 0, "zero_based": True,
-        "arrays": dtypes,
+        "arrays": dtypes, "segment_bytes": SEGMENT,
+        "checksums_sha256": hashlib.sha256(b"".join(sums)).hexdigest(),
         "shards": [{"rows": n, "entries": entries, "sha256": "0" * 64}],
     }  # fmt: skip
     description["sha256"] = digest(description)
@@ -319,9 +347,13 @@ def test_entries_beyond_two_to_the_31_are_read_and_trained_on(tmp_path):
         [[1, 0, 0, 0, 0, 0, 2], [0, 0, 0, -3, 0, 0, 0], [0, 4, 5, 0, 0, 0, 0]], float
     )
     assert np.array_equal(part.X.toarray(), expected)
-    # The kernels follow 64-bit pointers over the whole map.
-    X = store.matrix()
-    rows = core.csr_rows(X.data, X.indices, X.indptr, 7, 0.0)
+    # The kernels follow 64-bit pointers over the whole map. (matrix() would read all of
+    # the hole for its checksums.)
+    maps = [
+        np.memmap(store.file(name), store.dtypes[name], "r")
+        for name in ("values", "indices", "indptr")
+    ]
+    rows = core.csr_rows(*maps, 7, 0.0)
     order = np.array([3, 1, 2], np.uint32)
     alpha, w = np.zeros(4), np.zeros(7)
     q = np.array([0.0, 5.0, 9.0, 41.0])

@@ -30,6 +30,7 @@ from dualgap.solvers import (
 from dualgap.solvers.some_rows import SomeRowsState
 
 from ..conftest import unsanitized
+from ..sealing import seal
 
 N, D = 2000, 30
 STREAMING = [
@@ -403,10 +404,11 @@ def test_damage_is_found_by_the_first_pass(tmp_path):
     X, y, _ = rows()
     convert([(X, y)], tmp_path / "s")
     store = small(tmp_path / "s")
+    bad = int(np.searchsorted(store.matrix().indptr, 9000, side="right")) - 1
     with open(store.file("indices"), "rb+") as file:
         file.seek(4 * 9000)
         file.write(np.int32(D).tobytes())
-    bad = int(np.searchsorted(store.matrix().indptr, 9000, side="right")) - 1
+    seal(store.path)
     looks = [
         lambda problem: problem.q,
         lambda problem: problem.primal(np.zeros(D)),

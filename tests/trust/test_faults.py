@@ -548,17 +548,18 @@ def test_ctrl_c_at_every_stage(tmp_path):
 
 
 def test_files_of_earlier_versions_are_read_as_they_were_meant():
-    """Made by version 0.1, whose formats have the number 1."""
+    """Made by version 0.1: formats 1, and format 2 of stores."""
     X = np.load(CORPUS / "rows.npy")
     for name in ("linear", "kernel"):
         expected = np.load(CORPUS / f"{name}-scores.npy")
         model = load_model(CORPUS / f"{name}-1.safetensors")
         assert np.array_equal(model.decision_function(X), expected)
         assert model.certificate_.certified
-    store = RowStore.open(CORPUS / "store-1")
-    store.verify()
-    order = np.argsort(store.matrix()[:, 0])
-    assert np.array_equal(store.matrix()[order], X[np.argsort(X[:, 0])])
+    for name in ("store-1", "store-2"):
+        store = RowStore.open(CORPUS / name)
+        store.verify()
+        order = np.argsort(store.matrix()[:, 0])
+        assert np.array_equal(store.matrix()[order], X[np.argsort(X[:, 0])])
 
 
 def test_pickles_of_other_versions_say_so_and_work():

@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from ..io.store import Batch, RowStore
 from ..losses import Vector
@@ -70,18 +69,9 @@ class StorePart:
     def open(self) -> tuple[Any, NDArray[Any], Vector | None]:
         """Its rows, mapped into memory, and its labels and weights."""
         store = self.store()
-        start, stop = self.start, len(store) if self.stop is None else self.stop
-
-        def column(name: str) -> NDArray[Any]:
-            kind = store.dtypes[name]
-            return np.fromfile(
-                store.file(name), kind, stop - start, offset=start * kind.itemsize
-            )
-
-        X = store.matrix()
-        if (start, stop) != (0, len(store)):
-            X = _rows_of(X, start, stop)
-        return X, column("y"), column("weight") if store.has_weights else None
+        rows = self.start, self.stop
+        weight = store.column("weight", *rows) if store.has_weights else None
+        return store.matrix(*rows), store.column("y", *rows), weight
 
     def batches(self) -> Iterator[Batch]:
         """Its rows, labels and weights, some at a time."""
@@ -91,17 +81,6 @@ class StorePart:
         step = max(_BATCH // row, 1)
         for begin in range(self.start, stop, step):
             yield store.rows(begin, min(begin + step, stop))
-
-
-def _rows_of(X: Any, start: int, stop: int) -> Any:
-    """Consecutive rows in place; SciPy would copy those of a sparse matrix."""
-    if not sparse.issparse(X):
-        return X[start:stop]
-    first, last = int(X.indptr[start]), int(X.indptr[stop])
-    part = sparse.csr_matrix((stop - start, X.shape[1]), dtype=X.dtype)
-    part.data, part.indices = X.data[first:last], X.indices[first:last]
-    part.indptr = X.indptr[start : stop + 1] - first
-    return part
 
 
 def is_store(X: Any) -> bool:

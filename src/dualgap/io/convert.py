@@ -39,13 +39,16 @@ from .. import core
 from ..memory import make_room_for
 from . import sources
 from .atomic import _flush_folder, write_atomically
+from .segments import SEGMENT, joined, partial_sums
 from .store import (
     BUFFER,
+    CHECKSUMS,
     DESCRIPTION,
     FORMAT,
     FORMAT_VERSION,
     RowStore,
     digest,
+    in_order,
     shard_parts,
     whole_number,
 )
@@ -168,6 +171,7 @@ def convert(
     )
     source = sources.source_of(inputs, reading)
     plan = {
+        "store_format": FORMAT_VERSION,
         "inputs": source.identity,
         "format": format,
         "dtype": reading.dtype.str,
@@ -658,18 +662,21 @@ class _Gather:
                 arrays["values"], arrays["indices"] = X.data, X.indices
                 arrays["indptr"] = X.indptr[1:].astype(np.int64) + first
                 entries = len(X.data)
-        found = hashlib.sha256()
+        found, sums = hashlib.sha256(), {}
         for name, at, _ in shard_parts(self.dtypes, start, first, n, entries):
             if name in arrays:
                 array = np.ascontiguousarray(arrays[name], dtype=self.dtypes[name])
-                plain = array.view(np.uint8).data
-                found.update(plain)
+                plain = array.view(np.uint8)
+                found.update(plain.data)
+                sums[name] = partial_sums(at * array.itemsize, plain, SEGMENT)
                 with open(self._file(name), "rb+") as file:
                     file.seek(at * array.itemsize)
-                    file.write(plain)
+                    file.write(plain.data)
                     file.flush()
                     os.fsync(file.fileno())
-        shard = {"rows": n, "entries": entries, "sha256": found.hexdigest()}
+        shard = {
+            "rows": n, "entries": entries, "sha256": found.hexdigest(), "sums": sums
+        }  # fmt: skip
         self.work.note(shard=b, **{"is": shard})
         self.work.shards[b] = shard
 
@@ -680,9 +687,33 @@ class _Gather:
             return np.concatenate([_widened(part, self.d) for part in parts])
         return sparse.vstack(parts, format="csr") if len(parts) > 1 else parts[0]
 
+    def _checksums(self, shards: list[dict[str, Any]]) -> bytes:
+        """Of all segments, array by array."""
+        parts: dict[str, list[tuple[int, int, list[int]]]] = {
+            name: [] for name in in_order(self.dtypes)
+        }
+        start = first = 0
+        for shard in shards:
+            for name, at, count in shard_parts(
+                self.dtypes, start, first, shard["rows"], shard["entries"]
+            ):
+                size = np.dtype(self.dtypes[name]).itemsize
+                part = at * size, count * size, shard["sums"].get(name, [])
+                parts[name].append(part)
+            start, first = start + shard["rows"], first + shard["entries"]
+        if not self.dense:  # the pointer to the first row, which is in no shard
+            zero = partial_sums(0, np.zeros(8, np.uint8), SEGMENT)
+            parts["indptr"].insert(0, (0, 8, zero))
+        totals = {name: sum(part[1] for part in own) for name, own in parts.items()}
+        sums = [joined(own, totals[name], SEGMENT) for name, own in parts.items()]
+        return np.concatenate(sums).astype("<u4").tobytes()
+
     def _describe(self, shards: list[dict[str, Any]]) -> None:
         from .. import __version__
 
+        checksums = self._checksums(shards)
+        with write_atomically(os.path.join(self.work.store, CHECKSUMS)) as file:
+            file.write(checksums)
         largest = self.d if self.dense else max(run.largest_row for run in self.runs)
         description = {
             "format": FORMAT,
@@ -697,7 +728,12 @@ class _Gather:
             "seed": self.plan["seed"],
             "zero_based": self._zero_based(),
             "arrays": self.dtypes,
-            "shards": shards,
+            "segment_bytes": SEGMENT,
+            "checksums_sha256": hashlib.sha256(checksums).hexdigest(),
+            "shards": [
+                {key: shard[key] for key in ("rows", "entries", "sha256")}
+                for shard in shards
+            ],
         }
         description["sha256"] = digest(description)
         with write_atomically(os.path.join(self.work.store, DESCRIPTION), "w") as file:

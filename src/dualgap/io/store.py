@@ -6,11 +6,14 @@
     indptr.bin    (n_samples + 1,)    int64           }
     y.bin         (n_samples,)        int8, int32, int64, float64
     weight.bin    (n_samples,)        float64         if the rows have weights
+    checksums.bin (segments,)         uint32          CRC-32C of every 16 KiB
 
 The arrays are bare, little-endian and C-contiguous. A store is read, never written to;
 `convert` makes it, its rows in random order. Nothing in it is trusted: sizes are
-checked when it is opened, pointers whenever they are read, indices and values by the
-first pass of a fit, and `verify` compares every byte with its checksum.
+checked when it is opened, every segment is compared with its checksum when it is first
+read, pointers whenever they are read, indices and values by the first pass of a fit.
+A store of format 1, which has no checksums.bin, is compared as a whole with its SHA-256
+before anything of it is used. `verify` compares every byte again.
 """
 
 from __future__ import annotations
@@ -19,9 +22,11 @@ import bisect
 import contextlib
 import hashlib
 import json
+import logging
 import mmap
 import os
 import sys
+import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cached_property
@@ -37,11 +42,14 @@ from scipy.sparse import csr_matrix
 from .. import core
 from ..blocks import ALIGNMENT, Block, RowSource
 from ..memory import make_room_for, memory_error
+from .segments import Segments, read_sums
 
 __all__ = ["Batch", "RowStore"]
 
-FORMAT, FORMAT_VERSION = "dualgap-store", 1
-DESCRIPTION = "store.json"
+logger = logging.getLogger("dualgap")
+
+FORMAT, FORMAT_VERSION = "dualgap-store", 2
+DESCRIPTION, CHECKSUMS = "store.json", "checksums.bin"
 #: Bytes that a pass over a store takes for its blocks, two of which are in memory, and
 #: pages of a block: enough to mix, and long enough for a disk.
 BUFFER, BLOCK_PAGES = 2**28, 16
@@ -69,9 +77,18 @@ _FIELDS: dict[str, type] = {
     "shards": list,
     "sha256": str,
 }
-_PIECE = 2**24  # bytes read at a time, that a long read can be left
+#: Since format 2: bytes of a segment, and the SHA-256 of the segments' checksums.
+_CHECKED_FIELDS: dict[str, type] = {"segment_bytes": int, "checksums_sha256": str}
+#: Bytes read at a time: what a processor's cache holds until they are checked.
+_PIECE = 2**20
+#: Bytes of a map that are checked at a time, that it can be left.
+_STRETCH = 2**26
+#: Bytes that `verify` reads at a time.
+_DIGESTED = 2**22
 #: Past the file cache: so many reads at once, through pieces of memory of this size.
 _READERS, _STRAIGHT = 4, 2**22
+#: Bytes that a segment may have: whole ones are read past the cache.
+_LEAST_SEGMENT, _MOST_SEGMENT = 2**12, 2**22
 _REMEDY = "make it again with dualgap convert"
 
 
@@ -164,6 +181,7 @@ class RowStore(RowSource):
         self.dtype = self.dtypes["values"]
         self.has_weights = "weight" in self.dtypes
         self.shards = [Shard(**shard) for shard in description["shards"]]
+        self.segment_bytes: int = description.get("segment_bytes", 0)
         self.entry_bytes = self.dtype.itemsize
         if self.is_sparse:
             self.entry_bytes += self.dtypes["indices"].itemsize
@@ -172,9 +190,14 @@ class RowStore(RowSource):
         self.direct = direct and self._reads_straight()
         self._stamps: dict[str, tuple[int, int]] = {}
         for name in self.dtypes:
-            self._stamps[name] = self._check_size(name)
+            size = self.length(name) * self.dtypes[name].itemsize
+            self._stamps[name] = self._check_size(name, size)
+        self._segments = self._read_segments(description)
+        self._lock = threading.Lock()
+        self._verified = False  # as a whole, which format 1 asks for
         if self.is_sparse:
-            ends = self._column("indptr", [0, self.n_samples])
+            with self._open() as files:
+                ends = [files.pointer(0), files.pointer(self.n_samples)]
             if ends != [0, self.nnz]:
                 raise ValueError(
                     f"{self.file('indptr')} runs from {ends[0]} to {ends[1]}, not from "
@@ -268,12 +291,48 @@ class RowStore(RowSource):
             return self.nnz
         return self.n_samples + (name == "indptr")
 
-    def _check_size(self, name: str) -> tuple[int, int]:
+    def _read_segments(self, description: dict[str, Any]) -> dict[str, Segments]:
+        """The checksums of the arrays; none in format 1."""
+        size = self.segment_bytes
+        if size == 0:
+            return {}
+        lengths = {name: self._stamps[name][0] for name in in_order(self.dtypes)}
+        path = self.file("checksums")
+        self._check_size("checksums", 4 * sum(-(-n // size) for n in lengths.values()))
+        with open(path, "rb") as file:
+            content = file.read()
+        if hashlib.sha256(content).hexdigest() != description["checksums_sha256"]:
+            raise ValueError(f"{path} is damaged: its checksum is wrong; {_REMEDY}")
+        return {
+            name: Segments(self.file(name), lengths[name], size, sums)
+            for name, sums in read_sums(content, lengths, size).items()
+        }
+
+    def check_all(self) -> None:
+        """Of a store of format 1, compare every byte with its checksum, once.
+
+        Raises
+        ------
+        ValueError
+            Naming the rows that were damaged.
+        """
+        if self._segments:
+            return
+        with self._lock:
+            if not self._verified:
+                logger.info(
+                    "%s is of format 1: all of it is checked before it is used; a "
+                    "store that dualgap convert makes now is checked as it is read",
+                    self.path,
+                )
+                self.verify()
+                self._verified = True
+
+    def _check_size(self, name: str, expected: int) -> tuple[int, int]:
         home = os.path.realpath(self.path)
         if os.path.dirname(os.path.realpath(self.file(name))) != home:
             raise ValueError(f"{self.file(name)} leads out of the store; {_REMEDY}")
         status = os.stat(self.file(name))
-        expected = self.length(name) * self.dtypes[name].itemsize
         if status.st_size != expected:
             raise ValueError(
                 f"{self.file(name)} has {status.st_size} bytes, expected {expected}; "
@@ -284,6 +343,8 @@ class RowStore(RowSource):
     def _reads_straight(self) -> bool:
         """Whether the file system reads past the cache."""
         if not hasattr(os, "O_DIRECT") or self.stored == 0:
+            return False
+        if self.segment_bytes % mmap.PAGESIZE:
             return False
         try:
             handle = os.open(self.file("values"), os.O_RDONLY | os.O_DIRECT)
@@ -302,33 +363,64 @@ class RowStore(RowSource):
     @property
     def y(self) -> NDArray[Any]:
         """Labels, read anew; shape (n_samples,)."""
-        return self._whole("y")
+        return self.column("y")
 
     @property
     def sample_weight(self) -> NDArray[np.float64] | None:
         """Weights, read anew; None if the rows have none."""
-        return self._whole("weight") if self.has_weights else None
+        return self.column("weight") if self.has_weights else None
 
-    def matrix(self) -> Any:
-        """All rows as one memory-mapped matrix, read-only.
+    def matrix(self, start: int = 0, stop: int | None = None) -> Any:
+        """Consecutive rows as one memory-mapped matrix, read-only.
 
         Solvers that do not stream take it, and read it in their own order: at the speed
-        of memory if it fits in, at that of single reads from the disk if not.
+        of memory if it fits in, at that of single reads from the disk if not. What is
+        mapped is read once at this call, and compared with its checksums.
+
+        Parameters
+        ----------
+        start : int, default=0
+        stop : int, optional
+            ``0 <= start <= stop <= n_samples``. None: up to the last row.
 
         Returns
         -------
-        csr_matrix or ndarray of shape (n_samples, n_features)
+        csr_matrix or ndarray of shape (stop - start, n_features)
+
+        Raises
+        ------
+        ValueError
+            If a part of it is damaged.
         """
-        values = self._mapped("values")
-        if not self.is_sparse:
-            return values.reshape(self.shape)
-        X = csr_matrix(self.shape, dtype=self.dtype)
-        X.data, X.indices, X.indptr = (
-            values,
-            self._mapped("indices"),
-            self._mapped("indptr"),
-        )  # fmt: skip  (the constructor would look at every index)
+        stop = self.n_samples if stop is None else stop
+        self._check_range("matrix", start, stop)
+        with self._open() as files:
+            if not self.is_sparse:
+                d = self.n_features
+                return files.mapped("values", start * d, stop * d).reshape(-1, d)
+            indptr = files.mapped("indptr", start, stop + 1)
+            ends = files.checked_pointers(indptr[[0, -1]], start)
+            first, last = int(ends[0]), int(ends[1])
+            X = csr_matrix((stop - start, self.n_features), dtype=self.dtype)
+            X.data, X.indices, X.indptr = (
+                files.mapped("values", first, last),
+                files.mapped("indices", first, last),
+                indptr - first if first else indptr,
+            )  # fmt: skip  (the constructor would look at every index)
         return X
+
+    def column(self, name: str, start: int = 0, stop: int | None = None) -> Any:
+        """Labels ("y") or weights ("weight") of consecutive rows, read anew."""
+        stop = self.n_samples if stop is None else stop
+        self._check_range("column", start, stop)
+        with self._open() as files:
+            return files.part(name, start, stop)
+
+    def _check_range(self, what: str, start: int, stop: int) -> None:
+        if not 0 <= start <= stop <= self.n_samples:
+            raise ValueError(
+                f"{what}({start}, {stop}): the store has rows 0 to {self.n_samples}"
+            )
 
     def rows(self, start: int, stop: int) -> Batch:
         """Read consecutive rows, every index checked.
@@ -342,10 +434,7 @@ class RowStore(RowSource):
         -------
         Batch
         """
-        if not 0 <= start <= stop <= self.n_samples:
-            raise ValueError(
-                f"rows({start}, {stop}): the store has rows 0 to {self.n_samples}"
-            )
+        self._check_range("rows", start, stop)
         span = slice(start, stop)
         with self._open() as files:
             return self._batch(files, span, files.load((span,)))
@@ -484,20 +573,6 @@ class RowStore(RowSource):
         with contextlib.ExitStack() as stack:
             yield _Files(self, stack)
 
-    def _whole(self, name: str) -> NDArray[Any]:
-        with self._open() as files:
-            return files.part(name, 0, self.length(name))
-
-    def _column(self, name: str, places: list[int]) -> list[int]:
-        with self._open() as files:
-            return [int(files.part(name, i, i + 1)[0]) for i in places]
-
-    def _mapped(self, name: str) -> NDArray[Any]:
-        if self.length(name) == 0:
-            return np.empty(0, self.dtypes[name])  # an empty file cannot be mapped
-        with memory_error(self.file(name)):
-            return np.memmap(self.file(name), self.dtypes[name], "r")
-
 
 def whole_number(name: str, value: object, least: int, most: float = 2**63) -> int:
     """A whole number in [least, most).
@@ -590,16 +665,54 @@ class _Files:
                     )  # fmt: skip
 
     def fill(self, name: str, start: int, out: NDArray[Any]) -> None:
-        """Read the entries from `start` on."""
-        file, size = self.file(name), self.store.dtypes[name].itemsize
-        file.seek(start * size)
-        target: Any = out.reshape(-1).view(np.uint8).data
+        """Read the entries from `start` on; compare what comes for the first time."""
+        self.store.check_all()
+        segments = self.store._segments.get(name)
+        begin = start * self.store.dtypes[name].itemsize
+        target = out.reshape(-1).view(np.uint8)
+        step = max(_PIECE, self.store.segment_bytes)
+
+        def around(first: int, last: int) -> NDArray[np.uint8]:
+            more = np.empty(last - first, np.uint8)
+            self._read(name, first, more)
+            return more
+
         at = 0
         while at < len(target):
-            got: Any = file.readinto(target[at : at + _PIECE])  # type: ignore[attr-defined]
+            # Pieces end where segments do.
+            part = target[at : at + step - (begin + at) % step]
+            self._read(name, begin + at, part)
+            if segments is not None:
+                segments.check(begin + at, part, around)
+            at += len(part)
+
+    def _read(self, name: str, begin: int, out: NDArray[np.uint8]) -> None:
+        """Read the bytes from `begin` on, which nobody has checked."""
+        file: Any = self.file(name)
+        file.seek(begin)
+        target, at = out.data, 0
+        while at < len(target):
+            got = file.readinto(target[at:])
             if not got:
-                raise self._cut_short(name, start * size + at)
+                raise self._cut_short(name, begin + at)
             at += got
+
+    def mapped(self, name: str, start: int, stop: int) -> NDArray[Any]:
+        """Entries of an array, mapped into memory and compared."""
+        self.store.check_all()
+        kind = self.store.dtypes[name]
+        if start == stop:
+            return np.empty(0, kind)  # nothing cannot be mapped
+        with memory_error(self.store.file(name)):
+            whole = np.memmap(self.file(name), kind, "r")
+        segments = self.store._segments.get(name)
+        if segments is not None:
+            data, size = whole.view(np.ndarray).view(np.uint8), segments.size
+            begin = start * kind.itemsize // size * size
+            end = min(-(-stop * kind.itemsize // size) * size, segments.total)
+            for at in range(begin, end, _STRETCH):
+                segments.check(at, data[at : min(at + _STRETCH, end)])
+        return whole[start:stop]
 
     def _cut_short(self, name: str, at: int) -> ValueError:
         return ValueError(
@@ -613,7 +726,10 @@ class _Files:
         return out
 
     def pointer(self, i: int) -> int:
-        return int(self.part("indptr", i, i + 1)[0])
+        """Where a row begins, unchecked: of use as a hint, or compared with more."""
+        out = np.empty(1, np.int64)
+        self._read("indptr", 8 * i, out.view(np.uint8))
+        return int(out[0])
 
     def load(self, spans: tuple[slice, ...], slot: _Slot | None = None) -> _Arrays:
         """The arrays of some rows, in a slot if one is given."""
@@ -635,16 +751,20 @@ class _Files:
         return _Arrays(values, indices, np.concatenate(pointers))
 
     def _pointers(self, span: slice) -> NDArray[np.int64]:
-        store = self.store
         indptr = self.part("indptr", span.start, span.stop + 1)
+        return self.checked_pointers(indptr, span.start)
+
+    def checked_pointers(self, indptr: Any, start: int) -> NDArray[np.int64]:
+        """Pointers from that of a row on, if they rise and stay inside of the store."""
+        store = self.store
         falls = np.diff(indptr) < 0
         if falls.any() or not 0 <= indptr[0] <= indptr[-1] <= store.nnz:
-            where = span.start + int(np.argmax(falls))
+            where = start + int(np.argmax(falls))
             raise ValueError(
                 f"{store.file('indptr')}, row {where}: a pointer falls or leaves "
                 f"[0, {store.nnz}]; {_REMEDY}"
             )
-        return indptr
+        return np.asarray(indptr)
 
     def _fill_parts(
         self, name: str, parts: list[tuple[int, int]], slot: _Slot | None
@@ -708,10 +828,12 @@ class _Files:
         for name, begin, count in shard_parts(
             self.store.dtypes, start, first, rows, entries
         ):
-            step = _PIECE // self.store.dtypes[name].itemsize
-            for at in range(begin, begin + count, step):
-                piece = self.part(name, at, min(at + step, begin + count))
-                found.update(piece.view(np.uint8).data)
+            size = self.store.dtypes[name].itemsize
+            piece, end = np.empty(_DIGESTED, np.uint8), (begin + count) * size
+            for at in range(begin * size, end, len(piece)):
+                part = piece[: end - at]
+                self._read(name, at, part)
+                found.update(part.data)
         return found.hexdigest()
 
 
@@ -745,12 +867,14 @@ class _Straight(contextlib.AbstractContextManager["_Straight"]):
             path = self.files.store.file(name)
             self.handles[name] = os.open(path, os.O_RDONLY | os.O_DIRECT)
             self.files.unchanged(name, self.handles[name])
+        self.files.store.check_all()
         target = out.reshape(-1).view(np.uint8)
         begin = start * out.itemsize
+        grain = max(self.files.store.segment_bytes, mmap.PAGESIZE)
         at = 0
         while at < len(target):
             # The pieces end where those of the file do.
-            size = min(_STRAIGHT - (begin + at) % mmap.PAGESIZE, len(target) - at)
+            size = min(_STRAIGHT - (begin + at) % grain, len(target) - at)
             part = target[at : at + size]
             self.pending.append(self.pool.submit(self._fill, name, begin + at, part))
             at += size
@@ -762,12 +886,19 @@ class _Straight(contextlib.AbstractContextManager["_Straight"]):
             done.result()
 
     def _fill(self, name: str, begin: int, out: NDArray[np.uint8]) -> None:
+        segments = self.files.store._segments.get(name)
+        if segments is not None and segments.all_seen(begin, begin + len(out)):
+            segments = None
+        grain = mmap.PAGESIZE if segments is None else segments.size
         piece = self.pieces.get()
         try:
-            skip = begin % mmap.PAGESIZE
-            size = -(-(skip + len(out)) // mmap.PAGESIZE) * mmap.PAGESIZE
+            skip = begin % grain
+            size = -(-(skip + len(out)) // grain) * grain
+            end = skip + len(out)
+            if segments is not None:  # to the end of the last segment, or of the file
+                end = min(size, segments.total - (begin - skip))
             got = 0
-            while got < skip + len(out):
+            while got < end:
                 if got % mmap.PAGESIZE:  # only the end of a file is no whole page
                     raise self.files._cut_short(name, begin - skip + got)
                 place = begin - skip + got
@@ -775,6 +906,8 @@ class _Straight(contextlib.AbstractContextManager["_Straight"]):
                 if not more:
                     raise self.files._cut_short(name, place)
                 got += more
+            if segments is not None:
+                segments.check(begin - skip, piece[:end])
             out[:] = piece[skip : skip + len(out)]
         finally:
             self.pieces.put(piece)
@@ -815,6 +948,11 @@ def shard_parts(
     return [(name, *places[name]) for name in places if name in names]
 
 
+def in_order(names: Any) -> list[str]:
+    """Names of arrays in the order in which their checksums are written."""
+    return [name for name in _DTYPES if name in names]
+
+
 def digest(description: dict[str, Any]) -> str:
     """SHA-256 of a description without its own."""
     plain = {key: value for key, value in description.items() if key != "sha256"}
@@ -833,19 +971,27 @@ def parse(text: str) -> dict[str, Any]:
     if not isinstance(description, dict) or description.get("format") != FORMAT:
         raise ValueError(f"it is not of the format {FORMAT}")
     version = description.get("format_version")
-    if version != FORMAT_VERSION:
+    if type(version) is not int or not 1 <= version <= FORMAT_VERSION:
         raise ValueError(
-            f"it has format version {version!r}, this dualgap reads {FORMAT_VERSION}"
+            f"it has format version {version!r}, this dualgap reads 1 to "
+            f"{FORMAT_VERSION}"
         )
-    if set(description) != set(_FIELDS):
+    fields = _FIELDS if version == 1 else _FIELDS | _CHECKED_FIELDS
+    if set(description) != set(fields):
         raise ValueError(f"it has the fields {sorted(description)}")
-    for field, kind in _FIELDS.items():
+    for field, kind in fields.items():
         if type(description[field]) is not kind:
             raise ValueError(f"{field}={description[field]!r} is of a wrong type")
         if kind is int and description[field] < 0:
             raise ValueError(f"{field}={description[field]} is below 0")
     if digest(description) != description["sha256"]:
         raise ValueError("its checksum is wrong, so it was damaged or edited")
+    size = description.get("segment_bytes", _LEAST_SEGMENT)
+    if size & (size - 1) or not _LEAST_SEGMENT <= size <= _MOST_SEGMENT:
+        raise ValueError(
+            f"segment_bytes={size}, which is no power of two from {_LEAST_SEGMENT} to "
+            f"{_MOST_SEGMENT}"
+        )
     _check_arrays(description)
     n, d, entries = (description[key] for key in ("n_samples", "n_features", "entries"))
     if n == 0 or d == 0:
