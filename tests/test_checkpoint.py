@@ -7,6 +7,7 @@ import random
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import numpy as np
@@ -195,6 +196,61 @@ def test_leftovers_of_killed_writers_are_removed(tmp_path):
     solve(Problem(X, y, 1.0), DCD(), checkpoint=tmp_path / "c")
     assert not any(file.exists() for file in mine)
     assert all(file.exists() for file in others)
+
+
+def test_a_second_fit_with_the_same_file_is_refused_and_the_first_goes_on(tmp_path):
+    problem = Problem(*rows(), 3.0)
+    call = {"checkpoint": tmp_path / "c", "checkpoint_every": 1e-9, "tol": 1e-9}
+    second = tmp_path / ".c.0000000000000001.tmp"  # as if it were being written
+
+    def meanwhile(info):
+        if info.epoch == 2:
+            second.write_bytes(b"half")
+            told = []
+
+            def fit():
+                with pytest.raises(ValueError, match="is being written by") as error:
+                    solve(problem, DCD(), **call)
+                told.append(str(error.value))
+
+            thread = threading.Thread(target=fit)
+            thread.start()
+            thread.join()
+            assert "another thread of this process" in told[0]
+            assert repr(str(tmp_path / "c")) in told[0]
+            assert second.exists()
+            command = [sys.executable, "-c", SECOND, str(tmp_path / "c")]
+            done = subprocess.run(command, capture_output=True, text=True)
+            assert f"is being written by process {os.getpid()};" in done.stderr
+            assert second.exists()
+            second.unlink()
+
+    whole = solve(problem, DCD(), max_epochs=5, tol=1e-9)
+    found = solve(problem, DCD(), max_epochs=5, on_epoch=meanwhile, **call)
+    same(found, whole)
+    assert os.listdir(tmp_path) == ["c"]
+
+
+SECOND = """
+import sys
+import numpy as np
+from dualgap import LinearSVC
+X = np.random.default_rng(0).normal(size=(40, 2))
+LinearSVC(checkpoint=sys.argv[1], random_state=0).fit(X, X[:, 0] > 0)
+"""
+
+
+def test_a_link_to_a_checkpoint_in_use_is_refused(tmp_path):
+    problem = Problem(*rows(), 3.0)
+    (tmp_path / "link").symlink_to(tmp_path / "c")
+
+    def meanwhile(info):
+        with pytest.raises(ValueError, match="is being written by"):
+            solve(problem, DCD(), checkpoint=tmp_path / "link")
+
+    solve(
+        problem, DCD(), checkpoint=tmp_path / "c", on_epoch=meanwhile, max_epochs=2
+    )  # fmt: skip
 
 
 def test_limits_may_change_and_all_else_may_not(tmp_path):

@@ -9,6 +9,7 @@ problem, solver, tolerance, seed) is compared before it is believed.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import hashlib
 import os
@@ -21,6 +22,7 @@ import numpy as np
 from . import __version__, core
 from .io import model
 from .io.atomic import check_target, remove_leftovers
+from .io.lock import locked
 from .losses import Vector
 from .solvers.base import Solver, State
 
@@ -34,8 +36,8 @@ Plain = Any  # JSON
 Tensors = model.Tensors
 
 
-class Checkpoint:
-    """The file of one fit.
+class Checkpoint(contextlib.AbstractContextManager["Checkpoint"]):
+    """The file of one fit, locked within a ``with`` statement.
 
     Parameters
     ----------
@@ -61,8 +63,25 @@ class Checkpoint:
         self.path, self.every, self.about = os.fspath(path), every, about
         check_target(self.path)
         model.safetensors("writing")
-        remove_leftovers(self.path)
         self.last = time.monotonic()
+        self.stack = contextlib.ExitStack()
+
+    def __enter__(self) -> Checkpoint:
+        """Keep others from writing it, and remove what killed ones have left.
+
+        Raises
+        ------
+        ValueError
+            If another fit writes it.
+        """
+        target = os.path.realpath(self.path)
+        alone = self.stack.enter_context(locked(target, f"checkpoint={self.path!r}"))
+        if alone:
+            remove_leftovers(target)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.stack.close()
 
     @property
     def due(self) -> bool:

@@ -184,7 +184,8 @@ def solve(
     Raises
     ------
     ValueError
-        If the solver cannot solve this problem, or an argument is out of range.
+        If the solver cannot solve this problem, an argument is out of range, or another
+        fit is writing the checkpoint.
     """
     _check_arguments(tol, max_epochs, time_limit, random_state, check_every)
     if not isinstance(solver, Solver):
@@ -200,13 +201,13 @@ def solve(
         _check_resumes(solver, checkpoint_every)
         about = identity(problem, solver, tol, random_state, warm, check_every)
         file = Checkpoint(checkpoint, checkpoint_every, about)
-    found = None if file is None else file.read()
     run = _Run(
         problem, solver, tol, stop if stop is not None else core.Stop(), on_epoch, file
     )
     if time_limit is not None:
         run.stop.set_deadline(time_limit)
-    with ctrl_c(run.stop):
+    with file or contextlib.nullcontext(), ctrl_c(run.stop):
+        found = None if file is None else file.read()
         state = solver.start(problem, core.Random(int(random_state)), warm)
         state.tol, state.stop = tol, run.stop
         if found is not None:

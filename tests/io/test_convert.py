@@ -275,8 +275,8 @@ def test_a_conversion_killed_after_the_renaming_has_ended(tmp_path, monkeypatch)
         with pytest.raises(Killed):
             convert([(X, y)], tmp_path / "s", **options)
     left = sorted(os.listdir(tmp_path / ".s.converting"))
-    assert left[:3] == ["journal", "lock", "plan.json"]
-    assert len(left) > 4
+    assert left[:2] == ["journal", "plan.json"]
+    assert len(left) > 3
     fingerprint = RowStore.open(tmp_path / "s").fingerprint
     with pytest.raises(FileExistsError):  # another conversion, to the same name
         convert([(X, y)], tmp_path / "s", seed=1, **options)
@@ -317,8 +317,8 @@ def test_batches_that_functions_make_are_not_made_twice(tmp_path):
         convert([lambda: (X, y)], tmp_path / "t", memory=2**20)
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="no locks between processes there")
-def test_two_conversions_to_one_path_do_not_meet(tmp_path):
+@pytest.mark.parametrize("options", [{}, {"resume": False}, {"overwrite": True}])
+def test_two_conversions_to_one_path_do_not_meet(tmp_path, options):
     X, y = example(n=100)
     entered, leave = threading.Event(), threading.Event()
 
@@ -331,12 +331,34 @@ def test_two_conversions_to_one_path_do_not_meet(tmp_path):
     first.start()
     try:
         assert entered.wait(30)
-        with pytest.raises(ValueError, match="another process is converting"):
-            convert([(X, y)], tmp_path / "s")
+        with pytest.raises(ValueError, match=r"s is being written by .*; wait until"):
+            convert([(X, y)], tmp_path / "s", **options)
     finally:
         leave.set()
         first.join()
     assert same_rows(RowStore.open(tmp_path / "s"), X, y)
+    assert os.listdir(tmp_path) == ["s"]
+
+
+def test_what_is_refused_leaves_nothing_that_blocks_the_next_try(tmp_path):
+    X, y = example(n=100)
+    path = tmp_path / "data"
+    for bad in (b"1 1:1\n-1 1:x\n", b"1 1:1\n-1 1:nan\n", b"\n"):
+        path.write_bytes(bad)
+        with pytest.raises(ValueError, match="data"):
+            convert(path, tmp_path / "s")
+        assert os.listdir(tmp_path) == ["data"]
+    path.write_bytes(text_of(X, y))
+    for columns in (1, None):  # too few
+        options = {"n_features": columns, "memory": MEMORY}
+        if columns:
+            with pytest.raises(ValueError, match="n_features=1"):
+                convert(path, tmp_path / "s", **options)
+        else:
+            assert len(convert(path, tmp_path / "s", **options)) == 100
+    with pytest.raises(ValueError, match="batch 0: y is of dtype object"):
+        convert([(X, None)], tmp_path / "t")
+    assert sorted(os.listdir(tmp_path)) == ["data", "s"]
 
 
 KILLED = """

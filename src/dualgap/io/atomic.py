@@ -89,7 +89,7 @@ def write_atomically(
 def remove_leftovers(path: str | os.PathLike[str]) -> None:
     """Remove what was killed before it could rename or remove it.
 
-    For a file that one process writes at a time: what another one is writing would go.
+    Only for who holds the lock of the path: what a living process writes would go.
     """
     folder, name = os.path.split(os.path.realpath(path))
     left = re.compile(re.escape(f".{name}.") + r"[0-9a-f]{16}\.tmp")

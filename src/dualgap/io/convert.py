@@ -39,6 +39,7 @@ from .. import core
 from ..memory import make_room_for
 from . import sources
 from .atomic import _flush_folder, write_atomically
+from .lock import locked
 from .segments import SEGMENT, joined, partial_sums
 from .store import (
     BUFFER,
@@ -138,8 +139,9 @@ def convert(
     ------
     ValueError
         If an input is malformed (the message names file and line), a value is NaN or
-        infinite, labels are no numbers, an argument is out of range, or a conversion
-        that was killed had other inputs or arguments.
+        infinite, labels are no numbers, an argument is out of range, a conversion that
+        was killed had other inputs or arguments, or another conversion writes to this
+        path.
     FileExistsError
         If the path exists and `overwrite` is False, or it is no store.
     ImportError
@@ -184,13 +186,14 @@ def convert(
         "weight": weight,
     }
     threads = min(_thread_count(n_jobs), _MOST_THREADS)
-    if resume and _Work.was_published(target, plan):
-        return RowStore.open(target, buffer=buffer)
-    _check_free(target, overwrite)
-    with _Work.begin(target, plan, resume) as work:
-        if work.complete is None:
-            _Conversion(work, plan, threads).run(source)
-        work.publish(target)
+    parent, name = os.path.split(target)
+    with locked(os.path.join(os.path.realpath(parent), name), target):
+        if not (resume and _Work.was_published(target, plan)):
+            _check_free(target, overwrite)
+            with _Work.begin(target, plan, resume) as work:
+                if work.complete is None:
+                    work.run(_Conversion(work, plan, threads), source)
+                work.publish(target)
     return RowStore.open(target, buffer=buffer)
 
 
@@ -248,11 +251,18 @@ class _Work:
         if os.path.isdir(folder) and not resume:
             shutil.rmtree(folder)
         os.makedirs(folder, exist_ok=True)
-        with _alone(os.path.join(folder, "lock"), target):
-            work._read(plan, target)
-            yield work
-            work._clear()
+        work._read(plan, target)
+        yield work
+        work._clear()
         shutil.rmtree(folder, ignore_errors=True)
+
+    def run(self, conversion: _Conversion, source: sources.Source) -> None:
+        """Convert. Keep nothing of refused inputs: once mended, they are others."""
+        try:
+            conversion.run(source)
+        except (ValueError, TypeError):
+            shutil.rmtree(self.folder, ignore_errors=True)
+            raise
 
     @classmethod
     def was_published(cls, target: str, plan: dict[str, Any]) -> bool:
@@ -264,13 +274,12 @@ class _Work:
         where = os.path.join(work.folder, "plan.json")
         if not (os.path.isfile(where) and os.path.isdir(target)):
             return False
-        with _alone(os.path.join(work.folder, "lock"), target):
-            with open(where, encoding="utf-8") as file:
-                same = json.load(file) == json.loads(json.dumps(plan))
-            ended = any("shard" in entry for entry in work._journal())
-            if not (same and ended) or os.path.isdir(work.store):
-                return False
-            work._clear()
+        with open(where, encoding="utf-8") as file:
+            same = json.load(file) == json.loads(json.dumps(plan))
+        ended = any("shard" in entry for entry in work._journal())
+        if not (same and ended) or os.path.isdir(work.store):
+            return False
+        work._clear()
         shutil.rmtree(work.folder, ignore_errors=True)
         return True
 
@@ -284,7 +293,7 @@ class _Work:
         for name in os.listdir(self.folder):
             if name == "old":
                 shutil.rmtree(os.path.join(self.folder, name), ignore_errors=True)
-            elif name not in ("plan.json", "journal", "lock"):
+            elif name not in ("plan.json", "journal"):
                 os.unlink(os.path.join(self.folder, name))
 
     def _read(self, plan: dict[str, Any], target: str) -> None:
@@ -364,25 +373,6 @@ class _Work:
             os.rename(target, old)
         os.rename(self.store, target)
         _flush_folder(os.path.dirname(target))
-
-
-@contextlib.contextmanager
-def _alone(path: str, target: str) -> Iterator[None]:
-    """Hold a lock that ends with the process."""
-    try:
-        import fcntl
-    except ImportError:  # Windows: two conversions to one path are the user's affair
-        yield
-        return
-    with open(path, "w", encoding="utf-8") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise ValueError(
-                f"another process is converting to {target}; wait for it, or choose "
-                "another name"
-            ) from None
-        yield
 
 
 # ------------------------------------------------------------------------ conversion
