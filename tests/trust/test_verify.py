@@ -13,9 +13,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dualgap.certificate import Certificate, Status
+from dualgap.certificate import Status
 
 from ..conftest import ROOT
+from ..proofs import certificate
 from .attacks import ATTACKS, Tally, close, counts, run
 from .verifier import (
     SVM,
@@ -160,10 +161,10 @@ def test_exponentials_are_right_to_200_bits(power):
     assert float(K[0, 1].fraction()) == pytest.approx(math.exp(-0.5 * far), rel=1e-15)
 
 
-def one_row(**said):
+def one_row(primal, dual):
     """x = 1, C = 1/2, so that P* = D* = 3/8 at w = alpha = 1/2."""
     svm = SVM(Rows([[1.0]]), "hinge", [1], [0.5])
-    claim = Claim("it", Certificate(**said), ([0.5], 0.0), [0.5])
+    claim = Claim("it", certificate(primal, dual), ([0.5], 0.0), [0.5])
     return [fault.what for fault in faults(svm, [claim])]
 
 
@@ -180,22 +181,22 @@ def one_row(**said):
     ],
 )
 def test_the_verifier_sees_a_false_certificate(primal, dual, text):
-    found = one_row(primal=primal, dual=dual)
+    found = one_row(primal, dual)
     assert (found == []) if text is None else any(text in what for what in found)
 
 
 def test_the_verifier_sees_a_point_that_is_not_what_was_claimed():
     svm = SVM(Rows([[1.0]]), "hinge", [1], [0.5])
-    certified = Certificate(primal=0.5, dual=0.4, tol=0.1, status=Status.CERTIFIED)
+    certified = certificate(0.5, 0.4, tol=0.1, status=Status.CERTIFIED)
     assert "certified without a gap to show for it" in [
         fault.what.removeprefix("it: ")
         for fault in faults(svm, [Claim("it", certified, ([0.0], 0.0), [0.5])])
     ]
-    outside = Claim("it", Certificate(primal=0.5, dual=0.0), ([0.5], 0.0), [0.75])
+    outside = Claim("it", certificate(0.5, 0.0), ([0.5], 0.0), [0.75])
     assert [f.what for f in faults(svm, [outside])] == [
         "it: dual variables outside the box"
     ]
-    infinite = Claim("it", Certificate(primal=0.5, dual=0.0), ([math.inf], 0.0), [0.5])
+    infinite = Claim("it", certificate(0.5, 0.0), ([math.inf], 0.0), [0.5])
     assert [f.what for f in faults(svm, [infinite])] == [
         "it: points that are not finite"
     ]
