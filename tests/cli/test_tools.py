@@ -152,6 +152,13 @@ def test_a_path_that_is_not_certified_is_status_3() -> None:
     call("path", "data", "--C", "1", "--tol", "1e-14", "--time-limit", "1e-3", status=3)
 
 
+def test_a_search_without_time_chooses_nothing() -> None:
+    write("data", [-1, 1])
+    arguments = ("path", "data", "--cv", "3", "--time-limit", "1e-9")
+    told = call(*arguments, status=1).stderr
+    assert "dualgap: time_limit=1e-09 was reached before any C was scored" in told
+
+
 @pytest.mark.parametrize(
     ("arguments", "status", "text"),
     [

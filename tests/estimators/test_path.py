@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import doctest
 import importlib
+import re
+import signal
 import warnings
 
 import numpy as np
@@ -33,6 +35,7 @@ from dualgap import (
     save_model,
     svm_path,
 )
+from dualgap.certificate import Status
 from dualgap.io import convert
 from dualgap.path import carried
 
@@ -279,12 +282,115 @@ def test_scoring_strings_labels_weights_and_no_refit():
 
 
 def test_no_time_for_a_search():
+    """A C that were chosen from models of no training would mean nothing."""
     X, y = load_digits(return_X_y=True)
-    with warnings.catch_warnings(record=True) as seen:
-        warnings.simplefilter("always")
-        model = LinearSVCCV([1.0], cv=2, tol=1e-12, time_limit=1e-6).fit(X, y)
-    assert any("LinearSVCCV" in str(w.message) for w in seen)
-    assert not all(c.certified for c in model.certificate_)
+    search = LinearSVCCV([1.0], cv=2, tol=1e-12, time_limit=1e-3)
+    told = r"time_limit=0\.001 was reached before any C was scored on all folds; give"
+    with pytest.raises(ValueError, match=told):
+        search.fit(X, y)
+    assert not hasattr(search, "C_")
+
+
+class Clock:
+    """A scorer that cuts the search short after some calls."""
+
+    def __init__(self, calls, cut):
+        self.calls, self.cut, self.seen = calls, cut, []
+
+    def __call__(self, model, X, y):
+        self.seen.append(model.C)
+        if len(self.seen) == self.calls:
+            self.cut()
+        return 1.0 / model.C  # the smallest is best
+
+
+@pytest.fixture(params=["ctrl-c", "time_limit"])
+def cut(request, monkeypatch):
+    """Press Ctrl-C, or let the time be over."""
+    if request.param == "ctrl-c":
+        return lambda: signal.raise_signal(signal.SIGINT)
+    made, module = [], importlib.import_module("dualgap.estimators.linear_svc_cv")
+    plain = module.begin
+    monkeypatch.setattr(module, "begin", lambda _: made.append(plain(1e3)) or made[-1])
+    return lambda: made[-1].set_deadline(-1.0)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_a_search_that_is_cut_short_ends_with_what_it_knows(cut, classes):
+    X, y = make(n=90, classes=classes)
+    clock = Clock(8, cut)  # in the third value of C, rising
+    grid = [1.0, 0.1, 0.03, 0.01]
+    search = LinearSVCCV(grid, cv=3, scoring=clock, random_state=0, tol=1e-6)
+    told = r"after 2 of 4 values of C were scored on all folds; C_=0\.01 is the best"
+    with pytest.warns(ConvergenceWarning) as seen:
+        search.fit(X, y)
+    assert any(re.search(told, str(w.message)) for w in seen)
+    assert clock.seen == [0.01, 0.01, 0.01, 0.03, 0.03, 0.03, 0.1, 0.1]
+    reached = ~np.isnan(search.scores_)
+    expected = np.array([[0, 1, 1, 1], [0, 1, 1, 1], [0, 0, 1, 1]], bool)
+    np.testing.assert_array_equal(reached, expected)
+    np.testing.assert_array_equal(~np.isnan(search.relative_gaps_), expected)
+    assert search.C_ == 0.01
+    assert search.best_score_ == pytest.approx(100.0)
+    # The last fit did not begin; its certificate is about all rows.
+    certificates = search.certificate_ if classes > 2 else [search.certificate_]
+    for one in certificates:
+        assert one.epochs == 0
+        assert one.status in (Status.INTERRUPTED, Status.TIME_LIMIT)
+    whole = LinearSVC(C=0.01, tol=1e-9, random_state=0).fit(X, y)
+    best = whole.certificate_ if classes > 2 else [whole.certificate_]
+    for one, close in zip(certificates, best, strict=True):
+        assert one.dual <= close.primal
+        assert one.primal >= close.dual
+
+
+def test_nothing_to_keep_of_a_search_is_an_error(cut):
+    X, y = make(n=90)
+    search = LinearSVCCV([0.1, 1.0], cv=3, scoring=Clock(2, cut), random_state=0)
+    with pytest.raises((KeyboardInterrupt, ValueError), match="before any C"):
+        search.fit(X, y)
+    assert not hasattr(search, "scores_")
+
+
+def test_folds_in_threads_that_are_cut_short():
+    X, y = make(n=90)
+    clock = Clock(7, lambda: signal.raise_signal(signal.SIGINT))
+    search = LinearSVCCV(
+        np.logspace(-3, 3, 200), cv=3, scoring=clock, random_state=0, n_jobs=2
+    )
+    try:
+        with pytest.warns(ConvergenceWarning, match="interrupted after"):
+            search.fit(X, y)
+    except KeyboardInterrupt:
+        return  # no value had been scored on all folds
+    whole = ~np.isnan(search.scores_).any(axis=0)
+    assert 0 < whole.sum() < 200
+    assert search.Cs_[whole].min() == search.C_  # the best of these
+
+
+def test_folds_take_turns_and_find_the_same_alone():
+    X, y = make(n=90, classes=3)
+    clock = Clock(0, None)
+    search = LinearSVCCV(GRID, cv=3, random_state=0).set_params(scoring=clock)
+    turns = search.fit(X, y)
+    assert clock.seen == sorted(clock.seen)
+    threads = clone(search).set_params(n_jobs=3, scoring=None).fit(X, y)
+    alone = clone(search).set_params(scoring=None).fit(X, y)
+    np.testing.assert_array_equal(threads.scores_, alone.scores_)
+    np.testing.assert_array_equal(threads.relative_gaps_, turns.relative_gaps_)
+    np.testing.assert_array_equal(threads.coef_, alone.coef_)
+
+
+def test_scores_that_are_no_numbers_choose_nothing():
+    X, y = make(n=90)
+
+    def scoring(model, X, y):
+        return np.nan if model.C < 1.0 else 0.5
+
+    search = LinearSVCCV([0.1, 1.0, 2.0], cv=3, scoring=scoring, random_state=0)
+    assert search.fit(X, y).C_ == 1.0
+    with pytest.raises(ValueError, match="gave NaN for every C"):
+        search.set_params(Cs=[0.1]).fit(X, y)
 
 
 def test_every_check_of_scikit_learn():

@@ -16,7 +16,6 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
-from .. import core
 from ..blocks import RowSource
 from ..crammer_singer import CrammerSingerProblem
 from ..io.store import RowStore
@@ -41,6 +40,7 @@ from ._fitting import (
     weights,
 )
 from ._html import CertificateHTMLMixin
+from ._single import begin
 from ._streaming import StreamingMixin, rows_of_fit
 
 
@@ -119,7 +119,8 @@ class LinearSVC(
         goes on from it when it is called again with the same data, parameters and
         integer `random_state`, and ends with the same bits. With several binary
         problems each has a file, with ".0", ".1", ... appended. The files stay when the
-        fit ends; files of another fit are refused. For all solvers but
+        fit ends; files of another fit are refused, and so is one that another fit is
+        writing. For all solvers but
         "newton", "interior-point", "ocas" and "cutting-plane"; in "auto" the first two
         are begun again.
     checkpoint_every : float, default=60.0
@@ -338,19 +339,21 @@ class LinearSVC(
         y: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         on_epoch: OnEpoch | None = None,
+        stop: Any = None,
     ) -> LinearSVC:
         """Fit, telling on_epoch(label, EpochInfo), which may return True to stop.
 
-        The label is that of the positive class or, one versus one, a pair of them.
+        The label is that of the positive class or, one versus one, a pair of them. A
+        `stop` that is given is the request of a longer job, whose deadline holds in the
+        place of `time_limit`.
         """
         if self.checkpoint is not None and not isinstance(self.random_state, Integral):
             raise ValueError(
                 f"checkpoint needs an integer random_state, got {self.random_state!r}; "
                 "give one, that a fit can be told from others"
             )
-        stop = core.Stop()
-        if self.time_limit is not None:
-            stop.set_deadline(self.time_limit)
+        if stop is None:
+            stop = begin(self.time_limit)
         if isinstance(X, RowSource):
             y, sample_weight = self._of_store(X, y, sample_weight)
         else:

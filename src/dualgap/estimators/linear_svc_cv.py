@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
+import itertools
+import warnings
+from collections import deque
+from collections.abc import Callable, Iterator
 from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, _fit_context
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model._base import LinearClassifierMixin, SparseCoefMixin
 from sklearn.metrics import check_scoring, get_scorer_names
 from sklearn.model_selection import check_cv
@@ -18,8 +22,7 @@ from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from .. import core
-from ..certificate import Certificate
+from ..certificate import Certificate, Status
 from ..losses import LOSSES, Loss, Vector
 from ..path import solutions
 from ..problem import check_indices
@@ -36,14 +39,22 @@ from ._fitting import (
     weights,
 )
 from ._html import CertificateHTMLMixin
+from ._single import begin
 from .linear_svc import LinearSVC
 from .path import PATH_ON_STORE, grid_of
 
 __all__ = ["LinearSVCCV"]
 
 
+# A model that ended so is not the one that was to be scored.
+_CUT_SHORT = (Status.INTERRUPTED, Status.TIME_LIMIT)
+
+
 class _Fold(NamedTuple):
-    """What a path over one training part gives, C by C in rising order."""
+    """What a path over one training part gives, C by C in rising order.
+
+    Where the search was cut short the lists are shorter than the grid.
+    """
 
     scores: list[float]
     certificates: list[list[Certificate]]
@@ -81,7 +92,7 @@ penalize_intercept, class_weight
     multi_class : {"ovr", "ovo"}, default="ovr"
         One versus the rest or one versus one, as of :class:`LinearSVC`.
     time_limit : float, optional
-        Seconds for all of it.
+        Seconds for all of it. What the folds leave is for the last fit.
     refit : bool, default=True
         Fit all rows with the best C. If False there are scores, but no model.
     random_state : int, RandomState instance or None, default=None
@@ -94,14 +105,15 @@ penalize_intercept, class_weight
     Attributes
     ----------
     C_ : float
-        The best one: of those with the best mean score the smallest.
+        The best one: of those with the best mean score the smallest. Only values that
+        were scored on all folds count.
     Cs_ : ndarray of shape (n_Cs,)
         As they were given.
     scores_ : ndarray of shape (n_folds, n_Cs)
-        On the test part of each fold.
+        On the test part of each fold; NaN where the search was cut short before.
     relative_gaps_ : ndarray of shape (n_folds, n_Cs)
         What is proved of the models behind the scores; of the class that is farthest
-        from its optimum.
+        from its optimum. NaN where there is no score.
     best_score_ : float
         Mean over the folds of the scores at `C_`.
     classes_ : ndarray of shape (n_classes,)
@@ -126,6 +138,13 @@ penalize_intercept, class_weight
     A row of the test part has weight 0 in training: its dual variable stays 0, and the
     solvers look at it ever more rarely. That is cheaper than a copy of the other rows,
     and takes no memory.
+
+    Ctrl-C or `time_limit` cut the search short. Folds take turns, C by C, so that the
+    smaller values of C are then scored on all folds; with `n_jobs` they only nearly
+    keep pace. `C_` is the best of the values that are. The last fit ends at once: the
+    model is that of the first fold at `C_`, with a certificate about all rows whose
+    status is "interrupted" or "time_limit". If no value was scored on all folds, Ctrl-C
+    raises KeyboardInterrupt and `time_limit` a ValueError.
 
     Examples
     --------
@@ -232,20 +251,21 @@ penalize_intercept, class_weight
         Raises
         ------
         ValueError
-            If a parameter or an argument is not what is described above, or a training
-            part lacks rows of two classes.
+            If a parameter or an argument is not what is described above, a training
+            part lacks rows of two classes, or `time_limit` ends before any C was scored
+            on all folds.
+        KeyboardInterrupt
+            After Ctrl-C before any C was scored on all folds.
 
         Warns
         -----
         ConvergenceWarning
-            If a model behind the scores, or the last one, was not certified.
+            If a model behind the scores, or the last one, was not certified, or the
+            search was cut short.
         """
-        begun = time.perf_counter()
         grid = grid_of(self.Cs)
         refuse_store(X, "LinearSVCCV", PATH_ON_STORE)
-        stop = core.Stop()
-        if self.time_limit is not None:
-            stop.set_deadline(self.time_limit)
+        stop = begin(self.time_limit)
         X, y = validate_data(
             self,
             X,
@@ -285,7 +305,10 @@ penalize_intercept, class_weight
         order = np.argsort(grid, kind="stable")
         scorer = check_scoring(self._model(1.0), scoring=self.scoring)
 
-        def score_path(fold: int) -> _Fold:
+        found = [_Fold([], [], []) for _ in folds]
+
+        def score_path(fold: int) -> Iterator[None]:
+            """Train and score C by C; stop in between, and end when told to."""
             own = binary.reweighted(parts[fold], factors[fold])
             paths = [
                 solutions(
@@ -303,39 +326,81 @@ penalize_intercept, class_weight
             ]
             test = folds[fold][1]
             X_test, y_test = _safe_indexing(X, test), y[test]
-            found = _Fold([], [], [])
             for C in grid[order]:
+                if stop.requested or stop.expired:
+                    return
                 now = [next(path) for path in paths]
+                if any(s.certificate.status in _CUT_SHORT for s in now):
+                    return
                 model = self._model(float(C))
                 model.classes_, model.n_features_in_ = classes, rows.d
                 coef, intercept = zip(*[rows.coef(s.w) for s in now], strict=True)
                 model.coef_, model.intercept_ = np.stack(coef), np.array(intercept)
-                found.scores.append(float(scorer(model, X_test, y_test)))
-                found.certificates.append([s.certificate for s in now])
+                found[fold].certificates.append([s.certificate for s in now])
                 if fold == 0 and self.refit:
                     table = own.pack([s.alpha for s in now])
                     support = np.flatnonzero(table.any(axis=0))
-                    found.duals.append((support, table[:, support]))
-            return found
+                    found[fold].duals.append((support, table[:, support]))
+                found[fold].scores.append(float(scorer(model, X_test, y_test)))
+                yield
 
-        found = fit_all(
-            score_path, len(folds), n_jobs=self.n_jobs, stop=stop, verbose=self.verbose
-        )
-        self.Cs_, self.classes_ = grid, classes
-        self.scores_ = np.empty((len(folds), len(grid)))
-        self.relative_gaps_ = np.empty_like(self.scores_)
+        def score_in_turns(_: int) -> None:
+            walks = [score_path(fold) for fold in range(len(folds))]
+            deque(itertools.zip_longest(*walks), maxlen=0)
+
+        def score_alone(fold: int) -> None:
+            deque(score_path(fold), maxlen=0)
+
+        options = {"n_jobs": self.n_jobs, "stop": stop, "verbose": self.verbose}
+        if effective_n_jobs(self.n_jobs) == 1:
+            fit_all(score_in_turns, 1, **options)
+        else:
+            fit_all(score_alone, len(folds), **options)
+        scores = np.full((len(folds), len(grid)), np.nan)
+        gaps = np.full_like(scores, np.nan)
         for fold, part in enumerate(found):
-            self.scores_[fold, order] = part.scores
-            self.relative_gaps_[fold, order] = [
-                max(c.relative_gap for c in now) for now in part.certificates
+            reached = order[: len(part.scores)]
+            scores[fold, reached] = part.scores
+            gaps[fold, reached] = [
+                max(c.relative_gap for c in now)
+                for now in part.certificates[: len(part.scores)]
             ]
-        mean = self.scores_.mean(axis=0)
-        best = int(np.argmax(mean[order]))
-        self.C_, self.best_score_ = float(grid[order[best]]), float(mean[order[best]])
+        whole = min(len(part.scores) for part in found)  # values that all have scored
+        mean = scores.mean(axis=0)[order]
+        best = self._best(mean[:whole], stop)
+        self.Cs_, self.classes_ = grid, classes
+        self.scores_, self.relative_gaps_ = scores, gaps
+        self.C_ = float(grid[order[best]])
+        self.best_score_ = float(mean[best])
         _warn_of_folds(found, grid[order], binary.names)
+        if whole < len(grid):
+            warnings.warn(
+                f"LinearSVCCV: {self._why(stop)} after {whole} of {len(grid)} values "
+                f"of C were scored on all folds; C_={self.C_:g} is the best of these, "
+                "and scores_ are NaN where a fold did not come to a value",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
         if self.refit:
-            self._train(X, y, sample_weight, found[0].duals[best], begun)
+            self._train(X, y, sample_weight, found[0].duals[best], stop)
         return self
+
+    def _why(self, stop: Any) -> str:
+        """What cut the search short."""
+        if stop.requested:
+            return "interrupted"
+        return f"time_limit={self.time_limit!r} was reached"
+
+    def _best(self, mean: Vector, stop: Any) -> int:
+        """The first of the best mean scores, of the values that all folds scored."""
+        if not np.isnan(mean).all():
+            return int(np.nanargmax(mean))
+        if mean.size:
+            raise ValueError(f"scoring={self.scoring!r} gave NaN for every C")
+        message = f"{self._why(stop)} before any C was scored on all folds"
+        if stop.requested:
+            raise KeyboardInterrupt(message)
+        raise ValueError(f"{message}; give more time, fewer Cs or fewer folds")
 
     def _model(self, C: float) -> LinearSVC:
         """A LinearSVC with this C and all else as it is here."""
@@ -350,19 +415,14 @@ penalize_intercept, class_weight
         y: NDArray[Any],
         sample_weight: ArrayLike | None,
         duals: tuple[NDArray[np.intp], Vector],
-        begun: float,
+        stop: Any,
     ) -> None:
         """The model of all rows, from the duals of a fold."""
         model = self._model(self.C_).set_params(warm_start=True)
         model.support_, model.dual_coef_ = duals
         model.classes_, model._n_rows = self.classes_, X.shape[0]
-        if self.time_limit is not None:
-            left = self.time_limit - (time.perf_counter() - begun)
-            model.time_limit = max(left, 1e-9)  # a limit is positive
-        model.fit(X, y, sample_weight)
-        self.best_estimator_ = model.set_params(
-            warm_start=False, time_limit=self.time_limit
-        )
+        model._fit(X, y, sample_weight, stop=stop)
+        self.best_estimator_ = model.set_params(warm_start=False)
         for name in (
             *("coef_", "intercept_", "support_", "n_support_", "dual_coef_"),
             *("n_iter_", "certificate_", "history_"),
@@ -382,7 +442,7 @@ def _warn_of_folds(found: list[_Fold], grid: Vector, problems: list[str]) -> Non
     """One warning about the models behind the scores."""
     certificates, names = [], []
     for fold, part in enumerate(found):
-        for C, now in zip(grid, part.certificates, strict=True):
+        for C, now in zip(grid, part.certificates, strict=False):
             for problem, certificate in zip(problems, now, strict=True):
                 certificates.append(certificate)
                 several = f", {problem}" if len(problems) > 1 else ""
