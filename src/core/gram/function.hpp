@@ -124,9 +124,12 @@ struct KernelFunction {
         break;
       case Shape::kPower:
         for (Index j = 0; j < m; ++j) {
-          const T base = scale * s[j] + shift;
-          T power = base;
-          for (int k = 1; k < degree; ++k) power *= base;
+          T base = scale * s[j] + shift;
+          T power = degree % 2 != 0 ? base : T(1);
+          for (int left = degree / 2; left > 0; left /= 2) {
+            base *= base;
+            if (left % 2 != 0) power *= base;
+          }
           s[j] = power;
         }
         break;
