@@ -394,7 +394,7 @@ def test_ctrl_c_ends_an_epoch_of_seconds_at_once_and_keeps_the_model():
     report = script("""
 problem, solver = make()
 solver.once_under_way(ctrl_c)
-solution = solve(problem, solver, tol=1e-12)
+solution = solve(problem, solver, tol=1e-12, max_epochs=2)
 report["early"] = solver.left_early
 certificate = solution.certificate
 report["status"] = certificate.status.name
@@ -488,7 +488,7 @@ def mine(number, frame):
 signal.signal(signal.SIGINT, mine)
 solver.once_under_way(ctrl_c)
 try:
-    solve(problem, solver, tol=1e-12)
+    solve(problem, solver, tol=1e-12, max_epochs=2)
 except RuntimeError as error:
     report["raised"] = str(error)
 state = solver.begun[-1]
@@ -508,17 +508,17 @@ stop = core.Stop()
 out = []
 
 def work():
-    out.append(solve(problem, solver, tol=1e-12, stop=stop))
+    out.append(solve(problem, solver, tol=1e-12, stop=stop, max_epochs=2))
 
 thread = threading.Thread(target=work)
 solver.once_under_way(ctrl_c)
-thread.start()
-report["default"] = restored()
 try:
+    thread.start()
     while thread.is_alive():
         time.sleep(0.01)
 except KeyboardInterrupt:
     report["main"] = "KeyboardInterrupt"
+report["default"] = restored()
 report["alive"] = thread.is_alive()
 stop.request()
 thread.join()
@@ -536,7 +536,7 @@ def test_a_stop_requested_by_another_thread(long):
     large, solver = long
     stop = core.Stop()
     watch = solver.once_under_way(stop.request)
-    solution = solve(large, solver, tol=1e-12, stop=stop)
+    solution = solve(large, solver, tol=1e-12, stop=stop, max_epochs=2)
     watch.join()
     assert solver.left_early
     assert solution.certificate.status is Status.INTERRUPTED
