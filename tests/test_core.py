@@ -419,7 +419,7 @@ def test_a_pass_leaves_at_its_deadline_and_holds_no_lock():
         target=lambda: visited.append(core.sdca_epoch(**arguments)[0])
     )
     thread.start()
-    while not arguments["w"].any():
+    while thread.is_alive() and not arguments["w"].any():
         time.sleep(0.001)
     stop.set_deadline(-1.0)
     thread.join()
