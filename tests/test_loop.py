@@ -4,10 +4,12 @@ to. The solvers here are small scripts; the real ones are in solvers/.
 
 from __future__ import annotations
 
+import copy
 import json
 import logging
 import math
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -1093,3 +1095,21 @@ def test_a_loss_that_a_solver_cannot_do_is_refused_before_any_work():
 def test_epoch_info_has_a_relative_gap():
     info = EpochInfo(1, 0.1, 3.0, 2.0, False, 5)
     assert info.relative_gap == relative_gap(3.0, 2.0) == 0.5
+
+
+@pytest.mark.parametrize(
+    "copied", [lambda i: pickle.loads(pickle.dumps(i)), copy.deepcopy, copy.copy]
+)
+def test_what_a_callback_is_told_can_be_sent_elsewhere(copied):
+    problem, seen = Problem(np.identity(3), [1, -1, 1]), []
+
+    def on_epoch(info):
+        seen.append((info, copied(info), info.model()))
+
+    solve(problem, DCD(), max_epochs=3, tol=1e-12, on_epoch=on_epoch)
+    for info, other, w in seen:
+        assert repr(other) == repr(info)
+        assert other.relative_gap == info.relative_gap
+        assert other.model is None
+        assert w.shape == (3,)
+    assert seen

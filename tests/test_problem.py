@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import logging
 import math
+import pickle
 import re
 import tracemalloc
 
@@ -11,8 +13,10 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from dualgap.io import RowStore, convert
 from dualgap.losses import SmoothedHinge, get_loss
 from dualgap.problem import Problem
+from dualgap.regression import OneClassProblem, RegressionProblem
 
 EPS = np.finfo(np.float64).eps
 Y = np.array([1, -1, 1, -1])
@@ -774,3 +778,56 @@ def test_a_cost_in_single_precision_is_taken_as_it_is():
     assert Problem(X, y, np.float32(0.5)).C == 0.5
     with pytest.raises(ValueError, match="positive, finite"):
         Problem(X, y, np.float32(np.inf))
+
+
+# ------------------------------------------------------------------------- copies
+
+
+def problems():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(50, 6)) * (rng.random((50, 6)) < 0.6)
+    y, t = np.where(X[:, 0] > 0, 1, -1), X[:, 1] + rng.normal(size=50)
+    weight = rng.random(50)
+    yield "dense", Problem(X, y, 2.0)
+    yield "float32", Problem(X.astype(np.float32), y, 2.0, fit_intercept=True)
+    csr = sparse.csr_matrix(X)
+    yield "csr", Problem(csr, y, 2.0, sample_weight=weight, fit_intercept=True)
+    csr64 = sparse.csr_matrix(csr)
+    csr64.indices, csr64.indptr = csr.indices.astype(np.int64), csr.indptr.astype("i8")
+    yield "csr, int64", Problem(csr64, y, 2.0, loss="squared_hinge", n_jobs=2)
+    free = {"fit_intercept": True, "penalize_intercept": False}
+    yield "free bias", Problem(X, y, 2.0, **free)
+    yield "regression", RegressionProblem(X, t, 2.0)
+    yield "one class", OneClassProblem(X, 0.5)
+
+
+@pytest.mark.parametrize("name", [name for name, _ in problems()])
+@pytest.mark.parametrize(
+    "copied", [lambda p: pickle.loads(pickle.dumps(p)), copy.deepcopy, copy.copy]
+)
+def test_a_problem_can_be_pickled_and_copied(name, copied):
+    problem = dict(problems())[name]
+    other = copied(problem)
+    assert type(other) is type(problem)
+    assert other.threads.size == problem.threads.size
+    w = np.random.default_rng(1).normal(size=problem.width)
+    alpha = np.full(problem.n, 0.01) * (problem.cost > 0)
+    if name == "free bias":
+        alpha[:] = 0.0
+    assert other.prove(w, alpha).certificate == problem.prove(w, alpha).certificate
+    if type(problem) is Problem:
+        assert other.with_labels(-other.y).rows is other.rows
+
+
+@pytest.mark.parametrize("buffer", [2**28, 20_000])
+def test_a_problem_over_a_store_is_pickled_by_its_path(tmp_path, buffer):
+    X, y = np.random.default_rng(0).normal(size=(900, 6)), np.arange(900) % 2 * 2 - 1
+    convert([(X, y)], tmp_path / "s")
+    store = RowStore.open(tmp_path / "s", buffer=buffer)
+    problem = Problem(store, None, 2.0)
+    assert problem.streamed == (buffer < 2**28)
+    content = pickle.dumps(problem)
+    assert len(content) < X.nbytes
+    other = pickle.loads(content)
+    w = np.ones(6)
+    assert other.primal(w) == problem.primal(w)

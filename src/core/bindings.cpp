@@ -36,6 +36,14 @@ void bind_rows(nb::module_ &m) {
       .def_prop_ro("stored", &AnyRows::stored, "stored entries")
       .def_prop_ro("dense", &AnyRows::dense, "whether all entries are stored, in order")
       .def_prop_ro("bytes", &AnyRows::bytes, "size of the stored entries")
+      .def_prop_ro(
+          "arrays",
+          [](const AnyRows &self) {
+            nb::list arrays;
+            for (const nb::object &array : self.owners()) arrays.append(array);
+            return arrays;
+          },
+          "values, and of CSR rows indices and pointers")
       .def("with_constant", &AnyRows::with_constant, "constant"_a,
            "The same rows with another constant feature; 0 for none.")
       .def(

@@ -88,6 +88,8 @@ class AnyRows {
   Index bytes() const {
     return visit([&](const auto &rows) { return stored_ * rows.kEntryBytes; });
   }
+  // The arrays: values, and of CSR rows indices and pointers.
+  const std::vector<nb::object> &owners() const { return owners_; }
   AnyRows with_constant(double constant) const {
     return visit([&](const auto &rows) {
       return AnyRows(rows.with_constant(constant), stored_, owners_);

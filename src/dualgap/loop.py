@@ -47,8 +47,8 @@ class EpochInfo:
     ``exact``, when they come from a full pass. ``solver`` is the method that made the
     pass, ``predicted`` what "auto" thinks it still needs, in products with the data.
     ``final`` marks the last call of a fit. ``model()`` computes the w of shape
-    (width,) reached so far; it is only good
-    during the call.
+    (width,) reached so far; it is only good during the call. Copies and pickles have
+    None in its place: send what it returns.
     """
 
     epoch: int
@@ -65,6 +65,9 @@ class EpochInfo:
     @property
     def relative_gap(self) -> float:
         return relative_gap(self.primal, self.dual)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "model": None}
 
 
 HISTORY_DTYPE = np.dtype(

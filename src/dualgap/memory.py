@@ -30,16 +30,16 @@ def make_room_for(threads: int, each: int = THREAD) -> None:
         If there are not enough addresses for them.
     """
     if hasattr(mmap, "MAP_PRIVATE"):  # not Windows, whose stacks grow
-        with memory_error(f"{threads} thread(s), at n_jobs=1 fewer"):
+        with memory_error(f"{threads} threads", "a smaller n_jobs needs fewer"):
             mmap.mmap(-1, threads * each, mmap.MAP_PRIVATE).close()
 
 
 @contextlib.contextmanager
-def memory_error(what: str) -> Iterator[None]:
+def memory_error(what: str, remedy: str = "give the process more") -> Iterator[None]:
     """Turn the system's error for too little memory into Python's."""
     try:
         yield
     except OSError as error:
         if error.errno != errno.ENOMEM:
             raise
-        raise MemoryError(f"no memory for {what}; give the process more") from error
+        raise MemoryError(f"no memory for {what}; {remedy}") from error

@@ -294,6 +294,35 @@ class Problem:
                 sample_weight = self.source.sample_weight
         self._set_examples(y, sample_weight)  # type: ignore[arg-type]
 
+    def __copy__(self) -> Problem:
+        other = object.__new__(type(self))
+        vars(other).update(vars(self))
+        return other
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Arrays and numbers in the place of the core's objects.
+
+        Of a store the path, also where its rows are held in memory.
+        """
+        state = dict(vars(self), threads=self.threads.size)
+        del state["core_loss"]
+        if isinstance(self.rows, core.Rows):
+            arrays = [np.asarray(array) for array in self.rows.arrays]
+            state["rows"] = arrays if self.source is None else None
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self.threads = core.Team(state["threads"])
+        self.core_loss = core.Loss(self.loss.slope, self.loss.curvature)
+        arrays, constant = state["rows"], self.intercept_scaling
+        if arrays is None and self.source is not None:
+            self.rows = self.source.hold(constant)
+        elif isinstance(arrays, list) and len(arrays) == 1:
+            self.rows = core.dense_rows(*arrays, constant)
+        elif isinstance(arrays, list):
+            self.rows = core.csr_rows(*arrays, self.d, constant)
+
     def with_labels(
         self,
         y: ArrayLike,

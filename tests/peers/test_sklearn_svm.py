@@ -14,9 +14,7 @@ pytestmark = [
 globals().update(load("test_svm"))
 
 
-NO_PENALTY = Difference(
-    "NotImplementedError: penalty=", "there is no L1 penalty and no Crammer-Singer"
-)
+NO_PENALTY = Difference("NotImplementedError: penalty=", "there is no L1 penalty")
 NO_PROBABILITY = Difference(
     "predict_proba|probA_|AssertionError|DID NOT WARN",
     "no option `probability`; CalibratedClassifierCV is the way, as scikit-learn says",
@@ -74,8 +72,6 @@ DIFFERENCES: dict[str, Difference] = {
         "DID NOT RAISE", "`dual` means nothing here: every loss is trained either way"
     ),
     "test_linearsvc": NO_PENALTY,
-    "test_linearsvc_crammer_singer": NO_PENALTY,
-    "test_crammer_singer_binary": NO_PENALTY,
     "test_dense_liblinear_intercept_handling": NO_PENALTY,
     "test_linearsvm_liblinear_sample_weight[LinearSVC-params0]": NO_PENALTY,
     "test_libsvm_convergence_warnings": Difference(

@@ -7,6 +7,7 @@ import os
 import pickle
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -191,6 +192,23 @@ def test_a_store_may_itself_be_a_link(store, tmp_path):
 
 
 # --- ends in a clear error
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes")
+def test_a_pipe_is_refused_and_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "model")
+    told = []
+
+    def load():
+        with pytest.raises(ValueError, match="is no regular file") as error:
+            load_model(tmp_path / "model")
+        told.append(str(error.value))
+
+    thread = threading.Thread(target=load, daemon=True)
+    thread.start()
+    thread.join(60)
+    assert told
+    assert str(tmp_path / "model") in told[0]
 
 
 def test_deep_json_is_refused(store, tmp_path):

@@ -7,7 +7,7 @@ import logging
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -31,6 +31,7 @@ from ..losses import Vector
 from ..memory import make_room_for
 
 __all__ = [
+    "CACHE_SIZE",
     "N_JOBS",
     "OnEpoch",
     "VersionedPickle",
@@ -40,18 +41,23 @@ __all__ = [
     "fit_all",
     "listener",
     "one_or_all",
+    "refuse_masks",
     "refuse_store",
     "votes",
     "warn_of_failures",
     "weights",
 ]
 
-#: What `n_jobs` may be. 0 has no meaning, and joblib says so in the midst of a fit.
+#: What `n_jobs` may be. 0 has no meaning, and joblib says so in the midst of a fit. No
+#: machine has processors for more than this many threads.
 N_JOBS = [
-    Interval(Integral, 1, None, closed="left"),
+    Interval(Integral, 1, 4096, closed="both"),
     Interval(Integral, None, -1, closed="right"),
     None,
 ]
+
+#: What `cache_size` may be, in MB: the most are an exabyte, which 64 bits count.
+CACHE_SIZE = [Interval(Real, 0, 1e12, closed="right")]
 
 #: Threads that joblib's pool has beside its workers.
 _POOL = 3
@@ -106,6 +112,22 @@ def encode(y: Any) -> tuple[NDArray[Any], NDArray[np.intp]]:
         check_classification_targets(y)
     classes, codes = np.unique(y, return_inverse=True)
     return classes, codes
+
+
+def refuse_masks(**arrays: Any) -> None:
+    """Refuse masked arrays: what is under the mask would be trained on.
+
+    Raises
+    ------
+    TypeError
+        Naming the argument.
+    """
+    for name, array in arrays.items():
+        if isinstance(array, np.ma.MaskedArray):
+            raise TypeError(
+                f"{name} is a MaskedArray, whose mask would be lost; leave masked rows "
+                f"out, or give {name}.filled(value)"
+            )
 
 
 def refuse_store(X: Any, who: str, remedy: str) -> None:

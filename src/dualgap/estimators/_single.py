@@ -19,6 +19,7 @@ from ._fitting import (
     VersionedPickle,
     fit_all,
     listener,
+    refuse_masks,
     refuse_store,
     warn_of_failures,
 )
@@ -63,6 +64,7 @@ def checked_weights(sample_weight: ArrayLike | None, X: Any) -> Vector | None:
     """
     if sample_weight is None:
         return None
+    refuse_masks(sample_weight=sample_weight)
     weight: Vector = _check_sample_weight(
         sample_weight, X, dtype=np.float64, ensure_non_negative=True
     )

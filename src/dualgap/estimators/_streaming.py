@@ -25,7 +25,7 @@ from ..problem import Problem
 from ..solvers import DCD, get_solver
 from ..solvers.auto import Auto
 from ..stream import Stream, key_of
-from ._fitting import class_factors, fit_all, one_or_all
+from ._fitting import class_factors, fit_all, one_or_all, refuse_masks
 
 #: Parameters that a stream is about: its dual says nothing when they change.
 FIXED = (
@@ -171,6 +171,7 @@ class StreamingMixin:
         """
         sweeper = _sweeper(self.solver)
         assert sweeper is not None
+        refuse_masks(X=X, y=y, sample_weight=sample_weight)
         self._check_step()
         first = not hasattr(self, "_stream")
         fitted = first and hasattr(self, "classes_")  # by fit

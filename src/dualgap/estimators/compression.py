@@ -300,19 +300,32 @@ def _smaller_kernel(pair: KernelPair, tol: float) -> _Smaller:
     dual = problem.certify(pair.alpha)
     whole = problem.certify_model(pair.coef, pair.bias).with_dual_of(dual)
     _refuse_less(whole.relative_gap, tol)
+    sizes = problem.gram.diagonal()
+    _refuse_beyond_float32(float(sizes.max()))
     order = _by_what_they_add(pair)
 
     def spanned(dropped: int) -> _Smaller:
         left = np.sort(order[: len(order) - dropped])
-        linear = over(problem, left)
-        w = solve(linear, Auto(), tol=0.1 * tol).w
-        coef, bias = linear.expand(w)
+        coef, bias = np.zeros(problem.n), pair.bias
+        if sizes[left].any():  # else they span nothing
+            linear = over(problem, left)
+            coef, bias = linear.expand(solve(linear, Auto(), tol=0.1 * tol).w)
         proof = problem.certify_model(coef, bias).with_dual_of(dual)
         return _Smaller(coef, bias, proof)
 
     start = _Smaller(pair.coef, pair.bias, whole)
     # One landmark is the least that there can be.
     return _most(start, max(len(order) - 1, 0), spanned, tol)
+
+
+def _refuse_beyond_float32(size: float) -> None:
+    """Refuse kernel values of which float32, which trials compute in, holds nothing."""
+    limits = np.finfo(np.float32)
+    if size > 0.0 and not limits.tiny <= size <= limits.max:
+        raise ValueError(
+            f"model: its kernel values reach {size:.3g}, outside of the float32 range "
+            "that compress computes in; scale the kernel, and C by the inverse"
+        )
 
 
 def _by_what_they_add(pair: KernelPair) -> NDArray[np.intp]:

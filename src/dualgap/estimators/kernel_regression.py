@@ -21,7 +21,7 @@ from ..kernel.predict import single_values
 from ..kernel.regression import BoxProblem
 from ..loop import Solution
 from ..losses import Vector
-from ._fitting import N_JOBS
+from ._fitting import CACHE_SIZE, N_JOBS, refuse_masks
 from ._kernels import KERNEL_CONSTRAINTS, KernelParameters
 from ._single import SingleFit, begin, checked_weights, on_the_plane
 
@@ -38,7 +38,7 @@ _CONSTRAINTS: dict[str, list[Any]] = {
     "tol": [Interval(Real, 0, None, closed="neither")],
     "max_epochs": [Interval(Integral, 1, None, closed="left")],
     "time_limit": [Interval(Real, 0, None, closed="neither"), None],
-    "cache_size": [Interval(Real, 0, None, closed="neither")],
+    "cache_size": CACHE_SIZE,
     "random_state": ["random_state"],
     "n_jobs": N_JOBS,
     "verbose": ["verbose"],
@@ -66,6 +66,7 @@ class _KernelFit(KernelParameters, SingleFit):
     ) -> None:
         """Train; `problem_of(matrix, y, weight)` is the problem of the rows used."""
         self._refuse_store(X)
+        refuse_masks(X=X, y=y, sample_weight=sample_weight)
         stop = begin(self.time_limit)
         kernel = self._kernel_record()
         supervised = {} if y is None else {"y_numeric": True}

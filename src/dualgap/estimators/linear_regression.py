@@ -21,7 +21,7 @@ from ..regression import OneClassProblem, RegressionProblem
 from ..solvers.newton import regression_solver
 from ..solvers.regression import PairDescent
 from ._columns import StoredColumns
-from ._fitting import N_JOBS
+from ._fitting import N_JOBS, refuse_masks
 from ._single import SingleFit, begin, checked_weights, on_the_plane
 
 __all__ = ["LinearOneClassSVM", "LinearSVR"]
@@ -51,6 +51,7 @@ class _LinearFit(SingleFit):
 
     def _read(self, X: Any, y: Any = "no_validation") -> Any:
         self._refuse_store(X)
+        refuse_masks(X=X, y=y)
         return validate_data(
             self,
             X,

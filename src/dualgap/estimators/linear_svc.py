@@ -36,6 +36,7 @@ from ._fitting import (
     fit_all,
     listener,
     one_or_all,
+    refuse_masks,
     warn_of_failures,
     weights,
 )
@@ -354,6 +355,7 @@ class LinearSVC(
             )
         if stop is None:
             stop = begin(self.time_limit)
+        refuse_masks(X=X, y=y, sample_weight=sample_weight)
         if isinstance(X, RowSource):
             y, sample_weight = self._of_store(X, y, sample_weight)
         else:

@@ -34,6 +34,7 @@ from ._fitting import (
     class_scores,
     encode,
     fit_all,
+    refuse_masks,
     refuse_store,
     warn_of_failures,
     weights,
@@ -265,6 +266,7 @@ penalize_intercept, class_weight
         """
         grid = grid_of(self.Cs)
         refuse_store(X, "LinearSVCCV", PATH_ON_STORE)
+        refuse_masks(X=X, y=y, sample_weight=sample_weight)
         stop = begin(self.time_limit)
         X, y = validate_data(
             self,

@@ -19,7 +19,15 @@ from ..path import solutions
 from ..solvers import SOLVERS, Solver, get_solver
 from ._binary import binary_problems, number_of_problems
 from ._columns import StoredColumns
-from ._fitting import N_JOBS, encode, fit_all, refuse_store, warn_of_failures, weights
+from ._fitting import (
+    N_JOBS,
+    encode,
+    fit_all,
+    refuse_masks,
+    refuse_store,
+    warn_of_failures,
+    weights,
+)
 
 __all__ = ["SVMPath", "svm_path"]
 
@@ -182,6 +190,7 @@ class_weight, random_state
     """
     grid = grid_of(Cs)
     refuse_store(X, "svm_path", PATH_ON_STORE)
+    refuse_masks(X=X, y=y, sample_weight=sample_weight)
     stop = core.Stop()
     if time_limit is not None:
         stop.set_deadline(time_limit)

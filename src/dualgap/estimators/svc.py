@@ -38,6 +38,7 @@ from ..solvers import Auto
 from ._binary import refuse_missing
 from ._callbacks import CallbackSupportMixin, FitTasks
 from ._fitting import (
+    CACHE_SIZE,
     N_JOBS,
     OnEpoch,
     VersionedPickle,
@@ -45,6 +46,7 @@ from ._fitting import (
     fit_all,
     listener,
     one_or_all,
+    refuse_masks,
     votes,
     warn_of_failures,
     weights,
@@ -250,7 +252,7 @@ class SVC(
         "tol": [Interval(Real, 0, None, closed="neither")],
         "max_epochs": [Interval(Integral, 1, None, closed="left")],
         "time_limit": [Interval(Real, 0, None, closed="neither"), None],
-        "cache_size": [Interval(Real, 0, None, closed="neither")],
+        "cache_size": CACHE_SIZE,
         "class_weight": [dict, StrOptions({"balanced"}), None],
         "decision_function_shape": [StrOptions({"ovr", "ovo"})],
         "break_ties": ["boolean"],
@@ -345,6 +347,7 @@ class SVC(
         stop = core.Stop()
         if self.time_limit is not None:
             stop.set_deadline(self.time_limit)
+        refuse_masks(X=X, y=y, sample_weight=sample_weight)
         self._refuse_ovo_ties()
         solver = get_kernel_solver(self.solver)
         kernel = self._kernel_record()

@@ -15,6 +15,7 @@ import hashlib
 import json
 import math
 import os
+import stat
 import types
 import typing
 from collections.abc import Mapping
@@ -127,7 +128,10 @@ def read(path: str, format: str = FORMAT) -> tuple[Record, Tensors]:
     safetensors("reading")
     import safetensors as library
 
-    with open(path, "rb") as file:  # the usual OSError, with the name
+    kind = os.stat(path).st_mode  # the usual OSError, with the name
+    if not (stat.S_ISREG(kind) or stat.S_ISDIR(kind)):
+        raise ValueError("it is no regular file, but a pipe or a device")
+    with open(path, "rb") as file:
         start = file.read(9)
     if start[8:] != b"{":
         raise ValueError("it does not begin as a safetensors file does")

@@ -346,6 +346,10 @@ class Callable(Kernel):
         out = self.function(A, B)
         if sparse.issparse(out):
             out = out.toarray()
+        if np.iscomplexobj(out):
+            raise ValueError(
+                "kernel: the function returned complex values; return real ones"
+            )
         out = np.array(out, dtype=A.dtype, order="C")
         if out.shape != (A.shape[0], B.shape[0]):
             raise ValueError(

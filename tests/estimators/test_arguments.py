@@ -1,0 +1,129 @@
+"""Arguments that no fit can do anything with are refused by their names."""
+
+import numpy as np
+import pytest
+
+from dualgap import (
+    SVC,
+    SVR,
+    LinearOneClassSVM,
+    LinearSVC,
+    LinearSVCCV,
+    LinearSVR,
+    OneClassSVM,
+    certify,
+    compress,
+    svm_path,
+)
+from dualgap.memory import make_room_for
+
+KERNELS = [SVC, SVR, OneClassSVM]
+LINEAR = [LinearSVC, LinearSVR, LinearOneClassSVM, LinearSVCCV]
+
+
+def rows(n=40):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, 3))
+    return X, np.where(X[:, 0] + 0.3 * rng.normal(size=n) > 0, 1, -1)
+
+
+@pytest.mark.parametrize("estimator", KERNELS)
+@pytest.mark.parametrize("size", [1e300, 2e12, np.inf, -1, 0, np.nan])
+def test_a_cache_that_no_machine_has_is_refused(estimator, size):
+    with pytest.raises(ValueError, match="The 'cache_size' parameter of"):
+        estimator(cache_size=size).fit(*rows())
+    estimator(cache_size=1e12).fit(*rows())
+
+
+@pytest.mark.parametrize("estimator", [*KERNELS, *LINEAR])
+def test_a_million_threads_are_refused(estimator):
+    for jobs in (1_000_000, 4097, 0):
+        with pytest.raises(ValueError, match=rf"'n_jobs' parameter of .* Got {jobs}"):
+            estimator(n_jobs=jobs).fit(*rows())
+
+
+def test_a_million_threads_are_refused_by_functions():
+    X, y = rows()
+    model = LinearSVC().fit(X, y)
+    for call in (
+        lambda: svm_path(X, y, n_jobs=1_000_000),
+        lambda: certify(model, X, y, n_jobs=1_000_000),
+        lambda: compress(model, X, y, n_jobs=1_000_000),
+    ):
+        with pytest.raises(ValueError, match=r"'n_jobs' parameter of .* Got 1000000"):
+            call()
+
+
+def test_threads_without_room_say_what_is_needed():
+    told = r"no memory for 100000000 threads; a smaller n_jobs needs fewer"
+    with pytest.raises(MemoryError, match=told):
+        make_room_for(10**8)
+
+
+@pytest.mark.parametrize("estimator", [*KERNELS, *LINEAR])
+def test_masked_arrays_are_refused_as_by_problem(estimator):
+    X, y = rows()
+    given = {"X": X, "y": y, "sample_weight": np.ones(len(y))}
+    for name, array in given.items():
+        if name == "y" and "OneClass" in estimator.__name__:
+            continue
+        masked = given | {name: np.ma.masked_equal(array, array.flat[0])}
+        with pytest.raises(TypeError, match=f"{name} is a MaskedArray, whose mask"):
+            estimator().fit(**masked)
+
+
+def test_masked_arrays_are_refused_by_paths_and_batches():
+    X, y = rows()
+    masked = np.ma.masked_less(X, 0.0)
+    with pytest.raises(TypeError, match="X is a MaskedArray, whose mask"):
+        svm_path(masked, y)
+    with pytest.raises(TypeError, match="X is a MaskedArray, whose mask"):
+        LinearSVC().partial_fit(masked, y, [-1, 1])
+
+
+@pytest.mark.parametrize("estimator", KERNELS)
+def test_complex_kernel_values_are_refused(estimator):
+    def kernel(A, B):
+        return A @ B.T + 1j
+
+    with pytest.raises(ValueError, match="the function returned complex values"):
+        estimator(kernel=kernel).fit(*rows())
+
+
+# ------------------------------------------------------------- kernels out of range
+
+
+def gaussian(X):
+    return np.exp(-((X[:, None] - X[None]) ** 2).sum(axis=-1))
+
+
+@pytest.mark.filterwarnings("ignore:overflow encountered in cast:RuntimeWarning")
+@pytest.mark.parametrize("scale", [1e-160, 1e-80, 1e39, 1e145])
+def test_compress_says_which_values_are_out_of_range(scale):
+    X, y = rows()
+    K = scale * gaussian(X)
+    model = SVC(kernel="precomputed", C=min(1.0, 1.0 / scale)).fit(K, y)
+    with pytest.raises(ValueError, match=r"kernel values reach .* scale the kernel"):
+        compress(model, K, y, tol=0.5)
+
+
+@pytest.mark.parametrize("scale", [1e-37, 1.0, 1e38])
+def test_compress_within_the_range(scale):
+    X, y = rows()
+    K = scale * gaussian(X)
+    model = SVC(kernel="precomputed", C=min(1.0, 1.0 / scale)).fit(K, y)
+    smaller = compress(model, K, y, tol=0.5)
+    assert len(smaller.support_) < len(model.support_)
+    assert smaller.certificate_.relative_gap <= 0.5
+
+
+@pytest.mark.parametrize("kernel", ["linear", "precomputed"])
+def test_support_vectors_that_span_nothing_are_kept(kernel):
+    """The model is its bias; with all k = 0 there is nothing to compress."""
+    X, y = np.zeros((12, 2)), np.array([1] * 8 + [-1] * 4)
+    given = X @ X.T if kernel == "precomputed" else X
+    model = SVC(kernel=kernel).fit(given, y)
+    assert len(model.support_)
+    smaller = compress(model, given, y, tol=0.5)
+    assert np.array_equal(smaller.predict(given), model.predict(given))
+    assert smaller.certificate_.relative_gap <= 0.5
