@@ -284,10 +284,15 @@ struct Pack {
 
 // max and min return their second argument when the first is NaN.
 
-// 2^t for t <= 0, below the normal numbers their smallest, as for NaN. t = m + f with m
-// the nearest integer: adding `magic` leaves m + bias in the low bits. 1 + f g(f) with
-// g interpolated at Chebyshev nodes of [-1/2, 1/2]; 2^0 = 1 exactly.
-inline Pack<float> exp2_negative(Pack<float> t) {
+// 2^t = power (1 + f g) for t <= 0.
+template <class T>
+struct Exp2 {
+  Pack<T> power, f, g;
+};
+
+// t = m + f with m the nearest integer: adding `magic` leaves m + bias in the low bits.
+// 2^f = 1 + f g(f) with g interpolated at Chebyshev nodes of [-1/2, 1/2].
+inline Exp2<float> exp2_parts(Pack<float> t) {
   using V = Pack<float>;
   const V magic = V::all(12582912.0f + 127.0f);
   t = min(max(t, V::all(-126.0f)), V::all(0.0f));
@@ -299,10 +304,10 @@ inline Pack<float> exp2_negative(Pack<float> t) {
   g = fma(g, f, V::all(5.55035711e-2f));
   g = fma(g, f, V::all(2.40226508e-1f));
   g = fma(g, f, V::all(6.93147188e-1f));
-  return fma(g, f, V::all(1.0f)) * m.to_exponent();
+  return {m.to_exponent(), f, g};
 }
 
-inline Pack<double> exp2_negative(Pack<double> t) {
+inline Exp2<double> exp2_parts(Pack<double> t) {
   using V = Pack<double>;
   const V magic = V::all(6755399441055744.0 + 1023.0);
   t = min(max(t, V::all(-1022.0)), V::all(0.0));
@@ -319,7 +324,21 @@ inline Pack<double> exp2_negative(Pack<double> t) {
   g = fma(g, f, V::all(5.5504108664821597e-2));
   g = fma(g, f, V::all(2.4022650695910097e-1));
   g = fma(g, f, V::all(6.9314718055994529e-1));
-  return fma(g, f, V::all(1.0)) * m.to_exponent();
+  return {m.to_exponent(), f, g};
+}
+
+// 2^t for t <= 0, below the normal numbers their smallest, as for NaN; 2^0 = 1 exactly.
+template <class T>
+inline Pack<T> exp2_negative(Pack<T> t) {
+  const Exp2<T> parts = exp2_parts(t);
+  return fma(parts.g, parts.f, Pack<T>::all(T(1))) * parts.power;
+}
+
+// 2^t - 1 for t <= 0, of which a small t leaves all digits.
+template <class T>
+inline Pack<T> exp2_less_one(Pack<T> t) {
+  const Exp2<T> parts = exp2_parts(t);
+  return fma(parts.power, parts.f * parts.g, parts.power - Pack<T>::all(T(1)));
 }
 
 // to[r][offset + t] <- from[t][r] for r < rows and t < kSide, given rows of kSide

@@ -167,6 +167,54 @@ def test_rows_of_the_block_solver_are_right(name, layout, threads):
         assert off.max() <= 1e-3
 
 
+@pytest.mark.parametrize("layout", ["dense", "csr"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    ("gamma", "size"), [(1e300, 1e10), (1e308, 2.0), (1e-300, 1e10), (1.0, 3e38)]
+)
+@pytest.mark.parametrize("name", ["rbf", "laplacian"])
+def test_products_with_gamma_may_leave_the_range(name, gamma, size, dtype, layout):
+    A = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [0.5, 0.5]]) * size
+    X = as_layout(A, dtype, layout)
+    model = SVC(kernel=name, gamma=gamma, C=10.0).fit(X, [0, 1, 0, 1])
+    kernel = (RBF if name == "rbf" else Laplacian)(gamma)
+    K = np.array(exact(kernel, A.astype(dtype), A.astype(dtype)), dtype=float)
+    coef = np.zeros(4)
+    coef[model.support_] = model.dual_coef_[0]
+    expected = K @ coef + model.intercept_
+    scale = max(1.0, float(np.abs(coef).sum()))
+    np.testing.assert_allclose(model.decision_function(X), expected, atol=1e-7 * scale)
+    y = np.array([-1.0, 1.0, -1.0, 1.0])
+    primal = 0.5 * coef @ K @ coef + 10.0 * np.maximum(0.0, 1.0 - y * expected).sum()
+    assert model.certificate_.dual <= primal * (1.0 + 1e-12)
+    assert primal <= model.certificate_.primal * (1.0 + 1e-12)
+
+
+@pytest.mark.parametrize("factor", [1e-46, 1e39])
+def test_coefficients_beyond_float32(factor):
+    rng = np.random.default_rng(8)
+    X, c = rng.standard_normal((40, 3)).astype(np.float32), rng.standard_normal((1, 40))
+    plain = single_values(RBF(0.5), X, X, c, 0.0)
+    np.testing.assert_allclose(
+        single_values(RBF(0.5), X, X, factor * c, 0.0) / factor,
+        plain, atol=1e-4 * float(np.abs(c).sum()),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("gamma", [1e-17, 1e-6, 0.1, 1.0])
+def test_tanh_keeps_the_digits_of_small_arguments(gamma):
+    X = np.random.default_rng(9).standard_normal((50, 3))
+    out = np.zeros(50)
+    rows = core.KernelRows(
+        core.dense_rows(X, 0.0), "sigmoid", gamma, 0.0, 1, None, True, 1
+    )
+    for i in range(0, 50, 7):
+        out[:] = 0.0
+        one = np.array([i], np.uint32)
+        assert rows.times(one, np.ones(1), None, out, None, core.Stop())
+        np.testing.assert_allclose(out, np.tanh(gamma * (X @ X[i])), rtol=1e-13)
+
+
 def sentinel_data(value, seed=0):
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((400, 2))

@@ -119,8 +119,9 @@ struct KernelFunction {
       case Shape::kExponential:
         for (Index j = 0; j < m; ++j) {
           const T distance = own + norms[j] - 2 * s[j];
-          s[j] = exp_negative(-scale * (distance > T(0) ? distance : T(0)));
+          s[j] = distance <= T(0) ? T(0) : distance;  // beyond its range it is NaN
         }
+        of_distances(s, m);
         break;
       case Shape::kPower:
         for (Index j = 0; j < m; ++j) {

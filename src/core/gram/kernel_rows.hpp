@@ -75,7 +75,7 @@ class Placement {
     if (!products_.unit()) return;
     differences_ = products_.differences();
     // Distances of dense points along the columns are differences anyway.
-    if (dense && products_.overlap()) products_ = differences_;
+    if (dense && products_.overlap()) products_ = products_.within_single();
     Index most = points.d();
     if (dense) {
       h_ = products_.centre_on(points);
@@ -314,12 +314,17 @@ inline bool add_differences(const Placement &placement, const tile::Parameters &
 
 // As add_times over all points and targets. A value from 0 to 1 is off by no more than
 // Placement::kMost, or where it need not be `precise` by kSingle: a point whose values
-// float32 does not find to that is met in float64.
+// float32 does not find to that is met in float64, and so are all where coefficients
+// are beyond its range.
 inline bool add_placed(KernelMap map, bool dense, bool precise, const Points &points,
                        const double *coef, Index outputs, const std::vector<Part> &parts,
                        const Points &targets, Team &team, Poll &poll) {
-  constexpr double kSingle = 1e-4;
+  constexpr double kSingle = 1e-4, kLeast = 0x1p-90, kLargest = 0x1p90;
   const Placement placement(std::move(map), points, targets, dense);
+  double largest = 0.0;
+  for (Index t = 0; t < outputs * points.n(); ++t)
+    largest = std::max(largest, std::abs(coef[t]));
+  precise = precise || !(kLeast <= largest && largest <= kLargest);
   const auto way_of = [&](Index i) {
     const bool near =
         !placement.unit() || placement.single_errors().value(placement.h(i)) <= kSingle;

@@ -295,22 +295,24 @@ struct KernelMap {
     return map;
   }
 
-  // The same function of sums of differences. The scale of the points is a power of
-  // two, so that a point is what it was to the last bit, and so are differences of
-  // points that are near to each other: nothing cancels.
+  // The same function of sums of differences, of points as they are: a difference of
+  // points that are near to each other is exact, and nothing cancels. An infinite factor
+  // would make k(x, x) NaN.
   KernelMap differences() const {
     KernelMap map = *this;
     map.centre.clear();
+    map.scale = 1.0;
+    map.parameters.factor =
+        std::min(kLog2E * gamma, std::numeric_limits<double>::max());
+    if (shape == tile::Shape::kExponential) map.shape = tile::Shape::kDifferences;
+    return map;
+  }
+  // The Laplacian kernel of dense points in float32, whose range is small: scaled by a
+  // power of two, so that a point is what it was to the last bit.
+  KernelMap within_single() const {
+    KernelMap map = differences();
     int exponent = 0;
     map.parameters.factor = kLog2E * std::frexp(gamma, &exponent);
-    if (shape == tile::Shape::kExponential) {
-      map.shape = tile::Shape::kDifferences;
-      if (exponent % 2 != 0) {
-        map.parameters.factor *= 2.0;
-        --exponent;
-      }
-      exponent /= 2;
-    }
     map.scale = std::ldexp(1.0, exponent);
     return map;
   }

@@ -122,12 +122,12 @@ class Kernel {
     }
     return out;
   }
-  // From e = exp(-2 |t|): sign(t) (1 - e)/(1 + e).
+  // From e = exp(-2 |t|) - 1: -sign(t) e/(2 + e).
   DUALGAP_INLINE static V tanh(V t) {
-    const V one = V::all(T(1));
-    const V e = simd::exp2_negative(abs(t) * V::all(T(-2.8853900817779268)));
-    const V size = (one - e) / (one + e);
-    return where_greater(V::all(T(0)), t, V::all(T(0)) - size, size);
+    const V zero = V::all(T(0));
+    const V e = simd::exp2_less_one(abs(t) * V::all(T(-2.8853900817779268)));
+    const V size = (zero - e) / (V::all(T(2)) + e);
+    return where_greater(zero, t, zero - size, size);
   }
   T coef0_, factor_;
   double shift_;

@@ -223,7 +223,7 @@ class Gram(Matrix):
         self.n = self.X.shape[0]
         _capacity(self.n, cache_size)
         if self.kernel.form is not None:
-            self.accessor = _accessor(self.X)
+            self.accessor = _accessor(self.X, self.kernel)
 
     def _make_core(self) -> Any:
         capacity, form = _capacity(self.n, self.cache_size), self.kernel.form
@@ -313,7 +313,7 @@ class Pairs:
         self.accessor: Any = None
         if kernel.form is not None:
             self.diagonal = kernel.diagonal(X)
-            self.accessor = _accessor(X)
+            self.accessor = _accessor(X, kernel)
 
     @cached_property
     def core(self) -> Any:
@@ -448,15 +448,18 @@ def roundings_of_values(gram: Matrix | Subset) -> float:
     return gram.kernel.roundings(entries)
 
 
-def _accessor(X: Any) -> Any:
-    """The core's accessor of rows.
+def _accessor(X: Any, kernel: Kernel) -> Any:
+    """Return the core's accessor of rows.
 
     Raises
     ------
     ValueError
-        If single kernel rows, which are float32, could not be computed.
+        If single kernel rows, which are float32, could not be computed. Those of
+        exponential kernels always can.
     """
     rows, norms, _ = _rows(X, 0.0)
+    if kernel.form is None or kernel.form[0] == "exponential":
+        return rows
     if not float(norms.q.max()) <= float(np.finfo(np.float32).max):
         raise ValueError(
             "X has rows whose squared norm leaves the range of float32; rescale the "
