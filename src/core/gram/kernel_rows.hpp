@@ -80,11 +80,8 @@ class Placement {
     if (dense) {
       h_ = products_.centre_on(points);
     } else {
-      h_.resize(static_cast<std::size_t>(points.n()));
-      most = points.sizes(products_.overlap(), h_.data());
+      h_ = products_.of_entries(points, most);
       if (&targets != &points) most = std::max(most, targets.most_entries());
-      const double scale = products_.block_scale() * (products_.overlap() ? 1.0 : 0.5);
-      for (double &h : h_) h *= scale;
     }
     for (const double h : h_) largest_ = std::max(largest_, finite(h));
     single_.added = longest<float>(most);

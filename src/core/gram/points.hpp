@@ -358,6 +358,15 @@ struct KernelMap {
     return h;
   }
 
+  // The same of points that stay where they are; the most entries of one in `most`.
+  std::vector<double> of_entries(const Points &points, Index &most) const {
+    std::vector<double> h(size(points.n()));
+    most = points.sizes(overlap(), h.data());
+    const double factor = block_scale() * (overlap() ? 1.0 : 0.5);
+    for (double &v : h) v *= factor;
+    return h;
+  }
+
   // The point as the tile sees it. `x` has room for d doubles.
   template <class T>
   void read(const Points &points, Index i, double *x, T *out) const {

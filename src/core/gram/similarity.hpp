@@ -43,13 +43,8 @@ struct Layout {
         function.gamma, 0.0, 1);
     const PointsOf<Rows> points(rows, {}, true);
     const double near = dense ? kNearByDifferences : KernelMap::kNear;
-    std::vector<double> h(far.size());
-    if (dense) {
-      h = map.centre_on(points);
-    } else {
-      points.sizes(map.overlap(), h.data());
-      for (double &v : h) v *= map.block_scale() * (map.overlap() ? 1.0 : 0.5);
-    }
+    Index most = 0;
+    const auto h = dense ? map.centre_on(points) : map.of_entries(points, most);
     if (!map.centre.empty()) centre = map.centre;
     for (std::size_t i = 0; i < h.size(); ++i) far[i] = !(h[i] <= near);
   }
