@@ -89,7 +89,8 @@ def test_after_every_call_the_dual_bounds_the_optimum_of_the_rows_so_far(loss, s
         best = qp.optimum(Z, c, curvature, linear)
         found = model.certificate_
         assert found.dual <= best.upper * (1 + 1e-9)
-        assert found.dual >= last
+        # D never falls: what is told of it does by no more than the room for rounding.
+        assert found.dual >= last - 2.0 * found.rounding
         last = found.dual
         if k == 0:
             assert best.lower <= found.primal * (1 + 1e-9)
