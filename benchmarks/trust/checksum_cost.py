@@ -1,4 +1,4 @@
-"""What comparing a store with its checksums costs, beside a pass of training over it.
+"""Measure what the checksums of a store cost beside a pass of training over it.
 
     python benchmarks/trust/checksum_cost.py --gb 0.5 --folder /path/with/2/GB
 

@@ -52,7 +52,7 @@ _CUT_SHORT = (Status.INTERRUPTED, Status.TIME_LIMIT)
 
 
 class _Fold(NamedTuple):
-    """What a path over one training part gives, C by C in rising order.
+    """Yield what a path over one training part gives, C by C in rising order.
 
     Where the search was cut short the lists are shorter than the grid.
     """
@@ -388,7 +388,7 @@ penalize_intercept, class_weight
         return self
 
     def _why(self, stop: Any) -> str:
-        """What cut the search short."""
+        """Name what cut the search short."""
         if stop.requested:
             return "interrupted"
         return f"time_limit={self.time_limit!r} was reached"

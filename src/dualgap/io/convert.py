@@ -678,7 +678,7 @@ class _Gather:
         return sparse.vstack(parts, format="csr") if len(parts) > 1 else parts[0]
 
     def _checksums(self, shards: list[dict[str, Any]]) -> bytes:
-        """Of all segments, array by array."""
+        """Checksums of all segments, array by array."""
         parts: dict[str, list[tuple[int, int, list[int]]]] = {
             name: [] for name in in_order(self.dtypes)
         }

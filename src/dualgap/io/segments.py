@@ -156,7 +156,7 @@ def _combined(first: int, second: int, length: int) -> int:
 
 
 def _product(a: int, b: int) -> int:
-    """Of two polynomials over GF(2), modulo that of the CRC."""
+    """Multiply two polynomials over GF(2), modulo that of the CRC."""
     found = 0
     for bit in range(31, -1, -1):
         if a >> bit & 1:

@@ -309,7 +309,7 @@ class RowStore(RowSource):
         }
 
     def check_all(self) -> None:
-        """Of a store of format 1, compare every byte with its checksum, once.
+        """Compare every byte of a store of format 1 with its checksum, once.
 
         Raises
         ------
@@ -726,7 +726,7 @@ class _Files:
         return out
 
     def pointer(self, i: int) -> int:
-        """Where a row begins, unchecked: of use as a hint, or compared with more."""
+        """Return where a row begins, unchecked: a hint, or to be compared with more."""
         out = np.empty(1, np.int64)
         self._read("indptr", 8 * i, out.view(np.uint8))
         return int(out[0])
