@@ -303,7 +303,7 @@ def test_a_segment_is_compared_once(store, options, monkeypatch):
 
 @pytest.fixture
 def old(store):
-    """The same store as version 0.1 wrote it."""
+    """Rewrite a store as version 0.1 wrote it."""
     where = Path(store.path, DESCRIPTION)
     description = json.loads(where.read_text())
     for field in ("segment_bytes", "checksums_sha256"):

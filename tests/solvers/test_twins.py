@@ -356,7 +356,7 @@ def follow_accelerator(twin, state):
 
 
 def remembers_as(accelerator, twin):
-    """What is kept for the next step between two sweeps is the same."""
+    """Check that both keep the same for the step after two sweeps."""
     assert accelerator.mode.name.lower() == twin.mode
     if twin.mode == "momentum":
         close(accelerator.alpha, twin.end)

@@ -1,4 +1,4 @@
-"""What is trained on nasty problems, class by class, and what it claims.
+"""Models trained on nasty problems, class by class, and their claims.
 
 Each attack draws a problem, trains or certifies models of it, and returns what they
 claim beside the problem in exact numbers; `verifier.faults` compares the two. What
@@ -86,7 +86,7 @@ def attack(name: str, title: str, share: int) -> Callable[[Any], Any]:
 
 @dataclass
 class Tally:
-    """What was seen of an attack."""
+    """Counts and faults of an attack."""
 
     problems: int = 0
     refused: int = 0
@@ -141,7 +141,7 @@ def run(name: str, problem: int, seed: int = 0) -> Tally:
 
 
 def counts(problems: int, names: Sequence[str] = ()) -> dict[str, int]:
-    """How many problems of each attack make so many in all; at least one."""
+    """Divide a number of problems over the attacks; each gets at least one."""
     names = names or list(ATTACKS)
     total = sum(ATTACKS[name].share for name in names)
     return {k: max(1, round(problems * ATTACKS[k].share / total)) for k in names}
@@ -166,7 +166,7 @@ class Kind(NamedTuple):
 
     @property
     def constant(self) -> float:
-        """Of the constant feature; 0 without."""
+        """Size of the constant feature; 0 without one."""
         return self.exact["scaling"] if self.exact["bias"] == "penalised" else 0.0
 
 
@@ -201,7 +201,7 @@ def spread(n: int, support: Any, duals: Any) -> Any:
 
 
 def of_svc(what: str, model: Any, n: int, certificate: Any = None) -> Claim:
-    """What a LinearSVC, SVR or the like of one problem says; or `certify` of it."""
+    """Claim of an estimator of one problem, or of `certify` about it."""
     bias = float(np.ravel(model.intercept_)[0])
     if certificate is not None:
         return Claim(what, certificate, (np.ravel(model.coef_), bias))
@@ -317,7 +317,7 @@ def problems_of(drawn: Drawn, kind: Kind, multi_class: str) -> list[SVM]:
 def of_classes(
     what: str, model: Any, drawn: Drawn, certificates: Any = None
 ) -> list[Claim]:
-    """What is said about each binary problem, or what `certify` says of it."""
+    """Claims about each binary problem, by the model or by `certify`."""
     duals, codes = spread(len(drawn.X), model.support_, model.dual_coef_), drawn.codes
     if model.multi_class == "ovo":  # the layout of LIBSVM; i < j, and j is positive
         duals = [
@@ -511,7 +511,7 @@ def planes(rng: Rng, drawn: Drawn) -> list[Group]:
 
 @contextlib.contextmanager
 def shifts() -> Iterator[list[float]]:
-    """What fits add to the diagonal of a matrix: their certificates are about that."""
+    """Record what fits add to the diagonal of a matrix; certificates include it."""
     found: list[float] = []
     check = MatrixProblem._check_positive
 
@@ -574,7 +574,7 @@ def dense(values: Any) -> Any:
 
 
 def rational_kernel(rng: Rng, names: Sequence[str] = ()) -> tuple[Any, Any, Kernel]:
-    """What to give to a fit, the kernel, and the exact matrix."""
+    """Draw rows for a fit, a kernel, and the exact matrix."""
     name = str(rng.choice(names or ["linear", "poly", "precomputed"]))
     if name == "precomputed":
         K = given_matrix(rng)
@@ -596,7 +596,7 @@ def kernel_problem(rng: Rng, make: Callable[..., Any], **options: Any) -> Kernel
 
 
 class Machine(NamedTuple):
-    """How one of the three estimators is made, fitted and certified."""
+    """One of the three estimators: how it is fitted and certified."""
 
     run: KernelRun
     fit: Callable[..., Any]

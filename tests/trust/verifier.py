@@ -99,7 +99,7 @@ class Exact:
         return Exact(np.where(self.digits > 0, self.digits, 0), self.exponent)
 
     def above(self, other: Any) -> Any:
-        """Where it is larger, as booleans."""
+        """Return a mask of the places where it is larger."""
         a, b, _ = self._aligned(other)
         return np.asarray(a > b, bool)
 
