@@ -1,10 +1,15 @@
-// The compiled module: arrays in, one pass over the rows, numbers out. The GIL
-// is released around every pass.
+// The compiled module. Its functions take arrays, make passes over the rows and return
+// numbers. The GIL is released around every pass.
 #include "bindings.hpp"
 #include "certify.hpp"
 #include "random.hpp"
 
 #include <nanobind/stl/array.h>
+
+#ifdef DUALGAP_COVERAGE
+extern "C" void __gcov_dump();
+extern "C" void __gcov_reset();
+#endif
 
 namespace dualgap {
 namespace {
@@ -132,7 +137,7 @@ void bind_tools(nb::module_ &m) {
       "w"_a.noconvert());
 }
 
-// One pass over the rows, for a dual point named in words.
+// Makes one pass over the rows. `dual` names the kind of dual point.
 template <class Terms>
 auto values_of(const AnyRows &rows, const Terms &terms, const Array<const double> &q,
                const Array<const double> &w, const std::string &dual,
@@ -266,8 +271,9 @@ void bind_certify(nb::module_ &m) {
       "v"_a.noconvert().none(), "margins"_a.noconvert().none(), "threads"_a = 1,
       "wake"_a.noconvert().none() = nb::none(),
       "One pass: sum c_i l(1 - m_i), sum a_i, sum delta_i a_i^2, and what bounds their "
-      "rounding (dualgap.problem.Values). `dual` is 'of w', 'given' or 'built'. `wake` "
-      "becomes 0 at rows that are not at a bound on their side of the margin.");
+      "rounding (dualgap.problems.rounding.Values). `dual` is 'of w', 'given' or "
+      "'built'. `wake` becomes 0 at rows that are not at a bound on their side of the "
+      "margin.");
 
   m.def(
       "evaluate_residuals",
@@ -308,4 +314,7 @@ NB_MODULE(DUALGAP_MODULE, m) {
   bind_interior(m);
   bind_io(m);
   bind_kernel(m);
+#ifdef DUALGAP_COVERAGE
+  m.def("write_counters", [] { __gcov_dump(), __gcov_reset(); });
+#endif
 }

@@ -1,5 +1,5 @@
-// What the bindings of all passes share: the matrix with its dtypes erased, checked
-// arrays, and the way a pass runs without the GIL.
+// Shared parts of the bindings: the matrix with its dtypes erased, checked arrays, and
+// running a kernel without the GIL.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -27,7 +27,7 @@ namespace dualgap {
 namespace nb = nanobind;
 using namespace nb::literals;
 
-// One function a file; bindings.cpp calls them all.
+// One function per file; bindings.cpp calls all of them.
 void bind_block(nb::module_ &m);
 void bind_counting_sgd(nb::module_ &m);
 void bind_crammer_singer(nb::module_ &m);
@@ -41,9 +41,9 @@ void bind_sgd_qn(nb::module_ &m);
 void bind_stochastic_gradient(nb::module_ &m);
 void bind_unlearning(nb::module_ &m);
 
-// An array whose entries lie where their type may. One that was cut out of a message,
-// as Dask's are, begins at any byte: the caster below copies what is read of it, and
-// refuses what is to be written.
+// An array whose entries are aligned for their type. Arrays cut out of a message, as in
+// Dask, may begin at any byte. The caster below copies such an array if it is only
+// read, and rejects it if it is to be written.
 template <class T, class Dimensions>
 struct Aligned : nb::ndarray<T, nb::numpy, Dimensions, nb::c_contig, nb::device::cpu> {
   using Base = nb::ndarray<T, nb::numpy, Dimensions, nb::c_contig, nb::device::cpu>;
@@ -60,7 +60,7 @@ using Table = Aligned<T, nb::ndim<2>>;
 template <class T>
 using Maybe = std::optional<Array<T>>;
 
-// The matrix with its dtypes erased: the one place that knows all of them.
+// The matrix with its dtypes erased. Only this class lists all dtypes.
 class AnyRows {
  public:
   using Variant =
@@ -88,7 +88,7 @@ class AnyRows {
   Index bytes() const {
     return visit([&](const auto &rows) { return stored_ * rows.kEntryBytes; });
   }
-  // The arrays: values, and of CSR rows indices and pointers.
+  // The arrays: values, and for CSR rows also indices and pointers.
   const std::vector<nb::object> &owners() const { return owners_; }
   AnyRows with_constant(double constant) const {
     return visit([&](const auto &rows) {
@@ -119,7 +119,7 @@ auto *sized(const std::optional<A> &array, Index want, const char *name) {
   return array ? sized(*array, want, name) : nullptr;
 }
 
-// An order may name any row, so it is checked before a kernel trusts it.
+// Checks that an order names existing rows only.
 template <class A>
 auto *checked_order(const A &order, Index n) {
   const auto m = static_cast<Index>(order.shape(0));
@@ -130,8 +130,8 @@ auto *checked_order(const A &order, Index n) {
   return order.data();
 }
 
-// Runs a kernel without the GIL. A pending signal runs its Python handler; an
-// exception that it raises makes the kernel leave and is passed on.
+// Runs a kernel without the GIL. A pending signal runs its Python handler. If the
+// handler raises an exception, the kernel stops and the exception is rethrown.
 template <class F>
 auto without_gil(Stop &stop, F &&kernel) {
   std::optional<nb::python_error> error;

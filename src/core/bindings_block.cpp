@@ -17,8 +17,8 @@ tile::Shape shape_of(const std::string &kernel) {
   throw std::invalid_argument("kernel: " + kernel);
 }
 
-// Rows that Python computes: `block(who, columns)` gives them, float32, of shape
-// (len(who), len(columns)); all columns if they are None.
+// Kernel rows that Python computes. `block(who, columns)` returns them as float32, of
+// shape (len(who), len(columns)); `columns` is None for all columns.
 class PythonRows final : public RowSource {
  public:
   PythonRows(Index n, nb::object block)
@@ -51,7 +51,7 @@ class PythonRows final : public RowSource {
   }
   bool values(const Order *who, Index m, const Order *columns, Index many,
               float *const *out, Poll &poll) const {
-    // A few at a time, for what Python does cannot be left early.
+    // A few rows at a time, because a call of Python cannot be stopped early.
     constexpr Index kSome = 16;
     for (Index first = 0; first < m; first += kSome) {
       const Index some = std::min(kSome, m - first);
@@ -86,7 +86,8 @@ std::unique_ptr<Points> points_of(const AnyRows &rows,
   });
 }
 
-// out_j += what `add` makes of some rows: (who, coef, m, at, sums, poll).
+// Checks the arguments, and adds to out_j the sums of add(who, coef, m, at, sums,
+// poll).
 template <class Add>
 bool add_at(const KernelRows &rows, const Array<const Order> &who,
             const Array<const double> &coef, const Maybe<const Order> &at,
@@ -159,7 +160,7 @@ void bind_block(nb::module_ &m) {
       .def_prop_rw("precise", &KernelRows::precise, &KernelRows::set_precise,
                    "whether values of rows are computed in float64")
       .def_prop_rw("shifted", &KernelRows::shifted, &KernelRows::set_shifted,
-                   "whether precise rows are those of K - 1 (rbf and laplacian)")
+                   "whether precise rows hold K - 1 instead of K (rbf and laplacian)")
       .def(
           "rows",
           [](const KernelRows &self, Array<const Order> who, Table<float> out,
@@ -210,7 +211,7 @@ void bind_block(nb::module_ &m) {
           },
           "who"_a.noconvert(), "coef"_a.noconvert(), "at"_a.noconvert().none(),
           "out"_a.noconvert(), "stop"_a,
-          "out_j += sum_t coef_t k(x_who[t], x_at[j]), values as those of `rows`; all "
+          "out_j += sum_t coef_t k(x_who[t], x_at[j]), values as in `rows`; all "
           "rows where `at` is None. False if told to leave.")
       .def_prop_ro("bounded", &KernelRows::bounded,
                    "whether `times` bounds the errors of the kernel values")
@@ -334,8 +335,8 @@ void bind_block(nb::module_ &m) {
                 stop, [&](Poll &poll) { return self.step(inner_tolerance, poll); });
           },
           "inner_tolerance"_a, "stop"_a,
-          "One working set, solved to so much of the violation. Returns the inner "
-          "steps made.");
+          "Solves one working set to `inner_tolerance` times the violation. Returns "
+          "the inner steps made.");
 
   m.def(
       "pair_steps",

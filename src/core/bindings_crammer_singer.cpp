@@ -93,7 +93,7 @@ void bind_crammer_singer(nb::module_ &m) {
       "rows"_a, "y"_a.noconvert(), "cost"_a.noconvert(), "q"_a.noconvert(), "classes"_a,
       "w"_a.noconvert(), "alpha"_a.noconvert().none(), "threads"_a = 1,
       "One pass: sum_i c_i max_m (w_m.x_i - w_{y_i}.x_i + e_im), sum_i a_{i,y_i}, and "
-      "what bounds their rounding (dualgap.problem.Values).");
+      "what bounds their rounding (dualgap.problems.rounding.Values).");
 }
 
 }  // namespace dualgap

@@ -47,7 +47,7 @@ void bind_cutting_planes(nb::module_ &m) {
       },
       "rows"_a, "y"_a.noconvert(), "cost"_a.noconvert(), "from_"_a.noconvert(),
       "to"_a.noconvert(), "a"_a.noconvert(), "b"_a, "threads"_a, "stop"_a,
-      "(a, b) of one set of rows becomes that of another. Returns (rows done, b).");
+      "Turns (a, b) of one set of rows into (a, b) of another. Returns (rows done, b).");
 
   m.def(
       "solve_master",

@@ -161,7 +161,7 @@ void bind_dual_coordinate(nb::module_ &m) {
       "alpha"_a.noconvert(), "w"_a.noconvert(), "end"_a.noconvert(),
       "end_w"_a.noconvert(), "beta"_a, "wake"_a.noconvert(), "order"_a.noconvert(),
       "stop"_a,
-      "Momentum between two sweeps: (whether w is that of alpha, rows clipped, rows "
+      "Momentum between two sweeps: (whether w belongs to alpha, rows clipped, rows "
       "moved, sum a_i - 1/2 sum delta_i a_i^2).");
 
   m.def(

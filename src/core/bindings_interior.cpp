@@ -11,8 +11,8 @@ namespace dualgap {
 
 namespace {
 
-// The function that a capsule of a Cython module's __pyx_capi__ holds. Its name is its
-// signature: sizes have to be C ints.
+// Returns the function in a capsule of a Cython module's __pyx_capi__. The name of the
+// capsule is the signature of the function. It must have C ints for sizes.
 template <class F>
 F *function(nb::handle capsule, int ints) {
   const char *name = PyCapsule_GetName(capsule.ptr());
@@ -39,7 +39,8 @@ LinearAlgebra look_up(const nb::tuple &algebra) {
   return functions;
 }
 
-// The rows, or those that are chosen, from number `begin` of the set on.
+// Makes a block of all or of the chosen rows. `begin` is its first row number in the
+// set.
 std::unique_ptr<RowBlock> make_block(const AnyRows &rows, Index begin,
                                      const Order *chosen = nullptr, Index count = 0) {
   return rows.visit([&](const auto &x) -> std::unique_ptr<RowBlock> {
@@ -50,7 +51,7 @@ std::unique_ptr<RowBlock> make_block(const AnyRows &rows, Index begin,
   });
 }
 
-// Rows in memory.
+// A set of rows in memory.
 class HeldRows final : public RowSet {
  public:
   explicit HeldRows(std::vector<AnyRows> rows) : held_(std::move(rows)) {
@@ -75,7 +76,8 @@ class HeldRows final : public RowSet {
   Index n_ = 0;
 };
 
-// Rows that `blocks()` yields, each time anew: (rows, which of them, or None for all).
+// A set of rows that `blocks()` yields again in every pass, as pairs of rows and the
+// numbers of the chosen ones, or None for all.
 class YieldedRows final : public RowSet {
  public:
   YieldedRows(nb::callable blocks, Index rows, Index width)
@@ -112,7 +114,7 @@ class YieldedRows final : public RowSet {
   Index n_, width_;
 };
 
-// A copy of a whole array.
+// Copies an array into a vector.
 template <class T>
 std::vector<T> values_of(const Array<const T> &array, Index n, const char *name) {
   const T *first = sized(array, n, name);
@@ -129,7 +131,7 @@ SomeRows some_rows(std::unique_ptr<RowSet> rows, const Bytes &y, const Doubles &
           values_of(fixed, width, "fixed"), constant};
 }
 
-// A list of accessors, or what a function yields in every pass.
+// Makes a set of rows from a list of accessors, or from a function that yields blocks.
 std::unique_ptr<RowSet> row_set(const nb::object &rows, const Bytes &y,
                                 const Doubles &fixed) {
   if (!nb::isinstance<nb::list>(rows)) {

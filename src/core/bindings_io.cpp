@@ -1,5 +1,5 @@
-// Python face of the text readers and of the checksums of files. Arrays leave without a
-// copy: numpy gets the memory and a capsule that frees it.
+// Bindings of the text readers and of the file checksums. Arrays are returned without a
+// copy: NumPy gets the memory and a capsule that frees it.
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
@@ -53,7 +53,7 @@ nb::tuple parse_values(std::string_view text, const svmlight::Options &options,
   if (!wide) {
     try {
       return parse_as<Value, std::int32_t>(text, options);
-    } catch (const svmlight::IndexTooNarrow &) {  // rare, so worth a second parse
+    } catch (const svmlight::IndexTooNarrow &) {  // rare, so a second parse is fine
     }
   }
   return parse_as<Value, std::int64_t>(text, options);

@@ -18,15 +18,15 @@ nb::object numbers(const Order *data, Index m) {
       copy, {static_cast<std::size_t>(m)}, owner));
 }
 
-// A kernel matrix that Python computes: `rows(queries)` gives their whole rows and
-// `block(queries, columns)` some entries of them, float64.
+// A kernel matrix that Python computes. `rows(queries)` returns whole rows and
+// `block(queries, columns)` some entries of rows, both as float64.
 class PythonGram final : public Gram {
  public:
   PythonGram(Index n, Index capacity, nb::object rows, nb::object block)
       : Gram(n, capacity), rows_(std::move(rows)), block_(std::move(block)) {}
 
-  // out_t += sum_j c_j k(x_rows[j], x_columns[t]), t < count, all in float64; without
-  // columns for all rows.
+  // out_t += sum_j c_j k(x_rows[j], x_columns[t]), t < count, all in float64. Without
+  // columns the sums are for all rows.
   void add_times(const Order *rows, const double *c, Index m, const Order *columns,
                  Index count, double *out, Poll &poll) {
     constexpr Index kRows = 32;
@@ -97,7 +97,7 @@ Method method_of(const std::string &name) {
   throw std::invalid_argument("method: " + name);
 }
 
-// The arrays of a simplex problem, checked.
+// Checks the arrays of a simplex problem.
 Simplex simplex_of(Gram &gram, const Maybe<const Order> &columns,
                    const Array<const double> &y, const Array<const double> &delta,
                    const Array<const double> &diagonal, const Array<double> &a,

@@ -1,14 +1,15 @@
-// Primal and dual value in one pass, float64 throughout, compensated sums.
+// Primal and dual values from one pass, in float64 with compensated sums.
 //
 //   P(w) = 1/2 ||w||^2 + sum_i c_i l(1 - m_i),   m_i = y_i x_i.w
 //   D(a) = sum_i a_i - 1/2 ||v||^2 - 1/2 sum_i delta_i a_i^2,  v = sum_i a_i y_i x_i
 //
 // Weak duality: D(a) <= P* <= P(w) for every w and every a in the box.
-// Rounding: beside every sum stands a bound on its error (docs/certificate.md). A
-// product x_i.w in which no term passes more than g roundings is off by at most
-// g u sum_j |x_ij w_j| <= g u ||x_i|| ||w||, u = 2^-53 (Higham 2002, section 3.1), to
-// first order; kSlack stands for the higher ones.
-// Regression has c_i l(|p_i - x_i.w| - epsilon), and sum_i (p_i a_i - epsilon |a_i|).
+// Rounding: every sum comes with a bound on its error (docs/certificate.md). If no term
+// of a product x_i.w passes more than g roundings, its error is to first order at most
+// g u sum_j |x_ij w_j| <= g u ||x_i|| ||w||, u = 2^-53 (Higham 2002, section 3.1).
+// kSlack covers the higher orders.
+// Regression has the losses c_i l(|p_i - x_i.w| - epsilon) and the linear term
+// sum_i (p_i a_i - epsilon |a_i|).
 // Cost: one product with X, and one with X^T over the rows with a_i > 0.
 #pragma once
 
@@ -24,7 +25,7 @@
 
 namespace dualgap {
 
-// Off by at most kNormRoundings of itself.
+// The relative error is at most kNormRoundings units of rounding.
 inline constexpr double kNormRoundings = 40;
 inline double squared_norm(const double *w, Index size) {
   Sum sum;
@@ -34,7 +35,7 @@ inline double squared_norm(const double *w, Index size) {
   return sum.value();
 }
 
-// D of min(scale b_i, U_i) with norm = ||v||^2 known.
+// Returns D of a_i = min(scale b_i, U_i), given norm = ||v||^2.
 inline double dual_value(const double *b, const double *cost, Index n, const Loss &loss,
                          double scale, double norm) {
   Sum sum;
@@ -47,7 +48,7 @@ inline double dual_value(const double *b, const double *cost, Index n, const Los
   return sum.value() - 0.5 * norm;
 }
 
-// sum_i c_i l(1 - m_i)
+// Returns sum_i c_i l(1 - m_i).
 inline double total_loss(const double *margins, const double *cost, Index n,
                          const Loss &loss) {
   Sum sum;
@@ -66,7 +67,8 @@ inline bool in_box(const double *alpha, const double *cost, Index n, const Loss 
   return inside;
 }
 
-// The largest a_i / U_i: the scale beyond which alpha leaves the box is its inverse.
+// Returns the largest a_i / U_i. Its inverse is the largest scale that keeps alpha in
+// the box.
 inline double fullest(const double *alpha, const double *cost, Index n,
                       const Loss &loss) {
   double most = 0;
@@ -82,14 +84,14 @@ inline void scale_into_box(double *alpha, const double *cost, Index n, const Los
     alpha[i] = std::min(scale * alpha[i], loss.upper(cost[i]));
 }
 
-// sum_i y_i a_i, which an unpenalised bias wants to be 0.
+// Returns sum_i y_i a_i, which must be 0 for an unpenalised bias.
 inline double signed_sum(const std::int8_t *y, const double *alpha, Index n) {
   Sum sum;
   for (Index i = 0; i < n; ++i) sum += y[i] * alpha[i];
   return sum.value();
 }
 
-// Rows from which a second thread pays, in stored entries read.
+// Number of stored entries to read from which another thread pays.
 inline constexpr Index kWorthThread = 500'000;
 
 template <class Rows>
@@ -101,7 +103,8 @@ Index worth_threads(const Rows &rows, Index threads) {
   return std::clamp<Index>(work / kWorthThread, 1, threads);
 }
 
-// A vector that every part but the first has to itself, added up in their order.
+// A sum of vectors. Every part but the first has its own vector; they are added in the
+// order of the parts.
 class PartSums {
  public:
   PartSums(double *first, Index size, Index parts)
@@ -136,7 +139,7 @@ void combine(const Rows &rows, const std::int8_t *y, const double *alpha, double
   sums.add_up();
 }
 
-// At least ||w||; 0 only if w is.
+// Returns an upper bound on ||w||, which is 0 only if w is 0.
 inline double length_of(const double *w, Index size) {
   const double norm = squared_norm(w, size);
   if (norm == 0.0 && std::all_of(w, w + size, [](double x) { return x == 0.0; }))
@@ -144,15 +147,15 @@ inline double length_of(const double *w, Index size) {
   return std::sqrt(norm * (1.0 + kNormRoundings * kUnit) + kSmall);
 }
 
-// What bounds the size of a product x_i.w, apart for the constant feature: its scale
-// may be another one.
+// Bounds on the sizes of products x_i.w and on their errors. The constant feature is
+// separate, because its scale may differ.
 struct Sizes {
   const double *q;       // ||x_i||^2 as computed, constant feature included
-  double constant = 0;   // squared
-  double length = 0;     // of w, without the constant feature
+  double constant = 0;   // square of the constant feature
+  double length = 0;     // length of w, without the constant feature
   double last = 0;       // |constant w_d|
-  double roundings = 0;  // at most, in a squared norm
-  double each = kSlack * kUnit, other = 0, least = kSmall;  // of an error
+  double roundings = 0;  // bound on the roundings of a term of q
+  double each = kSlack * kUnit, other = 0, least = kSmall;  // terms of `off`
 
   Sizes(const double *q, double constant, double length, double last, double roundings)
       : q(q), constant(constant), length(length), last(last), roundings(roundings) {
@@ -162,15 +165,15 @@ struct Sizes {
     }
   }
 
-  // At least ||x_i||, without the constant feature.
+  // Returns an upper bound on ||x_i||, without the constant feature.
   double row(Index i) const {
     const double square = q[i] * (1.0 + 2.0 * roundings * kUnit) - constant;
     return std::sqrt(std::max(square, 0.0) + kSmall);
   }
-  // At least |x_i|.|w|.
+  // Returns an upper bound on |x_i|.|w|.
   double product(double row) const { return row * length + last; }
-  // At least the error of x_i.w, or of 1 - y_i x_i.w. The zero vector has no error but
-  // that of the constant feature, and none where that is 1.
+  // Returns an upper bound on the error of x_i.w and of 1 - y_i x_i.w. If w is 0, only
+  // the constant feature has an error, and none if it is 1.
   double off(double size, double roundings) const {
     return (each * roundings + other) * size + least;
   }
@@ -178,17 +181,17 @@ struct Sizes {
 
 struct Values {
   double loss = 0;      // sum_i c_i l(1 - m_i)
-  double sum = 0;       // sum_i a_i, or what stands for it
+  double sum = 0;       // sum_i a_i, or the linear term of D in its place
   double diagonal = 0;  // sum_i delta_i a_i^2
-  // What rounding may hide: the exact losses are at most loss + loss_error, and
-  // w.v is within along_error of `along`.
+  // Rounding: the exact sum of losses is at most loss + loss_error, and w.v is within
+  // along_error of `along`.
   double loss_error = 0;
   double along = 0;  // sum_i a_i m_i
   double along_error = 0;
   double reach = 0;      // at least sum_i a_i ||x_i||, constant feature included
-  double used = 0;       // rows with a_i > 0
-  double roundings = 0;  // the most in a product x_i.w
-  double length = 0;     // of w, without the constant feature
+  double used = 0;       // number of rows with a_i != 0
+  double roundings = 0;  // largest number of roundings in a product x_i.w
+  double length = 0;     // length of w, without the constant feature
   double last = 0;       // |constant w_d|
 };
 
@@ -197,7 +200,7 @@ inline auto as_tuple(const Values &v) {
                          v.along_error, v.reach, v.used, v.roundings, v.length, v.last);
 }
 
-// The same of one thread's rows, and those of all of them.
+// Values of one part of the rows.
 struct PartValues {
   LaneSums loss, sum, diagonal, along;
   double loss_error = 0, along_error = 0, reach = 0, used = 0, roundings = 0;
@@ -226,10 +229,10 @@ inline Values add_up(const std::vector<PartValues> &parts, const Sizes &sizes) {
   return all;
 }
 
-// x_i.w with less rounding where rows are long: blocks of entries, and the compensated
-// sum of these, which adds two roundings to those inside of a block and one part in
-// (blocks u)^2. Blocks are short enough for a bound like that of a short row, and long
-// enough for the pass to cost what it costs without them.
+// x_i.w with less rounding for long rows: a compensated sum over blocks of entries. It
+// adds two roundings to the roundings inside a block, and a relative (blocks u)^2.
+// Blocks are short enough for the error bound of a short row, and long enough to add no
+// cost to the pass.
 template <class Rows>
 struct BlockedDot {
   static constexpr Index kBlock = Rows::kBlock;
@@ -245,7 +248,7 @@ struct BlockedDot {
       sum += rows.partial_dot(i, first, std::min(first + kBlock, count), w, 0.0);
     return sum.value();
   }
-  // At most so many does a term pass.
+  // Bound on the roundings of a term.
   double roundings(Index i) const {
     const Index count = rows.count(i);
     return static_cast<double>(Rows::roundings(std::min(count, kBlock)) +
@@ -253,23 +256,23 @@ struct BlockedDot {
   }
 };
 
-// How the dual point of a certificate comes about.
+// Origin of the dual point of a certificate.
 enum class Dual {
-  kOfW,    // w = sum a y x already: the pass leaves v alone
-  kGiven,  // a is given and need not belong to w: v is accumulated
-  kBuilt,  // a_i = c_i l'(1 - m_i), the dual point that w itself suggests
+  kOfW,    // w is already sum a y x, so v is not computed
+  kGiven,  // a is given and need not define w, so v is computed
+  kBuilt,  // a_i = c_i l'(1 - m_i), the dual point that w suggests
 };
 
-// What the rows of P and D are made of: losses of the margin y_i x_i.w ...
+// Terms of a row in P and D, with a loss of the margin y_i x_i.w.
 struct MarginTerms {
   const std::int8_t *y;
   const double *cost;
   Loss form;
-  std::uint8_t *wake = nullptr;  // of rows that sleep; see sleeping_rows.hpp
+  std::uint8_t *wake = nullptr;  // counters of shrinking; see sleeping_rows.hpp
   RowLoss of{form};
   double at(Index i, double score) const { return y[i] * score; }
   double loss(Index i, double m) const { return cost[i] * of.value(1.0 - m); }
-  // The loss is convex: it grows by no more than off times its slope after that.
+  // As the loss is convex, an error `off` raises it by at most off times this slope.
   double slope(Index i, double m, double off) const {
     return cost[i] * of.derivative(1.0 - m + off);
   }
@@ -278,7 +281,7 @@ struct MarginTerms {
   double diagonal(Index i) const { return form.diagonal(cost[i]); }
   double sign(Index i) const { return y[i]; }
   double rounding(Index) const { return 0.0; }
-  // Wakes a row, but one that lies at a bound on whose side its margin is.
+  // Ends the skipping of a row unless it is at a bound that its gradient confirms.
   void look(Index i, double m, double a) const {
     if (!wake || wake[i] == 0) return;
     const double gradient = m - 1.0 + diagonal(i) * a;
@@ -288,7 +291,8 @@ struct MarginTerms {
   }
 };
 
-// ... or of the residual r_i = p_i - x_i.w, with l of |r_i| - epsilon and a signed a_i.
+// Terms of a row with a loss l(|r_i| - epsilon) of the residual r_i = p_i - x_i.w, and
+// a signed a_i.
 struct ResidualTerms {
   const double *target;
   const double *cost;
@@ -310,17 +314,18 @@ struct ResidualTerms {
   }
   double diagonal(Index i) const { return form.diagonal(cost[i]); }
   double sign(Index) const { return 1.0; }
-  // Of the two subtractions, beside that of x_i.w.
+  // Error of the two subtractions, in addition to the error of x_i.w.
   double rounding(Index i) const {
     return 2.0 * kSlack * kUnit * (2.0 * std::abs(target[i]) + epsilon);
   }
   void look(Index, double, double) const {}
 };
 
-// Rows whose numbers are computed in vectors, before their entries leave the cache.
+// Rows whose terms are computed together in vectors, while their entries are in cache.
 inline constexpr Index kRowsTogether = 64;
 
-// `seen` takes the margins or residuals, if it is given. `along` is w.v.
+// Evaluates P at w and D at alpha. The margins or residuals go to `seen` if it is
+// given.
 template <class Rows, class Terms>
 Values evaluate(const Rows &rows, const Terms &terms, const double *q, const double *w,
                 Dual dual, double *alpha, double *v, double *seen, Team &threads) {
@@ -362,7 +367,7 @@ Values evaluate(const Rows &rows, const Terms &terms, const double *q, const dou
         for (Index k = 0; k < n; ++k) alpha[first + k] = terms.dual(first + k, at[k]);
       const double *a = alpha + first;
       for (Index k = 0; k < n; ++k) terms.look(first + k, at[k], a[k]);
-      // Where a score is infinite this is NaN, and counts as no bound.
+      // If a score is infinite this is NaN, which counts as no bound.
       Index used = 0;
       DUALGAP_INDEPENDENT
       for (Index k = 0; k < n; ++k) {
@@ -399,8 +404,9 @@ struct Scaled {
   double loss_error;
 };
 
-// The b in [1/2, 2] that minimises P(b w) = b^2/2 ||w||^2 + sum_i c_i l(1 - b m_i), by
-// bisection on its derivative, given norm = ||w||^2. Cost: O(n) a trial.
+// Returns the b in [1/2, 2] that minimises
+// P(b w) = b^2/2 ||w||^2 + sum_i c_i l(1 - b m_i), by bisection on the derivative,
+// given norm = ||w||^2. Cost: O(n) per trial.
 inline Scaled best_multiple(const double *margins, const double *cost, Index n,
                             const Loss &loss, double norm, const Sizes &sizes,
                             double roundings) {
@@ -418,7 +424,7 @@ inline Scaled best_multiple(const double *margins, const double *cost, Index n,
   double error = 0;
   for (Index i = 0; i < n; ++i) {
     const double u = 1.0 - b * margins[i];
-    // Two roundings more: of b m_i, and of the entries of b w.
+    // Two more roundings: of b m_i, and of the entries of b w.
     const double size = b * sizes.product(sizes.row(i));
     const double off = sizes.off(size, roundings + 2.0);
     sum += cost[i] * loss.value(u);

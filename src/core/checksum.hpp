@@ -1,15 +1,16 @@
 // CRC-32C (Castagnoli), the checksum of the segments of row stores.
 //
-// What       remainder of the bytes, as a polynomial over GF(2), modulo 0x11EDC6F41,
-//            bits reflected, begun with and xor-ed by 2^32 - 1
-// Guarantee  any 1, 2 or 3 flipped bits and any burst of up to 32 bits change it, in
-//            segments of up to 2^28 bytes; other damage goes unseen once in 2^32
-// Cost       two carry-less products for 64 bytes where there are such of 512 bits
-//            (VPCLMULQDQ); else one instruction for 8 bytes (SSE 4.2, ARMv8 CRC), of
-//            which kLanes segments at a time hide the latency; elsewhere 8 tables
+// Problem    the remainder of the bytes, as a polynomial over GF(2), modulo
+//            0x11EDC6F41, with reflected bits, initial value and final xor 2^32 - 1
+// Guarantee  any 1, 2 or 3 flipped bits and any burst of up to 32 bits change the
+//            checksum, in segments of up to 2^28 bytes; other damage is missed with
+//            probability 2^-32
+// Cost       two carry-less products for 64 bytes with 512-bit products (VPCLMULQDQ);
+//            else one instruction for 8 bytes (SSE 4.2, ARMv8 CRC), with kLanes
+//            segments at a time to hide its latency; else 8 table look-ups for 8 bytes
 // Source     Castagnoli, Brauer and Herrmann, IEEE Trans. Communications 41 (1993);
-//            RFC 3720, appendix B.4; the tables: Kounavis and Berry, ISCC 2005; the
-//            products: Gopal et al., Intel white paper 323102 (2009)
+//            RFC 3720, appendix B.4. Tables: Kounavis and Berry, ISCC 2005. Products:
+//            Gopal et al., Intel white paper 323102 (2009).
 #pragma once
 
 #include <array>
@@ -22,7 +23,7 @@
 #define DUALGAP_CRC32C_X86
 #if defined(__GNUC__) || defined(__clang__)
 #if !defined(__clang__)
-// GCC 12 warns of registers that its own header leaves undefined on purpose.
+// GCC 12 warns about registers that its own header leaves undefined on purpose.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wuninitialized"
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
@@ -31,7 +32,7 @@
 #else
 #include <immintrin.h>
 #endif
-#define DUALGAP_CRC32C_WIDE  // compiled for it, whatever the level; asked for at run time
+#define DUALGAP_CRC32C_WIDE  // at every level; the processor is checked at run time
 #endif
 #elif defined(__ARM_FEATURE_CRC32)
 #include <arm_acle.h>
@@ -42,7 +43,7 @@ namespace dualgap::checksum {
 
 inline constexpr std::size_t kLanes = 4;
 
-// kTables[k][b]: the remainder of byte b followed by k bytes of zeros.
+// kTables[k][b] is the remainder of byte b followed by k bytes of zeros.
 inline constexpr auto kTables = [] {
   std::array<std::array<std::uint32_t, 256>, 8> tables{};
   for (std::uint32_t b = 0; b < 256; ++b) {
@@ -62,7 +63,7 @@ inline std::uint32_t add_byte(std::uint32_t r, std::uint8_t byte) {
   return (r >> 8) ^ kTables[0][(r ^ byte) & 0xff];
 }
 
-// Eight bytes by tables, whatever the order of bytes of the machine.
+// Adds eight bytes by tables, independent of the byte order of the machine.
 inline std::uint32_t add_word_by_tables(std::uint32_t r, const std::uint8_t *at) {
   std::uint32_t sum = 0;
   for (std::size_t k = 0; k < 4; ++k)
@@ -85,7 +86,7 @@ inline std::uint32_t add_word(std::uint32_t r, const std::uint8_t *at) {
 #endif
 }
 
-// The checksum of what `before` is the checksum of, followed by these bytes.
+// Returns the checksum of the data with checksum `before` followed by these bytes.
 inline std::uint32_t crc32c(const std::uint8_t *at, std::size_t size,
                             std::uint32_t before) {
   std::uint32_t r = ~before;
@@ -102,16 +103,17 @@ inline bool has_wide_products() {
   return has;
 }
 
-// x^n modulo the polynomial, as a product takes it: reflected, in the upper half.
+// Returns x^n modulo the polynomial in the form for a product: reflected, in the upper
+// half.
 constexpr std::uint64_t power(int n) {
   std::uint32_t r = 1u << 31;
   for (; n > 0; --n) r = (r >> 1) ^ (r & 1 ? 0x82F63B78u : 0u);
   return static_cast<std::uint64_t>(r) << 32;
 }
 
-// As crc32c, by folding: 128 bits L x^64 + H that lie D bits before others may be
-// replaced by L x^(64+D) + H x^D added to these. A product of reflected words has one
-// factor x too many.
+// Computes crc32c by folding: 128 bits L x^64 + H that lie D bits before others are
+// replaced by L x^(64+D) + H x^D, added to the others. A product of reflected words has
+// one factor x too many.
 __attribute__((target("avx512f,vpclmulqdq,sse4.2"))) inline std::uint32_t crc32c_wide(
     const std::uint8_t *at, std::size_t size, std::uint32_t before) {
   constexpr std::size_t kStep = 256;  // bytes of four registers
@@ -142,7 +144,8 @@ __attribute__((target("avx512f,vpclmulqdq,sse4.2"))) inline std::uint32_t crc32c
 
 #endif
 
-// The checksums of consecutive segments, kLanes at a time; the last may be shorter.
+// Writes the checksums of consecutive segments, kLanes at a time. The last segment may
+// be shorter.
 inline void crc32c_lanes(const std::uint8_t *at, std::size_t size, std::size_t segment,
                          std::uint32_t *out) {
   for (; size >= kLanes * segment; at += kLanes * segment, size -= kLanes * segment) {
@@ -163,7 +166,7 @@ inline void crc32c_lanes(const std::uint8_t *at, std::size_t size, std::size_t s
   }
 }
 
-// crc32c and crc32c_lanes, the fastest way that this processor has.
+// crc32c and crc32c_lanes by the fastest instructions of this processor.
 inline std::uint32_t crc32c_fast(const std::uint8_t *at, std::size_t size,
                                  std::uint32_t before) {
 #if defined(DUALGAP_CRC32C_WIDE)

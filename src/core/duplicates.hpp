@@ -1,10 +1,10 @@
 // Rows that occur more than once, under the same label.
 //
-// Problem    a partition of the rows i into groups of equal (x_i, y_i).
-// Update     a hash of the entries, a sum over them; then a table of hashes with linear
-//            probing, and a comparison of the rows themselves where two agree.
-// Guarantee  rows of a group are equal entry by entry. Equal rows whose entries are
-//            stored in another order, or zeros that one of them stores, are missed.
+// Problem    partition the rows i into groups of equal (x_i, y_i)
+// Update     each row gets a hash, a sum over its entries. A table of hashes with
+//            linear probing finds candidates, which are compared entry by entry.
+// Guarantee  rows of a group are equal entry by entry. Equal rows are missed if their
+//            entries are stored in different orders or only one row stores a zero.
 // Cost       1 to 2 products; 16 to 32 bytes a row.
 // Source     Knuth, The Art of Computer Programming, vol. 3 (1973), section 6.4.
 #pragma once
@@ -32,8 +32,8 @@ std::uint64_t row_hash(const Rows &rows, Index i) {
   return sum ^ (sum >> 31);
 }
 
-// group[i] <- the number of row i's group, by first appearance. Returns how many there
-// are; 0: told to leave.
+// group[i] <- the number of row i's group, in the order of first appearance. Returns
+// the number of groups, or 0 if told to stop.
 template <class Rows>
 Index group_duplicates(const Rows &rows, const std::int8_t *y, Order *group,
                        Poll &poll) {

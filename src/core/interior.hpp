@@ -1,27 +1,28 @@
-// The interior-point iteration for a set of rows, the others frozen at a bound.
+// Interior-point iteration for a set of rows; shrinking fixes the duals of the other
+// rows at a bound.
 //
 // Problem    min over w of  1/2 ||w||^2 - w.f + sum_i c_i l(1 - z_i) + const over the
 //            rows i of the set, z_i = y_i w.x_i, through the pair with its dual
 //              z_i - 1 + delta_i a_i - s_i + v_i = 0,   s_i a_i = v_i b_i = g_i mu,
 //              J w = f + sum_i a_i y_i x_i,  a_i + b_i = U_i,  g_i = c_i/mean(c)
-//            (a row of cost 2 c_i is then the same as two rows of cost c_i),
-//            where f = sum of U_i y_i x_i over the rows frozen at U_i. J = I; a bias
-//            that is not penalised has a 0 there, and the last line of the sum is the
-//            constraint sum_i a_i y_i = 0.
+//            (so a row of cost 2 c_i is the same as two rows of cost c_i). f is the sum
+//            of U_i y_i x_i over the rows fixed at U_i. J = I, with a 0 at an
+//            unpenalised bias, for which the last line is the constraint
+//            sum_i a_i y_i = 0.
 // Update     with theta_i = 1/(delta_i + s_i/a_i + v_i/b_i), targets t_i, u_i of the
 //            two products, r = f + sum_i a_i y_i x_i - J w and Z the rows y_i x_i
 //              (J + Z' diag(theta) Z) dw = Z' (theta h) + r
 //              h = 1 - z - delta a + t/a - u/b,    da = theta (h - Z dw)
-//            Mehrotra's predictor has t = u = 0, his corrector the second-order terms
-//            and g_i sigma mu; up to three of Gondzio's bring the products of a longer
-//            step back to [0.1, 10] g_i sigma mu.
-// Guarantee  none on the number of iterations; 10 to 60 in practice, whatever C is.
-//            The matrix is in float32 where rows are dense and features many, while
-//            the residual r that this leaves, computed anew, is little beside the gap.
+//            Mehrotra's predictor has t = u = 0, Mehrotra's corrector has the
+//            second-order terms and g_i sigma mu. Up to three of Gondzio's correctors
+//            bring the products of a longer step back to [0.1, 10] g_i sigma mu.
+// Guarantee  none on the number of iterations; 10 to 60 in practice, whatever C is. The
+//            matrix is in float32 if rows are dense and features many, as long as the
+//            recomputed residual r stays small compared with the gap.
 // Cost       one Gram matrix of the rows (q^2/2 products for a row of q entries, or
-//            panels and BLAS where rows are dense), d^3/6 for its factor, 2 passes over
-//            the rows and 2 more per corrector; 8 d^2 bytes per thread, or 12 from 128
-//            features on, and 120 a row.
+//            panels and BLAS if rows are dense), d^3/6 for its factor, 2 passes over
+//            the rows and 2 more per corrector. 8 d^2 bytes per thread, or 12 d^2 from
+//            128 features on, and 120 a row.
 // Source     Mehrotra, SIAM J. Optim. 2 (1992); Gondzio, Comput. Optim. Appl. 6 (1996);
 //            the normal equations of Ferris and Munson, SIAM J. Optim. 13 (2002).
 #pragma once
@@ -39,8 +40,8 @@
 
 namespace dualgap {
 
-// The a in (0, U) with  g + delta a - mu/a + mu/(U - a) = 0,  and U - a: where both
-// products are mu at a margin of 1 + g. Without an upper bound, U is infinite.
+// Returns the a in (0, U) with  g + delta a - mu/a + mu/(U - a) = 0,  and U - a. There
+// both products are mu at the margin 1 + g. Without an upper bound U is infinite.
 inline std::pair<double, double> centred(double g, double delta, double upper,
                                          double mu) {
   if (std::isinf(upper)) {
@@ -56,7 +57,7 @@ inline std::pair<double, double> centred(double g, double delta, double upper,
     }
     g += delta * 0.5 * (low + high);
   }
-  // g a^2 - (g U + 2 mu) a + mu U = 0, in the form that does not cancel.
+  // Solve g a^2 - (g U + 2 mu) a + mu U = 0 without cancellation.
   const double e = std::abs(g) * upper;
   const double small = 2.0 * mu * upper / (e + 2.0 * mu + std::hypot(e, 2.0 * mu));
   return g > 0.0 ? std::pair{small, upper - small} : std::pair{upper - small, small};
@@ -105,8 +106,8 @@ class Interior : private NewtonSystem<InteriorPart> {
   int correctors() const { return correctors_; }
   bool single() const { return single_; }
 
-  // Starts at w, every product at mu times its weight; mu = 0: a point far inside for
-  // w = 0. False: told to leave.
+  // Starts at w, with every product at mu times its weight. mu = 0 chooses a point far
+  // inside for w = 0. Returns false if told to stop.
   bool start(const double *w, double mu, Poll &poll, const Stop &stop) {
     std::copy_n(w, d_, w_.begin());
     if (mu == 0.0) {
@@ -127,13 +128,13 @@ class Interior : private NewtonSystem<InteriorPart> {
     return residual(poll, stop);
   }
 
-  // z, r, P and D from a and w, free of the rounding of the steps. False: told to
-  // leave, and nothing is worse than it was.
+  // Recomputes z, r, P and D from a and w, without the rounding of the steps. Returns
+  // false if told to stop; the state is then no worse than before.
   bool refresh(Poll &poll, const Stop &stop) {
     return margins(poll, stop) && residual(poll, stop);
   }
 
-  // One iteration; nothing has moved unless the outcome is kStepped.
+  // One iteration. The point moves only if the outcome is kStepped.
   Outcome iterate(Poll &poll, const Stop &stop) {
     if (iterations_ > 0 && iterations_ % 10 == 0 && !refresh(poll, stop))
       return Outcome::kLeft;
@@ -186,7 +187,7 @@ class Interior : private NewtonSystem<InteriorPart> {
   static constexpr int kCorrectors = 3;
   static constexpr double kBack = 0.995;
   static constexpr double kProximal = 1e-12;
-  // Share of the gap that the rounding of a matrix in float32 may leave in D.
+  // Share of the gap that a float32 matrix may leave as an error in D.
   static constexpr double kRoundingShare = 0.03;
 
   using Part = InteriorPart;
@@ -200,7 +201,7 @@ class Interior : private NewtonSystem<InteriorPart> {
                 });
   }
 
-  // r, P and D from z, a and w.
+  // Computes r, P and D from z, a and w.
   bool residual(Poll &poll, const Stop &stop) {
     const auto weigh = [&](Part &part, const RowBlock &rows, Index begin, Index end) {
       for (Index i = begin; i < end; ++i)
@@ -215,9 +216,9 @@ class Interior : private NewtonSystem<InteriorPart> {
     return true;
   }
 
-  // theta, the matrix, Z'(theta (1 - z - delta a)) and Z'(theta (1/a - 1/b)).
+  // Computes theta, the matrix, Z'(theta (1 - z - delta a)) and Z'(theta (1/a - 1/b)).
   bool normal_equations(Poll &poll, const Stop &stop) {
-    // The smooth losses have a delta of their own, and it may be smaller.
+    // Smooth losses need no proximal term: they have a delta, which may be smaller.
     const double proximal = loss_.curvature > 0.0 ? 0.0 : kProximal * scale_;
     clear_gram();
     if (!read(gram_cost, poll, stop,
@@ -246,8 +247,8 @@ class Interior : private NewtonSystem<InteriorPart> {
     return true;
   }
 
-  // r as it is, after a step by a matrix in float32; what that added to it must be
-  // little beside the gap, else the next matrices are in float64.
+  // Recomputes r after a step with a float32 matrix. If the error of r is not small
+  // compared with the gap, the next matrices are in float64.
   void look_at_rounding(Poll &poll, const Stop &stop) {
     const Vec expected = r_;
     if (!residual(poll, stop)) return;
@@ -264,8 +265,9 @@ class Interior : private NewtonSystem<InteriorPart> {
     single_ = std::abs(along) + 0.5 * norm <= kRoundingShare * (primal_ - dual_);
   }
 
-  // Along dw without targets: how far each variable can go (as a ratio), the sum of
-  // the second-order terms, these terms in t and u, and Z' theta of what they cause.
+  // Along dw without targets, computes the largest ratio of a decrease to its variable,
+  // the sum of the second-order terms, these terms (in t and u), and their contribution
+  // to the right-hand side.
   bool predict(double &ratio, double &cross, Poll &poll, const Stop &stop) {
     if (!read(two_products, poll, stop,
               [&](Part &part, const RowBlock &rows, Index begin, Index end) {
@@ -282,7 +284,7 @@ class Interior : private NewtonSystem<InteriorPart> {
                                dv = -v_[k] - v_[k] * db * rb;
                   t_[k] = da * ds;
                   u_[k] = db * dv;
-                  // -da/a and -ds/s = 1 + da/a, the same for b and v: the largest.
+                  // The largest of -da/a and -ds/s = 1 + da/a, likewise for b and v.
                   const double low = std::abs(da * ra + 0.5),
                                high = std::abs(db * rb + 0.5);
                   part.p[i - begin] = 0.5 + (low > high ? low : high);
@@ -307,7 +309,7 @@ class Interior : private NewtonSystem<InteriorPart> {
     return true;
   }
 
-  // dz = Z dw, and the longest step that keeps all variables at 0 or above.
+  // Computes dz = Z dw, and the longest step that keeps all variables at 0 or above.
   bool direction(const Vec &dw, const Vec &t, const Vec &u, Vec &dz, double &length,
                  Poll &poll, const Stop &stop) {
     if (!read(one_product, poll, stop,
@@ -338,7 +340,7 @@ class Interior : private NewtonSystem<InteriorPart> {
     return true;
   }
 
-  // The steps of the row variables for the present dw.
+  // Steps of the row variables for the present dw.
   struct Steps {
     double da, db, ds, dv;
   };
@@ -351,7 +353,7 @@ class Interior : private NewtonSystem<InteriorPart> {
             f * (u_[k] * rb - v_[k] - v_[k] * db * rb)};
   }
 
-  // One of Gondzio's correctors: t2, u2 and dw2 for a step 0.3 longer.
+  // One of Gondzio's correctors: computes t2, u2 and dw2 for a step that is 0.3 longer.
   bool correct(double length, double target, Poll &poll, const Stop &stop) {
     const double trial = std::min(1.0, length + 0.3);
     const double low = 0.1 * target, high = 10.0 * target;
@@ -409,7 +411,7 @@ class Interior : private NewtonSystem<InteriorPart> {
     summarise();
   }
 
-  // mu, P and D; exact for the rows of the set if z and r are.
+  // Computes mu, P and D. They are exact for the rows of the set if z and r are.
   void summarise() {
     const RowLoss loss_of(loss_);
     each(8, [&](Part &part, Index begin, Index end) {
@@ -444,14 +446,14 @@ class Interior : private NewtonSystem<InteriorPart> {
     }
     primal_ = 0.5 * norm - linear + loss + data_.constant;
     dual_ = sum - 0.5 * dual + data_.constant;
-    // What an unbalanced sum of the a_i y_i costs.
+    // Lower D for a sum of the a_i y_i that is not 0.
     if (free_bias_) dual_ -= std::abs(r_.back()) * (1.0 + std::abs(w_.back()));
   }
 
   Loss loss_;
   double scale_;
   bool bounded_, single_ = false;
-  double bound_;  // 1; 0 where there is no upper bound, and b = 1, v stand idle
+  double bound_;  // 1; 0 without an upper bound, and b = 1 and v are not used then
   Vec delta_, weight_, a_, b_, s_, v_, z_, theta_;
   Vec t_, u_, dz_, t2_, u2_, dz2_;
   Vec w_, r_, dw_, dw2_, first_, second_, third_;

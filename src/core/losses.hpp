@@ -1,4 +1,4 @@
-// One record serves the three losses. With u = 1 - m (m = y w.x the margin):
+// One record describes all three losses. With u = 1 - m and the margin m = y w.x:
 //
 //   l(u) = max over 0 <= b <= slope of  b u - curvature b^2 / 2
 //
@@ -6,13 +6,13 @@
 //   smoothed hinge   slope 1    curvature gamma  u^2/(2 gamma), then u - gamma/2
 //   squared hinge    slope inf  curvature 1/2    max(0, u)^2
 //
-// With b = alpha / c this is the conjugate, so the dual of
+// With b = alpha / c this is the conjugate form, so the dual of
 //   P(w) = 1/2 ||w||^2 + sum_i c_i l(1 - y_i w.x_i)
 // is
 //   D(a) = sum_i a_i - 1/2 ||sum_i a_i y_i x_i||^2 - 1/2 sum_i delta_i a_i^2,
 //   0 <= a_i <= U_i,   U_i = slope c_i,  delta_i = curvature / c_i
-// (Hsieh et al. 2008, eq. 4, has hinge and squared hinge; Shalev-Shwartz and
-// Zhang 2013, section 5.2, the smoothed hinge, on the scale lambda = 1/(nC)).
+// Source: Hsieh et al. 2008, eq. 4, for hinge and squared hinge; Shalev-Shwartz and
+// Zhang 2013, section 5.2, for the smoothed hinge, on the scale lambda = 1/(nC).
 #pragma once
 
 #include <algorithm>
@@ -24,14 +24,14 @@ struct Loss {
   double slope;
   double curvature;
 
-  // Written with max and select: the sign of u is a coin toss to the processor.
+  // Uses max and select, because a branch on the sign of u would be unpredictable.
   double value(double u) const {
     u = std::max(u, 0.0);
     if (curvature == 0.0) return u;
     const double knee = slope * curvature;
     return u < knee ? u * u / (2 * curvature) : slope * (u - knee / 2);
   }
-  // The b that attains the maximum; at the kink of the hinge, 0.
+  // Returns the b that attains the maximum; 0 at the kink of the hinge.
   double derivative(double u) const {
     if (!(u > 0)) return 0.0;
     return curvature == 0.0 ? slope : std::min(u / curvature, slope);
@@ -42,8 +42,8 @@ struct Loss {
   }
 };
 
-// The same without a branch, for loops that are to run in vectors. Without curvature b
-// is infinite, or NaN for u = 0: never below the slope.
+// The same loss without branches, for loops that the compiler vectorises. Without
+// curvature b is infinite, or NaN for u = 0, and so never below the slope.
 struct RowLoss {
   double slope, inverse, half_knee;
 
@@ -62,10 +62,10 @@ struct RowLoss {
   }
 };
 
-// Exact maximiser of D over one alpha, the others fixed: projected Newton step
-// on the gradient G = m - 1 + delta a with second derivative q + delta
-// (Hsieh et al. 2008, eq. 9; in SDCA's scale, section 5 of Shalev-Shwartz and
-// Zhang 2013). A zero row with the hinge has no curvature: G = -1, so a = U.
+// Returns the exact maximiser of D over one alpha, with the others fixed: a projected
+// Newton step on the gradient G = m - 1 + delta a with second derivative q + delta
+// (Hsieh et al. 2008, eq. 9; on SDCA's scale, section 5 of Shalev-Shwartz and Zhang
+// 2013). A zero row with the hinge has no curvature: G = -1, so a = U.
 inline double dual_step(double a, double margin, double q, double upper, double delta) {
   const double gradient = margin - 1.0 + delta * a;
   const double curvature = q + delta;
@@ -73,7 +73,8 @@ inline double dual_step(double a, double margin, double q, double upper, double 
   return std::clamp(a - gradient / curvature, 0.0, upper);
 }
 
-// One row's share of P - D when w = sum_i a_i y_i x_i; never negative (Fenchel).
+// Returns one row's share of P - D when w = sum_i a_i y_i x_i. It is never negative
+// (Fenchel's inequality).
 inline double gap_share(const Loss &loss, double a, double margin, double c) {
   return c * loss.value(1.0 - margin) + a * (margin - 1.0) +
          0.5 * loss.diagonal(c) * a * a;

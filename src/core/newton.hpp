@@ -1,21 +1,21 @@
-// One Newton step for regression with the squared loss.
+// Newton step for regression with the squared epsilon-insensitive loss.
 //
 // Problem    min over w of  P(w) = 1/2 ||w||^2 + sum_i c_i max(0, |r_i| - epsilon)^2,
 //            r_i = p_i - x_i.w
-// Update     with A the rows outside of the tube, |r_i| > epsilon,
+// Update     with A the rows outside the tube, |r_i| > epsilon,
 //              a_i = 2 c_i (|r_i| - epsilon) sign(r_i) on A, else 0
 //              g = w - sum_i a_i x_i, the gradient of P
 //              H = I + 2 sum_A c_i x_i x_i', a generalised Hessian
 //              H s = -g,   w <- w + t s,   t the minimiser of P along s
-//            H s = -g by a Cholesky factor, or by conjugate gradients that are
+//            H s = -g is solved by a Cholesky factor, or by conjugate gradients
 //            preconditioned by the diagonal of H.
-// Guarantee  P never rises and w -> w*. P is piecewise quadratic: with a factor the
-//            steps end at w* after a finite number, in practice 3 to 10.
+// Guarantee  P never rises and w -> w*. P is piecewise quadratic, so with a Cholesky
+//            factor the method reaches w* in finitely many steps, in practice 3 to 10.
 //            The a_i are a dual point, and P(w) - D(a) = 1/2 ||g||^2.
-// Cost       three products with X, and the Gram matrix of A (q^2/2 products for a row
-//            of q entries, or panels and BLAS where rows are dense) with d^3/6 for its
-//            factor, or two products with the rows of A for each conjugate gradient.
-//            32 bytes a row; 8 d^2 bytes per thread, or none.
+// Cost       three products with X, and either the Gram matrix of A (q^2/2 products for
+//            a row of q entries, or panels and BLAS if rows are dense) with d^3/6 for
+//            its factor, or two products with the rows of A per conjugate gradient
+//            step. 32 bytes a row; with the factor 8 d^2 bytes per thread.
 // Source     Mangasarian, Optim. Methods Softw. 17 (2002); Keerthi and DeCoste, JMLR 6
 //            (2005); the primal problem and its Hessian: Ho and Lin, JMLR 13 (2012),
 //            section 3.1.
@@ -46,7 +46,7 @@ struct NewtonData {
   }
 };
 
-// w, and what follows from it: residuals, gradient.
+// w, with its residuals and gradient.
 struct NewtonPoint {
   double *w, *residual, *gradient;
 };
@@ -109,12 +109,14 @@ void products(const Rows &rows, const double *v, double *out, Team &threads) {
               });
 }
 
-// s of H s = -g by a Cholesky factor. False: told to leave, or H has no factor.
+// Solves H s = -g by a Cholesky factor. Returns false if told to stop, or if H has no
+// factor.
 template <class Rows>
 bool newton_factor(const Rows &rows, const NewtonData &data, const NewtonPoint &point,
                    double *s, const LinearAlgebra &algebra, Team &threads, Poll &poll,
                    const Stop &stop) {
-  // What rounding takes from the smallest eigenvalue, beside the largest, is added.
+  // The ridge, relative to the largest entry, makes up for the rounding of the smallest
+  // eigenvalue.
   constexpr double kRidge = 1e-15, kLargestRidge = 1e-6;
   const RowBlockOf<Rows> block(rows, 0);
   const Index n = rows.rows(), d = rows.width(), blocks = (n + kBlock - 1) / kBlock;
@@ -165,9 +167,9 @@ bool newton_factor(const Rows &rows, const NewtonData &data, const NewtonPoint &
   return false;
 }
 
-// The same by conjugate gradients, until ||H s + g|| <= accuracy ||g||. The
-// rows have so many `entries`. Returns how many there were; told to leave, it leaves
-// with the s that there is, along which P falls too.
+// Solves H s = -g by conjugate gradients, until ||H s + g|| <= accuracy ||g||.
+// `entries` is the number of stored entries of the rows. Returns the number of
+// iterations. If told to stop, s is the present iterate, along which P falls too.
 template <class Rows>
 Index newton_conjugate(const Rows &rows, const NewtonData &data,
                        const NewtonPoint &point, double *s, double accuracy, Index most,
@@ -176,7 +178,7 @@ Index newton_conjugate(const Rows &rows, const NewtonData &data,
   const Index parts = worth_threads(rows, threads.size());
   const auto size = static_cast<std::size_t>(d);
   Vec diagonal(size, 0.0), left(size), scaled(size), along(size), image(size);
-  // out <- sum over the rows outside of f(i) times something of the row
+  // out <- sum of body(i, 2 c_i, out) over the rows outside the tube.
   const auto over_rows = [&](Vec &out, const auto &body) {
     std::fill(out.begin(), out.end(), 0.0);
     PartSums sums(out.data(), d, parts);
@@ -219,9 +221,9 @@ Index newton_conjugate(const Rows &rows, const NewtonData &data,
   return k;
 }
 
-// The t > 0 at which P(w + t s) has the least value, up to a slope of 1e-3 of that at
-// 0. Its derivative rises and is linear between the points where rows pass the tube:
-// Newton's steps, within what is known to hold the minimiser.
+// Returns the t > 0 that minimises P(w + t s), up to 1e-3 of the slope at 0. The
+// derivative rises, and is linear between the points where rows cross the tube. Newton
+// steps are safeguarded by an interval that holds the minimiser.
 inline double newton_length(const NewtonData &data, const double *residual,
                             const double *image, Index n, double along, double square) {
   double low = 0.0, high = std::numeric_limits<double>::infinity(), t = 1.0;

@@ -1,6 +1,6 @@
-// What methods share that take Newton steps over some rows of a problem: passes over
-// these rows, in threads, and the d x d system  (J + Z' diag(theta) Z) x = b,  Z the
-// rows y_i x_i, J = I or with a 0 at the end for a bias that is not penalised.
+// Base of methods that take Newton steps over some rows of a problem: threaded passes
+// over these rows, and the d x d system  (J + Z' diag(theta) Z) x = b.  Z has the rows
+// y_i x_i; J = I, with a 0 at the end for an unpenalised bias.
 #pragma once
 
 #include <algorithm>
@@ -20,20 +20,21 @@
 
 namespace dualgap {
 
-// Of an iteration: a step, nothing (told to leave), nothing (the matrix has no factor).
+// Outcome of an iteration: a step was made, the method was told to stop, or the matrix
+// has no factor.
 enum class Outcome { kStepped, kLeft, kSingular };
 
-// Some rows of a problem; the others are frozen at a bound of their duals.
+// Some rows of a problem. The duals of the other rows are fixed at a bound.
 struct SomeRows {
   std::unique_ptr<RowSet> rows;
   std::vector<std::int8_t> y;
   Vec cost;         // all positive
-  Vec fixed;        // f, the sum of U_i y_i x_i over the rows frozen at U_i
-  double constant;  // of the objective: the sum of U_i - delta_i U_i^2/2 over these
+  Vec fixed;        // f, the sum of U_i y_i x_i over the rows fixed at U_i
+  double constant;  // the sum of U_i - delta_i U_i^2/2 over the rows fixed at U_i
 };
 
-// What a thread needs, and what it leaves; methods add the sums that it leaves, and
-// clear(d) for these.
+// Buffers and sums of one thread. Derived classes add their own sums, and clear(d) to
+// reset them.
 struct PassPart {
   double p[kBlock], q[kBlock];
   Vec first, gram, room;
@@ -60,16 +61,16 @@ class NewtonSystem {
         algebra_(algebra) {}
 
   static constexpr double kRidge = 1e-13, kLargestRidge = 1e-6;
-  // Features from which the matrix is most of the cost; rows added up in float32 before
-  // float64 takes over the sum.
+  // From kWorthSingle features on the matrix dominates the cost and is summed in
+  // float32; after kSingleRows rows the sum is added to a float64 sum.
   static constexpr Index kWorthSingle = 128, kSingleRows = 4096;
   static constexpr Index kWorthThreads = 400'000;  // a tenth of a millisecond
 
   static std::size_t size(Index n) { return static_cast<std::size_t>(n); }
   Index penalised() const { return d_ - free_bias_; }
 
-  // body(part, begin, end) over stretches of the rows from `first` to `last`, in as
-  // many parts as pay for `work` multiply-adds. False: told to leave.
+  // Calls body(part, begin, end) for blocks of the rows `first` to `last`. The number
+  // of parts pays for `work` multiply-adds. Returns false if told to stop.
   template <class Body>
   bool share(Index first, Index last, Index work, Poll *poll, const Stop *stop,
              const Body &body) {
@@ -100,7 +101,7 @@ class NewtonSystem {
     }
   }
 
-  // body(part, block, begin, end) over all rows, which takes `work(block)`
+  // Calls body(part, block, begin, end) for all rows. A block takes `work(block)`
   // multiply-adds.
   template <class Work, class Body>
   bool read(const Work &work, Poll &poll, const Stop &stop, const Body &body) {
@@ -118,7 +119,7 @@ class NewtonSystem {
   static Index two_products(const RowBlock &rows) { return 2 * rows.entries(); }
   static Index gram_cost(const RowBlock &rows) { return rows.gram_cost(); }
 
-  // body(part, begin, end) over the variables of all rows.
+  // Calls body(part, begin, end) for the variables of all rows.
   template <class Body>
   void each(Index per_row, const Body &body) {
     clear_parts();
@@ -137,7 +138,7 @@ class NewtonSystem {
     rows.dots(begin, end, w.data(), out);
     sign(begin, end, out);
   }
-  // p <- y p, that sums() of the rows x_i are sums of y_i x_i.
+  // p <- y p, so that sums() adds up y_i x_i instead of x_i.
   void sign(Index begin, Index end, double *p) const {
     const std::int8_t *y = &data_.y[size(begin)];
     for (Index k = 0; k < end - begin; ++k) p[k] *= y[k];
@@ -147,7 +148,7 @@ class NewtonSystem {
     for (Part &part : parts_) part.gram.clear(), part.single.clear();
   }
 
-  // The rows' share of Z' diag(theta) Z, in float32 if `single` and BLAS does it.
+  // Adds the rows' share of Z' diag(theta) Z, in float32 if `single` and BLAS is used.
   void add_gram(Part &part, const RowBlock &rows, Index begin, Index end,
                 const double *theta, bool single) {
     if (part.gram.empty()) part.gram.assign(size(d_ * d_), 0.0);
@@ -162,7 +163,7 @@ class NewtonSystem {
     if (part.single_rows >= kSingleRows) take_over(part);
   }
 
-  // What was added up in float32 goes to the sum in float64.
+  // Adds the float32 sum to the float64 sum.
   void take_over(Part &part) const {
     if (part.single.empty() || part.single_rows == 0) return;
     for (Index i = 0; i < d_; ++i) {
@@ -186,8 +187,8 @@ class NewtonSystem {
     }
   }
 
-  // Cholesky of J + the sum + `floor` times its largest entry; false: not positive
-  // definite.
+  // Cholesky factor of J + the sum + `floor` times its largest entry. Returns false if
+  // this is not positive definite.
   bool factor(double floor = 0.0) {
     Vec &gram = parts_[0].gram;
     double most = 0;

@@ -1,5 +1,5 @@
-// xoshiro256++ (Blackman and Vigna), seeded by splitmix64: the same seed gives
-// the same visiting orders on every machine. No global state.
+// xoshiro256++ (Blackman and Vigna), seeded by splitmix64. A seed gives the same
+// visiting orders on every machine, and there is no global state.
 #pragma once
 
 #include <array>
@@ -37,7 +37,7 @@ class Random {
     return result;
   }
 
-  // Uniform in [0, n) for n < 2^32, without bias (Lemire 2019).
+  // Returns a uniform number in [0, n) for n < 2^32, without bias (Lemire 2019).
   std::uint32_t below(std::uint32_t n) {
     std::uint64_t product = (next() >> 32) * n;
     if (static_cast<std::uint32_t>(product) < n) {
@@ -47,7 +47,7 @@ class Random {
     return static_cast<std::uint32_t>(product >> 32);
   }
 
-  // Fisher-Yates.
+  // Fisher-Yates shuffle.
   void shuffle(Order *order, Index m) {
     for (Index i = m - 1; i > 0; --i)
       std::swap(order[i], order[below(static_cast<std::uint32_t>(i + 1))]);

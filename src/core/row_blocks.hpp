@@ -1,6 +1,6 @@
-// Rows in blocks, for methods that see all rows as one matrix Z: products with Z and
-// Z', and Z' diag(theta) Z. The rows of a set may be in memory or come block by block,
-// anew in every pass.
+// Rows in blocks, for methods that treat all rows as one matrix Z: products with Z and
+// Z', and Z' diag(theta) Z. The rows of a set may be in memory, or be read block by
+// block in every pass.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@
 
 namespace dualgap {
 
-// The BLAS and LAPACK that SciPy brings along: column-major, 32-bit sizes.
+// BLAS and LAPACK functions of SciPy: column-major, 32-bit sizes.
 struct LinearAlgebra {
   void (*dsyrk)(char *, char *, int *, int *, double *, double *, int *, double *,
                 double *, int *);
@@ -32,7 +32,7 @@ using Vec = std::vector<double>;
 using FloatVec = std::vector<float>;
 
 inline constexpr Index kBlock = 256;  // rows that a pass takes at a time
-// Columns of a window, and entries that cost as much.
+// Columns of a window, and the number of single entries that cost as much as a window.
 inline constexpr Index kWindow = 8, kWindowCost = 3;
 inline constexpr double kDenseRows = 0.2;  // share of entries from which panels pay
 
@@ -45,42 +45,43 @@ inline void rank_update(const LinearAlgebra &algebra, char *lower, char *plain, 
   algebra.ssyrk(lower, plain, d, m, one, x, d, one, gram, d);
 }
 
-// Consecutive rows of the set, their dtypes erased; numbers are those in the set. Signs
-// are the caller's.
+// Consecutive rows of a set, with their dtypes erased. Row numbers count within the
+// set. The caller applies the labels y_i.
 class RowBlock {
  public:
   virtual ~RowBlock() = default;
   virtual Index begin() const = 0;
   virtual Index end() const = 0;
   virtual Index entries() const = 0;
-  // Multiply-adds of gram() over all rows.
+  // Number of multiply-adds of gram() over all rows.
   virtual Index gram_cost() const = 0;
   // out_k = x_{begin+k}.w
   virtual void dots(Index begin, Index end, const double *w, double *out) const = 0;
-  // r += sum_k coefficient_k x_{begin+k}, and a second one where it is given.
+  // r += sum_k first_k x_{begin+k}; if `second` is given, r2 += sum_k second_k
+  // x_{begin+k}.
   virtual void sums(Index begin, Index end, const double *first, double *r,
                     const double *second, double *r2) const = 0;
   // gram += sum_k theta_k x_k x_k', entries (i, j) with i <= j at gram[i width + j].
-  // Rows with a theta of 0 cost nothing.
+  // Rows with theta = 0 are skipped.
   virtual void gram(Index begin, Index end, const double *theta, double *gram,
                     Vec &room, const LinearAlgebra &algebra) const = 0;
-  // Whether gram() is BLAS over dense panels: then float32 takes half the time.
+  // Whether gram() uses BLAS over dense panels. float32 then takes half the time.
   virtual bool panels() const = 0;
   virtual void gram(Index begin, Index end, const double *theta, float *gram,
                     FloatVec &room, const LinearAlgebra &algebra) const = 0;
 };
 
-// All rows of the set: blocks that come one after the other in every pass.
+// All rows of a set, as blocks that every pass visits in order.
 class RowSet {
  public:
   virtual ~RowSet() = default;
   virtual Index rows() const = 0;
   virtual Index width() const = 0;
-  // body(block) for the blocks in turn, until it says false.
+  // Calls body(block) for the blocks in order, until it returns false.
   virtual void visit(const std::function<bool(const RowBlock &)> &body) const = 0;
 };
 
-// The rows of another accessor that an order names.
+// Chosen rows of another accessor.
 template <class Rows>
 class ChosenRows {
  public:
@@ -104,7 +105,8 @@ class ChosenRows {
 template <class Rows>
 struct is_dense<ChosenRows<Rows>> : is_dense<Rows> {};
 
-// Whether windows of columns hold enough entries to pay, by some of the rows.
+// Whether windows of columns hold enough entries to pay, judged by a sample of the
+// rows.
 template <class Rows>
 bool windows_pay(const Rows &rows) {
   const Index n = rows.rows();
@@ -123,7 +125,7 @@ bool windows_pay(const Rows &rows) {
 template <class Rows>
 class RowBlockOf final : public RowBlock {
  public:
-  // The rows from number `begin` of the set on.
+  // `rows` are the rows of the set from number `begin` on.
   RowBlockOf(Rows rows, Index begin)
       : rows_(std::move(rows)), begin_(begin), end_(begin + rows_.rows()) {
     if constexpr (is_dense<Rows>::value) entries_ = rows_.rows() * (rows_.width() + 1);
@@ -181,7 +183,7 @@ class RowBlockOf final : public RowBlock {
   }
 
  private:
-  // A dense panel of rows times sqrt(theta), and BLAS.
+  // Copies rows times sqrt(theta) into a dense panel, and calls BLAS.
   template <class F>
   void panel(Index begin, Index end, const double *theta, F *gram, std::vector<F> &room,
              const LinearAlgebra &algebra) const {
@@ -206,7 +208,7 @@ class RowBlockOf final : public RowBlock {
     rank_update(algebra, &lower, &plain, &size, &depth, &one, room.data(), gram);
   }
 
-  // Row by row into the triangle.
+  // Adds the rows one by one to the triangle.
   void scatter(Index begin, Index end, const double *theta, double *gram,
                Vec &room) const {
     const Index d = rows_.width();
@@ -226,8 +228,8 @@ class RowBlockOf final : public RowBlock {
     }
   }
 
-  // The same where entries have neighbours, as in images: windows of columns, those
-  // without an entry 0, go into the triangle as a whole.
+  // Does the same for rows whose entries have neighbours, as in images: adds whole
+  // windows of columns, with 0 for missing entries.
   void scatter_windows(Index begin, Index end, const double *theta, double *gram,
                        Vec &room) const {
     using Pack = simd::Pack<double>;
@@ -262,7 +264,7 @@ class RowBlockOf final : public RowBlock {
     }
   }
 
-  // Values and columns of a row, sorted; how many.
+  // Writes the values and columns of a row, sorted by column, and returns their number.
   Index entries_of(Index i, double *value, Index *column) const {
     Index count = 0, last = -1;
     bool sorted = true;
@@ -288,7 +290,7 @@ class RowBlockOf final : public RowBlock {
   bool panels_, windows_;
 };
 
-// The chosen rows, copied close together, and what keeps the copy alive.
+// Returns a contiguous copy of the chosen rows, and an owner that keeps it alive.
 template <class V, class I>
 std::pair<CsrRows<V, I>, std::shared_ptr<void>> copy_rows(const CsrRows<V, I> &rows,
                                                           const Order *chosen, Index m,

@@ -1,20 +1,20 @@
-// The one row accessor. Every kernel is a template over it and never learns
+// Row accessors. Every kernel is a template over them, and does not depend on
 // whether the matrix is dense or CSR, float32 or float64, int32 or int64.
 //
 //   dot(i, w)      x_i . w            w has width() entries, float64
 //   axpy(i, s, w)  w += s x_i
 //   for_each(i, f) f(j, x_ij) for every stored entry and the constant feature
-//   partial_dot    of some stored entries of a row, from the value `start` on
-//   roundings(m)   at most so many does a term of a dot over m stored entries pass
+//   partial_dot    start + the dot over some stored entries of a row
+//   roundings(m)   bound on the roundings of a term of a dot over m stored entries
 //   equal(i, k)    whether the stored entries of two rows are the same
-//   prefetch(i)    asks for every cache line of row i
+//   prefetch(i)    prefetches every cache line of row i
 //
-// A constant feature (the penalised bias of the papers) is a number kept beside
-// the matrix, not a column of it: entry cols() of w belongs to it.
+// A constant feature (the penalised bias of the papers) is a number besides the
+// matrix, not a column of it: entry cols() of w belongs to it.
 //
-// Rows visited in random order are limited by memory latency. Asking for all
-// lines of the row kAhead visits from now, and for its pointer kPointerAhead
-// visits from now, brings an epoch to the cost of a sequential product.
+// Visits in random order are limited by memory latency. Prefetching the row that
+// comes kAhead visits later, and the row pointer that comes kPointerAhead visits
+// later, brings an epoch to the cost of a sequential product.
 #pragma once
 
 #include <algorithm>
@@ -37,10 +37,14 @@ inline constexpr Index kAhead = 4;          // rows
 inline constexpr Index kPointerAhead = 16;  // row pointers
 inline constexpr Index kLine = 64;          // bytes in a cache line
 
-// GCC holds a function that only prefetches to be without effect and drops calls
-// to it, so these have to be inlined whatever the optimiser thinks.
+// GCC treats a function that only prefetches as having no effect and drops calls to
+// it, so these functions must always be inlined.
 #if defined(__GNUC__) || defined(__clang__)
+#ifdef DUALGAP_COVERAGE  // an inlined line would count once per place of inlining
+#define DUALGAP_INLINE inline
+#else
 #define DUALGAP_INLINE inline __attribute__((always_inline))
+#endif
 DUALGAP_INLINE void prefetch_line(const void *p) { __builtin_prefetch(p, 0, 3); }
 #else
 #define DUALGAP_INLINE __forceinline
@@ -55,8 +59,8 @@ DUALGAP_INLINE void prefetch_range(const void *first, const void *last) {
   for (; p < end; p += kLine) prefetch_line(p);
 }
 
-// Row pointers of either width. The branch is taken the same way every time,
-// which is cheaper than doubling the number of compiled kernels.
+// Row pointers of either width. The branch always goes the same way. It costs less
+// than twice as many compiled kernels.
 class Pointers {
  public:
   Pointers() = default;
@@ -94,11 +98,12 @@ class CsrRows {
   Index width() const { return d_ + (constant_ != 0.0); }
   Index count(Index i) const { return indptr_[i + 1] - indptr_[i]; }
   double constant() const { return constant_; }
-  // Rows longer than this are added up in blocks where rounding counts.
+  // Longer rows are summed in blocks of this size in passes that bound rounding.
   static constexpr Index kBlock = 64;
-  // The product, a quarter of the sums, up to 3 left over, the constant, 2 at the end.
+  // Counts the product, a quarter of the additions, up to 3 left over, the constant,
+  // and 2 at the end.
   static Index roundings(Index entries) { return entries / 4 + 7; }
-  // The same rows with another constant feature.
+  // Returns the same rows with another constant feature.
   CsrRows with_constant(double constant) const {
     return {values_, indices_, indptr_, n_, d_, constant};
   }
@@ -150,10 +155,10 @@ class CsrRows {
   DUALGAP_INLINE void prefetch_pointer(Index i) const { indptr_.prefetch(i); }
   Index ahead() const { return kAhead; }
 
-  // One pass that trusts nothing: pointers, indices, finite values. Fills
-  // q_i = ||x_i||^2 (constant feature included). Returns what is wrong, or null.
-  // Unsorted rows are fine, rows that name a column twice are not: q would be wrong.
-  // Rows are looked at in groups, for loops long enough to run in vectors.
+  // Checks pointers, indices and values in one pass. Fills q_i = ||x_i||^2 (constant
+  // feature included). Returns a description of the first fault, or null. Unsorted rows
+  // are valid. `unique` becomes false if a row names a column twice: q would be wrong.
+  // Rows are checked in groups, so that loops are long enough for vector code.
   const char *inspect(double *q, Index stored, bool *unique, Index *where) const {
     *unique = true;
     *where = 0;
@@ -197,7 +202,7 @@ class CsrRows {
            static_cast<std::uint64_t>(largest) < static_cast<std::uint64_t>(d_);
   }
 
-  // Whether indices rise inside every row: they fall nowhere but between rows.
+  // Whether indices rise inside every row, that is, fall only between rows.
   bool ascending(Index first, Index next) const {
     const Index begin = indptr_[first], end = indptr_[next];
     Index falls = 0;
@@ -209,8 +214,8 @@ class CsrRows {
     return falls == 0;
   }
 
-  // The row that named a column last, by a mark of two bytes, so that fewer lines of
-  // the cache are touched. Made when needed.
+  // For each column a mark of the row that named it last. Marks have two bytes, so that
+  // they use few cache lines. Allocated on first use.
   struct Columns {
     using Mark = std::uint16_t;
     explicit Columns(Index d) : d(d) {}
@@ -280,7 +285,8 @@ class DenseRows {
   Index count(Index) const { return d_; }
   double constant() const { return constant_; }
   static constexpr Index kBlock = 256;  // as for CSR
-  // The product, a lane's sums, 2 halvings, up to 3 left over, 3 at the end.
+  // Counts the product, the additions of a lane, 2 halvings, up to 3 left over, and 3
+  // at the end.
   static Index roundings(Index entries) { return entries / 16 + 9; }
   DenseRows with_constant(double constant) const { return {values_, n_, d_, constant}; }
 
@@ -289,8 +295,8 @@ class DenseRows {
   }
   double partial_dot(Index i, Index first, Index last, const double *w,
                      double start) const {
-    // Lanes, since the compiler may not reorder a float sum by itself: sixteen, and
-    // four for what is left.
+    // Sixteen lanes, and four for the remainder, because the compiler may not reorder a
+    // floating-point sum by itself.
     constexpr Index kLanes = 16, kFew = 4;
     const V *x = values_ + i * d_;
     double lane[kFew] = {};
@@ -333,7 +339,7 @@ class DenseRows {
     prefetch_range(values_ + i * d_, values_ + (i + 1) * d_);
   }
   DUALGAP_INLINE void prefetch_pointer(Index) const {}
-  // Short rows pass quickly: look further ahead, about 1 KiB.
+  // Short rows take little time, so prefetch further ahead, about 1 KiB.
   Index ahead() const {
     const auto bytes = static_cast<Index>(sizeof(V)) * d_;
     return std::clamp<Index>(1024 / std::max<Index>(bytes, 1), kAhead, 16);
@@ -376,8 +382,7 @@ struct is_dense : std::false_type {};
 template <class V>
 struct is_dense<DenseRows<V>> : std::true_type {};
 
-// Asks for the memory of the rows to come in a visiting order, and for a kernel's
-// own per-row numbers.
+// Prefetches the next rows of a visiting order, and the kernel's per-row numbers.
 template <class Rows, class... Number>
 DUALGAP_INLINE void look_ahead(const Rows &rows, const Order *order, Index t, Index m,
                                const Number *...per_row) {

@@ -1,9 +1,10 @@
-// Vector registers of floats and doubles, as wide as the level that this file is
-// compiled for: AVX-512, AVX2 with FMA, and 128 bits elsewhere (compiler vectors; an
-// array of lanes where there are none).
+// Vector registers of floats and doubles, as wide as the level of the compilation
+// allows: AVX-512, AVX2 with FMA, or 128 bits elsewhere (compiler vectors, or arrays of
+// lanes without these).
 //
-// fma(a, b, c) is fused exactly where the level has the instruction, so results differ
-// between levels by rounding.
+// fma(a, b, c) is fused exactly if the level has the instruction, so results differ
+// between levels by rounding. On 64-bit ARM the instruction is named explicitly,
+// because compilers differ in whether they fuse a * b + c.
 #pragma once
 
 #include <bit>
@@ -14,7 +15,7 @@
 
 #if defined(__AVX512F__) || defined(__AVX2__)
 #if defined(__GNUC__) && !defined(__clang__)
-// GCC 12 warns of registers that its own header leaves undefined on purpose.
+// GCC 12 warns about registers that its own header leaves undefined on purpose.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wuninitialized"
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
@@ -27,6 +28,9 @@
 
 #if defined(__SSE2__) || defined(_M_X64)
 #include <xmmintrin.h>
+#elif defined(__aarch64__) && defined(__ARM_NEON)
+#include <arm_neon.h>
+#define DUALGAP_NEON
 #endif
 
 #include "rows.hpp"
@@ -39,8 +43,8 @@
 
 namespace dualgap::simd {
 
-// A number from 0 to 1 in 16 bits, off by at most 2^-17. Packs of floats store it, and
-// load it kFixed times as large.
+// A number in [0, 1] in 16 bits, with an error of at most 2^-17. Packs of floats store
+// it, and load it multiplied by kFixed.
 using Fixed = std::uint16_t;
 inline constexpr float kFixed = 65535.0f;
 
@@ -84,7 +88,7 @@ struct Pack<float> {
   friend Pack where_greater(Pack a, Pack b, Pack x, Pack y) {
     return {_mm512_mask_blend_ps(_mm512_cmp_ps_mask(a.v, b.v, _CMP_GT_OQ), y.v, x.v)};
   }
-  // The low bits moved into the exponent.
+  // Moves the low bits into the exponent.
   Pack to_exponent() const {
     return {_mm512_castsi512_ps(_mm512_slli_epi32(_mm512_castps_si512(v), 23))};
   }
@@ -269,7 +273,16 @@ struct Pack {
     return each([&](int l) { return a.v[l] > b.v[l] ? x.v[l] : y.v[l]; });
   }
 #endif
-  friend Pack fma(Pack a, Pack b, Pack c) { return a * b + c; }
+  friend Pack fma(Pack a, Pack b, Pack c) {
+#if defined(DUALGAP_NEON)
+    if constexpr (sizeof(T) == 4)
+      return {vfmaq_f32(c.v, a.v, b.v)};
+    else
+      return {vfmaq_f64(c.v, a.v, b.v)};
+#else
+    return a * b + c;
+#endif
+  }
   Pack to_exponent() const {
     constexpr int kShift = sizeof(T) == 4 ? 23 : 52;
     using Bits = typename Lanes<T>::Bits;
@@ -290,8 +303,8 @@ struct Exp2 {
   Pack<T> power, f, g;
 };
 
-// t = m + f with m the nearest integer: adding `magic` leaves m + bias in the low bits.
-// 2^f = 1 + f g(f) with g interpolated at Chebyshev nodes of [-1/2, 1/2].
+// t = m + f, where m is the nearest integer. Adding `magic` leaves m + bias in the low
+// bits. 2^f = 1 + f g(f), where g interpolates at Chebyshev nodes of [-1/2, 1/2].
 inline Exp2<float> exp2_parts(Pack<float> t) {
   using V = Pack<float>;
   const V magic = V::all(12582912.0f + 127.0f);
@@ -327,14 +340,15 @@ inline Exp2<double> exp2_parts(Pack<double> t) {
   return {m.to_exponent(), f, g};
 }
 
-// 2^t for t <= 0, below the normal numbers their smallest, as for NaN; 2^0 = 1 exactly.
+// Returns 2^t for t <= 0; the smallest normal number if 2^t is below it or t is NaN.
+// 2^0 = 1 exactly.
 template <class T>
 inline Pack<T> exp2_negative(Pack<T> t) {
   const Exp2<T> parts = exp2_parts(t);
   return fma(parts.g, parts.f, Pack<T>::all(T(1))) * parts.power;
 }
 
-// 2^t - 1 for t <= 0, of which a small t leaves all digits.
+// Returns 2^t - 1 for t <= 0, without cancellation for small t.
 template <class T>
 inline Pack<T> exp2_less_one(Pack<T> t) {
   const Exp2<T> parts = exp2_parts(t);
@@ -366,7 +380,7 @@ inline void transpose(const T *from, Index rows, float *const *to, Index offset)
       to[r][offset + t] = static_cast<float>(from[t * kSide + r]);
 }
 
-// The same for values from 0 to 1 that are kept in 16 bits.
+// Transposes values in [0, 1] into 16-bit values.
 template <int kSide>
 inline void transpose(const float *from, Index rows, Fixed *const *to, Index offset) {
   float lines[kSide * kSide], *at[kSide];
@@ -377,7 +391,8 @@ inline void transpose(const float *from, Index rows, Fixed *const *to, Index off
       Pack<float>::load(at[r] + t).store(to[r] + offset + t);
 }
 
-// f(0), ..., f(N - 1) with constants, so that arrays of registers stay registers.
+// Calls f(0), ..., f(N - 1) with compile-time constants, so that arrays of registers
+// stay in registers.
 template <int N, class F>
 DUALGAP_INLINE void unroll(F &&f) {
   [&]<int... I>(std::integer_sequence<int, I...>) {

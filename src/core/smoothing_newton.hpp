@@ -1,27 +1,32 @@
-// Newton's method on a smoothed loss for a set of rows, the others frozen at a bound.
+// Newton's method on a smoothed loss, for a set of rows; shrinking fixes the duals of
+// the other rows at a bound.
 //
 // Problem    min over w of  1/2 ||J w||^2 - w.f + sum_i c_i l_tau(u_i) + const over the
 //            rows i of the set, u_i = 1 - z_i, z_i = y_i w.x_i, with
 //              l_tau(u) = max over 0 <= b <= slope of
-//                         b (u + tau/2) - (curvature + tau) b^2/2,
-//            the loss itself for tau = 0, and with the hinge within tau/8 of it: a
-//            parabola for |u| < tau/2. f and J as in interior.hpp.
-// Update     a_i = c_i b_i, b_i where the maximum is attained, so that
-//              r = f + sum_i a_i y_i x_i - J w  is the downhill direction,
+//                         b (u + tau/2) - (curvature + tau) b^2/2.
+//            For tau = 0 this is the loss itself. For the hinge it differs from the
+//            loss by at most tau/8 and is a parabola for |u| < tau/2. f and J are as in
+//            interior.hpp.
+// Update     a_i = c_i b_i with the b_i that attains the maximum, so that
+//              r = f + sum_i a_i y_i x_i - J w  is the negative gradient,
 //              H = J + sum over 0 < b_i < slope of c_i/(curvature + tau) x_i x_i'
-//              H s = r,   w <- w + t s,   t = 1 if the smoothed objective falls and
-//            little of its slope along s is left, else its minimiser, roughly
-// Guarantee  the smoothed objective falls with every step, and the steps end at its
-//            minimiser after a finite number. The a_i are a dual point, and
+//              H s = r,   w <- w + t s,
+//            t = 1 if the smoothed objective falls and little of its slope along s is
+//            left, else roughly its minimiser along s
+// Guarantee  the smoothed objective falls with every step, and the method reaches its
+//            minimiser in finitely many steps. The a_i are a dual point, and
 //              P(w) - D(a) = 1/2 ||r||^2 + sum_i e_i,
-//            e_i what smoothing costs: with the hinge c_i |u_i| (1/2 - |u_i|/tau) for
-//            |u_i| < tau/2 and 0 elsewhere, so about as tau^2 in all.
-// Cost       a product with the rows and one with those of a_i > 0, in one pass where
-//            t = 1; the Gram matrix of the rows between the bounds, and d^3/6 for its
-//            factor. 8 d^2 bytes per thread, or 12 from 128 features on, and 35 a row.
-// Source     Lee and Mangasarian, Comput. Optim. Appl. 20 (2001), for the idea; this
-//            loss and its Hessian: Chapelle, Neural Comput. 19 (2007), section 4, whose
-//            h is tau/2.
+//            where e_i is the cost of smoothing: for the hinge
+//            c_i |u_i| (1/2 - |u_i|/tau) for |u_i| < tau/2 and 0 elsewhere, so the sum
+//            falls about as tau^2.
+// Cost       a product with the rows and one with the rows of a_i > 0, in a single pass
+//            if t = 1; the Gram matrix of the rows between the bounds, and d^3/6 for
+//            its factor. 8 d^2 bytes per thread, or 12 d^2 from 128 features on, and 35
+//            a row.
+// Source     Lee and Mangasarian, Comput. Optim. Appl. 20 (2001), for the idea;
+//            Chapelle, Neural Comput. 19 (2007), section 4, for this loss and its
+//            Hessian (h there is tau/2).
 #pragma once
 
 #include <algorithm>
@@ -64,12 +69,12 @@ class SmoothingNewton : private NewtonSystem<SmoothingPart> {
   double primal() const { return primal_; }
   double dual() const { return dual_; }
   double smoothing() const { return smoothing_; }  // the sum of the e_i
-  double moved() const { return moved_; }          // by the last step, as a norm
-  // 1/2 r.s of the last step: about what it took from the smoothed objective.
+  double moved() const { return moved_; }          // norm of the last step
+  // 1/2 r.s of the last step: about the decrease of the smoothed objective.
   double decrement() const { return decrement_; }
   Index inside() const { return inside_; }  // rows between the bounds
 
-  // At w, smoothed by tau. False: told to leave.
+  // Starts at w with the smoothing tau. Returns false if told to stop.
   bool start(const double *w, double tau, Poll &poll, const Stop &stop) {
     std::copy_n(w, d_, w_.begin());
     steps_ = 0;
@@ -78,14 +83,14 @@ class SmoothingNewton : private NewtonSystem<SmoothingPart> {
     return evaluate(Margins::kOfW, poll, stop);
   }
 
-  // Another tau at the same w. False: told to leave.
+  // Changes tau at the same w. Returns false if told to stop.
   bool smooth(double tau, Poll &poll, const Stop &stop) {
     tau_ = bounded() ? tau : 0.0;
     return evaluate(Margins::kKept, poll, stop);
   }
 
-  // One step, which moves w by `limit` at most. Told to leave: nothing has moved, or
-  // what has is not evaluated yet.
+  // One step, which moves w by at most `limit`. If told to stop, w has not moved, or
+  // the point reached is not evaluated yet.
   Outcome iterate(double limit, Poll &poll, const Stop &stop) {
     ridge_ = kRidge;
     bool single = d_ >= kWorthSingle;
@@ -103,7 +108,8 @@ class SmoothingNewton : private NewtonSystem<SmoothingPart> {
     decrement_ = 0.5 * slope;
     ++steps_;
     const bool renew = steps_ % kRenewed == 0;
-    // After a long step the whole one is tried, in one pass: it has x.s and its end.
+    // After a long step try t = 1 first. One pass then gives x.s and evaluates the end
+    // point.
     if (length <= limit && length_ >= kLong && !renew) {
       add(1.0, s_, w_);
       if (!evaluate(Margins::kAhead, poll, stop)) return Outcome::kLeft;
@@ -132,14 +138,14 @@ class SmoothingNewton : private NewtonSystem<SmoothingPart> {
 
  private:
   using Part = SmoothingPart;
-  // Where z comes from: it is there, it is computed from w, or it is z + x.s.
+  // Source of z: the stored values, a product with w, or z + x.s.
   enum class Margins { kKept, kOfW, kAhead };
   static constexpr double kFar = std::numeric_limits<double>::infinity();
-  static constexpr double kFloor = 1e-15;  // for a bias without a row
-  // Of the first slope, left by a whole step, or else by a search.
+  static constexpr double kFloor = 1e-15;  // for a bias that no row determines
+  // Fraction of the first slope that a full step, or else a search, may leave.
   static constexpr double kWhole = 0.4, kSlope = 0.1;
-  static constexpr double kLong = 0.6;   // of a step: the next may be whole
-  static constexpr Index kRenewed = 20;  // steps whose rounding z may hold
+  static constexpr double kLong = 0.6;   // after this length t = 1 is tried
+  static constexpr Index kRenewed = 20;  // steps after which z is recomputed
   static constexpr int kTrials = 60;
 
   bool bounded() const { return !std::isinf(loss_.slope); }
@@ -155,7 +161,8 @@ class SmoothingNewton : private NewtonSystem<SmoothingPart> {
     for (std::size_t j = 0; j < x.size(); ++j) sum[j] += t * x[j];
   }
 
-  // a, r, P and D at z and w, or at z + x.s, which z is not yet then, and w.
+  // Computes a, r, P and D at w, with the margins z or, if ahead, z + x.s; z itself
+  // then stays as it is.
   bool evaluate(Margins margins, Poll &poll, const Stop &stop) {
     const double bend = this->bend(), shift = this->shift(), slope = loss_.slope;
     const double curvature = loss_.curvature;
@@ -225,12 +232,12 @@ class SmoothingNewton : private NewtonSystem<SmoothingPart> {
     objective_ = 0.5 * norm - linear + smoothed + data_.constant;
     dual_ = sum - 0.5 * dual + data_.constant;
     smoothing_ = primal_ - dual_ - residual;
-    // What an unbalanced sum of the a_i y_i costs.
+    // Lower D for a sum of the a_i y_i that is not 0.
     if (free_bias_) dual_ -= std::abs(r_.back()) * (1.0 + std::abs(w_.back()));
     return true;
   }
 
-  // The sum of theta_i x_i x_i' over the rows between the bounds.
+  // Sums theta_i x_i x_i' over the rows between the bounds.
   bool normal_matrix(bool single, Poll &poll, const Stop &stop) {
     clear_gram();
     const double bend = this->bend(), slope = loss_.slope;
@@ -250,9 +257,10 @@ class SmoothingNewton : private NewtonSystem<SmoothingPart> {
     return true;
   }
 
-  // The t up to `most` at which the smoothed objective has its least value along s, to
-  // a tenth of its slope at 0. The derivative rises, and is linear between the points
-  // where rows pass a bound: Newton's steps, within what is known to hold it.
+  // Returns the t up to `most` that minimises the smoothed objective along s, to a
+  // tenth of the slope at 0. The derivative rises, and is linear between the points
+  // where rows reach a bound. Newton steps are safeguarded by an interval that holds
+  // the minimiser.
   double search(double most) {
     double along = 0, square = 0, first = 0;
     for (Index j = 0; j < d_; ++j) {
@@ -280,7 +288,7 @@ class SmoothingNewton : private NewtonSystem<SmoothingPart> {
     return t;
   }
 
-  // The sum of a_i dz_i at w + t s, and of theta_i dz_i^2.
+  // Returns the sums of a_i dz_i and of theta_i dz_i^2 at w + t s.
   std::pair<double, double> along_step(double t) {
     const double bend = this->bend(), shift = this->shift(), slope = loss_.slope;
     each(6, [&](SmoothingPart &part, Index begin, Index end) {
@@ -310,7 +318,7 @@ class SmoothingNewton : private NewtonSystem<SmoothingPart> {
   Loss loss_;
   double tau_ = 0, primal_ = 0, dual_ = 0, smoothing_ = 0, moved_ = 0, decrement_ = 0;
   double objective_ = 0;  // with the smoothed loss
-  double length_ = 1.0;   // of the last step, beside Newton's
+  double length_ = 1.0;   // t of the last step
   Index inside_ = 0, steps_ = 0;
   Vec z_, a_, dz_, w_, r_, s_;
 };

@@ -1,7 +1,7 @@
-// How a long kernel is left early. A kernel counts the work it does; about
-// every millisecond it looks at the clock and at a flag that any thread may
-// raise, and about every 50 ms it lets Python handle a pending signal. A kernel
-// that is told to leave returns with its state whole, between two rows.
+// Early exit from long kernels. A kernel counts its work. About every millisecond it
+// checks the clock and a flag that any thread may set, and about every 50 ms it lets
+// Python handle a pending signal. A kernel that is told to stop returns between two
+// rows, with a consistent state.
 #pragma once
 
 #include <atomic>
@@ -41,7 +41,7 @@ class Poll {
   Poll(const Stop &stop, std::function<void()> signals)
       : stop_(stop), signals_(std::move(signals)), last_(Stop::now()) {}
 
-  // Adds the work of one row; true: leave now.
+  // Adds the work of one row. Returns true if the kernel must stop now.
   bool operator()(Index entries) {
     left_ -= entries + 8;
     return left_ < 0 && look();
@@ -64,7 +64,7 @@ class Poll {
   Index left_ = kQuantum;
 };
 
-// The poll of a loop over parts: the thread that calls asks, all of them leave.
+// Poll of a loop over parts. The calling thread polls, and all threads stop.
 class SharedPoll {
  public:
   explicit SharedPoll(Poll &poll) : poll_(poll), caller_(std::this_thread::get_id()) {}

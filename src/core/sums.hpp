@@ -1,5 +1,5 @@
-// Sums over many numbers: compensated ones, and ones in lanes, because the compiler may
-// not reorder a floating-point sum by itself.
+// Sums over many numbers: compensated sums, and sums in lanes. Lanes are explicit
+// because the compiler may not reorder a floating-point sum by itself.
 #pragma once
 
 #include <array>
@@ -8,7 +8,8 @@
 
 #include "rows.hpp"
 
-// The arrays of a loop do not overlap: that many are more than compilers check for.
+// Promises that the arrays of a loop do not overlap. Compilers do not check this at run
+// time for loops with many arrays.
 #if defined(__clang__)
 #define DUALGAP_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
 #elif defined(__GNUC__)
@@ -19,11 +20,11 @@
 
 namespace dualgap {
 
-// Of the analysis of rounding: u = 2^-53, what stands for terms in u^2 beside those in
-// u, and a number below all that matters but above what underflows.
+// Constants of the rounding analysis: u = 2^-53, a factor that covers terms in u^2, and
+// a number that is negligible but far above the range of underflow.
 inline constexpr double kUnit = 0x1p-53, kSlack = 1.01, kSmall = 0x1p-1000;
 
-// Neumaier's sum: of n terms t the error is at most u |result| + (n u)^2 sum |t|
+// Neumaier's sum. For n terms t the error is at most u |result| + (n u)^2 sum |t|
 // (Ogita, Rump and Oishi 2005, proposition 4.5).
 class Sum {
  public:
@@ -32,7 +33,7 @@ class Sum {
     lost_ += std::abs(sum_) >= std::abs(x) ? (sum_ - t) + x : (x - t) + sum_;
     sum_ = t;
   }
-  // Past the range of double, `lost_` is NaN and the sum is not.
+  // If the sum overflows, `lost_` is NaN but the sum is not.
   double value() const { return std::isfinite(sum_) ? sum_ + lost_ : sum_; }
 
  private:
@@ -41,7 +42,7 @@ class Sum {
 
 inline constexpr Index kLanes = 8;
 
-// The same in lanes, of numbers that come in arrays.
+// Compensated sum in lanes, for numbers in arrays.
 class LaneSums {
  public:
   void operator+=(double x) { add(x, sum_[0], lost_[0]); }
@@ -61,7 +62,7 @@ class LaneSums {
   }
 
  private:
-  // Without a branch (Knuth); what is lost is the same number.
+  // Knuth's form without a branch, which computes the same lost part.
   static void add(double x, double &sum, double &lost) {
     const double t = sum + x, z = t - sum;
     lost += (sum - (t - z)) + (x - z);
@@ -70,7 +71,7 @@ class LaneSums {
   double sum_[kLanes] = {}, lost_[kLanes] = {};
 };
 
-// Sums and the like of the numbers in an array, in lanes.
+// Reduces the numbers in an array, in lanes.
 template <class Combine>
 double reduce(const double *x, Index n, const Combine &combine) {
   double lane[kLanes] = {};
@@ -89,8 +90,8 @@ inline double largest(const double *x, Index n) {  // 0 if none is positive
   return reduce(x, n, [](double a, double b) { return a > b ? a : b; });
 }
 
-// The sums over first <= k < last of the N terms that f(k, term) writes. f is called
-// once for every k, in order, and may do other work on the way.
+// Returns the N sums over first <= k < last of the terms that f(k, term) writes. f is
+// called once for every k, in order, and may do other work as well.
 template <std::size_t N, class F>
 DUALGAP_INLINE std::array<double, N> sums_of(Index first, Index last, F &&f) {
   double lane[N][kLanes] = {};
@@ -113,7 +114,7 @@ DUALGAP_INLINE std::array<double, N> sums_of(Index first, Index last, F &&f) {
   return sums;
 }
 
-// sum over first <= k < last of f(k).
+// Returns the sum over first <= k < last of f(k).
 template <class F>
 DUALGAP_INLINE double sum_of(Index first, Index last, F &&f) {
   return sums_of<1>(first, last, [&](Index k, double *term) { term[0] = f(k); })[0];

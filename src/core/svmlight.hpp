@@ -1,4 +1,4 @@
-// Reader of svmlight / LIBSVM text, several threads, straight into CSR arrays.
+// Threaded reader of svmlight / LIBSVM text into CSR arrays.
 //
 // Grammar (one example a line; blanks are space, \t, \r, \v, \f; lines end in \n):
 //
@@ -7,32 +7,33 @@
 //   qid     = 'qid:' [sign] digits     index   = digits, strictly increasing
 //   number  = [sign] (digits ['.' [digits]] | '.' digits) [('e'|'E') [sign] digits]
 //
-// Tokens are separated by blanks; a line with no token is not an example; the last
-// line needs no '\n'; a '\r' before '\n' is a blank. The text is what
-// sklearn.datasets.load_svmlight_file reads, less what is unsafe to guess: numbers
-// must be finite and plain decimals (no nan, inf, 1_000), indices bare digits, every
-// qid an integer, and with query_id every example must have one.
+// Tokens are separated by blanks. A line without a token is not an example, the last
+// line needs no '\n', and a '\r' before '\n' is a blank. The reader accepts what
+// sklearn.datasets.load_svmlight_file accepts, except ambiguous text: numbers must be
+// finite plain decimals (no nan, inf, 1_000), indices bare digits, every qid an
+// integer, and with query_id every example must have a qid.
 //
-// Two passes over the text, which is cut at line ends into pieces of about 1 MiB that
-// the threads take in order:
-//   1. count '\n' and ':' in each piece. They bound its examples and its features
-//      (exactly, but for comments, blank lines and qids), so prefix sums give every
-//      piece its own place in the result.
-//   2. parse each piece into that place. Where a bound was not met the following
-//      pieces are moved down and the arrays shrunk.
+// The text is cut at line ends into pieces of about 1 MiB, which the threads take in
+// order, in two passes:
+//   1. Count '\n' and ':' in each piece. They bound its numbers of examples and
+//   features
+//      (exactly, except for comments, blank lines and qids). Prefix sums then give
+//      every piece its own place in the result.
+//   2. Parse each piece into its place. If a piece has fewer examples or features than
+//      its bound, the following pieces are moved down and the arrays shrunk.
 //
-// Guarantee: labels and values are the doubles nearest to the decimal text (those of
-// Python's float, bit for bit), explicit zeros are kept, the arrays depend neither on
-// the number of threads nor on the cut, no byte outside the text is read, and of
-// several malformed lines the first in the file is the one reported. It needs the
-// default rounding mode and a build without -ffast-math.
+// Guarantee: labels and values are the doubles nearest to the decimal text (the same
+// bits as Python's float). Explicit zeros are kept. The arrays depend neither on the
+// number of threads nor on the cut. No byte outside the text is read. Of several
+// malformed lines the first in the file is reported. This requires the default rounding
+// mode and a build without -ffast-math.
 //
-// Cost: O(bytes) time; memory is that of the arrays plus O(pieces): nothing is sized
-// by an index that a file declares. With 8 bytes of text to the word, a run of up to 8
-// digits is converted without a branch per digit; where the decimal mantissa is at
-// most 2^53 and the power of ten at most 22 in magnitude both are exact doubles, so
-// one multiplication or division rounds once and is exact (Clinger, "How to read
-// floating point numbers accurately", PLDI 1990, section 3); else std::from_chars.
+// Cost: O(bytes) time. Memory is the arrays plus O(pieces); no size depends on an index
+// in the file. A word of 8 bytes converts a run of up to 8 digits without a branch per
+// digit. If the decimal mantissa is at most 2^53 and the power of ten at most 22 in
+// magnitude, both are exact doubles, and one multiplication or division gives the
+// nearest double (Clinger, "How to read floating point numbers accurately", PLDI 1990,
+// section 3). All other numbers use std::from_chars.
 
 #pragma once
 
@@ -59,8 +60,8 @@
 #include <type_traits>
 #include <vector>
 
-// std::from_chars for double: libc++ lacks it. (The second macro is there to test the
-// replacement where it does not.)
+// libc++ lacks std::from_chars for double. (The second macro is for testing the
+// replacement with other libraries.)
 #if defined(__cpp_lib_to_chars) && !defined(DUALGAP_NO_FROM_CHARS)
 #define DUALGAP_FROM_CHARS 1
 #else
@@ -83,12 +84,12 @@ struct Options {
 struct Malformed : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
-// Index is too narrow for the file: parse again with a wider one.
+// Index is too narrow for the file; the caller parses again with a wider one.
 struct IndexTooNarrow {};
 struct Interrupted {};
 
-// A malloc'ed array: unlike std::vector it is not filled with zeros first, can be
-// shrunk without a copy and can be handed over to another owner.
+// An array from malloc. Unlike std::vector it is not filled with zeros, shrinks without
+// a copy, and can be handed to another owner.
 template <class T>
 class Array {
   static_assert(std::is_trivially_copyable_v<T>);
@@ -114,7 +115,7 @@ class Array {
     if (void *p = std::realloc(data_.get(), bytes)) {
       (void)data_.release();
       data_.reset(static_cast<T *>(p));
-    }  // else the larger block simply stays
+    }  // else keep the larger block
   }
   std::size_t size() const { return size_; }
   T *data() const { return data_.get(); }
@@ -142,7 +143,7 @@ inline bool is_blank(char c) {
 inline bool is_digit(char c) { return static_cast<unsigned char>(c - '0') < 10; }
 inline bool ends_token(char c) { return c == '\n' || is_blank(c) || c == '#'; }
 
-// Room that load8 may read beyond the last '\n' of a piece.
+// Bytes that load8 may read beyond the last '\n' of a piece.
 inline constexpr std::size_t padding = 8;
 
 inline std::uint64_t load8(const char *p) {
@@ -167,8 +168,8 @@ inline Digits digits8(const char *p) {
   std::uint64_t w = load8(p) ^ 0x3030303030303030;
   const std::uint64_t other = (((w + 0x7676767676767676) | w) & 0x8080808080808080);
   const int count = std::countr_zero(other) >> 3;  // 8 when there is none
-  // Digits to the top, zeros below: the first digit is the lowest byte. The shift is
-  // in two steps because one of 64 bits (count 0) is undefined.
+  // Shift the digits to the top and zeros in below; the first digit is the lowest byte.
+  // Two shifts, because a shift by 64 bits (count 0) is undefined.
   w = w << (4 * (8 - count)) << (4 * (8 - count));
   w = w * 10 + (w >> 8);
   w = ((w & 0x000000FF000000FF) * 0x000F424000000064 +
@@ -180,7 +181,8 @@ inline Digits digits8(const char *p) {
 inline constexpr std::array<std::uint64_t, 9> integer_powers = {
     1, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000};
 
-// Append the digits at p to mantissa (wraps beyond 19 of them) and pass them.
+// Append the digits at p to mantissa (which wraps beyond 19 digits) and return their
+// end.
 inline const char *read_digits(const char *p, std::uint64_t &mantissa) {
   for (;;) {
     const Digits d = digits8(p);
@@ -196,8 +198,8 @@ inline constexpr std::array<double, 23> exact_powers = {
     1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
     1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
 
-// The double nearest to the decimal text [p, end), which follows the grammar and has
-// no sign; infinity beyond the range, zero below it.
+// Return the double nearest to the decimal text [p, end), which follows the grammar and
+// has no sign. Return infinity above the range of double, and zero below it.
 inline double nearest_double(const char *p, const char *end, std::int64_t exponent) {
   double value = 0;
 #if DUALGAP_FROM_CHARS
@@ -227,7 +229,8 @@ inline const char *read_number(const char *p, double &value) {
   p += negative || *p == '+';
   const char *const first = p;
   std::uint64_t mantissa = 0;
-  // Short as a rule, and of a length that repeats: predicted better than computed.
+  // Integer parts are mostly short and of similar length, so this loop is predicted
+  // well.
   for (; is_digit(*p); ++p) mantissa = mantissa * 10 + static_cast<unsigned>(*p - '0');
   std::int64_t n_digits = p - first;
   std::int64_t exponent = 0;
@@ -323,11 +326,11 @@ inline std::string_view expected(Fault fault) {
 struct Failure {
   Fault fault = Fault::none;
   const char *line = nullptr;     // start of the malformed line
-  const char *at = nullptr;       // start of what is wrong in it
+  const char *at = nullptr;       // start of the faulty token
   std::int64_t lines_before = 0;  // within the piece
 };
 
-// The token at p, shortened, with bytes outside printable ASCII as \xNN.
+// Return the token at p, shortened, with bytes outside printable ASCII as \xNN.
 inline std::string quoted(const char *p) {
   constexpr std::ptrdiff_t longest = 40;
   if (*p == '\n' || *p == '#') return *p == '#' ? "a comment" : "the end of the line";
@@ -369,7 +372,7 @@ inline Malformed describe(const Failure &failure, std::int64_t line) {
 
 // -------------------------------------------------------------------- threads
 
-// A fuzzer wants many pieces of little text, and no threads.
+// A fuzzer needs many pieces in little text, and no threads.
 #ifdef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
 inline constexpr std::size_t piece_size = 24;
 inline constexpr bool no_threads = true;
@@ -379,8 +382,8 @@ inline constexpr bool no_threads = false;
 #endif
 
 // Call work(0), ..., work(n - 1), started in this order, on up to `threads` threads.
-// interrupted() is asked on the calling thread every 20 ms while they run; once true,
-// `stop` is set and Interrupted thrown when all have returned.
+// Meanwhile interrupted() is called on this thread every 20 ms. Once it returns true,
+// `stop` is set, and Interrupted is thrown when all threads have returned.
 template <class Work, class Poll>
 void run_pieces(std::size_t n, int threads, std::atomic<bool> &stop, Poll &&interrupted,
                 Work &&work) {
@@ -395,7 +398,7 @@ void run_pieces(std::size_t n, int threads, std::atomic<bool> &stop, Poll &&inte
   try {
     for (std::size_t t = 0; t < wanted; ++t)
       workers.push_back(std::async(std::launch::async, loop));
-  } catch (const std::system_error &) {  // no thread to be had: go on with fewer
+  } catch (const std::system_error &) {  // no more threads available: use fewer
     if (workers.empty()) loop();
   }
   for (auto &worker : workers)
@@ -411,17 +414,17 @@ struct Piece {
   const char *begin, *end;  // whole lines: end[-1] is '\n'
   std::int64_t lines = 0;   // '\n' in the piece
   std::int64_t colons = 0;
-  // Where it writes: sums of the counts above over the pieces before.
+  // Its place in the result: sums of the counts above over the pieces before.
   std::int64_t row = 0, entry = 0;
-  // What it found.
+  // Actual numbers of examples and features.
   std::int64_t rows = 0, entries = 0;
   std::int64_t largest = -1;  // index as written, less 1 unless Base::zero
   bool has_zero = false;      // index 0 as written
   Failure failure{};
 };
 
-// The text as pieces. The last lines are copied to `tail`, which ends in '\n' and has
-// the room that load8 needs.
+// Cut the text into pieces. The last lines are copied to `tail`, which ends in '\n' and
+// has the padding that load8 needs.
 inline std::vector<Piece> cut(std::string_view text, std::string &tail) {
   const char *p = text.data();
   const std::size_t safe = text.size() > padding ? text.size() - padding : 0;
@@ -453,7 +456,7 @@ inline void count(Piece &piece, const std::atomic<bool> &stop) {
   const char *p = piece.begin;
   while (p != piece.end && !stop) {
     const auto n = std::min<std::ptrdiff_t>(piece.end - p, 1 << 16);
-    std::int32_t lines = 0, colons = 0;  // narrow: more lanes to a vector
+    std::int32_t lines = 0, colons = 0;  // narrow, for more lanes per vector
     for (std::ptrdiff_t i = 0; i < n; ++i) {
       lines += p[i] == '\n';
       colons += p[i] == ':';
@@ -464,7 +467,7 @@ inline void count(Piece &piece, const std::atomic<bool> &stop) {
   }
 }
 
-// Parse one piece into its place in the table. A failure is left in piece.failure.
+// Parses one piece into its place in the table. A failure is stored in piece.failure.
 template <class Value, class Index>
 class PieceParser {
   Piece &piece_;
@@ -511,7 +514,7 @@ class PieceParser {
   }
 
  private:
-  // Label and qid.
+  // Parses the label and the qid.
   bool head(const char *&p, std::int64_t row) {
     const char *const start = p;
     double label;
@@ -579,7 +582,7 @@ class PieceParser {
     return true;
   }
 
-  // The digits of an index after its first 8. False when it is too large.
+  // Parses the digits of an index after its first 8. Returns false if it is too large.
   static bool long_index(const char *&p, std::int64_t &i) {
     constexpr std::int64_t largest = std::numeric_limits<std::int64_t>::max() - 1;
     for (; is_digit(*p); ++p) {
@@ -598,7 +601,7 @@ class PieceParser {
   }
 };
 
-// Close the gaps that the pieces left where they found less than was counted.
+// Close the gaps behind pieces that have fewer examples or features than counted.
 template <class Value, class Index, class Poll>
 void compact(const std::vector<Piece> &pieces, Table<Value, Index> &table,
              Poll &&interrupted) {
@@ -630,9 +633,9 @@ void compact(const std::vector<Piece> &pieces, Table<Value, Index> &table,
 
 }  // namespace detail
 
-// Parse svmlight text. Throws Malformed, IndexTooNarrow (Index cannot hold an index of
-// the file or the number of its features), Interrupted (interrupted(), called on this
-// thread, said true) or std::bad_alloc.
+// Parse svmlight text. Throws Malformed, IndexTooNarrow (Index cannot hold an index or
+// the number of features of the file), Interrupted (interrupted(), called on this
+// thread, returned true) or std::bad_alloc.
 template <class Value, class Index, class Poll>
 Table<Value, Index> parse(std::string_view text, const Options &options,
                           Poll &&interrupted) {
@@ -659,8 +662,8 @@ Table<Value, Index> parse(std::string_view text, const Options &options,
   table.indptr[0] = 0;
   if (options.query_id) table.qid = Array<std::int64_t>(rows);
 
-  // Pieces are started in order, so when one fails those before it run to their end
-  // and those after it need not: the first failure in the file is always found.
+  // Pieces start in order. When a piece fails, the pieces before it still run to their
+  // end and the pieces after it are skipped, so the first failure is always found.
   std::atomic<std::size_t> failed = pieces.size();
   run_pieces(pieces.size(), options.threads, stop, interrupted, [&](std::size_t k) {
     if (k > failed) return;
@@ -683,7 +686,7 @@ Table<Value, Index> parse(std::string_view text, const Options &options,
   if (largest + (options.base == Base::detect && has_zero) >=
       std::numeric_limits<Index>::max())
     throw IndexTooNarrow();
-  // Base::detect reads the indices as if counted from 1 until a 0 is seen.
+  // Base::detect reads indices as one-based until it sees a 0.
   if (options.base == Base::detect && has_zero) {
     ++largest;
     run_pieces(pieces.size(), options.threads, stop, interrupted, [&](std::size_t k) {

@@ -1,5 +1,6 @@
-// A loop over rows in contiguous parts, shared by threads. The parts depend on their
-// number alone, so results that are added part by part do too, whoever does which.
+// Loops over rows in contiguous parts, shared by threads. The parts depend on their
+// number only, so sums that are added part by part do not depend on the assignment to
+// threads.
 #pragma once
 
 #include <algorithm>
@@ -20,8 +21,8 @@
 namespace dualgap {
 
 // Moves this thread, the `number`-th of a team, away from the processor `home`. Linux
-// may leave a thread for milliseconds where it was started, while others are idle; once
-// moved it is woken where it was. It stays free to move on.
+// may leave a thread for milliseconds on the processor that started it while others are
+// idle. Later it wakes the thread on the new processor. The thread may still move.
 inline void step_aside([[maybe_unused]] int home, [[maybe_unused]] Index number) {
 #if defined(__linux__)
   cpu_set_t all, one;
@@ -49,8 +50,8 @@ inline int current_processor() {
 #endif
 }
 
-// Threads that sleep between one loop and the next. Started at the first one; where two
-// callers meet, the second goes alone.
+// Threads that wait between loops. They start with the first loop. If a second caller
+// arrives during a loop, it does its own loop alone.
 class Team {
  public:
   explicit Team(Index threads) : size_(threads) {
@@ -68,13 +69,13 @@ class Team {
   }
 
   Index size() const { return size_; }
-  // Parts of a loop whose results do not depend on their number: some for each thread,
-  // for processors are not equally fast.
+  // Number of parts of a loop whose result does not depend on it: several per thread,
+  // because processors are not equally fast.
   Index shares() const { return size_ == 1 ? 1 : 16 * size_; }
 
-  // Calls body(part, begin, end) for every part of 0..n-1, part 0 on this thread. The
-  // others go to whoever is free, so a worker that does not wake up delays nothing. The
-  // first exception, in the order of the parts, is passed on.
+  // Calls body(part, begin, end) for every part of 0..n-1, part 0 on this thread. Other
+  // parts go to any free thread, so a thread that wakes late delays nothing. The first
+  // exception, in the order of the parts, is rethrown.
   template <class Body>
   void run(Index parts, Index n, const Body &body) {
     std::vector<std::exception_ptr> errors(static_cast<std::size_t>(parts));
@@ -140,7 +141,7 @@ class Team {
           }
         });
       } catch (const std::system_error &) {
-        return;  // the system gives no more threads: fewer do the same parts
+        return;  // no more threads available: fewer threads do the same parts
       }
     }
   }
@@ -150,11 +151,11 @@ class Team {
   std::mutex turn_, mutex_;
   std::condition_variable wake_, finished_;
   const std::function<void(Index)> *job_ = nullptr;
-  Index parts_ = 0, next_ = 0, left_ = 0;  // all, the next one, those not done
+  Index parts_ = 0, next_ = 0, left_ = 0;  // all, the next one, unfinished ones
   bool ended_ = false;
 };
 
-// The same with threads of its own, for a loop that comes once in a while.
+// Runs a loop with its own threads, for loops that are rare.
 template <class Body>
 void parallel_for(Index parts, Index n, const Body &body) {
   Team(std::max<Index>(parts, 1)).run(parts, n, body);

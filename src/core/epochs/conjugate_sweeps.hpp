@@ -1,20 +1,23 @@
-// What happens between two sweeps of sleeping_rows.hpp: momentum, then conjugate
+// Acceleration between two sweeps of sleeping_rows.hpp: momentum, and conjugate
 // directions.
 //
-// Problem    that of dual_coordinate.hpp. With K = Z Z' + diag(delta), z_i = y_i x_i:
-//            D(a) = sum a_i - 1/2 a'K a; u'K v = (Z'u).(Z'v) + sum delta_i u_i v_i
-//            costs O(d) where the images Z'u, Z'v are known, and O(n) for delta > 0.
+// Problem    as in dual_coordinate.hpp. With K = Z Z' + diag(delta), z_i = y_i x_i:
+//            D(a) = sum a_i - 1/2 a'K a. A product u'K v = (Z'u).(Z'v) +
+//            sum delta_i u_i v_i costs O(d) if the images Z'u, Z'v are known, and O(n)
+//            more for delta > 0.
 // Update     momentum   a <- clip(a + beta (a - a')), a' the end of the sweep before
 //                       (Nesterov 1983 on whole sweeps)
-//            conjugate  s = displacement by a sweep from a0; directions p_1, p_2 as
-//                       they were taken;  q = s - sum_r p_r s'K p_r / p_r'K p_r
+//            conjugate  s = displacement by a sweep from a0; directions p_1, p_2 of the
+//                       last steps;  q = s - sum_r p_r s'K p_r / p_r'K p_r
 //                       a = clip(a0 + q (sum q - q'K a0)/(q'K q)), the exact maximiser
-//                       on the line but for the clipping (flexible conjugate gradients
-//                       with the sweep as preconditioner: Notay, SIAM J. Sci. Comput.
-//                       22, 2000). Where D falls short of the sweep's, the sweep
-//                       stands and the directions are forgotten.
-// Guarantee  a conjugate step never ends below the sweep. Momentum may.
-// Cost       some passes over n and d numbers, and one axpy per row that is clipped.
+//                       on the line except for the clipping. If D is below its value
+//                       after the sweep, the result of the sweep is kept and the
+//                       directions are discarded.
+// Guarantee  D after a conjugate step is never below D after the sweep; momentum has no
+//            such guarantee
+// Cost       some passes over n and d numbers, and one axpy per clipped row
+// Source     Nesterov 1983; flexible conjugate gradients with the sweep as a
+//            preconditioner: Notay, SIAM J. Sci. Comput. 22, 2000
 #pragma once
 
 #include <algorithm>
@@ -29,7 +32,8 @@
 
 namespace dualgap {
 
-// Rows whose point lies outside of its box, into `order`.
+// Writes the rows whose variables are outside their boxes to `order`, and returns their
+// number.
 template <class Box>
 Index outside(const double *point, Index n, const Box &upper, Order *order) {
   Index m = 0;
@@ -40,8 +44,8 @@ Index outside(const double *point, Index n, const Box &upper, Order *order) {
   return m;
 }
 
-// Puts these rows back into their boxes and their images right. Told to leave, it only
-// does the first; false: w is not the image then.
+// Clips these rows to their boxes and corrects the image. If told to stop, it only
+// clips, and returns false: the image is then wrong.
 template <class Rows, class Box>
 bool clip_rows(const Rows &rows, const std::int8_t *y, const Box &upper,
                const Order *order, Index m, double *point, double *image, Poll &poll) {
@@ -61,13 +65,14 @@ inline constexpr double kNoise = 1e-14;  // relative to D
 
 struct Leap {
   bool whole = true;   // w is the image of alpha
-  bool taken = false;  // the conjugate point was better than the sweep's
+  bool taken = false;  // the conjugate point is better than the point of the sweep
   Index clipped = 0;
   Index moved = 0;    // rows whose alpha has changed
   double linear = 0;  // sum a_i - 1/2 sum delta_i a_i^2 at the new point
 };
 
-// From the sweep ends (end, end_w) and (alpha, w); the latter becomes the former.
+// Moves beyond the end (alpha, w) of a sweep, away from the end (end, end_w) of the
+// sweep before. (end, end_w) then becomes the end of the last sweep.
 template <class Rows>
 Leap momentum(const Rows &rows, const DualData &data, const DualState &state,
               double *end, double *end_w, double beta, std::uint8_t *wake, Order *order,
@@ -100,18 +105,17 @@ Leap momentum(const Rows &rows, const DualData &data, const DualState &state,
   return leap;
 }
 
-// Two directions as they were taken, p_r = end of the step - its beginning, and where
-// the next one begins.
+// Two directions p_r, the displacements of the last steps, and the start of the next.
 struct Directions {
   double *base;                   // a0
   double *base_w;                 // Z'a0
   std::array<double *, 2> point;  // p_r
   std::array<double *, 2> image;  // Z'p_r
-  std::array<double, 2> norm;     // p_r'K p_r; 0: none
-  Index next;                     // which one gives way
+  std::array<double, 2> norm;     // p_r'K p_r; 0 if there is no direction
+  Index next;                     // the direction to be replaced next
 };
 
-// One step from a0 = base, given the end of a sweep that began there and its D.
+// One step from a0 = base, given the end of a sweep that began there, and D at its end.
 template <class Rows>
 Leap conjugate_step(const Rows &rows, const DualData &data, const DualState &state,
                     double dual, Directions &dirs, std::uint8_t *wake, Order *order,
@@ -144,7 +148,7 @@ Leap conjugate_step(const Rows &rows, const DualData &data, const DualState &sta
   for (std::size_t r = 0; r < 2; ++r)
     weight[r] = dirs.norm[r] > 0.0 ? -products[r] / dirs.norm[r] : 0.0;
 
-  // The new direction takes the place of the oldest.
+  // The new direction replaces the oldest one.
   const auto next = static_cast<std::size_t>(dirs.next);
   double *q = dirs.point[next], *image = dirs.image[next];
   const auto along = sums_of<2>(0, n, [&](Index i, double *term) {
@@ -176,13 +180,13 @@ Leap conjugate_step(const Rows &rows, const DualData &data, const DualState &sta
       sum_of(0, n, [&](Index i) { return q[i] - 0.5 * delta(i) * q[i] * q[i]; });
   if (leap.clipped > 0)
     norm = sum_of(0, width, [&](Index j) { return image[j] * image[j]; });
-  // A gain of the size of rounding may be rounding's own: an error of w, in the
-  // directions too, along which D seems to rise.
+  // A gain of the size of rounding may be an error of w, which is in the directions too
+  // and along which D only seems to rise.
   const double gain = leap.linear - 0.5 * norm - dual;
   leap.taken = leap.whole && gain > kNoise * std::abs(dual);
-  leap.whole = true;  // what was not taken leaves no trace
+  leap.whole = true;  // a point that is not taken changes nothing
 
-  if (!leap.taken) {  // the sweep stands
+  if (!leap.taken) {  // keep the result of the sweep
     dirs.norm[1 - next] = 0.0;
     std::copy(a, a + n, q);
     std::copy(w, w + width, image);

@@ -1,19 +1,20 @@
-// SGD-r, SGD-s and SGD-m of Panagiotakopoulos and Tsampouka 2013
-// (arXiv 1304.6383): stochastic gradient descent in the variable
+// SGD-r, SGD-s and SGD-m: stochastic gradient descent in the variable
 // a_t = lambda t w_t, which turns every step into a perceptron-like decision.
 //
 // Problem    min 1/2 ||w||^2 + sum c_i max(0, 1 - y_i w.x_i);  lambda = 1/sum c_i
 // Update     t-th presentation, row k, p = y_k a.x_k:
 //              a <- a + omega_k y_k x_k  if p <= lambda t;   t <- t + 1
 //            omega_k = c_k / mean(c) (1 without weights); w_t = a_t/(lambda t).
-//            Presented l times in a row from P = p - lambda t, the number of
-//            margin errors is (Proposition 3, |y|^2 there is omega_k q_k here)
+//            If a row is presented l times in succession from P = p - lambda t,
+//            the number of margin errors is (Proposition 3; |y|^2 there is
+//            omega_k q_k here)
 //              0                                             if P > (l-1) lambda
 //              min(l, floor(((l-1) lambda - P)/max(omega_k q_k, lambda)) + 1)
-// Guarantee  after T whole passes a_k = c_k I_k/T is in the box (I_k margin
-//            errors of row k) and w_T = sum a_k y_k x_k, hence
-//            P* >= L_T = sum a_k - 1/2 ||w_T||^2 (Proposition 2).
-// Cost       one dot per visit, one axpy per row with an error; O(1) besides.
+// Guarantee  after T whole epochs a_k = c_k I_k/T is in the box (I_k counts the
+//            margin errors of row k) and w_T = sum a_k y_k x_k, hence
+//            P* >= L_T = sum a_k - 1/2 ||w_T||^2 (Proposition 2)
+// Cost       one dot per visit, one axpy per row with an error, and O(1)
+// Source     Panagiotakopoulos and Tsampouka 2013 (arXiv 1304.6383)
 #pragma once
 
 #include <algorithm>
@@ -42,7 +43,7 @@ struct CountingState {
 struct CountingPass {
   Index visited = 0;
   Index updates = 0;    // margin errors
-  double weighted = 0;  // sum of omega_k over them: M of the paper
+  double weighted = 0;  // sum of omega_k over margin errors: M of the paper
   double loss = 0;      // sum of omega_k max(0, 1 - p/theta) at visit time
 };
 

@@ -1,4 +1,4 @@
-// The multiclass SVM of Crammer and Singer: sequential dual steps, a row at a time.
+// Multiclass SVM of Crammer and Singer: sequential dual steps, one row at a time.
 //
 // Problem    min over w_1, ..., w_K of
 //              1/2 sum_m ||w_m||^2 + sum_i c_i max_m (w_m.x_i - w_{y_i}.x_i + e_im)
@@ -7,17 +7,19 @@
 //            w_m = sum_i a_im x_i,  sum_m a_im = 0,  a_im <= C_im,
 //            C_im = c_i for m = y_i, else 0
 // Update     for one i, exactly: with A = ||x_i||^2, B_m = w_m.x_i + e_im - A a_im
-//            a_im <- min(C_im, (beta - B_m)/A),  sum_m max(0, B_m + A C_im - beta) = A
-//            c_i w_m <- w_m + (change of a_im) x_i A row that does not change sleeps
-//            for 1 epoch, then 3, 7, ... 31.
+//              a_im <- min(C_im, (beta - B_m)/A),
+//              sum_m max(0, B_m + A C_im - beta) = A c_i
+//              w_m <- w_m + (change of a_im) x_i
+//            Shrinking: a row that does not change is skipped for 1 epoch, then for 3,
+//            7, ..., 31.
 // Guarantee  D never falls, and converges to its maximum
 // Cost       K dots, and an axpy for each a_im that changes; 8 K bytes of a and 2 of
-//            counters per row. The K weights of a feature lie side by side, so that a
-//            row is read once for all classes.
-// Source     Keerthi, Sundararajan, Chang, Hsieh and Lin, KDD 2008, section 3; the
-//            problem of one row is a projection on a simplex, solved without sorting
-//            (Michelot, J. Optim. Theory Appl. 50, 1986). There rows and classes
-//            shrink, here rows sleep.
+//            counters per row. The K weights of a feature are adjacent, so that a row
+//            is read once for all classes.
+// Source     Keerthi, Sundararajan, Chang, Hsieh and Lin, KDD 2008, section 3 (there
+//            shrinking also removes classes). The problem of one row is a projection on
+//            a simplex, solved without sorting (Michelot, J. Optim. Theory Appl. 50,
+//            1986).
 #pragma once
 
 #include <algorithm>
@@ -59,13 +61,13 @@ struct MulticlassPass {
   double linear = 0;  // change of -sum_im e_im a_im = sum_i a_{i,y_i}
 };
 
-// The weights of a feature are padded with zeros to whole vector registers.
+// Weights of a feature are padded with zeros to this multiple, for vector registers.
 inline constexpr Index kClassBlock = 8;
 inline Index class_stride(Index classes) {
   return (classes + kClassBlock - 1) / kClassBlock * kClassBlock;
 }
 
-// score_m = w_m.x_i for all classes and the padding.
+// Computes score_m = w_m.x_i for all classes and the padding.
 template <class Rows>
 void class_scores(const Rows &rows, Index i, const double *w, Index stride,
                   double *score) {
@@ -79,7 +81,7 @@ void class_scores(const Rows &rows, Index i, const double *w, Index stride,
   }
 }
 
-// w_m += s_m x_i; s is padded with zeros.
+// Adds s_m x_i to every w_m; s is padded with zeros.
 template <class Rows>
 void add_to_classes(const Rows &rows, Index i, const double *s, Index stride,
                     double *w) {
@@ -93,7 +95,7 @@ void add_to_classes(const Rows &rows, Index i, const double *s, Index stride,
   }
 }
 
-// max over m != y of score_m - score_y + 1: the loss, where it is above 0.
+// Returns the maximum over m != y of score_m - score_y + 1: the loss, if positive.
 inline double multiclass_excess(const double *score, Index y, Index classes) {
   double excess = -std::numeric_limits<double>::infinity();
   for (Index m = 0; m < classes; ++m)
@@ -105,7 +107,8 @@ inline double multiclass_loss(const double *score, Index y, Index classes) {
   return std::max(0.0, multiclass_excess(score, y, classes));
 }
 
-// beta with sum_m max(0, d_m - beta) = radius, by dropping what lies below it.
+// Returns the beta with sum_m max(0, d_m - beta) = radius, by dropping entries below
+// it.
 inline double simplex_level(double *d, Index size, double radius) {
   double beta = -radius;
   for (Index m = 0; m < size; ++m) beta += d[m];
@@ -124,14 +127,14 @@ inline double simplex_level(double *d, Index size, double radius) {
   }
 }
 
-// The exact maximiser over the duals of one row, in `next`.
+// Writes the exact maximiser of D over the duals of one row to `next`.
 inline void multiclass_step(const double *score, const double *a, Index y, double c,
                             double q, Index classes, double *d, double *next) {
   if (c == 0.0) {
     std::fill(next, next + classes, 0.0);
     return;
   }
-  if (q == 0.0) {  // D is linear in a: all of c, against any one other class
+  if (q == 0.0) {  // D is linear in a: put all of c against any other class
     std::fill(next, next + classes, 0.0);
     next[y] = c;
     next[y == 0 ? 1 : 0] = -c;
@@ -150,7 +153,7 @@ inline void multiclass_step(const double *score, const double *a, Index y, doubl
   next[y] = std::min(c, -others);
 }
 
-// One pass over the rows that are awake. `scratch` has 3 strides of entries, all 0.
+// One epoch over the active rows. `scratch` has 3 strides of entries, all 0.
 template <class Rows>
 MulticlassPass crammer_singer_epoch(const Rows &rows, const MulticlassData &data,
                                     const MulticlassState &state, Order *order,
@@ -192,8 +195,9 @@ MulticlassPass crammer_singer_epoch(const Rows &rows, const MulticlassData &data
   return pass;
 }
 
-// Into the feasible set: entries of other classes at most 0, no more than c_i of them,
-// and that of y_i what makes the sum 0. Returns the number of rows changed.
+// Makes a point feasible: entries of other classes become at most 0, their sizes sum to
+// at most c_i, and the entry of y_i makes the sum 0. Returns the number of changed
+// rows.
 inline Index multiclass_feasible(const MulticlassData &data, Index n, double *alpha) {
   Index changed = 0;
   for (Index i = 0; i < n; ++i) {
@@ -219,7 +223,7 @@ inline Index multiclass_feasible(const MulticlassData &data, Index n, double *al
   return changed;
 }
 
-// w_m = sum_i a_im x_i. w must be zero on entry.
+// Computes w_m = sum_i a_im x_i. w must be zero on entry.
 template <class Rows>
 void multiclass_combine(const Rows &rows, const double *alpha, Index classes, double *w,
                         Team &threads) {
@@ -239,7 +243,7 @@ void multiclass_combine(const Rows &rows, const double *alpha, Index classes, do
   sums.add_up();
 }
 
-// At least ||w_m|| of every class, without the constant feature.
+// Returns an upper bound on ||w_m|| of every class, without the constant feature.
 template <class Rows>
 double longest_class(const Rows &rows, const double *w, Index stride) {
   std::vector<double> square(static_cast<std::size_t>(stride));
@@ -254,9 +258,9 @@ double longest_class(const Rows &rows, const double *w, Index stride) {
   return std::sqrt(most * (1.0 + 2.0 * roundings * kUnit) + kSmall);
 }
 
-// What `evaluate` of certify.hpp sums up, for this problem: `loss` is
-// sum_i c_i max_m (w_m.x_i - w_{y_i}.x_i + e_im), `sum` is that of the a_{i,y_i},
-// `along` is sum_im a_im w_m.x_i. Without alpha only the loss counts.
+// Sums like `evaluate` of certify.hpp, for this problem: `loss` is
+// sum_i c_i max_m (w_m.x_i - w_{y_i}.x_i + e_im), `sum` is sum_i a_{i,y_i}, and `along`
+// is sum_im a_im w_m.x_i. Without alpha only the loss is computed.
 template <class Rows>
 Values multiclass_values(const Rows &rows, const MulticlassData &data, const double *w,
                          const double *alpha, Team &threads) {
@@ -278,7 +282,7 @@ Values multiclass_values(const Rows &rows, const MulticlassData &data, const dou
     for (Index i = begin; i < end; ++i) {
       class_scores(rows, i, w, stride, score.data());
       const double excess = multiclass_excess(score.data(), data.y[i], classes);
-      // The entries one after the other, and the constant.
+      // Entries are added one by one, and the constant feature.
       const auto roundings = static_cast<double>(rows.count(i) + 2);
       const double row = sizes.row(i), size = sizes.product(row);
       const double one = sizes.off(size, roundings);

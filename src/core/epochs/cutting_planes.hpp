@@ -6,14 +6,15 @@
 //            at w the plane of I = {i: m_i <= 1} is tight. The master problem
 //              min 1/2 ||w||^2 + max_t (b_t - w.a_t)
 //            is solved through its dual over the simplex,
-//              max beta.b - 1/2 ||sum_t beta_t a_t||^2, beta >= 0, sum beta = 1,
-//            where the empty set is always a plane (a = 0, b = 0): R(w) >= 0.
-//            OCAS minimises P exactly on the line from its best w to the master's.
-// Guarantee  alpha_i = c_i sum_t beta_t [i in I_t] is in the box and D(alpha) is the
-//            master's dual value: a lower bound that no new plane lowers.
-// Cost       one product with X, and one with X^T over the rows that differ from the
-//            last set, per plane; O(n) for the line search; O(k^3) for a Newton step
-//            on k planes with beta > 0.
+//              max beta.b - 1/2 ||sum_t beta_t a_t||^2, beta >= 0, sum beta = 1.
+//            The empty set is always a plane (a = 0, b = 0): R(w) >= 0.
+//            OCAS minimises P exactly on the line from its best w to the master's w.
+// Guarantee  alpha_i = c_i sum_t beta_t [i in I_t] is in the box, and D(alpha) is the
+//            dual value of the master problem. It is a lower bound that never falls
+//            with new planes.
+// Cost       per plane one product with X, and one with X^T over the rows that differ
+//            from the last set; O(n) for the line search; O(k^3) for a Newton step on
+//            the k planes with beta > 0
 // Source     Joachims, KDD 2006 (the one-slack rule); Franc and Sonnenburg, ICML 2008
 //            and JMLR 10 (2009) (the line search and the choice of the next cut).
 #pragma once
@@ -32,12 +33,12 @@
 
 namespace dualgap {
 
-// A set of rows, one bit each: row i is bit i % 8 of byte i / 8.
+// Whether a set contains row i. A set has one bit per row: bit i % 8 of byte i / 8.
 inline bool has_row(const std::uint8_t *set, Index i) {
   return (set[i >> 3] >> (i & 7)) & 1;
 }
 
-// Runs body(part, begin, end, poll) over the rows; only this thread handles signals.
+// Runs body(part, begin, end, poll) over the rows. Only this thread handles signals.
 template <class Body>
 void parallel_rows(Team &threads, Index n, Poll &poll, const Stop &stop,
                    const Body &body) {
@@ -54,7 +55,8 @@ inline Index total(const std::vector<Index> &parts) {
   return sum;
 }
 
-// out_i = y_i x_i.w. Returns the rows done: fewer than all when told to stop.
+// Computes out_i = y_i x_i.w. Returns the number of rows done, fewer than all if told
+// to stop.
 template <class Rows>
 Index outputs(const Rows &rows, const std::int8_t *y, const double *w, double *out,
               Team &threads, Poll &poll, const Stop &stop) {
@@ -72,14 +74,14 @@ Index outputs(const Rows &rows, const std::int8_t *y, const double *w, double *o
 }
 
 struct Plane {
-  Index done = 0;  // rows: fewer than all when told to stop, and then no plane
+  Index done = 0;  // rows done; if not all, the plane is not valid
   double b = 0;
 };
 
-// Turns the plane (a, b) of the set `from` into that of the set `to`:
+// Changes the plane (a, b) of the set `from` to the plane of the set `to`:
 //   a += sum_i c_i y_i x_i ([i in to] - [i in from]), and b likewise.
-// Late in a fit successive sets differ in few rows. Every thread has its own sum; they
-// are added in the order of the rows.
+// Late in a fit successive sets differ in few rows. Every thread has its own sum, and
+// the sums are added in the order of the rows.
 template <class Rows>
 Plane change_plane(const Rows &rows, const std::int8_t *y, const double *cost,
                    const std::uint8_t *from, const std::uint8_t *to, double *a,
@@ -122,17 +124,17 @@ Plane change_plane(const Rows &rows, const std::int8_t *y, const double *cost,
   return {total(done), height.value()};
 }
 
-// The t >= 0 that minimises P on the line from `from` to `to` (margins m_i of two
-// points): a zero of the derivative
+// Returns the t >= 0 that minimises P on the line from `from` to `to` (margins m_i of
+// two points): a zero of the derivative
 //   slope + curvature t - sum_{i: m_i(t) < 1} c_i (to_i - from_i)
-// which is linear between the breakpoints where a margin becomes 1 and jumps upwards
-// there. slope = w_from.(w_to - w_from), curvature = ||w_to - w_from||^2.
+// The derivative is linear between the breakpoints, where a margin becomes 1, and jumps
+// upwards there. slope = w_from.(w_to - w_from), curvature = ||w_to - w_from||^2.
 inline double line_search(const double *cost, const double *from, const double *to,
                           Index n, double slope, double curvature) {
   struct Breakpoint {
     double t, jump;
   };
-  // Not a vector, which would write zeros first.
+  // A std::vector would write zeros first.
   const std::unique_ptr<Breakpoint[]> points(
       new Breakpoint[static_cast<std::size_t>(n)]);
   std::size_t count = 0;
@@ -142,12 +144,12 @@ inline double line_search(const double *cost, const double *from, const double *
     const double t = u / rate;
     gradient -= u > 0.0 || (u == 0.0 && jump < 0.0) ? jump : 0.0;
     points[count] = {t, std::abs(jump)};
-    // Written without a branch, here and below: a margin's side is a coin toss.
+    // No branches here and below, because the side of a margin is unpredictable.
     count += t > 0.0 && std::isfinite(t) && jump != 0.0;
   }
   if (!(gradient < 0.0)) return 0.0;
-  // Bisection leaves the breakpoints next to the zero: O(n) in all. `gradient` is the
-  // derivative just after `low`, below 0; it is not below 0 just after `high`.
+  // Bisection keeps the breakpoints next to the zero: O(n) in all. `gradient` is the
+  // derivative just after `low`, which is negative; just after `high` it is not.
   constexpr double kLargest = std::numeric_limits<double>::max();
   double low = 0.0, high = kLargest;
   for (int left = 200; left > 0 && count > 32; --left) {
@@ -185,7 +187,7 @@ inline double line_search(const double *cost, const double *from, const double *
   return curvature > 0.0 ? low - gradient / curvature : low;
 }
 
-// Moves `from` to from + t (to - from), whose loss it returns, and fills the set
+// Moves `from` to from + t (to - from) and returns the loss there. Fills the set
 // {i: m_i <= 1} at from + cut (to - from), the point of the next plane.
 inline double move_outputs(const double *cost, double *from, const double *to, Index n,
                            double t, double cut, std::uint8_t *set) {
@@ -205,31 +207,33 @@ inline double move_outputs(const double *cost, double *from, const double *to, I
   return loss.value();
 }
 
-// share_i += beta [i in I].
+// Adds beta [i in I] to share_i.
 inline void add_rows(const std::uint8_t *set, double beta, Index n, double *share) {
   for (Index i = 0; i < n; ++i) share[i] += has_row(set, i) ? beta : 0.0;
 }
 
-// The master's dual over the simplex: max beta.b - 1/2 beta.H beta, H_st = a_s.a_t.
+// Dual of the master problem over the simplex: max beta.b - 1/2 beta.H beta,
+// H_st = a_s.a_t.
 //
 // A pair step moves weight from the plane with beta > 0 and the smallest gradient
-// g = b - H beta to the plane with the largest. Newton steps on the planes with
-// beta > 0 follow; a plane whose beta reaches 0 leaves (Wolfe 1976, for the point of
-// smallest norm in a polytope). Every step is an ascent direction with the exact
-// step size inside the simplex, so the value never falls.
+// g = b - H beta to the plane with the largest gradient. Newton steps on the planes
+// with beta > 0 follow; a plane whose beta reaches 0 leaves (Wolfe 1976, for the point
+// of smallest norm in a polytope). Every step follows an ascent direction with the
+// exact step size inside the simplex, so the value never falls.
 class Master {
  public:
   Master(const double *gram, Index stride, Index size, const double *b, double *beta)
       : gram_(gram), b_(b), beta_(beta), stride_(stride), size_(size) {}
 
-  // Until max_t g_t - beta.g, the gap of the master, is at most `tol`, or rounding
-  // stops progress. Returns the gap.
+  // Solves until the gap of the master problem, max_t g_t - beta.g, is at most `tol`,
+  // or rounding stops progress. Returns the gap.
   double solve(double tol, Poll &poll) {
     gradient_.assign(b_, b_ + size_);
     for (Index t = 0; t < size_; ++t)
       if (beta_[t] > 0.0) add(gradient_, -beta_[t], t);
     double gap = measure();
-    // Far above what the finite method needs; below, beta is a good point all the same.
+    // The limit is far above what this finite method needs. beta is a valid point
+    // anyway.
     for (Index left = 100 * (size_ + 10); left > 0 && gap > tol; --left) {
       if (!pair_step()) break;
       while (newton_step() && !poll(size_)) {
@@ -261,7 +265,7 @@ class Master {
     return gap;
   }
 
-  // False: rounding leaves nothing to gain.
+  // Returns false if rounding leaves nothing to gain.
   bool pair_step() {
     const double gain = g(best_) - g(worst_);
     const double curvature =
@@ -279,14 +283,14 @@ class Master {
     return true;
   }
 
-  // One step towards the optimum of the face of the planes with beta > 0. True: a
-  // plane has left and the smaller face is to be tried.
+  // One step towards the optimum of the face of the planes with beta > 0. Returns true
+  // if a plane has left, so that the smaller face should be tried.
   bool newton_step() {
     face_.clear();
     for (Index t = 0; t < size_; ++t)
       if (beta_[t] > 0.0) face_.push_back(t);
     if (face_.size() < 2) return false;
-    // The largest beta takes what the others give: sum beta stays 1.
+    // The largest beta balances the others, so that sum beta stays 1.
     const auto largest =
         std::max_element(face_.begin(), face_.end(),
                          [&](Index s, Index t) { return beta_[s] < beta_[t]; });
@@ -326,9 +330,10 @@ class Master {
     return leaves >= 0;
   }
 
-  // step = (R + shift I)^-1 r with R_st = (a_s - a_p).(a_t - a_p), r_s = g_s - g_p, by
-  // Cholesky. Where planes depend on each other the shift makes the step a long one
-  // along their dependence, which ends at a bound. False: no such step.
+  // Computes step = (R + shift I)^-1 r with R_st = (a_s - a_p).(a_t - a_p),
+  // r_s = g_s - g_p, by Cholesky. If planes are linearly dependent, the shift makes a
+  // long step along the dependence, which ends at a bound. Returns false if there is no
+  // step.
   bool direction(Index pivot) {
     const auto k = face_.size();
     double largest = at(pivot, pivot);
@@ -363,7 +368,7 @@ class Master {
     return false;
   }
 
-  // Lanes, since the compiler may not reorder a sum by itself.
+  // Uses lanes, because the compiler may not reorder a sum by itself.
   static double dot(const double *x, const double *z, std::size_t size) {
     double lane[8] = {};
     std::size_t j = 0;
@@ -381,7 +386,8 @@ class Master {
   std::vector<Index> face_;
 };
 
-// beta_0 is the empty set's: what the others leave of 1, which they never pass.
+// Sets beta_0, the weight of the empty set, to 1 minus the sum of the others. The
+// others are scaled down if their sum exceeds 1.
 inline void close_simplex(double *beta, Index size) {
   Sum sum;
   for (Index t = 1; t < size; ++t) sum += beta[t];

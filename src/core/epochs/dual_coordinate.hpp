@@ -9,10 +9,11 @@
 //            expectation, gap <= eps after n + O(1/(lambda eps)) steps for the
 //            hinge and (n + 1/(lambda gamma)) log(1/eps) for smooth losses
 //            (Shalev-Shwartz and Zhang 2013, Theorems 1 and 2).
-// Cost       one dot per visit, one axpy per change; 8 bytes of a per row.
+// Cost       one dot per visit, one axpy per change; 8 bytes of a per row
+// Source     Hsieh et al. 2008; Shalev-Shwartz and Zhang 2013
 //
-// The sum over visits of gap_share() is the gap at moving iterates: an estimate
-// that schedules the exact pass and never replaces it.
+// The sum of gap_share() over the visits mixes different iterates. It is an estimate
+// of the gap that schedules the exact pass and never replaces it.
 #pragma once
 
 #include <utility>
@@ -41,16 +42,16 @@ struct DualPass {
   double gap = 0;  // sum of gap shares at visit time
 };
 
-// The time-weighted sum of every a_i, so that an average over steps costs O(1)
-// per step: sum_i grows by a_i (t - since_i) whenever a_i is about to change.
+// Time-weighted sum of every a_i, so that an average over steps costs O(1) per step:
+// sum_i grows by a_i (t - since_i) whenever a_i is about to change.
 struct Average {
   double *sum = nullptr;    // null: no average is kept
   double *since = nullptr;  // step at which a_i took its present value
   double step = 0;          // steps before this call
 };
 
-// SDCA (Shalev-Shwartz and Zhang 2013, procedure SDCA and SDCA-Perm): the order
-// is the caller's: a permutation, independent draws, or 0..n-1.
+// SDCA (Shalev-Shwartz and Zhang 2013, procedures SDCA and SDCA-Perm). The caller gives
+// the order: a permutation, independent draws, or 0..n-1.
 template <class Rows>
 DualPass sdca_epoch(const Rows &rows, const DualData &data, const Order *order, Index m,
                     const DualState &state, const Average &average, Poll &poll) {
@@ -80,21 +81,21 @@ DualPass sdca_epoch(const Rows &rows, const DualData &data, const Order *order, 
   return pass;
 }
 
-// What Modified-SGD multiplies a margin and q with after `seen` of n rows, as if those
-// were all.
+// Factors of a margin and of q in Modified-SGD, which treats the `seen` of n rows as
+// all rows.
 struct SoFar {
   double stretch, weight;
   SoFar(double seen, double n)
       : stretch(seen > 0.0 ? n / seen : 0.0), weight(n / (seen + 1.0)) {}
 };
 
-// Modified SGD (Shalev-Shwartz and Zhang 2013, procedure Modified-SGD), one
-// pass that starts SDCA. Step t = 1..n maximises the dual of the first t rows,
-// whose lambda t replaces lambda n: with v = sum_{i<t} y_i b_i x_i in units of
-// a_i = b_i, the working point is w^(t-1) = (n/(t-1)) v, and
-//   a_t = argmax over a of the one-row dual with q_t n/t  in the place of q_t.
-// State w holds v = sum a_i y_i x_i throughout, the point of the full problem. The m
-// rows are those after the first `before` of all n.
+// Modified SGD (Shalev-Shwartz and Zhang 2013, procedure Modified-SGD), one epoch that
+// starts SDCA. Step t = 1..n maximises the dual of the first t rows, with lambda t
+// instead of lambda n: with v = sum_{i<t} y_i b_i x_i in units of a_i = b_i, the
+// working point is w^(t-1) = (n/(t-1)) v, and
+//   a_t = argmax over a of the one-row dual with q_t n/t instead of q_t.
+// The state's w holds v = sum a_i y_i x_i, the point of the full problem. The m rows
+// come after the first `before` of all n.
 template <class Rows>
 DualPass modified_sgd_epoch(const Rows &rows, const DualData &data, const Order *order,
                             Index m, Index before, double n, const DualState &state,
@@ -132,8 +133,8 @@ struct ShrunkPass : DualPass {
   double min_gradient = 0;  // m of this pass
 };
 
-// DCD with shrinking (Hsieh et al. 2008, Algorithm 3). `order` holds the active
-// rows, shuffled by the caller; rows that leave are swapped behind the others.
+// DCD with shrinking (Hsieh et al. 2008, Algorithm 3). `order` holds the active rows,
+// shuffled by the caller. Rows that leave the active set are swapped to the end.
 template <class Rows>
 ShrunkPass dcd_epoch(const Rows &rows, const DualData &data, Order *order, Index m,
                      const DualState &state, const Shrinking &bound, Poll &poll) {
@@ -158,7 +159,7 @@ ShrunkPass dcd_epoch(const Rows &rows, const DualData &data, Order *order, Index
       const double projected = std::min(std::max(gradient, least), most);
       largest = std::max(largest, projected);
       smallest = std::min(smallest, projected);
-      // The box does the projecting: a step outward from a bound ends where it was.
+      // The box projects the step: an outward step from a bound does not move.
       const double next = dual_step(a, margin, data.q[i], upper, delta);
       if (next != a) {
         state.alpha[i] = next;

@@ -1,28 +1,28 @@
-// Frank-Wolfe steps on the simplex, one or two vertices at a time.
+// Frank-Wolfe steps on the simplex; each moves one or two vertices.
 //
 // Problem    min 1/2 a'Ka over a >= 0, sum a = 1;
 //            K_ij = y_i y_j (k_ij + 1) + [i = j] delta_i, g = Ka, p = a'g
-// Update     i = argmin g over all rows or a random sample, j = argmax g over a > 0;
-//            every length is exact and clipped where a_j would turn negative.
+// Update     i = argmin g over all rows or a random sample, j = argmax g over a > 0.
+//            Step lengths are exact, and clipped so that a_j does not become negative.
 //   toward   a <- (1 - t) a + t e_i     t = (p - g_i)/(p - 2 g_i + K_ii)
 //   away     a <- (1 + t) a - t e_j     t = (g_j - p)/(p - 2 g_j + K_jj)
 //   swap     a <- a + t (e_i - e_j)     t = (g_j - g_i)/(K_ii + K_jj - 2 K_ij)
 //   FW       toward
 //   MFW      toward if p - g_i >= g_j - p, else away
 //   SWAP     toward or swap, whichever gains more
-//   SWAP-2o  as SWAP, with the j of the largest gain (g_j - g_i)^2/(K_ii + K_jj -
-//   2K_ij)
-//            of an unclipped swap (the paper's ranking), or of the clipped one
-//   MDM      swap, always (Mitchell, Demyanov and Malozemov 1974)
+//   SWAP-2o  as SWAP, with the j of the largest gain of the clipped swap, or of the
+//            unclipped swap, (g_j - g_i)^2/(K_ii + K_jj - 2 K_ij), as in the paper
+//   MDM      always swap (Mitchell, Demyanov and Malozemov 1974)
 // Guarantee  p falls in every step; the distance to the optimum is at most p - min g.
-//            MFW linear; SWAP linear over the steps that are not clipped ("drops"), at
-//            least half of them.
-// Cost       full gradient: one pass over the rows, which updates g and finds the next
-//            i. Sampled: g is kept where a > 0 only, and a step costs (sample + 2)
-//            kernel values per entry of it, whatever the number of rows.
+//            MFW converges linearly, SWAP linearly over the unclipped steps, which are
+//            at least half of all (clipped steps are "drops").
+// Cost       with the full gradient one pass over the rows, which updates g and finds
+//            the next i. With samples g is updated only where a > 0, and a step costs
+//            (sample + 2) kernel values per such entry, whatever the number of rows.
 // Source     Nanculef, Frandi, Sartori and Allende, Information Sciences 2014
-//            (arXiv 1304.1014); the clipped ranking is ours: where
-//            many a_j are small the paper's picks steps that are cut to nothing.
+//            (arXiv 1304.1014). The clipped ranking is specific to dualgap: if many a_j
+//            are small, the ranking of the paper chooses steps that are clipped to
+//            almost nothing.
 #pragma once
 
 #include <algorithm>
@@ -47,7 +47,7 @@ struct Simplex {
   Index m;
   const double *y, *delta, *diagonal;  // diagonal_i = K_ii
   double *a, *g;
-  Order *active;  // the size rows with a > 0
+  Order *active;  // the `size` rows with a > 0
   Index size;
 
   Index column(Index i) const { return columns ? static_cast<Index>(columns[i]) : i; }
@@ -59,10 +59,10 @@ struct Simplex {
 struct SimplexWalk {
   Index steps = 0, swaps = 0, drops = 0, aways = 0;
   Index vertex = -1;  // the next i
-  double gap = 0.0;   // p - g_i as last seen
+  double gap = 0.0;   // the last p - g_i
   double loss = 0.0;  // sampled: mean of c max(0, 1 - m)^2 over drawn rows with a = 0
   double p = 0.0;
-  bool quiet = false;  // no step is left to make in float64
+  bool quiet = false;  // float64 leaves no step to make
 };
 
 // a <- keep a + u e_i - v e_j.
@@ -72,16 +72,16 @@ struct Move {
   bool drop = false;
 };
 
-// Steps after which rounding is swept out of sum a = 1.
+// Steps after which a is scaled to sum a = 1 again.
 inline constexpr Index kRenormalise = 1024;
-// p - g_i below this part of p is rounding.
+// p - g_i below this fraction of p is rounding.
 inline constexpr double kRounding = 1e-14;
 
 inline double gain(double slope, double length, double bend) {
   return length * (slope - 0.5 * length * bend);
 }
 
-// The step from a; i has the gradient gi, and k(t) is K_ij of j = active[t].
+// Chooses the step from a. i has the gradient gi, and k(t) is K_ij for j = active[t].
 template <class Entry>
 Move choose(const Simplex &s, Method method, Ranking ranking, Index i, double gi,
             double p, Index worst, Entry &&k) {
@@ -110,7 +110,8 @@ Move choose(const Simplex &s, Method method, Ranking ranking, Index i, double gi
   for (Index t = begin; t < end; ++t) {
     const Index j = s.active[t];
     const double slope = s.g[j] - gi;
-    // What a clipped step can gain at most: most rows fail here, at little cost.
+    // Compare with the most that a clipped step can gain; this rejects most rows
+    // cheaply.
     if (!(slope > 0.0) || (clipped && slope * s.a[j] <= best) || j == i) continue;
     const double size = s.diagonal[i] + s.diagonal[j];
     const double pair = curvature(size - 2.0 * k(t), size);
@@ -128,7 +129,7 @@ Move choose(const Simplex &s, Method method, Ranking ranking, Index i, double gi
   return toward;
 }
 
-// a and the active rows after a move.
+// Updates a and the active rows by a move.
 inline void apply(Simplex &s, const Move &move, Index i, SimplexWalk &walk) {
   if (move.keep == 0.0) {
     for (Index t = 0; t < s.size; ++t) s.a[s.active[t]] = 0.0;
@@ -154,7 +155,8 @@ inline void apply(Simplex &s, const Move &move, Index i, SimplexWalk &walk) {
   walk.aways += move.u == 0.0 && move.j >= 0;
 }
 
-// p = a'g, and the place of the largest g, over the active rows.
+// Returns p = a'g, and sets `worst` to the place of the largest g among the active
+// rows.
 inline double look_at_active(const Simplex &s, Index &worst) {
   double p = 0.0, largest = -std::numeric_limits<double>::infinity();
   worst = -1;
@@ -175,7 +177,7 @@ inline double look_at_active(const Simplex &s, Index &worst) {
   return p;
 }
 
-// What is left of sum a = 1 after many steps; a and g shrink by it together.
+// Scales a to sum a = 1, and returns the factor, which applies to g as well.
 inline double off_sum(const Simplex &s) {
   double sum = 0.0;
   for (Index t = 0; t < s.size; ++t) sum += s.a[s.active[t]];
@@ -183,8 +185,8 @@ inline double off_sum(const Simplex &s) {
   return 1.0 / sum;
 }
 
-// g <- keep g + y (u (k_i + 1) - v (k_j + 1)) for all rows; where g is least.
-// Eight running minima, so that the loop becomes vector code.
+// Updates g <- keep g + y (u (k_i + 1) - v (k_j + 1)) at all rows, and returns the row
+// of the smallest g. Eight running minima allow vector code.
 template <bool kMapped, int kRows>
 Index move_gradient(const Simplex &s, double keep, double u, const float *ki, double v,
                     const float *kj) {
@@ -230,12 +232,12 @@ Index move_gradient(const Simplex &s, double keep, double u, const float *ki, do
   return where[best];
 }
 
-// The same for a move, diagonal included; the row that is only added or only taken
-// comes first.
+// Updates g for a move, diagonal included. If only one row is added or removed, it is
+// passed first.
 template <bool kMapped>
 Index move_gradient(const Simplex &s, const Move &move, Index i, const float *ki,
                     const float *kj) {
-  // The diagonal first, so that the pass sees it.
+  // Update the diagonal first, so that the pass includes it.
   const double ui = move.u * s.y[i];
   if (move.u > 0.0)
     s.g[i] += move.u * s.delta[i] / (move.keep != 0.0 ? move.keep : 1.0);
@@ -254,7 +256,7 @@ Index move_gradient(const Simplex &s, const Move &move, Index i, const float *ki
   return move_gradient<kMapped, 2>(s, move.keep, ui, ki, vj, kj);
 }
 
-// At most `steps` steps on the full gradient, g up to date for all rows.
+// Makes at most `steps` steps with the full gradient; g is up to date at all rows.
 template <bool kMapped>
 SimplexWalk full_steps(Simplex &s, Method method, Ranking ranking, Index steps,
                        Poll &poll) {
@@ -268,7 +270,7 @@ SimplexWalk full_steps(Simplex &s, Method method, Ranking ranking, Index steps,
     walk.quiet = !(walk.gap > kRounding * walk.p);
     if (walk.quiet || walk.steps == steps || poll(s.m)) return walk;
 
-    // A swap needs row i to choose its j; so does the length of none but a swap.
+    // Only swaps need row i to choose j and the step length.
     const bool swaps = method != Method::kFw && method != Method::kMfw;
     const float *ki = swaps ? s.gram->row(s.column(i)) : nullptr;
     const Move move =
@@ -276,7 +278,7 @@ SimplexWalk full_steps(Simplex &s, Method method, Ranking ranking, Index steps,
           const Index j = s.active[t];
           return s.kernel(i, j, static_cast<double>(ki[s.column(j)]));
         });
-    // Towards a vertex that is so far that the length of the step is 0 in float64.
+    // The vertex may be so far away that the step length is 0 in float64.
     walk.quiet = move.u == 0.0 && move.j < 0;
     if (walk.quiet) return walk;
     if (move.u > 0.0 && !ki) ki = s.gram->row(s.column(i));
@@ -290,8 +292,8 @@ SimplexWalk full_steps(Simplex &s, Method method, Ranking ranking, Index steps,
   }
 }
 
-// How a sample is drawn: rows order[..split) in turn with order[split..), or, without
-// a split, from all of them.
+// Random sample of rows: alternately from order[..split) and order[split..), or,
+// without a split, from all rows.
 struct Sample {
   Index count;
   const Order *order;
@@ -307,8 +309,8 @@ struct Sample {
   }
 };
 
-// At most `steps` steps that look for i in samples; g up to date where a > 0. The
-// first step takes `vertex`, when it is a row, without a sample.
+// Makes at most `steps` steps that look for i in samples; g is up to date where a > 0.
+// If `vertex` is a row, the first step uses it instead of a sample.
 inline SimplexWalk sampled_steps(Simplex &s, Method method, Ranking ranking,
                                  Index steps, const Sample &sample, Index vertex,
                                  Random &random, Poll &poll) {
@@ -358,13 +360,13 @@ inline SimplexWalk sampled_steps(Simplex &s, Method method, Ranking ranking,
     if (walk.steps == steps / 2) loss = 0.0, seen = 0;  // rows change as p falls
     walk.gap = walk.p - gi;
     if (!(walk.gap > kRounding * walk.p)) {
-      ++walk.steps;  // a quiet sample is a step that moves nothing
+      ++walk.steps;  // a sample without progress counts as a step
       continue;
     }
     double *ki = block.data() + row * stride;
     const Move move = choose(s, method, ranking, i, gi, walk.p, worst,
                              [&](Index t) { return s.kernel(i, s.active[t], ki[t]); });
-    // k_j where a > 0, and at i.
+    // Compute k_j where a > 0, and at i.
     double kij = 0.0;
     kj.resize(static_cast<std::size_t>(stride));
     if (move.j >= 0) {
@@ -395,10 +397,9 @@ inline SimplexWalk sampled_steps(Simplex &s, Method method, Ranking ranking,
   return walk;
 }
 
-// min 1/2 a'Ha over the simplex to max over a_j > 0 of g_j - min g <= tol a'g, by
-// SWAP-2o steps with clipped ranking on a matrix held whole; H is q x q with rows
-// `stride` apart, g = Ha.
-// Returns the steps made.
+// Minimises 1/2 a'Ha over the simplex until max over a_j > 0 of g_j - min g <= tol a'g,
+// by SWAP-2o steps with clipped ranking. H is a full q x q matrix with rows `stride`
+// apart, g = Ha. Returns the number of steps.
 inline Index solve_small(const float *H, Index stride, Index q, double *a, double *g,
                          double tol, Index steps, Poll &poll) {
   for (Index step = 0; step < steps; ++step) {

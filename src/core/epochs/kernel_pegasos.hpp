@@ -1,19 +1,18 @@
-// Kernelised Pegasos: stochastic sub-gradient steps in the span of the rows.
+// Kernelised Pegasos: stochastic subgradient steps in the span of the rows.
 //
-// Problem    min lambda/2 ||w||^2 + (1/n) sum_i omega_i l(y_i f(x_i)), lambda = 1/sum
-// c_i,
-//            f(x) = <w, (phi(x), 1)>, with w_t = sum_j s_j y_j (phi(x_j), 1) / (lambda
-//            t)
+// Problem    min lambda/2 ||w||^2 + (1/n) sum_i omega_i l(y_i f(x_i)),
+//            lambda = 1/sum c_i, f(x) = <w, (phi(x), 1)>,
+//            with w_t = sum_j s_j y_j (phi(x_j), 1)/(lambda t)
 // Update     step t on row i:  s_i <- s_i - omega_i l'(y_i f(x_i))
 // Guarantee  suboptimality O(log t/(lambda t)) in expectation (Theorems 1 to 3)
-// Cost       O(1) for a row that the loss does not see, else one kernel row and O(n):
-//            F_i = sum_j s_j y_j (k_ij + 1) is kept for all rows. With a budget B a
-//            step beyond it takes out the row of smallest s: one more kernel row.
+// Cost       O(1) for a row without a loss, else one kernel row and O(n), because
+//            F_i = sum_j s_j y_j (k_ij + 1) is updated at all rows. A step beyond the
+//            budget B removes the row of smallest s, at the cost of another kernel row.
 // Source     Shalev-Shwartz, Singer, Srebro and Cotter, Math. Prog. 127 (2011), Fig. 3
-//            (it prints y_i inside the sum where the text has y_j). The budget:
-//            removal, Wang, Crammer and Vucetic, JMLR 13 (2012). t starts
-//            at `offset`, 0 for the hinge of the paper; a loss with a quadratic piece
-//            needs steps below the inverse of its curvature.
+//            (the figure prints y_i inside the sum where the text has y_j). Removal
+//            beyond the budget: Wang, Crammer and Vucetic, JMLR 13 (2012). t starts at
+//            `offset`, which is 0 for the hinge of the paper. A loss with a quadratic
+//            piece needs steps below the inverse of its curvature.
 #pragma once
 
 #include "../gram/gram.hpp"
@@ -34,7 +33,7 @@ struct PegasosWalk {
   Index steps = 0, updates = 0;
 };
 
-// Steps t + 1 .. t + m (counted from the offset) on the rows order[0..m).
+// Makes the steps t + 1 .. t + m (counted from the offset) on the rows order[0..m).
 inline PegasosWalk kernel_pegasos(Simplex &s, const PegasosData &data,
                                   const Order *order, Index m, double t, Poll &poll) {
   PegasosWalk walk;
@@ -47,7 +46,7 @@ inline PegasosWalk kernel_pegasos(Simplex &s, const PegasosData &data,
   for (; walk.steps < m; ++walk.steps) {
     const Index i = order[walk.steps];
     t += 1.0;
-    // g_i = y_i F_i is the margin but for its scale, that of the step before.
+    // g_i = y_i F_i is the margin up to the scale of the step before.
     const double scale = t > 1.0 ? 1.0 / (data.lambda * (t - 1.0)) : 0.0;
     const double change = data.omega[i] * data.loss.derivative(1.0 - s.g[i] * scale);
     if (change > 0.0) {

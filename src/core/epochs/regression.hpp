@@ -1,24 +1,24 @@
 // Dual coordinate ascent for regression, and pair steps for one class.
 //
-// Regression, the loss l of |y_i - w.x_i| - epsilon:
+// Regression, with the loss l(|y_i - w.x_i| - epsilon):
 // Problem    max over |b_i| <= U_i of  D(b) = sum_i (y_i b_i - epsilon |b_i|)
 //            - 1/2 ||w||^2 - 1/2 sum delta_i b_i^2,  w = sum b_i x_i
 // Update     for one i:  G = w.x_i - y_i + delta_i b_i,  H = q_i + delta_i
 //            z = b_i - G/H;  b_i <- the point of [-U_i, U_i] nearest to
 //            sign(z) max(|z| - epsilon/H, 0);  w <- w + (change of b_i) x_i
 //            (Ho and Lin, JMLR 13, 2012, eq. 27, written as soft thresholding)
-// Rows       sleep as in sleeping_rows.hpp: a row at -U_i, 0 or U_i that firmly stays.
+//            Shrinking as in sleeping_rows.hpp skips rows firmly at -U_i, 0 or U_i.
 // Guarantee  D never falls; linear rate (Ho and Lin, section 3.2; Wang and Lin, JMLR
-//            15, 2014).
-// Cost       one dot per row awake, one axpy per change.
+//            15, 2014)
+// Cost       one dot per active row, one axpy per change
 //
 // One class, the plane w.x = rho:
 // Problem    min 1/2 ||w||^2 over 0 <= a_i <= U_i, sum_i a_i = total, w = sum a_i x_i
-// Update     for a pair that the caller names: t = (w.x_j - w.x_i)/||x_i - x_j||^2 as
-//            far as the box allows; a_i += t, a_j -= t, w += t (x_i - x_j)
-// Guarantee  the objective never rises, and sum_i a_i stays but for rounding.
-// Cost       three dots and up to four axpys a pair.
-// Source     Chou, Lin and Lin, SDM 2020: pairs are picked by the gradients of a pass.
+// Update     for a pair chosen by the caller: t = (w.x_j - w.x_i)/||x_i - x_j||^2,
+//            clipped to the box; a_i += t, a_j -= t, w += t (x_i - x_j)
+// Guarantee  the objective never rises, and sum_i a_i is constant up to rounding
+// Cost       three dots and up to four axpys per pair
+// Source     Chou, Lin and Lin, SDM 2020: pairs are chosen by the gradients of a pass.
 #pragma once
 
 #include <algorithm>
@@ -37,8 +37,8 @@ struct RegressionData {
   double epsilon;
 };
 
-// Exact maximiser of D over one b, the others fixed. A zero row without delta has no
-// curvature: D is linear on either side of 0.
+// Returns the exact maximiser of D over one b, with the others fixed. A zero row
+// without delta has no curvature: D is linear on either side of 0.
 inline double regression_step(double b, double gradient, double curvature,
                               double epsilon, double upper) {
   if (curvature == 0.0)
@@ -71,7 +71,8 @@ SleepingPass regression_epoch(const Rows &rows, const RegressionData &data,
                 epsilon * std::abs(b) + 0.5 * delta * b * b;
     ++pass.visited;
 
-    // Where b is not 0, the derivative of D on its side; at 0 what it lacks to move.
+    // `side` is the negative derivative of D if b is not 0. `outward` measures how
+    // firmly b stays at 0 or at a bound.
     const double side = gradient + std::copysign(epsilon, b);
     double outward = b == 0.0 ? epsilon - std::abs(gradient) : -kInf;
     if (std::abs(b) == upper) outward = b == 0.0 ? kInf : std::copysign(1.0, b) * -side;
@@ -99,13 +100,14 @@ SleepingPass regression_epoch(const Rows &rows, const RegressionData &data,
   return pass;
 }
 
-// a + t, at the bound itself where t is all the room there is.
+// Returns a + t, and the bound exactly if t is the distance to it.
 inline double moved(double a, double t, double upper) {
   if (t == upper - a) return upper;
   return t == -a ? 0.0 : std::clamp(a + t, 0.0, upper);
 }
 
-// Steps on the pairs (rise[t], fall[t]). `room` has width() zeros, also on return.
+// Makes steps on the pairs (rise[t], fall[t]). `room` has width() zeros on entry and on
+// return.
 template <class Rows>
 DualPass pair_epoch(const Rows &rows, const double *upper, const double *q,
                     const Order *rise, const Order *fall, Index m,
@@ -122,7 +124,7 @@ DualPass pair_epoch(const Rows &rows, const double *upper, const double *q,
     const double curvature = q[i] + q[j] - 2.0 * product;
     const double most = std::min(upper[i] - state.alpha[i], state.alpha[j]);
     const double least = -std::min(state.alpha[i], upper[j] - state.alpha[j]);
-    // Equal rows, but for rounding: nothing to gain.
+    // Rows that are equal up to rounding have nothing to gain.
     const bool flat = curvature <= 1e-14 * (q[i] + q[j]);
     const double by = flat ? 0.0 : std::clamp(lead / curvature, least, most);
     pass.visited += 2;

@@ -3,27 +3,29 @@
 // Problem    min lambda/2 ||w||^2 + sum_i p_i l(1 - y_i w.x_i),
 //            p_i = c_i/sum c, lambda = 1/sum c (the C-form divided by sum c)
 // Update     g = omega_i l'(1 - y_i w.x_i), omega_i = c_i/mean(c) (1 without weights):
-//              w <- w + g y_i B x_i/(t + t0)          on the entries of x_i alone
+//              w <- w + g y_i B x_i/(t + t0)          on the entries of x_i only
 //              w <- w - skip lambda B w/(t + t0)      every `skip` steps, O(d)
-//            and B is refreshed in the step after the latter, from two points w' and
-//            w'' and the row at hand: with Delta g = g(w'') - g(w'),
+//            The step after each regularisation refreshes B from two points w' and w''
+//            and the row of the step: with Delta g = g(w'') - g(w'),
 //              ratio_j = lambda - Delta g y_i x_ij/(w''_j - w'_j)
 //   2009       w', w'' before and after the row's own step;
 //              B_j <- max(B_j + 2/r (1/ratio_j - B_j), 1e-2/lambda), r = 2, 3, ...;
 //              B starts at 1/lambda. Algorithm of Bordes, Bottou and Gallinari 2009.
-//   corrected  w' before the last regularisation, w'' now; the steps have no
-//              1/(t + t0), for B holds it, starting at 1/(lambda t0):
+//   corrected  w' before the last regularisation, w'' now. The steps have no factor
+//              1/(t + t0), because B contains it; B starts at 1/(lambda t0):
 //              1/B_j <- 1/B_j + skip clip(ratio_j, 0.1 lambda, 100 lambda).
-//              The authors' later source, which also leaves B alone while Delta g is
-//              0 and counts the steps since in the place of skip: with the hinge few
-//              rows have a say, and each would then speak for thousands of steps.
+//              This is the authors' later source, except for one rule: there B stays
+//              the same while Delta g is 0, and the steps since then replace skip. With
+//              the hinge few rows change B, and each would count for thousands of
+//              steps.
 // Guarantee  none for a finite run; asymptotically O(1/t)
 // Cost       O(nnz of the row) per step, and O(d) every `skip` steps; 24 bytes per
-//            column. A diagonal between gradient and step leaves no exact
-//            w = sum beta_i y_i x_i. The running mean of l' of each row, 8 bytes, tends
-//            to its dual variable over c_i, and is in the box by construction. With
-//            v = sum alpha_i y_i x_i of it, P - D = sum of gap shares + ||w - v||^2/2,
-//            of which a pass sees the sum.
+//            column and 8 per row. The diagonal scaling leaves no exact
+//            w = sum beta_i y_i x_i. The running mean of l' of each row tends to its
+//            dual variable over c_i, and is in the box by construction. With
+//            v = sum alpha_i y_i x_i of this dual point, P - D is the sum of gap
+//            shares, which a pass computes, plus ||w - v||^2/2.
+// Source     Bordes, Bottou and Gallinari 2009, and the authors' later source
 #pragma once
 
 #include <algorithm>
@@ -64,8 +66,9 @@ struct SgdQnPass {
   double gap = 0;   // sum of gap shares at visit time, over mean(c)
 };
 
-// B from the step that the row has just made: w''_j - w'_j = step B_j x_ij, so that
-// ratio_j = lambda + fall/(step B_j), the same for every entry; 1/lambda without one.
+// Refreshes B from the step of the row: w''_j - w'_j = step B_j x_ij, so that
+// ratio_j = lambda + fall/(step B_j). Without a step or an entry the target is
+// 1/lambda.
 template <class Rows>
 void refresh_2009(const Rows &rows, Index i, const SgdQnData &data, double step,
                   double fall, SgdQnState &state) {
@@ -82,8 +85,8 @@ void refresh_2009(const Rows &rows, Index i, const SgdQnData &data, double step,
   state.r += 1.0;
 }
 
-// 1/B_j grows by lambda everywhere, and on the row by what ratio_j has beyond that.
-// fall = y_i (g(w') - g(w'')).
+// Adds skip lambda to every 1/B_j, and skip (ratio_j - lambda) more on the entries of
+// the row. fall = y_i (g(w') - g(w'')).
 template <class Rows>
 void refresh_corrected(const Rows &rows, Index i, const SgdQnData &data, double fall,
                        SgdQnState &state) {
@@ -118,8 +121,8 @@ SgdQnPass sgd_qn_epoch(const Rows &rows, const SgdQnData &data, const Order *ord
     const double margin = y * rows.dot(i, state.w);
     const double slope = data.loss.derivative(1.0 - margin);
     pass.loss += omega * data.loss.value(1.0 - margin);
-    // The mean before this visit: after the first one it would be l' itself, and the
-    // share 0.
+    // Use the mean before this visit. At the first visit the mean after it would be l'
+    // itself, and the gap share 0.
     pass.gap += gap_share(data.loss, omega * state.slope[i], margin, omega);
     state.slope[i] += data.gain * (slope - state.slope[i]);
 
@@ -135,7 +138,7 @@ SgdQnPass sgd_qn_epoch(const Rows &rows, const SgdQnData &data, const Order *ord
       state.count = data.skip;
       state.refresh = true;
       const double forget = static_cast<double>(data.skip) * rate * data.lambda;
-      // A share beyond all of w would turn it round; the steps shorten later.
+      // A share above 1 would reverse w; later steps are shorter.
       for (Index j = 0; j < width; ++j)
         state.w[j] *= std::max(0.0, 1.0 - forget * state.B[j]);
     };

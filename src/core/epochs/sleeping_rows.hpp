@@ -1,25 +1,26 @@
-// Dual coordinate ascent in which rows that are firmly at a bound sleep.
+// Dual coordinate ascent with shrinking: rows firmly at a bound are skipped.
 //
-// Problem    that of dual_coordinate.hpp
+// Problem    as in dual_coordinate.hpp
 // Update     for one i:  G = y_i w.x_i - 1 + delta_i a_i
 //            a_i <- min(max(a_i - omega G/(q_i + delta_i), 0), U_i),  0 < omega < 2
 //            w   <- w + (change of a_i) y_i x_i
-//            A row at a bound whose G points outward by more than g, the mean projected
-//            gradient of the epoch before, sleeps for 1 epoch, then 3, 7, ... 127, as
-//            long as it is found so; one inward look and it starts at 1 again. It
-//            sleeps for G/2g epochs if these are more: margins move by some g in one.
-//            In the first epoch g is the mean so far, from a quarter of the visits on.
-//            That epoch may be Modified-SGD (dual_coordinate.hpp).
-// Guarantee  D never falls, but in Modified-SGD. Every row is visited once in 128
-//            epochs at least, so no restart is needed where Hsieh et al. 2008 restore
-//            all rows. A sleeping row's share of the gap is 0 while it stays on its
-//            side of the margin.
-// Cost       one dot per row awake, one axpy per change; 4 bytes of order and 2 of
-//            counters per row. Where rows have little in common (text) they are
-//            visited in chunks of consecutive rows, in random order: as many epochs
-//            as with single rows, and the memory of a chunk is one stream.
-// Source     the step is Hsieh et al. 2008, eq. 9; over-relaxed as in SOR
-//            (Mangasarian and Musicant, IEEE Trans. Neural Networks 10, 1999).
+//            Let g be the mean projected gradient of the last epoch. A row is firmly at
+//            a bound if its G points outward by more than g. It is skipped for 1 epoch,
+//            then for 3, 7, ..., 127, as long as every visit finds it so, or for G/2g
+//            epochs if these are more, because margins move by about g in an epoch.
+//            After a visit that finds G pointing inward it starts at 1 again. In the
+//            first epoch g is the mean so far, from a quarter of the visits on. The
+//            first epoch may be Modified-SGD (dual_coordinate.hpp).
+// Guarantee  D never falls, except in Modified-SGD. Every row is visited at least once
+//            in 128 epochs, so the restart of Hsieh et al. 2008, which restores all
+//            rows, is not needed. A skipped row adds 0 to the gap while its margin
+//            stays on the same side.
+// Cost       one dot per active row, one axpy per change; 4 bytes of order and 2 of
+//            counters per row. Rows with few common features (text) are visited in
+//            chunks of consecutive rows, in random order. This takes as many epochs as
+//            single rows, and a chunk is read as one stream of memory.
+// Source     the step: Hsieh et al. 2008, eq. 9; over-relaxation as in SOR: Mangasarian
+//            and Musicant, IEEE Trans. Neural Networks 10, 1999
 #pragma once
 
 #include <algorithm>
@@ -39,26 +40,27 @@ namespace dualgap {
 inline constexpr Index kFewestChunks = 1000;
 inline constexpr double kLongestSleep = 127;  // a counter holds 2 s + 1
 
+// State of shrinking.
 struct Sleep {
-  std::uint8_t *wake;    // epochs that the row goes on sleeping
-  std::uint8_t *length;  // of its last sleep; 0: it was found moving
-  double threshold;      // outward gradient beyond which a row sleeps; NaN: to be found
-  int longest;           // sleep, up to kLongestSleep epochs
+  std::uint8_t *wake;    // epochs for which the row is still skipped
+  std::uint8_t *length;  // epochs of its last skip; 0 if it moved at its last visit
+  double threshold;      // outward gradient above which a row is skipped; NaN: unknown
+  int longest;           // most epochs of a skip, up to kLongestSleep
 };
 
-// Where the multiples b_k w of a point may be better than w itself, the loss of each
-// is summed over the visits: b_k = 1 + kStretch[k] thresholds.
+// Multiples b_k w of a point may be better than w itself. Their losses are summed over
+// the visits, with b_k = 1 + kStretch[k] thresholds.
 inline constexpr Index kScales = 8;
 inline constexpr double kStretch[kScales] = {0, 0.25, 0.5, 1, 1.5, 2, 3, 5};
 
 struct SleepingPass : DualPass {
   double linear = 0;            // change of sum a_i - 1/2 sum delta_i a_i^2
   double threshold = 0;         // mean projected gradient of this pass
-  double scaled[kScales] = {};  // sum c_i l(1 - b_k m_i), if asked for
-  double product = 0;           // sum a_i m_i, if asked for
+  double scaled[kScales] = {};  // sum c_i l(1 - b_k m_i), if wanted
+  double product = 0;           // sum a_i m_i, if wanted
 
-  // What the best b_k takes off the gap at w, ||w||^2 = norm; at most 0. Sleepers have
-  // no loss, or one that falls by (b - 1) a_i m_i.
+  // Returns the change of the gap at w by the best b_k, at most 0, given ||w||^2 =
+  // norm. A skipped row has no loss, or a loss that falls by (b - 1) a_i m_i.
   double best_scale(double norm, double last_threshold) const {
     double best = 0;
     for (Index k = 1; k < kScales; ++k) {
@@ -81,9 +83,9 @@ DUALGAP_INLINE void add_scaled(const Loss &loss, double c, double margin,
   }
 }
 
-// The rows that are awake, in their own order; all sleepers are one epoch further.
-// Eight sleepers are passed at once. Else without branches: who sleeps is a coin toss
-// to the processor.
+// Writes the active rows to `order`, in increasing order, and counts down the skipped
+// rows. Eight skipped rows are passed at once. The loop has no other branches, because
+// which rows are skipped is unpredictable.
 inline Index awake_rows(std::uint8_t *wake, Index n, Order *order) {
   constexpr std::uint64_t kOnes = 0x0101010101010101, kTops = 0x8080808080808080;
   constexpr Index kEight = 8;
@@ -109,7 +111,7 @@ inline Index awake_rows(std::uint8_t *wake, Index n, Order *order) {
   return m;
 }
 
-// Fisher-Yates over chunks of consecutive entries; what is left over comes last.
+// Fisher-Yates shuffle of chunks of consecutive entries. The remainder comes last.
 inline void shuffle_chunks(Order *order, Index m, Index chunk, Random &random) {
   chunk = std::clamp<Index>(m / kFewestChunks, 1, chunk);
   for (Index k = m / chunk - 1; k > 0; --k) {
@@ -170,7 +172,7 @@ SleepingPass sleeping_epoch(const Rows &rows, const DualData &data,
       sleep.length[i] = 0;
       moving += std::abs(gradient);
       const double curvature = q + delta;
-      // A zero row with the hinge: D is linear in a_i.
+      // For a zero row with the hinge D is linear in a_i.
       const double next =
           curvature == 0.0 ? upper
                            : std::clamp(a - omega * gradient / curvature, 0.0, upper);

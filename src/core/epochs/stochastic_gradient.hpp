@@ -1,4 +1,4 @@
-// Stochastic sub-gradient descent on the primal: Pegasos, NORMA, SvmSGD.
+// Stochastic subgradient descent on the primal: Pegasos, NORMA, SvmSGD.
 //
 // Problem    min lambda/2 ||w||^2 + sum_i p_i l(1 - y_i w.x_i),
 //            p_i = c_i/sum c, lambda = 1/sum c (the C-form divided by sum c)
@@ -8,20 +8,21 @@
 //            omega_i = c_i/mean(c) (1 without weights).
 //   Pegasos  eta_t = 1/(lambda t), t = 1, 2, ...  Shalev-Shwartz, Singer, Srebro
 //            and Cotter 2011, Figs. 1 and 2.
-//            A bias b outside of the norm (section 6): y_i (w.x_i + b) in the place of
-//            y_i w.x_i, with b fixed; or moved by the sub-gradient,
+//            An unpenalised bias b (section 6) replaces y_i w.x_i by y_i (w.x_i + b).
+//            b is fixed, or moves along the subgradient,
 //              b <- b + 1/(k sqrt(t)) sum_{i in A} omega_i b_i y_i
-//            (no strong convexity in b, hence not eta_t, which starts at 1/lambda);
-//            or the best one for each batch (hinge): a weighted quantile of the kinks
-//            y_i - w.x_i. Row j at the kink gets the b_j in [0, 1] that makes
-//            sum_{i in A} omega_i b_i y_i = 0, else it were no sub-gradient in w alone.
+//            (not by eta_t, which starts at 1/lambda: P is not strongly convex in b),
+//            or is the best b for each batch (hinge): a weighted quantile of the kinks
+//            y_i - w.x_i. The row j at the kink then gets the b_j in [0, 1] that makes
+//            sum_{i in A} omega_i b_i y_i = 0, as a subgradient in w alone requires.
 //   NORMA    eta_t = p/(lambda sqrt(t)). Kivinen, Smola and Williamson 2004.
 //   SvmSGD   eta_t = eta0/(1 + lambda eta0 (t-1)). Bottou's svmsgd.
-// Guarantee  Pegasos: expected suboptimality O(log t/(lambda t)); NORMA
-//            O(1/(lambda sqrt t)).
-// Cost       w = a v with its norm nu = ||w|| kept, so a step costs O(nnz of the
-//            rows), never O(d). beta keeps v = sum beta_i y_i x_i, so that
+// Guarantee  Pegasos: expected suboptimality O(log t/(lambda t)); NORMA:
+//            O(1/(lambda sqrt t))
+// Cost       a step costs O(nnz of the rows), not O(d), because w = a v and its norm
+//            nu = ||w|| are updated. beta holds v = sum beta_i y_i x_i, so that
 //            clip(a beta_i) is a dual point: 8 bytes per row.
+// Source     the papers named above
 #pragma once
 
 #include <algorithm>
@@ -56,7 +57,7 @@ struct GradientState {
   double a;     // w = a v
   double norm;  // nu^2 = ||w||^2
   double t;     // steps so far
-  // Average of w_1 ... w_t: (sigma v + r)/t, and likewise for beta; null: none.
+  // The average of w_1 ... w_t is (sigma v + r)/t, likewise for beta. Null: no average.
   double *r = nullptr;
   double *r_beta = nullptr;
   double sigma = 0;
@@ -69,8 +70,9 @@ struct GradientPass {
   double loss = 0;  // sum of omega_i l_i at visit time
 };
 
-// eta_t lambda, the share of w that step t forgets. Exactly 1 for Pegasos at t = 1:
-// a rest of 1e-16 would leave v with huge entries that cancel in the average.
+// Returns eta_t lambda, the share of w that step t forgets. It is exactly 1 for Pegasos
+// at t = 1: a remainder of 1e-16 would leave huge entries in v that cancel in the
+// average.
 inline double forgetting(const GradientData &data, double t) {
   switch (data.schedule) {
     case Schedule::kPegasos:
@@ -85,9 +87,9 @@ inline double forgetting(const GradientData &data, double t) {
   return 0.0;
 }
 
-// v <- a v, a <- 1, the sum of the past moved into r. O(d + n), so it is done when a
-// is 0 (Pegasos at t = 1), when it nears the end of the floating-point range, or, with
-// an average, when sigma v and r have grown so far apart that they would cancel.
+// Sets v <- a v and a <- 1, and adds sigma v to r. This costs O(d + n), so it is done
+// only when a is 0 (Pegasos at t = 1), when a becomes very small, or, with an average,
+// before sigma v and r become so large that they cancel.
 inline void absorb_scale(GradientState &state, Index width, Index n) {
   if (state.r) {
     for (Index j = 0; j < width; ++j) state.r[j] += state.sigma * state.v[j];
@@ -104,8 +106,8 @@ struct Kink {
   Index s;    // place in the batch
 };
 
-// The best b for one batch, hinge. `slopes` holds the y_i w.x_i on entry, and the
-// omega_i b_i with sum omega_i b_i y_i = 0 on return. O(k log k).
+// Returns the best b for one batch, for the hinge. `slopes` holds the y_i w.x_i on
+// entry, and on return the omega_i b_i, with sum omega_i b_i y_i = 0. Cost: O(k log k).
 inline double best_for_batch(const GradientData &data, const Order *batch, Index k,
                              double *slopes, std::vector<Kink> &kinks) {
   double left = 0;  // the slope of the loss in b is -left, until it changes sign
@@ -135,7 +137,8 @@ inline double best_for_batch(const GradientData &data, const Order *batch, Index
   return kinks[best].at;
 }
 
-// `slopes` has room for `batch` numbers. The last batch of an order may be short.
+// Makes one pass over an order. `slopes` has room for `batch` numbers. The last batch
+// may be short.
 template <class Rows>
 GradientPass stochastic_gradient_epoch(const Rows &rows, const GradientData &data,
                                        const Order *order, Index m, double *slopes,

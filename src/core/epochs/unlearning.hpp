@@ -1,25 +1,25 @@
-// A margin perceptron with unlearning (MPU), reconstructed.
+// Margin perceptron with unlearning (MPU), reconstructed.
 //
 // Problem    min 1/2 ||w||^2 + sum_i c_i l(1 - y_i w.x_i) through its dual
-//            (losses.hpp), alpha_k = s n_k, w = s a, a = sum n_k y_k x_k: n_k counts
-//            the updates that row k has made. A soft margin enters as a cap of the
-//            counter, n_k <= U_k/s (hinge), or by extending the row by one coordinate
-//            of its own, y_k -> [y_k, sqrt(delta_k) e_k] (squared hinge).
+//            (losses.hpp) with alpha_k = s n_k, w = s a, a = sum n_k y_k x_k; n_k
+//            counts the updates of row k. The soft margin caps the counter, n_k <=
+//            U_k/s (hinge), or extends row k by its own coordinate,
+//            y_k -> [y_k, sqrt(delta_k) e_k] (squared hinge).
 // Update     row k, p = a.y_k + delta_k n_k, q = ||x_k||^2 + delta_k, b = 1/s:
 //              a <- a + y_k x_k, n_k <- n_k + 1  while p < b - q/2 and n_k < U_k/s
 //              a <- a - y_k x_k, n_k <- n_k - 1  while p > b + q/2 and n_k > 0
-//            The number of updates that a visit makes has the closed form
-//            ceil(|b - p|/q - 1/2), cut at the cap and at 0. The last one may be a
-//            fraction, for U_k/s is whole only by chance.
-// Guarantee  An update changes D by s^2 (|b - p| - q/2) > 0, so D rises strictly and,
-// on
-//            the lattice of the counters, ends after finitely many updates. There every
-//            row with n_k < U_k/s has a margin m_k + delta_k alpha_k >= 1 - s q/2, and
-//            with n_k > 0 one <= 1 + s q/2: the KKT conditions up to s q/2.
-// Cost       one dot per visit, one axpy per row that updates; 8 bytes per row.
-// Source     Panagiotakopoulos and Tsampouka, ICML 2010, abstract and parameters only:
-//            the thresholds, the cap and the steps are not the paper's, which was not
-//            at hand.
+//            A visit makes ceil(|b - p|/q - 1/2) updates at once, with the counter
+//            clipped to [0, U_k/s]. The last update may be a fraction, because U_k/s
+//            need not be an integer.
+// Guarantee  an update raises D by s^2 (|b - p| - q/2) > 0. As the counters lie on a
+//            lattice, the method ends after finitely many updates. Then every row with
+//            n_k < U_k/s has m_k + delta_k alpha_k >= 1 - s q/2, and every row with
+//            n_k > 0 has m_k + delta_k alpha_k <= 1 + s q/2: the KKT conditions up to
+//            s q/2.
+// Cost       one dot per visit, one axpy per row that updates; 8 bytes per row
+// Source     Panagiotakopoulos and Tsampouka, ICML 2010 (abstract and parameters only).
+//            The thresholds, the cap and the steps are reconstructed and may differ
+//            from the paper.
 #pragma once
 
 #include <algorithm>
@@ -47,15 +47,15 @@ struct UnlearningState {
 struct UnlearningPass {
   Index visited = 0;
   Index updates = 0;    // visits that changed a
-  Index unlearned = 0;  // of these, the ones that lowered a counter
+  Index unlearned = 0;  // updates that lowered a counter
   double gap = 0;       // sum of gap shares at visit time
 };
 
-// The counter after all updates of one visit. lack = b - p.
+// Returns the counter after all updates of one visit, given lack = b - p.
 inline double counter_after(double n, double lack, double q, double cap) {
   const double excess = std::abs(lack) - 0.5 * q;
   if (!(excess > 0.0)) return n;
-  // A row without length: its margin never moves, infinitely many updates.
+  // The margin of a row of length 0 never moves: `times` is infinite.
   const double times = std::ceil(std::abs(lack) / q - 0.5);
   return lack > 0.0 ? std::min(n + times, cap) : std::max(n - times, 0.0);
 }

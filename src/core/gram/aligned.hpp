@@ -1,5 +1,5 @@
-// Memory that is read in whole packs and out of order: on cache lines, and where it is
-// large on large pages, if the system has them for the asking.
+// Memory for packs that are read out of order: aligned to cache lines and, if it is
+// large, on large pages if the system provides them.
 #pragma once
 
 #include <cstddef>
@@ -22,14 +22,15 @@ inline std::align_val_t alignment_of(std::size_t bytes) {
 inline void *allocate_aligned(std::size_t bytes) {
   void *p = ::operator new(bytes, alignment_of(bytes));
 #if defined(__linux__) && defined(MADV_HUGEPAGE)
-  // Advice: where it is not taken nothing is lost. The last page is not all ours.
+  // The system may ignore this advice. The last page is left out, because the memory
+  // need not fill it.
   if (bytes >= 2 * kLargePage)
     madvise(p, bytes / kLargePage * kLargePage, MADV_HUGEPAGE);
 #endif
   return p;
 }
 
-// For std::vector.
+// Allocator for std::vector.
 template <class T>
 struct AlignedAllocator {
   static_assert(std::is_trivial_v<T>);

@@ -1,4 +1,4 @@
-// The block solver: many small exact problems, one whole gradient.
+// Block solver: exact solutions on working sets, and the gradient at all rows.
 //
 // Problem    in c_i = y_i alpha_i, F = K c:
 //            hinge, bias b free     max sum |c_i| - 1/2 c'F,  0 <= alpha_i <= C_i,
@@ -6,28 +6,28 @@
 //            squared hinge, b = sum_i c_i penalised
 //                                   max sum |c_i| - 1/2 (c'F + b^2)
 //                                       - 1/2 sum delta_i c_i^2,  alpha_i >= 0
-//            and what the first one is a case of, with p_i = y_i,
+//            the first is the case p_i = y_i, epsilon = 0 of the general form
 //            linear term, bias b free   max sum (p_i c_i - epsilon |c_i|) - 1/2 c'F,
 //                                       lo_i <= c_i <= hi_i,  sum_i c_i = total:
 //            regression (p the targets, -C_i <= c_i <= C_i), one class (p = 0,
 //            0 <= c_i <= C_i, total > 0)
-// Update     A working set of q rows: the newest q - q/4 of the last one, and those
-//            that violate most among the others. Their problem is solved on a q x q
-//            matrix in cache (inner_steps.hpp) to a tenth of the violation; then
-//            F += sum_r (change of c_r) K_r over all n.
-// Guarantee  The dual value never falls. With the most violating pair in the working
-//            set, decomposition converges to the optimum (Keerthi and Gilbert,
-//            Mach. Learn. 46, 2002; Lin, IEEE TNN 12, 2001).
-// Cost       A row of K, n d flops twice, for each row that changes and is not cached;
-//            2 n q flops for F. 4 n bytes a cached row, 4 q^2 bytes, 40 n bytes. q
-//            doubles while the small problems cost little beside the rows.
+// Update     the working set of q rows has the newest q - q/4 rows of the last one, and
+//            the rows that violate most among the others. Its problem is solved on a
+//            q x q matrix in cache (inner_steps.hpp) to a tenth of the violation. Then
+//            F += sum_r (change of c_r) K_r at all n rows.
+// Guarantee  D never falls. With the most violating pair in the working set,
+//            decomposition converges to the optimum (Keerthi and Gilbert, Mach. Learn.
+//            46, 2002; Lin, IEEE TNN 12, 2001).
+// Cost       2 n d flops for each changed row whose kernel row is not cached; 2 n q
+//            flops for F. 4 n bytes per cached row, 4 q^2 bytes, 40 n bytes. q doubles
+//            while inner steps are cheap compared with kernel rows.
 // Source     Decomposition: Joachims, 1999; large working sets in batches: Wen, Shi,
 //            Li, He and Chen, JMLR 19, 2018 (ThunderSVM). Pairs: Fan, Chen and Lin
 //            2005.
 //
-// Kernel rows are float32, so F drifts from K c by some 1e-7 sum |c_i|. The caller
-// recomputes it in float64 when the solver believes to be done (`set_gradient`), and
-// goes on.
+// Kernel rows are float32, so F drifts from K c by about 1e-7 sum |c_i|. When the
+// solver estimates that it has converged, the caller recomputes F in float64
+// (`set_gradient`) and may go on.
 #pragma once
 
 #include <algorithm>
@@ -55,19 +55,19 @@ struct BlockProblem {
   bool two_sided = false;  // -C_i <= c_i <= C_i, whatever y_i; then alpha is c
 };
 
-// What a scan over all rows sees.
+// Results of a scan over all rows.
 struct BlockScan {
-  double violation = 0.0;  // largest v that may rise less smallest that may fall
-  double threshold = 0.0;  // half way: the bias of the hinge
+  double violation = 0.0;  // largest v that may rise minus smallest v that may fall
+  double threshold = 0.0;  // half way between these two: the bias of the hinge
   double primal = 0.0, dual = 0.0;  // for this F, which may have drifted
 };
 
-// Where the processor time of the steps went.
+// Kinds of work in a step, for counting processor time.
 enum class Phase { kSelect, kRows, kMatrix, kInner, kUpdate, kScan, kCount };
 
 class PhaseClock {
  public:
-  // What has passed since the last call belongs to `phase`.
+  // Adds the time since the last call to `phase`.
   void add(Phase phase) {
     const std::clock_t now = std::clock();
     spent_[static_cast<std::size_t>(phase)] += now - last_;
@@ -86,8 +86,8 @@ class PhaseClock {
 
 class BlockSolver {
  public:
-  // Working sets of q rows, later perhaps of up to `largest_q`, fewer where their
-  // matrix has no room. `fixed`: rows are held in 16 bits.
+  // Working sets have q rows, and may grow to `largest_q`, as far as there is room for
+  // their matrix. If `fixed`, the cache holds rows in 16 bits.
   BlockSolver(RowSource &rows, BlockProblem problem, Index q, Index largest_q,
               Index cache_bytes, bool fixed, Random &random)
       : rows_(rows),
@@ -137,9 +137,9 @@ class BlockSolver {
   Index steps() const { return steps_; }
   Index computed() const { return computed_; }
   double seconds(Phase phase) const { return clock_of_.seconds(phase); }
-  // Sum of |change of c| since F was given: what bounds of errors are multiplied with.
+  // Sum of |change of c| since F was given; multiplies error bounds of kernel rows.
   double moved() const { return moved_; }
-  // ||c - c'|| for the c' whose F was given: what errors of rows are multiplied with.
+  // ||c - c'|| for the c' whose F was given; multiplies typical errors of kernel rows.
   double drift() const {
     double sum = 0.0;
     for (Index i = 0; i < n_; ++i) {
@@ -153,16 +153,16 @@ class BlockSolver {
   }
   const std::vector<double> &gradient() const { return F_; }
 
-  // c_i = y_i alpha_i for an alpha in the box; for a free bias on the grid, and their
-  // sum made what it should be: 0 by lowering rows of the heavier sign. F must be set
-  // next.
+  // Sets c_i = y_i alpha_i for an alpha in the box. With a free bias c is rounded to
+  // the grid and its sum is corrected; for a sum of 0 rows of the heavier sign are
+  // lowered. The caller must set F next.
   void set_alpha(const double *alpha) {
     for (Index i = 0; i < n_; ++i) {
       const double a = problem_.squared ? alpha[i] : on_grid(alpha[i]);
       c_[size(i)] = std::clamp(problem_.y[size(i)] * a, lo_[size(i)], hi_[size(i)]);
     }
-    // A sum that is far from 0 is known to fewer places than the grid has. It ends
-    // where all rows are at their bounds, which may add up to less by a rounding.
+    // A sum far from 0 has fewer digits than the grid, so repeat. Stop if all rows are
+    // at their bounds, whose sum may be too small by a rounding.
     for (bool moved = !problem_.squared; moved;) {
       Sum sum;
       sum += -problem_.total;
@@ -182,21 +182,21 @@ class BlockSolver {
     }
     forget_block();
   }
-  // F = K c as computed elsewhere, n entries.
+  // Sets F = K c, n entries computed elsewhere.
   void set_gradient(const double *F) {
     std::copy(F, F + n_, F_.begin());
     exact_ = c_;
     moved_ = 0.0;
     scan();
   }
-  // Kernel rows change (they become precise): none that was computed is good, and those
-  // to come are held as float32.
+  // Discards all computed kernel rows, because they become more accurate. From now on
+  // the cache holds float32 rows.
   void forget_rows() {
     hold(false);
     forget_block();
   }
 
-  // One working set. Returns the inner steps made; 0 also when told to leave.
+  // Solves one working set. Returns the number of inner steps; 0 also if told to stop.
   Index step(double inner_tolerance, Poll &poll) {
     clock_of_.start();
     if (!(scan_.violation > 0.0) || !choose(poll)) return 0;
@@ -204,7 +204,8 @@ class BlockSolver {
     for (Index s = 0; s < m; ++s) load(s);
     for (Index s = m; s < inner_.q; ++s) idle(s);
     std::vector<double> before(inner_.c.begin(), inner_.c.begin() + m);
-    // What decides is as small as the violation, and float32 has seven digits of that.
+    // The numbers that decide are of the size of the violation, which float32 resolves
+    // to seven digits.
     const double tolerance = inner_tolerance * scan_.violation;
     const Index most = kMostSteps * std::max<Index>(q_, 100);
     const Index steps = problem_.squared
@@ -222,13 +223,14 @@ class BlockSolver {
   }
 
  private:
-  // Rows of a working set whose matrix has its part of so many bytes.
+  // Returns the largest working set whose matrix fits into its part of the cache.
   static Index largest(Index bytes) {
     constexpr Index kLeast = 64;
     const double part = std::sqrt(static_cast<double>(bytes / kMatrixPart) / 4.0);
     return std::max(static_cast<Index>(part) - Inner::kUnit, kLeast);
   }
-  // An empty cache of what the matrix leaves, for two rows at least and all at most.
+  // Creates an empty cache in the rest of the memory, for at least two and at most all
+  // rows.
   void hold(bool fixed) {
     const Index left = cache_bytes_ - cache_bytes_ / kMatrixPart;
     const Index one = (fixed ? 2 : 4) * rows_.stride();
@@ -238,23 +240,23 @@ class BlockSolver {
     else
       cache_.emplace<RowCache<float>>(n_, rows_.stride(), room);
   }
-  static constexpr Index kMatrixPart = 8;   // of the cache, for the small matrix
-  static constexpr Index kMostSteps = 100;  // inner ones per row of a working set
-  static constexpr Index kSetsToGrow = 64;  // before a larger one is thought of
-  static constexpr double kCheap = 0.25;    // inner work beside that of rows
+  static constexpr Index kMatrixPart = 8;   // the matrix takes at most 1/8 of the cache
+  static constexpr Index kMostSteps = 100;  // inner steps per row of a working set
+  static constexpr Index kSetsToGrow = 64;  // working sets before q may double
+  static constexpr double kCheap = 0.25;    // q doubles below this ratio of inner work
   static constexpr std::int32_t kNone = -1;
   static constexpr double kInf = std::numeric_limits<double>::infinity();
   static std::size_t size(Index i) { return static_cast<std::size_t>(i); }
   double on_grid(double x) const { return std::trunc(x / unit_) * unit_; }
 
-  // v_i, of which the largest that may rise and the smallest that may fall should meet
-  // (hinge), or be 0 (squared hinge).
+  // Returns v_i. At the optimum the largest v that may rise and the smallest v that may
+  // fall meet (hinge), or are 0 (squared hinge).
   double v(Index i) const {
     const double v = problem_.p[size(i)] - F_[size(i)];
     return problem_.squared ? v - bias_ - delta(i) * c_[size(i)] : v;
   }
-  // The same for a row that is to rise, and for one that is to fall: what -epsilon
-  // |c_i| has to say depends on the side.
+  // Return v_i for a row that may rise or fall, with the derivative of -epsilon |c_i|
+  // on that side.
   double v_rising(Index i) const {
     return v(i) + (c_[size(i)] < 0.0 ? problem_.epsilon : -problem_.epsilon);
   }
@@ -294,7 +296,7 @@ class BlockSolver {
     } else if (std::isfinite(top) && std::isfinite(bottom)) {
       scan_.violation = top - bottom;
       scan_.threshold = 0.5 * (top + bottom);
-    } else {  // one class only, or no row at all
+    } else {  // rows of one class only, or no row
       scan_.violation = 0.0;
       scan_.threshold = std::isfinite(top) ? top : std::isfinite(bottom) ? bottom : 0.0;
     }
@@ -310,8 +312,8 @@ class BlockSolver {
       Terms of;
       for (Index i = begin; i < end; ++i) {
         const double c = c_[size(i)], cost = problem_.cost[size(i)];
-        // What the row would lose at most: (p - F - b) c - epsilon |c| of the largest
-        // c.
+        // The loss of the row per unit of cost: the maximum over its box of
+        // (p - F - b) c - epsilon |c|, divided by the size of the box.
         const double r = problem_.p[size(i)] - (F_[size(i)] + b);
         const double above = hi_[size(i)] > 0.0 ? r - problem_.epsilon : 0.0;
         const double below = lo_[size(i)] < 0.0 ? -r - problem_.epsilon : 0.0;
@@ -335,7 +337,8 @@ class BlockSolver {
     scan_.dual = all.sum - 0.5 * (all.norm + all.diagonal);
   }
 
-  // What body(begin, end) says of pieces of the rows that no number of threads changes.
+  // Returns the results of body(begin, end) for pieces of the rows that do not depend
+  // on the number of threads.
   template <class Result, class Body>
   std::vector<Result> by_pieces(const Body &body) {
     constexpr Index kRows = 8192;
@@ -349,14 +352,15 @@ class BlockSolver {
     return results;
   }
 
-  // What makes a row worth a place: how far it is from where it should be.
+  // A row that violates the optimality conditions, and by how much.
   struct Candidate {
     double score;
     Order row;
     bool operator<(const Candidate &other) const { return score > other.score; }
   };
 
-  // The next working set, its rows in the cache and its matrix. False: told to leave.
+  // Chooses the next working set and computes its matrix. Returns false if told to
+  // stop.
   bool choose(Poll &poll) {
     const Index have = static_cast<Index>(who_.size());
     const Index wanted = have < q_ ? q_ - have : std::max<Index>(q_ / 4, 2);
@@ -366,7 +370,7 @@ class BlockSolver {
     const auto violating = [&](Index begin, Index end) {
       Sides of;
       for (Index t = begin; t < end; ++t) {
-        // At first whole classes violate equally: a random part of them goes first.
+        // At first whole classes violate equally, so a random order decides.
         const Order row = have == 0 ? order_[size(t)] : static_cast<Order>(t);
         const auto i = static_cast<Index>(row);
         if (slot_[row] != kNone || !(problem_.cost[row] > 0.0)) continue;
@@ -405,7 +409,7 @@ class BlockSolver {
     side.resize(size(count));
   }
 
-  // Puts rows into free places, then into those of the rows that entered first.
+  // Puts rows into free places, then into the places of the oldest rows.
   bool replace(const std::vector<Order> &enter, Poll &poll) {
     std::vector<Index> places;
     for (Index s = static_cast<Index>(who_.size());
@@ -443,8 +447,8 @@ class BlockSolver {
     return whole;
   }
 
-  // Rows and columns `places` of the small matrix. The columns are those rows, a line
-  // at a time.
+  // Fills the rows and columns `places` of the matrix. Columns are copied from these
+  // rows, a cache line at a time.
   bool fill_matrix(std::vector<Index> places, Poll &poll) {
     std::sort(places.begin(), places.end());
     const Index m = static_cast<Index>(who_.size()), stride = inner_.stride();
@@ -470,7 +474,7 @@ class BlockSolver {
               H[t * stride + places[u]] = H[places[u] * stride + t];
       }
     };
-    copy(0, m, true);  // these are read and written, and so not shared
+    copy(0, m, true);  // read and written, so not shared by threads
     constexpr Index kWorth = 100000;
     const Index parts = m * static_cast<Index>(places.size()) / kWorth;
     rows_.team().run(std::clamp<Index>(parts, 1, rows_.team().shares()), m,
@@ -505,21 +509,23 @@ class BlockSolver {
     inner_.shift[at] = 0.0;
   }
 
-  // Carries the change of the small problem to all rows. Only rows that changed are
-  // needed: those in the cache as they are, of the others as many as it has room for,
-  // and what is left is added without being stored. False: told to leave, F not whole.
+  // Applies the change of the working set to F at all rows. Only kernel rows of changed
+  // variables are needed. Cached rows are used, other rows are computed into the cache
+  // as far as there is room, and the rest is added without being stored. Returns false
+  // if told to stop; F is not valid then.
   bool apply(const std::vector<double> &before, Poll &poll) {
     return std::visit([&](auto &cache) { return apply(before, cache, poll); }, cache_);
   }
   template <class Value>
   bool apply(const std::vector<double> &before, RowCache<Value> &cache, Poll &poll) {
-    // What values are to be multiplied with.
+    // Scale of the cached values.
     constexpr double kUnit = std::is_same_v<Value, float> ? 1.0 : 1.0 / simd::kFixed;
     std::vector<Index> moved;
     for (std::size_t s = 0; s < before.size(); ++s)
       if (inner_.c[s] != before[s]) moved.push_back(static_cast<Index>(s));
     const auto by = [&](Index s) { return inner_.c[size(s)] - before[size(s)]; };
-    // The newest rows of the working set stay in it the longest.
+    // Rows that entered the working set last stay in it longest, so they are cached
+    // first.
     std::stable_sort(moved.begin(), moved.end(), [&](Index a, Index b) {
       return entered_[size(a)] > entered_[size(b)];
     });
@@ -579,8 +585,8 @@ class BlockSolver {
     return true;
   }
 
-  // While the small problems cost little beside their rows, larger ones are better:
-  // fewer rows are computed and added again.
+  // Doubles q if inner steps are cheap compared with kernel rows. Larger working sets
+  // compute and add fewer rows again.
   void grow(Index steps) {
     spent_inside_ += 2.0 * static_cast<double>(steps) * static_cast<double>(q_);
     if (++sets_ < kSetsToGrow || q_ == largest_q_) return;
@@ -596,7 +602,8 @@ class BlockSolver {
     q_ = larger;
   }
 
-  // F += sum_r change_r K_r over some columns: eight rows in float32, then float64.
+  // F += sum_r change_r K_r over some columns: sums of eight rows in float32, added in
+  // float64.
   template <class Value>
   void add_rows(const std::vector<const Value *> &rows,
                 const std::vector<float> &change, Index begin, Index end) {
@@ -633,14 +640,14 @@ class BlockSolver {
   double unit_ = 1.0, bias_ = 0.0, moved_ = 0.0;
   std::vector<double> c_, lo_, hi_, F_, sums_;
   std::vector<double> exact_;       // the c whose F was given
-  std::vector<Order> order_;        // a random one
+  std::vector<Order> order_;        // a random order of the rows
   std::vector<std::int32_t> slot_;  // place in the working set
   std::vector<Order> who_;          // the working set
-  std::vector<Index> entered_;      // when
+  std::vector<Index> entered_;      // time at which each row entered it
   Inner inner_;
   BlockScan scan_;
   Index clock_ = 0, steps_ = 0, computed_ = 0, sets_ = 0;
-  double spent_inside_ = 0.0, spent_outside_ = 0.0;  // since the last look, in flops
+  double spent_inside_ = 0.0, spent_outside_ = 0.0;  // flops since q was last checked
   PhaseClock clock_of_;
 };
 

@@ -1,4 +1,4 @@
-// Curvature that a step meets, and what refutes a kernel.
+// Curvature along a step, and the check that it does not show an indefinite kernel.
 #pragma once
 
 #include <algorithm>
@@ -6,8 +6,8 @@
 
 namespace dualgap {
 
-// A curvature beside the size of the terms that it is a sum of: what is below 0 by more
-// than rounding refutes the kernel.
+// Throws if a curvature is negative by more than rounding. `size` is the size of the
+// terms whose sum it is.
 inline void refuse_negative(double bend, double size) {
   if (bend < -1e-4 * size)
     throw std::domain_error(
@@ -15,7 +15,7 @@ inline void refuse_negative(double bend, double size) {
         "duality gap would bound the optimum; use a positive semidefinite kernel");
 }
 
-// The same, or the curvature as a step divides by it.
+// Checks a curvature, and returns it as a divisor for a step, bounded away from 0.
 inline double curvature(double bend, double size) {
   refuse_negative(bend, size);
   return std::max(bend, 1e-12 * size);

@@ -1,10 +1,10 @@
-// Values of the exponential kernels from differences, for sparse points: no product
-// cancels, so every value is as exact as the entries, wherever the points lie.
+// Values of the exponential kernels from differences, for sparse points. Nothing
+// cancels, so every value is as accurate as the entries, wherever the points are.
 //
 //   k(x, z) = 2^-(factor s),   s = sum_k (x_k - z_k)^2 or sum_k |x_k - z_k|
 //
-// Cost   the entries of both points, one after the other: many times that of a block
-//        of queries, for few points only.
+// Cost   the entries of both points, one by one: many times the cost in a block of
+//        queries, so it is used for few points only
 #pragma once
 
 #include <algorithm>
@@ -19,14 +19,15 @@
 
 namespace dualgap {
 
-// Some points, or where `numbers` is null all `count` of them.
+// The `count` points with these numbers, or the first `count` points if `numbers` is
+// null.
 struct Some {
   const Order *numbers;
   Index count;
   Index operator()(Index j) const { return numbers ? numbers[j] : j; }
 };
 
-// Into the order of the columns.
+// Sorts entries by column.
 inline void sort_entries(Entries &entries) {
   if (std::is_sorted(entries.columns.begin(), entries.columns.end())) return;
   std::vector<std::pair<Order, double>> pairs;
@@ -42,7 +43,7 @@ inline void sorted_entries(const Points &points, Index i, Entries &out) {
   sort_entries(out);
 }
 
-// The sum over all columns of the squares, or of the sizes, of scaled differences.
+// Returns the sum over all columns of the squared (or absolute) scaled differences.
 inline double distance(const Entries &a, const Entries &b, double scale, bool absolute) {
   double sum = 0.0;
   const auto add = [&](double apart) {
@@ -64,13 +65,13 @@ inline double distance(const Entries &a, const Entries &b, double scale, bool ab
   return sum;
 }
 
-// then(t, j, k(x_who(t), z_at(j))) for all t and j, given the map of differences. All t
-// of one j are met by one thread, in their order. False: told to leave.
+// Calls then(t, j, k(x_who(t), z_at(j))) for all t and j, given the map of differences.
+// One thread handles all t of a j, in order. Returns false if told to stop.
 template <class Then>
 bool meet_differences(const KernelMap &map, const Points &points, Some who,
                       const Points &targets, Some at, Team &team, Poll &poll,
                       const Then &then) {
-  constexpr Index kTogether = 64, kWorth = 64;  // points met at a time; targets a thread
+  constexpr Index kTogether = 64, kWorth = 64;  // points per pass; targets per thread
   const bool absolute = map.shape == tile::Shape::kLaplacian;
   const double factor = map.parameters.factor, shift = map.parameters.shift;
   SharedPoll shared(poll);

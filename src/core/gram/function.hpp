@@ -5,9 +5,9 @@
 //   tanh         tanh(gamma s + coef0)
 //
 // s is the product x.z, or the overlap sum_k (|x_k| + |z_k| - |x_k - z_k|)/2, for
-// which the exponent is the distance ||x - z||_1 of the Laplacian kernel. Both vanish
-// where one of the two entries is 0. That distance loses digits where points are far
-// from 0; dense points have it as a sum of differences.
+// which the exponent is the distance ||x - z||_1 of the Laplacian kernel. Terms of both
+// are 0 if one of the two entries is 0. The distance from an overlap loses digits if
+// points are far from 0; dense points use a sum of differences instead.
 #pragma once
 
 #include <algorithm>
@@ -35,7 +35,7 @@ struct Overlap {
   }
 };
 
-// Of distances.
+// Terms of distances.
 struct SquaredDifference {
   template <class T>
   static T of(T a, T b) {
@@ -50,15 +50,16 @@ struct AbsoluteDifference {
   }
 };
 
-// exp(x) for x <= 0 to a few units in the last place, without branches so that a loop
-// over it becomes vector code; below the range of normal numbers it stays at the
-// smallest of them. x = k ln 2 + r with |r| <= ln(2)/2, and the Taylor series of r.
+// Returns exp(x) for x <= 0, to a few units in the last place. It has no branches, so
+// that loops become vector code. Results below the normal numbers are replaced by a
+// number near the smallest normal one. x = k ln 2 + r with |r| <= ln(2)/2, and the
+// Taylor series of exp(r).
 template <class T>
 DUALGAP_INLINE T exp_negative(T x) {
   constexpr bool kDouble = std::is_same_v<T, double>;
   using Bits = std::conditional_t<kDouble, std::int64_t, std::int32_t>;
   constexpr T kLeast = kDouble ? T(-708.0) : T(-87.0);
-  // Adding it rounds to an integer, which is then found in the low bits.
+  // Adding kRound rounds to an integer, which is then in the low bits.
   constexpr T kRound = kDouble ? T(6755399441055744.0) : T(12582912.0);
   constexpr T kInverse = T(1.4426950408889634);
   constexpr T kHigh = kDouble ? T(0x1.62e42fee00000p-1) : T(0x1.62e4p-1);
@@ -100,16 +101,17 @@ struct KernelFunction {
 
   bool exponential() const { return shape == Shape::kExponential; }
 
-  // s_j <- k of the distance s_j.
+  // Replaces the distance s_j by the kernel value.
   template <class T>
   void of_distances(T *s, Index m) const {
-    // An infinite one would make k(x, x) NaN.
+    // An infinite scale would make k(x, x) NaN.
     const T scale = static_cast<T>(
         std::min(gamma, static_cast<double>(std::numeric_limits<T>::max())));
     for (Index j = 0; j < m; ++j) s[j] = exp_negative(-scale * s[j]);
   }
 
-  // s_j <- k of the similarity s_j, of s(x, x) = own and of s(z_j, z_j) = norms_j.
+  // Replaces the similarity s_j by the kernel value, given s(x, x) = own and
+  // s(z_j, z_j) = norms_j.
   template <class T>
   void apply(T *s, Index m, T own, const T *norms) const {
     const T scale = static_cast<T>(gamma), shift = static_cast<T>(coef0);
@@ -119,7 +121,7 @@ struct KernelFunction {
       case Shape::kExponential:
         for (Index j = 0; j < m; ++j) {
           const T distance = own + norms[j] - 2 * s[j];
-          s[j] = distance <= T(0) ? T(0) : distance;  // beyond its range it is NaN
+          s[j] = distance <= T(0) ? T(0) : distance;  // NaN after an overflow stays NaN
         }
         of_distances(s, m);
         break;

@@ -1,5 +1,5 @@
-// The kernel matrix on demand: whole float32 rows in a cache of fixed size, the least
-// recently used one forgotten first, and blocks of single values in float64.
+// Kernel matrix on demand: whole float32 rows in a least-recently-used cache of fixed
+// size, and blocks of single values in float64.
 #pragma once
 
 #include <algorithm>
@@ -15,15 +15,15 @@
 
 namespace dualgap {
 
-// Rows found and computed; values computed, and copied from what pairs of classes
-// share.
+// Numbers of rows found and computed, and of values computed and copied. Values are
+// copied from cached rows and from segments that pairs of classes share.
 struct GramStatistics {
   Index hits = 0, misses = 0, evaluations = 0, copied = 0;
 };
 
 class Gram {
  public:
-  // Holds at most `capacity` rows, two or more, of 4 n bytes.
+  // Caches at most `capacity` rows of 4 n bytes, at least two.
   Gram(Index n, Index capacity)
       : n_(n),
         cache_(n, n, std::min(std::max<Index>(capacity, 2), std::max<Index>(n, 2))) {}
@@ -37,7 +37,7 @@ class Gram {
   bool holds(Index i) const { return cache_.peek(i) != nullptr; }
   const GramStatistics &statistics() const { return statistics_; }
 
-  // Row i; stays where it is until another row but one has been asked for.
+  // Returns row i. It stays valid while at most one other row is requested.
   const float *row(Index i) {
     if (const float *values = cache_.find(i)) {
       ++statistics_.hits;
@@ -52,8 +52,7 @@ class Gram {
   }
 
   // out[q * stride + t] <- k(query(q), column(t)), q < m, t < columns. The cache is not
-  // looked at: its float32 values would make the result depend on what was asked
-  // before.
+  // used: with its float32 values the result would depend on earlier requests.
   template <class Query, class Column>
   void block(Index m, Query &&query, Index columns, Column &&column, double *out,
              Index stride) {
@@ -69,15 +68,15 @@ class Gram {
     statistics_.evaluations += m * columns;
   }
 
-  // To be held, without the GIL, while rows are in use.
+  // Lock to hold, without the GIL, while rows are in use.
   std::mutex &mutex() { return mutex_; }
 
  protected:
-  // Counts its evaluations.
+  // Computes row i, and counts the evaluations.
   virtual void compute(Index i, float *out) = 0;
-  // Row i is held no longer.
+  // Called when row i is evicted.
   virtual void forget(Index) {}
-  // Row i if it is held, else null.
+  // Returns row i if it is cached, else null.
   const float *peek(Index i) const { return cache_.peek(i); }
   // out[q * stride + t] <- k(queries[q], columns[t]).
   virtual void compute_block(const Order *queries, Index m,
@@ -92,20 +91,21 @@ class Gram {
   std::vector<Order> columns_;
 };
 
-// The rows of a matrix, class after class, for the kernel matrices of pairs of classes.
-// A row of such a matrix is two segments: the columns of its own class, which all pairs
-// of the class share, and those of the other one, which nobody else needs.
+// Rows of a matrix sorted by class, for the kernel matrices of pairs of classes. A row
+// of such a matrix has two segments: the columns of its own class, which all pairs with
+// the class share, and the columns of the other class, which no other pair needs.
 class Classes {
  public:
   virtual ~Classes() = default;
   virtual Index count() const = 0;
-  // The matrix of class a, or of two classes, the rows of a first; it may outlive this.
+  // Returns the matrix of class a, or of classes a and b with the rows of a first. It
+  // may outlive this object.
   virtual std::unique_ptr<Gram> gram(Index a, Index b, Index capacity) = 0;
 };
 
 template <class Rows>
 struct RowsOfClasses {
-  // One class; its segments for its own rows are held under the lock.
+  // One class. The lock protects the cache of the segments for its own columns.
   struct Class {
     Class(const Rows &rows, Index begin, Index end, const Layout &layout,
           const KernelFunction &function, Index capacity)
@@ -119,7 +119,7 @@ struct RowsOfClasses {
     RowCache<float> cache;
   };
 
-  // Class c has the rows bounds[c] to bounds[c + 1] and holds up to capacities[c]
+  // Class c has the rows bounds[c] to bounds[c + 1] - 1, and caches up to capacities[c]
   // segments.
   RowsOfClasses(const Rows &rows, Index stored, const KernelFunction &function,
                 const std::vector<Index> &bounds, const std::vector<Index> &capacities)
@@ -149,7 +149,7 @@ struct RowsOfClasses {
   std::vector<std::unique_ptr<Class>> classes;
 };
 
-// The kernel of the rows of one or two classes.
+// Kernel matrix of the rows of one or two classes.
 template <class Rows>
 class RowsGram final : public Gram {
  public:
@@ -162,7 +162,7 @@ class RowsGram final : public Gram {
         queries_(data_->rows.cols(), data_->longest, data_->function) {
     for (const Index c : {a, b})
       if (c >= 0) parts_.push_back(data_->classes[static_cast<std::size_t>(c)].get());
-    // The order of rows that pairs share is nobody's to change.
+    // Pairs share the order of the rows, so only a single class may change it.
     symmetric_ = data_->classes.size() == 1 && parts_[0]->single.worth_copying();
   }
 
@@ -192,7 +192,7 @@ class RowsGram final : public Gram {
       statistics_.copied += copied;
       statistics_.evaluations += part->n - copied;
       if (part != &own) continue;
-      // Here the terms of a distance cancel most.
+      // The diagonal value is computed in float64, because there cancellation is worst.
       const double norm = data_->norms[static_cast<std::size_t>(row_of(i))];
       double self = norm;
       data_->function.apply(&self, 1, norm, &norm);
@@ -221,8 +221,8 @@ class RowsGram final : public Gram {
   static Index size(const Data &data, Index c) {
     return c >= 0 ? data.classes[static_cast<std::size_t>(c)]->n : 0;
   }
-  // Such a row is computed in float64. No other row copies from it: the bits would
-  // depend on which of them was asked for first.
+  // Whether a row is computed in float64. Other rows do not copy from such a row,
+  // because their bits would depend on which row was requested first.
   bool far(Index i) const { return data_->far[static_cast<std::size_t>(row_of(i))]; }
   Index row_of(Index i) const {
     const Index first = parts_[0]->n;
@@ -238,8 +238,8 @@ class RowsGram final : public Gram {
                      values);
   }
 
-  // The lock is held to copy, never to compute: two threads may compute the same
-  // segment, to the same bits.
+  // The lock is held to copy a segment, never to compute one. Two threads may compute
+  // the same segment, with the same bits.
   bool copy_segment(Class &own, Index local, float *out) {
     if (own.cache.capacity() == 0) return false;
     const std::lock_guard lock(own.mutex);
@@ -258,7 +258,7 @@ class RowsGram final : public Gram {
 
   std::shared_ptr<Data> data_;
   std::vector<Class *> parts_;
-  bool symmetric_;  // values are copied from rows that are held
+  bool symmetric_;  // whether values are copied from cached rows
   Query query_;
   QueryBlock queries_;
 };

@@ -1,26 +1,27 @@
-// Small problems inside the block solver: q variables whose matrix is in cache.
+// Problems of the working sets in the block solver: q variables whose matrix is in
+// cache.
 //
-// Both are in c_i = y_i alpha_i, with the matrix K of the kernel alone.
+// Both kinds use c_i = y_i alpha_i and the kernel matrix K.
 //
 // Hinge, free bias   v_i = p_i - F_i. up: c_i < hi_i, low: c_i > lo_i.
 //     i = argmax_up v_i,  j = argmax over low, v_j < v_i, of (v_i - v_j)^2 / s_ij,
 //     s_ij = K_ii + K_jj - 2 K_ij;  t = min((v_i - v_j)/s_ij, hi_i - c_i, c_j - lo_j);
 //     c_i += t, c_j -= t, v -= t (K_i - K_j)
 //     (second-order pairs: Fan, Chen and Lin, JMLR 6, 2005, WSS 2)
-//     A term -epsilon |c_i| of the objective makes v_i two numbers: v_i - epsilon and
-//     v_i + epsilon, the first where c_i > 0, the second where c_i < 0; at 0 the first
-//     says whether it may rise and the second whether it may fall. A step ends at 0.
+//     With a term -epsilon |c_i| in the objective, v_i is replaced by v_i - epsilon if
+//     c_i > 0 and by v_i + epsilon if c_i < 0. At c_i = 0 the first decides whether c_i
+//     may rise, the second whether it may fall. A step ends at 0.
 // Squared hinge      v_i = y_i - F_i - b - delta_i c_i, b = sum_j c_j the penalised
 //     bias. i = argmax of v_i^2 / s_i over rows that can move, s_i = K_ii + 1 +
-//     delta_i; c_i <- v_i/s_i further, or 0 where y_i c_i would be negative; v -= t
-//     (K_i + 1), v_i -= t delta_i. At the end, argmax of |v_i|.
+//     delta_i; c_i += t with t = v_i/s_i, or c_i <- 0 if y_i c_i would be negative;
+//     v -= t (K_i + 1), v_i -= t delta_i. At the end i = argmax of |v_i|.
 //
-// v is float32 and measured from the threshold, so that what decides is near 0 (with
-// epsilon from that of the two numbers which is nearer: `shift`); c is float64. In a
-// pair step c stays on a grid of the last place of the largest bound: sums and
-// differences are then exact, and sum_i c_i = 0 to the last bit. Cost: three passes
-// (squared hinge: two) over q floats a step, in the first two levels of cache but for
-// the rows of a large H.
+// v is float32 and relative to the threshold, so that the values that decide are near
+// 0. With epsilon it is relative to the nearer of the two values (`shift`). c is
+// float64. In pair steps c stays on a grid, the last place of the largest bound. Sums
+// and differences are then exact, and sum_i c_i = 0 to the last bit. Cost: three passes
+// (squared hinge: two) over q floats per step, in the first two levels of cache except
+// for the rows of a large H.
 #pragma once
 
 #include <algorithm>
@@ -36,7 +37,7 @@
 
 namespace dualgap {
 
-// Where a maximum over packs of floats was found; the first of equal ones.
+// Maximum over packs of floats and its index, the first among equal values.
 class LaneMaximum {
  public:
   using V = simd::Pack<float>;
@@ -65,17 +66,18 @@ class LaneMaximum {
   V index_ = V::all(0.0f);
 };
 
-// The variables of the small problem; q is a multiple of kUnit, the rest are idle.
+// Variables of the problem of a working set. q is a multiple of kUnit; the variables
+// beyond the working set are idle.
 struct Inner {
   static constexpr Index kUnit = 16;
   Index q = 0;
   using Floats = std::vector<float, AlignedAllocator<float>>;
   Floats H;     // [q][stride()]
-  Floats v, s;  // s: diagonal of K; of the squared hinge s_i
-  // Hinge: what v lacks for the number that counts, where c may rise (fall): 0 without
-  // epsilon; else -inf (+inf).
+  Floats v, s;  // s: diagonal of K; for the squared hinge s_i
+  // Hinge: the number to add to v if c may rise (fall), which is 0 without epsilon;
+  // -inf (+inf) if it may not.
   Floats up, low;
-  // Squared hinge: label; inf where alpha_i > 0, else 0; y_i / sqrt(s_i).
+  // Squared hinge: the label; inf if alpha_i > 0, else 0; y_i / sqrt(s_i).
   Floats y, room, scale;
   std::vector<double> c, lo, hi, delta, shift;
   double epsilon = 0.0;
@@ -86,13 +88,14 @@ struct Inner {
     for (auto *a : {&v, &s, &up, &low, &y, &room, &scale}) a->assign(n, 0.0f);
     for (auto *a : {&c, &lo, &hi, &delta, &shift}) a->assign(n, 0.0);
   }
-  // Off the powers of two, at which a column would have one place in the cache.
+  // Not a power of two, because then all entries of a column would compete for the same
+  // cache set.
   Index stride() const { return q + kUnit; }
   const float *row(Index i) const { return H.data() + i * stride(); }
   std::size_t at(Index i) const { return static_cast<std::size_t>(i); }
 };
 
-// Steps until no pair violates by more than tol. `unit` is the grid of c.
+// Makes steps until no pair violates by more than tol. `unit` is the grid of c.
 inline Index pair_steps(Inner &p, double unit, double tol, Index most, Poll &poll) {
   using V = simd::Pack<float>;
   constexpr float kInf = std::numeric_limits<float>::infinity();
@@ -127,7 +130,7 @@ inline Index pair_steps(Inner &p, double unit, double tol, Index most, Poll &pol
       const V lead = max(vi - (V::load(v + k) + V::load(low + k)), V::all(0.0f));
       const V sum = si + V::load(s + k);
       const V Hk = V::load(Hi + k);
-      // Rounding may take s_ij below what float32 can tell from 0.
+      // Keep s_ij away from 0, as rounding in float32 may make it tiny or negative.
       const V bend = max(sum - (Hk + Hk), sum * V::all(5e-7f) + V::all(1e-30f));
       gain.see(lead * lead / bend, index);
       widest = max(widest, lead);
@@ -147,7 +150,7 @@ inline Index pair_steps(Inner &p, double unit, double tol, Index most, Poll &pol
         (high - static_cast<double>(v[j]) - static_cast<double>(low[j])) / bend;
     double t = std::min(most_up, most_down);
     if (wish < t) t = std::nearbyint(wish / unit) * unit;
-    if (!(t > 0.0)) return steps;  // below the grid: nothing more to gain
+    if (!(t > 0.0)) return steps;  // below the grid, so nothing more to gain
     p.c[p.at(i)] += t;
     p.c[p.at(j)] -= t;
     mark(i);
@@ -165,11 +168,12 @@ inline Index pair_steps(Inner &p, double unit, double tol, Index most, Poll &pol
   return most;
 }
 
-// Steps until no row that can move has |v_i| above tol.
+// Makes steps until no row that can move has |v_i| above tol.
 inline Index coordinate_steps(Inner &p, double tol, Index most, Poll &poll) {
   using V = simd::Pack<float>;
   constexpr float kInf = std::numeric_limits<float>::infinity();
-  // y_i / sqrt(s_i): all that a look at a row needs beside v. Idle rows have y = 0.
+  // y_i / sqrt(s_i), the only number besides v and room needed to rank a row. Idle rows
+  // have y = 0.
   for (Index i = 0; i < p.q; ++i) {
     p.scale[p.at(i)] = p.y[p.at(i)] / std::sqrt(p.s[p.at(i)]);
     p.room[p.at(i)] = p.c[p.at(i)] != 0.0 ? kInf : 0.0f;
@@ -178,13 +182,14 @@ inline Index coordinate_steps(Inner &p, double tol, Index most, Poll &poll) {
   for (int l = 0; l < V::kLanes; ++l) lanes[l] = static_cast<float>(l);
   const V first = V::load(lanes), step = V::all(static_cast<float>(V::kLanes));
   const V zero = V::all(0.0f), one = V::all(1.0f);
-  // Floats ahead; a large H is out of cache, and hardware stops at each page.
+  // Number of floats to prefetch ahead: a large H is not in cache, and the hardware
+  // prefetcher stops at each page.
   constexpr Index kFar = 640;
   const float *scale = p.scale.data(), *room = p.room.data();
   float *v = p.v.data();
   LaneMaximum gain;
-  // By how much a row violates: v on the side of its label, and on the other one
-  // while alpha is not 0 yet; over sqrt(s_i), the root of what a step gains.
+  // Ranks rows by their violation over sqrt(s_i), the root of the gain of a step. The
+  // violation is v in the direction of the label, or in the other while alpha is not 0.
   const auto see = [&](Index k, V value, V index) {
     const V w = value * V::load(scale + k);
     gain.see(max(w, min(zero - w, V::load(room + k))), index);
@@ -193,7 +198,7 @@ inline Index coordinate_steps(Inner &p, double tol, Index most, Poll &poll) {
     const float w = v[i] * p.y[p.at(i)];
     return std::max(w, std::min(-w, room[i]));
   };
-  // Where weights differ much, the row that gains most need not violate most.
+  // If weights differ much, the row with the largest gain need not violate most.
   const auto widest = [&] {
     Index at = 0;
     for (Index i = 1; i < p.q; ++i)
@@ -209,7 +214,8 @@ inline Index coordinate_steps(Inner &p, double tol, Index most, Poll &poll) {
     if (!(violation(i) > tol)) i = widest();
     if (!(violation(i) > tol) || poll(p.q)) return steps;
     const std::size_t at = p.at(i);
-    // Two rows whose steps drive each other on without end, and one alone.
+    // A row with negative curvature, alone or together with the last row, would make
+    // steps without end.
     const double own = p.s[at], both = own * static_cast<double>(p.s[p.at(last)]);
     const double across = i == last ? 0.0 : static_cast<double>(p.row(last)[i]) + 1.0;
     refuse_negative(own, std::abs(own));

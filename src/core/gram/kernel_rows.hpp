@@ -2,25 +2,25 @@
 // with coefficients.
 //
 //   rows    k(x_i, x_j) for some i and all j, float32
-//   cross   the same at columns that were packed before
-//   times   sum_i c_i k(x_i, z_j) for all j or some, values in float32 or float64, sums
+//   cross   k(x_i, x_j) for some i and some j, float32
+//   times   sum_i c_i k(x_i, z_j) for all or some j, values in float32 or float64, sums
 //           in float64
 //
-// Dense points are packed once into float32 panels, 4 d bytes each. Points with few
-// entries stay where they are, and meet blocks of 32 queries (sparse_meeting.hpp).
+// Dense points are packed once into float32 panels, 4 d bytes each. Sparse points are
+// not copied; their products with blocks of 32 queries are in sparse_meeting.hpp.
 //
-// A product less two self products loses digits where points are far from the centre on
-// the scale of the kernel. So the values of such a point are computed in float64, and
-// those of a point for which that does not do either from differences (`Placement`).
+// A product minus two self products loses digits if points are far from the centre on
+// the scale of the kernel. The values of such a point are computed in float64, or from
+// differences if float64 is not accurate enough either (`Placement`).
 //
-// Where rows are `precise` every value is computed in float64 before it is rounded to
-// float32. They may also be rows of K - 1, which is all that matters while coefficients
-// sum to 0: where kernel values are all near 1, float32 would hold little of what tells
-// them apart.
+// If rows are `precise`, every value is computed in float64 and then rounded to
+// float32. Precise rows may also be rows of K - 1, which give the same sums while
+// coefficients sum to 0. If all kernel values are near 1, float32 values of K would
+// lose most of their differences.
 //
-// Cost: 2 d flops a value (2 nnz where sparse), and the exponential. Threads share the
-// points; every value and sum is the work of one thread, in an order that does not
-// depend on how many there are.
+// Cost: 2 d flops a value (2 nnz for sparse points), and the exponential. Threads share
+// the points. One thread computes every value and sum, in an order that does not depend
+// on the number of threads.
 #pragma once
 
 #include <algorithm>
@@ -50,31 +50,30 @@ std::vector<T> half_selves(const KernelMap &map, const Points &points, Team &tea
   return h;
 }
 
-// Points that are multiplied with coefficients of their own: those who(first), ...,
-// who(first + count - 1), into sums of their own.
+// A range of points, who(first), ..., who(first + count - 1), with its own sums.
 struct Part {
   Index first, count;
-  double *const *sums;  // [outputs], room for targets.n() rounded up to panels
+  double *const *sums;  // [outputs]; room for targets.n() rounded up to panels
 };
 
-// How the values of a point with all others are computed: from products in float32 or
+// Way to compute the values of a point with all others: from products in float32 or
 // float64, or from differences.
 enum class Way : unsigned char { kSingle, kDouble, kDifferences };
 inline constexpr Way kWays[] = {Way::kSingle, Way::kDouble, Way::kDifferences};
 
-// Where the points of a kernel lie, and what that means for their values.
+// Distances of the points from the centre, and the way to compute the values of each.
 class Placement {
  public:
-  // Products in float64 do for values that are off by no more than this: less where
-  // points are dense, for differences then cost little more.
+  // float64 products are used if their errors are at most this. The limit is smaller
+  // for dense points, for which differences cost little more.
   static constexpr double kMost = 1e-8, kMostDense = 1e-11;
 
-  // `targets`: those that the points are to meet.
+  // `targets` are the points z of the values k(x, z).
   Placement(KernelMap map, const Points &points, const Points &targets, bool dense)
       : products_(std::move(map)), differences_(products_), dense_(dense) {
     if (!products_.unit()) return;
     differences_ = products_.differences();
-    // Distances of dense points along the columns are differences anyway.
+    // The Laplacian kernel of dense points is computed from differences anyway.
     if (dense && products_.overlap()) products_ = products_.within_single();
     Index most = points.d();
     if (dense) {
@@ -87,7 +86,7 @@ class Placement {
     single_.added = longest<float>(most);
     double_.added = longest<double>(most);
     if (!dense && !products_.overlap()) single_.own = double_.own = 10.0;
-    // Of a distance from differences.
+    // Roundings of a distance from differences.
     apart_ = static_cast<double>(dense ? most : 2 * most) + 8.0;
   }
 
@@ -100,10 +99,10 @@ class Placement {
   double largest_h() const { return largest_; }
   const ProductErrors<float> &single_errors() const { return single_; }
   const ProductErrors<double> &double_errors() const { return double_; }
-  // The most roundings in an exponent from differences, in units of itself.
+  // Bound on the relative error of an exponent from differences, in units of rounding.
   double apart() const { return apart_; }
 
-  // `single`: whether float32 does.
+  // Returns the way for point i. `single` tells whether float32 is accurate enough.
   Way way(Index i, bool single) const {
     if (!unit()) return single ? Way::kSingle : Way::kDouble;
     if (single) return Way::kSingle;
@@ -118,8 +117,8 @@ class Placement {
                ? h
                : std::numeric_limits<double>::max();
   }
-  // The most additions that a term of a product passes; of sparse points whether or not
-  // they are listed by feature, so that columns without an entry change nothing.
+  // Bound on the additions that a term of a product passes. For sparse points it holds
+  // with and without postings, so that columns without entries change nothing.
   template <class T>
   double longest(Index most) const {
     const Index added =
@@ -134,9 +133,9 @@ class Placement {
   ProductErrors<double> double_{};
 };
 
-// For every part  sums[o][j] += sum_i coef[o * m + i] k(x_who(i), z_at(j)) of the m
-// points `who`, values of type T. `postings`: of those z, if they are known. False: told
-// to leave, sums not whole.
+// Computes sums[o][j] += sum_i coef[o * m + i] k(x_who(i), z_at(j)) for every part of
+// the m points `who`, with values of type T. `postings` are the postings of these z, if
+// known. Returns false if told to stop; the sums are incomplete then.
 template <class T>
 bool add_times(const KernelMap &map, bool dense, const Points &points, Some who,
                const double *coef, Index outputs, const std::vector<Part> &parts,
@@ -145,7 +144,7 @@ bool add_times(const KernelMap &map, bool dense, const Points &points, Some who,
   const Index m = who.count, n = at.count, d = targets.d();
   const Index panels = (n + tile::kPanel - 1) / tile::kPanel;
   const Index width = dense ? tile::kRows : tile::kPanel;
-  // Packed points at a time: targets are packed anew for the next ones.
+  // Bytes of points packed at a time; targets are packed again for the next points.
   constexpr Index kBytes = 64 << 20;
   const Index bytes = static_cast<Index>(sizeof(T)) * std::max<Index>(d, 1);
   const Index chunk =
@@ -169,8 +168,8 @@ bool add_times(const KernelMap &map, bool dense, const Points &points, Some who,
   if (!dense && !postings) h = half_selves<T>(map, targets, team);
   SparseMeeting<T> meeting(map, points, targets, at.numbers, n, h.data(), postings);
 
-  // The pieces gathered so far meet all targets; a strip that came from far meets as
-  // many panels as stay near.
+  // Process the gathered pieces with all targets. A strip is used with as many panels
+  // as fit in cache.
   constexpr Index kNear = 1024 << 10;
   const Index together = std::max<Index>(1, kNear / (bytes * tile::kPanel));
   const auto meet_dense = [&](Index, Index begin, Index end) {
@@ -257,7 +256,7 @@ bool add_times(const KernelMap &map, bool dense, const Points &points, Some who,
   return !shared.leave();
 }
 
-// Points that are met in the same way, and their coefficients.
+// Points whose values are computed in the same way, and their coefficients.
 struct Group {
   std::vector<Order> who;
   std::vector<double> coef;  // [outputs][who]
@@ -266,7 +265,7 @@ struct Group {
   Some some() const { return {who.data(), static_cast<Index>(who.size())}; }
 };
 
-// The points of all parts by `way_of(point)`, in the order of kWays.
+// Groups the points of all parts by `way_of(point)`, in the order of kWays.
 template <class WayOf>
 std::array<Group, 3> by_ways(Some who, const double *coef, Index outputs,
                              const std::vector<Part> &parts, const WayOf &way_of) {
@@ -288,7 +287,7 @@ std::array<Group, 3> by_ways(Some who, const double *coef, Index outputs,
   return groups;
 }
 
-// As add_times, from differences.
+// Does the same as add_times, from differences.
 inline bool add_differences(const Placement &placement, const tile::Parameters &shift,
                             const Points &points, const Group &group, Index outputs,
                             const Points &targets, Some at, Team &team, Poll &poll) {
@@ -309,10 +308,10 @@ inline bool add_differences(const Placement &placement, const tile::Parameters &
   return true;
 }
 
-// As add_times over all points and targets. A value from 0 to 1 is off by no more than
-// Placement::kMost, or where it need not be `precise` by kSingle: a point whose values
-// float32 does not find to that is met in float64, and so are all where coefficients
-// are beyond its range.
+// Does the same as add_times, over all points and targets. The error of values from
+// 0 to 1 is at most Placement::kMost, or kSingle if they need not be `precise`. A point
+// uses float64 if float32 values would not be accurate enough. All points use float64
+// if coefficients are outside the range of float32.
 inline bool add_placed(KernelMap map, bool dense, bool precise, const Points &points,
                        const double *coef, Index outputs, const std::vector<Part> &parts,
                        const Points &targets, Team &team, Poll &poll) {
@@ -348,33 +347,33 @@ inline bool add_placed(KernelMap map, bool dense, bool precise, const Points &po
   return true;
 }
 
-// Rows of a kernel matrix, however they come about.
+// Base of the sources of kernel rows.
 class RowSource {
  public:
   explicit RowSource(Index threads) : team_(std::max<Index>(threads, 1)) {}
   virtual ~RowSource() = default;
   virtual Index n() const = 0;
-  // Entries of a row, with room to the end of the last panel.
+  // Entries of a row, rounded up to whole panels.
   Index stride() const {
     return (n() + tile::kPanel - 1) / tile::kPanel * tile::kPanel;
   }
-  // Those that share what is done with rows.
+  // Threads that share the work on rows.
   Team &team() const { return team_; }
-  // What computing a value costs, in additions of a value that is there.
+  // Cost of computing a value, relative to adding a cached value.
   virtual double cost() const = 0;
-  // out[t][j] <- k(x_who[t], x_j), t < m, j < n; out[t] has stride() entries. False:
-  // told to leave, rows not whole.
+  // out[t][j] <- k(x_who[t], x_j), t < m, j < n; out[t] has stride() entries. Returns
+  // false if told to stop; the rows are incomplete then.
   virtual bool rows(const Order *who, Index m, float *const *out, Poll &poll) const = 0;
-  // The same in 16 bits, where all values are from 0 to 1.
+  // Whether rows in 16 bits are possible: all values are in [0, 1].
   virtual bool fixed() const { return false; }
   virtual bool rows(const Order *, Index, simd::Fixed *const *, Poll &) const {
     throw std::logic_error("rows that are not from 0 to 1");
   }
-  // out[t][s] <- k(x_who[t], x_columns[s]), s < many, to the bits that `rows` gives;
+  // out[t][s] <- k(x_who[t], x_columns[s]), s < many, with the same bits as `rows`.
   // out[t] has room for `many` rounded up to panels.
   virtual bool cross(const Order *who, Index m, const Order *columns, Index many,
                      float *const *out, Poll &poll) const = 0;
-  // sums_j += sum_t coef_t k(x_who[t], x_j); no row is stored.
+  // sums_j += sum_t coef_t k(x_who[t], x_j). No row is stored.
   virtual bool add_rows(const Order *who, const double *coef, Index m, double *sums,
                         Poll &poll) const = 0;
 
@@ -397,7 +396,7 @@ class KernelRows final : public RowSource {
   const KernelMap &map() const { return map_; }
   bool dense() const { return dense_; }
   const Placement &placement() const { return placement_; }
-  // Whether products in float64 do for all points.
+  // Whether float64 products are accurate enough for all points.
   bool by_products() const {
     for (Index i = 0; i < n(); ++i)
       if (placement_.way(i, false) != Way::kDouble) return false;
@@ -407,10 +406,10 @@ class KernelRows final : public RowSource {
   bool bounded() const { return placement_.unit(); }
   bool precise() const { return precise_; }
   void set_precise(bool precise) { precise_ = precise; }
-  // Whether precise rows of the exponential and Laplacian kernels are those of K - 1.
+  // Whether precise rows of the exponential and Laplacian kernels are rows of K - 1.
   bool shifted() const { return shifted_; }
   void set_shifted(bool shifted) { shifted_ = shifted; }
-  // Largest h of an exponential kernel: of how far apart points are on its scale.
+  // Largest h of an exponential kernel, a measure of the spread of points on its scale.
   double largest_half_self() const { return placement_.largest_h(); }
 
   double cost() const override {
@@ -421,7 +420,7 @@ class KernelRows final : public RowSource {
     return rows_of(who, m, nullptr, n(), out, poll);
   }
 
-  // Not those of K - 1, nor any that are worth more than float32.
+  // 16 bits are not possible for rows of K - 1 or precise rows.
   bool fixed() const override { return !precise_ && placement_.unit(); }
   bool rows(const Order *who, Index m, simd::Fixed *const *out,
             Poll &poll) const override {
@@ -437,7 +436,7 @@ class KernelRows final : public RowSource {
                 Poll &poll) const override {
     return add_rows(who, coef, m, {nullptr, n()}, sums, poll);
   }
-  // The same at some rows j; `sums` has room for them rounded up to panels.
+  // Does the same at some rows j; `sums` has room for them rounded up to panels.
   bool add_rows(const Order *who, const double *coef, Index m, Some at, double *sums,
                 Poll &poll) const {
     const auto way = [&](Index i) { return way_of(i); };
@@ -445,18 +444,19 @@ class KernelRows final : public RowSource {
     return add_groups(groups, row_parameters(), at, poll);
   }
 
-  // sums_j += sum_t coef_t k(x_who[t], x_at(j)) in float64; room as above. Where
-  // `errors` is not null, as many, and the kernel one whose values are from 0 to 1,
-  // errors_j is at least how far that sum is from the one of the exact values.
+  // sums_j += sum_t coef_t k(x_who[t], x_at(j)) in float64; room as above. If `errors`
+  // is not null and all kernel values are in [0, 1], errors_j becomes a bound on the
+  // distance of the sum from the sum over exact kernel values.
   //
-  // With S the sum of the sizes |c_t k_tj| of the terms, which the sums of those that
-  // are positive and of those that are not tell:
-  //   sums         a term passes at most m/6 + 30 roundings, its own included, one by
-  //                one m + 30
-  //   products     |t_tj| is off by e (h_t + h_j), e from ProductErrors, so that all
-  //                are by ln 2 e (H + h_j) S, H the largest h_t; or by no more than
-  //                sum_t |c_t| times the error of a value of h_t, wherever x_j is
-  //   differences  t is off by so many units of itself: k |t| <= T k + T 2^-T for all T
+  // Let S be the sum of the sizes |c_t k_tj| of the terms. It is known because positive
+  // and negative terms are summed separately.
+  //   sums         a term passes at most m/6 + 30 roundings, its own included, or m +
+  //                30 if terms are added one by one
+  //   products     the error of t_tj is at most e (h_t + h_j), e from ProductErrors, so
+  //                the error of the sum is at most ln 2 e (H + h_j) S, H the largest
+  //                h_t; it is also at most the sum of |c_t| times the error of a value
+  //                of h_t, wherever x_j is
+  //   differences  the error of t is relative to t: k |t| <= T k + T 2^-T for all T
   bool times(const Order *who, const double *coef, Index m, Some at, double *sums,
              double *errors, Poll &poll) const {
     if (!errors || !placement_.unit()) {
@@ -466,7 +466,7 @@ class KernelRows final : public RowSource {
     }
     const Index room = (at.count + tile::kPanel - 1) / tile::kPanel * tile::kPanel;
     std::fill_n(errors, at.count, 0.0);
-    // Of what is met in one way those that are positive, and then the others.
+    // For each way, sum the positive terms and the other terms separately.
     for (const Way way : {Way::kDouble, Way::kDifferences}) {
       std::vector<Order> order;
       std::vector<double> weights;
@@ -497,7 +497,7 @@ class KernelRows final : public RowSource {
       const bool one_by_one = way == Way::kDifferences && !dense_;
       const double added =
           kUnit * (static_cast<double>(one_by_one ? all : all / tile::kLeastRows) + 30.0);
-      // What an exponential leaves where it is next to 0, and T 2^-T.
+      // Error of exponentials next to 0, and T 2^-T.
       const double tiny = reach * 0x1p-1000, rest = reach * kReach * 0x1p-64;
       for (Index j = 0; j < at.count; ++j) {
         const double size = up[j] - down[j];
@@ -514,31 +514,32 @@ class KernelRows final : public RowSource {
     return true;
   }
 
-  // errors_i >= |k - k(x_i, x_j)| for the value k of `rows` and any j, and what adding
-  // products of these values to a sum may cost; infinity where no bound is known.
-  // `fixed`: of values held in 16 bits.
+  // Writes errors_i, a bound on |k - k(x_i, x_j)| for the value k of `rows` and any j,
+  // plus the error of adding products of these values to a sum. Infinity if no bound is
+  // known. `fixed` is for values in 16 bits.
   //
-  // With A = ||a|| = sqrt(2 h) of the scaled point a, b another one, r = ||a - b|| and
-  // u = 2^-24, k = 2^t, t = -r^2/2, is computed as 2^(s - h_a - h_b):
-  //   s    is off by u (sum_k |s_k| + 3 A B), for its partial sums s_k and the rounding
+  // Let A = ||a|| = sqrt(2 h) for the scaled point a, b another point, r = ||a - b||
+  // and u = 2^-24. k = 2^t, t = -r^2/2, is computed as 2^(s - h_a - h_b). Errors:
+  //   s    at most u (sum_k |s_k| + 3 A B), for its partial sums s_k and the rounding
   //        of its entries and, without FMA, of products. |s_k| is at most the product
-  //        of the norms of the first k entries, so that sum_k |s_k| <= d p_a p_b A B,
-  //        d p_a^2 A^2 being the sum of the squares of these norms. Sparse: for
-  //        d p_a p_b the additions that a term passes
-  //   h    by what the same sum in float64 says
-  //   t    by u (2 |t| + max(h_a, h_b)) more, from two subtractions.
-  // B <= A + r, and what r does is paid for by k: r k <= 0.73, |t| k <= 0.54. Where a is
-  // far away and the b are not, the bound of b is the better one.
+  //        of the norms of the first k entries, so sum_k |s_k| <= d p_a p_b A B, where
+  //        d p_a^2 A^2 is the sum of the squares of these norms. For sparse points the
+  //        additions that a term passes replace d p_a p_b.
+  //   h    the difference from the same sum in float64
+  //   t    u (2 |t| + max(h_a, h_b)) more, from two subtractions
+  // B <= A + r, and k compensates for r: r k <= 0.73, |t| k <= 0.54. If a is far away
+  // and the points b are not, the bound of b is the better one.
   void errors(bool fixed, double *errors) const {
     constexpr double kUnit = 0x1p-24;
-    // Of 2^t, its own; of a product, a sum of up to 12 or 32 of them, and its sum.
+    // Errors of 2^t itself, and of products, sums of up to 12 or 32 products, and the
+    // final sum.
     constexpr double kPower = 3.0, kDense = 16.0, kSparse = 40.0;
     const double adding = (dense_ ? kDense : kSparse) * kUnit;
     if (map_.shape != tile::Shape::kExponential) {
       std::fill_n(errors, n(), std::numeric_limits<double>::infinity());
       return;
     }
-    // What was computed in float64 has been rounded once.
+    // Values computed in float64 are rounded once.
     const double least = kUnit + adding + 2.0 * Placement::kMost;
     std::fill_n(errors, n(), least);
     const std::vector<double> spread = spreads();
@@ -549,7 +550,7 @@ class KernelRows final : public RowSource {
       off = std::max(off, std::abs(half_self(i) - placement_.h(i)));
       far = std::max(far, placement_.h(i));
     }
-    if (far < 0.0) return;  // none is single
+    if (far < 0.0) return;  // no point uses float32
     const double of_others = placement_.single_errors().value(far) + adding;
     for (Index i = 0; i < n(); ++i) {
       const double h = placement_.h(i), own = spread[static_cast<std::size_t>(i)];
@@ -558,8 +559,8 @@ class KernelRows final : public RowSource {
       const double more = 0.73 * std::sqrt(2.0 * h);
       const double exponent = kUnit * (added * (2.0 * h + more) + h + more + 1.62) +
                               std::abs(half_self(i) - h) + off;
-      // 2^x - 1 <= 0.74 x up to 0.18. `exponent` is k times the error x of t, and where
-      // it is so small x is, wherever k is not next to 0.
+      // 2^x - 1 <= 0.74 x up to x = 0.18. `exponent` is k times the error x of t. If it
+      // is at most kMost, x is small too, unless k is next to 0.
       constexpr double kMost = 0.02, kSlope = 0.74;
       double error = of_others;
       if (exponent <= kMost)
@@ -572,7 +573,7 @@ class KernelRows final : public RowSource {
  private:
   static constexpr Index kLongest = 16;  // panels
 
-  // How rows are computed.
+  // Returns the way in which the row of point i is computed.
   Way way_of(Index i) const {
     const bool near = !placement_.unit() || placement_.h(i) <= KernelMap::kNear;
     return placement_.way(i, !precise_ && near);
@@ -607,7 +608,8 @@ class KernelRows final : public RowSource {
                         group.parts, *points_, at, team(), poll, postings);
   }
 
-  // Values at some columns, or at all n where `columns` is null, every row in its way.
+  // Computes values at some columns, or at all n if `columns` is null, each row in its
+  // own way.
   template <class Value>
   bool rows_of(const Order *who, Index m, const Order *columns, Index many,
                Value *const *out, Poll &poll) const {
@@ -629,7 +631,7 @@ class KernelRows final : public RowSource {
     }
     return true;
   }
-  // The same of rows that are computed in float64.
+  // Does the same for rows that are computed in float64.
   bool precise_rows(Way way, const Order *who, Index m, const Order *columns, Index many,
                     float *const *out, Poll &poll) const {
     if (way == Way::kDouble)
@@ -673,14 +675,14 @@ class KernelRows final : public RowSource {
     constexpr Index kWidth = tile::kRows;
     const Index d = points_->d();
     const Index panels = (many + tile::kPanel - 1) / tile::kPanel;
-    // Packed queries that leave the panel its place in the second level of cache;
-    // panels that are packed anew each time meet more of them.
+    // Bytes of packed queries. They leave room for a panel in the second-level cache.
+    // If panels are packed again for every chunk, chunks are larger.
     const bool stored = std::is_same_v<T, float> && !columns;
     const Index most = stored ? 384 << 10 : 16 << 20;
     const Index bytes = static_cast<Index>(sizeof(T)) * kWidth * std::max<Index>(d, 1);
     const Index chunk = std::max<Index>(1, most / bytes) * kWidth;
-    // Panels that a strip meets one after the other, so that rows are written in long
-    // pieces: memory is slower than the tile where d is small.
+    // Number of panels that a strip processes in turn, so that rows are written in long
+    // stretches: for small d, memory is slower than the tile.
     constexpr Index kNear = 64 << 10;
     const Index together = std::clamp<Index>(
         kNear / (static_cast<Index>(sizeof(T)) * tile::kPanel * std::max<Index>(d, 1)),
@@ -787,12 +789,12 @@ class KernelRows final : public RowSource {
     return !shared.leave();
   }
 
-  // h as float32 values have it.
+  // Returns h as used in float32 values.
   double half_self(Index i) const {
     if (!dense_) return static_cast<double>(single_h()[static_cast<std::size_t>(i)]);
     return static_cast<double>(all_panels().h(i / tile::kPanel)[i % tile::kPanel]);
   }
-  // sqrt(d) p of each point, or of sparse ones the additions; see `errors`.
+  // Returns sqrt(d) p of each point, or for sparse points the additions; see `errors`.
   std::vector<double> spreads() const {
     std::vector<double> spread(static_cast<std::size_t>(n()));
     if (!dense_) {
@@ -821,7 +823,8 @@ class KernelRows final : public RowSource {
     return spread;
   }
 
-  // Parts for so many queries and panels: each is more to do than waking a thread.
+  // Returns the number of parts for these queries and panels. Each part is worth waking
+  // a thread.
   Index shares(Index queries, Index panels) const {
     constexpr double kWorth = 2e5;  // values times their cost
     const double work = static_cast<double>(queries * panels * tile::kPanel) * cost();
@@ -829,7 +832,7 @@ class KernelRows final : public RowSource {
                              std::min(team().shares(), panels));
   }
 
-  // Of all points, made when they are first asked for; null where features are few.
+  // Returns the postings of all points, made on first use; null if features are few.
   template <class T>
   const Postings<T> *postings_of() const {
     if (dense_ || !SparseMeeting<T>::by_postings(*points_)) return nullptr;
@@ -843,7 +846,8 @@ class KernelRows final : public RowSource {
     return made.postings.get();
   }
 
-  // What float32 values are made of: all points in panels, or half their self sums.
+  // Data of float32 values, made on first use: all points in panels, or half their self
+  // sums.
   const Panels<float> &all_panels() const {
     std::call_once(packed_, [&] {
       std::vector<float> row;
@@ -869,9 +873,9 @@ class KernelRows final : public RowSource {
 
   std::unique_ptr<Points> points_;
   Placement placement_;
-  const KernelMap &map_;  // of products
+  const KernelMap &map_;  // map of products
   bool dense_;
-  double entries_;  // of a point, those that are stored if few are
+  double entries_;  // entries of a point; for sparse points the mean of stored entries
   bool precise_ = false, shifted_ = false;
   mutable std::once_flag packed_;
   mutable Panels<float> panels_;

@@ -1,6 +1,6 @@
-// The points of a kernel, whatever matrix holds them, and how they are packed for the
-// tile: centred, scaled, in strips that are broadcast or panels along the lanes; and how
-// far values that are computed from them may be from the exact ones.
+// Points of a kernel from any kind of matrix, and their packing for the tile: centred
+// and scaled, in strips that are broadcast, or in panels along the lanes. Also error
+// bounds for kernel values computed from packed points.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 
 namespace dualgap {
 
-// Up to kPanel points along the lanes of a block, a row for each feature.
+// Up to kPanel points along the lanes of a block, with one row per feature.
 template <class T>
 struct Scattered {
   std::vector<T> values;  // [d][kPanel]
@@ -28,38 +28,39 @@ struct Entries {
   std::vector<double> values;
 };
 
-// Some rows of a matrix. The calls are virtual: they move d numbers each, and the
-// kernels above them are compiled once instead of once per kind of matrix.
+// Some rows of a matrix. The functions are virtual. Each call moves d numbers, and the
+// code that uses them is compiled once instead of once per kind of matrix.
 class Points {
  public:
   explicit Points(Index d) : d_(d) {}
   virtual ~Points() = default;
   virtual Index n() const = 0;
   Index d() const { return d_; }
-  // Stored entries of a point, on average.
+  // Mean number of stored entries of a point.
   virtual double mean_entries() const = 0;
-  // The most stored entries of a point.
+  // Largest number of stored entries of a point.
   virtual Index most_entries() const = 0;
-  // The sum of the squares of the entries of each point, or of their sizes; the most
-  // entries of a point.
+  // Writes the sum of the squares (or of the absolute values) of the entries of each
+  // point, and returns the largest number of entries of a point.
   virtual Index sizes(bool absolute, double *sums) const = 0;
-  // x_k <- entry k, all d of them.
+  // Writes all d entries, x_k <- entry k.
   virtual void read(Index i, double *x) const = 0;
   virtual void entries(Index i, Entries &out) const = 0;
-  // Entry k, scaled, to a lane of feature k; stored entries only. For products the
-  // block has the scales of both factors. `clear`: what it has of these features.
+  // Writes the stored entries k, scaled, to a lane of feature k. For products the block
+  // has the scales of both factors. `clear` sets the features of the point to 0.
   virtual void scatter(Index i, Index lane, double scale, Scattered<float> &) const = 0;
   virtual void scatter(Index i, Index lane, double scale,
                        Scattered<double> &) const = 0;
   virtual void clear(Index i, Scattered<float> &) const = 0;
   virtual void clear(Index i, Scattered<double> &) const = 0;
-  // sums_tl = sum over stored entries v of column k of point which[t], t < m, of
-  // step(v, block[k][l]); scale v if `overlap`.
+  // Computes sums_tl, the sum over the stored entries v in columns k of point which[t],
+  // t < m, of step(v, block[k][l]); v is scaled if `overlap`.
   virtual void sums(const Index *which, Index m, double scale, bool overlap,
                     const Scattered<float> &block, float *sums) const = 0;
   virtual void sums(const Index *which, Index m, double scale, bool overlap,
                     const Scattered<double> &block, double *sums) const = 0;
-  // Half of what `sums` would give for the point with itself, to the last bit.
+  // Computes half of the result of `sums` for the point with itself, with the same
+  // bits.
   virtual void half_self(Index i, double scale, bool overlap, float *h) const = 0;
   virtual void half_self(Index i, double scale, bool overlap, double *h) const = 0;
 
@@ -69,9 +70,9 @@ class Points {
 
 namespace tile {
 
-// |a| + |b| - |a - b|: twice what two entries have in common. With it in place of the
-// product, s(x, x) + s(z, z) - 2 s(x, z) over 2 is ||x - z||_1, and entries that are 0
-// in one of the two points do not count.
+// |a| + |b| - |a - b|, twice the overlap of two entries. With this instead of the
+// product, (s(x, x) + s(z, z) - 2 s(x, z))/2 is ||x - z||_1, and entries that are 0 in
+// one of the two points add nothing.
 struct Overlap {
   template <class V>
   static V step(V a, V b, V sum) {
@@ -79,21 +80,22 @@ struct Overlap {
   }
 };
 
-// Sums that are added up side by side, for a chain of additions waits for each.
+// Number of sums in parallel, because every addition of a chain waits for the one
+// before.
 template <class T>
 inline constexpr int kChains = std::max(1, 8 / (kPanel / Pack<T>::kLanes));
-// Entries handed to the vector code at a time.
+// Number of entries passed to the vector code at a time.
 inline constexpr int kSome = 64;
-// Additions that a term of a sum of m entries passes at most: within kSome of them, and
-// those of these sums.
+// Bound on the additions that a term of a sum of m entries passes: inside a group of
+// kSome entries, and of the sums of the groups.
 template <class T>
 constexpr Index longest_chain(Index m) {
   return (std::min<Index>(m, kSome) + kChains<T> - 1) / kChains<T> +
          2 * (kChains<T> - 1) + (m + kSome - 1) / kSome + 1;
 }
 
-// sums_l (+= unless `first`) sum_t step(value_t, block[column_t][l]) of up to kSome
-// entries.
+// Computes sums_l (adds to it unless `first`) from step(value_t, block[column_t][l])
+// over up to kSome entries t.
 template <class Step, class T, class Column>
 DUALGAP_NOINLINE void gather(const T *values, const Column *columns, int m,
                              const T *block, bool first, T *sums) {
@@ -134,7 +136,7 @@ DUALGAP_NOINLINE void gather(const T *values, const Column *columns, int m,
 template <class Rows>
 class PointsOf final : public Points {
  public:
-  // All rows, or those named, in that order.
+  // All rows, or the named rows in that order.
   PointsOf(const Rows &rows, std::vector<Order> named, bool all)
       : Points(rows.cols()), rows_(rows), named_(std::move(named)), all_(all) {}
 
@@ -277,7 +279,7 @@ class PointsOf final : public Points {
   bool all_;
 };
 
-// A kernel function, and what the tile wants done to points before it sees them.
+// A kernel function, and the transformation of points for the tile.
 struct KernelMap {
   tile::Shape shape = tile::Shape::kLinear;
   tile::Parameters parameters;
@@ -295,9 +297,9 @@ struct KernelMap {
     return map;
   }
 
-  // The same function of sums of differences, of points as they are: a difference of
-  // points that are near to each other is exact, and nothing cancels. An infinite factor
-  // would make k(x, x) NaN.
+  // Returns the same kernel as a function of differences of untransformed points. The
+  // difference of near points is exact, so nothing cancels. An infinite factor would
+  // make k(x, x) NaN.
   KernelMap differences() const {
     KernelMap map = *this;
     map.centre.clear();
@@ -307,8 +309,8 @@ struct KernelMap {
     if (shape == tile::Shape::kExponential) map.shape = tile::Shape::kDifferences;
     return map;
   }
-  // The Laplacian kernel of dense points in float32, whose range is small: scaled by a
-  // power of two, so that a point is what it was to the last bit.
+  // Returns the Laplacian kernel of dense points for float32, whose range is small.
+  // Points are scaled by a power of two, which changes no bits of their mantissas.
   KernelMap within_single() const {
     KernelMap map = differences();
     int exponent = 0;
@@ -317,22 +319,23 @@ struct KernelMap {
     return map;
   }
 
-  // Whether all values are from 0 to 1: those of a distance.
+  // Whether all values are in [0, 1], as for kernels of a distance.
   bool unit() const {
     return shape == tile::Shape::kExponential || shape == tile::Shape::kDifferences ||
            shape == tile::Shape::kLaplacian;
   }
-  // Sparse points know the Laplacian kernel as the exponential of their overlap.
+  // Whether sparse points use the overlap: the Laplacian kernel is its exponential.
   bool overlap() const { return shape == tile::Shape::kLaplacian; }
   double block_scale() const { return overlap() ? scale : scale * scale; }
   tile::Shape sparse_shape() const {
     return overlap() ? tile::Shape::kExponential : shape;
   }
 
-  // Distances do not change when the origin moves, and rounding shrinks where it is
-  // among the points: at their mean, or, where that leaves some of them far away, at
-  // the median of each column, which a few far points do not move. Returns half the
-  // self product of each point in float64; of the Laplacian kernel ||x||_1.
+  // Moves the origin among the points. Distances do not change, and rounding errors
+  // become smaller. The centre is the mean of the points. If some points are then far
+  // away, the median of each column is tried, which few far points do not move. Returns
+  // half the self product of each point in float64, or ||x||_1 for the Laplacian
+  // kernel.
   std::vector<double> centre_on(const Points &points) {
     if (shape != tile::Shape::kExponential) return half_selves(points);
     const auto d = size(points.d());
@@ -358,7 +361,8 @@ struct KernelMap {
     return h;
   }
 
-  // The same of points that stay where they are; the most entries of one in `most`.
+  // Returns the same without centring, and the largest number of entries of a point in
+  // `most`.
   std::vector<double> of_entries(const Points &points, Index &most) const {
     std::vector<double> h(size(points.n()));
     most = points.sizes(overlap(), h.data());
@@ -367,7 +371,7 @@ struct KernelMap {
     return h;
   }
 
-  // The point as the tile sees it. `x` has room for d doubles.
+  // Writes the transformed point. `x` has room for d doubles.
   template <class T>
   void read(const Points &points, Index i, double *x, T *out) const {
     points.read(i, x);
@@ -379,7 +383,7 @@ struct KernelMap {
       for (Index k = 0; k < d; ++k) out[k] = static_cast<T>(scale * (x[k] - mean[k]));
   }
 
-  // Beyond this half self product float32 finds a value to no more than some 1e-4.
+  // Beyond this half self product the error of a float32 value may exceed about 1e-4.
   static constexpr double kNear = 800.0;
 
  private:
@@ -406,7 +410,7 @@ struct KernelMap {
     }
     return h;
   }
-  // Of each column, over some of the points.
+  // Returns the median of each column over a sample of the points.
   static std::vector<double> medians(const Points &points) {
     constexpr Index kSome = 255;
     const auto d = size(points.d()), some = size(std::min(points.n(), kSome));
@@ -424,29 +428,30 @@ struct KernelMap {
   }
 };
 
-// How far the values of an exponential kernel may be from the exact ones where they are
-// computed from products, in units of rounding u of T.
+// Error bounds of values of an exponential kernel that are computed from products, in
+// units of rounding u of T.
 //
-// With h half the self product of the scaled point a, b another one, r = ||a - b||,
-// k = 2^t, t = -r^2/2 is computed as s - h_a - h_b. `added` is the most roundings that a
-// term of s passes. Then t is off by at most u (2 added + own) (h_a + h_b): s and the h
-// by `added` each, since |a.b| <= h_a + h_b; 3 for the two subtractions; what rounding
-// of the scale, of entries and of products without FMA adds, some 7; and 12 for points
-// that are centred and scaled first, which moves each by 3 u of its length. For the
-// overlap of the Laplacian kernel the same holds with h = ||a||_1.
+// Let h be half the self product of the scaled point a, b another point, r = ||a - b||,
+// and k = 2^t. t = -r^2/2 is computed as s - h_a - h_b. `added` bounds the roundings of
+// a term of s. Then the error of t is at most u (2 added + own) (h_a + h_b): `added`
+// for s and for the h each, as |a.b| <= h_a + h_b. `own` counts 3 for the two
+// subtractions, about 7 for the rounding of the scale, of entries and of products
+// without FMA, and 12 for points that are centred and scaled first, which moves each by
+// 3 u of its length. For the overlap of the Laplacian kernel the same holds with h =
+// ||a||_1.
 template <class T>
 struct ProductErrors {
   double added, own = 24.0;
 
   static constexpr double kUnit = std::is_same_v<T, float> ? 0x1p-24 : 0x1p-53;
-  static constexpr double kPower = 4.0;  // of 2^t itself
+  static constexpr double kPower = 4.0;  // error of 2^t itself
   static constexpr double kLn2 = 0.6931471805599453;
   double rate() const { return kUnit * (2.0 * added + own); }
 
-  // |computed k - k| for a point of this h and any other one: h_a <= h + sqrt(2 h) r +
-  // r^2/2, and what r does is paid for by k: r k <= 0.73, |t| k <= 0.54. 2^x - 1 <=
-  // 0.71 x up to 0.05, and where k x is as small as kMost x is, but where k is next to
-  // 0. Infinity where nothing is known.
+  // Returns a bound on |computed k - k| for a point of this h and any other point. The
+  // other h is at most h + sqrt(2 h) r + r^2/2, and k compensates for r: r k <= 0.73
+  // and |t| k <= 0.54. 2^x - 1 <= 0.71 x up to x = 0.05. If k x is at most kMost, x is
+  // that small unless k is next to 0. Infinity if no bound is known.
   double value(double h) const {
     constexpr double kMost = 0.002, kSlope = 0.71;
     const double exponent = rate() * (2.0 * h + 0.73 * std::sqrt(2.0 * h) + 0.54);
@@ -455,8 +460,8 @@ struct ProductErrors {
   }
 };
 
-// Points packed kWidth at a time, [group][d][kWidth], with their h; the last group is
-// filled up with zeros.
+// Points packed in groups of kWidth, [group][d][kWidth], with their h. The last group
+// is padded with zeros.
 template <class T, int kWidth>
 class Packed {
  public:
@@ -464,7 +469,7 @@ class Packed {
   Packed(Index n, Index d) { resize(n, d); }
 
   void resize(Index n, Index d) {
-    if (n == n_ && d == d_) return;  // all of it is about to be written
+    if (n == n_ && d == d_) return;  // everything is overwritten anyway
     n_ = n;
     d_ = d;
     values_.assign(static_cast<std::size_t>(groups() * d * kWidth), T(0));
@@ -478,8 +483,8 @@ class Packed {
   const T *values(Index group) const { return values_.data() + group * d_ * kWidth; }
   const T *h(Index group) const { return h_.data() + group * kWidth; }
 
-  // The points of a group become the rows of x, `count` of d entries. A line of
-  // entries at a time, so that what is written stays in the first level of cache.
+  // Sets the points of a group to the rows of x, `count` rows of d entries. Works on a
+  // cache line of entries at a time, so that the output stays in the first-level cache.
   void set(Index group, const T *x) {
     constexpr Index kLine = 64 / sizeof(T);
     T *to = values_.data() + group * d_ * kWidth;
@@ -502,7 +507,7 @@ using Strips = Packed<T, tile::kRows>;
 template <class T>
 using Panels = Packed<T, tile::kPanel>;
 
-// Packs the points who(0), ..., who(m - 1). `rows` is room that is reused.
+// Packs the points who(0), ..., who(m - 1). `rows` is a reusable buffer.
 template <class T, int kWidth, class Who>
 void pack(const KernelMap &map, const Points &points, Index m, const Who &who,
           Packed<T, kWidth> &out, std::vector<T> &rows) {

@@ -1,16 +1,18 @@
-// Points with few of very many features, and the blocks of queries that meet them.
+// Points with few of very many features, and their products with blocks of queries.
 //
-// Common   a feature that a 16th of the points have or more. A block of 32 queries has
-//          a row of 32 entries for it, which each point that has the feature meets.
-// Rare     every other one. Points are listed by feature, and a query's entry meets
-//          those points alone that have it too.
+// Common   a feature of at least a 16th of the points. A block of 32 queries has a row
+//          of 32 entries for it, and every point with the feature is multiplied with
+//          this row.
+// Rare     every other feature. Points are listed by feature, and an entry of a query
+//          is multiplied only with points that have the feature too.
 // Sums     over the common features of the point, several chains at a time, and then
-//          over the rare ones of the query, each in the order of the matrix and begun
-//          anew after some, so that no term passes many roundings: a point with itself
-//          gives exactly the sum that `self_sum` computes.
+//          over the rare features of the query, each in the order of the matrix. Sums
+//          restart after some terms, so that no term passes many roundings. The sum of
+//          a point with itself is exactly the result of `self_sum`.
 // Cost     32 multiplications for a common entry of a point and a block; one for each
-//          rare feature that a point and a query share. 8 bytes an entry (float64: 12),
-//          and 4 a feature for 2,048 points (1,024), or for a 64th of them.
+//          rare feature that a point and a query share. 8 bytes per entry (12 for
+//          float64), and 4 per feature for every 2,048 points (1,024 for float64), or
+//          for a 64th of the points.
 // Source   postings: Zobel and Moffat, ACM Computing Surveys 38, 2006
 #pragma once
 
@@ -23,7 +25,7 @@
 
 namespace dualgap {
 
-// Features that occur, the most frequent ones first.
+// Ranks of the features that occur, the most frequent ones first.
 class Ranking {
  public:
   explicit Ranking(const Points &points) : rank_(static_cast<std::size_t>(points.d())) {
@@ -42,10 +44,11 @@ class Ranking {
       rank_[k] = ++last_;
     }
   }
-  // Common features are those of rank 1, ..., common(), rare ones the next rare().
+  // Common features have the ranks 1, ..., common(), rare features the next rare()
+  // ranks.
   Order common() const { return common_; }
   Order rare() const { return last_ - common_; }
-  // From 1 on; 0: does not occur.
+  // Rank of a feature, from 1 on; 0 if it does not occur.
   Order rank(Order k) const { return rank_[k]; }
 
  private:
@@ -54,11 +57,12 @@ class Ranking {
   Order common_ = 0, last_ = 0;
 };
 
-// The sum of a query's entry and a point's, as `self_sum` and `PostedBlock` have it.
+// Adds the term of an entry of a query and an entry of a point to a sum, in the same
+// way for `self_sum` and `PostedBlock`.
 template <class T>
 DUALGAP_INLINE T add_one(bool overlap, T a, T b, T sum) {
   if (overlap) return sum + ((std::abs(a) + std::abs(b)) - std::abs(a - b));
-#if defined(__FMA__)
+#if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
   return std::fma(a, b, sum);
 #else
   return sum + a * b;
@@ -70,12 +74,12 @@ template <class T>
 class Postings {
  public:
   struct List {
-    const Order *rows;  // of the chunk
+    const Order *rows;  // rows of the chunk
     const T *values;
     std::size_t count;
   };
 
-  // All points, or those `named`.
+  // All points, or the `named` ones.
   Postings(const KernelMap &map, const Points &points,
            std::shared_ptr<const Ranking> features, const Order *named, Index n)
       : n_(n),
@@ -147,13 +151,13 @@ class Postings {
   Index rows(Index chunk) const { return std::min(chunk_, n_ - first(chunk)); }
   Index largest() const { return std::min(chunk_, n_); }
 
-  // Rows of the block and values of the common entries of a point.
+  // Returns the rows of the block and the values of the common entries of a point.
   List common(Index t) const {
     const auto at = common_start_[static_cast<std::size_t>(t)];
     return {common_rows_.data() + at, common_values_.data() + at,
             common_start_[static_cast<std::size_t>(t + 1)] - at};
   }
-  // The points of a chunk that have the k-th rare feature.
+  // Returns the points of a chunk with the k-th rare feature.
   List rare(Index chunk, Order k) const {
     const std::uint32_t *start = start_.data() + chunk * (rare_ + 1) + k;
     const auto at = base_[static_cast<std::size_t>(chunk)] + start[0];
@@ -161,7 +165,7 @@ class Postings {
             static_cast<std::size_t>(start[1] - start[0])};
   }
 
-  // What the sum of a point with itself is.
+  // Returns the sum of a point with itself.
   static T self_sum(const KernelMap &map, const Ranking &features,
                     const Entries &entries) {
     const bool overlap = map.overlap();
@@ -199,9 +203,9 @@ class Postings {
       }
     return sums[0] + (before + sum);
   }
-  // Rare features of a query after which their sum begins anew, in float32.
+  // Number of rare features of a query after which their float32 sum restarts.
   static constexpr Index kSpan = std::is_same_v<T, float> ? 32 : Index{1} << 40;
-  // Additions that a term of a sum of m entries passes at most.
+  // Bound on the additions that a term of a sum of m entries passes.
   static Index longest_chain(Index m) {
     return tile::longest_chain<T>(m) + std::min(m, kSpan) + m / kSpan + 2;
   }
@@ -222,7 +226,7 @@ class Postings {
   }
 
  private:
-  // Points whose sums with a block of queries stay in the second level of cache.
+  // Number of points whose sums with a block of queries fit in the second-level cache.
   static Index chunk_of(Index n) {
     constexpr Index kBytes = 256 << 10;
     constexpr Index kMost = kBytes / (static_cast<Index>(sizeof(T)) * tile::kPanel);
@@ -247,7 +251,7 @@ class PostedBlock {
   PostedBlock(const KernelMap &map, const Points &points)
       : map_(map), points_(points) {}
 
-  // The points who(0), ..., who(m - 1), and the h of all points if it is known.
+  // Sets the points who(0), ..., who(m - 1). `h` holds the h of all points if known.
   template <class Who>
   void set(Index m, const Who &who, const Ranking &features, const T *h) {
     common_.assign(static_cast<std::size_t>(features.common()) * tile::kPanel, T(0));
@@ -272,7 +276,8 @@ class PostedBlock {
   }
   const T *h() const { return h_; }
 
-  // sums[t][l] of the points of a chunk with the 32 queries. `strip`: room to reuse.
+  // Computes sums[t][l] of the points of a chunk with the 32 queries. `strip` is a
+  // reusable buffer.
   void sums(const Postings<T> &targets, Index chunk, std::vector<T> &strip,
             T *sums) const {
     const Index first = targets.first(chunk);
@@ -281,9 +286,9 @@ class PostedBlock {
       Postings<T>::gather(targets.overlap(), list.values, list.rows, list.count,
                           common_.data(), sums + t * tile::kPanel);
     }
-    // A few lanes at a time, each of them contiguous: points are met at random.
+    // Work on a few contiguous lanes at a time, because points are accessed at random.
     const Index rows = targets.rows(chunk), stride = targets.largest() + kLanes;
-    // What a lane has summed up before its sum began anew comes after all lanes.
+    // The sums of a lane from before a restart are stored after all lanes.
     strip.resize(static_cast<std::size_t>(2 * kLanes * stride));
     T *const whole = strip.data() + kLanes * stride;
     for (Index l = 0; l < tile::kPanel; l += kLanes) {

@@ -1,5 +1,5 @@
-// Rows of values of one type in a cache of fixed size, the least recently used one
-// forgotten first.
+// Cache of fixed size for rows of values of one type. It evicts the least recently used
+// row.
 #pragma once
 
 #include <algorithm>
@@ -30,23 +30,23 @@ class RowCache {
   Index capacity() const { return capacity_; }
   Index held() const { return static_cast<Index>(slots_.size()); }
 
-  // Row i if it is held, else null; its age does not change.
+  // Returns row i if it is cached, else null. Its age does not change.
   const T *peek(Index i) const {
     if (capacity_ == 0) return nullptr;
     const Slot slot = slot_[static_cast<std::size_t>(i)];
     return slot == kNone ? nullptr : slots_[slot].values.get();
   }
 
-  // The same, and the row is now the newest.
+  // Returns row i if it is cached, else null, and makes it the newest row.
   const T *find(Index i) {
     const T *values = peek(i);
     if (values) renew(slot_[static_cast<std::size_t>(i)]);
     return values;
   }
 
-  // Makes room for row i, lets `fill(values, gone)` write it, and keeps it as the
-  // newest; `gone` is the row that made room, or negative. When `fill` throws, the room
-  // is free.
+  // Makes room for row i, calls `fill(values, gone)` to write it, and makes it the
+  // newest row. `gone` is the evicted row, or negative. If `fill` throws, the room
+  // stays free.
   template <class Fill>
   const T *add(Index i, Fill &&fill) {
     const auto [slot, gone] = vacate();
@@ -54,10 +54,10 @@ class RowCache {
     return keep(i, slot);
   }
 
-  // Room for row i, not held so far, which is the newest at once.
+  // Makes room for row i, which is not cached yet, and makes it the newest row.
   T *claim(Index i) { return keep(i, vacate().first); }
 
-  // Forgets row i, whose values were never finished: its room is the next to be used.
+  // Removes row i, whose values were not finished. Its room is used next.
   void drop(Index i) {
     const Slot slot = std::exchange(slot_[static_cast<std::size_t>(i)], kNone);
     at(slot).row = kNobody;
@@ -81,7 +81,8 @@ class RowCache {
   };
   Entry &at(Slot slot) { return slots_[slot]; }
 
-  // The oldest room, or a new one, and the row that had it, or kNobody.
+  // Returns new room, or else the oldest room and the row that it held; kNobody if
+  // none.
   std::pair<Slot, Index> vacate() {
     if (held() < capacity_) {
       const Slot slot = static_cast<Slot>(held());
@@ -122,7 +123,7 @@ class RowCache {
   }
 
   Index length_, capacity_;
-  std::vector<Slot> slot_;  // of a row, or kNone
+  std::vector<Slot> slot_;  // slot of a row, or kNone
   std::vector<Entry> slots_;
   Slot oldest_ = kNone, newest_ = kNone;
 };

@@ -1,15 +1,16 @@
 // Similarities of some points with many, in two ways.
 //
-// SingleRow   one point with all, float32, as fast as memory allows. Dense rows are
-//             copied into panels of 32 rows, [panel][column][row], so that 32 sums
-//             advance at once; sparse rows (less than a fifth stored) are copied by
-//             column, and only columns of the point are read. Rows whose values the
-//             caller holds already may be moved to the first panels and left out.
-// QueryBlock  up to 32 points with any others, float64, through the row accessor,
-//             nothing copied: what samples and small matrices are made of.
+// SingleRow   one point with all points, in float32, as fast as memory allows. Dense
+//             rows are copied into panels of 32 rows, [panel][column][row], so that 32
+//             sums advance at once. Sparse rows (less than a fifth stored) are copied
+//             by column, and only the columns of the point are read. Rows whose values
+//             the caller already holds may be moved to the first panels and skipped.
+// QueryBlock  up to 32 points with any others, in float64, through the row accessor and
+//             without copies; used for samples and small matrices.
 //
-// Exponentials of dense points are made of differences. Those of sparse points in a
-// QueryBlock are made of products, and of differences where that is too far off.
+// Exponentials of dense points are computed from differences. Exponentials of sparse
+// points in a QueryBlock are computed from products, and from differences if products
+// are not accurate enough.
 #pragma once
 
 #include <algorithm>
@@ -24,12 +25,12 @@
 
 namespace dualgap {
 
-// What float32 copies of rows have in common: dense ones are centred where only
-// distances count, which takes most of the rounding out of them.
+// Common layout of float32 copies of rows. Dense rows are centred if only distances
+// matter, which removes most of the rounding error.
 struct Layout {
   bool dense;
   std::vector<double> centre;
-  std::vector<char> far;  // rows of which float32 says too little
+  std::vector<char> far;  // rows for which float32 is not accurate enough
 
   template <class Rows>
   Layout(const Rows &rows, Index stored, const KernelFunction &function)
@@ -50,19 +51,20 @@ struct Layout {
   }
 
  private:
-  // Entries that were rounded to float32 move an exponent by 1e-4 or so here.
+  // At this half self product, rounding entries to float32 changes an exponent by about
+  // 1e-4.
   static constexpr double kNearByDifferences = 1e5;
 };
 
-// One of the points, as SingleRow has it.
+// One of the points, in the form of SingleRow.
 struct Query {
-  std::vector<float> entries;  // of a dense one
+  std::vector<float> entries;  // of a dense point
   float norm = 0.0f;
 };
 
 class SingleRow {
  public:
-  // Over the rows begin to end.
+  // Over the rows begin to end - 1.
   template <class Rows>
   SingleRow(const Rows &rows, Index begin, Index end, const Layout &layout,
             const KernelFunction &function)
@@ -75,7 +77,7 @@ class SingleRow {
       fill_panels(rows, layout.centre);
     else
       fill_columns(rows);
-    // Of exponential kernels such a row is one of those that are computed in float64.
+    // With exponential kernels such a row is computed in float64 instead.
     for (const float norm : norms_)
       if (!std::isfinite(norm) && !function.exponential())
         throw std::invalid_argument(
@@ -83,16 +85,16 @@ class SingleRow {
             "features");
   }
 
-  // Whether it costs less to copy k(j, i) from row j than to compute k(i, j).
+  // Whether copying k(j, i) from row j costs less than computing k(i, j).
   bool worth_copying() const { return dense_ && d_ >= kWide && n_ >= kMany; }
 
-  // Row j is at hand from now on: kernel_row looks it up. Such rows are moved to the
-  // first panels, which are then left out.
+  // Marks row j as available: kernel_row looks its values up. Such rows are moved to
+  // the first panels, which are then skipped.
   void move_first(Index j) { exchange(place_[at(j)], first_++); }
-  // It is no longer.
+  // Marks row j as no longer available.
   void move_back(Index j) { exchange(place_[at(j)], --first_); }
 
-  // The j-th of these rows as a query.
+  // Loads the j-th of these rows as a query.
   void load(Index j, Query &query) const {
     const Index place = dense_ ? static_cast<Index>(place_[at(j)]) : j;
     query.norm = norms_[at(place)];
@@ -102,8 +104,8 @@ class SingleRow {
     for (Index k = 0; k < d_; ++k) query.entries[at(k)] = own[k * kPanel];
   }
 
-  // out_j <- k(x_i, x_j) for all j of these rows; x_i is the query. Returns how many
-  // were looked up by `known(j)`.
+  // out_j <- k(x_i, x_j) for all rows j, where x_i is the query. Returns how many
+  // values were looked up by `known(j)`.
   template <class Rows, class Known>
   Index kernel_row(const Rows &rows, Index i, const Query &query, float *out,
                    Known &&known) const {
@@ -127,7 +129,8 @@ class SingleRow {
 
  private:
   static constexpr Index kPanel = 32;
-  // Where computing outweighs moving rows and looking values up (measured).
+  // Sizes from which computing costs more than moving rows and looking values up
+  // (measured).
   static constexpr Index kWide = 512, kMany = 8192;
   static std::size_t at(Index i) { return static_cast<std::size_t>(i); }
 
@@ -191,8 +194,8 @@ class SingleRow {
     place_[order_[at(t)]] = static_cast<Order>(t);
   }
 
-  // Whole panels go through the function, so that the bits of a value do not depend on
-  // its place in one.
+  // The kernel function is applied to whole panels, so that the bits of a value do not
+  // depend on its place in a panel.
   template <class Op>
   void panel_row(const Query &query, float *out) const {
     const Index begin = first_ / kPanel;
@@ -243,7 +246,7 @@ class QueryBlock {
  public:
   static constexpr Index kQueries = 32;
 
-  // `longest`: the most entries of a row.
+  // `longest` is the largest number of entries of a row.
   QueryBlock(Index d, Index longest, const KernelFunction &function)
       : function_(function),
         rate_(0x1p-53 * (2.0 * static_cast<double>(longest) + 26.0)),
@@ -252,7 +255,7 @@ class QueryBlock {
   // `row(q)` is the q-th of m <= kQueries points.
   template <class Rows, class Row>
   void set(const Rows &rows, Index m, const double *norms, Row &&row) {
-    // Only what the points before have filled: rows may be short and d large.
+    // Clear only the entries of the points before, as rows may be short and d large.
     for (Index q = 0; q < m_; ++q)
       rows.for_each(rows_[q], [&](Index k, double) { entries_[at(k, q)] = 0.0; });
     m_ = m;
@@ -265,7 +268,7 @@ class QueryBlock {
     std::fill(norms_ + m, norms_ + kQueries, 0.0);
   }
 
-  // out_q <- k(query q, x_j) for q < m; what is beyond is not to be read.
+  // out_q <- k(query q, x_j) for q < m; the other entries of `out` are undefined.
   template <class Rows>
   void kernels(const Rows &rows, Index j, double norm, double *out) const {
     width_ == kFew ? kernels_of<kFew>(rows, j, norm, out)
@@ -296,8 +299,8 @@ class QueryBlock {
     if (function_.exponential()) refine(rows, j, norm, products, out);
   }
 
-  // Values that products may have left too far off: k may be anything but next to 0,
-  // and the error of the exponent, as ProductErrors has it, is no longer small.
+  // Recomputes values for which products may be too inaccurate: the error bound of the
+  // exponent (see ProductErrors) is not small, and k need not be next to 0.
   template <class Rows>
   void refine(const Rows &rows, Index j, double norm, const double *products,
               double *out) const {
@@ -337,7 +340,7 @@ class QueryBlock {
   }
 
   KernelFunction function_;
-  double rate_;                  // as ProductErrors has it
+  double rate_;                  // as in ProductErrors
   std::vector<double> entries_;  // [column][query], width_ queries to a column
   double norms_[kQueries] = {};
   Index rows_[kQueries] = {};

@@ -1,8 +1,9 @@
-// Blocks of 32 queries with few entries, and the points that they meet.
+// Products of blocks of 32 sparse queries with sparse points (targets).
 //
-// Few features    queries are scattered into a block [d][32], and every point meets it
-//                 entry by entry
-// Very many       that block would leave the second level of cache: postings.hpp
+// Few features    queries are scattered into a block [d][32], and every entry of a
+//                 target is multiplied with a row of the block
+// Very many       such a block would not fit in the second-level cache; see
+//                 postings.hpp
 #pragma once
 
 #include <algorithm>
@@ -13,25 +14,25 @@
 
 namespace dualgap {
 
-// Up to 32 points with few entries, scattered into [d][32].
+// Up to 32 sparse points, scattered into [d][32].
 template <class T>
 class ScatteredBlock {
  public:
-  // Features whose rows are half of the second level of cache.
+  // Number of features whose rows take half of the second-level cache.
   static constexpr Index kFeatures =
       (512 << 10) / (static_cast<Index>(sizeof(T)) * tile::kPanel);
 
   ScatteredBlock(const KernelMap &map, const Points &points)
       : map_(map), points_(points), block_(points.d()) {}
-  // Blocks that meet the same targets one after the other: as many as stay near.
+  // Number of blocks that process the same targets in turn and together fit in cache.
   static Index together(const Points &points) {
     constexpr Index kMost = 64;
     return std::clamp<Index>(kFeatures / std::max<Index>(points.d(), 1), 1, kMost);
   }
-  // Panels of targets that do so, for they are read once for each of these blocks.
+  // Panels of targets processed together; each of these blocks reads them again.
   static constexpr Index kTargets = 16;
 
-  // The points who(0), ..., who(m - 1), and the h of all points if it is known.
+  // Sets the points who(0), ..., who(m - 1). `h` holds the h of all points if known.
   template <class Who>
   void set(Index m, const Who &who, const T *h = nullptr) {
     for (const Index i : who_) points_.clear(i, block_);
@@ -47,8 +48,8 @@ class ScatteredBlock {
     for (Index t = 0; t < m; ++t)
       points_.scatter(who_[static_cast<std::size_t>(t)], t, map_.block_scale(), block_);
   }
-  // out[t][l] <- k(point l of the block, z_which(t)) for all 32 of them and t < m, at
-  // most 32, given the h of all z.
+  // out[t][l] <- k(point l of the block, z_which(t)) for all 32 points l and t < m <=
+  // 32, given the h of all z.
   template <class Kernel, class Which>
   void kernels(const Kernel &kernel, const Points &targets, const Which &which, Index m,
                const T *h, T *out) const {
@@ -70,15 +71,16 @@ class ScatteredBlock {
   T h_[tile::kPanel] = {};
 };
 
-// Blocks of 32 queries with few entries, and the points that they meet.
+// Kernel values of blocks of 32 sparse queries with the targets.
 template <class T>
 class SparseMeeting {
  public:
   static bool by_postings(const Points &points) {
     return points.d() > ScatteredBlock<T>::kFeatures;
   }
-  // The targets are those of `postings`, and where that is null `many` points: those
-  // of the numbers in `columns`, or all. `h`: half the self sums of all points.
+  // The targets are the points of `postings`. If it is null, they are `many` points:
+  // those with the numbers in `columns`, or all. `h` holds half the self sums of all
+  // points.
   SparseMeeting(const KernelMap &map, const Points &queries, const Points &targets,
                 const Order *columns, Index many, const T *h,
                 const Postings<T> *postings)
@@ -90,18 +92,18 @@ class SparseMeeting {
         h_(h),
         postings_(postings) {}
 
-  // Blocks that are to meet the targets together: as many as stay near.
+  // Number of blocks that process the targets together and fit in cache.
   Index most() const {
     constexpr Index kPosted = 16;
     return postings_ ? kPosted : ScatteredBlock<T>::together(queries_);
   }
-  // What threads share.
+  // Number of units of work for threads.
   Index units() const {
     return postings_ ? postings_->chunks() : (many_ + tile::kPanel - 1) / tile::kPanel;
   }
   Index blocks() const { return blocks_; }
   void clear() { blocks_ = 0; }
-  // One more block, of the points who(0), ..., who(m - 1).
+  // Adds a block of the points who(0), ..., who(m - 1).
   template <class Who>
   void add(Index m, const Who &who, const T *h = nullptr) {
     const auto b = static_cast<std::size_t>(blocks_++);
@@ -113,8 +115,8 @@ class SparseMeeting {
       scattered_[b].set(m, who, h);
     }
   }
-  // then(b, j, count, values): values[t][l] of the targets j, ..., j + count - 1 with
-  // the queries l of block b.
+  // Calls then(b, j, count, values) with the values[t][l] of the targets j, ...,
+  // j + count - 1 and the queries l of block b.
   template <class Kernel, class Then>
   void meet(const Kernel &kernel, Index begin, Index end, SharedPoll &shared,
             const Then &then) const {
@@ -125,7 +127,7 @@ class SparseMeeting {
   }
 
  private:
-  static constexpr Index kWork = 64;  // of a value, as a poll counts it
+  static constexpr Index kWork = 64;  // work per value for a poll
 
   Index target(Index j) const { return columns_ ? columns_[j] : j; }
   template <class Kernel, class Then>

@@ -1,24 +1,24 @@
-// The register tile: kernel values of kRows points with kColumns points at a time.
+// Register tile: kernel values of kRows points with two registers of points at a time.
 //
-// Layout   strip  [d][kRows]      points that are broadcast, one entry each
+// Layout   strip  [d][kRows]      points whose entries are broadcast one by one
 //          panel  [d][kPanel]     points along the lanes
-// Sums     s = x.z, ||x - z||^2 or ||x - z||_1, over the d columns in their order: a
-//          point with itself gives exactly the sum that `half_selves` computes, so
-//          k(x, x) of the Gaussian kernel, and of points that are equal, is exactly 1.
-//          float32 sums begin anew every 128 columns, and the parts are added up:
-//          no term passes more than 128 + d/128 roundings.
-// Kernel   of s and of half the self products h, while the sums are in registers:
+// Sums     s = x.z, ||x - z||^2 or ||x - z||_1, over the d columns in order. The sum of
+//          a point with itself is exactly the result of `half_selves`, so the Gaussian
+//          kernel of a point with itself or an equal point is exactly 1. float32 sums
+//          restart every 128 columns, and the parts are added up, so that no term
+//          passes more than 128 + d/128 roundings.
+// Kernel   a function of s and half the self products h, applied in registers:
 //          exponential  2^(s - h_x - h_z)     x scaled by sqrt(2 gamma log2 e)
 //          differences  2^-(factor s)         the same kernel, s = ||x - z||^2
 //          laplacian    2^-(factor s)         s = ||x - z||_1
 //          polynomial   (s + coef0)^degree    x scaled by sqrt(gamma)
 //          sigmoid      tanh(s + coef0)       x scaled by sqrt(gamma)
 //          linear       s
-// Then     StoreRows writes the values as float32, or from 0 to 1 in 16 bits; AddTimes
-// adds their products with
-//          coefficients to float64 sums and stores no value.
+// Then     StoreRows writes the values as float32, or in 16 bits if they are in [0, 1].
+//          AddTimes adds their products with coefficients to float64 sums and stores no
+//          value.
 // Cost     2 d flops a value (3 d for distances) and about 12 for the exponential. With
-//          AVX-512 the 24 accumulators of a 12 x 32 tile of floats leave 8 registers.
+//          AVX-512 a 12 x 32 tile of floats has 24 accumulators and leaves 8 registers.
 #pragma once
 
 #include <algorithm>
@@ -37,7 +37,7 @@ inline constexpr int kRows = 12;
 inline constexpr int kRows = 6;
 #endif
 
-// Of all levels.
+// Smallest kRows of all levels.
 inline constexpr int kLeastRows = 6;
 
 enum class Shape {
@@ -54,7 +54,7 @@ struct Parameters {
   int degree = 1;
   // Subtracted from float64 values of the exponential and the Laplacian kernel.
   double shift = 0.0;
-  // Of distances.
+  // Factor of distances.
   double factor = 1.0;
 };
 
@@ -88,7 +88,7 @@ class Kernel {
       std::conditional_t<kShape == Shape::kLaplacian, Manhattan,
                          std::conditional_t<kShape == Shape::kDifferences, Squares,
                                             Dot>>;
-  // Whether all values are from 0 to 1.
+  // Whether all values are in [0, 1].
   static constexpr bool kUnit = kShape == Shape::kExponential ||
                                 kShape == Shape::kDifferences ||
                                 kShape == Shape::kLaplacian;
@@ -122,7 +122,7 @@ class Kernel {
     }
     return out;
   }
-  // From e = exp(-2 |t|) - 1: -sign(t) e/(2 + e).
+  // tanh(t) = -sign(t) e/(2 + e) with e = exp(-2 |t|) - 1.
   DUALGAP_INLINE static V tanh(V t) {
     const V zero = V::all(T(0));
     const V e = simd::exp2_less_one(abs(t) * V::all(T(-2.8853900817779268)));
@@ -134,10 +134,10 @@ class Kernel {
   int degree_;
 };
 
-// What happens to the two registers of values of row r, while they are registers: a
-// value that waits for its row costs a spill. `end` comes after the last row.
+// The following classes process the two registers of values of row r at once, because
+// waiting would spill them to memory. `end` is called after the last row.
 
-// Row r of the tile to rows[r][column ...].
+// Writes row r of the tile to rows[r][column ...].
 template <class Value>
 struct StoreRows {
   Value *const *rows;
@@ -165,11 +165,11 @@ struct StoreRows {
   }
 };
 
-// sums[column ...] += sum_r coef[r] k_r.
+// Adds sum_r coef[r] k_r to sums[column ...].
 template <class T>
 struct AddTimes {
   const T *coef;  // [kRows]
-  double *sums;   // of the panel
+  double *sums;   // sums of the panel
 
   template <class>
   struct At {
@@ -192,7 +192,7 @@ struct AddTimes {
   }
 };
 
-// The same for several outputs at once: sums[o][column ...] += sum_r coef[o][r] k_r.
+// Adds sum_r coef[o][r] k_r to sums[o][column ...] for several outputs o.
 template <class T>
 struct AddManyTimes {
   const T *coef;  // [outputs][kRows]
@@ -228,16 +228,17 @@ struct AddManyTimes {
   }
 };
 
-// Columns after which sums begin anew.
+// Number of columns after which sums restart.
 template <class T>
 inline constexpr Index kSpan = std::is_same_v<T, float> ? 128 : Index{1} << 40;
-// Roundings that a term of a sum over d columns passes at most, its own included.
+// Bound on the roundings of a term of a sum over d columns, its own included.
 template <class T>
 constexpr Index longest_sum(Index d) {
   return std::min(d, kSpan<T>) + d / kSpan<T> + 1;
 }
 
-// sums[r][..] (+= unless `first`) the sums of a strip with two registers of a panel.
+// Computes the sums of a strip with two registers of a panel in sums[r][..], or adds to
+// them unless `first`.
 template <class T, class Step>
 DUALGAP_NOINLINE void add_span(const T *a, const T *b, Index d, bool first, T *sums) {
   using V = Pack<T>;
@@ -262,7 +263,8 @@ DUALGAP_NOINLINE void add_span(const T *a, const T *b, Index d, bool first, T *s
   });
 }
 
-// One strip with one panel. Inlined into its loop the accumulators are spilled.
+// Processes one strip with one panel. It is not inlined, because the compiler would
+// then spill the accumulators.
 template <class T, class Kernel, class Then>
 DUALGAP_NOINLINE void compute(const T *strip, const T *panel, Index d,
                               const Kernel &kernel, const T *h_rows, const T *h_columns,
@@ -306,8 +308,8 @@ DUALGAP_NOINLINE void compute(const T *strip, const T *panel, Index d,
   }
 }
 
-// The kernel values of other sums (sparse rows), in place: s[r][j] for m points r and
-// the kPanel points of a block.
+// Replaces other sums (of sparse rows) by kernel values: s[r][j] for m points r and the
+// kPanel points of a block.
 template <class T, class Kernel>
 DUALGAP_NOINLINE void values(T *s, Index m, const Kernel &kernel, const T *h_rows,
                              const T *h_columns) {
@@ -319,7 +321,7 @@ DUALGAP_NOINLINE void values(T *s, Index m, const Kernel &kernel, const T *h_row
   }
 }
 
-// sum_l a_l b_l over a panel, in float64 if they are.
+// Returns sum_l a_l b_l over a panel.
 template <class T>
 double dot(const T *a, const T *b) {
   using V = Pack<T>;
@@ -333,8 +335,9 @@ double dot(const T *a, const T *b) {
   return total;
 }
 
-// h_t <- x_t.x_t/2 of m points in rows of d entries, the products added as in
-// the tile; several chains at a time, for each one waits for its own sum.
+// Computes h_t = x_t.x_t/2 of m points in rows of d entries. Products are added in the
+// order of the tile, several chains at a time, because each chain waits for its own
+// sum.
 template <class T>
 void half_selves(const T *x, Index m, Index d, T *h) {
   constexpr int kChains = 8;

@@ -1,0 +1,356 @@
+"""Arguments of the core's functions that would lead out of an array are refused.
+
+The lengths of arrays are in ../test_core.py.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from dualgap import core
+from dualgap.solvers.some_rows import algebra
+
+HINGE = core.Loss(1.0, 0.0)
+SQUARED = core.Loss(math.inf, 0.5)
+N, D = 6, 3
+ALGEBRA = algebra()[0]
+ROWS = core.dense_rows(np.random.default_rng(0).standard_normal((N, D)), 0.0)
+LABELS = np.where(np.arange(N) % 2, 1, -1).astype(np.int8)
+NONE = np.empty(0, np.uint32)
+
+
+def order(n=N):
+    return np.arange(n, dtype=np.uint32)
+
+
+def sleeping(**changes):
+    arguments = {
+        "rows": ROWS, "y": LABELS, "cost": np.ones(N), "q": np.ones(N), "loss": HINGE,
+        "alpha": np.zeros(N), "w": np.zeros(D), "wake": np.zeros(N, np.uint8),
+        "length": np.zeros(N, np.uint8), "threshold": math.inf, "longest": 127,
+        "omega": 1.0, "chunk": 1, "scale": False, "modified_sgd": False,
+        "order": order(), "random": core.Random(0), "stop": core.Stop(),
+    }  # fmt: skip
+    return core.sleeping_epoch(**{**arguments, **changes})
+
+
+def regression(**changes):
+    arguments = {
+        "rows": ROWS, "target": np.ones(N), "cost": np.ones(N), "q": np.ones(N),
+        "loss": HINGE, "epsilon": 0.1, "alpha": np.zeros(N), "w": np.zeros(D),
+        "wake": np.zeros(N, np.uint8), "length": np.zeros(N, np.uint8),
+        "threshold": math.inf, "longest": 127, "chunk": 1, "order": order(),
+        "random": core.Random(0), "stop": core.Stop(),
+    }  # fmt: skip
+    return core.regression_epoch(**{**arguments, **changes})
+
+
+def conjugate(next_direction):
+    return core.conjugate_step(
+        ROWS, LABELS, np.ones(N), np.ones(N), HINGE, np.zeros(N), np.zeros(D), 0.0,
+        *(np.zeros(N), np.zeros(D), np.zeros(N), np.zeros(N), np.zeros(D), np.zeros(D)),
+        *(0.0, 0.0, next_direction, np.zeros(N, np.uint8), order(), core.Stop()),
+    )  # fmt: skip
+
+
+def crammer_singer(classes, codes):
+    codes = np.asarray(codes, np.int32)
+    alpha = np.zeros(N * max(classes, 1))
+    return core.multiclass_feasible(ROWS, codes, np.ones(N), np.ones(N), classes, alpha)
+
+
+def gradient(rule, loss=HINGE, bias=None):
+    return core.stochastic_gradient_epoch(
+        ROWS, LABELS, np.ones(N), np.ones(N), loss, 0.1, core.Schedule.svmsgd, 1.0, 1,
+        False, order(), np.zeros(D), np.zeros(N), 1.0, 0.0, 0.0, None, None, 0.0,
+        core.Stop(), bias, rule,
+    )  # fmt: skip
+
+
+def sgd_qn(skip):
+    return core.sgd_qn_epoch(
+        ROWS, LABELS, np.ones(N), HINGE, 0.1, True, skip, 1.0, 1.0, order(),
+        *(np.zeros(D), np.ones(D), np.zeros(D), np.zeros(N), 0.0, 1.0, skip, False),
+        core.Stop(),
+    )  # fmt: skip
+
+
+def kernel_rows(kernel="rbf"):
+    return core.KernelRows(ROWS, kernel, 1.0, 0.0, 3, None, True, 1)
+
+
+def gram(shape="exponential"):
+    return core.rows_gram(ROWS, shape, False, 1.0, 0.0, 3, N)
+
+
+def python_gram(rows, block):
+    return core.python_gram(N, N, rows, block)
+
+
+def classes(bounds=(0, 2, 4, N), capacities=(2, 2, 2)):
+    return core.rows_of_classes(
+        ROWS, "exponential", False, 1.0, 0.0, 3, list(bounds), list(capacities)
+    )
+
+
+def simplex(size=1):
+    return (
+        *(gram(), None, np.ones(N), np.ones(N), np.ones(N), np.eye(N)[0], np.ones(N)),
+        *(order(), size),
+    )
+
+
+def frank_wolfe(method="fw", size=1):
+    return core.frank_wolfe(*simplex(size), method, False, 1, core.Stop())
+
+
+def sampled(count=2, split=0, vertex=-1):
+    return core.frank_wolfe_sampled(
+        *(*simplex(), "fw", False, 1, count, NONE, split, vertex),
+        *(core.Random(0), core.Stop()),
+    )
+
+
+def kernel_pegasos(size=0):
+    return core.kernel_pegasos(
+        *(gram(), None, HINGE, np.ones(N), np.ones(N), 0.1, N, np.zeros(N)),
+        *(np.zeros(N), order(), size, order(), 1.0, core.Stop()),
+    )
+
+
+def kernel_times(ends):
+    ends = np.asarray(ends, np.int64)
+    out = np.empty((len(ends), N))
+    return core.kernel_times(
+        *(ROWS, np.ones((1, N)), ends, ROWS, out, "rbf", 1.0, 0.0, 3, True, False, 1),
+        core.Stop(),
+    )
+
+
+def interior(rows, y=LABELS, algebra=ALGEBRA, width=D):
+    return core.Interior(
+        *(rows, y, np.ones(len(y)), HINGE, np.ones(width), 0.0, 1.0, False),
+        *(core.Team(1), algebra),
+    )
+
+
+def yielding(pairs):
+    """Start on blocks of rows that a function yields."""
+    return interior(lambda: pairs).start(np.zeros(D), 0.0, core.Stop())
+
+
+#: A call of each function that is right.
+RIGHT = {
+    "sleeping_epoch": sleeping,
+    "regression_epoch": regression,
+    "conjugate_step": lambda: conjugate(1),
+    "multiclass_feasible": lambda: crammer_singer(2, [0, 1] * 3),
+    "stochastic_gradient_epoch": lambda: gradient(core.BiasRule.step, bias=np.zeros(1)),
+    "sgd_qn_epoch": lambda: sgd_qn(2),
+    "solve_master": lambda: core.solve_master(
+        np.eye(2), np.ones(2), np.full(2, 0.5), 0.1, core.Stop()
+    ),
+    "KernelRows.rows": lambda: kernel_rows().rows(
+        order(), np.empty((N, 32), np.float32), core.Stop()
+    ),
+    "KernelRows.cross": lambda: kernel_rows().cross(
+        order(), order(2), np.empty((N, 32), np.float32), core.Stop()
+    ),
+    "Gram.row": lambda: gram().row(N - 1, np.empty(N, np.float32)),
+    "Classes.gram": lambda: classes().gram(0, 2, 4),
+    "frank_wolfe": frank_wolfe,
+    "frank_wolfe_sampled": sampled,
+    "kernel_pegasos": kernel_pegasos,
+    "solve_small": lambda: core.solve_small(
+        np.eye(2, dtype=np.float32), np.full(2, 0.5), np.zeros(2), 0.1, 1, core.Stop()
+    ),
+    "kernel_times": lambda: kernel_times([2, N]),
+    "Interior": lambda: yielding([(ROWS, None)]),
+    "Random.below": lambda: core.Random(0).below(3),
+    "crc32c_segments": lambda: core.crc32c_segments(np.ones(5, np.uint8), 2),
+    "parse_svmlight": lambda: core.parse_svmlight(
+        np.frombuffer(b"1 1:1\n", np.uint8), 1, None, False, False, False
+    ),
+}
+
+
+@pytest.mark.parametrize("call", RIGHT.values(), ids=RIGHT)
+def test_what_is_right_is_taken(call):
+    call()
+
+
+#: Calls that are wrong: what is wrong, the call, and what the error says.
+WRONG = [
+    ("no chunk", lambda: sleeping(chunk=0), "chunk must be positive"),
+    ("no spell", lambda: sleeping(longest=0), "longest is from 1 to 127"),
+    ("long spell", lambda: sleeping(longest=128), "longest is from 1 to 127"),
+    ("regression: no chunk", lambda: regression(chunk=0), "chunk must be positive"),
+    ("regression: spell below 0", lambda: regression(longest=-1), "out of range"),
+    ("regression: long spell", lambda: regression(longest=128), "out of range"),
+    ("direction below 0", lambda: conjugate(-1), "next is 0 or 1"),
+    ("third direction", lambda: conjugate(2), "next is 0 or 1"),
+    ("one class", lambda: crammer_singer(1, [0] * N), "classes must be 2 or more"),
+    ("class 2 of 2", lambda: crammer_singer(2, [0, 1, 2] * 2), "does not exist"),
+    ("class -1", lambda: crammer_singer(2, [0, 1, -1] * 2), "does not exist"),
+    ("no bias", lambda: gradient(core.BiasRule.step), "this rule needs a bias"),
+    (
+        "bias of a batch and the squared hinge",
+        lambda: gradient(core.BiasRule.batch, SQUARED, np.zeros(1)),
+        "the bias of a batch is for the hinge",
+    ),
+    ("no skip", lambda: sgd_qn(0), "skip must be positive"),
+    (
+        "more planes than the matrix has",
+        lambda: core.solve_master(np.eye(2), np.ones(3), np.ones(3), 0.1, core.Stop()),
+        "beta does not fit gram",
+    ),
+    (
+        "no planes",
+        lambda: core.solve_master(np.eye(2), np.ones(0), np.ones(0), 0.1, core.Stop()),
+        "beta does not fit gram",
+    ),
+    (
+        "matrix of few rows",
+        lambda: core.solve_master(
+            np.eye(3)[:2], np.ones(3), np.ones(3), 0.1, core.Stop()
+        ),
+        "beta does not fit gram",
+    ),
+    ("unknown kernel", lambda: kernel_rows("cubic"), "kernel: cubic"),
+    ("unknown shape", lambda: gram("cubic"), "shape: cubic"),
+    (
+        "kernel rows into few rows",
+        lambda: kernel_rows().rows(order(), np.empty((2, 32), np.float32), core.Stop()),
+        "out does not fit",
+    ),
+    (
+        "kernel rows into few columns",
+        lambda: kernel_rows().rows(order(), np.empty((N, N), np.float32), core.Stop()),
+        "out does not fit",
+    ),
+    (
+        "kernel values into few rows",
+        lambda: kernel_rows().cross(
+            order(), order(2), np.empty((2, 32), np.float32), core.Stop()
+        ),
+        "out does not fit",
+    ),
+    (
+        "kernel values into few columns",
+        lambda: kernel_rows().cross(
+            order(), order(2), np.empty((N, 2), np.float32), core.Stop()
+        ),
+        "out does not fit",
+    ),
+    ("bounds from 1", lambda: classes((1, 2, 4, N)), "bounds"),
+    ("bounds that fall", lambda: classes((0, 4, 2, N)), "bounds"),
+    ("bounds of few classes", lambda: classes((0, 2, N)), "bounds"),
+    ("bounds of few rows", lambda: classes((0, 2, 3, 4)), "bounds has 4 entries"),
+    ("a pair of one class", lambda: classes().gram(1, 1, 4), "a pair has two classes"),
+    ("unknown method", lambda: frank_wolfe("newton"), "method: newton"),
+    ("no active rows", lambda: frank_wolfe(size=0), "size does not fit active"),
+    ("more active rows", lambda: frank_wolfe(size=N + 1), "size does not fit active"),
+    ("empty sample", lambda: sampled(count=0), "count must be positive"),
+    ("split below 0", lambda: sampled(split=-1), "split"),
+    ("split beyond the rows", lambda: sampled(split=N + 1), "split"),
+    ("split without an order", lambda: sampled(split=1), "order has 0 entries"),
+    ("vertex beyond the rows", lambda: sampled(vertex=N), "vertex"),
+    ("Pegasos: size below 0", lambda: kernel_pegasos(-1), "size"),
+    ("Pegasos: more rows than there are", lambda: kernel_pegasos(N + 1), "size"),
+    (
+        "matrix of few columns",
+        lambda: core.solve_small(
+            *(np.ones((3, 2), np.float32), np.ones(3), np.ones(3), 0.1, 1, core.Stop())
+        ),
+        "a does not fit H",
+    ),
+    (
+        "small matrix of few rows",
+        lambda: core.solve_small(
+            *(np.ones((2, 3), np.float32), np.ones(3), np.ones(3), 0.1, 1, core.Stop())
+        ),
+        "a does not fit H",
+    ),
+    (
+        "an empty small problem",
+        lambda: core.solve_small(
+            *(np.ones((2, 2), np.float32), np.ones(0), np.ones(0), 0.1, 1, core.Stop())
+        ),
+        "a does not fit H",
+    ),
+    ("parts that overlap", lambda: kernel_times([4, 2]), "ends"),
+    ("parts beyond the rows", lambda: kernel_times([2, N + 1]), "ends"),
+    (
+        "rows of two widths",
+        lambda: interior([ROWS, core.dense_rows(np.ones((N, D + 1)), 0.0)]),
+        "rows of different widths",
+    ),
+    ("too few blocks", lambda: yielding([]), "blocks of other rows than before"),
+    (
+        "too many blocks",
+        lambda: yielding([(ROWS, None), (ROWS, None)]),
+        "blocks of other rows than before",
+    ),
+    (
+        "blocks of another width",
+        lambda: yielding([(core.dense_rows(np.ones((N, D + 1)), 0.0), None)]),
+        "blocks of other rows than before",
+    ),
+    (
+        "another BLAS",
+        lambda: interior([ROWS], algebra=ALGEBRA[::-1]),
+        "SciPy's BLAS is not the one that is known: void",
+    ),
+    ("no threads", lambda: core.Team(0), "threads must be positive"),
+    ("nothing to draw from", lambda: core.Random(0).below(0), "n must be positive"),
+    (
+        "nothing to draw orders from",
+        lambda: core.Random(0).draw(order(), 0),
+        "n must be positive",
+    ),
+    (
+        "empty segments",
+        lambda: core.crc32c_segments(np.ones(5, np.uint8), 0),
+        "segment must be at least 1",
+    ),
+    (
+        "a parser without threads",
+        lambda: core.parse_svmlight(
+            np.frombuffer(b"1 1:1\n", np.uint8), 0, None, False, False, False
+        ),
+        "n_threads must be at least 1",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("call", "message"), [case[1:] for case in WRONG], ids=[case[0] for case in WRONG]
+)
+def test_what_is_wrong_is_refused(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+@pytest.mark.parametrize("row", [-1, N])
+def test_a_row_that_does_not_exist_is_refused(row):
+    with pytest.raises(IndexError, match="no such row"):
+        gram().row(row, np.empty(N, np.float32))
+    assert not gram().holds(row)
+
+
+@pytest.mark.parametrize("pair", [(-1, 0), (0, 3)])
+def test_a_class_that_does_not_exist_is_refused(pair):
+    with pytest.raises(IndexError, match="no such class"):
+        classes().gram(*pair, 4)
+
+
+@pytest.mark.parametrize("shape", [(2, N), (1, N - 1)])
+def test_a_kernel_of_the_caller_has_to_return_blocks_that_fit(shape):
+    matrix = python_gram(lambda who: np.ones(shape), lambda who, at: np.ones(shape))
+    with pytest.raises(ValueError, match="a block of another shape"):
+        matrix.row(0, np.empty(N, np.float32))
+    with pytest.raises(ValueError, match="a block of another shape"):
+        matrix.block(order(1), order(), np.empty(N))
