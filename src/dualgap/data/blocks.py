@@ -1,11 +1,11 @@
-"""Rows that are read block by block, because they are more than memory holds.
+"""Rows that are read block by block, for data larger than memory.
 
-A :class:`RowSource` hands out its rows as blocks, each in memory only while it is
-looked at. A block is some pages: consecutive rows that are read together. ``Problem``
-and the solvers that can stream see nothing else: rows in memory are one block.
+A :class:`RowSource` yields its rows as blocks, and each block is in memory only while
+it is used. A block consists of pages: runs of consecutive rows that are read together.
+``Problem`` and the streaming solvers work on blocks only; rows in memory are one block.
 
-Rows of a few pages from all over the source, drawn anew in every pass, mix as well as
-all rows do (docs/scaling.md has the passes).
+A block of a few pages from all over the source, drawn again in every epoch, mixes the
+rows as well as a shuffle of all rows (docs/scaling.md gives the numbers of epochs).
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from numpy.typing import NDArray
 
 __all__ = ["Block", "RowSource", "StreamedRows"]
 
-#: Pages begin at multiples of so many rows, that sets of rows as bits can be cut.
+#: Pages begin at multiples of this many rows, so that bit sets of rows can be split.
 ALIGNMENT = 64
 
 Array = TypeVar("Array", bound=NDArray[Any])
 
 
 class Block(NamedTuple):
-    """An accessor over rows in memory, and their places among all rows."""
+    """Accessor over some rows in memory, and the places of these among all rows."""
 
     rows: Any
     spans: tuple[slice, ...]
 
     @property
     def span(self) -> slice:
-        """The place of a block of consecutive rows."""
+        """Place of a block of consecutive rows."""
         (span,) = self.spans
         return span
 
@@ -48,13 +48,16 @@ class Block(NamedTuple):
     def take(self, array: Array | None) -> Array | None: ...
 
     def take(self, array: Any) -> Any:
-        """The entries of its rows: a view of consecutive ones, else a copy."""
+        """Return the entries of an array for these rows.
+
+        The result is a view if the rows are consecutive, else a copy.
+        """
         if array is None or len(self.spans) == 1:
             return None if array is None else array[self.spans[0]]
         return np.concatenate([array[span] for span in self.spans])
 
     def put(self, array: NDArray[Any] | None, part: NDArray[Any] | None) -> None:
-        """Write back what was taken, where it was no view."""
+        """Write back an array from :meth:`take` if it was a copy."""
         if len(self.spans) > 1 and array is not None and part is not None:
             at = 0
             for span in self.spans:
@@ -63,16 +66,16 @@ class Block(NamedTuple):
 
 
 class RowSource(ABC):
-    """What can be the X of a :class:`~dualgap.Problem` without being in memory."""
+    """Base of sources that can be the X of a :class:`~dualgap.Problem` from disk."""
 
-    #: Name for messages, and a checksum of all its data.
+    #: Name for messages, and a checksum of all data.
     name: str
     fingerprint: str
-    #: Bytes of the blocks in memory.
+    #: Bytes that blocks in memory may take.
     buffer: int
     n_samples: int
     n_features: int
-    #: Stored entries, and bytes of one.
+    #: Number of stored entries, and bytes of one entry.
     stored: int
     entry_bytes: int
 
@@ -84,31 +87,31 @@ class RowSource(ABC):
     @property
     @abstractmethod
     def sample_weight(self) -> NDArray[np.float64] | None:
-        """Weights, shape (n_samples,), if the rows have some."""
+        """Sample weights, shape (n_samples,); None if there are none."""
 
     @property
     @abstractmethod
     def pages(self) -> Sequence[slice]:
-        """The pages, in the order of the rows; one, if memory holds them all."""
+        """Pages in the order of the rows; a single page if all rows fit in memory."""
 
     @property
     @abstractmethod
     def block_pages(self) -> int:
-        """How many pages a block may have."""
+        """Largest number of pages in a block."""
 
     @abstractmethod
     def read(
         self, constant: float, blocks: Sequence[Any] | None = None
     ) -> Iterator[Block]:
-        """Yield blocks; each is good until the next one.
+        """Yield blocks. Each is valid until the next one.
 
         Parameters
         ----------
         constant : float
-            Value of the constant feature; 0 for none.
+            Value of the constant feature; 0 for no constant feature.
         blocks : sequence of sequences of int, optional
-            The pages of each block. None: all pages as they lie, so that every block
-            has consecutive rows.
+            Pages of each block. Defaults to all pages in order, so that every block has
+            consecutive rows.
         """
 
     @abstractmethod
@@ -117,7 +120,7 @@ class RowSource(ABC):
 
 
 class StreamedRows:
-    """Stands for the accessor of rows that are not in memory: their sizes alone."""
+    """Substitute for the accessor of rows that are not in memory. It has sizes only."""
 
     def __init__(self, source: RowSource, constant: float) -> None:
         self.n = source.n_samples

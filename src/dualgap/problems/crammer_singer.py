@@ -1,65 +1,64 @@
-"""The multiclass SVM of Crammer and Singer, and the one way to certify it.
+"""Multiclass SVM of Crammer and Singer, and its certificate.
 
 P(W) = 1/2 sum_m ||w_m||^2 + sum_i c_i max_m (w_m.x_i - w_{y_i}.x_i + [m != y_i])
 D(a) = sum_i a_{i,y_i} - 1/2 sum_m ||w_m||^2,   w_m = sum_i a_im x_i,
        a_im <= c_i [m = y_i],  sum_m a_im = 0
 
-K. Crammer and Y. Singer, JMLR 2, 2001; the scale is that of LIBLINEAR's ``-s 4``.
+Source: K. Crammer and Y. Singer, JMLR 2, 2001, on the scale of LIBLINEAR's ``-s 4``.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from . import core
-from .certificate import Bounds
-from .losses import Hinge, Vector
-from .problem import Problem, Proof, Rounding, Values
+from .. import core
+from ..losses import Hinge, Vector
+from .base import Claim, LinearHint, Problem, Proof, hint_of
+from .binary import BinaryProblem
+from .rounding import Rounding, Values
 
 __all__ = ["CrammerSingerProblem"]
 
 
-class CrammerSingerProblem:
-    """All classes in one problem. The data are those of a binary one, shared.
+class CrammerSingerProblem(Problem):
+    """Multiclass problem of Crammer and Singer. It shares the data of a binary problem.
 
     Parameters
     ----------
-    data : Problem
-        Whose rows and costs these are; its labels do not count.
+    data : BinaryProblem
+        Gives the rows and costs. Its labels are not used.
     codes : ndarray of shape (n,)
         Class of every row, 0 to K - 1.
     classes : int
-        K, 2 or more.
+        Number of classes K, 2 or more.
 
     Attributes
     ----------
     n, d, width : int
         Rows, columns, and columns with the constant feature.
     n_duals : int
-        ``n K``: a dual point is an array of that length, row after row.
+        Length ``n K`` of a dual point, which holds K entries for each row in turn.
     stride : int
-        A primal point is an array of ``width * stride`` entries, feature after feature:
-        K weights, and zeros.
+        A primal point has ``width * stride`` entries. Each feature in turn has K
+        weights, padded with zeros to `stride` entries.
 
     Raises
     ------
     ValueError
-        If the bias of the data is not penalised, or its rows are read block by block.
+        If the bias of the data is unpenalised, or the rows are read block by block.
     """
 
-    free_bias = False
-    streamed = False
-    floor = 0.0  # as Problem.floor
+    kind: ClassVar[str] = "crammer-singer"
 
-    def __init__(self, data: Problem, codes: NDArray[Any], classes: int) -> None:
+    def __init__(self, data: BinaryProblem, codes: NDArray[Any], classes: int) -> None:
         if data.free_bias:
             raise ValueError(
                 "penalize_intercept=False: the problem of Crammer and Singer has "
-                "penalised biases; use multi_class='ovr' for free ones"
+                "penalised biases only; use multi_class='ovr' for unpenalised ones"
             )
         if data.streamed:
             raise ValueError(
@@ -72,17 +71,20 @@ class CrammerSingerProblem:
             data.rows, data.q, data.cost, data.threads,
         )  # fmt: skip
         self.n, self.d, self.width, self.C = data.n, data.d, data.width, data.C
-        self.n_duals = data.n * classes
-        self.stride = -(-classes // 8) * 8  # of w: the core pads the K of a feature
+        self.stride = -(-classes // 8) * 8  # the core pads the K weights of a feature
         self.y = np.ascontiguousarray(codes, dtype=np.int32)
 
     @property
+    def n_duals(self) -> int:
+        return self.n * self.classes
+
+    @property
     def _labelled(self) -> tuple[Any, ...]:
-        """The first arguments of the core's passes."""
+        """First arguments of the core's passes."""
         return self.rows, self.y, self.cost, self.q, self.classes
 
     def coef(self, w: Vector) -> tuple[Vector, Vector]:
-        """Coefficients, shape (K, d), and intercepts, shape (K,), of a point."""
+        """Return the coefficients (K, d) and intercepts (K,) of a point w."""
         table = w.reshape(self.width, self.stride)[:, : self.classes]
         if self.width == self.d:
             return np.ascontiguousarray(table.T), np.zeros(self.classes)
@@ -90,7 +92,7 @@ class CrammerSingerProblem:
         return np.ascontiguousarray(table[: self.d].T), intercept
 
     def point(self, coef: Vector, intercept: ArrayLike = 0.0) -> Vector:
-        """The inverse of :meth:`coef`."""
+        """Return the point w of coefficients and intercepts; inverts :meth:`coef`."""
         table = np.zeros((self.width, self.stride))
         table[: self.d, : self.classes] = coef.T
         if self.width > self.d:
@@ -99,62 +101,52 @@ class CrammerSingerProblem:
         return table.ravel()
 
     def combine(self, alpha: Vector, out: Vector | None = None) -> Vector:
-        """``w_m = sum_i a_im x_i``, shape (width stride,); in `out` if given."""
+        """Return all ``w_m = sum_i a_im x_i``, shape (width stride,).
+
+        The result is in `out` if it is given.
+        """
         w = np.empty(self.width * self.stride) if out is None else out
         core.multiclass_combine(self.rows, alpha, self.classes, w, self.threads)
         return w
 
     def primal(self, w: Vector) -> float:
-        """``P(W)``, one pass in float64."""
+        """Return ``P(W)``, from one pass in float64."""
         return 0.5 * float(core.squared_norm(w)) + self._evaluate(w, None).loss
 
     def _evaluate(self, w: Vector, alpha: Vector | None) -> Values:
         return Values(*core.multiclass_values(*self._labelled, w, alpha, self.threads))
 
     def own_duals(self, alpha: Vector) -> Vector:
-        """``a_{i,y_i}`` of every row, shape (n,)."""
+        """Return ``a_{i,y_i}`` of every row, shape (n,)."""
         own: Vector = alpha.reshape(self.n, self.classes)[np.arange(self.n), self.y]
         return own
 
     def feasible(self, alpha: Vector) -> None:
-        """Move a dual point, in place, to where the constraints hold."""
+        """Make a dual point feasible, in place."""
         core.multiclass_feasible(*self._labelled, alpha)
 
-    def prove(
-        self, w: Vector | None, alpha: Vector | None, *, out: Vector | None = None
-    ) -> Proof:
-        """What a dual point, or a primal and a dual one, prove.
+    def prove(self, claim: Claim) -> Proof:
+        """Return a primal and a dual point, with proved bounds on P and D there.
 
-        Parameters
-        ----------
-        w : ndarray of shape (width stride,), optional
-            Left out: that of `alpha`.
-        alpha : ndarray of shape (n K,), optional
-            Moved, in place, to where the constraints hold. Left out: zeros.
-        out : ndarray of shape (width stride,), optional
-            For the w of `alpha`.
+        alpha of shape (n K,) is made feasible in place; it defaults to zeros. w of
+        shape (width stride,) defaults to the w of alpha. The hint is a
+        :class:`~dualgap.problems.base.LinearHint`.
         """
-        if alpha is None:
-            alpha = np.zeros(self.n_duals)
+        hint, w = hint_of(claim, LinearHint), claim.w
+        alpha = np.zeros(self.n_duals) if claim.alpha is None else claim.alpha
         self.feasible(alpha)
         rounding = Rounding(
             self.n * self.classes, self.width * self.stride, self.threads.size
         )
-        v = self.combine(alpha, out)
+        v = self.combine(alpha, hint.out)
         dual_norm = float(core.squared_norm(v))
-        # Only the w of alpha says more of D than the sizes of its terms do.
+        # Only the w of alpha gives a better bound on the error of D than its terms.
         off = 0.0 if w is None else math.inf
         w = v if w is None else w
         values = self._evaluate(w, alpha)
         norm = float(core.squared_norm(w))
-        # D is that of the others' a_im, and of a_{i,y_i} that make the sums exactly 0,
-        # scaled down where these are above c_i: the a_{i,y_i} are rounded.
+        # The stored a_{i,y_i} are rounded. The exact dual point has the a_{i,y_i} that
+        # make the sums over m exactly 0, scaled down if these exceed c_i.
         own = 3 * self.classes * Rounding.unit
-        drift = rounding.drift(values) + own * values.reach
-        dual = values.sum - 0.5 * dual_norm
-        less = rounding.of_dual(values, dual_norm, drift, off)
-        less += Rounding.slack * own * values.sum
-        more = rounding.of_primal(values, norm)
-        primal = 0.5 * norm + values.loss
-        bounds = Bounds.proved(primal, more, dual, less)
+        bounds = rounding.bounds(values, norm, dual_norm, off, own)
         return Proof(w, alpha, bounds.certificate)

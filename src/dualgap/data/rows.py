@@ -1,0 +1,211 @@
+"""Rows of a problem: the inspection of X, and the accessor over its rows."""
+
+from __future__ import annotations
+
+import copy
+import logging
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from .. import core
+from .blocks import Block, RowSource, StreamedRows
+
+Vector = NDArray[np.float64]
+
+logger = logging.getLogger("dualgap")
+
+# Faults of values, as opposed to faults of indices.
+_OF_VALUES = ("value is NaN or infinite", "squared norm overflows")
+
+_REBUILD = "rebuild the matrix with scipy.sparse.csr_matrix"
+
+
+class Norms:
+    """Squared norms of the rows. Norms of streamed rows are noted when they are read.
+
+    Parameters
+    ----------
+    q : ndarray of shape (n,)
+        Squared norms; entries of pages that have not been read are not valid yet.
+    pages : sequence of slice, default=()
+        Pages of streamed rows.
+    """
+
+    def __init__(self, q: Vector, pages: Sequence[slice] = ()) -> None:
+        self.q = q
+        self.starts = np.array([page.start for page in pages])
+        self.seen = np.zeros(len(pages), bool)
+
+    def look(self, block: Block, name: str) -> None:
+        """Check the rows of a block and note their norms, unless done before.
+
+        Raises
+        ------
+        ValueError
+            If a row is damaged.
+        """
+        pages = [
+            slice(*np.searchsorted(self.starts, (span.start, span.stop)))
+            for span in block.spans
+        ]
+        if all(self.seen[part].all() for part in pages):
+            return
+        q = np.empty(block.size)
+        fault, where, unique = block.rows.inspect(q)
+        if fault is None and not unique:
+            fault = "a row names a column twice"
+        if fault is not None:
+            row = np.concatenate([np.r_[span] for span in block.spans])[where]
+            raise ValueError(
+                f"{name}, row {row}: {fault}; make the store again with dualgap convert"
+            )
+        if len(block.spans) == 1:
+            self.q[block.span] = q
+        else:
+            block.put(self.q, q)
+        for part in pages:
+            self.seen[part] = True
+
+
+def inspect_rows(X: Any, constant: float) -> tuple[Any, Norms, int]:
+    """Return the accessor over X, its squared norms, and the number of columns.
+
+    Parameters
+    ----------
+    X : ndarray, sparse matrix or RowSource of shape (n, d)
+    constant : float
+        Value of the constant feature; 0 for no constant feature.
+
+    Returns
+    -------
+    accessor : core.Rows or StreamedRows
+    norms : Norms
+    d : int
+
+    Raises
+    ------
+    TypeError
+        If X is not an array or a matrix of real numbers.
+    ValueError
+        If X is not of two dimensions, a value is not finite, or an index is wrong.
+    """
+    if isinstance(X, RowSource):
+        return _stored_rows(X, constant)
+    is_sparse = sparse.issparse(X)
+    if not is_sparse:
+        # np.asarray would drop the mask of a masked array.
+        if not hasattr(X, "__array__") or isinstance(X, np.ma.MaskedArray):
+            raise TypeError(
+                f"X is a {type(X).__name__}; give a NumPy array or a SciPy CSR matrix"
+            )
+        X = np.asarray(X)
+    if X.ndim != 2:
+        raise ValueError(f"X has {X.ndim} dimension(s); reshape it to (n, d)")
+    if X.dtype.kind not in "biuf":
+        raise TypeError(f"X has dtype {X.dtype}; convert it to float32 or float64")
+    return _csr_rows(X, constant) if is_sparse else _dense_rows(X, constant)
+
+
+def _stored_rows(source: RowSource, constant: float) -> tuple[Any, Norms, int]:
+    rows: Any = StreamedRows(source, constant)
+    norms = Norms(np.zeros(rows.n), source.pages)
+    if len(source.pages) == 1:
+        rows = source.hold(constant)
+        norms.look(Block(rows, (slice(0, rows.n),)), source.name)
+    return rows, norms, source.n_features
+
+
+def _dense_rows(X: Any, constant: float) -> tuple[Any, Norms, int]:
+    if X.dtype not in (np.float32, np.float64):
+        logger.info("X is converted from %s to float64: one copy", X.dtype)
+        X = X.astype(np.float64, order="C")
+    if not X.flags.c_contiguous or not X.flags.aligned or not X.dtype.isnative:
+        logger.info("X is not a C-contiguous native array: one copy is made")
+        X = np.array(X, dtype=X.dtype.newbyteorder("="), order="C")
+    rows = core.dense_rows(X, constant)
+    q = np.empty(rows.n)
+    fault, where, _ = rows.inspect(q)
+    _refuse(fault, where)
+    return rows, Norms(q), X.shape[1]
+
+
+def _csr_rows(X: Any, constant: float) -> tuple[Any, Norms, int]:
+    if X.format != "csr":
+        logger.info("X is converted from %s to CSR: one copy", X.format.upper())
+        check_indices(X)
+        X = X.tocsr()
+    if X.dtype not in (np.float32, np.float64):
+        logger.info("X is converted from %s to float64: one copy", X.dtype)
+        X = X.astype(np.float64)
+    rows, q, fault, where, unique = _inspect_csr(X, constant)
+    _refuse(fault, where)
+    if not unique:
+        logger.info("X has rows that name a column twice: one copy is made")
+        X = X.copy()
+        X.has_canonical_format = False
+        X.sum_duplicates()
+        rows, q, fault, where, _ = _inspect_csr(X, constant)
+        _refuse(fault, where)
+    return rows, Norms(q), X.shape[1]
+
+
+def check_indices(X: Any) -> None:
+    """Check that the indices of a sparse matrix are in range; SciPy does not check.
+
+    Raises
+    ------
+    ValueError
+        If an index or an index pointer is wrong. The message names the place.
+    """
+    if X.format == "csr" and X.dtype in (np.float32, np.float64):
+        _, _, fault, where, _ = _inspect_csr(X, 0.0)
+        if fault is None:
+            return
+        if fault not in _OF_VALUES:  # a fault of values ends the check of indices
+            _refuse(fault, where)
+    if X.format == "coo":
+        for name, size in (("row", X.shape[0]), ("col", X.shape[1])):
+            index = getattr(X, name)
+            if index.size and (index.min() < 0 or index.max() >= size):
+                raise ValueError(f"X.{name} holds indices out of range; {_REBUILD}")
+    elif hasattr(X, "check_format"):
+        try:
+            copy.copy(X).check_format(full_check=True)
+        except ValueError as error:
+            raise ValueError(f"X: {error}; {_REBUILD}") from None
+
+
+def _inspect_csr(X: Any, constant: float) -> tuple[Any, Vector, str | None, int, bool]:
+    arrays = []
+    for name in ("data", "indices", "indptr"):
+        array = getattr(X, name)
+        if name != "data" and array.dtype not in (np.int32, np.int64):
+            raise TypeError(f"X.{name} has dtype {array.dtype}; {_REBUILD}")
+        if not array.flags.c_contiguous or not array.flags.aligned:
+            logger.info("X.%s is not contiguous: one copy is made", name)
+            array = np.require(array, requirements=["C", "A"])
+        arrays.append(array)
+    lengths = tuple(array.shape for array in arrays)
+    if lengths[0] != lengths[1] or lengths[2] != (X.shape[0] + 1,):
+        raise ValueError(
+            f"X has shape {X.shape} but data, indices and indptr of shapes "
+            f"{lengths[0]}, {lengths[1]} and {lengths[2]}; {_REBUILD}"
+        )
+    rows = core.csr_rows(*arrays, X.shape[1], constant)
+    q = np.empty(rows.n)
+    fault, where, unique = rows.inspect(q)
+    return rows, q, fault, where, unique
+
+
+def _refuse(fault: str | None, where: int) -> None:
+    if fault is None:
+        return
+    remedy = {
+        "value is NaN or infinite": "impute or drop such rows",
+        "squared norm overflows": "rescale the features",
+    }.get(fault, _REBUILD)
+    raise ValueError(f"X, row {where}: {fault}; {remedy}")

@@ -1,0 +1,230 @@
+"""Contract between problems, solvers and the training loop.
+
+A solver hands over a :class:`Claim`: points, and a typed hint about them. A
+:class:`Problem` turns the claim into a :class:`Proof` by a pass over its data. It
+computes P and D itself and takes no values of them from the solver.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..certificate import Certificate
+from ..losses import Loss, ResidualLoss, Vector
+
+
+class Proof(NamedTuple):
+    """Primal point, dual point, and their certificate.
+
+    Attributes
+    ----------
+    w : ndarray of shape (width,)
+        Primal point. Empty for a kernel problem, whose model is alpha and the bias.
+    alpha : ndarray of shape (n_duals,)
+        Dual point.
+    certificate : Certificate
+    bias : float or None
+        The bias, if w does not hold it.
+    decisions : ndarray of shape (n,) or None
+        Decisions at the training rows, for a kernel problem.
+    """
+
+    w: Vector
+    alpha: Vector
+    certificate: Certificate
+    bias: float | None = None
+    decisions: Vector | None = None
+
+    @property
+    def model(self) -> Vector:
+        """Model that callbacks receive: w, or the decisions of a kernel model."""
+        return self.w if self.decisions is None else self.decisions
+
+
+#: Stands for w in problems without w, and for alpha in problems that keep no duals.
+EMPTY: Vector = np.empty(0)
+
+
+class StoppedError(Exception):
+    """Raised when a stop request ends a proof early; nothing is proved then."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hint:
+    """Base of the hints that a solver may add to a claim, one class per kind."""
+
+
+@dataclass(frozen=True, slots=True)
+class LinearHint(Hint):
+    """Hint for a problem whose w follows from alpha.
+
+    Attributes
+    ----------
+    out : ndarray of shape (width,), optional
+        Array that receives ``w(alpha)``.
+    """
+
+    out: Vector | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BinaryHint(LinearHint):
+    """Hint for a binary problem.
+
+    Attributes
+    ----------
+    rescale : bool
+        Use the best ``b w(alpha)``, b in [1/2, 2], as the primal point if it is better.
+        It often is, because the error of P is of first order in the error of alpha, and
+        the error of D of second order.
+    near : ndarray of shape (width,), optional
+        ``w(alpha)`` up to rounding. It becomes the primal point, and one pass over the
+        rows then gives both P and D.
+    skipped : ndarray of shape (n,), uint8, optional
+        Epochs for which shrinking still skips each row. The proof sets it to 0 for rows
+        that are not at a bound or whose margin is on the wrong side of it.
+    """
+
+    rescale: bool = False
+    near: Vector | None = None
+    skipped: NDArray[np.uint8] | None = None
+
+
+class Near(NamedTuple):
+    """Approximate scores with bounds on their errors, and an approximate bias.
+
+    Scores and errors have shape (n,). An error is infinite if no bound is known.
+    """
+
+    scores: Vector
+    error: Vector
+    bias: float
+
+
+@dataclass(frozen=True, slots=True)
+class KernelHint(Hint):
+    """Hint for a problem over a kernel matrix.
+
+    Attributes
+    ----------
+    near : Near, optional
+        Approximate scores of alpha. The proof does not recompute the score of a row
+        whose dual variable is 0 and whose bounds show that it has no loss.
+    stop : core.Stop, optional
+        A request that ends the proof early.
+    """
+
+    near: Near | None = None
+    stop: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """Points that a solver hands over for a proof.
+
+    Attributes
+    ----------
+    w : ndarray, optional
+        Primal point. Defaults to the w that alpha defines.
+    alpha : ndarray, optional
+        Dual point. Defaults to the alpha that w suggests.
+    bias : float, optional
+        The bias of w, if w does not hold it. Defaults to the best bias.
+    hint : Hint, optional
+        Saves work or improves the bounds. The proof is valid without it.
+    """
+
+    w: Vector | None = None
+    alpha: Vector | None = None
+    bias: float | None = None
+    hint: Hint | None = None
+
+
+H = TypeVar("H", bound=Hint)
+
+
+class Problem(ABC):
+    """Base class of problems: their contract with the training loop and the solvers.
+
+    Attributes
+    ----------
+    kind : str
+        "binary", "regression", "one-class", "crammer-singer", "kernel" ...
+    loss : Loss or ResidualLoss
+    n, n_duals : int
+        Rows, and dual variables.
+    free_bias : bool
+        Whether there is an unpenalised bias.
+    streamed : bool
+        Whether rows are read block by block.
+    about : str
+        Description of the problem that certificates are about, if it is not the problem
+        as given; else "".
+    floor : float
+        Smallest size of P* in relative gaps; see :class:`dualgap.Certificate`.
+    """
+
+    kind: ClassVar[str]
+    loss: Loss | ResidualLoss
+    n: int
+    free_bias: bool = False
+
+    @property
+    def n_duals(self) -> int:
+        return self.n
+
+    @property
+    def streamed(self) -> bool:
+        return False
+
+    @property
+    def about(self) -> str:
+        return ""
+
+    @property
+    def floor(self) -> float:
+        return 0.0
+
+    @abstractmethod
+    def prove(self, claim: Claim) -> Proof:
+        """Return a primal and a dual point, with proved bounds on P and D there.
+
+        Raises
+        ------
+        StoppedError
+            If a stop request in the claim's hint ends the proof.
+        """
+
+    @abstractmethod
+    def combine(self, alpha: Vector) -> Vector:
+        """Return the model that a dual point defines."""
+
+    def fingerprint(self) -> dict[str, Any] | None:
+        """Return everything in the problem that determines a fit bit for bit.
+
+        None if the problem cannot tell.
+        """
+        return None
+
+
+def hint_of(claim: Claim, kind: type[H]) -> H:
+    """Return the hint of a claim, or an empty one.
+
+    Raises
+    ------
+    TypeError
+        If the hint is for another kind of problem.
+    """
+    if claim.hint is None:
+        return kind()
+    if type(claim.hint) is not kind:
+        raise TypeError(
+            f"hint={type(claim.hint).__name__} does not fit this problem; use a "
+            f"{kind.__name__}"
+        )
+    return claim.hint

@@ -1,0 +1,246 @@
+"""Linear support vector regression and its certificate.
+
+The problem of Ho and Lin, JMLR 13, 2012, with l(u) = max(0, u) or its square:
+
+P(w) = 1/2 ||w||^2 + sum_i c_i l(|y_i - w.x_i| - epsilon),   c_i = C sample_weight_i
+D(a) = sum_i (y_i a_i - epsilon |a_i|) - 1/2 ||v||^2 - 1/2 sum_i delta_i a_i^2,
+       v = sum_i a_i x_i,  |a_i| <= U_i
+
+with U_i = c_i, delta_i = 0; for the square U_i = inf, delta_i = 1/(2 c_i).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .. import core
+from ..certificate import Bounds, Certificate
+from ..losses import ResidualLoss, Vector, get_residual_loss
+from .base import Claim, LinearHint, Proof, hint_of
+from .bias import into_sum
+from .binary import BinaryProblem
+from .checks import check_costs, check_vector
+from .rounding import Rounding, Values
+
+
+class RegressionProblem(BinaryProblem):
+    """Linear support vector regression: rows, targets, costs and loss.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix of shape (n, d), float32 or float64
+        As for :class:`dualgap.Problem`.
+    y : array-like of shape (n,)
+        Targets, finite numbers.
+    C : float, default=1.0
+        Weight of the loss, which is a sum over the examples.
+    loss : str or ResidualLoss, default="epsilon_insensitive"
+        "epsilon_insensitive" or "squared_epsilon_insensitive", both with epsilon 0, or
+        a record of :mod:`dualgap.losses` with its own epsilon.
+    sample_weight, fit_intercept, intercept_scaling, n_jobs, lambda_
+        As for :class:`dualgap.Problem`; the bias is penalised.
+
+    Attributes
+    ----------
+    target : ndarray of shape (n,), float64
+        The targets; ``y`` is 1 everywhere, because the dual variables are signed.
+    rows, cost, q, n, d, width, threads
+        As for :class:`dualgap.Problem`.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As for :class:`dualgap.Problem`.
+    """
+
+    kind = "regression"
+    loss: ResidualLoss  # type: ignore[assignment]
+    target: Vector
+    _loss_of = staticmethod(get_residual_loss)  # type: ignore[assignment]
+
+    def __init__(
+        self,
+        X: Any,
+        y: ArrayLike,
+        C: float | None = None,
+        *,
+        loss: str | ResidualLoss = "epsilon_insensitive",
+        sample_weight: ArrayLike | None = None,
+        fit_intercept: bool = False,
+        intercept_scaling: float = 1.0,
+        n_jobs: int = 1,
+        lambda_: float | None = None,
+    ) -> None:
+        super().__init__(
+            X,
+            y,
+            C,
+            loss=loss,  # type: ignore[arg-type]
+            sample_weight=sample_weight,
+            fit_intercept=fit_intercept,
+            intercept_scaling=intercept_scaling,
+            n_jobs=n_jobs,
+            lambda_=lambda_,
+        )
+
+    def _set_examples(self, y: ArrayLike, sample_weight: ArrayLike | None) -> None:
+        self.target = check_vector("y", y, self.n)
+        self.y = np.ones(self.n, np.int8)
+        self.cost = check_costs(self.C, sample_weight, self.n)
+        self.core_loss = core.Loss(self.loss.slope, self.loss.curvature)
+
+    @property
+    def lower(self) -> Vector:
+        """Lower bounds of the dual variables, ``-U_i``, shape (n,)."""
+        return -self.upper
+
+    def dual(self, alpha: ArrayLike) -> float:
+        """Return ``D(alpha)`` of a feasible alpha of shape (n,); one float64 pass."""
+        alpha = self._feasible(alpha)
+        return self.dual_value(alpha, self.squared_norm(self.weighted_sum(alpha)))
+
+    def dual_value(self, b: Vector, norm: float, scale: float = 1.0) -> float:
+        """Return D of ``scale b``, given the squared norm of its w; O(n)."""
+        a = scale * b
+        linear = self.target * a - self.loss.epsilon * np.abs(a)
+        return float((linear - 0.5 * self.delta * a * a).sum()) - 0.5 * norm
+
+    def residuals(self, w: ArrayLike) -> Vector:
+        """Return the residuals ``y_i - w.x_i``, shape (n,)."""
+        out = np.empty(self.n)
+        self._evaluate(check_vector("w", w, self.width), "of w", None, None, out)
+        return out
+
+    def prove(self, claim: Claim) -> Proof:
+        """Return a primal and a dual point, with bounds on P and D from one pass.
+
+        The hint is a :class:`~dualgap.problems.base.LinearHint`. w defaults to
+        ``w(alpha)``, in `out` of the hint. alpha defaults to the point that w suggests,
+        ``a_i = c_i l'(|r_i| - epsilon) sign(r_i)``. If the claim holds w, alpha is
+        scaled by the best factor that the box allows.
+        """
+        w, alpha, hint = claim.w, claim.alpha, hint_of(claim, LinearHint)
+        if alpha is not None:
+            alpha = np.clip(alpha, self.lower, self.upper)
+        if w is None:
+            assert alpha is not None
+            w = self.combine(alpha, hint.out)
+            values = self._evaluate(w, "of w", alpha, None)
+            norm = self.squared_norm(w)
+            return self._proof(
+                w, alpha, values, norm, *self._bound(values, norm, alpha)
+            )
+        kind = "built" if alpha is None else "given"
+        alpha = np.empty(self.n) if alpha is None else alpha
+        v = np.empty(self.width)
+        values = self._evaluate(w, kind, alpha, v)
+        norm = self.squared_norm(v)
+        curvature = norm + values.diagonal
+        scale = 0.0
+        if 0.0 < values.sum < math.inf and 0.0 < curvature < math.inf:
+            room = self.upper[alpha != 0.0] / np.abs(alpha[alpha != 0.0])
+            scale = min(values.sum / curvature, float(room.min()))
+        dual = self._bound(values, norm, alpha, scale)
+        alpha = np.clip(scale * alpha, self.lower, self.upper)
+        return self._proof(w, alpha, values, self.squared_norm(w), *dual)
+
+    def _bound(
+        self, values: Values, norm: float, alpha: Vector, scale: float = 1.0
+    ) -> tuple[float, float]:
+        """Return D of ``scale alpha``, and a bound on its rounding error."""
+        if values.used == 0.0:
+            return 0.0, 0.0
+        rounding = self.rounding
+        own = 4 * rounding.unit  # error of entries that are scaled and clipped
+        dual = scale * (values.sum - 0.5 * scale * (norm + values.diagonal))
+        # The terms of the sum have both signs, so their sizes bound the error.
+        size = float(np.abs(self.target) @ np.abs(alpha))
+        size += self.loss.epsilon * float(np.abs(alpha).sum())
+        bent = values._replace(sum=0.0)
+        drift = rounding.drift(values) + own * values.reach
+        error = scale * (scale * rounding.of_dual(bent, norm, drift))
+        straight = (rounding.term + rounding.closing + own) * size
+        return dual, error + rounding.slack * scale * straight + rounding.underflow
+
+    def _evaluate(
+        self,
+        w: Vector,
+        kind: str,
+        alpha: Vector | None,
+        v: Vector | None,
+        margins: Vector | None = None,
+        skipped: NDArray[np.uint8] | None = None,
+    ) -> Values:
+        assert skipped is None
+        return Values(
+            *core.evaluate_residuals(
+                self.rows, self.target, self.cost, self.core_loss, self.loss.epsilon,
+                self.q, w, kind, alpha, v, margins, self.threads,
+            )
+        )  # fmt: skip
+
+
+class FreeBiasRegression:
+    """Linear regression with an unpenalised bias, for proofs only.
+
+    No solver trains it. The objective is P(w, b) = 1/2 ||w||^2 +
+    sum_i c_i l(y_i - w.x_i - b). The dual has the constraint sum_i a_i = 0, so the same
+    constant may be subtracted from all targets.
+
+    Parameters
+    ----------
+    X, y, C, loss, sample_weight, n_jobs
+        As for :class:`RegressionProblem`.
+
+    Attributes
+    ----------
+    with_bias : RegressionProblem
+        Problem whose w has the bias as its last entry.
+    centred : RegressionProblem
+        Problem without a bias, whose targets are centred at their median. Its D equals
+        D of this problem if the dual variables sum to 0.
+    """
+
+    def __init__(self, X: Any, y: Vector, C: float | None, **options: Any) -> None:
+        self.with_bias = RegressionProblem(X, y, C, fit_intercept=True, **options)
+        self.centred = RegressionProblem(X, y - float(np.median(y)), C, **options)
+
+    def certify(self, w: Vector, bias: float) -> Certificate:
+        """Prove bounds from a model and the dual point that it suggests."""
+        problem, point = self.with_bias, np.append(w, bias)
+        values = problem._evaluate(point, "of w", None, None)
+        norm = core.squared_norm(point[:-1])
+        error = problem.rounding.of_primal(values, norm)
+        # P is a sum of squares and losses, so 0 is a lower bound.
+        proof = Bounds.proved(0.5 * norm + values.loss, error, 0.0).certificate
+        alpha = problem.prove(Claim(point)).alpha
+        return proof.with_dual_of(self.certify_dual(alpha, proof.primal))
+
+    def certify_dual(self, alpha: Vector, primal: float) -> Certificate:
+        """Prove a lower bound from a dual point. The certificate has no primal value.
+
+        The point is moved to where its sum is 0 up to rounding. A remainder r of the
+        sum costs at most ``|r| |b*|``, as in :meth:`dualgap.Problem.prove`. There is an
+        optimal bias b* among the points where a loss begins or ends.
+
+        Parameters
+        ----------
+        alpha : ndarray of shape (n,)
+        primal : float
+            Upper bound on P*.
+        """
+        problem = self.centred
+        alpha = into_sum(alpha, problem.lower, problem.upper, 0.0)
+        proof = problem.certify(alpha=alpha)
+        # Subtracting the median rounds the targets too.
+        off = abs(math.fsum(alpha.tolist())) + Rounding.unit * float(
+            np.abs(alpha).sum()
+        )
+        widest = math.sqrt(float(problem.q.max())) * math.sqrt(2.0 * primal)
+        widest += float(np.abs(problem.target).max()) + problem.loss.epsilon
+        less = Rounding.slack * off * widest + Rounding.closing * abs(proof.dual)
+        return Bounds.proved(dual=proof.dual, dual_error=less).certificate

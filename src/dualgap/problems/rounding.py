@@ -1,0 +1,204 @@
+"""Bounds on the rounding errors of P and D (docs/certificate.md)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from ..certificate import Bounds
+from ..losses import Vector
+
+
+class Values(NamedTuple):
+    """Sums of one pass over some rows, and bounds on their rounding errors.
+
+    The exact sum of losses is at most ``loss + loss_error``. ``w.v`` is within
+    `along_error` of `along`, with ``v = sum_i alpha_i y_i x_i``.
+    """
+
+    loss: float  # sum c_i l_i
+    sum: float  # sum alpha_i
+    diagonal: float  # sum delta_i alpha_i^2
+    loss_error: float
+    along: float  # sum alpha_i m_i
+    along_error: float
+    reach: float  # at least sum alpha_i ||x_i||, constant feature included
+    used: float  # number of rows with alpha_i != 0
+    roundings: float  # largest number of roundings in a product x_i.w
+    length: float  # length of w, without the constant feature
+    last: float  # absolute share of the constant feature in x_i.w
+
+    @classmethod
+    def merge(cls, parts: Sequence[Values]) -> Values:
+        """Add up the sums of several parts of the rows, taken at the same w."""
+        if len(parts) == 1:
+            return parts[0]
+        columns = list(zip(*parts, strict=True))
+        return cls(*map(math.fsum, columns[:8]), *map(max, columns[8:]))
+
+
+@dataclass(frozen=True)
+class Rounding:
+    """Bounds on the rounding errors of P and D (docs/certificate.md).
+
+    The bounds are of first order in u = 2^-53; the factor `slack` covers the higher
+    orders.
+
+    Attributes
+    ----------
+    n, width : int
+        Rows, and entries of w.
+    parts : int
+        Number of partial sums (of threads, blocks or partitions) that add up to v.
+    """
+
+    n: int
+    width: int
+    parts: int
+
+    slack: ClassVar[float] = 1.01
+    unit: ClassVar[float] = 2.0**-53
+    least: ClassVar[float] = 2.0**-1074
+    # Relative errors of ||w||^2, and of the formulas that combine the sums.
+    norm: ClassVar[float] = 40 * unit
+    closing: ClassVar[float] = 4 * unit
+    # Relative error of NumPy's sums, which are pairwise over blocks of 128 in 8 lanes:
+    # at most 16 + 3 + 32 roundings, and the roundings of the terms.
+    summed: ClassVar[float] = 64 * unit
+
+    @property
+    def term(self) -> float:
+        """Relative error of a term in a compensated sum, its own rounding included."""
+        return 12 * self.unit + (self.n * self.unit) ** 2
+
+    @property
+    def underflow(self) -> float:
+        """Bound on the underflow error of sums of squares and a few products."""
+        return (self.n + self.width + 4) * self.least
+
+    def of_scores(self, values: Values, q: Vector) -> Vector:
+        """Bound the error of each ``x_i.w``, for rows without a constant feature.
+
+        Parameters
+        ----------
+        values : Values
+        q : ndarray of shape (n,)
+            ``||x_i||^2``.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        if values.length == 0.0:
+            return np.zeros(self.n)
+        small = 2.0**-1000  # far larger than all underflow
+        rows = np.sqrt(q * (1.0 + 2 * (self.width + 2) * self.unit) + small)
+        most = self.slack * self.unit * values.roundings * values.length
+        return np.asarray(most * rows + small)
+
+    def of_primal(self, values: Values, norm: float) -> float:
+        """Bound the rounding error of ``norm/2 + loss``."""
+        loss, more = values.loss, values.loss_error
+        if loss == more == values.length == norm == 0.0:
+            return 0.0  # w is 0 and no row has a loss, as with rows of one class
+        relative = (self.term + self.closing) * loss + (self.norm + self.closing) * norm
+        return self.slack * (more + relative) + self.underflow
+
+    def drift(self, values: Values) -> float:
+        """Bound the length of v minus the exact ``sum_i alpha_i y_i x_i``."""
+        return self.of_sum(values.used, values.reach)
+
+    def of_sum(self, used: float, reach: float) -> float:
+        """Bound the length of a computed sum of rows minus the exact one.
+
+        Parameters
+        ----------
+        used : float
+            Number of rows in the sum.
+        reach : float
+            Upper bound on ``sum_i |alpha_i| ||x_i||``.
+        """
+        if used == 0.0:
+            return 0.0
+        added = (used + self.parts + 2) * self.unit * reach
+        lost = used * math.sqrt(self.width) * self.least
+        return self.slack * added + lost
+
+    def of_dual(
+        self,
+        values: Values,
+        norm: float,
+        drift: float,
+        off: float = math.inf,
+        near: tuple[float, float] | None = None,
+    ) -> float:
+        """Bound the rounding error of ``sum - (norm + diagonal)/2``.
+
+        The first bound assumes that all of `drift` is in the direction of v. If v is
+        the w of the margins or near it, a better bound follows from
+        ``||v||^2 = 2 v.w - ||w||^2 + ||v - w||^2`` and ``v.w = sum_i alpha_i m_i``. The
+        result is the smaller of the two.
+
+        Parameters
+        ----------
+        values : Values
+        norm : float
+            Squared norm of v as stored.
+        drift : float
+            Bound on the length of v minus the exact sum; see :meth:`drift`.
+        off : float, default=inf
+            Error of ``v.w = sum_i alpha_i m_i``. If infinite, only the first bound is
+            used.
+        near : tuple of float, optional
+            ``||w||^2`` and ``||v - w||``, if w is not v itself.
+        """
+        if values.used == 0.0:
+            return 0.0
+        other, apart = (norm, 0.0) if near is None else near
+        length = math.sqrt(norm + self.width * self.least)
+        straight = self.slack * (length * drift + 0.5 * drift * drift)
+        apart += drift
+        seen = abs(0.5 * (norm + other) - values.along) + values.along_error + off
+        seen += self.norm * max(norm, other) + 0.5 * apart * apart
+        relative = self.term * (values.sum + values.diagonal) + self.norm * norm
+        closing = self.closing * (values.sum + norm + values.diagonal)
+        first = min(straight, self.slack * seen)
+        return first + self.slack * (relative + closing) + self.underflow
+
+    def bounds(
+        self,
+        values: Values,
+        norm: float,
+        dual_norm: float,
+        off: float = math.inf,
+        own: float = 0.0,
+    ) -> Bounds:
+        """Return bounds on P at w and on D at alpha, from sums over all rows.
+
+        Parameters
+        ----------
+        values : Values
+        norm, dual_norm : float
+            ``||w||^2``, and the squared norm of v as stored.
+        off : float, default=inf
+            As for :meth:`of_dual`.
+        own : float, default=0.0
+            Relative distance of the exact dual point from alpha.
+
+        Returns
+        -------
+        Bounds
+        """
+        drift = self.drift(values)
+        if own > 0.0:
+            drift += own * values.reach
+        dual = values.sum - 0.5 * (dual_norm + values.diagonal)
+        less = self.of_dual(values, dual_norm, drift, off)
+        if own > 0.0:
+            less += self.slack * own * values.sum
+        primal = 0.5 * norm + values.loss
+        return Bounds.proved(primal, self.of_primal(values, norm), dual, less)
