@@ -1,4 +1,4 @@
-"""The register of solvers, and the `auto` choice."""
+"""Solvers of linear problems, and the registry of all solvers."""
 
 from __future__ import annotations
 
@@ -9,42 +9,18 @@ from .cutting_planes import OCAS, CuttingPlane
 from .dcd import DCD
 from .interior_point import InteriorPoint
 from .mpu import MPU
+from .newton import ResidualNewton
 from .norma import NORMA
 from .pegasos import Pegasos
+from .registry import get_solver, register, solver_for, solvers_of
+from .regression import PairDescent, RegressionDCD
 from .sdca import SDCA
 from .sgd import SGDm, SGDr, SGDs
 from .sgd_qn import SGDQN
 from .smoothing_newton import SmoothingNewton
 from .svmsgd import SvmSGD
 
-SOLVERS: dict[str, type[Solver]] = {
-    solver.name: solver
-    for solver in (
-        *(Auto, DCD, SDCA, SGDs, SGDm, SGDr, Pegasos, NORMA, SvmSGD),
-        *(CuttingPlane, OCAS, MPU, SGDQN, InteriorPoint, SmoothingNewton),
-    )
-}
-
-
-def get_solver(solver: str | Solver) -> Solver:
-    """The record of a solver given by name or as a record.
-
-    Raises
-    ------
-    ValueError
-        If the name is unknown.
-    """
-    if isinstance(solver, Solver):
-        return solver
-    try:
-        return SOLVERS[solver]()
-    except (KeyError, TypeError):
-        known = ", ".join(map(repr, SOLVERS))
-        raise ValueError(
-            f"solver={solver!r} is unknown; use one of {known} or a record such as "
-            "SDCA(order='random')"
-        ) from None
-
+SOLVERS = solvers_of("binary")
 
 __all__ = [
     "DCD",
@@ -57,7 +33,10 @@ __all__ = [
     "Auto",
     "CuttingPlane",
     "InteriorPoint",
+    "PairDescent",
     "Pegasos",
+    "RegressionDCD",
+    "ResidualNewton",
     "SGDm",
     "SGDr",
     "SGDs",
@@ -67,4 +46,7 @@ __all__ = [
     "State",
     "SvmSGD",
     "get_solver",
+    "register",
+    "solver_for",
+    "solvers_of",
 ]

@@ -1,29 +1,27 @@
-"""`auto`: dual coordinate descent or Newton's method, as predicted to be faster.
+"""`auto`: dual coordinate descent or Newton's method, by their predicted cost.
 
-Problem    as `dcd`, `newton` and `interior-point`
-Update     theirs. What each will cost is counted in products with the data, from
-           stored entries and never from a clock: the same problem and seed give the
-           same choices.
-           1. `dcd` is taken to need 3 + 5 S^0.85 passes to a gap of 1e-2, S = mean of
-              c_i q_i, fewer where one class is small (its rows, and about as many of
-              the other, are those that stay awake, unless the other lies around the
-              origin), and more for further digits. If that is `MARGIN` times what
-              Newton's method will cost, that begins at once.
-              Where rows are few beside the features (`few_rows`), interior point
-              stands in the place of Newton's method, which takes many steps there; and
-              where a plane may separate any labels, `dcd` begins whatever is expected.
-           2. Else `dcd` begins. When `SHARE` of the cost of Newton's method is spent,
-              and then at every doubling, what is left is predicted by a line through
-              log(gap) over the later half of the passes and by the usual growth of
-              the cost with the digits; the larger counts. If Newton's method, started
-              cold, is to cost less, it takes over: it gains nothing from the iterate
-              of `dcd`.
-           3. Newton's method is judged the same way once it has spent twice what
-              interior point will cost, which hardly depends on how hard a problem is;
-              and where it breaks down, interior point takes over, and after it `dcd`.
-           Beyond `SmoothingNewton.max_features` columns, and for a store that is read
-           block by block, it is `dcd` alone.
-Guarantee  that of the method that ends the fit
+Problem    min 1/2 ||w||^2 + sum_i c_i l(y_i w.x_i), as for `dcd` and `newton`
+Update     the update of the method that runs. :func:`choose` decides which method
+           begins, and :class:`Auto` runs it and changes over when predictions say so.
+           All costs are counted in passes over the data, from stored entries and never
+           from a clock: the same problem and seed give the same choices.
+           1. :func:`expected_cost` predicts the passes of `dcd` from the mean of
+              c_i q_i, the digits of `tol` and the share of rows that stay active. If
+              they exceed the passes of Newton's method by the factor `margin`, that
+              method begins. If the rows are few (`few_rows`), interior point replaces
+              Newton's method, which then takes many steps. If the rows are so few
+              that some plane separates any labels, `dcd` begins in any case.
+           2. Otherwise `dcd` begins. Once it has spent `share` of the cost of its
+              successor, and whenever that doubles, :func:`remaining` extrapolates
+              its gap. If the successor, started cold, is predicted to need fewer
+              passes, it takes over.
+           3. Newton's method is compared with interior point in the same way, from
+              twice the cost of interior point on: that cost hardly depends on how
+              hard the problem is. If Newton's method breaks down, interior point
+              takes over; if interior point does, `dcd` goes on.
+           `dcd` runs alone beyond `SmoothingNewton.max_features` columns, and on a
+           store that is read block by block.
+Guarantee  the guarantee of the method that ends the fit
 Cost       where the predictions hold, at most 1.6 times the best of the three
 Source     measured crossovers, docs/which-solver.md
 """
@@ -39,56 +37,254 @@ import numpy as np
 
 from .. import core
 from ..losses import Vector
-from ..problem import Problem
+from ..problems.base import Claim
+from ..problems.binary import BinaryProblem
 from . import interior_point, smoothing_newton
 from .base import Solver, State, new_order
 from .dcd import DCD, DCDState, cost
 from .interior_point import InteriorPoint
+from .registry import register
 from .smoothing_newton import SmoothingNewton
 from .some_rows import few_rows
 
 logger = logging.getLogger("dualgap")
 
-MARGIN = 1.4
-SLOWER = 1.3  # interior point takes that much longer than its count says
-# Rows a feature up to which a plane is likely to separate any labels (Cover 1965): then
-# duals stay below their bounds, and the passes of `dcd` hardly grow with C.
-SEPARABLE = 2.0
-PASSES = 3  # fewest of `dcd` before a comparison
-SHARE = 0.3
-# Newton's method gains most in its last steps: it may spend that many times what
-# interior point would cost before it is judged.
-PATIENCE = 2.0
-# Nothing is free where so many epochs alone would read more than `free_work`.
-FREE_PASSES = 20
-# Of so many rows of a class, the share beyond the origin that makes it lie around that.
-SAMPLE, AROUND = 1000, 0.25
+
+@dataclass(frozen=True)
+class Settings:
+    """Tuning constants of `auto`."""
+
+    #: The successor begins if `dcd` is predicted to need this many times its passes.
+    margin: float = 1.4
+    #: Interior point takes this many times the passes that its counts say.
+    interior_factor: float = 1.3
+    #: Up to this many rows per feature a plane is likely to separate any labels (Cover
+    #: 1965): duals then stay below their bounds, and `dcd` hardly slows down with C.
+    separable_rows: float = 2.0
+    #: A method makes this many epochs before it is compared with its successor.
+    least_epochs: int = 3
+    #: `dcd` is first compared after this share of the passes of its successor.
+    share: float = 0.3
+    #: Newton's method gains most in its last steps, so it is first compared after this
+    #: many times the passes of interior point.
+    patience: float = 2.0
+    #: No work is free if this many epochs alone read more than `free_work` entries.
+    free_epochs: int = 20
+    #: Rows that are sampled to see whether a class surrounds the origin.
+    class_sample: int = 1000
+    #: A class surrounds the origin if this share of it scores <= 0 against its mean.
+    surrounding: float = 0.25
+
+
+SETTINGS = Settings()
+
+
+# ----------------------------------------------------------------------- the policy
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Choice of the solver that begins.
+
+    Attributes
+    ----------
+    solver : Solver
+    reason : str
+        One line for the log.
+    passes : float
+        Passes over the data that `solver` is predicted to need; NaN if it has no
+        alternative.
+    successor_passes : float or None
+        Passes of the solver that may take over; None if there is none to compare with.
+    """
+
+    solver: Solver
+    reason: str
+    passes: float = math.nan
+    successor_passes: float | None = None
+
+
+def choose(
+    problem: BinaryProblem,
+    tol: float,
+    *,
+    goal: float | None = None,
+    warm_started: bool = False,
+    settings: Settings = SETTINGS,
+) -> Plan:
+    """Choose the solver that begins, from counts alone.
+
+    Parameters
+    ----------
+    problem : BinaryProblem
+    tol : float
+        Relative gap to prove.
+    goal : float, optional
+        Smaller gap that the fit aims at while its work is free.
+    warm_started : bool
+        Whether duals are given. Only `dcd` can use them, so it begins.
+    settings : Settings
+    """
+    if problem.streamed:
+        return Plan(DCD(), "it reads the store block by block")
+    if problem.width > SmoothingNewton().max_features:
+        return Plan(DCD(), f"{problem.d} features are too many for newton")
+    other = successor(DCD(), problem)
+    passes = predicted_passes(DCD(), problem, tol, settings)
+    other_passes = predicted_passes(other, problem, tol, settings)
+    slow = passes >= settings.margin * other_passes
+    if goal is not None and goal < tol and not slow:
+        slow = predicted_passes(
+            DCD(), problem, goal, settings
+        ) >= settings.margin * predicted_passes(other, problem, goal, settings)
+    separable = problem.n <= settings.separable_rows * problem.width
+    if slow and not (warm_started or separable):
+        reason = _expectation(other_passes, DCD(), passes)
+        return Plan(other, reason, other_passes)
+    reason = _expectation(passes, other, other_passes)
+    return Plan(DCD(), reason, passes, other_passes)
+
+
+def successor(solver: Solver, problem: BinaryProblem) -> Solver:
+    """Return the solver that may take over from another one."""
+    if isinstance(solver, DCD) and not few_rows(problem):
+        return SmoothingNewton()
+    return InteriorPoint()
+
+
+def predicted_passes(
+    solver: Solver, problem: BinaryProblem, tol: float, settings: Settings = SETTINGS
+) -> float:
+    """Return how many passes over the data a whole fit is expected to need."""
+    if isinstance(solver, DCD):
+        return expected_cost(problem, tol, settings)
+    product = int(problem.rows.stored) + problem.n
+    if isinstance(solver, SmoothingNewton):
+        return smoothing_newton.predicted_work(problem, tol) / product
+    work = interior_point.predicted_work(problem, tol)
+    return settings.interior_factor * work / product
+
+
+def expected_cost(
+    problem: BinaryProblem, tol: float, settings: Settings = SETTINGS
+) -> float:
+    """Return the passes over the data that `dcd` may need for a gap of `tol`.
+
+    Epochs grow with the mean of c_i q_i. Epochs with many updates cost more than a
+    pass. If there are fewer rows than features, few rows share a feature.
+    """
+    rows = problem.rows.stored / problem.n
+    steepness = float(np.dot(problem.cost, problem.q)) / problem.n
+    active = active_share(problem, settings)
+    digits = -math.log10(tol)
+    easy = 3.0 + 1.5 * max(digits - 2.0, 0.0)  # where the regulariser dominates
+    meet = min(problem.n / problem.width, 1.0)
+    epochs = easy + 5.0 * active * meet * steepness**0.85 * growth(digits)
+    return epochs * (60.0 + 2.0 * rows) / (rows + 1.0)
+
+
+def growth(digits: float) -> float:
+    """Return the cost of a gap of 10^-digits to `dcd`, relative to a gap of 1e-2."""
+    return 1.0 + 0.4 * max(digits - 2.0, 0.0) ** 2
+
+
+def active_share(problem: BinaryProblem, settings: Settings = SETTINGS) -> float:
+    """Estimate the share of rows that shrinking leaves active.
+
+    With equal weights on both sides of the margin, hardly more rows than twice the
+    smaller class stay active: the rest of the large class lies beyond the margin. This
+    fails for a class that surrounds the origin, where no w moves it beyond the margin,
+    unless a free bias does.
+    """
+    share = float(problem.cost[problem.y > 0].sum()) / float(problem.cost.sum())
+    active = 4.0 * min(share, 1.0 - share)
+    if active >= 1.0 or problem.free_bias:
+        return min(active, 1.0)
+    step = max(problem.n // settings.class_sample, 1)
+    some = np.arange(0, problem.n, step, dtype=np.uint32)
+    some = some[problem.y[some] == (1 if share > 0.5 else -1)]
+    rows = core.chosen_rows(problem.rows, some, problem.intercept_scaling)
+    y, mean, margins = problem.y[some], np.zeros(problem.width), np.empty(len(some))
+    core.combine(rows, y, np.ones(len(some)), mean, problem.threads)
+    core.outputs(rows, y, mean, margins, problem.threads, core.Stop())
+    beyond = np.count_nonzero(margins <= 0.0)
+    return 1.0 if beyond > settings.surrounding * len(some) else active
+
+
+def remaining(trace: list[tuple[float, float]], tol: float) -> float:
+    """Predict the cost until the gap is `tol` from the cost and the gap so far.
+
+    A line through log(gap) over the later half of the trace gives the price of a digit.
+    Every further digit costs more than the one before, because the rows that are still
+    undecided are the hard ones. The result is this or the usual growth, if larger.
+
+    Parameters
+    ----------
+    trace : list of (cost so far, log10 of the relative gap)
+    tol : float
+
+    Returns
+    -------
+    float
+        0 if the gap is met already, infinite if it does not fall.
+    """
+    if len(trace) < 2:
+        return math.inf
+    cost, gap = np.array(trace[min(len(trace) // 2, len(trace) - 2) :]).T
+    slope, level = np.polyfit(cost - cost[-1], gap, 1)
+    digits = level - math.log10(tol)
+    if digits <= 0.0:
+        return 0.0
+    if slope >= 0.0:
+        return math.inf
+    left = digits * (1.0 + digits / 2.0) / -slope
+    if level <= -2.0:  # before, a gap says little about the next digits
+        usual = growth(-math.log10(tol)) / growth(-level) - 1.0
+        left = max(left, trace[-1][0] * usual)
+    return float(left)
+
+
+def _expectation(passes: float, other: Solver, other_passes: float) -> str:
+    return (
+        f"about {passes:.0f} passes over the data expected; {other.name} would need "
+        f"about {other_passes:.0f}"
+    )
+
+
+# ----------------------------------------------------------------------- the switch
 
 
 @dataclass(kw_only=True)
 class AutoState(State):
-    """The state of the method that is running, and what is known of the other."""
+    """State of the running method, and what the next comparison needs."""
 
-    engine: Solver
-    inner: State
-    dcd: tuple[Solver, State] | None = None  # to go back to
-    other: float = math.inf  # products that the method which may take over will need
-    spent: float = 0.0  # products of the running method so far
-    retest: float = 0.0  # what is spent at the next comparison
-    trace: list[tuple[float, float]] = field(default_factory=list)  # spent, log10(gap)
+    engine: Solver  # the running method
+    inner: State  # its state
+    #: Whether duals were given to start from.
+    warm_started: bool
+    #: `dcd` and its state, once another method has taken over from it.
+    dcd: tuple[Solver, State] | None = None
+    #: Predicted passes of the successor; None: not predicted yet.
+    other: float | None = None
+    #: Passes of the running method so far.
+    spent: float = 0.0
+    #: Passes after which it is next compared with its successor; None: never.
+    retest: float | None = None
+    #: Passes of the running method and log10 of its relative gap, after each epoch.
+    trace: list[tuple[float, float]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.base = (0, 0, 0)  # epochs, updates, visited of the method before
+        self.base = (0, 0, 0)  # epochs, updates, visited of the methods before
         self.method = self.engine.name
 
     @property
     def product(self) -> int:
-        """Multiply-adds of one product, the unit of all costs here."""
+        """Multiply-adds of one pass over the data, the unit of all costs here."""
         return int(self.problem.rows.stored) + self.problem.n
 
     @property
     def work(self) -> float:
-        # What a pass costs besides its rows counts where hardly one is awake.
+        # The overhead of an epoch counts where few rows are active.
         return super().work + 2000.0 * self.epochs
 
     def finite(self) -> bool:
@@ -96,7 +292,7 @@ class AutoState(State):
         return self.inner.epochs == 0 or self.inner.finite()
 
     def run(self, engine: Solver, inner: State) -> None:
-        """Go on with another method."""
+        """Make another method the running one."""
         self.base = (
             self.epochs - inner.epochs,
             self.updates - inner.updates,
@@ -104,30 +300,35 @@ class AutoState(State):
         )
         self.engine, self.inner, self.method = engine, inner, engine.name
         self.trace, self.spent, inner.stop = [], 0.0, self.stop
+        self.other = self.retest = None
 
     def follow(self) -> None:
-        """Take over the counters of the running method."""
+        """Copy the counters of the running method."""
         inner, (epochs, updates, visited) = self.inner, self.base
         self.epochs = epochs + inner.epochs
         self.updates = updates + inner.updates
         self.visited = visited + inner.visited
+        work = cost(inner) if isinstance(inner, DCDState) else inner.work
+        self.spent = work / self.product
 
 
+@register("binary")
 @dataclass(frozen=True)
 class Auto(Solver):
     """The fastest certified solver for the problem at hand: `dcd` or `newton`.
 
-    The choice is made by counts of operations, and again as the fit goes on; the
-    history of the fit has the method of every pass and what was predicted, and the log
-    has the reason.
+    The choice rests on counts of operations and is reviewed as the fit goes on. The
+    history of the fit holds the method and the prediction of every pass, and the log
+    gives the reason.
 
     Problems of a few thousand stored entries cost less to solve to rounding level
-    than to set up, so `tol` may end the fit only after `free_work` entries of rows and
-    of w are read, less `FREE_PASSES` times those of the problem: small models do not
-    depend on the order of their rows.
+    than to set up. `tol` ends the fit only after `free_work` entries of rows and of w
+    are read, less a few epochs' worth: small models do not depend on the order of
+    their rows.
     """
 
     name: ClassVar[str] = "auto"
+    settings: ClassVar[Settings] = SETTINGS
     resumes: ClassVar[bool] = True
     dual: ClassVar[bool] = True
     free_work: ClassVar[float] = 2e6
@@ -145,119 +346,93 @@ class Auto(Solver):
         return True
 
     def resumable(self, state: AutoState) -> bool:
-        # The others take few steps: a fit that they end is resumed before them.
+        # The other methods take few steps: a fit that they end is resumed before them.
         return isinstance(state.inner, DCDState) and state.dcd is None
 
-    def start(self, problem: Problem, rng: Any, warm: Vector | None) -> AutoState:
+    def start(self, problem: BinaryProblem, rng: Any, warm: Vector | None) -> AutoState:
         dcd = DCD()
-        state = AutoState(
+        return AutoState(
             problem, rng, new_order(0), engine=dcd,
-            inner=dcd.start(problem, rng, warm),
+            inner=dcd.start(problem, rng, warm), warm_started=warm is not None,
         )  # fmt: skip
-        if problem.streamed:
-            state.retest = math.inf
-            logger.info("auto: dcd, which reads the store block by block")
-        elif problem.width <= SmoothingNewton().max_features:
-            # Duals to start from serve dcd alone; it gets its passes to show.
-            state.retest = 0.0 if warm is None else -1.0
-        else:
-            state.retest = math.inf
-            logger.info("auto: dcd, for %d features are too many for newton", problem.d)
-        return state
 
     def step(self, state: AutoState, stop: Any) -> None:
-        if state.epochs == 0 and state.retest < math.inf:
-            self._choose(state)
+        if state.epochs == 0:
+            self._begin(state)
         state.inner.pause, state.inner.tol = state.pause, self.goal(state)
         state.engine.step(state.inner, stop)
         state.follow()
-        inner = state.inner
-        work = cost(inner) if isinstance(inner, DCDState) else inner.work
-        state.spent = work / state.product
         if not self._fall_back(state):
             self._compare(state)
 
-    def _choose(self, state: AutoState) -> None:
-        problem, warm = state.problem, state.retest < 0.0
-        state.other = self._other_cost(state, state.tol)
-        state.predicted = expected_cost(problem, state.tol)
-        slow = state.predicted >= MARGIN * state.other
-        goal = self.goal(state)
-        if goal < state.tol:  # which a fit gets to if the work is free
-            dcd = expected_cost(problem, goal)
-            slow = slow or dcd >= MARGIN * self._other_cost(state, goal)
-        separable = problem.n <= SEPARABLE * problem.width
-        if slow and not (warm or separable):
-            self._second(state)
-        else:
-            name = (InteriorPoint if few_rows(problem) else SmoothingNewton).name
-            logger.info(
-                "auto: dcd begins, about %.0f products expected; %s would cost about "
-                "%.0f", state.predicted, name, state.other,
-            )  # fmt: skip
-            state.retest = SHARE * state.other
-
-    def _other_cost(self, state: AutoState, tol: float) -> float:
-        """Products that the method which may follow `dcd` will need."""
-        if few_rows(state.problem):
-            return self._interior_cost(state, tol)
-        return smoothing_newton.predicted_work(state.problem, tol) / state.product
+    def _begin(self, state: AutoState) -> None:
+        """Run the solver that :func:`choose` names."""
+        plan = choose(
+            state.problem, state.tol, goal=self.goal(state),
+            warm_started=state.warm_started, settings=self.settings,
+        )  # fmt: skip
+        logger.info("auto: %s begins: %s", plan.solver.name, plan.reason)
+        state.predicted, state.other = plan.passes, plan.successor_passes
+        if not isinstance(plan.solver, DCD):
+            self._run(state, plan.solver, plan.passes)
+        elif plan.successor_passes is not None:
+            state.retest = self.settings.share * plan.successor_passes
 
     def _compare(self, state: AutoState) -> None:
-        """Go on with the running method, or not."""
-        if state.retest == math.inf:
+        """Change over to the successor if it is predicted to need fewer passes."""
+        if state.retest is None:
             return
         primal, dual = state.engine.estimate(state.inner)
         if primal > dual > 0.0:
             state.trace.append((state.spent, math.log10((primal - dual) / dual)))
-        if state.inner.epochs < PASSES or state.spent < state.retest:
+        if (
+            state.inner.epochs < self.settings.least_epochs
+            or state.spent < state.retest
+        ):
             return
         state.predicted = remaining(state.trace, state.tol)
-        if state.engine.name == SmoothingNewton.name and state.other == math.inf:
-            state.other = self._interior_cost(state, state.tol)
-            state.retest = PATIENCE * state.other
+        if state.other is None:  # Newton's method has spent what it was expected to
+            state.retest = self.settings.patience * self._predict_other(state)
             if state.spent < state.retest:
                 return
-        if state.predicted < state.other:
+        if state.predicted < self._predict_other(state):
             state.retest = 2.0 * state.spent
-        elif state.engine.name == SmoothingNewton.name:
-            self._interior(state)
         else:
-            self._second(state)
+            self._change_over(state)
 
-    @staticmethod
-    def _interior_cost(state: AutoState, tol: float) -> float:
-        work = interior_point.predicted_work(state.problem, tol)
-        return SLOWER * work / state.product
+    def _predict_other(self, state: AutoState) -> float:
+        """Return the predicted passes of the successor; computed once."""
+        if state.other is None:
+            state.other = predicted_passes(
+                successor(state.engine, state.problem),
+                state.problem, state.tol, self.settings,
+            )  # fmt: skip
+        return state.other
 
-    def _second(self, state: AutoState) -> None:
-        """Another method takes over from `dcd`, which may not have begun."""
-        state.dcd = (state.engine, state.inner)
-        if few_rows(state.problem):
-            self._interior(state)
-            return
-        self._take_over(state, SmoothingNewton())
-        # Not to be judged before it has spent what it was expected to.
-        state.retest, state.other = state.other, math.inf
-
-    def _interior(self, state: AutoState) -> None:
-        if state.other == math.inf:
-            state.other = self._interior_cost(state, state.tol)
-        self._take_over(state, InteriorPoint())
-        state.retest = math.inf
-
-    def _take_over(self, state: AutoState, engine: Solver) -> None:
+    def _change_over(self, state: AutoState) -> None:
+        engine, passes = (
+            successor(state.engine, state.problem),
+            self._predict_other(state),
+        )
         logger.info(
-            "auto: %s takes over, about %.0f products expected; %s would need about "
-            "%.0f%s", engine.name, state.other, state.engine.name, state.predicted,
-            " more" if state.inner.epochs else "",
+            "auto: switching to %s, about %.0f passes over the data expected; %s would "
+            "need about %.0f more", engine.name, passes, state.engine.name,
+            state.predicted,
         )  # fmt: skip
+        self._run(state, engine, passes)
+
+    def _run(self, state: AutoState, engine: Solver, passes: float) -> None:
+        """Start another method; it gains nothing from the iterate of `dcd`."""
+        if isinstance(state.engine, DCD):
+            state.dcd = (state.engine, state.inner)
         state.run(engine, engine.start(state.problem, state.rng, None))
-        state.predicted = state.other
+        state.predicted = passes
+        if isinstance(engine, SmoothingNewton):
+            state.retest = passes
 
     def goal(self, state: AutoState) -> float:
         epoch = state.product + state.problem.width
-        if state.work + FREE_PASSES * epoch >= self.free_work:
+        if state.work + self.settings.free_epochs * epoch >= self.free_work:
             return float(state.tol)
         return super().goal(state)
 
@@ -267,95 +442,22 @@ class Auto(Solver):
     def iterate(self, state: AutoState) -> tuple[Vector | None, Vector | None]:
         return state.engine.iterate(state.inner)
 
-    def proof_options(self, state: AutoState) -> dict[str, Any]:
-        return state.engine.proof_options(state.inner)
+    def claim(self, state: AutoState) -> Claim:
+        return state.engine.claim(state.inner)
 
     def reject(self, state: AutoState) -> None:
         state.engine.reject(state.inner)
         self._fall_back(state)
 
     def _fall_back(self, state: AutoState) -> bool:
-        """To interior point, or from there to `dcd`, if a method has broken down."""
+        """Replace a method that has broken down: by interior point, or by `dcd`."""
         if state.dcd is None or state.inner.finite():
             return False
-        if state.engine.name == SmoothingNewton.name:
-            logger.info("auto: newton can go no further")
-            self._interior(state)
+        if isinstance(state.engine, SmoothingNewton):
+            logger.info("auto: newton broke down")
+            self._change_over(state)
         else:
-            logger.info("auto: interior-point can go no further; dcd goes on")
+            logger.info("auto: interior-point broke down, dcd goes on")
             state.run(*state.dcd)
-            state.dcd, state.retest = None, math.inf
+            state.dcd = None
         return True
-
-
-def growth(digits: float) -> float:
-    """What a gap of 10^-digits costs `dcd`, in units of what 1e-2 costs."""
-    return 1.0 + 0.4 * max(digits - 2.0, 0.0) ** 2
-
-
-def awake_share(problem: Problem) -> float:
-    """Share of the rows that does not fall asleep, roughly.
-
-    With equal weights on both sides of the margin, hardly more rows than twice the
-    smaller class are awake, the others of the large class being beyond the margin. But
-    not where no w gets them there: a class around the origin, and no bias to move it.
-    """
-    share = float(problem.cost[problem.y > 0].sum()) / float(problem.cost.sum())
-    awake = 4.0 * min(share, 1.0 - share)
-    if awake >= 1.0 or problem.free_bias:
-        return min(awake, 1.0)
-    some = np.arange(0, problem.n, max(problem.n // SAMPLE, 1), dtype=np.uint32)
-    some = some[problem.y[some] == (1 if share > 0.5 else -1)]
-    rows = core.chosen_rows(problem.rows, some, problem.intercept_scaling)
-    y, mean, margins = problem.y[some], np.zeros(problem.width), np.empty(len(some))
-    core.combine(rows, y, np.ones(len(some)), mean, problem.threads)
-    core.outputs(rows, y, mean, margins, problem.threads, core.Stop())
-    return 1.0 if np.count_nonzero(margins <= 0.0) > AROUND * len(some) else awake
-
-
-def expected_cost(problem: Problem, tol: float) -> float:
-    """Products that `dcd` may need for a gap of `tol`, from the problem alone.
-
-    Passes grow with the mean of c_i q_i, and are dearer where updates are many. Rows
-    that are fewer than the features hardly meet in one of them.
-    """
-    rows = problem.rows.stored / problem.n
-    steepness = float(np.dot(problem.cost, problem.q)) / problem.n
-    awake = awake_share(problem)
-    digits = -math.log10(tol)
-    easy = 3.0 + 1.5 * max(digits - 2.0, 0.0)  # where the regulariser rules
-    meet = min(problem.n / problem.width, 1.0)
-    passes = easy + 5.0 * awake * meet * steepness**0.85 * growth(digits)
-    return passes * (60.0 + 2.0 * rows) / (rows + 1.0)
-
-
-def remaining(trace: list[tuple[float, float]], tol: float) -> float:
-    """Cost until the gap is `tol`: what a trace says, or what is usual if that is more.
-
-    The trace says it by a line through its later half, with every digit costing more
-    than the one before: rows that are still undecided are the hard ones.
-
-    Parameters
-    ----------
-    trace : list of (cost so far, log10 of the relative gap)
-    tol : float
-
-    Returns
-    -------
-    float
-        0 where it is met already, infinite where the gap does not fall.
-    """
-    if len(trace) < 2:
-        return math.inf
-    cost, gap = np.array(trace[min(len(trace) // 2, len(trace) - 2) :]).T
-    slope, level = np.polyfit(cost - cost[-1], gap, 1)
-    digits = level - math.log10(tol)
-    if digits <= 0.0:
-        return 0.0
-    if slope >= 0.0:
-        return math.inf
-    left = digits * (1.0 + digits / 2.0) / -slope
-    if level <= -2.0:  # before, a gap says little about the next digits
-        usual = growth(-math.log10(tol)) / growth(-level) - 1.0
-        left = max(left, trace[-1][0] * usual)
-    return float(left)

@@ -1,38 +1,46 @@
-"""What the loop asks of a solver.
+"""The interface between the training loop and its solvers.
 
 A solver is a small frozen record of its hyper-parameters. It supplies
 ``start -> state``, ``step(state)`` (one pass over the data), ``estimate(state)``
-(cheap, may be wrong) and ``iterate(state)`` (the model and a dual point). It says
-what it needs in class attributes, and :meth:`Solver.check` refuses the rest.
+(cheap, may be wrong) and ``iterate(state)`` (the model and a dual point).
+``claim(state)`` may add a hint for the proof. Class attributes declare what a solver
+needs, and :meth:`Solver.check` refuses everything else.
+
+The tuning constants of a solver are the fields of one frozen record, its ``settings``.
+They are not hyper-parameters: users never set them.
 """
 
 from __future__ import annotations
 
+import copy
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..blocks import Block
+from ..data.blocks import Block
 from ..losses import Vector
-from ..problem import Problem, Proof
+from ..problems.base import Claim, Proof
+from ..problems.binary import BinaryProblem
 
 RowOrder = Literal["permutation", "random", "cyclic"]
 
-# What a solver aims at instead of tol while that costs next to nothing.
-ROUNDING = 1e-12
+S = TypeVar("S", bound="Solver")
+
+#: Smallest divisor: it keeps a ratio finite whose denominator is 0.
+TINY = 1e-300
 
 
 @dataclass
 class State:
-    """What every solver's state has; each solver adds its own arrays."""
+    """Base of the states; each solver adds its own arrays."""
 
-    problem: Problem
+    problem: BinaryProblem
     rng: Any
     order: NDArray[np.uint32]
     epochs: int = 0
@@ -40,28 +48,28 @@ class State:
     visited: int = 0
     primal: float = math.nan
     dual: float = math.nan
-    #: The relative gap that the fit is to prove; the loop sets it.
+    #: Relative gap that the fit is to prove; the loop sets it.
     tol: float = 1e-3
-    #: The request to leave that its fit listens to; the loop sets it.
+    #: Stop request of the fit; the loop sets it.
     stop: Any = None
-    #: Who made the last pass, where a solver has a choice of methods, and how many
-    #: products with the data it thinks are still to come.
+    #: Name of the method that made the last pass, for solvers that run several.
     method: str = ""
+    #: Passes over the data that such a solver still expects to need.
     predicted: float = math.nan
-    #: Called in the midst of a pass, where the state may be written to a checkpoint.
+    #: Called between blocks of a pass, where the state may be written to a checkpoint.
     pause: Callable[[], None] | None = None
-    #: The records and enums in it, for checkpoints.
+    #: Types of the records and enums in the state, for checkpoints.
     parts: ClassVar[tuple[type, ...]] = ()
 
     @property
     def work(self) -> float:
-        """Stored entries read so far, and those of w in as many epochs."""
+        """Stored entries read so far, plus the entries of w for every epoch."""
         problem = self.problem
         entries = problem.rows.stored / problem.n + 1.0
         return self.visited * entries + self.epochs * problem.width
 
     def finite(self) -> bool:
-        """Whether the model is still made of finite numbers."""
+        """Whether all numbers of the model are finite."""
         return True
 
 
@@ -69,15 +77,21 @@ class Solver(ABC):
     """Base of the solver records."""
 
     name: ClassVar[str]
+    #: Tuning constants, a frozen record per solver; see :meth:`_with_settings`.
+    settings: ClassVar[Any]
+    #: Kinds of problem that the solver is registered for.
+    kinds: ClassVar[tuple[str, ...]] = ()
     losses: ClassVar[tuple[str, ...]] = ("hinge", "squared_hinge", "smoothed_hinge")
-    #: Keeps dual variables that define w, so it can start from some.
+    #: The solver keeps dual variables that define w, so it can start from given ones.
     dual: ClassVar[bool] = False
-    #: Stored entries to read before `tol` may end the fit; only `auto` has any.
+    #: Stored entries to read before `tol` may end the fit.
     free_work: ClassVar[float] = 0.0
-    # An exact pass is made when the estimated gap is below this many times the goal
-    # (f of Panagiotakopoulos and Tsampouka 2013, section 4).
+    #: Relative gap to aim at while `free_work` lasts: solved to rounding.
+    free_goal: ClassVar[float] = 1e-12
+    #: An exact pass is made once the estimated gap is below this many times the goal
+    #: (f of Panagiotakopoulos and Tsampouka 2013, section 4).
     check_factor: ClassVar[float] = 1.2
-    #: reject() makes the estimate exact: how far off it was says nothing of what comes.
+    #: reject() makes the estimate exact, so its past error says nothing about the next.
     mends_estimate: ClassVar[bool] = False
 
     @property
@@ -87,28 +101,28 @@ class Solver(ABC):
 
     @property
     def free_bias(self) -> bool:
-        """Whether it can leave a bias unpenalised (the dual: sum alpha_i y_i = 0)."""
+        """Whether the bias may be unpenalised (in the dual, sum alpha_i y_i = 0)."""
         return False
 
     @property
     def streams(self) -> bool:
-        """Whether it goes over rows block by block, so that they may be on the disk."""
+        """Whether rows are read block by block, so that they may stay on disk."""
         return False
 
-    #: Its state is made of arrays and numbers, that a checkpoint can hold.
+    #: The state consists of arrays and numbers, which a checkpoint can hold.
     resumes: ClassVar[bool] = False
 
     def resumable(self, state: Any) -> bool:
-        """Whether a checkpoint can be written now; the last one holds good if not."""
+        """Whether a checkpoint can be written now; if not, the last one stays valid."""
         return True
 
-    def check(self, problem: Problem) -> None:
+    def check(self, problem: Any) -> None:
         """Refuse a problem that this solver cannot solve.
 
         Raises
         ------
         ValueError
-            Naming the parameter and a solver that can.
+            With the parameter at fault and a solver that accepts it.
         """
         if problem.loss.name not in self.losses:
             known = " or ".join(map(repr, self.losses))
@@ -129,8 +143,8 @@ class Solver(ABC):
                 f"buffer={problem.rows.bytes + 8 * problem.n + 8} or more"
             )
 
-    def check_warm(self, problem: Problem, warm: Vector) -> Vector:
-        """Dual variables clipped to the box of this problem, as a new array.
+    def check_warm(self, problem: Any, warm: Vector) -> Vector:
+        """Return dual variables clipped to the box of this problem, as a new array.
 
         Raises
         ------
@@ -153,56 +167,62 @@ class Solver(ABC):
         return np.clip(warm, problem.lower, problem.upper)
 
     @abstractmethod
-    def start(self, problem: Problem, rng: Any, warm: Vector | None) -> State:
-        """State before the first pass."""
+    def start(self, problem: Any, rng: Any, warm: Vector | None) -> State:
+        """Return the state before the first pass."""
 
     @abstractmethod
     def step(self, state: Any, stop: Any) -> None:
-        """One pass over the data; leaves early, state whole, when told to stop."""
+        """Make one pass over the data, or leave it early in a valid state on `stop`."""
 
     def estimate(self, state: Any) -> tuple[float, float]:
-        """Primal and dual value as the pass saw them; NaN where unknown."""
+        """Return the primal and dual value as the pass saw them; NaN where unknown."""
         return state.primal, state.dual
 
     @abstractmethod
     def iterate(self, state: Any) -> tuple[Vector | None, Vector | None]:
-        """The model and a dual point in the box.
+        """Return the model and a dual point in the box.
 
         ``(None, alpha)``: the model is ``w(alpha)``. ``(w, alpha)``: alpha is a dual
         point that need not belong to w. ``(w, None)``: no dual point is known.
         """
 
     def goal(self, state: Any) -> float:
-        """The relative gap to aim at: tol, or less while `free_work` lasts."""
+        """Return the relative gap to aim at: tol, or less while `free_work` lasts."""
         if state.work < self.free_work:
-            return min(state.tol, ROUNDING)
+            return min(state.tol, self.free_goal)
         return float(state.tol)
 
-    def proof_options(self, state: Any) -> dict[str, Any]:
-        """What :meth:`Problem.prove` may do besides, by keyword."""
-        return {}
+    def claim(self, state: Any) -> Claim:
+        """Return the claim to prove: the iterate, and a hint if there is one."""
+        return Claim(*self.iterate(state))
 
     def unproved(self, state: Any) -> Proof | None:
-        """The model reached, with a certificate that promises nothing.
+        """Return the model reached, with a certificate that promises nothing.
 
-        For a fit that was ended before its first proof. None: the zero model it is.
+        A fit that ends before its first proof asks for it. None: take the zero model.
         """
         return None
 
     def reject(self, state: Any) -> None:  # noqa: B027  (a hook, not a duty)
-        """Told that an exact pass found a larger gap than the goal."""
+        """React to an exact pass that found a larger gap than the goal."""
+
+    def _with_settings(self: S, **changes: float) -> S:
+        """Return a copy with some tuning constants changed, for tests."""
+        changed = copy.copy(self)
+        object.__setattr__(changed, "settings", replace(self.settings, **changes))
+        return changed
 
 
 def new_order(n: int) -> NDArray[np.uint32]:
-    """Rows 0..n-1 in their own order."""
+    """Return the rows 0..n-1 in their own order."""
     return np.arange(n, dtype=np.uint32)
 
 
 def next_order(kind: RowOrder, rng: Any, order: NDArray[np.uint32], n: int) -> None:
     """Fill `order` for the next pass: a new permutation, independent draws, or 0..n-1.
 
-    Permuting anew every epoch converges faster than one fixed permutation, and that
-    faster than independent draws (Shalev-Shwartz et al. 2011, section 7.4).
+    A new permutation every epoch converges faster than one fixed permutation, which
+    converges faster than independent draws (Shalev-Shwartz et al. 2011, section 7.4).
     """
     if kind == "permutation":
         rng.shuffle(order)
@@ -211,25 +231,25 @@ def next_order(kind: RowOrder, rng: Any, order: NDArray[np.uint32], n: int) -> N
 
 
 def random_blocks(
-    problem: Problem, pages: NDArray[np.uint32]
+    problem: BinaryProblem, pages: NDArray[np.uint32]
 ) -> list[NDArray[np.uint32]]:
-    """Pages in the order given, as blocks that memory holds."""
+    """Group pages, in the order given, into blocks that fit in memory."""
     together = problem.source.block_pages if problem.source else 1
     return [pages[k : k + together] for k in range(0, len(pages), together)]
 
 
-def page_order(problem: Problem) -> NDArray[np.uint32]:
-    """The pages of rows that are streamed, in their own order."""
+def page_order(problem: BinaryProblem) -> NDArray[np.uint32]:
+    """Return the pages of streamed rows, in their own order."""
     return new_order(len(problem.source.pages) if problem.source else 1)
 
 
 def row_visits(
     kind: RowOrder, state: State, stop: Any
 ) -> Iterator[tuple[Block, NDArray[np.uint32]]]:
-    """The blocks of the next pass, each with the order in which to visit its rows.
+    """Yield the blocks of the next pass, each with the order of visits to its rows.
 
-    Rows in memory are one block. Of a store a block is made of random pages, unless
-    `kind` is "cyclic"; the pages hold random rows, for the store was shuffled.
+    Rows in memory are one block. A block of a store consists of random pages, unless
+    `kind` is "cyclic"; pages hold random rows, because the store was shuffled.
     """
     problem, blocks = state.problem, None
     if not problem.streamed:
@@ -249,7 +269,7 @@ def row_visits(
 
 
 def check_option(name: str, value: object, allowed: tuple[object, ...]) -> None:
-    """Refuse a hyper-parameter that is not one of a few words or flags.
+    """Refuse a hyper-parameter that is not one of the allowed words or flags.
 
     Raises
     ------
@@ -261,7 +281,7 @@ def check_option(name: str, value: object, allowed: tuple[object, ...]) -> None:
 
 
 def check_count(name: str, value: object) -> None:
-    """Refuse a hyper-parameter that is not a whole number from 1 on.
+    """Refuse a hyper-parameter that is not a positive whole number.
 
     Raises
     ------

@@ -1,17 +1,17 @@
-"""Conjugate sweeps: what `DCD` does between two sweeps over rows with little in common.
+"""Conjugate sweeps: acceleration of `DCD` where rows share few features.
 
 Problem    the dual of dcd.py, in which D(a) = sum a_i - 1/2 a'K a
-Update     (src/core/epochs/conjugate_sweeps.hpp)
-           PLAIN      sweeps alone, over-relaxed
+Update     a step between two sweeps (src/core/epochs/conjugate_sweeps.hpp)
+           PLAIN      no step; the sweeps are over-relaxed
            MOMENTUM   Nesterov's extrapolation of whole sweeps, until D falls or few
-                      rows leave the box on the way: the active set has settled
-           CONJUGATE  conjugate directions made of whole sweeps, an exact step, clipped,
-                      and given up where the sweep alone is better
-           FINISH     sweeps alone again, once rounding hides what D gains
-Guarantee  D never falls but in MOMENTUM, which ends when it does.
-Cost       some passes over n and d numbers per sweep; 24 bytes a row and a feature.
+                      rows are clipped to the box: the active set has settled
+           CONJUGATE  conjugate directions made of whole sweeps: an exact step, clipped,
+                      and dropped if the sweep alone is better
+           FINISH     no step, once rounding hides the gain in D
+Guarantee  D never falls except in MOMENTUM, which ends when it does.
+Cost       some passes over n and d numbers per sweep; 24 bytes per row and feature.
 Source     Nesterov, Soviet Math. Doklady 27, 1983; Notay, SIAM J. Sci. Comput. 22, 2000
-           (flexible conjugate gradients). The combination is this package's.
+           (flexible conjugate gradients). The combination is this package's own.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from enum import Enum, auto
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -29,28 +29,40 @@ from ..losses import Vector
 if TYPE_CHECKING:
     from .dcd import DCDState
 
-# Over-relaxation of the sweeps in PLAIN; later it hurts.
-OMEGA = 1.3
-# Sweeps before momentum: fewer cost an epoch or two where few are needed at all.
-FEWEST_SWEEPS, MORE_SWEEPS, HARD = 8, 18, 4.0
-# The active set has settled when this share of the rows visited is clipped at most,
-# twice in a row, after more than MOMENTUM_STEPS steps.
-SETTLED, MOMENTUM_STEPS = 0.01, 5
-# D is of second order in what alpha lacks, the gap of first. Where rounding hides what
-# this many epochs in a row gain, sweeps alone go on.
-NOISE, DULL_STEPS = 1e-14, 3
-# The gap summed over the visits of a sweep, over the one at its end.
-PESSIMISM = 2.1
-# Before that, the sum lags half a sweep behind: the gap at the end is the sum times the
-# root of its fall, and this, but no less than that share of it. In the sweep after
-# Modified-SGD it falls by as much again.
-LAG, LEAST_SHARE = 1.2, 0.35
-# A multiple of w may take so much off the estimate and no more.
-SMALLEST_SHARE = 0.05
+
+@dataclass(frozen=True)
+class Settings:
+    """Tuning constants of the acceleration."""
+
+    #: Over-relaxation of the sweeps in PLAIN; later it hurts.
+    omega: float = 1.3
+    #: Sweeps before momentum in an easy problem: fewer cost an epoch or two there.
+    easy_sweeps: int = 18
+    #: Sweeps before momentum in a hard problem.
+    hard_sweeps: int = 8
+    #: A problem is hard if its mean cost times its mean q_i reaches this.
+    hard: float = 4.0
+    #: The active set has settled once two steps in a row clip at most this share.
+    settled_share: float = 0.01
+    #: MOMENTUM makes more steps than this.
+    momentum_steps: int = 5
+    #: Relative gain in D that rounding hides.
+    noise: float = 1e-14
+    #: FINISH begins after more steps in a row than this without a visible gain.
+    dull_steps: int = 3
+    #: The gap at the visits of an accelerated sweep is this many times that at its end.
+    pessimism: float = 2.1
+    #: The gap at the visits of a plain sweep lags behind. Its share left at the end is
+    #: this times the root of its last decrease, or the decrease after Modified-SGD.
+    lag: float = 1.2
+    #: Least such share.
+    least_share: float = 0.35
+    #: The best multiple of w may reduce the estimated gap to this share at most.
+    smallest_share: float = 0.05
 
 
 class Mode(Enum):
-    """What happens between two sweeps."""
+    """Kind of step between two sweeps."""
 
     PLAIN = auto()
     MOMENTUM = auto()
@@ -60,18 +72,20 @@ class Mode(Enum):
 
 @dataclass
 class Accelerator:
-    """What is remembered between the sweeps; the modes follow each other, once."""
+    """State between the sweeps; it goes through the modes once, in their order."""
+
+    settings: ClassVar[Settings] = Settings()
 
     sweeps: int  # in PLAIN
     mode: Mode = Mode.PLAIN
     gap: float = 0.0  # summed over the visits of the last sweep
-    # MOMENTUM: the end of the sweep before. CONJUGATE: where the last sweep began.
+    # MOMENTUM: end of the previous sweep. CONJUGATE: start of the last sweep.
     alpha: Vector = field(default_factory=lambda: np.empty(0))
     w: Vector = field(default_factory=lambda: np.empty(0))
     dual: float = -math.inf
     t: float = 1.0
     steps: int = 0
-    dull: int = 0  # steps in a row that D does not resolve
+    dull: int = 0  # steps in a row whose gain in D rounding hides
     calm: int = 0  # steps in a row that clipped few rows
     points: tuple[Vector, Vector] | None = None
     images: tuple[Vector, Vector] | None = None
@@ -82,43 +96,52 @@ class Accelerator:
     def begin(cls, state: DCDState) -> Accelerator:
         problem = state.problem
         hardness = float(problem.cost.mean() * problem.q.mean())
-        return cls(FEWEST_SWEEPS if hardness >= HARD else MORE_SWEEPS)
+        settings = cls.settings
+        hard = hardness >= settings.hard
+        return cls(settings.hard_sweeps if hard else settings.easy_sweeps)
 
     @property
     def moving(self) -> bool:
-        """Whether there is anything between the sweeps yet."""
+        """Whether steps between the sweeps have begun."""
         return self.mode is not Mode.PLAIN
 
     @property
     def omega(self) -> float:
-        return 1.0 if self.moving else OMEGA
+        return 1.0 if self.moving else self.settings.omega
 
     def estimate(self, gap: float, saved: float, after_sgd: bool = False) -> float:
-        """The gap, from the sum over the visits and what a multiple of w saves."""
-        gap = max(SMALLEST_SHARE * gap, gap + saved)
+        """Estimate the gap from its sum over the visits and the best multiple of w."""
+        settings = self.settings
+        gap = max(settings.smallest_share * gap, gap + saved)
         if self.moving:
-            return gap / PESSIMISM
+            return gap / settings.pessimism
         before, self.gap = self.gap, gap
         if not 0.0 < gap < before:
             return gap
         fall = gap / before
-        share = LAG * fall if after_sgd else max(LAG * math.sqrt(fall), LEAST_SHARE)
+        if after_sgd:
+            share = settings.lag * fall
+        else:
+            share = max(settings.lag * math.sqrt(fall), settings.least_share)
         return min(share, 1.0) * gap
 
     def forget(self, state: DCDState) -> None:
-        """Begin anew from here, for w was repaired.
+        """Start again from here, because w was repaired.
 
-        A jump of 1e-12 in w, taken for a displacement, would be in every direction to
-        come, and D would seem to rise along it.
+        Otherwise the jump of 1e-12 in w would count as a displacement. It would enter
+        every later direction, and D would seem to rise along it.
         """
         if self.mode is Mode.CONJUGATE:
             self.alpha[:], self.w[:] = state.alpha, state.w
             self.norms = 0.0, 0.0
 
     def advance(self, state: DCDState, stop: Any) -> bool:
-        """Move on from the end of a sweep; false: told to leave, w has to be repaired.
+        """Make the step between two sweeps; rows that leave their bound become active.
 
-        Rows that the move takes off their bound wake up.
+        Returns
+        -------
+        bool
+            False if a stop request cut the step short: w then needs a repair.
         """
         if self.mode is Mode.FINISH:
             return True
@@ -149,8 +172,9 @@ class Accelerator:
         state.updates += max(clipped, int(moved > 0))  # never an idle pass
         state.visited += clipped
         self.steps += 1
-        self.calm = self.calm + 1 if clipped <= SETTLED * last else 0
-        if self.steps > MOMENTUM_STEPS and (restart or self.calm >= 2):
+        settled = clipped <= self.settings.settled_share * last
+        self.calm = self.calm + 1 if settled else 0
+        if self.steps > self.settings.momentum_steps and (restart or self.calm >= 2):
             self._settle(state)
         return bool(whole)
 
@@ -163,9 +187,10 @@ class Accelerator:
 
     def _conjugate(self, state: DCDState, stop: Any) -> None:
         problem = state.problem
-        resolved = state.dual - self.dual > NOISE * abs(state.dual)
+        # D is of second order in the error of alpha, the gap is of first order.
+        resolved = state.dual - self.dual > self.settings.noise * abs(state.dual)
         self.dull, self.dual = 0 if resolved else self.dull + 1, state.dual
-        if self.dull > DULL_STEPS:
+        if self.dull > self.settings.dull_steps:
             self.mode = Mode.FINISH
             return
         assert self.points is not None

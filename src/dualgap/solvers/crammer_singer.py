@@ -2,14 +2,14 @@
 
 Problem    min 1/2 sum_m ||w_m||^2
              + sum_i c_i max_m (w_m.x_i - w_{y_i}.x_i + [m != y_i]), through its dual
-             (src/dualgap/crammer_singer.py)
+             (src/dualgap/problems/crammer_singer.py)
 Update     all K duals of one row at once, exactly: a projection on a simplex
-Rows       one that does not change sleeps for 1 pass, then for 3, 7, ... 31
+Shrinking  skips a row that does not change for 1 epoch, then for 3, 7, ..., 31
 Guarantee  D never falls, and converges to its maximum
-Cost       K products with the rows awake per epoch; 8 K + 6 bytes per row
+Cost       K products with the active rows per epoch; 8 K + 6 bytes per row
 Source     Keerthi, Sundararajan, Chang, Hsieh and Lin, KDD 2008, section 3. The paper
-           stops when max_i v_i is small, v_i the violation of the optimality conditions
-           by row i, and shrinks rows and classes; here the certified gap decides.
+           shrinks rows and classes, and stops when the largest violation of the
+           optimality conditions by a row is small; here the certified gap decides.
 """
 
 from __future__ import annotations
@@ -22,16 +22,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import core
-from ..crammer_singer import CrammerSingerProblem
 from ..losses import Vector
+from ..problems.base import Claim, LinearHint
 from .base import Solver, State, new_order
+from .registry import register
 
-REPAIR_EVERY = 64  # passes after which w is recomputed: millions of updates drift
+
+@dataclass(frozen=True)
+class Settings:
+    """Tuning constants of `SequentialDual`."""
+
+    #: Epochs after which w is recomputed from alpha: rounding of updates adds up.
+    repair_every: int = 64
 
 
 @dataclass(kw_only=True)
 class MulticlassState(State):
-    """A dual point, the weights of all classes, and which rows sleep."""
+    """Dual point, the weights of all classes, and the rows that shrinking skips."""
 
     alpha: Vector  # (n K,)
     w: Vector  # (width stride,)
@@ -43,30 +50,25 @@ class MulticlassState(State):
         return math.isfinite(self.dual)
 
     def repair(self) -> None:
-        """Recompute what passes only update."""
+        """Recompute the sums that epochs only update."""
         problem: Any = self.problem  # of its own kind
         problem.combine(self.alpha, self.w)
         self.linear = math.fsum(problem.own_duals(self.alpha))
 
 
+@register("crammer-singer")
 @dataclass(frozen=True)
 class SequentialDual(Solver):
-    """The sequential dual method of Keerthi et al. 2008, for Crammer and Singer."""
+    """Sequential dual method of Keerthi et al. 2008, for Crammer and Singer."""
 
     name: ClassVar[str] = "sequential-dual"
+    settings: ClassVar[Settings] = Settings()
     losses: ClassVar[tuple[str, ...]] = ("hinge",)
     dual: ClassVar[bool] = True
 
     @property
     def monotone(self) -> bool:
         return True
-
-    def check(self, problem: Any) -> None:
-        if not isinstance(problem, CrammerSingerProblem):
-            raise ValueError(
-                "solver='sequential-dual' is for multi_class='crammer_singer'; for "
-                "binary problems use solver='auto' or 'dcd'"
-            )
 
     def check_warm(self, problem: Any, warm: Vector) -> Vector:
         warm = np.array(warm, dtype=np.float64).ravel()
@@ -96,7 +98,7 @@ class SequentialDual(Solver):
 
     def step(self, state: MulticlassState, stop: Any) -> None:
         problem: Any = state.problem
-        if state.epochs % REPAIR_EVERY == REPAIR_EVERY - 1:
+        if (state.epochs + 1) % self.settings.repair_every == 0:
             state.repair()
         visited, updates, gap, linear = core.crammer_singer_epoch(
             problem.rows, problem.y, problem.cost, problem.q, problem.classes,
@@ -113,8 +115,8 @@ class SequentialDual(Solver):
     def iterate(self, state: MulticlassState) -> tuple[None, Vector]:
         return None, state.alpha
 
-    def proof_options(self, state: MulticlassState) -> dict[str, Any]:
-        return {"out": state.w}
+    def claim(self, state: MulticlassState) -> Claim:
+        return Claim(alpha=state.alpha, hint=LinearHint(out=state.w))
 
     def reject(self, state: MulticlassState) -> None:
         state.wake[:] = 0

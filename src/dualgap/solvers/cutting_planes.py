@@ -4,19 +4,19 @@ Problem    min 1/2 ||w||^2 + R(w),  R(w) = sum_i c_i max(0, 1 - y_i w.x_i)
 Update     the set I = {i: y_i w.x_i <= 1} gives the plane R(w) >= b - w.a with
            a = sum_{i in I} c_i y_i x_i, b = sum_{i in I} c_i. The master problem,
            min 1/2 ||w||^2 + max(0, max_t b_t - w.a_t), is solved for w.
-           `cutting-plane`: the next plane is that of the master's w.
+           `cutting-plane`: the next plane is taken at the master's w.
            `ocas`: the best w moves to the exact minimum w* of P on the line to the
-           master's w, and the next plane is that of w* + mu (master's w - w*).
+           master's w; the next plane is taken at w* + mu (master's w - w*).
 Guarantee  O(C R^2/eps) planes; the dual of the master (weights beta on the simplex) is
            D at alpha_i = c_i sum_t beta_t [i in I_t], a lower bound that never falls.
 Cost       per plane one product with X, one with X^T over the rows in which I differs
            from the last one, O(n) for the line search, and a product of the planes
            with the new one; a plane holds 8 width + n/8 bytes.
 Source     Joachims, KDD 2006; Franc and Sonnenburg, ICML 2008 and JMLR 10 (2009).
-           They stop at a gap of their own; here every iteration counts as one epoch
-           and the certified gap stops. Theirs hold all planes (SVMperf drops idle
-           ones); here a full store drops an idle plane or merges two in use into
-           one, which leaves D as it is.
+           These stop at a gap of their own; here an iteration counts as an epoch, and
+           the certified gap decides. They keep all planes (SVMperf drops idle ones);
+           here `max_planes` is a limit. Beyond it an idle plane is dropped, or two in
+           use are merged into one, which does not change D.
 """
 
 from __future__ import annotations
@@ -30,23 +30,31 @@ from numpy.typing import NDArray
 
 from .. import core
 from ..losses import Vector
-from ..problem import Problem
+from ..problems.binary import BinaryProblem
 from .base import Solver, State, check_count, check_step, new_order
+from .registry import register
 
 Set = NDArray[np.uint8]  # a set of rows, one bit each
 
-_LARGEST_THREADS = 256
-# Entries of the planes from which threads take less time than they take to start.
-_WORTH_THREADS = 1_000_000
-# Planes made from the one before until rounding is swept out.
-_RENEW = 64
+
+@dataclass(frozen=True)
+class Settings:
+    """Tuning constants of the cutting planes."""
+
+    #: Most threads that the core starts.
+    largest_threads: int = 256
+    #: Entries of the planes from which threads save more time than they take to start.
+    entries_for_threads: int = 1_000_000
+    #: A plane is updated from the last one, and recomputed after this many epochs,
+    #: because the rounding errors of updates add up.
+    renew_every: int = 64
 
 
 class Planes:
-    """The planes of the master problem, its Gram matrix and its dual point.
+    """Planes of the master problem, its Gram matrix and its dual point.
 
-    Plane 0 is that of the empty set: a = 0, b = 0, never dropped. With it beta sums
-    to 1.
+    Plane 0 belongs to the empty set: a = 0, b = 0. It is never dropped, and with it
+    beta sums to 1.
 
     Parameters
     ----------
@@ -56,7 +64,7 @@ class Planes:
     Attributes
     ----------
     size : int
-        Planes, the empty set's included.
+        Planes, including the plane of the empty set.
     a : ndarray of shape (capacity, width), float64
     gram : ndarray of shape (capacity, capacity), float64
         ``a_s . a_t``.
@@ -66,8 +74,8 @@ class Planes:
     sets : ndarray of shape (capacity, ceil(n/8)), uint8
         The sets of rows, as bits.
     merged : int
-        The plane that is a mean of several sets, with the share of every row in
-        `share`; 0 if there is none.
+        Plane that is a mean of several sets, with the share of every row in `share`;
+        0 if there is none.
     """
 
     def __init__(self, n: int, width: int) -> None:
@@ -80,7 +88,7 @@ class Planes:
         self.sets = np.zeros((1, -(-n // 8)), dtype=np.uint8)
 
     def add(self, a: Vector, b: float, members: Set, threads: int) -> None:
-        """One more plane, with beta = 0."""
+        """Add a plane with beta = 0."""
         if self.size == len(self.b):
             self._grow()
         t = self.size
@@ -89,8 +97,6 @@ class Planes:
         self.beta[t], self.idle[t] = 0.0, 0
         row = np.empty(self.size)
         labels = np.ones(self.size, np.int8)
-        if self.a[: self.size].size < _WORTH_THREADS:
-            threads = 1
         core.outputs(self._rows(), labels, a, row, threads, core.Stop())
         self.gram[t, : self.size] = self.gram[: self.size, t] = row
 
@@ -102,18 +108,18 @@ class Planes:
         self.idle[:size] = np.where(idle, self.idle[:size] + 1, 0)
 
     def w(self) -> Vector:
-        """``sum_t beta_t a_t``, shape (width,): the w of the dual point."""
+        """Return the w of the dual point, ``sum_t beta_t a_t``, shape (width,)."""
         w = np.empty(self.a.shape[1])
         labels = np.ones(self.size, np.int8)
         core.combine(self._rows(), labels, self.beta[: self.size], w)
         return w
 
     def height(self) -> float:
-        """``sum_t beta_t b_t``."""
+        """Return ``sum_t beta_t b_t``."""
         return float((self.beta[: self.size] * self.b[: self.size]).sum())
 
     def alpha(self, cost: Vector) -> Vector:
-        """``c_i sum_t beta_t [i in I_t]``, shape (n,): the dual point."""
+        """Return the dual point, ``c_i sum_t beta_t [i in I_t]``, shape (n,)."""
         share = np.zeros(self.n)
         for t in range(1, self.size):
             beta = float(self.beta[t])
@@ -124,20 +130,20 @@ class Planes:
         return cost * np.minimum(share, 1.0)
 
     def drop_idle(self, patience: int) -> None:
-        """Drop the planes that had beta = 0 for more than `patience` iterations."""
+        """Drop planes that had beta = 0 for more than `patience` iterations."""
         for t in range(self.size - 1, 0, -1):
             if self.idle[t] > patience:
                 self._drop(t)
 
     def make_room(self, most: int) -> None:
-        """Make room for one plane: at most `most` with it."""
+        """Make room for one plane, so that at most `most` are held with it."""
         if self.size <= most:
             return
         idle = self.idle[1 : self.size]
         if idle.any():
             self._drop(1 + int(np.argmax(idle)))
             return
-        # All are in use: the two lightest become their weighted mean, at the same D.
+        # All are in use: merging the two lightest into their mean keeps D.
         lightest = 1 + np.argsort(self.beta[1 : self.size], kind="stable")
         if self.merged == 0:
             self.merged, self.share = int(lightest[0]), np.zeros(self.n)
@@ -160,7 +166,7 @@ class Planes:
         self._drop(t)
 
     def _drop(self, t: int) -> None:
-        """The last plane takes the place of plane t."""
+        """Replace plane t by the last one."""
         if t == self.merged:
             self.merged, self.share = 0, None
         self.size -= 1
@@ -189,14 +195,14 @@ class Planes:
 
 @dataclass(kw_only=True)
 class PlaneState(State):
-    """A primal point, its margins, the planes, and the rows of the next one."""
+    """Primal point, its margins, the planes, and the rows of the next plane."""
 
     w: Vector
     outputs: Vector
-    master_outputs: Vector  # margins of the master's w, and room for them
+    master_outputs: Vector  # margins at the master's w
     next_set: Set
     planes: Planes
-    # The last plane and its rows: the next one is made from them.
+    # Last plane and its rows; the next plane is updated from it.
     a: Vector
     b: float
     rows: Set
@@ -205,24 +211,25 @@ class PlaneState(State):
         return math.isfinite(self.primal) and math.isfinite(self.dual)
 
     def forget_plane(self) -> None:
-        """Make the next plane from the empty set's."""
+        """Make the next plane from the plane of the empty set."""
         self.a[:] = 0.0
         self.b = 0.0
         self.rows[:] = 0
 
 
+@register("binary")
 @dataclass(frozen=True)
 class CuttingPlane(Solver):
-    """SVMperf's cutting planes with one slack: the next plane at the master's w.
+    """Cutting planes of SVMperf with one slack: the next plane is at the master's w.
 
     Parameters
     ----------
     max_planes : int, default=2000
         Most planes held, 2 or more.
     patience : int, default=50
-        A plane that had no weight for more than so many iterations is dropped.
+        Drop a plane once it has had no weight for more iterations than this.
     inner_tol : float, default=0.01
-        The master problem is solved to this part of the gap so far, at most 1.
+        Solve the master problem to this share of the gap so far, at most 1.
     threads : int, default=1
         Threads over the rows, at most 256. The result depends on it by rounding.
     """
@@ -233,6 +240,7 @@ class CuttingPlane(Solver):
     threads: int = 1
 
     name: ClassVar[str] = "cutting-plane"
+    settings: ClassVar[Settings] = Settings()
     losses: ClassVar[tuple[str, ...]] = ("hinge",)
 
     def __post_init__(self) -> None:
@@ -240,17 +248,18 @@ class CuttingPlane(Solver):
             check_count(name, getattr(self, name))
         if self.max_planes < 2:
             raise ValueError(f"max_planes={self.max_planes!r}: give 2 or more")
-        if self.threads > _LARGEST_THREADS:
-            raise ValueError(
-                f"threads={self.threads!r}: give {_LARGEST_THREADS} or less"
-            )
+        most = self.settings.largest_threads
+        if self.threads > most:
+            raise ValueError(f"threads={self.threads!r}: give {most} or less")
         check_step("inner_tol", self.inner_tol, 1.0)
 
     @property
     def streams(self) -> bool:
         return True
 
-    def start(self, problem: Problem, rng: Any, warm: Vector | None) -> PlaneState:
+    def start(
+        self, problem: BinaryProblem, rng: Any, warm: Vector | None
+    ) -> PlaneState:
         planes = Planes(problem.n, problem.width)
         everything = np.full(planes.sets.shape[1], 255, dtype=np.uint8)
         return PlaneState(
@@ -275,7 +284,10 @@ class CuttingPlane(Solver):
         if not self._make_plane(state, stop):
             return
         planes.make_room(self.max_planes)
-        planes.add(state.a, state.b, state.rows, self.threads)
+        entries = (planes.size + 1) * problem.width
+        worth_threads = entries >= self.settings.entries_for_threads
+        threads = self.threads if worth_threads else 1
+        planes.add(state.a, state.b, state.rows, threads)
         state.updates += 1
         if not math.isfinite(planes.gram[planes.size - 1, planes.size - 1]):
             state.dual = math.nan
@@ -303,9 +315,9 @@ class CuttingPlane(Solver):
         state.primal = 0.5 * core.squared_norm(state.w) + loss
 
     def _make_plane(self, state: PlaneState, stop: Any) -> bool:
-        """Bring the plane up to date with the next set; False: told to stop."""
+        """Update the plane to the next set; return False on a stop request."""
         problem = state.problem
-        if state.epochs % _RENEW == 0:
+        if state.epochs % self.settings.renew_every == 0:
             state.forget_plane()
         done = 0
         for block in problem.blocks():
@@ -325,13 +337,14 @@ class CuttingPlane(Solver):
         return True
 
     def _lengths(self, state: PlaneState, w: Vector) -> tuple[float, float]:
-        """How far to go towards the master's w, and how far the next plane is."""
+        """Return the steps of the point and of the next plane to the master's w."""
         return 1.0, 1.0
 
     def iterate(self, state: PlaneState) -> tuple[Vector, Vector]:
         return state.w, state.planes.alpha(state.problem.cost)
 
 
+@register("binary")
 @dataclass(frozen=True)
 class OCAS(CuttingPlane):
     """OCAS: cutting planes with an exact line search on the objective.
@@ -339,8 +352,8 @@ class OCAS(CuttingPlane):
     Parameters
     ----------
     mu : float, default=0.1
-        The next plane is taken this far from the best point to the master's, at
-        most 1.
+        Make the next plane this far on the way from the best point to the master's
+        w, at most 1.
     """
 
     mu: float = 0.1
@@ -363,6 +376,6 @@ class OCAS(CuttingPlane):
         return t, t + self.mu * (1.0 - t)
 
     def reject(self, state: PlaneState) -> None:
-        # Margins are carried along from point to point, and their rounding with them.
+        # Margins are updated from point to point, so their rounding adds up.
         problem = state.problem
         state.outputs = problem.margins(state.w)

@@ -1,38 +1,39 @@
-"""DCD: dual coordinate descent, with rows that sleep or that shrink away.
+"""DCD: dual coordinate descent with shrinking.
 
 Problem    min 1/2 ||w||^2 + sum_i c_i l(y_i w.x_i), through its dual (losses.py)
 Update     G = y_i w.x_i - 1 + delta_i a_i; where the projected gradient is not 0,
            a_i <- min(max(a_i - G/(q_i + delta_i), 0), U_i), w <- w + (change) y_i x_i
            The first pass over text from a = 0, at small costs, is Modified-SGD
            (Shalev-Shwartz and Zhang, JMLR 14, 2013): row t sees w n/t, as if the rows
-           before it were all, and does not take its bound for what w lacks yet.
-Rows       "sleep": a row at a bound whose G points outward by more than g, the mean
-           projected gradient of the pass before, is left out of 1 pass, then of 3, 7,
-           ... 127, or of G/2g if that is more (src/core/epochs/sleeping_rows.hpp).
-           Nothing is ever restored; a proof wakes the rows that it finds on the wrong
-           side of their margin.
-           "hsieh": rows at a bound whose G points outward beyond the previous pass's
-           extremes M, m of the projected gradient leave until a full check.
-Streams    Rows of a store come in blocks of random pages, drawn anew in every pass,
-           and a block is swept `block_sweeps` times while it is in memory (the blocks
-           of Yu, Hsieh, Chang and Lin, KDD 2010, are fixed; see blocks.py).
+           before it were all rows. It does not go to its bound merely because w is
+           still incomplete.
+Shrinking  "sleep": a row at a bound whose G points outward by more than g, the mean
+           projected gradient of the previous epoch, is skipped for 1 epoch, then 3, 7,
+           ..., 127, or for G/2g if that is more (src/core/epochs/sleeping_rows.hpp).
+           There is no global reactivation: a proof reactivates the rows that it finds
+           on the wrong side of their margin.
+           "hsieh": rows at a bound whose G points outward beyond the previous epoch's
+           extremes M, m of the projected gradient are removed until a full check.
+Streams    Rows of a store come in blocks of random pages, newly drawn in every epoch.
+           A block is swept `block_sweeps` times while it is in memory (the blocks of
+           Yu, Hsieh, Chang and Lin, KDD 2010, are fixed; see data/blocks.py).
 Guarantee  linear rate (Theorem 1); D never falls after that first pass.
-Cost       one product with the rows awake per epoch; 14 bytes per row ("hsieh": 12).
+Cost       one product with the active rows per epoch; 14 bytes per row ("hsieh": 12).
 Source     Hsieh, Chang, Lin, Keerthi and Sundararajan, ICML 2008; "hsieh" is its
-           Algorithm 3. The paper stops at M - m < eps over all rows, and restores all
-           rows when only the active ones meet it. Here the certified gap decides when
-           to stop; eps only decides when to restore, and shrinks tenfold each time
-           all rows meet it.
+           Algorithm 3. The paper stops at M - m < eps over all rows, and reactivates
+           all rows when only the active ones meet it. Here the certified gap decides
+           when to stop; eps only decides when to reactivate, and shrinks tenfold each
+           time all rows meet it.
 
-A bias that is not penalised adds sum_i a_i y_i = 0 to the dual, and no step on one
-coordinate keeps that. The method of multipliers (Rockafellar, Math. Oper. Res. 1,
-1976) penalises only the distance of the bias from its last value b_k,
+A bias that is not penalised adds the constraint sum_i a_i y_i = 0 to the dual, which no
+step on one coordinate keeps. The method of multipliers (Rockafellar, Math. Oper. Res.
+1, 1976) penalises only the distance of the bias from its last value b_k,
 
-    min 1/2 ||w||^2 + (b - b_k)^2/(2 s^2) + sum_i c_i l(y_i (w.x_i + b)):
+    min 1/2 ||w||^2 + (b - b_k)^2/(2 s^2) + sum_i c_i l(y_i (w.x_i + b)).
 
-to the dual that is a constant feature of value s whose weight starts at b_k/s.
-Exact minimisers b_{k+1} converge to the best bias for every s. Here b_k moves after
-every pass, so that both converge together; the certificate, about a point with
+In the dual this is a constant feature of value s whose weight starts at b_k/s. Exact
+minimisers b_{k+1} converge to the best bias for every s. Here b_k moves after every
+epoch, so that both converge together. The certificate, about a point with
 sum_i a_i y_i = 0, decides when they have.
 """
 
@@ -46,9 +47,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import core
-from ..blocks import Block
+from ..data.blocks import Block
 from ..losses import Vector
-from ..problem import Problem
+from ..problems.base import BinaryHint, Claim
+from ..problems.binary import BinaryProblem
 from .base import (
     Solver,
     State,
@@ -59,21 +61,33 @@ from .base import (
     random_blocks,
 )
 from .conjugate import Accelerator, Mode
+from .registry import register
 
 Counters = NDArray[np.uint8]
 
-# Bytes of consecutive rows that are visited together where rows have little in common.
-CHUNK_BYTES = 8192
-# Epochs that a row may sleep; fewer where 30 of them gain two digits.
-LONGEST_SLEEP, ACCELERATED_SLEEP = 127, 31
-# Largest mean of c_i q_i at which Modified-SGD is a better first pass over text.
-EASY = 0.15
-# Passes after which w is recomputed from alpha: millions of updates drift.
-REPAIR_EVERY = 64
+
+@dataclass(frozen=True)
+class Settings:
+    """Tuning constants of `DCD`."""
+
+    #: Bytes of consecutive rows visited together where rows share few features.
+    chunk_bytes: int = 8192
+    #: Most epochs for which shrinking skips a row.
+    longest_skip: int = 127
+    #: Most epochs for which it skips a row while sweeps are accelerated. 30 such
+    #: sweeps gain two digits.
+    longest_skip_accelerated: int = 31
+    #: Modified-SGD is the better first pass over text up to this mean of c_i q_i.
+    modified_sgd_limit: float = 0.15
+    #: Epochs after which w is recomputed from alpha: rounding of updates adds up.
+    repair_every: int = 64
 
 
-def coherent(problem: Problem) -> bool:
-    """Whether rows share so many features that only single rows may be shuffled.
+SETTINGS = Settings()
+
+
+def coherent(problem: BinaryProblem) -> bool:
+    """Whether rows share too many features to shuffle them in chunks.
 
     On a9a chunks of 2 KB double the epochs; on text 64 KB cost none.
     """
@@ -81,24 +95,24 @@ def coherent(problem: Problem) -> bool:
 
 
 def share_features(n: int, d: int, stored: int) -> bool:
-    """Whether n rows of d columns with so many stored entries have much in common."""
+    """Whether n rows of d columns with `stored` stored entries share many features."""
     return d < 2000 or stored > 0.02 * n * d
 
 
-def rows_per_chunk(problem: Problem) -> int:
-    """How many consecutive rows are visited together."""
+def rows_per_chunk(problem: BinaryProblem, settings: Settings = SETTINGS) -> int:
+    """Return how many consecutive rows are visited together."""
     if coherent(problem):
         return 1
-    return max(1, CHUNK_BYTES * problem.n // max(problem.rows.bytes, 1))
+    return max(1, settings.chunk_bytes * problem.n // max(problem.rows.bytes, 1))
 
 
 def cost(state: DCDState) -> float:
-    """What has been done, in multiply-adds of a plain product with the data.
+    """Return the work so far, in multiply-adds of a plain product with the data.
 
-    That product has ``rows.stored + n`` of them. Counted, never timed, so that choices
-    made by it are reproducible. The factors were fitted to epochs of ten data sets on
-    one machine: a visit in random order costs a row of a small, coherent
-    problem the chain from one update to the next dot product; text pays for memory.
+    That product has ``rows.stored + n`` of them. Work is counted, never timed, so that
+    choices based on it are reproducible. The factors were fitted to epochs over ten
+    data sets on one machine. In a small, coherent problem a visit in random order waits
+    for the previous update before its dot product; over text it waits for memory.
     """
     problem = state.problem
     row = problem.rows.stored / problem.n
@@ -112,7 +126,7 @@ def cost(state: DCDState) -> float:
 
 @dataclass(kw_only=True)
 class DualState(State):
-    """A dual point and the w that it defines."""
+    """Dual point and the w that it defines."""
 
     alpha: Vector
     w: Vector
@@ -121,17 +135,17 @@ class DualState(State):
         return math.isfinite(self.dual)
 
     def repair(self) -> None:
-        """Recompute w from alpha: millions of updates leave it 1e-12 away."""
+        """Recompute w from alpha: after millions of updates it is 1e-12 off."""
         self.problem.combine(self.alpha, self.w)
 
     def dual_value(self, norm: float) -> float:
-        """D of alpha, given the squared norm of its w."""
+        """Return D at alpha, given the squared norm of its w."""
         return self.problem.dual_value(self.alpha, norm)
 
     def after_pass(
         self, visited: int, updates: int, gap: float, norm: float | None = None
     ) -> None:
-        """Count a pass; D is exact for (alpha, w), P is D plus the visits' gap."""
+        """Count a pass: D is exact for (alpha, w), and P adds the gap of the visits."""
         self.epochs += 1
         self.visited += visited
         self.updates += updates
@@ -141,7 +155,7 @@ class DualState(State):
 
 @dataclass
 class Sweep:
-    """A pass over blocks: which are done, and the sums over their rows so far."""
+    """Progress of a pass over blocks, and the sums over their rows so far."""
 
     order: NDArray[np.uint32]  # of the pages
     done: int = 0
@@ -154,18 +168,18 @@ class Sweep:
 
 @dataclass(kw_only=True)
 class DCDState(DualState):
-    """A dual point, and which of its rows are left out."""
+    """Dual point, and the rows that shrinking skips."""
 
     q: Vector
-    #: Of the constant feature, where it is not the problem's own.
+    #: Value of the constant feature, where it is not the problem's own.
     constant: float | None = None
-    sweep: Sweep | None = None  # that is under way
+    sweep: Sweep | None = None  # in progress
     # "hsieh": the active rows are order[:active].
     active: int
     upper: float = math.inf  # M-bar
     lower: float = -math.inf  # m-bar
     eps: float = 0.1  # LIBLINEAR's default
-    # "sleep": epochs to go on sleeping, and the length of the last sleep.
+    # "sleep": for how many more epochs a row is skipped, and for how many in a row.
     wake: Counters = field(default_factory=lambda: np.empty(0, np.uint8))
     length: Counters = field(default_factory=lambda: np.empty(0, np.uint8))
     threshold: float = math.nan  # not known yet
@@ -178,20 +192,20 @@ class DCDState(DualState):
     parts: ClassVar[tuple[type, ...]] = (Sweep, Accelerator, Mode)
 
     def accessor(self, rows: Any) -> Any:
-        """The rows of a block with the constant feature of this state."""
+        """Return the rows of a block with the constant feature of this state."""
         return rows if self.constant is None else rows.with_constant(self.constant)
 
     def restore(self) -> None:
-        """All rows are active again, and nothing shrinks in the next pass."""
+        """Make all rows active, and shrink nothing in the next pass."""
         self.active = self.problem.n
         self.upper, self.lower = math.inf, -math.inf
-        self.wake[:] = 0  # who is firm still goes back to a sleep of its length
+        self.wake[:] = 0  # rows still firmly at a bound are skipped as long as before
 
-    def lie_down(self) -> None:
-        """Prepare for rows that sleep."""
+    def start_shrinking(self, settings: Settings = SETTINGS) -> None:
+        """Prepare the counters of skipped epochs."""
         self.wake = np.zeros(self.problem.n, np.uint8)
         self.length = np.zeros(self.problem.n, np.uint8)
-        self.chunk = rows_per_chunk(self.problem)
+        self.chunk = rows_per_chunk(self.problem, settings)
         self.linear = self.problem.dual_value(self.alpha, 0.0)
 
     def repair(self) -> None:
@@ -213,11 +227,11 @@ class FreeBiasState(DCDState):
 
     @classmethod
     def begin(
-        cls, problem: Problem, rng: Any, alpha: Vector, w: Vector
+        cls, problem: BinaryProblem, rng: Any, alpha: Vector, w: Vector
     ) -> FreeBiasState:
         q = problem.norms(0.0)
-        # A tenth of a typical row, that the feature does not slow the rows down; and
-        # not below the size at which all rows together move the bias by 1 in a pass.
+        # A tenth of a typical row, so that the feature does not slow the rows down, but
+        # large enough for all rows together to move the bias by 1 in a pass.
         s = max(math.sqrt(0.01 * q.mean()), 1.0 / math.sqrt(problem.cost.sum()))
         state = cls(
             problem, rng, new_order(0 if problem.streamed else problem.n), alpha=alpha,
@@ -227,7 +241,7 @@ class FreeBiasState(DCDState):
         return state
 
     def weight(self) -> float:
-        """The last entry of w = sum_i a_i y_i (x_i, s) from the centre b_k."""
+        """Return the last entry of w = sum_i a_i y_i (x_i, s), from the centre b_k."""
         off = core.signed_sum(self.problem.y, self.alpha)
         return self.centre / self.s + self.s * off
 
@@ -246,7 +260,7 @@ class FreeBiasState(DCDState):
         off = (float(self.w[-1]) - self.centre / self.s) / self.s
         dual = self.dual_value(problem.squared_norm(self.w))
         bias = self.s * float(self.w[-1])
-        # Exact for this bias; to balance alpha moves D by its derivatives times alpha,
+        # Exact for this bias. Balancing alpha moves D by its derivatives times alpha,
         # which sum up to 2 D - sum a_i, times the share of the heavier half.
         self.primal = dual - bias * off + gap
         self.dual = dual - bias * off
@@ -258,6 +272,7 @@ class FreeBiasState(DCDState):
         self.w[-1] = bias / self.s + self.s * off
 
 
+@register("binary")
 @dataclass(frozen=True)
 class DCD(Solver):
     """Dual coordinate descent of Hsieh et al. 2008.
@@ -265,16 +280,16 @@ class DCD(Solver):
     Parameters
     ----------
     shrinking : {"sleep", "hsieh", "none"}, default="sleep"
-        How rows that are firmly at a bound are left out: for ever longer spells, by
-        the heuristic of Hsieh et al. (section 3.2), or never.
+        When rows that are firmly at a bound are skipped: for ever more epochs, by the
+        heuristic of Hsieh et al. (section 3.2), or never.
     acceleration : {"auto", "conjugate", "none"}, default="auto"
-        Momentum, and then conjugate directions, between the sweeps. "auto" does so
-        where rows have little in common (text), they may sleep, and the bias is not
+        Momentum, and then conjugate directions, between the sweeps. "auto" uses them
+        if rows share few features (text), shrinking is "sleep", and the bias is not
         free. The model is then the best multiple of ``sum alpha_i y_i x_i``; with
-        "none" it is that sum itself.
+        "none" it is the sum itself.
     block_sweeps : int or "auto", default="auto"
-        Sweeps over a block of a store before the next one is taken. "auto": 2 where
-        rows have little in common, else 5. Beyond these they save few passes.
+        Sweeps over a block of a store before the next block is read. "auto": 2 if rows
+        share few features, else 5. More sweeps save few passes.
     """
 
     shrinking: Literal["sleep", "hsieh", "none"] = "sleep"
@@ -282,6 +297,7 @@ class DCD(Solver):
     block_sweeps: int | Literal["auto"] = "auto"
 
     name: ClassVar[str] = "dcd"
+    settings: ClassVar[Settings] = SETTINGS
     resumes: ClassVar[bool] = True
     dual: ClassVar[bool] = True
 
@@ -308,7 +324,7 @@ class DCD(Solver):
     def streams(self) -> bool:
         return self.shrinking != "hsieh" and self.acceleration != "conjugate"
 
-    def check(self, problem: Problem) -> None:
+    def check(self, problem: BinaryProblem) -> None:
         super().check(problem)
         if problem.free_bias and self.acceleration == "conjugate":
             raise ValueError(
@@ -316,20 +332,20 @@ class DCD(Solver):
                 "acceleration='auto', or penalize_intercept=True"
             )
 
-    def accelerates(self, problem: Problem) -> bool:
-        """Whether there is anything between the sweeps over this problem."""
+    def accelerates(self, problem: BinaryProblem) -> bool:
+        """Whether sweeps over this problem are accelerated."""
         if self.acceleration == "auto":
             possible = self.shrinking == "sleep" and not problem.streamed
             return possible and not problem.free_bias and not coherent(problem)
         return self.acceleration == "conjugate"
 
-    def sweeps(self, problem: Problem) -> int:
-        """How many sweeps a block of a store gets before the next one."""
+    def sweeps(self, problem: BinaryProblem) -> int:
+        """Return the sweeps over a block of a store before the next block is read."""
         if isinstance(self.block_sweeps, int):
             return self.block_sweeps
         return 5 if coherent(problem) else 2
 
-    def start(self, problem: Problem, rng: Any, warm: Vector | None) -> DCDState:
+    def start(self, problem: BinaryProblem, rng: Any, warm: Vector | None) -> DCDState:
         alpha = np.zeros(problem.n) if warm is None else warm
         state: DCDState
         if problem.free_bias:
@@ -341,32 +357,37 @@ class DCD(Solver):
                 alpha=alpha, w=w, q=problem.q_read, active=problem.n,
             )  # fmt: skip
         if self.shrinking == "sleep" or problem.streamed:
-            state.lie_down()
+            state.start_shrinking(self.settings)
         if self.accelerates(problem):
             state.accelerator = Accelerator.begin(state)
             mean = float(np.dot(problem.cost, problem.q)) / problem.n
-            state.modified_sgd = warm is None and mean <= EASY
+            easy = mean <= self.settings.modified_sgd_limit
+            state.modified_sgd = warm is None and easy
         return state
 
     def step(self, state: DCDState, stop: Any) -> None:
         if state.problem.streamed:
             self._streamed_pass(state, stop)
         elif self.shrinking == "sleep":
-            self._sleeping_pass(state, stop)
+            self._skipping_pass(state, stop)
         else:
-            self._shrinking_pass(state, stop)
+            self._hsieh_pass(state, stop)
 
-    def _sleeping_pass(self, state: DCDState, stop: Any) -> None:
+    def _repair_is_due(self, state: DCDState) -> bool:
+        return (state.epochs + 1) % self.settings.repair_every == 0
+
+    def _skipping_pass(self, state: DCDState, stop: Any) -> None:
         problem, accelerator = state.problem, state.accelerator
-        longest, omega, moving = LONGEST_SLEEP, 1.0, False
+        longest, omega, moving = self.settings.longest_skip, 1.0, False
         modified_sgd = state.modified_sgd and state.epochs == 0
-        repair = state.epochs % REPAIR_EVERY == REPAIR_EVERY - 1
+        repair = self._repair_is_due(state)
         if accelerator is not None:
             if not repair:
                 repair = not accelerator.advance(state, stop)
             omega = 1.0 if modified_sgd else accelerator.omega
             moving = accelerator.moving
-            longest = ACCELERATED_SLEEP if moving else LONGEST_SLEEP
+            if moving:
+                longest = self.settings.longest_skip_accelerated
         if repair:
             state.repair()
             if accelerator is not None:
@@ -389,7 +410,7 @@ class DCD(Solver):
     def _streamed_pass(self, state: DCDState, stop: Any) -> None:
         problem, sweep = state.problem, state.sweep
         if sweep is None:
-            if state.epochs % REPAIR_EVERY == REPAIR_EVERY - 1:
+            if self._repair_is_due(state):
                 state.repair()
             sweep = state.sweep = Sweep(page_order(problem))
             state.rng.shuffle(sweep.order)
@@ -415,28 +436,28 @@ class DCD(Solver):
         y, cost, q = (block.take(a) for a in (problem.y, problem.cost, state.q))
         alpha = block.take(state.alpha)
         wake, length = block.take(state.wake), block.take(state.length)
-        # While the first blocks make w, a look at their rows says little of the next.
-        sleeps = self.shrinking == "sleep" and not math.isnan(state.threshold)
-        threshold = state.threshold if sleeps else math.inf
+        # In the first pass w is still being built: gradients say little about later.
+        skips = self.shrinking == "sleep" and not math.isnan(state.threshold)
+        threshold = state.threshold if skips else math.inf
         for k in range(self.sweeps(problem)):
             visited, updates, gap, linear, steepness, sweep.norm, _ = (
                 core.sleeping_epoch(
                     rows, y, cost, q, problem.core_loss, alpha, state.w, wake, length,
-                    threshold, LONGEST_SLEEP, 1.0, state.chunk, False, False, order,
-                    state.rng, stop,
+                    threshold, self.settings.longest_skip, 1.0, state.chunk, False,
+                    False, order, state.rng, stop,
                 )
             )  # fmt: skip
             state.linear += linear
             sweep.visited += visited
             sweep.updates += updates
             sweep.moving += visited * steepness if visited else 0.0
-            if k == 0:  # later ones see a w that is made for this block
+            if k == 0:  # later sweeps see a w that is fitted to this block
                 sweep.gap += gap
         block.put(state.alpha, alpha)
         block.put(state.wake, wake)
         block.put(state.length, length)
 
-    def _shrinking_pass(self, state: DCDState, stop: Any) -> None:
+    def _hsieh_pass(self, state: DCDState, stop: Any) -> None:
         problem = state.problem
         if self.shrinking == "none":
             state.restore()
@@ -459,20 +480,23 @@ class DCD(Solver):
     def iterate(self, state: DCDState) -> tuple[None, Vector]:
         return None, state.alpha
 
-    def proof_options(self, state: DCDState) -> dict[str, Any]:
-        if state.problem.streamed and not state.problem.free_bias:
-            return {"near": state.w}  # a pass is dear
-        # With a free bias the last entry of w is none, and margins are of another.
+    def claim(self, state: DCDState) -> Claim:
+        return Claim(alpha=state.alpha, hint=self._hint(state))
+
+    def _hint(self, state: DCDState) -> BinaryHint:
+        # With a free bias the last entry of w is not the bias itself.
         if state.problem.free_bias:
-            return {}
-        options = {"wake": state.wake} if state.wake.size else {}
-        # Directions are differences of w, which may not jump.
+            return BinaryHint()
+        if state.problem.streamed:
+            return BinaryHint(near=state.w)  # a pass over the store is expensive
+        skipped = state.wake if state.wake.size else None
+        # Directions are differences of w, so w must not jump.
         if state.accelerator is not None and state.accelerator.moving:
-            return options | {"multiple": True}
-        return options | {"out": state.w}
+            return BinaryHint(rescale=True, skipped=skipped)
+        return BinaryHint(out=state.w, skipped=skipped)
 
     def reject(self, state: DCDState) -> None:
         if state.problem.free_bias:
             state.repair()
-        if "wake" not in self.proof_options(state):  # the proof woke none
+        if self._hint(state).skipped is None:  # the proof reactivated no row
             state.restore()

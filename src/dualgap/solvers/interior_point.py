@@ -1,23 +1,24 @@
 """Interior point: few features, any number of rows, any C.
 
 Problem    min 1/2 ||w||^2 + sum_i c_i l(y_i w.x_i), with its dual (losses.py)
-Update     one Newton step on the primal-dual system of the rows near the margin, the
-           other rows frozen at a bound (core/interior.hpp): predictor, corrector and
-           up to three more correctors on one d x d matrix.
-           Around it: merge equal rows -> solve a sample, stratified by class ->
-           freeze the rows far from its margin -> solve the near ones -> look at all
-           rows -> add those on the wrong side -> ...; after `rounds` of these, solve
-           all rows together. Of a store equal rows are not merged, and the rows of a
-           solve are a copy if that fits in its buffer, else read anew in every pass.
-Guarantee  gap -> 0; no bound on the iterations, in practice 10 to 60 a solve whatever
-           C is. The certificate is about all rows.
-Cost       an iteration: the Gram matrix of the near rows and d^3/6, the same passes
-           over these rows as 3 to 9 products; a look at all rows: one product.
-           8 d^2 bytes per thread (12 from 128 features on), 120 a near row and a copy
-           of those rows (all rows: no copy), 60 a row of the problem, and a copy of the
-           different ones if many are equal. A store is read once for a look, and twice
-           for a solve of rows that are copied; for one of rows that are not, 3 to 10
-           times an iteration.
+Update     one Newton step on the primal-dual system of the active rows, those near the
+           margin; the other rows are fixed at a bound (core/interior.hpp). A step has
+           a predictor, a corrector and up to three more correctors on one d x d matrix.
+           The active set is found as follows: merge equal rows; solve a sample,
+           stratified by class; fix the rows far from its margin; solve the near ones;
+           check all rows; add the rows on the wrong side, and solve again. After
+           `rounds` of these, solve all rows together. Equal rows of a store are not
+           merged. Its active rows are copied if they fit in its buffer, else read again
+           in every pass.
+Guarantee  gap -> 0; no bound on the iterations, but in practice a solve takes 10 to 60,
+           whatever C is. The certificate is about all rows.
+Cost       an iteration: the Gram matrix of the active rows, d^3/6, and the passes of 3
+           to 9 products over these rows; a check of all rows: one product.
+           8 d^2 bytes per thread (12 from 128 features on), 120 bytes per active row
+           and a copy of those rows (all rows: no copy), 60 per row of the problem, and
+           a copy of the distinct rows if many are equal. A store is read once for a
+           check, twice for a solve of rows that are copied, and otherwise 3 to 10 times
+           per iteration.
 Source     Mehrotra 1992, Gondzio 1996, and for SVMs Ferris and Munson 2002; screening
            by the margin of a sampled solution is this package's own.
 """
@@ -34,12 +35,12 @@ from numpy.typing import NDArray
 from .. import core
 from ..losses import Vector
 from ..memory import BLAS, make_room_for
-from ..problem import Problem
-from .base import check_count, new_order
+from ..problems.binary import BinaryProblem
+from .base import TINY, check_count, new_order
+from .registry import register
 from .some_rows import (
-    LEFT,
-    SINGULAR,
     FewFeatures,
+    Outcome,
     SomeRowsState,
     algebra,
     draw_sample,
@@ -51,51 +52,77 @@ from .some_rows import (
     without_duplicates,
 )
 
-_SAMPLE_TOL = 5e-2
-# Inner gap of the first look at all rows, which ones are wrong, and of the next ones.
-_FIRST_LOOK, _NEXT_LOOK = 0.1, 0.3
-# Share of the rows that counts as near the margin: that many times the error of a
-# margin that a sample of m rows leaves, (d/m)^0.5, within limits.
-_NEAR, _LEAST_NEAR, _MOST_NEAR = 2.2, 0.13, 0.25
-_PER_LOSING = 4  # or this many for each row that loses
-_QUANTILE_ROWS = 20_000  # that this share is estimated from
-_WARM = 0.05  # relative gap from which the last point is a better start than none
-_PATIENCE = 3  # times as many rounds below that gap
-_TRIED, _SHORT = 4, 0.2  # a step shorter than this so early: start anew
-_SNAP = 1e-8
-_ROUNDING = 1e-15
-_IDLE = 30  # iterations without progress that make a solve stuck
-_TINY = 1e-300
+
+@dataclass(frozen=True)
+class Settings:
+    """Tuning constants of `InteriorPoint`."""
+
+    #: Relative gap to which the sample is solved.
+    sample_tol: float = 5e-2
+    #: Gap over the active rows at which all rows are first checked.
+    first_check: float = 0.1
+    #: All rows are checked again once that gap has fallen by this factor.
+    next_check: float = 0.3
+    #: The share of rows near the margin is this times (d/m)^0.5, the error of a margin
+    #: after a sample of m rows.
+    near: float = 2.2
+    #: Least share of rows near the margin.
+    least_near: float = 0.13
+    #: Largest share of rows near the margin.
+    most_near: float = 0.25
+    #: If few rows have a loss, this many rows for each of them are near instead.
+    near_per_loss: int = 4
+    #: Rows from which the distance of that share is estimated.
+    quantile_rows: int = 20_000
+    #: Relative gap below which the last point is a better start than the origin.
+    warm_gap: float = 0.05
+    #: Below that gap `rounds` counts this many times.
+    patience: int = 3
+    #: A warm start is dropped if a step is short within this many iterations.
+    tried_iterations: int = 4
+    #: Length below which a step is short.
+    short_step: float = 0.2
+    #: Duals within this share of U of a bound are set to the bound.
+    snap: float = 1e-8
+    #: Relative gap that rounding hides.
+    rounding: float = 1e-15
+    #: Iterations in a row without progress after which a solve is stuck.
+    most_idle: int = 30
+
+
+SETTINGS = Settings()
 
 
 def sample_size(width: int, n: int, least: int) -> int:
-    """How many of n rows are solved first."""
+    """Return how many of n rows are solved first."""
     return max(least, 40 * width, n // 25)
 
 
-def near_share(problem: Problem, sample: int) -> float:
-    """Share of the rows that is near the margin of the solution of a sample."""
+def near_share(
+    problem: BinaryProblem, sample: int, settings: Settings = SETTINGS
+) -> float:
+    """Return the share of rows taken as near the margin of the solution of a sample."""
     error = math.sqrt(problem.width / sample)
-    return min(max(_NEAR * error, _LEAST_NEAR), _MOST_NEAR)
+    return min(max(settings.near * error, settings.least_near), settings.most_near)
 
 
-def iteration_work(problem: Problem, rows: float, correctors: float) -> float:
-    """What one iteration over so many rows costs, in multiply-adds of a product.
+def iteration_work(problem: BinaryProblem, rows: float, correctors: float) -> float:
+    """Return the cost of an iteration over `rows` rows, in multiply-adds of a product.
 
-    Counts only: the Gram matrix, 3 passes and 2 more per corrector, the element-wise
-    work, the factor, and what a call costs.
+    It counts the Gram matrix, 3 passes and 2 more per corrector, the element-wise work,
+    the factor, and the overhead of a call.
     """
     entries = problem.rows.stored / problem.n + 1.0
     passes = (3.0 + 2.0 * correctors) * 0.8 * entries + 30.0 + 15.0 * correctors
     return rows * (gram_work(problem) + passes) + factor_work(problem) + 1e5
 
 
-def predicted_work(problem: Problem, tol: float) -> float:
-    """What a whole fit is expected to cost; one product costs ``rows.stored + n``.
+def predicted_work(problem: BinaryProblem, tol: float) -> float:
+    """Predict the cost of a whole fit; one product costs ``rows.stored + n``.
 
     Parameters
     ----------
-    problem : Problem
+    problem : BinaryProblem
     tol : float
         Relative gap to reach.
 
@@ -103,19 +130,19 @@ def predicted_work(problem: Problem, tol: float) -> float:
     -------
     float
         In multiply-adds of a plain sequential product, as :attr:`State.work` counts
-        them. From counts alone, so the same on every machine; unless rows are few the
-        different ones are counted once for each `problem`, at 2 to 8 products.
+        them. It rests on counts alone, so it is the same on every machine. Unless rows
+        are few, the distinct ones are counted once per `problem`, at 2 to 8 products.
     """
     d = problem.width
-    few = few_rows(problem)  # they do not get harder, and equal ones are rare
+    few = few_rows(problem)  # hardness does not matter then, and few rows are equal
     n = problem.n if few else equal_rows(problem)[0]
     product = n * (problem.rows.stored / problem.n + 1.0)
     digits = max(-math.log10(tol), 1.0)
-    # How much harder than C = 1 on rows of norm 1, at most a million times.
+    # Hardness, relative to C = 1 on rows of norm 1: a digit for each factor of 10.
     hard = float(
         np.clip(math.log10(float((problem.cost * problem.q).mean()) + 1e-300), 0.0, 6.0)
     )
-    # Equal rows are a sign of discrete features, and those of degenerate solutions.
+    # Equal rows suggest discrete features, which make solutions degenerate.
     degenerate = 1.0 + 3.0 * (1.0 - n / problem.n)
     iterations = 4.0 + 2.0 * digits + (0.0 if few else 1.5 * hard**2)
     iterations *= degenerate
@@ -133,22 +160,22 @@ def predicted_work(problem: Problem, tol: float) -> float:
 
 @dataclass(kw_only=True)
 class InteriorState(SomeRowsState):
-    """The best point over all rows, and the rows that are being solved."""
+    """Best point over all rows, and the active rows."""
 
-    alpha: Vector | None  # None: w is of a sample
-    margins: Vector  # of the last w that all rows were looked at with
-    near: NDArray[np.bool_]
-    losing: NDArray[np.bool_]  # rows with a loss at the best w that was looked at
-    least_primal: float = math.inf  # of that w
-    reach: float = math.inf  # of the near rows from the margin
-    warm: bool = False  # `inner` started from a solution, not far inside
+    alpha: Vector | None  # None: w belongs to a sample
+    margins: Vector  # of all rows at the last w that was checked
+    near: NDArray[np.bool_]  # the active rows
+    losing: NDArray[np.bool_]  # rows with a loss at the best w that was checked
+    least_primal: float = math.inf  # P of that w
+    reach: float = math.inf  # largest distance of a near row from the margin
+    warm: bool = False  # `inner` started from the last solution, not from the origin
     sampling: bool = False
-    everything: bool = False
+    everything: bool = False  # all rows are solved together
     rounds: int = 0
     iterations: int = 0  # of `inner`
-    least: float = math.inf  # gap of `inner`
+    least: float = math.inf  # least gap of `inner`
     idle: int = 0  # iterations in a row that did not lower it
-    look: float = math.inf  # inner gap at which to look at all rows again
+    look: float = math.inf  # gap of `inner` at which all rows are checked again
 
     @property
     def gap(self) -> float:
@@ -162,9 +189,9 @@ class InteriorState(SomeRowsState):
         self.spend(iteration_work(self.problem, rows, correctors))
 
     def look_at_all_rows(self, w: Vector, stop: Any) -> bool:
-        """The margins at w; False: told to leave."""
+        """Compute all margins at w; return False on a stop request."""
         problem, done = self.problem, 0
-        self.spend(3.0 * problem.n)  # what the margins are then used for
+        self.spend(3.0 * problem.n)  # the work that uses the margins
         for block in problem.blocks():
             done += core.outputs(
                 block.rows, problem.y[block.span], w, self.margins[block.span],
@@ -176,51 +203,52 @@ class InteriorState(SomeRowsState):
         return done == problem.n
 
     def primal_of(self, w: Vector) -> float:
-        """P of the w that was looked at last."""
+        """Return P at w, the point checked last."""
         problem = self.problem
         loss = core.total_loss(self.margins, problem.cost, problem.core_loss)
         return 0.5 * problem.squared_norm(w) + loss
 
     @property
     def knee(self) -> float:
-        """How far below 1 the margin is from which a dual is at its bound."""
+        """Distance below 1 from which on a margin puts its dual at the bound."""
         loss = self.problem.loss
         return loss.slope * loss.curvature if loss.curvature > 0.0 else 0.0
 
     def distance(self) -> Vector:
-        """From the margins to where a dual is between its bounds."""
+        """Return the distance of all margins from those with a dual between bounds."""
         return np.maximum(self.margins - 1.0, 1.0 - self.knee - self.margins)
 
     def wrong_side(self) -> NDArray[np.bool_]:
-        """Frozen rows whose margin asks for another value of their dual."""
+        """Return the fixed rows whose margin contradicts their dual."""
         at_upper = self.margins > 1.0 - self.knee
         return ~self.near & np.where(self.full > 0.0, at_upper, self.margins < 1.0)
 
-    def dual_point(self) -> Vector:
-        """The duals of all rows; within rounding of a bound, at it."""
+    def dual_point(self, snap: float) -> Vector:
+        """Return the duals of all rows; those within `snap` U of a bound are at it."""
         alpha = self.full.copy()
-        problem, near = self.problem, self.inner.alpha
+        problem, active = self.problem, self.inner.alpha
         upper = problem.loss.upper(problem.cost[self.members])
-        # Beside 1e-8 U, less than what the sum of all of them can do without.
-        hair = np.minimum(_SNAP * upper, 1e-11 * float(near.mean()))
-        near[near < hair] = 0.0
-        alpha[self.members] = np.where(upper - near < hair, upper, near)
+        # Never move a dual by more than 1e-11 of the mean: their sum has to survive.
+        most = np.minimum(snap * upper, 1e-11 * float(active.mean()))
+        active[active < most] = 0.0
+        alpha[self.members] = np.where(upper - active < most, upper, active)
         return alpha
 
 
+@register("binary")
 @dataclass(frozen=True)
 class InteriorPoint(FewFeatures):
-    """Primal-dual interior point over sampled, screened and at last all rows.
+    """Primal-dual interior point over sampled, then screened, then all rows.
 
     Parameters
     ----------
     max_features : int, default=2500
-        Refuse problems with more; a matrix of `max_features` squared is held, 12 bytes
-        an entry, for each thread.
+        Refuse problems with more features. Every thread holds a matrix of
+        `max_features` squared, 12 bytes an entry.
     sample : int, default=4000
         Fewest rows in the sample.
     rounds : int, default=4
-        Solves of screened rows before all rows are solved together; three times as
+        Solves of screened rows before all rows are solved together, or three times as
         many while the gap over all rows is below 5 %.
     """
 
@@ -228,12 +256,15 @@ class InteriorPoint(FewFeatures):
     rounds: int = 4
 
     name: ClassVar[str] = "interior-point"
+    settings: ClassVar[Settings] = SETTINGS
 
     def __post_init__(self) -> None:
         for name in ("max_features", "sample", "rounds"):
             check_count(name, getattr(self, name))
 
-    def start(self, problem: Problem, rng: Any, warm: Vector | None) -> InteriorState:
+    def start(
+        self, problem: BinaryProblem, rng: Any, warm: Vector | None
+    ) -> InteriorState:
         whole, group = problem, None
         if not whole.streamed:
             problem, group = without_duplicates(whole)
@@ -266,13 +297,14 @@ class InteriorPoint(FewFeatures):
         make_room_for(state.problem.threads.size, BLAS)
         with blas.limit(limits=1):
             outcome = state.inner.iterate(stop)
-        if outcome == LEFT:
+        if outcome == Outcome.STOPPED:
             return
         state.count_iteration()
-        inner = state.inner
+        inner, settings = state.inner, self.settings
         gap = state.relative_gap
-        if state.warm and state.iterations <= _TRIED and inner.length < _SHORT:
-            # From a poor point the way is longer than from none.
+        early = state.iterations <= settings.tried_iterations
+        if state.warm and early and inner.length < settings.short_step:
+            # A poor point is farther from the solution than the origin.
             state.warm = False
             self._start(state, None, 0.0, stop)
             return
@@ -280,15 +312,19 @@ class InteriorPoint(FewFeatures):
             state.least, state.idle = gap, 0
         else:
             state.idle += 1
-        stuck = outcome == SINGULAR or state.idle >= _IDLE or not math.isfinite(gap)
+        stuck = (
+            outcome == Outcome.SINGULAR
+            or state.idle >= settings.most_idle
+            or not math.isfinite(gap)
+        )
         if state.sampling:
-            if gap <= _SAMPLE_TOL or stuck:
+            if gap <= settings.sample_tol or stuck:
                 self._screen(state, stop, stuck)
         elif gap <= state.look or stuck:
             self._verify(state, stop, gap, stuck)
 
     def _begin(self, state: InteriorState, stop: Any) -> None:
-        """Solve a sample of the rows first, if that is much less."""
+        """Solve a sample of the rows first, if it is much smaller."""
         problem = state.problem
         n, m = problem.n, sample_size(problem.width, problem.n, self.sample)
         if 2 * m > n or not state.fits(m):
@@ -300,8 +336,8 @@ class InteriorPoint(FewFeatures):
         self._start(state, None, 0.0, stop)
 
     def _screen(self, state: InteriorState, stop: Any, stuck: bool) -> None:
-        """From the solution of the sample: which rows are near the margin."""
-        problem = state.problem
+        """Find the rows near the margin of the solution of the sample."""
+        problem, settings = state.problem, self.settings
         w = state.inner.w
         if stuck or not np.isfinite(w).all():
             self._solve_all(state, stop)
@@ -313,11 +349,11 @@ class InteriorPoint(FewFeatures):
         state.losing = state.margins < 1.0
         state.least_primal = state.primal_of(w)
         losing = int(np.count_nonzero(state.losing))
-        most = near_share(problem, len(state.members))
-        share = (_PER_LOSING * losing + 20 * problem.width) / problem.n
-        if share < most:  # few lose: none of them needs to be frozen
+        most = near_share(problem, len(state.members), settings)
+        share = (settings.near_per_loss * losing + 20 * problem.width) / problem.n
+        if share < most:  # few rows have a loss: keep all of them active
             distance[state.losing] = 0.0
-        some = distance[:: max(1, problem.n // _QUANTILE_ROWS)]
+        some = distance[:: max(1, problem.n // settings.quantile_rows)]
         state.reach = max(float(np.quantile(some, min(share, most))), 0.0)
         state.near = (distance <= state.reach) & (problem.cost > 0.0)
         state.sampling = False
@@ -326,7 +362,7 @@ class InteriorPoint(FewFeatures):
     def _solve_near(
         self, state: InteriorState, w: Vector, warm: bool, stop: Any
     ) -> None:
-        """Freeze the rows that are not near at the bound of their side of w."""
+        """Solve the near rows; fix the others at the bound of their side of w."""
         problem, near = state.problem, state.near
         if not state.fits(int(np.count_nonzero(near))):
             self._solve_all(state, stop)
@@ -340,7 +376,7 @@ class InteriorPoint(FewFeatures):
         state.warm = warm
         if warm:
             mean = float(problem.cost[state.members].mean())
-            self._start(state, w, max(mean * state.reach / 4, _TINY), stop)
+            self._start(state, w, max(mean * state.reach / 4, TINY), stop)
         else:
             self._start(state, None, 0.0, stop)
 
@@ -355,7 +391,7 @@ class InteriorPoint(FewFeatures):
     def _start(
         self, state: InteriorState, w: Vector | None, mu: float, stop: Any
     ) -> None:
-        """From w, or from 0; there is nothing to go on from if told to leave."""
+        """Start from w, or from 0; on a stop request there is no `inner`."""
         w = np.zeros(state.problem.width) if w is None else w
         if not state.inner.start(w, mu, stop):
             state.inner = None
@@ -367,7 +403,7 @@ class InteriorPoint(FewFeatures):
         state.spend(2.0 * len(members) * (problem.rows.stored / problem.n + 1.0))
         state.iterations = state.idle = 0
         state.least = math.inf
-        state.look = _FIRST_LOOK
+        state.look = self.settings.first_check
         state.inner = core.Interior(
             state.rows(), problem.y[members], cost, problem.core_loss,
             fixed, constant, float(problem.q[members].mean()), problem.free_bias,
@@ -375,48 +411,48 @@ class InteriorPoint(FewFeatures):
         )  # fmt: skip
 
     def _verify(self, state: InteriorState, stop: Any, gap: float, stuck: bool) -> None:
-        """P and D over all rows; if frozen rows are what is wrong, free them."""
-        problem, inner = state.problem, state.inner
+        """Compute P and D over all rows; add the fixed rows that are wrong."""
+        problem, inner, settings = state.problem, state.inner, self.settings
         if not inner.refresh(stop):
             return
         w, primal, dual = inner.w, inner.primal, inner.dual
-        frozen = 0.0  # what the frozen rows add to P: those on the wrong side
+        excess = 0.0  # of P over all rows: the share of fixed rows on the wrong side
         if not state.everything:
             if not state.look_at_all_rows(w, stop):
                 return
-            frozen = state.primal_of(w) - primal
-            if primal + frozen < state.least_primal:
-                state.least_primal = primal + frozen
+            excess = state.primal_of(w) - primal
+            if primal + excess < state.least_primal:
+                state.least_primal = primal + excess
                 state.losing = state.margins < 1.0
-        if state.alpha is None or not state.gap <= primal + frozen - dual:
-            state.w, state.primal, state.dual = w, primal + frozen, dual
-            state.alpha = state.dual_point()
-        # At rounding level the gap may be 0 or below: then every iteration looks.
-        while state.look >= max(gap, _ROUNDING):
-            state.look *= _NEXT_LOOK
+        if state.alpha is None or not state.gap <= primal + excess - dual:
+            state.w, state.primal, state.dual = w, primal + excess, dual
+            state.alpha = state.dual_point(settings.snap)
+        # At rounding level the gap may be 0 or below: then every iteration checks.
+        while state.look >= max(gap, settings.rounding):
+            state.look *= settings.next_check
         if state.everything:
-            if stuck:  # what there is gets proved, and the fit ends
+            if stuck:  # the loop proves the point reached and ends the fit
                 state.primal = state.dual = math.nan
             return
-        relative = (primal + frozen - dual) / max(primal + frozen, _TINY)
-        close = state.gap < _WARM * state.primal
-        most_rounds = self.rounds * (_PATIENCE if close else 1)
+        relative = (primal + excess - dual) / max(primal + excess, TINY)
+        close = state.gap < settings.warm_gap * state.primal
+        most_rounds = self.rounds * (settings.patience if close else 1)
         if stuck or state.rounds > most_rounds:
             self._solve_all(state, stop)
-        elif frozen > 0.5 * (primal - dual):
+        elif excess > 0.5 * (primal - dual):
             distance = state.distance()
             state.reach *= 0.5
             used = problem.cost > 0.0
             wrong = np.flatnonzero(state.wrong_side() & used)
             most = len(state.members)
-            if len(wrong) > most:  # w is poor: the worst, which will change it most
+            if len(wrong) > most:  # w is poor: the worst rows will change it most
                 amount = (problem.cost * np.abs(1.0 - state.margins))[wrong]
                 wrong = wrong[np.argpartition(amount, len(wrong) - most)[-most:]]
             state.near[wrong] = True
             beside = (distance <= state.reach) & used & ~state.near
             if np.count_nonzero(beside) <= most:
                 state.near |= beside
-            self._solve_near(state, w, relative < _WARM, stop)
+            self._solve_near(state, w, relative < settings.warm_gap, stop)
 
     def iterate(self, state: InteriorState) -> tuple[Vector, Vector | None]:
         alpha = state.alpha

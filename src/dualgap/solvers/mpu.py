@@ -7,17 +7,17 @@ Update     with p = a.y_k x_k + delta_k n_k, q = ||x_k||^2 + delta_k and b = 1/s
            unlearning: while p > b + q/2 and n_k > 0:  a -= y_k x_k, n_k -= 1
            all updates of a visit at once, in closed form
            s = 2 delta/max q; halved, a and n_k doubled, when no row has an update left
-Guarantee  D rises with every update, so for each s there are finitely many. Where they
-           end, every row with n_k < U_k/s has a margin of at least 1 - delta, every row
-           with n_k > 0 one of at most 1 + delta: P - D <= delta times the sum of c_k
-           over the rows whose margin is within delta of 1 (hinge).
+Guarantee  D rises with every update, so each s has finitely many. After the last one,
+           rows with n_k < U_k/s have a margin of at least 1 - delta, and rows with
+           n_k > 0 a margin of at most 1 + delta. So P - D <= delta times the sum of
+           c_k over the rows whose margin is within delta of 1 (hinge).
 Cost       one product with X per epoch; 8 bytes per row
 Source     Panagiotakopoulos and Tsampouka, "The margin perceptron with unlearning",
-           ICML 2010. Taken from its abstract and from what the authors' later paper
-           (arXiv 1304.6383) says of it: the perceptron with margin, the unlearning of
-           "very well classified" patterns, a counter per pattern, multiple updates, the
-           1-norm soft margin, and the names of delta and delta_stop. Its pseudocode was
-           not at hand: the two thresholds, the cap, the closed form, the choice of s,
+           ICML 2010. This is a reconstruction from its abstract and from the summary in
+           the authors' later paper (arXiv 1304.6383). They give the perceptron with
+           margin, the unlearning of "very well classified" patterns, a counter per
+           pattern, multiple updates, the 1-norm soft margin, and the names delta and
+           delta_stop. The two thresholds, the cap, the closed form, the choice of s,
            its halving and the guarantee above are this package's own.
 """
 
@@ -31,38 +31,46 @@ import numpy as np
 
 from .. import core
 from ..losses import Vector
-from ..problem import Problem
+from ..problems.binary import BinaryProblem
 from .base import Solver, State, check_step, new_order, row_visits
+from .registry import register
 
-_FINEST = 2.0**-50  # a margin is not known to less
+
+@dataclass(frozen=True)
+class Settings:
+    """Tuning constants of `MPU`."""
+
+    #: Smallest delta for which s is still halved: rounding limits the margins.
+    least_delta: float = 2.0**-50
 
 
 @dataclass(kw_only=True)
 class MPUState(State):
-    """The counters n_k and a = sum n_k y_k x_k."""
+    """Counters n_k and a = sum n_k y_k x_k."""
 
     a: Vector
     count: Vector
     s: float  # alpha = s n_k
     delta: float  # s q/2 of the longest row
-    unlearned: int = 0  # of the updates, those that lowered a counter
+    unlearned: int = 0  # updates that lowered a counter
 
     def finite(self) -> bool:
         return math.isfinite(self.dual)
 
     @property
     def alpha(self) -> Vector:
-        """The dual point, in the box."""
+        """Dual point, in the box."""
         return np.minimum(self.s * self.count, self.problem.upper)
 
     def refine(self) -> None:
-        """Halve s: the same alpha and w in counters of twice the size."""
+        """Halve s and double the counters; alpha and w stay the same."""
         self.s *= 0.5
         self.delta *= 0.5
         self.a *= 2.0
         self.count *= 2.0
 
 
+@register("binary")
 @dataclass(frozen=True)
 class MPU(Solver):
     """Margin perceptron with unlearning, a reconstruction (see the module).
@@ -70,19 +78,19 @@ class MPU(Solver):
     Parameters
     ----------
     delta : float, default=0.02
-        Relative accuracy chosen before the run: at the end no margin that should be 1
-        is further than delta from it.
+        Accuracy of the margins: in the end no margin that should be 1 is further than
+        delta from it.
     delta_stop : float, optional
-        Relative gap that is accurate enough after the run: where no update is left, s
-        is halved unless the gap is already below. Left out, s is halved until the fit's
-        `tol` is met. (The paper stops at delta_stop; here `tol` stops, and a fit that
-        asks for less than delta_stop may end stalled.)
+        Relative gap at which s is no longer halved when no update is left. None: s is
+        halved until the fit meets its `tol`. (The paper stops at delta_stop. Here `tol`
+        stops, and a fit with a `tol` below delta_stop may stall.)
     """
 
     delta: float = 0.02
     delta_stop: float | None = None
 
     name: ClassVar[str] = "mpu"
+    settings: ClassVar[Settings] = Settings()
     resumes: ClassVar[bool] = True
     losses: ClassVar[tuple[str, ...]] = ("hinge", "squared_hinge")
 
@@ -93,14 +101,14 @@ class MPU(Solver):
 
     @property
     def monotone(self) -> bool:
-        # Without delta_stop a pass without updates is no fixed point: s shrinks.
+        # Without delta_stop a pass without updates is no fixed point: s is halved.
         return self.delta_stop is not None
 
     @property
     def streams(self) -> bool:
         return True
 
-    def start(self, problem: Problem, rng: Any, warm: Vector | None) -> MPUState:
+    def start(self, problem: BinaryProblem, rng: Any, warm: Vector | None) -> MPUState:
         used = problem.cost > 0.0
         longest = float((problem.q + problem.delta).max(where=used, initial=0.0))
         return MPUState(
@@ -109,7 +117,7 @@ class MPU(Solver):
             new_order(0 if problem.streamed else problem.n),
             a=np.zeros(problem.width),
             count=np.zeros(problem.n),
-            # Rows without length reach their cap at once, whatever s is.
+            # Rows of norm 0 reach their cap at once, whatever s is.
             s=2.0 * self.delta / longest if longest > 0.0 else 1.0,
             delta=self.delta,
         )
@@ -134,11 +142,12 @@ class MPU(Solver):
         state.dual = problem.dual_value(state.count, norm, state.s)
         state.primal = state.dual + gap
         accurate = (self.delta_stop or 0.0) * max(state.dual, 0.0)
-        if updates == 0 and gap > accurate and state.delta > _FINEST:
+        fine = state.delta <= self.settings.least_delta
+        if updates == 0 and gap > accurate and not fine:
             state.refine()
 
     def iterate(self, state: MPUState) -> tuple[None, Vector]:
-        # The best scaling of the counters makes the certificate, not s itself.
+        # The certificate is about the best multiple of the counters, not about s.
         problem, alpha = state.problem, state.alpha
         total = float(alpha.sum())
         diagonal = 2.0 * (total - problem.dual_value(alpha, 0.0))
@@ -147,5 +156,5 @@ class MPU(Solver):
         return None, np.minimum(scale * alpha, problem.upper) if scale > 0.0 else alpha
 
     def reject(self, state: MPUState) -> None:
-        # Rounding leaves a a little away from its counters.
+        # Rounding has moved a slightly away from its counters.
         state.a = state.problem.combine(state.count)

@@ -3,7 +3,7 @@
 Problem    min lambda/2 ||w||^2 + (1/n) sum_i max(0, 1 - y_i w.x_i), lambda = 1/(nC)
 Update     w <- (1 - eta_t lambda) w + eta_t [y_i w.x_i < 1] y_i x_i,
            eta_t = p/(lambda sqrt(t))
-Guarantee  O(1/(lambda sqrt(t))): expect 1e-1 to 1e-2, not more
+Guarantee  O(1/(lambda sqrt(t))): expect a gap of 1e-1 to 1e-2
 Cost       O(nnz of the row) per step; no coefficient is truncated
 Source     Kivinen, Smola and Williamson 2004, as the Pegasos paper runs it
            (section 7.1): the best constant is p = 1/2 (2 + 1/2 T^(-1/2))^(1/2), in
@@ -16,11 +16,13 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from .. import core
-from ..problem import Problem
+from ..problems.binary import BinaryProblem
 from .base import check_step
+from .registry import register
 from .stochastic_gradient import StochasticGradient
 
 
+@register("binary")
 @dataclass(frozen=True)
 class NORMA(StochasticGradient):
     """NORMA of Kivinen et al. 2004.
@@ -28,7 +30,8 @@ class NORMA(StochasticGradient):
     Parameters
     ----------
     p : float, default=0.7071
-        Constant of the step size; the default is its value for long runs, sqrt(2)/2.
+        Constant of the step size. The default is the best value for long runs,
+        sqrt(2)/2.
     """
 
     p: float = 0.5 * 2.0**0.5
@@ -39,5 +42,5 @@ class NORMA(StochasticGradient):
     def __post_init__(self) -> None:
         check_step("p", self.p, largest=1.0)
 
-    def eta0(self, problem: Problem, rng: Any) -> float:
+    def eta0(self, problem: BinaryProblem, rng: Any) -> float:
         return self.p

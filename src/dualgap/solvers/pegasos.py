@@ -7,9 +7,9 @@ Update     step t on k rows A, those with y_i w.x_i < 1 being A+:
            with a bias, in one of the four ways of section 6 (parameter `bias`)
 Guarantee  suboptimality O(log t/(lambda t)) in expectation, for the average and, with
            constant probability, for the last iterate (Theorems 1 to 3); no dependence
-           on n. With the bias moved by its sub-gradient the objective is not strongly
-           convex and the rate falls to O(1/sqrt(t)); with the best one of every batch
-           the batches have to be large, for their optimum is not that of all rows
+           on n. If the bias moves by its sub-gradient, the objective is not strongly
+           convex and the rate falls to O(1/sqrt(t)). If every batch gets its best bias,
+           batches have to be large: their optimum is not the optimum of all rows
 Cost       O(nnz of the k rows) per step through w = a v with ||w|| kept (section 2.3)
 Source     Shalev-Shwartz, Singer, Srebro and Cotter, Math. Prog. 127 (2011), Figs. 1
            and 2; first ICML 2007.
@@ -21,23 +21,25 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from .. import core
-from ..bias import best_bias
 from ..losses import Vector
-from ..problem import Problem
+from ..problems.bias import best_bias
+from ..problems.binary import BinaryProblem
 from .base import RowOrder, check_count, check_option
+from .registry import register
 from .stochastic_gradient import GradientState, StochasticGradient
 
 
 @dataclass(kw_only=True)
 class SearchState(GradientState):
-    """The step of the search for the best bias, and the run at the present one."""
+    """State of the search for the best bias, and of the run at the current one."""
 
-    move: float = 0.5  # the last one, with its sign
-    halfway: float = 0.0  # signed errors of its first half
-    runs: int = 0  # begun
-    left: int = 0  # epochs of this run
+    move: float = 0.5  # last change of the bias, with its sign
+    halfway: float = 0.0  # signed errors in the first half of the run
+    runs: int = 0  # runs begun
+    left: int = 0  # epochs left in this run
 
 
+@register("binary")
 @dataclass(frozen=True)
 class Pegasos(StochasticGradient):
     """Pegasos of Shalev-Shwartz et al. 2007, 2011.
@@ -50,8 +52,8 @@ class Pegasos(StochasticGradient):
     projection : bool, default=False
         Project onto the ball that holds the optimum.
     sampling : {"permutation", "random"}, default="permutation"
-        A new permutation every epoch, which the paper found faster, or the analysed
-        independent draws. Either way n rows make an epoch.
+        A new permutation every epoch, which the paper found faster, or the independent
+        draws of the analysis. An epoch has n rows in both cases.
     output : {"last", "average"}, default="last"
         Last iterate, or the average of all.
     bias : {"feature", "subgradient", "batch", "search"}, default="feature"
@@ -59,10 +61,10 @@ class Pegasos(StochasticGradient):
         The others are for ``penalize_intercept=False``. "subgradient": steps of
         1/sqrt(t) on the mean loss, in units of the margin. "batch": the best bias of
         every mini-batch, O(k log k), for the hinge and `batch_size` > 1; the model gets
-        the best one for all rows. "search": a search over the bias, each value tried
-        by a run of its own. The k-th run takes k epochs, and the balance of its margin
-        errors in the second half says where to go: moves there double, and after a
-        turn they halve.
+        the best bias for all rows. "search": a search over the bias with a run for
+        each value. The k-th run takes k epochs. The balance of its margin errors in
+        the second half gives the direction of the next move: moves double in one
+        direction, and halve after a turn.
     """
 
     batch_size: int = 1
@@ -99,7 +101,7 @@ class Pegasos(StochasticGradient):
         rules = {"subgradient": core.BiasRule.step, "batch": core.BiasRule.batch}
         return rules.get(self.bias, core.BiasRule.fixed)
 
-    def check(self, problem: Problem) -> None:
+    def check(self, problem: BinaryProblem) -> None:
         super().check(problem)
         if self.batch_size > problem.n:
             raise ValueError(
@@ -117,7 +119,9 @@ class Pegasos(StochasticGradient):
                 "bias='subgradient' or 'search'"
             )
 
-    def start(self, problem: Problem, rng: Any, warm: Vector | None) -> GradientState:
+    def start(
+        self, problem: BinaryProblem, rng: Any, warm: Vector | None
+    ) -> GradientState:
         state = super().start(problem, rng, warm)
         if self.bias != "search":
             return state
@@ -133,11 +137,11 @@ class Pegasos(StochasticGradient):
             state.halfway = _signed_errors(state)
 
     def _next_run(self, state: SearchState) -> None:
-        """Move the bias to where the last run pointed, and begin anew."""
+        """Move the bias in the direction that the last run gave, and start again."""
         assert state.bias is not None
         if state.runs > 0:
             # G(b) = min over w of P(w, b) has the derivative -sum_i alpha_i y_i. Its
-            # sign can be wrong after a short run, so no bracket is closed on it.
+            # sign can be wrong after a short run, so the search uses no bracket.
             off = _signed_errors(state) - state.halfway
             state.move *= 2.0 if off * state.move > 0.0 else -0.5
             state.bias[0] += state.move
@@ -162,5 +166,5 @@ class Pegasos(StochasticGradient):
 
 
 def _signed_errors(state: GradientState) -> float:
-    """Sum of the y_i of the margin errors so far, in units of 1/lambda."""
+    """Return the sum of y_i over the margin errors so far, in units of 1/lambda."""
     return state.t * state.scale * core.signed_sum(state.problem.y, state.beta)

@@ -2,23 +2,24 @@
 
 RegressionDCD
 Problem    P(w) = 1/2 ||w||^2 + sum_i c_i l(|y_i - w.x_i| - epsilon), through its dual
-           (regression.py)
+           (problems/regression.py, one_class.py)
 Update     one dual variable at a time, to its optimum: a soft threshold
            (src/core/epochs/regression.hpp)
-Rows       sleep as those of `DCD`: at -U_i, 0 or U_i, where they firmly stay
+Shrinking  skips rows as `DCD` does, at -U_i, 0 or U_i, where they firmly stay
 Guarantee  linear rate; D never falls.
-Cost       one product with the rows awake per epoch; 14 bytes per row.
-Source     Ho and Lin, JMLR 13, 2012, Algorithm 4. Theirs shrinks and stops on the
+Cost       one product with the active rows per epoch; 14 bytes per row.
+Source     Ho and Lin, JMLR 13, 2012, Algorithm 4. The paper shrinks and stops by the
            violation; here the certified gap decides.
 
 PairDescent
 Problem    min 1/2 ||sum_i a_i x_i||^2 over 0 <= a_i <= c_i, sum_i a_i = total
-Update     A pass finds all scores w.x_i. The rows that may rise, from the lowest score
-           on, are paired with those that may fall, from the highest score down, as far
-           as these are the higher ones; a tenth of the rows at most. Each pair then
-           moves to its optimum, by scores of its own time.
+Update     A pass computes all scores w.x_i. Rows whose dual variable may rise, from
+           the lowest score upwards, are paired with rows whose dual variable may fall,
+           from the highest score downwards, while the second score of a pair is the
+           higher one. Each pair then moves to its optimum, by its scores at that time.
 Guarantee  D never falls; the pair that violates most is always among them.
-Cost       one product per epoch, a sort, and three dots a pair; 8 bytes per row.
+Cost       one product per epoch, a sort, and three dot products per pair; 8 bytes per
+           row.
 Source     Chou, Lin and Lin, SDM 2020, "Dual coordinate-descent methods for linear
            one-class SVM and SVDD" (LIBLINEAR's -s 21).
 """
@@ -32,32 +33,46 @@ import numpy as np
 
 from .. import core
 from ..losses import Vector
-from ..problem import Problem
-from ..regression import OneClassProblem, RegressionProblem
-from .base import ROUNDING, Solver, new_order
-from .dcd import LONGEST_SLEEP, REPAIR_EVERY, DCDState, DualState
+from ..problems.base import Claim, LinearHint
+from ..problems.binary import BinaryProblem
+from .base import Solver, new_order
+from .dcd import DCDState, DualState
+from .registry import register
 
-# Entries to read, and passes, before `tol` may end a fit. Small models then do not
-# depend on the order of their rows, and the weight k is worth k equal rows.
-FREE_WORK, FREE_PASSES = 2e6, 10_000
+
+@dataclass(frozen=True)
+class Settings:
+    """Tuning constants of the solvers in this file."""
+
+    #: No work is free after this many epochs.
+    free_epochs: int = 10_000
+    #: Gap to aim at while work is free, if the loss is squared: it is of second order
+    #: in the error of w.
+    squared_goal: float = 1e-15
+    #: Epochs after which w is recomputed from alpha: rounding of updates adds up.
+    repair_every: int = 64
+    #: Most epochs for which shrinking skips a row.
+    longest_skip: int = 127
+    #: An epoch of `pairs` moves at most one pair per this many rows.
+    rows_per_pair: int = 10
 
 
 class RegressionSolver(Solver):
-    """What the solvers of these problems share."""
+    """Base of the solvers of regression and of the one-class SVM.
 
+    Until `free_work` is spent a fit goes on to rounding level. Small models then do not
+    depend on the order of their rows, and the weight k is worth k equal rows.
+    """
+
+    settings: ClassVar[Settings] = Settings()
     dual: ClassVar[bool] = True
-    kind: ClassVar[type[Problem]]
+    free_work: ClassVar[float] = 2e6
 
     @property
     def monotone(self) -> bool:
         return True
 
-    def check(self, problem: Problem) -> None:
-        if not isinstance(problem, self.kind):
-            raise ValueError(
-                f"solver={self.name!r} needs a {self.kind.__name__}, got a "
-                f"{type(problem).__name__}; use solver='auto' for that"
-            )
+    def check(self, problem: BinaryProblem) -> None:
         if problem.streamed:
             raise ValueError(
                 f"solver={self.name!r} needs its rows in memory; open the store with a "
@@ -65,13 +80,14 @@ class RegressionSolver(Solver):
             )
 
     def goal(self, state: Any) -> float:
-        if state.work < FREE_WORK and state.epochs < FREE_PASSES:
-            # The gap of a smooth loss is of second order in what w lacks.
-            squared = state.problem.loss.curvature > 0.0
-            return min(state.tol, 1e-15 if squared else ROUNDING)
-        return float(state.tol)
+        settings = self.settings
+        if state.work >= self.free_work or state.epochs >= settings.free_epochs:
+            return float(state.tol)
+        squared = state.problem.loss.curvature > 0.0
+        return min(state.tol, settings.squared_goal if squared else self.free_goal)
 
 
+@register("regression")
 @dataclass(frozen=True)
 class RegressionDCD(RegressionSolver):
     """Dual coordinate descent for linear regression, of Ho and Lin 2012."""
@@ -81,7 +97,6 @@ class RegressionDCD(RegressionSolver):
         "epsilon_insensitive",
         "squared_epsilon_insensitive",
     )
-    kind: ClassVar[type[Problem]] = RegressionProblem
 
     def start(self, problem: Any, rng: Any, warm: Vector | None) -> DCDState:
         alpha = np.zeros(problem.n) if warm is None else warm
@@ -90,17 +105,18 @@ class RegressionDCD(RegressionSolver):
             problem, rng, new_order(problem.n),
             alpha=alpha, w=w, q=problem.q, active=problem.n,
         )  # fmt: skip
-        state.lie_down()
+        state.start_shrinking()
         return state
 
     def step(self, state: DCDState, stop: Any) -> None:
         problem: Any = state.problem
-        if state.epochs % REPAIR_EVERY == REPAIR_EVERY - 1:
+        if (state.epochs + 1) % self.settings.repair_every == 0:
             state.repair()
         visited, updates, gap, linear, state.threshold, norm = core.regression_epoch(
             problem.rows, problem.target, problem.cost, state.q, problem.core_loss,
             problem.loss.epsilon, state.alpha, state.w, state.wake, state.length,
-            state.threshold, LONGEST_SLEEP, state.chunk, state.order, state.rng, stop,
+            state.threshold, self.settings.longest_skip, state.chunk, state.order,
+            state.rng, stop,
         )  # fmt: skip
         state.linear += linear
         state.last_visited = visited
@@ -109,8 +125,8 @@ class RegressionDCD(RegressionSolver):
     def iterate(self, state: DCDState) -> tuple[None, Vector]:
         return None, state.alpha
 
-    def proof_options(self, state: DCDState) -> dict[str, Any]:
-        return {"out": state.w}
+    def claim(self, state: DCDState) -> Claim:
+        return Claim(alpha=state.alpha, hint=LinearHint(out=state.w))
 
     def reject(self, state: DCDState) -> None:
         state.restore()
@@ -118,18 +134,18 @@ class RegressionDCD(RegressionSolver):
 
 @dataclass(kw_only=True)
 class PairState(DualState):
-    """A dual point of sum `total`, its w, and zeros to add a row to."""
+    """Dual point of sum `total`, its w, and scratch space of zeros for a row."""
 
     room: Vector
 
 
+@register("one-class")
 @dataclass(frozen=True)
 class PairDescent(RegressionSolver):
     """Dual coordinate descent on pairs for the linear one-class SVM."""
 
     name: ClassVar[str] = "pairs"
     losses: ClassVar[tuple[str, ...]] = ("one_class",)
-    kind: ClassVar[type[Problem]] = OneClassProblem
 
     def start(self, problem: Any, rng: Any, warm: Vector | None) -> PairState:
         alpha = problem.start() if warm is None else problem.feasible(warm)
@@ -141,7 +157,7 @@ class PairDescent(RegressionSolver):
     def step(self, state: PairState, stop: Any) -> None:
         problem: Any = state.problem
         state.epochs += 1
-        if state.epochs % REPAIR_EVERY == 0:
+        if state.epochs % self.settings.repair_every == 0:
             state.repair()
         scores = problem.margins(state.w)
         norm = core.squared_norm(state.w)
@@ -156,16 +172,17 @@ class PairDescent(RegressionSolver):
         state.visited += visited
         state.updates += updates
         if updates:
-            # P of the scores of before, D of now: an estimate that is too large.
+            # P belongs to the scores before the pass, so the estimate is too large.
             state.dual = -0.5 * core.squared_norm(state.w)
 
     def pairs(self, problem: Any, alpha: Vector, scores: Vector) -> tuple[Any, Any]:
-        """Rows that may rise and rows that may fall, the worst violations first."""
+        """Return rows that may rise and rows that may fall, worst violations first."""
         used = np.flatnonzero(problem.cost > 0.0)
         order = used[np.argsort(scores[used], kind="stable")]
         rise = order[alpha[order] < problem.cost[order]]
         fall = order[alpha[order] > 0.0][::-1]
-        many = min(len(rise), len(fall), max(problem.n // 10, 1))
+        most = max(problem.n // self.settings.rows_per_pair, 1)
+        many = min(len(rise), len(fall), most)
         rise, fall = rise[:many], fall[:many]
         wrong = scores[rise] < scores[fall]
         return rise[wrong].astype(np.uint32), fall[wrong].astype(np.uint32)
@@ -173,5 +190,5 @@ class PairDescent(RegressionSolver):
     def iterate(self, state: PairState) -> tuple[None, Vector]:
         return None, state.alpha
 
-    def proof_options(self, state: PairState) -> dict[str, Any]:
-        return {"out": state.w}
+    def claim(self, state: PairState) -> Claim:
+        return Claim(alpha=state.alpha, hint=LinearHint(out=state.w))

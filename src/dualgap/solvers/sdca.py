@@ -7,7 +7,7 @@ Guarantee  E[gap] <= eps after n + O(1/(lambda eps)) steps for the hinge (Theore
            (n + 1/(lambda gamma)) log(1/eps) for smooth losses (Theorem 2), for the
            average or a random one of the iterates after T0 = T/2; one pass of
            Modified-SGD first removes the log n of a cold start (Theorem 3)
-Cost       one product with X per epoch; 8 bytes per row, 24 with an average
+Cost       one product with X per epoch; 8 bytes per row, or 24 for an average
 Source     Shalev-Shwartz and Zhang, JMLR 14 (2013), procedures SDCA, SDCA-Perm and
            SDCA with SGD Initialization.
 """
@@ -20,9 +20,9 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from .. import core
-from ..blocks import Block
+from ..data.blocks import Block
 from ..losses import Vector
-from ..problem import Problem
+from ..problems.binary import BinaryProblem
 from .base import (
     RowOrder,
     Solver,
@@ -31,13 +31,14 @@ from .base import (
     row_visits,
 )
 from .dcd import DualState
+from .registry import register
 
 
 @dataclass(kw_only=True)
 class SDCAState(DualState):
-    """A dual point and, for the other outputs, what to make them of."""
+    """Dual point and, for the other outputs, their sums."""
 
-    # The window (T0, T] of the averaged or random output.
+    # Window (T0, T] of the averaged or random output.
     window_start: int = 0  # T0 in epochs
     steps: int = 0  # steps inside the window
     average_sum: Vector | None = None
@@ -45,6 +46,7 @@ class SDCAState(DualState):
     random_alpha: Vector | None = None
 
 
+@register("binary")
 @dataclass(frozen=True)
 class SDCA(Solver):
     """Stochastic dual coordinate ascent of Shalev-Shwartz and Zhang 2013.
@@ -52,12 +54,13 @@ class SDCA(Solver):
     Parameters
     ----------
     order : {"permutation", "random", "cyclic"}, default="permutation"
-        "permutation" is SDCA-Perm, "random" the analysed variant.
+        "permutation" is SDCA-Perm, "random" the variant of the analysis.
     init : {"zero", "sgd"}, default="zero"
         Start from 0, or from one pass of Modified-SGD.
     output : {"last", "average", "random"}, default="last"
-        Last iterate, average, or a random one of those in the window (T0, T]. T is
-        not known before the end, so T0 is the last power of two, in epochs, below T.
+        Last iterate, or the average or a random one of the iterates in the window
+        (T0, T]. T is not known in advance, so T0 is the last power of two, in epochs,
+        below T.
     """
 
     order: RowOrder = "permutation"
@@ -82,7 +85,7 @@ class SDCA(Solver):
     def streams(self) -> bool:
         return True
 
-    def start(self, problem: Problem, rng: Any, warm: Vector | None) -> SDCAState:
+    def start(self, problem: BinaryProblem, rng: Any, warm: Vector | None) -> SDCAState:
         alpha = np.zeros(problem.n) if warm is None else warm
         w = np.zeros(problem.width) if warm is None else problem.combine(alpha)
         order = new_order(0 if problem.streamed else problem.n)
@@ -95,7 +98,7 @@ class SDCA(Solver):
     def step(self, state: SDCAState, stop: Any) -> None:
         self._move_window(state)
         sgd = self.init == "sgd" and state.epochs == 0 and not state.alpha.any()
-        # Modified-SGD takes every row once: one drawn twice would count twice in w.
+        # Modified-SGD takes every row once: a row drawn twice would count twice in w.
         kind: RowOrder = "permutation" if sgd and self.order == "random" else self.order
         cut = 0 if sgd else self._draw_cut(state)
         before, passes = 0, []
@@ -114,9 +117,10 @@ class SDCA(Solver):
         state.after_pass(int(visited), int(updates), gap)
 
     def _draw_cut(self, state: SDCAState) -> int:
-        """The step of this pass whose point is kept; 0 for none.
+        """Draw the step of this pass whose point is kept; 0 for none.
 
-        Every point of the window is as likely to be the last one kept (a reservoir).
+        Every point of the window is equally likely to be the last one kept (reservoir
+        sampling).
         """
         if self.output != "random":
             return 0

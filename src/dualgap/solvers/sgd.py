@@ -7,7 +7,7 @@ Update     in a_t = lambda t w_t: a <- a + y_k x_k if y_k a.x_k <= lambda t; t <
            0 < T mod 9 < 5, in one O(1) decision (Proposition 3)
 Guarantee  after T whole epochs L_T = C M/T - 1/2 ||w_T||^2 <= P* (Proposition 2)
 Cost       one product with X per epoch, whatever the multiplicity; 8 bytes per row
-           for the margin-error counts I_k, which the paper does not keep: they make
+           for the margin-error counts I_k. The paper does not keep them: they make
            a_k = C I_k/T a dual point that an independent pass can check.
 Source     Panagiotakopoulos and Tsampouka 2013, arXiv 1304.6383, section 3.
 """
@@ -23,13 +23,14 @@ from numpy.typing import NDArray
 
 from .. import core
 from ..losses import Vector
-from ..problem import Problem
+from ..problems.binary import BinaryProblem
 from .base import RowOrder, Solver, State, check_count, new_order, row_visits
+from .registry import register
 
 
 @dataclass(kw_only=True)
 class SGDState(State):
-    """The paper's a, t and counters."""
+    """Point a, time t and the counters of the paper."""
 
     a: Vector
     errors: NDArray[np.int64]  # I_k
@@ -44,7 +45,7 @@ class SGDState(State):
 
 
 class _CountingSGD(Solver):
-    """What the three variants share."""
+    """Base of the three variants."""
 
     losses: ClassVar[tuple[str, ...]] = ("hinge",)
     order: ClassVar[RowOrder] = "permutation"
@@ -58,7 +59,7 @@ class _CountingSGD(Solver):
     def streams(self) -> bool:
         return True
 
-    def start(self, problem: Problem, rng: Any, warm: Vector | None) -> SGDState:
+    def start(self, problem: BinaryProblem, rng: Any, warm: Vector | None) -> SGDState:
         return SGDState(
             problem,
             rng,
@@ -98,19 +99,21 @@ class _CountingSGD(Solver):
         if state.t == 0.0:
             return state.a.copy(), np.zeros(problem.n)
         w = state.a / (state.lambda_ * state.t)
-        # Inside an epoch, and for SGD-r always, the box has to be enforced.
+        # Within an epoch, and for SGD-r always, duals may leave the box.
         alpha = problem.cost * (state.errors * (problem.n / state.t))
         return w, np.minimum(alpha, problem.upper)
 
 
+@register("binary")
 @dataclass(frozen=True)
 class SGDr(_CountingSGD):
-    """SGD-r: rows drawn at random. Its duals leave the box and are clipped to it."""
+    """SGD-r: rows are drawn at random; duals that leave the box are clipped to it."""
 
     name: ClassVar[str] = "sgd-r"
     order: ClassVar[RowOrder] = "random"
 
 
+@register("binary")
 @dataclass(frozen=True)
 class SGDs(_CountingSGD):
     """SGD-s: a new permutation every epoch, stopped by the dual lower bound."""
@@ -118,6 +121,7 @@ class SGDs(_CountingSGD):
     name: ClassVar[str] = "sgd-s"
 
 
+@register("binary")
 @dataclass(frozen=True)
 class SGDm(_CountingSGD):
     """SGD-m: SGD-s with multiple updates in some epochs.

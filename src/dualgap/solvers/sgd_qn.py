@@ -10,14 +10,15 @@ Cost       O(nnz of the row) per step, O(d) every `skip` steps; 8 bytes per row
 Source     Bordes, Bottou and Gallinari, "SGD-QN: careful quasi-Newton stochastic
            gradient descent", JMLR 10 (2009), for update="2009". Its B may rest on a
            single quotient; update="corrected" accumulates, as the authors' later source
-           does (the text of their corrigendum was not at hand). In both, the bias is
-           the constant feature and a sample weight multiplies l'.
+           does. In both, the bias is the constant feature and a sample weight
+           multiplies l'.
            A diagonal between gradient and step leaves no w = sum beta_i y_i x_i, so the
-           papers' iterates have no dual point. The one here is the running mean of l'
-           of each row, later passes counting more, times c_i: in the box by
-           construction, and near the optimum where w has settled. The source counts the
-           steps since the slope of the loss last changed where update="corrected"
-           counts `skip`, and regularising never turns a coordinate of w round here.
+           iterates of the papers have no dual point. The dual point here is c_i times
+           the running mean of l' of each row, with more weight on later passes. It is
+           in the box by construction, and near the optimum once w has settled.
+           The authors' source counts the steps since the slope of the loss last
+           changed; update="corrected" counts `skip`. Here regularisation never changes
+           the sign of a coordinate of w.
 """
 
 from __future__ import annotations
@@ -30,9 +31,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import core
-from ..blocks import Block
+from ..data.blocks import Block
 from ..losses import Vector
-from ..problem import Problem
+from ..problems.binary import BinaryProblem
 from .base import (
     Solver,
     State,
@@ -42,13 +43,20 @@ from .base import (
     new_order,
     row_visits,
 )
+from .registry import register
 
-_SAMPLE = 1000  # rows on which t0 is chosen, at least
+
+@dataclass(frozen=True)
+class Settings:
+    """Tuning constants of `SGDQN`."""
+
+    #: Fewest rows on which t0 is chosen.
+    least_sample: int = 1000
 
 
 @dataclass(kw_only=True)
 class SGDQNState(State):
-    """w, the diagonal B, and what the next refresh of B needs."""
+    """Point w, the diagonal B, and the inputs of the next refresh of B."""
 
     w: Vector
     B: Vector
@@ -67,6 +75,7 @@ class SGDQNState(State):
         return math.isfinite(self.primal)
 
 
+@register("binary")
 @dataclass(frozen=True)
 class SGDQN(Solver):
     """SGD-QN of Bordes, Bottou and Gallinari 2009.
@@ -74,13 +83,12 @@ class SGDQN(Solver):
     Parameters
     ----------
     update : {"corrected", "2009"}, default="corrected"
-        How the diagonal B is refreshed.
+        Rule that refreshes the diagonal B.
     skip : int, optional
-        Steps between two regularisations; 16 over the share of the entries that are
-        stored if left out.
+        Steps between two regularisations. None: 16 divided by the density of the rows.
     t0 : float, optional
-        First step size 1/(lambda t0); the best of 1, 10, 100, ... after one pass over a
-        tenth of the rows (1000 at least) if left out.
+        The first step size is 1/(lambda t0). None: the best of 1, 10, 100, ... after
+        one pass over a tenth of the rows (at least 1000).
     """
 
     update: Literal["corrected", "2009"] = "corrected"
@@ -88,6 +96,7 @@ class SGDQN(Solver):
     t0: float | None = None
 
     name: ClassVar[str] = "sgd-qn"
+    settings: ClassVar[Settings] = Settings()
     resumes: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -101,7 +110,9 @@ class SGDQN(Solver):
     def streams(self) -> bool:
         return True
 
-    def start(self, problem: Problem, rng: Any, warm: Vector | None) -> SGDQNState:
+    def start(
+        self, problem: BinaryProblem, rng: Any, warm: Vector | None
+    ) -> SGDQNState:
         order = new_order(0 if problem.streamed else problem.n)
         t0 = self.t0
         if t0 is None:
@@ -109,16 +120,17 @@ class SGDQN(Solver):
             for block in problem.blocks([[0]]):
                 drawn = new_order(block.size) if problem.streamed else order
                 rng.shuffle(drawn)
-                sample = drawn[: max(problem.n // 10, _SAMPLE)].copy()
+                size = max(problem.n // 10, self.settings.least_sample)
+                sample = drawn[:size].copy()
                 t0 = self._best_t0(problem, rng, block, sample)
                 break
         assert t0 is not None
         return self._fresh(problem, rng, order, t0)
 
     def _fresh(
-        self, problem: Problem, rng: Any, order: NDArray[np.uint32], t0: float
+        self, problem: BinaryProblem, rng: Any, order: NDArray[np.uint32], t0: float
     ) -> SGDQNState:
-        """W = 0 before the first step."""
+        """Return the state before the first step, at w = 0."""
         lambda_ = problem.lambda_
         skip = self.skip if self.skip is not None else default_skip(problem)
         first = 1.0 / lambda_ if self.update == "2009" else 1.0 / (lambda_ * t0)
@@ -138,14 +150,14 @@ class SGDQN(Solver):
         )
 
     def _best_t0(
-        self, problem: Problem, rng: Any, block: Block, sample: NDArray[np.uint32]
+        self, problem: BinaryProblem, rng: Any, block: Block, sample: NDArray[np.uint32]
     ) -> float:
-        """The best of 1, 10, ..., 1e10, and beyond for as long as it helps."""
+        """Return the best of 1, 10, ..., 1e10, and beyond for as long as it helps."""
 
         def cost(t0: float) -> float:
             state = self._fresh(problem, rng, sample, t0)
             self._pass(state, block, sample, 1.0, core.Stop())
-            # A second, motionless pass reads the loss at the end point.
+            # A second pass, without steps, reads the loss at the end point.
             still = replace(
                 state, B=np.zeros(problem.width), skip=2**62, count=2**62, refresh=False
             )
@@ -173,7 +185,7 @@ class SGDQN(Solver):
         gain: float,
         stop: Any,
     ) -> tuple[float, float]:
-        """Visits of rows of a block; the loss and the gap as seen at these.
+        """Visit rows of a block; return the loss and the gap as seen at the visits.
 
         Both are sums over the rows, in units of the mean cost.
         """
@@ -193,7 +205,7 @@ class SGDQN(Solver):
         return loss, gap
 
     def step(self, state: SGDQNState, stop: Any) -> None:
-        gain = 2.0 / (state.epochs + 2)  # pass e has the weight e in the running means
+        gain = 2.0 / (state.epochs + 2)  # epoch e has weight e in the running means
         loss = gap = 0.0
         for block, order in row_visits("permutation", state, stop):
             some = self._pass(state, block, order, gain, stop)
@@ -201,7 +213,7 @@ class SGDQN(Solver):
         state.epochs += 1
         mean_cost = 1.0 / (state.lambda_ * state.problem.n)
         state.primal = 0.5 * core.squared_norm(state.w) + mean_cost * loss
-        # Without half the squared distance of w from w(alpha), which costs a pass.
+        # It omits half the squared distance of w from w(alpha), which costs a pass.
         state.dual = state.primal - mean_cost * gap
 
     def iterate(self, state: SGDQNState) -> tuple[Vector, Vector]:
@@ -209,8 +221,8 @@ class SGDQN(Solver):
         return state.w.copy(), np.minimum(problem.cost * state.slope, problem.upper)
 
 
-def default_skip(problem: Problem) -> int:
-    """16 over the density: as long as a regularisation costs as much as 16 rows."""
+def default_skip(problem: BinaryProblem) -> int:
+    """Return 16 over the density: a regularisation then costs as much as 16 rows."""
     rows = problem.rows
     stored = rows.stored + problem.n * (problem.width - problem.d)
     return max(1, round(16.0 * problem.n * problem.width / max(stored, 1)))

@@ -1,22 +1,24 @@
-"""Newton's method on a smoothed loss: few features, any number of rows, loose gaps.
+"""Newton's method on a smoothed loss: for few features and any number of rows.
 
 Problem    min 1/2 ||w||^2 + sum_i c_i l(y_i w.x_i), with its dual (losses.py)
 Update     H s = r, w <- w + t s with the Hessian of the loss smoothed by tau, exact for
            the rows within tau/2 of the margin (core/smoothing_newton.hpp). tau is
-           divided by up to `_FASTER` once it costs the gap more than the accuracy asked
-           allows, and more than a step over a sample gains or, over all rows, than what
-           else is in the gap.
-           Around it: equal rows merged, where most are; samples, stratified by class,
-           each four times the one before and solved to the accuracy that it has of the
-           whole; then all rows. Rows so far from the margin that no step of the size of
-           the last one gets them there are frozen, until w has moved as far as that.
-Guarantee  gap -> 0: a step is downhill, the smoothed problem is solved after finitely
-           many, and its minimiser has a gap of at most n tau/8 (max c_i); in practice
-           2 to 10 steps over all rows to 1e-2 or 1e-3.
-Cost       a step: a product with the rows that are not frozen and one with those of
-           a_i > 0, the Gram matrix of the rows within tau/2 of the margin and d^3/6.
-           8 d^2 bytes per thread (12 from 128 features on), 70 a row of the problem,
-           and a copy of the rows that are not frozen.
+           reduced once smoothing accounts for too much of the gap: more than the
+           target allows, and more than a step over a sample gains or, over all rows,
+           than the rest of the gap.
+           The steps run over samples first. Samples are stratified by class; each is
+           four times as large as the one before and is solved to the accuracy with
+           which it represents the whole. Then they run over all rows. If most rows are
+           equal to others, equal rows are merged first. Shrinking removes rows that a
+           few steps like the last one cannot move to the margin, until w has moved
+           that far.
+Guarantee  gap -> 0: every step goes downhill, finitely many solve the smoothed problem,
+           and its minimiser has a gap of at most n tau/8 (max c_i). In practice 2 to 10
+           steps over all rows reach 1e-2 or 1e-3.
+Cost       a step: a product with the active rows and one with the rows of a_i > 0, the
+           Gram matrix of the rows within tau/2 of the margin, and d^3/6.
+           8 d^2 bytes per thread (12 from 128 features on), 70 bytes per row of the
+           problem, and a copy of the active rows.
 Source     Lee and Mangasarian, Comput. Optim. Appl. 20, 2001; Chapelle, Neural Comput.
            19, 2007; the dual point and the samples are this package's own.
 """
@@ -33,59 +35,80 @@ from numpy.typing import NDArray
 from .. import core
 from ..losses import Vector
 from ..memory import BLAS, make_room_for
-from ..problem import Problem
+from ..problems.binary import BinaryProblem
 from .base import check_count, new_order
+from .registry import register
 from .some_rows import (
-    LEFT,
-    SINGULAR,
     FewFeatures,
+    Outcome,
     SomeRowsState,
     algebra,
+    distinct_share,
     draw_sample,
     factor_work,
     gram_work,
     grouping_work,
-    share_of_different,
     without_duplicates,
-    worth_merging,
 )
 
-_FIRST_TAU = 2.5
-_FASTER = 4.0  # division of tau
-_SHARE = 0.4  # of the gap asked for that smoothing may leave
-_GROWTH = 4  # of the samples
-_ROWS_PER_FEATURE = 10  # in the first one
-_SAMPLE_TOL = 0.05  # or this many times d/m, what a sample of m rows is off by:
-_PER_FEATURE = 2.0
-_EXACT = 0.2  # of the gap asked for: no larger sample is needed
-_DONE = 0.5  # of this accuracy, in the last step's decrement
-_ENOUGH = 1.3  # times what smoothing may cost
-_SAMPLE_STEPS = 15  # most over one sample
-_ROOM = 4.0  # times the last step that w may move before rows are unfrozen,
-_LEFT = 0.1  # which they are when so much of it is left: steps end at its bound
-_FEW = 0.25  # share of the rows from which the others are frozen
-_EVERY = 16  # rows of which one says whether they are so few
-_ROUNDING, _IDLE = 1e-15, 5  # so little is gained so many times: stuck
-_TINY = 1e-300
+
+@dataclass(frozen=True)
+class Settings:
+    """Tuning constants of `SmoothingNewton`."""
+
+    #: First smoothing parameter tau.
+    first_tau: float = 2.5
+    #: tau is divided by this at most at a time.
+    tau_divisor: float = 4.0
+    #: Share of the target gap that smoothing may account for.
+    smoothing_share: float = 0.4
+    #: tau is reduced only if smoothing exceeds its share by this factor.
+    smoothing_slack: float = 1.3
+    #: Each sample has this many times the rows of the one before.
+    sample_growth: int = 4
+    #: Fewest rows per feature in the first sample.
+    sample_rows_per_feature: int = 10
+    #: Largest gap to which a sample is solved.
+    sample_tol: float = 0.05
+    #: The objective of a sample of m rows has a relative error of about this times d/m.
+    sample_error: float = 2.0
+    #: Samples whose error is below this share of the target gap need no larger one.
+    sample_enough: float = 0.2
+    #: A sample is done once a step gains this share of the gap it is solved to.
+    sample_decrement: float = 0.5
+    #: Most steps over one sample.
+    sample_steps: int = 15
+    #: Rows are removed that stay inactive while w moves this many times the last step.
+    active_radius: float = 4.0
+    #: All rows are active again once less than this share of that radius is left.
+    least_radius: float = 0.1
+    #: Rows are removed only if at most this share of all rows stays active.
+    active_share: float = 0.25
+    #: Every how many rows one is looked at to estimate that share.
+    active_stride: int = 16
+    #: Relative gain of a step that rounding hides.
+    rounding: float = 1e-15
+    #: Steps in a row without a visible gain after which the method is stuck.
+    most_idle: int = 5
 
 
-def iteration_work(problem: Problem, rows: float, inside: float) -> float:
-    """What a step over so many rows costs, in multiply-adds of a product.
+def iteration_work(problem: BinaryProblem, rows: float, inside: float) -> float:
+    """Return the cost of a step over `rows` rows, in multiply-adds of a product.
 
-    Counts only: two products, the element-wise work, the Gram matrix of the rows that
-    are inside, the factor, and what a call costs.
+    It counts two products, the element-wise work, the Gram matrix of the rows inside
+    the smoothed part of the loss, the factor, and the overhead of a call.
     """
     entries = problem.rows.stored / problem.n + 1.0
     passes = rows * (1.6 * entries + 15.0)
     return passes + inside * gram_work(problem) + factor_work(problem) + 5e4
 
 
-def predicted_work(problem: Problem, tol: float) -> float:
-    """What a whole fit is expected to cost; one product costs ``rows.stored + n``.
+def predicted_work(problem: BinaryProblem, tol: float) -> float:
+    """Predict the cost of a whole fit; one product costs ``rows.stored + n``.
 
     Parameters
     ----------
-    problem : Problem
+    problem : BinaryProblem
     tol : float
         Relative gap to reach.
 
@@ -93,12 +116,12 @@ def predicted_work(problem: Problem, tol: float) -> float:
     -------
     float
         In multiply-adds of a plain sequential product, as :attr:`State.work` counts
-        them; from counts alone, so the same on every machine. Within a factor of two
-        on the sets of docs/which-solver.md.
+        them. It rests on counts alone, so it is the same on every machine. On the data
+        sets of docs/which-solver.md it is right within a factor of two.
     """
     d, digits = float(problem.width), max(-math.log10(tol), 1.0)
-    n = problem.n * share_of_different(problem)
-    # The mean of c_i q_i says how much harder it is than C = 0.1 on rows of norm 1.
+    n = problem.n * distinct_share(problem)
+    # Hardness, relative to C = 0.1 on rows of norm 1, is the mean of c_i q_i.
     steepness = max(float(np.dot(problem.cost, problem.q)) / problem.n, 0.1)
     visits = 0.57 * d**0.336 * steepness**0.17 * 1.264**digits  # of every row
     steps = 3.1 * d**0.17 * steepness**0.155 * 1.33**digits
@@ -112,27 +135,28 @@ def predicted_work(problem: Problem, tol: float) -> float:
 
 @dataclass(kw_only=True)
 class NewtonState(SomeRowsState):
-    """The point, and the rows that are being solved."""
+    """Point, samples and active rows."""
 
+    tau: float
     samples: list[tuple[NDArray[np.uint32], Vector]] | None = None  # still to come
     sample_tol: float = 0.0  # gap at which a sample is done
     steps: int = 0  # over this sample
-    everything: bool = False  # the members and the frozen rows are all rows
-    tau: float = _FIRST_TAU
-    centre: Vector | None = None  # w when rows were frozen
-    radius: float = math.inf  # how far from it w may go
-    idle: int = 0  # steps in a row that gained nothing
+    everything: bool = False  # the samples are done; this is about all rows
+    centre: Vector | None = None  # w when rows were last removed; None: all are active
+    radius: float = math.inf  # distance from it that w may move
+    idle: int = 0  # steps in a row without a visible gain
 
 
+@register("binary")
 @dataclass(frozen=True)
 class SmoothingNewton(FewFeatures):
-    """Newton's method on a smoothed loss, over samples that grow and then all rows.
+    """Newton's method on a smoothed loss, over growing samples and then all rows.
 
     Parameters
     ----------
     max_features : int, default=2500
-        Refuse problems with more; a matrix of `max_features` squared is held, 12 bytes
-        an entry, for each thread.
+        Refuse problems with more features. Every thread holds a matrix of
+        `max_features` squared, 12 bytes an entry.
     sample : int, default=2000
         Fewest rows in the first sample.
     """
@@ -140,14 +164,17 @@ class SmoothingNewton(FewFeatures):
     sample: int = 2000
 
     name: ClassVar[str] = "newton"
+    settings: ClassVar[Settings] = Settings()
 
     def __post_init__(self) -> None:
         for name in ("max_features", "sample"):
             check_count(name, getattr(self, name))
 
-    def start(self, problem: Problem, rng: Any, warm: Vector | None) -> NewtonState:
+    def start(
+        self, problem: BinaryProblem, rng: Any, warm: Vector | None
+    ) -> NewtonState:
         whole, group = problem, None
-        if worth_merging(whole):
+        if distinct_share(whole) < 1.0:
             problem, group = without_duplicates(whole)
         zero = np.zeros(problem.n)
         w = problem.combine(zero)  # 0, and the best bias for it
@@ -160,6 +187,7 @@ class SmoothingNewton(FewFeatures):
             w=w,
             members=np.empty(0, dtype=np.uint32),
             full=zero,
+            tau=self.settings.first_tau,
         )
         if group is not None:
             state.spend(grouping_work(whole))
@@ -175,63 +203,70 @@ class SmoothingNewton(FewFeatures):
             if not self._sharpen(state, stop):
                 return
             outcome = inner.iterate(self._room(state), stop)
-        if outcome == LEFT:
+        if outcome == Outcome.STOPPED:
             return
+        settings = self.settings
         state.epochs += 1
         state.updates += len(state.members)
         work = iteration_work(state.problem, len(state.members), inner.inside)
         state.spend(work)
         state.w = inner.w
         gap = state.relative_gap
-        still = inner.decrement <= _ROUNDING * abs(inner.primal)
+        still = inner.decrement <= settings.rounding * abs(inner.primal)
         state.idle = state.idle + 1 if still else 0
-        stuck = outcome == SINGULAR or state.idle >= _IDLE or not math.isfinite(gap)
+        stuck = (
+            outcome == Outcome.SINGULAR
+            or state.idle >= settings.most_idle
+            or not math.isfinite(gap)
+        )
         if not state.everything:
             state.steps += 1
-            near = inner.decrement <= _DONE * state.sample_tol * inner.primal
-            sharp = inner.smoothing <= _ENOUGH * self._most(state)
-            if (near and sharp) or stuck or state.steps >= _SAMPLE_STEPS:
+            enough = settings.sample_decrement * state.sample_tol
+            near = inner.decrement <= enough * inner.primal
+            sharp = inner.smoothing <= settings.smoothing_slack * self._most(state)
+            if (near and sharp) or stuck or state.steps >= settings.sample_steps:
                 state.inner = None
             return
         state.primal, state.dual = inner.primal, inner.dual
-        if stuck:  # what there is gets proved, and the fit ends
+        if stuck:  # the loop proves the point reached and ends the fit
             state.primal = state.dual = math.nan
         elif state.centre is not None:
-            if self._room(state) <= _LEFT * state.radius:
+            if self._room(state) <= settings.least_radius * state.radius:
                 state.inner = None
         elif gap > 2.0 * state.tol:
-            self._freeze(state, stop)
+            self._shrink(state, stop)
 
     def _room(self, state: NewtonState) -> float:
-        """How far w may move before a frozen row might be wrong."""
+        """Return how far w may move before a removed row might become active."""
         if state.centre is None:
             return math.inf
         moved = float(np.linalg.norm(state.inner.w - state.centre))
         return max(state.radius - moved, 0.0)
 
     def _sharpen(self, state: NewtonState, stop: Any) -> bool:
-        """Smooth less where smoothing is most of the gap, and too much.
+        """Smooth less if smoothing is most of the gap, and too much of it.
 
-        False: told to leave.
+        Return False on a stop request.
         """
         inner, most = state.inner, self._most(state)
         smoothing, left = inner.smoothing, inner.decrement
-        if state.everything:  # what is to be proved, not only to be solved
+        if state.everything:  # the gap has to be proved, not only the step to be small
             left = inner.primal - inner.dual - smoothing
-        much = smoothing > max(_ENOUGH * most, left)
+        much = smoothing > max(self.settings.smoothing_slack * most, left)
         if not (much and inner.tau > 0.0 and inner.moved > 0.0):
             return True
-        state.tau = inner.tau * max(math.sqrt(most / smoothing), 1.0 / _FASTER)
+        fastest = 1.0 / self.settings.tau_divisor
+        state.tau = inner.tau * max(math.sqrt(most / smoothing), fastest)
         state.visited += len(state.members)
         return bool(inner.smooth(state.tau, stop))
 
     def _most(self, state: NewtonState) -> float:
-        """What smoothing may cost."""
+        """Return how much of the gap smoothing may account for."""
         goal = state.tol if state.everything else state.sample_tol
-        return _SHARE * goal * abs(state.inner.primal)
+        return self.settings.smoothing_share * goal * abs(state.inner.primal)
 
     def _begin(self, state: NewtonState, stop: Any) -> bool:
-        """The next sample, or all rows; False: told to leave."""
+        """Take up the next sample, or all rows; return False on a stop request."""
         problem = state.problem
         state.full = np.zeros(problem.n)
         if state.samples is None:
@@ -240,7 +275,8 @@ class SmoothingNewton(FewFeatures):
             state.members, cost = state.samples.pop()
             state.steps = 0
             error = self._error(problem, len(state.members))
-            state.sample_tol = max(state.tol, min(_SAMPLE_TOL, error))
+            loose = min(self.settings.sample_tol, error)
+            state.sample_tol = max(state.tol, loose)
         else:
             state.members, cost = new_order(problem.n), problem.cost
             if not cost.min() > 0.0:
@@ -250,26 +286,26 @@ class SmoothingNewton(FewFeatures):
         state.idle, state.centre = 0, None
         return self._solve(state, cost, np.zeros(problem.width), 0.0, stop)
 
-    @staticmethod
-    def _error(problem: Problem, m: float) -> float:
-        """About what the objective of a sample of m rows is off by."""
-        return _PER_FEATURE * problem.width / m
+    def _error(self, problem: BinaryProblem, m: float) -> float:
+        """Estimate the relative error of the objective of a sample of m rows."""
+        return self.settings.sample_error * problem.width / m
 
     def _draw(self, state: NewtonState) -> list[tuple[NDArray[np.uint32], Vector]]:
-        """Rows and costs of the samples, each drawn from the one before, large ones."""
-        problem = state.problem
-        least = max(self.sample, _ROWS_PER_FEATURE * problem.width)
+        """Draw the samples, each from the one before; return the largest one first."""
+        problem, settings = state.problem, self.settings
+        growth = settings.sample_growth
+        least = max(self.sample, settings.sample_rows_per_feature * problem.width)
         samples = []
         members, cost = new_order(problem.n), problem.cost
-        m, enough = problem.n / _GROWTH, _EXACT * state.tol
-        while m / _GROWTH >= least and self._error(problem, m / _GROWTH) <= enough:
-            m /= _GROWTH  # what a smaller sample says already
+        m, enough = problem.n / growth, settings.sample_enough * state.tol
+        while m / growth >= least and self._error(problem, m / growth) <= enough:
+            m /= growth  # the smaller sample is accurate enough
         while m >= least:
             chosen, cost = draw_sample(problem.y[members], cost, int(m), state.rng)
             members = members[chosen]
             if state.fits(len(members)):
                 samples.append((members, cost))
-            m /= _GROWTH
+            m /= growth
         return samples
 
     def _solve(
@@ -292,17 +328,18 @@ class SmoothingNewton(FewFeatures):
         state.inner = inner
         return True
 
-    def _freeze(self, state: NewtonState, stop: Any) -> None:
-        """Leave the rows out that a few more steps like the last do not move."""
-        problem, inner = state.problem, state.inner
-        if inner.inside > _FEW * problem.n:
+    def _shrink(self, state: NewtonState, stop: Any) -> None:
+        """Remove the rows that a few more steps like the last cannot make active."""
+        problem, inner, settings = state.problem, state.inner, self.settings
+        most = settings.active_share
+        if inner.inside > most * problem.n:
             return
-        radius = _ROOM * inner.moved
+        radius = settings.active_radius * inner.moved
         margins = inner.margins
-        if len(margins) < problem.n:  # rows of weight 0 are not near
+        if len(margins) < problem.n:  # rows of weight 0 are never active
             margins, members = np.zeros(problem.n), margins
             margins[state.members] = members
-        # From where duals are between their bounds: -tau/2 < u < curvature + tau/2.
+        # Duals are between their bounds where -tau/2 < u < curvature + tau/2.
         loss, half = problem.loss, 0.5 * inner.tau
         knee = loss.curvature if math.isfinite(loss.slope) else math.inf
 
@@ -312,11 +349,11 @@ class SmoothingNewton(FewFeatures):
             near = distance < radius * np.sqrt(problem.q[some])
             return near & (problem.cost[some] > 0.0)
 
-        if np.mean(near_of(slice(None, None, _EVERY))) > _FEW:
+        if np.mean(near_of(slice(None, None, settings.active_stride))) > most:
             return
         near = near_of(slice(None))
         count = int(np.count_nonzero(near))
-        if count == 0 or count > _FEW * problem.n or not state.fits(count):
+        if count == 0 or count > most * problem.n or not state.fits(count):
             return
         state.full = np.where(near | (margins >= 1.0), 0.0, problem.upper)
         fixed = problem.weighted_sum(state.full)

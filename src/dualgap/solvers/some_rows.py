@@ -1,4 +1,8 @@
-"""What methods share that solve some of the rows, the others frozen at a bound."""
+"""Base of `newton` and `interior-point`, which solve an active set of the rows.
+
+The other rows are fixed at a bound. This module has the active set, the cost model of
+both methods, the search for equal rows, and stratified samples.
+"""
 
 from __future__ import annotations
 
@@ -8,30 +12,49 @@ import math
 import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass
+from enum import IntEnum
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .. import core
-from ..blocks import Block
+from ..data.blocks import Block
 from ..losses import Vector
-from ..problem import Problem
-from .base import Solver, State
+from ..problems.binary import BinaryProblem
+from .base import TINY, Solver, State
 
-_SURVEYED = 10_000  # rows from which a sample says whether any are equal
-_DIFFERENT = 0.9  # share of different rows from which all are kept
-_FEW_DIFFERENT = 0.5  # share among drawn rows below which merging pays at once
-_CACHED = 2_000_000  # entries of dense rows that a processor keeps
-_FEW_ROWS = 10  # a feature
-_TINY = 1e-300
-#: Outcomes of an iteration of the core besides 0, a step.
-LEFT, SINGULAR = 1, 2
+
+@dataclass(frozen=True)
+class Settings:
+    """Tuning constants of the cost model and of the search for equal rows."""
+
+    #: With more rows than this, a sample first tells whether any are equal.
+    sampled_from: int = 10_000
+    #: Rows are merged if at most this share of them is distinct.
+    merged_share: float = 0.9
+    #: Rows are merged at once if less than this share of a sample is distinct.
+    few_distinct: float = 0.5
+    #: Entries of dense rows that fit in the cache of a processor.
+    cached_entries: int = 2_000_000
+    #: Rows are few up to this many per feature.
+    few_rows: int = 10
+
+
+SETTINGS = Settings()
+
+
+class Outcome(IntEnum):
+    """Outcome of an iteration of the core."""
+
+    STEP = 0
+    STOPPED = 1  # by a stop request
+    SINGULAR = 2
 
 
 @functools.cache
 def algebra() -> tuple[tuple[Any, ...], Any]:
-    """SciPy's dsyrk, ssyrk, dpotrf and dpotrs, and what holds them to one thread."""
+    """Return SciPy's dsyrk, ssyrk, dpotrf and dpotrs, and the controller of BLAS."""
     from scipy.linalg import cython_blas, cython_lapack
     from threadpoolctl import ThreadpoolController
 
@@ -44,33 +67,35 @@ def algebra() -> tuple[tuple[Any, ...], Any]:
     return functions, ThreadpoolController().select(user_api="blas")
 
 
-def few_rows(problem: Problem) -> bool:
+def few_rows(problem: BinaryProblem) -> bool:
     """Whether interior point takes few steps for any C, and Newton's method many."""
-    return problem.n <= _FEW_ROWS * problem.width
+    return problem.n <= SETTINGS.few_rows * problem.width
 
 
-def plain_speed(problem: Problem) -> float:
-    """How much faster a product runs than with CSR rows, per multiply-add.
+def plain_speed(problem: BinaryProblem) -> float:
+    """Return the speed of a product per multiply-add, relative to CSR rows.
 
-    Costs are counted in its multiply-adds, and what BLAS does is dearer in these. Rows
-    of some features alone are added up in vectors, which memory slows down.
+    Costs are counted in multiply-adds of a product, so work in BLAS counts for more
+    where products are fast. Rows with few features gain nothing; beyond the cache,
+    memory slows products down.
     """
     if problem.streamed or not problem.rows.dense or problem.width < 32:
         return 1.0
-    wide = problem.width >= 128 and problem.rows.stored <= _CACHED
-    return 4.0 if wide else 2.0
+    cached = problem.rows.stored <= SETTINGS.cached_entries
+    return 4.0 if problem.width >= 128 and cached else 2.0
 
 
-def factor_work(problem: Problem) -> float:
-    """What a factor of a d x d matrix costs, in multiply-adds of a product."""
+def factor_work(problem: BinaryProblem) -> float:
+    """Return the cost of factoring a d x d matrix, in multiply-adds of a product."""
     return plain_speed(problem) * float(problem.width) ** 3 / 60.0
 
 
-def gram_work(problem: Problem) -> float:
-    """What a row adds to the cost of a Gram matrix, in multiply-adds of a product.
+def gram_work(problem: BinaryProblem) -> float:
+    """Return the cost of a row in a Gram matrix, in multiply-adds of a product.
 
-    Entry by entry, or neighbours together, which is 1.8 times as fast, or panels and
-    BLAS, 14 times from some 100 features on and 25 times in float32.
+    Sparse rows are added entry by entry, or several neighbours together, which is 1.8
+    times as fast. Dense rows go through panels and BLAS, which is 14 times as fast from
+    some 100 features on, and 25 times in float32.
     """
     entries, d = problem.rows.stored / problem.n + 1.0, float(problem.width)
     if entries > 0.2 * d:
@@ -80,75 +105,69 @@ def gram_work(problem: Problem) -> float:
     return (0.28 if together else 0.5) * entries * (entries + 1.0)
 
 
-def grouping_work(problem: Problem) -> float:
-    """What the search for equal rows costs, in the same."""
+def grouping_work(problem: BinaryProblem) -> float:
+    """Return the cost of the search for equal rows, in multiply-adds of a product."""
     return 2.0 * problem.rows.stored + 30.0 * problem.n
 
 
 _Groups = tuple[int, NDArray[np.uint32] | None]
-_groups: weakref.WeakKeyDictionary[Problem, _Groups] = weakref.WeakKeyDictionary()
-_surveys: weakref.WeakKeyDictionary[Problem, tuple[int, int]]
-_surveys = weakref.WeakKeyDictionary()
+_groups: weakref.WeakKeyDictionary[BinaryProblem, _Groups] = weakref.WeakKeyDictionary()
+_samples: weakref.WeakKeyDictionary[BinaryProblem, tuple[int, int]]
+_samples = weakref.WeakKeyDictionary()
 
 
-def survey(problem: Problem) -> tuple[int, int]:
-    """Of how many drawn rows how many are different; once for each problem."""
-    if problem not in _surveys:
+def sample_distinct_rows(problem: BinaryProblem) -> tuple[int, int]:
+    """Return (rows sampled, distinct rows among them). Cached per problem."""
+    if problem not in _samples:
         drawn = np.empty(int(8.0 * math.sqrt(problem.n)), dtype=np.uint32)
         core.Random(0).draw(drawn, problem.n)
         some = np.unique(drawn)
-        _surveys[problem] = len(some), different(problem, some)
-    return _surveys[problem]
+        rows = core.chosen_rows(problem.rows, some, problem.intercept_scaling)
+        count = core.group_duplicates(rows, problem.y[some], np.empty_like(some))
+        _samples[problem] = len(some), int(count)
+    return _samples[problem]
 
 
-def equal_rows(problem: Problem) -> _Groups:
-    """How many groups of equal rows under one label there are, and that of each row.
+def equal_rows(problem: BinaryProblem) -> _Groups:
+    """Return the number of distinct rows, and the group of equal rows of each row.
 
-    Found once for each problem; the groups are None if most rows are different. They
-    are taken to be if at most two are equal of as many drawn as would hold 30 equal
-    pairs if every row came twice.
+    Equal rows have the same label. The result is cached per problem; the groups are
+    None if most rows are distinct. A large problem counts as such if at most two rows
+    of a sample are equal; there would be 30 equal pairs if every row occurred twice.
     """
     n = problem.n
-    if problem not in _groups and n > _SURVEYED:
-        drawn, count = survey(problem)
+    if problem not in _groups and n > SETTINGS.sampled_from:
+        drawn, count = sample_distinct_rows(problem)
         if drawn - count <= 1:
             _groups[problem] = n, None
     if problem not in _groups:
-        group = np.empty(problem.n, dtype=np.uint32)
+        group = np.empty(n, dtype=np.uint32)
         count = core.group_duplicates(problem.rows, problem.y, group)
-        _groups[problem] = count, group if count <= _DIFFERENT * problem.n else None
+        merged = count <= SETTINGS.merged_share * n
+        _groups[problem] = count, group if merged else None
     return _groups[problem]
 
 
-def different(problem: Problem, some: NDArray[np.uint32]) -> int:
-    """How many of some rows are different."""
-    rows = core.chosen_rows(problem.rows, some, problem.intercept_scaling)
-    return int(core.group_duplicates(rows, problem.y[some], np.empty_like(some)))
-
-
-def share_of_different(problem: Problem) -> float:
-    """1, or where most rows are equal to many, about the share that is left of them."""
-    if problem.streamed or problem.n <= _SURVEYED:
+def distinct_share(problem: BinaryProblem) -> float:
+    """Estimate the share of distinct rows; 1 unless it is small."""
+    if problem.streamed or problem.n <= SETTINGS.sampled_from:
         return 1.0
-    drawn, count = survey(problem)
-    return count / drawn if count < _FEW_DIFFERENT * drawn else 1.0
+    drawn, count = sample_distinct_rows(problem)
+    return count / drawn if count < SETTINGS.few_distinct * drawn else 1.0
 
 
-def worth_merging(problem: Problem) -> bool:
-    """Whether so few rows are different that finding them pays at once."""
-    return share_of_different(problem) < 1.0
+def without_duplicates(
+    problem: BinaryProblem,
+) -> tuple[BinaryProblem, NDArray[np.uint32] | None]:
+    """Merge equal rows of one label into one row with the sum of their costs.
 
-
-def without_duplicates(problem: Problem) -> tuple[Problem, NDArray[np.uint32] | None]:
-    """One row for each group of equal ones of one label, with the sum of the costs.
-
-    Its objective is the same function of w: the loss of a row is proportional to its
-    cost.
+    The objective is the same function of w, because the loss of a row is proportional
+    to its cost.
 
     Returns
     -------
-    problem : Problem
-        The same one if most rows are different.
+    problem : BinaryProblem
+        Unchanged if most rows are distinct.
     group : ndarray of shape (n,), or None
         Row of the new problem for each row of the old one.
     """
@@ -168,12 +187,13 @@ def without_duplicates(problem: Problem) -> tuple[Problem, NDArray[np.uint32] | 
 def draw_sample(
     y: NDArray[np.int8], cost: Vector, m: int, rng: Any
 ) -> tuple[NDArray[np.uint32], Vector]:
-    """About m of the rows, stratified by class, and costs that stand for all of them.
+    """Draw about m rows, stratified by class, with costs that represent all rows.
 
     Returns
     -------
     members : ndarray of shape (drawn,)
-        Rising; heavy rows are in it, and at least m/10 of a class that has as many.
+        Sorted. It contains all heavy rows, and at least m/10 rows of each class that
+        has that many.
     cost : ndarray of shape (drawn,)
     """
     n = len(y)
@@ -186,8 +206,8 @@ def draw_sample(
         if len(rows) == 0:
             continue
         take = min(len(rows), max(m * len(rows) // n, m // 10))
-        # One out of each of `take` stretches of the class, each half its share of
-        # the cost and half of the rows: heavy rows are in it, and rare ones.
+        # Draw one row from each of `take` stretches of the class. A stretch is measured
+        # half by cost and half by rows, so that heavy and light rows are both drawn.
         place = np.empty(take, dtype=np.uint32)
         rng.draw(place, 1 << 24)
         where = np.arange(take) + place / (1 << 24)
@@ -208,21 +228,21 @@ def draw_sample(
 
 @dataclass(kw_only=True)
 class SomeRowsState(State):
-    """Which rows are being solved.
+    """Base of the states: w, and the active set of rows.
 
-    `problem` has one row for each group of equal ones; `whole` is the one asked for.
+    `problem` has one row for each group of equal rows; `whole` is the original problem.
     """
 
-    whole: Problem
-    group: NDArray[np.uint32] | None  # of the rows of `whole`; None: all different
+    whole: BinaryProblem
+    group: NDArray[np.uint32] | None  # of the rows of `whole`; None: all distinct
     w: Vector
-    members: NDArray[np.uint32]  # rows of `inner`
-    full: Vector  # U_i where a row is frozen there, else 0
-    inner: Any = None  # the method of the core over the members
-    dead: bool = False
+    members: NDArray[np.uint32]  # active rows
+    full: Vector  # U_i for rows that are fixed there, else 0
+    inner: Any = None  # the core's solver over the active rows
+    dead: bool = False  # broken down
 
     def __post_init__(self) -> None:
-        # Bounds, and honest ones, for the w of no duals.
+        # Valid bounds for w without dual variables.
         problem = self.problem
         nothing = problem.core_loss.value(1.0) * float(problem.cost.sum())
         self.primal = problem.primal(self.w) if problem.free_bias else nothing
@@ -233,12 +253,12 @@ class SomeRowsState(State):
 
     @property
     def relative_gap(self) -> float:
-        """Of the rows that are being solved."""
+        """Relative gap over the active rows."""
         inner = self.inner
-        return float((inner.primal - inner.dual) / max(abs(inner.primal), _TINY))
+        return float((inner.primal - inner.dual) / max(abs(inner.primal), TINY))
 
     def fits(self, rows: int) -> bool:
-        """Whether so many rows of a store may be copied."""
+        """Whether the buffer of a store has room for a copy of this many rows."""
         problem = self.problem
         if problem.source is None or not problem.streamed:
             return True
@@ -246,25 +266,25 @@ class SomeRowsState(State):
         return rows * row <= problem.source.buffer
 
     def spend(self, work: float) -> None:
-        """Count work as rows that a product would have visited."""
+        """Count work as the rows that a product of the same cost would visit."""
         problem = self.problem
         self.visited += round(work / (problem.rows.stored / problem.n + 1.0))
 
     def spread(self, alpha: Vector) -> Vector:
-        """The duals of `whole`: those of a group, in proportion to the costs."""
+        """Return the duals of `whole`: rows of a group share by their costs."""
         whole, group = self.whole, self.group
         if group is None:
             return alpha
-        shares = alpha / np.maximum(self.problem.cost, _TINY)
+        shares = alpha / np.maximum(self.problem.cost, TINY)
         full = alpha == self.problem.upper
         cost, upper = whole.cost, whole.upper
-        if cost.min() == cost.max():  # all rows of a group have the same
+        if cost.min() == cost.max():  # all rows of a group have equal shares
             cost, upper = cost[0], upper[0]
             return np.where(full, upper, np.minimum(shares * cost, upper))[group]
         return np.where(full[group], upper, np.minimum(shares[group] * cost, upper))
 
     def rows(self) -> Any:
-        """The members: as they lie, copied, or as blocks that every pass reads."""
+        """Return the active rows: in place, copied, or as blocks for every pass."""
         problem, members = self.problem, self.members
         if not problem.streamed and len(members) == problem.n:
             return [problem.rows]
@@ -289,7 +309,7 @@ class SomeRowsState(State):
 
 @dataclass(frozen=True)
 class FewFeatures(Solver):
-    """Base of the methods with a d x d matrix, which stream and leave a bias free."""
+    """Base of the methods with a d x d matrix; they stream and can free the bias."""
 
     max_features: int = 2500
 
@@ -301,7 +321,7 @@ class FewFeatures(Solver):
     def streams(self) -> bool:
         return True
 
-    def check(self, problem: Problem) -> None:
+    def check(self, problem: BinaryProblem) -> None:
         super().check(problem)
         if problem.width > self.max_features:
             raise ValueError(

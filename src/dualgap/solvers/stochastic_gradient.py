@@ -1,8 +1,8 @@
-"""What Pegasos, NORMA and SvmSGD share: a primal sub-gradient method on w = a v.
+"""Base of Pegasos, NORMA and SvmSGD: a primal sub-gradient method on w = a v.
 
 The model is kept as ``w = scale * v`` with its norm, so that a step costs O(nnz of the
-rows). ``v = sum_i beta_i y_i x_i`` keeps its coefficients: clipped to the box they
-are the dual point of the certificate (papers without a dual leave it open).
+rows). The coefficients of ``v = sum_i beta_i y_i x_i`` are kept too: clipped to the box
+they are the dual point of the certificate. (The papers give no dual point.)
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import core
-from ..blocks import Block
+from ..data.blocks import Block
 from ..losses import Vector
-from ..problem import Problem
+from ..problems.binary import BinaryProblem
 from .base import RowOrder, Solver, State, new_order, row_visits
 
 
 @dataclass(kw_only=True)
 class GradientState(State):
-    """``w = scale * v``, ``v = sum_i beta_i y_i x_i``; a bias that w leaves out."""
+    """Point ``w = scale * v``, ``v = sum_i beta_i y_i x_i``, and a separate bias."""
 
     q: Vector
     v: Vector
@@ -45,7 +45,7 @@ class GradientState(State):
 
 
 class StochasticGradient(Solver):
-    """Base of the three methods; each says its step size and its options."""
+    """Base of the three methods; each one sets its step size and its options."""
 
     schedule: ClassVar[Any]
     resumes: ClassVar[bool] = True
@@ -53,7 +53,7 @@ class StochasticGradient(Solver):
 
     @property
     def bias_rule(self) -> Any:
-        """How a pass moves a bias that is not penalised."""
+        """Rule by which a pass moves a bias that is not penalised."""
         return core.BiasRule.fixed
 
     @property
@@ -61,14 +61,16 @@ class StochasticGradient(Solver):
         return True
 
     def options(self) -> tuple[RowOrder, int, bool, bool]:
-        """Order of the rows, batch size, whether to project, whether to average."""
+        """Return (order of the rows, batch size, project or not, average or not)."""
         return "permutation", 1, False, False
 
-    def eta0(self, problem: Problem, rng: Any) -> float:
-        """Constant of the step size, if it has one."""
+    def eta0(self, problem: BinaryProblem, rng: Any) -> float:
+        """Return the constant of the step size; 0 for a method without one."""
         return 0.0
 
-    def start(self, problem: Problem, rng: Any, warm: Vector | None) -> GradientState:
+    def start(
+        self, problem: BinaryProblem, rng: Any, warm: Vector | None
+    ) -> GradientState:
         order = new_order(0 if problem.streamed else problem.n)
         state = fresh_state(problem, rng, order)
         state.eta0 = self.eta0(problem, rng)
@@ -102,8 +104,10 @@ class StochasticGradient(Solver):
         return w, np.clip(beta, 0.0, state.problem.upper)
 
 
-def fresh_state(problem: Problem, rng: Any, order: NDArray[np.uint32]) -> GradientState:
-    """W = 0 before the first step."""
+def fresh_state(
+    problem: BinaryProblem, rng: Any, order: NDArray[np.uint32]
+) -> GradientState:
+    """Return the state before the first step, at w = 0."""
     width, q, bias = problem.width, problem.q_read, None
     if problem.free_bias:
         width, q, bias = problem.d, problem.norms(0.0), np.zeros(1)
@@ -123,7 +127,7 @@ def gradient_pass(
     batch: int = 1,
     project: bool = False,
 ) -> float:
-    """A pass over rows of a block; returns sum_i omega_i l_i as seen at the visits."""
+    """Make a pass over a block; return sum_i omega_i l_i as seen at the visits."""
     problem, rows, take = state.problem, block.rows, block.take
     beta, r_beta = take(state.beta), take(state.r_beta)
     if problem.free_bias:

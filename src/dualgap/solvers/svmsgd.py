@@ -3,13 +3,12 @@
 Problem    min lambda/2 ||w||^2 + (1/n) sum_i l(y_i w.x_i), lambda = 1/(nC)
 Update     w <- (1 - eta_t lambda) w - eta_t l'(y_i w.x_i) y_i x_i,
            eta_t = eta0/(1 + lambda eta0 (t - 1))
-           eta0 is the best on a sample of rows among 1, 2, 4, ... or 1/2, 1/4, ...
+           eta0 is the best of 1, 2, 4, ... or 1/2, 1/4, ... on a sample of rows
 Guarantee  asymptotically O(1/t)
 Cost       O(nnz of the row) per step
-Source     Bottou, "Stochastic gradient tricks" (2012), and his svmsgd. His bias is
-           not penalised and moves a hundredth as fast; here the bias is the
-           constant feature, as everywhere in this package, so that the optimum is the
-           same for every solver.
+Source     Bottou, "Stochastic gradient tricks" (2012), and his program svmsgd. There
+           the bias is not penalised and moves a hundredth as fast. Here it is the
+           constant feature, so that the optimum is the same for every solver.
 """
 
 from __future__ import annotations
@@ -21,27 +20,36 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import core
-from ..blocks import Block
-from ..problem import Problem
+from ..data.blocks import Block
+from ..problems.binary import BinaryProblem
 from .base import check_step, new_order
+from .registry import register
 from .stochastic_gradient import StochasticGradient, fresh_state, gradient_pass
-
-_SAMPLE = 1000  # rows on which eta0 is chosen, as svmsgd does
 
 
 @dataclass(frozen=True)
+class Settings:
+    """Tuning constants of `SvmSGD`."""
+
+    #: Rows on which eta0 is chosen, as in svmsgd.
+    sample: int = 1000
+
+
+@register("binary")
+@dataclass(frozen=True)
 class SvmSGD(StochasticGradient):
-    """Bottou's svmsgd.
+    """Stochastic gradient descent of Bottou's svmsgd.
 
     Parameters
     ----------
     initial_step : float, optional
-        eta0; chosen on 1000 rows if left out.
+        Constant eta0 of the step size. None: chosen on 1000 rows.
     """
 
     initial_step: float | None = None
 
     name: ClassVar[str] = "svmsgd"
+    settings: ClassVar[Settings] = Settings()
     schedule: ClassVar[Any] = core.Schedule.svmsgd
     losses: ClassVar[tuple[str, ...]] = ("hinge", "squared_hinge", "smoothed_hinge")
 
@@ -49,18 +57,19 @@ class SvmSGD(StochasticGradient):
         if self.initial_step is not None:
             check_step("initial_step", self.initial_step)
 
-    def eta0(self, problem: Problem, rng: Any) -> float:
+    def eta0(self, problem: BinaryProblem, rng: Any) -> float:
         if self.initial_step is not None:
             return self.initial_step
         # The rows of a store are in random order: its first page is a sample.
         for block in problem.blocks([[0]]):
             order = new_order(block.size)
             rng.shuffle(order)
-            return self._best_start(problem, rng, block, order[:_SAMPLE])
-        raise AssertionError("no problem is without blocks")
+            sample = order[: self.settings.sample]
+            return self._best_start(problem, rng, block, sample)
+        raise AssertionError("every problem has a block")
 
     def _best_start(
-        self, problem: Problem, rng: Any, block: Block, sample: NDArray[np.uint32]
+        self, problem: BinaryProblem, rng: Any, block: Block, sample: NDArray[np.uint32]
     ) -> float:
         def cost(eta0: float) -> float:
             return _cost_after_pass(self, problem, rng, block, sample, eta0)
@@ -82,18 +91,18 @@ class SvmSGD(StochasticGradient):
 
 def _cost_after_pass(
     solver: SvmSGD,
-    problem: Problem,
+    problem: BinaryProblem,
     rng: Any,
     block: Block,
     sample: NDArray[np.uint32],
     eta0: float,
 ) -> float:
-    """Objective on the sample after one pass over it from w = 0; inf if it diverges."""
+    """Return the objective on the sample after a pass from w = 0; inf on divergence."""
     trial = replace(solver, initial_step=eta0)
     state = fresh_state(problem, rng, sample)
     state.eta0 = eta0
     gradient_pass(trial, state, block, sample, core.Stop())
-    # A second, motionless pass reads the loss at the end point.
+    # A second pass, without steps, reads the loss at the end point.
     still = replace(state, eta0=0.0, v=state.v.copy(), beta=state.beta.copy())
     loss = gradient_pass(trial, still, block, sample, core.Stop())
     value = 0.5 * problem.lambda_ * state.norm + loss / len(sample)
