@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..solvers.registry import solvers_of
 from .auto import Auto
 from .base import KernelSolver, KernelState
 from .block import BlockSolver
@@ -24,31 +25,31 @@ from .problem import KernelProblem
 from .regression import KernelOneClass, KernelRegression
 
 KERNEL_SOLVERS: dict[str, type[KernelSolver]] = {
-    solver.name: solver
-    for solver in (
-        Auto,
-        BlockSolver,
-        FW,
-        MFW,
-        MDM,
-        SWAP,
-        SWAP2o,
-        CoreVector,
-        KernelPegasos,
-    )
+    name: solver
+    for name, solver in solvers_of("kernel").items()
+    if issubclass(solver, KernelSolver)
 }
 
-#: What SVC takes beside the solvers: these pose another problem, a linear one.
+#: Approximations that SVC accepts besides the solvers. They pose a linear problem.
 APPROXIMATIONS: dict[str, type[Nystroem]] = {Nystroem.name: Nystroem}
 
 
 def get_kernel_solver(
     solver: str | KernelSolver | Nystroem,
 ) -> KernelSolver | Nystroem:
-    """The record of a kernel solver or approximation given by name or as a record.
+    """Return the record of a kernel solver or approximation.
 
-    "auto" is the block solver for both losses and every kernel. The others are asked
-    for by name, and none of them but ``kernel-pegasos`` can train the hinge.
+    "auto" is the block solver for both losses and every kernel. Of the other kernel
+    solvers, only ``block`` and ``kernel-pegasos`` can train the hinge.
+
+    Parameters
+    ----------
+    solver : str, KernelSolver or Nystroem
+        A name, or a record, which is returned as it is.
+
+    Returns
+    -------
+    KernelSolver or Nystroem
 
     Raises
     ------

@@ -1,10 +1,11 @@
-"""`auto`: the block solver, to rounding where that costs little.
+"""`auto`: the block solver, run down to rounding where this costs little.
 
-Problem    hinge with a free bias, or squared hinge with a penalised one (problem.py)
-Update     block.py
-Guarantee  that of `block`
-Cost       beyond what tol takes at most as much again and `FREE` entries of kernel
-           rows, and never more than `LIMIT` in all. Work is counted, never timed.
+Problem    hinge with an unpenalised bias, or squared hinge with a penalised bias
+           (problem.py)
+Update     as in `block` (block.py)
+Guarantee  as in `block`
+Cost       at most twice the work that reaches tol, plus `FREE` entries of kernel rows,
+           and no extra work beyond `LIMIT` entries in all. Work is counted, not timed.
 Source     measured, docs/kernel.md
 """
 
@@ -16,29 +17,32 @@ from typing import Any, ClassVar
 
 from ..certificate import size_of_optimum
 from ..losses import Vector
-from ..solvers.base import ROUNDING
+from ..solvers.registry import register
 from .block import BlockSolver, BlockState
 
-# Entries of kernel rows that a fit may pass before tol ends it.
+# Extra work of a fit that has reached tol, in entries of kernel rows: the allowance
+# beyond twice the work so far, and the limit on all work of a fit.
 FREE, LIMIT = 2e7, 1e8
+# The extra work begins when the estimated gap is below this multiple of tol.
 NEAR = 1.25
-# The gap of the squared hinge is of second order in what the optimality conditions
-# lack, that of the hinge of first.
+# Target gap for the squared hinge. Its gap is of second order in the violation of the
+# optimality conditions, the gap of the hinge of first order.
 _SQUARED = 1e-15
 
 
+@register("kernel", "kernel-regression", "kernel-one-class")
 @dataclass(frozen=True)
 class Auto(BlockSolver):
-    """The fastest certified solver for the problem at hand: the block solver.
+    """Default solver of kernel problems: the block solver.
 
-    Problems of up to about 2,000 rows are solved to rounding where that takes about
-    twice as long at most: small models do not depend on the order of their rows, and
-    the weight k is worth k equal rows.
+    Problems of up to about 2,000 rows are solved to rounding if this takes at most
+    about twice as long. Small models then do not depend on the order of their rows, and
+    a row of weight k is worth k equal rows.
 
     Parameters
     ----------
     problems : int, default=1
-        Problems of the whole fit, which share what it may spend on that.
+        Number of problems in the whole fit. They share the extra work for this.
     """
 
     problems: int = 1
@@ -56,7 +60,6 @@ class Auto(BlockSolver):
     def goal(self, state: BlockState) -> float:
         work = state.block.q * float(state.epochs * state.problem.n + state.updates)
         if math.isnan(state.reached):
-            # From where the loop looks on.
             size = size_of_optimum(state.primal, state.dual, state.problem.floor)
             if not state.primal - state.dual <= NEAR * state.tol * size:
                 return state.tol
@@ -64,5 +67,5 @@ class Auto(BlockSolver):
         limit, longest = LIMIT / self.problems, 2.0 * state.reached
         if longest <= limit and work < min(limit, longest + FREE):
             squared = state.problem.loss.name == "squared_hinge"
-            return min(state.tol, _SQUARED if squared else ROUNDING)
+            return min(state.tol, _SQUARED if squared else self.free_goal)
         return state.tol

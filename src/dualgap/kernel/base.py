@@ -1,4 +1,4 @@
-"""What the kernel solvers share."""
+"""Base classes of the kernel solvers and their states."""
 
 from __future__ import annotations
 
@@ -10,21 +10,19 @@ import numpy as np
 
 from .. import core
 from ..certificate import Bounds
-from ..problem import Proof
+from ..problems.base import EMPTY, Claim, KernelHint, Proof
 from ..solvers.base import Solver, State
-from .problem import KernelProblem
-from .regression import BoxProblem
 
 
 @dataclass
 class KernelState(State):
-    """State of a kernel solver; an epoch is as many steps as one call makes."""
+    """State of a kernel solver. One epoch is one call of the solver's ``step``."""
 
     problem: Any
 
     @property
     def work(self) -> float:
-        """Steps so far."""
+        """Number of steps so far."""
         return float(self.updates)
 
 
@@ -35,26 +33,22 @@ class KernelSolver(Solver):
     dual: ClassVar[bool] = True
 
     def rows_held(self, n: int) -> int:
-        """Rows of a kernel matrix of n that the cache must hold to change nothing."""
+        """Return how many of n kernel rows the cache must hold.
+
+        With this many rows no bit of the result depends on the size of the cache.
+        """
         return min(n, 2)
 
     def one_of(self, problems: int, threads: int) -> KernelSolver:
-        """The same for one of so many problems, on so many threads if it has any."""
+        """Return a copy tuned for one of `problems` simultaneous fits.
+
+        The copy uses `threads` threads if the solver has threads.
+        """
         return self
 
     def check(self, problem: Any) -> None:
-        if isinstance(problem, BoxProblem):
-            if problem.loss.name not in self.losses:
-                raise ValueError(
-                    f"solver={self.name!r} cannot train loss={problem.loss.name!r}; "
-                    "use solver='auto' or 'block'"
-                )
-            return
-        if not isinstance(problem, KernelProblem):
-            raise ValueError(
-                f"solver={self.name!r} solves kernel problems; use "
-                "KernelProblem(X, y, kernel=Linear()) or a linear solver"
-            )
+        if problem.kind != "kernel":
+            return  # other kinds have one loss, which all their solvers can train
         loss = problem.loss.name
         if problem.free_bias and loss == "hinge" and not self.free_bias:
             raise ValueError(
@@ -72,18 +66,19 @@ class KernelSolver(Solver):
                 "use penalize_intercept=True, or loss='hinge' and solver='block'"
             )
 
-    def proof_options(self, state: Any) -> dict[str, Any]:
-        return {"stop": state.stop}
+    def claim(self, state: Any) -> Claim:
+        return Claim(*self.iterate(state), hint=KernelHint(stop=state.stop))
 
     def unproved(self, state: Any) -> Proof | None:
-        # The decisions are not known, but the bias is.
+        # Only the bias follows from alpha without a pass; the decisions stay unknown.
         problem, (_, alpha) = state.problem, self.iterate(state)
         if alpha is None or not np.isfinite(alpha).all():
             return None
         bounds = Bounds.proved(dual=problem.lowest)
         return Proof(
-            np.full(problem.n, math.nan),
-            alpha,
-            replace(bounds.certificate, floor=problem.floor),
-            float(core.signed_sum(problem.y, alpha)),
+            w=EMPTY,
+            alpha=alpha,
+            certificate=replace(bounds.certificate, floor=problem.floor),
+            bias=float(core.signed_sum(problem.y, alpha)),
+            decisions=np.full(problem.n, math.nan),
         )

@@ -1,35 +1,36 @@
-"""Block: working sets of many rows, solved exactly, with the whole gradient.
+"""Block solver: working sets of many rows, and the gradient at all rows.
 
-Problem    hinge with a bias that is not penalised (the C-SVC of LIBSVM), or squared
-           hinge with a penalised one (problem.py), regression or one class
-           (regression.py), through the dual
-Update     the rows that violate most join the newest ones of the last working set;
-           their problem is solved in cache, by pairs (hinge) or by coordinates (squared
-           hinge) to a tenth of the violation; then F = K c is updated at all rows,
-           c_i = y_i alpha_i
+Problem    hinge with an unpenalised bias (the C-SVC of LIBSVM), or squared hinge with a
+           penalised bias (problem.py), regression or one class (regression.py); solved
+           through the dual
+Update     the rows that violate the optimality conditions most join the newest rows of
+           the last working set. The problem of the working set is solved in cache, by
+           pairs (hinge) or coordinates (squared hinge), to a tenth of the violation.
+           Then F = K c is updated at all rows, c_i = y_i alpha_i.
 Guarantee  D never falls, and converges to the optimum.
-Cost       n d flops twice for a kernel row that is not cached, 2 n q for F. 4 n d bytes
-           of packed rows (if few entries are stored none, or with very many features
-           8 to 20 bytes an entry), and the cache, of which the small matrix, 4 q^2,
-           takes at most an eighth.
+Cost       2 n d operations for a kernel row that is not cached, 2 n q for F. Memory:
+           4 n d bytes of packed rows (sparse rows take none, or 8 to 20 bytes an entry
+           if there are very many features), and the cache. The matrix of the working
+           set, 4 q^2 bytes, takes at most an eighth of the cache.
 Source     Decomposition: Joachims 1999; second-order pairs: Fan, Chen and Lin, JMLR 6,
            2005; large working sets: Wen et al., JMLR 19, 2018. For the squared hinge
            max sum_i a_i - 1/2 a'(Q + diag delta)a over a >= 0 is the problem of
-           Nanculef et al. 2014 on the simplex without its constraint: their point is
+           Nanculef et al. 2014 without the constraint of the simplex: their point is
            a/sum_i a_i.
 
-Rows that are firmly at a bound, farther beyond the others than the largest violation,
-rest: they leave the problem, and with them their columns of K, until a certificate
-fails ("shrinking", Joachims 1999).
+Shrinking (Joachims 1999): rows firmly at a bound, by more than the largest violation,
+leave the active set together with their columns of K. They return when a certificate
+fails.
 
-Kernel rows are float32, and held in 16 bits where their values are from 0 to 1 and the
-cache has no room for two thirds of them. When what they say meets the accuracy asked, F
-is recomputed in float64 for the certificate, but for rows that have no dual variable
-and, by a bound on what float32 has done to F, no loss; if that one does not meet it,
-the fit goes on from there, before long with rows held as float32; so it does where the
-violation is so small that 16 bits may have made it. Rows far from the centre on the
-scale of the kernel, or all very near to it, and what float32 rows cannot finish, are
-computed in float64 before they are rounded.
+Kernel rows are float32. The cache holds them in 16 bits a value if the values are in
+[0, 1] and the cache has no room for two thirds of the float32 rows. When the estimated
+gap meets tol, F is recomputed in float64 for the certificate. Rows keep their
+approximate F if they have no dual variable and, by a bound on the error of F, no loss.
+If the certificate fails, the fit goes on from the recomputed F; after repeated failures
+the cache holds float32 rows. It also changes to float32 rows when the violation is so
+small that the rounding to 16 bits may have caused it. Kernel rows are computed in
+float64 and then rounded for rows far from the centre on the scale of the kernel, for
+data that are all very near the centre, and when plain float32 rows cannot reach tol.
 """
 
 from __future__ import annotations
@@ -41,73 +42,79 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
 from .. import core
 from ..losses import Vector
-from ..problem import Proof, StoppedError
+from ..problems.base import Claim, KernelHint, Near, Proof, StoppedError
 from ..solvers.base import check_count, new_order
+from ..solvers.registry import register
 from .base import KernelSolver, KernelState
 from .gram import Subset
 from .interior import interior_point
-from .problem import Near
 from .rows import row_source
 
-# Inner problems are solved to this part of the violation.
+# The problem of a working set is solved to this fraction of the largest violation.
 _INNER = 0.1
-# Half self products of scaled rows (kernel_rows.hpp) below which all kernel values are
-# near 1: K - 1 is what tells them apart.
+# If half the squared norms of the scaled rows (kernel_rows.hpp) are below this, all
+# kernel values are near 1, and K - 1 is computed to tell them apart.
 _NEAR = 0.1
-# Rows of the largest working set: a matrix of 64 MB.
+# Rows of the largest working set, whose matrix takes 64 MB.
 _LARGEST = 4096
-# Rows up to which interior points take over from steps that crawl, and inner steps per
-# squared row before they do: they then cost about as much as what was spent.
+# The interior-point method takes over from slow progress on problems of at most _SMALL
+# rows, after _CRAWL n^2 inner steps. It then costs about as much as the steps so far.
 _SMALL, _CRAWL = 2000, 2.5
-# The relative gap that they go to at least.
+# Largest target of the relative gap for the interior-point method.
 _LEAP = 1e-8
-# Rows rest where these are more, and the others at most this part of them.
+# Shrinking begins above _MANY active rows, and only if it leaves at most _PART of them.
 _MANY, _PART = 4000, 0.7
-# How far beyond the others they are at least, in units of what v ranges over at first:
-# F still moves after the largest violation has become small.
+# Least distance from the bound of an inactive row, in units of the range of the linear
+# term: F still moves after the largest violation has become small.
 _LEAST = 0.15
-# Certificates that fail before rows are held as float32, and then computed in float64.
+# Certificates that fail before the cache holds float32 rows, and then before rows are
+# computed in float64.
 _PATIENCE = 2
-# What 16 bits leave of a value in root mean square, and how many times that, times the
-# norm of what alpha moved by, the violation is off.
+# Root mean square of the rounding to 16 bits. The error of the violation may be _DOUBT
+# times this, times the norm of the change of alpha.
 _ROUNDED, _DOUBT = 2.0**-17 / math.sqrt(3.0), 8.0
-# Of bounds of errors, themselves sums.
+# Factor for the rounding of the error bounds themselves.
 _SLACK = 1.0 + 1e-6
-# Share of rows in doubt beyond which it is not worth while to find the others.
+# If more than this share of rows is in doubt, finding the others is not worthwhile.
 _VAGUE = 0.6
 
 
 @dataclass(kw_only=True)
 class BlockState(KernelState):
-    """What the core keeps: alpha, F, the working set, and the cache of rows."""
+    """State of the block solver.
+
+    The core keeps alpha, F, the working set, and the cache of rows.
+    """
 
     source: Any
     block: Any
-    #: The rows of `block`: the source, or some of its rows.
+    #: Kernel rows that `block` works on: the source, or some of its rows.
     held: Any
     #: Whether the cache holds 16 bits a value.
     fixed: bool
     rejected: int = 0
     moved: bool = True
-    #: Whether interior points have been tried.
+    #: Whether the interior-point method has been tried.
     tried: bool = False
     whole: bool = True  # F is K c
-    #: The rows that take part, while others rest; None: all.
+    #: The active rows, if shrinking has left rows out; None if all rows are active.
     part: Part | None = None
-    due: int = 0  # kernel rows computed before it is asked again which ones may rest
+    due: int = 0  # number of computed kernel rows at which shrinking is tried again
     spent: dict[str, float] = field(default_factory=dict)
     computed_before: int = 0
-    #: Norm of what alpha moved by, before the present part, since F was exact.
+    #: Norm of the changes of alpha since F was exact, before the present active set.
     drifted: float = 0.0
-    #: How far F was off at most when the core was given it, at all rows.
+    #: Bounds on the error of F at all rows when the core received it.
     given_error: Vector = field(init=False)
-    #: How far kernel rows may be off, those of `held` and of `source`; None: not asked.
+    #: Bounds on the errors of the kernel rows of `held` and of `source`; None if they
+    #: have not been computed.
     row_error: Vector | None = None
     source_error: Vector | None = None
-    #: Work until the estimates first met tol.
+    #: Work until the estimated gap first met tol.
     reached: float = math.nan
 
     def __post_init__(self) -> None:
@@ -118,23 +125,23 @@ class BlockState(KernelState):
 
     @property
     def seconds(self) -> dict[str, float]:
-        """Processor seconds of the steps so far, by what they were spent on."""
+        """Processor seconds of the steps so far, by kind of work."""
         now = {"refresh": 0.0, **self.block.seconds}
         return {k: v + self.spent.get(k, 0.0) for k, v in now.items()}
 
     @property
     def computed(self) -> int:
-        """Kernel rows computed so far, those of a part being shorter."""
+        """Kernel rows computed so far; rows of an active set are shorter."""
         return self.computed_before + int(self.block.computed)
 
     def alpha(self) -> Vector:
-        """Dual variables, shape (n,)."""
+        """Return the dual variables, shape (n,)."""
         out = np.empty(self.block.n)
         self.block.alpha(out)
         return out if self.part is None else self.part.whole(out)
 
     def gradient(self) -> Vector:
-        """F, shape (n,); NaN at rows that rest."""
+        """Return F, shape (n,), with NaN at inactive rows."""
         F = np.empty(self.block.n)
         self.block.gradient(F)
         if self.part is None:
@@ -145,7 +152,7 @@ class BlockState(KernelState):
 
     @property
     def here(self) -> Near:
-        """F and how far it is off at most at the rows that take part."""
+        """F at the active rows, with bounds on its errors."""
         rows = slice(None) if self.part is None else self.part.rows
         if self.row_error is None:
             self.row_error = self._row_error(self.held, self.fixed)
@@ -157,20 +164,23 @@ class BlockState(KernelState):
 
     @property
     def bias(self) -> float:
-        """Half way between the rows that hold it, if it is free."""
+        """Bias of the iterate.
+
+        An unpenalised bias is half way between the bounds that the rows put on it.
+        """
         if self.problem.free_bias:
             return float(self.block.threshold) + self.problem.centre
         return float(core.signed_sum(self.problem.y, self.alpha()))
 
     def near(self, stop: Any = None) -> Near | None:
-        """F at all rows and how far it is off; None where nothing bounds that enough.
+        """Return F at all rows with bounds on its errors, or None if they are too weak.
 
-        To rows that rest what has moved since is added in float32.
+        At inactive rows F is brought up to date with float32 kernel values.
 
         Raises
         ------
         StoppedError
-            If `stop` says so before that is known.
+            If `stop` ends the computation early.
         """
         here = self.here
         if not self.whole or not np.isfinite(here.error).any():
@@ -195,14 +205,14 @@ class BlockState(KernelState):
         return here
 
     def _row_error(self, source: Any, fixed: bool) -> Vector:
-        """How far kernel rows may be off, shape (source.n,)."""
+        """Return bounds on the errors of kernel rows, shape (source.n,)."""
         out = np.full(source.n, math.inf)
         if isinstance(source, core.KernelRows):
             source.errors(fixed and _worth_fixed(self.problem, source.n), out)
         return out
 
     def _times(self, c: Vector, at: NDArray[np.intp], stop: Any) -> Vector:
-        """``sum_j c_j k(x_j, x_i)`` at some rows, of values as those of kernel rows."""
+        """Return ``sum_j c_j k(x_j, x_i)`` at some rows, from float32 kernel values."""
         used, out = np.flatnonzero(c), np.zeros(len(at))
         rows, targets = used.astype(np.uint32), at.astype(np.uint32)
         stop = core.Stop() if stop is None else stop
@@ -211,14 +221,14 @@ class BlockState(KernelState):
         return out
 
     def set_gradient(self, near: Near) -> None:
-        """Give F to the core, and remember how far it is off."""
+        """Give F to the core, and note the bounds on its errors."""
         rows = slice(None) if self.part is None else self.part.rows
         self.block.set_gradient(near.scores[rows])
         self.given_error = near.error
         self.measure()
 
     def refresh(self, stop: Any = None, near: Near | None = None) -> None:
-        """F of the alpha reached, in float64 where the certificate computes it."""
+        """Recompute F of the iterate, in float64 where the certificate needs it."""
         begun = time.process_time()
         problem, alpha = self.problem, self.alpha()
         self.set_gradient(problem.known(alpha, stop, near))
@@ -227,14 +237,14 @@ class BlockState(KernelState):
 
     @property
     def blurred(self) -> bool:
-        """Whether the violation may be little but what 16 bits leave of kernel rows."""
+        """Whether the violation may come mostly from rounding rows to 16 bits."""
         if not self.fixed:
             return False
         drift = math.hypot(self.drifted, self.block.drift)
         return bool(self.block.violation < _DOUBT * _ROUNDED * drift)
 
     def measure(self) -> None:
-        """Take over what the last scan found."""
+        """Take over P and D from the core's last scan."""
         self.primal, self.dual = self.block.primal, self.block.dual
         if self.part is not None:
             gap = self.primal - self.dual
@@ -244,29 +254,29 @@ class BlockState(KernelState):
 
 @dataclass(frozen=True)
 class Part:
-    """Rows that take part, while the others rest, and where all began.
+    """Active set of shrinking, and the point at which it was chosen.
 
-    The gap adds up over the rows, and those that rest have none as long as they are
-    right to. D is known by what has changed:
+    The gap is a sum over the rows. Inactive rows add nothing to it as long as they
+    rightly stay at their bounds. D follows from the change t of c:
     ``D(c + t) = D(c) + t'p - epsilon (|c + t| - |c|) - t'(F(c) + F(c + t))/2``.
     """
 
     problem: Any
     rows: NDArray[np.uint32]
-    alpha: Vector  # of all rows, as the others keep it
-    F: Vector  # at these rows
-    value: float  # D
-    #: Alpha, and F at all rows, when the first of those that rest began to.
+    alpha: Vector  # of all rows at that point; inactive rows keep their values
+    F: Vector  # F of the active rows at that point
+    value: float  # D at that point
+    #: Alpha, and F at all rows, when the first inactive rows left the active set.
     begun: tuple[Vector, Near]
 
     def whole(self, part: Vector) -> Vector:
-        """Alpha of all rows, given that of these."""
+        """Return alpha of all rows, given alpha of the active rows."""
         out = self.alpha.copy()
         out[self.rows] = part
         return out
 
     def dual(self, alpha: Vector, F: Vector) -> float:
-        """D of an alpha of all rows."""
+        """Return D, given alpha and F of all rows."""
         problem, rows = self.problem, self.rows
         y = problem.y[rows]
         old, new = y * self.alpha[rows], y * alpha[rows]
@@ -282,6 +292,7 @@ class Part:
         return value
 
 
+@register("kernel", "kernel-regression", "kernel-one-class")
 @dataclass(frozen=True)
 class BlockSolver(KernelSolver):
     """Block solver of the kernel SVM.
@@ -289,12 +300,12 @@ class BlockSolver(KernelSolver):
     Parameters
     ----------
     q : int, optional
-        Rows of a working set. None: 256 below 3,000 rows, 512 below 8,000, 1024 above,
-        and after 64 sets twice as many, up to 4,096, where their steps cost little
-        beside the kernel rows. Never more than fit an eighth of the cache as a
-        matrix.
+        Rows of a working set. By default 256 below 3,000 rows, 512 below 8,000 and
+        1,024 above. After 64 working sets the default doubles, up to 4,096, if inner
+        steps are cheap compared with kernel rows. The matrix of a working set never
+        takes more than an eighth of the cache.
     threads : int, default=1
-        Threads that share kernel rows and updates; the result does not depend on it.
+        Threads that share kernel rows and updates. The result does not depend on it.
     """
 
     q: int | None = None
@@ -305,7 +316,8 @@ class BlockSolver(KernelSolver):
         *("hinge", "squared_hinge"),
         *("epsilon_insensitive", "one_class"),
     )
-    # The estimate is nearly exact, and a proof may cost as much as the steps.
+    # A proof may cost as much as all steps. The estimated gap is nearly exact, so it
+    # need be only a little below tol before a proof.
     check_factor: ClassVar[float] = 0.95
     mends_estimate: ClassVar[bool] = True
 
@@ -333,8 +345,8 @@ class BlockSolver(KernelSolver):
         if problem.free_bias == (problem.loss.name == "squared_hinge"):
             raise ValueError(
                 f"penalize_intercept={not problem.free_bias}: solver={self.name!r} "
-                "leaves the bias free with the hinge and penalises it with the squared "
-                "hinge; use penalize_intercept=False with loss='hinge' only"
+                f"does not support it with loss={problem.loss.name!r}; use "
+                "penalize_intercept=False with loss='hinge', True with 'squared_hinge'"
             )
 
     def start(self, problem: Any, rng: Any, warm: Vector | None) -> BlockState:
@@ -361,7 +373,10 @@ class BlockSolver(KernelSolver):
     def _block(
         self, problem: Any, source: Any, fixed: bool, rng: Any, part: Part | None = None
     ) -> Any:
-        """The core's solver of all rows, or of some; the others are constants in it."""
+        """Return the core's solver of all rows, or of an active set.
+
+        The dual variables of inactive rows enter it as constants.
+        """
         rows: Any = slice(None) if part is None else part.rows
         linear, total = problem.linear[rows], problem.total
         if part is not None:
@@ -379,7 +394,7 @@ class BlockSolver(KernelSolver):
         )  # fmt: skip
 
     def _rest(self, state: BlockState) -> None:
-        """Let rows rest, if they are many."""
+        """Shrink the active set if many rows can leave it."""
         problem, part = state.problem, state.part
         alpha, F = state.alpha(), state.gradient()
         slack = max(state.block.violation, _LEAST * float(np.ptp(problem.linear)))
@@ -401,7 +416,7 @@ class BlockSolver(KernelSolver):
         stop: Any = None,
         near: Near | None = None,
     ) -> None:
-        """All rows take part again, from the alpha reached or from another one."""
+        """Activate all rows, and go on from the iterate or from another alpha."""
         if state.part is not None and alpha is None:
             alpha = state.alpha()
         if state.part is not None:
@@ -414,12 +429,12 @@ class BlockSolver(KernelSolver):
             state.whole = False
 
     def _open(self, state: BlockState, part: Part | None) -> None:
-        """The core's solver of a part, or of all rows, in the place of the last one."""
+        """Replace the core's solver by a solver of an active set, or of all rows."""
         problem, source = state.problem, state.source
         state.spent, state.computed_before = state.seconds, state.computed
         state.drifted = math.hypot(state.drifted, state.block.drift)
         state.part = part
-        state.block = state.row_error = None  # before another takes room for its rows
+        state.block = state.row_error = None  # frees the memory for the next solver
         if part is not None:
             some = row_source(Subset(problem.gram, part.rows), self.threads)
             if isinstance(some, core.KernelRows):
@@ -431,7 +446,7 @@ class BlockSolver(KernelSolver):
         state.due = state.block.q
 
     def _sizes(self, n: int) -> tuple[int, int]:
-        """Rows of a working set at first, and at most."""
+        """Return the first and the largest size of a working set."""
         if self.q is not None:
             return self.q, self.q
         return 256 if n < 3000 else 512 if n < 8000 else 1024, _LARGEST
@@ -450,7 +465,7 @@ class BlockSolver(KernelSolver):
         state.measure()
         if state.updates > _CRAWL * state.problem.n**2:
             self._leap(state, stop)
-        # What resting costs is the cache, so that it waits until that loses rows.
+        # Shrinking discards the cache, so it waits until the cache is full.
         block = state.block
         full = block.held == block.capacity
         if state.blurred:
@@ -459,31 +474,37 @@ class BlockSolver(KernelSolver):
             self._rest(state)
 
     def _leap(self, state: BlockState, stop: Any) -> None:
-        """All of a small problem at once, where steps get nowhere."""
+        """Solve a small problem by the interior-point method if progress is slow."""
         n = state.problem.n
         room = 16.0 * n * n <= 1e6 * state.problem.gram.cache_size
-        # Regression and one class have other terms than interior_point knows.
+        # interior_point does not support the dual terms of regression and one class.
         known = state.problem.loss.name in ("hinge", "squared_hinge")
         if state.tried or n > _SMALL or not (room and known):
             return
         state.tried = True
-        alpha = interior_point(state.problem, 0.1 * min(state.tol, _LEAP), stop)
+        # With more threads than the fit has, BLAS waits for busy processors.
+        with threadpool_limits(self.threads, "blas"):
+            alpha = interior_point(state.problem, 0.1 * min(state.tol, _LEAP), stop)
         if alpha is not None:
             self._wake(state, alpha)
-            # Scores that cancel may hide from an estimate that this is the optimum.
+            # Cancellation may hide from the estimate that this point is optimal. NaN
+            # makes the loop ask for a proof.
             state.primal = math.nan
 
     def iterate(self, state: BlockState) -> tuple[None, Vector]:
         return None, state.alpha()
 
-    def proof_options(self, state: BlockState) -> dict[str, Any]:
-        return {**super().proof_options(state), "near": state.near(state.stop)}
+    def claim(self, state: BlockState) -> Claim:
+        alpha = state.alpha()
+        hint = KernelHint(state.near(state.stop), state.stop)
+        return Claim(alpha=alpha, hint=hint)
 
     def unproved(self, state: BlockState) -> Proof | None:
         proof = super().unproved(state)
         if proof is None:
             return None
-        return proof._replace(w=state.gradient() + state.bias, bias=state.bias)
+        decisions = state.gradient() + state.bias
+        return proof._replace(decisions=decisions, bias=state.bias)
 
     def reject(self, state: BlockState) -> None:
         state.rejected += 1
@@ -493,7 +514,10 @@ class BlockSolver(KernelSolver):
         self._look_again(state, finer, stop=None)
 
     def _look_again(self, state: BlockState, finer: bool, stop: Any) -> None:
-        """Go on from an exact F with all rows, perhaps finer ones than before."""
+        """Go on from an exact F with all rows active.
+
+        With `finer`, kernel rows are also held or computed more accurately.
+        """
         try:
             near = state.near(stop)
         except StoppedError:
@@ -508,14 +532,17 @@ class BlockSolver(KernelSolver):
             state.fixed, state.rejected = False, 0
             state.row_error = state.source_error = None
         self._wake(state, stop=stop, near=near)
-        if resting and state.whole:  # some were wrong to; most may again
+        if resting and state.whole:  # few of the inactive rows had to return
             self._rest(state)
 
 
 def movable(
     problem: Any, alpha: Vector, F: Vector, threshold: float, slack: float
 ) -> NDArray[np.bool_]:
-    """Rows that may still move where v is off by so much; see block.hpp."""
+    """Return a mask of the rows that may still move if v is wrong by `slack`.
+
+    src/core/gram/block.hpp defines v.
+    """
     c, cost = problem.y * alpha, problem.cost
     v = problem.linear - F - threshold
     below = np.where(c < 0.0, problem.epsilon, -problem.epsilon)
@@ -525,15 +552,16 @@ def movable(
         cost = np.where(cost > 0.0, math.inf, 0.0)
     high = np.where(problem.two_sided | (problem.y > 0), cost, 0.0)
     low = np.where(problem.two_sided | (problem.y < 0), -cost, 0.0)
-    least = 1e-15 * float(problem.cost.max())  # bounds are on a grid
+    least = 1e-15 * float(problem.cost.max())  # the core rounds bounds to a grid
     rises = (c < high - least) & (v + below > -slack)
     falls = (c > low + least) & (v + above < slack)
     return (rises | falls) & (problem.cost > 0.0)
 
 
 def _worth_fixed(problem: Any, n: int) -> bool:
-    """Whether 16 bits a value are faster: in float32 the cache would lose rows.
+    """Return whether a cache of 16 bits a value is faster than float32.
 
-    Where it holds two thirds of all rows it seldom does: few others are asked for.
+    It is faster if a float32 cache would drop rows that are needed again. This is rare
+    if the cache holds two thirds of all rows, because few other rows are needed.
     """
     return bool(8.0 / 3.0 * n * n > 1e6 * problem.gram.cache_size)

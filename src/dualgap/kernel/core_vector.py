@@ -1,19 +1,22 @@
-"""The core vector machine: Frank-Wolfe that solves on all its vertices in every step.
+"""Core vector machine: Frank-Wolfe with an exact solution on all its vertices.
 
-Problem    min 1/2 a'Ka over the simplex (frank_wolfe.py): with kappa = max K_ii the
-           smallest ball around points z_i, z_i.z_j = K_ij; center c = sum_i a_i z_i,
-           ||c - z_i||^2 = kappa - 2 g_i + p, squared radius R^2 = kappa - p
-Update     the point farthest from the center, argmin g over all rows or over a sample,
-           joins the core set S; a solves the problem on S, warm, by pair steps
-Guarantee  if no row is outside of the ball (1 + eps) R, R is within (1 + eps) of the
-           optimum; at most 2/eps core vectors (Badoiu and Clarkson 2002)
-Cost       sampled, 61 |S| kernel values per core vector; full, a kernel row per entry
-           of a that moved. The inner problem needs 4 |S|^2 bytes besides the cache.
-Source     Tsang, Kwok and Cheung, JMLR 6 (2005), and Tsang, Kwok and
-           Zurada, IEEE TNN 17 (2006) for a diagonal that is not constant. They end when
-           a sample meets the ball test at a fixed eps. Here that ends a pass, halves
-           eps and schedules the full scan, which alone ends the fit; full scans add up
-           to 60 rows at once.
+Problem    min 1/2 a'Ka over the simplex (frank_wolfe.py). With kappa = max K_ii this is
+           the smallest ball around points z_i with z_i.z_j = K_ij: its centre is
+           c = sum_i a_i z_i, ||c - z_i||^2 = kappa - 2 g_i + p, and its squared radius
+           is R^2 = kappa - p.
+Update     the point farthest from the centre, argmin g over all rows or over a sample,
+           joins the core set S. Then a solves the problem on S by pair steps from a
+           warm start.
+Guarantee  if no row is outside the ball of radius (1 + eps) R, R is within (1 + eps) of
+           the optimum; at most 2/eps core vectors (Badoiu and Clarkson 2002)
+Cost       with samples 61 |S| kernel values per core vector; with full scans a kernel
+           row per changed entry of a. The inner problem needs 4 |S|^2 bytes besides the
+           cache.
+Source     Tsang, Kwok and Cheung, JMLR 6 (2005), and Tsang, Kwok and Zurada, IEEE TNN
+           17 (2006) for a diagonal that is not constant. They stop when a sample meets
+           the ball test at a fixed eps. Here this ends an epoch, halves eps and
+           schedules the full scan, and only a full scan ends the fit. A full scan adds
+           up to 60 rows at once.
 """
 
 from __future__ import annotations
@@ -28,18 +31,23 @@ from numpy.typing import NDArray
 from .. import core
 from ..losses import Vector
 from ..solvers.base import check_count, check_option, check_step
+from ..solvers.registry import register
 from .base import KernelSolver
 from .frank_wolfe import SimplexState, begin_anywhere, split_classes
 
-_SIZE = 50  # core vectors per pass
-_BATCH = 60  # rows that a full scan adds at most
-_QUIET = 5  # samples in a row that end a pass
-_SCANS = 10  # failed scans after which samples are given up
+_SIZE = 50  # most additions to the core set in an epoch
+_BATCH = 60  # most rows that a full scan adds
+_QUIET = 5  # an epoch ends after this many samples in a row that add nothing
+_SCANS = 10  # failed scans after which the method stops sampling
 
 
 @dataclass(kw_only=True)
 class CoreState(SimplexState):
-    """The core set S = ``active[:size]`` in order of entry, H = K_SS, and a, g on S."""
+    """State of the core vector machine.
+
+    The core set S is ``active[:size]``, in the order in which rows joined it. H is
+    K_SS; ``core_a`` and ``core_g`` are a and g on S.
+    """
 
     H: NDArray[np.float32]
     core_a: Vector
@@ -58,7 +66,7 @@ class CoreState(SimplexState):
         return self.active[: self.size]
 
     def is_inside(self, g: float) -> bool:
-        """Whether a row of gradient g is in the ball of radius (1 + eps) R."""
+        """Return whether a row of gradient g is in the ball of radius (1 + eps) R."""
         radius = (1.0 + self.eps) ** 2 * (self.kappa - self.p)
         return self.kappa - 2.0 * g + self.p <= radius
 
@@ -79,7 +87,10 @@ class CoreState(SimplexState):
         self.core_g = np.concatenate([self.core_g, gradient])
 
     def solve(self, stop: Any) -> int:
-        """Solve on the core set, to a part of the ball's accuracy; steps made."""
+        """Solve the problem on the core set, and return the number of steps.
+
+        The tolerance is a fraction of the accuracy eps of the ball.
+        """
         tol = 0.5 * self.eps * (self.kappa - self.p)
         tol = tol / self.p if self.p > 0.0 else 0.0  # it may underflow
         steps = core.solve_small(
@@ -99,6 +110,7 @@ class CoreState(SimplexState):
         return int(steps)
 
 
+@register("kernel")
 @dataclass(frozen=True)
 class CoreVector(KernelSolver):
     """Core vector machine of Tsang, Kwok and Cheung 2005.
@@ -106,13 +118,14 @@ class CoreVector(KernelSolver):
     Parameters
     ----------
     eps : float, default=0.01
-        Of the first (1 + eps) ball test, at most 1; it halves when no row is outside.
+        First accuracy of the ball, at most 1. It halves whenever no row is found
+        outside the ball.
     sample : int or None, default=60
-        Look for the farthest point among so many random rows; None: among all.
+        Look for the farthest point among this many random rows; None for all rows.
     balanced : bool, default=False
-        Draw the sample half from each class.
+        Draw half of the sample from each class.
     initial : int, default=20
-        Random rows, half from each class, that are the first core set.
+        Number of random rows, half from each class, in the first core set.
     """
 
     eps: float = 0.01
@@ -175,7 +188,7 @@ class CoreVector(KernelSolver):
             state.measure()
 
     def _farthest(self, state: CoreState) -> tuple[NDArray[np.intp], float]:
-        """Rows outside the ball to add, and the mean loss of the rows drawn."""
+        """Return rows outside the ball to add, and the mean loss of the rows drawn."""
         if not state.sampling:
             return self._outside(state), 0.0
         assert self.sample is not None
@@ -202,7 +215,7 @@ class CoreVector(KernelSolver):
         return drawn[farthest : farthest + 1].astype(np.intp), loss
 
     def _outside(self, state: CoreState) -> NDArray[np.intp]:
-        """The farthest rows outside the ball, by a gradient at all rows."""
+        """Return the farthest rows outside the ball, from the gradient at all rows."""
         g = state.g.copy()
         g[state.core_set] = math.inf
         many = min(_BATCH, len(g) - state.size)

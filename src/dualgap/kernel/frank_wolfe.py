@@ -1,19 +1,21 @@
-"""Frank-Wolfe (FW), with away steps (MFW), and with swaps (SWAP, SWAP-2o, MDM).
+"""Frank-Wolfe methods: plain (FW), away steps (MFW), and swaps (SWAP, SWAP-2o, MDM).
 
-Problem    the dual of the L2-SVM (problem.py) as a quadratic programme on the simplex:
-           min 1/2 a'Ka, a >= 0, sum a = 1, K_ij = y_i y_j (k_ij + 1) + [i = j] delta_i;
-           with p = a'Ka the dual variables are alpha = a/p, and D(alpha) = 1/(2p).
-Update     one or two vertices of the simplex per step: epochs/frank_wolfe.hpp.
+Problem    the dual of the squared-hinge SVM (problem.py) as a quadratic programme on
+           the simplex: min 1/2 a'Ka, a >= 0, sum a = 1, with
+           K_ij = y_i y_j (k_ij + 1) + [i = j] delta_i. With p = a'Ka the dual variables
+           are alpha = a/p, and D(alpha) = 1/(2p).
+Update     a step moves one or two vertices of the simplex (epochs/frank_wolfe.hpp)
 Guarantee  D rises in every step. With g = Ka and r = (p - min g)/p, the relative gap
-           (P - D)/D is at most 1/(1 - r)^2 - 1. FW O(1/steps), the others linear.
-Cost       per step one pass over the rows and one or two kernel rows; sampled, 62
-           kernel values per support vector.
+           (P - D)/D is at most 1/(1 - r)^2 - 1. FW converges at the rate O(1/steps),
+           the other methods linearly.
+Cost       per step one pass over the rows and one or two kernel rows; with samples 62
+           kernel values per support vector
 Source     Nanculef, Frandi, Sartori and Allende, Information Sciences 2014 (arXiv
-           1304.1014). They stop at 2(p - min g) <= eps, sampled too. Here a sample only
-           schedules the full scan that decides (measured, samples of 60 called 1e-3
-           what was 0.68). A scan that fails gives the next vertex; when samples stay
-           quiet and the true gap does not halve, the steps go on with the full
-           gradient.
+           1304.1014). They stop when 2(p - min g) <= eps, also with samples. Here a
+           sample only schedules the full scan that decides: samples of 60 rows have
+           reported a gap of 1e-3 where it was 0.68. A failed scan gives the next
+           vertex. If the true gap does not halve between scans, the method goes on with
+           the full gradient.
 """
 
 from __future__ import annotations
@@ -28,22 +30,24 @@ from numpy.typing import NDArray
 from .. import core
 from ..losses import Vector
 from ..solvers.base import check_count, check_option, new_order
+from ..solvers.registry import register
 from .base import KernelSolver, KernelState
 from .problem import scaled_values
 
 Ranking = Literal["clipped", "paper"]
 
-_FEWEST, _MOST = 100, 1000  # steps between two looks of the loop
-_SAMPLED = 200  # the same with samples
-_SCANS = 10  # failed scans after which samples are given up
+_FEWEST, _MOST = 100, 1000  # steps of an epoch
+_SAMPLED = 200  # steps of an epoch with samples
+_SCANS = 10  # failed scans after which the method stops sampling
 
 
 @dataclass(kw_only=True)
 class SimplexState(KernelState):
-    """A point a of the simplex over the m rows with a cost, and g = Ka.
+    """Point a of the simplex over the m rows with a positive cost, and g = Ka.
 
-    ``g`` holds for all rows, or where a > 0 while samples are drawn. ``active[:size]``
-    are the rows with a > 0. ``columns`` are the m rows in the Gram matrix; None: all.
+    ``g`` is valid at all rows; while samples are drawn, only at rows with a > 0.
+    ``active[:size]`` are the rows with a > 0. ``columns`` are the m rows in the Gram
+    matrix, or None for all its rows.
     """
 
     used: NDArray[np.intp]
@@ -62,7 +66,7 @@ class SimplexState(KernelState):
 
     @classmethod
     def begin(cls, problem: Any, rng: Any) -> SimplexState:
-        """The state without a point."""
+        """Return a state whose point is not set yet."""
         used = np.flatnonzero(problem.cost > 0.0)
         m, columns = len(used), problem.gram.columns
         if columns is not None or m < problem.n:
@@ -82,7 +86,7 @@ class SimplexState(KernelState):
         return 0.0 < self.p < math.inf
 
     def place(self, rows: NDArray[Any], a: Vector) -> None:
-        """Go to the point with entries a at some rows."""
+        """Set the point to a, scaled to sum 1, at some rows and to 0 elsewhere."""
         self.a[:] = 0.0
         self.a[rows] = a / a.sum()
         positive = np.flatnonzero(self.a > 0.0)
@@ -90,7 +94,7 @@ class SimplexState(KernelState):
         self.active[: self.size] = positive
 
     def matrix(self, rows: NDArray[Any], columns: NDArray[Any]) -> Vector:
-        """Entries of K, shape (len(rows), len(columns))."""
+        """Return entries of K, shape (len(rows), len(columns))."""
         k = self.problem.gram.block(self.used[rows], self.used[columns])
         k += 1.0
         k *= self.y[rows, None] * self.y[columns]
@@ -98,7 +102,7 @@ class SimplexState(KernelState):
         return k
 
     def alpha(self) -> Vector:
-        """Dual variables ``a/p``, shape (n,)."""
+        """Return the dual variables ``a/p``, shape (n,)."""
         out = np.zeros(self.problem.n)
         out[self.used] = self.a / self.p
         return out
@@ -112,7 +116,7 @@ class SimplexState(KernelState):
         self.p = float((self.a * self.g).sum())
 
     def measure(self) -> None:
-        """P and D as the gradient at all rows has them."""
+        """Set P and D from the gradient at all rows."""
         if not self.finite():
             return
         cost, alpha = self.problem.cost[self.used], self.a / self.p
@@ -120,7 +124,7 @@ class SimplexState(KernelState):
         _, self.primal, self.dual = scaled_values(cost, self.delta, alpha, margins)
 
     def guess(self, loss: float) -> None:
-        """P and D from the rows with a > 0, and the mean loss of the others."""
+        """Estimate P and D from the rows with a > 0 and the mean loss of the others."""
         if not self.finite():
             return
         some = self.active[: self.size]
@@ -132,7 +136,7 @@ class SimplexState(KernelState):
 
 @dataclass(kw_only=True)
 class WalkState(SimplexState):
-    """A point, and how its next vertex is looked for."""
+    """Point of the simplex, and the state of the search for the next vertex."""
 
     sampling: bool
     order: NDArray[np.uint32]
@@ -149,12 +153,13 @@ class FrankWolfe(KernelSolver):
     Parameters
     ----------
     sample : int, optional
-        Look for the best vertex among so many random rows (60 in the paper); None:
-        among all.
+        Look for the best vertex among this many random rows (60 in the paper). By
+        default all rows are searched.
     balanced : bool, default=False
-        Draw the sample half from each class.
+        Draw half of the sample from each class.
     initial : int, default=20
-        Random rows, half from each class, whose exact solution is the first point.
+        Number of random rows, half from each class. The first point solves the problem
+        on these rows.
     """
 
     sample: int | None = None
@@ -173,7 +178,7 @@ class FrankWolfe(KernelSolver):
 
     @property
     def method(self) -> str:
-        """The name that the core knows."""
+        """Name of the method in the core."""
         return self.name
 
     @property
@@ -237,7 +242,7 @@ class FrankWolfe(KernelSolver):
 
 
 def split_classes(y: Vector) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
-    """The rows of either class."""
+    """Return the rows of the positive class and of the negative class."""
     positive = np.flatnonzero(y > 0.0).astype(np.uint32)
     return positive, np.flatnonzero(y < 0.0).astype(np.uint32)
 
@@ -245,7 +250,7 @@ def split_classes(y: Vector) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
 def begin_anywhere(
     state: SimplexState, rng: Any, count: int, warm: Vector | None
 ) -> None:
-    """Go to warm dual variables, or to the exact solution on a few random rows."""
+    """Start at warm dual variables, or at the solution on a few random rows."""
     if warm is not None and warm[state.used].sum() > 0.0:
         rows = np.flatnonzero(warm[state.used])
         state.place(rows, warm[state.used][rows])
@@ -270,7 +275,10 @@ def begin_anywhere(
 
 
 def solve_whole(H: NDArray[np.float32], tol: float) -> tuple[Vector, Vector]:
-    """``min 1/2 a'Ha`` over the simplex, and Ha, for a small matrix."""
+    """Return the a that minimises ``1/2 a'Ha`` over the simplex, and Ha.
+
+    H is a small matrix, of shape (q, q).
+    """
     q = len(H)
     a = np.full(q, 1.0 / q)
     g = (H.astype(np.float64) * a).sum(axis=1)
@@ -278,6 +286,7 @@ def solve_whole(H: NDArray[np.float32], tol: float) -> tuple[Vector, Vector]:
     return a, g
 
 
+@register("kernel")
 @dataclass(frozen=True)
 class FW(FrankWolfe):
     """Frank-Wolfe with exact line search."""
@@ -285,6 +294,7 @@ class FW(FrankWolfe):
     name: ClassVar[str] = "fw"
 
 
+@register("kernel")
 @dataclass(frozen=True)
 class MFW(FrankWolfe):
     """Frank-Wolfe with away steps (Guelat and Marcotte 1986)."""
@@ -292,29 +302,32 @@ class MFW(FrankWolfe):
     name: ClassVar[str] = "mfw"
 
 
+@register("kernel")
 @dataclass(frozen=True)
 class MDM(FrankWolfe):
-    """Swaps of the best with the worst vertex and nothing else."""
+    """Method of Mitchell, Demyanov and Malozemov: swaps only."""
 
     name: ClassVar[str] = "mdm"
 
 
+@register("kernel")
 @dataclass(frozen=True)
 class SWAP(FrankWolfe):
-    """A swap of the best with the worst vertex, or a step toward the best one."""
+    """Frank-Wolfe with steps that swap the worst vertex for the best one."""
 
     name: ClassVar[str] = "swap"
 
 
+@register("kernel")
 @dataclass(frozen=True)
 class SWAP2o(FrankWolfe):
-    """SWAP with the vertex to leave chosen by its gain.
+    """SWAP that chooses the leaving vertex by its second-order gain.
 
     Parameters
     ----------
     ranking : {"clipped", "paper"}, default="clipped"
-        By the gain of the step that fits (ours), or of the unclipped step (the
-        paper's).
+        Gain by which leaving vertices are ranked: of the step clipped to the simplex,
+        or of the unclipped step as in the paper.
     """
 
     ranking: Ranking = "clipped"

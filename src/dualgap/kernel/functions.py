@@ -1,12 +1,12 @@
 """Kernel functions k(x, z), as records of their parameters.
 
-The names and formulas are those of scikit-learn's ``SVC``; ``gamma`` may be a number
-or a rule that :meth:`Kernel.resolve` turns into one for the data at hand:
+Names and formulas agree with scikit-learn's ``SVC``. ``gamma`` is a number, or a rule
+from which :meth:`Kernel.resolve` computes a number for the training data:
 
 "scale"          1 / (d Var(X)), Var over all entries; 1 if the entries do not vary
 "auto"           1 / d
-"mean-distance"  1 / mean over all pairs i != j of ||x_i - x_j||^2, exactly, from
-                 n/(n - 1) 2 sum_j Var(X_j); the default of Nanculef et al. 2014
+"mean-distance"  1 / mean over all pairs i != j of ||x_i - x_j||^2, computed exactly
+                 from n/(n - 1) 2 sum_j Var(X_j); the default of Nanculef et al. 2014
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from .. import core
-from ..problem import _rows
+from ..data.rows import inspect_rows
 from ..solvers.base import check_count
 
 Block = NDArray[Any]
@@ -36,40 +36,47 @@ class Kernel(ABC):
 
     @property
     def positive(self) -> bool:
-        """Whether every kernel matrix is positive semidefinite by its formula."""
+        """Whether the formula makes every kernel matrix positive semidefinite."""
         return False
 
     @property
     def form(self) -> tuple[str, bool, float, float, int] | None:
-        """How the core computes it, as in gram/function.hpp; None: Python does.
+        """Arguments with which the core computes this kernel (gram/function.hpp).
 
-        (shape, whether of the overlap, gamma, coef0, degree).
+        They are (shape, whether it is a function of the overlap, gamma, coef0, degree).
+        None if Python computes the kernel.
         """
         return None
 
     def roundings(self, entries: int) -> float:
-        """How far the core's float64 values may be from the exact ones.
+        """Return a bound on the rounding error of the core's float64 kernel values.
 
-        In units of ``2**-53 sqrt(k(x, x) k(z, z))``. 0 where the values are what they
-        are: a matrix, a function, kernels that only a matrix shows to be positive. Sums
-        of exponentials have bounds of their own: :meth:`dualgap.kernel.Gram.times`.
+        It is 0 where the certificate is about the computed values themselves: for a
+        precomputed matrix, a Python function, and kernels whose matrix has to be
+        checked to be positive semidefinite. It is 0 for exponential kernels too, as
+        :meth:`dualgap.kernel.Gram.times` bounds the errors of their sums.
 
         Parameters
         ----------
         entries : int
-            The most that are stored of a row.
+            Largest number of stored entries of a row.
+
+        Returns
+        -------
+        float
+            In units of ``2**-53 sqrt(k(x, x) k(z, z))``.
         """
         return 0.0
 
     def resolve(self, X: Any, sample_weight: Any = None) -> Kernel:
-        """The same kernel with ``gamma`` as a number.
+        """Return this kernel with ``gamma`` as a number.
 
         Parameters
         ----------
         X : ndarray or sparse matrix of shape (n, d)
-            Training rows; not looked at when gamma is a number already.
+            Training rows. Not used if gamma is a number already.
         sample_weight : ndarray of shape (n,), optional
-            The integer k is worth k equal rows.
+            A row of integer weight k is worth k equal rows.
 
         Returns
         -------
@@ -81,7 +88,7 @@ class Kernel(ABC):
         return replace(self, gamma=resolve_gamma(gamma, X, sample_weight))  # type: ignore[type-var]
 
     def block(self, X: Any, rows: Any, Y: Any = None, dtype: Any = None) -> Block:
-        """``k(x_i, z_j)`` for the rows i of X and all rows j of Y.
+        """Return ``k(x_i, z_j)`` for the rows i of X and all rows j of Y.
 
         Parameters
         ----------
@@ -89,9 +96,9 @@ class Kernel(ABC):
         rows : array of int or slice
             Rows of X.
         Y : ndarray or sparse matrix of shape (m, d), optional
-            X when left out.
+            Defaults to X.
         dtype : float32 or float64, optional
-            Of the products and of the result; that of X when left out.
+            Type of the products and of the result. Defaults to the dtype of X.
 
         Returns
         -------
@@ -100,7 +107,8 @@ class Kernel(ABC):
         Raises
         ------
         ValueError
-            If gamma is still a rule: call :meth:`resolve` first.
+            If gamma is still a rule (call :meth:`resolve` first), or the dtype is
+            neither float32 nor float64.
         """
         if isinstance(getattr(self, "gamma", 1.0), str):
             raise ValueError(
@@ -115,10 +123,10 @@ class Kernel(ABC):
 
     @abstractmethod
     def _block(self, A: Any, B: Any) -> Block:
-        """``k(a_i, b_j)`` for all rows, in the dtype of A and B."""
+        """Return ``k(a_i, b_j)`` for all rows, in the dtype of A and B."""
 
     def diagonal(self, X: Any) -> NDArray[np.float64]:
-        """``k(x_i, x_i)``, shape (n,)."""
+        """Return ``k(x_i, x_i)``, shape (n,), float64."""
         return np.array(
             [float(self.block(X, [i], X[i : i + 1], np.float64)[0, 0])
              for i in range(X.shape[0])]
@@ -127,7 +135,7 @@ class Kernel(ABC):
 
 @dataclass(frozen=True)
 class Linear(Kernel):
-    """``x.z``."""
+    """Linear kernel ``x.z``."""
 
     name: ClassVar[str] = "linear"
 
@@ -140,7 +148,7 @@ class Linear(Kernel):
         return "linear", False, 1.0, 0.0, 1
 
     def roundings(self, entries: int) -> float:
-        # The entries one after the other at most, and their products.
+        # At worst the products are added one after the other, and each is rounded.
         return entries + 4.0
 
     def _block(self, A: Any, B: Any) -> Block:
@@ -152,7 +160,7 @@ class Linear(Kernel):
 
 @dataclass(frozen=True)
 class RBF(Kernel):
-    """``exp(-gamma ||x - z||^2)``.
+    """Gaussian kernel ``exp(-gamma ||x - z||^2)``.
 
     Parameters
     ----------
@@ -185,7 +193,7 @@ class RBF(Kernel):
 
 @dataclass(frozen=True)
 class Polynomial(Kernel):
-    """``(gamma x.z + coef0)**degree``; homogeneous with ``coef0=0``.
+    """Polynomial kernel ``(gamma x.z + coef0)**degree``; homogeneous if ``coef0=0``.
 
     Parameters
     ----------
@@ -194,7 +202,7 @@ class Polynomial(Kernel):
     gamma : float or {"scale", "auto", "mean-distance"}, default="scale"
         Positive.
     coef0 : float, default=0.0
-        Below 0 the kernel is indefinite.
+        With a negative value the kernel is indefinite.
     """
 
     degree: int = 3
@@ -218,8 +226,8 @@ class Polynomial(Kernel):
         return "power", False, self.gamma, self.coef0, self.degree
 
     def roundings(self, entries: int) -> float:
-        # (gamma ||x|| ||z|| + coef0)^2 <= (gamma ||x||^2 + coef0) times that of z. Each
-        # factor has the error of the product and of the scale of the entries.
+        # (gamma ||x|| ||z|| + coef0)^2 <= (gamma ||x||^2 + coef0) (gamma ||z||^2 +
+        # coef0). Each factor has the error of the product and of scaling the entries.
         return self.degree * (entries + 10.0) if self.positive else 0.0
 
     def _block(self, A: Any, B: Any) -> Block:
@@ -236,7 +244,7 @@ class Polynomial(Kernel):
 
 @dataclass(frozen=True)
 class Sigmoid(Kernel):
-    """``tanh(gamma x.z + coef0)``; indefinite for most data.
+    """Sigmoid kernel ``tanh(gamma x.z + coef0)``; indefinite for most data.
 
     Parameters
     ----------
@@ -273,7 +281,7 @@ class Sigmoid(Kernel):
 
 @dataclass(frozen=True)
 class Laplacian(Kernel):
-    """``exp(-gamma ||x - z||_1)``.
+    """Laplacian kernel ``exp(-gamma ||x - z||_1)``.
 
     Parameters
     ----------
@@ -306,10 +314,10 @@ class Laplacian(Kernel):
 
 @dataclass(frozen=True)
 class Precomputed(Kernel):
-    """The matrix X is the kernel matrix itself.
+    """Precomputed kernel: the matrix X is the kernel matrix itself.
 
-    For training it is square, ``X[i, j] = k(x_i, x_j)``; to predict, Y has one row
-    per new point and a column per training row.
+    For training X is square, ``X[i, j] = k(x_i, x_j)``. For prediction Y has one row
+    per new point and one column per training row.
     """
 
     name: ClassVar[str] = "precomputed"
@@ -329,13 +337,13 @@ class Precomputed(Kernel):
 
 @dataclass(frozen=True)
 class Callable(Kernel):
-    """A function of two matrices, as scikit-learn's SVC takes one.
+    """Kernel computed by a Python function, as in scikit-learn's SVC.
 
     Parameters
     ----------
     function : callable
-        ``function(A, B)`` returns the kernel of all rows of A and all rows of B, an
-        array of shape (len(A), len(B)), symmetric and finite.
+        ``function(A, B)`` returns the kernel values of all rows of A and all rows of B:
+        a finite array of shape (len(A), len(B)). The kernel must be symmetric.
     """
 
     function: Function[[Any, Any], Any]
@@ -357,15 +365,21 @@ class Callable(Kernel):
                 f"{A.shape[0]} and {B.shape[0]} rows; expected one value per pair"
             )
         if not np.isfinite(out).all():
-            raise ValueError("kernel: the function returned NaN or infinite values")
+            raise ValueError(
+                "kernel: the function returned NaN or infinite values; return finite "
+                "ones"
+            )
         return out
 
 
 def _exponentials(kernel: Kernel, A: Any, B: Any) -> Block:
-    """Values of an exponential kernel, by the core: no distance cancels there."""
+    """Return values of an exponential kernel.
+
+    The core computes them, because it computes distances without cancellation.
+    """
     assert kernel.form is not None
     both = sparse.vstack([A, B], "csr") if sparse.issparse(A) else np.vstack([A, B])
-    rows, _, _ = _rows(both, 0.0)
+    rows, _, _ = inspect_rows(both, 0.0)
     m, n = A.shape[0], B.shape[0]
     out = np.empty(m * n)
     order = np.arange(m + n, dtype=np.uint32)
@@ -374,13 +388,13 @@ def _exponentials(kernel: Kernel, A: Any, B: Any) -> Block:
 
 
 def products(A: Any, B: Any) -> Block:
-    """Return ``a_i . b_j`` of all rows, dense."""
+    """Return the products ``a_i . b_j`` of all rows as a dense array."""
     out = A @ B.T
     return out.toarray() if sparse.issparse(out) else np.asarray(out)
 
 
 def squared_norms(X: Any) -> NDArray[np.float64]:
-    """``||x_i||^2`` in float64, shape (n,)."""
+    """Return ``||x_i||^2``, shape (n,), float64."""
     if sparse.issparse(X):
         squares = X.astype(np.float64).power(2)
         return np.asarray(squares.sum(axis=1), dtype=np.float64).ravel()
@@ -388,14 +402,14 @@ def squared_norms(X: Any) -> NDArray[np.float64]:
 
 
 def resolve_gamma(rule: str, X: Any, sample_weight: Any = None) -> float:
-    """The number that "scale", "auto" or "mean-distance" stands for; module doc.
+    """Return the gamma that a rule gives for X; the module docstring has the formulas.
 
     Parameters
     ----------
     rule : {"scale", "auto", "mean-distance"}
     X : ndarray or sparse matrix of shape (n, d)
     sample_weight : ndarray of shape (n,), optional
-        The integer k is worth k equal rows.
+        A row of integer weight k is worth k equal rows.
 
     Returns
     -------
@@ -406,27 +420,31 @@ def resolve_gamma(rule: str, X: Any, sample_weight: Any = None) -> float:
         return 1.0 / max(d, 1)
     weight = np.ones(n) if sample_weight is None else np.asarray(sample_weight)
     total = float(weight.sum())
+    if total == 0.0:
+        raise ValueError("sample_weight is zero everywhere; give a positive weight")
     mean = np.asarray(weight @ X, dtype=np.float64).ravel() / total
     if sparse.issparse(X):
         spread = float(weight @ squared_norms(X)) / total - float(mean @ mean)
     else:
         spread = float(weight @ squared_norms(X - mean)) / total
     if rule == "scale":
-        # Over all entries: within the columns, and between their means.
+        # Variance over all entries: within the columns plus between their means.
         variance = spread / max(d, 1) + float(np.var(mean)) if d else 0.0
-        # As scikit-learn: zero variance stands for 1.
+        # Zero variance gives gamma 1, as in scikit-learn.
         return 1.0 / (d * variance) if variance > 0.0 else 1.0
-    # Pairs of different rows; weights that sum to little are not counts of rows.
+    # total - 1 excludes the pairs i = j. Small total weights are no counts of rows, so
+    # the divisor is kept at total/2 or more.
     distance = 2.0 * spread * total / max(total - 1.0, 0.5 * total)
     return 1.0 / distance if distance > 0.0 else 1.0
 
 
 def check_gamma(gamma: object) -> None:
-    """Refuse a gamma that is neither a rule nor a positive, finite number.
+    """Check that gamma is the name of a rule or a positive, finite number.
 
     Raises
     ------
     ValueError
+        If it is neither.
     """
     if isinstance(gamma, str):
         if gamma in ("scale", "auto", "mean-distance"):
@@ -439,11 +457,12 @@ def check_gamma(gamma: object) -> None:
 
 
 def check_coef0(coef0: object) -> None:
-    """Refuse a coef0 that is not a finite number.
+    """Check that coef0 is a finite number.
 
     Raises
     ------
     ValueError
+        If it is not.
     """
     if not (isinstance(coef0, (int, float, np.number)) and math.isfinite(coef0)):
         raise ValueError(f"coef0={coef0!r}: give a finite number")

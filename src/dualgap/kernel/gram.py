@@ -1,7 +1,7 @@
-"""Rows of the kernel matrix on demand, the least recently used ones forgotten first.
+"""Rows of the kernel matrix on demand, in a least-recently-used cache.
 
-The matrix holds no labels, so all binary problems over the same rows share it; pairs
-of classes share what they have in common, see :class:`Pairs`.
+The matrix holds no labels, so all binary problems over the same rows share it. Pairs of
+classes share the kernel values that they have in common; see :class:`Pairs`.
 """
 
 from __future__ import annotations
@@ -18,22 +18,30 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from .. import core
-from ..problem import StoppedError, _rows
+from ..data.rows import inspect_rows
+from ..problems.base import StoppedError
 from .functions import Block, Kernel, Precomputed
 from .rows import row_source
 
 logger = logging.getLogger("dualgap")
 
 _MEGABYTE = 1_000_000
-# Bytes of the cache besides its rows: per row of X, and per row held.
+# Bookkeeping bytes of the cache: per row of X, and per cached row.
 _PER_ROW, _PER_CACHED_ROW = 4, 48
 
 
 class Statistics(NamedTuple):
-    """What a :class:`Gram` has done.
+    """Cache and computation counts of a :class:`Gram`.
 
-    Rows found, rows computed, kernel values computed, and kernel values copied where a
-    row was computed: k(j, i) for k(i, j), or what pairs of classes share.
+    Attributes
+    ----------
+    hits, misses : int
+        Rows found in the cache, and rows computed.
+    evaluations : int
+        Kernel values computed.
+    copied : int
+        Kernel values copied while a row was computed: k(j, i) for k(i, j), or values
+        that pairs of classes share.
     """
 
     hits: int
@@ -43,22 +51,23 @@ class Statistics(NamedTuple):
 
 
 class Matrix:
-    """A kernel matrix: what :class:`Gram` and :class:`Pair` have in common.
+    """Base class of the kernel matrices :class:`Gram` and :class:`Pair`.
 
     Attributes
     ----------
     kernel : Kernel
         Its gamma is resolved.
     n : int
+        Rows and columns of the matrix.
     cache_size : float
-        Megabytes.
+        Limit of the cache in megabytes.
     core : core.Gram
-        Rows and cache, made when first asked for. Threads that share it wait for each
-        other.
+        Rows and cache, made on first use. Threads that share it wait for each other.
     fast : core.KernelRows or None
-        Rows many at a time, and sums of them; None if Python computes the kernel.
+        Computes many rows at a time, and sums of rows. None if Python computes the
+        kernel.
     accessor : core.Rows or None
-        Of the data, unless Python computes the kernel.
+        Row accessor of the data. None if Python computes the kernel.
     """
 
     kernel: Kernel
@@ -76,7 +85,7 @@ class Matrix:
 
     @property
     def bounded(self) -> bool:
-        """Whether :meth:`times` bounds what rounding does to kernel values."""
+        """Whether :meth:`times` bounds the rounding errors of kernel values."""
         return self.fast is not None and bool(self.fast.bounded)
 
     def _make_core(self) -> Any:
@@ -84,26 +93,35 @@ class Matrix:
 
     @property
     def columns(self) -> NDArray[np.uint32] | None:
-        """Its rows among those of the core; None for all."""
+        """Rows of this matrix among the rows of the core; None for all."""
         return None
 
     def source(self) -> tuple[Any, NDArray[np.uint32] | None]:
-        """The data, and which of its rows; None for all."""
+        """Return the data and the numbers of the rows in use; None for all rows."""
         raise NotImplementedError
 
     @property
     def statistics(self) -> Statistics:
-        """Cached rows found, rows computed, values computed and copied, so far."""
+        """Cache and computation counts so far."""
         return Statistics(*self.core.statistics)
 
     def row(self, i: int) -> Block:
-        """``k(x_i, x_j)`` for all j, float32, shape (n,), from the cache or into it."""
+        """Return ``k(x_i, x_j)`` for all j, shape (n,), float32.
+
+        The row comes from the cache; if it is not there, it is computed and cached.
+        """
         out = np.empty(self.n, dtype=np.float32)
         self.core.row(i, out)
         return out
 
     def block(self, rows: ArrayLike, columns: ArrayLike | None = None) -> Block:
-        """``k(x_i, x_j)`` for the rows i and columns j (all when left out), computed.
+        """Compute ``k(x_i, x_j)`` for the rows i and columns j, without the cache.
+
+        Parameters
+        ----------
+        rows : array-like of int
+        columns : array-like of int, optional
+            Defaults to all columns.
 
         Returns
         -------
@@ -116,7 +134,7 @@ class Matrix:
         return out
 
     def diagonal(self) -> NDArray[np.float64]:
-        """``k(x_i, x_i)``, shape (n,), float64."""
+        """Return ``k(x_i, x_i)``, shape (n,), float64."""
         raise NotImplementedError
 
     def times(
@@ -126,26 +144,27 @@ class Matrix:
         at: Any = None,
         errors: NDArray[np.float64] | None = None,
     ) -> NDArray[np.float64]:
-        """``sum_j c_j k(x_j, x_i)``, every value in float64.
+        """Return ``sum_j c_j k(x_j, x_i)`` for the rows i, with float64 kernel values.
 
         Parameters
         ----------
         c : ndarray of shape (n,)
         stop : core.Stop, optional
+            A request that ends the computation early.
         at : ndarray of int, optional
-            The rows i, some of them: those alone are computed where ``fast`` does it.
+            The rows i. Defaults to all rows.
         errors : ndarray of shape (n,) or (len(at),), optional
-            Becomes, where ``bounded``, at least how far each sum may be from that of
-            the exact kernel values.
+            If the matrix is `bounded`, filled with bounds on the distances of the sums
+            from the sums over exact kernel values.
 
         Returns
         -------
-        ndarray of shape (n,), or (len(at),)
+        ndarray of shape (n,) or (len(at),), float64
 
         Raises
         ------
         StoppedError
-            If `stop` says so before all are computed.
+            If `stop` ends the computation early.
         """
         if self.fast is not None:
             return fast_times(self.fast, c, stop, at, errors)
@@ -158,7 +177,7 @@ class Matrix:
         columns: NDArray[np.uint32] | None,
         stop: Any,
     ) -> NDArray[np.float64]:
-        """The same for some columns; c are theirs."""
+        """Return the sums of :meth:`times` at some columns; c has one entry each."""
         stop = core.Stop() if stop is None else stop
         used = np.flatnonzero(c)
         rows = used.astype(np.uint32) if columns is None else columns[used]
@@ -168,32 +187,36 @@ class Matrix:
         return out
 
     def subset(self, indices: ArrayLike) -> Subset:
-        """The kernel matrix of some rows, over the cache of this one."""
+        """Return the kernel matrix of some rows, over the cache of this matrix."""
         return Subset(self, _order(indices, self.n))
 
     def _values(self, rows: Any, columns: Any = None) -> Block:
-        """Entries, float64, of a kernel that Python computes; all columns if None."""
+        """Return float64 entries of a kernel that Python computes.
+
+        Without `columns` the entries of all columns are returned.
+        """
         raise NotImplementedError
 
     def _python_core(self, capacity: int) -> Any:
-        # The core holds this object weakly: the collector does not see through it.
+        # A strong reference from the core would be a cycle that the garbage collector
+        # cannot see.
         values = partial(_values_of, weakref.ref(self))
         return core.python_gram(self.n, capacity, values, values)
 
 
 class Gram(Matrix):
-    """The kernel matrix of the rows of X, computed row by row when asked for.
+    """Kernel matrix of the rows of X, computed row by row on demand.
 
-    Rows are float32 (a cached row costs 4 n bytes); what decides a certificate is
-    computed in float64 and not held. Besides the cache it keeps one float32 copy of
-    X: dense, or by column when less than a fifth of X is stored.
+    Rows are float32, so a cached row takes 4 n bytes. Values that enter a certificate
+    are computed in float64 and not cached. Besides the cache it keeps one float32 copy
+    of X: dense, or by column if less than a fifth of the entries is stored.
 
     Parameters
     ----------
     X : ndarray or sparse matrix of shape (n, d), float32 or float64
-        For a precomputed kernel the matrix itself, of shape (n, n).
+        For a precomputed kernel, the kernel matrix of shape (n, n).
     kernel : Kernel
-        Its gamma is resolved for X.
+        A gamma rule is resolved for X.
     cache_size : float, default=200
         Hard limit of the cache in megabytes (10**6 bytes).
 
@@ -208,15 +231,17 @@ class Gram(Matrix):
     Raises
     ------
     ValueError
-        If X holds values that are not finite, a precomputed matrix is not square, or
-        `cache_size` does not hold two rows.
+        If X holds values that are not finite, a precomputed matrix is not square,
+        `cache_size` does not hold two rows, or squared row norms overflow float32.
     TypeError
         If X is neither an array nor a sparse matrix.
     """
 
     def __init__(self, X: Any, kernel: Kernel, cache_size: float = 200) -> None:
         if not (isinstance(cache_size, (int, float)) and cache_size > 0):
-            raise ValueError(f"cache_size={cache_size!r}: give megabytes, more than 0")
+            raise ValueError(
+                f"cache_size={cache_size!r}: give a positive number of megabytes"
+            )
         self.X = as_data(X, kernel)
         self.kernel = kernel.resolve(self.X)
         self.cache_size = cache_size
@@ -235,7 +260,7 @@ class Gram(Matrix):
         return self.X, None
 
     def diagonal(self) -> NDArray[np.float64]:
-        """``k(x_i, x_i)``, shape (n,), float64."""
+        """Return ``k(x_i, x_i)``, shape (n,), float64."""
         return self.kernel.diagonal(self.X)
 
     def _values(self, rows: Any, columns: Any = None) -> Block:
@@ -247,37 +272,37 @@ class Gram(Matrix):
 
 
 class Pairs:
-    """The kernel matrices of all pairs of classes.
+    """Kernel matrices of all pairs of classes.
 
-    The row of x_i in the matrix of a pair is two segments: the columns of its own
-    class, the same in all pairs of that class, and those of the other class, which no
-    other pair asks for. The first ones are held for all pairs and computed once while
-    there is room for them. Threads, each with its own pair, wait for each other to copy
-    a segment and never to compute one; two of them may compute the same one, to the
-    same bits.
+    The row of x_i in the matrix of a pair has two segments. The columns of its own
+    class are the same in all pairs with that class; the columns of the other class are
+    needed by no other pair. The cache keeps the first segments for all pairs, as far as
+    there is room, so each is computed once. Every thread works on its own pair. Threads
+    wait for each other to copy a segment, but never to compute one. Two threads may
+    compute the same segment, with the same bits.
 
-    The cache is divided so that sharing costs no pair its rows: each thread has what
-    the largest pair can use, at most its part of the limit, and what is left holds the
-    shared segments. When nothing is left nothing is shared. A value is the same
-    whichever way it came, so that only the time depends on all this.
+    Sharing takes no cached rows from any pair. Each thread gets the cache that the
+    largest pair can use, at most its part of the limit, and the rest of the limit holds
+    the shared segments. If no cache is left, nothing is shared. A kernel value does not
+    depend on where it comes from, so sharing changes the time only.
 
-    Kernels that Python computes share nothing: of a precomputed matrix there is
-    nothing to save, and a function would be called twice per row.
+    Kernels that Python computes share nothing. A precomputed matrix has nothing to
+    save, and a Python function would be called twice per row.
 
     Parameters
     ----------
     X : ndarray or sparse matrix of shape (n, d)
-        Rows, class after class; the whole matrix if the kernel is precomputed.
+        Rows sorted by class; the whole matrix if the kernel is precomputed.
     kernel : Kernel
         Its gamma is resolved.
     bounds : sequence of int
-        Class c has the rows bounds[c] to bounds[c + 1], at least one.
+        Class c has the rows bounds[c] to bounds[c + 1] - 1, at least one.
     cache_size : float, default=200
         Hard limit of all caches together in megabytes (10**6 bytes).
     threads : int, default=1
-        Pairs that are in use at the same time.
+        Number of pairs in use at the same time.
     order : ndarray of int, optional
-        Rows of a precomputed matrix, class after class.
+        Rows of a precomputed matrix, sorted by class.
 
     Raises
     ------
@@ -317,27 +342,27 @@ class Pairs:
 
     @cached_property
     def core(self) -> Any:
-        """The shared segments; the block solver, which shares none, never asks."""
+        """Shared segments, made on first use. The block solver does not use them."""
         assert self.kernel.form is not None
         return core.rows_of_classes(
             self.accessor, *self.kernel.form, self.bounds, self._capacities
         )
 
     def pair(self, a: int, b: int) -> Pair | Gram:
-        """The kernel matrix of the rows of class a, then those of class b."""
+        """Return the kernel matrix of the rows of class a followed by class b."""
         if self.kernel.form is None and self.order is None:
             return Gram(self.X[self.rows(a, b)], self.kernel, self.cache_size)
         return Pair(self, a, b)
 
     def rows(self, a: int, b: int) -> NDArray[np.intp]:
-        """The numbers of their rows."""
+        """Return the numbers of the rows of class a followed by class b."""
         return np.concatenate(
             [np.arange(self.bounds[k], self.bounds[k + 1]) for k in (a, b)]
         )
 
 
 class Pair(Matrix):
-    """The kernel matrix of two classes; see :meth:`Pairs.pair`."""
+    """Kernel matrix of two classes; see :meth:`Pairs.pair`."""
 
     def __init__(self, pairs: Pairs, a: int, b: int) -> None:
         self.pairs, self.kernel, self.classes = pairs, pairs.kernel, (a, b)
@@ -358,7 +383,7 @@ class Pair(Matrix):
         return self.pairs.X, self.rows.astype(np.uint32)
 
     def diagonal(self) -> NDArray[np.float64]:
-        """``k(x_i, x_i)``, shape (n,), float64."""
+        """Return ``k(x_i, x_i)``, shape (n,), float64."""
         if self.pairs.diagonal is None:
             return self.kernel.diagonal(self.pairs.X)[self.rows]
         return self.pairs.diagonal[self.rows]
@@ -370,7 +395,7 @@ class Pair(Matrix):
 
 
 class Subset:
-    """Some rows and columns of another matrix; see :meth:`Gram.subset`."""
+    """Kernel matrix of some rows of another matrix; see :meth:`Gram.subset`."""
 
     def __init__(self, parent: Matrix, columns: NDArray[np.uint32]) -> None:
         self.parent, self.columns = parent, columns
@@ -384,37 +409,37 @@ class Subset:
 
     @cached_property
     def fast(self) -> Any:
-        """As :attr:`Matrix.fast`."""
+        """Fast rows of this subset; see :attr:`Matrix.fast`."""
         return None if self.kernel.form is None else row_source(self)
 
     @property
     def bounded(self) -> bool:
-        """As :attr:`Matrix.bounded`."""
+        """Whether :meth:`times` bounds rounding errors; see :attr:`Matrix.bounded`."""
         return self.fast is not None and bool(self.fast.bounded)
 
     def source(self) -> tuple[Any, NDArray[np.uint32]]:
-        """As :meth:`Matrix.source`."""
+        """Return the data and the numbers of the rows; see :meth:`Matrix.source`."""
         X, rows = self.parent.source()
         return X, self.columns if rows is None else rows[self.columns]
 
     @property
     def statistics(self) -> Statistics:
-        """Those of the whole matrix."""
+        """Counts of the whole matrix."""
         return self.parent.statistics
 
     def row(self, i: int) -> Block:
-        """As :meth:`Gram.row`."""
+        """Return ``k(x_i, x_j)`` for all j of the subset; see :meth:`Gram.row`."""
         return self.parent.row(int(self.columns[i]))[self.columns]
 
     def block(self, rows: ArrayLike, columns: ArrayLike | None = None) -> Block:
-        """As :meth:`Gram.block`."""
+        """Compute some entries of this matrix; see :meth:`Gram.block`."""
         some = (
             self.columns if columns is None else self.columns[_order(columns, self.n)]
         )
         return self.parent.block(self.columns[_order(rows, self.n)], some)
 
     def diagonal(self) -> NDArray[np.float64]:
-        """As :meth:`Gram.diagonal`."""
+        """Return ``k(x_i, x_i)``, shape (n,), float64."""
         return self.parent.diagonal()[self.columns]
 
     def times(
@@ -424,22 +449,22 @@ class Subset:
         at: Any = None,
         errors: NDArray[np.float64] | None = None,
     ) -> NDArray[np.float64]:
-        """As :meth:`Gram.times`."""
+        """Return sums of columns times coefficients; see :meth:`Gram.times`."""
         if self.fast is not None:
             return fast_times(self.fast, c, stop, at, errors)
         whole = self.parent._times(c, self.columns, stop)
         return whole if at is None else whole[at]
 
     def subset(self, indices: ArrayLike) -> Subset:
-        """Some of these rows."""
+        """Return the kernel matrix of some of these rows."""
         return Subset(self.parent, self.columns[_order(indices, self.n)])
 
 
 def roundings_of_values(gram: Matrix | Subset) -> float:
-    """How far the values in :meth:`Matrix.times` may be from the exact ones.
+    """Return a bound on the rounding errors of the values in :meth:`Matrix.times`.
 
-    In units of ``2**-53 sqrt(k_ii k_jj)``; see :meth:`Kernel.roundings`. Sums that are
-    `bounded` have bounds of their own.
+    It is in units of ``2**-53 sqrt(k_ii k_jj)``; see :meth:`Kernel.roundings`. The sums
+    of a `bounded` matrix come with their own bounds instead.
     """
     X, _ = gram.source()
     entries = X.shape[1]
@@ -454,10 +479,9 @@ def _accessor(X: Any, kernel: Kernel) -> Any:
     Raises
     ------
     ValueError
-        If single kernel rows, which are float32, could not be computed. Those of
-        exponential kernels always can.
+        If a float32 kernel row could overflow. Rows of exponential kernels never do.
     """
-    rows, norms, _ = _rows(X, 0.0)
+    rows, norms, _ = inspect_rows(X, 0.0)
     if kernel.form is None or kernel.form[0] == "exponential":
         return rows
     if not float(norms.q.max()) <= float(np.finfo(np.float32).max):
@@ -475,7 +499,7 @@ def fast_times(
     at: Any = None,
     errors: NDArray[np.float64] | None = None,
 ) -> NDArray[np.float64]:
-    """Compute :meth:`Matrix.times` by rows many at a time."""
+    """Compute the sums of :meth:`Matrix.times`, many rows at a time."""
     used = np.flatnonzero(c)
     if at is not None:
         at = at.astype(np.uint32)
@@ -493,31 +517,31 @@ def _values_of(matrix: weakref.ref[Matrix], rows: Any, columns: Any = None) -> B
 
 
 def _per_row(n: int) -> int:
-    """Bytes of a cached row of n values."""
+    """Return the bytes of a cached row of n values."""
     return 4 * n + _PER_CACHED_ROW
 
 
 def _bytes(n: int, rows: int) -> int:
-    """Bytes of a cache for some of n rows of n values."""
+    """Return the bytes of a cache for `rows` of n rows of n values."""
     return _PER_ROW * n + rows * _per_row(n)
 
 
 def rows_in(cache_size: float, n: int) -> int:
-    """Rows of n float32 values that so many megabytes hold, all bookkeeping included.
+    """Return how many rows of n float32 values fit into `cache_size` megabytes.
 
-    n is rounded up to whole panels of 32.
+    Bookkeeping is counted, and n is rounded up to whole panels of 32.
     """
     stride = -(-n // 32) * 32
     return max(0, int((cache_size * _MEGABYTE - _PER_ROW * n) // _per_row(stride)))
 
 
 def _capacity(n: int, cache_size: float, threads: int = 1) -> int:
-    """Rows of n values that so many megabytes hold.
+    """Return how many rows of n values fit into `cache_size` megabytes.
 
     Raises
     ------
     ValueError
-        If they are fewer than two.
+        If fewer than two rows fit.
     """
     capacity = int((cache_size * _MEGABYTE - _PER_ROW * n) // _per_row(n))
     if capacity < 2:
@@ -533,23 +557,23 @@ def _capacity(n: int, cache_size: float, threads: int = 1) -> int:
 def _order(indices: ArrayLike, n: int) -> NDArray[np.uint32]:
     indices = np.asarray(indices)
     if indices.ndim != 1 or indices.dtype.kind not in "iu" or len(indices) == 0:
-        raise ValueError("indices: give a list of row numbers, at least one")
+        raise ValueError("indices: give a nonempty list of row numbers")
     if indices.min() < 0 or indices.max() >= n:
         raise ValueError(f"indices: give row numbers from 0 to {n - 1}")
     return indices.astype(np.uint32)
 
 
 def as_data(X: Any, kernel: Kernel) -> Any:
-    """X as a C-contiguous array or a canonical CSR matrix, float32 or float64.
+    """Return X as a C-contiguous array or a canonical CSR matrix, float32 or float64.
 
     Raises
     ------
     ValueError
-        If a value is not finite, or a precomputed matrix is not square.
+        If X has no rows, a value is not finite, or a precomputed matrix is not square.
     TypeError
         If X is neither an array nor a sparse matrix.
     """
-    _rows(X, 0.0)  # refuses what is no matrix of finite numbers
+    inspect_rows(X, 0.0)  # raises unless X is a matrix of finite numbers
     if sparse.issparse(X):
         X = X.tocsr()
         if not X.has_canonical_format:
@@ -565,7 +589,7 @@ def as_data(X: Any, kernel: Kernel) -> Any:
         raise ValueError("X has 0 rows; at least one example is needed")
     if isinstance(kernel, Precomputed) and X.shape[0] != X.shape[1]:
         raise ValueError(
-            f"X has shape {X.shape}: a precomputed kernel matrix is square, one row "
-            "and one column per example"
+            f"X has shape {X.shape}; give a square kernel matrix with one row and one "
+            "column per example"
         )
     return X

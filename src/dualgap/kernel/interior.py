@@ -1,19 +1,20 @@
-"""Interior points on a small kernel problem, all of it at once.
+"""Interior-point method for small kernel problems.
 
-Problem    min 1/2 a'Qa - sum_i a_i over 0 <= a_i <= u_i, with y'a = 0 where the bias is
-           free; Q_ij = y_i y_j k_ij + delta_ij, in float64, and y_i y_j more where the
-           bias is penalised (problem.py)
+Problem    min 1/2 a'Qa - sum_i a_i over 0 <= a_i <= u_i, with y'a = 0 if the bias is
+           unpenalised. Q_ij = y_i y_j k_ij + delta_ij in float64, plus y_i y_j if the
+           bias is penalised (problem.py).
 Update     s_i a_i = t_i (u_i - a_i) = mu,  g = Qa - 1 + b y = s - t:
            (Q + diag(s/a + t/(u - a))) da + y db = mu/a - mu/(u - a) - g - b y,
-           y'da = -y'a; predictor and corrector over one Cholesky factor
-Guarantee  The gap s'a + t'(u - a) falls to `tol` of the objective in some 20 to 40
-           steps, whatever C is; where rounding ends it, the best point so far.
-Cost       n^3/3 operations a step; 16 n^2 bytes.
+           y'da = -y'a; predictor and corrector share one Cholesky factor
+Guarantee  the gap s'a + t'(u - a) falls to `tol` of the objective in some 20 to 40
+           steps, whatever C is. If rounding stops the steps, the result is the best
+           point so far.
+Cost       n^3/3 operations a step; 16 n^2 bytes
 Source     Mehrotra, SIAM J. Optim. 2, 1992; for SVMs: Fine and Scheinberg, JMLR 2,
            2001, and Ferris and Munson, SIAM J. Optim. 13, 2002
 
-What `block` turns to when pairs of variables take a problem to its optimum only at a
-crawl: thousands of steps a variable, as with C = 1e6 where the classes overlap.
+`block` changes to this method when steps on pairs of variables make slow progress:
+thousands of steps per variable, for example with C = 1e6 and overlapping classes.
 """
 
 from __future__ import annotations
@@ -25,20 +26,34 @@ from scipy import linalg
 
 from ..losses import Vector
 
+# Most steps.
 _STEPS = 80
-# Attempts at a factor: none, then 1e-15 to 1e-9 of the diagonal of Q are added.
+# Attempts to factor: without a ridge, then with 1e-15 to 1e-9 of the diagonal of Q.
 _RIDGES = 5
+# The method goes on to this fraction of the target gap.
 _BEYOND = 1e-4
-# How far towards the boundary a step goes.
+# Fraction of the way to the boundary that a step goes.
 _SHORT = 0.99
-# Of the largest variable, or of the bound: what is nearer to one is on it.
+# A variable is set to a bound if it is closer than this, relative to the largest
+# variable (lower bound) or to the upper bound.
 _ON_BOUND = 1e-12
 
 
 def interior_point(problem: Any, tol: float, stop: Any) -> Vector | None:
-    """Dual variables of a KernelProblem at a relative gap of about `tol`, shape (n,).
+    """Return dual variables of a KernelProblem at a relative gap of about `tol`.
 
-    None where `stop` (a core.Stop) ends it, or rounding before the first step.
+    Parameters
+    ----------
+    problem : KernelProblem
+    tol : float
+        Target of the relative gap.
+    stop : core.Stop
+        A request that ends the method early.
+
+    Returns
+    -------
+    ndarray of shape (n,) or None
+        None if `stop` ends the method, or rounding does before the first step.
     """
     used = np.flatnonzero(problem.cost > 0.0)
     y = problem.y[used].astype(np.float64)
@@ -58,12 +73,13 @@ def interior_point(problem: Any, tol: float, stop: Any) -> Vector | None:
 def _solve(
     Q: Vector, y: Vector, u: Vector, balanced: bool, tol: float, stop: Any
 ) -> Vector | None:
-    # The room u - a is carried along, for near the bound the difference would be 0;
-    # without a bound t is 0 and the room counts for nothing.
+    # The room u - a is updated step by step, because near the bound the computed
+    # difference would be 0. Variables without an upper bound have t = 0, and their room
+    # is not used.
     boxed = np.isfinite(u)
-    # From the middle of the box, whatever its size: from near 0 a box of 1e8 is so far
-    # that the first step leads nowhere.
-    bend = float(np.diagonal(Q).mean())  # 0 where all rows are, and then all are boxed
+    # Start in the middle of the box, whatever its size. From a start near 0 the first
+    # step of a box of 1e8 makes no progress.
+    bend = float(np.diagonal(Q).mean())  # 0 only if all rows are 0; then all are boxed
     a = np.where(boxed, 0.5 * u, 1.0 / bend if bend > 0.0 else 0.0)
     g = Q @ a - 1.0
     s, t = np.maximum(g, 0.0) + 1.0, np.where(boxed, np.maximum(-g, 0.0) + 1.0, 0.0)
@@ -75,7 +91,7 @@ def _solve(
         off = float(y @ a) if balanced else 0.0
         gap = float(s @ a + t @ room)
         objective = float(a.sum()) - 0.5 * float(a @ (g + 1.0))
-        # P - D of the hinge at this b, and what bounds that of the squared hinge.
+        # P - D of the hinge at this b, or an upper bound on P - D of the squared hinge.
         slope = g + b * y
         if boxed.all():
             found = float(slope @ a + u @ np.maximum(0.0, -slope))
@@ -84,8 +100,8 @@ def _solve(
         found += abs(b * off)
         if found <= 2.0 * least:
             best, least = np.minimum(a, u), min(least, found)
-        # Somewhat further: what is near a bound is then on it, or what is left is
-        # rounding.
+        # Go somewhat beyond the target, so that variables near a bound reach it. Stop
+        # for certain when the rest is rounding.
         near = tol * abs(objective)
         if gap <= _BEYOND * near and (found <= near or gap <= _BEYOND**2 * near):
             break
@@ -104,11 +120,10 @@ def _solve(
 
 
 def _factor(Q: Vector, diagonal: Vector) -> Any:
-    """Cholesky's factor of Q + diag; None if there is none.
+    """Return the Cholesky factor of Q + diag, or None if there is none.
 
-    Where Q has a low rank and the diagonal has all but vanished, rounding leaves a
-    matrix that is not definite: as little more as it takes is then added, which makes
-    the step a shorter one.
+    If Q has low rank and the diagonal is tiny, rounding may make the matrix indefinite.
+    A small ridge is then added, which makes the step shorter.
     """
     more = 0.0
     for _ in range(_RIDGES):
@@ -133,12 +148,12 @@ def _step(
     balanced: bool,
     gap: float,
 ) -> tuple[Vector, Vector, float, Vector, Vector] | None:
-    """Predictor and corrector; None where rounding leaves no step to take."""
+    """Make one predictor-corrector step; return None if rounding leaves no step."""
     a, room, b, s, t = point
     along = linalg.cho_solve(factor, y) if balanced else y
 
     def toward(low: Vector, high: Vector) -> tuple[Vector, float, Vector, Vector]:
-        """The direction to s a = low and t (u - a) = high."""
+        """Return the direction to s a = low and t (u - a) = high."""
         da = linalg.cho_solve(factor, low / a - high / room - g - b * y)
         db = 0.0
         if balanced:

@@ -1,21 +1,22 @@
-"""Nystroem: the kernel SVM over the functions that some of its rows span.
+"""Nystroem approximation: the kernel SVM over the span of some landmark rows.
 
 Problem    min 1/2 ||f||^2 + sum_i c_i l(y_i (f(x_i) + b)), f = sum_j beta_j k(x_j, .)
-           over m landmarks x_j instead of all rows; b as the kernel problem has it
-Update     K_mm = V S V', z(x) = S^-1/2 V' (k(x_1, x), ..., k(x_m, x)) over the
-           landmarks: f(x) = w.z(x) with beta = V S^-1/2 w, and ||f|| = ||w||. So it is
-           a linear SVM over m features, which the linear solvers train.
-Guarantee  theirs, about that problem, whose features are float32. In exact arithmetic
-           P(w) is also the value that the kernel problem gives to f, and D(alpha) need
-           not be a bound there, for z'z is no larger than K. `Approximation.bound`
-           proves both values for the kernel problem with K itself, in float64.
+           over m landmarks x_j instead of all rows; b as in the kernel problem
+Update     with K_mm = V S V' over the landmarks and
+           z(x) = S^-1/2 V' (k(x_1, x), ..., k(x_m, x)), f(x) = w.z(x) for
+           beta = V S^-1/2 w, and ||f|| = ||w||. This is a linear SVM over at most m
+           features, which the linear solvers train.
+Guarantee  the certificate of the linear solver, about the linear problem with float32
+           features. In exact arithmetic P(w) is also P of the kernel problem at f.
+           D(alpha) need not be a bound for the kernel problem, because z'z is at most
+           K. `Approximation.bound` proves both values for the kernel problem with K
+           itself, in float64.
 Cost       n m (2 d + 2 m) operations and m^3, then the linear fit. 4 n m bytes of
-           features, float32, and 16 MB or, from m = 1000 on, 16 m^2 bytes
-           more.
+           float32 features, and 16 MB more, or 16 m^2 bytes from m = 1000 on.
 Source     Williams and Seeger, "Using the Nystroem method to speed up kernel machines",
            NIPS 13, 2001
 
-Eigenvalues that float32 kernel values do not tell from 0 are left out.
+Eigenvalues that are 0 up to the rounding of float32 kernel values are left out.
 """
 
 from __future__ import annotations
@@ -29,13 +30,15 @@ from numpy.typing import NDArray
 
 from .. import core
 from ..certificate import Certificate
+from ..data.rows import inspect_rows
 from ..losses import Vector
-from ..problem import Problem, Rounding, _rows
+from ..problems.binary import BinaryProblem
+from ..problems.rounding import Rounding
 from ..solvers.base import check_count
 from .problem import KernelProblem
 from .rows import core_arguments, packs
 
-# Units of rounding in a float32 kernel value.
+# Error of a float32 kernel value, in units of float32 rounding.
 _NOISE = 10.0
 # Kernel values in memory at a time.
 _VALUES = 4_000_000
@@ -43,15 +46,15 @@ _VALUES = 4_000_000
 
 @dataclass(frozen=True)
 class Nystroem:
-    """Approximate a kernel problem by landmarks.
+    """Approximation of a kernel problem by landmarks.
 
     Parameters
     ----------
     n_components : int, default=300
-        Landmarks, half of them drawn from each class; all rows of a class that has
-        fewer.
+        Number of landmarks. Half of them are drawn from each class; a class with fewer
+        rows gives all its rows.
     threads : int, default=1
-        Threads that compute features; the result does not depend on it.
+        Threads that compute features. The result does not depend on it.
     """
 
     n_components: int = 300
@@ -65,11 +68,11 @@ class Nystroem:
         check_count("threads", self.threads)
 
     def rows_held(self, n: int) -> int:
-        """Rows of a kernel matrix of n in the cache: it has no use for any."""
+        """Return 1: Nystroem needs no cached kernel rows."""
         return 1
 
     def one_of(self, problems: int, threads: int) -> Nystroem:
-        """The same for one of so many problems, on so many threads."""
+        """Return a copy that uses `threads` threads."""
         return replace(self, threads=threads)
 
     def approximate(
@@ -79,16 +82,16 @@ class Nystroem:
         *,
         stop: Any = None,
     ) -> Approximation:
-        """The linear problem over the features of all rows.
+        """Return the linear problem over the features of all rows.
 
         Parameters
         ----------
         problem : KernelProblem
         random_state : int, default=0
-            Of a class with as many rows it draws the same ones, whatever the other
-            class is: pairs of classes share landmarks.
+            Seed of the landmarks. The landmarks of a class do not depend on the other
+            class, so pairs of classes share landmarks.
         stop : core.Stop, optional
-            Leaves early, with features that are not whole, when told to stop.
+            A request that ends the computation early; the features are then incomplete.
 
         Returns
         -------
@@ -97,7 +100,7 @@ class Nystroem:
         Raises
         ------
         ValueError
-            If all landmarks are 0 to the kernel.
+            If the kernel is 0 at all landmarks.
         """
         drawn = [
             _drawn(np.flatnonzero((problem.y == label) & (problem.cost > 0.0)),
@@ -113,7 +116,7 @@ def over(
     threads: int = 1,
     stop: Any = None,
 ) -> Approximation:
-    """The linear problem over the functions that these landmarks span.
+    """Return the linear problem over the functions that these landmarks span.
 
     Parameters
     ----------
@@ -122,7 +125,7 @@ def over(
         Rows of the problem.
     threads : int, default=1
     stop : core.Stop, optional
-        Leaves early, with features that are not whole, when told to stop.
+        A request that ends the computation early; the features are then incomplete.
 
     Returns
     -------
@@ -131,11 +134,12 @@ def over(
     Raises
     ------
     ValueError
-        If all landmarks are 0 to the kernel.
+        If the kernel is 0 at all landmarks.
     """
     K = problem.gram.block(landmarks, landmarks)
     values, vectors = np.linalg.eigh(K)
-    # Rounding of m kernel values moves a feature by their size over its root.
+    # The rounding of m kernel values, divided by the root of an eigenvalue, is the
+    # error of its feature.
     noise = _NOISE * np.finfo(np.float32).eps * float(K.diagonal().max())
     kept = values > math.sqrt(len(landmarks)) * noise
     if not kept.any():
@@ -148,13 +152,13 @@ def over(
     return Approximation(problem, landmarks, whiten, threads, stop)
 
 
-class Approximation(Problem):
-    """The linear problem of :meth:`Nystroem.approximate`, for the linear solvers.
+class Approximation(BinaryProblem):
+    """Linear problem of :meth:`Nystroem.approximate`, for the linear solvers.
 
     Attributes
     ----------
     kernel : KernelProblem
-        What it approximates.
+        The problem that it approximates.
     landmarks : ndarray of shape (m,)
         Rows of the kernel problem.
     whiten : ndarray of shape (m, n_features), float64
@@ -182,19 +186,19 @@ class Approximation(Problem):
 
     @property
     def about(self) -> str:
-        """What its certificates are about, in words."""
+        """Description of the problem that the certificates are about."""
         return (
             f"the problem over {len(self.landmarks)} landmarks, not of the kernel "
             "problem"
         )
 
     def expand(self, w: Vector) -> tuple[Vector, float]:
-        """Coefficients of the kernel at all rows, and the bias, of a model w.
+        """Return the kernel coefficients and the bias of a model w.
 
         Returns
         -------
         coef : ndarray of shape (n,)
-            0 but at the landmarks.
+            Coefficients of all rows, 0 except at the landmarks.
         bias : float
         """
         features, bias = self.coef(w)
@@ -206,25 +210,27 @@ class Approximation(Problem):
         """Prove bounds on the kernel problem from a solution of this one.
 
         The primal value is P of the kernel problem at the expanded model, computed with
-        kernel values in float64 and rounded up. alpha is in the box of both problems:
-        the dual value is D of the kernel problem at its best multiple, rounded down.
+        float64 kernel values and rounded up. alpha is in the box of both problems. The
+        dual value is D of the kernel problem at the best multiple of alpha, rounded
+        down.
 
         Parameters
         ----------
         w : ndarray of shape (width,)
+            Primal point of a solution.
         alpha : ndarray of shape (n,)
-            The points of a solution.
+            Dual point of a solution.
 
         Returns
         -------
         Certificate
-            Its relative gap tells how far the model may be from the optimum of the
-            kernel problem. It is no smaller than what the landmarks cost.
+            The relative gap bounds the distance of the model from the optimum of the
+            kernel problem. It includes the error of the approximation.
 
         Notes
         -----
-        One pass over the rows of the kernel matrix that belong to landmarks, and one
-        over those with alpha > 0.
+        The cost is one pass over the kernel rows of the landmarks, and one over the
+        kernel rows with alpha > 0.
         """
         problem = self.kernel
         proof = problem.certify_model(*self.expand(w))
@@ -235,14 +241,17 @@ class Approximation(Problem):
             norm += off * off
         total = float(alpha.sum())
         curvature = norm + float((self.delta * alpha * alpha).sum())
-        # A little less, so that no product leaves the box by a rounding.
+        # Slightly smaller, so that rounding takes no product out of the box.
         scale = self.best_scale(alpha, total, curvature) * (1.0 - 8 * Rounding.unit)
         bounds = problem.bounds(alpha, scores, 0.0, scale)
         return proof.with_dual_of(bounds.certificate)
 
 
 def _drawn(rows: NDArray[np.intp], most: int, seed: int) -> NDArray[np.intp]:
-    """Some of the rows, by their number and the seed only; sorted."""
+    """Return at most `most` random rows, sorted.
+
+    The choice depends on the number of rows and on the seed only.
+    """
     order = np.random.default_rng(seed).permutation(len(rows))
     return np.sort(rows[order[:most]])
 
@@ -254,12 +263,12 @@ def _features(
     threads: int,
     stop: Any,
 ) -> NDArray[np.float32]:
-    """``z(x_i)`` of all rows, shape (n, n_features), blocks of rows at a time."""
+    """Return ``z(x_i)`` of all rows, shape (n, n_features), block by block."""
     X, columns = problem.gram.source()
     kernel, (m, width) = problem.gram.kernel, whiten.shape
     rows = np.arange(problem.n) if columns is None else columns
     out = np.zeros((problem.n, width), np.float32)
-    # Each block packs the landmarks anew: no fewer rows than that is worth.
+    # Every block packs the landmarks again, so it needs enough rows to pay for that.
     step = max(4 * m, _VALUES // m)
     for first in range(0, problem.n, step):
         if stop.requested or stop.expired:
@@ -276,10 +285,10 @@ def _features(
 def _packed(
     X: Any, kernel: Any, landmarks: Any, block: Any, threads: int, stop: Any
 ) -> NDArray[np.float32]:
-    """Kernel values of the landmarks and a block of rows, shape (m, len(block))."""
+    """Return kernel values of landmarks and a block of rows, shape (m, len(block))."""
     m = len(landmarks)
     named = np.concatenate([landmarks, block]).astype(np.uint32)
-    rows, _, _ = _rows(X, 0.0)
+    rows, _, _ = inspect_rows(X, 0.0)
     source = core.KernelRows(rows, *core_arguments(kernel), named, packs(X), threads)
     values = np.zeros((m, -(-len(named) // 32) * 32), np.float32)
     source.rows(np.arange(m, dtype=np.uint32), values, stop)

@@ -1,16 +1,16 @@
-"""Kernelised Pegasos: stochastic sub-gradient steps in the span of the rows.
+"""Kernelised Pegasos: stochastic subgradient steps in the span of the rows.
 
 Problem    min 1/2 ||w||^2 + sum_i c_i l(y_i f(x_i)), f(x) = <w, (phi(x), 1)>
 Update     step t on row i, with w = sum_j s_j y_j (phi(x_j), 1)/(lambda t) and
-           lambda = 1/sum c_i:  s_i <- s_i - omega_i l'(y_i f(x_i)); for the hinge that
-           is s_i <- s_i + omega_i if y_i f(x_i) < 1, with omega_i = c_i/mean c
-Guarantee  suboptimality O(log t/(lambda t)) in expectation. After complete passes
-           alpha = s/(lambda t) is a dual point whose w is this one.
-Cost       one kernel row and O(n) per row that the loss sees, O(1) for the others
+           lambda = 1/sum c_i:  s_i <- s_i - omega_i l'(y_i f(x_i)), omega_i = c_i/mean
+           c. For the hinge this is s_i <- s_i + omega_i if y_i f(x_i) < 1.
+Guarantee  suboptimality O(log t/(lambda t)) in expectation. After whole epochs
+           alpha = s/(lambda t) is a dual point that defines this w.
+Cost       one kernel row and O(n) per row with a loss, O(1) for each other row
 Source     Shalev-Shwartz, Singer, Srebro and Cotter, Math. Prog. 127 (2011), Fig. 3.
-           Rows come in a new permutation every pass, which the paper found faster than
-           its independent draws, and which keeps alpha in the box of the hinge. The
-           budget is the removal of Wang, Crammer and Vucetic, JMLR 13 (2012).
+           Every epoch visits the rows in a new permutation. The paper found this faster
+           than independent draws, and it keeps alpha in the box of the hinge. The
+           budget removes vectors as in Wang, Crammer and Vucetic, JMLR 13 (2012).
 """
 
 from __future__ import annotations
@@ -23,13 +23,17 @@ import numpy as np
 from .. import core
 from ..losses import Vector
 from ..solvers.base import check_count
+from ..solvers.registry import register
 from .base import KernelSolver
 from .frank_wolfe import SimplexState
 
 
 @dataclass(kw_only=True)
 class PegasosState(SimplexState):
-    """``a`` holds s, and ``g`` the margins times lambda t; ``t`` counts steps."""
+    """State of kernelised Pegasos.
+
+    ``a`` holds s, ``g`` the margins times lambda t, and ``t`` counts the steps.
+    """
 
     omega: Vector
     offset: float
@@ -39,19 +43,22 @@ class PegasosState(SimplexState):
         return bool(np.isfinite(self.primal))
 
     def alpha(self) -> Vector:
-        """Dual variables ``s/(lambda t)`` of shape (n,), clipped within a pass."""
+        """Return the dual variables ``s/(lambda t)``, shape (n,).
+
+        They are clipped to their box, which they may leave within an epoch.
+        """
         out = np.zeros(self.problem.n)
         out[self.used] = self.a / self.scale
         return np.minimum(out, self.problem.upper)
 
     @property
     def scale(self) -> float:
-        """``lambda t``, offset included; 1 before the first step."""
+        """Value of ``lambda t``, offset included; 1 before the first step."""
         steps = self.offset + self.t
         return self.problem.lambda_ * steps if steps > 0 else 1.0
 
     def measure(self) -> None:
-        """P and D of the margins that the passes carry along."""
+        """Set P and D from the margins that the epochs keep up to date."""
         problem, alpha, margins = self.problem, self.a / self.scale, self.g / self.scale
         norm = float((alpha * margins).sum())
         diagonal = float((self.delta * alpha * alpha).sum())
@@ -67,17 +74,18 @@ class PegasosState(SimplexState):
         self.g = self.y * f * self.scale
 
 
+@register("kernel")
 @dataclass(frozen=True)
 class KernelPegasos(KernelSolver):
     """Kernelised Pegasos of Shalev-Shwartz et al. 2011.
 
-    Slow to high accuracy: it is for a rough model of many rows.
+    Use it for rough models of many rows: it is slow to reach high accuracy.
 
     Parameters
     ----------
     budget : int, optional
-        Most support vectors; beyond it the one of smallest weight is left out. Then
-        the gap need not close.
+        Largest number of support vectors. Beyond it the support vector of smallest
+        weight is removed, and the gap need not close.
     """
 
     budget: int | None = None

@@ -2,22 +2,22 @@
 
     f_ij(x) = sum_{s in class i} c_{s,ij} k(x_s, x) + sum_{s in class j} c_{s,ij} k(x_s, x) + b_ij
 
-Kernel values are shared by all pairs: while they are in registers they are multiplied
-with the K - 1 coefficients that each support vector has, as LIBSVM lays them out. A
-kernel that Python computes comes in tiles of queries by support vectors. A linear
-kernel is one product with the weights of the features.
+All pairs share the kernel values. While they are in registers they are multiplied by
+the K - 1 coefficients of each support vector, in LIBSVM's layout. Kernels that Python
+computes are evaluated in tiles of queries by support vectors. A linear kernel is one
+product with the weights of the features.
 
-Accuracy: the sums are added up in float64, and so is every kernel value of a linear,
-polynomial or sigmoid kernel, of a matrix and of a function. Values of rbf and laplacian
-are off by at most 1e-8, and where the rows and the support vectors are float32 by at
-most 1e-4, so that a decision is off by no more than ``1e-4 sum_s |c_s|``. The bound is
-computed from the distances of the support vectors to their centre, whatever the
-queries are: a vector for which products of float32 do not keep it is met in float64,
-and one for which these do not either by differences (``src/core/gram/points.hpp``).
+Accuracy: all sums are in float64. Linear, polynomial and sigmoid kernels, precomputed
+matrices and Python functions give float64 kernel values. Values of rbf and laplacian
+have an error of at most 1e-8, or 1e-4 if both rows and support vectors are float32; the
+error of a decision is then at most ``1e-4 sum_s |c_s|``. The bound follows from the
+distances of the support vectors to their centre and holds for all queries. Support
+vectors for which float32 products would break the bound use float64 products, or
+differences if these break it too (``src/core/gram/points.hpp``).
 
-Cost: n nSV (2 d + 2 (K - 1)) operations. Memory beyond data and result: sums twice as
-large as the result, 16 MB of packed vectors, and per thread 32 packed queries; for a
-kernel that Python computes a few arrays of at most 8 MB.
+Cost: n nSV (2 d + 2 (K - 1)) operations. Memory besides data and result: sums twice as
+large as the result, 16 MB of packed vectors, and 32 packed queries per thread. A kernel
+that Python computes takes a few arrays of at most 8 MB instead.
 """  # noqa: E501
 
 from __future__ import annotations
@@ -36,23 +36,23 @@ from sklearn.utils.parallel import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
 from .. import core
+from ..data.rows import inspect_rows
 from ..losses import Vector
 from ..memory import BLAS, make_room_for
-from ..problem import _rows
 from .functions import RBF, Kernel, Laplacian, Linear, Precomputed, products
 from .rows import core_arguments, packs
 
 __all__ = ["pair_values", "single_values"]
 
-_TILE = 4_000_000  # bytes of the kernel values of a tile: they stay in the cache
-_QUERIES = 512  # rows of a tile, fewer where that leaves it too few columns
-_LEAST = 512  # columns of a tile: below, the product loses more than the cache gains
-_WEIGHTS = 8_000_000  # entries of an array of weights that is not too large
+_TILE = 4_000_000  # bytes of kernel values of a tile, which then stay in the cache
+_QUERIES = 512  # most rows of a tile
+_LEAST = 512  # fewest columns of a tile: narrower products lose more than they gain
+_WEIGHTS = 8_000_000  # most entries of a dense array of weights for sparse vectors
 
 
 @dataclass(frozen=True)
 class _Tile:
-    """Some support vectors, and which of them belong to which class."""
+    """Some support vectors, and the slices that belong to each class."""
 
     columns: slice
     vectors: Any
@@ -70,31 +70,32 @@ def pair_values(
     support: NDArray[np.integer[Any]] | None = None,
     n_jobs: int | None = None,
 ) -> Vector:
-    """Decision values of all pairs of classes.
+    """Return the decision values of all pairs of classes.
 
     Parameters
     ----------
     kernel : Kernel
-        Its gamma resolved.
+        Its gamma is resolved.
     X : ndarray or CSR matrix of shape (n, d), float32 or float64
         With a precomputed kernel: k(x, x_s) for all training rows, shape (n, n_train).
     vectors : ndarray or CSR matrix of shape (n_SV, d)
-        Support vectors, sorted by class; not looked at with a precomputed kernel.
+        Support vectors, sorted by class. Not used with a precomputed kernel.
     dual_coef : ndarray of shape (K - 1, n_SV)
-        In the layout of LIBSVM: a vector of class i has its coefficient against class
-        j in row j - 1 if i < j, in row j if j < i.
+        Coefficients in LIBSVM's layout: a vector of class i has its coefficient against
+        class j in row j - 1 if i < j, in row j if j < i.
     n_support : ndarray of shape (K,)
-        Support vectors of each class.
+        Number of support vectors of each class.
     intercept : ndarray of shape (K (K - 1) / 2,)
+        Bias of each pair.
     support : ndarray of shape (n_SV,), optional
-        Training rows of the vectors, for a precomputed kernel.
+        Training rows of the support vectors, for a precomputed kernel.
     n_jobs : int, optional
-        Threads over the queries; the result does not depend on it.
+        Threads over the queries. The result does not depend on it.
 
     Returns
     -------
     ndarray of shape (n, K (K - 1) / 2), float64
-        Pairs (0, 1), (0, 2), ..., (K - 2, K - 1).
+        Columns are the pairs (0, 1), (0, 2), ..., (K - 2, K - 1).
     """
     n, classes = X.shape[0], len(n_support)
     dtype = np.dtype(np.float64)
@@ -140,7 +141,7 @@ def pair_values(
     starts = range(0, n, queries)
     threads = min(effective_n_jobs(n_jobs), max(1, len(starts)))
     make_room_for(threads, BLAS)
-    # As many threads as asked for: the library of the matrix products has its own.
+    # The BLAS library has its own threads, which would multiply `threads`.
     alone = threadpool_limits(1, "blas") if threads > 1 else contextlib.nullcontext()
     with alone:
         if threads == 1:
@@ -163,7 +164,7 @@ def single_values(
     support: NDArray[np.integer[Any]] | None = None,
     n_jobs: int | None = None,
 ) -> Vector:
-    """``sum_s dual_coef_s k(x_s, x) + intercept`` at every x, shape (n,).
+    """Return ``sum_s dual_coef_s k(x_s, x) + intercept`` at every row x.
 
     Parameters
     ----------
@@ -171,11 +172,15 @@ def single_values(
     intercept : float
     kernel, X, vectors, support, n_jobs
         As for :func:`pair_values`.
+
+    Returns
+    -------
+    ndarray of shape (n,), float64
     """
     many = dual_coef.shape[1]
     if many == 0:
         return np.full(X.shape[0], intercept)
-    # A pair whose second class has no vector.
+    # One model is a pair whose second class has no support vector.
     counts, constant = np.array([many, 0]), np.array([intercept])
     values = pair_values(
         kernel, X, vectors, dual_coef, counts, constant, support=support, n_jobs=n_jobs
@@ -197,7 +202,8 @@ def pair_weights(
     Returns
     -------
     ndarray or CSR matrix of shape (K (K - 1) / 2, d), float64
-        Sparse where the vectors are and an array would be larger than they are.
+        Sparse if the vectors are sparse and a dense array would be larger than they
+        are (and larger than 64 MB).
     """
     ends = np.cumsum(n_support)
     of = [slice(end - many, end) for end, many in zip(ends, n_support, strict=True)]
@@ -221,18 +227,16 @@ def _class_sums(
     n_support: NDArray[np.integer[Any]],
     n_jobs: int | None,
 ) -> Vector:
-    """For every class ``sum_s coef_rs k(x_s, x)`` over its vectors s.
+    """Return ``sum_s coef_rs k(x_s, x)`` over the support vectors s of every class.
 
-    Of shape (K, K - 1, n).
-
-    The vectors are packed, kernel values and their products with all coefficients
-    computed in registers, and the queries shared by the threads.
+    The result has shape (K, K - 1, n). The vectors are packed, kernel values are
+    multiplied by all coefficients in registers, and the threads share the queries.
     """
     dense = not sparse.issparse(X) or packs(vectors)
     single = isinstance(kernel, RBF | Laplacian)
     precise = not single or np.result_type(X.dtype, vectors.dtype) == np.float64
-    queries, _, _ = _rows(X, 0.0)
-    points, _, _ = _rows(vectors, 0.0)
+    queries, _, _ = inspect_rows(X, 0.0)
+    points, _, _ = inspect_rows(vectors, 0.0)
     sums = np.zeros((len(n_support), len(dual_coef), X.shape[0]))
     core.kernel_times(
         points, np.ascontiguousarray(dual_coef),

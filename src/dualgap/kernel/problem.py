@@ -1,16 +1,16 @@
-"""The kernel SVM and its certificate.
+"""Kernel SVM problems and their certificates.
 
 P(w) = 1/2 ||w||^2 + sum_i c_i l(y_i f(x_i)),   f(x) = sum_i a_i y_i (k(x_i, x) + 1)
 D(a) = sum_i a_i - 1/2 a'Qa - 1/2 sum_i delta_i a_i^2,   0 <= a_i <= U_i
 
 with Q_ij = y_i y_j (k_ij + 1), c_i = C sample_weight_i, and for the squared hinge
-delta_i = 1/(2 c_i), U_i = inf. The 1 beside the kernel is the constant feature: a
-penalised bias, b = sum_i a_i y_i. Nanculef et al. 2014 have ``C/2 sum max(0, .)^2``:
-their C is twice this one.
+delta_i = 1/(2 c_i), U_i = inf. The 1 added to the kernel is the constant feature, that
+is, a penalised bias b = sum_i a_i y_i. Nanculef et al. 2014 write the loss as
+``C/2 sum max(0, .)^2``, so their C is twice the C here.
 
-With a bias that is not penalised (``penalize_intercept=False``, the C-SVC of Cortes
-and Vapnik 1995 and of LIBSVM) f(x) = sum_i a_i y_i k(x_i, x) + b, Q_ij = y_i y_j k_ij,
-and the dual carries sum_i a_i y_i = 0.
+An unpenalised bias (``penalize_intercept=False``) gives the C-SVC of Cortes and Vapnik
+1995 and of LIBSVM: f(x) = sum_i a_i y_i k(x_i, x) + b, Q_ij = y_i y_j k_ij, and the
+dual has the additional constraint sum_i a_i y_i = 0.
 """
 
 from __future__ import annotations
@@ -18,77 +18,72 @@ from __future__ import annotations
 import functools
 import logging
 import math
-from abc import ABC, abstractmethod
-from typing import Any, NamedTuple
+from abc import abstractmethod
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from .. import core
-from ..bias import best_bias
 from ..certificate import Bounds, Certificate
 from ..losses import Loss, Vector, get_loss
-from ..problem import (
-    _C,
-    Proof,
-    Rounding,
-    _costs,
-    _labels,
-    _vector,
-    balanced,
-)
+from ..problems.base import EMPTY, Claim, KernelHint, Near, Problem, Proof, hint_of
+from ..problems.bias import balanced, best_bias
+from ..problems.checks import check_C, check_costs, check_labels, check_vector
+from ..problems.rounding import Rounding
 from .functions import Kernel
 from .gram import Gram, Matrix, Subset, roundings_of_values
 
 logger = logging.getLogger("dualgap")
 
-# Rows up to which a kernel that may be indefinite is checked whole, and rows drawn
-# beyond.
+# A kernel that may be indefinite is checked on the whole matrix up to this many rows,
+# and on a sample of this many rows beyond.
 _CHECKED = 1000
 
-# Of the analysis of rounding.
 _UNIT, _SUM = Rounding.unit, Rounding.summed
 
-# How far beyond the kink of the loss a row is free of doubt: so many times its error,
-# which the certificate rounds up, and what the bias may move by when the scores of
-# others become exact.
+# A row surely has no loss if its margin is beyond the kink of the loss by this multiple
+# of its error plus this distance. The multiple covers the rounding up in the
+# certificate, the distance a change of the bias once other scores become exact.
 _TIMES, _BEYOND = 1.05, 1e-3
 
 
-class Near(NamedTuple):
-    """Scores, how far they are off at most, and a bias that is about right.
-
-    Scores and errors are of shape (n,); an error is infinite where nothing is known.
-    """
-
-    scores: Vector
-    error: Vector
-    bias: float
-
-
 class Combined(NamedTuple):
-    """The last scores: of which alpha, and at which rows in float64."""
+    """Scores that were computed last.
+
+    Attributes
+    ----------
+    alpha : ndarray of shape (n,)
+        Dual variables of the scores.
+    near : Near
+        Scores, their errors, and the bias.
+    exact : ndarray of shape (n,), bool
+        Rows whose scores were computed in float64.
+    """
 
     alpha: Vector
     near: Near
     exact: NDArray[np.bool_]
 
 
-class MatrixProblem(ABC):
-    """What all problems over a kernel matrix have in common: sums over its values.
+class MatrixProblem(Problem):
+    """Base of all problems over a kernel matrix.
 
     Attributes
     ----------
     gram : Gram
     y : ndarray of shape (n,), int8
         Signs of the dual variables.
-    n, width : int
+    n : int
         Rows.
+    width : int
+        Always 0, because there is no w.
     shift : float
-        What makes the kernel matrix positive semidefinite, added to its diagonal.
+        Amount added to the diagonal so that the kernel matrix is positive semidefinite.
     """
 
+    width = 0
     y: NDArray[np.int8]
     shift = 0.0
 
@@ -106,7 +101,7 @@ class MatrixProblem(ABC):
         else:
             gram = Gram(X, kernel, cache_size)
         self.gram = gram if rows is None else gram.subset(rows)
-        self.n = self.width = self.gram.n
+        self.n = self.gram.n
         self._combined: Combined | None = None
         self._lengths: Vector | None = None
 
@@ -115,27 +110,33 @@ class MatrixProblem(ABC):
             self.shift = _check_positive(self.gram)
 
     def scores(self, alpha: Vector) -> Vector:
-        """``sum_j alpha_j y_j k_ij`` at all rows i, in float64, shape (n,)."""
+        """Return ``sum_j alpha_j y_j k_ij`` at all rows i, shape (n,), float64."""
         return self.known(alpha).scores.copy()
 
     def known(self, alpha: Vector, stop: Any = None, near: Near | None = None) -> Near:
-        """The scores of alpha, in float64, how far they are off, and the best bias.
+        """Return the scores of alpha, bounds on their errors, and the best bias.
 
-        Where `near` says already that a row has no loss, and its dual variable is 0,
-        the certificate does not depend on more: such rows keep what is near. The last
-        ones are kept: a solver told that its proof failed asks for them again.
+        A row keeps its approximate score from `near` if `near` shows that it has no
+        loss and its dual variable is 0: the certificate does not depend on its exact
+        score. All other scores are computed in float64. The result is cached, because a
+        solver asks for it again when its proof fails.
 
         Parameters
         ----------
         alpha : ndarray of shape (n,)
         stop : core.Stop, optional
+            A request that ends the computation early.
         near : Near, optional
-            What is known of the scores of this alpha. Without it all are computed.
+            Approximate scores of this alpha. Without them all scores are computed.
+
+        Returns
+        -------
+        Near
 
         Raises
         ------
         StoppedError
-            If `stop` says so before all are computed.
+            If `stop` ends the computation early.
         """
         last = self._combined
         if (
@@ -153,7 +154,7 @@ class MatrixProblem(ABC):
             self._scan(alpha, wanted, scores, error, stop)
             exact |= wanted
             near = Near(scores, error, self._bias(alpha, scores))
-            # The bias is another one now.
+            # The bias has changed, so other rows may be in doubt now.
             if exact.all() or not (wanted := self.in_doubt(near) & ~exact).any():
                 break
         self._combined = Combined(alpha.copy(), near, exact)
@@ -167,11 +168,12 @@ class MatrixProblem(ABC):
         error: Vector,
         stop: Any,
     ) -> None:
-        """Scores of some rows in float64, and how far they may be off."""
+        """Write the float64 scores of some rows, and bounds on their errors."""
         last, signed = self._combined, alpha * self.y
         groups = [(rows, signed)]
         if last is not None:
-            # Where less has changed than there is, the change is what is computed.
+            # If the change of alpha has fewer entries than alpha, add the scores of the
+            # change to the last scores.
             moved = signed - last.alpha * self.y
             if np.count_nonzero(moved) < np.count_nonzero(signed):
                 groups = [(rows & ~last.exact, signed), (rows & last.exact, moved)]
@@ -190,28 +192,31 @@ class MatrixProblem(ABC):
             if change is not signed:
                 assert last is not None
                 scores[of] += last.near.scores[of]
-                # Of `moved`, and of the sum above.
+                # Rounding of `moved` and of the sum above.
                 reach = self._reach(np.abs(alpha) + np.abs(last.alpha))
                 error[of] += Rounding.slack * 3 * _UNIT * reach * lengths
                 error[of] += last.near.error[of]
 
     @abstractmethod
     def _bias(self, alpha: Vector, scores: Vector) -> float:
-        """The best one, if it is free; else that of alpha."""
+        """Return the best bias if it is unpenalised, else the bias of alpha."""
 
     @abstractmethod
     def in_doubt(self, near: Near) -> NDArray[np.bool_]:
-        """Rows that may have a loss, for all that is known."""
+        """Return a mask of the rows that may have a loss, given approximate scores."""
 
     def _moved(self, near: Near | None, by: Vector) -> Near | None:
-        """What is known after alpha has changed by so much."""
+        """Return the approximate scores with their errors raised for a change `by`."""
         if near is None or not by.any():
             return near
         return near._replace(error=near.error + self._reach(by) * self.lengths)
 
     @property
     def lengths(self) -> Vector:
-        """``sqrt(k(x_i, x_i))``, or more where that underflows; shape (n,)."""
+        """Upper bounds on ``sqrt(k(x_i, x_i))``, shape (n,).
+
+        They are larger than the root where it underflows.
+        """
         if self._lengths is None:
             diagonal = np.maximum(self.gram.diagonal() + self.shift, 0.0)
             self._lengths = np.sqrt(diagonal + self._underflow_of_values)
@@ -219,14 +224,14 @@ class MatrixProblem(ABC):
 
     @functools.cached_property
     def _underflow_of_values(self) -> float:
-        """Bound on what underflow did to a kernel value of `linear` or `poly`.
+        """Bound on the underflow error of a kernel value of `linear` or `poly`.
 
-        The certificate is about the computed values of all other kernels.
+        It is 0 for other kernels, whose certificate is about the computed values.
         """
         return _underflow_of_values(self.gram)
 
     def _underflow(self, change: Vector) -> float:
-        """Return a bound on what underflow did to a score."""
+        """Return a bound on the underflow error of a score."""
         used = int(np.count_nonzero(change))
         if used == 0:
             return 0.0
@@ -234,16 +239,16 @@ class MatrixProblem(ABC):
         return of_values + (used + 8) * Rounding.least
 
     def _lost(self, *terms: Vector) -> float:
-        """Return a bound on what underflow took from sums of these terms."""
+        """Return a bound on the underflow error of sums of these terms."""
         some = any(term.any() for term in terms)
         return (4 * self.n + 16) * Rounding.least if some else 0.0
 
     def _roundings(self, change: Vector) -> float:
-        """At most so many does a term of the scores pass, its value included."""
+        """Bound the roundings of a term of the scores, its kernel value included."""
         m = int(np.count_nonzero(change))
-        # The core adds up the products of 6, 12 or 32 rows and then these sums, one by
-        # one: m/6 + 8, m/12 + 14 or, in lanes of two, m/32 + 19 and less. Python's
-        # values come one by one.
+        # The core adds up the products of 6, 12 or 32 rows, and then adds these sums
+        # one by one: at most m/6 + 8, m/12 + 14 or, in lanes of two, m/32 + 19
+        # roundings. Values that Python computes are added one by one.
         added = m if self.gram.kernel.form is None else m // 6
         return added + 20 + roundings_of_values(self.gram)
 
@@ -251,9 +256,9 @@ class MatrixProblem(ABC):
         return float(np.abs(change) @ self.lengths)
 
     def rounding_of_scores(self, alpha: Vector) -> Vector:
-        """How far the last :meth:`scores`, of this alpha, may be from the exact sums.
+        """Return bounds on the errors of the :meth:`scores` of alpha, shape (n,).
 
-        Shape (n,). For the values are at most ``sqrt(k_ii k_jj)``.
+        The bounds use that kernel values are at most ``sqrt(k_ii k_jj)``.
         """
         last = self._combined
         if last is not None and np.array_equal(last.alpha, alpha):
@@ -263,12 +268,14 @@ class MatrixProblem(ABC):
     def squared_norm(
         self, signed: Vector, scores: Vector, error: Vector
     ) -> tuple[float, float, float]:
-        """``sum_i signed_i scores_i``, its rounding, and the sum of its terms' sizes.
+        """Return ``sum_i signed_i scores_i``, its error, and the sum of absolute terms.
 
         Parameters
         ----------
-        signed, scores, error : ndarray of shape (n,)
-            ``alpha_i y_i``, and how far the scores may be off.
+        signed : ndarray of shape (n,)
+            ``alpha_i y_i``.
+        scores, error : ndarray of shape (n,)
+            Scores of alpha, and bounds on their errors.
         """
         terms = signed * scores
         size = float(np.abs(terms).sum())
@@ -280,36 +287,37 @@ class MatrixProblem(ABC):
 
 
 class KernelProblem(MatrixProblem):
-    """A binary SVM over a kernel matrix, for :func:`dualgap.loop.solve`.
+    """Binary SVM over a kernel matrix, for :func:`dualgap.loop.solve`.
 
-    A solution's ``alpha`` of shape (n,) is the model: the decision at a point x is
-    ``sum_i alpha_i y_i (k(x_i, x) + 1)``, so the bias is ``sum_i alpha_i y_i``. Its
-    ``w`` of shape (n,) are the decisions at the training rows, from ``block`` and
-    ``auto`` those of float32 where a row has neither a dual variable nor a loss. A bias
-    that is not penalised is the one with the least loss for this alpha; :meth:`coef`
-    has either.
+    The model is the ``alpha`` of a solution, of shape (n,). The decision at a point x
+    is ``sum_i alpha_i y_i (k(x_i, x) + 1)``, so a penalised bias is
+    ``sum_i alpha_i y_i``. An unpenalised bias is the bias with the least loss for this
+    alpha. :meth:`coef` returns either. The ``decisions`` of a solution, of shape (n,),
+    are the decisions at the training rows. The solvers ``block`` and ``auto`` compute
+    them in float32 for rows with neither a dual variable nor a loss, in float64
+    otherwise.
 
     Parameters
     ----------
     X : ndarray or sparse matrix of shape (n, d), or Gram
-        Rows, or the kernel matrix of them (then without `kernel`).
+        Rows, or a kernel matrix; with a matrix, leave `kernel` out.
     y : array-like of shape (n,)
         Labels, -1 or +1.
     C : float, default=1.0
-        Weight of the loss, the sum over examples.
+        Weight of the loss, which is a sum over the examples.
     kernel : Kernel, optional
         A record of :mod:`dualgap.kernel.functions`.
     loss : str or Loss, default="squared_hinge"
-        The hinge with a free bias is for ``block``; other losses, and the hinge with
-        a penalised bias, only ``kernel-pegasos`` takes.
+        ``block`` trains the hinge with an unpenalised bias. Only ``kernel-pegasos``
+        trains the smoothed hinge, and the hinge with a penalised bias.
     sample_weight : array-like of shape (n,), optional
         Factors of C, zero or positive.
     cache_size : float, default=200
-        Megabytes of kernel rows held.
+        Megabytes of cached kernel rows.
     penalize_intercept : bool, default=True
-        False: the norm leaves the bias out.
+        If False, the bias is not penalised.
     rows : array-like of int, optional
-        Train on these rows of X only; y and sample_weight are theirs.
+        Train on these rows of X only; y and sample_weight have one entry for each.
 
     Attributes
     ----------
@@ -317,7 +325,7 @@ class KernelProblem(MatrixProblem):
     y : ndarray of shape (n,), int8
     cost : ndarray of shape (n,), float64
         ``c_i``.
-    n, width : int
+    n : int
         Rows.
     free_bias : bool
         Whether the bias is not penalised.
@@ -325,13 +333,15 @@ class KernelProblem(MatrixProblem):
     Raises
     ------
     ValueError
-        If an argument is out of range or of the wrong shape, the loss is another
-        one, or the kernel matrix is not positive semidefinite.
+        If an argument is out of range or of the wrong shape, the loss is unknown, or
+        the kernel matrix is not positive semidefinite.
     """
 
+    kind: ClassVar[str] = "kernel"
+    loss: Loss
     cost: Vector
-    # What the block solver asks of every problem; see regression.py for others.
-    lower = centre = epsilon = total = lowest = floor = 0.0
+    # The block solver reads these from every problem; regression.py has other values.
+    lower = centre = epsilon = total = lowest = 0.0
     two_sided = False
 
     def __init__(
@@ -350,28 +360,28 @@ class KernelProblem(MatrixProblem):
         self.loss = get_loss(loss)
         self.free_bias = not penalize_intercept
         super().__init__(X, kernel, cache_size, rows)
-        self.C = _C(C, None, self.n)
-        self.y = _labels(y, self.n)
-        self.cost = _costs(self.C, sample_weight, self.n)
+        self.C = check_C(C, None, self.n)
+        self.y = check_labels(y, self.n)
+        self.cost = check_costs(self.C, sample_weight, self.n)
         self.core_loss = core.Loss(self.loss.slope, self.loss.curvature)
         self._check_positive()
 
     @property
     def linear(self) -> Vector:
-        """Linear term of the dual in ``alpha_i y_i``."""
+        """Linear term of the dual in the variables ``alpha_i y_i``, shape (n,)."""
         return self.y.astype(np.float64)
 
     def start(self) -> None:
-        """Training starts from 0."""
+        """Return None: training starts from 0."""
 
     @property
     def upper(self) -> Vector:
-        """Box ``U_i``, infinite but for rows without a cost; shape (n,)."""
+        """Upper bounds ``U_i`` of the dual variables, shape (n,)."""
         return self.loss.upper(self.cost)
 
     @property
     def lambda_(self) -> float:
-        """``1/sum_i c_i``: the papers' lambda."""
+        """The papers' lambda, ``1/sum_i c_i``."""
         return 1.0 / float(self.cost.sum())
 
     @property
@@ -380,12 +390,12 @@ class KernelProblem(MatrixProblem):
         return self.loss.diagonal(self.cost)
 
     def combine(self, alpha: Vector) -> Vector:
-        """Decisions at all rows, the bias included, in float64; shape (n,)."""
+        """Return the decisions at all rows, bias included, shape (n,), float64."""
         known = self.known(alpha)
         return known.scores + known.bias
 
     def coef(self, alpha: Vector) -> tuple[Vector, float]:
-        """``alpha_i y_i`` of shape (n,), and the bias."""
+        """Return ``alpha_i y_i``, shape (n,), and the bias."""
         bias = self.known(alpha).bias if self.free_bias else self._bias(alpha, alpha)
         return alpha * self.y, bias
 
@@ -398,44 +408,35 @@ class KernelProblem(MatrixProblem):
             return best_bias(scores, self.y, self.cost, self.loss)
         return float(core.signed_sum(self.y, alpha))
 
-    def prove(
-        self,
-        w: Vector | None,
-        alpha: Vector | None,
-        *,
-        stop: Any = None,
-        near: Near | None = None,
-    ) -> Proof:
-        """P and D of alpha, from a scan in float64.
+    def prove(self, claim: Claim) -> Proof:
+        """Return bounds on P and D of alpha, from a scan in float64.
 
-        alpha defines the model, whatever decisions `w` a solver carries along. With
-        the squared hinge it is scaled by the s >= 0 that minimises
-        ``P(s alpha) - D(s alpha)``; with an unpenalised bias it is balanced.
+        alpha defines the model. It is clipped to its box. With the squared hinge and a
+        penalised bias it is scaled by the s >= 0 that minimises
+        ``P(s alpha) - D(s alpha)``. With an unpenalised bias it is moved to where
+        ``sum_i alpha_i y_i`` is 0 up to rounding.
 
         Parameters
         ----------
-        w : ignored
-        alpha : ndarray of shape (n,)
-        stop : core.Stop, optional
-        near : Near, optional
-            What is known of the scores of alpha. Rows without a dual variable and, for
-            all that is known, without a loss are not scanned again; without it all are.
+        claim : Claim
+            Its hint is a :class:`~dualgap.problems.base.KernelHint`.
 
         Returns
         -------
         Proof
-            ``(decisions at the rows, alpha, certificate, bias)``.
+            It holds the decisions at the rows, and no w.
 
         Raises
         ------
         StoppedError
-            If `stop` (a core.Stop) ends the scan: there is no proof.
+            If the stop request of the hint ends the scan. There is no proof then.
         """
-        assert alpha is not None
-        given, alpha = alpha, np.clip(alpha, 0.0, self.upper)
+        given, hint = dual_point(claim), hint_of(claim, KernelHint)
+        alpha = np.clip(given, 0.0, self.upper)
         if self.free_bias and core.signed_sum(self.y, alpha) != 0.0:
             alpha = balanced(self.y, alpha)
-        scores, _, bias = self.known(alpha, stop, self._moved(near, alpha - given))
+        near = self._moved(hint.near, alpha - given)
+        scores, _, bias = self.known(alpha, hint.stop, near)
         f = scores + bias
         s = 1.0
         if math.isinf(self.loss.slope) and not self.free_bias:
@@ -443,19 +444,22 @@ class KernelProblem(MatrixProblem):
         bounds = self.bounds(alpha, scores, bias, s)
         if s != 1.0:
             f, alpha, bias = s * f, s * alpha, s * bias
-        return Proof(f, alpha, bounds.certificate, bias)
+        return Proof(EMPTY, alpha, bounds.certificate, bias, f)
 
     def bounds(
         self, alpha: Vector, scores: Vector, bias: float, s: float = 1.0
     ) -> Bounds:
-        """P of the model `s alpha`, with `s bias`, at most, and D of s alpha, at least.
+        """Bound P of the model `s alpha` with `s bias` above, and D of `s alpha` below.
 
-        What rounding may do to kernel values and to sums over them is counted.
+        The bounds include the rounding errors of kernel values and of sums over them.
 
         Parameters
         ----------
-        alpha, scores : ndarray of shape (n,)
-            In the box, and with ``sum_i alpha_i y_i`` next to 0 where the bias is free.
+        alpha : ndarray of shape (n,)
+            Dual variables in the box. If the bias is unpenalised, their
+            ``sum_i alpha_i y_i`` is 0 up to rounding.
+        scores : ndarray of shape (n,)
+            Scores of alpha.
         bias : float
         s : float, default=1.0
         """
@@ -474,14 +478,15 @@ class KernelProblem(MatrixProblem):
             lost = self._lost(alpha)
             more, less = Rounding.slack * more + lost, Rounding.slack * less + lost
             if self.free_bias:
-                # As Problem.prove: an optimal bias is no larger than this.
+                # BinaryProblem.prove shows that an optimal bias is at most
+                # 1 + longest in size.
                 off_zero = abs(float(core.signed_sum(self.y, alpha)))
                 off_zero += self._adding * reach
                 least = float(self.loss.value(0.0)) * float(self.cost.sum())
                 least = max(min(primal + more, least), 0.0)
                 longest = math.sqrt(2.0 * least) * float(self.lengths.max())
                 less += Rounding.slack * s * off_zero * (1.0 + longest)
-        if reach == 0.0:  # nothing was added
+        if reach == 0.0:  # no terms, so no rounding
             less = 0.0
         return Bounds.proved(primal, more, dual, less)
 
@@ -495,8 +500,8 @@ class KernelProblem(MatrixProblem):
     ) -> tuple[float, float, tuple[float, float, float]]:
         """Return the losses of `s alpha` and `s bias`, their error, and a squared norm.
 
-        The last one is what `squared_norm` says of alpha, with `own` added to the
-        scores: the share of a bias that is the sum of the ``alpha_i y_i``.
+        The squared norm is the result of `squared_norm` for alpha, with `own` added to
+        the scores: the share of a penalised bias, which is ``sum_i alpha_i y_i``.
         """
         reach = float(np.abs(alpha).sum())
         error = self.rounding_of_scores(alpha) + self._underflow(alpha)
@@ -505,7 +510,7 @@ class KernelProblem(MatrixProblem):
             error += 4.0 * _UNIT * (np.abs(scores) + abs(own) + abs(bias))
         norm = self.squared_norm(alpha * self.y, scores + own, error)
         margins = s * (self.y * (scores + bias))
-        # `shift` on the diagonal raises margins, but for rows with alpha below 0.
+        # `shift` on the diagonal raises the margins of all rows with alpha_i >= 0.
         off = Rounding.slack * s * (error + self.shift * np.maximum(-alpha, 0.0))
         loss = float((self.cost * self.loss.value(margins)).sum())
         slope = self.loss.derivative(margins - off)
@@ -514,12 +519,12 @@ class KernelProblem(MatrixProblem):
     def certify_model(self, coef: Vector, bias: float) -> Certificate:
         """Prove an upper bound on P of ``sum_j coef_j k(x_j, .) + bias``.
 
-        D stays unknown.
+        The certificate has no dual value.
 
         Parameters
         ----------
         coef : ndarray of shape (n,)
-            Of either sign and any size: they need not be dual variables.
+            Coefficients of either sign and any size; they need not be dual variables.
         bias : float
         """
         alpha = coef * self.y
@@ -535,18 +540,26 @@ class KernelProblem(MatrixProblem):
         return Bounds.proved(primal, more).certificate
 
     def dual_value(self, alpha: Vector, norm: float) -> float:
-        """D of alpha, given ``alpha' Q alpha``."""
+        """Return D of alpha, given ``norm = alpha' Q alpha``."""
         return core.dual_value(alpha, self.cost, self.core_loss, 1.0, norm)
 
     def certify(self, alpha: ArrayLike) -> Certificate:
-        """The certificate of dual variables of shape (n,).
+        """Return the certificate of dual variables.
+
+        Parameters
+        ----------
+        alpha : array-like of shape (n,)
+
+        Returns
+        -------
+        Certificate
 
         Raises
         ------
         ValueError
-            If the shape is wrong, or a value is negative or not finite.
+            If the shape is wrong, or a value is outside its box or not finite.
         """
-        alpha = _vector("alpha", alpha, self.n)
+        alpha = check_vector("alpha", alpha, self.n)
         outside = (alpha < 0.0) | (alpha > self.upper)
         if outside.any():
             i = int(np.argmax(outside))
@@ -554,15 +567,28 @@ class KernelProblem(MatrixProblem):
                 f"alpha[{i}]={float(alpha[i])!r} is outside its box "
                 f"[0, {float(self.upper[i])!r}]"
             )
-        return self.prove(None, alpha).certificate
+        return self.prove(Claim(alpha=alpha)).certificate
+
+
+def dual_point(claim: Claim) -> Vector:
+    """Return the alpha of a claim, which alone defines a kernel model.
+
+    Raises
+    ------
+    TypeError
+        If the claim has no alpha, or a w or bias besides.
+    """
+    if claim.alpha is None or claim.w is not None or claim.bias is not None:
+        raise TypeError("a claim on a kernel problem must hold alpha, and no w or bias")
+    return claim.alpha
 
 
 def _underflow_of_values(gram: Matrix | Subset) -> float:
-    """Return a bound on what underflow does to a value of `linear` or `poly`.
+    """Return a bound on the underflow error of a value of `linear` or `poly`.
 
-    It is 0 for the other kernels. A product of two rows, or the scale of an entry of
-    one times an entry of the other, loses a few units of 2^-1074 for every entry. The
-    power multiplies that by its slope, which is taken at the largest value there is.
+    It is 0 for the other kernels. A product of two rows, or of scaled entries, loses a
+    few units of 2^-1074 for every entry. The power multiplies this loss by its slope,
+    which is taken at the largest kernel value.
     """
     form = gram.kernel.form
     if form is None or form[0] not in ("linear", "power"):
@@ -580,19 +606,20 @@ def _underflow_of_values(gram: Matrix | Subset) -> float:
 def scaled_values(
     cost: Vector, delta: Vector, alpha: Vector, margins: Vector
 ) -> tuple[float, float, float]:
-    """The s >= 0 that minimises ``P(s alpha) - D(s alpha)``, and P and D there.
+    """Return the s >= 0 that minimises ``P(s alpha) - D(s alpha)``, and P and D there.
 
-    The difference is convex and once differentiable in s: safeguarded Newton steps.
+    The difference is convex and once differentiable in s. It is minimised by
+    safeguarded Newton steps.
 
     Parameters
     ----------
     cost, delta, alpha, margins : ndarray of shape (n,)
-        ``y_i f(x_i)`` are the margins of alpha.
+        The margins are ``y_i f(x_i)`` of the model alpha.
     """
     total, norm = float(alpha.sum()), float((alpha * margins).sum())
     diagonal = float((delta * alpha * alpha).sum())
     curvature = 2.0 * norm + diagonal
-    # What has left the range of float64, or has no sum, is no point to scale.
+    # A point that is 0, or whose sums overflow, cannot be scaled: s is 0.
     s = 1.0 if 0.0 < total < math.inf and 0.0 < curvature < math.inf else 0.0
     for _ in range(30 if s > 0.0 else 0):
         slack = np.maximum(0.0, 1.0 - s * margins)
@@ -611,24 +638,27 @@ def scaled_values(
 
 
 def _check_positive(gram: Matrix | Subset) -> float:
-    """Refuse a matrix with negative curvature: whole up to 1000 rows, else a sample.
+    """Check that a kernel matrix is symmetric and positive semidefinite.
+
+    Up to `_CHECKED` rows the whole matrix is checked, beyond a sample of that size.
 
     Returns
     -------
     float
-        What has to be added to the diagonal for no eigenvalue to be below 0, the
-        rounding of the eigenvalues included.
+        Amount to add to the diagonal so that no eigenvalue is negative. It includes the
+        rounding errors of the eigenvalues.
 
     Raises
     ------
     ValueError
+        If the matrix is not symmetric, or indefinite beyond rounding.
     """
     n = gram.n
     rows = np.arange(n)
     if n > _CHECKED:
         rows = np.sort(np.random.default_rng(0).choice(n, _CHECKED, replace=False))
         logger.info(
-            "kernel %r may be indefinite: a sample of %d of %d rows is checked",
+            "kernel %r may be indefinite: checking a sample of %d of %d rows",
             gram.kernel.name,
             _CHECKED,
             n,
@@ -637,17 +667,17 @@ def _check_positive(gram: Matrix | Subset) -> float:
     size = float(np.abs(block).max())
     if not np.allclose(block, block.T, rtol=0.0, atol=1e-6 * size):
         raise ValueError(
-            f"kernel={gram.kernel.name!r}: the matrix is not symmetric; give one with "
-            "K[i, j] = K[j, i]"
+            f"kernel={gram.kernel.name!r}: the matrix is not symmetric; make "
+            "K[i, j] equal to K[j, i]"
         )
     values = np.linalg.eigvalsh((block + block.T) / 2.0)
     largest = max(float(values[-1]), -float(values[0]))
     if values[0] < -1e-6 * largest:
         raise ValueError(
-            f"kernel={gram.kernel.name!r}: the kernel matrix is indefinite (eigenvalue "
-            f"{float(values[0]):.3g} beside {float(values[-1]):.3g}), so no duality "
-            "gap would bound the optimum; use 'rbf', 'laplacian', 'linear', or 'poly' "
-            "with coef0 >= 0"
+            f"kernel={gram.kernel.name!r}: the kernel matrix is indefinite "
+            f"(eigenvalues from {float(values[0]):.3g} to {float(values[-1]):.3g}). "
+            "No duality gap would bound the optimum; use 'rbf', 'laplacian', 'linear', "
+            "or 'poly' with coef0 >= 0"
         )
     asymmetry = float(np.abs(block - block.T).sum(axis=1).max())
     rounding = 4.0 * len(rows) * np.finfo(np.float64).eps * largest

@@ -1,4 +1,4 @@
-"""Kernel values by the block: what the block solver and prediction ask of the core."""
+"""Blocks of kernel values from the core, for the block solver and for prediction."""
 
 from __future__ import annotations
 
@@ -14,15 +14,17 @@ from .functions import Kernel, Precomputed
 if TYPE_CHECKING:
     from .gram import Matrix, Subset
 
-# Packed rows cost d operations a value, scattered ones as much as 4 for a stored entry,
-# which are not in a row, and as 64 for what comes beside. G values/s, scattered and
-# packed, float32: covtype (12 of 54) 0.87 and 1.69, a9a (14 of 123) 0.76 and 0.80, w8a
-# (12 of 300) 0.64 and 0.33.
+# Costs that decide between dense (packed) and sparse (scattered) rows. A kernel value
+# of packed rows costs d operations. Scattered rows cost about 4 operations for each
+# stored entry, because memory is not read in order, and 64 operations of overhead.
+# Measured billions of float32 values per second, scattered and packed: covtype (12 of
+# 54 entries stored) 0.87 and 1.69, a9a (14 of 123) 0.76 and 0.80, w8a (12 of 300) 0.64
+# and 0.33.
 _ENTRY, _VALUE = 4, 64
 
 
 def row_source(gram: Matrix | Subset, threads: int = 1) -> Any:
-    """Rows of a kernel matrix, computed many at a time.
+    """Return an object that computes many rows of a kernel matrix at a time.
 
     Returns
     -------
@@ -38,7 +40,7 @@ def row_source(gram: Matrix | Subset, threads: int = 1) -> Any:
 
 
 def core_arguments(kernel: Kernel) -> tuple[str, float, float, int]:
-    """Name, gamma, coef0 and degree of a kernel that the core computes."""
+    """Return the name, gamma, coef0 and degree of a kernel that the core computes."""
     return (
         kernel.name,
         float(getattr(kernel, "gamma", 1.0)),
@@ -48,7 +50,7 @@ def core_arguments(kernel: Kernel) -> tuple[str, float, float, int]:
 
 
 def packs(X: Any) -> bool:
-    """Whether the rows of X are better packed densely than met entry by entry."""
+    """Return whether dense packed rows of X are faster than sparse products."""
     if not sparse.issparse(X):
         return True
     n, d = X.shape
