@@ -1,4 +1,4 @@
-"""Reading and writing data and model files."""
+"""Data files, row stores and model files."""
 
 from .convert import convert
 from .store import Batch, RowStore

@@ -1,4 +1,4 @@
-"""Writing a file whole or not at all."""
+"""Atomic writing of files: the whole file appears, or none of it."""
 
 from __future__ import annotations
 
@@ -13,11 +13,18 @@ from typing import IO, Any
 
 __all__ = ["check_target", "remove_leftovers", "write_atomically"]
 
-_LONGEST = 48  # of a name, so that the suffix fits into what file systems take
+# Characters of a name that a temporary file keeps. With the suffix, the name stays
+# within the limit of file systems.
+_LONGEST = 48
+
+
+def is_device(path: str | os.PathLike[str]) -> bool:
+    """Whether a path names a device or a pipe, such as ``/dev/null``."""
+    return os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path))
 
 
 def check_target(path: str | os.PathLike[str]) -> None:
-    """Refuse a path that :func:`write_atomically` could not write to.
+    """Raise an error if :func:`write_atomically` could not write to a path.
 
     Raises
     ------
@@ -28,8 +35,10 @@ def check_target(path: str | os.PathLike[str]) -> None:
     target = os.path.realpath(path)
     folder = os.path.dirname(target)
     if os.path.isdir(target):
-        raise IsADirectoryError(errno.EISDIR, "a folder, not a file", os.fspath(path))
-    if os.path.exists(target) and not os.path.isfile(target):
+        raise IsADirectoryError(
+            errno.EISDIR, "is a folder, not a file", os.fspath(path)
+        )
+    if is_device(target):
         raise OSError(errno.EINVAL, "not a regular file", os.fspath(path))
     if not os.path.isdir(folder):
         raise FileNotFoundError(errno.ENOENT, "no such folder: create it first", folder)
@@ -41,17 +50,17 @@ def check_target(path: str | os.PathLike[str]) -> None:
 def write_atomically(
     path: str | os.PathLike[str], mode: str = "wb"
 ) -> Iterator[IO[Any]]:
-    """Open a file for writing that takes its name only when it is complete.
+    """Open a file for writing that gets its name only when it is complete.
 
-    Written beside its target, flushed to the disk, then renamed: whoever opens the
-    path sees the old content or the new, never a part. When the block raises, the old
-    file stays and the new one is removed.
+    The content is written to a temporary file in the same folder, flushed to the disk,
+    and renamed. A reader of the path sees the old or the new content, never a part. If
+    the block raises, the old file stays and the new one is removed.
 
     Parameters
     ----------
     path : str or path-like
-        A new file gets the permissions of any new file (umask), an existing one keeps
-        its own; a symbolic link stays one.
+        File to write. A new file gets the usual permissions (umask); an existing file
+        keeps its permissions. A symbolic link is followed and kept.
     mode : {"wb", "w"}, default="wb"
         Bytes, or text in UTF-8.
 
@@ -62,14 +71,14 @@ def write_atomically(
     Raises
     ------
     OSError
-        As :func:`check_target`, or if the disk is full.
+        As in :func:`check_target`, or if the disk is full.
     """
     check_target(path)
     target = os.path.realpath(path)
     folder, name = os.path.split(target)
     temporary = os.path.join(folder, f".{name[:_LONGEST]}.{secrets.token_hex(8)}.tmp")
     try:
-        # "x" goes through open(2) with O_EXCL, so that umask applies.
+        # Mode "x" opens with O_EXCL, so that umask applies.
         with open(
             temporary, mode.replace("w", "x"), encoding=None if "b" in mode else "utf-8"
         ) as file:
@@ -87,13 +96,14 @@ def write_atomically(
 
 
 def remove_leftovers(path: str | os.PathLike[str]) -> None:
-    """Remove what was killed before it could rename or remove it.
+    """Remove temporary files that killed processes have left.
 
-    Only for who holds the lock of the path: what a living process writes would go.
+    Call it only while holding the lock of the path. Otherwise it would remove the file
+    that another process is writing.
     """
     folder, name = os.path.split(os.path.realpath(path))
     left = re.compile(re.escape(f".{name}.") + r"[0-9a-f]{16}\.tmp")
-    if len(name) > _LONGEST:  # could be of another file
+    if len(name) > _LONGEST:  # a shortened name could belong to another file
         return
     for entry in os.listdir(folder):
         if left.fullmatch(entry):
@@ -102,12 +112,12 @@ def remove_leftovers(path: str | os.PathLike[str]) -> None:
 
 
 def _flush_folder(folder: str) -> None:
-    """Make a rename outlive a power cut, where folders can be flushed (not Windows)."""
+    """Flush a folder so that a rename survives a power cut; nothing on Windows."""
     if not hasattr(os, "O_DIRECTORY"):
         return
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        # Some network file systems refuse; the file itself is flushed in any case.
+        # Some network file systems refuse this. The file itself is already flushed.
         with contextlib.suppress(OSError):
             os.fsync(descriptor)
     finally:

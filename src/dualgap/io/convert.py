@@ -1,17 +1,18 @@
-"""Making row stores: an external shuffle in bounded memory, resumable.
+"""Conversion of data files to row stores: a resumable shuffle in bounded memory.
 
-    scatter   Inputs are cut into chunks of `memory`/16. Every row gets a random key of
-              64 bits; each chunk is sorted by key and written as a run.
-    gather    The keys are cut into intervals whose rows fit in memory. The rows of an
-              interval are read from all runs, sorted by key, and written in place.
+    scatter   Inputs are cut into chunks of `memory`/16 bytes. Every row gets a random
+              64-bit key; each chunk is sorted by key and written as a run.
+    gather    The range of keys is cut into intervals whose rows fit in memory. The rows
+              of an interval are read from all runs, sorted by key, and written.
 
-The order of the keys is that of the store: every permutation is equally likely. A key
-depends on the seed and on the number of the row (of the line in text), so the store
-does not depend on `n_jobs`.
+The rows of the store are in the order of their keys, so every permutation is equally
+likely. A key depends on the seed and on the number of the row (in text, of the line).
+The store therefore does not depend on `n_jobs`.
 
-All is written in a hidden folder beside the target, which is renamed when it is
-complete. A line in a journal follows each run and each interval once they are on the
-disk; what was killed goes on from there. It needs twice the disk space of the store.
+Everything is written in a hidden folder beside the target; when the store is complete,
+it is renamed. After each run and each interval is on the disk, a line is added to a
+journal, from which a killed conversion resumes. The conversion needs twice the disk
+space of the store.
 Source     the shuffle by random keys is a sample sort (Frazer and McKellar, J. ACM 17,
            1970) of keys whose quantiles are known.
 """
@@ -60,10 +61,10 @@ __all__ = ["convert"]
 logger = logging.getLogger("dualgap")
 
 MEMORY = 2**30
-#: A chunk of text of this part of the memory is on its way through at most 4 threads,
-#: as text, as arrays, sorted, and on its way to the disk.
+#: A chunk of text has 1 / _SHARE of the memory. At most 4 threads hold one each, as
+#: text, as arrays, sorted, and as it is written.
 _SHARE, _MOST_THREADS = 16, 4
-_LARGEST_WHOLE = 2**53  # beyond, float64 skips whole numbers
+_LARGEST_WHOLE = 2**53  # float64 cannot represent all larger whole numbers
 
 
 def convert(
@@ -86,66 +87,68 @@ def convert(
     sample_weight: Any = None,
     buffer: int = BUFFER,
 ) -> RowStore:
-    """Make a row store, its rows in random order, of data larger than memory.
+    """Convert data larger than memory to a row store, with its rows in random order.
 
     Parameters
     ----------
     inputs : str, path-like, list of these, or iterable of tuples
-        Files, whose rows follow each other: svmlight text, plain or ``.gz``, ``.bz2``,
-        ``.xz``, ``.zst``; ``.parquet``, and ``.arrow`` or ``.feather`` (these need the
-        package pyarrow); ``.npy``; ``.npz`` of ``scipy.sparse.save_npz``, or with an
-        array ``X``. Or batches ``(X, y)`` or ``(X, y, sample_weight)`` of any size, or
-        functions that return one, of `memory`/16 at most: those that a conversion
-        which was killed has written are not called again.
+        Files, whose rows are concatenated: svmlight text, plain or compressed
+        (``.gz``, ``.bz2``, ``.xz``, ``.zst``); ``.parquet``, ``.arrow`` or ``.feather``
+        (these need the package pyarrow); ``.npy``; ``.npz`` of
+        ``scipy.sparse.save_npz`` or with an array ``X``. Or an iterable of batches
+        ``(X, y)`` or ``(X, y, sample_weight)`` of any size, or of functions that return
+        a batch of at most `memory`/16 bytes. A resumed conversion does not call
+        functions whose batches are already written.
     path : str or path-like
-        The folder to make.
+        Folder to create.
     format : {"auto", "csr", "dense"}, default="auto"
-        "auto": as the first rows are. Dense rows lose their zeros in "csr".
+        Format of the rows. "auto" keeps the format of the first rows. "csr" drops the
+        zeros of dense rows.
     dtype : {numpy.float64, numpy.float32}, default=numpy.float64
-        Of the values. float32 takes two thirds of the space, and rounds.
+        Type of the values. float32 rounds them and takes two thirds of the space.
     shuffle : bool, default=True
-        False keeps the order of the rows, for data that is in random order already:
-        the solvers take a block for a random sample.
+        Whether to shuffle the rows. Use False only for data that are in random order
+        already, because the solvers treat a block as a random sample.
     seed : int, default=0
-        Of the order. The same inputs, seed and `memory` make the same store.
+        Seed of the order. The same inputs, seed and `memory` give the same store.
     memory : int, default=2**30
-        Bytes to work in, 2**20 or more.
+        Bytes of memory to use, at least 2**20.
     n_jobs : int, optional
-        Threads, of which at most 4 are used; None takes all processors.
+        Number of threads, of which at most 4 are used; None uses all processors.
     overwrite : bool, default=False
-        Replace the store that is there.
+        Whether to replace an existing store.
     resume : bool, default=True
-        Go on with a conversion to the same path that was killed; batches are to come
-        as they came then. False begins anew.
+        Whether to resume a killed conversion to the same path. Batches must then come
+        in the same order. False starts over.
     zero_based : bool or "auto", default="auto"
-        Of svmlight text: whether indices start at 0 or at 1. "auto": at 0 if any file
-        has an index 0.
+        Whether the indices of svmlight text start at 0 or at 1. "auto" means 0 if any
+        file has an index 0.
     n_features : int, optional
-        Columns. None: as many as the rows have.
+        Number of columns. None uses the largest number in the data.
     label, weight : str
-        Columns of Parquet and Arrow files with the labels and, if given, the weights;
-        all others are features.
+        Columns of Parquet and Arrow files with the labels and, if given, the weights.
+        All other columns are features.
     y, sample_weight : array-like or path of a .npy file, optional
-        Labels and weights of ``.npy`` and ``.npz`` files that do not hold them.
+        Labels and weights of ``.npy`` and ``.npz`` files that do not contain them.
     buffer : int, default=2**28
         As in :meth:`RowStore.open`.
 
     Returns
     -------
     RowStore
-        The new store, open.
+        The new store, open for reading.
 
     Raises
     ------
     ValueError
         If an input is malformed (the message names file and line), a value is NaN or
-        infinite, labels are no numbers, an argument is out of range, a conversion that
-        was killed had other inputs or arguments, or another conversion writes to this
-        path.
+        infinite, labels are not numbers, an argument is out of range, an unfinished
+        conversion had other inputs or arguments, or another conversion is writing to
+        this path.
     FileExistsError
-        If the path exists and `overwrite` is False, or it is no store.
+        If the path exists and `overwrite` is False, or it is not a store.
     ImportError
-        If a format needs a package that is absent.
+        If a format needs a missing package.
 
     Examples
     --------
@@ -155,7 +158,7 @@ def convert(
     target = os.path.abspath(os.fsdecode(path))
     _check_n_features(n_features)
     if format not in ("auto", "csr", "dense"):
-        raise ValueError(f"format={format!r}: use 'auto', 'csr' or 'dense'")
+        raise ValueError(f"format={format!r} is unknown; use 'auto', 'csr' or 'dense'")
     seed = whole_number("seed", seed, 0, 2**64)
     memory = whole_number("memory", memory, 2**20)
     if not os.path.isdir(os.path.dirname(target)):
@@ -202,12 +205,12 @@ def _check_free(target: str, overwrite: bool) -> None:
         return
     if not os.path.isfile(os.path.join(target, DESCRIPTION)):
         raise FileExistsError(
-            f"{target} exists and is no row store; choose another name"
+            f"{target} exists and is not a row store; choose another name"
         )
     if not overwrite:
         raise FileExistsError(
-            f"{target} exists; remove it, choose another name, or pass overwrite=True "
-            "(--overwrite)"
+            f"{target} exists; remove it, choose another name, or replace it with "
+            "overwrite=True"
         )
 
 
@@ -216,7 +219,7 @@ def _check_free(target: str, overwrite: bool) -> None:
 
 @dataclass
 class _Run:
-    """A sorted chunk on the disk."""
+    """Description of a run: a sorted chunk on the disk."""
 
     rows: int
     entries: int
@@ -224,7 +227,7 @@ class _Run:
     wide: bool  # int64 indices
     weights: bool
     lowest: int  # column index, -1 without entries
-    columns: int  # largest index + 1, or what the chunk says
+    columns: int  # largest index + 1, or the width of the chunk
     largest_row: int
     whole: bool  # labels are whole numbers
     least: float
@@ -233,7 +236,7 @@ class _Run:
 
 @dataclass
 class _Work:
-    """The folder in which a conversion works, and its journal."""
+    """Hidden folder of a conversion, with its journal."""
 
     folder: str
     runs: dict[int, _Run] = field(default_factory=dict)
@@ -245,7 +248,7 @@ class _Work:
     @classmethod
     @contextlib.contextmanager
     def begin(cls, target: str, plan: dict[str, Any], resume: bool) -> Iterator[_Work]:
-        """Open the folder, with what an earlier conversion left in it."""
+        """Open the folder and read the state that a killed conversion has left."""
         folder = cls._folder_of(target)
         work = cls(folder)
         if os.path.isdir(folder) and not resume:
@@ -257,18 +260,21 @@ class _Work:
         shutil.rmtree(folder, ignore_errors=True)
 
     def run(self, conversion: _Conversion, source: sources.Source) -> None:
-        """Convert. Keep nothing of refused inputs: once mended, they are others."""
+        """Run the conversion; remove the folder if the inputs are invalid.
+
+        Corrected inputs would not match the state in the folder.
+        """
         try:
             conversion.run(source)
-        except (ValueError, TypeError):
+        except (ValueError, TypeError, ImportError):
             shutil.rmtree(self.folder, ignore_errors=True)
             raise
 
     @classmethod
     def was_published(cls, target: str, plan: dict[str, Any]) -> bool:
-        """Whether such a conversion was killed once the store had its name.
+        """Whether an equal conversion was killed after the store was complete.
 
-        What it left beside the store is removed.
+        Its hidden folder is then removed.
         """
         work = cls(cls._folder_of(target))
         where = os.path.join(work.folder, "plan.json")
@@ -289,7 +295,10 @@ class _Work:
         return os.path.join(parent, f".{name}.converting")
 
     def _clear(self) -> None:
-        """Remove all but what says whose folder this is: it may be killed at that."""
+        """Remove everything but the plan and the journal.
+
+        These identify the folder if the process is killed now.
+        """
         for name in os.listdir(self.folder):
             if name == "old":
                 shutil.rmtree(os.path.join(self.folder, name), ignore_errors=True)
@@ -308,15 +317,15 @@ class _Work:
         changed = sorted(key for key in now if earlier.get(key) != now[key])
         if changed:
             raise ValueError(
-                f"a conversion to {target} was begun and not ended with other "
-                f"{', '.join(changed)}: go on as it was begun, or begin anew with "
-                "resume=False (--fresh)"
+                f"{target} has an unfinished conversion with different "
+                f"{', '.join(changed)}; repeat that call to resume it, or start over "
+                "with resume=False"
             )
         if os.path.isfile(os.path.join(self.store, DESCRIPTION)):
             self.complete = self.store
         entries = list(self._journal())
         if any("shard" in entry for entry in entries) and not os.path.isdir(self.store):
-            # It was renamed, and killed before all else was removed.
+            # A conversion was killed after it had renamed the store.
             os.unlink(os.path.join(self.folder, "journal"))
             return
         for entry in entries:
@@ -328,7 +337,7 @@ class _Work:
                 self.scattered = entry["runs"]
         if self.runs:
             logger.info(
-                "convert: goes on after %d runs and %d shards of an earlier conversion",
+                "convert: resuming after %d runs and %d shards",
                 len(self.runs), len(self.shards),
             )  # fmt: skip
 
@@ -344,13 +353,13 @@ class _Work:
                 except ValueError:
                     entry = None
                 if entry is None:
-                    break  # cut short when it was killed
+                    break  # the process was killed while it wrote this line
                 whole += len(line)
                 yield entry
             file.truncate(whole)
 
     def note(self, **entry: Any) -> None:
-        """Add a line to the journal: what it is about is on the disk."""
+        """Add a line to the journal, after the data it describes are on the disk."""
         with self.lock, open(os.path.join(self.folder, "journal"), "ab") as file:
             file.write(json.dumps(entry).encode() + b"\n")
             file.flush()
@@ -364,7 +373,7 @@ class _Work:
         return os.path.join(self.folder, f"run-{k:06d}")
 
     def publish(self, target: str) -> None:
-        """Let the store take its name."""
+        """Rename the complete store to its target."""
         _flush_folder(self.store)
         old = os.path.join(self.folder, "old")
         if os.path.lexists(target):
@@ -379,7 +388,7 @@ class _Work:
 
 
 class _Conversion:
-    """One conversion, from the inputs to a store in the hidden folder."""
+    """Conversion of inputs to a store in the hidden folder."""
 
     def __init__(self, work: _Work, plan: dict[str, Any], threads: int) -> None:
         self.work, self.plan, self.threads = work, plan, threads
@@ -393,7 +402,7 @@ class _Conversion:
         _Gather(self.work, self.plan, self.threads).run()
 
     def _scatter(self, source: sources.Source) -> int:
-        """Write a run per chunk; returns how many there are."""
+        """Write one run per chunk, and return the number of runs."""
         count = 0
         with _Crew(self.threads) as crew:
             known = {k: run.rows for k, run in self.work.runs.items()}
@@ -405,14 +414,14 @@ class _Conversion:
                 if chunk is not None and k not in known:
                     crew.do(self._write_run, k, chunk)
         if sum(run.rows for run in self.work.runs.values()) == 0:
-            raise ValueError(f"{source.name} holds no rows")
+            raise ValueError(f"{source.name} has no rows; give data")
         return count
 
     def _write_run(self, k: int, chunk: sources.Chunk) -> None:
         X, y, weight = chunk.load()
         n = len(y)
         if self.plan["shuffle"]:
-            # The r-th number of one sequence, so that chunks do not matter.
+            # The key of row r is the r-th number of one sequence, whatever the chunks.
             keys = _keys(self.plan["seed"], chunk.first, n)
         else:
             keys = np.arange(chunk.first, chunk.first + n, dtype=np.uint64)
@@ -429,7 +438,7 @@ class _Conversion:
         else:
             indices = X.indices.astype(np.int64 if run.wide else np.int32, copy=False)
             sections += [X.indptr.astype(np.int64, copy=False), indices, X.data]
-        # A run that was cut short is written anew: the journal does not know it.
+        # An incomplete run is not in the journal, and is written again.
         with open(self.work.run_file(k), "wb") as file:
             for section in sections:
                 file.write(
@@ -448,7 +457,13 @@ def _keys(seed: int, first: int, n: int) -> NDArray[np.uint64]:
 
 
 def _describe(X: Any, y: Any, weight: Any, chunk: sources.Chunk) -> _Run:
-    """Check a chunk and say what is in it."""
+    """Check the values of a chunk, and return the description of its run.
+
+    Raises
+    ------
+    ValueError
+        If a value, label or weight is invalid; the message names its place.
+    """
     n, dense = X.shape[0], not sparse.issparse(X)
     indices = np.empty(0, np.int32) if dense else X.indices
     rows = (
@@ -458,16 +473,14 @@ def _describe(X: Any, y: Any, weight: Any, chunk: sources.Chunk) -> _Run:
     )
     fault, where, unique = rows.inspect(np.empty(n))
     if fault is not None or not unique:
-        raise ValueError(
-            f"{chunk.place(where)}: {fault or 'a row names a column twice'}"
-        )
+        raise ValueError(f"{chunk.place(where)}: {fault or 'a row has a column twice'}")
     for name, array in (("label", y), ("weight", weight)):
         if array is not None and not np.isfinite(array).all():
             bad = int(np.argmin(np.isfinite(array)))
             raise ValueError(f"{chunk.place(bad)}: {name} is {array[bad]}")
     if weight is not None and (weight < 0.0).any():
         bad = int(np.argmax(weight < 0.0))
-        raise ValueError(f"{chunk.place(bad)}: weight is {weight[bad]}, below 0")
+        raise ValueError(f"{chunk.place(bad)}: weight {weight[bad]} is negative")
     lengths = np.diff(X.indptr) if not dense else np.full(min(n, 1), X.shape[1])
     return _Run(
         rows=n,
@@ -487,7 +500,7 @@ def _describe(X: Any, y: Any, weight: Any, chunk: sources.Chunk) -> _Run:
 
 
 class _Crew(contextlib.AbstractContextManager["_Crew"]):
-    """Threads with a bounded queue; the first error ends all."""
+    """Pool of threads with a bounded queue; the first error ends all tasks."""
 
     def __init__(self, threads: int) -> None:
         self.threads = threads
@@ -514,18 +527,24 @@ class _Crew(contextlib.AbstractContextManager["_Crew"]):
 
 
 class _Gather:
-    """From sorted runs to the arrays of a store."""
+    """Second phase: merge the sorted runs into the arrays of a store."""
 
     def __init__(self, work: _Work, plan: dict[str, Any], threads: int) -> None:
         self.work, self.plan, self.threads = work, plan, threads
         runs = self.runs = [work.runs[k] for k in range(work.scattered or 0)]
         some = [run for run in runs if run.rows]
         if len({run.weights for run in some}) > 1:
-            raise ValueError("some rows have weights and some have none")
+            raise ValueError(
+                "some rows have weights and some have none; give all rows weights, "
+                "or none"
+            )
         self.weights = some[0].weights
         self.n = sum(run.rows for run in runs)
         if self.n >= 2**32:
-            raise ValueError(f"{self.n} rows; at most 2**32 - 1 are supported")
+            raise ValueError(
+                f"the inputs have {self.n} rows, but a store can have at most 2**32 - "
+                "1; make several stores"
+            )
         self.dense = plan["format"] == "dense" or (
             plan["format"] == "auto" and some[0].dense
         )
@@ -549,7 +568,8 @@ class _Gather:
         found = max(run.columns for run in runs) - self.shift
         if any(run.dense and run.columns != found for run in runs):
             raise ValueError(
-                "rows of different lengths: give all inputs the same columns"
+                "the inputs have different numbers of columns; give all of them the "
+                "same columns"
             )
         asked = self.plan["n_features"]
         if asked is not None and asked < found:
@@ -575,9 +595,9 @@ class _Gather:
         return "<i8"
 
     def run(self) -> None:
-        """Write all shards that the journal does not know, and the description."""
-        # Of an interval: its rows from the runs, and those rows sorted; in each of the
-        # threads that there could be, for the shards must not depend on how many are.
+        """Write the shards that are not in the journal, and the description."""
+        # Memory of an interval: its rows from the runs, and the sorted rows. Count the
+        # most threads that are possible, so that shards do not depend on `n_jobs`.
         row = 40 + (8 * self.d if self.dense else 0)
         bytes_ = self.entries * (self.value.itemsize + 8) + self.n * row
         count = math.ceil(3 * _MOST_THREADS * bytes_ / self.plan["memory"])
@@ -603,7 +623,7 @@ class _Gather:
         self._describe([self.work.shards[b] for b in range(count)])
 
     def _cuts(self, files: list[_RunFile], count: int) -> list[NDArray[np.int64]]:
-        """Of every run, where the intervals of keys begin and end."""
+        """Return, for every run, the rows at which intervals of keys begin and end."""
         top = (
             2**64 if self.plan["shuffle"] else int(max(f.last_key() for f in files)) + 1
         )
@@ -616,7 +636,7 @@ class _Gather:
         ]
 
     def _make_files(self) -> None:
-        """The arrays at their full size; gaps take no space."""
+        """Create the files of the arrays at full size; unwritten parts use no space."""
         sizes = {"values": self.entries, "indices": self.entries, "indptr": self.n + 1}
         for name, kind in self.dtypes.items():
             size = sizes.get(name, self.n) * np.dtype(kind).itemsize
@@ -671,14 +691,14 @@ class _Gather:
         self.work.shards[b] = shard
 
     def _rows(self, pieces: list[tuple[_RunFile, int, int]]) -> Any:
-        """The rows of an interval one run after the other, in the form of the store."""
+        """Return the rows of an interval, run by run, in the format of the store."""
         parts = [file.rows(lo, hi, self.d, self.shift) for file, lo, hi in pieces]
         if self.dense:
             return np.concatenate([_widened(part, self.d) for part in parts])
         return sparse.vstack(parts, format="csr") if len(parts) > 1 else parts[0]
 
     def _checksums(self, shards: list[dict[str, Any]]) -> bytes:
-        """Checksums of all segments, array by array."""
+        """Return the checksums of all segments, array by array, as bytes."""
         parts: dict[str, list[tuple[int, int, list[int]]]] = {
             name: [] for name in in_order(self.dtypes)
         }
@@ -691,7 +711,7 @@ class _Gather:
                 part = at * size, count * size, shard["sums"].get(name, [])
                 parts[name].append(part)
             start, first = start + shard["rows"], first + shard["entries"]
-        if not self.dense:  # the pointer to the first row, which is in no shard
+        if not self.dense:  # no shard contains the pointer to the first row
             zero = partial_sums(0, np.zeros(8, np.uint8), SEGMENT)
             parts["indptr"].insert(0, (0, 8, zero))
         totals = {name: sum(part[1] for part in own) for name, own in parts.items()}
@@ -731,7 +751,7 @@ class _Gather:
 
 
 def _widened(part: Any, d: int) -> NDArray[Any]:
-    """Rows as an ndarray of d columns; those that they do not have are 0."""
+    """Return rows as an ndarray with d columns; missing columns are 0."""
     if not sparse.issparse(part):
         return np.pad(part, ((0, 0), (0, d - part.shape[1])))
     part.resize((part.shape[0], d))
@@ -739,7 +759,7 @@ def _widened(part: Any, d: int) -> NDArray[Any]:
 
 
 class _RunFile:
-    """The sections of a run, memory-mapped."""
+    """Sections of a run in its file."""
 
     def __init__(self, path: str, run: _Run, value: np.dtype[Any]) -> None:
         self.path, self.run, self.value = path, run, value
@@ -755,13 +775,13 @@ class _RunFile:
             self.indices = self._section(wide, run.entries)
             self.values = self._section(value, run.entries)
         if os.path.getsize(path) != self.at:
-            raise ValueError(f"{path} was changed; begin anew with resume=False")
+            raise ValueError(f"{path} was changed; start over with resume=False")
 
     def _section(self, dtype: Any, count: int) -> NDArray[Any]:
         at, self.at = self.at, self.at + count * np.dtype(dtype).itemsize
         if count == 0:
             return np.empty(0, dtype)
-        # Mapped with each use: a map that stays would count as memory of the process.
+        # Slices are read on use: a permanent map would count as memory of the process.
         return _Section(self.path, np.dtype(dtype), at, count)  # type: ignore[return-value]
 
     def last_key(self) -> int:
@@ -770,7 +790,7 @@ class _RunFile:
         )
 
     def rows(self, lo: int, hi: int, d: int, shift: int) -> Any:
-        """Rows [lo, hi) with their columns shifted down."""
+        """Return rows [lo, hi), with column indices reduced by `shift`."""
         if self.run.dense:
             own = self.run.columns
             return self.values[lo * own : hi * own].reshape(hi - lo, own)
@@ -784,7 +804,7 @@ class _RunFile:
 
 
 class _Section:
-    """An array in a file; slices are read, not mapped."""
+    """Array in a file, whose slices are read and not mapped."""
 
     def __init__(self, path: str, dtype: np.dtype[Any], at: int, count: int) -> None:
         self.path, self.dtype, self.at, self.count = path, dtype, at, count
@@ -806,9 +826,9 @@ class _Section:
 def rows_entries(
     file: _RunFile, cut: NDArray[np.int64], dense: bool, d: int
 ) -> NDArray[np.int64]:
-    """Entries that a run gives to every interval."""
+    """Return the number of entries of a run in every interval."""
     if dense:
         return np.diff(cut) * d
     if file.run.dense:
-        raise AssertionError("dense runs of a sparse store are made sparse at once")
+        raise AssertionError("a sparse store has a dense run")
     return np.diff(file.indptr[:][cut])

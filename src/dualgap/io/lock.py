@@ -1,8 +1,8 @@
-"""A lock on a path: one writer at a time, until it is done or dead.
+"""File locks: one writer of a path at a time.
 
-The lock is that of the operating system on a file ``.NAME.lock`` beside the path. It
-ends with the process, however that ends, and it also keeps threads of one process
-apart. The file is removed with it; one that a killed process left does no harm.
+The operating system locks a file ``.NAME.lock`` beside the path. The lock ends with the
+process, even if it is killed, and it also excludes other threads of the same process.
+The lock file is removed afterwards; one that a killed process has left does no harm.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ __all__ = ["locked"]
 
 logger = logging.getLogger("dualgap")
 
-_LONGEST = 48  # characters of a name that lock files have in full
-#: Of the byte that is locked on Windows, where it cannot be read by others.
+_LONGEST = 48  # longer names are shortened in the names of lock files
+#: Position of the locked byte on Windows, where others cannot read it.
 _FAR = 2**30
 _HELD = {errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES, errno.EDEADLK}
 
@@ -31,21 +31,21 @@ def locked(path: str, name: str) -> Iterator[bool]:
     Parameters
     ----------
     path : str
-        The file or folder that is to be written, symbolic links resolved.
+        The file or folder to write, with symbolic links resolved.
     name : str
-        What to call it in a message, such as ``checkpoint='file'``.
+        Name for messages, such as ``checkpoint='file'``.
 
     Yields
     ------
     bool
-        Whether no other writer can be there: False on file systems without locks.
+        Whether other writers are excluded; False on file systems without locks.
 
     Raises
     ------
     ValueError
-        If another process, or another thread of this one, holds it.
+        If another process, or another thread of this one, holds the lock.
     OSError
-        If the file of the lock cannot be written.
+        If the lock file cannot be written.
     """
     folder, own = os.path.split(path)
     if len(own) > _LONGEST:
@@ -57,12 +57,13 @@ def locked(path: str, name: str) -> Iterator[bool]:
         yield alone
     finally:
         try:
-            # While it is held: who opened it before finds out, and tries again.
+            # Remove it while it is locked. Another writer that has opened it notices
+            # that it is gone, and tries again.
             with contextlib.suppress(OSError):
                 os.unlink(where)
         finally:
             os.close(handle)
-        if os.name == "nt":  # which cannot remove a file that is open
+        if os.name == "nt":  # Windows cannot remove an open file
             with contextlib.suppress(OSError):
                 os.unlink(where)
 
@@ -78,15 +79,16 @@ def _acquire(where: str, name: str) -> tuple[int, bool]:
                 if error.errno in _HELD:
                     raise ValueError(
                         f"{name} is being written by {_holder(handle)}; wait until it "
-                        "has ended, or give another path"
+                        "has finished, or give another path"
                     ) from None
                 logger.warning(
-                    "%s: no locks here (%s), so nothing keeps others from writing it",
+                    "%s: this file system has no locks (%s), so other processes could "
+                    "write to it",
                     name, error.strerror,
                 )  # fmt: skip
                 return handle, False
             if _is(where, handle):
-                # For messages; a full disk is no reason to give up.
+                # The number is only for messages, so a full disk is not an error.
                 with contextlib.suppress(OSError):
                     os.ftruncate(handle, 0)
                     os.write(handle, str(os.getpid()).encode())
@@ -111,7 +113,7 @@ def _lock(handle: int) -> None:
 
 
 def _is(where: str, handle: int) -> bool:
-    """Whether the file of this name is the one that is open."""
+    """Whether the open file still has this name."""
     try:
         return os.path.samestat(os.stat(where), os.fstat(handle))
     except FileNotFoundError:

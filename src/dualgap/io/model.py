@@ -1,10 +1,11 @@
-"""The file format of models: safetensors with a record. Reading runs no code.
+"""File format of models: safetensors with a JSON record. Reading runs no code.
 
-A file holds named tensors, so that any reader of safetensors can use the model, and
-one JSON text, the metadata entry ``"dualgap"``: format and versions, what the estimator
-says of itself, and a SHA-256 over everything. What a record means is the business of
-``estimators/model_file.py``; here it is plain values, written and read back exactly,
-and values that are turned into the package's frozen records or refused.
+A file contains named tensors, which any reader of safetensors can use, and one JSON
+text in the metadata entry ``"dualgap"``. The text contains format and versions, the
+fields of the estimator, and a SHA-256 of the whole content.
+
+``estimators/model_file.py`` interprets the record. This module writes and reads plain
+values exactly, and converts them to and from dualgap's frozen dataclasses.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import os
 import stat
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from numbers import Integral, Real
 from typing import Any, Literal
 
@@ -26,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..certificate import Bounds, Certificate, Status
+from . import scaling
 from .atomic import write_atomically
 
 __all__ = ["Path", "Record", "Scalar", "Tensors", "digest", "read", "write"]
@@ -33,12 +35,14 @@ __all__ = ["Path", "Record", "Scalar", "Tensors", "digest", "read", "write"]
 FORMAT = "dualgap-model"
 FORMAT_VERSION = 1
 
+_VERSIONS = (FORMAT_VERSION, scaling.VERSION)
+
 Path = str | os.PathLike[str]
 Scalar = str | int | float | bool | None
 Record = dict[str, Any]
 Tensors = dict[str, NDArray[Any]]
 
-_ENTRY = "dualgap"  # the one metadata entry: two would be written in any order
+_ENTRY = "dualgap"  # a single metadata entry, so that files are reproducible
 DTYPES: dict[str, np.dtype[Any]] = {
     "U8": np.dtype("|u1"),
     "U32": np.dtype("<u4"),
@@ -66,13 +70,18 @@ _HEADER: dict[str, type] = {
 # ---------------------------------------------------------------------- whole files
 
 
-def seal(record: Record, tensors: Tensors, format: str = FORMAT) -> Record:
-    """The record with format, versions and checksum, as a file has it."""
+def seal(
+    record: Record,
+    tensors: Tensors,
+    format: str = FORMAT,
+    version: int = FORMAT_VERSION,
+) -> Record:
+    """Return the record with format, versions and checksum added."""
     from .. import __version__
 
     record = {
         "format": format,
-        "format_version": FORMAT_VERSION,
+        "format_version": version,
         "dualgap_version": __version__,
         **record,
     }
@@ -80,7 +89,7 @@ def seal(record: Record, tensors: Tensors, format: str = FORMAT) -> Record:
 
 
 def write(path: Path, record: Record, tensors: Tensors) -> None:
-    """Write a sealed record and its tensors, whole or not at all.
+    """Write a sealed record and its tensors atomically.
 
     Raises
     ------
@@ -89,9 +98,9 @@ def write(path: Path, record: Record, tensors: Tensors) -> None:
     OSError
         If the file cannot be written.
     """
-    safetensors("writing")  # nothing is to be written that could not be read
-    # As the library's `save` would, without its copies of all tensors: the length of
-    # a header, the header in JSON, and the data, every tensor aligned.
+    safetensors("writing")  # raise now if the file could not be read back
+    # The format of the library's `save`, written without its copies of all tensors:
+    # the length of the header, the header in JSON, and the data, with aligned tensors.
     named = sorted(tensors.items(), key=lambda item: (-item[1].itemsize, item[0]))
     kinds = {dtype: kind for kind, dtype in DTYPES.items()}
     header: Record = {"__metadata__": {_ENTRY: _json(record)}}
@@ -112,9 +121,9 @@ def write(path: Path, record: Record, tensors: Tensors) -> None:
 
 
 def read(path: str, format: str = FORMAT) -> tuple[Record, Tensors]:
-    """Record and tensors of a file that is whole, undamaged and of this format.
+    """Read record and tensors of a file, and check its format and checksum.
 
-    Beyond its header, nothing in the record is believed yet.
+    Only the header fields of the record are checked here.
 
     Raises
     ------
@@ -123,18 +132,18 @@ def read(path: str, format: str = FORMAT) -> tuple[Record, Tensors]:
     OSError
         If the file cannot be opened.
     ValueError
-        If it is cut short, damaged, or no model of a format known here.
+        If the file is truncated, damaged, or of another format.
     """
     safetensors("reading")
     import safetensors as library
 
     kind = os.stat(path).st_mode  # the usual OSError, with the name
     if not (stat.S_ISREG(kind) or stat.S_ISDIR(kind)):
-        raise ValueError("it is no regular file, but a pipe or a device")
+        raise ValueError("it is a pipe or a device, not a regular file")
     with open(path, "rb") as file:
         start = file.read(9)
     if start[8:] != b"{":
-        raise ValueError("it does not begin as a safetensors file does")
+        raise ValueError("it is not a safetensors file")
     tensors = {}
     try:
         with library.safe_open(path, framework="numpy") as file:
@@ -142,28 +151,28 @@ def read(path: str, format: str = FORMAT) -> tuple[Record, Tensors]:
             for name in file.keys():  # noqa: SIM118  (a file, not a dict)
                 kind = file.get_slice(name).get_dtype()
                 if kind not in DTYPES:
-                    raise ValueError(f"tensor {name} is of type {kind}")
+                    raise ValueError(f"tensor {name} has the unknown type {kind}")
                 tensors[name] = np.array(file.get_tensor(name), dtype=DTYPES[kind])
     except library.SafetensorError as error:
         raise ValueError(str(error)) from error
     if digest(record, tensors) != record["sha256"]:
-        raise ValueError("its checksum is wrong, so it was damaged or edited")
+        raise ValueError("its checksum is wrong: it was damaged or edited")
     return record, tensors
 
 
 def safetensors(doing: str) -> Any:
-    """The NumPy half of the package safetensors.
+    """Return the module safetensors.numpy.
 
     Raises
     ------
     ImportError
-        If it is missing; `doing` says what for.
+        If the package is missing. `doing` ("reading" or "writing") is for the message.
     """
     try:
         import safetensors.numpy
     except ImportError as error:
         raise ImportError(
-            f"{doing} a model file needs the package safetensors: "
+            f"{doing} a model file needs the package safetensors; install it with: "
             "pip install 'dualgap[cli]'"
         ) from error
     return safetensors.numpy
@@ -174,7 +183,7 @@ def _json(record: Record) -> str:
 
 
 def digest(record: Record, tensors: Tensors) -> str:
-    """SHA-256 of the record without its own digest, and of the tensors."""
+    """Return the SHA-256 of the record, without its digest, and of the tensors."""
     record = {key: value for key, value in record.items() if key != "sha256"}
     found = hashlib.sha256(_json(record).encode())
     for name, array in sorted(tensors.items()):
@@ -191,23 +200,25 @@ def _parse(text: str | None, format: str) -> Record:
     except RecursionError:
         raise ValueError("its record is nested too deeply") from None
     if not isinstance(record, dict) or record.get("format") != format:
-        raise ValueError(f"its record is not of the format {format}")
+        raise ValueError(f"its record does not have the format {format}")
     found = record.get("format_version")
-    if found != FORMAT_VERSION or isinstance(found, bool):
+    if found not in _VERSIONS or isinstance(found, bool):
         raise ValueError(
-            f"it has format version {found!r}, written by dualgap "
-            f"{record.get('dualgap_version')!r}; this dualgap reads version "
-            f"{FORMAT_VERSION}: pip install --upgrade dualgap"
+            f"it has format version {found!r} of dualgap "
+            f"{record.get('dualgap_version')!r}, but this version reads only "
+            f"{' and '.join(map(str, _VERSIONS))}; upgrade with: pip install --upgrade "
+            "dualgap"
         )
     expect_fields(record, _HEADER, others=True)
-    # The digest is of what the text says: digits that no float64 has would pass.
+    # The digest covers parsed values. Compare the text too: it may have digits that a
+    # float64 does not hold.
     if _json(record) != text:
         raise ValueError("its record was damaged or edited")
     return record
 
 
 def _refuse_constant(name: str) -> None:
-    raise ValueError(f"its record holds {name}")
+    raise ValueError(f"its record contains {name}")
 
 
 def expect_fields(
@@ -216,13 +227,18 @@ def expect_fields(
     *,
     others: bool = False,
 ) -> None:
-    """Refuse a record that lacks a field, or has it of another type.
+    """Raise an error if a record lacks a field, or a field has another type.
 
-    With ``others=False`` it must have these fields and those of the header only.
+    With ``others=False``, the record may have only these fields and the header's.
+
+    Raises
+    ------
+    ValueError
+        Naming the field or fields.
     """
     known = set(fields) | set(_HEADER)
     if not known <= set(record) or not (others or set(record) == known):
-        raise ValueError(f"its record has the fields {sorted(record)}")
+        raise ValueError(f"its record has unexpected fields: {sorted(record)}")
     for key, kind in fields.items():
         if not isinstance(record[key], kind) or isinstance(record[key], bool):
             raise ValueError(f"{key} in its record is a {type(record[key]).__name__}")
@@ -231,18 +247,24 @@ def expect_fields(
 def expect_tensors(
     tensors: Tensors, expected: Mapping[str, tuple[tuple[str, ...], tuple[int, ...]]]
 ) -> None:
-    """Refuse tensors of other names, types or shapes, and such as are not finite.
+    """Raise an error for tensors with other names, types, shapes or non-finite values.
 
     Parameters
     ----------
     tensors : dict of ndarray
+        Tensors of a file.
     expected : dict
-        For each name the types, such as ``("F64",)``, and the shape, where -1 stands
-        for any length.
+        For each name, the allowed types, such as ``("F64",)``, and the shape, where -1
+        stands for any length.
+
+    Raises
+    ------
+    ValueError
+        Naming the tensor.
     """
     if set(tensors) != set(expected):
         raise ValueError(
-            f"it holds the tensors {sorted(tensors)}, expected {sorted(expected)}"
+            f"it has the tensors {sorted(tensors)}, but should have {sorted(expected)}"
         )
     for name, (kinds, shape) in expected.items():
         found = tensors[name]
@@ -252,16 +274,22 @@ def expect_tensors(
             wanted not in (-1, size)
             for size, wanted in zip(found.shape, shape, strict=True)
         ):
-            raise ValueError(f"{name} has shape {found.shape}, expected {shape}")
+            raise ValueError(f"{name} has shape {found.shape}, but should have {shape}")
         if not np.isfinite(found).all():
-            raise ValueError(f"{name} holds NaN or infinite values")
+            raise ValueError(f"{name} contains NaN or infinite values")
 
 
-# ------------------------------------------------------------- values, there and back
+# ------------------------------------------------------------- values to JSON and back
 
 
 def scalar(name: str, value: Any) -> Scalar:
-    """A number, a string, a truth value or None, freed of NumPy's types."""
+    """Return a number, a string, a bool or None as a plain Python value.
+
+    Raises
+    ------
+    ValueError
+        If the value is of another type, or not finite.
+    """
     if value is None or isinstance(value, str):
         return None if value is None else str(value)
     if isinstance(value, (bool, np.bool_)):
@@ -274,12 +302,13 @@ def scalar(name: str, value: Any) -> Scalar:
         return float(value)
     remedy = "; give an int as the seed" if name == "random_state" else ""
     raise ValueError(
-        f"{name}={value!r}: a model file holds numbers, strings and None only{remedy}"
+        f"{name}={value!r} is not a number, string or None, so a model file cannot "
+        f"hold it{remedy}"
     )
 
 
 def fields_of(record: Any) -> Record:
-    """Of a frozen record: its fields as JSON."""
+    """Return the fields of a frozen dataclass as JSON."""
     return {
         field.name: scalar(field.name, getattr(record, field.name))
         for field in dataclasses.fields(record)
@@ -287,15 +316,25 @@ def fields_of(record: Any) -> Record:
     }
 
 
-def from_fields(record: Any, fields: Any) -> Any:
-    """A dataclass from its fields, names and types checked, values by itself."""
+def from_fields(record: Any, fields: Any, without: Iterable[str] = ()) -> Any:
+    """Return a dataclass from its fields, after checking their names and types.
+
+    The class itself checks the values. Fields named in `without` are left at their
+    defaults.
+
+    Raises
+    ------
+    ValueError
+        If a field is missing, unknown, or of a wrong type.
+    """
     hints = _hints(record)
     known = {field.name for field in dataclasses.fields(record) if field.init}
+    known -= set(without)
     if not isinstance(fields, dict) or set(fields) != known:
-        raise ValueError(f"{record.__name__} has the fields {sorted(known)}")
+        raise ValueError(f"{record.__name__} needs the fields {sorted(known)}")
     for name, value in fields.items():
         if not _is_a(value, hints[name]):
-            raise ValueError(f"{record.__name__}: {name}={value!r} is of a wrong type")
+            raise ValueError(f"{record.__name__}: {name}={value!r} has a wrong type")
     return record(**fields)
 
 
@@ -305,7 +344,7 @@ def _hints(record: Any) -> dict[str, Any]:
 
 
 def _is_a(value: Any, hint: Any) -> bool:
-    """Whether a JSON scalar is what an annotation says."""
+    """Whether a JSON scalar has the type of an annotation."""
     if typing.get_origin(hint) is Literal:
         return value in typing.get_args(hint)
     if typing.get_origin(hint) in (typing.Union, types.UnionType):
@@ -316,11 +355,12 @@ def _is_a(value: Any, hint: Any) -> bool:
 
 
 def certificate_fields(certificate: Certificate) -> Record:
-    """Of a certificate: JSON that :func:`certificate` takes.
+    """Return a part of a certificate as JSON, which :func:`certificate` reads back.
 
-    Its primal is None where no value of the model is known.
+    An infinite primal value is stored as None. The name is left out: the classes of the
+    model tell it.
     """
-    fields = certificate.to_dict()
+    fields = dataclasses.replace(certificate, name="").to_dict()
     del fields["gap"], fields["relative_gap"]
     if certificate.primal == math.inf:
         fields["primal"] = None
@@ -328,46 +368,59 @@ def certificate_fields(certificate: Certificate) -> Record:
 
 
 def certificate(fields: Any) -> Certificate:
-    """The inverse of :func:`certificate_fields`, every value checked."""
+    """Invert :func:`certificate_fields`, and check every value.
+
+    Raises
+    ------
+    ValueError
+        If a value is missing or invalid.
+    """
     labels = {status.label: status for status in Status}
     if not isinstance(fields, dict) or fields.get("status") not in labels:
-        raise ValueError("a certificate has no known status")
+        raise ValueError("a certificate has an unknown status")
     status = labels[fields["status"]]
     unknown = fields.get("primal", 0.0) is None and status is not Status.CERTIFIED
-    # Files of before have no such fields.
+    # Older files lack these fields.
     fields = {"rounding": 0.0, "floor": 0.0} | fields | {"status": status}
     numbers = {f.name: fields.pop(f.name, None) for f in dataclasses.fields(Bounds)}
     if unknown:
         numbers["primal"] = math.inf
     bounds = from_fields(Bounds, numbers)
-    c: Certificate = from_fields(Certificate, fields | {"bounds": bounds})
+    whole = fields | {"bounds": bounds}
+    c: Certificate = from_fields(Certificate, whole, without=("name", "several"))
     finite = [c.dual, c.seconds, c.tol, c.rounding, c.floor]
     if not all(map(math.isfinite, finite if unknown else [*finite, c.primal])):
-        raise ValueError("a certificate holds infinite values")
+        raise ValueError("a certificate contains infinite values")
     if min(c.epochs, c.updates) < 0:
-        raise ValueError("a certificate counts below 0")
+        raise ValueError("a certificate has a negative number of epochs or updates")
     return c
 
 
 def classes_fields(classes: NDArray[Any]) -> Record:
-    """Of sorted class labels: JSON that :func:`classes` takes."""
+    """Return sorted class labels as JSON, from which :func:`classes` restores them."""
     return {"dtype": _dtype_name(classes), "values": classes.tolist()}
 
 
 def _dtype_name(classes: NDArray[Any]) -> str:
     name = "str" if classes.dtype.kind == "U" else classes.dtype.name
     if name not in _CLASS_DTYPES:
-        raise ValueError(f"classes of dtype {name!r} cannot be held by a model file")
+        raise ValueError(f"a model file cannot hold classes of dtype {name!r}")
     return str(name)
 
 
 def classes(plain: Record) -> NDArray[Any]:
-    """The inverse of :func:`classes_fields`, every value checked."""
+    """Invert :func:`classes_fields`, and check every value.
+
+    Raises
+    ------
+    ValueError
+        If the labels are not sorted values of their dtype.
+    """
     if set(plain) != {"dtype", "values"} or not isinstance(plain["values"], list):
         raise ValueError("classes in its record are not a dtype and a list")
     name, values = plain["dtype"], plain["values"]
     if not isinstance(name, str) or name not in _CLASS_DTYPES:
-        raise ValueError(f"classes of dtype {name!r} cannot be held by a model file")
+        raise ValueError(f"a model file cannot hold classes of dtype {name!r}")
     dtype = np.dtype(name)
     if not all(type(value) is _CLASS_DTYPES[name] for value in values):
         raise ValueError(f"classes {values!r} are not all of dtype {name}")
@@ -375,9 +428,9 @@ def classes(plain: Record) -> NDArray[Any]:
         limits = np.iinfo(dtype)
         if not all(limits.min <= value <= limits.max for value in values):
             raise ValueError(f"classes {values!r} do not fit into {name}")
-    with np.errstate(over="ignore"):  # found just below
+    with np.errstate(over="ignore"):  # checked below
         labels = np.array(values, dtype=dtype)
-    # An equal list: none was rounded, cut or wrapped on the way.
+    # The lists are equal only if no value was rounded, truncated or wrapped.
     if labels.tolist() != values or np.unique(labels).tolist() != values:
         raise ValueError(f"classes {values!r} are not sorted values of dtype {name}")
     if len(labels) < 2:

@@ -1,15 +1,17 @@
-"""Model files of LIBLINEAR and LIBSVM: text, read without trust and written whole.
+"""Model files of LIBLINEAR and LIBSVM.
 
-LIBLINEAR   solver_type, nr_class, label, nr_feature, bias; then, under `w`, a line per
-            feature (the constant one last, if bias >= 0) with a number per problem. The
-            first label is the positive one of two. Regression and one class have no
-            label, and one class a rho before `w`.
+The files are text. Reading checks every value; writing is atomic.
+
+LIBLINEAR   solver_type, nr_class, label, nr_feature, bias; then, below `w`, one line
+            per feature (the constant one last, if bias >= 0) with one number per
+            problem. The first of two labels is the positive one. Regression and
+            one-class files have no label; one-class files have rho before `w`.
 LIBSVM      svm_type, kernel_type and its parameters, nr_class, total_sv, rho, label,
-            nr_sv; then, under `SV`, a line per support vector: its coefficients in the
-            K - 1 problems of its class, and its entries, numbered from 1. A decision is
-            the sum minus rho, and the class that stands first is the positive one.
-            Regression and one class have one coefficient a line, and neither label nor
-            nr_sv.
+            nr_sv; then, below `SV`, one line per support vector: its coefficients in
+            the K - 1 problems of its class, and its entries, numbered from 1. A
+            decision is the sum minus rho, and the first class is the positive one.
+            Regression and one-class files have one coefficient per line, and neither
+            label nor nr_sv.
 Source      the READMEs of LIBLINEAR 2.50 and LIBSVM 3.37.
 """
 
@@ -40,13 +42,13 @@ Path = str | os.PathLike[str]
 Vector = NDArray[np.float64]
 T = TypeVar("T")
 
-#: solver_type of a classifier with the squared norm: its loss.
+#: Losses of classifiers with the l2 penalty, by solver_type.
 LIBLINEAR_LOSSES = {
     "L2R_L1LOSS_SVC_DUAL": "hinge",
     "L2R_L2LOSS_SVC_DUAL": "squared_hinge",
     "L2R_L2LOSS_SVC": "squared_hinge",
 }
-#: solver_type of a regression: its loss; and that of one class.
+#: Losses of regression models, by solver_type; and the solver_type of one-class models.
 LIBLINEAR_RESIDUAL_LOSSES = {
     "L2R_L2LOSS_SVR": "squared_epsilon_insensitive",
     "L2R_L2LOSS_SVR_DUAL": "squared_epsilon_insensitive",
@@ -55,14 +57,15 @@ LIBLINEAR_RESIDUAL_LOSSES = {
 LIBLINEAR_ONE_CLASS = "ONECLASS_SVM"
 LIBSVM_KINDS = ("c_svc", "epsilon_svr", "one_class")
 LIBSVM_KERNELS = ("linear", "polynomial", "rbf", "sigmoid")
-_LARGEST = 2**31 - 1  # what both packages count with
+_LARGEST = 2**31 - 1  # both packages count with int
 
 
 @dataclass(frozen=True)
 class LiblinearFile:
-    """A linear model. `w` has shape (problems, features, and one if bias >= 0).
+    """Content of a LIBLINEAR file.
 
-    Regression and one class have no labels, and only one class has a rho.
+    `w` has shape (problems, features), or (problems, features + 1) if bias >= 0.
+    Regression and one-class models have no labels; only one-class models have a rho.
     """
 
     solver_type: str
@@ -75,9 +78,10 @@ class LiblinearFile:
 
 @dataclass(frozen=True)
 class LibsvmFile:
-    """A kernel model. `coef` has shape (K - 1, n_SV), `vectors` (n_SV, features).
+    """Content of a LIBSVM file.
 
-    Regression and one class have neither labels nor sizes, and K = 2.
+    `coef` has shape (K - 1, n_SV) and `vectors` (n_SV, features). Regression and
+    one-class models have neither labels nor sizes, and K = 2.
     """
 
     kernel: str
@@ -96,7 +100,7 @@ class LibsvmFile:
 
 
 def write_liblinear_file(path: Path, model: LiblinearFile) -> None:
-    """Write, whole or not at all."""
+    """Write a LIBLINEAR file atomically."""
     label = f"label {_numbers(model.labels)}\n" if model.labels else ""
     rho = "" if model.rho is None else f"rho {model.rho!r}\n"
     with write_atomically(path, "w") as file:
@@ -109,7 +113,7 @@ def write_liblinear_file(path: Path, model: LiblinearFile) -> None:
 
 
 def write_libsvm_file(path: Path, model: LibsvmFile) -> None:
-    """Write, whole or not at all."""
+    """Write a LIBSVM file atomically."""
     lines = [f"svm_type {model.kind}", f"kernel_type {model.kernel}"]
     if model.kernel == "polynomial":
         lines.append(f"degree {model.degree}")
@@ -143,7 +147,7 @@ def _numbers(values: Sequence[Any] | Vector) -> str:
 
 
 class _Lines:
-    """The lines of a file, and where one is for the errors."""
+    """Lines of a file, with the current position for error messages."""
 
     def __init__(self, path: Path) -> None:
         self.path = os.fsdecode(path)
@@ -155,7 +159,7 @@ class _Lines:
         return ValueError(f"{self.path}, line {self.at}: {message}")
 
     def header(self, end: str) -> dict[str, list[str]]:
-        """The fields down to a line `end`."""
+        """Read the header: the fields before the line `end`."""
         fields: dict[str, list[str]] = {}
         while self.at < len(self.lines):
             words = self.lines[self.at].split()
@@ -168,18 +172,18 @@ class _Lines:
         raise self.error(f"the file ends before the line {end!r}")
 
     def body(self, count: int) -> Iterator[list[str]]:
-        """The words of the `count` lines after it, which are the last ones."""
+        """Yield the words of the `count` lines after the header."""
         rest = self.lines[self.at :]
         while rest and not rest[-1].strip():
             rest.pop()
         if len(rest) != count:
-            raise self.error(f"expected {count} lines to follow, found {len(rest)}")
+            raise self.error(f"expected {count} more lines, found {len(rest)}")
         for line in rest:
             self.at += 1
             yield line.split()
 
     def values(self, words: list[str], count: int, what: str) -> list[float]:
-        """Finite numbers, so many."""
+        """Return the words as `count` finite numbers."""
         try:
             found = [_number(word, float) for word in words]
         except ValueError:
@@ -191,7 +195,7 @@ class _Lines:
     def field(
         self, fields: dict[str, list[str]], name: str, kind: Callable[[str], T]
     ) -> T:
-        """The one value of a field."""
+        """Return the single value of a field."""
         words = fields.get(name, [])
         try:
             (word,) = words
@@ -201,7 +205,7 @@ class _Lines:
                 f"expected one value of {name!r}, found {' '.join(words)!r}"
             ) from None
         if isinstance(value, (int, float)) and not abs(value) <= 1e300:
-            raise self.error(f"{name} {value!r} is no finite number")
+            raise self.error(f"{name} {value!r} is not a finite number")
         return value
 
     def count(self, fields: dict[str, list[str]], name: str, least: int) -> int:
@@ -226,26 +230,31 @@ class _Lines:
 
 
 def _number(word: str, kind: Callable[[str], T]) -> T:
-    """A word, or a number as C reads it: Python would also take 1_000."""
+    """Return a word, or a number as C reads it; Python would also accept 1_000."""
     if kind is not str and "_" in word:
         raise ValueError
     return kind(word)
 
 
 def read_liblinear_file(path: Path) -> LiblinearFile:
-    """Read a model of LIBLINEAR's SVMs with the squared norm.
+    """Read a LIBLINEAR file with an SVM that has the l2 penalty.
 
     Raises
     ------
+    OSError
+        If the file cannot be read.
     ValueError
-        If it is malformed, or another kind of model; the message has file and line.
+        If the file is malformed, or has an unsupported kind of model. The message names
+        file and line.
     """
     lines = _Lines(path)
     fields = lines.header("w")
     kind = lines.field(fields, "solver_type", str)
     known = (*LIBLINEAR_LOSSES, *LIBLINEAR_RESIDUAL_LOSSES, LIBLINEAR_ONE_CLASS)
     if kind not in known:
-        raise lines.error(f"solver_type {kind}: this is none of {', '.join(known)}")
+        raise lines.error(
+            f"solver_type {kind} is not supported; it must be one of {', '.join(known)}"
+        )
     classes = lines.count(fields, "nr_class", 2)
     features = lines.count(fields, "nr_feature", 0)
     bias = lines.field(fields, "bias", float)
@@ -253,7 +262,7 @@ def read_liblinear_file(path: Path) -> LiblinearFile:
     problems = 1 if classes == 2 or not labels else classes
     one_class = kind == LIBLINEAR_ONE_CLASS
     if one_class and bias >= 0.0:
-        raise lines.error(f"bias {bias!r}: {kind} has none")
+        raise lines.error(f"bias {bias!r} is invalid: a model of {kind} has none")
     rho = lines.field(fields, "rho", float) if one_class else None
     rows = features + (bias >= 0.0)
     w = [lines.values(words, problems, "w") for words in lines.body(rows)]
@@ -263,27 +272,31 @@ def read_liblinear_file(path: Path) -> LiblinearFile:
 
 
 def read_libsvm_file(path: Path) -> LibsvmFile:
-    """Read a C-SVC, epsilon-SVR or one-class SVM of LIBSVM.
+    """Read a LIBSVM file with a C-SVC, an epsilon-SVR or a one-class SVM.
 
-    Columns go up to the largest that a support vector has.
+    The number of columns is the largest index of a support vector.
 
     Raises
     ------
+    OSError
+        If the file cannot be read.
     ValueError
-        If it is malformed, or another kind of model; the message has file and line.
+        If the file is malformed, or has an unsupported kind of model. The message names
+        file and line.
     """
     lines = _Lines(path)
     fields = lines.header("SV")
     kind = lines.field(fields, "svm_type", str)
     if kind not in LIBSVM_KINDS:
         raise lines.error(
-            f"svm_type {kind}: only {', '.join(LIBSVM_KINDS)} are models of this "
-            "package"
+            f"svm_type {kind} is not supported; it must be one of "
+            f"{', '.join(LIBSVM_KINDS)}"
         )
     kernel = lines.field(fields, "kernel_type", str)
     if kernel not in LIBSVM_KERNELS:
         raise lines.error(
-            f"kernel_type {kernel}: this is none of {', '.join(LIBSVM_KERNELS)}"
+            f"kernel_type {kernel} is not supported; it must be one of "
+            f"{', '.join(LIBSVM_KERNELS)}"
         )
     classes = lines.count(fields, "nr_class", 2)
     total = lines.count(fields, "total_sv", 0)
@@ -302,7 +315,7 @@ def read_libsvm_file(path: Path) -> LibsvmFile:
         sizes = [int(x) for x in found]
         if sizes != found or min(sizes) < 0 or sum(sizes) != total:
             raise lines.error(
-                f"nr_sv {found} are no counts that add up to total_sv {total}"
+                f"nr_sv {found} must be counts with the sum total_sv {total}"
             )
     coef, data, indices, indptr = [], [], [], [0]
     for words in lines.body(total):
@@ -312,7 +325,7 @@ def read_libsvm_file(path: Path) -> LibsvmFile:
             column, colon, value = word.partition(":")
             if not colon or not column.isdecimal() or not last < int(column) < _LARGEST:
                 raise lines.error(
-                    f"expected index:value with indices that grow, found {word!r}"
+                    f"expected index:value with increasing indices, found {word!r}"
                 )
             last = int(column)
             indices.append(last - 1)

@@ -1,8 +1,8 @@
 """Checksums of the arrays of a row store, one for every segment of 16 KiB.
 
-A segment is compared with its CRC-32C when it is read for the first time, while the
-processor's cache still holds it. The checksums of all arrays, uint32, follow each other
-in ``checksums.bin``, whose SHA-256 the description holds.
+A segment is compared with its CRC-32C when it is first read, while it is in the
+processor's cache. ``checksums.bin`` contains the checksums of all arrays, as uint32;
+its SHA-256 is in the description of the store.
 
 Source     combining two CRCs: Mark Adler's ``crc32_combine`` of zlib
 """
@@ -19,8 +19,8 @@ from .. import core
 
 __all__ = ["SEGMENT", "Segments", "joined", "partial_sums"]
 
-#: Bytes of a segment. Checksums take 1/4096 of the data; longer segments would make
-#: the ends of pages, whose segments are read beyond them, dearer.
+#: Bytes of a segment. Checksums take 1/4096 of the data. Longer segments would cost
+#: more at the ends of a page, where whole segments must be read.
 SEGMENT = 2**14
 
 Bytes = NDArray[np.uint8]
@@ -28,17 +28,18 @@ Sums = NDArray[np.uint32]
 
 
 class Segments:
-    """The segments of one file: their checksums, and which of them were compared.
+    """Checksums of the segments of a file, and which segments were compared.
 
     Parameters
     ----------
     path : str
         The file, for messages.
     total : int
-        Its bytes.
+        Size of the file in bytes.
     size : int
-        Bytes of a segment; the last one may be shorter.
+        Size of a segment in bytes; the last one may be shorter.
     sums : ndarray of shape (segments,), uint32
+        Checksums.
     """
 
     def __init__(self, path: str, total: int, size: int, sums: Sums) -> None:
@@ -46,26 +47,28 @@ class Segments:
         self.seen = np.zeros(len(sums), bool)
 
     def all_seen(self, begin: int, end: int) -> bool:
-        """Whether every segment of these bytes was compared already."""
+        """Whether every segment of bytes [begin, end) was already compared."""
         return bool(self.seen[begin // self.size : -(-end // self.size)].all())
 
     def check(
         self, begin: int, data: Bytes, read: Callable[[int, int], Bytes] | None = None
     ) -> None:
-        """Compare the segments of some bytes that were read from `begin` on.
+        """Compare the segments of bytes that were read from the file.
 
         Parameters
         ----------
         begin : int
+            Position of the first byte.
         data : ndarray of shape (n,), uint8
+            The bytes.
         read : callable, optional
-            Reads the bytes in [begin, end): those of a segment that `data` holds in
-            part. None: `data` consists of whole segments.
+            Function that reads bytes [begin, end) of the file, to complete segments
+            that `data` covers in part. None if `data` consists of whole segments.
 
         Raises
         ------
         ValueError
-            Naming the file and the bytes that are damaged.
+            If bytes are damaged; the message names the file and the bytes.
         """
         end = begin + len(data)
         if self.all_seen(begin, end):
@@ -91,8 +94,8 @@ class Segments:
             start = (first + int(wrong[0])) * self.size
             raise ValueError(
                 f"{self.path} is damaged: bytes {start} to "
-                f"{min(start + self.size, self.total)} do not have the checksum that "
-                "they were written with; make the store again with dualgap convert"
+                f"{min(start + self.size, self.total)} do not match their checksum; "
+                "make the store again with dualgap convert"
             )
         self.seen[first:last] = True
 
@@ -101,15 +104,20 @@ class Segments:
 
 
 def partial_sums(begin: int, data: Bytes, size: int = SEGMENT) -> list[int]:
-    """CRC-32C of some bytes of a file, cut where its segments end.
+    """Return the CRC-32C of bytes of a file, one for each segment or part of one.
 
     Parameters
     ----------
     begin : int
-        Their place in the file.
+        Position of the first byte in the file.
     data : ndarray of shape (n,), uint8
+        The bytes.
     size : int
-        Bytes of a segment.
+        Size of a segment in bytes.
+
+    Returns
+    -------
+    list of int
     """
     head = min(-begin % size, len(data))
     sums = [core.crc32c(data[:head])] if head else []
@@ -119,17 +127,21 @@ def partial_sums(begin: int, data: Bytes, size: int = SEGMENT) -> list[int]:
 def joined(
     parts: Iterable[tuple[int, int, list[int]]], total: int, size: int = SEGMENT
 ) -> Sums:
-    """Checksums of the segments of a file, of those of its parts.
+    """Combine checksums of the parts of a file into checksums of its segments.
 
     Parameters
     ----------
     parts : iterable of (int, int, list of int)
-        Begin and length of each part, in their order and without gaps, and what
-        :func:`partial_sums` says of it.
+        Position, length and :func:`partial_sums` of each part, in order and without
+        gaps.
     total : int
-        Bytes of the file.
+        Size of the file in bytes.
     size : int
-        Bytes of a segment.
+        Size of a segment in bytes.
+
+    Returns
+    -------
+    ndarray of shape (segments,), uint32
     """
     found = np.zeros(-(-total // size), np.uint32)
     for begin, length, sums in parts:
@@ -146,7 +158,7 @@ _ONE, _POLYNOMIAL = 1 << 31, 0x82F63B78  # the highest bit is x^0
 
 
 def _combined(first: int, second: int, length: int) -> int:
-    """CRC-32C of bytes and of `length` more, of those of the two."""
+    """Return the CRC-32C of two byte strings joined; the second has `length` bytes."""
     shift, square, bits = _ONE, _ONE >> 8, length  # x^0 and x^8
     while bits:
         if bits & 1:
@@ -156,7 +168,7 @@ def _combined(first: int, second: int, length: int) -> int:
 
 
 def _product(a: int, b: int) -> int:
-    """Multiply two polynomials over GF(2), modulo that of the CRC."""
+    """Multiply two polynomials over GF(2), modulo the polynomial of the CRC."""
     found = 0
     for bit in range(31, -1, -1):
         if a >> bit & 1:
@@ -166,24 +178,31 @@ def _product(a: int, b: int) -> int:
 
 
 def read_sums(content: bytes, lengths: dict[str, int], size: int) -> dict[str, Any]:
-    """The checksums of every array, of the content of ``checksums.bin``.
+    """Split the content of ``checksums.bin`` into the checksums of every array.
 
     Parameters
     ----------
     content : bytes
+        Content of the file.
     lengths : dict of int
-        Bytes of every array, in the order of the file.
+        Size of every array in bytes, in the order of the file.
     size : int
-        Bytes of a segment.
+        Size of a segment in bytes.
+
+    Returns
+    -------
+    dict of ndarray, uint32
 
     Raises
     ------
     ValueError
-        If the file is not as long as that makes it.
+        If the content has another length.
     """
     counts = [-(-length // size) for length in lengths.values()]
     if len(content) != 4 * sum(counts):
-        raise ValueError(f"it has {len(content)} bytes, expected {4 * sum(counts)}")
+        raise ValueError(
+            f"it has {len(content)} bytes, but should have {4 * sum(counts)}"
+        )
     sums = np.frombuffer(content, "<u4")
     cuts = np.cumsum(counts)[:-1]
     return dict(zip(lengths, np.split(sums, cuts), strict=True))

@@ -1,7 +1,7 @@
-"""What row stores are made of: files and batches, as chunks of bounded size.
+"""Inputs of a conversion: files and batches, read as chunks of bounded size.
 
-A chunk knows the number of its first row (of its first line, in text), and loads its
-rows when a thread has time for it.
+A chunk knows the number of its first row (in text, of its first line). A worker thread
+loads its rows later.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from scipy import sparse
 from ..core import parse_svmlight
 from .svmlight import text_pieces
 
-_PIECE = 2**24  # bytes read at a time where a file says how many there are
-#: What zipfile raises for archives that are damaged, encrypted or of another kind.
+_PIECE = 2**24  # bytes to read at a time from arrays whose file gives their size
+#: Errors of zipfile for archives that are damaged, encrypted or of another kind.
 _DAMAGED = (
     *(zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError),
     *(RuntimeError, OSError),
@@ -37,14 +37,14 @@ _DAMAGED = (
 
 __all__ = ["Chunk", "Reading", "Source", "source_of"]
 
-_LONGEST_LINE = 8  # chunks
+_LONGEST_LINE = 8  # longest line of text, in chunks
 
 Rows = tuple[Any, NDArray[np.float64], NDArray[np.float64] | None]
 
 
 @dataclass(frozen=True)
 class Reading:
-    """How inputs are to be read; see :func:`dualgap.io.convert`."""
+    """Options for reading inputs; see :func:`dualgap.io.convert`."""
 
     dtype: np.dtype[Any]
     chunk: int  # bytes
@@ -58,61 +58,61 @@ class Reading:
 class Chunk(ABC):
     """Some rows of an input."""
 
-    #: Number of the first row among all rows, or of its line among all lines.
+    #: Number of the first row among all rows; in text, of its line among all lines.
     first: int
     dense = False
-    #: Whether the rows have as many columns as their X; else its largest index tells.
+    #: Whether the width of X is known; else the largest index determines it.
     columns = True
 
     @abstractmethod
     def load(self) -> Rows:
-        """Rows, labels and weights; the rows are an ndarray or CSR."""
+        """Return rows (an ndarray or CSR matrix), labels, and weights or None."""
 
     @abstractmethod
     def place(self, row: int) -> str:
-        """Where a row of it was found, for messages."""
+        """Return the place of a row in the input, for messages."""
 
 
 class Source(ABC):
-    """Inputs of one kind."""
+    """Base of the kinds of inputs."""
 
     name: str
-    #: Equal for equal inputs: what was killed may go on.
+    #: Equal for equal inputs; decides whether a killed conversion may resume.
     identity: dict[str, Any]
 
     @abstractmethod
     def chunks(self, known: Mapping[int, int]) -> Iterator[Chunk | None]:
-        """All chunks, in the same order each time.
+        """Yield all chunks, in the same order each time.
 
         Parameters
         ----------
         known : mapping of int to int
-            Rows of the chunks, by their number, that are not needed: None may stand
-            for one that need not be made to go on with the next.
+            Numbers of the chunks that are already written, and their numbers of rows.
+            For these a source may yield None instead of making the chunk.
         """
 
 
 def source_of(inputs: Any, reading: Reading) -> Source:
-    """The source that `inputs` names.
+    """Return the source for the argument `inputs` of :func:`dualgap.io.convert`.
 
     Raises
     ------
     TypeError, ValueError, OSError
-        If it is none, or a file is missing.
+        If `inputs` is of another type, or a file is missing.
     """
     paths = _paths(inputs)
     if paths is None:
         if not isinstance(inputs, Iterable):
             raise TypeError(
-                f"inputs is a {type(inputs).__name__}: give a path, a list of paths, "
+                f"inputs is a {type(inputs).__name__}; give a path, a list of paths, "
                 "or an iterable of (X, y) or (X, y, sample_weight)"
             )
-        _refuse_labels(reading, "batches, which hold them")
+        _refuse_labels(reading, "batches, which contain them")
         return _Batches(inputs, reading)
     for path in paths:
         os.stat(path)  # the usual error
         if os.path.isdir(path):
-            raise ValueError(f"{path} is a folder; name the files in it")
+            raise ValueError(f"{path} is a folder; give the files in it")
     kinds = {_KINDS.get(os.path.splitext(path)[1].lower(), _Text) for path in paths}
     if len(kinds) > 1:
         names = ", ".join(sorted(kind.kind for kind in kinds))
@@ -138,7 +138,7 @@ def _refuse_labels(reading: Reading, kind: str) -> None:
 
 
 class _Files(Source):
-    """Files that follow each other."""
+    """Files of one kind, whose rows are concatenated."""
 
     kind: str
 
@@ -158,7 +158,7 @@ class _Text(_Files):
 
     def __init__(self, paths: list[str], reading: Reading) -> None:
         super().__init__(paths, reading)
-        _refuse_labels(reading, "svmlight text, which holds labels")
+        _refuse_labels(reading, "svmlight text, which contains labels")
 
     def chunks(self, known: Mapping[int, int]) -> Iterator[Chunk | None]:
         first = 0
@@ -171,7 +171,7 @@ class _Text(_Files):
 
 
 def _whole_lines(path: str, size: int) -> Iterator[bytes]:
-    """The text in parts of about `size` bytes that end with a line."""
+    """Yield the text in parts of about `size` bytes that end with a complete line."""
     parts: list[bytes] = []
     held = 0
     for piece in text_pieces(path):
@@ -205,7 +205,7 @@ class _TextChunk(Chunk):
         self.reading = reading
 
     def load(self) -> Rows:
-        # Left open, the base is seen in the indices as they are written.
+        # With "auto", keep the indices as written; the merge shifts them if needed.
         zero_based = self.reading.zero_based in ("auto", True)
         try:
             y, values, indices, indptr, _, found = parse_svmlight(
@@ -231,7 +231,7 @@ class _TextChunk(Chunk):
         return f"{self.path}, after line {self.before}, example {row + 1}"
 
 
-# ------------------------------------------------------------- arrays that are at hand
+# ------------------------------------------------------------------ arrays in memory
 
 
 class _ArrayChunk(Chunk):
@@ -248,22 +248,28 @@ class _ArrayChunk(Chunk):
 
 
 def _column(name: str, value: Any, n: int) -> NDArray[np.float64]:
-    """Labels or weights of n rows, as float64."""
+    """Return labels or weights of n rows as float64, shape (n,).
+
+    Raises
+    ------
+    ValueError
+        If they are not numbers, or have another shape.
+    """
     array = np.asarray(value)
     if array.dtype.kind not in "biuf":
         raise ValueError(
-            f"{name} is of dtype {array.dtype}; stores hold numbers: map classes to "
-            "0, 1, 2, ... first"
+            f"{name} has dtype {array.dtype}, but stores hold only numbers; map the "
+            "classes to 0, 1, 2, ... first"
         )
     if array.shape != (n,):
-        raise ValueError(f"{name} has shape {array.shape}, expected ({n},)")
+        raise ValueError(f"{name} has shape {array.shape}; expected ({n},)")
     return np.ascontiguousarray(array, dtype=np.float64)
 
 
 def _tidy(X: Any, dtype: np.dtype[Any]) -> Any:
-    """A matrix as an ndarray, or as CSR with sorted rows that name no column twice."""
+    """Return a matrix as ndarray, or as CSR with sorted rows without duplicates."""
     if sparse.issparse(X):
-        with np.errstate(over="ignore"):  # infinity is refused later, with its row
+        with np.errstate(over="ignore"):  # infinite values raise later, with their row
             X = sparse.csr_matrix(X, dtype=dtype)
         if not X.has_canonical_format:
             X = X.copy()
@@ -272,7 +278,7 @@ def _tidy(X: Any, dtype: np.dtype[Any]) -> Any:
     X = np.asarray(X)
     if X.ndim != 2 or X.dtype.kind not in "biuf":
         raise ValueError(
-            f"rows of shape {X.shape} and dtype {X.dtype}; give numbers of shape (n, d)"
+            f"X has shape {X.shape} and dtype {X.dtype}; give numbers of shape (n, d)"
         )
     with np.errstate(over="ignore"):
         return np.ascontiguousarray(X, dtype=dtype)
@@ -318,8 +324,8 @@ class _Batches(Source):
             step = max(1, self.reading.chunk // _row_bytes(X))
             if late and not 0 < n <= step:
                 raise ValueError(
-                    f"batch {k}, made by a function, has {n} rows; with this memory, "
-                    f"it must have 1 to {step}"
+                    f"batch {k}, returned by a function, has {n} rows; with this "
+                    f"memory, it must have 1 to {step}"
                 )
             for at in range(0, n, step):
                 part = slice(at, min(at + step, n))
@@ -335,18 +341,18 @@ class _Batches(Source):
 
 @contextlib.contextmanager
 def _named(name: str, kinds: tuple[type[Exception], ...]) -> Iterator[None]:
-    """Let what a library finds wrong in a file, by errors of these kinds, name it."""
+    """Turn a library's errors about a file into ValueErrors that name the file."""
     try:
         yield
     except kinds as error:
-        # A failing disk is another matter than a place that the file does not have.
+        # Errors of the system, such as a failing disk, are not the file's fault.
         if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
             raise
         raise ValueError(f"{name}: {error}") from None
 
 
 class _Npy:
-    """An array in a .npy file or in a member of a .npz, read from its beginning on."""
+    """Array in a .npy file or in a member of a .npz file, read from start to end."""
 
     def __init__(self, file: Any, name: str) -> None:
         self.file, self.name = file, name
@@ -358,29 +364,29 @@ class _Npy:
             }[version]
             self.shape, fortran, self.dtype = header(file)
         except (ValueError, KeyError, RecursionError, tokenize.TokenError) as error:
-            raise ValueError(f"{name} is no .npy array: {error}") from None
+            raise ValueError(f"{name} is not a .npy array: {error}") from None
         if any(size < 0 for size in self.shape):
-            raise ValueError(f"{name} has shape {self.shape}")
+            raise ValueError(f"{name} has the invalid shape {self.shape}")
         if fortran and len(self.shape) > 1:
             raise ValueError(
-                f"{name} lies column by column; save numpy.ascontiguousarray(X)"
+                f"{name} is in Fortran order; save numpy.ascontiguousarray(X)"
             )
         if self.dtype.hasobject:
-            raise ValueError(f"{name} holds Python objects; save it as numbers")
+            raise ValueError(f"{name} contains Python objects; save it as numbers")
         if self.dtype.itemsize == 0:
-            raise ValueError(f"{name} is of dtype {self.dtype}; save it as numbers")
+            raise ValueError(f"{name} has dtype {self.dtype}; save it as numbers")
 
     def take(self, count: int, width: int = 1) -> NDArray[Any]:
-        """The next `count` entries, or rows of `width`."""
+        """Return the next `count` entries, or `count` rows of `width` entries."""
         size = count * width * self.dtype.itemsize
-        # In pieces: what the header says is not believed before it was read.
+        # Read in pieces, because a damaged header could announce any size.
         parts, left = [], size
         while left > 0:
             with _named(self.name, _DAMAGED):
                 parts.append(self.file.read(min(left, _PIECE)))
             left -= len(parts[-1])
             if not parts[-1]:
-                raise ValueError(f"{self.name} ends too early; it was cut short")
+                raise ValueError(f"{self.name} is truncated; make the file again")
         data = parts[0] if len(parts) == 1 else b"".join(parts)
         return np.frombuffer(data, self.dtype)
 
@@ -414,7 +420,10 @@ class _Numpy(_Files):
                 first = chunk.first + len(chunk.y)
         for name, given in (("y", self.y), ("sample_weight", self.weight)):
             if given is not None and len(given) != first:
-                raise ValueError(f"{name} has {len(given)} entries for {first} rows")
+                raise ValueError(
+                    f"{name} has {len(given)} entries, but there are {first} rows; "
+                    "give one entry per row"
+                )
 
     def _of_file(self, path: str, first: int) -> Iterator[_ArrayChunk]:
         with contextlib.ExitStack() as stack:
@@ -435,7 +444,10 @@ class _Numpy(_Files):
             n, parts = self._rows(path, arrays)
             labels = self._labels(arrays, "y", self.y, first, n)
             if labels is None:
-                raise ValueError(f"{path} holds no labels: give y=..., or an array y")
+                raise ValueError(
+                    f"{path} has no labels; give y=..., or save an array y in a .npz "
+                    "file"
+                )
             weight = self._labels(arrays, "sample_weight", self.weight, first, n)
             at = 0
             for X in parts:
@@ -457,13 +469,13 @@ class _Numpy(_Files):
         if "X" in arrays:
             X = arrays["X"]
             if len(X.shape) != 2:
-                raise ValueError(f"{path}: X has shape {X.shape}, expected (n, d)")
+                raise ValueError(f"{path}: X has shape {X.shape}; expected (n, d)")
             if X.dtype.kind not in "biuf":
-                raise ValueError(f"{X.name} is of dtype {X.dtype}; save it as numbers")
+                raise ValueError(f"{X.name} has dtype {X.dtype}; save it as numbers")
             return X.shape[0], self._dense(X)
         if not {"data", "indices", "indptr", "shape", "format"} <= set(arrays):
             raise ValueError(
-                f"{path} has the arrays {sorted(arrays)}; expected X, or those of "
+                f"{path} has the arrays {sorted(arrays)}; expected X, or the arrays of "
                 "scipy.sparse.save_npz"
             )
         kinds = {"format": "SU", "shape": "iu", "indptr": "iu", "indices": "iu"}
@@ -472,15 +484,17 @@ class _Numpy(_Files):
             shape = {"format": (), "shape": (2,)}.get(name, array.shape[:1] or (0,))
             if array.dtype.kind not in kind or array.shape != shape:
                 raise ValueError(
-                    f"{array.name} of shape {array.shape} and dtype {array.dtype} is "
-                    "not what scipy.sparse.save_npz writes"
+                    f"{array.name} has shape {array.shape} and dtype {array.dtype}, "
+                    "unlike a file of scipy.sparse.save_npz; save it again"
                 )
         form = arrays["format"].whole().item()
         if form not in (b"csr", "csr"):
-            raise ValueError(f"{path} holds a matrix in {form!r}; save X.tocsr()")
+            raise ValueError(
+                f"{path} has a matrix in the format {form!r}; save X.tocsr()"
+            )
         n, d = (int(size) for size in arrays["shape"].whole())
         if n < 0 or d < 0:
-            raise ValueError(f"{path} holds a matrix of shape {(n, d)}")
+            raise ValueError(f"{path} has a matrix of the invalid shape {(n, d)}")
         return n, self._csr(arrays, n, d)
 
     def _dense(self, X: _Npy) -> Iterator[Any]:
@@ -493,7 +507,9 @@ class _Numpy(_Files):
     def _csr(self, arrays: dict[str, _Npy], n: int, d: int) -> Iterator[Any]:
         indptr = arrays["indptr"].whole().astype(np.int64)
         if indptr.shape != (n + 1,) or indptr[0] != 0 or (np.diff(indptr) < 0).any():
-            raise ValueError(f"{arrays['indptr'].name}: pointers that fall")
+            raise ValueError(
+                f"{arrays['indptr'].name} does not increase from 0; save it again"
+            )
         limit = max(1, self.reading.chunk // 16)
         at = 0
         while at < n:
@@ -503,7 +519,9 @@ class _Numpy(_Files):
             values = arrays["data"].take(count)
             indices = arrays["indices"].take(count)
             if count and not (0 <= indices.min() and indices.max() < d):
-                raise ValueError(f"{arrays['indices'].name}: index out of range")
+                raise ValueError(
+                    f"{arrays['indices'].name} has an index out of range; save it again"
+                )
             parts = values, indices, indptr[at : end + 1] - indptr[at]
             X = sparse.csr_matrix(parts, shape=(end - at, d))
             yield _tidy(X, self.reading.dtype)
@@ -518,7 +536,7 @@ class _Table(_Files):
 
     def __init__(self, paths: list[str], reading: Reading) -> None:
         super().__init__(paths, reading)
-        _refuse_labels(reading, "tables, which hold them as columns")
+        _refuse_labels(reading, "tables, which contain them as columns")
 
     def chunks(self, known: Mapping[int, int]) -> Iterator[Chunk | None]:
         first, names = 0, None
@@ -530,7 +548,8 @@ class _Table(_Files):
                         names = found
                     if found != names:
                         raise ValueError(
-                            f"{path} has other columns than {self.paths[0]}"
+                            f"{path} has other columns than {self.paths[0]}; convert "
+                            "them one by one"
                         )
                     X, y, weight = self._arrays(path, batch)
                 yield _ArrayChunk(path, first, X, y, weight)
@@ -542,7 +561,7 @@ class _Table(_Files):
             import pyarrow.parquet
         except ImportError as error:
             raise ImportError(
-                f"reading {path} needs the package pyarrow: "
+                f"reading {path} needs the package pyarrow; install it with: "
                 "pip install 'dualgap[arrow]'"
             ) from error
         with self._told(path):
@@ -574,13 +593,14 @@ class _Table(_Files):
         if twice:
             raise ValueError(
                 f"{path} has the column {twice[0]!r} {columns.count(twice[0])} times; "
-                "give every column a name of its own"
+                "rename one of them"
             )
-        for name in (self.reading.label, self.reading.weight):
+        for role in ("label", "weight"):
+            name = getattr(self.reading, role)
             if name is not None and name not in columns:
                 raise ValueError(
-                    f"{path} has no column {name!r}; name it with label= or weight= "
-                    f"(--label, --weight): it has {', '.join(columns[:20])}"
+                    f"{path} has no column {name!r} for the {role}s; give another name "
+                    f"with {role}=... Its columns are {', '.join(columns[:20])}"
                 )
         features = [
             name

@@ -1,6 +1,6 @@
 """Row stores: data larger than memory, as a folder of arrays.
 
-    store.json    what the arrays are: shapes, dtypes, versions, checksums
+    store.json    description: shapes, dtypes, versions, checksums
     values.bin    (entries,), or (n_samples, n_features) if dense   float32, float64
     indices.bin   (entries,)          int32, int64    } not if dense
     indptr.bin    (n_samples + 1,)    int64           }
@@ -8,12 +8,14 @@
     weight.bin    (n_samples,)        float64         if the rows have weights
     checksums.bin (segments,)         uint32          CRC-32C of every 16 KiB
 
-The arrays are bare, little-endian and C-contiguous. A store is read, never written to;
-`convert` makes it, its rows in random order. Nothing in it is trusted: sizes are
-checked when it is opened, every segment is compared with its checksum when it is first
-read, pointers whenever they are read, indices and values by the first pass of a fit.
-A store of format 1, which has no checksums.bin, is compared as a whole with its SHA-256
-before anything of it is used. `verify` compares every byte again.
+The arrays have no headers; they are little-endian and C-contiguous. `convert` makes a
+store, with its rows in random order; afterwards it is only read.
+
+The content is checked. Sizes are checked when a store is opened, segments against their
+checksums when they are first read, pointers whenever they are read, and indices and
+values by the first epoch of a fit. A store of format 1, which has no checksums.bin, is
+compared as a whole with its SHA-256 before it is used. `verify` compares every byte
+again.
 """
 
 from __future__ import annotations
@@ -40,7 +42,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from .. import core
-from ..blocks import ALIGNMENT, Block, RowSource
+from ..data.blocks import ALIGNMENT, Block, RowSource
 from ..memory import make_room_for, memory_error
 from .segments import Segments, read_sums
 
@@ -50,8 +52,8 @@ logger = logging.getLogger("dualgap")
 
 FORMAT, FORMAT_VERSION = "dualgap-store", 2
 DESCRIPTION, CHECKSUMS = "store.json", "checksums.bin"
-#: Bytes that a pass over a store takes for its blocks, two of which are in memory, and
-#: pages of a block: enough to mix, and long enough for a disk.
+#: Bytes for the blocks of an epoch, two of which are in memory; and pages per block.
+#: Enough pages mix the rows well, and few enough are long reads for the disk.
 BUFFER, BLOCK_PAGES = 2**28, 16
 
 _DTYPES = {
@@ -77,17 +79,17 @@ _FIELDS: dict[str, type] = {
     "shards": list,
     "sha256": str,
 }
-#: Since format 2: bytes of a segment, and the SHA-256 of the segments' checksums.
+#: Fields since format 2: bytes of a segment, and SHA-256 of the segments' checksums.
 _CHECKED_FIELDS: dict[str, type] = {"segment_bytes": int, "checksums_sha256": str}
-#: Bytes read at a time: what a processor's cache holds until they are checked.
+#: Bytes to read at a time; they stay in the processor's cache until they are checked.
 _PIECE = 2**20
-#: Bytes of a map that are checked at a time, that it can be left.
+#: Bytes of a memory map to check at a time, so that the check can be interrupted.
 _STRETCH = 2**26
 #: Bytes that `verify` reads at a time.
 _DIGESTED = 2**22
-#: Past the file cache: so many reads at once, through pieces of memory of this size.
+#: Direct reads, past the file cache: number at the same time, and bytes of each buffer.
 _READERS, _STRAIGHT = 4, 2**22
-#: Bytes that a segment may have: whole ones are read past the cache.
+#: Limits on the bytes of a segment; direct reads read whole segments.
 _LEAST_SEGMENT, _MOST_SEGMENT = 2**12, 2**22
 _REMEDY = "make it again with dualgap convert"
 
@@ -98,10 +100,13 @@ class Batch(NamedTuple):
     Attributes
     ----------
     X : csr_matrix or ndarray of shape (n_rows, n_features)
+        Rows.
     y : ndarray of shape (n_rows,)
+        Labels.
     sample_weight : ndarray of shape (n_rows,), or None
+        Weights.
     start, stop : int
-        Their place among the rows of the store.
+        Range of the rows within the store.
     """
 
     X: Any
@@ -112,7 +117,7 @@ class Batch(NamedTuple):
 
 
 class Shard(NamedTuple):
-    """Rows that were written together, and the SHA-256 of their part of every array."""
+    """Rows that were written together, with the SHA-256 of their parts of arrays."""
 
     rows: int
     entries: int
@@ -122,27 +127,31 @@ class Shard(NamedTuple):
 class RowStore(RowSource):
     """Rows, labels and weights in a folder, read block by block.
 
-    Made by :func:`dualgap.io.convert`, opened by :meth:`open`, and then given to
-    ``LinearSVC.fit`` or ``Problem`` in the place of X.
+    :func:`dualgap.io.convert` makes a store and :meth:`open` opens it. Pass it to
+    ``LinearSVC.fit`` or ``Problem`` instead of X.
 
     Attributes
     ----------
     path : str
+        The folder.
     n_samples, n_features, nnz : int
-        Rows, columns, and stored entries (of a dense store all of them).
+        Number of rows, of columns, and of stored entries (all entries if dense).
     shape : tuple of int
+        ``(n_samples, n_features)``.
     dtype : dtype
-        Of the values.
+        Type of the values.
     is_sparse : bool
+        Whether the rows are stored as CSR.
     has_weights : bool
+        Whether the rows have weights.
     zero_based : bool
-        Whether column 0 had the index 0 in the text that it was made of.
+        Whether column 0 had the index 0 in the original text.
     buffer : int
-        Bytes of the blocks that a pass has in memory.
+        Bytes of the blocks that an epoch holds in memory.
     direct : bool
-        Whether its blocks are read past the system's file cache.
+        Whether blocks are read past the system's file cache.
     fingerprint : str
-        SHA-256 of the description, and so of every array.
+        SHA-256 of the description, which covers every array.
 
     Examples
     --------
@@ -194,7 +203,7 @@ class RowStore(RowSource):
             self._stamps[name] = self._check_size(name, size)
         self._segments = self._read_segments(description)
         self._lock = threading.Lock()
-        self._verified = False  # as a whole, which format 1 asks for
+        self._verified = False  # whether a store of format 1 was compared as a whole
         if self.is_sparse:
             with self._open() as files:
                 ends = [files.pointer(0), files.pointer(self.n_samples)]
@@ -221,13 +230,13 @@ class RowStore(RowSource):
         path : str or path-like
             The folder.
         buffer : int, default=2**28
-            Bytes for the blocks that a pass has in memory: the one at work and the one
-            that is being read. A store that fits in as a whole is held there.
+            Bytes for the two blocks that an epoch holds in memory: the one in use and
+            the one being read. A store that fits into the buffer is held as a whole.
         direct : bool or "auto", default="auto"
-            Read blocks past the system's file cache (O_DIRECT, Linux; elsewhere, and on
-            file systems without it, this has no effect). The cache serves passes over
-            what it can hold, and costs more than the disk where it cannot. "auto": for
-            stores of more than half the machine's memory.
+            Whether to read blocks past the system's file cache (O_DIRECT on Linux; no
+            effect elsewhere and on file systems without it). The cache helps if it can
+            hold the store, and otherwise costs more than reading from the disk. "auto"
+            means True for stores larger than half of the machine's memory.
 
         Returns
         -------
@@ -236,22 +245,24 @@ class RowStore(RowSource):
         Raises
         ------
         FileNotFoundError
-            If there is no such folder.
+            If the folder does not exist.
         ValueError
-            If it is no store, is damaged, is of a newer version, or a row does not fit
-            in half the buffer.
+            If the folder is not a store, is damaged or of a newer version, or a row
+            does not fit into half of the buffer.
         """
         path = os.fsdecode(path)
         size = whole_number("buffer", buffer, 1)
         if direct not in (True, False, "auto"):
-            raise ValueError(f"direct={direct!r}: use True, False or 'auto'")
+            raise ValueError(f"direct={direct!r} is unknown; use True, False or 'auto'")
         if sys.byteorder != "little":
-            raise ValueError("row stores need a little-endian machine; read the data")
+            raise ValueError(
+                "row stores need a little-endian machine; read the data into memory"
+            )
         os.stat(path)  # the usual error
         where = os.path.join(path, DESCRIPTION)
         if not os.path.isfile(where):
             raise ValueError(
-                f"{path} is no row store, for it has no {DESCRIPTION}; make one with "
+                f"{path} is not a row store: it has no {DESCRIPTION}; make one with "
                 f"dualgap convert {path} STORE"
             )
         with open(where, "rb") as file:
@@ -261,7 +272,7 @@ class RowStore(RowSource):
         except (ValueError, RecursionError) as error:
             raise ValueError(f"{where}: {error}; {_REMEDY}") from None
         store = cls(path, description, size, direct)
-        store.pages  # noqa: B018  (refuses a buffer that is too small)
+        store.pages  # noqa: B018  (raises if the buffer is too small)
         return store
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -282,17 +293,17 @@ class RowStore(RowSource):
         return self.n_samples, self.n_features
 
     def file(self, name: str) -> str:
-        """Path of an array."""
+        """Return the path of an array."""
         return os.path.join(self.path, f"{name}.bin")
 
     def length(self, name: str) -> int:
-        """Entries of an array."""
+        """Return the number of entries of an array."""
         if name in ("values", "indices"):
             return self.nnz
         return self.n_samples + (name == "indptr")
 
     def _read_segments(self, description: dict[str, Any]) -> dict[str, Segments]:
-        """The checksums of the arrays; none in format 1."""
+        """Read the checksums of the arrays; format 1 has none."""
         size = self.segment_bytes
         if size == 0:
             return {}
@@ -314,15 +325,15 @@ class RowStore(RowSource):
         Raises
         ------
         ValueError
-            Naming the rows that were damaged.
+            If rows are damaged; the message names them.
         """
         if self._segments:
             return
         with self._lock:
             if not self._verified:
                 logger.info(
-                    "%s is of format 1: all of it is checked before it is used; a "
-                    "store that dualgap convert makes now is checked as it is read",
+                    "%s has format 1 and is checked as a whole before it is used; make "
+                    "it again with dualgap convert to check it as it is read",
                     self.path,
                 )
                 self.verify()
@@ -331,7 +342,7 @@ class RowStore(RowSource):
     def _check_size(self, name: str, expected: int) -> tuple[int, int]:
         home = os.path.realpath(self.path)
         if os.path.dirname(os.path.realpath(self.file(name))) != home:
-            raise ValueError(f"{self.file(name)} leads out of the store; {_REMEDY}")
+            raise ValueError(f"{self.file(name)} is a link out of the store; {_REMEDY}")
         status = os.stat(self.file(name))
         if status.st_size != expected:
             raise ValueError(
@@ -341,7 +352,7 @@ class RowStore(RowSource):
         return status.st_size, status.st_mtime_ns
 
     def _reads_straight(self) -> bool:
-        """Whether the file system reads past the cache."""
+        """Whether the file system supports direct reads, past its cache."""
         if not hasattr(os, "O_DIRECT") or self.stored == 0:
             return False
         if self.segment_bytes % mmap.PAGESIZE:
@@ -362,26 +373,28 @@ class RowStore(RowSource):
 
     @property
     def y(self) -> NDArray[Any]:
-        """Labels, read anew; shape (n_samples,)."""
+        """Labels, shape (n_samples,); every access reads them again."""
         return self.column("y")
 
     @property
     def sample_weight(self) -> NDArray[np.float64] | None:
-        """Weights, read anew; None if the rows have none."""
+        """Weights, shape (n_samples,), or None; every access reads them again."""
         return self.column("weight") if self.has_weights else None
 
     def matrix(self, start: int = 0, stop: int | None = None) -> Any:
-        """Consecutive rows as one memory-mapped matrix, read-only.
+        """Return consecutive rows as a read-only, memory-mapped matrix.
 
-        Solvers that do not stream take it, and read it in their own order: at the speed
-        of memory if it fits in, at that of single reads from the disk if not. What is
-        mapped is read once at this call, and compared with its checksums.
+        Solvers that do not stream rows use it and read it in their own order. This is
+        fast if the rows fit into memory, and slow (single reads from the disk) if not.
+        The call reads all mapped data once and compares them with their checksums.
 
         Parameters
         ----------
         start : int, default=0
+            First row.
         stop : int, optional
-            ``0 <= start <= stop <= n_samples``. None: up to the last row.
+            End of the range, ``0 <= start <= stop <= n_samples``. None means
+            n_samples.
 
         Returns
         -------
@@ -390,7 +403,7 @@ class RowStore(RowSource):
         Raises
         ------
         ValueError
-            If a part of it is damaged.
+            If the range is invalid or the data are damaged.
         """
         stop = self.n_samples if stop is None else stop
         self._check_range("matrix", start, stop)
@@ -406,11 +419,11 @@ class RowStore(RowSource):
                 files.mapped("values", first, last),
                 files.mapped("indices", first, last),
                 indptr - first if first else indptr,
-            )  # fmt: skip  (the constructor would look at every index)
+            )  # fmt: skip  (the constructor would check every index)
         return X
 
     def column(self, name: str, start: int = 0, stop: int | None = None) -> Any:
-        """Labels ("y") or weights ("weight") of consecutive rows, read anew."""
+        """Read labels ("y") or weights ("weight") of consecutive rows."""
         stop = self.n_samples if stop is None else stop
         self._check_range("column", start, stop)
         with self._open() as files:
@@ -419,20 +432,26 @@ class RowStore(RowSource):
     def _check_range(self, what: str, start: int, stop: int) -> None:
         if not 0 <= start <= stop <= self.n_samples:
             raise ValueError(
-                f"{what}({start}, {stop}): the store has rows 0 to {self.n_samples}"
+                f"{what}({start}, {stop}) is out of range; the store has "
+                f"{self.n_samples} rows"
             )
 
     def rows(self, start: int, stop: int) -> Batch:
-        """Read consecutive rows, every index checked.
+        """Read consecutive rows, and check every index and value.
 
         Parameters
         ----------
         start, stop : int
-            ``0 <= start <= stop <= n_samples``.
+            Range of rows, ``0 <= start <= stop <= n_samples``.
 
         Returns
         -------
         Batch
+
+        Raises
+        ------
+        ValueError
+            If the range is invalid or the data are damaged.
         """
         self._check_range("rows", start, stop)
         span = slice(start, stop)
@@ -440,13 +459,18 @@ class RowStore(RowSource):
             return self._batch(files, span, files.load((span,)))
 
     def blocks(self) -> Iterator[Batch]:
-        """Iterate over the store block by block, in order, every index checked.
+        """Iterate over the store block by block, and check every index and value.
 
-        The next block is read while one is looked at. Each is new memory.
+        The next block is read in the background. Every block has its own memory.
 
         Yields
         ------
         Batch
+
+        Raises
+        ------
+        ValueError
+            If the data are damaged.
         """
         with self._open() as files:
             for (span,), arrays in files.ahead(self._consecutive(), reuse=False):
@@ -459,7 +483,7 @@ class RowStore(RowSource):
         rows = arrays.accessor(self.n_features, 0.0)
         fault, where, unique = rows.inspect(np.empty(stop - start))
         if fault is None and not unique:
-            fault = "a row names a column twice"
+            fault = "a row has a column twice"
         if fault is not None:
             raise ValueError(f"{self.path}, row {start + where}: {fault}; {_REMEDY}")
         weight = files.part("weight", start, stop) if self.has_weights else None
@@ -472,12 +496,12 @@ class RowStore(RowSource):
         Parameters
         ----------
         n_jobs : int, default=1
-            Threads.
+            Number of threads.
 
         Raises
         ------
         ValueError
-            Naming the rows that were damaged.
+            If rows are damaged; the message names them.
         """
         begin, entry, work = 0, 0, []
         for shard in self.shards:
@@ -489,8 +513,8 @@ class RowStore(RowSource):
                 found = files.digest(start, first, shard.rows, shard.entries)
             if found != shard.sha256:
                 raise ValueError(
-                    f"{self.path}: rows {start} to {start + shard.rows} do not have "
-                    f"the checksum that they were written with; {_REMEDY}"
+                    f"{self.path} is damaged: rows {start} to {start + shard.rows} do "
+                    f"not match their checksum; {_REMEDY}"
                 )
 
         make_room_for(n_jobs)
@@ -502,14 +526,14 @@ class RowStore(RowSource):
 
     @cached_property
     def _cuts(self) -> tuple[list[slice], int, dict[int, int]]:
-        """The pages, how many a block may have, and where the entries of rows begin."""
+        """Pages, number of pages per block, and first entries of the pages' rows."""
         n = self.n_samples
         row = 8 if self.is_sparse else 0
         total = self.stored * self.entry_bytes + n * row
         if total <= self.buffer:
             return [slice(0, n)], 1, {0: 0, n: self.nnz}
         half = self.buffer // 2
-        # A page ends up to so many bytes after its fair share.
+        # A page can end this many bytes after its fair share.
         slack = ALIGNMENT * (self.largest_row * self.entry_bytes + row)
         if half < 2 * slack:
             raise ValueError(
@@ -523,7 +547,7 @@ class RowStore(RowSource):
             def entry(i: int) -> int:
                 return files.pointer(i) if self.is_sparse else i * self.n_features
 
-            def before(i: int) -> int:  # bytes of the rows before
+            def before(i: int) -> int:  # bytes of the rows before row i
                 return entry(i) * self.entry_bytes + i * row
 
             cuts = [0]
@@ -575,15 +599,18 @@ class RowStore(RowSource):
 
 
 def whole_number(name: str, value: object, least: int, most: float = 2**63) -> int:
-    """A whole number in [least, most).
+    """Return an argument as an int, after checking that it is in [least, most).
 
     Raises
     ------
     ValueError
+        Naming the argument.
     """
     known = isinstance(value, Integral) and not isinstance(value, bool)
     if not known or not least <= int(value) < most:  # type: ignore[call-overload]
-        raise ValueError(f"{name}={value!r}: give a whole number, {least} or more")
+        raise ValueError(
+            f"{name}={value!r} is out of range; give a whole number, {least} or more"
+        )
     return int(value)  # type: ignore[call-overload]
 
 
@@ -592,7 +619,7 @@ def _reopen(path: str, buffer: int, direct: bool) -> RowStore:
 
 
 def _machine_memory() -> int:
-    """Bytes; more than any store where the system does not tell."""
+    """Return the machine's memory in bytes; a huge number if it is unknown."""
     try:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):
@@ -600,7 +627,7 @@ def _machine_memory() -> int:
 
 
 class _Arrays(NamedTuple):
-    """The arrays of some rows; pointers count from their first entry."""
+    """Arrays of a range of rows; pointers are relative to its first entry."""
 
     values: NDArray[Any]
     indices: NDArray[Any] | None
@@ -619,7 +646,7 @@ class _Arrays(NamedTuple):
 
 
 class _Files:
-    """The open files of a store, for one thread."""
+    """Open files of a store, for use by one thread."""
 
     def __init__(self, store: RowStore, stack: contextlib.ExitStack) -> None:
         self.store, self.stack = store, stack
@@ -634,19 +661,19 @@ class _Files:
         return self.files[name]
 
     def unchanged(self, name: str, handle: int) -> None:
-        """Refuse a file that is not the one of which the store was opened."""
+        """Raise an error if a file has changed since the store was opened."""
         status = os.fstat(handle)
         known = self.store._stamps.get(name)
         if known not in (None, (status.st_size, status.st_mtime_ns)):
             raise ValueError(
-                f"{self.store.file(name)} was changed since the store was opened; open "
-                "it again"
+                f"{self.store.file(name)} has changed since the store was opened; open "
+                "the store again"
             )
 
     def announce(self, spans: tuple[slice, ...]) -> None:
-        """Ask the system to begin reading some pages, all of them at once.
+        """Ask the system to begin reading pages, all of them at once.
 
-        Read one after the other from all over the files, each would wait for the disk.
+        Without this, each read of a scattered page would wait for the disk.
         """
         if self.store.direct or not hasattr(os, "posix_fadvise"):
             return
@@ -658,14 +685,14 @@ class _Files:
                     start, stop = firsts[start], firsts[stop]
                 elif name != "indptr":
                     continue
-                if start < stop:  # else a pointer is damaged, as reading will say
+                if start < stop:  # else a pointer is damaged, and reading will raise
                     os.posix_fadvise(
                         self.file(name).fileno(), start * kind.itemsize,
                         (stop - start) * kind.itemsize, os.POSIX_FADV_WILLNEED,
                     )  # fmt: skip
 
     def fill(self, name: str, start: int, out: NDArray[Any]) -> None:
-        """Read the entries from `start` on; compare what comes for the first time."""
+        """Read entries from `start` on; compare segments that are read first now."""
         self.store.check_all()
         segments = self.store._segments.get(name)
         begin = start * self.store.dtypes[name].itemsize
@@ -679,7 +706,7 @@ class _Files:
 
         at = 0
         while at < len(target):
-            # Pieces end where segments do.
+            # Pieces end at ends of segments.
             part = target[at : at + step - (begin + at) % step]
             self._read(name, begin + at, part)
             if segments is not None:
@@ -687,7 +714,7 @@ class _Files:
             at += len(part)
 
     def _read(self, name: str, begin: int, out: NDArray[np.uint8]) -> None:
-        """Read the bytes from `begin` on, which nobody has checked."""
+        """Read bytes from `begin` on, without checking them."""
         file: Any = self.file(name)
         file.seek(begin)
         target, at = out.data, 0
@@ -698,11 +725,11 @@ class _Files:
             at += got
 
     def mapped(self, name: str, start: int, stop: int) -> NDArray[Any]:
-        """Entries of an array, mapped into memory and compared."""
+        """Return entries of an array, mapped into memory and compared."""
         self.store.check_all()
         kind = self.store.dtypes[name]
         if start == stop:
-            return np.empty(0, kind)  # nothing cannot be mapped
+            return np.empty(0, kind)  # an empty range cannot be mapped
         with memory_error(self.store.file(name)):
             whole = np.memmap(self.file(name), kind, "r")
         segments = self.store._segments.get(name)
@@ -716,8 +743,7 @@ class _Files:
 
     def _cut_short(self, name: str, at: int) -> ValueError:
         return ValueError(
-            f"{self.store.file(name)} ends at byte {at}, in the midst of what it "
-            f"should hold; {_REMEDY}"
+            f"{self.store.file(name)} is truncated at byte {at}; {_REMEDY}"
         )
 
     def part(self, name: str, start: int, stop: int) -> NDArray[Any]:
@@ -726,13 +752,13 @@ class _Files:
         return out
 
     def pointer(self, i: int) -> int:
-        """Return where a row begins, unchecked: a hint, or to be compared with more."""
+        """Return the first entry of a row, unchecked."""
         out = np.empty(1, np.int64)
         self._read("indptr", 8 * i, out.view(np.uint8))
         return int(out[0])
 
     def load(self, spans: tuple[slice, ...], slot: _Slot | None = None) -> _Arrays:
-        """The arrays of some rows, in a slot if one is given."""
+        """Read the arrays of rows, into a slot if one is given."""
         store = self.store
         if not store.is_sparse:
             d = store.n_features
@@ -755,13 +781,19 @@ class _Files:
         return self.checked_pointers(indptr, span.start)
 
     def checked_pointers(self, indptr: Any, start: int) -> NDArray[np.int64]:
-        """Pointers from that of a row on, if they rise and stay inside of the store."""
+        """Return the pointers from row `start` on, after checking them.
+
+        Raises
+        ------
+        ValueError
+            If they decrease or point outside the store.
+        """
         store = self.store
         falls = np.diff(indptr) < 0
         if falls.any() or not 0 <= indptr[0] <= indptr[-1] <= store.nnz:
             where = start + int(np.argmax(falls))
             raise ValueError(
-                f"{store.file('indptr')}, row {where}: a pointer falls or leaves "
+                f"{store.file('indptr')}, row {where}: a pointer decreases or leaves "
                 f"[0, {store.nnz}]; {_REMEDY}"
             )
         return np.asarray(indptr)
@@ -769,7 +801,7 @@ class _Files:
     def _fill_parts(
         self, name: str, parts: list[tuple[int, int]], slot: _Slot | None
     ) -> NDArray[Any]:
-        """Entries from several places, one part after the other."""
+        """Read entries from several places, and concatenate them."""
         size = sum(count for _, count in parts)
         out, at = _room(slot, name, size, self.store.dtypes[name]), 0
         for first, count in parts:
@@ -794,36 +826,44 @@ class _Files:
         reuse: bool,
         jumps: bool = False,
     ) -> Iterator[tuple[tuple[slice, ...], _Arrays]]:
-        """The arrays of some blocks; a thread reads one while another is at work.
+        """Yield the arrays of blocks; a thread reads the next one in the background.
 
-        Where the pages jump about, the next block is announced before one is read.
+        With `jumps`, the pages of a block are scattered, and each block is announced to
+        the system before the previous one is read.
         """
         make_room_for(1)
         slots: list[_Slot | None] = [{}, {}] if reuse else [None, None]
-        with ThreadPoolExecutor(1, "dualgap-read") as reader:
+        reader = ThreadPoolExecutor(1, "dualgap-read")
+        threads: list[int] = []
 
-            def load(t: int) -> _Arrays:
-                if jumps:
-                    for spans in blocks[t + 1 if t else 0 : t + 2]:
-                        self.announce(spans)
-                return self.load(blocks[t], slots[t % 2])
+        def load(t: int) -> _Arrays:
+            threads[:] = [threading.get_ident()]
+            if jumps:
+                for spans in blocks[t + 1 if t else 0 : t + 2]:
+                    self.announce(spans)
+            return self.load(blocks[t], slots[t % 2])
 
-            def ask(t: int) -> Future[_Arrays] | None:
-                if t == len(blocks):
-                    return None
-                return reader.submit(load, t)
+        def ask(t: int) -> Future[_Arrays] | None:
+            if t == len(blocks):
+                return None
+            return reader.submit(load, t)
 
+        try:
             coming = ask(0)
             for t, spans in enumerate(blocks):
                 assert coming is not None
                 arrays = coming.result()
-                # The slot of block t + 1 is that of block t - 1, whose turn is over.
+                # Block t + 1 reuses the slot of block t - 1, which is no longer needed.
                 coming = ask(t + 1)
                 yield spans, arrays
                 del arrays
+        finally:
+            # The garbage collector may close this generator in any thread, and no
+            # thread can wait for itself.
+            reader.shutdown(wait=threading.get_ident() not in threads)
 
     def digest(self, start: int, first: int, rows: int, entries: int) -> str:
-        """SHA-256 of a shard, read piece by piece; see :func:`shard_parts`."""
+        """Return the SHA-256 of a shard, read in pieces; see :func:`shard_parts`."""
         found = hashlib.sha256()
         for name, begin, count in shard_parts(
             self.store.dtypes, start, first, rows, entries
@@ -838,10 +878,11 @@ class _Files:
 
 
 class _Straight(contextlib.AbstractContextManager["_Straight"]):
-    """Reads past the file cache, some at a time, for a disk is slow one by one.
+    """Direct reads, past the file cache, several at a time.
 
-    Such a read needs aligned memory, so that it goes through a piece of some MB, which
-    stays in the processor's cache: a copy as fast as that out of the file cache.
+    A disk is slow with one read at a time. Direct reads need aligned memory, so they go
+    through buffers of a few MB. These stay in the processor's cache, so that copying
+    from them is as fast as copying from the file cache.
     """
 
     def __init__(self, files: _Files) -> None:
@@ -862,7 +903,7 @@ class _Straight(contextlib.AbstractContextManager["_Straight"]):
             os.close(handle)
 
     def read(self, name: str, start: int, out: NDArray[Any]) -> None:
-        """Begin to read the entries from `start` on."""
+        """Begin to read entries from `start` on."""
         if name not in self.handles:
             path = self.files.store.file(name)
             self.handles[name] = os.open(path, os.O_RDONLY | os.O_DIRECT)
@@ -873,14 +914,14 @@ class _Straight(contextlib.AbstractContextManager["_Straight"]):
         grain = max(self.files.store.segment_bytes, mmap.PAGESIZE)
         at = 0
         while at < len(target):
-            # The pieces end where those of the file do.
+            # Pieces end at ends of segments.
             size = min(_STRAIGHT - (begin + at) % grain, len(target) - at)
             part = target[at : at + size]
             self.pending.append(self.pool.submit(self._fill, name, begin + at, part))
             at += size
 
     def wait(self) -> None:
-        """Until all that was begun has been read; raises the first error."""
+        """Wait until all reads are done; raise the first error."""
         pending, self.pending = self.pending, []
         for done in pending:
             done.result()
@@ -899,7 +940,7 @@ class _Straight(contextlib.AbstractContextManager["_Straight"]):
                 end = min(size, segments.total - (begin - skip))
             got = 0
             while got < end:
-                if got % mmap.PAGESIZE:  # only the end of a file is no whole page
+                if got % mmap.PAGESIZE:  # a partial page is the end of the file
                     raise self.files._cut_short(name, begin - skip + got)
                 place = begin - skip + got
                 more = os.preadv(self.handles[name], [piece[got:size]], place)  # type: ignore[list-item]
@@ -919,11 +960,11 @@ _Slot = dict[str, NDArray[Any]]
 def _room(
     slot: _Slot | None, name: str, size: int, dtype: np.dtype[Any]
 ) -> NDArray[Any]:
-    """An array to read into: new, or a part of the one that the slot has."""
+    """Return an array to read into: a new one, or part of the slot's array."""
     if slot is None:
         return np.empty(size, dtype)
     if name not in slot or len(slot[name]) < size:
-        slot.pop(name, None)  # not two at a time
+        slot.pop(name, None)  # free the old array before the new one is made
         slot[name] = np.empty(size, dtype)
     return slot[name][:size]
 
@@ -934,9 +975,10 @@ def _room(
 def shard_parts(
     names: Any, start: int, first: int, rows: int, entries: int
 ) -> list[tuple[str, int, int]]:
-    """What a shard holds, in the order of its checksum: array, first entry, entries.
+    """Return the parts of a shard in the order of its checksum.
 
-    Of the pointers it holds those to the ends of its rows.
+    A part is (name of the array, first entry, number of entries). The pointers of a
+    shard are those to the ends of its rows.
     """
     places = {
         "values": (first, entries),
@@ -949,47 +991,48 @@ def shard_parts(
 
 
 def in_order(names: Any) -> list[str]:
-    """Names of arrays in the order in which their checksums are written."""
+    """Return names of arrays in the order in which their checksums are written."""
     return [name for name in _DTYPES if name in names]
 
 
 def digest(description: dict[str, Any]) -> str:
-    """SHA-256 of a description without its own."""
+    """Return the SHA-256 of a description, without its field "sha256"."""
     plain = {key: value for key, value in description.items() if key != "sha256"}
     text = json.dumps(plain, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def parse(text: str) -> dict[str, Any]:
-    """A description from its JSON, every field checked.
+    """Parse the JSON of a description, and check every field.
 
     Raises
     ------
     ValueError
+        If a field is missing, unknown, or invalid.
     """
     description = json.loads(text)
     if not isinstance(description, dict) or description.get("format") != FORMAT:
-        raise ValueError(f"it is not of the format {FORMAT}")
+        raise ValueError(f"it does not have the format {FORMAT}")
     version = description.get("format_version")
     if type(version) is not int or not 1 <= version <= FORMAT_VERSION:
         raise ValueError(
-            f"it has format version {version!r}, this dualgap reads 1 to "
-            f"{FORMAT_VERSION}"
+            f"it has format version {version!r}, but this version of dualgap reads 1 "
+            f"to {FORMAT_VERSION}"
         )
     fields = _FIELDS if version == 1 else _FIELDS | _CHECKED_FIELDS
     if set(description) != set(fields):
-        raise ValueError(f"it has the fields {sorted(description)}")
+        raise ValueError(f"it has unexpected fields: {sorted(description)}")
     for field, kind in fields.items():
         if type(description[field]) is not kind:
-            raise ValueError(f"{field}={description[field]!r} is of a wrong type")
+            raise ValueError(f"{field}={description[field]!r} has a wrong type")
         if kind is int and description[field] < 0:
-            raise ValueError(f"{field}={description[field]} is below 0")
+            raise ValueError(f"{field}={description[field]} is negative")
     if digest(description) != description["sha256"]:
-        raise ValueError("its checksum is wrong, so it was damaged or edited")
+        raise ValueError("its checksum is wrong: it was damaged or edited")
     size = description.get("segment_bytes", _LEAST_SEGMENT)
     if size & (size - 1) or not _LEAST_SEGMENT <= size <= _MOST_SEGMENT:
         raise ValueError(
-            f"segment_bytes={size}, which is no power of two from {_LEAST_SEGMENT} to "
+            f"segment_bytes={size} is not a power of two from {_LEAST_SEGMENT} to "
             f"{_MOST_SEGMENT}"
         )
     _check_arrays(description)
@@ -997,21 +1040,27 @@ def parse(text: str) -> dict[str, Any]:
     if n == 0 or d == 0:
         raise ValueError(f"it describes {n} rows of {d} features")
     if description["dense"] and entries != n * d:
-        raise ValueError(f"it describes {entries} entries of {n} dense rows of {d}")
+        raise ValueError(
+            f"it describes {entries} entries of {n} dense rows with {d} features"
+        )
     longest = description["largest_row"]
     if longest > d or (description["dense"] and longest < d):
-        raise ValueError(f"it describes a longest row of {longest} entries, of {d}")
+        raise ValueError(
+            f"it describes a longest row of {longest} entries with {d} features"
+        )
     rows = held = 0
     for shard in description["shards"]:
         if not isinstance(shard, dict) or set(shard) != set(Shard._fields):
-            raise ValueError(f"a shard is {shard!r}")
+            raise ValueError(f"the shard {shard!r} is invalid")
         if not all(
             type(shard[k]) is int and shard[k] >= 0 for k in ("rows", "entries")
         ):
-            raise ValueError(f"a shard is {shard!r}")
+            raise ValueError(f"the shard {shard!r} is invalid")
         rows, held = rows + shard["rows"], held + shard["entries"]
     if (rows, held) != (n, entries):
-        raise ValueError(f"its shards have {rows} rows and {held} entries")
+        raise ValueError(
+            f"its shards have {rows} rows and {held} entries, not {n} and {entries}"
+        )
     return description
 
 
@@ -1019,7 +1068,7 @@ def _check_arrays(description: dict[str, Any]) -> None:
     arrays, dense = description["arrays"], description["dense"]
     needed = {"values", "y"} | (set() if dense else {"indices", "indptr"})
     if not needed <= set(arrays) <= needed | {"weight"}:
-        raise ValueError(f"it has the arrays {sorted(arrays)}")
+        raise ValueError(f"it has unexpected arrays: {sorted(arrays)}")
     for name, kind in arrays.items():
         if kind not in _DTYPES[name]:
-            raise ValueError(f"{name} is of dtype {kind!r}")
+            raise ValueError(f"{name} has the invalid dtype {kind!r}")

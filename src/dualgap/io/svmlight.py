@@ -65,38 +65,37 @@ def load_svmlight(
 ) -> tuple[csr_matrix, Labels] | tuple[csr_matrix, Labels, QueryIds]:
     r"""Read a svmlight / LIBSVM file into a sparse matrix and labels.
 
-    One example a line: ``label [qid:<integer>] <index>:<value> ... [# comment]``, the
-    indices increasing. Gives what
-    :func:`sklearn.datasets.load_svmlight_file` gives, much faster, and says where a
-    malformed file is wrong.
+    Each line is an example: ``label [qid:<integer>] <index>:<value> ... [# comment]``,
+    with increasing indices. The result is the same as from
+    :func:`sklearn.datasets.load_svmlight_file`; reading is much faster, and errors
+    name the place in the file.
 
     Parameters
     ----------
     path : str, path-like or binary file-like object
-        The file. A name that ends in ``.gz``, ``.bz2``, ``.xz`` or ``.zst`` (which
-        needs the package ``zstandard`` before Python 3.14) is decompressed; the
-        whole text is then held in memory while it is parsed, as it is for an object
-        with a ``read`` method. Any other file is memory-mapped and must not be
-        truncated meanwhile.
+        The file. Files named ``.gz``, ``.bz2``, ``.xz`` or ``.zst`` are decompressed
+        (``.zst`` needs the package ``zstandard`` before Python 3.14). Their whole text
+        is held in memory during parsing, as it is for objects with a ``read`` method.
+        Other files are memory-mapped and must not be truncated meanwhile.
     n_features : int, default=None
-        Number of columns of ``X``. None: the largest index in the file, plus 1 if
-        indices start at 0. Give it where several files must agree.
+        Number of columns of ``X``. None uses the largest index in the file, plus 1 if
+        indices start at 0. Give it if several files must agree.
     dtype : {numpy.float64, numpy.float32}, default=numpy.float64
         Data type of the values of ``X``.
     zero_based : bool or "auto", default="auto"
-        Whether indices in the file start at 0 (True) or at 1 (False). ``"auto"``:
-        at 0 if the file has an index 0, else at 1.
+        Whether indices in the file start at 0 (True) or at 1 (False). ``"auto"`` means
+        0 if the file has an index 0, else 1.
     n_jobs : int, default=None
-        Number of threads. None: as many as this process may use CPUs; negative
-        numbers count back from all of them (-1), as in joblib.
+        Number of threads. None uses all CPUs that this process may use; negative
+        numbers count back from all CPUs (-1), as in joblib.
     query_id : bool, default=False
-        Return the ``qid`` of every example too; all of them must have one.
+        Whether to return the ``qid`` of every example; all examples must then have one.
 
     Returns
     -------
     X : scipy.sparse.csr_matrix of shape (n_samples, n_features)
-        The values, zeros written in the file included; indices sorted and unique,
-        int32 where they and the number of values fit, else int64.
+        The values, including zeros written in the file. Indices are sorted and unique;
+        they are int32 if they and the number of values fit, else int64.
     y : ndarray of shape (n_samples,), float64
         The labels.
     qid : ndarray of shape (n_samples,), int64
@@ -105,24 +104,24 @@ def load_svmlight(
     Raises
     ------
     ValueError
-        If a line is malformed (the message names file, line, column, what was
-        expected and what was found; columns count bytes from 1), if the file has more
-        than ``n_features`` features, if compressed data is damaged, or if an argument
-        is out of range. Several labels a line (multi-label) are malformed here.
+        If a line is malformed (the message names file, line and column, and what was
+        expected and found; columns count bytes from 1), the file has more than
+        ``n_features`` features, compressed data are damaged, or an argument is out of
+        range. Lines with several labels (multi-label) are not supported.
     ImportError
-        If a ``.zst`` file needs the package ``zstandard`` and it is absent.
+        If a ``.zst`` file needs the package ``zstandard`` and it is missing.
 
     Notes
     -----
-    Labels and values equal ``float`` of their text, bit for bit. Stricter than
-    scikit-learn in what would have to be guessed: numbers must be finite plain
+    Labels and values equal ``float`` of their text, bit for bit. The reader is stricter
+    than scikit-learn's where it would have to guess. Numbers must be finite plain
     decimals (no ``nan``, ``inf`` or ``1_000``) and, with ``dtype=numpy.float32``,
-    within its range; indices are bare digits, a ``qid`` an integer even when it is
-    not returned, and ``query_id=True`` demands one of every example. Indices may
+    within its range. Indices are plain digits. A ``qid`` must be an integer even if it
+    is not returned, and ``query_id=True`` requires one for every example. Indices may
     exceed 32 bits.
 
-    Memory beyond the returned arrays is negligible for a memory-mapped file; no array
-    is sized by an index in the file.
+    For a memory-mapped file, memory beyond the returned arrays is negligible. No array
+    gets its size from an index in the file.
 
     Examples
     --------
@@ -168,7 +167,7 @@ def load_svmlight(
             "has."
         )
     X = csr_matrix((values, indices, indptr), shape=(len(y), n_features))
-    # The parser accepts increasing indices only; saves SciPy a pass to find out.
+    # The parser accepts only increasing indices, so SciPy need not check them.
     X.has_sorted_indices = True
     X.has_canonical_format = True
     return (X, y, qid) if query_id else (X, y)
@@ -211,7 +210,9 @@ def _thread_count(n_jobs: Any) -> int:
             f"n_jobs={n_jobs!r} is not an integer: use None, 1, 2, ... or -1."
         )
     if n_jobs == 0:
-        raise ValueError("n_jobs=0 is no number of threads: use None, 1, 2, ... or -1.")
+        raise ValueError(
+            "n_jobs=0 is not a number of threads: use None, 1, 2, ... or -1."
+        )
     return int(joblib.effective_n_jobs(int(n_jobs)))
 
 
@@ -233,7 +234,7 @@ def _read_text(path: Any) -> tuple[Any, str]:
         )
     name = os.fsdecode(path)
     if os.path.splitext(name)[1].lower() in _DECOMPRESSORS:
-        text = io.BytesIO()  # grows in place: one copy of the text, not two
+        text = io.BytesIO()  # grows in place, with one copy of the text
         for piece in text_pieces(name):
             text.write(piece)
         return text.getbuffer(), name
@@ -242,33 +243,40 @@ def _read_text(path: Any) -> tuple[Any, str]:
         if stat.S_ISREG(status.st_mode) and status.st_size > 0:
             with memory_error(name):
                 return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), name
-        return file.read(), name  # a pipe, say: not to be mapped
+        return file.read(), name  # such as a pipe, which cannot be mapped
 
 
 def text_pieces(path: str) -> Iterator[bytes]:
-    """The text of a file in pieces of about 1 MiB, decompressed as its name tells.
+    """Yield the text of a file in pieces of about 1 MiB, decompressed.
+
+    The extension of the name determines the compression.
 
     Raises
     ------
     ValueError
-        If compressed data is damaged.
+        If compressed data are damaged.
     ImportError
-        If a package is missing that decompresses it.
+        If decompression needs a missing package.
     """
-    decompress: Callable[[BinaryIO], Iterator[bytes]]
-    decompress = _DECOMPRESSORS.get(os.path.splitext(path)[1].lower(), _plain)
     with open(path, "rb") as file:
-        pieces = decompress(file)
-        while True:
-            try:
-                piece = next(pieces, None)
-            except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
-                if decompress is _plain:
-                    raise
-                raise ValueError(f"{path} cannot be decompressed: {error}") from error
-            if piece is None:
-                return
-            yield piece
+        yield from decompressed(file, os.path.splitext(path)[1].lower(), path)
+
+
+def decompressed(file: BinaryIO, extension: str, name: str) -> Iterator[bytes]:
+    """Yield the content of an open file, decompressed according to an extension."""
+    decompress: Callable[[BinaryIO], Iterator[bytes]]
+    decompress = _DECOMPRESSORS.get(extension, _plain)
+    pieces = decompress(file)
+    while True:
+        try:
+            piece = next(pieces, None)
+        except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
+            if decompress is _plain:
+                raise
+            raise ValueError(f"{name} cannot be decompressed: {error}") from error
+        if piece is None:
+            return
+        yield piece
 
 
 # ------------------------------------------------------------------ compressed files
@@ -310,9 +318,10 @@ def _zst(file: BinaryIO) -> Iterator[bytes]:
         import zstandard
     except ImportError as error:
         raise ImportError(
-            "reading a .zst file needs the package zstandard: pip install zstandard"
+            "reading a .zst file needs the package zstandard; install it with: "
+            "pip install zstandard"
         ) from error
-    # zstandard's own file object takes a truncated frame for a whole one.
+    # zstandard's own file object does not notice a truncated frame.
     frame = None
     while chunk := file.read(_CHUNK):
         while chunk:

@@ -1,0 +1,85 @@
+"""Standardisation of columns, estimated on the training rows."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Scaling"]
+
+
+class Scaling(NamedTuple):
+    """Mean and scale of every column. Sparse data have no mean and keep their zeros."""
+
+    mean: NDArray[np.float64] | None
+    scale: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, X: Any) -> Scaling:
+        """Return the scaling of rows; constant columns get the scale 1."""
+        n = X.shape[0]
+        if not hasattr(X, "indptr"):
+            mean = X.mean(axis=0)
+            scale = np.sqrt(np.mean((X - mean) ** 2, axis=0))
+            floor = 10 * np.finfo(float).eps * np.abs(mean)  # below it, only rounding
+            return cls(mean, np.where(scale > floor, scale, 1.0))
+        d = X.shape[1]
+        mean = np.bincount(X.indices, X.data, d) / n
+        counts = np.bincount(X.indices, minlength=d)
+        squares = np.bincount(X.indices, (X.data - mean[X.indices]) ** 2, d)
+        scale = np.sqrt((squares + (n - counts) * mean**2) / n)
+        floor = 10 * np.finfo(float).eps * np.abs(mean)
+        return cls(None, np.where(scale > floor, scale, 1.0))
+
+    def transform(self, X: Any) -> Any:
+        """Return standardised rows; the input is not changed."""
+        if not hasattr(X, "indptr"):
+            return (X if self.mean is None else X - self.mean) / self.scale
+        if self.mean is not None:
+            return self.transform(X.toarray())
+        X = X.copy()
+        X.data = X.data / self.scale[X.indices]
+        return X
+
+    def tensors(self) -> dict[str, NDArray[np.float64]]:
+        """Return the arrays for a model file, by name."""
+        found = {_SCALE: np.ascontiguousarray(self.scale, "<f8")}
+        if self.mean is not None:
+            found[_MEAN] = np.ascontiguousarray(self.mean, "<f8")
+        return found
+
+    @classmethod
+    def taken_from(cls, tensors: dict[str, Any], version: int) -> Scaling | None:
+        """Take the scaling out of a model file's arrays; None if there is none.
+
+        Raises
+        ------
+        ValueError
+            If a value is invalid, or the version does not match.
+        """
+        found = {name: tensors.pop(name, None) for name in (_MEAN, _SCALE)}
+        mean, scale = found.values()
+        if (scale is not None) != (version == VERSION):
+            raise ValueError(
+                f"format version {version} does not match its standardised columns"
+            )
+        if scale is None:
+            return None
+        for array in (scale, scale if mean is None else mean):
+            if array.dtype != np.float64 or array.shape != scale.shape:
+                raise ValueError(
+                    "mean and scale of the columns differ in shape or type"
+                )
+            if array.ndim != 1 or not np.isfinite(array).all():
+                raise ValueError("mean or scale of the columns is not finite")
+        if not (scale > 0.0).all():
+            raise ValueError("scale of the columns is not positive")
+        return cls(mean, scale)
+
+
+_MEAN, _SCALE = "columns.mean", "columns.scale"
+#: Format version of model files with standardised columns. Older versions of dualgap
+#: refuse it, because they would ignore the scaling.
+VERSION = 2
