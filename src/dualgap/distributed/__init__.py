@@ -1,6 +1,6 @@
-"""The same fit, and the same certificate, over rows that lie on many machines.
+"""Distributed fits with the same certificate, over rows on many machines.
 
-Needs the extra ``dask``: ``pip install 'dualgap[dask]'``.
+They need the extra ``dask``: ``pip install 'dualgap[dask]'``.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def __getattr__(name: str) -> Any:
         from .cluster import ClusterError
 
         return ClusterError
-    # The face stands a floor higher; this is its public name.
+    # The estimator is defined in dualgap.estimators; this is its public name.
     from ..estimators.distributed import DistributedLinearSVC
 
     return DistributedLinearSVC

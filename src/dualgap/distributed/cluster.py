@@ -1,18 +1,19 @@
-"""Pieces on the workers of a Dask cluster, and what happens when one of them dies.
+"""Pieces on the workers of a Dask cluster, and recovery when a worker dies.
 
-A piece is a Dask future that its worker changes in place; only small orders and
-d-vectors move. Replies are added up in a tree on the workers, and so is w: the client
-sees numbers, and a vector when something is to be proved.
+A piece is a Dask future that its worker changes in place. Only small orders and
+d-vectors move between workers. A tree of tasks on the workers adds up the replies and
+w. The client receives numbers, and one vector for a proof.
 
-Where a worker dies, Dask makes its pieces anew elsewhere from what the data came from,
-without duals. Such a piece knows nothing of the round that it is asked for and says so;
-it then gets the duals of the last safe point, which another worker holds, or zeros, and
-w is summed up anew from all duals. Dask may also run a task twice or move a piece: that
-is found out in the same way, for every order names the round that it builds on.
+If a worker dies, Dask builds its pieces again on other workers from the source of the
+data, without duals. Such a piece replies that it has lost its duals. It then gets the
+duals of the last checkpoint, which another worker holds, or zeros, and w is summed up
+again from all duals. Dask may also run a task twice or move a piece. This is detected
+in the same way, because every order names the round that it builds on.
 """
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import logging
 import math
@@ -39,37 +40,39 @@ from .stores import StorePart, locate, look
 
 logger = logging.getLogger("dualgap")
 
-#: All w, and what came of the round that led there.
+#: The w of all binary problems, and the result of the round that led to them.
 State = tuple[Points, Outcome]
 
-# Seconds between two looks at what else may have happened, and at who is alive.
+# Seconds between two checks for events, and between two checks of live workers.
 _GLANCE, _LOOK = 0.1, 0.5
-# A round goes on without those who take this many times what a round usually takes, and
-# this many seconds at least.
+# They are the same class from Python 3.11 on.
+_TIMEOUTS = (TimeoutError, asyncio.TimeoutError)
+# A round goes on without workers that take this many times the usual time of a round,
+# and at least this many seconds.
 PATIENCE, LEAST_PATIENCE = 5.0, 10.0
-# Seconds in which a host that alone has a store may start a worker again.
+# Seconds to wait for a new worker on a host that alone has a store.
 ABSENCE = 60.0
 
 
 class ClusterError(RuntimeError):
-    """The cluster can no longer do its part; the message says what to do."""
+    """Raised when the cluster cannot go on; the message names the remedy."""
 
 
 class _Disturbed(Exception):  # noqa: N818  (it never leaves this module)
-    """Some piece has to be found, or made, again."""
+    """Raised when a piece has to be found or built again."""
 
 
-# What runs on the workers
+# Functions that run on the workers
 
-# Pieces that take part, and the fits that they are of.
+# Pieces in use, with the tokens of their fits.
 _RUNNING: weakref.WeakKeyDictionary[Piece, str] = weakref.WeakKeyDictionary()
 
 
 def _later(function: Any) -> Any:
-    """A function of this module, in a graph.
+    """Wrap a function of this module as a task of a graph.
 
-    It is sent by its name; behind a decorator it would be sent as a copy, which has
-    a `_RUNNING` of its own.
+    The function is sent by its name. A decorated function would be sent as a copy with
+    its own `_RUNNING`.
     """
     return delayed(function, pure=False)
 
@@ -129,7 +132,10 @@ def _zero(problems: list[int], width: int) -> State:
 
 
 def see(client: Client, parts: Sequence[StorePart]) -> list[tuple[StorePart, Any]]:
-    """Each part with its checksum, and the hosts to open it; None where all can."""
+    """Return each part with its checksum, and the hosts that can open it.
+
+    The hosts are None if all workers can open the part.
+    """
     views = client.run(look, list({part.path: None for part in parts}))
     return [
         (part, None if len(there) == len(views) else {host_of(a) for a in there})
@@ -138,12 +144,15 @@ def see(client: Client, parts: Sequence[StorePart]) -> list[tuple[StorePart, Any
 
 
 def host_of(address: str) -> str:
-    """A worker that is started anew has another port, but sees the same disks."""
+    """Return the host of an address.
+
+    A restarted worker has another port, but sees the same disks.
+    """
     return str(get_address_host(address))
 
 
 async def _leave(fit: str) -> None:
-    """End the passes of this fit that run on this worker."""
+    """End the epochs of this fit that run on this worker."""
     for reference in _RUNNING.keyrefs():
         piece = reference()
         if piece is not None and _RUNNING.get(piece) == fit:
@@ -151,19 +160,20 @@ async def _leave(fit: str) -> None:
 
 
 class Cluster(Engine):
-    """Pieces on the workers of a Dask cluster.
+    """Engine that runs pieces on the workers of a Dask cluster.
 
     Parameters
     ----------
     client : distributed.Client
     pieces : sequence of sequence of blocks
-        What each piece is made of; see :func:`dualgap.distributed.collections.blocks`.
+        Blocks of each piece; see :func:`dualgap.distributed.collections.blocks`.
     safe_every : int, optional
-        Rounds between two safe points. Left out: as many as make their traffic a tenth
-        of that of the rounds, and 10 at least.
+        Rounds between two checkpoints of the duals. By default at least 10, and enough
+        that checkpoints add about a tenth to the traffic.
     patience : float, default=5.0
-        A round of passes goes on without the workers that take so many times what a
-        round usually takes, and 10 seconds at least; their steps count when they come.
+        A round of epochs goes on without workers that take more than this many times
+        the usual time of a round, and more than 10 seconds. Their steps count when they
+        arrive.
 
     Raises
     ------
@@ -184,8 +194,8 @@ class Cluster(Engine):
         self.address = client.scheduler.address if client.scheduler else "?"
         self.futures: list[Any] = []
         self.homes: list[str] = []
-        self.hosts: dict[int, set[str]] = {}  # of pieces that not all can open
-        self.walls: list[float] = []  # seconds of rounds of passes
+        self.hosts: dict[int, set[str]] = {}  # of pieces that some workers cannot open
+        self.walls: list[float] = []  # seconds of the rounds of epochs
         self.running: dict[int, Any] = {}  # late replies
         self.safe: list[Any] = []
         self.saving: list[Any] = []
@@ -201,7 +211,7 @@ class Cluster(Engine):
         self.safe_every = safe_every
 
     def begin(self, setup: Setup) -> None:
-        """Take in what makes binary problems of the rows."""
+        """Start a fit of the binary problems that `setup` makes of the rows."""
         Engine.__init__(self, self.census, setup)
         self.state = self._submit(_zero, list(self.problems), self.width)
 
@@ -229,14 +239,17 @@ class Cluster(Engine):
             )  # fmt: skip
         self._wait(self.futures)
         _raise_first(self.futures)
-        # So that the scheduler keeps them when it loses sight of this client.
+        # The scheduler keeps published pieces if the client loses its connection.
         self.client.publish_dataset(**{self.token: self.futures})
         self._find_homes()
 
     def _with_stores_seen(
         self, pieces: Sequence[Sequence[Any]]
     ) -> list[Sequence[Sequence[Any]]]:
-        """The pieces; of stores that not all see, it notes the hosts that do."""
+        """Return the pieces, with the checksums of their stores.
+
+        For stores that some workers cannot open, note the hosts that can.
+        """
         out: list[Sequence[Sequence[Any]]] = list(pieces)
         stored = {
             index: blocks[0][0]
@@ -252,7 +265,11 @@ class Cluster(Engine):
         return out
 
     def _best_homes(self, parts: list[Any]) -> list[str]:
-        """Where most of a piece is already, but no worker gets more than its share."""
+        """Return a worker for each piece.
+
+        Each piece goes to the worker that already holds most of it, but no worker gets
+        more than its share of the pieces.
+        """
         threads = self._alive()
         share = {
             address: -(-len(parts) * count // sum(threads.values()))
@@ -283,14 +300,14 @@ class Cluster(Engine):
         self.homes = homes
 
     def _alive(self) -> dict[str, int]:
-        """Workers and their threads; waits for the first one."""
+        """Return the workers and their threads; wait until there is a worker."""
         for _ in range(600):
             threads = dict(self.client.nthreads())
             if threads:
                 return threads
             time.sleep(_GLANCE)
         raise ClusterError(
-            f"the cluster of {self.address} has had no worker for a minute; start "
+            f"the cluster at {self.address} has had no worker for a minute; start "
             "workers and fit again"
         )
 
@@ -298,13 +315,13 @@ class Cluster(Engine):
         return self.client.submit(function, *args, pure=False, **options)
 
     def _on(self, index: int, function: Any, *args: Any) -> Any:
-        """A task for piece `index`, where it is."""
+        """Submit a task for piece `index` to its worker."""
         return self._submit(
             function, self.futures[index], *args, workers=[self.homes[index]]
         )
 
     def _ask_all(self, function: Any, *args: Any) -> list[Any]:
-        """What `function` finds on every piece, however often they move."""
+        """Return the results of `function` on every piece, however often they move."""
         for _ in range(len(self.futures) + 3):
             try:
                 asked = [
@@ -317,14 +334,16 @@ class Cluster(Engine):
             except (_Disturbed, CancelledError):
                 self._settle_down()
         raise ClusterError(
-            "workers are lost faster than their data can be loaded again; look at "
-            "their logs: they may lack memory"
+            "workers are lost faster than their data can be loaded again; check "
+            "their logs, as they may lack memory"
         )
 
     # Waiting
 
     def _wait(self, futures: Sequence[Any], patience: float | None = None) -> set[Any]:
-        """Wait for all of them; the ones that are done, where patience ran out.
+        """Wait for futures, and return those that are finished.
+
+        The wait ends early after `patience` seconds.
 
         Raises
         ------
@@ -334,7 +353,7 @@ class Cluster(Engine):
         begun, told = time.monotonic(), -math.inf
         pending = list(futures)
         while pending:
-            with contextlib.suppress(TimeoutError):
+            with contextlib.suppress(*_TIMEOUTS):
                 wait(pending, timeout=_GLANCE)
                 break
             pending = [f for f in pending if f.status == "pending"]
@@ -348,7 +367,7 @@ class Cluster(Engine):
                 if not set(self.homes) <= set(self.client.nthreads()):
                     raise _Disturbed
             stop = getattr(self, "stop", None)
-            # More than once: a worker may begin its passes after it was told.
+            # Repeat the request, as a worker may begin its epochs after the first one.
             if stop is not None and stop.requested and now - told > _LOOK:
                 told = now
                 self.client.run(_leave, self.token, wait=False)  # some may not answer
@@ -360,7 +379,7 @@ class Cluster(Engine):
         return self.client.status != "running"
 
     def _settle_down(self) -> None:
-        """After a disturbance: a scheduler, workers, and every piece somewhere."""
+        """Wait after a disturbance until every piece is on a worker again."""
         self.homes = []
         self._find_scheduler()
         tries, begun = 0, time.monotonic()
@@ -379,12 +398,12 @@ class Cluster(Engine):
                 continue
             if "cancelled" in states:
                 raise ClusterError(
-                    "data of this fit were lost with a worker, and nothing tells how "
-                    "to load them again; give them as delayed pieces or collections "
-                    "rather than as scattered futures, or replicate those"
+                    "data of this fit were lost with a worker and cannot be loaded "
+                    "again. Pass delayed pieces or collections instead of scattered "
+                    "futures, or replicate the futures"
                 )
-            # A future that is "lost" is being made again. Of a worker that has just
-            # died the scheduler may not know yet.
+            # A "lost" future is being computed again. The scheduler may not know yet
+            # that a worker has just died.
             if states == {"finished"}:
                 with contextlib.suppress(_Disturbed):
                     self._find_homes()
@@ -399,8 +418,7 @@ class Cluster(Engine):
             if not hosts & here:
                 raise ClusterError(
                     f"piece {index} is a store that only {', '.join(sorted(hosts))} "
-                    "can open, and no worker runs there any more; start one, and fit "
-                    "again"
+                    "can open, and no worker runs there now; start one and fit again"
                 )
 
     def _find_scheduler(self) -> None:
@@ -414,13 +432,13 @@ class Cluster(Engine):
             time.sleep(_GLANCE)
 
     def _find_pieces_again(self) -> None:
-        """If the client was away, its futures are void, but not the published ones."""
+        """Get the published futures, which survive a lost connection of the client."""
         try:
             self.futures = list(self.client.get_dataset(self.token))
         except KeyError:
             raise ClusterError(
-                f"the scheduler at {self.address} no longer knows the data of this "
-                "fit: it was restarted; fit again"
+                f"the scheduler at {self.address} was restarted and lost the data of "
+                "this fit; fit again"
             ) from None
 
     # Rounds
@@ -438,11 +456,11 @@ class Cluster(Engine):
                 self._settle_down()
                 lost = [i for i, home in before.items() if self.homes[i] != home]
                 logger.warning(
-                    "pieces %s were lost in round %d; they begin again at the last "
-                    "safe point", lost or "unknown", self.rounds,
+                    "pieces %s were lost in round %d; they restart from the last "
+                    "checkpoint", lost or "unknown", self.rounds,
                 )  # fmt: skip
                 assert keys == [f.key for f in self.futures]
-                # Without a name for it, all are asked what they know.
+                # If it is unknown which pieces were lost, recover asks all of them.
                 return {}, Outcome(lost=lost or [0])
 
     def _play(
@@ -463,7 +481,7 @@ class Cluster(Engine):
                     self.futures[index], self.setup, order, self.state, self.token
                 )
             members[index] = self.rounds
-        # One graph: a message for every task would cost several times as much.
+        # Submit one graph: a message for every task would cost several times as much.
         state, outcome, *there = self._reduce(replies | asked, tasks, asked.values())
         replies = dict(sorted((replies | dict(zip(asked, there, strict=True))).items()))
         usual = statistics.median(self.walls[-9:]) if self.walls else LEAST_PATIENCE
@@ -486,9 +504,9 @@ class Cluster(Engine):
         return members, found
 
     def _late_replies(self, advancing: bool) -> dict[int, int]:
-        """Replies of earlier rounds that are here now, with their rounds."""
+        """Return the pieces whose late replies have arrived, with their rounds."""
         if not advancing and self.running:
-            # A sum over all duals: the steps that are still out do not count.
+            # A sum over all duals needs all pieces. Discard the steps of late pieces.
             self._wait(list(self.running.values()))
             for index in self.running:
                 self.after[index], self.gammas[index] = self.late.pop(index), {}
@@ -503,7 +521,7 @@ class Cluster(Engine):
     def _leave_out_the_late(
         self, replies: dict[int, Any], members: dict[int, int]
     ) -> dict[int, Any]:
-        """The replies that are here; at least one of them."""
+        """Return the replies that have arrived (at least one); note the late ones."""
         while True:
             ready = {i: f for i, f in replies.items() if f.status == "finished"}
             if ready:
@@ -520,7 +538,7 @@ class Cluster(Engine):
     def _reduce(
         self, replies: dict[int, Any], tasks: dict[int, Task], asked: Iterable[Any] = ()
     ) -> list[Any]:
-        """Futures of the new state, of its outcome, and of what is asked."""
+        """Return futures of the new state, of its outcome, and of the asked replies."""
         level = [replies[index] for index in sorted(replies)]
         while len(level) > ARITY:
             level = [_later(_merge)(list(group)) for group in branches(level)]
@@ -528,10 +546,10 @@ class Cluster(Engine):
         graph = [state, _later(_outcome)(state), *asked]
         return list(self.client.compute(graph, optimize_graph=False))
 
-    # Safe points
+    # Checkpoints
 
     def _save(self) -> None:
-        """Now and then, a copy of all duals, each on another worker than its own."""
+        """Copy all duals to other workers, every `safe_every` rounds."""
         if self.saving and all(f.status == "finished" for f in self.saving):
             self.safe, self.saving = self.saving, []
         if self.rounds % self.safe_every or self.running or self.saving:
@@ -555,20 +573,20 @@ class Cluster(Engine):
             duals = held if usable else [None] * self.count
             setups = [self.setup] * self.count
             self._ask_all(_recover, setups, orders, duals)
-            # A copy that is under way may wait for a worker that is no more.
+            # A copy in progress may wait for a worker that is gone.
             self.safe, self.saving = (held if usable else []), []
             self.state = self._submit(_zero, list(self.problems), self.width)
 
     def all_duals(self) -> list[tuple[list[Vector | None], NDArray[Any]]]:
-        """Duals and labels of every piece."""
+        """Return the duals and labels of every piece."""
         with self._one_clear_error():
             return self._ask_all(_duals_and_labels)
 
-    # Ends
+    # Errors and cleanup
 
     @contextlib.contextmanager
     def _one_clear_error(self) -> Iterator[None]:
-        """Whatever the cluster does wrong comes out as ClusterError."""
+        """Turn every failure of the cluster into a ClusterError."""
         try:
             yield
         except ClusterError:
@@ -576,16 +594,16 @@ class Cluster(Engine):
         except KilledWorker as error:
             raise ClusterError(
                 f"a piece of the data brings down every worker that gets it ({error}); "
-                "give workers more memory, or cut the data into more pieces"
+                "give workers more memory, or use more pieces"
             ) from error
-        except (OSError, TimeoutError, CancelledError) as error:
+        except (OSError, *_TIMEOUTS, CancelledError) as error:
             raise ClusterError(
-                f"the cluster of {self.address} failed: {error}; look at the logs of "
+                f"the cluster at {self.address} failed: {error}; check the logs of "
                 "scheduler and workers, and fit again"
             ) from error
 
     def close(self) -> None:
-        """Let go of the pieces and of all else on the cluster."""
+        """Release the pieces and everything else on the cluster."""
         with contextlib.suppress(Exception):
             if not self._scheduler_is_away():
                 self.client.unpublish_dataset(self.token)
@@ -594,7 +612,7 @@ class Cluster(Engine):
 
 
 def _futures(nested: Any) -> Iterator[Any]:
-    """The futures in lists of lists of blocks."""
+    """Yield the futures in nested lists of blocks."""
     if isinstance(nested, (list, tuple)):
         for part in nested:
             yield from _futures(part)
@@ -603,7 +621,13 @@ def _futures(nested: Any) -> Iterator[Any]:
 
 
 def _raise_first(futures: Iterable[Any]) -> None:
-    """The error of the first one that has one."""
+    """Raise the error of the first future that has one.
+
+    Raises
+    ------
+    _Disturbed
+        If a future before it was cancelled or lost.
+    """
     for future in futures:
         if future.status == "error":
             raise future.exception()

@@ -1,19 +1,21 @@
 """CoCoA+: communication-efficient dual coordinate ascent over pieces of the rows.
 
-Problem    that of problem.py; its rows lie in K pieces, each with its own duals
-Update     in every round piece k makes some passes over its rows on its subproblem
-           with sigma = K (piece.py), and sends A b_k, the change of its share of w:
+Problem    the binary problem of problems/binary.py, its rows in K pieces with their own
+           duals
+Update     in every round piece k runs some epochs on its subproblem with sigma = K
+           (piece.py), and sends A b_k, the change of its share of w:
              alpha <- alpha + gamma b,  w <- w + gamma sum_k A b_k,
-           gamma in [0, 1] where D is largest, which is 1 where beta = 0. The passes
-           begin beyond the last step by beta_t = (t_j - 1)/t_{j+1} of it, t_{j+1} =
-           (1 + sqrt(1 + 4 t_j^2))/2, as in Nesterov's method; t begins at 1 again when
-           the best gamma, of all real numbers, falls below 3/2.
-Guarantee  D never falls. Where beta = 0 the rate is linear for smooth losses and 1/t
-           for the hinge, to whatever accuracy the subproblems are solved.
-Cost       per round: the passes, one product for the gap, and one d-vector each way.
+           with the gamma in [0, 1] that maximises D; it is 1 if beta = 0. As in
+           Nesterov's method the epochs begin beyond the last step, by
+           beta_j = (t_j - 1)/t_{j+1} times this step, with
+           t_{j+1} = (1 + sqrt(1 + 4 t_j^2))/2. t restarts at 1 when the best real gamma
+           falls below 3/2.
+Guarantee  D never falls. With beta = 0 the rate is linear for smooth losses and 1/t
+           for the hinge, however accurately the subproblems are solved.
+Cost       per round: the epochs, one product for the gap, and one d-vector each way
 Source     Ma, Smith, Jaggi, Jordan, Richtarik and Takac, ICML 2015; Nesterov, Soviet
-           Math. Doklady 27, 1983. Put together, with the exact gamma as a safeguard and
-           a sign to restart, it is this package's.
+           Math. Doklady 27, 1983. The combination, with the exact gamma as a safeguard
+           and as the criterion of restarts, is specific to dualgap.
 """
 
 from __future__ import annotations
@@ -28,8 +30,9 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from ..losses import Loss, Vector
-from ..problem import Proof
+from ..problems.base import EMPTY, Claim, Problem, Proof
 from ..solvers.base import Solver, State, check_option
+from ..solvers.registry import register
 from .engine import Engine, Outcome, Summary
 from .messages import Task
 
@@ -48,20 +51,17 @@ ROUND_DTYPE = np.dtype(
     ]
 )
 
-_NOTHING = np.empty(0)
-
-#: The best multiple of a step below which the next one begins at its end.
+#: If the best gamma of a step is below this, the acceleration restarts.
 RESTART = 1.5
-# What "auto" takes a round to cost: seconds per stored entry of a pass, seconds of a
-# round's messages, and seconds per byte of a vector, there and back over 10 Gbit/s.
+# Cost model of "auto": seconds per stored entry of an epoch, seconds of a round's
+# messages, and seconds per byte of a vector, both ways over 10 Gbit/s.
 _ENTRY, _LATENCY, _BYTE = 1.5e-9, 10e-3, 2 / 1.25e9
 
 
 class Rounds:
-    """Lets binary problems that are trained in threads of their own share rounds.
+    """Rounds shared by binary problems that are trained in separate threads.
 
-    A round begins when every one of them that is still going on has asked for
-    something.
+    A round begins when every unfinished problem has submitted a task.
     """
 
     def __init__(self, engine: Engine, problems: int, deadline: float = math.inf):
@@ -76,12 +76,12 @@ class Rounds:
 
     @property
     def counted_passes(self) -> int:
-        """As many as take the time of a round's messages, counted and never timed."""
+        """Epochs whose cost equals the messages of a round, by the cost model."""
         messages = _LATENCY + 8 * self.engine.width * _BYTE
         return self._within(messages / (_ENTRY * max(self.engine.stored, 1)))
 
     def _within(self, passes: float) -> int:
-        """The power of 2 below, from 1 to the most that pays."""
+        """Return the next lower power of 2, from 1 to the largest that pays."""
         passes = min(max(passes, 1.0), self.engine.most_passes)
         return int(2 ** math.floor(math.log2(passes)))
 
@@ -96,7 +96,7 @@ class Rounds:
             return self.answers.pop(k)
 
     def leave(self, k: int) -> None:
-        """Problem k is done; the others go on without it."""
+        """Mark problem k as finished; the others go on without it."""
         with self.changed:
             self.going.discard(k)
             self._play_if_all_asked()
@@ -129,15 +129,15 @@ class Rounds:
                  max(summary.ratio for summary in summaries), wall, outcome.seconds,
                  outcome.nbytes, outcome.late, len(outcome.lost))
             )  # fmt: skip
-            # The product for the gap counts as one more pass.
+            # The product for the gap counts as one more epoch.
             one = outcome.seconds / (passes + 1)
             messages = wall - outcome.seconds
             self.measured_passes = self._within(messages / max(one, 1e-9))
         return outcome
 
 
-class PiecewiseProblem:
-    """A binary problem whose rows lie in pieces elsewhere, as the loop sees it.
+class PiecewiseProblem(Problem):
+    """Binary problem whose rows are in pieces on workers, for the training loop.
 
     Parameters
     ----------
@@ -148,30 +148,32 @@ class PiecewiseProblem:
     width : int
     """
 
-    free_bias = False
-    streamed = False
-    floor = 0.0  # as Problem.floor
-    n = 0  # rows, and duals, that are kept here
+    kind: ClassVar[str] = "pieces"
+    n = 0  # rows and duals are on the workers
 
     def __init__(self, rounds: Rounds, k: int, loss: Loss, width: int) -> None:
         self.rounds, self.k, self.loss, self.width = rounds, k, loss, width
 
-    def prove(self, w: Any, alpha: Any) -> Proof:
-        """The certificate of the duals as they are in the pieces.
+    def combine(self, alpha: Vector) -> Vector:
+        """Return w of the duals on the workers; `alpha` is ignored."""
+        return self.prove(Claim(alpha=alpha)).model
 
-        Two rounds: w is summed up anew from the duals; then the losses at that w, and
-        what D needs, are summed up over all rows.
+    def prove(self, claim: Claim) -> Proof:
+        """Return the certificate of the duals on the workers.
+
+        It takes two rounds. The first sums up w from the duals. The second sums up the
+        losses at this w and the terms of D over all rows.
         """
         self.rounds.ask(self.k, Task("combine"))
         found = self.rounds.ask(self.k, Task("evaluate"))
         assert found.w is not None
         assert found.bounds is not None
-        return Proof(found.w, _NOTHING, found.bounds.certificate)
+        return Proof(found.w, EMPTY, found.bounds.certificate)
 
 
 @dataclass(kw_only=True)
 class CoCoAState(State):
-    """Where a binary problem is; its w and its duals are with the pieces."""
+    """State of a binary problem; its w and duals are on the workers."""
 
     t: float = 1.0
 
@@ -183,19 +185,20 @@ class CoCoAState(State):
         return math.isfinite(self.dual)
 
 
+@register("pieces")
 @dataclass(frozen=True)
 class CoCoA(Solver):
-    """CoCoA+ of Ma et al. 2015, accelerated. An epoch is a round.
+    """Accelerated CoCoA+ of Ma et al. 2015. An epoch of the fit is a round.
 
     Parameters
     ----------
     local_epochs : int, "auto", "measured" or sequence of int, default="auto"
-        Passes over its rows that a piece makes in a round. "auto" weighs their cost, as
-        counted, against that of a round on a usual network; "measured" against that of
-        the rounds so far, so that two fits may differ; a sequence has the number for
-        every round, the last one for all that follow.
+        Epochs of each piece over its own rows in a round. "auto" chooses them by a cost
+        model of the epochs and of the messages on a usual network. "measured" uses the
+        measured times of the rounds so far, so two fits may differ. A sequence has the
+        number for every round; its last entry holds for all later rounds.
     acceleration : {"nesterov", "none"}, default="nesterov"
-        Whether passes begin beyond the last step.
+        Whether the epochs begin beyond the last step.
     """
 
     local_epochs: int | Literal["auto", "measured"] | Sequence[int] = "auto"
@@ -216,7 +219,7 @@ class CoCoA(Solver):
             valid = False
         if not valid:
             raise ValueError(
-                f"local_epochs={self.local_epochs!r}: give a whole number from 1 on, a "
+                f"local_epochs={self.local_epochs!r}: give a positive integer, a "
                 "sequence of them, 'auto' or 'measured'"
             )
 
@@ -239,16 +242,16 @@ class CoCoA(Solver):
         state.epochs += 1
         state.updates += found.updates
         state.visited += found.visited
-        # P of the point before, D of the point now.
+        # P is the value before the step, D the value after it.
         state.primal, state.dual = found.primal, found.reached
 
     def passes(self, rounds: Rounds) -> int:
-        """Local passes of the next round."""
+        """Return the number of local epochs of the next round."""
         if isinstance(self.local_epochs, str):
             counted = self.local_epochs == "auto"
             return rounds.counted_passes if counted else rounds.measured_passes
         numbers = np.atleast_1d(self.local_epochs)
         return int(numbers[min(len(rounds.records), len(numbers) - 1)])
 
-    def iterate(self, state: CoCoAState) -> tuple[None, None]:
-        return None, None
+    def iterate(self, state: CoCoAState) -> tuple[None, Vector]:
+        return None, EMPTY  # the duals are on the workers

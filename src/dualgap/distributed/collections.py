@@ -1,8 +1,8 @@
-"""From Dask collections to pieces: who has which rows.
+"""Conversion of Dask collections and other data to pieces.
 
-A piece is a list of blocks, and a block (X, y), (X, y, weight), or one object that
-gives such a tuple, or a row store. Each part may be in memory or somewhere on a cluster
-(a Delayed, a Future).
+A piece is a list of blocks. A block is (X, y), (X, y, weight), one object that computes
+such a tuple, or a row store. Each part may be in memory or on a cluster (a Delayed or a
+Future).
 """
 
 from __future__ import annotations
@@ -22,25 +22,29 @@ Blocks = list[list[tuple[Any, ...]]]
 
 
 def blocks(X: Any, y: Any, weight: Any, count: int) -> Blocks:
-    """The blocks of every piece, in the order of the rows.
+    """Return the blocks of every piece, in the order of the rows.
 
     Parameters
     ----------
     X : Dask array or dataframe, ndarray, sparse matrix, RowStore, or sequence of pieces
-        Rows; or pieces ``(X, y)`` or ``(X, y, weight)``, each of which or whose parts
-        may be delayed or futures, or stores or their paths. Then, and of a store, y and
-        weight are None.
-    y, weight : of the same kind, or ndarray, or None
+        Rows, or a sequence of pieces. A piece is ``(X, y)`` or ``(X, y, weight)``, a
+        store, or the path of a store. A piece or its parts may be delayed or futures.
+    y, weight : of the same kind as X, or ndarray, or None
+        Labels and weights. None if X is a store or a sequence of pieces.
     count : int
-        Pieces wanted. There are fewer where X has fewer blocks of unknown sizes, and
-        just as many as were given where X is a sequence.
+        Number of pieces wanted. There are fewer if X has fewer blocks of unknown sizes.
+        It is not used if X is a sequence.
+
+    Returns
+    -------
+    list of list of tuple
 
     Raises
     ------
     TypeError
-        If X is none of these.
+        If X has another type.
     ValueError
-        If its parts do not match.
+        If the lengths or blocks of X, y and weight do not match.
     """
     if isinstance(X, (list, tuple)):
         return _of_sequence(X, y, weight)
@@ -48,7 +52,7 @@ def blocks(X: Any, y: Any, weight: Any, count: int) -> Blocks:
         have_their_own("a row store, which has its", y, weight)
         return [[(part,)] for part in parts_of(X, count)]
     if y is None:
-        raise ValueError("y=None: labels are missing; they come apart from X")
+        raise ValueError("y=None: labels are missing; give y besides X")
     if _is_dask(X, "dataframe"):
         return _of_dataframe(X, y, weight, count)
     if _is_dask(X, "array"):
@@ -62,7 +66,7 @@ def blocks(X: Any, y: Any, weight: Any, count: int) -> Blocks:
 
 
 def is_dask(X: Any) -> bool:
-    """Whether X is a Dask array or dataframe."""
+    """Return whether X is a Dask array or dataframe."""
     return _is_dask(X, "array") or _is_dask(X, "dataframe")
 
 
@@ -75,7 +79,13 @@ def _is_dask(X: Any, kind: str) -> bool:
 
 
 def have_their_own(what: str, y: Any, weight: Any) -> None:
-    """Refuse labels and weights beside rows that have some."""
+    """Check that no labels or weights are given for rows that have their own.
+
+    Raises
+    ------
+    ValueError
+        If y or weight is given.
+    """
     if y is not None or weight is not None:
         raise ValueError(
             f"X is {what} own labels and weights; leave y and sample_weight out"
@@ -132,7 +142,7 @@ def _of_array(X: Any, y: Any, weight: Any, count: int) -> Blocks:
 
 
 def _aligned(name: str, part: Any, X: Any, known: bool) -> NDArray[Any]:
-    """Blocks of a vector over the same rows as those of X."""
+    """Return the blocks of a vector, over the same rows as the blocks of X."""
     import dask.array as da
 
     if _is_dask(part, "dataframe"):
@@ -182,7 +192,7 @@ def _of_dataframe(X: Any, y: Any, weight: Any, count: int) -> Blocks:
 
 
 def _grouped(rows: list[Any], sizes: Sequence[int], count: int) -> Blocks:
-    """Neighbouring blocks in at most `count` pieces of about the same size."""
+    """Group neighbouring blocks into at most `count` pieces of about equal size."""
     middle = np.cumsum(sizes) - 0.5 * np.asarray(sizes, dtype=float)
     share = max(float(np.sum(sizes)), 1.0) / min(count, len(rows))
     pieces: dict[int, list[Any]] = {}
@@ -193,33 +203,47 @@ def _grouped(rows: list[Any], sizes: Sequence[int], count: int) -> Blocks:
 
 def _check_length(name: str, length: int, n: int) -> None:
     if length != n:
-        raise ValueError(f"{name} has {length} entries and X has {n} rows")
+        raise ValueError(
+            f"{name} has {length} entries and X has {n} rows; give one per row"
+        )
 
 
-# On the workers
+# Functions that run on the workers
 
 
 def store_of(parts: Sequence[Sequence[Any]]) -> StorePart | None:
-    """The part of a store that a piece is, if it is one."""
+    """Return the part of a store that a piece consists of, or None."""
     whole = [part for block in parts for part in block]
     stored = len(whole) == 1 and isinstance(whole[0], (RowStore, StorePart))
     return part_of(whole[0]) if stored else None
 
 
 def join(parts: Sequence[Sequence[Any]], index: int) -> tuple[Any, Any, Any]:
-    """X, y and weight (or None) of a piece from those of its blocks."""
+    """Return X, y and weight (or None) of a piece, joined from its blocks.
+
+    Raises
+    ------
+    ValueError
+        If the blocks do not fit together or are not valid.
+    """
     blocks = [_opened(part, index) for part in parts]
     X = [_rows(block[0], index) for block in blocks]
     y = [_column(block[1]) for block in blocks]
     weighted = [len(block) == 3 and block[2] is not None for block in blocks]
     if any(weighted) != all(weighted):
-        raise ValueError(f"piece {index}: some of its blocks have weights, others none")
+        raise ValueError(
+            f"piece {index}: some of its blocks have weights, others none; give "
+            "weights for all blocks or for none"
+        )
     weight = [_column(block[2]) for block in blocks] if all(weighted) else None
     if len(blocks) == 1:
         return X[0], y[0], None if weight is None else weight[0]
     widths = {x.shape[1] for x in X}
     if len(widths) > 1:
-        raise ValueError(f"piece {index}: blocks of {sorted(widths)} columns")
+        raise ValueError(
+            f"piece {index}: blocks of {sorted(widths)} columns; give all blocks the "
+            "same columns"
+        )
     stacked = sparse.vstack(X, "csr") if sparse.issparse(X[0]) else np.concatenate(X)
     total = None if weight is None else np.concatenate(weight)
     return stacked, np.concatenate(y), total

@@ -1,4 +1,4 @@
-"""A round over all pieces, whoever runs them; and what becomes of a lost piece."""
+"""Rounds over all pieces, wherever they run, and the recovery of lost pieces."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from .. import core
 from ..certificate import Bounds
 from ..losses import Vector
-from ..problem import Rounding, Values
+from ..problems.rounding import Rounding, Values
 from ..solvers.dcd import share_features
 from .messages import Order, Reply, Task
 from .piece import Census, Piece, Setup
@@ -20,18 +20,32 @@ from .piece import Census, Piece, Setup
 Points = dict[int, Vector]
 T = TypeVar("T")
 
-#: Replies that one node of the reduction adds up.
+#: Number of replies that one node of the reduction tree adds up.
 ARITY = 4
 
 
 @dataclass
 class Summary:
-    """What came of one round for one binary problem.
+    """Result of one round for one binary problem.
 
-    ``primal`` and ``dual`` are those of the point before an advance, or of the point
-    evaluated; ``reached`` is D after the advance; ``gamma`` the part of the step that
-    was taken, ``best`` the one that maximises D on the whole line; ``ratio`` is
-    ``||sum_k A b_k||^2 / sum_k ||A b_k||^2``.
+    Attributes
+    ----------
+    primal, dual : float
+        P and D at the point before an advance, or at the evaluated point.
+    reached : float
+        D after the advance.
+    gamma : float
+        Step size.
+    best : float
+        The step size that maximises D on the whole line.
+    ratio : float
+        ``||sum_k A b_k||^2 / sum_k ||A b_k||^2``.
+    updates, visited, epochs : int
+        Coordinate updates, visited rows, and the largest number of epochs of a piece.
+    w : ndarray of shape (width,) or None
+        The evaluated point.
+    bounds : Bounds or None
+        Bounds on P and D at the evaluated point.
     """
 
     primal: float
@@ -43,14 +57,13 @@ class Summary:
     updates: int = 0
     visited: int = 0
     epochs: int = 0
-    # Of the point evaluated.
     w: Vector | None = None
     bounds: Bounds | None = None
 
 
 @dataclass
 class Outcome:
-    """What came of one round."""
+    """Result of one round for all binary problems."""
 
     summaries: dict[int, Summary] = field(default_factory=dict)
     lost: list[int] = field(default_factory=list)
@@ -62,10 +75,10 @@ class Outcome:
 def aggregate(
     points: Points, reply: Reply, tasks: dict[int, Task]
 ) -> tuple[Points, Outcome]:
-    """The points after a round.
+    """Return the points after a round, and the result of the round.
 
-    An advance goes ``gamma`` of the way, where D is largest: with gamma in [0, 1] the
-    duals stay in their box, and D never falls whatever sigma was.
+    An advance takes the step size gamma in [0, 1] that maximises D. The duals then stay
+    in their box, and D never falls, whatever sigma is.
     """
     after, outcome = dict(points), Outcome({}, reply.lost, reply.seconds, reply.sent)
     if reply.lost:
@@ -85,9 +98,7 @@ def aggregate(
             after[k] = np.zeros_like(w) if part.update is None else part.update.whole()
         elif task.kind == "evaluate":
             rounding = Rounding(part.rows, len(w), 2 * part.pieces)
-            more = rounding.of_primal(values, norm)
-            less = rounding.of_dual(values, norm, rounding.drift(values), 0.0)
-            summary.bounds = Bounds.proved(primal, more, dual, less)
+            summary.bounds = rounding.bounds(values, norm, norm, off=0.0)
             summary.w = w
         elif part.update is not None:
             length = core.squared_norm(part.update.values)
@@ -105,22 +116,22 @@ def aggregate(
 
 
 def zero_points(problems: Iterable[int], width: int) -> Points:
-    """The point 0 of every binary problem."""
+    """Return the point 0 of every binary problem."""
     return {k: np.zeros(width) for k in problems}
 
 
 def branches(items: Sequence[T]) -> list[Sequence[T]]:
-    """Neighbours that one node of the reduction adds up."""
+    """Return groups of neighbours, one for each node of the reduction tree."""
     return [items[i : i + ARITY] for i in range(0, len(items), ARITY)]
 
 
 class Engine(ABC):
-    """Pieces, the points that they work on, and the count of their rounds.
+    """Base of the drivers that run rounds over pieces.
 
     Parameters
     ----------
     census : sequence of Census
-        Of every piece.
+        Counts of every piece.
     setup : Setup
     """
 
@@ -131,33 +142,38 @@ class Engine(ABC):
         self.stored = max(found.stored for found in census)
         rows = sum(found.rows for found in census)
         stored = sum(found.stored for found in census)
-        #: More passes in a round hardly save a round (docs/scaling-out.md).
+        #: More epochs in a round would hardly save rounds (docs/scaling-out.md).
         self.most_passes = 8 if share_features(rows, self.width, stored) else 1
         self.problems = range(setup.problems)
         self.rounds = 0
         self.recoveries = 0
-        self.after = [0] * self.count  # the last round of each piece that counted
+        self.after = [0] * self.count  # last round of each piece that counts
         self.gammas: list[dict[int, float]] = [{} for _ in range(self.count)]
-        # Rounds that pieces did, or are at, whose replies do not count yet.
+        # Rounds of late pieces, whose replies do not count yet.
         self.late: dict[int, int] = {}
-        #: Tells rounds of passes to end early.
+        #: Request that ends the epochs of a round early.
         self.stop: Any = core.Stop()
 
     def order(
         self, index: int, tasks: dict[int, Task], seconds: float | None = None
     ) -> Order:
-        """What piece `index` is asked for in the present round."""
+        """Return the order to piece `index` for the present round."""
         gammas = self.gammas[index]
         return Order(self.rounds, self.after[index], gammas, tasks, seconds)
 
     def run(self, tasks: dict[int, Task], seconds: float | None = None) -> Outcome:
-        """One round in which every binary problem in `tasks` has its task done.
+        """Run one round that does the tasks of the binary problems.
 
         Parameters
         ----------
         tasks : dict of int to Task
+            Task of each binary problem that takes part.
         seconds : float, optional
             Time left to the fit.
+
+        Returns
+        -------
+        Outcome
 
         Raises
         ------
@@ -184,9 +200,14 @@ class Engine(ABC):
             self.gammas[index] = gammas
 
     def recover(self, lost: list[int]) -> list[int]:
-        """Give lost pieces what is known of their duals, and all a w that fits.
+        """Restore the duals of lost pieces, and sum up a matching w.
 
-        Returns the pieces that are lost on the way.
+        Lost pieces get their duals from the last checkpoint, or 0.
+
+        Returns
+        -------
+        list of int
+            Pieces that were lost during the recovery.
         """
         more: list[int] = []
         while True:
@@ -218,24 +239,31 @@ class Engine(ABC):
         if len(lost) > 2 * self.count + 3:
             raise RuntimeError(
                 f"pieces {sorted(set(lost))} of the data were lost {len(lost)} times "
-                "in one round; look at the logs of the workers: they may lack memory"
+                "in one round; check the logs of the workers, which may lack memory"
             )
 
     @abstractmethod
     def play(
         self, tasks: dict[int, Task], seconds: float | None
     ) -> tuple[Mapping[int, int], Outcome]:
-        """Ask the pieces, add up, move the points; say whose round that was."""
+        """Run one round, add up the replies, and move the points.
+
+        Returns
+        -------
+        members : mapping of int to int
+            Pieces whose replies count, with the rounds of the replies.
+        outcome : Outcome
+        """
 
     @abstractmethod
     def restore(self, orders: Sequence[Order]) -> None:
-        """Have every piece recover, with the duals of its last safe point."""
+        """Make every piece recover, with the duals of its last checkpoint."""
 
 
 class Simulation(Engine):
-    """All pieces in this process, one after the other.
+    """Engine that runs all pieces in this process, one after the other.
 
-    Gives the same bits as a cluster that has the same pieces.
+    The results have the same bits as on a cluster with the same pieces.
 
     Parameters
     ----------

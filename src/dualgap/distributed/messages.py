@@ -1,4 +1,7 @@
-"""What pieces and their driver tell each other: small records, and d-vectors."""
+"""Messages between pieces and their driver: small records and d-vectors.
+
+A piece is a partition of the rows, held by one worker (piece.py).
+"""
 
 from __future__ import annotations
 
@@ -11,18 +14,19 @@ from numpy.typing import NDArray
 
 from .. import core
 from ..losses import Vector
-from ..problem import Problem, Values
+from ..problems.binary import BinaryProblem
+from ..problems.rounding import Values
 
 Kind = Literal["advance", "combine", "evaluate"]
 
-# An update is sent as pairs where these take less than half of the whole vector: an
-# index and a value are 12 bytes, a value in its place is 8.
+# An update is sent as pairs if these take less than half the bytes of the whole vector:
+# a pair of index and value takes 12 bytes, an entry of the whole vector 8.
 _SPARSE_SHARE = 1 / 3
 
 
 @dataclass
 class Update:
-    """A d-vector, whole or as the pairs of its entries that are not 0."""
+    """Vector of `width` entries, stored whole or as its nonzero entries."""
 
     width: int
     values: Vector
@@ -37,11 +41,11 @@ class Update:
         return self.values.nbytes + (0 if self.indices is None else self.indices.nbytes)
 
     def add_to(self, w: Vector, factor: float = 1.0) -> None:
-        """``w += factor * self``."""
+        """Add ``factor * self`` to w, in place."""
         if self.indices is None:
             w += self.values if factor == 1.0 else factor * self.values
         else:
-            w[self.indices] += factor * self.values  # every index is there once
+            w[self.indices] += factor * self.values  # indices are distinct
 
     def whole(self) -> Vector:
         out = np.zeros(self.width)
@@ -49,13 +53,13 @@ class Update:
         return out
 
     def dot(self, w: Vector) -> float:
-        """``self . w``, in the order of the entries."""
+        """Return the product with w, summed in the order of the entries."""
         part = w if self.indices is None else w[self.indices]
         return float(np.add.reduce(self.values * part))
 
 
 def pack(w: Vector) -> Update:
-    """The shorter of the two forms."""
+    """Return w as an update, in the form that takes fewer bytes."""
     indices = np.flatnonzero(w)
     if len(indices) >= _SPARSE_SHARE * len(w) or len(w) >= 2**31:
         return Update.dense(w)
@@ -63,7 +67,7 @@ def pack(w: Vector) -> Update:
 
 
 def add_updates(updates: Sequence[Update]) -> Update:
-    """Their sum, added in this order."""
+    """Return the sum of updates, added in this order."""
     width = updates[0].width
     listed = 0
     for update in updates:
@@ -82,11 +86,11 @@ def add_updates(updates: Sequence[Update]) -> Update:
 
 @dataclass
 class Part:
-    """What some pieces have to say about one binary problem; parts add up.
+    """Sums of some pieces for one binary problem. Parts can be added up.
 
     ``values`` has ``sum c_i l_i`` at w, ``sum alpha_i`` and ``sum delta_i alpha_i^2``
-    before the advance, over `rows` rows of `pieces` pieces. Along its step b, D changes
-    by ``gamma (slope - w.A b) - gamma^2/2 (curvature + ||A b||^2)``; ``squares`` is
+    before the advance, over `rows` rows of `pieces` pieces. A step ``gamma b`` changes
+    D by ``gamma (slope - w.A b) - gamma^2/2 (curvature + ||A b||^2)``. ``squares`` is
     ``sum_k ||A b_k||^2``.
     """
 
@@ -96,15 +100,15 @@ class Part:
     values: Values | None = None
     updates: int = 0
     visited: int = 0
-    epochs: int = 0  # the most of all pieces
+    epochs: int = 0  # largest number of epochs of a piece
     rows: int = 0
     pieces: int = 1
     update: Update | None = None
 
     def add_step(
-        self, problem: Problem, alpha: Vector, trial: Vector, move: Vector
+        self, problem: BinaryProblem, alpha: Vector, trial: Vector, move: Vector
     ) -> None:
-        """Take in a step from alpha to trial that moves w by `move`."""
+        """Add the sums of a step from alpha to trial that changes w by `move`."""
         change = trial - alpha
         self.slope = float(change.sum())
         if problem.loss.curvature > 0.0:
@@ -129,16 +133,16 @@ class Part:
 
 @dataclass
 class Reply:
-    """The parts of every binary problem, of one piece or of many."""
+    """Reply of one or more pieces: the parts of every binary problem."""
 
     parts: dict[int, Part] = field(default_factory=dict)
-    lost: list[int] = field(default_factory=list)  # pieces that had no duals
-    seconds: float = 0.0  # of computing, the most of all pieces
-    nbytes: int = 0  # of the updates that were sent
+    lost: list[int] = field(default_factory=list)  # pieces that had lost their duals
+    seconds: float = 0.0  # longest computing time of a piece
+    nbytes: int = 0  # bytes of the updates that were sent
 
     @classmethod
     def merge(cls, replies: Sequence[Reply]) -> Reply:
-        """Their sum, added in this order."""
+        """Return the sum of replies, added in this order."""
         if len(replies) == 1:
             return replies[0]
         problems = sorted({k for reply in replies for k in reply.parts})
@@ -154,25 +158,25 @@ class Reply:
 
     @property
     def sent(self) -> int:
-        """Bytes of updates on the way to here, and from here."""
+        """Bytes of updates that were sent so far, this reply included."""
         own = sum(p.update.nbytes for p in self.parts.values() if p.update is not None)
         return self.nbytes + own
 
 
 @dataclass(frozen=True)
 class Task:
-    """What one binary problem asks of every piece.
+    """Task of one binary problem for every piece.
 
     Attributes
     ----------
     kind : {"advance", "combine", "evaluate"}
-        Make passes over the rows; sum up w from the duals; sum up the losses at w.
+        Run epochs over the rows; sum up w from the duals; sum up the losses at w.
     sigma : float
         Scaling of the subproblem.
     epochs : int
-        Passes over the rows.
+        Number of epochs.
     beta : float
-        How far the passes begin beyond the present point, as part of the last step.
+        Extrapolation: the epochs begin beyond the iterate by beta times the last step.
     """
 
     kind: Kind
@@ -183,21 +187,22 @@ class Task:
 
 @dataclass(frozen=True)
 class Order:
-    """What is asked of one piece in one round.
+    """Order to one piece for one round.
 
     Attributes
     ----------
     round : int
         Number of this round, counted from 1.
     after : int
-        The round that this piece must have done last.
+        The last round that this piece must have done.
     gammas : dict of int to float
-        How far each binary problem goes towards the trial point of that round.
+        Step sizes of the binary problems toward the trial points of that round.
     tasks : dict of int to Task
+        Tasks of the binary problems.
     seconds : float, optional
-        Time left; passes leave early when it is over.
+        Time left. The epochs end early when it is over.
     broken : tuple of int
-        In a recovery, the rounds that this piece may have done in vain.
+        In a recovery, rounds that this piece may have done but that do not count.
     """
 
     round: int

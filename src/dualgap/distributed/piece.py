@@ -1,6 +1,6 @@
-"""One worker's rows, their duals, and what it does in a round of CoCoA+.
+"""Piece: one worker's partition of the rows, with its duals, in a round of CoCoA+.
 
-Problem    with A b = sum_i b_i y_i x_i over the rows of a piece, that piece has
+Problem    with A b = sum_i b_i y_i x_i over the rows of a piece, the piece solves
              max over 0 <= a + b <= U of  sum_i (a_i + b_i) - 1/2 sum_i delta_i (a_i +
              b_i)^2 - w.A b - sigma/2 ||A b||^2
 Update     coordinate steps on b, at the point u = w + sigma A b:
@@ -8,22 +8,22 @@ Update     coordinate steps on b, at the point u = w + sigma A b:
              a_i <- min(max(a_i - G/(sigma q_i + delta_i), 0), U_i)
              u <- u + sigma (change of a_i) y_i x_i
            In s_i = sigma a_i, with costs sigma c_i (box sigma U_i, diagonal
-           delta_i/sigma), that is
+           delta_i/sigma), this becomes
              s_i <- min(max(s_i - G/(q_i + delta_i/sigma), 0), sigma U_i)
-             u <- u + (change of s_i) y_i x_i:
-           a pass of `DCD` itself over a problem whose costs are sigma times as large.
-           With beta > 0 the passes begin beyond the last step, at
+             u <- u + (change of s_i) y_i x_i,
+           an epoch of `DCD` on a problem whose costs are sigma times as large.
+           With beta > 0 the epochs begin beyond the last step, at
              a + beta (a - a') clipped to the box,   u = w + beta (w - w') + sigma A c,
-           c what the clipping changed: the others do not know of it, and are taken
-           to have changed as much.
-Guarantee  the subproblems add up to a lower bound on D where sigma is at least
-           ||sum_k A b_k||^2 / sum_k ||A b_k||^2, which is at most the number K of
-           pieces: sigma = K is safe.
-Cost       that of `DCD`'s passes, and one product for the losses at w; per row and
-           binary problem 80 bytes.
-Source     Ma, Smith, Jaggi, Jordan, Richtarik and Takac, ICML 2015, whose constants
-           were read in secondary sources. Beginning beyond the last step is Nesterov's
-           (Soviet Math. Doklady 27, 1983); how it is done here is this package's.
+           where c is the change by the clipping. A piece does not know the clipping of
+           other pieces, and assumes that it equals its own.
+Guarantee  the subproblems add up to a lower bound on D if sigma is at least
+           ||sum_k A b_k||^2 / sum_k ||A b_k||^2. This ratio is at most the number K of
+           pieces, so sigma = K is safe.
+Cost       epochs of `DCD`, and one product for the losses at w; 80 bytes per row and
+           binary problem
+Source     Ma, Smith, Jaggi, Jordan, Richtarik and Takac, ICML 2015 (constants taken
+           from secondary sources). The extrapolation beyond the last step is Nesterov's
+           (Soviet Math. Doklady 27, 1983); this form of it is specific to dualgap.
 """
 
 from __future__ import annotations
@@ -40,21 +40,24 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from .. import core, one_vs_one, one_vs_rest
+from .. import core
 from ..losses import Loss, Vector
-from ..problem import Problem, Values
+from ..problems import one_vs_one, one_vs_rest
+from ..problems.binary import BinaryProblem
+from ..problems.rounding import Values
 from ..solvers.base import new_order
 from ..solvers.dcd import DCD, DCDState
 from .messages import Order, Part, Reply, Task, Update
 from .stores import StorePart
 
-#: Passes without acceleration: directions across pieces are not a worker's to choose.
+#: Local epochs run without acceleration: a worker cannot choose a direction across
+#: pieces.
 LOCAL = DCD(acceleration="none")
 
 
 @dataclass(frozen=True)
 class Setup:
-    """What makes binary problems of labelled rows; the same for every piece.
+    """Definition of the binary problems of labelled rows, the same for every piece.
 
     Attributes
     ----------
@@ -63,7 +66,7 @@ class Setup:
     factors : ndarray of shape (n_classes,)
         Class weights.
     C, loss, fit_intercept, intercept_scaling
-        As of :class:`dualgap.Problem`.
+        As for :class:`dualgap.Problem`.
     random_state : int
     multi_class : {"ovr", "ovo"}
     """
@@ -79,25 +82,28 @@ class Setup:
 
     @property
     def subjects(self) -> Sequence[int] | Sequence[tuple[int, int]]:
-        """What each binary problem is about: its positive class, or a pair of them."""
+        """Positive class of each binary problem, or its pair of classes."""
         if self.multi_class == "ovo" and len(self.classes) > 2:
             return one_vs_one.pairs(len(self.classes))
         return one_vs_rest.positives(len(self.classes))
 
     @property
     def problems(self) -> int:
-        """Two classes make one binary problem; more make one each, or one per pair."""
+        """Number of binary problems.
+
+        Two classes make one problem. More classes make one each, or one per pair.
+        """
         return len(self.subjects)
 
     def signs(self, codes: NDArray[np.intp], k: int) -> NDArray[np.int8]:
-        """Labels of binary problem k."""
+        """Return the labels -1 and +1 of binary problem k."""
         subject = self.subjects[k]
         if isinstance(subject, tuple):
             return one_vs_one.signs(codes, subject)
         return one_vs_rest.signs(codes, subject)
 
     def weights(self, codes: NDArray[np.intp], k: int, weight: Vector) -> Vector:
-        """Sample weights of binary problem k, class weights included."""
+        """Return the sample weights of binary problem k, class weights included."""
         subject = self.subjects[k]
         if isinstance(subject, tuple):
             return one_vs_one.weights(codes, subject, weight * self.factors[codes])
@@ -106,38 +112,39 @@ class Setup:
 
 @dataclass(kw_only=True)
 class LocalState(DCDState):
-    """Duals in units of 1/sigma, and the point u that starts anew in every round."""
+    """State of the local epochs: duals times sigma, and the point u of this round."""
 
     def repair(self) -> None:
-        # u is not the w of these duals alone, and no round is long enough to drift.
+        # u is not the w of these duals alone, so it cannot be recomputed from them. A
+        # round is too short for u to drift.
         self.linear = self.problem.dual_value(self.alpha, 0.0)
 
 
 @dataclass
 class Step:
-    """The last step that all pieces agreed on."""
+    """Last step that all pieces agreed on."""
 
-    alpha: Vector  # where it began
-    w: Vector
-    move: Vector  # of this piece's share of w
+    alpha: Vector  # duals before the step
+    w: Vector  # w before the step
+    move: Vector  # change of this piece's share of w
 
 
 class Binary:
-    """One binary problem on the rows of a piece.
+    """Binary problem on the rows of a piece.
 
     Attributes
     ----------
-    problem : Problem
+    problem : BinaryProblem
     alpha : ndarray of shape (n,)
         Duals that all pieces agreed on.
     trial : ndarray of shape (n,)
         Duals that the last advance proposes.
     state : LocalState
-        Duals times sigma, costs times sigma, and who sleeps.
+        Duals and costs times sigma, and the state of shrinking.
     step : Step or None
     """
 
-    def __init__(self, problem: Problem, seed: int) -> None:
+    def __init__(self, problem: BinaryProblem, seed: int) -> None:
         n = problem.n
         self.problem = problem
         self.alpha, self.trial = np.zeros(n), np.zeros(n)
@@ -145,7 +152,7 @@ class Binary:
             copy.copy(problem), core.Random(seed), new_order(n), alpha=np.zeros(n),
             w=np.zeros(problem.width), q=problem.q, active=n,
         )  # fmt: skip
-        self.state.lie_down()
+        self.state.start_shrinking()
         self.step: Step | None = None
         self.rescale(1.0)
 
@@ -155,7 +162,7 @@ class Binary:
         self.scaled_upper = self.state.problem.upper
 
     def commit(self, gamma: float) -> None:
-        """Go the part gamma of the way to the trial point, for good."""
+        """Take the step gamma (in [0, 1]) toward the trial point, for good."""
         if gamma == 1.0:
             self.alpha[:] = self.trial
         elif gamma != 0.0:
@@ -166,13 +173,14 @@ class Binary:
         self.settle()
 
     def settle(self) -> None:
-        """There is no trial point."""
+        """Discard the trial point."""
         self.trial[:] = self.alpha
 
     def advance(self, w: Vector, task: Task, stop: Any) -> Part:
-        """Passes over the rows of the piece; proposes a step."""
+        """Run epochs over the rows of the piece, and propose a step."""
         sigma, state = task.sigma, self.state
-        part = self.evaluate(w, state.wake)  # the others have moved w
+        # Other pieces have changed w, so skipped rows may have to return.
+        part = self.evaluate(w, state.wake)
         if sigma != self.sigma:
             self.rescale(sigma)
         start = self.take_off(w, task.beta)
@@ -185,7 +193,7 @@ class Binary:
             if state.updates == before or stop.requested or stop.expired:
                 break
         part.updates, part.visited = state.updates - updates, state.visited - visited
-        # At a bound exactly, not a rounding away from it.
+        # A variable at its scaled bound goes to the bound exactly, without rounding.
         upper = self.problem.upper
         inside = np.minimum(state.alpha / sigma, upper)
         self.trial = np.where(state.alpha >= self.scaled_upper, upper, inside)
@@ -197,7 +205,13 @@ class Binary:
         return part
 
     def take_off(self, w: Vector, beta: float) -> Vector | None:
-        """Set duals and u before the first pass; how far this piece's share of w is."""
+        """Set the duals and u before the first epoch.
+
+        Returns
+        -------
+        ndarray of shape (width,) or None
+            Change of this piece's share of w by the extrapolation; None without it.
+        """
         state, step, sigma = self.state, self.step, self.sigma
         state.w[:] = w
         if beta == 0.0 or step is None:
@@ -227,7 +241,7 @@ class Binary:
         return Part(update=Update.dense(self.problem.combine(self.alpha)))
 
     def restore(self, alpha: Vector | None) -> None:
-        """Begin again at these duals, or at 0."""
+        """Restart from these duals, or from 0."""
         self.alpha[:] = 0.0 if alpha is None else alpha
         self.step = None
         self.settle()
@@ -236,15 +250,15 @@ class Binary:
 
 @dataclass(frozen=True)
 class Census:
-    """What a piece holds: counted before anything is trained."""
+    """Counts of the data in a piece, taken before training."""
 
     rows: int
     width: int
     stored: int
     labels: NDArray[Any]
-    weights: Vector  # of each label, summed
-    name: str = ""  # path of a store
-    zero_based: bool = True  # as of a store
+    weights: Vector  # sum of the weights of each label
+    name: str = ""  # path, for a store
+    zero_based: bool = True  # whether column numbers of a store begin at 0
 
     @staticmethod
     def stored_in(X: Any) -> int:
@@ -252,21 +266,26 @@ class Census:
 
 
 class Piece:
-    """Rows, labels and weights of one worker, and the duals of every binary problem.
-
-    Anything will do that :class:`dualgap.Problem` reads in place: arrays in memory, or
-    memory-mapped ones that the worker opened itself.
+    """Partition of the rows on one worker, with the duals of every binary problem.
 
     Parameters
     ----------
     X : ndarray or CSR matrix of shape (n, d)
+        Rows in memory, or memory-mapped by the worker.
     y : array-like of shape (n,)
         Labels of any kind.
     weight : array-like of shape (n,), optional
+        Sample weights, finite, zero or positive.
     index : int
-        Number of this piece, which seeds its order of rows.
+        Number of this piece. It enters the seed of the order of its rows.
     source : StorePart, optional
-        What a copy on another worker opens, in the place of rows that are sent.
+        Store that a copy of this piece on another worker opens, so that no rows are
+        sent.
+
+    Raises
+    ------
+    ValueError
+        If the shapes of X, y and weight do not match, or a weight is invalid.
     """
 
     def __init__(
@@ -282,7 +301,7 @@ class Piece:
         if y.ndim != 1 or len(y) != X.shape[0]:
             raise ValueError(
                 f"piece {index}: X has shape {X.shape} and y has shape {y.shape}; "
-                "every piece needs one label per row"
+                "give one label per row"
             )
         if weight is not None:
             weight = np.asarray(weight, dtype=np.float64)
@@ -297,29 +316,29 @@ class Piece:
                 )
         self.X, self.y, self.index, self.source = X, y, index, source
         self.weight: Vector | None = weight
-        self.round = 0  # the last one that this piece took part in
+        self.round = 0  # last round of this piece
         self.reply: Reply | None = None
         self.binaries: list[Binary | None] | None = None
         self.stop = core.Stop()
-        self.lock = threading.Lock()  # a worker may have threads
+        self.lock = threading.Lock()  # a worker may have several threads
 
     @classmethod
     def of(cls, source: StorePart, index: int) -> Piece:
-        """Rows of a store, mapped into memory."""
+        """Return a piece of the rows of a store, mapped into memory."""
         return cls(*source.open(), index=index, source=source)
 
     def __sizeof__(self) -> int:
         parts = [self.X]
         if sparse.issparse(self.X):
             parts = [self.X.data, self.X.indices, self.X.indptr]
-        if self.source is not None:  # mapped: Dask could not put it on the disk
+        if self.source is not None:  # Dask cannot free mapped rows by spilling them
             parts = [self.y]
-        # Duals, trial points, costs, orders: see Binary.
+        # Duals, trial points, costs and orders of each Binary.
         rows = 80 * len(self.binaries or ()) * len(self.y)
         return sum(sys.getsizeof(part) for part in parts) + rows
 
     def __getstate__(self) -> dict[str, Any]:
-        """Rows and labels travel; duals do not, and a copy of a piece has none."""
+        """Return the rows and labels. A copy of a piece has no duals."""
         stored = self.source is not None
         keep = ["source", "index"] if stored else ["X", "y", "weight", "index"]
         return {name: getattr(self, name) for name in keep}
@@ -342,13 +361,16 @@ class Piece:
         return replace(found, name=of.path, zero_based=of.zero_based)
 
     def open(self, setup: Setup) -> list[Binary | None]:
-        """The binary problems; None where no row of the piece has a positive cost."""
+        """Return the binary problems, and make them on first use.
+
+        An entry is None if no row of the piece has a positive cost in the problem.
+        """
         if self.binaries is not None:
             return self.binaries
         codes = np.searchsorted(setup.classes, self.y)
         weight = np.ones(len(self.y)) if self.weight is None else self.weight
         binaries: list[Binary | None] = []
-        rows: Problem | None = None
+        rows: BinaryProblem | None = None
         for k in range(setup.problems):
             signs, weights = setup.signs(codes, k), setup.weights(codes, k, weight)
             if not weights.any():
@@ -356,7 +378,7 @@ class Piece:
                 continue
             try:
                 if rows is None:
-                    problem = rows = Problem(
+                    problem = rows = BinaryProblem(
                         self.X, signs, setup.C, loss=setup.loss, sample_weight=weights,
                         fit_intercept=setup.fit_intercept,
                         intercept_scaling=setup.intercept_scaling,
@@ -372,10 +394,11 @@ class Piece:
         return binaries
 
     def take_part(self, setup: Setup, order: Order, points: dict[int, Vector]) -> Reply:
-        """One round: settle the last one, then do what each problem asks for.
+        """Do one round: commit the last step, then do the task of each problem.
 
-        A piece that was not there in the round that `order` builds on does nothing and
-        says so; one that has already done this round repeats its answer.
+        A piece that did not do the round that `order` builds on does nothing and
+        replies that it is lost. A piece that has already done this round repeats its
+        reply.
 
         Parameters
         ----------
@@ -383,6 +406,10 @@ class Piece:
         order : Order
         points : dict of int to ndarray of shape (width,)
             The w of every binary problem.
+
+        Returns
+        -------
+        Reply
         """
         with self.lock:
             if order.round == self.round and self.reply is not None:
@@ -420,7 +447,7 @@ class Piece:
         return reply
 
     def duals(self) -> list[Vector | None]:
-        """Copies of the duals that all pieces agreed on, one per binary problem."""
+        """Return copies of the duals that all pieces agreed on, per binary problem."""
         with self.lock:
             binaries = self.binaries or []
             return [None if b is None else b.alpha.copy() for b in binaries]
@@ -428,9 +455,19 @@ class Piece:
     def recover(
         self, setup: Setup, order: Order, duals: list[Vector | None] | None
     ) -> bool:
-        """After a loss: every trial point is dropped, and what was lost comes back.
+        """Recover after a loss: discard trial points and restore lost duals.
 
-        Returns whether this piece had lost its duals.
+        Parameters
+        ----------
+        setup : Setup
+        order : Order
+        duals : list of ndarray or None
+            Duals of the last checkpoint; None for zeros.
+
+        Returns
+        -------
+        bool
+            Whether this piece had lost its duals.
         """
         with self.lock:
             if self.round == order.round:
@@ -444,7 +481,7 @@ class Piece:
                     binary.restore(duals[k] if duals else None)
                 elif self.round == order.after and k in order.gammas:
                     binary.commit(order.gammas[k])
-                binary.settle()  # a round that others could not do has not been
+                binary.settle()  # a round that some pieces could not do does not count
                 binary.step = None
             self.round, self.reply = order.round, None
             return lost

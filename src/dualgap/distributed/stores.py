@@ -1,8 +1,8 @@
-"""Row stores as pieces: every worker opens its own by path, and rows never travel.
+"""Row stores as pieces: workers open stores by path, so no rows are sent.
 
-What the client sends is a path, a range of rows and the checksum that the store must
-have. A worker maps the arrays into its memory; a piece that is made again after a loss
-opens the same store again.
+The client sends a path, a range of rows, and the expected checksum of the store. A
+worker maps the arrays into its memory. A piece that is built again after a loss opens
+the same store again.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = [
     "part_of", "parts_of",
 ]  # fmt: skip
 
-#: Bytes of the rows that scoring reads at a time.
+#: Bytes of rows that scoring reads at a time.
 _BATCH = 2**26
 
 
@@ -35,12 +35,13 @@ class StorePart:
     Attributes
     ----------
     path : str
-        As every worker that has the store sees it.
+        Path of the store on every worker that has it.
     start : int
+        First row.
     stop : int or None
-        Behind its last row; None is the end of the store.
+        One past the last row; None for the end of the store.
     fingerprint : str
-        Checksum of the store, once it is known.
+        Checksum of the store, or "" if it is not known yet.
     """
 
     path: str
@@ -49,32 +50,32 @@ class StorePart:
     fingerprint: str = ""
 
     def store(self) -> RowStore:
-        """Open it on this machine.
+        """Open the store on this machine.
 
         Raises
         ------
         OSError
-            If it is not there.
+            If the store is not there.
         ValueError
-            If it is damaged, or another one than it was.
+            If the store is damaged, or its checksum has changed.
         """
         store = RowStore.open(self.path)
         if self.fingerprint not in ("", store.fingerprint):
             raise ValueError(
-                f"{self.path} is another store than it was: it was made again, or "
-                "machines have different ones under this path"
+                f"{self.path} is another store than it was: its checksum has changed. "
+                "Keep a store unchanged during a fit, and the same on all machines"
             )
         return store
 
     def open(self) -> tuple[Any, NDArray[Any], Vector | None]:
-        """Its rows, mapped into memory, and its labels and weights."""
+        """Return the rows, mapped into memory, the labels, and the weights if any."""
         store = self.store()
         rows = self.start, self.stop
         weight = store.column("weight", *rows) if store.has_weights else None
         return store.matrix(*rows), store.column("y", *rows), weight
 
     def batches(self) -> Iterator[Batch]:
-        """Its rows, labels and weights, some at a time."""
+        """Yield rows, labels and weights in batches of moderate size."""
         store = self.store()
         stop = len(store) if self.stop is None else self.stop
         row = max(store.stored * store.entry_bytes // len(store), 1)
@@ -84,19 +85,19 @@ class StorePart:
 
 
 def is_store(X: Any) -> bool:
-    """Whether X, as an entry of a list, is a store or the path of one."""
+    """Return whether X, as an entry of a list, is a store or the path of a store."""
     return isinstance(X, (RowStore, StorePart, str, os.PathLike))
 
 
 def holds_stores(X: Any) -> bool:
-    """Whether X is a store, or a list of stores or their paths and of nothing else."""
+    """Return whether X is a store, or a nonempty list of stores or their paths."""
     if isinstance(X, (list, tuple)):
         return bool(X) and all(is_store(entry) for entry in X)
     return isinstance(X, RowStore)
 
 
 def part_of(X: Any) -> StorePart:
-    """The whole of a store that is given, or named by its path."""
+    """Return a part with all rows of a store or of the store at a path."""
     if isinstance(X, StorePart):
         return X
     if isinstance(X, RowStore):
@@ -105,14 +106,19 @@ def part_of(X: Any) -> StorePart:
 
 
 def parts_of(X: RowStore, count: int) -> list[StorePart]:
-    """A store in so many parts of about the same number of rows."""
+    """Return a store as `count` parts with about the same number of rows.
+
+    There are fewer parts if the store has fewer rows.
+    """
     cuts = np.linspace(0, len(X), min(count, len(X)) + 1).astype(int).tolist()
     whole = part_of(X)
     return [replace(whole, start=a, stop=b) for a, b in itertools.pairwise(cuts)]
 
 
 def in_batches(X: Any) -> list[StorePart]:
-    """Parts to be read by one task each: of a store known here, some of moderate size.
+    """Return parts of moderate size, each to be read by one task.
+
+    A store that is given by its path is one part.
 
     Parameters
     ----------
@@ -129,19 +135,19 @@ def in_batches(X: Any) -> list[StorePart]:
     return parts
 
 
-# Who sees which store
+# Stores that workers can open
 
 
 @dataclass(frozen=True)
 class View:
-    """What a worker finds under a path: a store of that checksum, or what is wrong."""
+    """Result of opening a path on a worker: the checksum of the store, or a fault."""
 
     fingerprint: str = ""
     fault: str = ""
 
 
 def look(paths: Iterable[str]) -> dict[str, View]:
-    """What this worker finds under some paths."""
+    """Return the result of opening each path on this worker."""
     views = {}
     for path in paths:
         try:
@@ -154,18 +160,18 @@ def look(paths: Iterable[str]) -> dict[str, View]:
 def locate(
     parts: Sequence[StorePart], views: Mapping[str, Mapping[str, View]]
 ) -> list[tuple[StorePart, set[str]]]:
-    """Every part with its checksum, and the workers that see it.
+    """Return every part with its checksum, and the workers that can open it.
 
     Parameters
     ----------
     parts : sequence of StorePart
     views : mapping of str to mapping of str to View
-        By the address of a worker and the path.
+        Results of :func:`look`, by the address of a worker and the path.
 
     Raises
     ------
     ValueError
-        If no worker sees a store, or some see another one than others.
+        If no worker can open a store, or workers find different stores under a path.
     """
     found = []
     for part in parts:
@@ -174,16 +180,16 @@ def locate(
         if not there:
             address, own = next(iter(views.items()))
             raise ValueError(
-                f"no worker can open the store {part.path}; put it where workers see "
-                f"it under this path (worker {address}: {own[part.path].fault})"
+                f"no worker can open the store {part.path}; make it available to "
+                f"workers under this path (worker {address}: {own[part.path].fault})"
             )
         wanted = part.fingerprint or prints[min(there)]
         others = sorted(address for address in there if prints[address] != wanted)
         if others:
             raise ValueError(
                 f"{part.path} is another store on worker {others[0]} than "
-                f"{'here' if part.fingerprint else 'on worker ' + min(there)}; give "
-                "stores that are the same wherever they are seen"
+                f"{'here' if part.fingerprint else 'on worker ' + min(there)}; copy "
+                "the same store to all machines"
             )
         found.append((replace(part, fingerprint=wanted), there))
     return found
