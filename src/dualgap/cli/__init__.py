@@ -1,24 +1,25 @@
-"""The command line: one file per command.
+"""Command line: one module per command.
 
-Exit status: 0 done, and for ``train`` certified to ``--tol``; 1 bad data or files;
+Exit status: 0 success, and for ``train`` certified to ``--tol``; 1 bad data or files;
 2 wrong usage; 3 trained, but not to ``--tol`` (the model is written); 130 interrupted.
 
-NumPy, SciPy and scikit-learn are imported by the commands that need them: help and
-usage errors come at once. What commands share is in ``options.py`` (the app, options,
-errors), ``data.py`` (files) and ``report.py`` (progress, certificates, JSON).
+Commands import NumPy, SciPy and scikit-learn only when they need them, so that help and
+usage errors appear at once. Shared code is in ``options.py`` (the app, options,
+errors), ``data.py`` (files), ``quality.py`` (accuracy) and ``report.py`` (progress,
+certificates, JSON).
 """
 
 from __future__ import annotations
 
-from .options import INTERRUPTED, NOT_CERTIFIED, app  # isort: skip  (finds what lacks)
-from . import certify, compare, convert, export, inspect, path, predict, train
+from .options import INTERRUPTED, NOT_CERTIFIED, app  # isort: skip  (checks packages)
+from . import certify, compare, convert, export, inspect, path, predict, score, train
 
 __all__ = ["INTERRUPTED", "NOT_CERTIFIED", "app", "main"]
 
-# Importing a module puts its command into the app.
-COMMANDS = (train, predict, certify, path, compare, export, inspect, convert)
+# Importing a module registers its command with the app.
+COMMANDS = (train, predict, score, certify, path, compare, export, inspect, convert)
 
 
 def main() -> None:
-    """Run the command line on ``sys.argv``; does not return."""
+    """Run the command line on ``sys.argv``, and exit."""
     app(prog_name="dualgap")

@@ -1,4 +1,4 @@
-"""``dualgap certify``: how far a model is from its optimum, whoever trained it."""
+"""``dualgap certify``: bound how far a model of any package is from its optimum."""
 
 from __future__ import annotations
 
@@ -6,21 +6,40 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .data import facts_of, is_store, read_data, refuse_unreadable, whose_model
+from .data import (
+    columns_of,
+    facts_of,
+    is_store,
+    read_data,
+    refuse_unreadable,
+    rescaled,
+    whose_model,
+)
 from .options import (
     DataPath,
     Debug,
     Json,
-    ReadJobs,
+    LabelAsTrained,
+    PredictJobs,
+    Verbose,
+    ZeroBasedAsTrained,
     app,
     paragraphs,
     positive,
     told_plainly,
 )
-from .report import by_problem, name_of, print_certificates, print_json
+from .report import (
+    by_problem,
+    name_of,
+    print_details,
+    print_json,
+    reach,
+    worst_problem,
+)
 
 if TYPE_CHECKING:
     from ..certificate import Certificate
+    from ..io.scaling import Scaling
     from .data import Data
 
 
@@ -30,12 +49,12 @@ if TYPE_CHECKING:
         "dualgap certify a9a a9a.model",
         "liblinear-train -s 3 -c 1 -B 1 a9a a9a.ll; dualgap certify a9a a9a.ll --C 1",
         "svm-train -c 1 -g 0.05 a9a a9a.svm; dualgap certify a9a a9a.svm --C 1",
-        "DATA are the examples that the model was trained with. The objective of the "
-        "model is computed over all of them, and beside it a lower bound on the best "
-        "possible one: from the margins or dual variables of the model or, where these "
-        "leave more than --tol open, from a fit.",
-        "Files of LIBLINEAR and LIBSVM do not say what C, epsilon or nu was: give "
-        "them.",
+        "DATA must be the training data of the model. The command computes the model's "
+        "objective over all of it, and a lower bound on the best possible objective. "
+        "The bound comes from the margins or dual variables of the model or, if these "
+        "leave a gap above --tol, from a fit.",
+        "Files of LIBLINEAR and LIBSVM do not contain C, epsilon and nu: give them as "
+        "options.",
     )
 )
 def certify(
@@ -54,9 +73,10 @@ def certify(
         typer.Option(
             "--C",
             "-C",
+            "-c",
             callback=positive,
-            help="What a model of LIBLINEAR or LIBSVM was trained with.",
-            show_default="what the model file says",
+            help="C that a model of LIBLINEAR or LIBSVM was trained with.",
+            show_default="from the model file",
         ),
     ] = None,
     epsilon: Annotated[
@@ -65,86 +85,121 @@ def certify(
             "--epsilon",
             "-p",
             min=0.0,
-            help="The same for a regression of theirs (-p).",
-            show_default="what the model file says",
+            help="epsilon that a regression model of LIBLINEAR or LIBSVM was trained "
+            "with (-p).",
+            show_default="from the model file",
         ),
     ] = None,
     nu: Annotated[
         float | None,
         typer.Option(
+            "--nu",
+            "-n",
             min=0.0,
             max=1.0,
-            help="The same for one class (-n).",
-            show_default="what the model file says",
+            help="nu that a one-class model of LIBLINEAR or LIBSVM was trained with "
+            "(-n).",
+            show_default="from the model file",
         ),
     ] = None,
     tol: Annotated[
         float,
         typer.Option(
             callback=positive,
-            help="How much the bound may say too much: the dual value is brought "
-            "within this fraction of the optimum.",
+            help="Tightness of the bound: it overstates the true distance by at most "
+            "this fraction. Smaller takes longer.",
         ),
     ] = 1e-3,
     time_limit: Annotated[
         float | None,
         typer.Option(
             callback=positive,
-            help="Seconds for that; the bound holds all the same, and may be loose.",
+            help="Seconds. If time runs out, the bound holds but may be loose.",
             show_default="none",
         ),
     ] = None,
-    zero_based: Annotated[
-        bool | None,
-        typer.Option(
-            "--zero-based/--one-based",
-            help="Whether the indices in DATA start at 0 or at 1.",
-            show_default="as in training; at 1 for LIBLINEAR and LIBSVM",
-        ),
-    ] = None,
-    n_jobs: ReadJobs = None,
+    label: LabelAsTrained = None,
+    zero_based: ZeroBasedAsTrained = None,
+    n_jobs: PredictJobs = None,
+    verbose: Verbose = False,
     json_: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Prove how far MODEL is from the optimum on DATA, at most."""
+    """Bound how far MODEL is from the optimum of its training problem on DATA."""
     with told_plainly(debug):
-        from ..estimators import certify as prove
+        from ..estimators.foreign import certify as prove
+        from ..estimators.foreign import other_objective
 
         refuse_unreadable(data)
-        kind, fitted, notes = read_model(model, C, epsilon, nu)
+        kind, fitted, notes, scaling = read_model(model, C, epsilon, nu)
         known = fitted.get_params()
         for name, value in (("C", C), ("epsilon", epsilon), ("nu", nu)):
             if kind == "dualgap" and value is not None:
-                raise ValueError(f"{model} says what {name} was; leave --{name} out")
+                raise ValueError(f"{model} contains {name}; leave --{name} out")
             if kind != "dualgap" and value is None and name in known:
                 raise ValueError(
-                    f"{model} is a file of {kind}, which does not say what {name} was; "
+                    f"{model} is a file of {kind}, which does not contain {name}; "
                     f"give it with --{name}"
                 )
             if value is not None and name not in known:
                 raise ValueError(
-                    f"{model} holds a {type(fitted).__name__}, which has no {name}; "
+                    f"{model} has a {type(fitted).__name__}, which has no {name}; "
                     f"leave --{name} out"
                 )
-        if zero_based is None and not is_store(data):
-            zero_based = bool(notes["zero_based"])
-        remedy = f"that is what {model} was trained on"
+        remedy = f"give data like the training data of {model}"
         size = None if kind == "LIBSVM" else fitted.n_features_in_
-        examples = read_data(data, zero_based, n_jobs, size, remedy)
+        columns = columns_of(notes, label)._replace(needs_label=True)
+        base = bool(notes["zero_based"])
+        examples = read_data(data, zero_based, n_jobs, size, remedy, columns, base)
+        examples = rescaled(examples, scaling)
         if is_store(data):
-            raise ValueError(f"{data} is a store; certify needs svmlight text")
+            raise ValueError(
+                f"{data} is a store, which certify cannot read; give a data file"
+            )
+        rows = notes.get("examples", examples.shape[0])
+        if rows != examples.shape[0]:
+            raise ValueError(
+                f"{data} is not the training data of {model}: it has "
+                f"{examples.shape[0]:,} examples instead of {rows:,}"
+            )
         if kind == "LIBSVM":
             _find_support(fitted, examples)
+        # Without it certify does not warn: here other rows are an error.
+        trained = vars(fitted).pop("certificate_", None)
         found = prove(
             fitted, examples.X, examples.y, tol=tol, time_limit=time_limit,
             random_state=0,
         )  # fmt: skip
         fitted.certificate_ = found
         certificates = by_problem(fitted)
+        if trained and (moved := other_objective(trained, found)):
+            raise ValueError(
+                f"{data} is not the training data of {model}: the objective is "
+                f"{moved[0]:.6g} instead of {moved[1]:.6g}"
+            )
         if json_:
             _print(certificates, {"model": model, "kind": kind, **facts_of(examples)})
         else:
-            print_certificates(certificates)
+            _print_bound(model, certificates)
+            if verbose:
+                print_details(certificates)
+
+
+def _print_bound(model: str, certificates: list[tuple[Any, Certificate]]) -> None:
+    """Print the bound on the distance of a model from the optimum."""
+    worst_of, worst = worst_problem(certificates)
+    gap = worst.relative_gap
+    if len(certificates) > 1:
+        number = f"{model}: each of {len(certificates):,} problems"
+        typer.echo(f"{number} is {reach(worst)}. Worst: {worst_of}.")
+    else:
+        typer.echo(f"{model} is {reach(worst)}.")
+    if gap >= 0.1:
+        typer.echo(
+            "Such a large distance usually means that the model was trained with other "
+            "data or options: check DATA and the options.",
+            err=True,
+        )
 
 
 def read_model(
@@ -152,36 +207,48 @@ def read_model(
     C: float | None,
     epsilon: float | None = None,
     nu: float | None = None,
-) -> tuple[str, Any, dict[str, Any]]:
-    """Whose file it is, the model, and what its notes say.
+) -> tuple[str, Any, dict[str, Any], Scaling | None]:
+    """Read a model file of dualgap, LIBLINEAR or LIBSVM.
+
+    Returns
+    -------
+    package : {"dualgap", "LIBLINEAR", "LIBSVM"}
+    model : estimator
+    notes : dict
+    scaling : Scaling or None
+        Scaling of the columns.
 
     Raises
     ------
     ValueError
-        If it is none of the three, or malformed.
+        If the file is of another kind, or malformed.
     """
-    from ..estimators import load_model, read_liblinear, read_libsvm
+    from ..estimators import read_liblinear, read_libsvm
+    from ..estimators.model_file import load_parts
 
     refuse_unreadable(path)
     whose = whose_model(path)
     told: dict[str, Any] = {"C": C or 1.0, "epsilon": epsilon or 0.0, "nu": nu or 0.5}
     if whose == "LIBLINEAR":
-        return whose, read_liblinear(path, **told), {"zero_based": False}
+        return whose, read_liblinear(path, **told), {"zero_based": False}, None
     if whose == "LIBSVM":
-        return whose, read_libsvm(path, **told), {"zero_based": False}
+        return whose, read_libsvm(path, **told), {"zero_based": False}, None
     if whose is None:
         raise ValueError(
-            f"{path} is no model file of dualgap, LIBLINEAR or LIBSVM; give one of them"
+            f"{path} is not a model file of dualgap, LIBLINEAR or LIBSVM; give one of "
+            "them"
         )
-    model, notes = load_model(path, return_notes=True)
-    return whose, model, {"zero_based": False, **notes}
+    model, notes, scaling = load_parts(path)
+    return whose, model, {"zero_based": False, **notes}, scaling
 
 
 def _find_support(model: Any, examples: Data) -> None:
-    """Tell a model of LIBSVM which rows its support vectors are."""
+    """Find the support vectors of a model of LIBSVM among the rows."""
+    from scipy import sparse
+
     from ..estimators.peers import find_support
 
-    find_support(model, examples.X, examples.y)
+    find_support(model, sparse.csr_matrix(examples.X), examples.y)
 
 
 def _print(certificates: list[tuple[Any, Certificate]], about: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""``dualgap compare``: solvers on one problem, other packages beside them."""
+"""``dualgap compare``: compare solvers, and other packages, on one problem."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .data import (
+    chosen_columns,
     facts_of,
     is_store,
     labels_of,
@@ -22,15 +23,20 @@ from .data import (
     refuse_untrainable,
     refuse_unwritable,
     shortened,
+    standardized,
     summary,
 )
 from .options import (
+    SOLVER_ALIASES,
     DataPath,
     Debug,
+    FeatureColumns,
     Json,
+    Label,
     Quiet,
     ReadJobs,
     Seed,
+    Standardize,
     ZeroBased,
     app,
     complete_loss,
@@ -38,6 +44,7 @@ from .options import (
     loss_name,
     paragraphs,
     positive,
+    positive_numbers,
     told_plainly,
 )
 from .report import picture_format, print_json, progress, table
@@ -45,17 +52,17 @@ from .report import picture_format, print_json, progress, table
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ..problem import Problem
+    from ..problems.binary import BinaryProblem
     from .data import Data
 
-# What the other packages are asked for, one after the other: they stop on a violation
-# of the optimality conditions, which is no gap.
+# Tolerances for the other packages, one fit for each. They limit a violation of the
+# optimality conditions, which is not a duality gap.
 _ASKED = (1.0, 0.1, 0.01, 0.001)
 
 
 @dataclass
 class _Run:
-    """One way to train one problem: points of (seconds, primal) and the last dual."""
+    """Result of one method on one problem: points (seconds, primal), and last dual."""
 
     C: float
     name: str
@@ -74,24 +81,25 @@ class _Run:
         "dualgap compare a9a --solvers auto,sdca,sgd-s --C 0.1,10 --tol 1e-5",
         "dualgap compare a9a --picture a9a.png --time-limit 30",
         "dualgap compare letter --positive 7 --no-peers",
-        "The gap is (P - D)/D, P the objective of a model in float64 and D the best "
-        "dual value known for that C, of these runs and of one more to a hundredth of "
-        "--tol: so it says of every model, those of other packages too, how far it is "
-        "from the optimum at most. Seconds "
-        "are those of training in memory, one thread; for LIBLINEAR with the copy of "
-        "the data that it makes.",
+        "The gap is (P - D)/D. P is the objective of a model, computed in float64. D "
+        "is the best dual value known for that C, from these runs and one more with a "
+        "hundredth of --tol. The gap bounds how far any model, of dualgap or "
+        "another package, is from the optimum.",
+        "Seconds are training times in memory with one thread. For LIBLINEAR they "
+        "include its copy of the data.",
         "Peers are scikit-learn's LinearSVC and, if installed, LIBLINEAR (package "
-        "liblinear-official), each for the tolerances 1, 0.1, 0.01 and 0.001.",
+        "liblinear-official), each with the tolerances 1, 0.1, 0.01 and 0.001.",
     )
 )
 def compare(
     data: DataPath,
     solvers: Annotated[
         str,
-        typer.Option(metavar="NAME,...", help="Solvers of this package."),
+        typer.Option(metavar="NAME,...", help="Solvers of dualgap."),
     ] = "auto,dcd,sdca,sgd-s,pegasos",
     C: Annotated[
-        str, typer.Option("--C", "-C", metavar="C,...", help="Weights of the loss.")
+        str,
+        typer.Option("--C", "-C", "-c", metavar="C,...", help="Values of C."),
     ] = "1",
     loss: Annotated[
         str,
@@ -107,18 +115,18 @@ def compare(
     ] = 1e-3,
     time_limit: Annotated[
         float,
-        typer.Option(callback=positive, help="Seconds for each fit of this package."),
+        typer.Option(callback=positive, help="Seconds for each fit of dualgap."),
     ] = 10.0,
     intercept: Annotated[
         bool, typer.Option(help="Fit a bias: the weight of a constant feature.")
     ] = True,
-    peers: Annotated[bool, typer.Option(help="Train with other packages too.")] = True,
+    peers: Annotated[bool, typer.Option(help="Also train with other packages.")] = True,
     positive_label: Annotated[
-        float | None,
+        str | None,
         typer.Option(
             "--positive",
             metavar="LABEL",
-            help="Of more than two classes: the one against the rest.",
+            help="With more than two classes: the class to train against the rest.",
             show_default=False,
         ),
     ] = None,
@@ -131,26 +139,34 @@ def compare(
         ),
     ] = None,
     seed: Seed = 0,
+    label: Label = None,
+    columns: FeatureColumns = None,
+    standardize: Standardize = False,
     zero_based: ZeroBased = None,
     n_jobs: ReadJobs = None,
     json_: Json = False,
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Train DATA with several solvers, and tell their gaps and times."""
-    names, costs = _solvers(solvers, loss), _costs(C)
+    """Compare solvers on DATA: their gaps and training times."""
+    names, costs = _solvers(solvers, loss), positive_numbers("--C", C)
     with told_plainly(debug):
         refuse_unreadable(data)
         if is_store(data):
-            raise ValueError(f"{data} is a store; compare needs svmlight text")
+            raise ValueError(
+                f"{data} is a store, which compare cannot read; give a data file"
+            )
         if picture is not None:
             refuse_unwritable(picture, [data])
             picture_format(picture)
-        examples = read_data(data, zero_based, n_jobs)
+        chosen = chosen_columns(label, columns)
+        examples = read_data(data, zero_based, n_jobs, columns=chosen)
+        examples, _ = standardized(examples, standardize)
         refuse_untrainable(examples)
         y = _signs(examples, positive_label)
         if not quiet:
             typer.echo(summary(examples), err=True)
+        _warm_up(names, loss)
         runs = []
         for cost in costs:
             problem = _problem(examples, y, cost, loss, intercept)
@@ -175,7 +191,7 @@ def compare(
         for line in table([name.replace("_", " ") for name in rows[0]], cells):
             typer.echo(line)
         if picture is not None:
-            typer.echo(f"picture written to {picture}")
+            typer.echo(f"Picture written to {picture}")
 
 
 def _solvers(text: str, loss: str) -> list[str]:
@@ -183,57 +199,68 @@ def _solvers(text: str, loss: str) -> list[str]:
 
     names = [name.strip() for name in text.split(",") if name.strip()]
     if not names:
-        raise typer.BadParameter("--solvers: name one or more, such as auto,sdca.")
+        raise typer.BadParameter("--solvers is empty; give names, such as auto,sdca.")
+    names = [known_word(name, list(SOLVERS), SOLVER_ALIASES) for name in names]
     for name in names:
-        known_word(name, list(SOLVERS))
         if loss not in SOLVERS[name].losses:
             able = [name for name, record in SOLVERS.items() if loss in record.losses]
             raise typer.BadParameter(
-                f"--solvers: {name} cannot train {loss}; those that can are "
-                f"{', '.join(able)}."
+                f"--solvers: {name} cannot train {loss}; use {', '.join(able)}."
             )
     return list(dict.fromkeys(names))
 
 
-def _costs(text: str) -> list[float]:
-    try:
-        values = [float(part) for part in text.split(",")]
-    except ValueError:
-        values = []
-    if not values or not all(0.0 < value < math.inf for value in values):
-        raise typer.BadParameter(f"--C {text!r}: give positive numbers, as in 0.1,1.")
-    return sorted(set(values))
-
-
-def _signs(examples: Data, label: float | None) -> NDArray[Any]:
-    """Labels -1 and +1."""
+def _signs(examples: Data, wanted: str | None) -> NDArray[Any]:
+    """Return labels -1 and +1, shape (n,); +1 for the positive class."""
     import numpy as np
 
     labels = labels_of(examples)
-    if label is None:
+    label: Any = wanted
+    if wanted is not None and not isinstance(labels[0], str):
+        try:
+            label = float(wanted)
+        except ValueError:
+            label = None
+    elif wanted is None:
         if len(labels) > 2:
             raise ValueError(
                 f"{examples.path} has {len(labels)} classes ({shortened(labels)}); "
-                "choose one against the rest with --positive"
+                "choose the positive one with --positive"
             )
         label = labels[1]
     if label not in labels:
         raise ValueError(
-            f"--positive {label:g}: {examples.path} has the labels {shortened(labels)}"
+            f"--positive {wanted} is not a label in {examples.path}; choose one of "
+            f"{shortened(labels)}"
         )
     return np.where(examples.y == label, 1, -1)
 
 
 def _problem(
     examples: Data, y: NDArray[Any], C: float, loss: str, intercept: bool
-) -> Problem:
-    from ..problem import Problem
+) -> BinaryProblem:
+    from ..problems.binary import BinaryProblem
 
-    return Problem(examples.X, y, C, loss=loss, fit_intercept=intercept)
+    return BinaryProblem(examples.X, y, C, loss=loss, fit_intercept=intercept)
+
+
+def _warm_up(names: list[str], loss: str) -> None:
+    """Train every solver on two rows, so that no measured fit loads modules or BLAS."""
+    import numpy as np
+
+    from ..loop import solve
+    from ..problems.binary import BinaryProblem
+    from ..solvers import SOLVERS, get_solver
+
+    problem = BinaryProblem(np.eye(2), np.array([-1, 1]), loss=loss)
+    # auto may switch to the other two.
+    for name in dict.fromkeys([*names, "dcd", "newton"]):
+        if loss in SOLVERS[name].losses:
+            solve(problem, get_solver(name), max_epochs=3, random_state=0)
 
 
 def _ours(
-    problem: Problem, name: str, tol: float, limit: float, seed: int, quiet: bool
+    problem: BinaryProblem, name: str, tol: float, limit: float, seed: int, quiet: bool
 ) -> _Run:
     from ..loop import solve
     from ..solvers import get_solver
@@ -257,8 +284,8 @@ def _ours(
     )  # fmt: skip
 
 
-def _bound(problem: Problem, tol: float, limit: float, seed: int) -> float:
-    """A dual value so near the optimum that gaps of `tol` can be told apart."""
+def _bound(problem: BinaryProblem, tol: float, limit: float, seed: int) -> float:
+    """Return a dual value so close to the optimum that gaps of `tol` are resolved."""
     from ..loop import solve
     from ..solvers import get_solver
 
@@ -270,13 +297,18 @@ def _bound(problem: Problem, tol: float, limit: float, seed: int) -> float:
 
 @dataclass(frozen=True)
 class _Peer:
-    """Another package: `fit` returns w, its last entry the weight of the constant."""
+    """Another package; the last entry of `fit`'s result w is the bias weight."""
 
     name: str
     fit: Callable[..., Any]
 
     def train(
-        self, problem: Problem, X: Any, y: NDArray[Any], intercept: bool, seed: int
+        self,
+        problem: BinaryProblem,
+        X: Any,
+        y: NDArray[Any],
+        intercept: bool,
+        seed: int,
     ) -> _Run:
         run = _Run(problem.C, self.name)
         for tol in _ASKED:
@@ -289,11 +321,11 @@ class _Peer:
 
 
 def _peers(loss: str) -> list[_Peer]:
-    """Those that are installed and know the loss."""
+    """Return the packages that are installed and support the loss."""
     if loss == "smoothed_hinge":
         return []
     found = [_Peer("scikit-learn", _sklearn)]
-    import_module("sklearn.svm")  # or its first fit would be charged for it
+    import_module("sklearn.svm")  # now, so that the first fit does not include it
     if find_spec("liblinear") is not None:
         import_module("liblinear.liblinearutil")
         found.append(_Peer("liblinear", _liblinear))
@@ -313,7 +345,9 @@ def _sklearn(
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.svm import LinearSVC
 
-    if X.indices.dtype != np.int32:  # which it refuses; a copy of the pointers
+    if (
+        hasattr(X, "indices") and X.indices.dtype != np.int32
+    ):  # scikit-learn needs int32; copy so that the caller's matrix is not changed
         X = X.copy()
         X.indices, X.indptr = X.indices.astype(np.int32), X.indptr.astype(np.int32)
     model = LinearSVC(
@@ -343,7 +377,7 @@ def _liblinear(
     bias = 1 if intercept else -1
     data = problem(y.astype(float), X, bias)
     model = train(data, parameter(f"-s {kind} -c {C!r} -e {tol!r} -B {bias} -q"))
-    # The first label that it met is its positive class.
+    # LIBLINEAR's positive class is the first label in the data.
     sign = 1.0 if model.get_labels()[0] == 1 else -1.0
     d = X.shape[1] + intercept
     return sign * np.array(model.w[:d])
@@ -373,7 +407,7 @@ def _cell(name: str, value: Any) -> str:
 
 
 def _draw(runs: list[_Run], best: dict[float, float], picture: str) -> None:
-    """A panel per C: the solvers' histories, and the points of the other packages."""
+    """Draw a panel per C: histories of the solvers, points of the other packages."""
     from matplotlib.figure import Figure
 
     from ..plot import ConvergenceDisplay

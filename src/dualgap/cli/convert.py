@@ -1,7 +1,8 @@
-"""``dualgap convert``: a store of data larger than memory."""
+"""``dualgap convert``: convert data larger than memory to a row store."""
 
 from __future__ import annotations
 
+import os
 import time
 from typing import Annotated
 
@@ -11,7 +12,7 @@ from .options import (
     Debug,
     Json,
     ReadJobs,
-    ZeroBased,
+    ZeroBasedInputs,
     app,
     known_word,
     megabytes,
@@ -27,9 +28,9 @@ from .report import print_json
         "dualgap convert big.svm.xz big.store --single",
         "dualgap convert part-*.parquet big.store --label clicked --memory 4GB",
         "dualgap train big.store big.model --checkpoint big.checkpoint",
-        "A conversion that was killed goes on when it is called again; it works in a "
-        "hidden folder beside STORE, which appears when it is complete, and needs "
-        "twice the space of the store.",
+        "Repeat a command that was killed to resume its conversion. It works in a "
+        "hidden folder beside STORE and needs twice the space of the store. STORE "
+        "appears when it is complete.",
     )
 )
 def convert(
@@ -37,14 +38,16 @@ def convert(
         list[str],
         typer.Argument(
             metavar="IN... STORE",
-            help="Files: svmlight text (plain, .gz, .bz2, .xz, .zst), .parquet, "
-            ".arrow, .npy or .npz; and at last the folder to make.",
+            help="Input files: svmlight text (plain, .gz, .bz2, .xz, .zst), .parquet, "
+            ".arrow, .npy or .npz. The last argument is the folder to create.",
             show_default=False,
         ),
     ],
     format_: Annotated[
         str,
-        typer.Option("--format", help="csr, dense, or auto: as the first rows are."),
+        typer.Option(
+            "--format", help="csr, dense, or auto: the format of the first rows."
+        ),
     ] = "auto",
     single: Annotated[
         bool, typer.Option("--single", help="Round values to float32.")
@@ -53,23 +56,26 @@ def convert(
         bool,
         typer.Option(help="Put the rows in random order, which the solvers rely on."),
     ] = True,
-    seed: Annotated[int, typer.Option(min=0, help="Of that order.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the random order.")] = 0,
     memory: Annotated[
         str,
-        typer.Option(metavar="SIZE", help="Memory to work in, such as 500MB or 4GB."),
+        typer.Option(metavar="SIZE", help="Memory to use, such as 500MB or 4GB."),
     ] = "1GiB",
     label: Annotated[
-        str, typer.Option(help="Column of labels, of Parquet and Arrow files.")
+        str, typer.Option(help="Column of the labels in Parquet and Arrow files.")
     ] = "label",
     weight: Annotated[
         str | None,
-        typer.Option(help="Column of weights, of the same.", show_default="none"),
+        typer.Option(
+            help="Column of the weights in Parquet and Arrow files.",
+            show_default="none",
+        ),
     ] = None,
     labels: Annotated[
         str | None,
         typer.Option(
             metavar="FILE",
-            help=".npy file of labels, for .npy and .npz files without.",
+            help=".npy file with the labels, for .npy and .npz files without labels.",
             show_default=False,
         ),
     ] = None,
@@ -77,30 +83,32 @@ def convert(
         int | None,
         typer.Option(
             min=1,
-            help="Number of features, where IN lacks the last ones.",
-            show_default="what IN holds",
+            help="Number of features, if the last ones do not occur in IN.",
+            show_default="from IN",
         ),
     ] = None,
-    zero_based: ZeroBased = None,
+    zero_based: ZeroBasedInputs = None,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace the store that is there.")
+        bool, typer.Option("--overwrite", help="Replace an existing store.")
     ] = False,
     fresh: Annotated[
         bool,
-        typer.Option("--fresh", help="Do not go on with a conversion that was killed."),
+        typer.Option("--fresh", help="Start over instead of resuming a conversion."),
     ] = False,
     n_jobs: ReadJobs = None,
     json_: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Make a STORE of data larger than memory, its rows in random order."""
+    """Convert data larger than memory to a STORE, with its rows in random order."""
     if len(inputs) < 2:
-        raise typer.BadParameter("give one file or more, and then STORE.")
+        raise typer.BadParameter("STORE is missing; give one file or more, then STORE.")
     known_word(format_, ["auto", "csr", "dense"])
     size = megabytes(memory)
     with told_plainly(debug):
         from ..io import convert as convert_files
 
+        for path in inputs[:-1]:
+            _refuse_csv(path)
         begun = time.perf_counter()
         store = convert_files(
             inputs[:-1],
@@ -139,3 +147,18 @@ def convert(
         f"{store.path}: {store.n_samples:,} examples, {store.n_features:,} features, "
         f"{store.nnz:,} values, made in {seconds:.2f} s"
     )
+
+
+def _refuse_csv(path: str) -> None:
+    """Raise an error for CSV and TSV files, which convert does not read."""
+    from ..io.tables import kind_of
+
+    if not os.path.isfile(path):
+        return
+    with open(path, "rb") as file:
+        kind, _ = kind_of(file.read(2**16))
+    if kind == "csv":
+        raise ValueError(
+            f"{path} is CSV or TSV, which convert cannot read; give it to dualgap "
+            "train directly, or save it as Parquet"
+        )

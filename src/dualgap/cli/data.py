@@ -1,76 +1,120 @@
-"""Files: examples that are read, targets that may be written."""
+"""Data files of the commands: reading examples, and checks of outputs."""
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import io
+import json
 import os
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
-    from scipy.sparse import csr_matrix
 
-    from ..io import RowStore
+    from ..io.scaling import Scaling
 
 
 class Data(NamedTuple):
-    """What a svmlight file holds."""
+    """Examples of a file, with facts about the file."""
 
     path: str
-    X: csr_matrix | RowStore
-    y: NDArray[np.int64] | NDArray[np.float64]
+    X: Any
+    y: NDArray[Any]
     zero_based: bool
+    #: Whether y contains labels; else it is all 0.
+    labelled: bool = True
+    #: For tables: names of the features, the label column, and the feature columns by
+    #: name or number.
+    names: list[str] | None = None
+    label: str | None = None
+    columns: list[str] | None = None
 
     @property
     def shape(self) -> tuple[int, int]:
-        return self.X.shape
+        return (self.X.shape[0], self.X.shape[1])
+
+    @property
+    def nnz(self) -> int:
+        """Number of stored values or, for a dense matrix, of non-zero values."""
+        found = getattr(self.X, "nnz", None)
+        return int((self.X != 0.0).sum() if found is None else found)
+
+
+class Columns(NamedTuple):
+    """Columns of a table that a command uses."""
+
+    label: str | None = None
+    features: list[str] | None = None
+    #: Whether a table without labels raises an error.
+    needs_label: bool = True
+    #: Whether an option named columns.
+    asked: bool = False
+
+
+def chosen_columns(label: str | None, columns: str | None) -> Columns:
+    """Return the columns that the options --label and --columns name."""
+    names = None if columns is None else [name.strip() for name in columns.split(",")]
+    return Columns(label, names, asked=label is not None or names is not None)
 
 
 def refuse_unreadable(path: str) -> None:
-    """Refuse a missing file or a folder before anything else is done."""
-    os.stat(path)  # the usual error for a missing file
+    """Raise an error for a missing file or a folder, before any work.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be read.
+    """
+    if path == STDIN:
+        return
+    os.stat(path)  # raises the usual error for a missing file
     if os.path.isdir(path):
         if is_store(path):
             return
-        raise IsADirectoryError(errno.EISDIR, "a folder, and no store", path)
+        raise IsADirectoryError(
+            errno.EISDIR, "is a directory, not a data file or a store", path
+        )
     if not os.access(path, os.R_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
 
 
 def is_store(path: str) -> bool:
-    """Whether a path is a folder made by convert."""
+    """Whether a path is a row store, made by convert."""
     from ..io.store import DESCRIPTION
 
     return os.path.isfile(os.path.join(path, DESCRIPTION))
 
 
 def whose_model(path: str) -> str | None:
-    """Whose model a file holds, as its first bytes say; None: nobody's."""
+    """Return the package whose model a file contains, from its first bytes; or None."""
     with open(path, "rb") as file:
         start = file.read(12)
     if start.startswith(b"solver_type"):
         return "LIBLINEAR"
     if start.startswith(b"svm_type"):
         return "LIBSVM"
-    # Safetensors: the length of a header in JSON, and the header.
+    # A safetensors file begins with the length of its JSON header, and the header.
     header = int.from_bytes(start[:8], "little") <= os.path.getsize(path)
     return "dualgap" if header and start[8:9] == b"{" else None
 
 
 def refuse_unwritable(path: str, inputs: Sequence[str]) -> None:
-    """Refuse an output that cannot be written, or is an input."""
+    """Raise an error for an output that cannot be written, or is an input."""
     from ..io.atomic import check_target
 
     check_target(path)
     for other in inputs:
+        if other == STDIN:
+            continue
         if os.path.exists(path) and os.path.samefile(path, other):
             raise ValueError(f"{path} is the input; choose another name for the output")
 
 
 def refuse_overwriting(path: str) -> None:
-    """Refuse to put a model in the place of what is none, such as a data file."""
+    """Raise an error if a model would replace another file, such as a data file."""
     if not os.path.exists(path):
         return
     with open(path, "rb") as file:
@@ -88,26 +132,130 @@ def read_data(
     n_jobs: int | None,
     n_features: int | None = None,
     remedy: str = "",
+    columns: Columns | None = None,
+    base: bool | None = None,
 ) -> Data:
-    """Examples of a file. Labels that are whole numbers become int64.
+    """Read the examples of a data file of any kind; whole labels become int64.
 
-    With `n_features` the rows get that many, and a file with more is refused, naming
-    the remedy.
+    `n_features` sets the width of svmlight text; a file with more features raises an
+    error with the remedy. `base` tells whether indices start at 0 if `zero_based` is
+    None.
+
+    Raises
+    ------
+    ValueError
+        If the file is malformed, of an unknown kind, or does not match the options.
     """
-    import numpy as np
-
-    from ..io import load_svmlight
+    from ..io.tables import read_table
 
     if is_store(path):
-        return _opened(path, zero_based, n_features, remedy)
+        return _opened(path, zero_based, n_features, remedy, columns)
     if os.path.isfile(path) and whose_model(path) is not None:
         raise ValueError(
-            f"{path} is the file of a model, not of data; DATA comes before MODEL, and "
-            "dualgap certify and export read models"
+            f"{path} is a model file, not a data file; DATA comes before MODEL"
         )
-    # Left open, the base is seen in the indices as they are written.
+    wanted = columns or Columns()
+    with _source(path) as (kind, content, name):
+        if kind == "svmlight":
+            if wanted.asked:
+                raise ValueError(
+                    f"{name} is svmlight text, not a table; leave --label and "
+                    "--columns out"
+                )
+            base = base if zero_based is None else zero_based
+            return _svmlight(content, name, base, n_jobs, n_features, remedy)
+        if kind == "binary":
+            raise ValueError(
+                f"{name} is not a data file; give svmlight text, CSV, TSV, Parquet, "
+                "Arrow or .npz"
+            )
+        if zero_based is not None:
+            raise ValueError(
+                f"{name} is a table, not svmlight text; leave --zero-based and "
+                "--one-based out"
+            )
+        arrays = kind in ("npz", "npy") and not wanted.asked
+        label, features = (None, None) if arrays else wanted[:2]
+        table = read_table(content, kind, name, label, features, wanted.needs_label)
+    n, d = table.X.shape
+    if n == 0:
+        raise ValueError(f"{name} has no examples; give a file with data")
+    if n_features not in (None, d):
+        raise ValueError(f"{name} has {d} features, not {n_features}; {remedy}")
+    return Data(
+        name,
+        table.X,
+        _whole(_zeros(n) if table.y is None else table.y),
+        False,
+        table.y is not None,
+        table.names,
+        table.label,
+        table.columns,
+    )
+
+
+STDIN = "-"
+
+
+class _Stream(io.BytesIO):
+    """Bytes from a pipe or a compressed file, with a name for messages."""
+
+    name = ""
+
+
+@contextlib.contextmanager
+def _source(path: str) -> Iterator[tuple[str, Any, str]]:
+    """Yield the kind of a file, its content, and its name for messages.
+
+    The content of svmlight text is the path itself if the file can be read directly.
+    """
+    from ..io.svmlight import decompressed
+    from ..io.tables import kind_of
+
+    def held(pieces: Iterable[bytes]) -> _Stream:
+        stream = _Stream()
+        stream.name = name
+        for piece in pieces:
+            stream.write(piece)
+        stream.seek(0)
+        return stream
+
+    name = "standard input" if path == STDIN else path
+    with contextlib.ExitStack() as stack:
+        if path == STDIN:
+            file: Any = held([sys.stdin.buffer.read()])
+        else:
+            file = stack.enter_context(open(path, "rb"))
+            if not os.path.isfile(path):  # a pipe can be read only once
+                file = held([file.read()])
+        kind, suffix = kind_of(file.read(_START))
+        file.seek(0)
+        if suffix is not None:
+            kind, _ = kind_of(next(decompressed(file, suffix, name), b""))
+            file.seek(0)
+            named_so = os.path.splitext(path)[1].lower() == suffix
+            if kind != "svmlight" or not named_so or isinstance(file, _Stream):
+                file = held(decompressed(file, suffix, name))
+        plain = kind == "svmlight" and not isinstance(file, _Stream)
+        yield kind, path if plain else file, name
+
+
+_START = 2**16  # bytes that determine the kind of a file
+
+
+def _svmlight(
+    content: Any,
+    name: str,
+    zero_based: bool | None,
+    n_jobs: int | None,
+    n_features: int | None,
+    remedy: str,
+) -> Data:
+    from ..io import load_svmlight
+
+    # If the base is unknown, read the indices as written, and then look for index 0.
     X, y = load_svmlight(
-        path, zero_based=True if zero_based is None else zero_based, n_jobs=n_jobs
+        content, zero_based=True if zero_based is None else zero_based, n_jobs=n_jobs
     )
     if zero_based is None:
         zero_based = bool(X.nnz) and int(X.indices.min()) == 0
@@ -115,34 +263,105 @@ def read_data(
             X.indices -= 1
             X.resize((X.shape[0], X.shape[1] - 1))
     if X.shape[0] == 0:
-        raise ValueError(f"{path} holds no examples")
-    if (np.abs(y) < 2**53).all() and (y == np.trunc(y)).all():
-        y = y.astype(np.int64)
+        raise ValueError(f"{name} has no examples; give a file with data")
     if n_features is not None:
         if X.shape[1] > n_features:
             raise ValueError(
-                f"{path} has {X.shape[1]} features, more than {n_features}: {remedy}"
+                f"{name} has {X.shape[1]} features, more than {n_features}; {remedy}"
             )
-        X.resize((X.shape[0], n_features))  # what a file never names is 0
-    return Data(path, X, y, zero_based)
+        X.resize((X.shape[0], n_features))  # features that do not occur are 0
+    return Data(name, X, _whole(y), zero_based)
+
+
+def _zeros(n: int) -> NDArray[Any]:
+    import numpy as np
+
+    return np.zeros(n)
+
+
+def _whole(y: NDArray[Any]) -> NDArray[Any]:
+    """Return whole numbers as int64, and other labels unchanged."""
+    import numpy as np
+
+    if y.dtype.kind == "f" and (np.abs(y) < 2**53).all() and (y == np.trunc(y)).all():
+        return y.astype(np.int64)
+    return y
+
+
+def read_as_trained(
+    path: str,
+    model: str,
+    zero_based: bool | None,
+    n_jobs: int | None,
+    label: str | None = None,
+) -> tuple[Any, Data]:
+    """Read a model, and examples in the format of its training data."""
+    from ..estimators.model_file import load_parts
+
+    refuse_unreadable(path)
+    fitted, notes, scaling = load_parts(model)
+    remedy = f"give data like the training data of {model}"
+    base, columns = base_of(notes), columns_of(notes, label)
+    examples = read_data(
+        path, zero_based, n_jobs, fitted.n_features_in_, remedy, columns, base
+    )
+    return fitted, rescaled(examples, scaling)
+
+
+def rescaled(examples: Data, scaling: Scaling | None) -> Data:
+    """Return examples with the scaling of a model applied."""
+    if scaling is None:
+        return examples
+    if is_store(examples.path):
+        raise ValueError(
+            f"{examples.path} is a store, but a model of --standardize needs a file; "
+            "give a data file"
+        )
+    return examples._replace(X=scaling.transform(examples.X))
+
+
+def base_of(notes: Mapping[str, Any]) -> bool | None:
+    """Whether the indices of the training data started at 0; None if unknown."""
+    base = notes.get("zero_based")
+    return base if isinstance(base, bool) else None
+
+
+def columns_of(notes: Mapping[str, Any], label: str | None) -> Columns:
+    """Return the columns that a model was trained on; labels are optional."""
+    text = notes.get("columns")
+    names = json.loads(text) if isinstance(text, str) else None
+    if label is not None:
+        return Columns(label, names, asked=True)
+    known = notes.get("label")
+    return Columns(known if isinstance(known, str) else None, names, False)
 
 
 def _opened(
-    path: str, zero_based: bool | None, n_features: int | None, remedy: str
+    path: str,
+    zero_based: bool | None,
+    n_features: int | None,
+    remedy: str,
+    columns: Columns | None,
 ) -> Data:
-    """Examples of a store, which stay on the disk."""
+    """Return the examples of a store; they stay on the disk."""
     import numpy as np
 
     from ..io import RowStore
 
+    if columns is not None and columns.asked:
+        raise ValueError(
+            f"{path} is a store, not a table; leave --label and --columns out"
+        )
+
     if zero_based is not None:
         raise ValueError(
-            f"{path} is a store; --zero-based and --one-based are for text"
+            f"{path} is a store, not svmlight text; leave --zero-based and --one-based "
+            "out"
         )
     store = RowStore.open(path)
     if n_features not in (None, store.n_features):
         raise ValueError(
-            f"{path} has {store.n_features} features, not {n_features}: {remedy}"
+            f"{path} has {store.n_features} features, not {n_features}; {remedy}"
         )
     y = store.y
     y = y.astype(np.int64) if y.dtype.kind == "i" else y
@@ -150,56 +369,94 @@ def _opened(
 
 
 def refuse_untrainable(examples: Data) -> None:
-    """Refuse examples that no classifier can be trained on."""
+    """Raise an error for examples that a classifier cannot be trained on."""
     labels = labels_of(examples)
     if len(labels) < 2:
         raise ValueError(
-            f"{examples.path} holds one class only, {labels[0]}: training needs two or "
-            "more"
+            f"{examples.path} has only one class, {labels[0]}; classification needs "
+            "two, and --task one-class takes one"
         )
     if examples.y.dtype.kind == "f":
         odd = [label for label in labels if label % 1 or abs(label) >= 2**53]
         raise ValueError(
             f"{examples.path} has labels that are not whole numbers below 2**53, such "
-            f"as {odd[0]}: training tells classes apart; --task regression fits targets"
+            f"as {odd[0]}; use --task regression to predict numbers"
         )
-    if examples.X.nnz == 0:
-        raise ValueError(f"{examples.path} holds labels only, no values")
+    if examples.nnz == 0:
+        raise ValueError(f"{examples.path} has only labels and no values; add features")
+
+
+def refuse_unfit(examples: Data, task: str) -> None:
+    """Raise an error for examples that regression or one-class cannot use."""
+    if examples.nnz == 0:
+        raise ValueError(f"{examples.path} has only labels and no values; add features")
+    if task == "regression" and examples.y.dtype.kind not in "if":
+        raise ValueError(
+            f"{examples.path} has labels that are not numbers, such as "
+            f"{examples.y[0]!s}; leave --task regression out to train a classifier"
+        )
+
+
+def standardized(examples: Data, wanted: bool) -> tuple[Data, Scaling | None]:
+    """Return examples with standardised columns, and the scaling; or None for it."""
+    if not wanted:
+        return examples, None
+    from ..io.scaling import Scaling
+
+    if is_store(examples.path):
+        raise ValueError(
+            f"{examples.path} is a store, which --standardize cannot change; give a "
+            "data file"
+        )
+    scaling = Scaling.of(examples.X)
+    return examples._replace(X=scaling.transform(examples.X)), scaling
 
 
 def facts_of(examples: Data) -> dict[str, Any]:
-    """Size of the data, for JSON."""
+    """Return the size of the data, for JSON."""
     n, d = examples.shape
     return {
         "path": examples.path,
         "n": n,
         "d": d,
-        "nnz": int(examples.X.nnz),
+        "nnz": examples.nnz,
         "zero_based": examples.zero_based,
     }
 
 
+def notes_of(examples: Data) -> dict[str, Any]:
+    """Return the facts about the training data that a model file keeps."""
+    notes: dict[str, Any] = {
+        "zero_based": examples.zero_based,
+        "examples": examples.shape[0],
+    }
+    if examples.columns is not None and examples.label is not None:
+        notes |= {"label": examples.label, "columns": json.dumps(examples.columns)}
+    return notes
+
+
 def labels_of(examples: Data) -> list[Any]:
-    """The different labels, sorted, as Python numbers."""
+    """Return the distinct labels, sorted, as Python values."""
     import numpy as np
 
     return np.unique(examples.y).tolist()
 
 
 def shortened(labels: Sequence[Any]) -> str:
-    """The first ten labels."""
+    """Return the first ten labels as text."""
     more = ", ..." if len(labels) > 10 else ""
     return ", ".join(map(str, labels[:10])) + more
 
 
-def summary(examples: Data, classes: bool = True) -> str:
-    """Size of the data, in a line."""
+def summary(examples: Data, task: str = "classification") -> str:
+    """Return a line with the size of the data."""
     n, d = examples.shape
+    text = f"{examples.path}: {n:,} examples, {d:,} features"
+    if examples.label is not None:
+        text += f", labels in column {examples.label}"
+    if task == "one-class":
+        return text
     found = labels_of(examples)
-    about = f"{len(found)} classes"
-    if not classes:
-        about = f"targets from {found[0]:g} to {found[-1]:g}"
-    return (
-        f"{examples.path}: {n:,} examples, {d:,} features, {examples.X.nnz:,} values, "
-        f"{about}"
-    )
+    if task == "regression":
+        return f"{text}, targets from {found[0]:g} to {found[-1]:g}"
+    return f"{text}, {len(found):,} classes"

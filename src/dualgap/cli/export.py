@@ -1,17 +1,27 @@
-"""``dualgap export``: a model for other programs."""
+"""``dualgap export``: write a model for other programs."""
 
 from __future__ import annotations
 
+import copy
 import os
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from .certify import read_model
 from .data import refuse_unwritable, whose_model
-from .options import Debug, app, known_word, paragraphs, told_plainly
+from .options import Debug, Json, app, known_word, paragraphs, told_plainly
+from .report import print_json
+
+if TYPE_CHECKING:
+    from ..io.scaling import Scaling
 
 _NAMES = {"liblinear": "LIBLINEAR", "libsvm": "LIBSVM", "onnx": "ONNX runtimes"}
+_EXTENSIONS = {
+    ".ll": "liblinear",
+    ".svm": "libsvm",
+    **{f".{name}": name for name in _NAMES},
+}
 
 
 @app.command(
@@ -21,9 +31,9 @@ _NAMES = {"liblinear": "LIBLINEAR", "libsvm": "LIBSVM", "onnx": "ONNX runtimes"}
         "liblinear-predict a9a.t a9a.liblinear labels.txt",
         "dualgap export digits.model digits.libsvm --format libsvm",
         "dualgap export a9a.model a9a.onnx",
-        "LIBLINEAR's files hold linear models, LIBSVM's kernel models trained with the "
-        "hinge. Those two number their features from 1 on, and their classes are whole "
-        "numbers.",
+        "LIBLINEAR's files are for linear models, LIBSVM's for kernel models trained "
+        "with the hinge. Both number features from 1, and need whole numbers as "
+        "classes.",
     )
 )
 def export(
@@ -44,39 +54,73 @@ def export(
         typer.Option(
             "--format",
             help="liblinear, libsvm or onnx.",
-            show_default="onnx for OUT.onnx, else liblinear for linear models and "
-            "libsvm for others",
+            show_default="from the extension of OUT; without one, liblinear for linear "
+            "models and libsvm for kernel models",
         ),
     ] = None,
+    json_: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Write MODEL as a file of another program."""
+    """Write MODEL as a file for another program."""
     if format_ is not None:
         known_word(format_, list(_NAMES))
+    extension = format_ or _format_of(output)
     with told_plainly(debug):
-        _, fitted, notes = read_model(model, None)
+        _, fitted, notes, scaling = read_model(model, None)
+        if scaling is not None:
+            fitted = _without_scaling(model, fitted, scaling)
         refuse_unwritable(output, [model])
         _refuse_overwriting(output)
         if format_ is None:
-            own = "libsvm" if hasattr(fitted, "kernel") else "liblinear"
-            format_ = "onnx" if output.lower().endswith(".onnx") else own
+            format_ = "libsvm" if hasattr(fitted, "kernel") else "liblinear"
+            format_ = extension or format_
         _WRITERS[format_](fitted, output)
+        if json_:
+            print_json({"model": model, "output": output, "format": format_})
+            return
         typer.echo(f"{output} written for {_NAMES[format_]}")
         if notes["zero_based"] and format_ in ("liblinear", "libsvm"):
             typer.echo(
-                "its features were numbered from 0 on in training, and are from 1 on "
-                "in this file",
+                "Features are numbered from 1 in this file, but were numbered from 0 "
+                "in the training data.",
                 err=True,
             )
 
 
+def _without_scaling(name: str, model: Any, scaling: Scaling) -> Any:
+    """Fold the scaling of the columns into a linear model."""
+    if hasattr(model, "kernel"):
+        raise ValueError(
+            f"{name} is a kernel model trained with --standardize, which cannot be "
+            "exported; train without --standardize"
+        )
+    folded = copy.copy(model)
+    folded.coef_ = model.coef_ / scaling.scale
+    if scaling.mean is not None:
+        folded.intercept_ = model.intercept_ - folded.coef_ @ scaling.mean
+    return folded
+
+
+def _format_of(output: str) -> str | None:
+    """Return the format of an extension; None if the model decides."""
+    extension = os.path.splitext(output)[1].lower()
+    if extension in ("", ".model", ".txt"):
+        return None
+    if extension not in _EXTENSIONS:
+        raise typer.BadParameter(
+            f"{output} has an unknown extension; use .liblinear, .libsvm or .onnx, or "
+            "choose the format with --format."
+        )
+    return _EXTENSIONS[extension]
+
+
 def _refuse_overwriting(path: str) -> None:
-    """Refuse to put a model in the place of what is none, such as a data file."""
+    """Raise an error if a model would replace another file, such as a data file."""
     if not os.path.exists(path) or path.lower().endswith(".onnx"):
         return
     if os.path.getsize(path) and whose_model(path) not in ("LIBLINEAR", "LIBSVM"):
         raise ValueError(
-            f"{path} exists and is no model file of LIBLINEAR or LIBSVM; remove it "
+            f"{path} exists and is not a model file of LIBLINEAR or LIBSVM; remove it "
             "first, or choose another name"
         )
 
@@ -85,7 +129,10 @@ def _liblinear(model: Any, output: str) -> None:
     from ..estimators import write_liblinear
 
     if hasattr(model, "kernel"):
-        raise ValueError("--format liblinear is for linear models; use libsvm")
+        raise ValueError(
+            "--format liblinear is for linear models, but MODEL has a kernel; use "
+            "libsvm"
+        )
     write_liblinear(model, output)
 
 
@@ -93,7 +140,9 @@ def _libsvm(model: Any, output: str) -> None:
     from ..estimators import write_libsvm
 
     if not hasattr(model, "kernel"):
-        raise ValueError("--format libsvm is for kernel models; use liblinear")
+        raise ValueError(
+            "--format libsvm is for kernel models, but MODEL is linear; use liblinear"
+        )
     write_libsvm(model, output)
 
 
@@ -102,11 +151,7 @@ def _onnx(model: Any, output: str) -> None:
 
     from ..io.atomic import write_atomically
 
-    try:
-        to_onnx = dualgap.to_onnx
-    except AttributeError:
-        raise ValueError("--format onnx: this version of dualgap cannot") from None
-    proto = to_onnx(model)
+    proto = dualgap.to_onnx(model)
     with write_atomically(output) as file:
         file.write(proto.SerializeToString())
 

@@ -1,4 +1,4 @@
-"""``dualgap inspect``: what data hold."""
+"""``dualgap inspect``: describe data."""
 
 from __future__ import annotations
 
@@ -7,11 +7,21 @@ from typing import Annotated, Any
 
 import typer
 
-from .data import Data, facts_of, is_store, read_data, refuse_unreadable
+from .data import (
+    Data,
+    chosen_columns,
+    facts_of,
+    is_store,
+    read_data,
+    refuse_unreadable,
+    shortened,
+)
 from .options import (
-    DataPath,
+    DataOrStore,
     Debug,
+    FeatureColumns,
     Json,
+    Label,
     ReadJobs,
     ZeroBased,
     app,
@@ -29,7 +39,9 @@ from .report import print_json
     )
 )
 def inspect(
-    data: DataPath,
+    data: DataOrStore,
+    label: Label = None,
+    columns: FeatureColumns = None,
     zero_based: ZeroBased = None,
     n_jobs: ReadJobs = None,
     verify: Annotated[
@@ -39,13 +51,14 @@ def inspect(
     json_: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Say what DATA holds: size, classes, norms of the rows, memory."""
+    """Describe DATA: size, classes, norms of the rows, memory."""
     with told_plainly(debug):
         refuse_unreadable(data)
-        examples = read_data(data, zero_based, n_jobs)
+        chosen = chosen_columns(label, columns)
+        examples = read_data(data, zero_based, n_jobs, columns=chosen)
         if verify:
             if not is_store(data):
-                raise ValueError(f"{data} is no store: --verify needs one")
+                raise ValueError(f"{data} is not a store; leave --verify out")
             examples.X.verify(n_jobs=max(n_jobs or 1, 1))
         facts = facts_of(examples) | _more_facts(examples)
         if json_:
@@ -56,10 +69,10 @@ def inspect(
         many = len(counts) > 20
         rows = {
             "examples": f"{facts['n']:,}",
-            "features": f"{facts['d']:,}, from {0 if examples.zero_based else 1}",
+            "features": f"{facts['d']:,}, {_numbering(examples)}",
             "values": f"{facts['nnz']:,} ({100 * facts['density']:.3g} % of all)",
             "classes": f"{len(classes)} ({', '.join(counts[:20])}{', ...' * many})"
-            if examples.y.dtype.kind == "i"
+            if examples.y.dtype.kind != "f"
             else f"none: targets from {examples.y.min():g} to {examples.y.max():g}",
             "row norms": f"min {norm['min']:.4g}, median {norm['median']:.4g}, "
             f"max {norm['max']:.4g}",
@@ -70,24 +83,31 @@ def inspect(
             typer.echo(f"{name:<11}{text}")
 
 
+def _numbering(examples: Data) -> str:
+    if examples.columns is None:
+        return f"from {0 if examples.zero_based else 1}"
+    return shortened(examples.columns)
+
+
 def _more_facts(examples: Data) -> dict[str, Any]:
     import numpy as np
 
     from ..io import RowStore
-    from ..problem import Problem
+    from ..problems.binary import BinaryProblem
 
     X, y = examples.X, examples.y
     n, d = examples.shape
     labels, counts = np.unique(y, return_counts=True)
-    norms = np.sqrt(Problem(X, np.ones(n)).q)
+    norms = np.sqrt(BinaryProblem(X, np.ones(n)).q)
     if isinstance(X, RowStore):
         empty = int((norms == 0.0).sum())
         size = sum(os.path.getsize(X.file(name)) for name in X.dtypes)
     else:
-        empty = int((np.diff(X.indptr) == 0).sum())
-        size = sum(a.nbytes for a in (X.data, X.indices, X.indptr, y))
+        empty = int((norms == 0.0).sum())
+        held = (X.data, X.indices, X.indptr) if hasattr(X, "indptr") else (X,)
+        size = sum(a.nbytes for a in (*held, y))
     return {
-        "density": X.nnz / (n * d) if d else 0.0,
+        "density": examples.nnz / (n * d) if d else 0.0,
         "classes": [
             {"label": label, "count": count}
             for label, count in zip(labels.tolist(), counts.tolist(), strict=True)

@@ -1,4 +1,4 @@
-"""What the commands share: the app, their options and words, errors in one sentence."""
+"""Shared parts of the commands: the app, common options, and error messages."""
 
 from __future__ import annotations
 
@@ -7,34 +7,32 @@ import difflib
 import math
 import os
 import re
-from collections.abc import Iterator, Sequence
-from typing import Annotated, Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Annotated, Any, TypeVar
 
 try:
-    import rich.progress  # noqa: F401
-    import safetensors  # noqa: F401  (else found missing after the training)
+    import rich  # noqa: F401
+    import safetensors  # noqa: F401  (checked now, not after the training)
     import typer
     import typer.core
 except ImportError as error:
-    # All that the command line does needs them; a traceback would bury the remedy.
+    # Every command needs these packages; a traceback would hide the remedy.
     raise SystemExit(
-        f"dualgap: the command line needs the package {str(error.name).split('.')[0]}: "
-        "pip install 'dualgap[cli]'"
+        f"dualgap: the command line needs the package {str(error.name).split('.')[0]}; "
+        "install it with: pip install 'dualgap[cli]'"
     ) from None
-
-from .. import __version__
 
 NOT_CERTIFIED = 3
 INTERRUPTED = 130  # as shells report a death by SIGINT
 
 _ORDER = (
-    *("train", "predict", "certify", "path", "compare"),
+    *("train", "predict", "score", "certify", "path", "compare"),
     *("export", "inspect", "convert"),
 )
 
 
 class _Ordered(typer.core.TyperGroup):
-    """Help lists the commands in the order in which one needs them."""
+    """Group whose help lists commands in the order of their use."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         known = {name: at for at, name in enumerate(_ORDER)}
@@ -43,58 +41,218 @@ class _Ordered(typer.core.TyperGroup):
         )
 
 
-app = typer.Typer(
+# Options of LIBLINEAR, LIBSVM and scikit-learn, with advice. Options with the same
+# meaning here (-c, -g, -d, -r, -n, -p) are aliases instead.
+_FOREIGN = {
+    "-s": "choose the problem with --task, --loss and --multi-class; LIBLINEAR's -s 3 "
+    "is --loss hinge, -s 1 and 2 are --loss squared_hinge, -s 11 to 13 --task "
+    "regression, -s 21 --task one-class",
+    "-t": "choose the kernel with --kernel: -t 0 is linear, 1 poly, 2 rbf, 3 sigmoid",
+    "-e": "set the accuracy with --tol, a relative duality gap; -e of LIBLINEAR and "
+    "LIBSVM is another measure",
+    "-B": "the bias is fitted by default; -B X is --intercept-scaling X, -B -1 is "
+    "--no-intercept",
+    "-R": "use --no-penalize-intercept",
+    "-m": "use --cache SIZE for memory, --n-jobs N for threads",
+    "-w": "use --class-weight, as in --class-weight -1=1,1=2.5",
+    "-v": "dualgap path DATA --cv FOLDS cross-validates",
+    "-b": "dualgap predict --scores writes decision values; there are no probabilities",
+    "--max-iter": "use --max-epochs",
+    "--random-state": "use --seed",
+    "--shrinking": "shrinking is always on; leave it out",
+    "--dual": "--solver auto chooses between the primal and the dual; leave it out",
+    "--penalty": "the penalty is always the squared norm (l2); leave it out",
+    "--cost": "use --C",
+    "--tolerance": "use --tol",
+    "--threads": "use --n-jobs",
+    "--scale": "use --standardize",
+    "--target": "use --label",
+}
+_FOREIGN |= dict.fromkeys(
+    ("--proba", "--probability", "--predict-proba"), _FOREIGN["-b"]
+)
+
+
+# click's UsageError; some versions of typer have their own copy of it.
+_UsageError: Any = typer.BadParameter.__base__
+
+
+# Groups of options in the help, with their parameters; all others are "Options".
+_GROUPS = {
+    "Data": (
+        *("label", "columns", "standardize", "zero_based", "n_features", "weight"),
+        *("labels", "class_weight", "positive_label"),
+    ),
+    "Model": (
+        *("task", "C", "lambda_", "n_Cs", "cv", "loss", "epsilon", "nu"),
+        "multi_class",
+    ),
+    "Bias": ("intercept", "intercept_scaling", "penalize_intercept"),
+    "Kernel": ("kernel", "gamma", "degree", "coef0", "cache"),
+    "Solver and accuracy": (
+        *("solver", "solvers", "solver_option", "tol", "max_epochs", "time_limit"),
+        *("seed", "n_jobs", "checkpoint", "checkpoint_every", "peers", "memory"),
+    ),
+    "Output": (
+        *("output", "scores", "model", "picture", "json_", "quiet", "verbose"),
+        *("debug", "format_", "single", "shuffle", "overwrite", "fresh"),
+    ),
+}
+_GROUP_OF = {name: group for group, names in _GROUPS.items() for name in names}
+
+
+# Placeholders of options that do not take a real number.
+_PLACES = dict.fromkeys(
+    ("cv", "degree", "max_epochs", "n_Cs", "n_features", "n_jobs", "seed"), "N"
+)
+_PLACES |= dict.fromkeys(
+    ("format_", "kernel", "label", "loss", "solver", "task", "weight"), "NAME"
+)
+
+
+class _Command(typer.core.TyperCommand):
+    """Command with groups of options, and advice for unknown options."""
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        for parameter in self.params:
+            group = _GROUP_OF.get(str(parameter.name))
+            if not isinstance(parameter, typer.core.TyperOption):
+                continue
+            if group:
+                parameter.rich_help_panel = group
+            if parameter.metavar is None:  # instead of the type and its limits
+                place = _PLACES.get(str(parameter.name), "X")
+                parameter.metavar = " " if parameter.is_flag else place
+        # The help shows groups in the order of their first options.
+        order = list(_GROUPS)
+        self.params.sort(
+            key=lambda p: (
+                order.index(_GROUP_OF[str(p.name)]) if str(p.name) in _GROUP_OF else -1
+            )
+        )
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        pieces = super().collect_usage_pieces(ctx)
+        return [re.sub(r"[{}]|(?<=STORE\}).*", "", piece) for piece in pieces]
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except _UsageError as error:
+            if not hasattr(error, "possibilities"):  # not about an unknown option
+                raise
+            raise _UsageError(self._remark(error.option_name), ctx) from None
+
+    def _remark(self, option: str) -> str:
+        known = [name for p in self.params for name in p.opts if name[:2] == "--"]
+        remedy = _FOREIGN.get(option, "")
+        options = set(re.findall("--[A-Za-z-]+", remedy))
+        if remedy and ("dualgap" in remedy or not options or options & set(known)):
+            return f"No such option: {option}; {remedy}."
+        near = difflib.get_close_matches(option, known, n=1, cutoff=_SIMILAR)
+        hint = f" Did you mean {near[0]}?" if near else " See --help."
+        return f"No such option: {option}.{hint}"
+
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+class _App(typer.Typer):
+    def command(  # type: ignore[override]
+        self, epilog: str
+    ) -> Callable[[_Function], _Function]:
+        return super().command(cls=_Command, epilog=epilog)
+
+
+app = _App(
     name="dualgap",
     cls=_Ordered,
     help="Support vector machines trained to a certificate of optimality.",
     epilog=(
         "Each command explains itself: [bold]dualgap train --help[/bold]. "
-        "DATA is svmlight / LIBSVM text, plain or .gz, .bz2, .xz, .zst."
+        "DATA is svmlight / LIBSVM text, CSV, TSV, Parquet, Arrow or .npz, plain or "
+        "compressed, known by its content; - reads standard input."
     ),
     no_args_is_help=True,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
-    # Errors that users can cause are told in a sentence; for bugs, Python's own
-    # traceback says more than a framed one.
+    # Errors that users can cause are one sentence. For bugs, Python's plain traceback
+    # is more useful than a framed one.
     pretty_exceptions_enable=False,
 )
 
 
 def _print_version(wanted: bool) -> None:
     if wanted:
+        from .. import __version__
+
         typer.echo(f"dualgap {__version__}")
         raise typer.Exit
 
 
 def paragraphs(*lines: str) -> str:
-    """Text of a help page."""
+    """Join lines into the text of a help page."""
     return "\n\n".join(lines)
 
 
 def positive(value: float | None) -> float | None:
-    """Refuse what is not a positive, finite number."""
+    """Return the value of an option, after checking that it is positive and finite."""
     if value is not None and not 0.0 < value < math.inf:
         raise typer.BadParameter(f"{value} is not a positive, finite number.")
     return value
 
 
-def known_word(value: str, known: Sequence[str]) -> str:
-    """Refuse an unknown word, with the nearest one that is known."""
+# Words that are less similar than this are not taken for misspellings.
+_SIMILAR = 0.66
+
+
+def known_word(
+    value: str, known: Sequence[str], aliases: Mapping[str, str] | None = None
+) -> str:
+    """Return a known word; an alias is replaced by the word it stands for.
+
+    Raises
+    ------
+    typer.BadParameter
+        If the word is unknown, with the most similar known one.
+    """
     if value in known:
         return value
-    near = difflib.get_close_matches(value.lower().replace("_", "-"), known, n=1)
-    near = near or difflib.get_close_matches(value.lower(), known, n=1, cutoff=0.4)
+    if aliases and value.lower() in aliases:
+        return aliases[value.lower()]
+    for word in (value.lower().replace("_", "-"), value.lower()):
+        near = difflib.get_close_matches(word, known, n=1, cutoff=_SIMILAR)
+        if near:
+            break
     hint = f" Did you mean {near[0]!r}?" if near else ""
     raise typer.BadParameter(f"{value!r} is not one of {', '.join(known)}.{hint}")
 
 
+def positive_numbers(option: str, text: str) -> list[float]:
+    """Return the distinct numbers of a list such as 0.1,1,10, sorted."""
+    try:
+        values = [float(part) for part in text.split(",")]
+    except ValueError:
+        values = []
+    if not values or not all(0.0 < value < math.inf for value in values):
+        raise typer.BadParameter(
+            f"{option} {text!r} is invalid; give positive numbers, such as 0.1,1."
+        )
+    return sorted(set(values))
+
+
+# Names from other packages that stand for the default solver.
+SOLVER_ALIASES = dict.fromkeys(("smo", "libsvm", "liblinear"), "auto")
+
+
 def solver_name(value: str) -> str:
-    """Refuse an unknown solver."""
-    return known_word(value, _solver_names())
+    """Return the name of a known solver."""
+    return known_word(value, _solver_names(), SOLVER_ALIASES)
 
 
 def complete_solver(incomplete: str) -> list[str]:
-    """For the shell: solvers that begin so."""
+    """Return the solvers that begin with a text, for shell completion."""
     return [name for name in _solver_names() if name.startswith(incomplete)]
 
 
@@ -106,44 +264,51 @@ def _solver_names() -> list[str]:
 
 
 def complete_loss(incomplete: str) -> list[str]:
-    """For the shell: losses that begin so."""
+    """Return the losses that begin with a text, for shell completion."""
     from ..losses import LOSSES, RESIDUAL_LOSSES
 
     return [name for name in (*LOSSES, *RESIDUAL_LOSSES) if name.startswith(incomplete)]
 
 
 def loss_name(value: str | None) -> str | None:
-    """Refuse an unknown loss."""
+    """Return the name of a known loss, or None."""
     from ..losses import LOSSES, RESIDUAL_LOSSES
 
     return None if value is None else known_word(value, [*LOSSES, *RESIDUAL_LOSSES])
 
 
-# Those of the estimator, written as words are in a shell.
+# Values of the parameter `multi_class`, with hyphens.
 _MULTI_CLASS = ("ovr", "ovo", "crammer-singer")
 
 
 def multi_class_name(value: str | None) -> str | None:
-    """Refuse an unknown way to train several classes."""
+    """Return a known way to train several classes, or None."""
     return None if value is None else known_word(value, _MULTI_CLASS)
 
 
 def complete_multi_class(incomplete: str) -> list[str]:
-    """For the shell: ways that begin so."""
+    """Return the ways that begin with a text, for shell completion."""
     return [name for name in _MULTI_CLASS if name.startswith(incomplete)]
 
 
-# Those of the estimator but "precomputed": DATA has rows.
+# Kernels of the estimator, except "precomputed", because DATA contains rows.
 _KERNELS = ("linear", "poly", "rbf", "sigmoid", "laplacian")
+_KERNEL_ALIASES = {
+    "gaussian": "rbf",
+    "radial": "rbf",
+    "polynomial": "poly",
+    "laplace": "laplacian",
+    "tanh": "sigmoid",
+}
 
 
 def kernel_name(value: str | None) -> str | None:
-    """Refuse an unknown kernel."""
-    return None if value is None else known_word(value, _KERNELS)
+    """Return the name of a known kernel, or None."""
+    return None if value is None else known_word(value, _KERNELS, _KERNEL_ALIASES)
 
 
 def complete_kernel(incomplete: str) -> list[str]:
-    """For the shell: kernels that begin so."""
+    """Return the kernels that begin with a text, for shell completion."""
     return [name for name in _KERNELS if name.startswith(incomplete)]
 
 
@@ -151,7 +316,7 @@ _GAMMAS = ("scale", "auto", "mean-distance")
 
 
 def gamma_value(value: str | None) -> float | str | None:
-    """A number, or a rule for one."""
+    """Return the value of --gamma: a number, or the name of a rule."""
     if value is None or value in _GAMMAS:
         return value
     try:
@@ -169,7 +334,7 @@ _UNITS |= {"kib": 1024e-6, "mib": 1024**2 / 1e6, "gib": 1024**3 / 1e6}
 
 
 def megabytes(value: str | None) -> float | None:
-    """A size such as 2GB in units of 10**6 bytes."""
+    """Return a size such as 2GB in units of 10**6 bytes."""
     if value is None:
         return None
     found = re.fullmatch(r"\s*([0-9.]+)\s*([a-zA-Z]*)\s*", value)
@@ -183,41 +348,96 @@ def megabytes(value: str | None) -> float | None:
     return size
 
 
+_DATA_HELP = (
+    "svmlight / LIBSVM text, CSV, TSV, Parquet, Arrow or .npz, also compressed; - is "
+    "standard input."
+)
 DataPath = Annotated[
+    str, typer.Argument(metavar="DATA", help=_DATA_HELP, show_default=False)
+]
+DataOrStore = Annotated[
     str,
     typer.Argument(
         metavar="DATA",
-        help="svmlight / LIBSVM text file; .gz, .bz2, .xz and .zst are decompressed. "
-        "Or a store made by convert.",
+        help=f"{_DATA_HELP} Or a row store made by convert.",
         show_default=False,
     ),
 ]
 
 
-ZeroBased = Annotated[
-    bool | None,
-    typer.Option(
+def _zero_based(of: str, default: str) -> Any:
+    return typer.Option(
         "--zero-based/--one-based",
-        help="Whether the indices in DATA start at 0 or at 1.",
-        show_default="at 0 if index 0 occurs",
+        help=f"Whether the indices in {of} start at 0 or at 1.",
+        show_default=default,
+    )
+
+
+def _label(default: str) -> Any:
+    return typer.Option(
+        metavar="COLUMN",
+        help="Label column of a table: its name, or its number, counted from 1.",
+        show_default=default,
+    )
+
+
+Label = Annotated[
+    str | None, _label("label, target, class or y, or the only column of text")
+]
+LabelAsTrained = Annotated[str | None, _label("as in training")]
+FeatureColumns = Annotated[
+    str | None,
+    typer.Option(
+        "--columns",
+        metavar="COLUMN,...",
+        help="Feature columns of a table: names, or numbers, counted from 1.",
+        show_default="all but the labels",
     ),
 ]
+Standardize = Annotated[
+    bool,
+    typer.Option(
+        "--standardize",
+        help="Give every column mean 0 and standard deviation 1 (sparse data keep "
+        "their zeros). MODEL stores the scaling for prediction.",
+    ),
+]
+
+
+_FROM_DATA, _FROM_MODEL = "at 0 if index 0 occurs", "as in training"
+ZeroBased = Annotated[bool | None, _zero_based("DATA", _FROM_DATA)]
+ZeroBasedAsTrained = Annotated[bool | None, _zero_based("DATA", _FROM_MODEL)]
+ZeroBasedInputs = Annotated[bool | None, _zero_based("IN", _FROM_DATA)]
 
 
 Jobs = Annotated[
     int | None,
     typer.Option(
-        help="Threads: for reading, and over the classes (with a kernel the pairs of "
-        "them) where there are more than two. -1 takes all processors.",
+        help="Threads for reading, and for training several classes (with a kernel, "
+        "pairs of classes). -1 uses all processors.",
         show_default="all for reading, 1 for training",
     ),
 ]
 
 
+LinearJobs = Annotated[
+    int | None,
+    typer.Option(
+        help="Threads for reading, and for training several classes. -1 uses all "
+        "processors.",
+        show_default="all for reading, 1 for training",
+    ),
+]
 ReadJobs = Annotated[
     int | None,
     typer.Option(
-        help="Threads that read, and that predict with a kernel; -1 takes all "
+        help="Threads for reading. -1 uses all processors.", show_default="all"
+    ),
+]
+PredictJobs = Annotated[
+    int | None,
+    typer.Option(
+        help="Threads for reading, and for predicting with a kernel. -1 uses all "
         "processors.",
         show_default="all",
     ),
@@ -228,7 +448,13 @@ Seed = Annotated[
     int, typer.Option("--seed", min=0, help="The same seed gives the same model.")
 ]
 Quiet = Annotated[
-    bool, typer.Option("--quiet", "-q", help="Show no progress, only the result.")
+    bool, typer.Option("--quiet", "-q", help="Show only the result, no progress.")
+]
+Verbose = Annotated[
+    bool,
+    typer.Option(
+        "--verbose", help="Show the certificate of every class or pair of classes."
+    ),
 ]
 Json = Annotated[
     bool, typer.Option("--json", help="Print one JSON object instead of text.")
@@ -255,13 +481,13 @@ def _dualgap(
 
 @contextlib.contextmanager
 def told_plainly(debug: bool) -> Iterator[None]:
-    """Turn what bad data and files raise into one sentence and an exit status."""
+    """Turn errors about data and files into one sentence and an exit status."""
     try:
         yield
     except KeyboardInterrupt:
         typer.echo("dualgap: interrupted", err=True)
         raise typer.Exit(INTERRUPTED) from None
-    except BrokenPipeError:  # the reader of our output had enough
+    except BrokenPipeError:  # the reader of the output has closed it
         raise
     except (OSError, ValueError, ImportError, MemoryError) as error:
         if debug:
@@ -272,5 +498,39 @@ def told_plainly(debug: bool) -> Iterator[None]:
             sentence = f"out of memory: {error}"
         else:
             sentence = str(error)
-        typer.echo(f"dualgap: {sentence}", err=True)
+        typer.echo(f"dualgap: {in_options(sentence)}", err=True)
         raise typer.Exit(1) from None
+
+
+_OPTION_OF = {
+    "random_state": "--seed",
+    "cache_size": "--cache",
+    "y": "--labels",
+    "n_Cs": "--n-Cs",
+    "columns": "--columns",
+}
+_ARGUMENTS = (
+    *("C", "class_weight", "coef0", "degree", "epsilon", "gamma", "intercept_scaling"),
+    *("kernel", "label", "loss", "max_epochs", "memory", "n_features", "n_jobs", "nu"),
+    *("seed", "solver", "time_limit", "tol", "weight"),
+)
+_OPTION_OF |= {name: f"--{name.replace('_', '-')}" for name in _ARGUMENTS}
+_ARGUMENT = re.compile(rf"(?<![\w./-])({'|'.join(_OPTION_OF)})=('[^']*'|[^\s,;:)]+)")
+
+
+def in_options(sentence: str) -> str:
+    """Replace Python arguments in a message, such as n_jobs=2, by options."""
+    for python, option in {
+        "overwrite=True": "--overwrite",
+        "resume=False": "--fresh",
+        "repeat that call": "repeat that command",
+        "or None": "or leave it out",
+        "use None, ": "use ",
+    }.items():
+        sentence = sentence.replace(python, option)
+
+    def option_of(found: re.Match[str]) -> str:
+        value = found[2].strip("'")
+        return f"{_OPTION_OF[found[1]]} {'...' if value[:3] == '...' else value}"
+
+    return _ARGUMENT.sub(option_of, sentence)

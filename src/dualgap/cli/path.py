@@ -1,31 +1,36 @@
-"""``dualgap path``: models of many C, and the one that cross-validation prefers."""
+"""``dualgap path``: train for many values of C, and choose one by cross-validation."""
 
 from __future__ import annotations
 
-import math
 import warnings
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from .data import (
+    chosen_columns,
     facts_of,
     is_store,
+    notes_of,
     read_data,
     refuse_overwriting,
     refuse_unreadable,
     refuse_untrainable,
     refuse_unwritable,
+    standardized,
     summary,
 )
 from .options import (
     NOT_CERTIFIED,
     DataPath,
     Debug,
-    Jobs,
+    FeatureColumns,
     Json,
+    Label,
+    LinearJobs,
     Quiet,
     Seed,
+    Standardize,
     ZeroBased,
     app,
     complete_loss,
@@ -33,6 +38,7 @@ from .options import (
     loss_name,
     paragraphs,
     positive,
+    positive_numbers,
     solver_name,
     told_plainly,
 )
@@ -40,7 +46,10 @@ from .report import picture_format, print_json, table
 from .train import refuse_mismatch
 
 if TYPE_CHECKING:
+    from ..io.scaling import Scaling
     from .data import Data
+
+_GRID = "0.001,0.01,0.1,1,10"
 
 
 @app.command(
@@ -49,9 +58,9 @@ if TYPE_CHECKING:
         "dualgap path a9a",
         "dualgap path a9a --C 0.01,0.1,1,10 --loss squared_hinge --picture path.png",
         "dualgap path a9a --cv 5 --model a9a.model",
-        "Each C starts from the solution of the last smaller one, which saves most of "
-        "the work; each model is certified by itself. With --cv every fold has a path, "
-        "and MODEL is trained on all of DATA with the C whose models predict best.",
+        "Each C starts from the solution of the previous, smaller one, which saves "
+        "most of the work. Each model has its own certificate. With --cv, every fold "
+        "trains a path, and --model writes a model of all of DATA with the best C.",
         "[bold]Exit status[/bold]: 0 every model is certified to --tol; 3 some are "
         "not; 1 bad data or files; 2 wrong usage.",
     )
@@ -59,17 +68,30 @@ if TYPE_CHECKING:
 def path(
     data: DataPath,
     C: Annotated[
-        str,
+        str | None,
         typer.Option(
             "--C",
             "-C",
+            "-c",
             metavar="C,...",
-            help="Values, or one whole number: how many from 1e-4 to 1e4.",
+            help="Values of C.",
+            show_default=_GRID,
         ),
-    ] = "0.001,0.01,0.1,1,10",
+    ] = None,
+    n_Cs: Annotated[
+        int | None,
+        typer.Option(
+            "--n-Cs",
+            min=2,
+            help="Instead of --C: this many values from 1e-4 to 1e4.",
+            show_default=False,
+        ),
+    ] = None,
     cv: Annotated[
         int | None,
-        typer.Option(min=2, help="Folds of a cross-validation.", show_default="none"),
+        typer.Option(
+            min=2, help="Number of cross-validation folds.", show_default="none"
+        ),
     ] = None,
     model: Annotated[
         str | None,
@@ -92,17 +114,19 @@ def path(
         typer.Option(
             callback=solver_name,
             autocompletion=complete_solver,
-            help="auto, dcd or sdca: those that keep dual variables.",
+            help="auto, dcd or sdca: solvers that keep dual variables.",
         ),
     ] = "auto",
     tol: Annotated[
         float,
-        typer.Option(callback=positive, help="Relative duality gap to prove, each."),
+        typer.Option(
+            callback=positive, help="Relative duality gap to prove for each model."
+        ),
     ] = 1e-3,
     time_limit: Annotated[
         float | None,
         typer.Option(
-            callback=positive, help="Seconds for all of it.", show_default="none"
+            callback=positive, help="Seconds for the whole path.", show_default="none"
         ),
     ] = None,
     intercept: Annotated[
@@ -110,7 +134,7 @@ def path(
     ] = True,
     class_weight: Annotated[
         bool,
-        typer.Option("--balanced", help="Let the classes weigh the same."),
+        typer.Option("--balanced", help="Give all classes the same total weight."),
     ] = False,
     picture: Annotated[
         str | None,
@@ -121,14 +145,19 @@ def path(
         ),
     ] = None,
     seed: Seed = 0,
+    label: Label = None,
+    columns: FeatureColumns = None,
+    standardize: Standardize = False,
     zero_based: ZeroBased = None,
-    n_jobs: Jobs = None,
+    n_jobs: LinearJobs = None,
     json_: Json = False,
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Train linear SVMs for many values of C, every one with its gap."""
-    grid = _values(C)
+    """Train linear SVMs for many values of C, each with its proven gap."""
+    if C is not None and n_Cs is not None:
+        raise typer.BadParameter("--C and --n-Cs exclude each other.")
+    grid = n_Cs or positive_numbers("--C", C or _GRID)
     refuse_mismatch(solver, loss)
     if model is not None and cv is None:
         raise typer.BadParameter("--model needs --cv, which chooses the C.")
@@ -139,12 +168,13 @@ def path(
 
         if not get_solver(solver).dual:
             raise ValueError(
-                f"--solver {solver} keeps no dual variables to start from; use auto, "
-                "dcd or sdca"
+                f"--solver {solver} keeps no dual variables; use auto, dcd or sdca"
             )
         refuse_unreadable(data)
         if is_store(data):
-            raise ValueError(f"{data} is a store; path needs svmlight text")
+            raise ValueError(
+                f"{data} is a store, which path cannot read; give a data file"
+            )
         outputs = [name for name in (model, picture) if name is not None]
         for name in outputs:
             refuse_unwritable(name, [data])
@@ -152,7 +182,9 @@ def path(
             refuse_overwriting(model)
         if picture is not None:
             picture_format(picture)
-        examples = read_data(data, zero_based, n_jobs)
+        chosen = chosen_columns(label, columns)
+        examples = read_data(data, zero_based, n_jobs, columns=chosen)
+        examples, scaling = standardized(examples, standardize)
         refuse_untrainable(examples)
         if not quiet:
             typer.echo(summary(examples), err=True)
@@ -167,12 +199,14 @@ def path(
             "n_jobs": n_jobs,
         }
         with warnings.catch_warnings():
-            # The table and the exit status say it.
+            # The table and the exit status tell it.
             warnings.simplefilter("ignore", ConvergenceWarning)
             if cv is None:
                 rows, facts, display = _path(examples, grid, options)
             else:
-                rows, facts, display = _search(examples, grid, cv, options, model)
+                rows, facts, display = _search(
+                    examples, scaling, grid, cv, options, model
+                )
         if picture is not None:
             display(picture)
         if json_:
@@ -181,29 +215,14 @@ def path(
             for line in table(list(rows[0]), [_cells(row) for row in rows]):
                 typer.echo(line)
             if cv is not None:
-                typer.echo(f"best C {facts['best_C']:g}")
-            for file, what in ((model, "model"), (picture, "picture")):
+                typer.echo(f"Best C: {facts['best_C']:g}")
+            for file, what in ((model, "Model"), (picture, "Picture")):
                 if file is not None:
                     typer.echo(f"{what} written to {file}")
-    # The gap of a model that was not reached is NaN.
+    # The gap of a model that was not trained in time is NaN.
     proved = all(row["relative_gap"] <= tol for row in rows)
     if not (proved and facts["certified"]):
         raise typer.Exit(NOT_CERTIFIED)
-
-
-def _values(text: str) -> Any:
-    """A list of C, or how many."""
-    try:
-        if text.strip().isdecimal() and int(text) > 1:
-            return int(text)
-        values = [float(part) for part in text.split(",")]
-    except ValueError:
-        values = []
-    if not values or not all(0.0 < value < math.inf for value in values):
-        raise typer.BadParameter(
-            f"--C {text!r}: give positive numbers such as 0.1,1,10, or how many."
-        )
-    return sorted(set(values))
 
 
 def _cells(row: dict[str, Any]) -> list[str]:
@@ -219,10 +238,10 @@ def _path(
 
     found = svm_path(examples.X, examples.y, grid, **options)
     rows = []
-    for C, coefs, certificates in zip(
+    for C, coefs, certificate in zip(
         found.Cs, found.coefs, found.certificates, strict=True
     ):
-        each = certificates if isinstance(certificates, list) else [certificates]
+        each = certificate.parts
         worst = max(each, key=lambda c: c.relative_gap)
         rows.append(
             {
@@ -244,9 +263,15 @@ def _path(
 
 
 def _search(
-    examples: Data, grid: Any, cv: int, options: dict[str, Any], model: str | None
+    examples: Data,
+    scaling: Scaling | None,
+    grid: Any,
+    cv: int,
+    options: dict[str, Any],
+    model: str | None,
 ) -> tuple[list[dict[str, Any]], dict[str, Any], Any]:
-    from ..estimators import LinearSVCCV, save_model
+    from ..estimators import LinearSVCCV
+    from ..estimators.model_file import save_parts
 
     found = LinearSVCCV(grid, cv=cv, refit=model is not None, **options)
     found.fit(examples.X, examples.y)
@@ -272,10 +297,8 @@ def _search(
     }
     if model is not None:
         best = found.best_estimator_
-        save_model(best, model, notes={"zero_based": examples.zero_based})
-        each = best.certificate_
-        each = each if isinstance(each, list) else [each]
-        facts |= {"model": model, "certified": all(c.certified for c in each)}
+        save_parts(best, model, False, notes_of(examples), scaling, examples.names)
+        facts |= {"model": model, "certified": best.certificate_.certified}
 
     def draw(picture: str) -> None:
         from ..plot import PathDisplay

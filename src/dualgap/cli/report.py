@@ -1,4 +1,4 @@
-"""What the commands say: progress, certificates, JSON."""
+"""Output of the commands: progress, certificates, JSON."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import rich.console
-import rich.progress
 import typer
+
+from ..certificate import distance, percent
 
 if TYPE_CHECKING:
     from ..certificate import Certificate
@@ -23,11 +23,18 @@ if TYPE_CHECKING:
 def progress(
     quiet: bool, several: bool
 ) -> Iterator[Callable[[Any, EpochInfo], None] | None]:
-    """A receiver of epochs: one live line on a terminal, else ever rarer lines."""
-    console = rich.console.Console(stderr=True)
+    """Yield a function that shows the progress of epochs; None if `quiet`.
+
+    On a terminal it updates one line; elsewhere it prints lines at growing intervals.
+    """
     if quiet:
         yield None
-    elif console.is_terminal and not console.is_dumb_terminal:
+        return
+    import rich.console  # slow, and not for --help
+    import rich.progress
+
+    console = rich.console.Console(stderr=True)
+    if console.is_terminal and not console.is_dumb_terminal:
         with rich.progress.Progress(
             rich.progress.SpinnerColumn(),
             rich.progress.TextColumn("{task.description}", markup=False),
@@ -53,7 +60,10 @@ def progress(
 def _paced(
     several: bool, show: Callable[[str, float], None], later: Callable[[float], float]
 ) -> Callable[[Any, EpochInfo], None]:
-    """A receiver of epochs that shows one, then none until later(seconds so far)."""
+    """Return a receiver of epochs that shows one at most every so often.
+
+    After it has shown an epoch, it waits until `later(seconds so far)`.
+    """
     begun = time.perf_counter()
     due = later(0.0)
 
@@ -68,7 +78,7 @@ def _paced(
 
 
 def _line(label: Any, epoch: EpochInfo) -> str:
-    """An epoch in one line; ``~`` marks what no exact pass has confirmed yet."""
+    """Return an epoch as one line; ``~`` marks estimates without an exact pass."""
 
     def number(value: float, form: str) -> str:
         if not math.isfinite(value):
@@ -85,52 +95,108 @@ def _line(label: Any, epoch: EpochInfo) -> str:
 
 
 def name_of(label: Any) -> dict[str, Any]:
-    """A problem in JSON: its class, or a pair of them; nothing where there are none."""
+    """Return the label of a problem for JSON: its class or pair, or nothing."""
     if label is None:
         return {}
     return {"pair" if isinstance(label, tuple) else "class": label}
 
 
 def by_problem(fitted: Any) -> list[tuple[Any, Certificate]]:
-    """Certificates with the label of the positive class, or with the pair of labels.
+    """Return the certificates of a model with their labels.
 
-    Of regression and one class, with None.
+    A label is the positive class, a pair of classes, or None without classes.
     """
     from ..estimators._binary import problem_labels
 
     if not hasattr(fitted, "classes_"):
         return [(None, fitted.certificate_)]
-    certificates = fitted.certificate_
-    if not isinstance(certificates, list):
-        certificates = [certificates]
-    return list(zip(problem_labels(fitted), certificates, strict=True))
+    return list(zip(problem_labels(fitted), fitted.certificate_, strict=True))
 
 
-def print_certificates(certificates: Sequence[tuple[Any, Certificate]]) -> None:
-    """One certificate as it is, several as a table and the worst of them."""
-    if len(certificates) == 1:
-        typer.echo(str(certificates[0][1]))
+def print_outcome(certificates: Sequence[tuple[Any, Certificate]]) -> None:
+    """Print whether a fit converged, how far it is from the optimum, and a remedy."""
+    worst_of, worst = worst_problem(certificates)
+    several = len(certificates) > 1
+    seconds = sum(c.seconds for _, c in certificates)
+    target = f"target {percent(worst.tol, up=False)}"
+    if all(c.certified for _, c in certificates):
+        number = f" all {_number_of(certificates)}" if several else ""
+        typer.echo(f"Converged:{number} {reach(worst)} ({target}), {seconds:.3g} s.")
         return
-    from ..certificate import Certificate
+    if several:
+        failed = sum(not c.certified for _, c in certificates)
+        typer.echo(
+            f"Not converged: {failed:,} of {_number_of(certificates)} ({target})."
+        )
+        typer.echo(f"Worst: {worst_of}, {reach(worst)}.")
+    else:
+        typer.echo(f"Not converged: {reach(worst)} ({target}), {seconds:.3g} s.")
+    if worst.status is not None:
+        typer.echo(_REASONS.get(worst.status.label, worst.status.value))
+
+
+_REASONS = {
+    "epoch_limit": "Stopped at --max-epochs: raise it, scale the columns, or accept "
+    "less accuracy (--tol).",
+    "time_limit": "Stopped at --time-limit: raise it, or accept less accuracy (--tol).",
+    "interrupted": "Stopped by Ctrl-C: the model is the best so far.",
+    "stalled": "Stopped by rounding in float64: scale the columns, or accept less "
+    "accuracy (--tol).",
+}
+
+
+def worst_problem(
+    certificates: Sequence[tuple[Any, Certificate]],
+) -> tuple[str, Certificate]:
+    """Return name and certificate of the problem that is farthest from its optimum."""
     from ..estimators._binary import problem_name
 
-    names = [problem_name(label) for label, _ in certificates]
-    width = max(map(len, names))
-    for name, (_, c) in zip(names, certificates, strict=True):
-        typer.echo(
-            f"{name:<{width}}  {c.to_dict()['status'] or '':<11}  "
-            f"primal {c.primal:<14.9g}  dual {c.dual:<14.9g}  "
-            f"relative gap {c.relative_gap:.2e}  {c.epochs} epochs"
-        )
-    label, worst = max(certificates, key=lambda entry: entry[1].relative_gap)
-    typer.echo(f"farthest from its optimum is {problem_name(label)}:")
-    typer.echo(str(worst))
-    total = Certificate.total([certificate for _, certificate in certificates])
-    typer.echo(f"all together: {total.message}")
+    label, worst = max(
+        certificates, key=lambda entry: (not entry[1].certified, entry[1].relative_gap)
+    )
+    return problem_name(label), worst
+
+
+def _number_of(certificates: Sequence[tuple[Any, Certificate]]) -> str:
+    pairs = isinstance(certificates[0][0], tuple)
+    return f"{len(certificates):,} {'pairs of classes' if pairs else 'classes'}"
+
+
+def reach(certificate: Certificate) -> str:
+    """Return words for the bound on the distance of a model from the optimum."""
+    gap = certificate.relative_gap
+    if not certificate.tol < _FINE:  # smaller numbers are shown only for a small tol
+        gap = max(gap, _FINE)
+    return distance(gap, certificate.about)
+
+
+_FINE = 1e-6  # gaps below this are shown as this, unless tol is smaller
+
+
+def print_details(certificates: Sequence[tuple[Any, Certificate]]) -> None:
+    """Print a table of all certificates."""
+    from ..estimators._binary import problem_name
+
+    head = ("problem", "status", "primal", "dual", "gap", "epochs", "seconds", "solver")
+    rows = [
+        [
+            "" if label is None else problem_name(label),
+            c.status.label if c.status else "",
+            f"{c.primal:.9g}",
+            f"{c.dual:.9g}",
+            f"{c.relative_gap:.2e}",
+            f"{c.epochs:,}",
+            f"{c.seconds:.3g}",
+            c.solver,
+        ]
+        for label, c in certificates
+    ]
+    for line in table(head, rows):
+        typer.echo(line)
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Lines of columns that are as wide as their longest cell."""
+    """Yield the lines of a table, with columns as wide as their longest cells."""
     widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
     for row in (head, *rows):
         cells = [f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)]
@@ -138,37 +204,37 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
 
 
 def picture_format(path: str) -> None:
-    """Refuse a picture that matplotlib cannot write, before any work.
+    """Raise an error if matplotlib cannot write a picture, before any work.
 
     Raises
     ------
     ImportError
         If matplotlib is missing.
     ValueError
-        If it knows no such format.
+        If matplotlib does not support the format.
     """
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
     except ImportError:
         raise ImportError(
-            "--picture needs matplotlib: pip install 'dualgap[plot]'"
+            "--picture needs matplotlib; install it with: pip install 'dualgap[plot]'"
         ) from None
     known = FigureCanvasAgg.get_supported_filetypes()
     extension = os.path.splitext(path)[1].lower().removeprefix(".")
     if extension not in known:
         raise ValueError(
-            f"{path}: a picture is a file such as x.png, x.svg or x.pdf; the formats "
-            f"are {', '.join(sorted(known))}"
+            f"{path} is not a known kind of picture; use x.png, x.svg or x.pdf, or one "
+            f"of {', '.join(sorted(known))}"
         )
 
 
 def print_json(report: Mapping[str, Any]) -> None:
-    """One JSON object."""
+    """Print a report as one JSON object."""
     typer.echo(json.dumps(_finite(report), indent=2, allow_nan=False))
 
 
 def _finite(value: Any) -> Any:
-    """The same with null for numbers that JSON lacks: an unbounded gap."""
+    """Replace numbers that JSON lacks, such as an infinite gap, by null."""
     if isinstance(value, Mapping):
         return {str(key): _finite(item) for key, item in value.items()}
     if isinstance(value, list):

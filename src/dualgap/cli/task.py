@@ -1,29 +1,24 @@
-"""What ``dualgap train`` trains besides classifiers: curves and novelty detectors."""
+"""Tasks of ``dualgap train`` besides classification: regression and one-class."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 
-from .data import Data
 from .options import known_word
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 TASKS = ("classification", "regression", "one-class")
 _SHAPED = ("poly", "rbf", "sigmoid", "laplacian")  # kernels with a gamma
 
 
 def task_name(value: str) -> str:
-    """Refuse an unknown task."""
+    """Return the name of a known task."""
     return known_word(value, TASKS)
 
 
 def complete_task(incomplete: str) -> list[str]:
-    """For the shell: tasks that begin so."""
+    """Return the tasks that begin with a text, for shell completion."""
     return [task for task in TASKS if task.startswith(incomplete)]
 
 
@@ -38,17 +33,22 @@ def of_task(
     nu: float | None,
     given: dict[str, Any],
 ) -> dict[str, Any]:
-    """Parameters of the estimator of a task, from options checked against it.
+    """Return the estimator's parameters for a task, after checking the options.
 
-    `given` are options that no such task has, None where they were left out.
+    `given` are options that the task does not have; None where they were left out.
+
+    Raises
+    ------
+    typer.BadParameter
+        If an option does not apply to the task.
     """
     for option, value in given.items():
         if value is not None:
             raise typer.BadParameter(f"{option} is not for --task {task}.")
     if not bias["penalize_intercept"]:
         raise typer.BadParameter(
-            f"--no-penalize-intercept is not for --task {task}; with --kernel linear "
-            "the bias is free."
+            f"--no-penalize-intercept is not for --task {task}; use --kernel linear "
+            "for an unpenalised bias."
         )
     regression = task == "regression"
     if epsilon is not None and not regression:
@@ -70,8 +70,8 @@ def of_task(
     if kernel or not regression:
         if not intercept or scaling is not None:
             raise typer.BadParameter(
-                "--no-intercept and --intercept-scaling are for linear regression; "
-                "here the constant is free."
+                "--no-intercept and --intercept-scaling are only for linear "
+                "regression; leave them out."
             )
     elif scaling is not None and not intercept:
         raise typer.BadParameter("--intercept-scaling needs --intercept.")
@@ -110,7 +110,7 @@ def of_task(
 
 
 def estimator_of(task: str, kernel: bool) -> Any:
-    """The class that a task trains."""
+    """Return the estimator class of a task."""
     from .. import estimators as e
 
     if task == "regression":
@@ -118,24 +118,3 @@ def estimator_of(task: str, kernel: bool) -> Any:
     if task == "one-class":
         return e.OneClassSVM if kernel else e.LinearOneClassSVM
     return e.SVC if kernel else e.LinearSVC
-
-
-def is_regression(model: Any) -> bool:
-    """Whether a model predicts numbers."""
-    return not hasattr(model, "decision_function")
-
-
-def errors(
-    examples: Data, predictions: NDArray[np.float64]
-) -> tuple[dict[str, float | None], str]:
-    """Mean squared error and R^2, None where they would mean nothing."""
-    import numpy as np
-
-    y = np.asarray(examples.y, np.float64)
-    if not y.any():
-        none: dict[str, float | None] = {"mean_squared_error": None, "r2": None}
-        return none, "no error: every target is 0, which stands for none"
-    square = float(np.mean((y - predictions) ** 2))
-    spread = float(np.var(y))
-    r2 = 1.0 - square / spread if spread > 0.0 else None
-    return {"mean_squared_error": square, "r2": r2}, ""

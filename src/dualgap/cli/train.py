@@ -1,34 +1,45 @@
-"""``dualgap train``: a model from data, to a certificate."""
+"""``dualgap train``: train a model and prove its accuracy."""
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from .data import (
     Data,
+    chosen_columns,
     facts_of,
     is_store,
     labels_of,
+    notes_of,
     read_data,
     refuse_overwriting,
+    refuse_unfit,
     refuse_unreadable,
     refuse_untrainable,
     refuse_unwritable,
     shortened,
+    standardized,
     summary,
 )
 from .options import (
     NOT_CERTIFIED,
-    DataPath,
+    DataOrStore,
     Debug,
+    FeatureColumns,
     Jobs,
     Json,
+    Label,
+    Quiet,
+    Standardize,
+    Verbose,
     ZeroBased,
     app,
     complete_kernel,
@@ -45,11 +56,13 @@ from .options import (
     solver_name,
     told_plainly,
 )
+from .quality import Figures, on_training_rows
 from .report import (
     by_problem,
     name_of,
-    print_certificates,
+    print_details,
     print_json,
+    print_outcome,
     progress,
 )
 from .task import complete_task, estimator_of, of_task, task_name
@@ -66,28 +79,29 @@ if TYPE_CHECKING:
         "dualgap train a9a a9a.model --loss squared_hinge --class-weight balanced",
         "dualgap train a9a a9a.model --kernel rbf --gamma 0.05 --cache 2GB",
         "dualgap train letter letter.model --multi-class ovo --n-jobs -1",
+        "dualgap train iris.csv iris.model --label species --standardize",
         "dualgap train prices prices.model --task regression --epsilon 0.5",
         "dualgap train normal normal.model --task one-class --nu 0.05 --kernel rbf",
         "dualgap train big.svm big.model --time-limit 60 --json > certificate.json",
         "dualgap train big.store big.model --checkpoint big.checkpoint",
-        "The certificate printed at the end bounds how far the model is from the best: "
-        "no model has an objective below the dual value, this one has the primal "
-        "value.",
+        "The result at the end bounds how far the objective of the model is from the "
+        "best possible one. --verbose shows both bounds: the primal value is the "
+        "objective of this model, and no model has an objective below the dual value.",
         "Ctrl-C ends the training and keeps the best model so far; a second Ctrl-C "
-        "gives up.",
+        "aborts.",
         "[bold]Exit status[/bold]: 0 certified to --tol; 3 stopped before that (by a "
         "limit or Ctrl-C), the model is written; 1 bad data or files; 2 wrong usage; "
         "130 interrupted outside the training, nothing is written.",
     )
 )
 def train(
-    data: DataPath,
+    data: DataOrStore,
     model: Annotated[
         str,
         typer.Argument(
             metavar="MODEL",
-            help="File to write, in the safetensors format; an older model is replaced "
-            "when the new one is complete.",
+            help="File to write, in the safetensors format. An existing model is "
+            "replaced when the new one is complete.",
             show_default=False,
         ),
     ],
@@ -96,9 +110,9 @@ def train(
         typer.Option(
             callback=task_name,
             autocompletion=complete_task,
-            help="classification; regression, where the labels in DATA are targets "
-            "(-s 11 to 13 of LIBLINEAR, -s 3 of LIBSVM); or one-class, which takes no "
-            "notice of them (-s 21, -s 2).",
+            help="classification; regression, which predicts numbers (-s 11 to 13 of "
+            "LIBLINEAR, -s 3 of LIBSVM); or one-class, which ignores the labels (-s 21 "
+            "of LIBLINEAR, -s 2 of LIBSVM).",
         ),
     ] = "classification",
     epsilon: Annotated[
@@ -107,16 +121,18 @@ def train(
             "--epsilon",
             "-p",
             min=0.0,
-            help="Of regression: residuals up to it cost nothing.",
+            help="For regression: residuals up to epsilon cost nothing.",
             show_default="0.1",
         ),
     ] = None,
     nu: Annotated[
         float | None,
         typer.Option(
+            "--nu",
+            "-n",
             min=0.0,
             max=1.0,
-            help="Of one-class: most outliers in DATA, as a share.",
+            help="For one-class: largest fraction of outliers in DATA.",
             show_default="0.5",
         ),
     ] = None,
@@ -125,6 +141,7 @@ def train(
         typer.Option(
             "--C",
             "-C",
+            "-c",
             callback=positive,
             help="Weight of the loss, summed over the examples.",
             show_default="1",
@@ -135,7 +152,7 @@ def train(
         typer.Option(
             "--lambda",
             callback=positive,
-            help="Weight of the norm, instead of --C: C = 1/(lambda n).",
+            help="Weight of the norm, instead of --C: C = 1/(lambda n) for n examples.",
             show_default=False,
         ),
     ] = None,
@@ -144,8 +161,8 @@ def train(
         typer.Option(
             callback=loss_name,
             autocompletion=complete_loss,
-            help="hinge, squared_hinge or, without --kernel, smoothed_hinge; of "
-            "regression epsilon_insensitive or, without --kernel, "
+            help="hinge, squared_hinge or, without --kernel, smoothed_hinge. For "
+            "regression: epsilon_insensitive or, without --kernel, "
             "squared_epsilon_insensitive.",
             show_default="hinge; epsilon_insensitive",
         ),
@@ -163,20 +180,33 @@ def train(
     gamma: Annotated[
         str | None,
         typer.Option(
+            "--gamma",
+            "-g",
             callback=gamma_value,
             metavar="G",
-            help="Of the kernel: a number, scale, auto or mean-distance. Or, of the "
-            "smoothed hinge: the width of its kink.",
+            help="Scale of the kernel: a number, scale, auto or mean-distance. With "
+            "the smoothed hinge: width of its kink.",
             show_default="scale; 1",
         ),
     ] = None,
     degree: Annotated[
         int | None,
-        typer.Option(min=1, help="Of the kernel poly.", show_default="3"),
+        typer.Option(
+            "--degree",
+            "-d",
+            min=1,
+            help="Degree of the kernel poly.",
+            show_default="3",
+        ),
     ] = None,
     coef0: Annotated[
         float | None,
-        typer.Option(help="Of the kernels poly and sigmoid.", show_default="0"),
+        typer.Option(
+            "--coef0",
+            "-r",
+            help="Constant term of the kernels poly and sigmoid.",
+            show_default="0",
+        ),
     ] = None,
     cache: Annotated[
         str | None,
@@ -194,8 +224,8 @@ def train(
             autocompletion=complete_multi_class,
             metavar="WAY",
             help="With more than two labels: ovr (one versus the rest), ovo (one "
-            "versus one: more and smaller problems) or crammer-singer (one problem for "
-            "all, with the hinge). With --kernel it is ovo.",
+            "versus one: more and smaller problems) or crammer-singer (one joint "
+            "problem, with the hinge). Always ovo with --kernel.",
             show_default="ovr",
         ),
     ] = None,
@@ -205,21 +235,30 @@ def train(
             callback=solver_name,
             autocompletion=complete_solver,
             help="auto, dcd, newton, interior-point, sdca, sgd-s, sgd-m, sgd-r, "
-            "pegasos, norma, svmsgd, cutting-plane, ocas, mpu or sgd-qn; with --kernel "
-            "auto, block, fw, mfw, mdm, swap, swap-2o, core-vector, kernel-pegasos or "
-            "nystroem. Of regression auto, dcd or newton, with --kernel auto or block.",
+            "pegasos, norma, svmsgd, cutting-plane, ocas, mpu or sgd-qn. With "
+            "--kernel: auto, block, fw, mfw, mdm, swap, swap-2o, core-vector, "
+            "kernel-pegasos or nystroem. For regression: auto, dcd or newton; with "
+            "--kernel auto or block.",
         ),
     ] = "auto",
+    solver_option: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=VALUE",
+            help="Option of the solver, such as batch_size=64; may be repeated.",
+            show_default=False,
+        ),
+    ] = None,
     tol: Annotated[
         float,
         typer.Option(
             callback=positive,
-            help="Relative duality gap to prove: the objective is then within this "
-            "fraction of the optimum.",
+            help="Target accuracy: the relative duality gap to prove. The objective is "
+            "then within this fraction of the optimum.",
         ),
     ] = 1e-3,
     max_epochs: Annotated[
-        int, typer.Option(min=1, help="Passes over the data, per class or pair.")
+        int, typer.Option(min=1, help="Largest number of epochs, per class or pair.")
     ] = 10_000,
     time_limit: Annotated[
         float | None,
@@ -237,23 +276,24 @@ def train(
         typer.Option(
             callback=positive,
             metavar="X",
-            help="Value of the constant feature; larger penalises the bias less.",
+            help="Value of the constant feature. A larger value penalises the bias "
+            "less.",
             show_default="1",
         ),
     ] = None,
     penalize_intercept: Annotated[
         bool,
         typer.Option(
-            help="Penalise the bias like every weight; without, it is that of the "
-            "textbook SVM (--solver auto or dcd)."
+            help="Penalise the bias like the other weights, or not, as in the textbook "
+            "SVM (--solver auto, dcd, newton or interior-point)."
         ),
     ] = True,
     class_weight: Annotated[
         str | None,
         typer.Option(
             metavar="WEIGHTS",
-            help="Factors of C for the examples of a class: balanced, or LABEL=W,... "
-            "such as -1=1,1=2.5.",
+            help="Factors of C for the classes: balanced, or LABEL=W,... such as "
+            "-1=1,1=2.5.",
             show_default="1 for all",
         ),
     ] = None,
@@ -265,16 +305,16 @@ def train(
         int | None,
         typer.Option(
             min=1,
-            help="Number of features, where DATA lacks the last ones.",
-            show_default="what DATA holds",
+            help="Number of features, if the last ones do not occur in DATA.",
+            show_default="from DATA",
         ),
     ] = None,
     checkpoint: Annotated[
         str | None,
         typer.Option(
             metavar="FILE",
-            help="Write the state of the training to FILE, and go on from it if it is "
-            "there. Not with --kernel.",
+            help="Write checkpoints of the training to FILE, and resume from FILE if "
+            "it exists. Not with --kernel.",
             show_default=False,
         ),
     ] = None,
@@ -282,15 +322,14 @@ def train(
         float,
         typer.Option(callback=positive, help="Seconds between two checkpoints."),
     ] = 60.0,
+    label: Label = None,
+    columns: FeatureColumns = None,
+    standardize: Standardize = False,
     zero_based: ZeroBased = None,
     n_jobs: Jobs = None,
     json_: Json = False,
-    quiet: Annotated[
-        bool,
-        typer.Option(
-            "--quiet", "-q", help="Show no progress, only the final certificate."
-        ),
-    ] = False,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
     debug: Debug = False,
 ) -> None:
     """Train an SVM on DATA until its accuracy is proved, and write MODEL."""
@@ -303,7 +342,7 @@ def train(
         "penalize_intercept": penalize_intercept,
     }
     shape = {"gamma": gamma, "degree": degree, "coef0": coef0, "cache_size": cache}
-    told: dict[str, Any] = {}  # what JSON has in the place of a record
+    told: dict[str, Any] = {}  # entries of the JSON that replace records
     if not classes:
         one_class = task == "one-class"
         given = {
@@ -325,38 +364,47 @@ def train(
         own = _of_svc(solver, loss, bias, shape, kernel)
         if multi_class not in (None, "ovo"):
             raise typer.BadParameter(
-                "with --kernel more than two labels are trained one versus one; leave "
-                "out --multi-class."
+                f"--multi-class {multi_class} is not for --kernel, which trains one "
+                "versus one; leave it out."
             )
         if checkpoint is not None:
-            raise typer.BadParameter("--checkpoint is not for --kernel.")
+            raise typer.BadParameter("--checkpoint is not for --kernel; leave it out.")
     weights = class_weights(class_weight)
+    configured = configured_solver(solver, solver_option or [], kernel, task)
     with told_plainly(debug):
         refuse_unreadable(data)
         refuse_unwritable(model, [data])
         refuse_overwriting(model)
         if kernel is not None and is_store(data):
-            raise ValueError(f"{data} is a store: with --kernel give svmlight text")
+            raise ValueError(
+                f"{data} is a store, which --kernel cannot use; give a data file"
+            )
         if not classes and is_store(data):
-            raise ValueError(f"{data} is a store: --task {task} needs svmlight text")
+            raise ValueError(
+                f"{data} is a store, which --task {task} cannot use; give a data file"
+            )
         begun = time.perf_counter()
         remedy = "leave --n-features out, or give a larger number"
-        examples = read_data(data, zero_based, n_jobs, n_features, remedy)
+        chosen = chosen_columns(label, columns)
+        examples = read_data(data, zero_based, n_jobs, n_features, remedy, chosen)
+        examples, scaling = standardized(examples, standardize)
         seconds = time.perf_counter() - begun
         if classes:
             refuse_untrainable(examples)
-        elif examples.X.nnz == 0:
-            raise ValueError(f"{examples.path} holds labels only, no values")
+        else:
+            refuse_unfit(examples, task)
         weights = weights_of_labels(weights, examples)
         if not quiet:
-            told_of = summary(examples, classes)
+            told_of = summary(examples, task)
             typer.echo(f"{told_of}, read in {seconds:.2f} s", err=True)
+            if classes:
+                _suspect_targets(examples)
         if C is None:
             C = 1.0 if lambda_ is None else 1.0 / (lambda_ * examples.shape[0])
         parameters = {
             "C": C,
             **own,
-            "solver": solver,
+            "solver": configured,
             "tol": tol,
             "max_epochs": max_epochs,
             "time_limit": time_limit,
@@ -364,6 +412,8 @@ def train(
             "random_state": seed,
             "n_jobs": n_jobs,
         }
+        if solver_option:
+            told |= {"solver": solver, "solver_options": solver_option}
         if not classes:
             del parameters["class_weight"]
             parameters |= own
@@ -377,11 +427,13 @@ def train(
             parameters, examples, quiet, estimator_of(task, kernel is not None)
         )
 
-        from ..estimators import save_model
+        from ..estimators.model_file import save_parts
 
-        save_model(fitted, model, notes={"zero_based": examples.zero_based})
+        notes = notes_of(examples)
+        save_parts(fitted, model, False, notes, scaling, examples.names)
         certificates = by_problem(fitted)
         certified = all(c.certified for _, c in certificates)
+        figures = on_training_rows(fitted, examples, n_jobs)
         if json_:
             print_json(
                 {
@@ -391,15 +443,103 @@ def train(
                         name_of(label) | certificate.to_dict()
                         for label, certificate in certificates
                     ],
+                    "training": figures,
                     "parameters": parameters | told,
                     "data": facts_of(examples) | {"seconds_to_read": seconds},
                 }
             )
         else:
-            print_certificates(certificates)
-            typer.echo(f"model written to {model}")
+            print_outcome(certificates)
+            if verbose:
+                print_details(certificates)
+            typer.echo(_on_training_rows(figures))
+            typer.echo(f"Model written to {model}. Next: dualgap predict DATA {model}")
     if not certified:
         raise typer.Exit(NOT_CERTIFIED)
+
+
+def _suspect_targets(examples: Data) -> None:
+    """Suggest regression if almost every example has its own class."""
+    number = len(labels_of(examples))
+    if number > max(20, 0.1 * examples.shape[0]):
+        typer.echo(
+            f"{number:,} classes in {examples.shape[0]:,} examples. If the labels are "
+            "numbers to predict, use --task regression.",
+            err=True,
+        )
+
+
+def _on_training_rows(figures: Figures) -> str:
+    """Return a sentence about the quality on the training rows."""
+
+    def number(name: str, form: str) -> str:
+        value = figures.get(name)
+        return "-" if value is None else format(value, form)
+
+    if "accuracy" in figures:
+        balanced = number("balanced_accuracy", ".2%")
+        words = f"Training accuracy {number('accuracy', '.2%')} (balanced {balanced})"
+    elif "outliers" in figures:
+        words = f"Outliers among the training rows: {number('outliers', '.2%')}"
+    else:
+        error = number("mean_absolute_error", ".4g")
+        words = f"Training R2 {number('r2', '.4g')}, mean absolute error {error}"
+    if "rows_judged" in figures:
+        words += f" on {figures['rows_judged']:,} rows drawn at random"
+    if "support_vectors" in figures:
+        words += f", {figures['support_vectors']:,} support vectors"
+    return f"{words}.".replace("%", " %")
+
+
+def configured_solver(
+    solver: str, options: Sequence[str], kernel: str | None, task: str
+) -> Any:
+    """Return the name of a solver or, with options, its record.
+
+    Raises
+    ------
+    typer.BadParameter
+        If an option is unknown or its value is invalid.
+    """
+    from ..io.model import from_fields
+    from ..kernel import APPROXIMATIONS, KERNEL_SOLVERS
+    from ..solvers import SOLVERS
+
+    if not options:
+        return solver
+    if task != "classification":
+        raise typer.BadParameter(f"--solver-option is not for --task {task}.")
+    registers: dict[str, Any] = {**SOLVERS}
+    if kernel is not None:
+        registers = {**KERNEL_SOLVERS, **APPROXIMATIONS}
+    record = registers[solver]
+    known = {f.name: getattr(record(), f.name) for f in fields(record) if f.init}
+    given = {}
+    for option in options:
+        name, equals, text = option.partition("=")
+        name = name.strip().replace("-", "_")
+        if not equals or name not in known:
+            names = ", ".join(f"{key}={value}" for key, value in known.items())
+            raise typer.BadParameter(
+                f"--solver-option {option!r} is unknown; {solver} has "
+                + (f"the options {names}." if names else "no options.")
+            )
+        given[name] = _parsed(text.strip())
+    try:
+        return from_fields(record, known | given)
+    except (ValueError, TypeError) as error:
+        raise typer.BadParameter(f"--solver-option: {error}.") from None
+
+
+def _parsed(text: str) -> Any:
+    """Return the value of a text: a number, true, false, none, or a word."""
+    words = {"true": True, "false": False, "none": None}
+    if text.lower() in words:
+        return words[text.lower()]
+    for kind in (int, float):
+        with contextlib.suppress(ValueError):
+            return kind(text)
+    return text
 
 
 def _of_linear_svc(
@@ -409,7 +549,7 @@ def _of_linear_svc(
     shape: dict[str, Any],
     multi_class: str,
 ) -> dict[str, Any]:
-    """Parameters that only LinearSVC has."""
+    """Return the parameters of LinearSVC, after checking the options."""
     loss, gamma, scaling = loss or "hinge", shape["gamma"], bias["intercept_scaling"]
     for name, option in _ONLY_KERNEL.items():
         if shape[name] is not None:
@@ -419,7 +559,9 @@ def _of_linear_svc(
             f"--gamma is for --kernel or for --loss smoothed_hinge, not {loss}."
         )
     if isinstance(gamma, str):
-        raise typer.BadParameter(f"--gamma {gamma} is for --kernel; give a number.")
+        raise typer.BadParameter(
+            f"--gamma {gamma} needs --kernel; without it, give a number."
+        )
     if scaling is not None and not bias["fit_intercept"]:
         raise typer.BadParameter("--intercept-scaling needs --intercept.")
     if not bias["penalize_intercept"]:
@@ -441,7 +583,7 @@ def _of_svc(
     shape: dict[str, Any],
     kernel: str,
 ) -> dict[str, Any]:
-    """Parameters that only SVC has, and those that were given for its kernel."""
+    """Return the parameters of SVC, after checking the options."""
     from ..kernel import APPROXIMATIONS, KERNEL_SOLVERS
 
     known = KERNEL_SOLVERS | APPROXIMATIONS
@@ -456,18 +598,18 @@ def _of_svc(
         "penalize_intercept": True,
     }:
         raise typer.BadParameter(
-            "with --kernel the loss has its own bias, hinge a free one and "
-            "squared_hinge a penalised one: leave out --no-intercept, "
-            "--intercept-scaling and --no-penalize-intercept."
+            "--no-intercept, --intercept-scaling and --no-penalize-intercept are not "
+            "for --kernel; leave them out. The bias is unpenalised with hinge, and "
+            "penalised with squared_hinge."
         )
     if solver not in known:
         raise typer.BadParameter(
-            f"--solver {solver} trains linear SVMs; with --kernel use "
+            f"--solver {solver} trains only linear SVMs; with --kernel use "
             f"{', '.join(known)}."
         )
     if loss == "hinge" and not known[solver]().free_bias:
         raise typer.BadParameter(
-            f"--solver {solver} cannot leave the bias free; use --loss squared_hinge, "
+            f"--solver {solver} cannot train --loss hinge; use --loss squared_hinge, "
             "or --solver auto or block."
         )
     users = {"gamma": set(_SHAPED), "degree": {"poly"}, "coef0": {"poly", "sigmoid"}}
@@ -488,7 +630,7 @@ _ONLY_KERNEL = {"degree": "--degree", "coef0": "--coef0", "cache_size": "--cache
 
 
 def refuse_mismatch(solver: str, loss: str) -> None:
-    """Refuse a linear solver that cannot train this loss."""
+    """Raise an error if a linear solver cannot train a loss."""
     from ..losses import RESIDUAL_LOSSES
     from ..solvers import SOLVERS
 
@@ -523,7 +665,7 @@ def _refuse_free_bias(solver: str, intercept: bool, scaling: float | None) -> No
 
 
 def _refuse_together(solver: str, loss: str, penalize_intercept: bool) -> None:
-    """Refuse what the one problem of all classes has not."""
+    """Raise an error for options that the joint problem of all classes lacks."""
     for option, known in (
         ("--solver", solver == "auto"),
         ("--loss", loss == "hinge"),
@@ -531,8 +673,9 @@ def _refuse_together(solver: str, loss: str, penalize_intercept: bool) -> None:
     ):
         if not known:
             raise typer.BadParameter(
-                "--multi-class crammer-singer has a solver of its own, the hinge and a "
-                f"penalised bias; leave out {option}, or use --multi-class ovr or ovo."
+                f"{option} is not for --multi-class crammer-singer, which has its own "
+                "solver, the hinge and a penalised bias; leave it out, or use "
+                "--multi-class ovr or ovo."
             )
 
 
@@ -545,14 +688,20 @@ def _loss_record(loss: str, gamma: float | None) -> Any:
 
 
 def class_weights(text: str | None) -> Any:
-    """``None``, ``"balanced"``, or weights by label as they were written."""
+    """Return None, ``"balanced"``, or weights by label, from the option's text.
+
+    Raises
+    ------
+    typer.BadParameter
+        If the text is malformed.
+    """
     if text is None or text == "balanced":
         return text
-    weights: dict[float, float] = {}
+    weights: dict[float | str, float] = {}
     for part in text.split(","):
         label, _, weight = part.partition("=")
         try:
-            pair = float(label), float(weight)
+            pair = _label(label), float(weight if label else "")
         except ValueError:
             raise typer.BadParameter(
                 f"--class-weight {text!r}: {part!r} is not LABEL=W, such as -1=2.5."
@@ -567,15 +716,30 @@ def class_weights(text: str | None) -> Any:
     return weights
 
 
+def _label(text: str) -> float | str:
+    """Return a label as a number, or else as text."""
+    try:
+        return float(text)
+    except ValueError:
+        return text.strip()
+
+
 def weights_of_labels(weights: Any, examples: Data) -> Any:
-    """Weights of labels that all occur, 1 for the others, keyed as in y."""
+    """Return a weight for every label in the data, 1 by default.
+
+    Raises
+    ------
+    typer.BadParameter
+        If a label does not occur.
+    """
     if not isinstance(weights, dict):
         return weights
     labels = labels_of(examples)
     strange = [label for label in weights if label not in labels]
     if strange:
+        odd = strange[0] if isinstance(strange[0], str) else f"{strange[0]:g}"
         raise typer.BadParameter(
-            f"--class-weight: {examples.path} has no label {strange[0]:g}; its labels "
+            f"--class-weight: {examples.path} has no label {odd}; its labels "
             f"are {shortened(labels)}."
         )
     return {label: weights.get(label, 1.0) for label in labels}
@@ -591,7 +755,7 @@ def _fit(
 
     classes = hasattr(estimator, "_fit")
     with warnings.catch_warnings():
-        # The certificate and the exit status say it.
+        # The output and the exit status tell it.
         warnings.simplefilter("ignore", ConvergenceWarning)
         several = classes and len(labels_of(examples)) > 2
         several &= parameters.get("multi_class") != "crammer_singer"
@@ -602,7 +766,7 @@ def _fit(
                 model.fit(examples.X, examples.y)
                 del model._tell
                 return model
-            weight = getattr(examples.X, "sample_weight", None)  # of a store
+            weight = getattr(examples.X, "sample_weight", None)  # only stores have it
             return estimator(**parameters)._fit(
                 examples.X, examples.y, weight, on_epoch=on_epoch
             )

@@ -1,0 +1,181 @@
+"""Quality of predictions: accuracy, AUC and errors."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from .data import Data, labels_of, shortened
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+Figures = dict[str, "float | None"]
+
+#: Number of rows from which the training accuracy of a kernel model is estimated.
+_SAMPLE = 10_000
+
+
+def is_regression(model: Any) -> bool:
+    """Whether a model is a regression model."""
+    return not hasattr(model, "decision_function")
+
+
+def is_novelty(model: Any) -> bool:
+    """Whether a model is a one-class model."""
+    return not is_regression(model) and not hasattr(model, "classes_")
+
+
+def predictions(
+    fitted: Any, X: Any, n_jobs: int | None
+) -> tuple[NDArray[np.float64], NDArray[Any]]:
+    """Return decision values, shape (n,) or (n, K), and labels, shape (n,)."""
+    with warnings.catch_warnings():
+        # A model fitted on a table has feature names, but svmlight text has none.
+        warnings.filterwarnings("ignore", "X does not have valid feature names")
+        if is_regression(fitted):
+            values = fitted.predict(X)
+            return values, values
+        if is_novelty(fitted):
+            return fitted.decision_function(X), fitted.predict(X)
+        if hasattr(fitted, "kernel"):
+            fitted.n_jobs = -1 if n_jobs is None else n_jobs
+            return fitted._scores_and_labels(X)
+        values = fitted.decision_function(X)
+    codes = values.argmax(axis=1) if values.ndim == 2 else (values > 0).astype(int)
+    return values, fitted.classes_[codes]
+
+
+def quality(fitted: Any, examples: Data, labels: NDArray[Any]) -> tuple[Figures, str]:
+    """Return accuracies or errors, None where they are undefined, and a remark."""
+    if is_regression(fitted):
+        return _errors(examples, labels)
+    return _accuracies(fitted, examples, labels)
+
+
+def auc(fitted: Any, examples: Data, values: NDArray[np.float64]) -> float | None:
+    """Return the area under the ROC curve; None if it is undefined.
+
+    With several classes it is the mean of one versus the rest. It is undefined if a
+    class of the model does not occur in the data, or is the only one.
+    """
+    import numpy as np
+
+    classes = classes_of(fitted)
+    columns = values.T if values.ndim == 2 else [values]
+    positives = classes if values.ndim == 2 else classes[-1:]
+    areas = []
+    for label, column in zip(positives, columns, strict=True):
+        positive = examples.y == label
+        n, m = int(positive.sum()), int((~positive).sum())
+        if n == 0 or m == 0:
+            return None
+        # Ranks for the Mann-Whitney statistic; equal values get their mean rank.
+        _, which, counts = np.unique(column, return_inverse=True, return_counts=True)
+        ranks = (np.cumsum(counts) - 0.5 * (counts - 1))[which]
+        areas.append((ranks[positive].sum() - 0.5 * n * (n + 1)) / (n * m))
+    return float(np.mean(areas))
+
+
+def on_training_rows(fitted: Any, examples: Data, n_jobs: int | None) -> Figures:
+    """Return figures of a new model on its training rows.
+
+    Kernel models are judged on a sample of at most `_SAMPLE` rows.
+    """
+    import numpy as np
+
+    n = examples.shape[0]
+    figures: Figures = {}
+    if hasattr(fitted, "kernel") and n > _SAMPLE:
+        rows = np.random.default_rng(0).choice(n, _SAMPLE, replace=False)
+        rows.sort()
+        X: Any = examples.X
+        examples = examples._replace(X=X[rows], y=examples.y[rows])
+        figures["rows_judged"] = _SAMPLE
+    _, labels = predictions(fitted, examples.X, n_jobs)
+    if is_novelty(fitted):
+        figures["outliers"] = float((labels == -1).mean())
+    else:
+        figures |= quality(fitted, examples, labels)[0]
+    if hasattr(fitted, "support_"):
+        figures["support_vectors"] = int(fitted.support_.size)
+    return figures
+
+
+def in_words(figures: Figures) -> str:
+    """Return figures as one line of text."""
+    shares = ("accuracy", "balanced_accuracy", "outliers")
+    return ", ".join(
+        f"{_NAMES.get(name, name.replace('_', ' '))} "
+        + (f"{100 * value:.2f} %" if name in shares else f"{value:.6g}")
+        for name, value in figures.items()
+        if value is not None
+    )
+
+
+_NAMES = {"r2": "R2", "auc": "AUC"}
+
+
+def classes_of(fitted: Any) -> list[Any]:
+    """Return the labels that a model predicts; -1 and 1 for a one-class model."""
+    return fitted.classes_.tolist() if hasattr(fitted, "classes_") else [-1, 1]
+
+
+_ERRORS = ("mean_squared_error", "mean_absolute_error", "r2")
+
+
+def _none(names: Sequence[str]) -> Figures:
+    return dict.fromkeys(names)
+
+
+def _accuracies(
+    fitted: Any, examples: Data, labels: NDArray[Any]
+) -> tuple[Figures, str]:
+    import numpy as np
+
+    none = _none(("accuracy", "balanced_accuracy"))
+    if not examples.labelled:
+        return none, "no accuracy: DATA has no labels"
+    found, known = labels_of(examples), set(classes_of(fitted))
+    strange = [label for label in found if label not in known]
+    if found == [0]:
+        return none, "no accuracy: every label is 0, which counts as missing"
+    if len(strange) == len(found):
+        return none, (
+            f"no accuracy: the model has none of the labels ({shortened(found)}); "
+            f"its classes are {shortened(sorted(known))}"
+        )
+    remark = ""
+    if strange:
+        rows = int(np.isin(examples.y, strange).sum())
+        remark = (
+            f"{rows} of {len(labels)} labels are unknown to the model "
+            f"({shortened(strange)}) and count as errors"
+        )
+    right = labels == examples.y
+    recalls = [float(right[examples.y == label].mean()) for label in found]
+    return {
+        "accuracy": float(right.mean()),
+        "balanced_accuracy": sum(recalls) / len(recalls),
+    }, remark
+
+
+def _errors(examples: Data, predicted: NDArray[np.float64]) -> tuple[Figures, str]:
+    import numpy as np
+
+    if not examples.labelled:
+        return _none(_ERRORS), "no errors: DATA has no labels"
+    if examples.y.dtype.kind not in "if":
+        return _none(_ERRORS), "no errors: the labels of DATA are not numbers"
+    y = np.asarray(examples.y, np.float64)
+    if not y.any():
+        return _none(_ERRORS), "no errors: every target is 0, which counts as missing"
+    residuals, spread = y - predicted, float(np.var(y))
+    square = float(np.mean(residuals**2))
+    return {
+        "mean_squared_error": square,
+        "mean_absolute_error": float(np.mean(np.abs(residuals))),
+        "r2": 1.0 - square / spread if spread > 0.0 else None,
+    }, ""
