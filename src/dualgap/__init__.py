@@ -1,15 +1,16 @@
-"""Support vector machines trained to a certificate.
+"""Support vector machines with a certificate of optimality.
 
-Every model comes with the primal and the dual value of its training problem,
-computed over the whole data, so that one can read how far it is from the optimum.
+Every fitted model comes with the primal and the dual value of its training problem,
+computed over all training rows. Their difference, the duality gap, bounds how far the
+model is from the optimum.
 """
 
 from __future__ import annotations
 
-from importlib.metadata import version as _version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    __version__: str
     from ._show_versions import show_versions
     from .certificate import Certificate, Status
     from .estimators import (
@@ -42,8 +43,11 @@ if TYPE_CHECKING:
         SquaredEpsilonInsensitive,
         SquaredHinge,
     )
-    from .problem import Problem
-    from .regression import OneClassProblem, RegressionProblem
+    from .patch import patch_sklearn, unpatch_sklearn
+    from .problems.binary import BinaryProblem
+    from .problems.binary import BinaryProblem as Problem
+    from .problems.one_class import OneClassProblem
+    from .problems.regression import RegressionProblem
     from .solvers import (
         DCD,
         NORMA,
@@ -56,10 +60,8 @@ if TYPE_CHECKING:
         SvmSGD,
     )
 
-__version__ = _version("dualgap")
-
-# What `import dualgap` gives, and the module that each name comes from. Nothing is
-# imported before it is asked for: `import dualgap` stays cheap beside scikit-learn.
+# Public names and the modules that define them. A module is imported when one of its
+# names is first used, which keeps `import dualgap` fast.
 _HOME = {
     "DCD": ".solvers",
     "NORMA": ".solvers",
@@ -67,6 +69,7 @@ _HOME = {
     "SOLVERS": ".solvers",
     "SVC": ".estimators",
     "SVMPath": ".estimators",
+    "BinaryProblem": ".problems.binary",
     "Certificate": ".certificate",
     "Hinge": ".losses",
     "EpsilonInsensitive": ".losses",
@@ -74,13 +77,13 @@ _HOME = {
     "LinearSVC": ".estimators",
     "LinearSVCCV": ".estimators",
     "LinearSVR": ".estimators",
-    "OneClassProblem": ".regression",
+    "OneClassProblem": ".problems.one_class",
     "OneClassSVM": ".estimators",
-    "RegressionProblem": ".regression",
+    "RegressionProblem": ".problems.regression",
     "SVR": ".estimators",
     "SquaredEpsilonInsensitive": ".losses",
     "Pegasos": ".solvers",
-    "Problem": ".problem",
+    "Problem": ".problems.binary",
     "SGDm": ".solvers",
     "SGDr": ".solvers",
     "SGDs": ".solvers",
@@ -93,6 +96,7 @@ _HOME = {
     "compress": ".estimators",
     "load_model": ".estimators",
     "load_svmlight": ".io",
+    "patch_sklearn": ".patch",
     "read_liblinear": ".estimators",
     "read_libsvm": ".estimators",
     "register_skl2onnx": ".estimators",
@@ -101,9 +105,13 @@ _HOME = {
     "solve": ".loop",
     "svm_path": ".estimators",
     "to_onnx": ".estimators",
+    "unpatch_sklearn": ".patch",
     "write_liblinear": ".estimators",
     "write_libsvm": ".estimators",
 }
+
+# Short public names of classes that have a longer name in their module.
+_ALIASES = {"Problem": "BinaryProblem"}
 
 __all__ = [
     "DCD",
@@ -112,6 +120,7 @@ __all__ = [
     "SOLVERS",
     "SVC",
     "SVR",
+    "BinaryProblem",
     "Certificate",
     "EpsilonInsensitive",
     "Hinge",
@@ -139,6 +148,7 @@ __all__ = [
     "compress",
     "load_model",
     "load_svmlight",
+    "patch_sklearn",
     "read_liblinear",
     "read_libsvm",
     "register_skl2onnx",
@@ -147,26 +157,33 @@ __all__ = [
     "solve",
     "svm_path",
     "to_onnx",
+    "unpatch_sklearn",
     "write_liblinear",
     "write_libsvm",
 ]
 
 
-#: Modules that are there after `import dualgap`, imported when they are asked for.
+#: Submodules that are available after `import dualgap`. Each is imported on first use.
 _MODULES = {"distributed", "io", "kernel", "losses", "plot", "solvers"}
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        globals()[name] = value = version("dualgap")
+        return value
     if name not in _HOME and name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
     if name in _MODULES:
         return import_module(f".{name}", __name__)
-    value = getattr(import_module(_HOME[name], __name__), name)
+    value = getattr(import_module(_HOME[name], __name__), _ALIASES.get(name, name))
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    own = (name for name in globals() if name.startswith("__"))
+    return sorted({*own, *__all__, *_MODULES})

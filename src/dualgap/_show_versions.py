@@ -1,4 +1,4 @@
-"""What a report of a problem should say about the machine and its packages."""
+"""Versions of Python, dualgap and its dependencies, for bug reports."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ OPTIONAL = ("typer", "rich", "safetensors", "matplotlib", "pandas", "polars", "p
 
 
 def show_versions() -> None:
-    """Print the versions of Python, dualgap and its dependencies, and the core used.
+    """Print the versions of Python, dualgap and its dependencies, and the core in use.
 
-    Meant to be pasted into a bug report, as with scikit-learn's and pandas'
-    functions of the same name.
+    Paste the output into bug reports. scikit-learn and pandas have functions of the
+    same name for the same purpose.
     """
     from . import core
 

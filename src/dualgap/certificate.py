@@ -1,45 +1,46 @@
-"""What a fit can prove about itself."""
+"""Certificates: proven bounds on how far a model is from the optimum."""
 
 from __future__ import annotations
 
+import html
 import math
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, fields, replace
 from enum import Enum
 from typing import Any
 
 
 class Status(Enum):
-    """Why a fit ended. The value is the sentence that people read."""
+    """Reason why a fit ended. The value is part of `Certificate.message`."""
 
-    CERTIFIED = "proved to be within the accuracy asked"
+    CERTIFIED = "Converged"
     EPOCH_LIMIT = (
-        "stopped at max_epochs; raise it, scale the columns, or ask for less accuracy "
-        "(tol)"
+        "Stopped at max_epochs: raise it, scale the columns, or accept less accuracy "
+        "(tol)."
     )
-    TIME_LIMIT = "stopped at time_limit; raise it, or ask for less accuracy (tol)"
-    INTERRUPTED = "stopped by Ctrl-C or by a callback; the best model so far is kept"
+    TIME_LIMIT = "Stopped at time_limit: raise it, or accept less accuracy (tol)."
+    INTERRUPTED = "Stopped by Ctrl-C or by a callback: the best model so far is kept."
     STALLED = (
-        "the solver can make no further progress in float64; rescale the data or ask "
-        "for less accuracy (tol)"
+        "The solver cannot make further progress in float64: rescale the data, or "
+        "accept less accuracy (tol)."
     )
     STREAMED = (
-        "learned batch by batch; go over the batches again for more accuracy, and let "
-        "certify(batches) prove it"
+        "The model was learned batch by batch: repeat the batches for more accuracy, "
+        "and call certify(batches) to prove it."
     )
 
     @property
     def label(self) -> str:
-        """The status in one word, as in ``'certified'`` or ``'time_limit'``."""
+        """Status as one word, such as ``'certified'`` or ``'time_limit'``."""
         return self.name.lower()
 
 
 @dataclass(frozen=True)
 class Bounds:
-    """An upper bound on P, a lower bound on D, and the room for rounding in them.
+    """Upper bound on P, lower bound on D, and the allowance for rounding in both.
 
     Do not call the constructor. `proved` takes computed values together with bounds on
-    their errors and rounds outwards; `stored` reads back what was proved before.
+    their errors and rounds outwards; `stored` restores bounds that were proved before.
     """
 
     primal: float
@@ -59,15 +60,16 @@ class Bounds:
         Parameters
         ----------
         primal, dual : float
-            Values as float64 computed them. Leave one out if nothing is known of it.
+            Values as computed in float64. Omit a value that is unknown.
         primal_error, dual_error : float
-            How far the exact P may be above `primal`, and the exact D below `dual`. The
-            rounding of ``primal + primal_error`` itself has to be part of that.
+            Bounds on how far the exact P may be above `primal`, and the exact D below
+            `dual`. They must include the rounding of ``primal + primal_error`` and of
+            ``dual - dual_error``.
 
         Returns
         -------
         Bounds
-            A value that has left the range of float64 bounds nothing.
+            A value that overflowed float64 is replaced by an infinite, trivial bound.
         """
         above, below = float(primal + primal_error), float(dual - dual_error)
         rounding = float(primal_error + dual_error)
@@ -79,12 +81,12 @@ class Bounds:
 
     @classmethod
     def stored(cls, primal: float, dual: float, rounding: float) -> Bounds:
-        """Read back bounds that were proved and written to a file."""
+        """Restore bounds that were proved and written to a file."""
         return cls(primal, dual, rounding)
 
     @classmethod
     def total(cls, several: Sequence[Bounds]) -> Bounds:
-        """Add up the bounds of problems that were solved side by side."""
+        """Add the bounds of independent problems, such as the classes of one model."""
         primal = math.fsum(bounds.primal for bounds in several)
         dual = math.fsum(bounds.dual for bounds in several)
         return cls(
@@ -94,10 +96,10 @@ class Bounds:
         )
 
     def with_dual_of(self, other: Bounds) -> Bounds:
-        """Keep P of this model beside the better lower bound of the two proofs.
+        """Combine the primal bound of this proof with the better dual bound.
 
-        Both have to be about the same problem. `rounding` is then that of both proofs
-        if the dual bound is the other's.
+        Both proofs must be about the same problem. If the dual bound comes from
+        `other`, `rounding` is the sum over both proofs.
         """
         if not other.dual > self.dual:
             return self
@@ -106,58 +108,66 @@ class Bounds:
 
     @property
     def certificate(self) -> Certificate:
-        """The certificate of these bounds; no fit is part of it yet."""
+        """Certificate of these bounds, without a fit."""
         return Certificate(self)
 
 
 _NOT_FROM_NUMBERS = (
-    "a Certificate is made by a proof, never from numbers; use problem.certify(...) or "
-    "dualgap.certify(model, X, y), or relative_gap(primal, dual) for the gap alone"
+    "a Certificate is only made by a proof, not from plain numbers; use "
+    "problem.certify(...) or dualgap.certify(model, X, y), or relative_gap(primal, "
+    "dual) for the gap alone"
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Certificate:
-    """A proven bound on how far a model is from the optimum.
+    """Proven bound on how far a model is from the optimum.
 
-    ``dual <= P* <= primal`` holds for the optimal value ``P*`` whatever the solver
-    did: both numbers come from one full pass in float64 over the data, ``primal``
-    from the coefficients and ``dual`` from a point inside the dual's box, and what
-    rounding may have done in that pass has been added to the one and taken from the
-    other. Only a proof makes a certificate: the constructor refuses plain numbers.
+    ``dual <= P* <= primal`` holds for the optimal value ``P*``, whatever the solver
+    did. Both numbers come from one full pass over the data in float64: ``primal`` from
+    the coefficients, ``dual`` from a feasible dual point. A bound on the rounding
+    error of that pass is added to ``primal`` and subtracted from ``dual``. Only a proof
+    makes a certificate: the constructor refuses plain numbers.
+
+    A model of several classes minimises one objective per class, or per pair of
+    classes. Its certificate is about the sum of them, and `parts` holds one certificate
+    for each. Iterating over a certificate gives its parts.
 
     Attributes
     ----------
     bounds : Bounds
         `primal`, `dual` and `rounding` as one record.
     primal : float
-        ``P(w) = 1/2 ||w||^2 + sum_i c_i l(y_i w.x_i)`` of the model, or a little more:
-        no less. Infinite where it is not known: a fit with a kernel was told to end
-        before its first proof, or rows came in batches that are gone
-        (``LinearSVC.partial_fit``).
+        Upper bound on ``P(w) = 1/2 ||w||^2 + sum_i c_i l(y_i w.x_i)`` of the model, or
+        on its counterpart for regression and one-class SVMs. Infinite where P is
+        unknown: a kernel fit was stopped before its first proof, or the rows came in
+        batches that were not kept (``LinearSVC.partial_fit``).
     dual : float
-        ``D(alpha)``, a lower bound on the optimal ``P``, or a little less: no more.
+        Lower bound on ``D(alpha)``, and so on the optimal ``P``.
     epochs : int
-        Passes over the (awake) rows.
+        Passes over the active rows.
     updates : int
         Changes of the model: coordinate steps or margin errors.
     seconds : float
-        Wall-clock time of the fit, callbacks excluded.
+        Wall-clock seconds of the fit, excluding callbacks.
     status : Status or None
-        Why the fit ended; None where there was none (``Problem.certify``).
+        Reason why the fit ended; None if there was no fit (``Problem.certify``).
     solver : str
         Name of the solver.
     tol : float
-        Accuracy asked: ``CERTIFIED`` means ``relative_gap <= tol``.
+        Target accuracy: ``CERTIFIED`` means ``relative_gap <= tol``,
+        in every part.
     about : str
-        The problem that the bounds are about, where it is not the one that was given:
-        an approximation of it.
+        The approximate problem that the bounds are about, if it is not the given one;
+        else empty.
     rounding : float
-        What of the gap is room for the rounding of the pass.
+        The part of the gap that allows for rounding.
+    name : str
+        Binary problem that this part is about, such as ``"class 3"`` or ``"0 against
+        1"``; empty where there is one problem only.
     floor : float
-        An optimum that is smaller than this, without its sign, counts as this large
-        in `relative_gap`. 0 but for one-class SVMs, whose optimum is 0 where there is
-        no plane.
+        `relative_gap` divides the gap by the size of the optimum, or by this number if
+        it is larger. It is 0 except for one-class SVMs, whose optimum can be 0.
     """
 
     bounds: Bounds
@@ -169,9 +179,11 @@ class Certificate:
     tol: float = math.nan
     about: str = ""
     floor: float = 0.0
+    name: str = ""
+    several: tuple[Certificate, ...] = ()  # the parts, if there are more than one
 
     def __new__(cls, *args: Any, **named: Any) -> Certificate:
-        # Without arguments it is called by pickle and copy.
+        # pickle and copy call it without arguments.
         first = args[0] if args else named.get("bounds")
         if (args or named) and not isinstance(first, Bounds):
             raise TypeError(_NOT_FROM_NUMBERS)
@@ -190,49 +202,82 @@ class Certificate:
         return self.bounds.rounding
 
     @property
+    def parts(self) -> tuple[Certificate, ...]:
+        """One certificate per binary problem; this one if there is one problem."""
+        return self.several or (self,)
+
+    # NaN, a missing target, is equal to itself here.
+    def _key(self) -> tuple[Any, ...]:
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        values["tol"] = None if math.isnan(self.tol) else self.tol
+        return tuple(values.values())
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Certificate):
+            return NotImplemented
+        return self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def __len__(self) -> int:
+        return len(self.parts)
+
+    def __iter__(self) -> Iterator[Certificate]:
+        return iter(self.parts)
+
+    @property
     def gap(self) -> float:
         """``primal - dual``, an upper bound on ``primal - P*``."""
         return self.primal - self.dual
 
     @property
     def relative_gap(self) -> float:
-        """``(P - D)/D``, at least ``(P - P*)/P*``; ``inf`` if ``D <= 0 < P``.
+        """``(P - D)/D``, an upper bound on ``(P - P*)/P*``; ``inf`` if ``D <= 0 < P``.
 
-        Where the optimum is below 0 (one-class SVMs) it is ``(P - D)/(-P)``, at least
-        ``(P - P*)/|P*|``.
+        Where the optimum is negative (one-class SVMs) it is ``(P - D)/(-P)``, an upper
+        bound on ``(P - P*)/|P*|``.
         """
         return relative_gap(self.primal, self.dual, self.floor)
 
     @property
     def certified(self) -> bool:
-        """Whether the accuracy asked was proved."""
+        """Whether the accuracy `tol` was proved, for every part."""
         return self.status is Status.CERTIFIED
 
     @property
     def message(self) -> str:
-        """One sentence with the numbers."""
-        asked = "" if math.isnan(self.tol) else f" (asked {percent(self.tol)})"
-        if math.isinf(self.relative_gap):
-            reach = "no bound on the objective is known yet"
-        else:
-            reach = f"objective is within {percent(self.relative_gap)} of the optimum"
-            reach += f" of {self.about}" if self.about else ""
-        why = "" if self.status is None else f": {self.status.value}"
-        return f"{reach}{asked}{why}"
+        """Distance of the model from the optimum and, if it is too far, what to do."""
+        reach = distance(self.relative_gap, self.about)
+        if not math.isnan(self.tol):
+            reach += f" (target {percent(self.tol, up=False)})"
+        if self.status is None:
+            return f"{reach[0].upper()}{reach[1:]}."
+        if self.certified:
+            return f"{self.status.value}: {reach}."
+        failed = sum(not part.certified for part in self.several)
+        which = f" in {failed:,} of {len(self):,} problems" if self.several else ""
+        return f"Not converged{which}: {reach}. {self.status.value}"
 
     @classmethod
-    def total(cls, certificates: Certificate | Sequence[Certificate]) -> Certificate:
-        """One certificate for several problems that were solved side by side.
+    def total(
+        cls,
+        certificates: Certificate | Sequence[Certificate],
+        names: Sequence[str] = (),
+    ) -> Certificate:
+        """Join the certificates of problems that were solved side by side.
 
-        It is about the sum of their objectives, at the models that they have: what
-        several classes minimise one versus the rest, or one versus one. Passes, updates
-        and seconds are sums too, and the status is that of the problem that is farthest
-        from its optimum.
+        The result is about the sum of their objectives: the objective of several
+        classes one versus the rest, or one versus one. Epochs, updates and seconds are
+        sums too. The status belongs to the part farthest from its optimum. It is
+        "certified" if all parts are.
 
         Parameters
         ----------
         certificates : Certificate or sequence of Certificate
-            ``certificate_`` of an estimator.
+            They become `parts`. A certificate is returned as it is.
+        names : sequence of str, optional
+            Binary problem that each part is about.
 
         Returns
         -------
@@ -241,14 +286,19 @@ class Certificate:
         Raises
         ------
         ValueError
-            If there is none.
+            If the sequence is empty.
         """
         if isinstance(certificates, Certificate):
             return certificates
         if not certificates:
-            raise ValueError("certificates: give one or more")
+            raise ValueError("certificates is empty; give one or more")
         if len(certificates) == 1:
             return certificates[0]
+        if names:
+            certificates = [
+                replace(part, name=name)
+                for part, name in zip(certificates, names, strict=True)
+            ]
         worst = max(certificates, key=lambda c: (not c.certified, c.relative_gap))
         solvers = {c.solver for c in certificates}
         abouts = {c.about for c in certificates}
@@ -262,36 +312,46 @@ class Certificate:
             tol=max(c.tol for c in certificates),
             about=abouts.pop() if len(abouts) == 1 else "",
             floor=max(c.floor for c in certificates),
+            several=tuple(certificates),
         )
 
     def with_dual_of(self, other: Certificate) -> Certificate:
-        """Keep P of this model beside the better lower bound of the two proofs.
+        """Combine the primal bound of this certificate with the better dual bound.
 
         Parameters
         ----------
         other : Certificate
-            About the same problem, and perhaps about another model.
+            A certificate of the same problem, possibly for another model.
 
         Returns
         -------
         Certificate
+            This certificate with the larger of the two dual bounds.
         """
         return replace(self, bounds=self.bounds.with_dual_of(other.bounds))
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers and strings, with both gaps, ready for JSON."""
-        return self._fields() | {
+        """Return plain numbers and strings, with both gaps, ready for JSON.
+
+        `name` is there if it is not empty, and `parts` if there are several.
+        """
+        fields = self._fields()
+        if not fields["name"]:
+            del fields["name"]
+        if parts := fields.pop("several"):
+            fields["parts"] = [part.to_dict() for part in parts]
+        return fields | {
             "status": self.status.label if self.status else None,
             "gap": self.gap,
             "relative_gap": self.relative_gap,
         }
 
     def _fields(self) -> dict[str, Any]:
-        """All fields, those of the bounds among them."""
+        """Return all fields, including the fields of the bounds."""
         fields = dict(vars(self))
         return asdict(fields.pop("bounds")) | fields
 
-    # The status by its name: skops, among those that keep objects, knows no enums.
+    # The status is stored by name because skops cannot store enums.
     def __getstate__(self) -> dict[str, Any]:
         return self._fields() | {"status": self.status.name if self.status else None}
 
@@ -302,29 +362,65 @@ class Certificate:
         vars(self).update(state, bounds=Bounds.stored(*numbers))
 
     def __str__(self) -> str:
+        return f"{self.name}: {self.message}" if self.name else self.message
+
+    def __repr__(self) -> str:
+        words = [f"relative_gap={self.relative_gap:.2e}"]
+        words += [f"primal={self.primal:.9g}", f"dual={self.dual:.9g}"]
+        if self.status is not None:
+            words = [self.status.label, *words, f"solver={self.solver!r}"]
+            words += [f"epochs={self.epochs}", f"seconds={self.seconds:.3g}"]
+        if self.several:
+            words.append(f"parts={len(self)}")
+        if self.name:
+            words.insert(0, self.name)
+        return f"Certificate({', '.join(words)})"
+
+    def _repr_html_(self) -> str:
+        rows = [part._cells(part.name) for part in self.parts]
+        if self.several:
+            rows.append(self._cells("all together"))
         return (
-            f"{self.status.label if self.status else 'no fit'}: {self.message}\n"
-            f"  primal {self.primal:.9g}  dual {self.dual:.9g}  "
-            f"relative gap {self.relative_gap:.2e}\n"
-            f"  {self.solver}, {self.epochs} epochs, {self.updates} updates, "
-            f"{self.seconds:.3g} s"
+            '<details open class="dualgap-certificate">'
+            f"<summary>{html.escape(self.message)}</summary><table>{_row(_HEAD, 'th')}"
+            f"{''.join(_row(row, 'td') for row in rows)}</table></details>"
         )
+
+    def _cells(self, name: str) -> list[str]:
+        """Return the row of this certificate in the table of a notebook."""
+        gap = self.relative_gap
+        within = percent(gap) if gap < math.inf else "unknown"
+        if self.about:
+            within += f" of the optimum of {self.about}"
+        return [
+            *(name, self.status.label if self.status else "", within),
+            *(f"{self.primal:.9g}", f"{self.dual:.9g}"),
+            *(str(self.epochs), f"{self.seconds:.3g}", self.solver),
+        ]
+
+
+_HEAD = ("", "status", "within", "primal", "dual", "epochs", "seconds", "solver")
+
+
+def _row(cells: Iterable[str], tag: str) -> str:
+    inner = "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in cells)
+    return f"<tr>{inner}</tr>"
 
 
 def relative_gap(primal: float, dual: float, floor: float = 0.0) -> float:
-    """Return the relative gap of two values, which need not be proved.
+    """Return the relative gap of a primal and a dual value, proved or estimated.
 
     Parameters
     ----------
     primal, dual : float
     floor : float, default=0.0
-        See :class:`Certificate`.
+        Smallest denominator; see :class:`Certificate`.
 
     Returns
     -------
     float
-        ``(P - D)/D`` as :attr:`Certificate.relative_gap` has it; ``inf`` where the two
-        values bound nothing or are no numbers.
+        ``(P - D)/D``, as in :attr:`Certificate.relative_gap`; ``inf`` where the two
+        values give no bound or are NaN.
     """
     gap = primal - dual
     if gap == 0.0:
@@ -334,10 +430,29 @@ def relative_gap(primal: float, dual: float, floor: float = 0.0) -> float:
 
 
 def size_of_optimum(primal: float, dual: float, floor: float = 0.0) -> float:
-    """What ``|P*|`` is at least: D, or -P where that is below 0; or the floor."""
+    """Return a lower bound on ``|P*|``: D, or -P where P is negative; or the floor."""
     return max(dual, -primal, floor)
 
 
-def percent(x: float) -> str:
-    """A relative accuracy as people write it: 3.1 %, 0.002 %."""
-    return f"{100 * max(x, 0.0):.2g} %"
+def distance(gap: float, about: str = "") -> str:
+    """Return words for a relative gap, and for the problem that it is about."""
+    if gap == math.inf:
+        return "no bound on the objective is known yet"
+    optimum = f"the optimum of {about}" if about else "the optimum"
+    if gap >= 10.0:
+        return f"possibly more than 1000 % from {optimum}"
+    return f"within {percent(gap)} of {optimum}"
+
+
+def percent(x: float, up: bool = True) -> str:
+    """Return a fraction in percent with two digits, rounded up by default."""
+    value = 100.0 * max(x, 0.0)
+    if value == 0.0:
+        return "0 %"
+    places = 1 - math.floor(math.log10(value))
+    if up:
+        value = math.ceil(value * 10.0**places) / 10.0**places
+    if value < 1e-6:
+        return f"{value:.1e} %"
+    text = f"{value:.{max(places, 0)}f}"
+    return (text.rstrip("0").rstrip(".") if "." in text else text) + " %"

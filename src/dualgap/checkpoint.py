@@ -1,10 +1,10 @@
-"""Checkpoints: a fit that was killed goes on, bit for bit.
+"""Checkpoints: resume a killed fit, with the same result bit for bit.
 
-A checkpoint holds all that the loop and the solver know at the end of a pass, or
-between two blocks of rows that are streamed: the arrays of the solver's state, its
-counters and random numbers, the best proof so far and the history. It is one
-safetensors file, written beside its target and renamed; what it is about (data,
-problem, solver, tolerance, seed) is compared before it is believed.
+A checkpoint holds the whole state of the loop and the solver at the end of an epoch,
+or between two blocks of streamed rows: the arrays of the solver's state, its counters
+and random state, the best proof so far and the history. It is one safetensors file,
+written under a temporary name and then renamed. Before it is used, the identity of the
+fit (data, problem, solver, tolerance, seed) is compared.
 """
 
 from __future__ import annotations
@@ -29,8 +29,10 @@ from .solvers.base import Solver, State
 __all__ = ["Checkpoint", "identity"]
 
 FORMAT = "dualgap-checkpoint"
-# Of a state: made anew by `start`, or not its own.
-_NOT_KEPT = frozenset({"problem", "rng", "q", "engine", "pause", "stop"})
+# Attributes of a solver's state that `start` creates again or that belong to others.
+_NOT_KEPT = frozenset(
+    {"problem", "rng", "q", "engine", "warm_started", "pause", "stop"}
+)
 
 Plain = Any  # JSON
 Tensors = model.Tensors
@@ -43,14 +45,12 @@ class Checkpoint(contextlib.AbstractContextManager["Checkpoint"]):
     ----------
     path : str or path-like
     every : float
-        Seconds between two writings.
+        Seconds between two checkpoints.
     about : dict
-        What the fit is about: JSON that is equal for equal fits; see :func:`identity`.
+        Identity of the fit: JSON that is equal for equal fits; see :func:`identity`.
 
     Raises
     ------
-    ValueError
-        If `every` is not positive.
     OSError
         If the path cannot be written to.
     ImportError
@@ -67,12 +67,12 @@ class Checkpoint(contextlib.AbstractContextManager["Checkpoint"]):
         self.stack = contextlib.ExitStack()
 
     def __enter__(self) -> Checkpoint:
-        """Keep others from writing it, and remove what killed ones have left.
+        """Lock the file, and remove temporary files that killed fits have left.
 
         Raises
         ------
         ValueError
-            If another fit writes it.
+            If another fit is writing the checkpoint.
         """
         target = os.path.realpath(self.path)
         alone = self.stack.enter_context(locked(target, f"checkpoint={self.path!r}"))
@@ -88,18 +88,19 @@ class Checkpoint(contextlib.AbstractContextManager["Checkpoint"]):
         return time.monotonic() - self.last >= self.every
 
     def write(self, plain: Plain, tensors: Tensors, solver: str) -> None:
-        """Write a frozen state, whole or not at all."""
+        """Write a frozen state atomically: the whole file or none of it."""
         record = {"estimator": solver, "about": self.about, "state": plain}
         model.write(self.path, model.seal(record, tensors, FORMAT), tensors)
         self.last = time.monotonic()
 
     def read(self) -> tuple[Plain, Tensors] | None:
-        """What was written by a fit like this one; None if there is no file.
+        """Return the state that an equal fit has written; None if there is no file.
 
         Raises
         ------
         ValueError
-            If the file is damaged, or of another fit, with what differs.
+            If the file is damaged, or was written by a different fit. The message names
+            the difference.
         """
         if not os.path.exists(self.path):
             return None
@@ -107,7 +108,7 @@ class Checkpoint(contextlib.AbstractContextManager["Checkpoint"]):
             record, tensors = model.read(self.path, FORMAT)
         except ValueError as error:
             raise ValueError(
-                f"checkpoint={self.path!r}: {error}; remove the file to begin anew"
+                f"checkpoint={self.path!r}: {error}; remove the file to start over"
             ) from None
         there = record.get("about", {})
         for key, value in self.about.items():
@@ -116,55 +117,39 @@ class Checkpoint(contextlib.AbstractContextManager["Checkpoint"]):
                 now = "" if key == "data" else f", this fit has {key}={value!r}"
                 raise ValueError(
                     f"checkpoint={self.path!r} was written by a fit of {what}{now}; "
-                    "remove the file to begin anew, or choose another"
+                    "remove the file to start over, or choose another name"
                 )
         return record["state"], tensors
 
 
 def identity(
-    problem: Any,
+    problem: dict[str, Plain],
     solver: Solver,
     tol: float,
     seed: int,
     warm: Vector | None,
     check_every: int | None,
 ) -> dict[str, Plain]:
-    """What a fit is about: all that its bits depend on, but for the limits on it.
+    """Return everything that determines the result of a fit bit for bit.
 
-    The data are told by their labels and costs, and by the checksum of the store or, in
-    memory, by the squared norms and ``sum_i c_i y_i x_i``: one pass.
+    Limits on epochs and time are excluded. `problem` is the fingerprint of a problem.
     """
-    data = hashlib.sha256()
-    for array in (problem.y, problem.cost):
-        data.update(array.tobytes())
-    if problem.source is not None:
-        data.update(problem.source.fingerprint.encode())
-    else:
-        data.update(problem.q.tobytes())
-        data.update(problem.weighted_sum(problem.cost).tobytes())
-    return {
-        "data": data.hexdigest(),
-        "rows": [problem.n, problem.d, problem.rows.stored],
+    return problem | {
         "solver": repr(solver),
-        "loss": repr(problem.loss),
         "tol": tol.hex() if isinstance(tol, float) else repr(tol),
         "random_state": int(seed),
-        "intercept_scaling": problem.intercept_scaling,
-        "penalize_intercept": not problem.free_bias,
         "check_every": check_every,
         "warm": None if warm is None else hashlib.sha256(warm.tobytes()).hexdigest(),
-        "threads": problem.threads.size,
-        "buffer": problem.source.buffer if problem.streamed else None,
         "core": core.variant,
         "dualgap": __version__,
     }
 
 
-# --------------------------------------------------------- values and files, both ways
+# -------------------------------------------------------- values to files and back
 
 
 def freeze(value: Any, name: str, tensors: Tensors) -> Plain:
-    """A value as JSON, its arrays as tensors under names that begin with `name`."""
+    """Return a value as JSON; put its arrays into `tensors`, named after `name`."""
     if value is None or isinstance(value, (bool, str)):
         return value
     if isinstance(value, (int, np.integer)):
@@ -189,17 +174,19 @@ def freeze(value: Any, name: str, tensors: Tensors) -> Plain:
             for field in dataclasses.fields(value)
         }
         return {"record": type(value).__name__, "fields": fields}
-    raise TypeError(f"{name} is a {type(value).__name__}, which no checkpoint holds")
+    raise TypeError(
+        f"{name} is a {type(value).__name__}, which a checkpoint cannot hold"
+    )
 
 
 def freeze_state(state: State, name: str, tensors: Tensors) -> Plain:
-    """All of a solver's state that its `start` does not make anew."""
+    """Return the part of a solver's state that its `start` does not create again."""
     names = [n for n in vars(state) if n not in _NOT_KEPT]
     return {n: freeze(getattr(state, n), f"{name}.{n}", tensors) for n in names}
 
 
 def thaw(plain: Plain, tensors: Tensors, parts: dict[str, type]) -> Any:
-    """The inverse of :func:`freeze`; `parts` are the records and enums there may be."""
+    """Invert :func:`freeze`; `parts` are the records and enums that may occur."""
     if not isinstance(plain, dict):
         return plain
     if "float" in plain:
@@ -218,16 +205,19 @@ def thaw(plain: Plain, tensors: Tensors, parts: dict[str, type]) -> Any:
 
 
 def thaw_state(state: State, plain: Plain, tensors: Tensors) -> None:
-    """Bring a state that was just started to where it was when it was frozen.
+    """Restore a frozen state into one that was just started.
 
     Raises
     ------
     ValueError
-        If it was another kind of state.
+        If the frozen state belongs to another solver or has arrays of other shapes.
     """
     kept = {name for name in vars(state) if name not in _NOT_KEPT}
     if not isinstance(plain, dict) or set(plain) != kept:
-        raise ValueError("the checkpoint holds the state of another solver")
+        raise ValueError(
+            "the checkpoint holds the state of another solver; remove the file to "
+            "start over"
+        )
     parts = {part.__name__: part for part in state.parts}
     for name, value in plain.items():
         now = getattr(state, name)
@@ -243,5 +233,8 @@ def thaw_state(state: State, plain: Plain, tensors: Tensors) -> None:
                 or (then.shape, then.dtype) != (now.shape, now.dtype)
             )
         ):
-            raise ValueError(f"the checkpoint holds {name} of another shape")
+            raise ValueError(
+                f"the checkpoint holds {name} of another shape; remove the file to "
+                "start over"
+            )
         setattr(state, name, then)

@@ -1,14 +1,14 @@
-"""The compiled core, in the variant that suits this processor.
+"""The compiled core, in the best variant for this processor.
 
 On x86-64 the same C++ sources are compiled once per level of the x86-64 psABI
-(``_core_v2``, ``_core_v3``, ``_core_v4``), elsewhere once (``_core``). The best one
-that is installed and that the processor runs is imported here, and every public
-name it holds is found under ``dualgap.core``. No other Python file knows that there
-are several.
+(``_core_v2``, ``_core_v3``, ``_core_v4``); elsewhere once (``_core``). Wheels contain
+all levels; a build from source contains the level of the building machine. This module
+imports the highest installed level that the processor supports and exposes its public
+names as ``dualgap.core``. No other Python module deals with variants.
 
-The environment variable ``DUALGAP_CPU`` (``v2``, ``v3`` or ``v4``) asks for one of
-them. The variants differ in how they round (fused multiply-add, and the order in
-which vector registers are summed), not in what they compute.
+Set the environment variable ``DUALGAP_CPU`` to ``v2``, ``v3`` or ``v4`` to choose a
+variant. The variants compute the same quantities and differ only in rounding (fused
+multiply-add, and the order in which vector registers are summed).
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ _LEVELS = ("v2", "v3", "v4")
 #: The x86-64 level of this processor, 1 to 4; 0 on another architecture.
 cpu_level: int = import_module(f"{__package__}._cpu").x86_64_level()
 
-#: The x86-64 levels that this build holds, the lowest first; none: one generic core.
+#: The x86-64 levels in this build, lowest first; empty if it has one generic core.
 built_levels: tuple[str, ...] = tuple(
     level for level in _LEVELS if find_spec(f"{__package__}._core_{level}")
 )
 
 
 def _choose() -> str:
-    """Return the level to import: the best, or the one ``DUALGAP_CPU`` asks for.
+    """Return the level to import: the best one, or the value of ``DUALGAP_CPU``.
 
     The empty string stands for the generic core.
     """
@@ -57,13 +57,13 @@ def _choose() -> str:
     raise ImportError(
         f"This build of dualgap holds {held}; this machine is {machine}. Build it "
         "here with: pip install --no-binary dualgap "
-        "--config-settings=cmake.define.DUALGAP_VARIANTS= dualgap"
+        "--config-settings=cmake.define.DUALGAP_VARIANTS=native dualgap"
     )
 
 
 _level = _choose()
 
-#: The variant of the core that runs: ``"x86-64-v3"``, ..., or ``"generic"``.
+#: The variant in use: ``"x86-64-v3"``, ..., or ``"generic"``.
 variant: str = f"x86-64-{_level}" if _level else "generic"
 
 if TYPE_CHECKING:

@@ -1,9 +1,9 @@
-"""The one owner of the outer loop.
+"""The outer loop that all solvers share.
 
-A solver advances a state by one pass over the data and says, cheaply, how good it
-thinks it is. Everything else is here: accuracy, budgets, Ctrl-C, the check for
-non-finite numbers, history and callbacks. Estimates schedule the exact pass; only
-:meth:`Problem.prove` ends a fit as certified.
+A solver advances its state by one epoch and returns a cheap estimate of its primal and
+dual value. This module does everything else: target accuracy, limits, Ctrl-C, the check
+for non-finite numbers, history, callbacks and checkpoints. Estimates only decide when
+to run an exact pass; a fit ends as certified only through :meth:`Problem.prove`.
 """
 
 from __future__ import annotations
@@ -23,32 +23,39 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import core
-from .certificate import Bounds, Certificate, Status, relative_gap, size_of_optimum
+from .certificate import (
+    Bounds,
+    Certificate,
+    Status,
+    relative_gap,
+    size_of_optimum,
+)
 from .checkpoint import Checkpoint, freeze, freeze_state, identity, thaw, thaw_state
 from .io.model import Tensors
 from .losses import Vector
-from .problem import Proof, StoppedError
+from .problems.base import Claim, Problem, Proof, StoppedError
 from .solvers.base import Solver, State
+from .solvers.registry import check_kind
 
 logger = logging.getLogger("dualgap")
 
-# A gap of no more than so many times the room for rounding is closed.
+# A gap below this multiple of the allowance for rounding counts as closed.
 _ROUNDED = 1.25
 
-# Seconds for a closing proof once a fit is told to end.
+# Seconds for the final proof after a fit was stopped.
 GRACE = 0.1
 
 
 @dataclass(frozen=True)
 class EpochInfo:
-    """What callbacks are told after every epoch.
+    """Progress report that callbacks receive after every epoch.
 
-    ``primal`` and ``dual`` are the solver's estimates (NaN where it has none) unless
-    ``exact``, when they come from a full pass. ``solver`` is the method that made the
-    pass, ``predicted`` what "auto" thinks it still needs, in products with the data.
-    ``final`` marks the last call of a fit. ``model()`` computes the w of shape
-    (width,) reached so far; it is only good during the call. Copies and pickles have
-    None in its place: send what it returns.
+    ``primal`` and ``dual`` are the solver's estimates (NaN where it has none) or, if
+    ``exact`` is true, values of a full pass. ``solver`` is the method of the epoch.
+    ``predicted`` is the number of products with the data that "auto" still expects.
+    ``final`` marks the last call of a fit. ``model()`` computes the current w, shape
+    (width,), or the decisions of a kernel model at the training rows. Call it only
+    during the callback. Copies and pickles have None in its place, so send its result.
     """
 
     epoch: int
@@ -86,24 +93,27 @@ HISTORY_DTYPE = np.dtype(
 
 @dataclass(frozen=True)
 class Solution:
-    """What comes out of a fit.
+    """Result of a fit.
 
     Attributes
     ----------
     w : ndarray of shape (width,)
-        The model; ``problem.coef(w)`` splits off the intercept.
+        The model; ``problem.coef(w)`` splits off the intercept. Empty for a kernel
+        problem, whose model is ``problem.coef(alpha)``.
     alpha : ndarray of shape (n,)
-        A dual point in the box. For dual solvers ``w = sum alpha_i y_i x_i``, but for
-        `DCD` where it accelerates: there w is the best multiple of that. Where "newton"
-        or "interior-point" ends a fit, ``1/2 ||w - w(alpha)||^2 <= P - D``.
+        A feasible dual point. For dual solvers ``w = sum alpha_i y_i x_i``; `DCD` with
+        acceleration returns the best multiple of that sum. Where "newton" or
+        "interior-point" ends a fit, ``1/2 ||w - w(alpha)||^2 <= P - D``.
     certificate : Certificate
-        About exactly these two.
+        Certificate of exactly this w and alpha.
     history : structured ndarray
-        One record per epoch, and one of a closing exact pass: epoch, seconds, primal,
-        dual, exact, updates, solver (the method that made the pass) and predicted (the
-        products with the data that "auto" thinks are still to come, else NaN).
+        One record per epoch, and one for a final exact pass, with the fields epoch,
+        seconds, primal, dual, exact, updates, solver (the method that made the epoch)
+        and predicted (the products with the data that "auto" still expects, else NaN).
     bias : float or None
-        Of a kernel model, whose `w` are its decisions; None where w holds it.
+        Bias of a kernel or one-class model; None where w contains it.
+    decisions : ndarray of shape (n,) or None
+        Decisions at the training rows, for a kernel problem.
     """
 
     w: Vector
@@ -111,11 +121,12 @@ class Solution:
     certificate: Certificate
     history: NDArray[np.void]
     bias: float | None = None
+    decisions: Vector | None = None
 
 
 @dataclass
 class _Clock:
-    """Wall-clock seconds of the fit; stands still while callbacks run."""
+    """Clock of the fit in wall-clock seconds; it pauses while callbacks run."""
 
     begun: float = field(default_factory=time.perf_counter)
     away: float = 0.0
@@ -134,7 +145,7 @@ class _Clock:
 
 
 def solve(
-    problem: Any,
+    problem: Problem,
     solver: Solver,
     *,
     tol: float = 1e-3,
@@ -148,61 +159,69 @@ def solve(
     checkpoint: str | os.PathLike[str] | None = None,
     checkpoint_every: float = 60.0,
 ) -> Solution:
-    """Train to a certificate.
+    """Train a model and prove its accuracy.
 
     Parameters
     ----------
     problem : Problem or KernelProblem
+        The training problem.
     solver : Solver
-        A record of hyper-parameters, as in ``solvers.SDCA(order="random")``.
+        A record of hyper-parameters, such as ``solvers.SDCA(order="random")``.
     tol : float, default=1e-3
         Relative gap ``(P - D)/D`` to prove; it bounds ``(P - P*)/P*``.
     max_epochs : int, default=10000
-        Passes over the data.
+        Largest number of epochs.
     time_limit : float, optional
-        Seconds, those spent in `on_epoch` included.
+        Seconds, including those spent in `on_epoch`.
     random_state : int, default=0
-        The same seed gives the same model, bit for bit.
+        Seed, from 0 to 2**64 - 1. The same seed gives the same model, bit for bit.
     warm : ndarray of shape (n,), optional
-        Dual variables to start from; clipped to the box.
+        Dual variables to start from; they are clipped to the box.
     on_epoch : callable, optional
-        Called with an :class:`EpochInfo` after every epoch; a true value ends the fit.
+        Called with an :class:`EpochInfo` after every epoch. A true return value ends
+        the fit.
     stop : core.Stop, optional
-        Shared by several fits that are to be interrupted together. Its deadline is
-        theirs too: with `time_limit` it is set anew.
+        Request to stop that several fits share, so that they end together. They also
+        share its deadline, which `time_limit` sets again.
     check_every : int, optional
-        Also make an exact pass every so many epochs.
+        Number of epochs after which an exact pass is made, in addition to the passes
+        that the estimates suggest.
     checkpoint : str or path-like, optional
-        A file for the state of the fit. If it is there and was written by a fit of the
-        same data and arguments (but for the limits), this one goes on from it, and ends
-        with the same bits as one that was never killed. It stays when the fit ends.
+        File for the state of the fit. If it exists and was written by a fit with the
+        same data and arguments (except the limits), the fit resumes from it, and its
+        result is the same bit for bit as without interruption. The file remains when
+        the fit ends.
     checkpoint_every : float, default=60.0
-        Seconds between two writings, which are after passes or, where rows are
-        streamed to `DCD`, after blocks.
+        Seconds between two checkpoints. They are written after an epoch or, where rows
+        are streamed to `DCD`, after a block of rows.
 
     Returns
     -------
     Solution
+        The best model found, with its certificate.
 
     Raises
     ------
+    TypeError
+        If `solver` is not a solver record.
     ValueError
-        If the solver cannot solve this problem, an argument is out of range, or another
-        fit is writing the checkpoint.
+        If the solver cannot solve this problem, an argument is out of range, the
+        checkpoint belongs to another fit, or another fit is writing it.
     """
     _check_arguments(tol, max_epochs, time_limit, random_state, check_every)
     if not isinstance(solver, Solver):
         raise TypeError(
-            f"solver={solver!r}: give a record such as dualgap.DCD(); "
-            "dualgap.SOLVERS[name]() makes one of a name"
+            f"solver={solver!r} is not a solver record; use one such as "
+            "dualgap.DCD() or dualgap.SOLVERS['dcd']()"
         )
+    check_kind(problem, solver)
     solver.check(problem)
     if warm is not None:
         warm = solver.check_warm(problem, warm)
     file = None
     if checkpoint is not None:
-        _check_resumes(solver, checkpoint_every)
-        about = identity(problem, solver, tol, random_state, warm, check_every)
+        data = _resumable(problem, solver, checkpoint_every)
+        about = identity(data, solver, tol, random_state, warm, check_every)
         file = Checkpoint(checkpoint, checkpoint_every, about)
     run = _Run(
         problem, solver, tol, stop if stop is not None else core.Stop(), on_epoch, file
@@ -220,11 +239,11 @@ def solve(
 
 
 class _Run:
-    """One fit: the best proof so far, the schedule of exact passes, the history."""
+    """State of one fit: best proof so far, schedule of exact passes, history."""
 
     def __init__(
         self,
-        problem: Any,
+        problem: Problem,
         solver: Solver,
         tol: float,
         stop: Any,
@@ -238,11 +257,11 @@ class _Run:
         self.best: Proof | None = None
         self.factor = solver.check_factor
         self.next_blind_check = 1
-        self.idle = 0  # passes without a change, up to now
+        self.idle = 0  # epochs without a change, up to now
         self.checkpoint = checkpoint
 
     def save(self, state: State) -> None:
-        """Write a checkpoint, if it is time for one."""
+        """Write a checkpoint if one is due."""
         file = self.checkpoint
         if file is None or not file.due or not self.solver.resumable(state):
             return
@@ -264,7 +283,7 @@ class _Run:
         logger.debug("%s: checkpoint after epoch %d", self.solver.name, state.epochs)
 
     def resume(self, state: State, plain: Any, tensors: Tensors) -> None:
-        """Take up the fit whose checkpoint this is."""
+        """Restore the fit that wrote a checkpoint."""
         thaw_state(state, plain["solver"], tensors)
         state.rng.state = plain["random"]
         self.factor, self.next_blind_check, self.idle, seconds, best, self.history = (
@@ -275,12 +294,12 @@ class _Run:
             w, alpha, *bounds = best
             proved = Bounds.stored(*bounds).certificate
             self.best = Proof(w, alpha, replace(proved, floor=self.problem.floor))
-        logger.info("%s: goes on after epoch %d", self.solver.name, state.epochs)
+        logger.info("%s: resuming after epoch %d", self.solver.name, state.epochs)
 
     def until_done(
         self, state: State, max_epochs: int, check_every: int | None, warm: bool
     ) -> Solution:
-        # Restarted at an optimum, one pass is all it takes.
+        # A warm start at the optimum needs one exact pass and no epoch.
         proof = self.prove(state) if warm else None
         if proof is not None and proof.relative_gap <= self.tol:
             return self.finish(Status.CERTIFIED, state)
@@ -302,20 +321,20 @@ class _Run:
             primal, dual = self.solver.estimate(state)
             if math.isinf(primal) or not state.finite():
                 logger.warning(
-                    "%s: epoch %d ended without finite numbers to go on from",
+                    "%s: epoch %d ended with non-finite numbers; the fit stops",
                     self.solver.name,
                     state.epochs,
                 )
                 self.record(state, math.nan, math.nan, False)
                 return self.finish(Status.STALLED, None)
 
-            # A dual pass that changes nothing has reached a fixed point; the second
-            # one in a row left out no row that could move, for the proof between them,
-            # or reject(), woke those.
+            # A dual epoch that changes nothing has reached a fixed point of the active
+            # rows. A second one in a row has reached a fixed point of all rows, because
+            # the proof between them, or reject(), made every row active that can move.
             idle_dual = self.solver.monotone and self.idle > 0 and not cut_short
             due = check_every is not None and state.epochs % check_every == 0
             proof = None
-            # What ends early is proved by finish().
+            # finish() proves a fit that ends early.
             if not cut_short and (
                 due or idle_dual or self.worth_checking(state, primal, dual)
             ):
@@ -332,8 +351,8 @@ class _Run:
                         Status.CERTIFIED if met else Status.STALLED, state
                     )
                 if proof.gap <= _ROUNDED * proof.rounding < math.inf:
-                    # No pass makes room for rounding smaller. (`finish` sees if it
-                    # is within tol.)
+                    # More epochs cannot reduce the allowance for rounding. (`finish`
+                    # checks whether the gap is within tol.)
                     return self.finish(Status.STALLED, state)
                 self.solver.reject(state)
             self.announce(lambda: self.model(state), final=False)
@@ -348,8 +367,9 @@ class _Run:
             floor = size_of_optimum(primal, dual, self.problem.floor)
         if not blind and primal - dual <= gap * floor:
             return True
-        # Without an estimate, or a while between tol and a tighter goal, look ever more
-        # rarely: a few passes in all, and reject() hears of what an estimate misses.
+        # Without an estimate, or between tol and a tighter goal, check at growing
+        # intervals. This costs a few passes in all, and reject() learns what an
+        # estimate misses.
         if blind or primal - dual <= self.factor * self.tol * floor:
             if not blind and self.next_blind_check == 1:
                 self.next_blind_check = 2 * state.epochs + 8
@@ -361,10 +381,9 @@ class _Run:
         return False
 
     def prove(self, state: State) -> Certificate | None:
-        """What the state proves; None if told to leave before that is known."""
-        w, alpha = self.solver.iterate(state)
+        """Prove bounds for the state; return None if stopped before they are known."""
         try:
-            proof = self.problem.prove(w, alpha, **self.solver.proof_options(state))
+            proof = self.problem.prove(self.solver.claim(state))
         except StoppedError:
             return None
         exact = proof.certificate
@@ -372,7 +391,7 @@ class _Run:
         estimated = relative_gap(primal, dual, exact.floor)
         misled = exact.relative_gap > self.tol and 0.0 < estimated < math.inf
         if misled and not self.solver.mends_estimate:
-            # Learn how optimistic the estimate is, from the two side by side.
+            # The ratio of both gaps tells how optimistic the estimate is.
             ratio = estimated / exact.relative_gap
             self.factor = min(self.solver.check_factor, max(0.95 * ratio, 1e-3))
         if not (math.isfinite(exact.primal) and math.isfinite(exact.dual)):
@@ -382,7 +401,7 @@ class _Run:
         return exact
 
     def keep(self, proof: Proof) -> None:
-        """Copy the points, for the solver may go on writing into its own."""
+        """Keep a copy of a proof's points: the solver may go on changing its arrays."""
         if self.best is None:
             self.best = proof._replace(w=proof.w.copy(), alpha=proof.alpha.copy())
         else:
@@ -419,10 +438,11 @@ class _Run:
         return self.problem.combine(alpha)
 
     def finish(self, status: Status, state: State | None) -> Solution:
-        """End with the best proof; what is not proved yet is proved now.
+        """Return the solution with the best proof, after a final proof if needed.
 
-        Told to end, there is `GRACE` for that and no more. A fit without any proof
-        then ends with the model reached, of which nothing is promised.
+        A fit that was interrupted or ran out of time has `GRACE` seconds for the final
+        proof. If it then has no proof at all, it returns the current model with an
+        infinite gap.
         """
         proved = self.history and self.history[-1][4]  # and nothing moved since
         if state is not None and status is not Status.CERTIFIED and not proved:
@@ -438,9 +458,9 @@ class _Run:
                     status = Status.INTERRUPTED if asked else Status.TIME_LIMIT
                 if self.best is None:
                     self.best = self.solver.unproved(state)
-        if self.best is None:  # nothing finite was ever seen: the zero model is
-            zero = np.zeros(getattr(self.problem, "n_duals", self.problem.n))
-            self.best = self.problem.prove(None, zero)
+        if self.best is None:  # no iterate was finite; the zero model is
+            zero = np.zeros(self.problem.n_duals)
+            self.best = self.problem.prove(Claim(alpha=zero))
         if self.best.certificate.relative_gap <= self.tol:
             status = Status.CERTIFIED
         epochs, updates = 0, 0
@@ -454,18 +474,20 @@ class _Run:
             status=status,
             solver=self.solver.name,
             tol=self.tol,
-            about=getattr(self.problem, "about", ""),
+            about=self.problem.about,
         )
         logger.info("%s", certificate)
         best = self.best
         if self.history:
-            self.announce(lambda: best.w, final=True)
+            self.announce(lambda: best.model, final=True)
         history = np.array(self.history, dtype=HISTORY_DTYPE)
-        return Solution(best.w, best.alpha, certificate, history, best.bias)
+        return Solution(
+            best.w, best.alpha, certificate, history, best.bias, best.decisions
+        )
 
 
 def _rank(certificate: Certificate) -> tuple[float, float]:
-    """Orders proofs: what `tol` is about first, else the gap."""
+    """Return a sort key of proofs: the relative gap, then the gap."""
     return certificate.relative_gap, certificate.gap
 
 
@@ -473,8 +495,8 @@ def _rank(certificate: Certificate) -> tuple[float, float]:
 def ctrl_c(stop: Any) -> Iterator[None]:
     """Turn the first Ctrl-C into a request to stop; the second one raises.
 
-    Only where Python's own handler is in force and signals arrive, in the main
-    thread: a program's own handler stays what it is.
+    This only happens in the main thread, where signals arrive, and while Python's
+    default handler is installed. A program's own handler is left in place.
     """
     if (
         threading.current_thread() is not threading.main_thread()
@@ -495,15 +517,26 @@ def ctrl_c(stop: Any) -> Iterator[None]:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def _check_resumes(solver: Solver, every: float) -> None:
-    if not solver.resumes:
-        raise ValueError(
-            f"checkpoint: the state of solver={solver.name!r} cannot be written; use "
-            "solver='auto', 'dcd', 'sdca', 'pegasos', 'sgd-s' or another that is no "
-            "interior point, cutting plane or kernel method"
-        )
+def _resumable(problem: Problem, solver: Solver, every: float) -> dict[str, Any]:
+    """Return the fingerprint of a problem whose fit can be checkpointed.
+
+    Raises
+    ------
+    ValueError
+        If `every` is not positive, or the solver or the problem has no checkpoints.
+    """
     if not every > 0.0:
-        raise ValueError(f"checkpoint_every={every!r}: give seconds, such as 60")
+        raise ValueError(
+            f"checkpoint_every={every!r} is not positive; give seconds, such as 60"
+        )
+    fingerprint = problem.fingerprint() if solver.resumes else None
+    if fingerprint is None:
+        raise ValueError(
+            f"checkpoint: solver={solver.name!r} cannot write checkpoints. Use "
+            "solver='auto', 'dcd', 'sdca', 'pegasos', 'sgd-s' or another solver that "
+            "is not an interior-point, cutting-plane or kernel method"
+        )
+    return fingerprint
 
 
 def _check_arguments(
@@ -514,15 +547,22 @@ def _check_arguments(
     check_every: int | None,
 ) -> None:
     if not (0.0 < tol < math.inf):
-        raise ValueError(f"tol={tol!r}: give a positive relative gap, such as 1e-3")
+        raise ValueError(
+            f"tol={tol!r} is out of range; give a positive relative gap, such as 1e-3"
+        )
     if not max_epochs >= 1:
-        raise ValueError(f"max_epochs={max_epochs!r}: give 1 or more")
+        raise ValueError(f"max_epochs={max_epochs!r} is too small; give 1 or more")
     if time_limit is not None and not time_limit > 0.0:
-        raise ValueError(f"time_limit={time_limit!r}: give seconds, or None for none")
+        raise ValueError(
+            f"time_limit={time_limit!r} is not positive; give seconds, or None"
+        )
     is_integer = isinstance(random_state, (int, np.integer))
     if not (is_integer and 0 <= random_state < 2**64):
         raise ValueError(
-            f"random_state={random_state!r}: give an integer from 0 to 2**64 - 1"
+            f"random_state={random_state!r} is not a seed; give an integer from 0 to "
+            "2**64 - 1"
         )
     if check_every is not None and not check_every >= 1:
-        raise ValueError(f"check_every={check_every!r}: give 1 or more, or None")
+        raise ValueError(
+            f"check_every={check_every!r} is too small; give 1 or more, or None"
+        )

@@ -1,10 +1,10 @@
-"""Losses of the margin, in the one form that lets a single kernel serve all.
+"""Losses of the margin and of the residual, in one common form.
 
-With ``u = 1 - m`` (``m = y w.x`` the margin) every loss here is
+With ``u = 1 - m``, where ``m = y w.x`` is the margin, every loss of the margin is
 
     l(u) = max over 0 <= b <= slope of  b u - curvature b**2 / 2
 
-so its conjugate is a box and a quadratic, and the dual of
+Its conjugate is therefore a box and a quadratic, and the dual of
 ``P(w) = 1/2 ||w||^2 + sum_i c_i l(1 - m_i)`` is
 ``D(a) = sum_i a_i - 1/2 ||sum_i a_i y_i x_i||^2 - 1/2 sum_i delta_i a_i^2`` over
 ``0 <= a_i <= U_i`` with ``U_i = slope c_i`` and ``delta_i = curvature / c_i``.
@@ -23,7 +23,7 @@ Vector = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Loss:
-    """What the solvers need to know of a loss.
+    """Loss of the margin, described by the two numbers that solvers need.
 
     Attributes
     ----------
@@ -40,7 +40,7 @@ class Loss:
     name = "loss"
 
     def value(self, margin: ArrayLike) -> Vector:
-        """Loss of each margin.
+        """Return the loss of each margin.
 
         Parameters
         ----------
@@ -50,6 +50,7 @@ class Loss:
         Returns
         -------
         ndarray of float64
+            Losses, of the same shape.
         """
         u = np.maximum(0.0, 1.0 - np.asarray(margin, dtype=np.float64))
         if self.curvature == 0.0:
@@ -61,44 +62,46 @@ class Loss:
         return np.where(u < knee, quadratic, self.slope * (u - knee / 2))
 
     def derivative(self, margin: ArrayLike) -> Vector:
-        """``-dl/dm`` of each margin; at the kink of the hinge, 0."""
+        """Return ``-dl/dm`` of each margin; 0 at the kink of the hinge."""
         u = np.maximum(0.0, 1.0 - np.asarray(margin, dtype=np.float64))
         if self.curvature == 0.0:
             return np.where(u > 0, self.slope, 0.0)
         return np.minimum(u / self.curvature, self.slope)
 
     def conjugate(self, b: ArrayLike) -> Vector:
-        """``l*(-b) = -b + curvature b**2 / 2`` on ``0 <= b <= slope``, else ``inf``.
+        """Return ``l*(-b) = -b + curvature b**2 / 2``, ``inf`` outside [0, slope].
 
-        The conjugate of ``m -> l(1 - m)``; the dual of one row is ``-c l*(-a/c)``.
+        This is the conjugate of ``m -> l(1 - m)``. A row with cost c adds
+        ``-c l*(-a/c)`` to the dual.
         """
         b = np.asarray(b, dtype=np.float64)
         inside = (b >= 0) & (b <= self.slope)
         return np.where(inside, -b + self.curvature * b * b / 2, np.inf)
 
     def upper(self, cost: Vector) -> Vector:
-        """Box ``U_i``; 0 where the cost is 0."""
+        """Return the upper bounds ``U_i`` of the box; 0 where the cost is 0."""
         if np.isinf(self.slope):
             return np.where(cost > 0, self.slope, 0.0)
         return self.slope * np.asarray(cost)
 
     def diagonal(self, cost: Vector) -> Vector:
-        """Diagonal ``delta_i``; 0 where the cost is 0, for its dual stays 0."""
+        """Return the diagonal ``delta_i``; 0 where the cost, and so the dual, is 0."""
         return np.where(cost > 0, self.curvature / np.where(cost > 0, cost, 1.0), 0.0)
 
 
 @dataclass(frozen=True)
 class Hinge(Loss):
-    """``max(0, 1 - m)``: the L1-SVM."""
+    """Hinge loss ``max(0, 1 - m)``, as in the L1-SVM."""
 
     name = "hinge"
 
 
 @dataclass(frozen=True)
 class SquaredHinge(Loss):
-    """``max(0, 1 - m)**2``: the L2-SVM on the scale of LIBLINEAR and scikit-learn.
+    """Squared hinge ``max(0, 1 - m)**2``, scaled as in LIBLINEAR and scikit-learn.
 
-    The Frank-Wolfe paper has half of it, so its C is twice this one.
+    This is the loss of the L2-SVM. The Frank-Wolfe paper uses half of it, so its C is
+    twice the C used here.
     """
 
     name = "squared_hinge"
@@ -110,15 +113,21 @@ class SquaredHinge(Loss):
 
 @dataclass(frozen=True)
 class SmoothedHinge(Loss):
-    """Hinge with its kink rounded over a width ``gamma``.
+    """Hinge whose kink is rounded over a width ``gamma``.
 
-    0 for ``m > 1``, ``1 - m - gamma/2`` for ``m < 1 - gamma``, else
-    ``(1 - m)**2 / (2 gamma)``. Shalev-Shwartz and Zhang 2013, section 5.2.
+    The loss is 0 for ``m > 1``, ``1 - m - gamma/2`` for ``m < 1 - gamma``, and
+    ``(1 - m)**2 / (2 gamma)`` between. Source: Shalev-Shwartz and Zhang 2013, section
+    5.2.
 
     Parameters
     ----------
     gamma : float, default=1.0
-        Positive and finite.
+        Width of the kink, positive and finite.
+
+    Raises
+    ------
+    ValueError
+        If `gamma` is not positive and finite.
     """
 
     gamma: float = 1.0
@@ -128,22 +137,27 @@ class SmoothedHinge(Loss):
     def __post_init__(self) -> None:
         if not (0.0 < self.gamma < math.inf):
             raise ValueError(
-                f"gamma={self.gamma!r}: the smoothed hinge needs a positive, finite "
-                "gamma; use loss='hinge' for gamma = 0"
+                f"gamma={self.gamma!r} is not positive and finite; for gamma = 0 use "
+                "loss='hinge'"
             )
         object.__setattr__(self, "curvature", float(self.gamma))
 
 
 @dataclass(frozen=True)
 class ResidualLoss:
-    """A loss of the residual r = y - f(x); no loss of LOSSES, which are of margins.
+    """Loss of the residual r = y - f(x).
 
     Attributes
     ----------
     epsilon : float
-        Residuals up to it cost nothing.
+        Residuals up to `epsilon` cost nothing.
     slope, curvature : float
-        As of :class:`Loss`, in ``u = |r| - epsilon``.
+        As in :class:`Loss`, with ``u = |r| - epsilon``.
+
+    Raises
+    ------
+    ValueError
+        If `epsilon` is negative or not finite.
     """
 
     epsilon: float = 0.0
@@ -156,39 +170,43 @@ class ResidualLoss:
         number = isinstance(self.epsilon, (int, float, np.number))
         if not (number and 0.0 <= self.epsilon < math.inf):
             raise ValueError(
-                f"epsilon={self.epsilon!r}: give a finite number, zero or positive"
+                f"epsilon={self.epsilon!r} is out of range; give a finite number, zero "
+                "or positive"
             )
         object.__setattr__(self, "epsilon", float(self.epsilon))
 
     def excess(self, residual: ArrayLike) -> Vector:
-        """``max(0, |r| - epsilon)`` of each residual."""
+        """Return ``max(0, |r| - epsilon)`` of each residual."""
         u: Vector = np.abs(np.asarray(residual, dtype=np.float64)) - self.epsilon
         return np.maximum(0.0, u)
 
     def value(self, residual: ArrayLike) -> Vector:
-        """Loss of each residual."""
+        """Return the loss of each residual."""
         u = self.excess(residual)
         return u if self.curvature == 0.0 else u * u / (2 * self.curvature)
 
     def upper(self, cost: Vector) -> Vector:
-        """Box: ``|a_i| <= U_i``; 0 where the cost is 0."""
+        """Return the bounds ``U_i`` of ``|a_i| <= U_i``; 0 where the cost is 0."""
         return np.where(cost > 0, self.slope, 0.0) * np.where(cost > 0, cost, 1.0)
 
     def diagonal(self, cost: Vector) -> Vector:
-        """Diagonal ``delta_i``; 0 where the cost is 0."""
+        """Return the diagonal ``delta_i``; 0 where the cost is 0."""
         return np.where(cost > 0, self.curvature / np.where(cost > 0, cost, 1.0), 0.0)
 
 
 @dataclass(frozen=True)
 class EpsilonInsensitive(ResidualLoss):
-    """``max(0, |r| - epsilon)`` (Vapnik 1995)."""
+    """Epsilon-insensitive loss ``max(0, |r| - epsilon)`` (Vapnik 1995)."""
 
     name = "epsilon_insensitive"
 
 
 @dataclass(frozen=True)
 class SquaredEpsilonInsensitive(ResidualLoss):
-    """``max(0, |r| - epsilon)**2``, on the scale of LIBLINEAR and scikit-learn."""
+    """Squared epsilon-insensitive loss ``max(0, |r| - epsilon)**2``.
+
+    It is scaled as in LIBLINEAR and scikit-learn.
+    """
 
     name = "squared_epsilon_insensitive"
 
@@ -200,12 +218,15 @@ class SquaredEpsilonInsensitive(ResidualLoss):
 
 @dataclass(frozen=True)
 class OneClassHinge(ResidualLoss):
-    """``max(0, r)``, r = rho - f(x): what is on the wrong side of the plane."""
+    """One-class loss ``max(0, r)`` with r = rho - f(x).
+
+    It is the distance of a row on the wrong side of the plane, times ||w||.
+    """
 
     name = "one_class"
 
     def excess(self, residual: ArrayLike) -> Vector:
-        """``max(0, r)``."""
+        """Return ``max(0, r)`` of each residual."""
         return np.maximum(0.0, np.asarray(residual, dtype=np.float64))
 
 
@@ -219,7 +240,7 @@ LOSSES: dict[str, type[Loss]] = {
 
 
 def get_loss(loss: str | Loss) -> Loss:
-    """The record of a loss given by name or as a record.
+    """Return the record of a loss of the margin, given by name or as a record.
 
     Raises
     ------
@@ -239,7 +260,7 @@ def get_loss(loss: str | Loss) -> Loss:
 
 
 def get_residual_loss(loss: str | ResidualLoss) -> ResidualLoss:
-    """The record of a loss of the residual given by name or as a record.
+    """Return the record of a loss of the residual, given by name or as a record.
 
     Raises
     ------

@@ -1,9 +1,10 @@
-"""Memory that runs out, as MemoryError and nothing worse.
+"""Checks that turn a lack of memory into a MemoryError.
 
-A Python thread that finds no memory for its first object ends without a word, and
-whoever started it waits for ever; one that finds none for its stack is a RuntimeError.
-OpenBLAS tries for ever to get a buffer of 32 MB for every thread that calls it. So room
-is asked for before they begin. A file that cannot be mapped is an OSError.
+Without them it shows in worse ways. A Python thread that has no memory for its first
+object ends silently, and its starter waits for ever; a thread that gets no stack raises
+RuntimeError. OpenBLAS retries for ever to allocate a buffer of 32 MB for each thread
+that calls it. The checks therefore reserve memory before threads start. A file that
+cannot be mapped raises OSError, which is converted.
 """
 
 from __future__ import annotations
@@ -15,31 +16,40 @@ from collections.abc import Iterator
 
 __all__ = ["BLAS", "THREAD", "make_room_for", "memory_error"]
 
-#: Bytes of a Python thread: its stack on Linux, and first objects.
+#: Bytes for a Python thread: its stack on Linux, and its first objects.
 THREAD = 10 * 2**20
-#: The same of one that calls OpenBLAS.
+#: Bytes for a Python thread that calls OpenBLAS.
 BLAS = THREAD + 34 * 2**20
 
 
 def make_room_for(threads: int, each: int = THREAD) -> None:
-    """Raise now if some threads could not begin.
+    """Check that there is memory for new threads before they start.
+
+    Parameters
+    ----------
+    threads : int
+        Number of threads.
+    each : int
+        Bytes for each thread.
 
     Raises
     ------
     MemoryError
-        If there are not enough addresses for them.
+        If the address space has no room for them.
     """
     if hasattr(mmap, "MAP_PRIVATE"):  # not Windows, whose stacks grow
-        with memory_error(f"{threads} threads", "a smaller n_jobs needs fewer"):
+        with memory_error(f"{threads} threads", "use a smaller n_jobs"):
             mmap.mmap(-1, threads * each, mmap.MAP_PRIVATE).close()
 
 
 @contextlib.contextmanager
-def memory_error(what: str, remedy: str = "give the process more") -> Iterator[None]:
-    """Turn the system's error for too little memory into Python's."""
+def memory_error(
+    what: str, remedy: str = "give the process more memory"
+) -> Iterator[None]:
+    """Turn an OSError with ENOMEM into a MemoryError."""
     try:
         yield
     except OSError as error:
         if error.errno != errno.ENOMEM:
             raise
-        raise MemoryError(f"no memory for {what}; {remedy}") from error
+        raise MemoryError(f"not enough memory for {what}; {remedy}") from error

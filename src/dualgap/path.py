@@ -1,13 +1,13 @@
-"""A path of C: every problem starts from the dual variables of the one before.
+"""Regularisation path: train for increasing C, each fit warm-started from the last.
 
 Problem    P_C(w) = 1/2 ||w||^2 + C sum_i s_i l(y_i w.x_i) for C_1 < C_2 < ... < C_K
-Start      s alpha, alpha the dual point of the last C and s >= 0 the best multiple in
-           the new box: for the hinge mostly s = C_{k+1}/C_k, which leaves rows at their
-           upper bound there
-Guarantee  none is taken over: every model is certified for its own C
-Cost       two products with the data per C, besides the epochs that are left
+Start      s alpha, where alpha is the dual point of the previous C and s >= 0 the best
+           multiple in the new box. For the hinge s is mostly C_{k+1}/C_k, which keeps
+           rows at their upper bound.
+Guarantee  every model is certified for its own C
+Cost       two products with the data per C, besides the epochs of the fit
 Source     Chu, Ho, Tsai, Lin and Lin, "Warm start for parameter selection of linear
-           classifiers", KDD 2015, scale the duals by C_{k+1}/C_k
+           classifiers", KDD 2015, who scale the duals by C_{k+1}/C_k
 """
 
 from __future__ import annotations
@@ -20,26 +20,28 @@ from numpy.typing import ArrayLike, NDArray
 
 from .loop import EpochInfo, Solution, solve
 from .losses import Vector
-from .problem import Problem
+from .problems.binary import BinaryProblem
 from .solvers.base import Solver
 
 __all__ = ["carried", "solutions"]
 
 
-def carried(problem: Problem, alpha: Vector) -> Vector:
-    """The best multiple in the box of a dual point of another C; one pass.
+def carried(problem: BinaryProblem, alpha: Vector) -> Vector:
+    """Scale the dual point of another C to the best multiple inside the new box.
+
+    It takes one pass over the data.
 
     Parameters
     ----------
-    problem : Problem
-        With the new C.
+    problem : BinaryProblem
+        The problem with the new C.
     alpha : ndarray of shape (n,)
-        Zero or positive.
+        Dual variables, zero or positive.
 
     Returns
     -------
     ndarray of shape (n,)
-        A new array. Zeros where float64 cannot hold the multiple.
+        A new array; zeros where float64 cannot hold the multiple.
     """
     alpha = np.where(problem.cost > 0.0, alpha, 0.0)
     v = problem.weighted_sum(alpha)
@@ -49,7 +51,7 @@ def carried(problem: Problem, alpha: Vector) -> Vector:
 
 
 def solutions(
-    problem: Problem,
+    problem: BinaryProblem,
     Cs: Sequence[float] | Vector,
     solver: Solver,
     *,
@@ -66,20 +68,21 @@ def solutions(
 
     Parameters
     ----------
-    problem : Problem
-        Whose rows, loss and intercept all of them have.
+    problem : BinaryProblem
+        Problem that gives the rows, the loss and the intercept.
     Cs : sequence of float
-        Rising, so that the duals of one are worth most to the next.
+        Values of C. Warm starts help most if they increase.
     solver : Solver
-        One that keeps duals.
+        A solver that keeps dual variables.
     y : ndarray of shape (n,)
         Labels, -1 or +1.
     sample_weight : array-like of shape (n,), optional
-        Rows of weight 0 are left out, at the price of a look at each now and then.
+        Factors of C. Rows of weight 0 are left out, but still cost a check now and
+        then.
     warm : ndarray of shape (n,), optional
-        A dual point, of any C, to start the first one from.
+        Dual variables, of any C, to start the first fit from.
     tol, max_epochs, random_state, on_epoch, stop
-        As of :func:`dualgap.solve`, for every C.
+        As in :func:`dualgap.solve`, for each C.
 
     Yields
     ------
@@ -89,10 +92,10 @@ def solutions(
     Raises
     ------
     ValueError
-        If the solver keeps no duals or cannot solve the problem.
+        If the solver keeps no dual variables or cannot solve the problem.
     """
     alpha = warm
-    solver.check_warm(problem, np.zeros(problem.n))  # refused before the first fit
+    solver.check_warm(problem, np.zeros(problem.n))  # raises before the first fit
     for C in Cs:
         now = problem.with_labels(y, sample_weight, C)
         solution = solve(

@@ -1,7 +1,7 @@
-"""Pictures, after scikit-learn's Display convention.
+"""Plots that follow scikit-learn's Display convention.
 
-Needs matplotlib: ``pip install 'dualgap[plot]'``. Decision boundaries of models of two
-features are drawn by ``sklearn.inspection.DecisionBoundaryDisplay``.
+They need matplotlib: ``pip install 'dualgap[plot]'``. To draw the decision boundary of
+a model of two features, use ``sklearn.inspection.DecisionBoundaryDisplay``.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ _AXES = {"seconds": "seconds", "epoch": "epochs"}
 
 
 def _axes(ax: Any) -> Any:
-    """Those given, or of a new figure."""
+    """Return the given axes, or the axes of a new figure."""
     try:
         from matplotlib import pyplot as plt
     except ImportError as error:
         raise ImportError(
-            "pictures need matplotlib: pip install 'dualgap[plot]'"
+            "plots need matplotlib; install it with: pip install 'dualgap[plot]'"
         ) from error
     if ax is None:
         _, ax = plt.subplots(layout="constrained")
@@ -36,14 +36,15 @@ def _axes(ax: Any) -> Any:
 def _one_of(name: str, value: str, known: Mapping[str, Any]) -> None:
     if value not in known:
         words = ", ".join(map(repr, known))
-        raise ValueError(f"{name}={value!r}: use one of {words}")
+        raise ValueError(f"{name}={value!r} is unknown; use one of {words}")
 
 
 class ConvergenceDisplay:
-    """Relative gap, or primal and dual value, against seconds or epochs.
+    """Plot of the relative gap, or the primal and dual value, during training.
 
-    One curve per solver. Dots are full passes, which prove; the line between them is
-    the solver's own running estimate.
+    The horizontal axis shows seconds or epochs, with one curve per solver. Dots are
+    values verified by a full pass over the data; the line is the solver's own running
+    estimate in between.
 
     Parameters
     ----------
@@ -53,7 +54,9 @@ class ConvergenceDisplay:
     Attributes
     ----------
     ax_ : matplotlib Axes
+        Axes with the curves.
     figure_ : matplotlib Figure
+        Figure that contains the axes.
 
     Examples
     --------
@@ -83,15 +86,31 @@ class ConvergenceDisplay:
 
         Parameters
         ----------
-        estimator : LinearSVC
-            Fitted.
+        estimator : estimator
+            Fitted model of dualgap, alone or in a pipeline or search.
         name : str, optional
-            Label of the curve.
+            Label of the curve; by default the name of the class.
         x : {"seconds", "epoch"}, default="seconds"
+            Horizontal axis.
         y : {"gap", "objective"}, default="gap"
+            Vertical axis; see :meth:`plot`.
         ax : matplotlib Axes, optional
+            Axes to draw on; by default the axes of a new figure.
+
+        Returns
+        -------
+        ConvergenceDisplay
+
+        Raises
+        ------
+        ValueError
+            If the estimator has no history, or x or y is unknown.
+        ImportError
+            If matplotlib is missing.
         """
-        label = name or type(estimator).__name__
+        from .estimators._meta import unwrap
+
+        label = name or type(unwrap(estimator)[0]).__name__
         return cls.from_estimators({label: estimator}, x=x, y=y, ax=ax)
 
     @classmethod
@@ -108,19 +127,36 @@ class ConvergenceDisplay:
         Parameters
         ----------
         estimators : mapping of str to estimator
-            By label.
+            Fitted estimators by label.
         x : {"seconds", "epoch"}, default="seconds"
+            Horizontal axis.
         y : {"gap", "objective"}, default="gap"
+            Vertical axis; see :meth:`plot`.
         ax : matplotlib Axes, optional
+            Axes to draw on; by default the axes of a new figure.
+
+        Returns
+        -------
+        ConvergenceDisplay
+
+        Raises
+        ------
+        ValueError
+            If an estimator has no history, or x or y is unknown.
+        ImportError
+            If matplotlib is missing.
         """
         from .estimators._binary import problem_labels, problem_name
+        from .estimators._meta import unwrap
 
         curves = {}
         for label, estimator in estimators.items():
+            estimator, _ = unwrap(estimator)
             history = getattr(estimator, "history_", None)
             if history is None:
                 raise ValueError(
-                    f"{label} has no history_: fit it; a model from a file has none"
+                    f"{label} has no history_; fit it first (a model loaded from a "
+                    "file has none)"
                 )
             if not isinstance(history, list):
                 curves[label] = history
@@ -133,20 +169,27 @@ class ConvergenceDisplay:
     def plot(
         self, *, x: str = "seconds", y: str = "gap", ax: Any = None
     ) -> ConvergenceDisplay:
-        """Draw on ax, or on a new figure.
+        """Draw the curves.
 
         Parameters
         ----------
         x : {"seconds", "epoch"}, default="seconds"
+            Horizontal axis.
         y : {"gap", "objective"}, default="gap"
-            The relative gap ``(P - D)/D``, or P (solid) and D (dashed), between which
-            the optimum lies wherever there are dots.
+            The relative gap ``(P - D)/D``, or P (solid) and D (dashed). At every dot
+            the optimum lies between P and D.
         ax : matplotlib Axes, optional
+            Axes to draw on; by default the axes of a new figure.
+
+        Returns
+        -------
+        ConvergenceDisplay
+            This display.
 
         Raises
         ------
         ValueError
-            If x or y is not one of these.
+            If x or y is unknown.
         ImportError
             If matplotlib is missing.
         """
@@ -191,21 +234,27 @@ def _relative_gaps(history: NDArray[np.void]) -> Vector:
 
 
 class PathDisplay:
-    """A path of C: coefficients, gaps, or the scores of a cross-validation.
+    """Plot of a regularisation path: coefficients, gaps or cross-validation scores.
 
     Parameters
     ----------
     Cs : array-like of shape (n_Cs,)
+        Values of C.
     coefs : array-like of shape (n_Cs, n_features), optional
+        Coefficients for each C.
     relative_gaps : array-like of shape (n_Cs,) or (n_Cs, n_curves), optional
+        Proven relative gaps for each C.
     scores : array-like of shape (n_folds, n_Cs), optional
+        Scores of a cross-validation.
     best : float, optional
-        A C to mark.
+        Value of C to mark.
 
     Attributes
     ----------
     ax_ : matplotlib Axes
+        Axes with the curves.
     figure_ : matplotlib Figure
+        Figure that contains the axes.
     """
 
     ax_: Any
@@ -236,15 +285,23 @@ class PathDisplay:
     def from_path(
         cls, path: Any, *, y: str = "coefs", positive: int = 0, ax: Any = None
     ) -> PathDisplay:
-        """Draw what :func:`svm_path` returned.
+        """Draw a regularisation path.
 
         Parameters
         ----------
         path : SVMPath
+            Result of :func:`svm_path`.
         y : {"coefs", "norm", "gaps"}, default="coefs"
+            Vertical axis; see :meth:`plot`.
         positive : int, default=0
-            With more than two classes, the class whose coefficients are shown.
+            With more than two classes, the index of the class whose coefficients are
+            shown.
         ax : matplotlib Axes, optional
+            Axes to draw on; by default the axes of a new figure.
+
+        Returns
+        -------
+        PathDisplay
         """
         coefs = path.coefs if path.coefs.ndim == 2 else path.coefs[:, positive]
         display = cls(path.Cs, coefs=coefs, relative_gaps=path.relative_gaps)
@@ -259,8 +316,15 @@ class PathDisplay:
         Parameters
         ----------
         estimator : LinearSVCCV
+            A fitted estimator.
         y : {"scores", "gaps"}, default="scores"
+            Vertical axis; see :meth:`plot`.
         ax : matplotlib Axes, optional
+            Axes to draw on; by default the axes of a new figure.
+
+        Returns
+        -------
+        PathDisplay
         """
         display = cls(
             estimator.Cs_,
@@ -271,19 +335,25 @@ class PathDisplay:
         return display.plot(y=y, ax=ax)
 
     def plot(self, *, y: str = "coefs", ax: Any = None) -> PathDisplay:
-        """Draw on ax, or on a new figure.
+        """Draw the curves.
 
         Parameters
         ----------
         y : {"coefs", "norm", "gaps", "scores"}, default="coefs"
-            Each coefficient; the norm of them; what is proved of every model; mean and
-            standard deviation over the folds.
+            Every coefficient; the norm of the coefficients; the proven relative gaps;
+            or mean and standard deviation of the scores over the folds.
         ax : matplotlib Axes, optional
+            Axes to draw on; by default the axes of a new figure.
+
+        Returns
+        -------
+        PathDisplay
+            This display.
 
         Raises
         ------
         ValueError
-            If y is none of these, or there are no such values.
+            If y is unknown, or the display has no such values.
         ImportError
             If matplotlib is missing.
         """
@@ -318,21 +388,25 @@ class PathDisplay:
 
 
 class MarginDisplay:
-    """How the margins ``y_i f(x_i)`` are spread, and where the support vectors are.
+    """Histogram of the margins ``y_i f(x_i)``, with the support vectors marked.
 
-    Below 1 a row costs something, below 0 it is on the wrong side.
+    A row with a margin below 1 has a positive loss; one below 0 is misclassified.
 
     Parameters
     ----------
     margins : array-like of shape (n,)
+        Margins of the rows.
     support : array-like of int, optional
-        Rows that are support vectors.
+        Indices of the rows that are support vectors.
     name : str, optional
+        Label of the histogram.
 
     Attributes
     ----------
     ax_ : matplotlib Axes
+        Axes with the histogram.
     figure_ : matplotlib Figure
+        Figure that contains the axes.
     """
 
     ax_: Any
@@ -370,25 +444,40 @@ class MarginDisplay:
         Parameters
         ----------
         estimator : classifier
-            Fitted. Of more than two classes, one that is trained one versus the rest.
+            A fitted classifier. With more than two classes, it must be trained one
+            versus the rest.
         X : {array-like, sparse matrix} of shape (n, n_features)
+            Rows.
         y : array-like of shape (n,)
-            Its classes.
+            Classes of the rows.
         positive : label, optional
-            The positive class: the second of two, and to be given of more.
+            The positive class; by default the second of two classes. Required with
+            more than two.
         support : bool, default=True
-            Mark the support vectors: X are the rows that it was trained with. False
-            for others, such as test data.
+            Mark the support vectors; X must then be the training rows. Use False for
+            other rows, such as test data.
         bins : int, default=50
+            Number of bins.
         name : str, optional
+            Label of the histogram.
         ax : matplotlib Axes, optional
+            Axes to draw on; by default the axes of a new figure.
+
+        Returns
+        -------
+        MarginDisplay
 
         Raises
         ------
         ValueError
-            If `positive` is missing or no class, or support vectors are wanted of other
-            rows.
+            If `positive` is missing or not a class, or X has too few rows to be the
+            training rows and `support` is true.
+        ImportError
+            If matplotlib is missing.
         """
+        from .estimators._meta import unwrap
+
+        estimator, X = unwrap(estimator, X)
         scores, y = estimator.decision_function(X), np.asarray(y)
         classes = list(estimator.classes_)
         several = scores.ndim == 2
@@ -397,12 +486,14 @@ class MarginDisplay:
         )
         if several and (positive is None or pairs):
             raise ValueError(
-                f"positive={positive!r}: of {len(classes)} classes give the positive "
-                "one, of a model that is trained one versus the rest"
+                f"positive={positive!r} does not choose one of {len(classes)} classes; "
+                "give the positive class, of a model trained one versus the rest"
             )
         positive = classes[1] if positive is None else positive
         if positive not in classes:
-            raise ValueError(f"positive={positive!r} is none of {classes}")
+            raise ValueError(
+                f"positive={positive!r} is not a class; use one of {classes}"
+            )
         at = classes.index(positive)
         score = scores[:, at] if several else scores if at == 1 else -scores
         rows = getattr(estimator, "support_", None) if support else None
@@ -411,18 +502,25 @@ class MarginDisplay:
         if rows is not None and len(rows) and rows.max() >= len(score):
             raise ValueError(
                 f"X has {len(score)} rows, fewer than the model was trained with; give "
-                "those, or support=False"
+                "the training rows, or support=False"
             )
         display = cls(np.where(y == positive, score, -score), support=rows, name=name)
         return display.plot(bins=bins, ax=ax)
 
     def plot(self, *, bins: int = 50, ax: Any = None) -> MarginDisplay:
-        """Draw on ax, or on a new figure.
+        """Draw the histogram.
 
         Parameters
         ----------
         bins : int, default=50
+            Number of bins.
         ax : matplotlib Axes, optional
+            Axes to draw on; by default the axes of a new figure.
+
+        Returns
+        -------
+        MarginDisplay
+            This display.
 
         Raises
         ------

@@ -1,21 +1,23 @@
-"""Learning from batches of rows that come one at a time.
+"""Learning from batches of rows that arrive one at a time.
 
-Problem    min over w of P(w) = 1/2 ||w||^2 + sum_i c_i l(y_i w.x_i), the sum over the
-           rows of all batches so far, through its dual D (losses.py)
-Update     sweeps of `DCD` over the duals of the batch at hand, from 0 if it is new and
-           else from where they were left; w = sum_i a_i y_i x_i over all batches.
-Guarantee  New rows come with duals of 0 and every step raises D, so D never falls but
-           for rounding; it is sum a_i - 1/2 sum delta_i a_i^2 - 1/2 ||w||^2, sums that
-           are kept, less a bound on their rounding: a lower bound on the least P over
-           the rows so far. P(w) is a sum over rows that are gone: one more pass proves
-           it (`Stream.prove`). Batches that come again and again are block coordinate
-           ascent: D rises to the optimum.
-Cost       a sweep is a product with the batch; three more check it, tell it from the
-           others and add it up anew, for the bound. 8 bytes per row and binary problem.
+Problem    min over w of P(w) = 1/2 ||w||^2 + sum_i c_i l(y_i w.x_i), summed over the
+           rows of all batches so far, solved through its dual D (losses.py)
+Update     sweeps of `DCD` over the dual variables of the current batch. A new batch
+           starts at 0, a repeated one where it was left. w = sum_i a_i y_i x_i over all
+           batches.
+Guarantee  New rows start with dual variables of 0 and every step raises D, so D never
+           falls except for rounding. D = sum a_i - 1/2 sum delta_i a_i^2 -
+           1/2 ||w||^2 is computed from stored sums. Less a bound on their rounding, it
+           is a lower bound on the least P over the rows so far. P(w) sums over rows
+           that are not kept; one more pass proves it (`Stream.prove`). Repeating the
+           batches is block coordinate ascent: D rises to the optimum.
+Cost       A sweep is a product with the batch. Three more products check the batch,
+           identify it, and recompute its sum for the bound. 8 bytes per row and binary
+           problem.
 Source     Hsieh, Chang, Lin, Keerthi and Sundararajan, ICML 2008, for the steps; Yu,
-           Hsieh, Chang and Lin, KDD 2010, for blocks. A row's first step is that of
-           PA-I for the hinge, of PA-II for the squared hinge (Crammer, Dekel, Keshet,
-           Shalev-Shwartz and Singer, JMLR 7, 2006), with the same C.
+           Hsieh, Chang and Lin, KDD 2010, for blocks. The first step on a row is
+           PA-I's for the hinge and PA-II's for the squared hinge (Crammer, Dekel,
+           Keshet, Shalev-Shwartz and Singer, JMLR 7, 2006), with the same C.
 """
 
 from __future__ import annotations
@@ -32,7 +34,8 @@ from numpy.typing import NDArray
 from . import core
 from .certificate import Bounds
 from .losses import Vector
-from .problem import Problem, Rounding, Values
+from .problems.binary import BinaryProblem
+from .problems.rounding import Rounding, Values
 from .solvers.base import new_order
 from .solvers.dcd import DCD, DCDState
 
@@ -41,7 +44,7 @@ __all__ = ["Batch", "Stream"]
 
 @dataclass(kw_only=True)
 class _BatchState(DCDState):
-    """Duals of one batch, and the w of all."""
+    """Dual variables of one batch, and the w of all batches."""
 
     def repair(self) -> None:
         self.linear = self.problem.dual_value(self.alpha, 0.0)
@@ -49,15 +52,16 @@ class _BatchState(DCDState):
 
 @dataclass(slots=True)
 class Batch:
-    """What is kept of a batch: its duals, and not its rows.
+    """Dual variables of a batch, which are kept while its rows are not.
 
     Attributes
     ----------
     alpha : ndarray of shape (problems, n)
+        Dual variables.
     linear : ndarray of shape (problems,)
         ``sum a_i - 1/2 sum delta_i a_i^2`` over its rows, rounded down.
     times : int
-        How often it has come.
+        Number of times that the batch was given.
     """
 
     alpha: NDArray[np.float64]
@@ -72,19 +76,21 @@ class Stream:
     Attributes
     ----------
     w : ndarray of shape (problems, width)
+        Coefficients.
     random : list of random states
         One per problem.
     batches : dict
-        By what tells them apart, in the order in which they first came.
+        Batches by their keys (:func:`key_of`), in the order in which they first came.
     updates : list of int
-        Steps that changed a dual, per problem.
+        Steps that changed a dual variable, per problem.
     passes : int
-        How often the batch that came most often has come.
+        Largest number of times that one batch was given.
     linear : list of lists of float
-        Per problem, numbers whose exact sum is that of ``batch.linear`` over all
-        batches: a call must not cost more the more batches there are.
+        Per problem, a few numbers whose exact sum equals the sum of ``batch.linear``
+        over all batches. They keep the cost of a call independent of the number of
+        batches.
     drift : list of float
-        Per problem, how far w may be from ``sum_i a_i y_i x_i``, in length.
+        Per problem, a bound on the distance of w from ``sum_i a_i y_i x_i``.
     """
 
     w: NDArray[np.float64]
@@ -97,7 +103,7 @@ class Stream:
 
     @classmethod
     def begin(cls, width: int, seeds: Sequence[int]) -> Stream:
-        """A stream without rows, for as many problems as there are seeds."""
+        """Return a stream without rows, with one problem for each seed."""
         random = [list(core.Random(int(seed)).state) for seed in seeds]
         linear: list[list[float]] = [[] for _ in seeds]
         return cls(
@@ -107,17 +113,17 @@ class Stream:
 
     @property
     def rows(self) -> int:
-        """Rows of all batches, each counted once."""
+        """Number of rows of all batches; repeated batches count once."""
         return sum(batch.alpha.shape[1] for batch in self.batches.values())
 
     def open(self, key: bytes, n: int) -> Batch:
-        """The batch of this key, new if it is not known; it comes once more."""
+        """Return the batch with this key, a new one if it is unknown, and count it."""
         problems = len(self.w)
         batch = self.batches.get(key)
         if batch is None:
             batch = Batch(np.zeros((problems, n)), np.zeros(problems))
             self.batches[key] = batch
-        # Out of a message or a memory map they may not be written where they are.
+        # Arrays that come from a message or a memory map may be read-only.
         self.w, batch.alpha, batch.linear = (
             np.require(array, requirements=["C", "A", "W"])
             for array in (self.w, batch.alpha, batch.linear)
@@ -129,10 +135,10 @@ class Stream:
     def take_up(
         self,
         batch: Batch,
-        binary: Sequence[Problem | None],
+        binary: Sequence[BinaryProblem | None],
         alpha: NDArray[np.float64],
     ) -> None:
-        """Let the first batch begin at these duals, shape (problems, n)."""
+        """Start the first batch from these dual variables, shape (problems, n)."""
         for k, problem in enumerate(binary):
             if problem is not None:
                 np.minimum(alpha[k], problem.upper, out=batch.alpha[k])
@@ -140,9 +146,9 @@ class Stream:
                 self._note(k, problem, batch)
 
     def learn(
-        self, k: int, problem: Problem, batch: Batch, solver: DCD, stop: Any
+        self, k: int, problem: BinaryProblem, batch: Batch, solver: DCD, stop: Any
     ) -> None:
-        """Sweep the batch for problem k, whose rows, labels and costs `problem` has."""
+        """Sweep the batch for problem k; `problem` has its rows, labels and costs."""
         rng = core.Random(0)
         rng.state = self.random[k]
         w, alpha = self.w[k].copy(), batch.alpha[k].copy()
@@ -150,7 +156,7 @@ class Stream:
             problem, rng, new_order(problem.n), alpha=batch.alpha[k], w=self.w[k],
             q=problem.q, active=problem.n,
         )  # fmt: skip
-        state.lie_down()
+        state.start_shrinking()
         for _ in range(solver.sweeps(problem)):
             solver.step(state, stop)
             if stop.requested or stop.expired:
@@ -160,21 +166,22 @@ class Stream:
         self._move(k, problem, w, batch.alpha[k] - alpha)
         self._note(k, problem, batch)
 
-    def _move(self, k: int, problem: Problem, before: Vector, by: Vector) -> None:
-        """Set w of problem k to what it was before, plus the sum of what has changed.
+    def _move(self, k: int, problem: BinaryProblem, before: Vector, by: Vector) -> None:
+        """Set w of problem k to `before` plus the sum of the changed rows.
 
-        The steps have added that up as well, but nobody has counted their rounding.
+        The steps have updated w as well, but the rounding error of their updates is
+        unknown.
         """
         np.add(before, problem.weighted_sum(by), out=self.w[k])
         reach = float(np.abs(by) @ np.sqrt(problem.q))
-        # Each change is a rounded difference: as if one row more were added.
+        # Each change is a rounded difference, which counts like one more row.
         used = int(np.count_nonzero(by)) + 1
         length = math.sqrt(core.squared_norm(self.w[k]))
         self.drift[k] += problem.rounding.of_sum(used, reach)
         self.drift[k] += Rounding.slack * Rounding.unit * length
 
-    def _note(self, k: int, problem: Problem, batch: Batch) -> None:
-        """Note the linear term of a batch anew."""
+    def _note(self, k: int, problem: BinaryProblem, batch: Batch) -> None:
+        """Update the linear term of a batch and the exact sum over all batches."""
         alpha = batch.alpha[k]
         bent = 0.5 * problem.delta * alpha * alpha
         error = Rounding.summed * float((alpha + bent).sum())
@@ -185,7 +192,7 @@ class Stream:
         batch.linear[k] = linear
 
     def dual(self, k: int) -> Bounds:
-        """Prove a lower bound on D of problem k from the sums that are kept."""
+        """Prove a lower bound on D of problem k from the stored sums."""
         linear, norm = math.fsum(self.linear[k]), core.squared_norm(self.w[k])
         drift = self.drift[k]
         rounding = Rounding(0, self.w.shape[1], 0)
@@ -199,24 +206,29 @@ class Stream:
         return found.with_dual_of(lowest)
 
     def prove(
-        self, batches: Iterable[tuple[bytes, Sequence[Problem | None]]]
+        self, batches: Iterable[tuple[bytes, Sequence[BinaryProblem | None]]]
     ) -> list[Bounds]:
-        """P(w) at most and D at least of every problem, from one pass over the rows.
+        """Prove bounds on P(w) and D of every problem, by one pass over the rows.
 
         Parameters
         ----------
         batches : iterable of (key, problems)
-            Every batch of the stream once, in any order; None where a problem gives
-            none of its rows a weight.
+            Every batch of the stream once, in any order. A problem is None where none
+            of its rows has a weight.
+
+        Returns
+        -------
+        list of Bounds
+            One per problem.
 
         Raises
         ------
         ValueError
-            If a batch is not of the stream, comes twice, or is left out: the two
-            values would be about different rows.
+            If a batch is not part of the stream, is given twice, or is missing: the
+            two values would be about different rows.
         """
         problems, width = self.w.shape
-        # Summed anew: what the steps have added up carries their rounding.
+        # Sums are recomputed, because the steps add an unknown rounding error to them.
         v, part = np.zeros((problems, width)), np.empty(width)
         sums: list[list[Values]] = [[] for _ in range(problems)]
         n, parts = np.zeros(problems, np.int64), np.zeros(problems, np.int64)
@@ -224,10 +236,10 @@ class Stream:
         for number, (key, binary) in enumerate(batches):
             batch = self.batches.get(key)
             if batch is None or key in met:
-                what = "was never learned from" if batch is None else "comes twice"
+                what = "was never learned from" if batch is None else "is given twice"
                 raise ValueError(
-                    f"batch {number} {what}; give the batches of partial_fit, each "
-                    "once, as they were"
+                    f"batch {number} {what}; give each batch of partial_fit once, with "
+                    "its rows unchanged"
                 )
             met.add(key)
             for k, problem in enumerate(binary):
@@ -243,8 +255,8 @@ class Stream:
                 v[k] += part
         if len(met) < len(self.batches):
             raise ValueError(
-                f"{len(met)} of the {len(self.batches)} batches of partial_fit were "
-                "given; a proof needs each of them"
+                f"only {len(met)} of the {len(self.batches)} batches of partial_fit "
+                "were given; a proof needs all of them"
             )
         return [
             _bounds(sums[k], self.w[k], v[k], Rounding(int(n[k]), width, int(parts[k])))
@@ -253,21 +265,18 @@ class Stream:
 
 
 def _bounds(parts: list[Values], w: Vector, v: Vector, rounding: Rounding) -> Bounds:
-    """P(w) and D of the duals that v is the sum of, rounded to the safe side."""
+    """Bound P(w), and D of the dual variables with ``v = sum_i a_i y_i x_i``."""
     norm, curvature = core.squared_norm(w), core.squared_norm(v)
     if not parts:
         return Bounds.proved(0.5 * norm, 2 * Rounding.norm * norm, 0.0)
-    values = Values.merge(parts)
-    more = rounding.of_primal(values, norm)
-    less = rounding.of_dual(values, curvature, rounding.drift(values))
-    dual = values.sum - 0.5 * (curvature + values.diagonal)
-    return Bounds.proved(0.5 * norm + values.loss, more, dual, less)
+    return rounding.bounds(Values.merge(parts), norm, curvature)
 
 
-def key_of(problem: Problem, codes: NDArray[np.intp], weight: Vector) -> bytes:
-    """What tells a batch from others: labels, weights, norms, one random sum of rows.
+def key_of(problem: BinaryProblem, codes: NDArray[np.intp], weight: Vector) -> bytes:
+    """Return a hash that identifies a batch.
 
-    The same rows in another order are another batch, for duals belong to places.
+    It covers labels, weights, norms and one random sum of the rows. The same rows in
+    another order are another batch, because dual variables belong to positions.
     """
     found = hashlib.sha256()
     coin = np.random.default_rng(0).random(problem.n)
@@ -278,10 +287,10 @@ def key_of(problem: Problem, codes: NDArray[np.intp], weight: Vector) -> bytes:
 
 
 def add_exactly(parts: list[float], x: float) -> None:
-    """Add a number to a sum that is kept as a few numbers that do not overlap.
+    """Add a number exactly to a sum that is stored as a few non-overlapping numbers.
 
-    Shewchuk, Discrete & Computational Geometry 18, 1997, section 2.4: nothing is
-    rounded, and no more numbers are needed than a float64 has exponents to tell apart.
+    Source: Shewchuk, Discrete & Computational Geometry 18, 1997, section 2.4. Nothing
+    is rounded, and the range of float64 exponents limits how many numbers are needed.
     """
     kept = 0
     for y in parts:

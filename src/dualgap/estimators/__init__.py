@@ -1,4 +1,4 @@
-"""The faces that scikit-learn users know, over the one loop."""
+"""Estimators with scikit-learn's interface, and functions on fitted models."""
 
 from __future__ import annotations
 

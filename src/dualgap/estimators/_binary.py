@@ -1,4 +1,4 @@
-"""The binary problems that the rows of several classes make."""
+"""Binary problems of a multi-class problem: one versus the rest, or one versus one."""
 
 from __future__ import annotations
 
@@ -9,14 +9,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .. import one_vs_one, one_vs_rest
-from ..blocks import RowSource
+from ..certificate import Certificate
+from ..data.blocks import RowSource
 from ..losses import Vector
-from ..problem import Problem
+from ..problems import one_vs_one, one_vs_rest
+from ..problems.binary import BinaryProblem
 
 __all__ = [
     "BinaryProblems",
     "binary_problems",
+    "certificate_of",
     "number_of_problems",
     "problem_labels",
     "problem_name",
@@ -25,34 +27,37 @@ __all__ = [
 
 
 class OneVsRest:
-    """Each class against all others; two classes make one problem.
+    """Binary problems of each class against all others; one problem for two classes.
 
     Parameters
     ----------
     X : {ndarray, sparse matrix, RowStore} of shape (n, d)
+        Rows.
     classes : ndarray of shape (K,)
+        Labels of the classes.
     codes : ndarray of shape (n,)
         Class of every row, 0 to K - 1.
     weight : ndarray of shape (n,), optional
-        Sample weights. None: all 1, with factors of 1.
+        Sample weights. None if all sample and class weights are 1.
     factor : ndarray of shape (K,)
         Class weights.
     C : float
+        Weight of the loss.
     **options
-        As of :class:`Problem`.
+        As in :class:`dualgap.BinaryProblem`.
 
     Attributes
     ----------
-    rows : Problem
-        All rows.
+    rows : BinaryProblem
+        The problem over all rows, with the labels of the first problem.
     labels : list
-        What each problem is about: its positive class, or a pair.
+        The positive class of each problem, or its pair of classes.
     names : list of str
-        The same in words.
+        The labels in words; see :func:`problem_name`.
     several : str
-        Plural of that.
+        Plural noun for the problems: "classes" or "pairs".
     tables : int
-        Rows of the table that :meth:`pack` makes.
+        Number of rows of the table that :meth:`pack` makes.
     """
 
     several = "classes"
@@ -68,58 +73,59 @@ class OneVsRest:
         **options: Any,
     ) -> None:
         self.codes, self.weight, self.factor = codes, weight, factor
-        self.changed = False  # since the rows were given weights
+        self.changed = False  # whether weights differ from the weights of `rows`
         self.positive = one_vs_rest.positives(len(classes))
         self.tables = len(self.positive)
         self.labels = [classes[k] for k in self.positive]
         self.names = [problem_name(label) for label in self.labels]
-        self.rows = Problem(
+        self.rows = BinaryProblem(
             X, self.signs(0), C, sample_weight=self.weights(0), **options
         )
 
     def reweighted(self, weight: Vector, factor: Vector) -> OneVsRest:
-        """The same rows and classes with other weights."""
+        """Return the problems of the same rows and classes with other weights."""
         other = copy.copy(self)
         other.weight, other.factor, other.changed = weight, factor, True
         return other
 
     def signs(self, k: int) -> NDArray[np.int8]:
-        """Labels of all rows in one of the problems."""
+        """Return the labels of all rows in problem k, -1 or +1, shape (n,)."""
         return one_vs_rest.signs(self.codes, self.positive[k])
 
     def weights(self, k: int) -> Vector | None:
-        """Weights of all rows in one of the problems; None for 1."""
+        """Return the weights of all rows in problem k, shape (n,); None for all 1."""
         if self.weight is None:
             return None
         return one_vs_rest.weights(
             self.codes, self.positive[k], self.weight, self.factor
         )
 
-    def problem(self, k: int) -> Problem:
-        """One of the problems."""
+    def problem(self, k: int) -> BinaryProblem:
+        """Return problem k."""
         if k == 0 and not self.changed:
             return self.rows
         return self.rows.with_labels(self.signs(k), self.weights(k))
 
     def pack(self, duals: Sequence[Vector]) -> NDArray[np.float64]:
-        """``y_i alpha_i`` of all problems in one table, shape (tables, n)."""
+        """Return ``y_i alpha_i`` of all problems as one table, shape (tables, n)."""
         table = np.stack(duals)
         for k, row in enumerate(table):
             row *= self.signs(k)
         return table
 
     def unpack(self, table: NDArray[np.float64], k: int) -> Vector:
-        """``alpha`` of the rows of one problem, from such a table."""
+        """Return the ``alpha`` of problem k from a table of :meth:`pack`."""
         found: Vector = np.abs(table[k])
         return found
 
 
 class OneVsOne:
-    """Each class against each other one: as :class:`OneVsRest`, for 3 classes or more.
+    """Binary problems of each pair of classes, for three classes or more.
 
-    A problem has the rows of its two classes alone, which are copied for it and
-    forgotten after it: passes over all rows, most of them of weight 0, take longer.
-    Those of a store have weight 0 all the same, and all if `copies` is False.
+    It has the interface of :class:`OneVsRest`. Each problem gets a temporary copy of
+    the rows of its two classes, because epochs over all rows, most of them with weight
+    0, would take longer. For a store, or if `copies` is False, every problem covers all
+    rows, and rows of other classes have weight 0.
     """
 
     several = "pairs"
@@ -142,8 +148,8 @@ class OneVsOne:
         self.labels = [(classes[i], classes[j]) for i, j in self.pairs]
         self.names = [problem_name(label) for label in self.labels]
         self._set_weights(np.ones(len(codes)) if weight is None else weight, factor)
-        # Looks at every row once, and names a bad one by its number.
-        self.rows = Problem(X, np.ones(len(codes)), C, **options)
+        # Checks every row once, so that an error names the row by its number in X.
+        self.rows = BinaryProblem(X, np.ones(len(codes)), C, **options)
         self.X: Any = None
         if copies and not isinstance(X, RowSource):
             self.X = X.tocsr() if hasattr(X, "tocsr") else X
@@ -153,43 +159,43 @@ class OneVsOne:
         refuse_missing(self.classes, np.bincount(self.codes, self.weight))
 
     def reweighted(self, weight: Vector, factor: Vector) -> OneVsOne:
-        """As of :class:`OneVsRest`."""
+        """Return the problems of the same rows and classes with other weights."""
         other = copy.copy(self)
         other._set_weights(weight, factor)
         return other
 
     def signs(self, k: int) -> NDArray[np.int8]:
-        """As of :class:`OneVsRest`."""
+        """Return the labels of all rows in problem k, -1 or +1, shape (n,)."""
         return one_vs_one.signs(self.codes, self.pairs[k])
 
     def weights(self, k: int) -> Vector:
-        """As of :class:`OneVsRest`: 0 for the rows of other classes."""
+        """Return the weights of all rows in problem k; 0 for rows of other classes."""
         return one_vs_one.weights(self.codes, self.pairs[k], self.weight)
 
     def place(self, k: int) -> NDArray[np.intp]:
-        """The rows of a problem."""
+        """Return the indices of the rows of problem k."""
         if self.X is None:
             return np.arange(len(self.codes))
         return one_vs_one.rows(self.codes, self.pairs[k], self.weight)
 
-    def problem(self, k: int) -> Problem:
-        """One of the problems."""
+    def problem(self, k: int) -> BinaryProblem:
+        """Return problem k."""
         if self.X is None:
             return self.rows.with_labels(self.signs(k), self.weights(k))
         place = self.place(k)
         signs = one_vs_one.signs(self.codes[place], self.pairs[k])
-        return Problem(
+        return BinaryProblem(
             self.X[place], signs, self.rows.C, sample_weight=self.weight[place],
             **self.options,
         )  # fmt: skip
 
     def pack(self, duals: Sequence[Vector]) -> NDArray[np.float64]:
-        """As of :class:`OneVsRest`; the layout is that of LIBSVM."""
+        """Return ``y_i alpha_i`` as one table, shape (tables, n), as LIBSVM does."""
         places = [self.place(k) for k in range(len(self.pairs))]
         return one_vs_one.pack(duals, places, self.codes, len(self.classes))
 
     def unpack(self, table: NDArray[np.float64], k: int) -> Vector:
-        """As of :class:`OneVsRest`."""
+        """Return the ``alpha`` of problem k from a table of :meth:`pack`."""
         return one_vs_one.unpack(table, self.codes, self.pairs[k])[self.place(k)]
 
 
@@ -204,45 +210,53 @@ def binary_problems(
     copies: bool = True,
     **options: Any,
 ) -> BinaryProblems:
-    """The problems of "ovr" or "ovo"; two classes make one either way."""
+    """Return the binary problems of "ovr" or "ovo"; two classes make one problem."""
     if multi_class == "ovo" and len(classes) > 2:
         return OneVsOne(X, classes, *args, copies=copies, **options)
     return OneVsRest(X, classes, *args, **options)
 
 
 def number_of_problems(multi_class: str, classes: int) -> int:
-    """How many problems, each with coefficients of its own, some classes make."""
+    """Return the number of binary problems, each with its own coefficients."""
     if classes == 2:
         return 1
     return classes * (classes - 1) // 2 if multi_class == "ovo" else classes
 
 
 def refuse_missing(classes: NDArray[Any], total: ArrayLike) -> None:
-    """Refuse classes whose rows all have no weight.
+    """Raise an error if all rows of a class have weight 0.
 
     Raises
     ------
     ValueError
+        Naming the first such class.
     """
     for label, weight in zip(classes, np.asarray(total), strict=True):
         if not weight > 0.0:
             raise ValueError(
-                f"sample_weight and class_weight leave class {label!s} no row with a "
-                "positive weight; drop its rows"
+                f"class {label!s} has no row with a positive weight; drop its rows, or "
+                "change sample_weight or class_weight"
             )
 
 
 def problem_name(label: Any) -> str:
-    """What a binary problem is about, in words: a class, or two."""
+    """Return the name of a binary problem: its class, or its two classes."""
     if isinstance(label, tuple):
         return f"{label[0]!s} against {label[1]!s}"
     return f"class {label!s}"
 
 
-def problem_labels(model: Any) -> list[Any]:
-    """What each certificate of a classifier is about: a class, or two of them.
+def certificate_of(model: Any, parts: Sequence[Certificate]) -> Certificate:
+    """Join the certificates of the binary problems of a fitted classifier."""
+    if len(parts) == 1:
+        return parts[0]
+    return Certificate.total(parts, [problem_name(of) for of in problem_labels(model)])
 
-    Of two classes, and of a problem of all of them, the last class.
+
+def problem_labels(model: Any) -> list[Any]:
+    """Return the label of each certificate of a classifier: a class or a pair.
+
+    With two classes, and with a joint problem of all classes, it is the last class.
     """
     classes = model.classes_.tolist()
     kind = getattr(model, "multi_class", "ovr")

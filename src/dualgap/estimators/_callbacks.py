@@ -1,14 +1,14 @@
-"""The bridge from the loop's epochs to scikit-learn's callback protocol.
+"""Adapter from the loop's epochs to scikit-learn's callback protocol.
 
-A fit is a tree of tasks, the one that callbacks such as ``ProgressBar`` see:
+Callbacks such as ``ProgressBar`` see a fit as a tree of tasks:
 
     fit
       class k              one per binary problem, if there are several
         epochs from ...    a stage: a new one when the gap falls by a power of ten
           epoch            a leaf
 
-The gap is not known before a stage ends, so the name of the next one tells it: that is
-what a progress bar, which reads nothing but names, can show.
+A progress bar can only show names. The gap is known when a stage ends, so the name of
+the next stage contains it.
 """
 
 from __future__ import annotations
@@ -32,39 +32,40 @@ try:
 except ImportError:
 
     class CallbackSupportMixin:  # type: ignore[no-redef]
-        """Stands in where scikit-learn has no callbacks yet."""
+        """Replacement for versions of scikit-learn without callbacks."""
 
         def set_callbacks(self, *callbacks: Any) -> Any:
-            """Refuse: this scikit-learn has no callbacks.
+            """Raise an error: this version of scikit-learn has no callbacks.
 
             Raises
             ------
             ImportError
-                Saying which version is needed.
+                Naming the version that is needed.
             """
             raise ImportError(
-                "set_callbacks needs scikit-learn 1.9 or newer, this is "
-                f"{sklearn.__version__}; upgrade it with: "
+                "set_callbacks needs scikit-learn 1.9 or newer, but this is "
+                f"{sklearn.__version__}; upgrade with: "
                 'pip install --upgrade "scikit-learn>=1.9"'
             )
 
 
 Attributes = Callable[[Vector], dict[str, Any]]
-_ROUNDING = 1e-16  # gaps below it open no further stage
+_ROUNDING = 1e-16  # a smaller gap starts no new stage
 
 
 class FitTasks:
-    """The tasks of one fit. Classes may run in threads; hooks are called one at a time.
+    """Tasks of one fit. Classes may run in threads; hooks are called one at a time.
 
     Parameters
     ----------
     estimator : CallbackSupportMixin
+        The estimator that is fitted.
     data : dict
-        ``X``, ``y`` and ``metadata``, for the callbacks that ask for them.
+        ``X``, ``y`` and ``metadata``, for callbacks that use them.
     names : sequence of str
         One per binary problem. A single problem has no task of its own.
     stop : core.Stop
-        Requested when a hook returns True at the end of any task.
+        Set when a hook returns True at the end of a task.
     """
 
     def __init__(
@@ -97,14 +98,17 @@ class FitTasks:
     def problem(
         self, k: int, attributes: Attributes | None
     ) -> contextlib.AbstractContextManager[Callable[[EpochInfo], None] | None]:
-        """The tasks of the k-th binary problem; of None if nobody listens."""
+        """Return the tasks of problem k as a context manager.
+
+        It gives a function to call after every epoch, or None without callbacks.
+        """
         context = self.problems[k]
         if context is None:
             return contextlib.nullcontext()
         return _ProblemTasks(self, context, attributes)
 
     def end(self) -> None:
-        """The fit is over and the estimator is fitted."""
+        """Tell the callbacks that the estimator is fitted."""
         if self.root is not None:
             self.root.call_on_fit_task_end(**self.data, reconstruction_attributes={})
 
@@ -115,11 +119,13 @@ class _ProblemTasks:
     Parameters
     ----------
     fit : FitTasks
+        Tasks of the whole fit.
     context : sklearn.callback.CallbackContext
-        Of the problem.
-    attributes : callable
-        From a w to the attributes that make the estimator ready to predict, called
-        only if a callback asks for ``fitted_estimator``; None where a w does not tell.
+        Context of the problem.
+    attributes : callable or None
+        Function that turns w into the attributes that an estimator needs to predict.
+        It is called only if a callback uses ``fitted_estimator``. None where w alone
+        does not determine them.
     """
 
     def __init__(
@@ -139,10 +145,10 @@ class _ProblemTasks:
         return self
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
-        if kind is not None:  # scikit-learn tears callbacks down, open tasks included
+        if kind is not None:  # scikit-learn closes the open tasks after an error
             return
         with self.fit.lock:
-            self._end("epoch")  # one that never ran, when a warm start was optimal
+            self._end("epoch")  # still open if a warm start was optimal
             self._end("stage")
             if self.context is not self.fit.root:
                 self._end("context")
@@ -150,7 +156,7 @@ class _ProblemTasks:
     def __call__(self, info: EpochInfo) -> None:
         """End the epoch and begin the next one."""
         with self.fit.lock:
-            # Without the model, which would keep the data alive in the task tree.
+            # The model is dropped because it would keep the data alive in the tree.
             self.epoch.epoch_info = replace(info, model=None)
             model = info.model
             assert model is not None

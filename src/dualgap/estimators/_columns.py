@@ -1,4 +1,4 @@
-"""Columns of sparse rows that hold nothing, and take no part in a fit."""
+"""Removal of empty columns of sparse data before a fit."""
 
 from __future__ import annotations
 
@@ -8,40 +8,41 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from ..data.rows import check_indices
 from ..losses import Vector
-from ..problem import check_indices
 
 __all__ = ["StoredColumns"]
 
 logger = logging.getLogger("dualgap")
 
-# Columns per stored entry from which it is worth while to sort the entries by column:
-# that costs less than the first few passes over so long a vector of coefficients.
+# Columns per stored entry from which columns are renumbered. Sorting the entries then
+# costs less than a few epochs over the long vector of coefficients.
 _FEW = 16
 
 
 class StoredColumns:
-    """The columns of X that hold an entry, where these are few among all.
+    """View of X that leaves out empty columns, if there are very many of them.
 
-    A coefficient of any other column is 0 at the optimum. Solvers keep several vectors
-    with an entry per column, and pass over them in every epoch, so very wide rows are
-    trained over the columns that are stored, in their order.
+    The coefficient of an empty column is 0 at the optimum. Solvers keep several vectors
+    with an entry per column and go through them in every epoch, so very wide sparse
+    data are trained on their non-empty columns, in the same order.
 
     Parameters
     ----------
     X : ndarray, sparse matrix or RowStore of shape (n, d)
+        Rows.
 
     Attributes
     ----------
     X : ndarray, sparse matrix or RowStore
-        The rows over these columns; as they were given where no column is left out.
+        The rows over the remaining columns; the given X if none is left out.
     """
 
     def __init__(self, X: Any) -> None:
         self.X, self._d, self._columns = X, 0, None
         if not sparse.issparse(X) or X.shape[1] <= _FEW * (X.nnz + X.shape[0]):
             return
-        check_indices(X)  # numbered anew, none would be out of range
+        check_indices(X)  # renumbering would hide an index that is out of range
         X = X.tocsr()
         self._d = X.shape[1]
         self._columns, indices = np.unique(X.indices, return_inverse=True)
@@ -49,13 +50,13 @@ class StoredColumns:
         arrays = (X.data, indices.astype(X.indices.dtype, copy=False), X.indptr)
         self.X = sparse.csr_matrix(arrays, shape=(X.shape[0], width))
         logger.info(
-            "X has %d columns, of which %d hold an entry: the fit is over these",
+            "X has %d columns, of which %d are not empty; the fit uses only these",
             self._d,
             len(self._columns),
         )
 
     def spread(self, coef: Vector) -> Vector:
-        """Coefficients of these columns, in the last axis, as those of all columns."""
+        """Return coefficients for all columns, in the last axis; 0 for empty ones."""
         if self._columns is None:
             return coef
         out = np.zeros((*coef.shape[:-1], self._d))

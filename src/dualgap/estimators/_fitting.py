@@ -1,4 +1,4 @@
-"""What the fits of LinearSVC and SVC share: weights, threads, logs, warnings."""
+"""Code that several estimators share: weights, threads, logs, warnings."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import contextlib
 import logging
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from numbers import Integral, Real
 from typing import Any, TypeVar, cast
 
@@ -24,8 +25,8 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _check_sample_weight
 
 from .. import __version__
-from ..blocks import RowSource
 from ..certificate import Certificate
+from ..data.blocks import RowSource
 from ..loop import EpochInfo, ctrl_c
 from ..losses import Vector
 from ..memory import make_room_for
@@ -43,23 +44,24 @@ __all__ = [
     "one_or_all",
     "refuse_masks",
     "refuse_store",
+    "silent_failures",
     "votes",
     "warn_of_failures",
     "weights",
 ]
 
-#: What `n_jobs` may be. 0 has no meaning, and joblib says so in the midst of a fit. No
-#: machine has processors for more than this many threads.
+#: Valid values of `n_jobs`. joblib refuses 0, but only during a fit. The upper limit
+#: exceeds the number of processors of any machine.
 N_JOBS = [
     Interval(Integral, 1, 4096, closed="both"),
     Interval(Integral, None, -1, closed="right"),
     None,
 ]
 
-#: What `cache_size` may be, in MB: the most are an exabyte, which 64 bits count.
+#: Valid values of `cache_size` in MB, up to an exabyte, which fits into 64 bits.
 CACHE_SIZE = [Interval(Real, 0, 1e12, closed="right")]
 
-#: Threads that joblib's pool has beside its workers.
+#: Threads of joblib's pool besides its workers.
 _POOL = 3
 
 logger = logging.getLogger("dualgap")
@@ -69,9 +71,10 @@ T = TypeVar("T")
 
 
 class VersionedPickle:
-    """A pickle knows what version it is of, and says so to any other.
+    """Mixin that records the version of dualgap in pickles.
 
-    Parameters that a version did not know yet get their defaults.
+    Unpickling in another version warns, and gives parameters that the older version did
+    not have their default values.
     """
 
     def __getstate__(self) -> dict[str, Any]:
@@ -83,9 +86,9 @@ class VersionedPickle:
         kept = {k: value for k, value in state.items() if k != "_dualgap_version"}
         if written != __version__:
             warnings.warn(
-                f"a {type(self).__name__} that was pickled by dualgap {written}, and "
-                f"this is {__version__}: its parts may mean something else; files of "
-                "save_model are good for all versions",
+                f"this {type(self).__name__} was pickled by dualgap {written}, but "
+                f"dualgap {__version__} is running: attributes may have changed their "
+                "meaning. Use files of save_model, which all versions can read",
                 UserWarning,
                 stacklevel=2,
             )
@@ -95,15 +98,20 @@ class VersionedPickle:
 
 
 def encode(y: Any) -> tuple[NDArray[Any], NDArray[np.intp]]:
-    """The sorted classes of y, and the class of every row by its place among them.
+    """Return the sorted classes of y, and the index of every row's class.
+
+    Returns
+    -------
+    classes : ndarray of shape (K,)
+    codes : ndarray of shape (n,), dtype intp
 
     Raises
     ------
     ValueError
-        If y holds no classes but a continuous quantity.
+        If y is continuous.
     """
-    with np.errstate(invalid="ignore"):  # infinite ones are refused, with no warning
-        # Two whole numbers need no sort, which would cost more than a pass over X.
+    with np.errstate(invalid="ignore"):  # infinite labels are refused below
+        # Two whole numbers need no sort, which can cost more than a pass over X.
         if y.dtype.kind in "biuf" and y.size:
             low, high = y.min(), y.max()
             upper = y == high
@@ -115,7 +123,7 @@ def encode(y: Any) -> tuple[NDArray[Any], NDArray[np.intp]]:
 
 
 def refuse_masks(**arrays: Any) -> None:
-    """Refuse masked arrays: what is under the mask would be trained on.
+    """Raise an error for masked arrays, whose masked values would be used.
 
     Raises
     ------
@@ -125,20 +133,21 @@ def refuse_masks(**arrays: Any) -> None:
     for name, array in arrays.items():
         if isinstance(array, np.ma.MaskedArray):
             raise TypeError(
-                f"{name} is a MaskedArray, whose mask would be lost; leave masked rows "
-                f"out, or give {name}.filled(value)"
+                f"{name} is a MaskedArray, whose mask would be ignored; remove the "
+                f"masked rows, or give {name}.filled(value)"
             )
 
 
 def refuse_store(X: Any, who: str, remedy: str) -> None:
-    """Refuse rows on the disk where they have to be in memory.
+    """Raise an error if X is on disk where the rows must be in memory.
 
     Raises
     ------
     ValueError
+        If X is a row store or another row source.
     """
     if isinstance(X, RowSource):
-        raise ValueError(f"X is {X!r}: {who} needs its rows in memory; {remedy}")
+        raise ValueError(f"X is {X!r}, but {who} needs its rows in memory; {remedy}")
 
 
 def weights(
@@ -148,7 +157,7 @@ def weights(
     codes: NDArray[np.intp],
     sample_weight: ArrayLike | None,
 ) -> tuple[Vector, Vector]:
-    """Sample weights, shape (n,), and class weights, shape (n_classes,).
+    """Return sample weights, shape (n,), and class weights, shape (n_classes,).
 
     Raises
     ------
@@ -158,7 +167,7 @@ def weights(
     """
     if len(classes) < 2:
         raise ValueError(
-            f"y holds one class, {classes[0]!s}; give rows of at least 2 classes"
+            f"y holds only one class, {classes[0]!s}; give rows of at least 2 classes"
         )
     if sample_weight is None and class_weight is None:
         return np.ones(len(codes)), np.ones(len(classes))
@@ -173,27 +182,28 @@ def weights(
 def class_factors(
     class_weight: dict[Any, float] | str | None, classes: NDArray[Any], total: Vector
 ) -> Vector:
-    """Class weights, shape (n_classes,), from the sample weights summed by class.
+    """Return class weights, shape (n_classes,), given each class's total sample weight.
 
     Raises
     ------
     ValueError
-        If one is negative or not finite, or fewer than two classes keep a weight.
+        If a weight is negative or not finite, or fewer than two classes have a positive
+        weight.
     """
     if class_weight == "balanced":
-        # Not compute_class_weight's, which ignores the weights in old versions.
+        # compute_class_weight ignores the sample weights in older versions.
         factor = total.sum() / (len(classes) * np.where(total > 0, total, np.inf))
     else:
         factor = compute_class_weight(class_weight, classes=classes, y=classes)
         if not (np.isfinite(factor) & (factor >= 0.0)).all():
             raise ValueError(
-                f"class_weight={class_weight!r}: weights must be finite, zero "
-                "or positive"
+                f"class_weight={class_weight!r}: weights must be finite, zero or "
+                "positive"
             )
     if np.count_nonzero(total * factor) < 2:
         raise ValueError(
-            "sample_weight and class_weight leave rows of fewer than 2 classes "
-            "with a positive weight; give some of another class one"
+            "fewer than 2 classes have rows with a positive weight; change "
+            "sample_weight or class_weight"
         )
     return factor
 
@@ -201,7 +211,7 @@ def class_factors(
 def listener(
     label: Any, callback: Callable[[EpochInfo], None] | None, on_epoch: OnEpoch | None
 ) -> Callable[[EpochInfo], object] | None:
-    """Of scikit-learn's callbacks and of `on_epoch`, one function; None for neither."""
+    """Combine scikit-learn's callback and `on_epoch`; None if neither is given."""
     if callback is None and on_epoch is None:
         return None
 
@@ -223,14 +233,14 @@ def fit_all(
 ) -> list[T]:
     """Fit `count` binary problems in threads that stop together.
 
-    On Ctrl-C each keeps its best model; when one raises, the others end before it
-    leaves here.
+    After Ctrl-C each fit keeps its best model. If one fit raises, the others end before
+    the error is raised here.
     """
     raised: list[BaseException] = []
 
     def guarded(k: int) -> T | None:
-        # Not raised in a thread: joblib leaves the others running then, and a thread
-        # that ends later puts back the filters of warnings that it found.
+        # Errors are not raised inside a thread: joblib would leave the other threads
+        # running, and a thread that ends later restores outdated warning filters.
         try:
             return fit(k)
         except BaseException as error:
@@ -239,8 +249,7 @@ def fit_all(
             return None
 
     with _visible_logs(verbose), ctrl_c(stop):
-        # One after the other: joblib and its filters of warnings take longer than
-        # a small fit.
+        # joblib and its warning filters take longer than a small fit.
         if count == 1 or n_jobs == 1:
             return [fit(k) for k in range(count)]
         make_room_for(min(effective_n_jobs(n_jobs), count) + _POOL)
@@ -253,69 +262,81 @@ def fit_all(
 
 
 def one_or_all(items: list[T]) -> T | list[T]:
-    """The only one, or the list."""
+    """Return the item of a list of one, else the list."""
     return items if len(items) > 1 else items[0]
 
 
 def class_scores(
     values: NDArray[np.float64], multi_class: str, classes: int
 ) -> NDArray[np.float64]:
-    """Scores of the classes, of the decisions of the binary problems."""
+    """Return class scores from the decision values of the binary problems."""
     if multi_class != "ovo" or values.ndim == 1:
         return values
     return votes(values, classes)
 
 
 def votes(values: NDArray[np.float64], classes: int) -> NDArray[np.float64]:
-    """Of the decisions of all pairs, (n, pairs), a score per class, (n, classes).
+    """Return a score per class, (n, classes), from pairwise decisions, (n, pairs).
 
-    A value is positive for the second class of its pair. The score is as of
-    scikit-learn's ``OneVsOneClassifier``: votes, and within a third of one on either
-    side the sum of confidences.
+    A decision is positive for the second class of its pair. Scores are computed as in
+    scikit-learn's ``OneVsOneClassifier``: the number of votes, plus the sum of
+    confidences squeezed into plus or minus one third of a vote.
     """
     found: NDArray[np.float64] = _ovr_decision_function(values > 0.0, values, classes)
     return found
 
 
+# Unlike a filter of warnings it touches no other thread.
+_SILENT: ContextVar[bool] = ContextVar("silent_failures", default=False)
+
+
+@contextlib.contextmanager
+def silent_failures() -> Iterator[None]:
+    """Let fits end without a proof and without a warning, in this thread alone.
+
+    Callers read the certificate and warn in their own words.
+    """
+    before = _SILENT.set(True)
+    try:
+        yield
+    finally:
+        _SILENT.reset(before)
+
+
 def warn_of_failures(
     name: str,
-    certificates: Sequence[Certificate],
-    problems: Sequence[str],
-    several: str,
+    certificate: Certificate,
+    several: str = "problems",
     stacklevel: int = 5,
 ) -> None:
-    """One warning, about the problem that is farthest from its optimum.
+    """Warn once if problems did not converge, and name the worst of them.
 
     Parameters
     ----------
     name : str
-        Of the estimator.
-    certificates : sequence of Certificate
-    problems : sequence of str
-        What each is about, such as "class 3".
-    several : str
-        Plural of that, "classes".
+        Name of the estimator.
+    certificate : Certificate
+    several : str, default="problems"
+        Plural of what the parts are about, such as "classes".
     stacklevel : int, default=5
-        Frames up to the caller of fit: past _fit and scikit-learn's decorator.
+        Frames up to the caller of fit, past _fit and scikit-learn's decorator.
     """
-    failed = [
-        k for k, certificate in enumerate(certificates) if not certificate.certified
-    ]
-    if not failed:
+    failed = [part for part in certificate.parts if not part.certified]
+    if not failed or _SILENT.get():
         return
-    worst = max(failed, key=lambda k: certificates[k].relative_gap)
-    message = certificates[worst].message
-    if len(problems) > 1:
+    worst = max(failed, key=lambda part: part.relative_gap)
+    message = str(worst)
+    if len(certificate) > 1:
         message = (
-            f"{len(failed)} of {len(problems)} {several} are not certified; the worst "
-            f"is {problems[worst]}: {message}"
+            f"{len(failed)} of {len(certificate)} {several} did not converge. Worst: "
+            f"{worst.name}, {worst.message.removeprefix('Not converged: ')}"
         )
     warnings.warn(f"{name}: {message}", ConvergenceWarning, stacklevel=stacklevel)
 
 
 @contextlib.contextmanager
 def _visible_logs(verbose: int) -> Iterator[None]:
-    """Let the log of a fit be seen: on standard output if no handler is there."""
+    """Show the log of a fit, on standard output if no log handler is set."""
     if not verbose:
         yield
         return

@@ -1,4 +1,4 @@
-"""The bound of :func:`certify` for regression and one class: one problem a model."""
+"""Bounds of :func:`certify` for regression and one-class models."""
 
 from __future__ import annotations
 
@@ -24,9 +24,10 @@ from ..losses import (
     Vector,
     get_residual_loss,
 )
-from ..regression import FreeBiasRegression, OneClassProblem, RegressionProblem
-from ..solvers.newton import regression_solver
-from ..solvers.regression import PairDescent
+from ..problems.base import Claim
+from ..problems.one_class import OneClassProblem
+from ..problems.regression import FreeBiasRegression, RegressionProblem
+from ..solvers import get_solver, solver_for
 from ._single import checked_weights
 from .kernel_regression import SVR, OneClassSVM
 from .linear_regression import LinearOneClassSVM, LinearSVR
@@ -45,13 +46,13 @@ LINEAR_OF_ONE = (
 )
 KERNELS_OF_ONE = (svm.SVR, svm.OneClassSVM, SVR, OneClassSVM)
 
-# A bias that is not penalised, as that of a constant feature so many times as long as
-# a row: what this costs is the square of its inverse.
+# An unpenalised bias is approximated by a constant feature that is this many times as
+# long as a row. The error is about the square of the inverse.
 _LONG = 1e4
 
 
 class Limits(NamedTuple):
-    """How near, from what seed, until when, on how many threads."""
+    """Accuracy, seed, stop request and number of threads of a fit."""
 
     tol: float
     seed: int
@@ -61,17 +62,17 @@ class Limits(NamedTuple):
 
 @dataclass(frozen=True)
 class Single:
-    """A linear model of one problem, and what it was trained to minimise."""
+    """Linear regression or one-class model, and the problem it was trained on."""
 
     coef: Vector
-    bias: float  # of one class -rho
+    bias: float  # -rho for one class
     C: float | None = None
     loss: ResidualLoss | None = None  # None: one class
     nu: float | None = None
     fit_intercept: bool = True
     intercept_scaling: float = 1.0
     penalize_intercept: bool = False
-    scale: float = 1.0  # one class: to the scale of LIBSVM
+    scale: float = 1.0  # factor that brings a one-class model to LIBSVM's scale
 
     def certify(
         self,
@@ -81,17 +82,17 @@ class Single:
         sample_weight: ArrayLike | None,
         limits: Limits,
     ) -> Certificate:
-        """The certificate; the dual value is brought within `tol` of the optimum."""
+        """Return the certificate, with a dual value within `tol` of the optimum."""
         X = check_array(
             X,
             accept_sparse=["csr", "csc", "coo"],
             dtype=[np.float64, np.float32],
-            ensure_all_finite=False,  # the problem looks at every entry once
+            ensure_all_finite=False,  # the problem checks every entry
         )
         if self.coef.shape != (X.shape[1],):
             raise ValueError(
-                f"model: coefficients of shape {self.coef.shape}, but X has "
-                f"{X.shape[1]} features"
+                f"model has coefficients of shape {self.coef.shape}, but X has "
+                f"{X.shape[1]} features; give the training rows"
             )
         weight = checked_weights(sample_weight, X)
         if self.loss is None:
@@ -111,8 +112,8 @@ class Single:
             n_jobs=effective_n_jobs(limits.n_jobs),
         )
         w, bias = self.scale * self.coef, self.scale * self.bias
-        proof = problem.prove(w, None, bias=bias).certificate
-        return sharpened(proof, problem, PairDescent(), limits)
+        proof = problem.prove(Claim(w, bias=bias)).certificate
+        return sharpened(proof, problem, solver_for(problem), limits)
 
 
 def _penalised(
@@ -138,7 +139,7 @@ def _penalised(
     if terms.fit_intercept:
         w = np.append(w, terms.bias / terms.intercept_scaling)
     proof = problem.certify(w)
-    return sharpened(proof, problem, regression_solver("auto", problem), limits)
+    return sharpened(proof, problem, solver_for(problem), limits)
 
 
 def _free(
@@ -150,10 +151,11 @@ def _free(
     weight: Vector | None,
     limits: Limits,
 ) -> Certificate:
-    """A bias that is not penalised: sum_i a_i = 0.
+    """Certify a model with an unpenalised bias, for which sum_i a_i = 0.
 
-    The point of the model, made feasible; then that of a fit with a long constant
-    feature, or of the block solver on the linear kernel.
+    The first dual point comes from the model and is made feasible. If it leaves a gap
+    above `tol`, a fit gives a better one: Newton with a long constant feature or, for
+    the loss without curvature, the block solver with the linear kernel.
     """
     same = {
         "loss": loss,
@@ -181,7 +183,7 @@ def _free(
     )
     fit = solve(
         long,
-        regression_solver("newton", long),
+        get_solver("newton", "regression"),
         tol=0.1 * limits.tol,
         random_state=limits.seed,
         stop=limits.stop,
@@ -190,13 +192,13 @@ def _free(
 
 
 def single_terms(model: Any, n: int, sample_weight: ArrayLike | None) -> Single:
-    """Coefficients and problem of an estimator of LINEAR_OF_ONE."""
+    """Return coefficients and problem of an estimator of LINEAR_OF_ONE."""
     check_is_fitted(model)
     name = type(model).__name__
     if getattr(model, "penalty", "l2") != "l2":
         raise ValueError(
-            f"{name}(penalty={model.penalty!r}): only the squared norm has a "
-            "certificate; train with penalty='l2'"
+            f"{name}(penalty={model.penalty!r}) cannot be certified; train with "
+            "penalty='l2'"
         )
     coef = np.asarray(model.coef_, np.float64).ravel()
     if isinstance(model, LinearOneClassSVM):
@@ -207,13 +209,13 @@ def single_terms(model: Any, n: int, sample_weight: ArrayLike | None) -> Single:
                 f"{name}(fit_intercept=False) fixes the offset at 1; train with "
                 "fit_intercept=True"
             )
-        # nu/2 ||w||^2 - nu rho + 1/n sum_i s_i max(0, rho - w.x_i), which times
-        # nu n^2 is the problem of LIBSVM for nu n w and nu n rho.
+        # Its objective nu/2 ||w||^2 - nu rho + 1/n sum_i s_i max(0, rho - w.x_i), times
+        # nu n^2, is LIBSVM's objective for nu n w and nu n rho.
         share = model.nu * n / (n if sample_weight is None else np.sum(sample_weight))
         if share > 1.0:
             raise ValueError(
-                f"{name}: nu n = {model.nu * n:g} is more than the sample weights add "
-                "up to: its problem has no solution"
+                f"{name}: nu n = {model.nu * n:g} exceeds the sum of the sample "
+                "weights, so its problem has no solution; train with a smaller nu"
             )
         return Single(
             coef, -float(model.offset_[0]), nu=float(share), scale=model.nu * n
@@ -221,7 +223,7 @@ def single_terms(model: Any, n: int, sample_weight: ArrayLike | None) -> Single:
     if model.loss not in RESIDUAL_LOSSES:
         known = " or ".join(map(repr, RESIDUAL_LOSSES))
         raise ValueError(
-            f"{name}(loss={model.loss!r}) is no support vector machine; use "
+            f"{name}(loss={model.loss!r}) is not a support vector machine; train with "
             f"loss={known}"
         )
     stochastic = isinstance(model, SGDRegressor)
@@ -244,7 +246,7 @@ def coefficient_terms(
     nu: float | None,
     penalize_intercept: bool | None,
 ) -> Single:
-    """Coefficients as they are, with what the caller says about their problem."""
+    """Return given coefficients together with the problem that the caller describes."""
     if nu is not None:
         for name, value in (
             ("loss", loss),
@@ -253,18 +255,20 @@ def coefficient_terms(
         ):
             if value is not None:
                 raise ValueError(
-                    f"{name}={value!r} with nu={nu!r}: a one-class SVM has none; leave "
-                    "it out"
+                    f"{name}={value!r} does not apply to a one-class SVM (nu={nu!r}); "
+                    "leave it out"
                 )
         if bias is None:
             raise ValueError(
-                f"nu={nu!r}: give the offset rho of the plane, as intercept=-rho"
+                f"nu={nu!r} needs the offset rho of the plane; give intercept=-rho"
             )
         return Single(coef, bias, nu=nu)
     record = get_residual_loss(loss or "epsilon_insensitive")
     if isinstance(loss, ResidualLoss):
         if epsilon is not None and epsilon != loss.epsilon:
-            raise ValueError(f"epsilon={epsilon!r} contradicts loss={loss!r}")
+            raise ValueError(
+                f"epsilon={epsilon!r} contradicts loss={loss!r}; leave epsilon out"
+            )
     else:
         record = type(record)(0.0 if epsilon is None else epsilon)
     return Single(
@@ -284,7 +288,7 @@ def certify_kernel(
     sample_weight: ArrayLike | None,
     limits: Limits,
 ) -> Certificate:
-    """A kernel model, from its own dual variables or a fit that starts there."""
+    """Certify a kernel model from its dual variables, or a fit that starts there."""
     weight = checked_weights(sample_weight, X)
     gram = Gram(X, kernel, getattr(model, "cache_size", 200))
     problem: BoxProblem
@@ -303,23 +307,34 @@ def certify_kernel(
     coef[model.support_] = np.ravel(own.toarray() if hasattr(own, "toarray") else own)
     alpha = np.clip(coef, problem.lower, problem.upper)
     proof = problem.certify(alpha)
-    # The model as it is: its coefficients may leave the box by a rounding.
+    # P is computed from the unclipped coefficients, which rounding may put outside
+    # the box.
     own = problem.certify_model(coef, float(model.intercept_[0]))
     own = own.with_dual_of(proof)
     return replace(sharpened(own, problem, BlockSolver(), limits, alpha), tol=math.nan)
 
 
 def targets(y: ArrayLike | None, n: int) -> Vector:
-    """The targets as numbers."""
+    """Return the targets as float64, shape (n,).
+
+    Raises
+    ------
+    ValueError
+        If y is missing, not numeric, or has another length.
+    """
     if y is None:
-        raise ValueError("y=None: give the targets that the model was trained with")
+        raise ValueError("y is missing; give the targets of the training rows")
     values = column_or_1d(y, warn=True)
     if len(values) != n:
-        raise ValueError(f"y has {len(values)} targets, X has {n} rows")
+        raise ValueError(
+            f"y has {len(values)} targets, but X has {n} rows; give one target per row"
+        )
     try:
         found: Vector = values.astype(np.float64)
     except (TypeError, ValueError):
-        raise ValueError(f"y of {values.dtype}: the targets are numbers") from None
+        raise ValueError(
+            f"y has dtype {values.dtype}; the targets must be numbers"
+        ) from None
     return found
 
 
@@ -330,7 +345,7 @@ def sharpened(
     limits: Limits,
     warm: Vector | None = None,
 ) -> Certificate:
-    """The same primal value, and the dual value of a fit if it leaves too much open."""
+    """Improve the dual bound by a fit if the gap exceeds `tol`; keep the primal."""
     if proof.relative_gap <= limits.tol:
         return proof
     fit = solve(

@@ -1,4 +1,4 @@
-"""What the estimators with a kernel share: its parameters."""
+"""Kernel parameters that several estimators share."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ KERNEL_CONSTRAINTS: dict[str, list[Any]] = {
 
 
 class KernelParameters:
-    """An estimator with `kernel`, `degree`, `gamma` and `coef0`."""
+    """Mixin for estimators with `kernel`, `degree`, `gamma` and `coef0`."""
 
     kernel: str | Kernel | Function[[Any, Any], Any]
     degree: int
@@ -60,7 +60,7 @@ class KernelParameters:
             return self.kernel
         if isinstance(self.kernel, type):
             raise ValueError(
-                f"kernel={self.kernel.__name__} is a class; give a record, such as "
+                f"kernel={self.kernel.__name__} is a class; give an instance, such as "
                 "RBF(gamma=0.1)"
             )
         if not isinstance(self.kernel, str):
@@ -71,6 +71,6 @@ class KernelParameters:
         return record(**{name: own[name] for name in own if name in known})
 
     def _refuse_coef(self) -> None:
-        """Refuse `coef_` where there is no linear kernel."""
+        """Raise an error if the kernel is not linear, for then there is no `coef_`."""
         if self.kernel != "linear" and not isinstance(self.kernel, Linear):
-            raise AttributeError("coef_ is there with kernel='linear' only")
+            raise AttributeError("coef_ is only available with kernel='linear'")

@@ -1,4 +1,4 @@
-"""A fit that is one problem: what the regressors and novelty detectors share."""
+"""Code that regressors and novelty detectors share: fits of a single problem."""
 
 from __future__ import annotations
 
@@ -34,33 +34,35 @@ __all__ = [
 
 
 def begin(time_limit: float | None) -> Any:
-    """The request to stop of a fit, whose clock runs from here on."""
+    """Return a stop request whose time limit starts now."""
     stop = core.Stop()
     if time_limit is not None:
         stop.set_deadline(time_limit)
     return stop
 
 
-# Of the offset: what rounding and a fit to rounding leave of a decision that is 0.
+# A decision below this fraction of the offset counts as 0: it is within rounding.
 ZERO = 1e-9
 
 
-def on_the_plane(decisions: Vector, offset: float) -> Vector:
-    """Decisions of one class, 0 where they are 0 but for rounding.
+def on_the_plane(decisions: Vector, least: float) -> Vector:
+    """Return one-class decisions, with those below `least` in size set to 0.
 
-    Many rows of every optimum lie on the plane itself. Without this the signs of their
-    decisions, and so their labels, would be noise.
+    At the optimum many rows lie on the plane itself. Without this, rounding would
+    decide the signs of their decisions, and so their labels.
     """
-    return np.where(np.abs(decisions) <= ZERO * abs(offset), 0.0, decisions)
+    return np.where(np.abs(decisions) <= least, 0.0, decisions)
 
 
 def checked_weights(sample_weight: ArrayLike | None, X: Any) -> Vector | None:
-    """Sample weights as floats; None stays None.
+    """Return sample weights as float64, shape (n,); None stays None.
 
     Raises
     ------
     ValueError
-        If one is negative or not finite.
+        If a weight is negative or not finite.
+    TypeError
+        If `sample_weight` is a masked array.
     """
     if sample_weight is None:
         return None
@@ -72,7 +74,7 @@ def checked_weights(sample_weight: ArrayLike | None, X: Any) -> Vector | None:
 
 
 class SingleFit(VersionedPickle, CallbackSupportMixin):  # type: ignore[misc]
-    """Trains one problem and keeps what every fit leaves."""
+    """Mixin that trains a single problem and sets the common fitted attributes."""
 
     tol: float
     max_epochs: int
@@ -80,7 +82,7 @@ class SingleFit(VersionedPickle, CallbackSupportMixin):  # type: ignore[misc]
     #: Frames from a warning up to the caller of fit.
     _depth: ClassVar[int] = 5
     random_state: int | np.random.RandomState | None = None
-    #: Hears of every epoch, for the command line: called with a name and an EpochInfo.
+    #: Called with a name and an EpochInfo after every epoch, for the command line.
     _tell: Callable[[Any, EpochInfo], object] | None = None
 
     def _refuse_store(self, X: Any) -> None:
@@ -98,9 +100,9 @@ class SingleFit(VersionedPickle, CallbackSupportMixin):  # type: ignore[misc]
         warm: Vector | None = None,
         attributes: Attributes | None = None,
     ) -> None:
-        """Fit; `keep` sets the attributes that are the model.
+        """Fit the problem; `keep` sets the attributes of the model.
 
-        `data` are X, y and sample_weight as callbacks see them.
+        `data` contains X, y and sample_weight as callbacks receive them.
         """
         weight = data.pop("sample_weight")
         metadata = None if weight is None else {"sample_weight": weight}
@@ -127,5 +129,4 @@ class SingleFit(VersionedPickle, CallbackSupportMixin):  # type: ignore[misc]
         self.certificate_ = solution.certificate
         self.history_ = solution.history
         tasks.end()
-        certificates = [solution.certificate]
-        warn_of_failures(name, certificates, [name], "fits", self._depth)
+        warn_of_failures(name, self.certificate_, stacklevel=self._depth)

@@ -1,4 +1,4 @@
-"""partial_fit of LinearSVC, and the proof of what it has learned."""
+"""partial_fit of LinearSVC, and the certificate of the resulting model."""
 
 from __future__ import annotations
 
@@ -18,33 +18,41 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import _check_partial_fit_first_call, unique_labels
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from .. import core, one_vs_rest
+from .. import core
 from ..certificate import Bounds, Certificate, Status
 from ..losses import Vector
-from ..problem import Problem
+from ..problems import one_vs_rest
+from ..problems.binary import BinaryProblem
 from ..solvers import DCD, get_solver
 from ..solvers.auto import Auto
 from ..stream import Stream, key_of
-from ._fitting import class_factors, fit_all, one_or_all, refuse_masks
+from ._binary import certificate_of
+from ._fitting import class_factors, fit_all, refuse_masks
 
-#: Parameters that a stream is about: its dual says nothing when they change.
+#: Parameters that define the problem. They must not change between calls.
 FIXED = (
     "C", "loss", "fit_intercept", "intercept_scaling", "penalize_intercept",
     "class_weight", "multi_class",
 )  # fmt: skip
-_TOLD = 20_000  # rows, about, that tell a fit from others
+_TOLD = 20_000  # approximate number of rows in the fingerprint of a fit
 
 
 def _learns_in_batches(estimator: Any) -> bool:
-    """Whether its parameters let it learn batch by batch; says why not."""
+    """Whether the parameters allow partial_fit; if not, raise an error with the reason.
+
+    Raises
+    ------
+    AttributeError
+        Naming the parameter and the values that partial_fit supports.
+    """
     if _sweeper(estimator.solver) is None:
         raise AttributeError(
-            "partial_fit learns by dual coordinate descent: it is there for "
-            f"solver='auto' and 'dcd' (shrinking='sleep'), not {estimator.solver!r}"
+            f"solver={estimator.solver!r} is not supported by partial_fit, which uses "
+            "dual coordinate descent; use solver='auto' or 'dcd' (shrinking='sleep')"
         )
     if not estimator.penalize_intercept:
         raise AttributeError(
-            "partial_fit needs penalize_intercept=True: steps on one row at a time "
+            "partial_fit needs penalize_intercept=True; its steps on single rows "
             "cannot keep sum_i alpha_i y_i = 0"
         )
     if estimator.multi_class != "ovr":
@@ -61,21 +69,21 @@ def _learns_in_batches(estimator: Any) -> bool:
 
 
 def _sweeper(solver: Any) -> DCD | None:
-    """The sweeps over a batch that a solver stands for; None if there are none."""
+    """Return the `DCD` that sweeps a batch for this solver; None if it cannot."""
     try:
         solver = get_solver(solver)
     except ValueError:  # fit says what is wrong with it
         return None
     if isinstance(solver, Auto):
         return DCD(acceleration="none")
-    # Directions across sweeps would need the rows of all batches.
+    # Acceleration across sweeps would need the rows of all batches.
     if isinstance(solver, DCD) and solver.shrinking == "sleep":
         return DCD(acceleration="none", block_sweeps=solver.block_sweeps)
     return None
 
 
 class StreamingMixin:
-    """What LinearSVC has beside ``fit``: ``partial_fit`` and ``certify``."""
+    """Mixin that gives LinearSVC ``partial_fit`` and ``certify``."""
 
     # Set by LinearSVC, by fit and by partial_fit.
     C: Any
@@ -109,65 +117,67 @@ class StreamingMixin:
         classes: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> Any:
-        """Learn from one batch of rows, on top of the batches before.
+        """Learn from one more batch of rows.
 
-        The problem is that of ``fit`` on the rows of all batches so far, with the same
-        C for every row. The batch is swept by dual coordinate descent, a few times
-        (``DCD(block_sweeps=...)``); the others are not looked at. With the solvers
-        "auto" and "dcd" and a penalised intercept.
+        The problem is ``fit``'s on the rows of all batches so far, with the same C for
+        every row. Dual coordinate descent sweeps the batch a few times
+        (``DCD(block_sweeps=...)``); earlier batches are not needed again. It requires
+        the solver "auto" or "dcd", ``multi_class="ovr"`` and a penalised intercept.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows. A batch that came before, row for row, is recognised and gets another
-            epoch, its duals going on from where they were. Rows in another order or in
-            other batches count as new rows: keep batches as they are to go over
-            the data several times.
+            Rows. A batch that equals an earlier one, row for row, is recognised: its
+            dual variables continue from their last values. Rows in another order or in
+            other batches count as new rows, so keep the batches unchanged to make
+            several epochs.
         y : array-like of shape (n_samples,)
-            Their classes.
+            Classes of the rows.
         classes : array-like of shape (n_classes,), optional
-            All classes that will ever come. Needed in the first call.
+            All classes that will occur in any batch. Required in the first call.
         sample_weight : array-like of shape (n_samples,), optional
             Factors of C, zero or positive.
 
         Returns
         -------
         LinearSVC
-            With ``coef_``, ``intercept_``, ``classes_``, ``n_iter_`` (how often the
-            batch that came most often has come) and ``certificate_``; without duals by
-            row and without a history.
+            This estimator, with ``coef_``, ``intercept_``, ``classes_``, ``n_iter_``
+            (the largest number of times that one batch was given) and
+            ``certificate_``; without dual variables and history.
 
         Raises
         ------
         ValueError
-            If `classes` is missing in the first call or differs later, y holds a class
-            that is not among them, X has another number of features, or a parameter
-            that is part of the problem was changed since the first call. After ``fit``,
-            if these are not its rows: it keeps no others.
+            If `classes` is missing in the first call or differs later, y contains a
+            class that is not among them, X has another number of features, or a
+            parameter that defines the problem has changed since the first call. Also in
+            the first call after ``fit``, if X and y are not the rows passed to ``fit``.
+        KeyboardInterrupt
+            After Ctrl-C.
 
         See Also
         --------
-        certify : Proves what was learned, by one more pass.
+        certify : Prove the accuracy of the model, by one more pass.
 
         Notes
         -----
-        What ``certificate_`` says after a call, per class if there are more than two:
+        After a call, ``certificate_`` contains (per class, if there are more than two):
 
-        - ``dual`` is D, at most the least objective over all rows so far, with the
-          rounding of the sums that steps have added up. It never falls.
-        - ``primal``, the objective of the model over these rows, is not known, for
-          they are gone: it is infinite, the status "streamed", and nothing is said
-          about how far the model is from the optimum.
-        - If there was only one batch it is the whole set: ``primal`` and ``dual`` are
-          those of one exact pass over it, as in ``fit``, and the status is
-          "certified" if they prove `tol`.
+        - ``dual``, a lower bound on the least objective over all rows so far. It
+          includes a bound on the rounding of the sums, and apart from that it never
+          falls.
+        - ``primal``, which is infinite: the objective sums over rows that are not kept.
+          The status is "streamed", and the distance from the optimum is unknown.
+        - With only one batch so far, ``primal`` and ``dual`` come from one exact pass
+          over it, as in ``fit``. The status is "certified" if they prove `tol`.
 
-        After ``fit`` a call with the same rows is one more epoch, from its duals.
+        A first call after ``fit``, with the same rows, continues from its dual
+        variables.
 
-        It keeps 8 bytes per row and binary problem, the duals, and no rows.
-        `tol`, `max_epochs` and `warm_start` have no effect on the steps; `time_limit`
-        is that of a call. Ctrl-C ends a call early: the model is whole, the batch
-        learned in part, and KeyboardInterrupt is raised.
+        The estimator stores the dual variables, 8 bytes per row and binary problem, and
+        no rows. `tol`, `max_epochs` and `warm_start` have no effect on the steps;
+        `time_limit` applies to each call. Ctrl-C ends a call early: the model is
+        consistent, but has learned only part of the batch.
         """
         sweeper = _sweeper(self.solver)
         assert sweeper is not None
@@ -181,7 +191,7 @@ class StreamingMixin:
             y,
             accept_sparse=["csr", "csc", "coo"],
             dtype=[np.float64, np.float32],
-            ensure_all_finite=False,  # Problem looks at every entry once
+            ensure_all_finite=False,  # BinaryProblem checks every entry
             reset=first and not fitted,
         )
         begun = time.perf_counter()
@@ -200,7 +210,7 @@ class StreamingMixin:
         stop = core.Stop()
         if self.time_limit is not None:
             stop.set_deadline(self.time_limit)
-        if first:  # nothing is kept of a first call that was refused
+        if first:  # only now, so that a failed first call changes nothing
             self._begin_stream(known, len(binary))
         batch = self._stream.open(key, len(codes))
         if alpha is not None:
@@ -222,35 +232,34 @@ class StreamingMixin:
         return self
 
     @available_if(_learns_in_batches)  # type: ignore[untyped-decorator]
-    def certify(
-        self, batches: Iterable[tuple[Any, ...]]
-    ) -> Certificate | list[Certificate]:
-        """Prove what `partial_fit` has learned, by one pass over its batches.
+    def certify(self, batches: Iterable[tuple[Any, ...]]) -> Certificate:
+        """Prove the accuracy of a model of `partial_fit`, by one pass over its batches.
 
         Parameters
         ----------
         batches : iterable of tuples (X, y) or (X, y, sample_weight)
-            Every batch that `partial_fit` was given, once and as it was, in any order;
-            a :class:`dualgap.io.RowStore` whose blocks they were.
+            Every batch that was given to `partial_fit`, once and unchanged, in any
+            order; or a :class:`dualgap.io.RowStore` whose blocks were the batches.
 
         Returns
         -------
-        Certificate or list of Certificate
-            ``certificate_`` from now on, one per class if there are more than two:
-            ``primal`` is the objective of this model over all rows, ``dual`` the value
-            of the duals that are kept, both computed from the rows in float64, so that
-            ``dual <= P* <= primal``. The status is "certified" if they prove `tol`,
-            else "streamed".
+        Certificate
+            ``certificate_`` from now on, with one part per class if there are more than
+            two. ``primal`` is the objective of this model over all rows, ``dual`` the
+            value of the duals that are kept. Both are computed from the rows in
+            float64, so that ``dual <= P* <= primal``. The status is "certified" if they
+            prove `tol`, else "streamed".
 
         Raises
         ------
         ValueError
-            If a batch is not one of those, comes twice, or is left out, or the model
-            was not learned by `partial_fit`: use :func:`dualgap.certify` then.
+            If a batch was not given to `partial_fit`, is given twice, or is missing; or
+            if the model was not trained by `partial_fit`. Use :func:`dualgap.certify`
+            in that case.
         """
         if not hasattr(self, "_stream"):
             raise ValueError(
-                "this model was not learned by partial_fit; use "
+                "this model was not trained by partial_fit; use "
                 "dualgap.certify(model, X, y)"
             )
         self._check_unchanged()
@@ -285,13 +294,13 @@ class StreamingMixin:
     def _check_step(self) -> None:
         if self.checkpoint is not None:
             raise ValueError(
-                "checkpoint is for fit: between two calls of partial_fit the estimator "
-                "can be pickled; set checkpoint=None"
+                "checkpoint is not supported by partial_fit; set checkpoint=None, and "
+                "pickle the estimator between two calls instead"
             )
         if hasattr(self, "_skl_callbacks"):
             raise ValueError(
-                "partial_fit tells no callbacks, for a call is one step; remove them "
-                "with set_callbacks()"
+                "callbacks are not supported by partial_fit; remove them with "
+                "set_callbacks()"
             )
         if hasattr(self, "_stream"):
             self._check_unchanged()
@@ -300,21 +309,21 @@ class StreamingMixin:
         for name, value in self._about.items():
             if getattr(self, name) != value:
                 raise ValueError(
-                    f"{name} was {value!r} when partial_fit was first called and is "
-                    f"{getattr(self, name)!r} now, which is another problem; set it "
-                    "back, or begin with a clone of this estimator"
+                    f"{name} was {value!r} in the first call of partial_fit and is now "
+                    f"{getattr(self, name)!r}. Restore it, or start with a clone of "
+                    "this estimator"
                 )
 
     def _duals_of_fit(
-        self, codes: NDArray[np.intp], binary: list[Problem | None]
+        self, codes: NDArray[np.intp], binary: list[BinaryProblem | None]
     ) -> NDArray[np.float64]:
-        """Where `fit` left the duals of these rows, shape (problems, n)."""
+        """Return the dual variables that `fit` found, shape (problems, n)."""
         told = getattr(self, "_fit_rows", None)
         if told is None or told != rows_of_fit(codes, binary[0]):
             raise ValueError(
-                "the rows that fit has learned from are not kept, so partial_fit goes "
-                "on with these rows, in their order, or not at all; give them, or call "
-                "it on a clone of this estimator"
+                "partial_fit after fit must start with the rows passed to fit, in the "
+                "same order; fit does not store them. Give these rows, or use a clone "
+                "of this estimator"
             )
         alpha = np.zeros((len(binary), len(codes)))
         alpha[:, self.support_] = np.abs(self.dual_coef_)
@@ -336,17 +345,17 @@ class StreamingMixin:
         classes: NDArray[Any],
         codes: NDArray[np.intp],
         weight: Vector,
-    ) -> tuple[list[Problem | None], bytes]:
-        """The binary problems of a batch, and what tells it from others.
+    ) -> tuple[list[BinaryProblem | None], bytes]:
+        """Return the binary problems of a batch, and the key of the batch.
 
-        A problem is None where none of its rows has a weight.
+        A problem is None if all its rows have weight 0.
         """
         positive = one_vs_rest.positives(len(classes))
         factors = class_factors(
             self.class_weight, classes, np.ones(len(classes))
-        )  # all classes count, whichever this batch has
+        )  # of all classes, even if the batch lacks some
         threads = max(1, effective_n_jobs(self.n_jobs) // len(positive))
-        rows = Problem(
+        rows = BinaryProblem(
             X,
             one_vs_rest.signs(codes, positive[0]),
             self.C,
@@ -355,7 +364,7 @@ class StreamingMixin:
             intercept_scaling=self.intercept_scaling,
             n_jobs=threads,
         )
-        binary: list[Problem | None] = []
+        binary: list[BinaryProblem | None] = []
         for k in positive:
             cost = one_vs_rest.weights(codes, k, weight, factors)
             signs = one_vs_rest.signs(codes, k)
@@ -363,19 +372,19 @@ class StreamingMixin:
         return binary, key_of(rows, codes, weight)
 
     def _tell(self, values: list[Bounds] | None) -> None:
-        """Set the attributes: with the proved values, or with D alone."""
+        """Set the fitted attributes, from proved bounds or from D alone."""
         stream, constant = self._stream, self.intercept_scaling
         d = self.n_features_in_
         self.coef_ = stream.w[:, :d].copy()
         self.intercept_ = (
             constant * stream.w[:, d] if self.fit_intercept else np.zeros(len(stream.w))
         )
-        certificates = []
+        parts = []
         for k in range(len(stream.w)):
             bounds = stream.dual(k) if values is None else values[k]
             proof = bounds.certificate
             proved = proof.relative_gap <= self.tol
-            certificates.append(
+            parts.append(
                 replace(
                     proof,
                     epochs=stream.passes,
@@ -387,18 +396,19 @@ class StreamingMixin:
                 )
             )
         self.n_iter_ = stream.passes
-        self.certificate_ = one_or_all(certificates)
+        self.certificate_ = certificate_of(self, parts)
 
     def _forget_stream(self) -> None:
-        """Begin anew: what fit learns is no stream."""
+        """Remove the state of partial_fit before a new fit."""
         for name in ("_stream", "_about", "_seconds", "_fit_rows"):
             self.__dict__.pop(name, None)
 
 
-def rows_of_fit(codes: NDArray[np.intp], rows: Problem | None) -> str | None:
-    """What tells the rows of a fit from others: labels and norms of some, sums of all.
+def rows_of_fit(codes: NDArray[np.intp], rows: BinaryProblem | None) -> str | None:
+    """Return a fingerprint of the rows of a fit; None if not all rows were read.
 
-    A dual point is feasible for any rows: at worst it is a poor one to go on from.
+    It covers the labels and norms of some rows, and sums over all. A mistaken match
+    does no harm: the dual point is feasible for any rows, only a worse start.
     """
     if rows is None or not rows.all_read:
         return None
@@ -411,7 +421,7 @@ def rows_of_fit(codes: NDArray[np.intp], rows: Problem | None) -> str | None:
 
 
 def _first_classes(classes: ArrayLike | None) -> NDArray[Any]:
-    if classes is None:  # as scikit-learn has it
+    if classes is None:  # scikit-learn's message, which its estimator checks expect
         raise ValueError("classes must be passed on the first call to partial_fit.")
     found = unique_labels(classes)
     if len(found) < 2:
@@ -423,11 +433,12 @@ def _first_classes(classes: ArrayLike | None) -> NDArray[Any]:
 
 
 def _codes(y: Any, classes: NDArray[Any]) -> NDArray[np.intp]:
-    """Places of the labels among the classes."""
+    """Return the index of every label among the classes, shape (n,)."""
     unknown = np.setdiff1d(y, classes)
     if len(unknown):
         raise ValueError(
-            f"y holds the label(s) {unknown.tolist()}, which are not among the classes "
-            f"{classes.tolist()} of the first call to partial_fit"
+            f"y has labels {unknown.tolist()} that are not among the classes "
+            f"{classes.tolist()} of the first call to partial_fit; start again with "
+            "all classes"
         )
     return np.searchsorted(classes, y)

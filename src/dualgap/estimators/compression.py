@@ -1,4 +1,4 @@
-"""Smaller models, with a new certificate for what they have become."""
+"""Compression: smaller models, with a new certificate."""
 
 from __future__ import annotations
 
@@ -18,9 +18,11 @@ from ..certificate import Certificate, Status, percent
 from ..kernel.nystroem import over
 from ..loop import solve
 from ..losses import Vector
-from ..problem import Problem, Proof
+from ..problems.base import Claim, Proof
+from ..problems.binary import BinaryProblem
 from ..solvers import Auto
-from ._fitting import N_JOBS, one_or_all
+from ._binary import certificate_of
+from ._fitting import N_JOBS
 from .foreign import (
     KernelPair,
     binary_of,
@@ -55,49 +57,52 @@ def compress(
     sample_weight: ArrayLike | None = None,
     n_jobs: int | None = None,
 ) -> LinearSVC | SVC:
-    """A smaller model whose relative gap is still proved to be at most `tol`.
+    """Return a smaller model whose relative gap is still proved to be at most `tol`.
 
-    Of an `SVC` the support vectors that add least to the span of the others are
-    dropped, as many as the gap allows, and the best function that is left takes its
-    place: prediction takes that much less time and memory. Of a `LinearSVC` half of the
-    gap that is left goes into the smallest dual variables, which make up the proof, and
-    the rest into the smallest coefficients, which become 0: ``sparsify()`` then makes
-    use of them.
+    For an `SVC`, support vectors are dropped as long as the gap stays within `tol`,
+    beginning with those that add least to the span of the others. The remaining ones
+    get new coefficients. Prediction takes time and memory in proportion to their
+    number.
+
+    For a `LinearSVC`, the smallest dual variables are set to 0 until half of the
+    remaining gap is used, then the smallest coefficients until `tol` is reached.
+    ``sparsify()`` makes use of the zeros.
 
     Parameters
     ----------
     model : LinearSVC or SVC
-        Fitted, of this package; it stays as it is.
+        A fitted model of dualgap; it is not changed.
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        The rows that it was trained with, in their order.
+        The training rows, in the same order.
     y : array-like of shape (n_samples,)
-        Their labels.
+        The training labels.
     tol : float, default=1e-2
-        Relative gap ``(P - D)/D`` of the new model, per class or pair; more than that
-        of the old one. D is the dual value of the old model, or of the new one.
+        Relative gap ``(P - D)/D`` of the new model, per class or pair. It must be at
+        least the gap of the old model.
     sample_weight : array-like of shape (n_samples,), optional
-        What the model was fitted with.
+        The sample weights that the model was fitted with.
     n_jobs : int, optional
-        Threads over the rows, of linear models.
+        Threads over the rows, for linear models.
 
     Returns
     -------
     LinearSVC or SVC
-        A new model, whose ``certificate_`` is about what it is now. It has no
-        ``history_``.
+        A new model with its own ``certificate_`` and without ``history_``.
 
     Raises
     ------
     ValueError
-        If `tol` is smaller than the gap that the model has, X and y are not what it was
-        trained with, or it is a model of `Nystroem` or of Crammer and Singer.
+        If `tol` is smaller than the gap of the model, X and y are not its training
+        data, or the model was trained with `Nystroem` or as Crammer and Singer's joint
+        problem.
 
     Notes
     -----
-    How many can go is found by bisection. A trial takes a pass or two over the data; of
-    an `SVC` a fit of a linear model over the m vectors that are left, with 4 bytes per
-    row and vector, as ``solver="nystroem"`` does. The coefficients of an `SVC` are then
-    no dual variables any more: they may have either sign.
+    Bisection finds how many support vectors, dual variables or coefficients can go. A
+    trial for a `LinearSVC` takes a pass or two over the data. A trial for an `SVC`
+    fits a linear model over the m remaining vectors, with 4 bytes per row and vector,
+    as ``solver="nystroem"`` does. The new coefficients of an `SVC` are not dual
+    variables: they may have either sign.
 
     Examples
     --------
@@ -114,7 +119,7 @@ def compress(
     """
     check_is_fitted(model)
     if not hasattr(model, "certificate_"):
-        raise ValueError("model: it has no certificate; fit it, or certify it first")
+        raise ValueError("model has no certificate; fit it first")
     smaller = copy.copy(model)
     if isinstance(model, SVC):
         _compress_kernel(model, smaller, X, y, float(tol), sample_weight)
@@ -126,9 +131,10 @@ def compress(
 
 
 def _most(start: T, count: int, trial: Callable[[int], T], limit: float) -> T:
-    """The result of the largest number in 0..count whose gap is within the limit.
+    """Return the result of the largest number in 0..count with a gap within `limit`.
 
-    By bisection. `start` is the result of 0, and within; `trial` makes the others.
+    Found by bisection. `start` is the result for 0, which is within the limit; `trial`
+    computes the others.
     """
     low, high, best = 0, count + 1, start
     while high - low > 1:
@@ -144,19 +150,14 @@ def _most(start: T, count: int, trial: Callable[[int], T], limit: float) -> T:
 def _refuse_less(gap: float, tol: float) -> None:
     if not gap <= tol:
         raise ValueError(
-            f"tol={tol!r}: the model is within {percent(gap)} of its optimum as it is; "
-            "give more, or fit it to a smaller tol first"
+            f"tol={tol!r} is below the gap of the model, {percent(gap)}; give a larger "
+            "tol, or fit the model with a smaller one first"
         )
 
 
 def _renewed(old: Certificate, new: Certificate, tol: float) -> Certificate:
-    """The story of the old certificate with what was proved of the smaller model."""
+    """Return the old certificate with the bounds of the smaller model."""
     return replace(old, bounds=new.bounds, tol=tol, status=Status.CERTIFIED)
-
-
-def _certificates(model: Any) -> list[Certificate]:
-    found = model.certificate_
-    return [found] if isinstance(found, Certificate) else found
 
 
 # ------------------------------------------------------------------------------ linear
@@ -173,18 +174,19 @@ def _compress_linear(
 ) -> None:
     if not hasattr(model, "dual_coef_"):
         raise ValueError(
-            "model: it has no dual variables, so nothing proves what may be dropped; "
-            "save it with duals=True, or fit it"
+            "model has no dual variables, which compress needs; fit it, or save it "
+            "with duals=True"
         )
     X = check_array(
         X,
         accept_sparse=["csr", "csc", "coo"],
         dtype=[np.float64, np.float32],
-        ensure_all_finite=False,  # Problem looks at every entry once
+        ensure_all_finite=False,  # BinaryProblem checks every entry
     )
     if X.shape[0] != model._n_rows:
         raise ValueError(
-            f"X has {X.shape[0]} rows, the model was trained with {model._n_rows}"
+            f"X has {X.shape[0]} rows, but the model was trained with {model._n_rows}; "
+            "give the training rows"
         )
     terms = linear_terms(model, X.shape[0])
     binary = binary_of(terms, X, y, terms.C, sample_weight, n_jobs)
@@ -204,11 +206,12 @@ def _compress_linear(
         dtype=np.int32,
     )
     smaller.dual_coef_ = table[:, smaller.support_]
-    smaller.certificate_ = one_or_all(
+    smaller.certificate_ = certificate_of(
+        model,
         [
             _renewed(old, proof.certificate, tol)
-            for old, proof in zip(_certificates(model), found, strict=True)
-        ]
+            for old, proof in zip(model.certificate_, found, strict=True)
+        ],
     )
 
 
@@ -217,9 +220,11 @@ def _same(y: ArrayLike, label: Any) -> NDArray[np.bool_]:
     return found
 
 
-def _smaller_linear(problem: Problem, w: Vector, alpha: Vector, tol: float) -> Proof:
-    """Coefficients, duals, and what both prove."""
-    whole = problem.prove(w, alpha)
+def _smaller_linear(
+    problem: BinaryProblem, w: Vector, alpha: Vector, tol: float
+) -> Proof:
+    """Return the proof with the fewest dual variables and coefficients."""
+    whole = problem.prove(Claim(w, alpha))
     _refuse_less(whole.certificate.relative_gap, tol)
     support = np.flatnonzero(alpha)
     rising = support[np.argsort(alpha[support], kind="stable")]
@@ -227,7 +232,7 @@ def _smaller_linear(problem: Problem, w: Vector, alpha: Vector, tol: float) -> P
     def without_rows(count: int) -> Proof:
         fewer = alpha.copy()
         fewer[rising[:count]] = 0.0
-        return problem.prove(w, fewer)
+        return problem.prove(Claim(w, fewer))
 
     half = 0.5 * (max(whole.certificate.relative_gap, 0.0) + tol)
     thinner = _most(whole, len(rising), without_rows, half)
@@ -238,7 +243,7 @@ def _smaller_linear(problem: Problem, w: Vector, alpha: Vector, tol: float) -> P
     def without_columns(count: int) -> Proof:
         fewer = w.copy()
         fewer[weakest[:count]] = 0.0
-        return problem.prove(fewer, thinner.alpha)
+        return problem.prove(Claim(fewer, thinner.alpha))
 
     return _most(thinner, len(weakest), without_columns, tol)
 
@@ -254,24 +259,24 @@ def _compress_kernel(
     tol: float,
     sample_weight: ArrayLike | None,
 ) -> None:
-    about = [c.about for c in _certificates(model) if c.about]
+    about = [c.about for c in model.certificate_ if c.about]
     if about:
         raise ValueError(
-            f"model: its certificate is about {about[0]}, not about its training rows; "
-            "use fewer landmarks instead"
+            f"model has a certificate for {about[0]}, so it cannot be compressed; "
+            "train it with fewer landmarks instead"
         )
     place = {int(row): s for s, row in enumerate(model.support_)}
     coef, bias = np.zeros_like(model.dual_coef_), model.intercept_.copy()
     certificates = []
     pairs = kernel_pairs(model, X, y, model.C, sample_weight)
-    for p, (pair, old) in enumerate(zip(pairs, _certificates(model), strict=True)):
+    for p, (pair, old) in enumerate(zip(pairs, model.certificate_, strict=True)):
         signed, bias[p], proof = _smaller_kernel(pair, tol)
         certificates.append(_renewed(old, proof, tol))
         i, j = pair.classes
         ends = np.cumsum(model.n_support_)
         for at in np.flatnonzero(signed):
             s = place[int(pair.rows[at])]
-            first = s < ends[i]  # support vectors lie class by class
+            first = s < ends[i]  # support vectors are stored class by class
             coef[j - 1 if first else i, s] = signed[at]
     used = coef.any(axis=0)
     of_class = np.repeat(np.arange(len(model.n_support_)), model.n_support_)
@@ -283,12 +288,12 @@ def _compress_kernel(
     ).astype(np.int32)
     if model.support_vectors_.shape[0]:  # a precomputed kernel has none
         smaller.support_vectors_ = model.support_vectors_[used]
-    smaller.certificate_ = one_or_all(certificates)
+    smaller.certificate_ = certificate_of(model, certificates)
     smaller.fit_status_ = 0
 
 
 class _Smaller(NamedTuple):
-    """Coefficients at the rows, bias, and what is proved of them."""
+    """Coefficients at the rows, bias, and their certificate."""
 
     coef: Vector
     bias: float
@@ -307,32 +312,33 @@ def _smaller_kernel(pair: KernelPair, tol: float) -> _Smaller:
     def spanned(dropped: int) -> _Smaller:
         left = np.sort(order[: len(order) - dropped])
         coef, bias = np.zeros(problem.n), pair.bias
-        if sizes[left].any():  # else they span nothing
+        if sizes[left].any():  # else they span only 0
             linear = over(problem, left)
             coef, bias = linear.expand(solve(linear, Auto(), tol=0.1 * tol).w)
         proof = problem.certify_model(coef, bias).with_dual_of(dual)
         return _Smaller(coef, bias, proof)
 
     start = _Smaller(pair.coef, pair.bias, whole)
-    # One landmark is the least that there can be.
+    # At least one landmark must remain.
     return _most(start, max(len(order) - 1, 0), spanned, tol)
 
 
 def _refuse_beyond_float32(size: float) -> None:
-    """Refuse kernel values of which float32, which trials compute in, holds nothing."""
+    """Raise an error if the kernel values exceed float32, which the trials use."""
     limits = np.finfo(np.float32)
     if size > 0.0 and not limits.tiny <= size <= limits.max:
         raise ValueError(
-            f"model: its kernel values reach {size:.3g}, outside of the float32 range "
-            "that compress computes in; scale the kernel, and C by the inverse"
+            f"model has kernel values up to {size:.3g}, outside the range of float32; "
+            "scale the kernel, and C by the inverse"
         )
 
 
 def _by_what_they_add(pair: KernelPair) -> NDArray[np.intp]:
-    """The support vectors, those first that add most to the span of the ones before.
+    """Return the support vectors, ordered by what they add to the span of the others.
 
-    By the pivots of a Cholesky factorisation of ``coef_i coef_j k_ij`` (Fine and
-    Scheinberg, JMLR 2, 2001); of very many by the size of their coefficients.
+    They have the order of the pivots of a Cholesky factorisation of
+    ``coef_i coef_j k_ij`` (Fine and Scheinberg, JMLR 2, 2001). More than
+    `_MOST_PIVOTS` support vectors are ordered by the size of their coefficients.
     """
     support = np.flatnonzero(pair.coef)
     size = np.abs(pair.coef[support])

@@ -1,4 +1,4 @@
-"""Linear support vector classification over the workers of a Dask cluster."""
+"""Linear support vector classification on a Dask cluster."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from ..distributed.piece import Census, Setup
 from ..distributed.stores import holds_stores, in_batches
 from ..loop import Solution, solve
 from ..losses import LOSSES, Loss, Vector, get_loss
-from ._binary import problem_labels, problem_name, refuse_missing
+from ._binary import certificate_of, refuse_missing
 from ._fitting import (
     class_factors,
     class_scores,
@@ -40,80 +40,88 @@ class DistributedLinearSVC(
     SparseCoefMixin,  # type: ignore[misc]
     BaseEstimator,  # type: ignore[misc]
 ):
-    """Linear support vector classification on a Dask cluster, with a certificate.
+    """Linear support vector classifier on a Dask cluster, with a certificate.
 
-    The model, the objective and the certificate of :class:`dualgap.LinearSVC`, trained
-    by CoCoA+ over pieces of the rows that never leave their workers. It is
-    ``dualgap.distributed.LinearSVC``.
+    It has the model, the objective and the certificate of :class:`dualgap.LinearSVC`.
+    CoCoA+ trains it over partitions of the rows, called pieces, that stay on their
+    workers. The class is available as ``dualgap.distributed.LinearSVC``.
 
     Parameters
     ----------
     C, loss, tol, time_limit, fit_intercept, intercept_scaling, class_weight
-        As of :class:`dualgap.LinearSVC`.
+        As in :class:`dualgap.LinearSVC`.
     multi_class : {"ovr", "ovo"}, default="ovr"
-        One versus the rest or one versus one, as of :class:`dualgap.LinearSVC`; pieces
-        keep all their rows, of weight 0 for the pairs that they are not of.
+        One versus the rest or one versus one, as in :class:`dualgap.LinearSVC`. One
+        versus one, a piece keeps all its rows; rows of other classes have weight 0.
     max_rounds : int, default=10000
         Largest number of rounds of communication.
     n_pieces : int, optional
-        Pieces that neighbouring blocks of the data are put together in. None makes one
-        per thread of the workers. The fewer, the fewer rounds. Pieces given as a list
-        stay as they are.
+        Number of pieces, made by joining neighbouring blocks of the data. None makes
+        one per thread of the workers. Fewer pieces need fewer rounds. Pieces given as a
+        list are not changed.
     local_epochs : int, "auto", "measured" or sequence of int, default="auto"
-        Passes over its rows that a piece makes in a round: a number, one for every
-        round, or what balances them with the messages: "auto" by counted costs, so that
-        the fit is the same every time; "measured" by the times of this fit. What was
-        done is in ``rounds_["local_epochs"]``, and gives the same bits again.
+        Number of epochs that a piece makes per round; a sequence gives one number per
+        round. "auto" and "measured" balance computation and communication: "auto" by
+        counted costs, so that the fit is reproducible, "measured" by the times of this
+        fit. The numbers used are in ``rounds_["local_epochs"]``; passing them again
+        gives the same result bit for bit.
     safe_every : int, optional
-        Rounds between two safe points, at which the duals of every piece are copied to
-        another worker. None weighs their traffic against that of the rounds.
+        Number of rounds between two safe points, at which the dual variables of every
+        piece are copied to another worker. None balances their traffic with the
+        traffic of the rounds.
     patience : float, default=5.0
-        A round goes on without the workers that take so many times what a round usually
-        takes, and 10 seconds at least.
+        A round continues without workers that take this many times as long as a usual
+        round, and at least 10 seconds.
     keep_duals : bool, default=False
-        Set `dual_coef_`.
+        Whether to set `dual_coef_`.
     random_state : int, default=0
         Seed of the order of the rows.
     client : distributed.Client, optional
-        The cluster to use. None takes the current client of this process; where there
-        is none, a LocalCluster of one process per processor serves this fit.
+        Client of the cluster. None uses the current client of this process or, if there
+        is none, a temporary LocalCluster of single-threaded processes.
     verbose : int, default=0
-        1 logs each class, 2 each round, through the logger "dualgap".
+        1 logs each class, 2 also each round, to the logger "dualgap".
 
     Attributes
     ----------
     coef_ : ndarray of shape (1, n_features) or (n_problems, n_features), float64
-        A row per class or, one versus one, per pair of classes; two classes have one.
+        Weights of the features: one row per class or, one versus one, per pair of
+        classes. Two classes have one row.
     intercept_ : ndarray of shape (1,) or (n_problems,), float64
+        Constants of the decision function; 0 without an intercept.
     classes_ : ndarray of shape (n_classes,)
+        Labels, sorted.
     n_iter_ : int
-        Rounds of passes, the most over all classes.
+        Number of rounds, the maximum over all classes.
     n_pieces_ : int
-    certificate_ : Certificate or list of Certificate
-        As of :class:`dualgap.LinearSVC`; its epochs are rounds.
+        Number of pieces.
+    certificate_ : Certificate
+        As in :class:`dualgap.LinearSVC`; its epochs are rounds.
     history_ : structured ndarray or list of structured ndarray
-        As of :class:`dualgap.LinearSVC`, a record per round.
+        As in :class:`dualgap.LinearSVC`, with one record per round.
     rounds_ : structured ndarray
-        A record per round of all classes together: round, problems (how many took
-        part), local_epochs, gamma (the smallest part of a step that was taken), ratio
-        (the largest ``||sum A b_k||^2/sum ||A b_k||^2``), seconds, computing (of the
-        slowest piece), bytes (of the updates that were sent), late and lost (pieces).
+        One record per round, for all classes together: round, problems (number of
+        classes or pairs that took part), local_epochs, gamma (the smallest fraction of
+        a step that was taken), ratio (the largest
+        ``||sum A b_k||^2/sum ||A b_k||^2``), seconds, computing (seconds of the slowest
+        piece), bytes (of the updates that were sent), late and lost (pieces).
     recoveries_ : int
-        How often lost duals were restored.
+        Number of times that lost dual variables were restored.
     dual_coef_ : ndarray of shape (n_problems, n_rows), float64
-        With `keep_duals`: ``y_i alpha_i`` of the rows in their order. D of it is
-        ``certificate_.dual`` or more.
+        ``y_i alpha_i`` of the rows, in their order; only with `keep_duals`. Its dual
+        value is at least ``certificate_.dual``.
     n_features_in_ : int
+        Number of features seen by fit.
 
     See Also
     --------
-    dualgap.LinearSVC : The same on one machine, with a choice of solvers.
+    dualgap.LinearSVC : The same model on one machine, with a choice of solvers.
 
     Notes
     -----
-    The result depends on the pieces and on `random_state`, to the last bit, and on
-    nothing else, but when a worker is lost or late (``rounds_`` tells) or
-    ``local_epochs="measured"``.
+    For given data and parameters the result depends only on the pieces and on
+    `random_state`, and is reproducible bit for bit. Exceptions are lost or late workers
+    (see ``rounds_``) and ``local_epochs="measured"``.
 
     References
     ----------
@@ -132,7 +140,7 @@ class DistributedLinearSVC(
         "class_weight": [dict, StrOptions({"balanced"}), None],
         "multi_class": [StrOptions({"ovr", "ovo"})],
         "n_pieces": [Interval(Integral, 1, None, closed="left"), None],
-        "local_epochs": "no_validation",  # CoCoA refuses what it cannot use
+        "local_epochs": "no_validation",  # CoCoA validates it
         "safe_every": [Interval(Integral, 1, None, closed="left"), None],
         "patience": [Interval(Real, 1, None, closed="neither")],
         "keep_duals": ["boolean"],
@@ -181,7 +189,7 @@ class DistributedLinearSVC(
         self.verbose = verbose
 
     def __sklearn_clone__(self) -> DistributedLinearSVC:
-        """A client is shared, never copied."""
+        """Clone this estimator; the clone shares the client."""
         given = self.get_params(deep=False)
         client = given.pop("client")
         copies = {name: clone(value, safe=False) for name, value in given.items()}
@@ -193,19 +201,23 @@ class DistributedLinearSVC(
     def fit(
         self, X: Any, y: Any = None, sample_weight: Any = None
     ) -> DistributedLinearSVC:
-        """Train.
+        """Train the model and prove its accuracy.
 
         Parameters
         ----------
         X : Dask array or dataframe, RowStore, or list of stores or pieces
-            Rows to learn from: blocks dense or sparse. Or row stores, or their paths,
-            each of which is a piece that its worker maps into memory; one store that is
-            no list is cut into pieces. Or pieces ``(X, y)`` or ``(X, y,
-            sample_weight)``, where a piece, or each part of it, may be delayed or a
-            future; whatever a worker opens itself, stores included, is used in place. A
-            NumPy array or a SciPy matrix is cut up and sent.
+            Training rows, as one of:
+
+            - a Dask array or dataframe with dense or sparse blocks;
+            - a list of row stores or of their paths, each of which is a piece that its
+              worker maps into memory;
+            - a single row store, which is cut into pieces;
+            - a list of pieces ``(X, y)`` or ``(X, y, sample_weight)``. A piece, or each
+              part of it, may be delayed or a future. Data that a worker opens itself,
+              stores included, are used in place;
+            - a NumPy array or a SciPy matrix, which is cut into pieces and sent.
         y : Dask array or series, or array-like
-            Class labels. None where X is a store or a list.
+            Class labels; None if X is a store or a list.
         sample_weight : Dask array or series, or array-like, optional
             Factors of C, zero or positive.
 
@@ -217,14 +229,15 @@ class DistributedLinearSVC(
         Raises
         ------
         ValueError
-            If a parameter or an argument is not what is described above.
+            If a parameter or an argument is invalid.
         dualgap.distributed.ClusterError
             If the cluster, or the data on it, are lost.
 
         Warns
         -----
         ConvergenceWarning
-            If the accuracy asked was not proved, with the accuracy that was.
+            If the accuracy `tol` was not proved. The message tells the accuracy that
+            was.
         """
         return self._fit(X, y, sample_weight)
 
@@ -257,10 +270,8 @@ class DistributedLinearSVC(
             finally:
                 cluster.close()
         self._keep(cluster, rounds, solutions, setup)
-        names = [problem_name(label) for label in problem_labels(self)]
-        certificates = [solution.certificate for solution in solutions]
         several = "pairs" if self.multi_class == "ovo" else "classes"
-        warn_of_failures("LinearSVC", certificates, names, several)
+        warn_of_failures("LinearSVC", self.certificate_, several)
         return self
 
     def _setup(self, census: Sequence[Census], loss: Loss) -> Setup:
@@ -271,7 +282,8 @@ class DistributedLinearSVC(
         classes, codes = np.unique(labels, return_inverse=True)
         if len(classes) < 2:
             raise ValueError(
-                f"y holds one class, {classes[0]!s}; give rows of at least 2 classes"
+                f"y holds only one class, {classes[0]!s}; give rows of at least 2 "
+                "classes"
             )
         total = np.bincount(codes, weights).astype(np.float64)
         factors = class_factors(self.class_weight, classes, total)
@@ -285,7 +297,7 @@ class DistributedLinearSVC(
     def _solve(
         self, rounds: Rounds, solver: CoCoA, loss: Loss, stop: Any
     ) -> list[Solution]:
-        """All binary problems, each in a thread: they meet in every round."""
+        """Solve all binary problems in threads, which share every round."""
         problems = len(rounds.going)
 
         def train(k: int) -> Solution:
@@ -314,25 +326,26 @@ class DistributedLinearSVC(
         if self.fit_intercept:
             self.intercept_ = self.intercept_scaling * models[:, -1]
         self.classes_ = setup.classes
-        certificates = [solution.certificate for solution in solutions]
-        self.n_iter_ = max(certificate.epochs for certificate in certificates)
+        parts = [solution.certificate for solution in solutions]
+        self.n_iter_ = max(part.epochs for part in parts)
         self.n_pieces_ = cluster.count
-        self.certificate_ = one_or_all(certificates)
+        self.certificate_ = certificate_of(self, parts)
         self.history_ = one_or_all([solution.history for solution in solutions])
         self.rounds_ = np.array(rounds.records, dtype=ROUND_DTYPE)
         self.recoveries_ = cluster.recoveries
 
     def decision_function(self, X: Any) -> Any:
-        """Signed distances to the hyperplanes, times ``||coef_||``.
+        """Return decision scores: positive for the second class, or one per class.
 
         Parameters
         ----------
         X : Dask array or dataframe, RowStore, list of stores, array-like or matrix
+            Rows.
 
         Returns
         -------
         Dask array or ndarray of shape (n,) or (n, n_classes)
-            Of stores, or of what is Dask's, a Dask array: nothing is computed yet.
+            A lazy Dask array if X is a Dask collection or consists of stores.
         """
         if holds_stores(X):
             return self._of_stores(X, _decide, np.float64)
@@ -343,15 +356,17 @@ class DistributedLinearSVC(
         return self._lazily(X, _decide, np.float64)
 
     def predict(self, X: Any) -> Any:
-        """Class labels.
+        """Predict the class labels of rows.
 
         Parameters
         ----------
         X : Dask array or dataframe, RowStore, list of stores, array-like or matrix
+            Rows.
 
         Returns
         -------
         Dask array or ndarray of shape (n,)
+            A lazy Dask array if X is a Dask collection or consists of stores.
         """
         if holds_stores(X):
             return self._of_stores(X, _classify, np.asarray(self.classes_).dtype)
@@ -361,23 +376,31 @@ class DistributedLinearSVC(
         return self._lazily(X, _classify, self.classes_.dtype)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Accuracy, weighted.
+        """Return the accuracy: the fraction of rows whose class is predicted correctly.
 
         Parameters
         ----------
         X : Dask array or dataframe, RowStore, list of stores, array-like or matrix
-        y : of the same kind
-            None for stores, which have labels and weights of their own.
-        sample_weight : of the same kind, optional
+            Rows.
+        y : same type as X
+            Classes; None for stores, which contain labels and weights.
+        sample_weight : same type as X, optional
+            Weights of the rows in the mean.
 
         Returns
         -------
         float
+            Accuracy, from 0 to 1.
+
+        Raises
+        ------
+        ValueError
+            If y is missing and X is not a store, or given and X is a store.
         """
         if holds_stores(X):
             return self._score_stores(X, y, sample_weight)
         if y is None:
-            raise ValueError("y=None: only row stores have labels of their own")
+            raise ValueError("y is missing; only row stores contain labels")
         if not is_dask(X):
             return float(super().score(X, y, sample_weight))
         import dask
@@ -394,7 +417,7 @@ class DistributedLinearSVC(
         return float(total / whole)
 
     def _of_stores(self, X: Any, function: Any, dtype: Any) -> Any:
-        """A Dask array that reads the stores where it is computed."""
+        """Return a lazy Dask array whose tasks read the stores on their workers."""
         import dask
         import dask.array as da
 
@@ -434,7 +457,7 @@ class DistributedLinearSVC(
 
     @property
     def _model(self) -> tuple[Any, ...]:
-        """What workers need to know of it."""
+        """Parts of the model that workers need for prediction."""
         return self.coef_, self.intercept_, self.classes_, self.multi_class
 
     def _lazily(self, X: Any, function: Any, dtype: Any) -> Any:
@@ -456,7 +479,13 @@ class DistributedLinearSVC(
 
 
 def _check_alike(census: Sequence[Census]) -> None:
-    """Refuse pieces whose columns or labels mean different things."""
+    """Raise an error if columns or labels of pieces have different meanings.
+
+    Raises
+    ------
+    ValueError
+        Naming two of the pieces.
+    """
 
     def name(k: int) -> str:
         return census[k].name or f"piece {k}"
@@ -466,37 +495,37 @@ def _check_alike(census: Sequence[Census]) -> None:
         low, high = int(np.argmin(widths)), int(np.argmax(widths))
         remedy = ""
         if census[low].name:
-            remedy = f": make the stores again with n_features={max(widths)}"
+            remedy = f"; convert the stores again with n_features={max(widths)}"
         raise ValueError(
             f"the pieces of X have {min(widths)} to {max(widths)} columns ({name(low)} "
-            f"and {name(high)}); give all the same ones{remedy}"
+            f"and {name(high)}), but must have the same columns{remedy}"
         )
     origins = [found.zero_based for found in census]
     if len(set(origins)) > 1:
         raise ValueError(
-            f"column 0 was feature 0 in {name(origins.index(True))} and feature 1 in "
-            f"{name(origins.index(False))}, so that columns mean different features; "
-            "make the stores again, all with zero_based=True or all with False"
+            f"column 0 is feature 0 in {name(origins.index(True))}, but feature 1 in "
+            f"{name(origins.index(False))}; convert the stores again, all with "
+            "zero_based=True or all with zero_based=False"
         )
     kinds = [set(found.labels.tolist()) for found in census if found.name]
     pairs = [kinds.index({a, 1}) if {a, 1} in kinds else -1 for a in (-1, 0)]
     if min(pairs) >= 0 and {-1, 0, 1} not in kinds:
         own = [k for k, found in enumerate(census) if found.name]
         raise ValueError(
-            f"the labels are -1 and 1 in {name(own[pairs[0]])}, and 0 and 1 in "
-            f"{name(own[pairs[1]])}: make the stores again with the same two, or, if "
-            "these are three classes, with all of them in one store"
+            f"the labels are -1 and 1 in {name(own[pairs[0]])}, but 0 and 1 in "
+            f"{name(own[pairs[1]])}; convert the stores again with the same two labels "
+            "or, if there are three classes, with all of them in one store"
         )
 
 
 def _over_batches(function: Any, part: Any, model: Any) -> Any:
-    """Scores or classes of the rows of a store."""
+    """Return scores or classes of the rows of a store."""
     found = [function(_as_wide(b.X, model, part), *model) for b in part.batches()]
     return np.concatenate(found)
 
 
 def _count_right(part: Any, model: Any) -> tuple[float, float]:
-    """Weights of the rows of a store that are classified right, and of all."""
+    """Return the weight of correctly classified rows of a store, and of all rows."""
     right = whole = 0.0
     for batch in part.batches():
         hits = _classify(_as_wide(batch.X, model, part), *model) == batch.y
@@ -531,7 +560,7 @@ def _classify(X: Any, *model: Any) -> NDArray[Any]:
 
 
 def _signed(found: list[tuple[list[Any], NDArray[Any]]], setup: Setup) -> Vector:
-    """``y_i alpha_i`` of all rows, from duals and labels by piece."""
+    """Return ``y_i alpha_i`` of all rows, from dual variables and labels by piece."""
     rows = []
     for duals, labels in found:
         codes = np.searchsorted(setup.classes, labels)
@@ -545,7 +574,7 @@ def _signed(found: list[tuple[list[Any], NDArray[Any]]], setup: Setup) -> Vector
 
 @contextlib.contextmanager
 def _cluster_of(client: Any) -> Iterator[Any]:
-    """The client given, the current one, or that of a LocalCluster for the while."""
+    """Yield the given client, the current one, or one of a temporary LocalCluster."""
     from distributed import Client, LocalCluster, default_client
 
     if client is None:

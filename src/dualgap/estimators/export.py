@@ -1,13 +1,14 @@
-"""Models to ONNX, for runtimes that know neither Python nor this package.
+"""Export of models to ONNX, for runtimes without Python and dualgap.
 
-The graph is made of plain operators of the default domain and computes in float64
-whatever the input is: ``ai.onnx.ml``'s LinearClassifier and SVMClassifier hold float32
-only, which for a kernel model of large dual variables loses the fifth digit.
+The graph consists of plain operators of the default domain and computes in float64,
+whatever the type of the input. LinearClassifier and SVMClassifier of ``ai.onnx.ml``
+support only float32, which loses the fifth digit of a kernel model with large dual
+variables.
 
-Of a class i, ``S_i = K(X, V_i) A_i^T`` with its support vectors V_i and the
-coefficients that they have against the K - 1 others, in the layout of LIBSVM; the value
-of the pair (i, j) is ``S_i[:, j - 1] + S_j[:, i] + b_ij``. So every kernel value is
-computed once, as in ``kernel/predict.py``.
+For class i with support vectors V_i, let ``S_i = K(X, V_i) A_i^T``, where A_i contains
+their coefficients against the K - 1 other classes, in the layout of LIBSVM. The
+decision value of the pair (i, j) is ``S_i[:, j - 1] + S_j[:, i] + b_ij``. Every kernel
+value is therefore computed once, as in ``kernel/predict.py``.
 """
 
 from __future__ import annotations
@@ -22,12 +23,11 @@ from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from .. import core
+from ..data.rows import inspect_rows
 from ..kernel import RBF, Laplacian, Linear, Polynomial, Sigmoid
 from ..kernel.functions import Kernel
 from ..kernel.predict import pair_weights
 from ..kernel.rows import core_arguments
-from ..problem import _rows
-from ._single import ZERO
 from .kernel_regression import SVR, OneClassSVM
 from .linear_regression import LinearOneClassSVM, LinearSVR
 from .linear_svc import LinearSVC
@@ -36,8 +36,8 @@ from .svc import SVC
 
 __all__ = ["register_skl2onnx", "to_onnx"]
 
-_OPSET = 13  # the least that has every operator used here
-_LARGEST = 2**31 - 1  # bytes of a protocol buffer
+_OPSET = 13  # the lowest with all operators used here
+_LARGEST = 2**31 - 1  # largest size of a protocol buffer in bytes
 
 
 Model = (
@@ -48,39 +48,40 @@ _ONE_CLASS = (LinearOneClassSVM, OneClassSVM)
 
 
 def to_onnx(model: Model, *, dtype: DTypeLike = np.float32) -> Any:
-    """The fitted model as an ONNX graph.
+    """Convert a fitted model to an ONNX graph.
 
     Parameters
     ----------
     model : LinearSVC, LinearSVCCV, SVC, LinearSVR, SVR, LinearOneClassSVM or \
             OneClassSVM
-        Fitted. For a pipeline see :func:`register_skl2onnx`.
+        A fitted model. For a pipeline, see :func:`register_skl2onnx`.
     dtype : {float32, float64}, default=float32
-        Of the input and of the scores; sums are float64 within.
+        Type of the input and of the scores. The graph computes in float64.
 
     Returns
     -------
     onnx.ModelProto
-        Write it with ``onnx.save(proto, path)``. Its input is ``X``, a dense array of
-        shape (n_samples, n_features); its outputs are ``label``, of shape (n_samples,)
-        and the type of ``classes_`` (integers as int64), and ``scores``, what
-        ``decision_function`` returns. A regression has the one output ``prediction``,
-        of shape (n_samples,); one class has the labels 1 and -1.
+        The graph; write it with ``onnx.save(proto, path)``. Its input is ``X``, a dense
+        array of shape (n_samples, n_features). Its outputs are ``label``, of shape
+        (n_samples,) and the type of ``classes_`` (integers as int64), and ``scores``,
+        the result of ``decision_function``. A regression model has a single output
+        ``prediction``, of shape (n_samples,). A one-class model has the labels 1 and
+        -1.
 
     Raises
     ------
     ImportError
         If the package onnx is missing.
     TypeError
-        If the model is none of these.
+        If the type of the model is not supported.
     ValueError
         If the model is not fitted, its kernel is precomputed or a function, its labels
-        have no type in ONNX, or it is larger than 2 GB, which a file cannot hold.
+        have no type in ONNX, or the model exceeds 2 GB, the limit of the format.
 
     See Also
     --------
-    register_skl2onnx : For pipelines.
-    save_model : Keeps the certificate, and can be trained further.
+    register_skl2onnx : Make skl2onnx convert dualgap's estimators in pipelines.
+    save_model : Write a file that keeps the certificate and can be trained further.
 
     Examples
     --------
@@ -136,7 +137,7 @@ def to_onnx(model: Model, *, dtype: DTypeLike = np.float32) -> Any:
         ),
         producer_name="dualgap",
         opset_imports=[helper.make_opsetid("", _OPSET)],
-        # the version of the format that this opset came with: old runtimes read it
+        # the oldest format version with this opset, which old runtimes can read
         ir_version=helper.find_min_ir_version_for([helper.make_opsetid("", _OPSET)]),
     )
     onnx.checker.check_model(proto)
@@ -144,15 +145,17 @@ def to_onnx(model: Model, *, dtype: DTypeLike = np.float32) -> Any:
 
 
 def register_skl2onnx() -> None:
-    """Teach skl2onnx the estimators of this package, for pipelines that hold them.
+    """Register dualgap's estimators with skl2onnx, so that it converts pipelines.
 
-    After it ``skl2onnx.to_onnx(pipeline, X[:1], options={"zipmap": False})`` converts
-    them like scikit-learn's own: within pipelines, ``CalibratedClassifierCV``,
-    ``OneVsRestClassifier``, grid searches. The second output, "probabilities", holds
-    the decision values, as of skl2onnx's classifiers a column per class: two classes
-    have minus and plus the decision value. An SVC with
-    ``decision_function_shape="ovo"`` has a column per pair. Regressors have the output
-    "variable" and one-class SVMs "label" and "scores", columns as of skl2onnx's own.
+    Afterwards ``skl2onnx.to_onnx(pipeline, X[:1], options={"zipmap": False})`` converts
+    them like scikit-learn's estimators, also within pipelines,
+    ``CalibratedClassifierCV``, ``OneVsRestClassifier`` and grid searches.
+
+    The second output of classifiers, "probabilities", contains the decision values with
+    one column per class, as with skl2onnx's own classifiers. Two classes have minus and
+    plus the decision value. An SVC with ``decision_function_shape="ovo"`` has a column
+    per pair. Regressors have the output "variable", one-class SVMs "label" and
+    "scores"; these are columns, as with skl2onnx's own estimators.
 
     Raises
     ------
@@ -188,7 +191,7 @@ def register_skl2onnx() -> None:
             f"Dualgap{estimator.__name__}",
             _shapes,
             _convert,
-            # calibration asks classifiers for raw scores: here they always are
+            # calibration requests raw scores, which these converters always give
             options={
                 "nocl": [True, False],
                 "output_class_labels": [False, True],
@@ -202,14 +205,14 @@ def register_skl2onnx() -> None:
 
 
 class _Graph:
-    """Nodes and constants of a model of our own."""
+    """Nodes and constants of a stand-alone ONNX graph."""
 
     def __init__(self) -> None:
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
 
     def constant(self, array: NDArray[Any]) -> str:
-        """The name of a constant."""
+        """Add a constant and return its name."""
         from onnx import numpy_helper
 
         name = f"constant_{len(self.constants)}"
@@ -217,7 +220,7 @@ class _Graph:
         return name
 
     def node(self, kind: str, *inputs: str, name: str = "", **attributes: Any) -> str:
-        """The name of the output of an operator."""
+        """Add an operator and return the name of its output."""
         from onnx import helper
 
         name = name or f"{kind}_{len(self.nodes)}"
@@ -226,7 +229,7 @@ class _Graph:
 
 
 class _Skl2onnxGraph:
-    """The same, within a model that skl2onnx assembles."""
+    """Nodes and constants within a graph that skl2onnx builds."""
 
     def __init__(self, scope: Any, container: Any) -> None:
         self.scope = scope
@@ -237,7 +240,7 @@ class _Skl2onnxGraph:
 
         name = str(self.scope.get_unique_variable_name("constant"))
         tensor = numpy_helper.from_array(array, name)
-        # of a tensor skl2onnx does not copy strings
+        # skl2onnx does not copy the strings of a tensor
         content = tensor if array.dtype != object else tensor.string_data
         self.container.add_initializer(name, tensor.data_type, array.shape, content)
         return name
@@ -256,7 +259,7 @@ class _Skl2onnxGraph:
 
 
 def _shapes(operator: Any) -> None:
-    """Types and shapes of the outputs, as skl2onnx asks for them."""
+    """Set the types and shapes of a classifier's outputs, for skl2onnx."""
     from skl2onnx.common.shape_calculator import (
         calculate_linear_classifier_output_shapes,
     )
@@ -268,7 +271,7 @@ def _shapes(operator: Any) -> None:
 
 
 def _convert(scope: Any, operator: Any, container: Any) -> None:
-    """The nodes of one estimator, as skl2onnx asks for them."""
+    """Add the nodes of a classifier to the graph, for skl2onnx."""
     from skl2onnx.common.data_types import DoubleTensorType
     from skl2onnx.common.utils_classifier import get_label_classes
 
@@ -278,7 +281,7 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
     if isinstance(model, LinearSVCCV):
         model = model.best_estimator_
     labels = _labels(np.asarray(get_label_classes(scope, model)))
-    if labels.dtype.kind != "O":  # as the type that was announced
+    if labels.dtype.kind != "O":  # the output type that `_shapes` has declared
         labels = labels.astype(np.int64)
     graph = _Skl2onnxGraph(scope, container)
     label, scores = _outputs(graph, model, operator.inputs[0].full_name, labels)
@@ -290,7 +293,7 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
 
 
 def _single_shapes(operator: Any) -> None:
-    """The same for the models without classes."""
+    """Set the types and shapes of the outputs of a model without classes."""
     from skl2onnx.common.data_types import Int64TensorType
 
     rows = operator.inputs[0].get_first_dimension()
@@ -320,8 +323,8 @@ def _convert_single(scope: Any, operator: Any, container: Any) -> None:
 def _refuse_old(model: Any, container: Any) -> None:
     if container.target_opset < _OPSET:
         raise ValueError(
-            f"target_opset={container.target_opset}: {type(model).__name__} needs "
-            f"{_OPSET} or later"
+            f"target_opset={container.target_opset} is too old for "
+            f"{type(model).__name__}; use {_OPSET} or later"
         )
 
 
@@ -329,7 +332,7 @@ def _refuse_old(model: Any, container: Any) -> None:
 
 
 def _single(graph: Any, model: Any, X: str) -> str:
-    """Values of a model without classes, in float64, shape (n, 1)."""
+    """Add the decision values of a model without classes: float64, shape (n, 1)."""
     if isinstance(model, LinearSVR | LinearOneClassSVM):
         coef = graph.constant(_double(np.reshape(_dense(model.coef_), (-1, 1))))
         values = graph.node("MatMul", X, coef)
@@ -345,9 +348,9 @@ def _single(graph: Any, model: Any, X: str) -> str:
 
 
 def _side(graph: Any, model: Any, values: str) -> tuple[str, str]:
-    """1 or -1, and the decision: 0 where it is 0 but for rounding."""
+    """Add the label, 1 or -1, and the decision, with rounding errors set to 0."""
     zero = graph.constant(np.zeros(1))
-    least = graph.constant(np.full(1, ZERO * abs(float(model.offset_[0]))))
+    least = graph.constant(np.full(1, model._least))
     off = graph.node("Greater", graph.node("Abs", values), least)
     decision = graph.node("Where", off, values, zero)
     outside = graph.node("Less", decision, zero)
@@ -357,7 +360,7 @@ def _side(graph: Any, model: Any, values: str) -> tuple[str, str]:
 
 
 def _outputs(graph: Any, model: Any, X: str, labels: NDArray[Any]) -> tuple[str, str]:
-    """Names of the labels, shape (n,), and of the scores in float64, shape (n, m)."""
+    """Add the labels, shape (n,), and the scores in float64, shape (n, m)."""
     X = graph.node("Cast", X, to=_element(double=True))
     if isinstance(model, LinearSVC):
         coef = _dense(model.coef_)
@@ -381,7 +384,7 @@ def _outputs(graph: Any, model: Any, X: str, labels: NDArray[Any]) -> tuple[str,
 
 
 def _pair_values(graph: Any, model: SVC, X: str) -> str:
-    """Decision values of the pairs, shape (n, K (K - 1) / 2)."""
+    """Add the decision values of the pairs, shape (n, K (K - 1) / 2)."""
     classes = len(model.classes_)
     vectors = _dense(model.support_vectors_)
     if isinstance(model._fitted_kernel, Linear):
@@ -411,11 +414,13 @@ def _pair_values(graph: Any, model: SVC, X: str) -> str:
 def _elect(
     graph: Any, classes: int, values: str, by_class: bool, break_ties: bool
 ) -> tuple[str, str]:
-    """Scores as `decision_function` gives them, and what the first largest wins by."""
+    """Add the scores of `decision_function`, and the values whose maximum wins."""
     if classes == 2:
         return values, values
     pairs = list(combinations(range(classes), 2))
-    gain = np.zeros((len(pairs), classes))  # of a pair to its first class, at a cost
+    gain = np.zeros(
+        (len(pairs), classes)
+    )  # +1 for the first of a pair, -1 for the second
     for p, (i, j) in enumerate(pairs):
         gain[p, i], gain[p, j] = 1.0, -1.0
     change = graph.constant(gain)
@@ -428,7 +433,7 @@ def _elect(
 
     scores = values
     if break_ties or by_class:
-        # scikit-learn's: votes, and a confidence within a third on either side
+        # as in scikit-learn: votes, plus the confidence scaled to at most 1/3
         total = graph.node("MatMul", values, change)
         size = graph.node("Add", graph.node("Abs", total), graph.constant(np.ones(1)))
         size = graph.node("Mul", size, graph.constant(np.full(1, 3.0)))
@@ -441,7 +446,7 @@ def _elect(
 
 
 def _kernel(graph: Any, kernel: Kernel, X: str, vectors: NDArray[Any]) -> str:
-    """Kernel values of all rows of X and the vectors, shape (n, len(vectors))."""
+    """Add the kernel values of X and the vectors, shape (n, len(vectors))."""
 
     def number(value: float) -> str:
         return str(graph.constant(np.full(1, float(value))))
@@ -465,12 +470,12 @@ def _kernel(graph: Any, kernel: Kernel, X: str, vectors: NDArray[Any]) -> str:
 
 
 def _squares(graph: Any, kernel: RBF, X: str, vectors: NDArray[Any]) -> str:
-    """Return ``||x - v||^2`` of all rows of X and the vectors.
+    """Add ``||x - v||^2`` for all rows of X and all vectors.
 
-    By products of centred points where these are exact enough for all vectors, as in
-    prediction (kernel/predict.py); else by differences.
+    They are computed from products of centred points where these are accurate enough
+    for all vectors, as in prediction (kernel/predict.py); else from differences.
     """
-    rows, _, _ = _rows(np.ascontiguousarray(vectors), 0.0)
+    rows, _, _ = inspect_rows(np.ascontiguousarray(vectors), 0.0)
     points = core.KernelRows(rows, *core_arguments(kernel), None, True, 1)
     if not points.by_products:
         return _distances(graph, X, vectors, "Mul")
@@ -483,17 +488,16 @@ def _squares(graph: Any, kernel: RBF, X: str, vectors: NDArray[Any]) -> str:
         "MatMul", X, graph.constant(np.ascontiguousarray(-2.0 * centred.T))
     )
     square = graph.node("Add", graph.node("Add", own, graph.constant(norms)), twice)
-    # What rounding leaves; and rows so far away that their squares overflow.
+    # Rounding can make a square negative. Squares of very distant rows can overflow.
     square = graph.node("Max", square, graph.constant(np.zeros(1)))
     far = graph.constant(np.full(1, np.finfo(np.float64).max))
     return str(graph.node("Where", graph.node("IsNaN", square), far, square))
 
 
 def _distances(graph: Any, X: str, vectors: NDArray[Any], size: str) -> str:
-    """Sums of the sizes, or of the squares, of the differences of X and the vectors.
+    """Add the L1 distances (`size` "Abs") or squared L2 distances ("Mul").
 
-    Row after row of X: all differences at once would be large. `size` is "Abs" or
-    "Mul".
+    A scan over the rows of X avoids an array of all differences.
     """
     from onnx import TensorProto, helper
 
@@ -514,7 +518,7 @@ def _distances(graph: Any, X: str, vectors: NDArray[Any], size: str) -> str:
 
 
 def _constant_double(graph: Any, array: NDArray[Any]) -> str:
-    """A float64 constant, kept in the file as the float32 that it came from."""
+    """Add a float64 constant, stored as float32 if the array is float32."""
     name: str = graph.constant(np.ascontiguousarray(array))
     if array.dtype == np.float64:
         return name
@@ -522,7 +526,7 @@ def _constant_double(graph: Any, array: NDArray[Any]) -> str:
 
 
 def _columns(model: Any) -> int:
-    """Of the scores of more than two classes."""
+    """Return the number of columns of the scores with more than two classes."""
     classes = len(model.classes_)
     if getattr(model, "decision_function_shape", "ovr") == "ovo":
         return classes * (classes - 1) // 2
@@ -530,7 +534,13 @@ def _columns(model: Any) -> int:
 
 
 def _labels(classes: NDArray[Any]) -> NDArray[Any]:
-    """The classes in a type that ONNX has: strings as objects, integers as int64."""
+    """Return the classes in a type that ONNX has: integers as int64, strings as object.
+
+    Raises
+    ------
+    ValueError
+        If ONNX has no such type.
+    """
     if classes.dtype.kind in "iu":
         whole = classes.astype(np.int64)
         if np.array_equal(whole, classes):
@@ -540,19 +550,27 @@ def _labels(classes: NDArray[Any]) -> NDArray[Any]:
     elif classes.dtype.kind in "UO" and all(isinstance(c, str) for c in classes):
         return classes.astype(object)
     raise ValueError(
-        f"classes {classes.tolist()} of type {classes.dtype}: ONNX has labels that are "
-        "strings, booleans, floats or integers below 2**63; rename the classes"
+        f"classes of dtype {classes.dtype} have no type in ONNX; use strings, "
+        "booleans, floats or integers below 2**63 as labels"
     )
 
 
 def _refuse(model: Any) -> None:
-    """Refuse what has no graph, before any work."""
+    """Raise an error for a model that cannot be converted.
+
+    Raises
+    ------
+    TypeError
+        If the type of the model is not supported.
+    ValueError
+        If the kernel or the size of the model is not supported.
+    """
     name = type(model).__name__
     from sklearn.pipeline import Pipeline
 
     if isinstance(model, Pipeline):
         raise TypeError(
-            "model is a Pipeline: call dualgap.register_skl2onnx(), then "
+            "model is a Pipeline; call dualgap.register_skl2onnx(), then "
             "skl2onnx.to_onnx(pipeline, X[:1], options={'zipmap': False})"
         )
     if not isinstance(model, Model):
@@ -565,17 +583,17 @@ def _refuse(model: Any) -> None:
         known: Sequence[type[Kernel]] = (Linear, Polynomial, RBF, Sigmoid, Laplacian)
         if type(kernel) not in known:
             raise ValueError(
-                f"kernel={kernel.name!r} cannot be written to ONNX: a graph holds no "
-                "function and no training rows; use 'linear', 'poly', 'rbf', 'sigmoid' "
-                "or 'laplacian'"
+                f"kernel={kernel.name!r} cannot be converted to ONNX; use 'linear', "
+                "'poly', 'rbf', 'sigmoid' or 'laplacian'"
             )
         vectors = model.support_vectors_
         taken = vectors.shape[0] * vectors.shape[1] * vectors.dtype.itemsize
         taken += model.dual_coef_.nbytes
     if taken > _LARGEST:
         raise ValueError(
-            f"the model takes {taken:,} bytes; a graph holds {_LARGEST:,}. Train on "
-            "fewer features, or use solver='nystroem' to have fewer support vectors"
+            f"the model has {taken:,} bytes, but an ONNX graph can have {_LARGEST:,}. "
+            "Train on fewer features, or with solver='nystroem' for fewer support "
+            "vectors"
         )
 
 
@@ -588,7 +606,7 @@ def _dense(array: Any) -> NDArray[Any]:
 
 
 def _element(double: bool) -> int:
-    """ONNX's number of a floating type."""
+    """Return ONNX's number for float64 or float32."""
     from onnx import TensorProto
 
     return int(TensorProto.DOUBLE if double else TensorProto.FLOAT)
@@ -605,5 +623,6 @@ def _require(package: str) -> None:
         __import__(package)
     except ImportError as error:
         raise ImportError(
-            f"ONNX needs the package {package}: pip install 'dualgap[onnx]'"
+            f"ONNX export needs the package {package}; install it with: pip install "
+            "'dualgap[onnx]'"
         ) from error

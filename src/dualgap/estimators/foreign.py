@@ -1,8 +1,9 @@
-"""A proven bound for models that somebody else has trained."""
+"""Proven bounds for models that were trained by any package."""
 
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -20,7 +21,6 @@ from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d
 
 from .. import core
 from ..certificate import Certificate
-from ..crammer_singer import CrammerSingerProblem
 from ..kernel import BlockSolver, Callable, Gram, KernelProblem, Precomputed
 from ..losses import (
     RESIDUAL_LOSSES,
@@ -30,10 +30,17 @@ from ..losses import (
     Vector,
     get_loss,
 )
-from ..problem import Problem
-from ..solvers import SequentialDual, get_solver
-from ._binary import BinaryProblems, binary_problems, number_of_problems
-from ._fitting import N_JOBS, encode, one_or_all, weights
+from ..problems.base import Claim
+from ..problems.binary import BinaryProblem
+from ..problems.crammer_singer import CrammerSingerProblem
+from ..solvers import solver_for
+from ._binary import (
+    BinaryProblems,
+    binary_problems,
+    certificate_of,
+    number_of_problems,
+)
+from ._fitting import N_JOBS, encode, weights
 from ._foreign_single import (
     KERNELS_OF_ONE,
     LINEAR_OF_ONE,
@@ -43,15 +50,19 @@ from ._foreign_single import (
     sharpened,
     single_terms,
 )
+from ._meta import unwrap
 from .linear_svc import LinearSVC
 from .svc import KERNELS, SVC
 
 __all__ = ["certify"]
 
+# Subclasses may stand in their places later: dualgap.patch_sklearn.
+_SVC, _LinearSVC = svm.SVC, svm.LinearSVC
+
 
 @dataclass(frozen=True)
 class _Linear:
-    """Linear models, one per binary problem, and what they were trained to minimise."""
+    """Linear models, one per binary problem, and the problem they were trained on."""
 
     coef: NDArray[np.float64]  # (problems, d)
     intercept: NDArray[np.float64]  # (problems,)
@@ -97,53 +108,56 @@ def certify(
     time_limit: float | None = None,
     random_state: int | np.random.RandomState | None = None,
     n_jobs: int | None = None,
-) -> Certificate | list[Certificate]:
-    """How far a model is from the optimum of its training problem, at most.
+) -> Certificate:
+    """Bound how far a trained model is from the optimum of its training problem.
 
-    The primal value is that of the model as it is, the dual value the best that is
-    known: from the model's own margins or dual variables or, where these leave more
-    than `tol` open, from a fit of this package. Both are computed over the whole data
-    in float64, so that the bound holds whatever trained the model.
+    The primal value is the objective of the given model. The dual value comes from the
+    model's own margins or dual variables and, if these leave a gap above `tol`, from a
+    fit of dualgap. Both are computed over all rows in float64, so the bound holds
+    whatever trained the model.
 
     Parameters
     ----------
     model : estimator or ndarray of shape (n_features,) or (n_problems, n_features)
         A fitted `LinearSVC`, `SVC`, `SGDClassifier`, `LinearSVR`, `SVR`,
         `SGDRegressor`, `OneClassSVM` or `SGDOneClassSVM` of scikit-learn, a fitted
-        estimator of this package, or the coefficients of any linear model: one row, or
-        one per class (one versus rest).
+        estimator of dualgap, or the coefficients of any linear model: one row, or one
+        per class (one versus the rest).
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        The rows the model was trained with; the kernel matrix for a precomputed one.
+        The training rows; with a precomputed kernel, the kernel matrix.
     y : array-like of shape (n_samples,)
-        Their labels, the larger of two being the positive class, or their targets. Of
-        no concern for one class.
+        The training labels or targets. With two labels, the larger one is the positive
+        class. Ignored for one-class models.
     C : float, optional
-        Weight of the loss, the sum over examples. An estimator knows its own (that of
-        `SGDClassifier` and `SGDRegressor` is ``1/(alpha n_samples)``). For a mean of
-        the losses and ``lambda/2 ||w||^2`` it is ``1/(lambda n_samples)``.
+        Weight of the loss, which is summed over the rows. Estimators have their own C;
+        for `SGDClassifier` and `SGDRegressor` it is ``1/(alpha n_samples)``. If the
+        objective is the mean loss plus ``lambda/2 ||w||^2``, C is
+        ``1/(lambda n_samples)``.
     intercept : float or array-like of shape (n_problems,), optional
-        Beside coefficients. Left out, there is none. Of one class it is -rho.
+        Intercept that belongs to given coefficients; None if there is none. For a
+        one-class SVM it is -rho.
     loss : str or record, optional
-        Beside coefficients: "hinge" (what None means), "squared_hinge",
-        "smoothed_hinge", for regression "epsilon_insensitive" or
+        Loss that belongs to given coefficients: "hinge" (the default),
+        "squared_hinge", "smoothed_hinge", for regression "epsilon_insensitive" or
         "squared_epsilon_insensitive", or a record of :mod:`dualgap.losses`.
     epsilon : float, optional
-        Beside coefficients of a regression: what residuals cost nothing. None is 0.
+        For coefficients of a regression model: residuals up to `epsilon` cost nothing.
+        None means 0.
     nu : float, optional
-        Beside coefficients of a one-class SVM, and what says that it is one; they are
-        on the scale of LIBSVM and LIBLINEAR.
+        For coefficients of a one-class SVM, on the scale of LIBSVM and LIBLINEAR.
+        If `nu` is given, the coefficients are taken for a one-class SVM.
     penalize_intercept : bool, optional
-        Beside coefficients: whether the intercept is part of the norm, as in LIBLINEAR
-        (True) or not, as in the textbook SVM and Spark (False, what None means).
+        For given coefficients: True if the intercept is part of the norm, as in
+        LIBLINEAR; False or None if not, as in the textbook SVM and Spark.
     sample_weight : array-like of shape (n_samples,), optional
-        What the model was fitted with.
+        The sample weights that the model was fitted with.
     class_weight : dict or "balanced", optional
-        Beside coefficients; an estimator knows its own.
+        Class weights that belong to given coefficients. Estimators have their own.
     tol : float, default=1e-3
-        How much the bound may say too much: the dual value is brought within this
-        relative distance of the optimum.
+        Tightness of the bound: it overstates the true distance by at most this
+        fraction of the optimum. A smaller value takes longer.
     time_limit : float, optional
-        Seconds for that. The bound holds if it ends early, but may be loose.
+        Seconds for the fit. If it ends early, the bound holds but may be loose.
     random_state : int, RandomState instance or None, default=None
         Seed of the fit.
     n_jobs : int, optional
@@ -151,17 +165,18 @@ def certify(
 
     Returns
     -------
-    Certificate or list of Certificate
-        One, or one per class (per pair of classes for `SVC` and one versus one) if
-        there are more than two. ``status`` is None, ``relative_gap`` the bound.
+    Certificate
+        ``relative_gap`` is the bound, and ``status`` is None. With more than two
+        classes, ``parts`` has one certificate per class (per pair of classes for `SVC`
+        and one versus one).
 
     Raises
     ------
     ValueError
-        If C is missing, a shape does not fit, a setting contradicts the model's own, or
-        the model minimises something else (another loss or penalty).
+        If C is missing, a shape does not match, a setting contradicts the estimator, or
+        the model minimises another objective (another loss or penalty).
     TypeError
-        If nothing is known about such a model.
+        If the type of the model is not supported.
 
     Examples
     --------
@@ -175,6 +190,7 @@ def certify(
     >>> certificate.dual <= certificate.primal
     True
     """
+    model, X = unwrap(model, X)
     seed = int(check_random_state(random_state).randint(2**31 - 1))
     stop = core.Stop()
     if time_limit is not None:
@@ -187,13 +203,54 @@ def certify(
         "penalize_intercept": penalize_intercept,
         "class_weight": class_weight,
     }
+    limits = Limits(float(tol), seed, stop, n_jobs)
+    found = _certify(model, X, y, C, given, sample_weight, limits)
+    known = getattr(model, "certificate_", None)
+    if isinstance(known, Certificate) and (moved := other_objective(known, found)):
+        now, before = moved
+        warnings.warn(
+            "X and y are not the rows that the model was trained on: its objective is "
+            f"{now:.6g} there, and was {before:.6g} in training. The certificate is "
+            "about the rows given.",
+            stacklevel=3,
+        )
+    return found
+
+
+def other_objective(
+    before: Certificate, now: Certificate
+) -> tuple[float, float] | None:
+    """Return the objective of a model now and in training where they must differ.
+
+    Parameters
+    ----------
+    before, now : Certificate
+        Of one model, on the rows that it was trained on and on other rows.
+    """
+    for old, new in zip(before.parts, now.parts, strict=True):
+        slack = 1e-6 * abs(old.primal) + old.rounding + new.rounding
+        known = math.isfinite(old.primal) and not old.about
+        if known and abs(new.primal - old.primal) > slack:
+            return new.primal, old.primal
+    return None
+
+
+def _certify(
+    model: Any,
+    X: Any,
+    y: ArrayLike | None,
+    C: float | None,
+    given: dict[str, Any],
+    sample_weight: ArrayLike | None,
+    limits: Limits,
+) -> Certificate:
+    loss, epsilon, nu = given["loss"], given["epsilon"], given["nu"]
     if isinstance(model, (svm.NuSVC, svm.NuSVR)):
         raise ValueError(
-            f"{type(model).__name__} minimises another function, in which nu stands "
-            "for C or epsilon; train "
+            f"{type(model).__name__} cannot be certified, because nu replaces C or "
+            "epsilon in its objective; train "
             + ("SVC" if isinstance(model, svm.NuSVC) else "SVR")
         )
-    limits = Limits(float(tol), seed, stop, n_jobs)
     if isinstance(model, KERNELS_OF_ONE):
         _refuse(given, model)
         check_is_fitted(model)
@@ -208,50 +265,54 @@ def certify(
         C = _agreed_of_one(C, model, single.C)
         return single.certify(X, y, C, sample_weight, limits)
     if isinstance(loss, ResidualLoss) or loss in RESIDUAL_LOSSES or nu is not None:
-        if class_weight is not None:
+        if (class_weight := given["class_weight"]) is not None:
             raise ValueError(
-                f"class_weight={class_weight!r}: there are no classes; use "
-                "sample_weight"
+                f"class_weight={class_weight!r} needs classes, but this model has none;"
+                " use sample_weight"
             )
         if nu is not None and C is not None:
-            raise ValueError(f"C={C!r}: the one-class SVM has none; give nu alone")
+            raise ValueError(
+                f"C={C!r} does not apply to a one-class SVM; leave it out, and give nu"
+            )
+        intercept = given["intercept"]
         classless = _coefficients(model, intercept, None, None, None)
         if len(classless.coef) != 1:
             raise ValueError(
-                f"model: coefficients of shape {classless.coef.shape}; without classes "
-                "there is one row"
+                f"model has coefficients of shape {classless.coef.shape}; a model "
+                "without classes needs one row"
             )
         return coefficient_terms(
             classless.coef[0],
             None if intercept is None else float(classless.intercept[0]),
-            loss,  # type: ignore[arg-type]
+            loss,
             epsilon,
             nu,
-            penalize_intercept,
+            given["penalize_intercept"],
         ).certify(X, y, C, sample_weight, limits)
     if epsilon is not None:
         raise ValueError(
-            f"epsilon={epsilon!r} is of regression: give loss='epsilon_insensitive' or "
-            "'squared_epsilon_insensitive' too"
+            f"epsilon={epsilon!r} is for regression; also give "
+            "loss='epsilon_insensitive' or 'squared_epsilon_insensitive'"
         )
     if y is None:
-        raise ValueError("y=None: give the labels that the model was trained with")
+        raise ValueError("y is missing; give the labels of the training rows")
     del given["epsilon"], given["nu"]
-    if isinstance(model, (svm.SVC, SVC)):
+    if isinstance(model, (_SVC, SVC)):
         _refuse(given, model)
         return _certify_kernel(model, X, y, C, sample_weight, limits)
     if getattr(model, "multi_class", "ovr") == "crammer_singer":
         _refuse(given, model)
         C = _agreed(C, model.C, model)
         return _certify_together(model, X, y, C, sample_weight, limits)
-    if isinstance(model, (svm.LinearSVC, SGDClassifier, LinearSVC)):
+    if isinstance(model, (_LinearSVC, SGDClassifier, LinearSVC)):
         _refuse(given, model)
         terms = linear_terms(model, np.shape(X)[0])
         C = _agreed(C, terms.C, model)
     elif hasattr(model, "predict"):
         raise TypeError(
-            f"model={model!r}: of this estimator only the coefficients say something; "
-            "give model.coef_ with C, intercept, loss and penalize_intercept"
+            f"model={model!r} does not minimise the objective of an SVM, so there is "
+            "nothing to bound; give an SVM of scikit-learn or dualgap, alone or in a "
+            "pipeline or search, or the coefficients of a linear SVM as an array"
         )
     else:
         terms = _coefficients(model, **given)
@@ -262,23 +323,29 @@ def certify(
 
 
 def linear_terms(model: Any, n: int) -> _Linear:
-    """Coefficients and problem of an estimator."""
+    """Return coefficients and training problem of a linear classifier.
+
+    Raises
+    ------
+    ValueError
+        If the model minimises an objective that has no certificate here.
+    """
     check_is_fitted(model)
     name = type(model).__name__
     if getattr(model, "penalty", "l2") != "l2":
         raise ValueError(
-            f"{name}(penalty={model.penalty!r}): only the squared norm has a "
-            "certificate; train with penalty='l2'"
+            f"{name}(penalty={model.penalty!r}) cannot be certified; train with "
+            "penalty='l2'"
         )
     if getattr(model, "multi_class", "ovr") == "crammer_singer":
         raise ValueError(
-            f"{name}(multi_class={model.multi_class!r}) is one problem for all "
-            "classes; train with multi_class='ovr' or 'ovo'"
+            f"{name}(multi_class={model.multi_class!r}) is not supported here; train "
+            "with multi_class='ovr' or 'ovo'"
         )
     svms = ("hinge", "squared_hinge")
     if not isinstance(model, LinearSVC) and model.loss not in svms:
         raise ValueError(
-            f"{name}(loss={model.loss!r}) is no support vector machine; use "
+            f"{name}(loss={model.loss!r}) is not a support vector machine; train with "
             "loss='hinge' or 'squared_hinge'"
         )
     coef = np.atleast_2d(np.asarray(model.coef_, dtype=np.float64))
@@ -306,29 +373,40 @@ def _coefficients(
     penalize_intercept: bool | None,
     class_weight: Any,
 ) -> _Linear:
-    """Coefficients as they are, with what the caller says about their problem."""
+    """Return given coefficients together with the problem that the caller describes.
+
+    Raises
+    ------
+    TypeError
+        If `model` is not an array.
+    ValueError
+        If a shape does not match, or a value is not finite.
+    """
     try:
         coef = np.atleast_2d(np.asarray(model, dtype=np.float64))
     except (TypeError, ValueError):
         raise TypeError(
-            f"model={model!r}: give a fitted SVM, or the coefficients of a linear "
-            "model as an array"
+            f"model={model!r} is not supported; give a fitted SVM, or the "
+            "coefficients of a linear model as an array"
         ) from None
-    if coef.ndim != 2 or not np.isfinite(coef).all():
+    if coef.ndim != 2:
         raise ValueError(
-            f"model: coefficients of shape {coef.shape} that are not all finite, or "
-            "not one row per problem; give (n_features,) or (n_problems, n_features)"
+            f"model has coefficients of shape {coef.shape}; give (n_features,) or "
+            "(n_problems, n_features)"
         )
+    if not np.isfinite(coef).all():
+        raise ValueError("model has coefficients that are not finite; train it again")
     bias = np.zeros(len(coef)) if intercept is None else intercept
     bias = np.atleast_1d(np.asarray(bias, dtype=np.float64))
     if bias.shape != (len(coef),) or not np.isfinite(bias).all():
         raise ValueError(
-            f"intercept={intercept!r}: give {len(coef)} finite numbers, one per row of "
-            "the coefficients"
+            f"intercept={intercept!r} does not match the coefficients; give one finite "
+            f"number per row, {len(coef)} in all"
         )
     if intercept is None and penalize_intercept is not None:
         raise ValueError(
-            f"penalize_intercept={penalize_intercept!r} without an intercept; give it"
+            f"penalize_intercept={penalize_intercept!r} needs an intercept; give "
+            "intercept, or leave penalize_intercept out"
         )
     return _Linear(
         coef=coef,
@@ -347,21 +425,21 @@ def _certify_linear(
     C: float | None,
     sample_weight: ArrayLike | None,
     limits: Limits,
-) -> Certificate | list[Certificate]:
+) -> Certificate:
     X = check_array(
         X,
         accept_sparse=["csr", "csc", "coo"],
         dtype=[np.float64, np.float32],
-        ensure_all_finite=False,  # Problem looks at every entry once
+        ensure_all_finite=False,  # BinaryProblem checks every entry
     )
-    certificates = []
+    parts = []
     binary = binary_of(terms, X, y, C, sample_weight, limits.n_jobs)
     for problem, w in linear_problems(terms, binary):
-        # What the margins suggest is tight for smooth losses, and free.
+        # The dual point from the margins costs no fit, and is tight for smooth losses.
         proof = problem.certify(w)
-        proof = sharpened(proof, problem, get_solver("auto"), limits)
-        certificates.append(replace(proof, tol=math.nan))
-    return one_or_all(certificates)
+        proof = sharpened(proof, problem, solver_for(problem), limits)
+        parts.append(replace(proof, tol=math.nan))
+    return Certificate.total(parts, binary.names)
 
 
 def binary_of(
@@ -372,13 +450,19 @@ def binary_of(
     sample_weight: ArrayLike | None,
     n_jobs: int | None,
 ) -> BinaryProblems:
-    """The binary problems that a linear model is of."""
+    """Return the binary problems that a linear model was trained on.
+
+    Raises
+    ------
+    ValueError
+        If the shape of the coefficients does not match the data.
+    """
     classes, codes = _labels(y, X.shape[0], terms.classes)
     expected = (number_of_problems(terms.multi_class, len(classes)), X.shape[1])
     if terms.coef.shape != expected:
         raise ValueError(
-            f"model: coefficients of shape {terms.coef.shape}, but {len(classes)} "
-            f"classes of {X.shape[1]} features need {expected}"
+            f"model has coefficients of shape {terms.coef.shape}, but {len(classes)} "
+            f"classes and {X.shape[1]} features need {expected}; give the training data"
         )
     weight, factor = weights(terms.class_weight, X, classes, codes, sample_weight)
     return binary_problems(
@@ -399,8 +483,8 @@ def binary_of(
 
 def linear_problems(
     terms: _Linear, binary: BinaryProblems
-) -> Iterator[tuple[Problem, Vector]]:
-    """These problems, each with the model's w."""
+) -> Iterator[tuple[BinaryProblem, Vector]]:
+    """Yield every binary problem with the model's w."""
     for k, coef in enumerate(terms.coef):
         w = coef
         if terms.fit_intercept:
@@ -416,17 +500,17 @@ def _certify_together(
     sample_weight: ArrayLike | None,
     limits: Limits,
 ) -> Certificate:
-    """A linear model of Crammer and Singer, beside the dual value of a fit."""
+    """Certify a linear model of Crammer and Singer, with the dual value of a fit."""
     check_is_fitted(model)
     X = check_array(
         X,
         accept_sparse=["csr", "csc", "coo"],
         dtype=[np.float64, np.float32],
-        ensure_all_finite=False,  # Problem looks at every entry once
+        ensure_all_finite=False,  # BinaryProblem checks every entry
     )
     classes, codes = _labels(y, X.shape[0], model.classes_)
     weight, factor = weights(model.class_weight, X, classes, codes, sample_weight)
-    data = Problem(
+    data = BinaryProblem(
         X,
         np.ones(X.shape[0]),
         C,
@@ -438,15 +522,16 @@ def _certify_together(
     problem = CrammerSingerProblem(data, codes, len(classes))
     coef, bias = np.asarray(model.coef_, np.float64), np.asarray(model.intercept_)
     bias = np.broadcast_to(bias, len(coef))
-    if len(classes) == 2:  # the difference of two, which sum up to 0 at the optimum
+    if len(classes) == 2:  # one row, w1 - w0; at the optimum w0 + w1 = 0
         coef, bias = np.vstack([-coef, coef]) / 2, np.concatenate([-bias, bias]) / 2
     if coef.shape != (len(classes), X.shape[1]):
         raise ValueError(
-            f"model: coefficients of shape {coef.shape} for {len(classes)} classes of "
-            f"{X.shape[1]} features"
+            f"model has coefficients of shape {coef.shape}, but {len(classes)} classes "
+            f"and {X.shape[1]} features need {(len(classes), X.shape[1])}; give the "
+            "training data"
         )
-    proof = problem.prove(problem.point(coef, bias), None).certificate
-    proof = sharpened(proof, problem, SequentialDual(), limits)
+    proof = problem.prove(Claim(problem.point(coef, bias))).certificate
+    proof = sharpened(proof, problem, solver_for(problem), limits)
     return replace(proof, tol=math.nan)
 
 
@@ -460,26 +545,26 @@ def _certify_kernel(
     C: float | None,
     sample_weight: ArrayLike | None,
     limits: Limits,
-) -> Certificate | list[Certificate]:
-    """From the model's own dual variables; a pair is brought nearer where they end."""
-    certificates = []
+) -> Certificate:
+    """Certify a kernel model from its dual variables, or a fit that starts there."""
+    parts = []
     for pair in kernel_pairs(model, X, y, C, sample_weight):
         proof = pair.problem.certify_model(pair.coef, pair.bias)
         proof = proof.with_dual_of(pair.problem.certify(pair.alpha))
         proof = sharpened(proof, pair.problem, BlockSolver(), limits, pair.alpha)
-        certificates.append(replace(proof, tol=math.nan))
-    return one_or_all(certificates)
+        parts.append(replace(proof, tol=math.nan))
+    return certificate_of(model, parts)
 
 
 class KernelPair(NamedTuple):
-    """Two classes of a kernel model: their problem and the model's point."""
+    """Problem of a pair of classes of a kernel model, and the model's solution."""
 
     problem: KernelProblem
-    coef: Vector  # of the kernel at the rows of the problem
-    alpha: Vector  # what of it is a dual point
+    coef: Vector  # coefficients of the kernel at the rows of the problem
+    alpha: Vector  # the coefficients clipped to the box: a dual point
     bias: float
     classes: tuple[int, int]
-    rows: NDArray[np.intp]  # of the training data
+    rows: NDArray[np.intp]  # indices into the training data
 
 
 def kernel_pairs(
@@ -489,7 +574,7 @@ def kernel_pairs(
     C: float | None,
     sample_weight: ArrayLike | None,
 ) -> Iterator[KernelPair]:
-    """The pairs of classes of a fitted kernel model, one after the other."""
+    """Yield the pairs of classes of a fitted kernel model."""
     check_is_fitted(model)
     C = _agreed(C, model.C, model)
     squared = isinstance(model, SVC) and isinstance(get_loss(model.loss), SquaredHinge)
@@ -503,7 +588,7 @@ def kernel_pairs(
     gram = Gram(X, kernel, getattr(model, "cache_size", 200))
     for p, (i, j) in enumerate(combinations(range(len(classes)), 2)):
         rows = np.flatnonzero((codes == i) | (codes == j))
-        # The first class of a pair is the positive one, but of two the second.
+        # The first class of a pair is positive; with only two classes, the second is.
         first = 1 if len(classes) > 2 else -1
         signs = np.where(codes[rows] == i, first, -first)
         problem = KernelProblem(
@@ -524,30 +609,36 @@ def kernel_pairs(
 
 
 def _rows_of(model: Any, X: Any, kernel: Any) -> Any:
-    """X, which has to be what the kernel model was trained with."""
+    """Return X after checking that the kernel model was trained on these rows.
+
+    Raises
+    ------
+    ValueError
+        If the model does not know its training rows, or X differs from them.
+    """
     if np.any(np.asarray(model.support_) < 0):
         raise ValueError(
-            "model: it came from a file, which does not say what rows its support "
-            "vectors were; fit it, or give its coefficients if it is linear"
+            "model was read from a file that does not name its training rows; fit it "
+            "again, or give its coefficients if it is linear"
         )
     X = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32], order="C")
     if X.shape != model.shape_fit_:
         raise ValueError(
-            f"X of shape {X.shape}: the model was trained with {model.shape_fit_}, and "
-            "its dual variables belong to those rows"
+            f"X has shape {X.shape}, but the model was trained with shape "
+            f"{model.shape_fit_}; give the training rows"
         )
     if not isinstance(kernel, Precomputed) and _differ(
         X[model.support_], model.support_vectors_
     ):
         raise ValueError(
-            "X: the model's support vectors are not rows of it; give the rows that the "
-            "model was trained with, in their order"
+            "X does not contain the model's support vectors; give the training rows, "
+            "in the same order"
         )
     return X
 
 
 def _kernel_of(model: Any) -> Any:
-    """The record of the model's kernel."""
+    """Return the record of the model's kernel."""
     if hasattr(model, "_fitted_kernel"):
         return model._fitted_kernel
     if callable(model.kernel):
@@ -566,15 +657,23 @@ def _kernel_of(model: Any) -> Any:
 def _labels(
     y: ArrayLike, n: int, classes: NDArray[Any] | None
 ) -> tuple[NDArray[Any], NDArray[np.intp]]:
-    """Classes and the class number of every row."""
+    """Return the classes, and the index of every row's class.
+
+    Raises
+    ------
+    ValueError
+        If y has another length or other classes than the model.
+    """
     values = column_or_1d(y, warn=True)
     if len(values) != n:
-        raise ValueError(f"y has {len(values)} labels, X has {n} rows")
+        raise ValueError(
+            f"y has {len(values)} labels, but X has {n} rows; give one label per row"
+        )
     found, codes = encode(values)
     if classes is not None and not np.array_equal(found, classes):
         raise ValueError(
-            f"y holds the classes {found.tolist()}, the model was trained with "
-            f"{np.asarray(classes).tolist()}; give the labels it was trained with"
+            f"y has the classes {found.tolist()}, but the model was trained with "
+            f"{np.asarray(classes).tolist()}; give the training labels"
         )
     return found, codes
 
@@ -582,8 +681,8 @@ def _labels(
 def _agreed(given: float | None, own: float | None, model: Any) -> float | None:
     if given is not None and given != own:
         raise ValueError(
-            f"C={given!r}: {type(model).__name__} was trained with {own!r}; leave C "
-            "out, or give the coefficients instead of the estimator"
+            f"C={given!r} contradicts {type(model).__name__}, which was trained with "
+            f"C={own!r}; leave C out, or give the coefficients instead"
         )
     return own
 
@@ -591,11 +690,13 @@ def _agreed(given: float | None, own: float | None, model: Any) -> float | None:
 def _agreed_of_one(
     given: float | None, model: Any, own: float | None = None
 ) -> float | None:
-    """The same for an estimator that may have no C at all."""
+    """Return the C of an estimator that may have none, if the given C agrees."""
     if "nu" not in model.get_params():
         own = getattr(model, "C", own)
     if own is None and given is not None:
-        raise ValueError(f"C={given!r}: {type(model).__name__} has none; leave it out")
+        raise ValueError(
+            f"C={given!r} does not apply to {type(model).__name__}; leave it out"
+        )
     return _agreed(given, own, model)
 
 
@@ -603,13 +704,13 @@ def _refuse(given: dict[str, Any], model: Any) -> None:
     for name, value in given.items():
         if value is not None:
             raise ValueError(
-                f"{name}={value!r}: {type(model).__name__} knows its own; leave it "
-                "out, or give the coefficients instead of the estimator"
+                f"{name}={value!r} is not for estimators: {type(model).__name__} has "
+                "its own; leave it out, or give the coefficients instead"
             )
 
 
 def _differ(rows: Any, others: Any) -> bool:
-    """Whether two matrices, both dense or both sparse or one of each, differ."""
+    """Whether two matrices, dense or sparse, differ by more than rounding."""
     if rows.shape != others.shape:
         return True
     difference = rows - others

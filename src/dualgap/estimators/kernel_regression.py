@@ -14,23 +14,22 @@ from sklearn.base import BaseEstimator, OutlierMixin, RegressorMixin, _fit_conte
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ..kernel import Auto, BlockSolver, Gram, KernelOneClass, KernelRegression
+from ..kernel import BlockSolver, Gram, KernelOneClass, KernelRegression
 from ..kernel.functions import Kernel, Precomputed
 from ..kernel.gram import as_data
 from ..kernel.predict import single_values
 from ..kernel.regression import BoxProblem
 from ..loop import Solution
 from ..losses import Vector
+from ..solvers import get_solver, solvers_of
 from ._fitting import CACHE_SIZE, N_JOBS, refuse_masks
 from ._kernels import KERNEL_CONSTRAINTS, KernelParameters
-from ._single import SingleFit, begin, checked_weights, on_the_plane
+from ._single import ZERO, SingleFit, begin, checked_weights, on_the_plane
 
 __all__ = ["BOX_SOLVERS", "SVR", "OneClassSVM"]
 
-#: What trains these problems.
-BOX_SOLVERS: dict[str, type[BlockSolver]] = {
-    solver.name: solver for solver in (Auto, BlockSolver)
-}
+#: Solvers of these problems, by name.
+BOX_SOLVERS = solvers_of("kernel-regression")
 
 _CONSTRAINTS: dict[str, list[Any]] = {
     **KERNEL_CONSTRAINTS,
@@ -46,7 +45,7 @@ _CONSTRAINTS: dict[str, list[Any]] = {
 
 
 class _KernelFit(KernelParameters, SingleFit):
-    """Data in, support vectors kept, scores out."""
+    """Base of kernel estimators that solve a single problem."""
 
     _depth = 6  # through _fit_problem
     solver: str | BlockSolver
@@ -64,7 +63,10 @@ class _KernelFit(KernelParameters, SingleFit):
         sample_weight: ArrayLike | None,
         problem_of: Function[[Any, Any, Vector | None], BoxProblem],
     ) -> None:
-        """Train; `problem_of(matrix, y, weight)` is the problem of the rows used."""
+        """Train on rows of positive weight; `problem_of` makes their problem.
+
+        It is called with the kernel matrix, the targets and the weights of these rows.
+        """
         self._refuse_store(X)
         refuse_masks(X=X, y=y, sample_weight=sample_weight)
         stop = begin(self.time_limit)
@@ -76,7 +78,7 @@ class _KernelFit(KernelParameters, SingleFit):
             "no_validation" if y is None else y,
             accept_sparse=["csr", "csc", "coo"],
             dtype=[np.float64, np.float32],
-            ensure_all_finite=False,  # as_data looks at every entry once
+            ensure_all_finite=False,  # as_data checks every entry
             **supervised,
         )
         X, y = (found, None) if y is None else found
@@ -87,7 +89,7 @@ class _KernelFit(KernelParameters, SingleFit):
         kept = slice(None) if weight is None else np.flatnonzero(weight > 0.0)
         numbers = np.arange(X.shape[0])[kept]
         if not numbers.size:
-            raise ValueError("sample_weight is zero everywhere; one must be positive")
+            raise ValueError("sample_weight is zero everywhere; give a positive weight")
         used = X
         if isinstance(kernel, Precomputed):
             matrix: Any = Gram(X, kernel, self.cache_size)
@@ -116,17 +118,17 @@ class _KernelFit(KernelParameters, SingleFit):
             self.shape_fit_ = X.shape
             self.fit_status_ = int(not solution.certificate.certified)
 
-        solver = self.solver
-        if isinstance(solver, str):
+        solver = get_solver(self.solver, problem.kind)
+        if isinstance(self.solver, str) and isinstance(solver, BlockSolver):
             threads = max(1, int(effective_n_jobs(self.n_jobs)))
-            solver = replace(BOX_SOLVERS[solver](), threads=threads)
+            solver = replace(solver, threads=threads)
         self._train(problem, solver, data, keep, stop)
 
     @property
     def coef_(self) -> Vector:
         """Weights of the features, shape (1, n_features); linear kernel only.
 
-        Read-only: the model is `dual_coef_`.
+        The array is read-only, because predictions use `dual_coef_`.
         """
         self._refuse_coef()
         check_is_fitted(self)
@@ -135,7 +137,7 @@ class _KernelFit(KernelParameters, SingleFit):
         return coef
 
     def _values(self, X: Any) -> Vector:
-        """``sum_i a_i k(x_i, x) + intercept``, shape (n_samples,)."""
+        """Return ``sum_i a_i k(x_i, x) + intercept``, shape (n_samples,)."""
         check_is_fitted(self)
         X = validate_data(
             self, X, reset=False, accept_sparse="csr", dtype=[np.float64, np.float32]
@@ -152,85 +154,110 @@ class _KernelFit(KernelParameters, SingleFit):
         )
 
 
+def least_decision(kernel: Kernel, vectors: Any, coef: Vector, offset: float) -> float:
+    """Return the largest decision of a one-class SVM that counts as 0.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    vectors : {ndarray, CSR matrix} of shape (n_SV, n_features)
+        Support vectors; not looked at with a precomputed kernel.
+    coef : ndarray of shape (1, n_SV)
+    offset : float
+
+    Returns
+    -------
+    float
+    """
+    least = ZERO * abs(offset)
+    if isinstance(kernel, Precomputed):
+        return least
+    return max(
+        least, 1e-13 * float(np.abs(coef).sum() * kernel.diagonal(vectors).max())
+    )
+
+
 class SVR(
     _KernelFit,
     RegressorMixin,  # type: ignore[misc]
     BaseEstimator,  # type: ignore[misc]
 ):
-    r"""Support vector regression with kernels, trained to a certificate.
+    r"""Kernel support vector regressor with a certificate of optimality.
 
-    Solves the epsilon-SVR of LIBSVM and scikit-learn, whose bias is not penalised,
-    until the duality gap proves the accuracy asked.
+    It solves the epsilon-SVR of LIBSVM and scikit-learn, with an unpenalised bias,
+    until the duality gap proves the accuracy `tol`.
 
     Parameters
     ----------
     kernel : {"linear", "poly", "rbf", "sigmoid", "laplacian", "precomputed"}, record \
             or callable, default="rbf"
-        As for :class:`SVC`.
+        Kernel, as for :class:`SVC`.
     degree : int, default=3
-        Of the kernel "poly".
+        Degree of the kernel "poly".
     gamma : {"scale", "auto", "mean-distance"} or float, default="scale"
-        As for :class:`SVC`.
+        Scale of the kernel, as for :class:`SVC`.
     coef0 : float, default=0.0
-        Of "poly" and "sigmoid".
+        Constant term of the kernels "poly" and "sigmoid".
     tol : float, default=1e-3
         Relative duality gap ``(P - D)/D`` to prove. The objective is then within a
         factor ``1 + tol`` of the optimum.
     C : float, default=1.0
         Weight of the loss, summed over the rows.
     epsilon : float, default=0.1
-        Residuals up to it cost nothing. It depends on the scale of the targets.
+        Residuals up to `epsilon` cost nothing. Choose it on the scale of the targets.
     solver : {"auto", "block"} or BlockSolver, default="auto"
-        "auto" is the block solver, and solves small problems to rounding where that
-        takes little longer.
+        Training method. "auto" uses the block solver, and solves small problems up to
+        rounding where that takes little extra time.
     max_epochs : int, default=10000
-        Largest number of epochs, each one working set.
+        Largest number of epochs. An epoch is one working set.
     time_limit : float, optional
         Seconds for the fit.
     cache_size : float, default=200
-        Kernel values held, in megabytes (10**6 bytes).
+        Size of the cache of kernel values in megabytes (10**6 bytes).
     random_state : int, RandomState instance or None, default=None
-        Seed of the solver. The same int gives the same model, bit for bit, for a given
+        Seed of the solver. The same int gives the same model, bit for bit, for the same
         `cache_size`.
     n_jobs : int, optional
-        Threads over kernel rows in training and over the rows in prediction.
+        Number of threads. In training they share rows of the kernel matrix, in
+        prediction the rows of X.
     verbose : int, default=0
-        1 logs the fit, 2 each epoch, through the logger "dualgap" and, if the program
-        handles no logs, to standard output.
+        1 logs the fit, 2 also each epoch, to the logger "dualgap" and, if the program
+        has no log handler, to standard output.
 
     Attributes
     ----------
     support_ : ndarray of shape (n_SV,), intp
-        Training rows of the support vectors, sorted.
+        Indices of the support vectors among the training rows, sorted.
     support_vectors_ : ndarray or CSR matrix of shape (n_SV, n_features)
-        Of the type of X; empty, of shape (0, 0), for a precomputed kernel.
+        Support vectors, of the type of X. Empty, of shape (0, 0), for a precomputed
+        kernel.
     n_support_ : ndarray of shape (1,), int32
         Number of support vectors.
     dual_coef_ : ndarray of shape (1, n_SV), float64
-        Their coefficients, between -c_i and c_i; their sum is 0.
+        Coefficients of the support vectors, between -c_i and c_i; their sum is 0.
     intercept_ : ndarray of shape (1,), float64
         Constant of the prediction.
     coef_ : ndarray of shape (1, n_features), float64
         Weights of the features; only with the linear kernel.
     fit_status_ : int
-        0 if the fit is certified, else 1.
+        0 if the fit converged, else 1.
     shape_fit_ : tuple of int
         Shape of X.
     n_iter_ : int
-        Epochs.
+        Number of epochs.
     certificate_ : Certificate
-        What is proved about the model.
+        Proven bound on the distance from the optimum.
     history_ : structured ndarray
         One record per epoch.
     n_features_in_ : int
         Number of features seen by fit.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Their names, if X has names that are all strings.
+        Names of the features, if X has column names that are all strings.
 
     See Also
     --------
-    sklearn.svm.SVR : The same problem, without a proof.
-    LinearSVR : Faster where the kernel is linear.
+    sklearn.svm.SVR : The same problem, without a proof of accuracy.
+    LinearSVR : Linear support vector regressor; faster if the kernel is linear.
 
     Notes
     -----
@@ -239,7 +266,7 @@ class SVR(
     .. math:: P = \tfrac12 \|w\|^2 + \sum_i c_i \max(0, |y_i - f(x_i)| - \epsilon),
               \qquad f(x) = \sum_i a_i k(x_i, x) + b
 
-    over w and b, by the block solver of :class:`SVC` [1]_. Rows without weight are left
+    over w and b [1]_, with the block solver of :class:`SVC`. Rows of weight 0 are left
     out.
 
     References
@@ -301,17 +328,17 @@ class SVR(
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> SVR:
-        """Train.
+        """Train the model and prove its accuracy.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows to learn from; the kernel matrix of shape (n_samples, n_samples) if
-            the kernel is precomputed.
+            Training rows; with a precomputed kernel, the kernel matrix of shape
+            (n_samples, n_samples).
         y : array-like of shape (n_samples,)
             Targets.
         sample_weight : array-like of shape (n_samples,), optional
-            Factors of C, zero or positive: the integer k is worth k equal rows.
+            Factors of C, zero or positive: the integer k counts like k equal rows.
 
         Returns
         -------
@@ -321,14 +348,15 @@ class SVR(
         Raises
         ------
         ValueError
-            If a parameter or an argument is not what is described above, X or y holds
-            NaN or infinite values, no row has a positive weight, or the kernel matrix
-            is not positive semidefinite.
+            If a parameter or an argument is invalid, X or y contains NaN or infinite
+            values, no row has a positive weight, or the kernel matrix is not positive
+            semidefinite.
 
         Warns
         -----
         ConvergenceWarning
-            If the accuracy asked was not proved, with the accuracy that was.
+            If the accuracy `tol` was not proved. The message tells the accuracy that
+            was.
         """
         if y is None:
             raise ValueError(
@@ -345,17 +373,18 @@ class SVR(
         return self
 
     def predict(self, X: Any) -> Vector:
-        """Predicted targets.
+        """Predict the targets of rows.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows; with a precomputed kernel k(x, x_i) for all training rows i, shape
+            Rows; with a precomputed kernel, k(x, x_i) for all training rows i, shape
             (n_samples, n_samples_fit).
 
         Returns
         -------
         ndarray of shape (n_samples,), float64
+            Predicted targets.
         """
         return self._values(X)
 
@@ -365,46 +394,47 @@ class OneClassSVM(
     OutlierMixin,  # type: ignore[misc]
     BaseEstimator,  # type: ignore[misc]
 ):
-    r"""One-class SVM with kernels for novelty detection, trained to a certificate.
+    r"""Kernel one-class SVM for novelty detection, with a certificate of optimality.
 
-    The problem of LIBSVM and scikit-learn, on their scale.
+    It solves the problem of LIBSVM and scikit-learn, on the same scale.
 
     Parameters
     ----------
     kernel : {"linear", "poly", "rbf", "sigmoid", "laplacian", "precomputed"}, record \
             or callable, default="rbf"
-        As for :class:`SVC`.
+        Kernel, as for :class:`SVC`.
     degree : int, default=3
-        Of the kernel "poly".
+        Degree of the kernel "poly".
     gamma : {"scale", "auto", "mean-distance"} or float, default="scale"
-        As for :class:`SVC`.
+        Scale of the kernel, as for :class:`SVC`.
     coef0 : float, default=0.0
-        Of "poly" and "sigmoid".
+        Constant term of the kernels "poly" and "sigmoid".
     tol : float, default=1e-3
         Relative duality gap ``(P - D)/|P|`` to prove.
     nu : float, default=0.5
-        In (0, 1]: an upper bound on the share of training rows that are outliers, and
-        a lower bound on the share of support vectors.
+        In (0, 1]: an upper bound on the fraction of training rows that are outliers,
+        and a lower bound on the fraction of support vectors.
     solver, max_epochs, time_limit, cache_size, random_state, n_jobs, verbose
         As for :class:`SVR`.
 
     Attributes
     ----------
     offset_ : ndarray of shape (1,), float64
-        ``decision_function = score_samples - offset_``.
+        Offset of the plane: ``decision_function = score_samples - offset_``.
     intercept_ : ndarray of shape (1,), float64
         ``-offset_``.
     dual_coef_ : ndarray of shape (1, n_SV), float64
-        Between 0 and the weight of the row; their sum is nu times that of the weights.
+        Coefficients of the support vectors, between 0 and the weight of the row. Their
+        sum is nu times the sum of the weights.
     support_, support_vectors_, n_support_, coef_, fit_status_, shape_fit_
-        As of :class:`SVR`.
+        As in :class:`SVR`.
     n_iter_, certificate_, history_, n_features_in_, feature_names_in_
-        As of :class:`SVR`.
+        As in :class:`SVR`.
 
     See Also
     --------
-    sklearn.svm.OneClassSVM : The same problem, without a proof.
-    LinearOneClassSVM : Faster where the kernel is linear.
+    sklearn.svm.OneClassSVM : The same problem, without a proof of accuracy.
+    LinearOneClassSVM : Linear one-class SVM; faster if the kernel is linear.
 
     Notes
     -----
@@ -414,10 +444,9 @@ class OneClassSVM(
               + \sum_i c_i \max(0, \rho - g(x_i)), \qquad
               g(x) = \sum_i a_i k(x_i, x)
 
-    with :math:`0 \le a_i \le c_i`, :math:`\sum_i a_i = \nu \sum_i c_i` [1]_. Its
-    optimum is :math:`-\tfrac12 \|w\|^2`. The decisions of the
-    support vectors on the boundary are 0: these are inliers. Rows without weight are
-    left out.
+    with :math:`0 \le a_i \le c_i` and :math:`\sum_i a_i = \nu \sum_i c_i` [1]_. The
+    optimum is :math:`-\tfrac12 \|w\|^2`. Support vectors on the boundary have a
+    decision of 0 and count as inliers. Rows of weight 0 are left out.
 
     References
     ----------
@@ -474,17 +503,18 @@ class OneClassSVM(
     def fit(
         self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None
     ) -> OneClassSVM:
-        """Train.
+        """Train the model and prove its accuracy.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows to learn from; the kernel matrix of shape (n_samples, n_samples) if
-            the kernel is precomputed.
+            Training rows; with a precomputed kernel, the kernel matrix of shape
+            (n_samples, n_samples).
         y : Ignored
-            Present for scikit-learn's pipelines.
+            Present for compatibility with scikit-learn's pipelines.
         sample_weight : array-like of shape (n_samples,), optional
-            Weights of the rows, zero or positive: the integer k is worth k equal rows.
+            Weights of the rows, zero or positive: the integer k counts like k equal
+            rows.
 
         Returns
         -------
@@ -494,14 +524,15 @@ class OneClassSVM(
         Raises
         ------
         ValueError
-            If a parameter or an argument is not what is described above, X holds NaN
-            or infinite values, no row has a positive weight, or the kernel matrix is
-            not positive semidefinite.
+            If a parameter or an argument is invalid, X contains NaN or infinite values,
+            no row has a positive weight, or the kernel matrix is not positive
+            semidefinite.
 
         Warns
         -----
         ConvergenceWarning
-            If the accuracy asked was not proved, with the accuracy that was.
+            If the accuracy `tol` was not proved. The message tells the accuracy that
+            was.
         """
         self._fit_problem(
             X,
@@ -515,52 +546,71 @@ class OneClassSVM(
 
     @property
     def offset_(self) -> Vector:
-        """``decision_function = score_samples - offset_``; shape (1,)."""
+        """Offset of the plane, shape (1,).
+
+        ``decision_function = score_samples - offset_``.
+        """
         check_is_fitted(self)
         offset: Vector = -self.intercept_
         return offset
 
     def score_samples(self, X: Any) -> Vector:
-        """Scores ``sum_i a_i k(x_i, x)``: the lower, the more of an outlier.
+        """Return the scores ``sum_i a_i k(x_i, x)`` of rows; lower is more unusual.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            See :meth:`decision_function`.
+            Rows; see :meth:`decision_function`.
 
         Returns
         -------
         ndarray of shape (n_samples,), float64
+            Scores.
         """
         return self.decision_function(X) + self.offset_[0]
 
     def decision_function(self, X: Any) -> Vector:
-        """Scores less `offset_`: negative for outliers, 0 on the boundary.
+        """Return the scores minus `offset_`: negative for outliers, 0 on the boundary.
 
-        Within 1e-9 times the offset of 0 they are 0: that much is rounding.
+        Values within rounding are set to 0: those below 1e-9 times the offset in size,
+        and those below 1e-13 times ``sum_i a_i max_i k(x_i, x_i)``. The second limit
+        matters where the optimum is ``w = 0`` and the sums cancel; it is not used with
+        a precomputed kernel.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows; with a precomputed kernel k(x, x_i) for all training rows i, shape
+            Rows; with a precomputed kernel, k(x, x_i) for all training rows i, shape
             (n_samples, n_samples_fit).
 
         Returns
         -------
         ndarray of shape (n_samples,), float64
+            Decisions.
         """
-        return on_the_plane(self._values(X), float(self.offset_[0]))
+        return on_the_plane(self._values(X), self._least)
+
+    @property
+    def _least(self) -> float:
+        """Size up to which a decision counts as 0."""
+        return least_decision(
+            self._fitted_kernel,
+            self.support_vectors_,
+            self.dual_coef_,
+            float(self.offset_[0]),
+        )
 
     def predict(self, X: Any) -> NDArray[np.intp]:
-        """1 for inliers, -1 for outliers.
+        """Predict which rows are inliers (1) and which are outliers (-1).
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            See :meth:`decision_function`.
+            Rows; see :meth:`decision_function`.
 
         Returns
         -------
         ndarray of shape (n_samples,), intp
+            1 or -1.
         """
         return np.where(self.decision_function(X) >= 0.0, 1, -1).astype(np.intp)

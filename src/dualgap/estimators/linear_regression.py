@@ -14,15 +14,15 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from ..data.rows import check_indices
 from ..loop import Solution
 from ..losses import RESIDUAL_LOSSES, Vector
-from ..problem import check_indices
-from ..regression import OneClassProblem, RegressionProblem
-from ..solvers.newton import regression_solver
-from ..solvers.regression import PairDescent
+from ..problems.one_class import OneClassProblem
+from ..problems.regression import RegressionProblem
+from ..solvers import solver_for, solvers_of
 from ._columns import StoredColumns
 from ._fitting import N_JOBS, refuse_masks
-from ._single import SingleFit, begin, checked_weights, on_the_plane
+from ._single import ZERO, SingleFit, begin, checked_weights, on_the_plane
 
 __all__ = ["LinearOneClassSVM", "LinearSVR"]
 
@@ -37,7 +37,7 @@ _COMMON: dict[str, list[Any]] = {
 
 
 class _LinearFit(SingleFit):
-    """Data in, scores out, and duals kept for a warm start."""
+    """Base of linear estimators that solve a single problem and can be warm-started."""
 
     warm_start: bool
     n_jobs: int | None
@@ -56,9 +56,9 @@ class _LinearFit(SingleFit):
             self,
             X,
             y,
-            accept_sparse=["csr", "csc", "coo"],  # the problem says when it copies
+            accept_sparse=["csr", "csc", "coo"],  # the problem logs a copy
             dtype=[np.float64, np.float32],
-            ensure_all_finite=False,  # the problem looks at every entry once
+            ensure_all_finite=False,  # the problem checks every entry
             **({} if isinstance(y, str) else {"y_numeric": True}),
         )
 
@@ -66,13 +66,13 @@ class _LinearFit(SingleFit):
         return max(1, int(effective_n_jobs(self.n_jobs)))
 
     def _previous_duals(self, n: int) -> Vector | None:
-        """Dual variables to start from; None for a cold start."""
+        """Return the dual variables to start from, (n,); None for a cold start."""
         if not self.warm_start or not hasattr(self, "dual_coef_"):
             return None
         if n != self._n_rows:
             raise ValueError(
-                f"warm_start=True: the previous fit had {self._n_rows} rows, this one "
-                f"has {n}; set warm_start=False for new data"
+                f"warm_start=True: the previous fit had {self._n_rows} rows, but this "
+                f"one has {n}; set warm_start=False for new data"
             )
         warm = np.zeros(n)
         warm[self.support_] = self.dual_coef_[0]
@@ -84,7 +84,7 @@ class _LinearFit(SingleFit):
         self._n_rows = len(alpha)
 
     def _scores(self, X: Any) -> Vector:
-        """``X @ coef`` in float64, shape (n_samples,)."""
+        """Return ``X @ coef`` in float64, shape (n_samples,)."""
         check_is_fitted(self)
         if issparse(X):
             check_indices(X)
@@ -100,15 +100,15 @@ class LinearSVR(
     RegressorMixin,  # type: ignore[misc]
     BaseEstimator,  # type: ignore[misc]
 ):
-    r"""Linear support vector regression, trained to a certificate.
+    r"""Linear support vector regressor with a certificate of optimality.
 
-    Solves the problem of LIBLINEAR (-s 11, 12, 13) and of scikit-learn's ``LinearSVR``
-    until the duality gap proves the accuracy asked.
+    It solves the problem of LIBLINEAR (-s 11, 12, 13) and scikit-learn's ``LinearSVR``,
+    until the duality gap proves the accuracy `tol`.
 
     Parameters
     ----------
     epsilon : float, default=0.0
-        Residuals up to it cost nothing. It depends on the scale of the targets.
+        Residuals up to `epsilon` cost nothing. Choose it on the scale of the targets.
     tol : float, default=1e-3
         Relative duality gap ``(P - D)/D`` to prove. The objective is then within a
         factor ``1 + tol`` of the optimum.
@@ -116,16 +116,18 @@ class LinearSVR(
         Weight of the loss, summed over the rows.
     loss : {"epsilon_insensitive", "squared_epsilon_insensitive"}, \
             default="epsilon_insensitive"
-        ``max(0, |r| - epsilon)`` of the residual r, or its square.
+        Loss of the residual r: ``max(0, |r| - epsilon)``, or its square.
     fit_intercept : bool, default=True
-        Fit a bias: the weight of a constant feature, penalised like every other.
+        Whether to fit a bias: the weight of a constant feature, penalised like the
+        other weights.
     intercept_scaling : float, default=1.0
-        Value of the constant feature. The larger, the less the bias is penalised.
+        Value of the constant feature. A larger value penalises the bias less.
     solver : {"auto", "dcd", "newton"}, default="auto"
-        Dual coordinate descent [1]_, or for the squared loss Newton's method [2]_,
-        which "auto" takes where there are 4 times as many rows as features or more.
+        Training method: dual coordinate descent [1]_ or, for the squared loss, Newton's
+        method [2]_. "auto" uses Newton's method for the squared loss if there are at
+        least 4 times as many rows as features.
     max_epochs : int, default=10000
-        Largest number of passes over the data.
+        Largest number of epochs.
     time_limit : float, optional
         Seconds for the fit.
     warm_start : bool, default=False
@@ -135,38 +137,38 @@ class LinearSVR(
         Seed of the order of the rows. The same int gives the same model, bit for bit,
         for the same `n_jobs`.
     n_jobs : int, optional
-        Threads of the passes over all rows that prove the accuracy.
+        Number of threads for the exact passes over all rows.
     verbose : int, default=0
-        1 logs the fit, 2 each epoch, through the logger "dualgap" and, if the program
-        handles no logs, to standard output.
+        1 logs the fit, 2 also each epoch, to the logger "dualgap" and, if the program
+        has no log handler, to standard output.
 
     Attributes
     ----------
     coef_ : ndarray of shape (n_features,), float64
         Weights of the features.
     intercept_ : ndarray of shape (1,), float64
-        Constant of the prediction; 0 without intercept.
+        Constant of the prediction; 0 without an intercept.
     support_ : ndarray of shape (n_support,), intp
-        Rows with a dual variable that is not 0, sorted.
+        Indices of the rows with a non-zero dual variable, sorted.
     dual_coef_ : ndarray of shape (1, n_support), float64
-        Their dual variables, the dual point of the certificate:
-        ``coef_ = dual_coef_ @ X[support_]``, by Newton's method only within
-        ``sqrt(2 certificate_.gap)``.
+        Dual variables of the rows in `support_`, the dual point of the certificate.
+        ``coef_ = dual_coef_ @ X[support_]``; with Newton's method, the two sides differ
+        by at most ``sqrt(2 certificate_.gap)``.
     n_iter_ : int
-        Passes over the data.
+        Number of epochs.
     certificate_ : Certificate
-        What is proved about the model.
+        Proven bound on the distance from the optimum.
     history_ : structured ndarray
-        One record per epoch, and one of the closing exact pass.
+        One record per epoch, and one for a final exact pass.
     n_features_in_ : int
         Number of features seen by fit.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Their names, if X has names that are all strings.
+        Names of the features, if X has column names that are all strings.
 
     See Also
     --------
     sklearn.svm.LinearSVR : The same model, without a proof of accuracy.
-    SVR : With kernels, and a bias that is not penalised.
+    SVR : Support vector regressor with kernels and an unpenalised bias.
 
     Notes
     -----
@@ -175,9 +177,10 @@ class LinearSVR(
     .. math:: P(w) = \tfrac12 \|w\|^2
               + \sum_i c_i \max(0, |y_i - w \cdot x_i| - \epsilon)^p
 
-    with p = 1 or 2, where with `fit_intercept` every row ends in the constant feature
-    `intercept_scaling`, by dual coordinate descent [1]_ or, p = 2, by Newton's method
-    with an exact line search [2]_. Small problems are solved further than `tol` asks.
+    with p = 1 or 2. With `fit_intercept`, every row ends in the constant feature
+    `intercept_scaling`. The methods are dual coordinate descent [1]_ and, for p = 2,
+    Newton's method with an exact line search [2]_. Small problems are solved more
+    accurately than `tol`.
 
     References
     ----------
@@ -206,7 +209,7 @@ class LinearSVR(
         "loss": [StrOptions(set(RESIDUAL_LOSSES))],
         "fit_intercept": ["boolean"],
         "intercept_scaling": [Interval(Real, 0, None, closed="neither")],
-        "solver": [StrOptions({"auto", "dcd", "newton"})],
+        "solver": [StrOptions({"auto", *solvers_of("regression")})],
         "random_state": ["random_state"],
         **_COMMON,
     }
@@ -246,16 +249,16 @@ class LinearSVR(
     def fit(
         self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> LinearSVR:
-        """Train.
+        """Train the model and prove its accuracy.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows to learn from.
+            Training rows.
         y : array-like of shape (n_samples,)
             Targets.
         sample_weight : array-like of shape (n_samples,), optional
-            Factors of C, zero or positive: the integer k is worth k equal rows.
+            Factors of C, zero or positive: the integer k counts like k equal rows.
 
         Returns
         -------
@@ -265,14 +268,15 @@ class LinearSVR(
         Raises
         ------
         ValueError
-            If a parameter or an argument is not what is described above, X or y holds
-            NaN or infinite values, no row has a positive weight, or a warm start does
-            not fit the data.
+            If a parameter or an argument is invalid, X or y contains NaN or infinite
+            values, no row has a positive weight, or a warm start does not match the
+            data.
 
         Warns
         -----
         ConvergenceWarning
-            If the accuracy asked was not proved, with the accuracy that was.
+            If the accuracy `tol` was not proved. The message tells the accuracy that
+            was.
         """
         stop = begin(self.time_limit)
         X, y = self._read(X, y)
@@ -300,7 +304,7 @@ class LinearSVR(
 
         self._train(
             problem,
-            regression_solver(self.solver, problem),
+            solver_for(problem, self.solver),
             {"X": X, "y": y, "sample_weight": sample_weight},
             keep,
             stop,
@@ -310,15 +314,17 @@ class LinearSVR(
         return self
 
     def predict(self, X: Any) -> Vector:
-        """Predicted targets.
+        """Predict the targets of rows.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
 
         Returns
         -------
         ndarray of shape (n_samples,), float64
+            Predicted targets.
         """
         return self._scores(X) + self.intercept_[0]
 
@@ -328,62 +334,64 @@ class LinearOneClassSVM(
     OutlierMixin,  # type: ignore[misc]
     BaseEstimator,  # type: ignore[misc]
 ):
-    r"""Linear one-class SVM for novelty detection, trained to a certificate.
+    r"""Linear one-class SVM for novelty detection, with a certificate of optimality.
 
-    The plane ``coef_ . x = offset_`` that separates most rows from the origin, the
-    model of ``OneClassSVM(kernel="linear")`` and of LIBLINEAR's -s 21.
+    It finds the plane ``coef_ . x = offset_`` that separates most rows from the origin.
+    This is the model of ``OneClassSVM(kernel="linear")`` and of LIBLINEAR's -s 21.
 
     Parameters
     ----------
     nu : float, default=0.5
-        In (0, 1]: an upper bound on the share of rows on the wrong side of the plane,
-        and a lower bound on the share of support vectors.
+        In (0, 1]: an upper bound on the fraction of training rows on the wrong side of
+        the plane, and a lower bound on the fraction of support vectors.
     tol : float, default=1e-3
         Relative duality gap ``(P - D)/|P|`` to prove.
     max_epochs : int, default=10000
-        Largest number of passes over the data.
+        Largest number of epochs.
     time_limit : float, optional
         Seconds for the fit.
     warm_start : bool, default=False
         Start from the dual variables of the previous fit, which must have had the same
         rows.
     n_jobs : int, optional
-        Threads of the passes over all rows.
+        Number of threads for passes over all rows.
     verbose : int, default=0
-        1 logs the fit, 2 each epoch, through the logger "dualgap" and, if the program
-        handles no logs, to standard output.
+        1 logs the fit, 2 also each epoch, to the logger "dualgap" and, if the program
+        has no log handler, to standard output.
 
     Attributes
     ----------
     coef_ : ndarray of shape (1, n_features), float64
         Weights of the features.
     offset_ : ndarray of shape (1,), float64
-        ``decision_function = score_samples - offset_``.
+        Offset of the plane: ``decision_function = score_samples - offset_``.
     intercept_ : ndarray of shape (1,), float64
         ``-offset_``.
     support_ : ndarray of shape (n_support,), intp
-        Rows with a positive dual variable, sorted.
+        Indices of the rows with a positive dual variable, sorted.
     dual_coef_ : ndarray of shape (1, n_support), float64
-        Their dual variables, between 0 and the weight of the row; their sum is nu
-        times that of the weights. ``coef_ = dual_coef_ @ X[support_]``.
+        Dual variables of the rows in `support_`, between 0 and the weight of the row.
+        Their sum is nu times the sum of the weights.
+        ``coef_ = dual_coef_ @ X[support_]``.
     n_iter_, certificate_, history_, n_features_in_, feature_names_in_
-        As of :class:`LinearSVR`.
+        As in :class:`LinearSVR`.
 
     See Also
     --------
-    OneClassSVM : With kernels; a linear one cannot enclose rows around the origin.
-    sklearn.linear_model.SGDOneClassSVM : The same model by stochastic gradients.
+    OneClassSVM : One-class SVM with kernels. A linear one cannot enclose rows that lie
+        around the origin.
+    sklearn.linear_model.SGDOneClassSVM : The same model, by stochastic gradients.
 
     Notes
     -----
-    It minimises, with weights ``c_i = sample_weight_i``,
+    With weights ``c_i = sample_weight_i`` it minimises
 
     .. math:: P(w, \rho) = \tfrac12 \|w\|^2 - \nu \sum_i c_i \, \rho
               + \sum_i c_i \max(0, \rho - w \cdot x_i)
 
-    by dual coordinate descent on pairs [1]_. Its optimum is
-    :math:`-\tfrac12 \|w\|^2`. The plane passes through support vectors, whose
-    decisions are 0: these are inliers.
+    by dual coordinate descent on pairs of variables [1]_. The optimum is
+    :math:`-\tfrac12 \|w\|^2`. The plane passes through support vectors, which have a
+    decision of 0 and count as inliers.
 
     References
     ----------
@@ -430,16 +438,17 @@ class LinearOneClassSVM(
     def fit(
         self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None
     ) -> LinearOneClassSVM:
-        """Train.
+        """Train the model and prove its accuracy.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows to learn from.
+            Training rows.
         y : Ignored
-            Present for scikit-learn's pipelines.
+            Present for compatibility with scikit-learn's pipelines.
         sample_weight : array-like of shape (n_samples,), optional
-            Weights of the rows, zero or positive: the integer k is worth k equal rows.
+            Weights of the rows, zero or positive: the integer k counts like k equal
+            rows.
 
         Returns
         -------
@@ -449,14 +458,14 @@ class LinearOneClassSVM(
         Raises
         ------
         ValueError
-            If a parameter or an argument is not what is described above, X holds NaN
-            or infinite values, no row has a positive weight, or a warm start does not
-            fit the data.
+            If a parameter or an argument is invalid, X contains NaN or infinite values,
+            no row has a positive weight, or a warm start does not match the data.
 
         Warns
         -----
         ConvergenceWarning
-            If the accuracy asked was not proved, with the accuracy that was.
+            If the accuracy `tol` was not proved. The message tells the accuracy that
+            was.
         """
         stop = begin(self.time_limit)
         X = self._read(X)
@@ -477,7 +486,7 @@ class LinearOneClassSVM(
 
         self._train(
             problem,
-            PairDescent(),
+            solver_for(problem),
             {"X": X, "y": None, "sample_weight": sample_weight},
             keep,
             stop,
@@ -486,44 +495,55 @@ class LinearOneClassSVM(
         return self
 
     def score_samples(self, X: Any) -> Vector:
-        """Scores ``coef_ . x``: the lower, the more of an outlier.
+        """Return the scores ``coef_ . x`` of rows; lower is more unusual.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
 
         Returns
         -------
         ndarray of shape (n_samples,), float64
+            Scores.
         """
         return self.decision_function(X) + self.offset_[0]
 
     def decision_function(self, X: Any) -> Vector:
-        """Scores less `offset_`: negative for outliers, 0 on the plane.
+        """Return the scores minus `offset_`: negative for outliers, 0 on the plane.
 
-        Within 1e-9 times the offset of 0 they are 0: that much is rounding.
+        Values below 1e-9 times the offset in size are within rounding and set to 0.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
 
         Returns
         -------
         ndarray of shape (n_samples,), float64
+            Decisions.
         """
         check_is_fitted(self)
         offset = float(self.offset_[0])
-        return on_the_plane(self._scores(X) - offset, offset)
+        return on_the_plane(self._scores(X) - offset, self._least)
+
+    @property
+    def _least(self) -> float:
+        """Size up to which a decision counts as 0."""
+        return ZERO * abs(float(self.offset_[0]))
 
     def predict(self, X: Any) -> NDArray[np.intp]:
-        """1 for inliers, -1 for outliers.
+        """Predict which rows are inliers (1) and which are outliers (-1).
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
 
         Returns
         -------
         ndarray of shape (n_samples,), intp
+            1 or -1.
         """
         return np.where(self.decision_function(X) >= 0.0, 1, -1).astype(np.intp)

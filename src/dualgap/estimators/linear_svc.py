@@ -16,15 +16,21 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
-from ..blocks import RowSource
-from ..crammer_singer import CrammerSingerProblem
+from ..data.blocks import RowSource
+from ..data.rows import check_indices
 from ..io.store import RowStore
 from ..loop import Solution, solve
 from ..losses import LOSSES, Loss, Vector, get_loss
 from ..path import carried
-from ..problem import Problem, check_indices
+from ..problems.binary import BinaryProblem
+from ..problems.crammer_singer import CrammerSingerProblem
 from ..solvers import SOLVERS, SequentialDual, Solver, get_solver
-from ._binary import BinaryProblems, binary_problems, number_of_problems
+from ._binary import (
+    BinaryProblems,
+    binary_problems,
+    certificate_of,
+    number_of_problems,
+)
 from ._callbacks import CallbackSupportMixin, FitTasks
 from ._columns import StoredColumns
 from ._fitting import (
@@ -41,6 +47,7 @@ from ._fitting import (
     weights,
 )
 from ._html import CertificateHTMLMixin
+from ._meta import ScikitLearnNames
 from ._single import begin
 from ._streaming import StreamingMixin, rows_of_fit
 
@@ -50,130 +57,133 @@ class LinearSVC(
     CallbackSupportMixin,  # type: ignore[misc]
     StreamingMixin,
     CertificateHTMLMixin,
+    ScikitLearnNames,
     LinearClassifierMixin,  # type: ignore[misc]
     SparseCoefMixin,  # type: ignore[misc]
     BaseEstimator,  # type: ignore[misc]
 ):
-    r"""Linear support vector classification, trained to a certificate.
+    r"""Linear support vector classifier with a certificate of optimality.
 
-    Solves the problem of LIBLINEAR and of scikit-learn's ``LinearSVC`` until the
-    duality gap proves the accuracy asked. More than two classes are trained one
-    versus the rest, one versus one, or together after Crammer and Singer.
+    It solves the same problem as LIBLINEAR and scikit-learn's ``LinearSVC``, until the
+    duality gap proves the accuracy `tol`. More than two classes are trained one versus
+    the rest, one versus one, or as one joint problem (Crammer and Singer).
 
     Parameters
     ----------
     C : float, default=1.0
-        Weight of the loss, summed over the rows. Large C fits the training data
-        closer and takes longer.
+        Weight of the loss, summed over the rows. A larger C fits the training data
+        more closely and takes longer.
     loss : {"hinge", "squared_hinge", "smoothed_hinge"} or Loss, default="hinge"
         Loss of the margin, by name or as a record with its own parameters, such as
         ``SmoothedHinge(gamma=0.1)``.
     solver : str or Solver, default="auto"
-        Method of training: a name in ``dualgap.SOLVERS`` or a record with its own
-        parameters, such as ``SDCA(order="random")``. "auto" takes the fastest method
-        with a certificate, and solves small problems to rounding level.
+        Training method: a name in ``dualgap.SOLVERS``, or a record with its own
+        parameters, such as ``SDCA(order="random")``. "auto" chooses a fast method and
+        solves small problems to rounding level.
     tol : float, default=1e-3
         Relative duality gap ``(P - D)/D`` to prove, per binary problem. The objective
         is then within a factor ``1 + tol`` of the optimum.
     max_epochs : int, default=10000
-        Largest number of passes over the data, per binary problem.
+        Largest number of epochs, per binary problem.
     time_limit : float, optional
         Seconds for the whole fit, all classes together.
     fit_intercept : bool, default=True
-        Fit a bias: the weight of a constant feature, penalised like every other.
+        Whether to fit a bias: the weight of a constant feature, penalised like the
+        other weights.
     intercept_scaling : float, default=1.0
-        Value of the constant feature. The larger, the less the bias is penalised.
+        Value of the constant feature. A larger value penalises the bias less.
     penalize_intercept : bool, default=True
-        False fits the bias of the textbook SVM and of scikit-learn's
-        ``SVC(kernel="linear")``, which costs nothing. It needs a solver that can:
-        "auto", "dcd", "newton", "interior-point" or a ``Pegasos(bias=...)``. Set
-        `intercept_scaling` aside then.
+        False fits an unpenalised bias, as in the textbook SVM and in scikit-learn's
+        ``SVC(kernel="linear")``. The solvers "auto", "dcd", "newton",
+        "interior-point" and ``Pegasos(bias=...)`` support this. `intercept_scaling`
+        must then have its default value.
     class_weight : dict or "balanced", optional
-        Factor of C for the rows of each class. "balanced" makes the classes weigh
-        the same: ``n/(n_classes * count)``, counted with the sample weights. One versus
-        the rest, with more than two classes, the rows of the rest weigh 1 in every
-        binary problem, as in LIBLINEAR and scikit-learn.
+        Factor of C for the rows of each class. "balanced" gives all classes the same
+        total weight: ``n/(n_classes * count)``, where sample weights count. One versus
+        the rest, with more than two classes, the factor applies to the positive class
+        of each binary problem and the other rows have factor 1, as in LIBLINEAR and
+        scikit-learn.
     multi_class : {"ovr", "ovo", "crammer_singer"}, default="ovr"
-        With more than two classes "ovr" trains one binary problem per class, one versus
-        the rest; "ovo" one per pair of classes, on their rows alone, of which each
-        thread has a copy; "crammer_singer" the one problem of Crammer and Singer [3]_
-        for all classes, with one certificate, as in LIBLINEAR's ``-s 4``. The latter
-        has the hinge and a penalised bias, and its own solver, ``SequentialDual()``,
-        which "auto" stands for.
+        Treatment of more than two classes. "ovr" trains one binary problem per class
+        against the rest. "ovo" trains one per pair of classes, on a copy of their rows.
+        "crammer_singer" trains the joint problem of Crammer and Singer [3]_, with one
+        certificate, as LIBLINEAR's ``-s 4`` does. The joint problem has the hinge, a
+        penalised bias and its own solver, ``SequentialDual()``, which "auto" chooses.
     warm_start : bool, default=False
-        Start from the dual variables of the previous fit, which must have had the
-        same rows and classes; after ``set_params(C=...)`` from their best multiple in
-        the new box, as in :func:`svm_path`. For solvers that keep duals: "auto", "dcd",
-        "sdca".
+        Start from the dual variables of the previous fit, which must have had the same
+        rows and classes. If C has changed, start from their best multiple in the new
+        box, as in :func:`svm_path`. For solvers that keep dual variables: "auto",
+        "dcd", "sdca".
     random_state : int, RandomState instance or None, default=None
         Seed of the order of the rows. The same int gives the same model, bit for
         bit, for the same `n_jobs`.
     n_jobs : int, optional
-        Number of threads: over the binary problems, and where there are more threads
-        than problems over the rows. None is 1, or what :func:`joblib.parallel_config`
-        says; -1 takes all processors.
+        Number of threads. They share the binary problems; additional threads share the
+        rows of a problem. None means 1 unless :func:`joblib.parallel_config` sets
+        another number; -1 uses all processors.
     verbose : int, default=0
-        1 logs each binary problem, 2 each epoch, through the logger "dualgap" and, if
-        the program handles no logs, to standard output.
+        1 logs each binary problem, 2 also each epoch, to the logger "dualgap" and, if
+        the program has no log handler, to standard output.
     checkpoint : str or path-like, optional
-        A file to which the state of the fit is written, so that a fit that was killed
-        goes on from it when it is called again with the same data, parameters and
-        integer `random_state`, and ends with the same bits. With several binary
-        problems each has a file, with ".0", ".1", ... appended. The files stay when the
-        fit ends; files of another fit are refused, and so is one that another fit is
-        writing. For all solvers but
-        "newton", "interior-point", "ocas" and "cutting-plane"; in "auto" the first two
-        are begun again.
+        File for the state of the fit. After a killed fit, call `fit` again with the
+        same data, parameters and integer `random_state`: it resumes from the file, with
+        the same result bit for bit. Several binary problems use one file each, with
+        ".0", ".1", ... appended. The files remain after the fit. A file of a different
+        fit, or one that another fit is writing, raises an error. Supported by all
+        solvers except "newton", "interior-point", "ocas" and "cutting-plane"; within
+        "auto", the first two start again.
     checkpoint_every : float, default=60.0
-        Seconds between two writings.
+        Seconds between two checkpoints.
 
     Attributes
     ----------
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features), float64
-        Weights of the features; one row for two classes. One versus one it is
+        Weights of the features; one row for two classes. One versus one, the shape is
         ``(n_pairs, n_features)``, for the pairs (0, 1), (0, 2), ..., (K - 2, K - 1) of
         ``classes_``; the second class of a pair is the positive one.
     intercept_ : ndarray of shape (1,), (n_classes,) or (n_pairs,), float64
-        Constants of the decision function; 0 without intercept.
+        Constants of the decision function; 0 without an intercept.
     classes_ : ndarray of shape (n_classes,)
         Labels, sorted. With two, the second one is the positive class.
     support_ : ndarray of shape (n_support,), intp
         Rows with a positive dual variable in at least one binary problem, sorted.
     n_support_ : ndarray of shape (n_classes,), int32
-        Of each class.
+        Number of support vectors of each class.
     dual_coef_ : ndarray of shape (1, n_support) or (n_classes, n_support), float64
-        ``y_i alpha_i`` of these rows, where y_i is +1 for the positive class and -1
-        for the others: the dual point of the certificate. For the solvers that keep
-        duals, ``coef_ = dual_coef_ @ X[support_]``, or the best multiple of that where
-        `DCD` accelerates ("auto" and "dcd" on text; not with
-        ``DCD(acceleration="none")``); where "newton" or "interior-point" ended the fit
-        ("auto" too), up to ``1/2 ||w - w(alpha)||^2 <= P - D``. Of Crammer and Singer's
-        problem all its dual variables, one row per class, also for two. One versus one
-        it has n_classes - 1 rows, in the layout of LIBSVM and :class:`SVC`: a row of X
-        of class i has its coefficient against class j in row j - 1 if i < j, in row j
-        if j < i.
+        ``y_i alpha_i`` of the rows in `support_`, where y_i is +1 for the positive
+        class and -1 for the others. They are the dual point of the certificate.
+
+        - For solvers that keep dual variables, ``coef_ = dual_coef_ @ X[support_]``.
+          Where `DCD` accelerates ("auto" and "dcd" on text; not with
+          ``DCD(acceleration="none")``), ``coef_`` is the best multiple of that.
+        - Where "newton" or "interior-point" ended the fit ("auto" too), the two differ
+          by at most ``1/2 ||w - w(alpha)||^2 <= P - D``.
+        - For Crammer and Singer's problem, it contains all dual variables, one row per
+          class, even for two classes.
+        - One versus one, it has n_classes - 1 rows, in the layout of LIBSVM and
+          :class:`SVC`: a row of X of class i has its coefficient against class j in
+          row j - 1 if i < j, and in row j if j < i.
     n_iter_ : int
-        Passes over the data, the most over all classes; 0 when a warm start was
-        proved good enough as it was.
-    certificate_ : Certificate or list of Certificate
-        What is proved about the model: one, or one per class or pair of classes if
-        there are more than two and they were not trained together.
-        ``Certificate.total(certificate_)`` is about all of them.
+        Number of epochs, the maximum over all classes; 0 if a warm start already
+        satisfied `tol`.
+    certificate_ : Certificate
+        Proven bound on the distance to the optimum. With more than two classes that
+        are trained one versus rest (or one versus one) it is about the sum of their
+        objectives, and ``certificate_.parts`` has one certificate per class (or pair).
     history_ : structured ndarray or list of structured ndarray
         One record per epoch (epoch, seconds, primal, dual, exact, updates, solver,
-        predicted), and one of each closing exact pass; one array, or one per
-        certificate.
+        predicted), and one for each final exact pass. One array per certificate.
     n_features_in_ : int
         Number of features seen by fit.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Their names, if X has names that are all strings.
+        Names of the features, if X has column names that are all strings.
 
     See Also
     --------
     sklearn.svm.LinearSVC : The same model, without a proof of accuracy.
-    sklearn.svm.SVC : With ``kernel="linear"`` the model of
-        ``penalize_intercept=False``, two classes at a time.
-    dualgap.solve : Trains one binary problem, and gives duals and certificate.
+    sklearn.svm.SVC : With ``kernel="linear"``, the model of
+        ``penalize_intercept=False``; trains more than two classes one versus one.
+    dualgap.solve : Train one binary problem; gives dual variables and certificate.
 
     Notes
     -----
@@ -182,29 +192,30 @@ class LinearSVC(
 
     .. math:: P(w) = \tfrac12 \|w\|^2 + \sum_i c_i \, \ell(y_i \, w \cdot x_i)
 
-    where, with `fit_intercept`, every row ends in the constant feature
-    `intercept_scaling` and w in its weight, so that the bias is penalised. LIBLINEAR
-    and scikit-learn's ``LinearSVC`` do the same and have the same optimum. With
-    ``penalize_intercept=False`` it is :math:`w \cdot x_i + b` with a b outside of the
-    norm, and the dual variables satisfy :math:`\sum_i \alpha_i y_i = 0`.
+    With `fit_intercept`, every row ends in the constant feature `intercept_scaling` and
+    w in its weight, so the bias is penalised. LIBLINEAR and scikit-learn's
+    ``LinearSVC`` do the same and have the same optimum. With
+    ``penalize_intercept=False`` the margin is :math:`y_i (w \cdot x_i + b)`, where b is
+    not part of the norm, and the dual variables satisfy
+    :math:`\sum_i \alpha_i y_i = 0`.
 
     X may be a dense array or a sparse matrix of float32 or float64, with 32-bit or
-    64-bit indices; C-contiguous rows, and CSR without duplicates, are not copied,
-    read-only memory included. Results are float64. Where nearly all columns of a sparse
-    matrix hold no entry, training leaves these out: time and memory depend on what is
-    stored, and the model alone is as long as a row.
+    64-bit indices. C-contiguous arrays, and CSR matrices without duplicates, are not
+    copied, even if they are read-only. Results are float64. If nearly all columns of a
+    sparse matrix are empty, training leaves these out, so that time and memory depend
+    on the stored entries; only the model has one entry per column.
 
-    `partial_fit` learns from batches whose rows are not kept, and `certify` proves what
-    it has learned.
+    `partial_fit` learns from batches of rows that it does not keep, and `certify`
+    proves the accuracy of the result.
 
-    A fit that ends without the proof warns with the accuracy it did reach. So does
-    one that is stopped by Ctrl-C or by a callback: the best model so far is kept, and
-    a second Ctrl-C raises KeyboardInterrupt.
+    If `tol` was not proved, `fit` warns with the accuracy that was reached. The same
+    holds after Ctrl-C, or if a callback stops the fit: the best model so far is kept. A
+    second Ctrl-C raises KeyboardInterrupt.
 
-    Callbacks set with ``set_callbacks`` (scikit-learn 1.9 or newer) see a task
-    "epoch" per pass, grouped in stages by the gap. The context of each ended epoch
-    carries an attribute ``epoch_info``, a :class:`dualgap.loop.EpochInfo`. If a hook
-    returns True the fit ends.
+    Callbacks set with ``set_callbacks`` (scikit-learn 1.9 or newer) receive a task
+    named "epoch" per epoch, grouped into stages by the gap. The context of a finished
+    epoch has an attribute ``epoch_info``, a :class:`dualgap.loop.EpochInfo`. If a hook
+    returns True, the fit ends.
 
     References
     ----------
@@ -301,18 +312,19 @@ class LinearSVC(
         y: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> LinearSVC:
-        """Train.
+        """Train the model and prove its accuracy.
 
         Parameters
         ----------
         X : {array-like, sparse matrix, RowStore} of shape (n_samples, n_features)
-            Rows to learn from. A :class:`dualgap.io.RowStore` larger than its buffer is
-            read block by block in every pass: memory is model, duals and buffer.
+            Training rows. A :class:`dualgap.io.RowStore` larger than its buffer is read
+            block by block in every epoch; memory then holds the model, the dual
+            variables and the buffer.
         y : array-like of shape (n_samples,)
-            Class labels, numbers or strings. Left out, those of the store.
+            Class labels, numbers or strings. Optional for a store that has labels.
         sample_weight : array-like of shape (n_samples,), optional
-            Factors of C, zero or positive: the integer k is worth k equal rows. Left
-            out together with y, those of the store.
+            Factors of C, zero or positive: the integer k counts like k equal rows. If
+            both y and `sample_weight` are omitted, the weights of the store are used.
 
         Returns
         -------
@@ -322,14 +334,15 @@ class LinearSVC(
         Raises
         ------
         ValueError
-            If a parameter or an argument is not what is described above, X holds NaN
-            or infinite values, fewer than two classes have rows with a positive
-            weight, or a warm start does not fit the data.
+            If a parameter or an argument is invalid, X contains NaN or infinite values,
+            fewer than two classes have rows with a positive weight, or a warm start
+            does not match the data.
 
         Warns
         -----
         ConvergenceWarning
-            If the accuracy asked was not proved, with the accuracy that was.
+            If the accuracy `tol` was not proved. The message tells the accuracy that
+            was.
         """
         return self._fit(X, y, sample_weight)
 
@@ -342,16 +355,15 @@ class LinearSVC(
         on_epoch: OnEpoch | None = None,
         stop: Any = None,
     ) -> LinearSVC:
-        """Fit, telling on_epoch(label, EpochInfo), which may return True to stop.
+        """Fit, and call on_epoch(label, EpochInfo), which may return True to stop.
 
-        The label is that of the positive class or, one versus one, a pair of them. A
-        `stop` that is given is the request of a longer job, whose deadline holds in the
-        place of `time_limit`.
+        The label is the positive class or, one versus one, the pair of classes. A given
+        `stop` belongs to a longer job; its deadline replaces `time_limit`.
         """
         if self.checkpoint is not None and not isinstance(self.random_state, Integral):
             raise ValueError(
                 f"checkpoint needs an integer random_state, got {self.random_state!r}; "
-                "give one, that a fit can be told from others"
+                "give one, such as 0"
             )
         if stop is None:
             stop = begin(self.time_limit)
@@ -363,9 +375,9 @@ class LinearSVC(
                 self,
                 X,
                 y,
-                accept_sparse=["csr", "csc", "coo"],  # Problem says so when it copies
+                accept_sparse=["csr", "csc", "coo"],  # BinaryProblem logs a copy
                 dtype=[np.float64, np.float32],
-                ensure_all_finite=False,  # Problem looks at every entry once
+                ensure_all_finite=False,  # BinaryProblem checks every entry
             )
         classes, codes = encode(np.asarray(y))
         weight, factor = weights(self.class_weight, X, classes, codes, sample_weight)
@@ -394,18 +406,18 @@ class LinearSVC(
         rows = binary.rows
         seeds = check_random_state(self.random_state).randint(2**31 - 1, size=problems)
         warm = self._previous_duals(classes, binary.tables, len(codes))
-        # Those of another C are scaled; those of this one may be the optimum.
+        # Dual variables of another C are scaled. For the same C they may be optimal.
         same_C = getattr(self, "_fitted_C", self.C) == self.C
         start = (lambda _, alpha: alpha) if same_C else carried
         solver = get_solver(self.solver)
-        if self.warm_start:  # refused before the first fit, not after it
+        if self.warm_start:  # raise before the first fit, not after it
             solver.check_warm(rows, np.zeros(rows.n))
 
         data = {"X": X, "y": y, "metadata": None}
         if sample_weight is not None:
             data["metadata"] = {"sample_weight": sample_weight}
         tasks = FitTasks(self, data, binary.names, stop)
-        models = [np.zeros(rows.width)] * problems  # of those done so far
+        models = [np.zeros(rows.width)] * problems  # zeros until a problem is solved
 
         def train(k: int) -> Solution:
             def attributes(model: Vector) -> dict[str, Any]:
@@ -443,8 +455,7 @@ class LinearSVC(
         self.coef_ = columns.spread(self.coef_)
         self.n_support_ = _counts(codes[self.support_], classes)
         tasks.end()
-        certificates = [solution.certificate for solution in solutions]
-        warn_of_failures("LinearSVC", certificates, binary.names, binary.several)
+        warn_of_failures("LinearSVC", self.certificate_, binary.several)
         return self
 
     def _fit_together(
@@ -456,26 +467,26 @@ class LinearSVC(
         stop: Any,
         on_epoch: OnEpoch | None,
     ) -> LinearSVC:
-        """Train the problem of Crammer and Singer."""
+        """Train the joint problem of Crammer and Singer."""
         solver = SequentialDual() if self.solver == "auto" else get_solver(self.solver)
         if not isinstance(solver, SequentialDual):
             raise ValueError(
-                f"solver={self.solver!r} trains binary problems; with "
+                f"solver={self.solver!r} trains only binary problems; with "
                 "multi_class='crammer_singer' use solver='auto'"
             )
         if get_loss(self.loss).name != "hinge":
             raise ValueError(
-                f"loss={self.loss!r}: multi_class='crammer_singer' is defined for "
-                "loss='hinge'; use multi_class='ovr' for others"
+                f"loss={self.loss!r} is not supported by multi_class='crammer_singer'; "
+                "use loss='hinge', or multi_class='ovr'"
             )
         if not self.penalize_intercept:
             raise ValueError(
-                "penalize_intercept=False: multi_class='crammer_singer' has penalised "
-                "biases; use multi_class='ovr' for free ones"
+                "penalize_intercept=False is not supported by "
+                "multi_class='crammer_singer'; use multi_class='ovr'"
             )
         K = len(classes)
         columns = StoredColumns(given["X"])
-        rows = Problem(
+        rows = BinaryProblem(
             columns.X,
             np.ones(len(codes)),
             self.C,
@@ -527,12 +538,10 @@ class LinearSVC(
         self.dual_coef_ = np.ascontiguousarray(alpha[self.support_].T)
         self._n_rows, self._fitted_C = rows.n, self.C
         self.n_iter_ = solution.certificate.epochs
-        self.certificate_ = one_or_all([solution.certificate])
-        self.history_ = one_or_all([solution.history])
+        self.certificate_ = solution.certificate
+        self.history_: Any = solution.history
         tasks.end()
-        warn_of_failures(
-            "LinearSVC", [solution.certificate], ["all classes"], "problems"
-        )
+        warn_of_failures("LinearSVC", self.certificate_)
         return self
 
     def _checkpoint_file(self, k: int, problems: int) -> str | None:
@@ -544,35 +553,39 @@ class LinearSVC(
     def _of_store(
         self, store: RowSource, y: ArrayLike | None, sample_weight: ArrayLike | None
     ) -> tuple[NDArray[Any], ArrayLike | None]:
-        """Labels and weights of the rows of a store, those it holds or those given."""
+        """Return labels and weights of a store's rows: the given or the stored ones."""
         if y is None:
             sample_weight = (
                 store.sample_weight if sample_weight is None else sample_weight
             )
         labels = store.y if y is None else column_or_1d(y)
         if len(labels) != store.n_samples:
-            raise ValueError(f"y has {len(labels)} labels for {store.n_samples} rows")
+            raise ValueError(
+                f"y has {len(labels)} labels, but X has {store.n_samples} rows; give "
+                "one label per row"
+            )
         self.n_features_in_ = store.n_features
         if hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
         return labels, sample_weight
 
     def decision_function(self, X: Any) -> Vector:
-        """Scores of rows: positive for the second class, or one per class.
+        """Return decision scores: positive for the second class, or one per class.
 
-        One versus one the score of a class is its votes and, within a third of one on
-        either side, the sum of its confidences, as in scikit-learn's
-        ``OneVsOneClassifier``: the more confident of two classes with as many votes
-        wins. The values of the pairs are ``X @ coef_.T + intercept_``.
+        One versus one, the score of a class is its number of votes, plus its summed
+        confidence squeezed into plus or minus one third of a vote. With equal votes the
+        more confident class wins, as in scikit-learn's ``OneVsOneClassifier``. The
+        decision values of the pairs are ``X @ coef_.T + intercept_``.
 
         Parameters
         ----------
         X : {array-like, sparse matrix, RowStore} of shape (n_samples, n_features)
-            A store is read block by block.
+            Rows. A store is read block by block.
 
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_classes), float64
+            One column per class if there are more than two.
         """
         if not isinstance(X, RowStore):
             if issparse(X):
@@ -590,18 +603,21 @@ class LinearSVC(
         y: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> float:
-        """Share of rows whose class is predicted right.
+        """Return the accuracy: the fraction of rows whose class is predicted correctly.
 
         Parameters
         ----------
         X : {array-like, sparse matrix, RowStore} of shape (n_samples, n_features)
+            Rows.
         y : array-like of shape (n_samples,)
-            Classes. Left out, those of the store, and its weights with them.
+            Classes. If omitted, the labels and weights of the store are used.
         sample_weight : array-like of shape (n_samples,), optional
+            Weights of the rows in the mean.
 
         Returns
         -------
         float
+            Accuracy, from 0 to 1.
         """
         if y is None and isinstance(X, RowStore):
             sample_weight = X.sample_weight if sample_weight is None else sample_weight
@@ -611,18 +627,19 @@ class LinearSVC(
     def _previous_duals(
         self, classes: NDArray[Any], tables: int, n: int
     ) -> NDArray[np.float64] | None:
-        """``dual_coef_`` of all rows, shape (tables, n); None for a cold start."""
+        """Return ``dual_coef_`` of all rows, (tables, n); None for a cold start."""
         if not self.warm_start or not hasattr(self, "dual_coef_"):
             return None
         if n != self._n_rows or not np.array_equal(classes, self.classes_):
             raise ValueError(
-                f"warm_start=True: the previous fit had {self._n_rows} rows of classes "
-                f"{self.classes_.tolist()}, this one has {n} rows of classes "
-                f"{classes.tolist()}; set warm_start=False for new data"
+                "warm_start=True needs the data of the previous fit; set "
+                "warm_start=False for new data. The previous fit had "
+                f"{self._n_rows} rows of classes {self.classes_.tolist()}, but this "
+                f"one has {n} rows of classes {classes.tolist()}"
             )
         if len(self.dual_coef_) != tables:
             raise ValueError(
-                f"warm_start=True: the previous fit was not one of "
+                "warm_start=True: the previous fit did not have "
                 f"multi_class={self.multi_class!r}; set warm_start=False for this one"
             )
         warm = np.zeros((tables, n))
@@ -637,25 +654,25 @@ class LinearSVC(
         self.support_ = np.flatnonzero(table.any(axis=0))
         self.dual_coef_ = table[:, self.support_]
         self._n_rows, self._fitted_C = rows.n, self.C
-        certificates = [solution.certificate for solution in solutions]
-        self.n_iter_ = max(certificate.epochs for certificate in certificates)
-        self.certificate_ = one_or_all(certificates)
+        parts = [solution.certificate for solution in solutions]
+        self.n_iter_ = max(part.epochs for part in parts)
+        self.certificate_ = certificate_of(self, parts)
         self.history_ = one_or_all([solution.history for solution in solutions])
 
 
 def _counts(codes: NDArray[np.intp], classes: NDArray[Any]) -> NDArray[np.int32]:
-    """Rows of every class."""
+    """Return the number of rows of every class, shape (n_classes,)."""
     return np.bincount(codes, minlength=len(classes)).astype(np.int32)
 
 
 def _of_two(coef: Vector, intercept: Vector) -> tuple[Vector, Vector]:
-    """Of two classes the difference, which decides; of more, all of them."""
+    """Reduce a two-class model to one row, w1 - w0; return larger models unchanged."""
     if len(coef) > 2:
         return coef, intercept
     return coef[1:] - coef[:1], intercept[1:] - intercept[:1]
 
 
-def _coefficients(rows: Problem, models: list[Vector]) -> tuple[Vector, Vector]:
-    """``coef_`` and ``intercept_`` of one model per binary problem."""
+def _coefficients(rows: BinaryProblem, models: list[Vector]) -> tuple[Vector, Vector]:
+    """Return ``coef_`` and ``intercept_`` from the w of each binary problem."""
     coef, intercept = zip(*[rows.coef(w) for w in models], strict=True)
     return np.stack(coef), np.array(intercept)

@@ -23,9 +23,9 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from ..certificate import Certificate, Status
+from ..data.rows import check_indices
 from ..losses import LOSSES, Loss, Vector
 from ..path import solutions
-from ..problem import check_indices
 from ..solvers import SOLVERS, Solver, get_solver
 from ._binary import binary_problems
 from ._fitting import (
@@ -47,14 +47,14 @@ from .path import PATH_ON_STORE, grid_of
 __all__ = ["LinearSVCCV"]
 
 
-# A model that ended so is not the one that was to be scored.
+# A model with one of these statuses is incomplete and is not scored.
 _CUT_SHORT = (Status.INTERRUPTED, Status.TIME_LIMIT)
 
 
 class _Fold(NamedTuple):
-    """Yield what a path over one training part gives, C by C in rising order.
+    """Results of the path over one training part, in the order of increasing C.
 
-    Where the search was cut short the lists are shorter than the grid.
+    The lists are shorter than the grid if the search was cut short.
     """
 
     scores: list[float]
@@ -71,81 +71,81 @@ class LinearSVCCV(
     SparseCoefMixin,  # type: ignore[misc]
     BaseEstimator,  # type: ignore[misc]
 ):
-    """Linear support vector classification with C chosen by cross-validation.
+    """Linear support vector classifier that chooses C by cross-validation.
 
-    Each fold trains a path over all C, every model from the dual variables of the one
-    before, and each is certified; the folds share the rows, of which none is copied to
-    train. The last fit, on all rows, starts from the duals of a fold.
+    Each fold trains a path over all C. Every model starts from the dual variables of
+    the previous C and has its own certificate. All folds use the same rows without
+    copying them. The final fit, on all rows, starts from the dual variables of a fold.
 
     Parameters
     ----------
     Cs : int or array-like of shape (n_Cs,), default=10
-        Values of C to try, or how many, spaced evenly in their logarithm from 1e-4 to
-        1e4.
+        Values of C to try; an int means that many values, evenly spaced in their
+        logarithm from 1e-4 to 1e4.
     cv : int, cross-validation generator or iterable, default=None
         Folds, as in scikit-learn: None and integers are stratified, 5 folds by default.
     scoring : str or callable, optional
-        What is best; accuracy by default. Called without sample weights.
+        Score to maximise; accuracy by default. It is called without sample weights.
     loss, solver, tol, max_epochs, fit_intercept, intercept_scaling, \
 penalize_intercept, class_weight
-        As of :class:`LinearSVC`, for every C. The solver is one that keeps duals:
+        As in :class:`LinearSVC`, for every C. The solver must keep dual variables:
         "auto", "dcd" or "sdca". "balanced" counts the rows of each training part.
     multi_class : {"ovr", "ovo"}, default="ovr"
-        One versus the rest or one versus one, as of :class:`LinearSVC`.
+        One versus the rest or one versus one, as in :class:`LinearSVC`.
     time_limit : float, optional
-        Seconds for all of it. What the folds leave is for the last fit.
+        Seconds for the whole search, including the final fit.
     refit : bool, default=True
-        Fit all rows with the best C. If False there are scores, but no model.
+        Fit all rows with the best C. If False, there are scores but no model.
     random_state : int, RandomState instance or None, default=None
-        Seed of the solver; the folds have their own.
+        Seed of the solver. The folds have their own seed, in `cv`.
     n_jobs : int, optional
-        Threads, over the folds.
+        Number of threads, shared by the folds.
     verbose : int, default=0
-        1 logs each fit, 2 each epoch.
+        1 logs each fit, 2 also each epoch.
 
     Attributes
     ----------
     C_ : float
-        The best one: of those with the best mean score the smallest. Only values that
-        were scored on all folds count.
+        Best C: the smallest of those with the best mean score. Only values that were
+        scored on all folds count.
     Cs_ : ndarray of shape (n_Cs,)
-        As they were given.
+        Values of C, in the given order.
     scores_ : ndarray of shape (n_folds, n_Cs)
-        On the test part of each fold; NaN where the search was cut short before.
+        Scores on the test part of each fold; NaN where the search was cut short.
     relative_gaps_ : ndarray of shape (n_folds, n_Cs)
-        What is proved of the models behind the scores; of the class that is farthest
-        from its optimum. NaN where there is no score.
+        Proven relative gaps of the scored models, each of the class or pair that is
+        farthest from its optimum. NaN where there is no score.
     best_score_ : float
         Mean over the folds of the scores at `C_`.
     classes_ : ndarray of shape (n_classes,)
         Labels, sorted.
     best_estimator_ : LinearSVC
-        The last fit.
+        The final model, fitted on all rows.
     coef_, intercept_, support_, n_support_, dual_coef_, n_iter_, certificate_, history_
-        Of the last fit, as of :class:`LinearSVC`.
+        Attributes of `best_estimator_`; see :class:`LinearSVC`.
     n_features_in_ : int
         Number of features seen by fit.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Their names, if X has names that are all strings.
+        Names of the features, if X has column names that are all strings.
 
     See Also
     --------
-    svm_path : The models of all C, without folds.
-    sklearn.model_selection.GridSearchCV : For several parameters and pipelines; trains
-        every C from nothing.
+    svm_path : Models for all C, without cross-validation.
+    sklearn.model_selection.GridSearchCV : Search over several parameters and pipelines;
+        trains every C from scratch.
 
     Notes
     -----
-    A row of the test part has weight 0 in training: its dual variable stays 0, and the
-    solvers look at it ever more rarely. That is cheaper than a copy of the other rows,
-    and takes no memory.
+    A row of the test part has weight 0 in training: its dual variable stays 0, and
+    shrinking skips it more and more often. This is cheaper than copying the training
+    rows, and takes no memory.
 
-    Ctrl-C or `time_limit` cut the search short. Folds take turns, C by C, so that the
-    smaller values of C are then scored on all folds; with `n_jobs` they only nearly
-    keep pace. `C_` is the best of the values that are. The last fit ends at once: the
-    model is that of the first fold at `C_`, with a certificate about all rows whose
-    status is "interrupted" or "time_limit". If no value was scored on all folds, Ctrl-C
-    raises KeyboardInterrupt and `time_limit` a ValueError.
+    Ctrl-C or `time_limit` cuts the search short. The folds take turns, C by C, so that
+    the smaller values of C are scored on all folds; with several threads they keep pace
+    only approximately. `C_` is the best of the values scored on all folds. The final
+    fit ends at once: it returns the model of the first fold at `C_`, with a certificate
+    for all rows and the status "interrupted" or "time_limit". If no value was scored on
+    all folds, Ctrl-C raises KeyboardInterrupt and `time_limit` raises ValueError.
 
     Examples
     --------
@@ -234,11 +234,12 @@ penalize_intercept, class_weight
     def fit(
         self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> LinearSVCCV:
-        """Choose C, and train with it.
+        """Choose C by cross-validation, and train on all rows with it.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Training rows.
         y : array-like of shape (n_samples,)
             Class labels, numbers or strings.
         sample_weight : array-like of shape (n_samples,), optional
@@ -252,17 +253,16 @@ penalize_intercept, class_weight
         Raises
         ------
         ValueError
-            If a parameter or an argument is not what is described above, a training
-            part lacks rows of two classes, or `time_limit` ends before any C was scored
-            on all folds.
+            If a parameter or an argument is invalid, a training part has rows of fewer
+            than two classes, or `time_limit` ends before any C was scored on all folds.
         KeyboardInterrupt
-            After Ctrl-C before any C was scored on all folds.
+            After Ctrl-C, if no C was scored on all folds yet.
 
         Warns
         -----
         ConvergenceWarning
-            If a model behind the scores, or the last one, was not certified, or the
-            search was cut short.
+            If a scored model or the final model did not reach `tol`, or the search was
+            cut short.
         """
         grid = grid_of(self.Cs)
         refuse_store(X, "LinearSVCCV", PATH_ON_STORE)
@@ -274,10 +274,10 @@ penalize_intercept, class_weight
             y,
             accept_sparse=["csr", "csc", "coo"],
             dtype=[np.float64, np.float32],
-            ensure_all_finite=False,  # Problem looks at every entry once
+            ensure_all_finite=False,  # BinaryProblem checks every entry
         )
         if hasattr(X, "tocsr"):
-            X = X.tocsr()  # once for all folds; of CSR, itself
+            X = X.tocsr()  # once for all folds; no copy if it is CSR already
         y = np.asarray(y)
         classes, codes = encode(y)
         weight = _check_sample_weight(
@@ -310,7 +310,7 @@ penalize_intercept, class_weight
         found = [_Fold([], [], []) for _ in folds]
 
         def score_path(fold: int) -> Iterator[None]:
-            """Train and score C by C; stop in between, and end when told to."""
+            """Train and score the values of C one by one; yield after each."""
             own = binary.reweighted(parts[fold], factors[fold])
             paths = [
                 solutions(
@@ -367,7 +367,7 @@ penalize_intercept, class_weight
                 max(c.relative_gap for c in now)
                 for now in part.certificates[: len(part.scores)]
             ]
-        whole = min(len(part.scores) for part in found)  # values that all have scored
+        whole = min(len(part.scores) for part in found)  # values scored on all folds
         mean = scores.mean(axis=0)[order]
         best = self._best(mean[:whole], stop)
         self.Cs_, self.classes_ = grid, classes
@@ -378,8 +378,8 @@ penalize_intercept, class_weight
         if whole < len(grid):
             warnings.warn(
                 f"LinearSVCCV: {self._why(stop)} after {whole} of {len(grid)} values "
-                f"of C were scored on all folds; C_={self.C_:g} is the best of these, "
-                "and scores_ are NaN where a fold did not come to a value",
+                f"of C were scored on all folds. C_={self.C_:g} is the best of these; "
+                "missing scores_ are NaN",
                 ConvergenceWarning,
                 stacklevel=3,
             )
@@ -388,24 +388,34 @@ penalize_intercept, class_weight
         return self
 
     def _why(self, stop: Any) -> str:
-        """Name what cut the search short."""
+        """Return the reason why the search was cut short."""
         if stop.requested:
             return "interrupted"
         return f"time_limit={self.time_limit!r} was reached"
 
     def _best(self, mean: Vector, stop: Any) -> int:
-        """The first of the best mean scores, of the values that all folds scored."""
+        """Return the index of the best mean score; the first of equal ones.
+
+        Raises
+        ------
+        ValueError
+            If there is no score, or every score is NaN.
+        KeyboardInterrupt
+            If there is no score because of Ctrl-C.
+        """
         if not np.isnan(mean).all():
             return int(np.nanargmax(mean))
         if mean.size:
-            raise ValueError(f"scoring={self.scoring!r} gave NaN for every C")
+            raise ValueError(
+                f"scoring={self.scoring!r} gave NaN for every C; choose another score"
+            )
         message = f"{self._why(stop)} before any C was scored on all folds"
         if stop.requested:
             raise KeyboardInterrupt(message)
         raise ValueError(f"{message}; give more time, fewer Cs or fewer folds")
 
     def _model(self, C: float) -> LinearSVC:
-        """A LinearSVC with this C and all else as it is here."""
+        """Return a LinearSVC with this C and the other parameters of this estimator."""
         own = self.get_params(deep=False)
         for name in ("Cs", "cv", "scoring", "refit"):
             del own[name]
@@ -419,7 +429,7 @@ penalize_intercept, class_weight
         duals: tuple[NDArray[np.intp], Vector],
         stop: Any,
     ) -> None:
-        """The model of all rows, from the duals of a fold."""
+        """Train the final model on all rows, from the dual variables of a fold."""
         model = self._model(self.C_).set_params(warm_start=True)
         model.support_, model.dual_coef_ = duals
         model.classes_, model._n_rows = self.classes_, X.shape[0]
@@ -433,7 +443,7 @@ penalize_intercept, class_weight
 
 
 def _part(weight: Vector, train: NDArray[Any]) -> Vector:
-    """Weights of a training part: 0 for the other rows, k for one drawn k times."""
+    """Return the weights of a training part: 0 for other rows, k times for repeats."""
     train = np.asarray(train)
     times = np.zeros(len(weight))
     np.add.at(times, np.flatnonzero(train) if train.dtype == bool else train, 1.0)
@@ -441,12 +451,12 @@ def _part(weight: Vector, train: NDArray[Any]) -> Vector:
 
 
 def _warn_of_folds(found: list[_Fold], grid: Vector, problems: list[str]) -> None:
-    """One warning about the models behind the scores."""
-    certificates, names = [], []
+    """Warn once about the scored models that did not converge."""
+    parts, names = [], []
     for fold, part in enumerate(found):
         for C, now in zip(grid, part.certificates, strict=False):
             for problem, certificate in zip(problems, now, strict=True):
-                certificates.append(certificate)
+                parts.append(certificate)
                 several = f", {problem}" if len(problems) > 1 else ""
                 names.append(f"fold {fold}, C={C:g}{several}")
-    warn_of_failures("LinearSVCCV", certificates, names, "models")
+    warn_of_failures("LinearSVCCV", Certificate.total(parts, names), "models")

@@ -1,13 +1,14 @@
-"""Models to files and back; the format is that of ``io/model.py``.
+"""Model files: write fitted models and read them back.
 
-A LinearSVC has the tensors ``coef``, ``intercept`` and ``n_support``, and ``support``
-and ``dual_coef`` where the duals were kept. An SVC has ``dual_coef``, ``intercept``,
-``n_support`` and ``support``, and its support vectors: ``support_vectors`` if they are
-dense, ``support_vectors.data``, ``.indices`` and ``.indptr`` if they are sparse, none
-if the kernel is precomputed; its record tells the kernel with gamma as a number.
+``io/model.py`` defines the format. A LinearSVC's file has the tensors ``coef``,
+``intercept`` and ``n_support``; with dual variables also ``support`` and ``dual_coef``.
+The file of an SVC has ``dual_coef``, ``intercept``, ``n_support``, ``support`` and the
+support vectors: ``support_vectors`` if they are dense, ``support_vectors.data``,
+``.indices`` and ``.indptr`` if they are sparse, none if the kernel is precomputed. Its
+record contains the kernel with gamma as a number.
 
-A LinearSVR and a LinearOneClassSVM are written as a LinearSVC is, without
-``n_support``, an SVR and a OneClassSVM as an SVC; they have no classes.
+LinearSVR and LinearOneClassSVM are written like LinearSVC, but without ``n_support``;
+SVR and OneClassSVM are written like SVC. These four have no classes.
 """
 
 from __future__ import annotations
@@ -25,12 +26,13 @@ from sklearn.utils.validation import check_is_fitted
 from ..certificate import Certificate
 from ..io import model as file
 from ..io.model import Path, Record, Scalar, Tensors
+from ..io.scaling import VERSION as SCALED
+from ..io.scaling import Scaling
 from ..kernel import APPROXIMATIONS, KERNEL_SOLVERS, Precomputed
 from ..kernel import Callable as CallableKernel
 from ..losses import LOSSES
 from ..solvers import SOLVERS
-from ._binary import number_of_problems
-from ._fitting import one_or_all
+from ._binary import certificate_of, number_of_problems
 from .kernel_regression import BOX_SOLVERS, SVR, OneClassSVM
 from .linear_regression import LinearOneClassSVM, LinearSVR
 from .linear_svc import LinearSVC
@@ -60,21 +62,22 @@ def save_model(
 ) -> None:
     """Write a fitted model to a file.
 
-    The file is complete or not there: an interrupted or failed write leaves an
-    existing file as it was. The same model gives the same bytes.
+    The file is written atomically: an interrupted or failed write leaves an existing
+    file unchanged. The same model gives the same bytes.
 
     Parameters
     ----------
     model : LinearSVC, SVC, LinearSVR, SVR, LinearOneClassSVM or OneClassSVM
-        Fitted.
+        A fitted model, or a fitted pipeline of scikit-learn's StandardScaler and one of
+        these.
     path : str or path-like
-        By custom ``*.safetensors``.
+        File to write, usually named ``*.safetensors``.
     duals : bool, default=False
-        Keep the dual variables of a linear model too (16 bytes per support vector and
-        class), so that the loaded model can be refitted with ``warm_start=True``.
-        Those of a kernel model are the model, and always kept.
+        Whether to store the dual variables of a linear model, 16 bytes per support
+        vector and class. The loaded model can then be refitted with
+        ``warm_start=True``. Kernel models always store them.
     notes : mapping of str to str, int, float, bool or None, optional
-        Remarks of the caller's own, given back by ``load_model(return_notes=True)``.
+        Your own remarks; ``load_model(return_notes=True)`` returns them.
 
     Raises
     ------
@@ -83,18 +86,18 @@ def save_model(
     OSError
         If the file cannot be written.
     TypeError
-        If the model is none of these.
+        If the type of the model is not supported.
     ValueError
-        If the model is not fitted, is not finite, or has a parameter that a file
-        cannot hold: a solver, loss or kernel function of your own, or a RandomState.
+        If the model is not fitted or not finite, or has a parameter that a file cannot
+        hold: your own solver, loss or kernel function, or a RandomState.
 
     See Also
     --------
-    load_model : Reads the file.
+    load_model : Read the file.
 
     Notes
     -----
-    ``history_`` is not kept, and sparse coefficients are written dense.
+    ``history_`` is not stored, and sparse coefficients are written as dense arrays.
 
     Examples
     --------
@@ -109,20 +112,42 @@ def save_model(
     ...     load_model(path).predict(X)
     array(['a', 'b'], dtype='<U1')
     """
+    scaling = None
+    steps = [step for _, step in getattr(model, "steps", ())]
+    if len(steps) == 2 and type(steps[0]).__name__ == "StandardScaler":
+        scaler, model = steps
+        check_is_fitted(scaler)
+        ones = np.ones(scaler.n_features_in_)
+        scaling = Scaling(
+            scaler.mean_ if scaler.with_mean else None,
+            scaler.scale_ if scaler.with_std else ones,
+        )
+        names = getattr(scaler, "feature_names_in_", None)
+    else:
+        names = getattr(model, "feature_names_in_", None)
+    save_parts(model, path, duals, notes, scaling, names)
+
+
+def save_parts(
+    model: Any,
+    path: Path,
+    duals: bool,
+    notes: Mapping[str, Scalar] | None,
+    scaling: Scaling | None,
+    names: Any,
+) -> None:
+    """Write a model, the scaling of its columns, and their names."""
     file.safetensors("writing")
     name = type(model).__name__
     face = _FACES.get(name)
     if face is None or type(model) is not face.estimator:
         raise TypeError(
-            f"model is a {name}; a model file holds a {', a '.join(_FACES)}. Of a "
-            "pipeline, give its last step, pipeline[-1]"
+            f"model is a {name}, which a model file cannot hold. Give a "
+            f"{', a '.join(_FACES)}, or a pipeline of a StandardScaler and one of "
+            "them; of any other pipeline, give the last step, pipeline[-1]"
         )
     check_is_fitted(model)
     extra, tensors = face.take_apart(model, duals)
-    certificates = model.certificate_
-    if isinstance(certificates, Certificate):
-        certificates = [certificates]
-    names = getattr(model, "feature_names_in_", None)
     record = {
         "estimator": name,
         "parameters": {
@@ -131,14 +156,17 @@ def save_model(
         },
         "classes": file.classes_fields(model.classes_) if face.classes else None,
         "n_features": int(model.n_features_in_),
-        "feature_names": None if names is None else names.tolist(),
-        "certificates": [file.certificate_fields(c) for c in certificates],
+        "feature_names": None if names is None else list(names),
+        "certificates": [file.certificate_fields(c) for c in model.certificate_],
         "notes": {key: file.scalar(key, value) for key, value in (notes or {}).items()},
         **extra,
     }
+    # Make sure that load_model will accept the file.
     sealed = file.seal(record, tensors)
-    # Also what the file says must be what load_model accepts.
     _assemble(sealed, tensors)
+    if scaling is not None:
+        tensors |= scaling.tensors()
+        sealed = file.seal(record, tensors, version=SCALED)
     file.write(path, sealed, tensors)
 
 
@@ -157,23 +185,24 @@ def load_model(
 ) -> Model | tuple[Model, dict[str, Scalar]]:
     """Read a model that :func:`save_model` wrote.
 
-    Runs no code from the file, and believes nothing in it unchecked: a file that is
-    cut short, damaged, or not a model is refused.
+    It runs no code from the file and checks its whole content: a file that is
+    truncated, damaged, or not a model raises an error.
 
     Parameters
     ----------
     path : str or path-like
         The file.
     return_notes : bool, default=False
-        Return the notes given to :func:`save_model` too.
+        Also return the notes that were given to :func:`save_model`.
 
     Returns
     -------
     model : LinearSVC, SVC, LinearSVR, SVR, LinearOneClassSVM or OneClassSVM
-        Fitted, with ``certificate_``; a linear model with ``dual_coef_`` and
-        ``support_`` if they were kept; without ``history_``.
+        The fitted model, or a pipeline of a StandardScaler and the model. It has
+        ``certificate_`` but no ``history_``. A linear model has ``dual_coef_`` and
+        ``support_`` if they were stored.
     notes : dict
-        Only with ``return_notes=True``.
+        Notes; only with ``return_notes=True``.
 
     Raises
     ------
@@ -182,59 +211,105 @@ def load_model(
     OSError
         If the file cannot be opened.
     ValueError
-        If the content is not a sound model of a format known here; the message names
-        the file.
+        If the file is not a valid model file, or of an unknown format version. The
+        message names the file.
+    """
+    model, notes, scaling = load_parts(path)
+    if scaling is not None:
+        model = _pipeline(scaling, model)
+    return (model, notes) if return_notes else model
+
+
+def load_parts(path: Path) -> tuple[Any, dict[str, Scalar], Scaling | None]:
+    """Read a model, its notes, and the scaling of its columns or None.
+
+    Raises
+    ------
+    ValueError
+        If the file is not a valid model file.
     """
     name = os.fsdecode(path)
     try:
         record, tensors = file.read(name)
+        scaling = Scaling.taken_from(tensors, record["format_version"])
         model = _assemble(record, tensors)
+        if scaling is not None and len(scaling.scale) != model.n_features_in_:
+            raise ValueError(
+                f"the scaling has {len(scaling.scale)} columns, but the model has "
+                f"{model.n_features_in_}"
+            )
     except (ValueError, TypeError, OverflowError, RecursionError) as error:
-        raise ValueError(f"{name} is not a sound dualgap model: {error}") from error
-    return (model, record["notes"]) if return_notes else model
+        raise ValueError(f"{name} is not a valid dualgap model: {error}") from error
+    return model, record["notes"], scaling
+
+
+def _pipeline(scaling: Scaling, model: Any) -> Any:
+    """Return the fitted pipeline of a StandardScaler and a model."""
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    scaler = StandardScaler(with_mean=scaling.mean is not None)
+    d = len(scaling.scale)
+    scaler.mean_ = np.zeros(d) if scaling.mean is None else scaling.mean
+    scaler.scale_, scaler.var_ = scaling.scale, scaling.scale**2
+    scaler.n_features_in_ = d
+    scaler.n_samples_seen_ = 1
+    if hasattr(model, "feature_names_in_"):
+        scaler.feature_names_in_ = model.feature_names_in_
+        del model.feature_names_in_
+    return make_pipeline(scaler, model)
 
 
 # ------------------------------------------------------------- common to all models
 
 
 class _Face(NamedTuple):
-    """What is particular to an estimator."""
+    """File format of one estimator."""
 
     estimator: type[Any]
-    #: Registers of the parameters that may be records instead of names.
+    #: Registries of parameters that may be records instead of names.
     registers: dict[str, Mapping[str, type[Any]]]
-    #: Fields of the record beyond the common ones.
+    #: Fields of the record besides the common ones.
     fields: dict[str, type | types.UnionType]
+    #: Returns the extra fields and the tensors of a model.
     take_apart: Callable[[Any, bool], tuple[Record, Tensors]]
-    #: Sets the attributes that the tensors and the own fields hold.
+    #: Sets the attributes from the tensors and the extra fields.
     put_together: Callable[[Any, Record, Tensors], None]
-    #: Whether it has classes.
+    #: Whether the estimator has classes.
     classes: bool = True
-    #: Parameters that files of before do not have; they get their defaults.
+    #: Parameters that older files lack; they get their default values.
     later: frozenset[str] = frozenset()
 
 
 def _assemble(record: Record, tensors: Tensors) -> Any:
-    """The model, every part of it checked."""
+    """Return the model of a record and tensors, after checking all of them.
+
+    Raises
+    ------
+    ValueError
+        If a part is missing, unknown or inconsistent.
+    """
     face = _FACES.get(record["estimator"])
     if face is None:
-        raise ValueError(f"estimator {record['estimator']!r} is unknown here")
+        raise ValueError(f"its estimator {record['estimator']!r} is unknown")
     file.expect_fields(record, _FIELDS | face.fields)
     known = set(face.estimator().get_params(deep=False))
     given = set(record["parameters"])
     if not known - face.later <= given <= known:
         raise ValueError(
-            f"its parameters are {sorted(record['parameters'])}, expected "
+            f"its parameters are {sorted(record['parameters'])}, but should be "
             f"{sorted(known)}"
         )
     model = face.estimator(
         **{k: _parameter(k, value, face) for k, value in record["parameters"].items()}
     )
-    # scikit-learn's own check of parameters, the one that fit begins with
+    # scikit-learn's check of parameters, with which fit begins
     model._validate_params()
 
     if face.classes != (record["classes"] is not None):
-        raise ValueError(f"classes of a {record['estimator']}: {record['classes']!r}")
+        raise ValueError(
+            f"its classes {record['classes']!r} are invalid for a {record['estimator']}"
+        )
     if face.classes:
         model.classes_ = file.classes(record["classes"])
     model.n_features_in_ = record["n_features"]
@@ -242,13 +317,13 @@ def _assemble(record: Record, tensors: Tensors) -> Any:
         raise ValueError("the model has no features")
     for note, value in record["notes"].items():
         if not isinstance(note, str):
-            raise ValueError(f"the name of a note, {note!r}, is not a string")
+            raise ValueError(f"the name {note!r} of a note is not a string")
         file.scalar(note, value)
     names = record["feature_names"]
     if names is not None:
         d = model.n_features_in_
         if len(names) != d or not all(isinstance(name, str) for name in names):
-            raise ValueError(f"feature_names are not {d} strings")
+            raise ValueError(f"feature_names must be {d} strings")
         model.feature_names_in_ = np.array(names, dtype=object)
     face.put_together(model, record, tensors)
     return model
@@ -257,39 +332,48 @@ def _assemble(record: Record, tensors: Tensors) -> Any:
 def _certificates(record: Record, problems: int) -> list[Certificate]:
     certificates = [file.certificate(fields) for fields in record["certificates"]]
     if len(certificates) != problems:
-        raise ValueError(f"{len(certificates)} certificates for {problems} problem(s)")
+        raise ValueError(
+            f"it has {len(certificates)} certificates, but should have {problems}"
+        )
     return certificates
 
 
 def _support(tensors: Tensors, n: int) -> Any:
     support = tensors["support"].astype(np.intp)
     if support.size and not 0 <= support.min() <= support.max() < n:
-        raise ValueError(f"support is not within the {n} rows of the training data")
+        raise ValueError(f"support has indices outside the {n} training rows")
     return support
 
 
 def _plain(key: str, value: Any, face: _Face) -> Any:
-    """Of a parameter: JSON from which :func:`_parameter` makes the same."""
+    """Return a parameter as JSON, from which :func:`_parameter` restores it.
+
+    Raises
+    ------
+    ValueError
+        If a file cannot hold the value.
+    """
     if isinstance(value, dict):
         pairs = value.items()
         return {"pairs": [[file.scalar(key, k), file.scalar(key, v)] for k, v in pairs]}
     if isinstance(value, CallableKernel) or (callable(value) and key == "kernel"):
         raise ValueError(
-            f"kernel={value!r}: a model file runs no code and cannot hold a function; "
-            "use a kernel by name or a record of dualgap.kernel, or pickle the model"
+            f"kernel={value!r} is a function, which a model file cannot hold; use a "
+            "kernel's name or a record of dualgap.kernel, or pickle the model"
         )
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         name = str(getattr(value, "name", ""))
         if face.registers.get(key, {}).get(name) is not type(value):
             raise ValueError(
-                f"{key}={value!r}: a model file holds the records of dualgap only"
+                f"{key}={value!r} is not a record of dualgap, so a model file cannot "
+                "hold it; pickle the model"
             )
         return {"record": name, "fields": file.fields_of(value)}
     return file.scalar(key, value)
 
 
 def _parameter(key: str, value: Any, face: _Face) -> Any:
-    """The inverse of :func:`_plain`."""
+    """Invert :func:`_plain`."""
     if not isinstance(value, dict):
         return file.scalar(key, value)
     if set(value) == {"pairs"}:
@@ -298,11 +382,11 @@ def _parameter(key: str, value: Any, face: _Face) -> Any:
             isinstance(w, (int, float)) and not isinstance(w, bool)
             for w in weights.values()
         ):
-            raise ValueError(f"{key}={weights!r}: weights must be numbers")
+            raise ValueError(f"{key}={weights!r} is invalid: weights must be numbers")
         return weights
     register = face.registers.get(key, {})
     if set(value) != {"record", "fields"} or value["record"] not in register:
-        raise ValueError(f"{key}={value!r} is unknown here")
+        raise ValueError(f"{key}={value!r} is unknown")
     return file.from_fields(register[value["record"]], value["fields"])
 
 
@@ -312,8 +396,8 @@ def _parameter(key: str, value: Any, face: _Face) -> Any:
 def _take_linear(model: Any, duals: bool) -> tuple[Record, Tensors]:
     if duals and not hasattr(model, "dual_coef_"):
         raise ValueError(
-            "duals=True: this model has no dual variables; it was loaded from a file "
-            "that did not keep them"
+            "duals=True: this model has no dual variables, because the file that it "
+            "was loaded from has none; use duals=False, or fit the model"
         )
     coef = model.coef_.toarray() if hasattr(model.coef_, "toarray") else model.coef_
     tensors = {
@@ -329,7 +413,7 @@ def _take_linear(model: Any, duals: bool) -> tuple[Record, Tensors]:
 
 
 def _make_linear(model: Any, record: Record, tensors: Tensors) -> None:
-    classes = len(getattr(model, "classes_", "ab"))  # as many problems as two have
+    classes = len(getattr(model, "classes_", "ab"))  # without classes, count as two
     kind = getattr(model, "multi_class", "ovr")
     problems, together = number_of_problems(kind, classes), kind == "crammer_singer"
     n, d = record["n_rows"], model.n_features_in_
@@ -350,14 +434,14 @@ def _make_linear(model: Any, record: Record, tensors: Tensors) -> None:
     file.expect_tensors(tensors, expected)
     certificates = _certificates(record, 1 if together else problems)
     model.coef_, model.intercept_ = tensors["coef"], tensors["intercept"]
-    model.certificate_ = one_or_all(certificates)
+    model.certificate_ = certificate_of(model, certificates)
     model.n_iter_ = max(certificate.epochs for certificate in certificates)
     if "n_support" in expected:
         counts = tensors["n_support"]
         if not 0 <= counts.min() <= counts.max() < 2**31 or (
             n is not None and counts.sum() != size
         ):
-            raise ValueError("n_support does not count the support vectors")
+            raise ValueError("n_support does not match the number of support vectors")
         model.n_support_ = counts.astype(np.int32)
     if isinstance(model, LinearOneClassSVM):
         model.offset_ = -model.intercept_
@@ -397,7 +481,7 @@ def _take_kernel(model: Any, duals: bool) -> tuple[Record, Tensors]:
 def _make_kernel(model: Any, record: Record, tensors: Tensors) -> None:
     kernel = _parameter("kernel", record["kernel"], _FACES["SVC"])
     if isinstance(getattr(kernel, "gamma", 1.0), str):
-        raise ValueError(f"its kernel has gamma={kernel.gamma!r}, no number")
+        raise ValueError(f"its kernel has gamma={kernel.gamma!r}, not a number")
     n, d = record["n_rows"], model.n_features_in_
     single = not hasattr(model, "classes_")
     classes = 2 if single else len(model.classes_)
@@ -412,7 +496,10 @@ def _make_kernel(model: Any, record: Record, tensors: Tensors) -> None:
     floats = ("F32", "F64")
     if isinstance(kernel, Precomputed):
         if n != d:
-            raise ValueError(f"a precomputed kernel of {n} rows and {d} columns")
+            raise ValueError(
+                f"its precomputed kernel has {n} rows and {d} columns, but should be "
+                "square"
+            )
     elif "support_vectors" in tensors:
         expected["support_vectors"] = (floats, (size, d))
     else:
@@ -421,10 +508,10 @@ def _make_kernel(model: Any, record: Record, tensors: Tensors) -> None:
         expected["support_vectors.indptr"] = (("I64",), (size + 1,))
     file.expect_tensors(tensors, expected)
     if not isinstance(n, int):
-        raise ValueError("n_rows in its record is missing")
+        raise ValueError("its record lacks n_rows")
     counts = tensors["n_support"]
     if (counts < 0).any() or (counts > size).any() or counts.sum() != size:
-        raise ValueError(f"n_support does not count the {size} support vectors")
+        raise ValueError(f"n_support does not match the {size} support vectors")
     certificates = _certificates(record, pairs)
     model.support_ = _support(tensors, n)
     model.n_support_ = counts.astype(np.int32)
@@ -432,9 +519,8 @@ def _make_kernel(model: Any, record: Record, tensors: Tensors) -> None:
     model.support_vectors_ = _vectors(tensors, size, d)
     model.shape_fit_ = (n, d)
     model._fitted_kernel = kernel
-    model.certificate_ = one_or_all(certificates)
-    epochs = np.array([c.epochs for c in certificates], np.int64)
-    model.n_iter_ = int(epochs[0]) if single else epochs
+    model.certificate_ = certificate_of(model, certificates)
+    model.n_iter_ = max(certificate.epochs for certificate in certificates)
     model.fit_status_ = int(not all(c.certified for c in certificates))
 
 
@@ -453,11 +539,11 @@ def _vectors(tensors: Tensors, size: int, d: int) -> Any:
         or (np.diff(indptr) < 0).any()
         or (indices.size and not 0 <= indices.min() <= indices.max() < d)
     ):
-        raise ValueError("support_vectors are not a sound CSR matrix")
-    # SciPy narrows the indices where they fit, as scikit-learn wants them.
+        raise ValueError("support_vectors are not a valid CSR matrix")
+    # SciPy uses 32-bit indices where they suffice, as scikit-learn requires.
     vectors = sparse.csr_matrix((data, indices, indptr), shape=(size, d))
     if not vectors.has_canonical_format:
-        raise ValueError("support_vectors are not a sound CSR matrix")
+        raise ValueError("support_vectors are not a valid CSR matrix")
     return vectors
 
 

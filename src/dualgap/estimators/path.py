@@ -1,4 +1,4 @@
-"""Models along a path of C."""
+"""Regularisation path: linear models for many values of C."""
 
 from __future__ import annotations
 
@@ -33,51 +33,47 @@ __all__ = ["SVMPath", "svm_path"]
 
 
 class SVMPath(NamedTuple):
-    """What :func:`svm_path` returns: one model per C, each with its certificate."""
+    """Result of :func:`svm_path`: one model per C, each with its certificate."""
 
-    #: Shape (n_Cs,), as they were given.
+    #: Values of C, shape (n_Cs,), in the given order.
     Cs: Vector
-    #: Shape (n_Cs, n_features); with m problems, one for each of more than two classes
-    #: or for each pair of them, (n_Cs, m, n_features).
+    #: Coefficients, shape (n_Cs, n_features). With more than two classes, shape
+    #: (n_Cs, m, n_features) for m classes or pairs of classes.
     coefs: Vector
-    #: Shape (n_Cs,); with m problems (n_Cs, m).
+    #: Intercepts, shape (n_Cs,); with m classes or pairs, (n_Cs, m).
     intercepts: Vector
-    #: One per C; with m problems a list of m per C.
-    certificates: list[Any]
+    #: One per C, with m parts where there are m problems.
+    certificates: list[Certificate]
 
     @property
     def relative_gaps(self) -> Vector:
         """``(P - D)/D`` of every model, shape (n_Cs,) or (n_Cs, m)."""
-        return np.array(
-            [
-                c.relative_gap
-                if isinstance(c, Certificate)
-                else [one.relative_gap for one in c]
-                for c in self.certificates
-            ]
-        )
+        gaps = [[part.relative_gap for part in c.parts] for c in self.certificates]
+        return np.array(gaps).reshape(self.intercepts.shape)
 
 
-# What to do with a store instead.
+# Advice in the error message for row stores.
 PATH_ON_STORE = "fit LinearSVC(warm_start=True) on the store, C by C"
 
 
 def grid_of(Cs: Any) -> Vector:
-    """The values of C: those given, or so many from 1e-4 to 1e4.
+    """Return the values of C, float64: the given ones, or a grid from 1e-4 to 1e4.
 
     Raises
     ------
     ValueError
-        If there is none, or one is not positive and finite.
+        If there is no value, or one is not positive and finite.
     """
     if isinstance(Cs, Integral):
         if Cs < 1:
-            raise ValueError(f"Cs={Cs!r}: give how many values to try, or the values")
+            raise ValueError(
+                f"Cs={Cs!r} is not positive; give the number of values, or the values"
+            )
         return np.logspace(-4, 4, int(Cs))
     grid = np.asarray(Cs, dtype=np.float64)
     if grid.ndim != 1 or grid.size == 0 or not (np.isfinite(grid) & (grid > 0)).all():
         raise ValueError(
-            f"Cs={Cs!r}: give a list of positive, finite numbers, or how many to try"
+            f"Cs={Cs!r} is invalid; give positive, finite numbers, or how many to try"
         )
     return grid
 
@@ -121,55 +117,56 @@ def svm_path(
     n_jobs: int | None = None,
     verbose: int = 0,
 ) -> SVMPath:
-    """Linear SVMs for many values of C, each certified, for little more than one.
+    """Train linear SVMs for many values of C, each with a certificate.
 
-    The values are trained in rising order, each from the dual variables of the one
-    before, scaled as the new box allows.
+    The values are trained in increasing order. Each fit starts from the dual variables
+    of the previous one, scaled to the new box, which saves most of the work.
 
     Parameters
     ----------
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        Read in place, as by :class:`LinearSVC`.
+        Training rows. They are not copied, as in :class:`LinearSVC`.
     y : array-like of shape (n_samples,)
         Class labels.
     Cs : int or array-like of shape (n_Cs,), default=10
-        Values of C in any order, or how many, spaced evenly in their logarithm from
-        1e-4 to 1e4.
+        Values of C in any order; an int means that many values, evenly spaced in their
+        logarithm from 1e-4 to 1e4.
     loss, tol, max_epochs, fit_intercept, intercept_scaling, penalize_intercept, \
 class_weight, random_state
-        As of :class:`LinearSVC`, for every C.
+        As in :class:`LinearSVC`, for every C.
     solver : str or Solver, default="auto"
-        One that keeps dual variables: "auto", "dcd" or "sdca".
+        Solver that keeps dual variables: "auto", "dcd" or "sdca".
     multi_class : {"ovr", "ovo"}, default="ovr"
         More than two classes are trained one versus the rest or one versus one.
     time_limit : float, optional
-        Seconds for the whole path. Models whose turn comes too late are what they
-        were started from, with a certificate that says so.
+        Seconds for the whole path. Models that were not trained in time keep their
+        starting point; their certificates have the status "time_limit".
     sample_weight : array-like of shape (n_samples,), optional
         Factors of C.
     n_jobs : int, optional
-        Threads: over the classes or pairs, and what is left over the rows.
+        Number of threads. They share the classes or pairs; additional threads share
+        the rows.
     verbose : int, default=0
-        1 logs each C, 2 each epoch.
+        1 logs each C, 2 also each epoch.
 
     Returns
     -------
     SVMPath
-        ``(Cs, coefs, intercepts, certificates)`` by name.
+        Named tuple ``(Cs, coefs, intercepts, certificates)``.
 
     Raises
     ------
     ValueError
-        If an argument is not what is described above, or the solver keeps no duals.
+        If an argument is invalid, or the solver keeps no dual variables.
 
     Warns
     -----
     ConvergenceWarning
-        If a model is not certified.
+        If a model did not reach `tol`.
 
     See Also
     --------
-    LinearSVCCV : Chooses C by cross-validation along such paths.
+    LinearSVCCV : Linear classifier that chooses C by cross-validation along such paths.
 
     References
     ----------
@@ -199,7 +196,7 @@ class_weight, random_state
         y,
         accept_sparse=["csr", "csc", "coo"],
         dtype=[np.float64, np.float32],
-        ensure_all_finite=False,  # Problem looks at every entry once
+        ensure_all_finite=False,  # BinaryProblem checks every entry
     )
     classes, codes = encode(np.asarray(y))
     weight, factor = weights(class_weight, X, classes, codes, sample_weight)
@@ -245,21 +242,19 @@ class_weight, random_state
         for at, (w, certificate) in zip(order, found, strict=True):
             coefs[at, k], intercepts[at, k] = rows.coef(w)
             certificates[at, k] = certificate
-    warn_of_failures(
-        "svm_path",
-        certificates.ravel().tolist(),
-        [
-            f"C={C:g}" + (f", {name}" if problems > 1 else "")
-            for C in grid
-            for name in binary.names
-        ],
-        "models",
-    )
+    names = [
+        f"C={C:g}" + (f", {name}" if problems > 1 else "")
+        for C in grid
+        for name in binary.names
+    ]
+    whole = Certificate.total(certificates.ravel().tolist(), names)
+    warn_of_failures("svm_path", whole, "models")
     coefs = columns.spread(coefs)
     if problems == 1:
-        coefs, intercepts, certificates = (
-            coefs[:, 0],
-            intercepts[:, 0],
-            certificates[:, 0],
-        )
-    return SVMPath(grid, coefs, intercepts, certificates.tolist())
+        coefs, intercepts = coefs[:, 0], intercepts[:, 0]
+    return SVMPath(
+        grid,
+        coefs,
+        intercepts,
+        [Certificate.total(parts, binary.names) for parts in certificates.tolist()],
+    )

@@ -1,4 +1,4 @@
-"""Models from and to the files of LIBLINEAR and LIBSVM."""
+"""Import and export of models in the file formats of LIBLINEAR and LIBSVM."""
 
 from __future__ import annotations
 
@@ -36,33 +36,38 @@ __all__ = ["read_liblinear", "read_libsvm", "write_liblinear", "write_libsvm"]
 def read_liblinear(
     path: Path, *, C: float = 1.0, epsilon: float = 0.1, nu: float = 0.5
 ) -> LinearSVC | LinearSVR | LinearOneClassSVM:
-    """A linear SVM that LIBLINEAR's ``train`` has written.
+    """Read a linear SVM that LIBLINEAR's ``train`` has written.
+
+    The file does not contain C, epsilon and nu; :func:`certify` needs them.
 
     Parameters
     ----------
     path : str or path-like
+        The file.
     C : float, default=1.0
-        What it was trained with (-c), which the file does not say; for `certify`.
+        C that the model was trained with (-c).
     epsilon : float, default=0.1
-        Of a regression (-p), for the same.
+        epsilon that a regression model was trained with (-p).
     nu : float, default=0.5
-        Of one class (-n), for the same.
+        nu that a one-class model was trained with (-n).
 
     Returns
     -------
     LinearSVC, LinearSVR or LinearOneClassSVM
-        Ready to predict; it has no certificate.
+        The model, ready to predict. It has no certificate.
 
     Raises
     ------
+    OSError
+        If the file cannot be read.
     ValueError
-        If the file is malformed, or its model has another loss or norm.
+        If the file is malformed, or its model has an unsupported loss or penalty.
     """
     model = read_liblinear_file(path)
     if not model.labels:
         return _single(model, C, epsilon, nu)
     classes, order = np.unique(np.array(model.labels), return_inverse=True)
-    if len(classes) == 2:  # the first label is the positive one, here the larger
+    if len(classes) == 2:  # LIBLINEAR's positive class is the first label
         w = model.w if order[0] == 1 else -model.w
     else:
         w = model.w[np.argsort(order)]
@@ -83,7 +88,7 @@ def read_liblinear(
 def _single(
     model: LiblinearFile, C: float, epsilon: float, nu: float
 ) -> LinearSVR | LinearOneClassSVM:
-    """A regression or a plane of one class."""
+    """Return the regression or one-class model of a file."""
     w = model.w[0]
     svm: LinearSVR | LinearOneClassSVM
     if model.rho is not None:
@@ -108,21 +113,23 @@ def _single(
 def write_liblinear(
     model: LinearSVC | LinearSVR | LinearOneClassSVM, path: Path
 ) -> None:
-    """Write a file that LIBLINEAR's ``predict`` reads.
+    """Write a linear model as a file that LIBLINEAR's ``predict`` reads.
 
     Parameters
     ----------
     model : LinearSVC, LinearSVR or LinearOneClassSVM
-        Fitted; of this package, the first two or of scikit-learn. The classes of a
-        LinearSVC are whole numbers.
+        A fitted model of dualgap, or a LinearSVC or LinearSVR of scikit-learn. The
+        classes of a LinearSVC must be whole numbers.
     path : str or path-like
-        Written whole or not at all.
+        File to write; it is written atomically.
 
     Raises
     ------
+    OSError
+        If the file cannot be written.
     ValueError
-        If a class is no whole number, LIBLINEAR has no such loss, or the model is one
-        versus one.
+        If a class is not a whole number, LIBLINEAR does not have the loss, or the model
+        was trained one versus one.
     """
     check_is_fitted(model)
     if isinstance(model, LinearOneClassSVM):
@@ -140,16 +147,18 @@ def write_liblinear(
         labels, losses = _whole(model.classes_, "LIBLINEAR"), LIBLINEAR_LOSSES
         if getattr(model, "multi_class", "ovr") == "ovo" and len(labels) > 2:
             raise ValueError(
-                "multi_class='ovo': LIBLINEAR's files hold one model per class, not "
-                "per pair; train with multi_class='ovr', or use save_model or to_onnx"
+                "multi_class='ovo' is not supported by LIBLINEAR; train with "
+                "multi_class='ovr', or use save_model or to_onnx"
             )
         loss = get_loss(model.loss).name
     else:
         loss = model.loss
     kinds = {loss: kind for kind, loss in reversed(losses.items())}
     if loss not in kinds:
-        known = " and ".join(map(repr, sorted(kinds)))
-        raise ValueError(f"loss={loss!r}: LIBLINEAR has {known} only")
+        known = " or ".join(map(repr, sorted(kinds)))
+        raise ValueError(
+            f"loss={loss!r} is not supported by LIBLINEAR; train with {known}"
+        )
     coef = np.atleast_2d(np.asarray(model.coef_, dtype=np.float64))
     scaling = float(model.intercept_scaling) if model.fit_intercept else -1.0
     if model.fit_intercept:
@@ -170,38 +179,46 @@ def read_libsvm(
     nu: float = 0.5,
     n_features: int | None = None,
 ) -> SVC | SVR | OneClassSVM:
-    """A C-SVC, epsilon-SVR or one-class SVM that LIBSVM's ``svm-train`` has written.
+    """Read an SVM that LIBSVM's ``svm-train`` has written.
+
+    It may be a C-SVC, an epsilon-SVR or a one-class SVM.
+
+    The file does not contain C, epsilon and nu; :func:`certify` needs them.
 
     Parameters
     ----------
     path : str or path-like
+        The file.
     C : float, default=1.0
-        What it was trained with (-c), which the file does not say.
+        C that the model was trained with (-c).
     epsilon : float, default=0.1
-        Of a regression (-p), for the same.
+        epsilon that a regression model was trained with (-p).
     nu : float, default=0.5
-        Of one class (-n), for the same.
+        nu that a one-class model was trained with (-n).
     n_features : int, optional
-        Columns of the data. None: as many as the support vectors show.
+        Number of features of the data. None uses the largest index in the support
+        vectors.
 
     Returns
     -------
     SVC, SVR or OneClassSVM
-        Ready to predict; without a certificate, and with a ``support_`` of -1, for the
-        file does not say which rows the support vectors were.
+        The model, ready to predict. It has no certificate. Its ``support_`` contains
+        -1, because the file does not say which rows the support vectors were.
 
     Raises
     ------
+    OSError
+        If the file cannot be read.
     ValueError
-        If the file is malformed, holds another kind of model or kernel, or has more
-        columns than `n_features`.
+        If the file is malformed, contains an unsupported model or kernel, or has more
+        than `n_features` features.
     """
     model = read_libsvm_file(path)
     columns = model.vectors.shape[1]
     if n_features is not None and n_features < columns:
         raise ValueError(
-            f"n_features={n_features!r}: {path} has support vectors of {columns} "
-            "features"
+            f"n_features={n_features!r} is too small: {path} has support vectors of "
+            f"{columns} features; give {columns} or more"
         )
     kernel: Kernel
     if model.kernel == "linear":
@@ -213,7 +230,7 @@ def read_libsvm(
     else:
         kernel = Polynomial(model.degree, model.gamma, model.coef0)
     if not model.labels:
-        # The sign of a decision is that of the sum minus rho, in both.
+        # Both models decide by the sign of the sum minus rho.
         box: SVR | OneClassSVM = (
             SVR(C=C, epsilon=epsilon, kernel=kernel)
             if model.kind == "epsilon_svr"
@@ -231,7 +248,7 @@ def read_libsvm(
     file_pairs = {pair: p for p, pair in enumerate(combinations(range(len(labels)), 2))}
     for p, (a, b) in enumerate(combinations(range(len(labels)), 2)):
         i, j = int(order[a]), int(order[b])
-        # The first class of a pair is the positive one, but of two the second.
+        # The first class of a pair is positive; with only two classes, the second is.
         sign = (1.0 if i < j else -1.0) * (-1.0 if len(labels) == 2 else 1.0)
         coef[b - 1, own[i]] = sign * model.coef[j - 1 if i < j else j, own[i]]
         coef[a, own[j]] = sign * model.coef[i - 1 if j < i else i, own[j]]
@@ -252,7 +269,7 @@ def _filled(
     kernel: Kernel,
     columns: int,
 ) -> Any:
-    """What all kernel models have."""
+    """Set the attributes that all kernel models have."""
     svm.support_vectors_ = vectors
     svm.support_vectors_.resize(vectors.shape[0], columns)
     svm.support_ = np.full(vectors.shape[0], -1)
@@ -263,23 +280,25 @@ def _filled(
 
 
 def find_support(model: Any, X: sparse.csr_matrix, y: NDArray[Any]) -> None:
-    """Set ``support_`` of a model of :func:`read_libsvm`, which its file lacks.
+    """Find the support vectors of a model of :func:`read_libsvm` among training rows.
 
-    LIBSVM writes eight digits of a value. Rows that agree in these are taken for its
-    support vectors, and take their place with all their digits.
+    LIBSVM writes values with eight digits. Rows that agree with a support vector in
+    these digits replace it. The function sets ``support_``, ``support_vectors_``,
+    ``n_features_in_`` and ``shape_fit_``.
 
     Parameters
     ----------
     model : SVC, SVR or OneClassSVM
+        A model of :func:`read_libsvm`; it is changed.
     X : CSR matrix of shape (n, n_features)
-        The rows that it was trained with, of which its support vectors are some.
+        The training rows.
     y : ndarray of shape (n,)
-        Their labels; of no concern without classes.
+        The training labels; ignored for models without classes.
 
     Raises
     ------
     ValueError
-        If a support vector is no row of X with its label.
+        If a support vector is not a row of X with the same label.
     """
     columns = max(X.shape[1], model.support_vectors_.shape[1])
     rows, vectors = (sparse.csr_matrix(m) for m in (X, model.support_vectors_))
@@ -298,7 +317,7 @@ def find_support(model: Any, X: sparse.csr_matrix, y: NDArray[Any]) -> None:
                 + ("" if classes is None else f" of class {labels[s]}")
                 + " is not among the examples"
                 + ("" if classes is None else " of that class")
-                + "; give those that the model was trained with"
+                + "; give the training data of the model"
             )
         model.support_[s] = same.pop()
     model.support_vectors_ = rows[model.support_]
@@ -308,7 +327,7 @@ def find_support(model: Any, X: sparse.csr_matrix, y: NDArray[Any]) -> None:
 
 
 def _contents(rows: sparse.csr_matrix) -> list[tuple[bytes, bytes]]:
-    """Columns and values of every row, without zeros, to eight digits."""
+    """Return columns and values of every row, without zeros, with eight digits."""
     rows = rows.astype(np.float64)
     rows.eliminate_zeros()
     columns = rows.indices.astype(np.int64)
@@ -321,20 +340,22 @@ def _contents(rows: sparse.csr_matrix) -> list[tuple[bytes, bytes]]:
 
 
 def write_libsvm(model: SVC | SVR | OneClassSVM, path: Path) -> None:
-    """Write a file that LIBSVM's ``svm-predict`` reads.
+    """Write a kernel model as a file that LIBSVM's ``svm-predict`` reads.
 
     Parameters
     ----------
     model : SVC, SVR or OneClassSVM
-        Fitted, of this package. Classes are whole numbers, the kernel is "linear",
-        "poly", "rbf" or "sigmoid".
+        A fitted model of dualgap. Its classes must be whole numbers, and its kernel
+        "linear", "poly", "rbf" or "sigmoid".
     path : str or path-like
-        Written whole or not at all.
+        File to write; it is written atomically.
 
     Raises
     ------
+    OSError
+        If the file cannot be written.
     ValueError
-        If a class is no whole number, or LIBSVM has no such kernel.
+        If a class is not a whole number, or LIBSVM does not have the kernel.
     """
     check_is_fitted(model)
     labels: tuple[int, ...] = ()
@@ -346,10 +367,10 @@ def write_libsvm(model: SVC | SVR | OneClassSVM, path: Path) -> None:
     names = {Linear: "linear", Polynomial: "polynomial", RBF: "rbf", Sigmoid: "sigmoid"}
     if type(kernel) not in names:
         raise ValueError(
-            f"kernel={kernel!r}: the files of LIBSVM have 'linear', 'poly', 'rbf' and "
-            "'sigmoid' only"
+            f"kernel={kernel!r} is not supported by LIBSVM; use 'linear', 'poly', "
+            "'rbf' or 'sigmoid'"
         )
-    # Of two classes the first is the positive one there, the second here.
+    # With two classes, LIBSVM's positive class is the first, and dualgap's the second.
     sign = -1.0 if len(labels) == 2 else 1.0
     write_libsvm_file(
         path,
@@ -369,7 +390,13 @@ def write_libsvm(model: SVC | SVR | OneClassSVM, path: Path) -> None:
 
 
 def _whole(classes: NDArray[Any], package: str) -> tuple[int, ...]:
-    """Class labels as those packages have them."""
+    """Return class labels as whole numbers.
+
+    Raises
+    ------
+    ValueError
+        If a label is not a whole number below 2**31.
+    """
     try:
         found = tuple(int(label) for label in classes)
     except ValueError:
@@ -378,7 +405,7 @@ def _whole(classes: NDArray[Any], package: str) -> tuple[int, ...]:
         len(found) != len(classes)
     ):
         raise ValueError(
-            f"classes {np.asarray(classes).tolist()}: {package} has whole numbers "
-            "below 2**31 only; number the classes before fitting"
+            f"classes {np.asarray(classes).tolist()} are not supported by {package}; "
+            "number the classes with whole numbers below 2**31 before fitting"
         )
     return found

@@ -33,9 +33,9 @@ from ..kernel.gram import Matrix, Pairs, as_data, rows_in
 from ..kernel.predict import pair_values
 from ..loop import HISTORY_DTYPE, Solution, solve
 from ..losses import Hinge, SquaredHinge, Vector, get_loss
-from ..problem import Rounding
+from ..problems.rounding import Rounding
 from ..solvers import Auto
-from ._binary import refuse_missing
+from ._binary import certificate_of, refuse_missing
 from ._callbacks import CallbackSupportMixin, FitTasks
 from ._fitting import (
     CACHE_SIZE,
@@ -53,6 +53,7 @@ from ._fitting import (
 )
 from ._html import CertificateHTMLMixin
 from ._kernels import KERNEL_CONSTRAINTS, KERNELS, KernelParameters
+from ._meta import ScikitLearnNames
 
 __all__ = ["KERNELS", "SVC"]
 
@@ -62,14 +63,15 @@ class SVC(
     KernelParameters,
     CallbackSupportMixin,  # type: ignore[misc]
     CertificateHTMLMixin,
+    ScikitLearnNames,
     ClassifierMixin,  # type: ignore[misc]
     BaseEstimator,  # type: ignore[misc]
 ):
-    r"""Support vector classification with kernels, trained to a certificate.
+    r"""Kernel support vector classifier with a certificate of optimality.
 
-    Solves the C-SVC of LIBSVM and scikit-learn, the hinge with a bias that is not
-    penalised, or the L2-SVM, the squared hinge with a penalised one, until the duality
-    gap proves the accuracy asked. More than two classes are trained one versus one.
+    It solves the C-SVC of LIBSVM and scikit-learn (hinge loss, unpenalised bias) or the
+    L2-SVM (squared hinge, penalised bias), until the duality gap proves the accuracy
+    `tol`. More than two classes are trained one versus one.
 
     Parameters
     ----------
@@ -77,27 +79,29 @@ class SVC(
         Weight of the loss, summed over the rows.
     kernel : {"linear", "poly", "rbf", "sigmoid", "laplacian", "precomputed"}, record \
             or callable, default="rbf"
-        Kernel by name, with `degree`, `gamma` and `coef0`; or as a record of
-        :mod:`dualgap.kernel` with its own parameters, such as ``RBF(gamma=0.1)``; or
-        a function of two matrices that returns the kernel of all their rows. With
-        "precomputed" X is the kernel matrix. A kernel matrix that is not positive
-        semidefinite is refused: it would have no certificate.
+        Kernel, given by its name, with the parameters `degree`, `gamma` and `coef0`; or
+        as a record of :mod:`dualgap.kernel` with its own parameters, such as
+        ``RBF(gamma=0.1)``; or as a function of two matrices that returns the kernel
+        values of all pairs of their rows. With "precomputed", X is the kernel matrix. A
+        kernel matrix that is not positive semidefinite raises an error, because it
+        would have no certificate.
     degree : int, default=3
-        Of the kernel "poly".
+        Degree of the kernel "poly".
     gamma : {"scale", "auto", "mean-distance"} or float, default="scale"
-        Of "rbf", "poly", "sigmoid" and "laplacian". "scale" is ``1/(d Var(X))`` and
-        "auto" ``1/d``, as in scikit-learn; "mean-distance" is the inverse of the mean
-        squared distance of two rows, as in [1]_.
+        Scale of the kernels "rbf", "poly", "sigmoid" and "laplacian". "scale" is
+        ``1/(d Var(X))`` and "auto" is ``1/d``, as in scikit-learn; "mean-distance" is
+        the inverse of the mean squared distance of two rows, as in [1]_.
     coef0 : float, default=0.0
-        Of "poly" and "sigmoid".
+        Constant term of the kernels "poly" and "sigmoid".
     loss : {"hinge", "squared_hinge"} or a record of either, default="hinge"
-        With the hinge the bias is free, with the squared hinge it is penalised.
+        Loss of the margin. The bias is unpenalised with the hinge, and penalised with
+        the squared hinge.
     solver : str, KernelSolver or Nystroem, default="auto"
-        Method of training: a name in ``dualgap.kernel.KERNEL_SOLVERS`` or a record
-        with its own parameters. "auto" is the block solver, for either loss and every
-        kernel; the other methods but it train the squared hinge only. "nystroem"
-        trains the functions that a few rows span, in far less time where there are
-        many rows; what is certified is then that problem, see the Notes.
+        Training method: a name in ``dualgap.kernel.KERNEL_SOLVERS`` or a record with
+        its own parameters. "auto" uses the block solver, which supports both losses and
+        all kernels. Every other solver supports only the squared hinge. "nystroem"
+        trains an approximation over a few landmark rows, which is much faster with many
+        rows; the certificate is then about this approximation (see Notes).
     tol : float, default=1e-3
         Relative duality gap ``(P - D)/D`` to prove, per pair of classes. The objective
         is then within a factor ``1 + tol`` of the optimum.
@@ -107,120 +111,124 @@ class SVC(
     time_limit : float, optional
         Seconds for the whole fit, all pairs together.
     cache_size : float, default=200
-        Kernel values held, in megabytes (10**6 bytes), all threads together.
+        Size of the cache of kernel values in megabytes (10**6 bytes), for all threads
+        together.
     class_weight : dict or "balanced", optional
-        Factor of C for the rows of each class. "balanced" makes the classes weigh
-        the same: ``n/(n_classes * count)``, counted with the sample weights.
+        Factor of C for the rows of each class. "balanced" gives all classes the same
+        total weight: ``n/(n_classes * count)``, where sample weights count.
     decision_function_shape : {"ovr", "ovo"}, default="ovr"
-        With more than two classes: one column per class, the votes of the pairs with
-        their confidence, or one per pair.
+        Columns of the decision function with more than two classes: "ovr" gives one per
+        class, the votes of the pairs plus their confidence; "ovo" gives one per pair.
     break_ties : bool, default=False
-        With "ovr" and more than two classes, settle equal votes by the confidence
-        instead of taking the first class.
+        With "ovr" and more than two classes, break ties between equal votes by the
+        confidence instead of taking the first class.
     random_state : int, RandomState instance or None, default=None
-        Seed of the solver. The same int gives the same model, bit for bit, for given
-        `n_jobs` and `cache_size`. Of these the block solver's depends on the room that
-        a pair has: it bounds the working sets, and pairs that are trained at the same
-        time share it.
+        Seed of the solver. The same int gives the same model, bit for bit, for the same
+        `n_jobs` and `cache_size`. These two matter because the memory of a pair bounds
+        the working sets of the block solver, and pairs that are trained at the same
+        time share the memory.
     n_jobs : int, optional
-        Number of threads: over the pairs in training, as many at a time as `cache_size`
-        has room for, and within a pair those that are left; over the rows in
-        prediction. None is 1, or what :func:`joblib.parallel_config` says; -1 takes all
-        processors.
+        Number of threads. In training they share the pairs, as many at a time as fit
+        into `cache_size`; additional threads work within a pair. In prediction they
+        share the rows. None means 1 unless :func:`joblib.parallel_config` sets another
+        number; -1 uses all processors.
     verbose : int, default=0
-        1 logs each pair, 2 each epoch, through the logger "dualgap" and, if the
-        program handles no logs, to standard output.
+        1 logs each pair, 2 also each epoch, to the logger "dualgap" and, if the program
+        has no log handler, to standard output.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
         Labels, sorted. With two, the second one is the positive class.
     support_ : ndarray of shape (n_SV,), intp
-        Training rows of the support vectors, sorted by class, then by row.
+        Indices of the support vectors among the training rows, sorted by class, then by
+        row.
     support_vectors_ : ndarray or CSR matrix of shape (n_SV, n_features)
-        Of the type of X, float32 or float64; empty, of shape (0, 0), for a
-        precomputed kernel.
+        Support vectors, of the type of X, float32 or float64. Empty, of shape (0, 0),
+        for a precomputed kernel.
     n_support_ : ndarray of shape (n_classes,), int32
-        Support vectors of each class.
+        Number of support vectors of each class.
     dual_coef_ : ndarray of shape (n_classes - 1, n_SV), float64
         ``y_i alpha_i``, in the layout of LIBSVM and scikit-learn: a support vector of
-        class i has its coefficient against class j in row j - 1 if i < j, in row j if
-        j < i. In a pair the class that comes first is the positive one, but with two
-        classes it is the second.
+        class i has its coefficient against class j in row j - 1 if i < j, and in row j
+        if j < i. The positive class of a pair is the first one; with only two classes
+        it is the second.
     intercept_ : ndarray of shape (n_pairs,), float64
         Constants of the pairs (0, 1), (0, 2), ..., (K - 2, K - 1).
     coef_ : ndarray of shape (n_pairs, n_features), float64
         Weights of the features; only with the linear kernel.
     fit_status_ : int
-        0 if every pair is certified, else 1.
+        0 if every pair converged, else 1.
     shape_fit_ : tuple of int
         Shape of X.
-    n_iter_ : ndarray of shape (n_pairs,), int64
-        Epochs of each pair.
-    certificate_ : Certificate or list of Certificate
-        What is proved about the model: one, or one per pair if there are more than two
-        classes.
+    n_iter_ : int
+        Number of epochs, the maximum over all pairs.
+    certificate_ : Certificate
+        Proven bound on the distance to the optimum. With more than two classes it is
+        about the sum of the objectives of all pairs, and ``certificate_.parts`` has one
+        certificate per pair.
     history_ : structured ndarray or list of structured ndarray
-        One record per epoch; one array, or one per pair.
+        One record per epoch. A list, with one array per pair, if there are more than
+        two classes.
     n_features_in_ : int
         Number of features seen by fit.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Their names, if X has names that are all strings.
+        Names of the features, if X has column names that are all strings.
 
     See Also
     --------
-    sklearn.svm.SVC : The same problem, without a proof.
-    LinearSVC : Faster where the kernel is linear.
+    sklearn.svm.SVC : The same problem, without a proof of accuracy.
+    LinearSVC : Linear support vector classifier; faster if the kernel is linear.
 
     Notes
     -----
-    For two classes, labels ``y_i`` of -1 and +1 and costs ``c_i = C * sample_weight_i *
-    class_weight[y_i]``, it minimises
+    For two classes, with labels ``y_i`` of -1 and +1 and costs
+    ``c_i = C * sample_weight_i * class_weight[y_i]``, it minimises
 
     .. math:: P = \tfrac12 \|w\|^2 + \sum_i c_i \max(0, 1 - y_i f(x_i)), \qquad
               f(x) = \sum_i \alpha_i y_i k(x_i, x) + b
 
     over w and b, with :math:`0 \le \alpha_i \le c_i` and
-    :math:`\sum_i \alpha_i y_i = 0`, which holds to the last bit. The bias b,
-    ``intercept_``, is the one with the least loss. Support vectors with
-    :math:`\alpha_i < c_i` determine it; where there is none an interval is as good, and
-    b is its middle, as in LIBSVM.
+    :math:`\sum_i \alpha_i y_i = 0`, which holds up to rounding. The bias b,
+    ``intercept_``, minimises the loss. Support vectors with :math:`\alpha_i < c_i`
+    determine it; if there are none, every b in an interval is optimal and the midpoint
+    is taken, as in LIBSVM.
 
-    With ``loss="squared_hinge"`` it is
+    With ``loss="squared_hinge"`` it minimises
 
     .. math:: P = \tfrac12 \|w\|^2 + \sum_i c_i \max(0, 1 - y_i f(x_i))^2, \qquad
               f(x) = \sum_i \alpha_i y_i (k(x_i, x) + 1)
 
-    so that the bias :math:`\sum_i \alpha_i y_i` is penalised as in
+    The bias :math:`\sum_i \alpha_i y_i` is then penalised, as in
     ``LinearSVC(loss="squared_hinge")``, which has the same optimum with a linear
-    kernel. The squared hinge makes more rows support vectors than the hinge does, and
-    large decision values cost more.
+    kernel. The squared hinge makes more rows support vectors than the hinge does and
+    penalises large violations of the margin more.
 
-    Problems of up to about 2,000 rows a pair are solved further than `tol` asks, to
-    rounding where that takes little longer.
+    Problems of up to about 2,000 rows per pair are solved more accurately than `tol`,
+    up to rounding, where that takes little extra time.
 
-    X may be a dense array or a sparse matrix of float32 or float64. The rows are
-    copied once, sorted by class, and each pair has kernel rows of its own. Rows without
-    weight are left out. Prediction works in tiles of kernel values, a few megabytes a
-    thread.
+    X may be a dense array or a sparse matrix of float32 or float64. The rows are copied
+    once, sorted by class, and each pair has its own rows of kernel values. Rows of
+    weight 0 are left out. Prediction computes kernel values in tiles of a few megabytes
+    per thread.
 
     With ``solver="nystroem"`` the support vectors are landmarks, half of
-    ``n_components`` from each class, shared by its pairs; the model is the best one
-    that they span. Its certificate bounds how far the objective is from the least over
-    these, not over all rows: ``certificate_.about`` says so. Both of its values are
-    those of the problem over the computed features, which are float32.
-    :func:`dualgap.certify` proves how far the model is from the optimum of the kernel
-    problem, in a pass over the kernel matrix or more. It takes 4 bytes per row and
-    landmark; the cache is not used.
+    ``n_components`` from each class, shared by the pairs of that class. The model is
+    the best one in the span of the landmarks. Its certificate bounds the distance from
+    the optimum over that span, not over all rows; ``certificate_.about`` says so. Both
+    bounds refer to the problem over the computed features, which are float32. Use
+    :func:`dualgap.certify` to bound the distance from the optimum of the kernel
+    problem; it takes one or more passes over the kernel matrix. Training takes 4 bytes
+    per row and landmark and does not use the cache.
 
-    A fit that ends without the proof warns with the accuracy it did reach. So does
-    one that is stopped by Ctrl-C, a callback or `time_limit`: the best model that was
-    proved so far is kept or, before the first proof, the model reached, with a
-    certificate that bounds nothing. A second Ctrl-C raises KeyboardInterrupt.
+    If `tol` was not proved, `fit` warns with the accuracy that was reached. The same
+    holds after Ctrl-C, or if a callback or `time_limit` stops the fit. It keeps the
+    best model with a proof or, before the first proof, the current model with an
+    infinite gap. A second Ctrl-C raises KeyboardInterrupt.
 
-    Callbacks set with ``set_callbacks`` (scikit-learn 1.9 or newer) see a task
-    "epoch" per epoch, with an attribute ``epoch_info``; between epochs there is no
-    ``fitted_estimator``. If a hook returns True the fit ends.
+    Callbacks set with ``set_callbacks`` (scikit-learn 1.9 or newer) receive a task
+    named "epoch" per epoch, with an attribute ``epoch_info``. There is no
+    ``fitted_estimator`` between epochs. If a hook returns True, the fit ends.
 
     References
     ----------
@@ -301,17 +309,17 @@ class SVC(
         self.verbose = verbose
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> SVC:
-        """Train.
+        """Train the model and prove its accuracy.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows to learn from; the kernel matrix of shape (n_samples, n_samples) if
-            the kernel is precomputed.
+            Training rows; with a precomputed kernel, the kernel matrix of shape
+            (n_samples, n_samples).
         y : array-like of shape (n_samples,)
             Class labels, numbers or strings.
         sample_weight : array-like of shape (n_samples,), optional
-            Factors of C, zero or positive: the integer k is worth k equal rows.
+            Factors of C, zero or positive: the integer k counts like k equal rows.
 
         Returns
         -------
@@ -321,14 +329,15 @@ class SVC(
         Raises
         ------
         ValueError
-            If a parameter or an argument is not what is described above, X holds NaN
-            or infinite values, a class has no row with a positive weight, or the kernel
-            matrix is not positive semidefinite.
+            If a parameter or an argument is invalid, X contains NaN or infinite values,
+            a class has no row with a positive weight, or the kernel matrix is not
+            positive semidefinite.
 
         Warns
         -----
         ConvergenceWarning
-            If the accuracy asked was not proved, with the accuracy that was.
+            If the accuracy `tol` was not proved. The message tells the accuracy that
+            was.
         """
         return self._fit(X, y, sample_weight)
 
@@ -340,9 +349,9 @@ class SVC(
         sample_weight: ArrayLike | None = None,
         on_epoch: OnEpoch | None = None,
     ) -> SVC:
-        """Fit, telling on_epoch(label, EpochInfo), which may return True to stop.
+        """Fit, and call on_epoch(label, EpochInfo), which may return True to stop.
 
-        With two classes the label is that of the positive class, else a pair of them.
+        With two classes the label is the positive class, else a pair of classes.
         """
         stop = core.Stop()
         if self.time_limit is not None:
@@ -357,11 +366,11 @@ class SVC(
             y,
             accept_sparse=["csr", "csc", "coo"],
             dtype=[np.float64, np.float32],
-            ensure_all_finite=False,  # as_data looks at every entry once
+            ensure_all_finite=False,  # as_data checks every entry
         )
         classes, codes = encode(np.asarray(y))
         weight, factor = weights(self.class_weight, X, classes, codes, sample_weight)
-        X = as_data(X, kernel)  # names bad rows by the numbers that the caller knows
+        X = as_data(X, kernel)  # before sorting, so that errors name rows of X
         kernel = kernel.resolve(X, weight)
         pairs = list(combinations(range(len(classes)), 2))
         rows = _Rows(X, kernel, codes, weight * factor[codes])
@@ -422,8 +431,7 @@ class SVC(
         self.shape_fit_ = X.shape
         self._keep(rows, pairs, [models[p] for p in range(len(pairs))], solutions)
         tasks.end()
-        certificates = [solution.certificate for solution in solutions]
-        warn_of_failures("SVC", certificates, names, "pairs")
+        warn_of_failures("SVC", self.certificate_, "pairs")
         return self
 
     def _keep(
@@ -451,17 +459,17 @@ class SVC(
         self.intercept_ = intercept
         self.support_vectors_ = np.empty((0, 0)) if self._precomputed else rows.X[used]
         self._fitted_kernel = rows.kernel
-        certificates = [solution.certificate for solution in solutions]
-        self.n_iter_ = np.array([c.epochs for c in certificates], np.int64)
-        self.fit_status_ = int(not all(c.certified for c in certificates))
-        self.certificate_ = one_or_all(certificates)
+        parts = [solution.certificate for solution in solutions]
+        self.n_iter_ = max(part.epochs for part in parts)
+        self.certificate_ = certificate_of(self, parts)
+        self.fit_status_ = int(not self.certificate_.certified)
         self.history_ = one_or_all([solution.history for solution in solutions])
 
     @property
     def coef_(self) -> Vector:
         """Weights of the features, shape (n_pairs, n_features); linear kernel only.
 
-        Read-only: the model is `dual_coef_`.
+        The array is read-only, because predictions use `dual_coef_`.
         """
         self._refuse_coef()
         check_is_fitted(self)
@@ -474,24 +482,25 @@ class SVC(
         return coef
 
     def decision_function(self, X: Any) -> Vector:
-        """Decision values.
+        """Return the decision values of rows.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows; with a precomputed kernel k(x, x_i) for all training rows i, shape
+            Rows; with a precomputed kernel, k(x, x_i) for all training rows i, shape
             (n_samples, n_samples_fit).
 
         Returns
         -------
         ndarray of shape (n_samples,), (n_samples, n_classes) or (n_samples, n_pairs)
-            float64. For two classes positive means ``classes_[1]``; for more see
-            `decision_function_shape`. In a pair positive means the first class.
+            Decision values, float64. With two classes, positive values mean
+            ``classes_[1]``. With more, see `decision_function_shape`; for a pair,
+            positive values mean the first class.
         """
         return self._shaped(self._pair_values(X))
 
     def _shaped(self, values: Vector) -> Vector:
-        """The decision values of the pairs in the shape that is asked for."""
+        """Return the pairs' decision values in the shape that the parameter sets."""
         if len(self.classes_) == 2:
             return values.ravel()
         if self.decision_function_shape == "ovo":
@@ -499,10 +508,10 @@ class SVC(
         return votes(-values, len(self.classes_))
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Class labels.
+        """Predict the class labels of rows.
 
-        With more than two classes each pair has a vote; of the classes with most
-        votes the first one is taken, or with `break_ties` the most confident one.
+        With more than two classes, each pair has a vote. Of the classes with most votes
+        the first one wins, or with `break_ties` the most confident one.
 
         Parameters
         ----------
@@ -512,6 +521,7 @@ class SVC(
         Returns
         -------
         ndarray of shape (n_samples,)
+            Labels, of the type of `classes_`.
         """
         self._refuse_ovo_ties()
         values = self._pair_values(X)
@@ -519,13 +529,13 @@ class SVC(
         return labels
 
     def _scores_and_labels(self, X: Any) -> tuple[Vector, NDArray[Any]]:
-        """Decision values and labels, for the cost of one of them."""
+        """Return decision values and labels from one computation."""
         self._refuse_ovo_ties()
         values = self._pair_values(X)
         return self._shaped(values), self.classes_[self._codes(values)]
 
     def _codes(self, values: Vector) -> NDArray[np.intp]:
-        """Index of the class that the decision values of the pairs elect."""
+        """Return the index of the class that wins the votes of the pairs, (n,)."""
         classes = len(self.classes_)
         if classes == 2:
             return (values.ravel() > 0.0).astype(np.intp)
@@ -566,15 +576,15 @@ class SVC(
 
 
 class _Rows:
-    """The training rows with a weight, sorted by class.
+    """Training rows of positive weight, sorted by class.
 
     Attributes
     ----------
     X : ndarray or CSR matrix
-        Of these rows in this order; of all rows in theirs if the kernel is
-        precomputed, for reordering would copy the matrix.
+        These rows in sorted order. For a precomputed kernel, the whole matrix in its
+        original order, because reordering would copy it.
     order : ndarray of shape (m,)
-        Rows of the training data, class after class.
+        Indices of the rows in the training data, class by class.
     """
 
     def __init__(
@@ -595,24 +605,27 @@ class _Rows:
         self.X = X
 
     def of(self, k: int) -> slice:
-        """Where the rows of class k are."""
+        """Return the slice of the rows of class k."""
         return slice(self.bounds[k], self.bounds[k + 1])
 
     def weights_of(self, i: int, j: int) -> Vector:
-        """Weights of the rows of two classes."""
+        """Return the weights of the rows of two classes."""
         return np.concatenate([self.weight[self.of(i)], self.weight[self.of(j)]])
 
     def pairs_at_a_time(
         self, solver: KernelSolver | Nystroem, cache_size: float, threads: int
     ) -> int:
-        """Pairs to train at the same time: what each can cache must change no bit."""
+        """Return the number of pairs to train at the same time, limited by the cache.
+
+        Each pair must have enough cache that sharing does not change its result.
+        """
         sizes = np.sort(np.diff(self.bounds))
         largest, pairs = int(sizes[-2:].sum()), len(sizes) * (len(sizes) - 1) // 2
         room = rows_in(cache_size, largest) // solver.rows_held(largest)
         return max(1, min(threads, pairs, room))
 
     def matrices(self, cache_size: float, threads: int) -> Function[[int, int], Matrix]:
-        """The kernel matrix of a pair of classes, as a function of the two."""
+        """Return a function that gives the kernel matrix of a pair of classes."""
         if len(self.bounds) == 3 and not self.precomputed:
             return lambda i, j: Gram(self.X, self.kernel, cache_size)
         order = self.order if self.precomputed else None
@@ -621,7 +634,10 @@ class _Rows:
     def problem(
         self, matrix: Function[[int, int], Matrix], i: int, j: int, C: float, loss: Any
     ) -> KernelProblem:
-        """Class i against class j; of two classes the second is the positive one."""
+        """Return the problem of classes i and j.
+
+        Class i is positive, except with two classes, where class j is.
+        """
         sizes = [self.bounds[k + 1] - self.bounds[k] for k in (i, j)]
         signs = [-1, 1] if len(self.bounds) == 3 else [1, -1]
         return KernelProblem(
@@ -635,9 +651,9 @@ class _Rows:
 
 
 def _unreached(cost: Vector, stop: Any, solver: str, tol: float) -> Solution:
-    """The zero model of a pair whose turn came too late: P is the sum of the costs.
+    """Return the zero model of a pair that was not trained; P is the sum of the costs.
 
-    What a fit would need, a copy of the rows and their norms, takes time as well.
+    Preparing a fit (copying the rows, computing norms) would exceed the time limit.
     """
     status = Status.INTERRUPTED if stop.requested else Status.TIME_LIMIT
     zero = np.zeros(len(cost))
