@@ -1,4 +1,4 @@
-"""Fixtures that every test file may use, and how hypothesis searches."""
+"""The fast suite's selection, the shared fixtures and hypothesis's settings."""
 
 from __future__ import annotations
 
@@ -6,12 +6,17 @@ import functools
 import lzma
 import os
 import signal
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import settings
+
+from dualgap import core
+
+from .selection import CASES, chosen
 
 # A run started in the background has Ctrl-C ignored, and so would the programs that
 # the tests start and interrupt.
@@ -29,9 +34,101 @@ def unsanitized(reason: str) -> pytest.MarkDecorator:
     return pytest.mark.skipif(SANITIZED, reason=f"not under a sanitizer: {reason}")
 
 
+#: Examples of one property that hypothesis tries at most in the fast suite.
+EXAMPLES = 50
+
+_whole = False
+
+BEGUN = pytest.StashKey[float]()
+OVER = pytest.StashKey[str]()
+
+
+def examples(count: int) -> int:
+    """Number of examples of a property: so many in the whole suite, few in the fast."""
+    return count if _whole else min(count, EXAMPLES)
+
+
 settings.register_profile("default", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "default")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--all",
+        action="store_true",
+        help="run the whole suite: every case, tests marked `long`, all examples",
+    )
+    parser.addoption(
+        "--budget",
+        type=float,
+        metavar="SECONDS",
+        help="fail where the run takes half as long again",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    global _whole
+    _whole = config.getoption("all")
+
+
+def pytest_collection_modifyitems(
+    config: pytest.Config, items: list[pytest.Item]
+) -> None:
+    """Leave out what only the whole suite runs, unless it was asked for by name."""
+    if _whole or any("::" in argument for argument in config.invocation_params.args):
+        return
+    tests: dict[str, dict[str, pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker("long") is None:
+            test = item.nodeid.partition("[")[0]
+            tests.setdefault(test, {})[item.nodeid] = item
+    kept: set[str] = set()
+    for cases in tests.values():
+        mark = next(iter(cases.values())).get_closest_marker("cases")
+        most = mark.args[0] if mark else CASES
+        kept |= chosen({name: _values(item) for name, item in cases.items()}, most)
+    config.hook.pytest_deselected(
+        items=[item for item in items if item.nodeid not in kept]
+    )
+    items[:] = [item for item in items if item.nodeid in kept]
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionstart(session: pytest.Session) -> None:
+    session.config.stash[BEGUN] = time.monotonic()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    # What the core of `make coverage` counted: pytest-xdist ends its processes by
+    # os._exit, and kills them 10 seconds after their last test.
+    getattr(core, "write_counters", lambda: None)()
+    budget = session.config.getoption("budget")
+    took = time.monotonic() - session.config.stash[BEGUN]
+    if budget is None or took <= 1.5 * budget or hasattr(session.config, "workerinput"):
+        return
+    session.exitstatus = session.exitstatus or pytest.ExitCode.TESTS_FAILED
+    session.config.stash[OVER] = f"the tests took {took:.0f} s: {budget:.0f} are theirs"
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    if over := terminalreporter.config.stash.get(OVER, None):
+        terminalreporter.section("budget", red=True)
+        terminalreporter.line(over)
+
+
+def _values(item: pytest.Item) -> dict[str, str]:
+    """Values of a test's parameters as text, those without a short one by number."""
+    call = getattr(item, "callspec", None)
+    if call is None:
+        return {}
+    return {
+        name: repr(value)
+        if isinstance(value, (str, int, float, bool, type(None)))
+        else f"#{call.indices[name]}"
+        for name, value in call.params.items()
+    }
 
 
 @pytest.fixture(scope="session")

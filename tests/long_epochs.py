@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from dualgap.problem import Problem
+from dualgap import Problem
 from dualgap.solvers import SDCA
 
 

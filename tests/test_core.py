@@ -174,7 +174,7 @@ def test_read_only_outputs_are_refused_and_read_only_inputs_taken(kernel):
 
 
 def out_of_a_message(array):
-    """Its copy, of which no entry lies where its type may."""
+    """Return a copy whose entries are all misaligned."""
     message = np.empty(array.nbytes + 1, np.uint8)
     copy = np.ndarray(array.shape, array.dtype, message, offset=1)
     copy[...] = array
@@ -391,7 +391,7 @@ def test_total_loss(squared):
 
 
 def test_modified_sgd_that_is_told_to_leave_leaves_soon_and_whole():
-    """It visits every row once, so it takes more rows to get there."""
+    """One epoch visits every row once, so the test needs more rows."""
     n = 200_000
     matrix, w, alpha, q = rows(n=n), np.zeros(D), np.zeros(n), np.empty(n)
     matrix.inspect(q)
@@ -542,7 +542,7 @@ def test_every_variant_computes_the_same(tmp_path):
 
 
 def test_the_constant_feature_is_a_last_column():
-    """For every layout, as if the matrix had it."""
+    """In every layout the results equal those with the feature stored as a column."""
     X = np.random.default_rng(0).standard_normal((N, D))
     full = np.column_stack([X, np.full(N, 2.5)])
     A = sparse.csr_matrix(X)

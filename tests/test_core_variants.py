@@ -1,4 +1,4 @@
-"""Which compiled variant of the core runs, and what is said when none can."""
+"""The choice of the compiled variant of the core, and errors when none can run."""
 
 from __future__ import annotations
 

@@ -10,6 +10,7 @@ import re
 import runpy
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import pytest
@@ -42,9 +43,13 @@ def blocks(page):
 RUNNABLE = [page for page in PAGES if any(blocks(page))]
 
 
+@pytest.mark.cases(None)
 @pytest.mark.parametrize("page", RUNNABLE, ids=lambda page: page.name)
 def test_code_of_the_pages(page, tmp_path, monkeypatch):
-    """The blocks of a page follow one another, in a folder of its own."""
+    """The blocks of a page follow one another, in a folder of its own.
+
+    A warning is output, as it is in a terminal.
+    """
     for package in NEEDS.get(page.name, ()):
         pytest.importorskip(package, reason=f"{package} is not installed")
     if page.name == "start.md":
@@ -52,10 +57,15 @@ def test_code_of_the_pages(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     parser, names = doctest.DocTestParser(), {}
     runner = doctest.DocTestRunner(optionflags=doctest.REPORT_NDIFF)
-    for source, line in blocks(page):
-        test = parser.get_doctest(source, names, page.name, str(page), line)
-        runner.run(test, clear_globs=False)
-        names = test.globs
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        warnings.showwarning = lambda message, category, *_: print(
+            f"{category.__name__}: {message}"
+        )
+        for source, line in blocks(page):
+            test = parser.get_doctest(source, names, page.name, str(page), line)
+            runner.run(test, clear_globs=False)
+            names = test.globs
     assert runner.tries > 0
     assert runner.failures == 0
     if page.name == "start.md":
@@ -67,13 +77,52 @@ def test_code_of_the_pages(page, tmp_path, monkeypatch):
             assert run.returncode == 0, run.stderr
 
 
+def test_the_links_of_the_readme_lead_somewhere():
+    links = re.findall(r"\]\(([^)#]+)", (ROOT / "README.md").read_text("utf-8"))
+    assert len(links) > 20
+    assert [link for link in links if not (ROOT / link).exists()] == []
+
+
+def numbers(text):
+    return re.findall(r"\d[\d.,]*\d|\d", text)
+
+
+def test_the_numbers_of_the_readme_are_those_of_the_pages_it_links_to():
+    text = (ROOT / "README.md").read_text("utf-8")
+    bullets = re.search(r"^## Why dualgap\n\n(.*?)\n\n", text, re.S | re.M)[1]
+    bullets = bullets.split("\n- ")
+    assert len(bullets) == 6
+    for bullet in bullets:
+        said, _, link = bullet.partition("](")
+        page = re.match(r"docs/[\w-]+\.md", link)[0]
+        there = numbers((ROOT / page).read_text("utf-8"))
+        assert numbers(said)
+        assert set(numbers(said)) <= set(there), f"{page} does not say: {said}"
+    rows = re.findall(r"^\| (.*)\]\((docs/.*\.md)\) \|$", text, re.M)
+    assert len(rows) >= 5
+    for row, page in rows:
+        data, _, ours, ratio, _ = row.split(" | ")
+        lines = (ROOT / page).read_text("utf-8")
+        if "-linear" in page:  # one section a data set
+            lines = lines.partition(f"<summary>{data}: ")[2].partition("</details>")[0]
+            start = r"\| 1†? \| 0\.001 \|"
+        else:  # seconds there
+            start, ours = rf"\| {data} \| 1 \|", f"{float(ours) / 1000:g}"
+        cells = {ours, *re.findall(r"(?:> )?[\d.]+", ratio)}
+        there = re.findall(rf"^{start}.*$", lines, re.M)
+        assert cells <= {cell.strip() for line in there for cell in line.split("|")}, (
+            row
+        )
+
+
 def test_pages_with_code_are_found():
     names = {page.name for page in RUNNABLE}
-    assert {"README.md", "start.md", "certificate.md", "serving.md"} <= names
+    assert {"README.md", "index.md", "start.md", "faq.md"} <= names
+    assert {"certificate.md", "serving.md", "svm-from-scratch.md"} <= names
 
 
 def modules():
-    """Those whose docstrings have examples."""
+    """Yield the modules whose docstrings have examples."""
     package = Path(dualgap.__file__).parent
     for found in pkgutil.walk_packages([str(package)], "dualgap."):
         path = package.joinpath(*found.name.split(".")[1:])
@@ -82,6 +131,7 @@ def modules():
             yield found.name
 
 
+@pytest.mark.cases(None)
 @pytest.mark.parametrize("name", sorted(modules()))
 def test_examples_of_the_docstrings(name, tmp_path, monkeypatch):
     if name.endswith(".export"):
@@ -92,6 +142,7 @@ def test_examples_of_the_docstrings(name, tmp_path, monkeypatch):
     assert result.failed == 0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_the_gallery_runs(path, monkeypatch):
     """Each by itself; what it claims, it asserts."""

@@ -12,12 +12,14 @@ import pytest
 
 from dualgap import Status
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).resolve().parents[1]
 
 
 @pytest.fixture(scope="module")
 def blood_cells(data_dir, tmp_path_factory):
-    """What `examples/blood_cells.py --quick` returns, and the folder it wrote."""
+    """Return the results of `examples/blood_cells.py --quick` and its folder."""
     pytest.importorskip("skimage", reason="scikit-image is not installed")
     pytest.importorskip("matplotlib", reason="matplotlib is not installed")
     path = ROOT / "examples" / "blood_cells.py"

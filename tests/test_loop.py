@@ -22,10 +22,9 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from dualgap import core
+from dualgap import Problem, core
 from dualgap.certificate import Status, relative_gap
 from dualgap.loop import EpochInfo, solve
-from dualgap.problem import Problem
 from dualgap.solvers import DCD, SDCA, SOLVERS, Pegasos, SGDs, SvmSGD
 from dualgap.solvers.base import Solver, State, new_order
 
@@ -116,7 +115,7 @@ def optimum(problem) -> qp.Optimum:
 
 
 def check(problem, solution, best) -> None:
-    """What always holds of a solution."""
+    """Assert the properties that every solution has."""
     certificate = solution.certificate
     below = 1e-12 * best.upper
     assert certificate.primal >= best.lower - below
@@ -189,7 +188,7 @@ def test_max_epochs(problem, best, name, max_epochs):
     assert solution.certificate.status is Status.EPOCH_LIMIT
     assert solution.certificate.epochs == max_epochs
     assert max(steps) == max_epochs
-    assert "stopped at max_epochs; raise it" in solution.certificate.message
+    assert "Stopped at max_epochs: raise it" in solution.certificate.message
 
 
 def test_what_is_within_tol_at_the_end_is_certified_whatever_ended_it(problem, best):
@@ -218,7 +217,7 @@ def test_two_idle_passes_in_a_row_are_a_fixed_point(problem, best):
     solution = solve(problem, solver, tol=1e-6)
     check(problem, solution, best)
     assert solution.certificate.status is Status.STALLED
-    assert "the solver can make no further progress" in solution.certificate.message
+    assert "The solver cannot make further progress" in solution.certificate.message
     # The first idle pass is looked at and refused: not all rows may have been awake.
     assert solution.certificate.epochs == 6
     assert solver.rejected == [3, 5]
@@ -271,7 +270,7 @@ def test_a_time_limit_is_used_up_and_ends_a_fit(problem, best):
     took = time.perf_counter() - begun
     check(problem, solution, best)
     assert solution.certificate.status is Status.TIME_LIMIT
-    assert "stopped at time_limit; raise it" in solution.certificate.message
+    assert "Stopped at time_limit: raise it" in solution.certificate.message
     assert 0.05 <= solution.certificate.seconds <= took
 
 
@@ -602,7 +601,7 @@ def test_on_epoch_may_end_the_fit(problem, best):
     check(problem, solution, best)
     assert solution.certificate.status is Status.INTERRUPTED
     assert solution.certificate.epochs == 3
-    assert "stopped by Ctrl-C or by a callback" in solution.certificate.message
+    assert "Stopped by Ctrl-C or by a callback" in solution.certificate.message
 
 
 def test_the_time_of_callbacks_is_not_counted(problem):
@@ -787,7 +786,7 @@ def test_a_solver_that_diverges_has_stalled(problem, best, how, caplog):
     assert solution.certificate.status is Status.STALLED
     assert solution.certificate.epochs == 3
     np.testing.assert_allclose(solution.w, best.w * 1.3, rtol=1e-15)
-    assert "scripted: epoch 3 ended without finite numbers" in caplog.text
+    assert "scripted: epoch 3 ended with non-finite numbers" in caplog.text
     assert not solution.history["exact"][-1]
 
 
@@ -900,7 +899,7 @@ def test_the_optimism_of_an_estimate_is_learnt(problem, best, monkeypatch):
 
 @dataclass(frozen=True)
 class Mending(Scripted):
-    """Its rejections make the estimate exact."""
+    """Scripted solver whose estimate a rejected proof makes exact."""
 
     mends_estimate: ClassVar[bool] = True
 
@@ -1053,22 +1052,37 @@ def test_a_warm_start_that_does_not_fit_is_refused(problem, solver, warm, text):
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        ({"tol": 0.0}, "tol=0.0: give a positive relative gap, such as 1e-3"),
-        ({"tol": -1e-3}, "tol=-0.001: give a positive"),
-        ({"tol": math.nan}, "tol=nan: give a positive"),
-        ({"tol": math.inf}, "tol=inf: give a positive"),
-        ({"max_epochs": 0}, "max_epochs=0: give 1 or more"),
-        ({"max_epochs": -5}, "max_epochs=-5: give 1 or more"),
-        ({"max_epochs": math.nan}, "max_epochs=nan: give 1 or more"),
-        ({"time_limit": 0.0}, "time_limit=0.0: give seconds, or None for none"),
-        ({"time_limit": -1}, "time_limit=-1: give seconds"),
-        ({"time_limit": math.nan}, "time_limit=nan: give seconds"),
-        ({"check_every": 0}, "check_every=0: give 1 or more, or None"),
-        ({"check_every": math.nan}, "check_every=nan: give 1 or more, or None"),
-        ({"random_state": -1}, "random_state=-1: give an integer from 0 to"),
-        ({"random_state": 2**64}, "random_state=18446744073709551616: give an integer"),
-        ({"random_state": 0.5}, "random_state=0.5: give an integer from 0 to"),
-        ({"random_state": None}, "random_state=None: give an integer from 0 to"),
+        (
+            {"tol": 0.0},
+            "tol=0.0 is out of range; give a positive relative gap, such as 1e-3",
+        ),
+        ({"tol": -1e-3}, "tol=-0.001 is out of range; give a positive"),
+        ({"tol": math.nan}, "tol=nan is out of range; give a positive"),
+        ({"tol": math.inf}, "tol=inf is out of range; give a positive"),
+        ({"max_epochs": 0}, "max_epochs=0 is too small; give 1 or more"),
+        ({"max_epochs": -5}, "max_epochs=-5 is too small; give 1 or more"),
+        ({"max_epochs": math.nan}, "max_epochs=nan is too small; give 1 or more"),
+        ({"time_limit": 0.0}, "time_limit=0.0 is not positive; give seconds, or None"),
+        ({"time_limit": -1}, "time_limit=-1 is not positive; give seconds"),
+        ({"time_limit": math.nan}, "time_limit=nan is not positive; give seconds"),
+        ({"check_every": 0}, "check_every=0 is too small; give 1 or more, or None"),
+        (
+            {"check_every": math.nan},
+            "check_every=nan is too small; give 1 or more, or None",
+        ),
+        (
+            {"random_state": -1},
+            "random_state=-1 is not a seed; give an integer from 0 to",
+        ),
+        ({"random_state": 2**64}, "random_state=18446744073709551616 is not a seed"),
+        (
+            {"random_state": 0.5},
+            "random_state=0.5 is not a seed; give an integer from 0 to",
+        ),
+        (
+            {"random_state": None},
+            "random_state=None is not a seed; give an integer from 0 to",
+        ),
     ],
 )
 def test_bad_arguments_are_refused_before_any_work(problem, options, text):
@@ -1081,7 +1095,9 @@ def test_bad_arguments_are_refused_before_any_work(problem, options, text):
 
 
 def test_a_solver_by_its_name_is_refused_with_the_remedy(problem):
-    with pytest.raises(TypeError, match=r"solver='dcd': .* dualgap\.SOLVERS\[name\]"):
+    with pytest.raises(
+        TypeError, match=r"solver='dcd' is not .*dualgap\.SOLVERS\['dcd'\]"
+    ):
         solve(problem, "dcd")
 
 

@@ -201,7 +201,7 @@ def test_an_unknown_loss_is_refused(loss):
 
 @pytest.mark.parametrize("gamma", [0.0, -1.0, math.inf, math.nan])
 def test_a_gamma_out_of_range_is_refused(gamma):
-    with pytest.raises(ValueError, match=rf"^gamma={gamma}: .* use loss='hinge'"):
+    with pytest.raises(ValueError, match=rf"^gamma={gamma} is not .* use loss='hinge'"):
         SmoothedHinge(gamma)
 
 

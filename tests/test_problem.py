@@ -13,10 +13,11 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from dualgap import OneClassProblem, Problem, RegressionProblem
 from dualgap.io import RowStore, convert
+from dualgap.kernel import KernelProblem, Linear
 from dualgap.losses import SmoothedHinge, get_loss
-from dualgap.problem import Problem
-from dualgap.regression import OneClassProblem, RegressionProblem
+from dualgap.problems.base import Claim, KernelHint
 
 EPS = np.finfo(np.float64).eps
 Y = np.array([1, -1, 1, -1])
@@ -204,7 +205,7 @@ def test_other_labels_are_refused(y, text):
         ([1.0, -0.5, 1.0, 1.0], "sample_weight[1]=-0.5: weights must be"),
         ([1.0, 1.0, math.nan, 1.0], "sample_weight[2]=nan: give finite"),
         ([1.0, math.inf, 1.0, 1.0], "sample_weight[1]=inf: give finite"),
-        (np.zeros(4), "sample_weight is zero everywhere; one must be positive"),
+        (np.zeros(4), "sample_weight is zero everywhere; give a positive weight"),
         ("balanced", "sample_weight is not an array of numbers"),
     ],
 )
@@ -231,9 +232,9 @@ def test_numbers_out_of_range_are_refused(name, value):
 
 
 def test_C_and_lambda_together_are_refused():
-    refuses(ValueError, "C=1.0 and lambda_=0.5 are one number; give one",
+    refuses(ValueError, "C=1.0 and lambda_=0.5 set the same parameter; give only one",
             C=1.0, lambda_=0.5)  # fmt: skip
-    text = "lambda_=1e-320 is too small, 1/(lambda n) overflows; give more"
+    text = "lambda_=1e-320 is too small: 1/(lambda n) overflows; give a larger value"
     refuses(ValueError, text, lambda_=1e-320)
 
 
@@ -313,7 +314,7 @@ def test_the_bounds_of_the_box_are_inside():
 
 
 def test_certify_needs_a_point():
-    with pytest.raises(ValueError, match="certify needs w, alpha, or both"):
+    with pytest.raises(ValueError, match="give w, alpha, or both"):
         Problem(small(), Y).certify()
 
 
@@ -567,7 +568,7 @@ def test_other_sparse_rows_are_copied_once_and_the_log_says_so(name, log):
 
 @pytest.mark.parametrize("told", [False, True])
 def test_unsorted_rows_are_used_in_place(told, log):
-    """What scikit-learn's text vectorisers return."""
+    """Text vectorisers of scikit-learn return such rows."""
     X = reordered(sparse.csr_matrix(big()))
     X.has_sorted_indices = X.has_canonical_format = told
     problem = Problem(X, labels(X.shape[0]))
@@ -802,6 +803,21 @@ def problems():
 
 
 @pytest.mark.parametrize("name", [name for name, _ in problems()])
+def test_a_hint_for_another_kind_of_problem_is_refused(name):
+    problem = dict(problems())[name]
+    claim = Claim(alpha=np.zeros(problem.n), hint=KernelHint())
+    with pytest.raises(TypeError, match="hint=KernelHint does not fit this problem"):
+        problem.prove(claim)
+
+
+def test_a_kernel_problem_proves_dual_points_alone():
+    problem = KernelProblem(np.eye(4), [1, -1, 1, -1], kernel=Linear())
+    for claim in (Claim(np.ones(4), np.ones(4)), Claim(np.ones(4)), Claim()):
+        with pytest.raises(TypeError, match="must hold alpha, and no w or bias"):
+            problem.prove(claim)
+
+
+@pytest.mark.parametrize("name", [name for name, _ in problems()])
 @pytest.mark.parametrize(
     "copied", [lambda p: pickle.loads(pickle.dumps(p)), copy.deepcopy, copy.copy]
 )
@@ -814,7 +830,8 @@ def test_a_problem_can_be_pickled_and_copied(name, copied):
     alpha = np.full(problem.n, 0.01) * (problem.cost > 0)
     if name == "free bias":
         alpha[:] = 0.0
-    assert other.prove(w, alpha).certificate == problem.prove(w, alpha).certificate
+    proofs = [each.prove(Claim(w, alpha)) for each in (problem, other)]
+    assert proofs[0].certificate == proofs[1].certificate
     if type(problem) is Problem:
         assert other.with_labels(-other.y).rows is other.rows
 

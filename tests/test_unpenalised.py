@@ -14,14 +14,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from dualgap import LinearSVC, load_model, save_model
-from dualgap.bias import best_bias
+from dualgap import LinearSVC, Problem, load_model, save_model
 from dualgap.certificate import Status
 from dualgap.loop import solve
 from dualgap.losses import Hinge, SmoothedHinge, SquaredHinge
-from dualgap.problem import Problem
+from dualgap.problems.base import Claim
+from dualgap.problems.bias import best_bias
 from dualgap.solvers import DCD, SOLVERS
 
+from .conftest import examples
 from .test_certificate import EPS, Plain, cases, sampled, scales
 
 LOSSES = [Hinge(), SquaredHinge(), SmoothedHinge(0.3), SmoothedHinge(5.0)]
@@ -50,7 +51,7 @@ def primal(plain: Plain, y, w, bias) -> np.longdouble:
 
 
 def kinks(plain: Plain, y, w):
-    """Where phi(b) changes its form, and what lies between two of these."""
+    """Return the points where phi(b) changes its form, and the points midway."""
     kink = y - y * (plain.Z @ w)
     points = np.sort(np.concatenate([kink, kink - y * plain.curvature]))
     return np.concatenate([points, (points[1:] + points[:-1]) / 2, [0.0]])
@@ -149,7 +150,7 @@ def pair_ascent(plain: Plain, y, used, alpha):
 
 
 def build(case) -> tuple[Problem, Plain, np.ndarray]:
-    """The same degenerate problems as with a penalised bias, with a free one."""
+    """Build the degenerate problems of the penalised bias, with a free bias."""
     bare, plain = replace(case, intercept_scaling=None).build()
     y = bare.y.astype(int)
     X = plain.Z * y[:, None]
@@ -183,7 +184,7 @@ def check_bracket(
     assert certificate.dual <= best.upper * (1 + EPS) + below / 1024
 
 
-@settings(max_examples=200, derandomize=True)
+@settings(max_examples=examples(200), derandomize=True)
 @given(case=cases)
 def test_the_reference_is_tight(case):
     _, plain, y = build(case)
@@ -192,7 +193,7 @@ def test_the_reference_is_tight(case):
     assert best.upper - best.lower <= 1e-5 * best.upper
 
 
-@settings(max_examples=300, derandomize=True)
+@settings(max_examples=examples(300), derandomize=True)
 @given(
     case=cases,
     shrinking=sampled("sleep", "hsieh", "none"),
@@ -217,7 +218,7 @@ def test_dcd_gets_no_wrong_certificate(
     assert certificate.certified == (certificate.relative_gap <= tol)
 
 
-@settings(max_examples=200, derandomize=True)
+@settings(max_examples=examples(200), derandomize=True)
 @given(case=cases, seed=st.integers(0, 2**32 - 1), length=scales, size=scales)
 def test_any_point_gets_a_true_certificate(case, seed, length, size):
     problem, plain, y = build(case)
@@ -229,12 +230,12 @@ def test_any_point_gets_a_true_certificate(case, seed, length, size):
     kept = alpha.copy()
     for w in (noise * length, near + noise * length * np.abs(near), near):
         for given_alpha in (None, alpha):
-            proof = problem.prove(w, given_alpha)
+            proof = problem.prove(Claim(w, given_alpha))
             check_bracket(
                 plain, y, problem, proof.certificate, w, proof.alpha, best, scaled=True
             )
             assert problem.certify(w, given_alpha) == proof.certificate
-    proof = problem.prove(None, alpha)
+    proof = problem.prove(Claim(alpha=alpha))
     check_bracket(plain, y, problem, proof.certificate, proof.w, proof.alpha, best)
     off = (case.n + 4) * EPS * (proof.alpha @ np.abs(plain.Z))
     assert (np.abs(proof.w[:-1] - proof.alpha @ plain.Z) <= off).all()
@@ -249,8 +250,9 @@ def test_any_point_gets_a_true_certificate(case, seed, length, size):
 # --- the best bias ---------------------------------------------------------------
 
 
+@pytest.mark.long
 @every_loss
-@settings(max_examples=100, derandomize=True)
+@settings(max_examples=examples(100), derandomize=True)
 @given(
     n=st.integers(1, 9), seed=st.integers(0, 2**32 - 1), scale=sampled(0.1, 1, 30),
     ties=st.booleans(),

@@ -14,7 +14,15 @@ from sklearn.datasets import dump_svmlight_file
 
 import dualgap
 from dualgap import SVC, LinearSVC, certify, load_model, save_model, write_liblinear
-from dualgap.cli.options import complete_kernel, complete_loss, complete_solver
+from dualgap.cli.options import (
+    complete_kernel,
+    complete_loss,
+    complete_multi_class,
+    complete_solver,
+    in_options,
+)
+from dualgap.cli.task import complete_task
+from dualgap.io import convert
 
 from .running import call, refused, write
 
@@ -87,7 +95,7 @@ def test_a_picture_of_gaps_against_time() -> None:
         "compare", "data", "--solvers", "dcd", "--C", "1,2", "--picture", "a.png"
     )
     assert Path("a.png").read_bytes().startswith(b"\x89PNG")
-    assert "picture written to a.png" in done.stdout
+    assert "Picture written to a.png" in done.stdout
 
 
 @pytest.mark.parametrize(
@@ -95,9 +103,10 @@ def test_a_picture_of_gaps_against_time() -> None:
     [
         (["data", "--solvers", "dcb"], 2, "Did you mean 'dcd'?"),
         (["data", "--solvers", "mpu", "--loss", "smoothed_hinge"], 2, "cannot train"),
-        (["data", "--solvers", ","], 2, "name one or more"),
+        (["data", "--solvers", ","], 2, "--solvers is empty"),
         (["data", "--C", "1,-2"], 2, "positive numbers"),
-        (["data", "--positive", "5"], 1, "has the labels -1, 1"),
+        (["data", "--C", "one"], 2, "positive numbers"),
+        (["data", "--positive", "5"], 1, "choose one of -1, 1"),
         (["three"], 1, "--positive"),
         (["data", "--picture", "a.xyz"], 1, "x.png"),
         (["data", "--picture", "nowhere/a.png"], 1, "no such folder"),
@@ -119,7 +128,7 @@ def test_a_path_as_text_and_as_json() -> None:
     X, y = write("data", [-1, 1])
     arguments = ("path", "data", "--C", "1,0.1", "--tol", "1e-6", "--picture", "p.svg")
     head, *rows, last = call(*arguments).stdout.splitlines()
-    assert last == "picture written to p.svg"
+    assert last == "Picture written to p.svg"
     assert "<svg" in Path("p.svg").read_text()
     assert head.split()[:3] == ["C", "relative_gap", "primal"]
     report = json.loads(call(*arguments, "--json").stdout)
@@ -129,6 +138,20 @@ def test_a_path_as_text_and_as_json() -> None:
         assert best.dual * (1 - 1e-12) <= row["primal"]
         assert row["primal"] <= best.primal * (1 + 2e-6)
         assert row["relative_gap"] <= 1e-6
+
+
+@pytest.mark.parametrize(
+    ("options", "Cs"),
+    [
+        (["--C", "3"], [3.0]),
+        (["-c", "2,1"], [1.0, 2.0]),
+        (["--n-Cs", "3"], [1e-4, 1, 1e4]),
+    ],
+)
+def test_values_of_C_and_a_grid_of_them(options: list[str], Cs: list[float]) -> None:
+    write("data", [-1, 1])
+    report = json.loads(call("path", "data", *options, "--json").stdout)
+    assert [row["C"] for row in report["models"]] == pytest.approx(Cs)
 
 
 def test_the_best_model_of_a_cross_validation_is_written() -> None:
@@ -143,7 +166,7 @@ def test_the_best_model_of_a_cross_validation_is_written() -> None:
     assert notes["zero_based"] is True
     assert not model.warm_start
     assert all(c.relative_gap <= 1e-3 for c in certify(model, X, y))
-    assert f"best C {report['best_C']:g}" in call(*arguments).stdout
+    assert f"Best C: {report['best_C']:g}" in call(*arguments).stdout
     assert call("predict", "data", "m").stderr.startswith("accuracy")
 
 
@@ -156,18 +179,20 @@ def test_a_search_without_time_chooses_nothing() -> None:
     write("data", [-1, 1])
     arguments = ("path", "data", "--cv", "3", "--time-limit", "1e-9")
     told = call(*arguments, status=1).stderr
-    assert "dualgap: time_limit=1e-09 was reached before any C was scored" in told
+    assert "dualgap: --time-limit 1e-09 was reached before any C was scored" in told
 
 
 @pytest.mark.parametrize(
     ("arguments", "status", "text"),
     [
-        (["data", "--C", "a"], 2, "how many"),
+        (["data", "--C", "a"], 2, "positive numbers, such as 0.1,1"),
+        (["data", "--C", "1", "--n-Cs", "3"], 2, "exclude each other"),
+        (["data", "-s", "3"], 2, "choose the problem"),
         (["data", "--model", "m"], 2, "--model needs --cv"),
         (["data", "--solver", "pegasos"], 1, "keeps no dual variables"),
         (["data", "--cv", "3", "--model", "data"], 1, "is the input"),
         (["data", "--cv", "3", "--model", "other"], 1, "not a model file"),
-        (["one"], 1, "one class only"),
+        (["one"], 1, "has only one class"),
     ],
 )
 def test_wrong_paths_are_refused(arguments: list[str], status: int, text: str) -> None:
@@ -190,14 +215,16 @@ def test_own_models_are_certified_as_in_python(
     call("train", "data", "model", "--tol", "1e-2", *chosen)
     report = json.loads(call("certify", "data", "model", "--json").stdout)
     expected = certify(load_model("model"), X, y, random_state=0)
-    expected = expected if isinstance(expected, list) else [expected]
     assert report["kind"] == "dualgap"
     for found, certificate in zip(report["certificates"], expected, strict=True):
         assert found["primal"] == pytest.approx(certificate.primal, rel=1e-12)
         assert found["dual"] == pytest.approx(certificate.dual, rel=1e-12)
         assert found["relative_gap"] <= 1e-2
     text = call("certify", "data", "model").stdout
-    assert ("farthest from its optimum" in text) == (len(labels) > 2)
+    name = "model: each of 3 problems" if len(labels) > 2 else "model"
+    assert text.startswith(f"{name} is within ")
+    assert (" Worst: " in text) == (len(labels) > 2)
+    assert text.count("\n") == 1
 
 
 @pytest.mark.parametrize(("kind", "loss"), [(3, "hinge"), (1, "squared_hinge")])
@@ -244,15 +271,19 @@ def test_models_of_libsvm(labels: list[int], options: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        (["data", "data"], "no model file of dualgap, LIBLINEAR or LIBSVM"),
+        (["data", "data"], "is not a model file of dualgap, LIBLINEAR or LIBSVM"),
         (["data", "model", "--C", "1"], "leave --C out"),
-        (["other", "model"], "labels it was trained with"),
+        (["other", "model"], "give the training labels"),
+        (["moved", "model"], "moved is not the training data of model: the"),
+        (["longer", "model"], "it has 61 examples instead of 60"),
         (["data", "none"], "No such file"),
     ],
 )
 def test_what_cannot_be_certified_is_refused(arguments: list[str], text: str) -> None:
     write("data", [-1, 1])
     write("other", [1, 2])
+    write("moved", [-1, 1], seed=1)
+    write("longer", [-1, 1], n=61)
     call("train", "data", "model")
     assert text in refused("certify", *arguments)
 
@@ -276,6 +307,15 @@ def test_linear_models_for_liblinear() -> None:
     assert Path("same").read_bytes() == Path("out").read_bytes()
 
 
+def test_the_extension_or_the_format_decides() -> None:
+    write("data", [-1, 1])
+    call("train", "data", "model", "--kernel", "linear")
+    report = json.loads(call("export", "model", "out.libsvm", "--json").stdout)
+    assert report == {"model": "model", "output": "out.libsvm", "format": "libsvm"}
+    call("export", "model", "out.xyz", "--format", "libsvm")
+    assert Path("out.xyz").read_bytes() == Path("out.libsvm").read_bytes()
+
+
 def test_kernel_models_for_libsvm() -> None:
     X, y = write("data", [-1, 1])
     call("train", "data", "model", "--kernel", "rbf")
@@ -287,10 +327,10 @@ def test_kernel_models_for_libsvm() -> None:
 def test_features_from_0_are_told() -> None:
     write("data", [-1, 1], base=0)
     call("train", "data", "model")
-    assert "from 1 on in this file" in call("export", "model", "out").stderr
+    assert "from 1 in this file" in call("export", "model", "out").stderr
 
 
-def test_onnx_is_written_where_there_is_an_exporter(
+def test_onnx_graphs_are_written(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     write("data", [-1, 1])
@@ -301,7 +341,7 @@ def test_onnx_is_written_where_there_is_an_exporter(
         def SerializeToString() -> bytes:
             return b"graph"
 
-    monkeypatch.setattr(dualgap, "to_onnx", lambda model: Proto, raising=False)
+    monkeypatch.setattr(dualgap, "to_onnx", lambda model: Proto)
     call("export", "model", "out.onnx")
     assert Path("out.onnx").read_bytes() == b"graph"
 
@@ -312,7 +352,9 @@ def test_onnx_is_written_where_there_is_an_exporter(
         (["model", "out", "--format", "libsvm"], 1, "for kernel models"),
         (["kernel", "out", "--format", "liblinear"], 1, "for linear models"),
         (["model", "out", "--format", "pmml"], 2, "is not one of"),
-        (["model", "data"], 1, "no model file"),
+        (["model", "out.pmml"], 2, "choose the format with --format"),
+        (["model", "out.libsvm"], 1, "for kernel models"),
+        (["model", "data"], 1, "is not a model file"),
         (["model", "model"], 1, "is the input"),
         (["strings", "out"], 1, "whole numbers"),
     ],
@@ -327,13 +369,65 @@ def test_wrong_exports_are_refused(
     assert text in refused("export", *arguments, status=status)
 
 
+# ------------------------------------------------------------------------------ stores
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["compare", "store"], "which compare cannot read"),
+        (["path", "store"], "which path cannot read"),
+        (["certify", "store", "model"], "which certify cannot read"),
+        (["train", "store", "out", "--kernel", "rbf"], "which --kernel cannot use"),
+        (
+            ["train", "store", "out", "--task", "regression"],
+            "which --task regression cannot use",
+        ),
+        (["train", "store", "out", "--n-features", "9"], "has 6 features, not 9"),
+        (["train", "store", "out", "--one-based"], "is a store, not svmlight text"),
+        (["train", "folder", "out"], "folder: is a directory, not a data file"),
+    ],
+)
+def test_stores_are_refused_where_they_do_not_fit(
+    arguments: list[str], text: str
+) -> None:
+    X, y = write("data", [-1, 1])
+    convert([(X, y)], "store")
+    save_model(LinearSVC().fit(X, y), "model")
+    Path("folder").mkdir()
+    assert text in refused(*arguments)
+
+
+def test_what_convert_made_is_told_in_a_sentence() -> None:
+    X, _ = write("data", [-1, 1])
+    told = call("convert", "data", "store").stdout
+    assert (f"/store: 60 examples, 6 features, {X.nnz} values, made in ") in told
+
+
 # ---------------------------------------------------------------------------- the shell
+
+
+@pytest.mark.parametrize(
+    ("python", "option"),
+    [
+        ("n_features=2 is few; use n_features=3 or more, or None", "--n-features 3 or"),
+        ("give y=..., or an array y", "give --labels ..., or an array y"),
+        ("kernel='rbf': no", "--kernel rbf: no"),
+        ("replace it with overwrite=True", "with --overwrite"),
+        ("/a/tol=3.svm is empty", "/a/tol=3.svm is empty"),
+        ("asked (tol)", "asked (tol)"),
+    ],
+)
+def test_errors_speak_of_options(python: str, option: str) -> None:
+    assert option in in_options(python)
 
 
 def test_completion_of_names() -> None:
     assert set(complete_solver("sgd")) == {"sgd-s", "sgd-m", "sgd-r", "sgd-qn"}
     assert complete_loss("sm") == ["smoothed_hinge"]
     assert complete_kernel("l") == ["linear", "laplacian"]
+    assert complete_multi_class("o") == ["ovr", "ovo"]
+    assert complete_task("r") == ["regression"]
 
 
 def test_the_shell_completes() -> None:
@@ -347,6 +441,24 @@ def test_the_shell_completes() -> None:
         env=environment, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.stdout.split() == ["interior-point"], done.stderr
+
+
+@pytest.mark.parametrize("command", ["certify", "path", "compare"])
+def test_help_promises_what_the_command_takes(command: str) -> None:
+    text = " ".join(call(command, "--help").stdout.replace("│", " ").split())
+    assert "store made by convert" not in text
+    assert "predicting" not in text or command == "certify"
+    assert "kernel pairs" not in text
+
+
+def test_a_refused_conversion_does_not_stand_in_the_way() -> None:
+    np.save("x.npy", np.arange(8.0).reshape(4, 2))
+    np.save("y.npy", np.array([1, 1, -1, -1]))
+    told = refused("convert", "x.npy", "store")
+    assert "give --labels ..., or save an array y in a .npz file" in told
+    np.save("names.npy", np.array(["a", "b", "c", "d"]))
+    refused("convert", "x.npy", "store", "--labels", "names.npy")
+    call("convert", "x.npy", "store", "--labels", "y.npy")
 
 
 @pytest.mark.parametrize("command", ["certify", "path", "compare", "export"])

@@ -161,6 +161,8 @@ void check(tile::Shape shape, const Data &data, Index m, bool dense, Random &ran
     for (Index t = 0; t < m; ++t)
       for (Index s = 0; s < many; ++s)
         expect(at[t][s], to[t][columns[s]], 0.0, "cross");
+    if (shape == tile::Shape::kExponential || shape == tile::Shape::kLaplacian)
+      for (Index t = 0; t < m; ++t) expect(to[t][who[t]], 1.0, 0.0, "k(x, x)");
     if (!rows.fixed()) continue;
     std::vector<std::unique_ptr<simd::Fixed[]>> fixed;
     std::vector<simd::Fixed *> into;

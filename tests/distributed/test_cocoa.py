@@ -13,7 +13,7 @@ from dualgap.distributed.engine import Simulation
 from dualgap.distributed.messages import Part, Reply, Task, Update, add_updates, pack
 from dualgap.distributed.piece import Piece, Setup
 from dualgap.loop import solve
-from dualgap.problem import Values
+from dualgap.problems.rounding import Values
 
 from ..qp import optimum
 from ..solvers.data import CASES, LAYOUTS, LOSSES, close, make
@@ -277,6 +277,18 @@ def test_updates_are_sent_in_the_shorter_form():
     assert pack(w).nbytes == 24
     assert pack(np.ones(100)).nbytes == 800
     assert pack(np.ones(100)).indices is None
+
+
+def test_callbacks_get_the_model_of_all_pieces():
+    bench, models = make("plain", "dense-f8", "hinge"), []
+    engine = Simulation(pieces_of(bench, "dense-f8", 2), setup(bench))
+
+    def look(info):
+        models.append(info.model().copy())
+
+    (solution,) = fit(engine, bench.problem.loss, tol=1e-3, on_epoch=look)
+    assert np.array_equal(models[-1], solution.w)
+    assert not np.array_equal(models[0], solution.w)
 
 
 @pytest.mark.parametrize("filled", [[2, 3], [2, 90], [1, 1, 1, 1], [100, 2], [0, 0]])

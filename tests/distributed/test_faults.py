@@ -1,4 +1,4 @@
-"""What a fit survives: dead and slow workers, a lost client, a lost scheduler.
+"""Fits survive dead and slow workers, a lost client and a lost scheduler.
 
 Every fit here is disturbed at a round of its own choosing, by what a machine would do.
 """
@@ -23,6 +23,8 @@ from dualgap.distributed import cluster as module
 from dualgap.distributed.cluster import Cluster
 
 from .conftest import cluster
+
+pytestmark = pytest.mark.long
 
 TOL = 1e-4
 KILL = getattr(signal, "SIGKILL", signal.SIGTERM)  # Windows has none
@@ -190,7 +192,7 @@ def test_a_lost_scheduler_is_one_clear_error(data, disturb):
 def test_ctrl_c_keeps_the_best_model(client, data, disturb):
     disturb({7: lambda engine: signal.raise_signal(signal.SIGINT)})
     model = LinearSVC(client=client, tol=1e-13)
-    with pytest.warns(ConvergenceWarning, match="stopped by Ctrl-C"):
+    with pytest.warns(ConvergenceWarning, match="Stopped by Ctrl-C"):
         model.fit(*data)
     assert model.certificate_.status.label == "interrupted"
     assert model.certificate_.relative_gap < 1.0
@@ -207,7 +209,7 @@ def test_ctrl_c_ends_passes_that_run(client, disturb):
 
     disturb({1: interrupt_soon})
     model = LinearSVC(10.0, client=client, tol=1e-13, local_epochs=100_000)
-    with pytest.warns(ConvergenceWarning, match="stopped by Ctrl-C"):
+    with pytest.warns(ConvergenceWarning, match="Stopped by Ctrl-C"):
         model.fit(X, y)
     assert model.n_iter_ <= 3
     # What was done, and not what was asked for: that would take minutes.

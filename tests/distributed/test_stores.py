@@ -26,6 +26,8 @@ from dualgap.io import RowStore, convert
 from .conftest import cluster
 from .test_dask import TOL, check, svc
 
+pytestmark = pytest.mark.long
+
 N, D = 600, 12
 
 
@@ -194,7 +196,7 @@ def test_a_store_that_one_host_alone_has_is_opened_there(tmp_path, monkeypatch):
     hidden = tmp_path / "rows-0"
 
     def hide():
-        """This host has no such folder."""
+        """Make the store's folder absent for this process."""
         from dualgap.io.store import RowStore
 
         there = RowStore.open
@@ -270,20 +272,20 @@ def test_stores_that_do_not_fit_together_are_refused(client, tmp_path):
             svc(client).fit(list(given), **arguments)
 
     refused(r"no worker can open the store .*nowhere", first, tmp_path / "nowhere")
-    refused("is no row store", tmp_path)
+    refused("is not a row store", tmp_path)
     refused("own labels and weights", first, y=y)
     with pytest.raises(ValueError, match="own labels and weights"):
         svc(client).fit(RowStore.open(first), None, np.ones(300))
     narrow = convert([(X[:, :5], y)], tmp_path / "narrow").path
     refused(r"5 to 12 columns \(.*narrow and .*n_features=12", first, narrow)
     signs = convert([(X, np.where(y, 1, -1))], tmp_path / "signs").path
-    refused("-1 and 1 in .*signs, and 0 and 1 in .*rows-0", first, signs)
+    refused("-1 and 1 in .*signs, but 0 and 1 in .*rows-0", first, signs)
     real = convert([(X, y + 0.25 * X[:, 0])], tmp_path / "real").path
     refused("Unknown label type", first, real)
     text = tmp_path / "text"
     text.write_text("1 1:0.5 12:1\n0 2:1\n")
     one_based = convert(text, tmp_path / "one-based").path
-    refused("feature 0 in .*rows-0 and feature 1 in .*one-based", first, one_based)
+    refused("feature 0 in .*rows-0, but feature 1 in .*one-based", first, one_based)
     # A damaged file of the store is found when it is opened.
     os.truncate(second / "values.bin", 8)
     refused(r"values\.bin has 8 bytes", first, second)

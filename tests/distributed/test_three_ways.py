@@ -1,6 +1,6 @@
-"""In memory, streamed and on a cluster: one optimum, proved by a pass from outside.
+"""Fits in memory, streamed and on a cluster reach one optimum; a NumPy pass proves it.
 
-The fits and that pass, plain NumPy, are those of ``benchmarks/scale/three_ways.py``.
+``benchmarks/scale/three_ways.py`` has the fits and that pass.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 
 from ..conftest import ROOT
+
+pytestmark = pytest.mark.long
 
 TOL = 1e-3
 

@@ -55,7 +55,7 @@ def test_a_million_threads_are_refused_by_functions():
 
 
 def test_threads_without_room_say_what_is_needed():
-    told = r"no memory for 100000000 threads; a smaller n_jobs needs fewer"
+    told = r"not enough memory for 100000000 threads; use a smaller n_jobs"
     with pytest.raises(MemoryError, match=told):
         make_room_for(10**8)
 
@@ -103,7 +103,9 @@ def test_compress_says_which_values_are_out_of_range(scale):
     X, y = rows()
     K = scale * gaussian(X)
     model = SVC(kernel="precomputed", C=min(1.0, 1.0 / scale)).fit(K, y)
-    with pytest.raises(ValueError, match=r"kernel values reach .* scale the kernel"):
+    with pytest.raises(
+        ValueError, match=r"has kernel values up to .* scale the kernel"
+    ):
         compress(model, K, y, tol=0.5)
 
 

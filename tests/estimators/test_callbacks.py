@@ -1,4 +1,4 @@
-"""What callbacks of scikit-learn's protocol see of a fit, and what they can do."""
+"""Callbacks of scikit-learn's protocol follow a fit and can stop it."""
 
 from __future__ import annotations
 
@@ -144,6 +144,7 @@ def test_each_class_has_its_own_task(n_jobs):
         assert as_history(infos(recorder, context)) == expected
 
 
+@pytest.mark.long
 @supported
 def test_a_stage_is_a_power_of_ten_of_the_gap():
     recorder = Recorder()
@@ -220,7 +221,7 @@ def test_a_callback_that_returns_true_ends_the_fit():
     )
     model = LinearSVC(solver="dcd", tol=1e-12, max_epochs=1000, random_state=0)
     model.set_callbacks(recorder)
-    with pytest.warns(ConvergenceWarning, match="stopped by Ctrl-C or by a callback"):
+    with pytest.warns(ConvergenceWarning, match="Stopped by Ctrl-C or by a callback"):
         model.fit(X, BINARY)
     assert model.certificate_.status is Status.INTERRUPTED
     assert model.n_iter_ == 7
@@ -312,6 +313,7 @@ def test_inside_a_pipeline_the_bars_are_shown_too(capsys):
     assert "LinearSVC - epochs from 1" in shown
 
 
+@pytest.mark.long
 def test_without_callbacks_in_scikit_learn_all_else_works():
     code = """
 import sys, warnings

@@ -11,7 +11,6 @@ from sklearn.preprocessing import scale
 
 from dualgap import (
     SVC,
-    Certificate,
     LinearSVC,
     Problem,
     certify,
@@ -22,8 +21,7 @@ from dualgap import save_model as save
 
 
 def certificates(model):
-    found = model.certificate_
-    return [found] if isinstance(found, Certificate) else found
+    return list(model.certificate_)
 
 
 def cancer():
@@ -158,7 +156,7 @@ def test_more_to_spend_is_a_smaller_model():
 def refusals():
     X, y = cancer()
     linear = LinearSVC(tol=0.01, solver="dcd", random_state=0).fit(X, y)
-    yield linear, X, y, {"tol": 1e-9}, "as it is"
+    yield linear, X, y, {"tol": 1e-9}, "below the gap of the model"
     yield linear, X[1:], y[1:], {}, "rows"
     bare = LinearSVC(random_state=0).fit(X, y)
     del bare.dual_coef_
@@ -168,7 +166,7 @@ def refusals():
     landmarks = SVC(solver="nystroem", random_state=0).fit(X, y)
     yield landmarks, X, y, {}, "landmarks"
     kernel = SVC(random_state=0).fit(X, y)
-    yield kernel, X[::-1], y[::-1], {}, "not rows of it"
+    yield kernel, X[::-1], y[::-1], {}, "does not contain the model's support"
     yield kernel, X, y, {"tol": 0.0}, "tol"
 
 

@@ -59,22 +59,31 @@ OTHERS = [
 
 FACES = [
     LinearSVC(),
-    LinearSVC(solver="dcd", tol=1e-10, max_epochs=100_000),
     SVC(),
-    SVC(loss="squared_hinge"),
-    SVC(kernel="laplacian", C=100.0),
     LinearSVR(),
-    LinearSVR(loss="squared_epsilon_insensitive", epsilon=0.1),
     SVR(),
-    SVR(kernel="laplacian", C=100.0, epsilon=0.01),
     LinearOneClassSVM(),
     OneClassSVM(),
+]
+SETTINGS = [
+    LinearSVC(solver="dcd", tol=1e-10, max_epochs=100_000),
+    SVC(loss="squared_hinge"),
+    SVC(kernel="laplacian", C=100.0),
+    LinearSVR(loss="squared_epsilon_insensitive", epsilon=0.1),
+    SVR(kernel="laplacian", C=100.0, epsilon=0.01),
     OneClassSVM(kernel="linear", nu=0.1),
 ]
 
 
+@pytest.mark.cases(None)
 @parametrize_with_checks(FACES)
 def test_every_check(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.long
+@parametrize_with_checks(SETTINGS)
+def test_every_check_of_other_settings(estimator, check):
     check(estimator)
 
 
@@ -85,6 +94,7 @@ def test_the_optimum_of_sdca():
         checks[name](estimator)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("estimator", OTHERS, ids=repr)
 def test_every_check_that_1e_3_can_pass(estimator):
     names = set()
@@ -97,12 +107,13 @@ def test_every_check_that_1e_3_can_pass(estimator):
     assert len(names) > 40
 
 
+@pytest.mark.long
 def test_the_check_that_is_skipped_passes_where_scipy_has_the_array_api():
     code = (
         "from sklearn.utils.estimator_checks import estimator_checks_generator\n"
         "from dualgap import (\n"
         "    SVC, SVR, LinearOneClassSVM, LinearSVC, LinearSVR, OneClassSVM)\n"
-        f"for face in {FACES}:\n"
+        f"for face in {FACES + SETTINGS}:\n"
         "    checks = [\n"
         "        (instance, check)\n"
         "        for instance, check in estimator_checks_generator(face)\n"

@@ -39,7 +39,7 @@ KERNELS = ["linear", "poly", "rbf", "sigmoid", "laplacian"]
 
 
 def served(proto, X, dtype):
-    """What the runtime makes of the rows."""
+    """Return the runtime's outputs for the rows."""
     session = ort.InferenceSession(
         proto.SerializeToString(), providers=["CPUExecutionProvider"]
     )
@@ -246,22 +246,22 @@ def test_refusals(monkeypatch):
     X, y = sample(2)
     with pytest.raises(NotFittedError):
         to_onnx(LinearSVC())
-    with pytest.raises(TypeError, match=r"Pipeline: call dualgap\.register_skl2onnx"):
+    with pytest.raises(TypeError, match=r"Pipeline; call dualgap\.register_skl2onnx"):
         to_onnx(make_pipeline(LinearSVC()).fit(X, y))
     with pytest.raises(TypeError, match="model is a StandardScaler"):
         to_onnx(StandardScaler().fit(X))
     with pytest.raises(ValueError, match="dtype=float16"):
         to_onnx(LinearSVC().fit(X, y), dtype=np.float16)
-    with pytest.raises(ValueError, match="kernel='precomputed' cannot be written"):
+    with pytest.raises(ValueError, match="kernel='precomputed' cannot be converted"):
         to_onnx(SVC(kernel="precomputed").fit(X @ X.T, y))
-    with pytest.raises(ValueError, match="kernel='callable' cannot be written"):
+    with pytest.raises(ValueError, match="kernel='callable' cannot be converted"):
         to_onnx(SVC(kernel=lambda a, b: a @ b.T).fit(X, y))
     register_skl2onnx()
     with pytest.raises(ValueError, match="target_opset=12"):
         skl2onnx.to_onnx(LinearSVC().fit(X, y), X[:1], target_opset=12)
     model = SVC().fit(X, y)
     monkeypatch.setattr(export, "_LARGEST", 1000)
-    with pytest.raises(ValueError, match="a graph holds 1,000"):
+    with pytest.raises(ValueError, match="an ONNX graph can have 1,000"):
         to_onnx(model)
     monkeypatch.setitem(sys.modules, "onnx", None)
     with pytest.raises(ImportError, match=r"pip install 'dualgap\[onnx\]'"):

@@ -106,7 +106,7 @@ def test_a_path_of_pairs_is_that_of_single_fits():
             assert one.certified
             assert one.dual <= other.primal
             assert other.dual <= one.primal
-    with pytest.raises(ValueError, match="class 2 no row with a positive weight"):
+    with pytest.raises(ValueError, match="class 2 has no row with a positive weight"):
         svm_path(X, y, GRID, class_weight={2: 0.0}, multi_class="ovo")
 
 
@@ -161,7 +161,7 @@ def test_a_path_in_any_order_over_any_matrix_is_the_same():
     [
         ({"Cs": [1.0, -1.0]}, "positive, finite"),
         ({"Cs": []}, "positive, finite"),
-        ({"Cs": 0}, "how many"),
+        ({"Cs": 0}, "number of values|how many"),
         ({"Cs": [1.0], "solver": "pegasos"}, "keeps no dual variables"),
         ({"Cs": [1.0], "loss": "log"}, "loss"),
     ],
@@ -188,7 +188,7 @@ def test_a_row_store_is_refused_with_the_remedy(tmp_path):
 
 def test_a_path_out_of_time_says_so():
     X, y = load_digits(return_X_y=True)
-    with pytest.warns(ConvergenceWarning, match="models are not certified"):
+    with pytest.warns(ConvergenceWarning, match="models did not converge"):
         path = svm_path(X, y, [1.0, 10.0], tol=1e-12, time_limit=1e-6)
     assert not any(c.certified for row in path.certificates for c in row)
     assert (np.array([[c.dual for c in row] for row in path.certificates]) >= 0).all()
@@ -321,7 +321,7 @@ def test_a_search_that_is_cut_short_ends_with_what_it_knows(cut, classes):
     clock = Clock(8, cut)  # in the third value of C, rising
     grid = [1.0, 0.1, 0.03, 0.01]
     search = LinearSVCCV(grid, cv=3, scoring=clock, random_state=0, tol=1e-6)
-    told = r"after 2 of 4 values of C were scored on all folds; C_=0\.01 is the best"
+    told = r"after 2 of 4 values of C were scored on all folds\. C_=0\.01 is the best"
     with pytest.warns(ConvergenceWarning) as seen:
         search.fit(X, y)
     assert any(re.search(told, str(w.message)) for w in seen)
@@ -393,6 +393,7 @@ def test_scores_that_are_no_numbers_choose_nothing():
         search.set_params(Cs=[0.1]).fit(X, y)
 
 
+@pytest.mark.long
 def test_every_check_of_scikit_learn():
     names = set()
     with warnings.catch_warnings():

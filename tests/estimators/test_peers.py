@@ -22,6 +22,8 @@ from dualgap import (
 )
 from dualgap.kernel import RBF, Laplacian
 
+from ..conftest import examples
+
 
 def make(classes, n=150, d=7):
     X, y = make_classification(
@@ -154,7 +156,7 @@ def test_we_read_libsvm(tmp_path, classes, options, settings):
         near |= (votes == votes.max(axis=1, keepdims=True)).sum(axis=1) > 1
     assert (~near).sum() > 100
     assert np.array_equal(ours.predict(X)[~near], np.array(labels)[~near])
-    with pytest.raises(ValueError, match="came from a file"):
+    with pytest.raises(ValueError, match="was read from a file"):
         certify(ours, X, y)
 
 
@@ -203,23 +205,29 @@ def test_the_examples_are_read(tmp_path):
         (read_liblinear, LINEAR, "nr_class 2", "nr_class 1", "nr_class 1 is not"),
         (read_liblinear, LINEAR, "nr_class 2\n", "", "one value of 'nr_class'"),
         (read_liblinear, LINEAR, "label 1 -1", "label 1 1", "2 different labels"),
-        (read_liblinear, LINEAR, "bias -1", "bias nan", "no finite number"),
-        (read_liblinear, LINEAR, "nr_feature 2", "nr_feature 3", "expected 3 lines"),
+        (read_liblinear, LINEAR, "bias -1", "bias nan", "is not a finite number"),
+        (
+            read_liblinear,
+            LINEAR,
+            "nr_feature 2",
+            "nr_feature 3",
+            "expected 3 more lines",
+        ),
         (read_liblinear, LINEAR, "nr_feature 2", "nr_feature 9" * 9, "nr_feature"),
         (read_liblinear, LINEAR, "-0.25", "inf", "line 8.*1 finite"),
         (read_liblinear, LINEAR, "\nw\n", "\n", "ends before|a field"),
-        (read_libsvm, KERNEL, "c_svc", "nu_svr", "only c_svc"),
+        (read_libsvm, KERNEL, "c_svc", "nu_svr", "must be one of c_svc"),
         (read_libsvm, KERNEL, "rbf", "precomputed", "kernel_type precomputed"),
-        (read_libsvm, KERNEL, "nr_sv 1 1", "nr_sv 1 2", "add up"),
-        (read_libsvm, KERNEL, "nr_sv 1 1", "nr_sv 1.5 0.5", "no counts"),
-        (read_libsvm, KERNEL, "nr_sv 1 1", "nr_sv 1.5 1", "no counts"),
+        (read_libsvm, KERNEL, "nr_sv 1 1", "nr_sv 1 2", "must be counts with the sum"),
+        (read_libsvm, KERNEL, "nr_sv 1 1", "nr_sv 1.5 0.5", "must be counts"),
+        (read_libsvm, KERNEL, "nr_sv 1 1", "nr_sv 1.5 1", "must be counts"),
         (read_libsvm, KERNEL, "rho 0.1", "rho 1_0", "1 finite numbers for rho"),
         (read_liblinear, LINEAR, "label 1 -1", "label 1 -9999999999", "below 2"),
         (read_libsvm, KERNEL, "rho 0.1", "rho", "1 finite numbers for rho"),
-        (read_libsvm, KERNEL, "3:2", "1:2", "line 10.*indices that grow"),
+        (read_libsvm, KERNEL, "3:2", "1:2", "line 10.*increasing indices"),
         (read_libsvm, KERNEL, "3:2", "3:nan", "line 10.*finite"),
-        (read_libsvm, KERNEL, "3:2", "99999999999:2", "indices that grow"),
-        (read_libsvm, KERNEL, "-1 2:1\n", "", "expected 2 lines"),
+        (read_libsvm, KERNEL, "3:2", "99999999999:2", "increasing indices"),
+        (read_libsvm, KERNEL, "-1 2:1\n", "", "expected 2 more lines"),
     ],
 )
 def test_malformed_files(tmp_path, read, text, old, new, message):
@@ -231,7 +239,7 @@ def test_malformed_files(tmp_path, read, text, old, new, message):
     assert str(path) in str(error.value)
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=examples(300))
 @given(st.data())
 def test_a_damaged_file_is_read_or_refused(tmp_path_factory, data):
     text, read = data.draw(

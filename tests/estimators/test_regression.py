@@ -207,8 +207,17 @@ def test_a_file_with_classes_that_should_have_none_is_refused(tmp_path):
     labels = np.where(y > np.median(y), 1, 0)
     save_model(LinearSVC().fit(X, labels), tmp_path / "b")
     classes = format_.read(str(tmp_path / "b"))[0]["classes"]
-    with pytest.raises(ValueError, match="classes of a LinearSVR"):
+    with pytest.raises(ValueError, match="invalid for a LinearSVR"):
         model_file._assemble({**record, "classes": classes}, tensors)
+
+
+def test_no_plane_leaves_all_rows_inside():
+    # 0 lies among the rows: the optimum is w = 0, and every decision cancels to 0.
+    X = np.random.default_rng(0).normal(scale=5.0, size=(80, 2))
+    for layout in (np.asarray, sparse.csr_matrix):
+        model = OneClassSVM(kernel="linear", random_state=0).fit(layout(X))
+        assert (model.predict(layout(X)) == 1).all()
+        assert not model.decision_function(layout(X)).any()
 
 
 @pytest.mark.parametrize("estimator", [LinearSVR(), LinearOneClassSVM()], ids=repr)
@@ -227,7 +236,9 @@ def test_warm_starts(estimator):
 def test_limits_warn_with_the_accuracy_reached(estimator):
     X, y = data(400, 20)
     model = clone(estimator).set_params(max_epochs=1, tol=1e-13)
-    with pytest.warns(ConvergenceWarning, match=f"{type(model).__name__}: objective"):
+    with pytest.warns(
+        ConvergenceWarning, match=f"{type(model).__name__}: Not converged"
+    ):
         model.fit(X, y)
     assert not model.certificate_.certified
     assert np.isfinite(values(model, X)).all()

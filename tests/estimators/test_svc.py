@@ -27,9 +27,10 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.model_selection import GridSearchCV
 from sklearn.preprocessing import scale
+from threadpoolctl import threadpool_info, threadpool_limits
 
 import dualgap.estimators.svc as module
-from dualgap import SVC, Certificate, LinearSVC, Status
+from dualgap import SVC, LinearSVC, Status
 from dualgap.kernel import (
     KERNEL_SOLVERS,
     RBF,
@@ -38,11 +39,12 @@ from dualgap.kernel import (
     Polynomial,
     Precomputed,
     Sigmoid,
+    block,
     predict,
 )
 from dualgap.losses import Hinge, SmoothedHinge, get_loss
 
-from ..conftest import SANITIZED
+from ..conftest import SANITIZED, examples
 
 KERNELS = [
     {"kernel": "linear"},
@@ -69,8 +71,7 @@ def quiet(model, X, y, sample_weight=None):
 
 
 def certificates(model):
-    found = model.certificate_
-    return [found] if isinstance(found, Certificate) else found
+    return list(model.certificate_)
 
 
 def matrix(model, A, B):
@@ -203,7 +204,8 @@ def fits(draw):
     return model, sparse.csr_array(X) if draw(st.booleans()) else X, y, weight
 
 
-@settings(max_examples=200)
+@pytest.mark.long
+@settings(max_examples=examples(200))
 @given(fits())
 def test_certificates_of_odd_problems(case):
     model, X, y, weight = case
@@ -377,7 +379,7 @@ def test_the_same_coefficients_give_scikit_learns_decisions(
 def test_shapes_and_types_are_scikit_learns():
     X, y = make(classes=3)
     ours, theirs = SVC().fit(X, y), sklearn.svm.SVC().fit(X, y)
-    for name in ("intercept_", "n_support_", "shape_fit_", "classes_", "n_iter_"):
+    for name in ("intercept_", "n_support_", "shape_fit_", "classes_"):
         assert np.shape(getattr(ours, name)) == np.shape(getattr(theirs, name)), name
     assert ours.n_support_.dtype == theirs.n_support_.dtype
     assert ours.shape_fit_ == theirs.shape_fit_
@@ -388,7 +390,7 @@ def test_shapes_and_types_are_scikit_learns():
     np.testing.assert_array_equal(np.bincount(codes), ours.n_support_)
     for k in range(3):
         assert (np.diff(ours.support_[codes == k]) > 0).all()
-    with pytest.raises(AttributeError, match="kernel='linear' only"):
+    with pytest.raises(AttributeError, match="only available with kernel='linear'"):
         ours.coef_  # noqa: B018
     linear = SVC(kernel="linear").fit(X, y)
     assert linear.coef_.shape == (3, 4)
@@ -550,21 +552,41 @@ def test_small_problems_are_solved_to_rounding(loss):
         weighted = clone(model).fit(X, y, k)
         repeated = clone(model).fit(X_many[order], y_many[order])
         both = certificates(weighted) + certificates(repeated)
-        # |f - f*| <= ||w - w*|| sqrt(k + 1), and ||w - w*||^2 <= 2 (P - P*).
-        apart = 4.0 * math.sqrt(max(a.gap for a in both))
+        # |w.x - w*.x| <= ||w - w*|| as k(x, x) = 1, and ||w - w*||^2 <= 2 (P - P*). The
+        # bias is as far off at most: a penalised one is part of w, a free one makes
+        # the score of a free support vector 1.
+        apart = 4.0 * math.sqrt(2.0 * max(a.gap for a in both))
         np.testing.assert_allclose(
             weighted.decision_function(X),
             repeated.decision_function(X),
             rtol=0.0,
-            atol=1e-9 if loss == "hinge" else apart,
+            atol=apart,
         )
         for a in both:
             tight = 1e-12 if loss == "hinge" else 1e-14
-            # A gap that is little but the room for rounding ends a fit.
-            assert a.gap <= 1.25 * a.rounding + tight * a.dual
+            # A fit ends when its running estimate of the gap is so small, or little but
+            # room for rounding. The estimate rounds about as much as the proof.
+            assert a.gap <= 4.0 * (a.rounding + tight * a.dual)
         history = repeated.history_
         last = history if classes == 2 else history[-1]
         assert set(last["solver"]) == {"block"}
+
+
+def test_blas_keeps_to_the_threads_of_the_fit(monkeypatch):
+    counts = []
+
+    def interior_point(*arguments):
+        blas = [m for m in threadpool_info() if m["user_api"] == "blas"]
+        counts.extend(module["num_threads"] for module in blas)
+        return original(*arguments)
+
+    original = block.interior_point
+    monkeypatch.setattr(block, "interior_point", interior_point)
+    X, y = load_breast_cancer(return_X_y=True)
+    with threadpool_limits(2, "blas"):
+        model = SVC(kernel="linear").fit(X, y)
+    assert model.certificate_.certified
+    assert set(counts) == {1}
 
 
 def test_an_integer_weight_is_a_repeated_row():
@@ -623,8 +645,11 @@ def test_kinds_of_input_give_the_same_model():
     for frame in frames:
         found = SVC(random_state=0).fit(frame, y)
         assert_same_bits(model, found)
-        assert found.feature_names_in_.tolist() == list("abcd")
         np.testing.assert_array_equal(found.predict(frame), model.predict(X))
+        # scikit-learn 1.7 reads no names from recent versions of polars.
+        if not hasattr(sklearn.svm.SVC().fit(frame, y), "feature_names_in_"):
+            continue
+        assert found.feature_names_in_.tolist() == list("abcd")
         with pytest.raises(ValueError, match="feature names should match"):
             found.predict(frame[list("abdc")])
 
@@ -692,7 +717,7 @@ def test_extremes(C, gamma, loss):
         ({"C": 0.0}, "'C' parameter of SVC"),
         ({"C": np.inf}, r"range \(0.0, inf\). Got inf"),
         ({"kernel": "gauss"}, "'kernel' parameter"),
-        ({"kernel": RBF}, "is a class; give a record"),
+        ({"kernel": RBF}, "is a class; give an instance"),
         ({"degree": 0}, "'degree' parameter"),
         ({"gamma": 0.0}, "'gamma' parameter"),
         ({"gamma": "big"}, "'gamma' parameter"),
@@ -725,7 +750,10 @@ def test_bad_parameters_are_refused(options, message):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"y": np.ones(60)}, "y holds one class, 1.0; give rows of at least 2 classes"),
+        (
+            {"y": np.ones(60)},
+            "y holds only one class, 1.0; give rows of at least 2 classes",
+        ),
         ({"y": np.arange(60) / 7.0}, "Unknown label type: continuous"),
         ({"y": np.ones(59)}, "inconsistent numbers of samples"),
         (
@@ -746,7 +774,7 @@ def test_bad_data_are_refused(change, message):
 
 def test_a_class_without_weight_is_refused():
     X, y = make(classes=3)
-    with pytest.raises(ValueError, match="leave class 2 no row"):
+    with pytest.raises(ValueError, match="class 2 has no row"):
         SVC().fit(X, y, (y != 2).astype(float))
 
 
@@ -946,7 +974,7 @@ def test_on_epoch_is_told_the_pair_and_can_stop():
     with pytest.warns(ConvergenceWarning):
         model._fit(X, np.array(["a", "b", "c"])[y], on_epoch=on_epoch)
     assert told[0] == ("a", "b")
-    assert model.certificate_[0].status is Status.INTERRUPTED
+    assert model.certificate_.parts[0].status is Status.INTERRUPTED
 
 
 def test_an_error_in_one_pair_ends_the_others():
@@ -962,7 +990,7 @@ def test_an_error_in_one_pair_ends_the_others():
 def test_verbose_tells(caplog):
     X, y = make(classes=3)
     SVC(verbose=1).fit(X, y)
-    assert caplog.text.count("certified") == 3
+    assert caplog.text.count("Converged: within ") == 3
     caplog.clear()
     SVC().fit(X, y)
     assert caplog.text == ""

@@ -68,7 +68,7 @@ def test_landmarks_of_a_class_are_shared_by_its_pairs():
         np.testing.assert_allclose(f, values[rows, p], atol=1e-3)
         slack = np.maximum(0.0, 1.0 - sign * f)
         primal = 0.5 * (coef @ K @ coef + b * b) + slack @ slack
-        assert primal == pytest.approx(model.certificate_[p].primal, rel=1e-3)
+        assert primal == pytest.approx(model.certificate_.parts[p].primal, rel=1e-3)
 
 
 def test_sparse_rows_and_float32():

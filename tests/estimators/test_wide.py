@@ -128,7 +128,7 @@ def test_a_fit_of_wide_rows_is_taken_up_by_partial_fit_and_by_a_warm_start():
 
 @pytest.mark.parametrize("free", [False, True])
 def test_a_problem_with_many_columns_is_not_small(free):
-    """With a long w an epoch costs more, and `auto` stops at tol as `dcd` does."""
+    """A long w makes epochs expensive, so `auto` stops at tol as `dcd` does."""
     X, _, _ = wide()
     problem = Problem(X, 2 * TWO - 1, fit_intercept=True, penalize_intercept=not free)
     found = [solve(problem, solver(), tol=1e-2) for solver in (Auto, DCD)]

@@ -1,4 +1,4 @@
-"""What a fuzzer does with the Python surface: one target per kind of input.
+"""Fuzz targets for the Python surface, one per kind of input.
 
 A target makes of the fuzzer's bytes what a stranger could hand over, and lets the
 package work on it. The only exceptions that may come out are those that the documents
@@ -186,7 +186,7 @@ def edit_json(draw: Draw, node: Any, words: Any) -> None:
 
 
 def words_of(value: Any) -> set[str]:
-    """All strings in it."""
+    """Return all strings in a value."""
     if isinstance(value, dict):
         return set(value).union(*map(words_of, value.values()))
     if isinstance(value, list):
@@ -867,7 +867,7 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
 
 
 def try_one(target: str, data: bytes) -> bool:
-    """Whether the input was accepted. Raises if anything else than that happens."""
+    """Whether the input was accepted; anything but a refusal raises."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warnings.simplefilter("ignore", ConvergenceWarning)

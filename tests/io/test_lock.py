@@ -126,4 +126,4 @@ def test_file_systems_without_locks(tmp_path, monkeypatch, caplog):
     monkeypatch.setattr(lock, "_lock", refuse)
     with locked(str(tmp_path / "x"), "x") as alone:
         assert not alone
-    assert "x: no locks here (No locks available)" in caplog.text
+    assert "x: this file system has no locks (No locks available)" in caplog.text

@@ -5,6 +5,7 @@ import json
 import os
 import pickle
 import sys
+import threading
 
 import numpy as np
 import pytest
@@ -33,6 +34,31 @@ def store(tmp_path):
     X, y, weight = data()
     convert([(X, y, weight)], tmp_path / "s", shuffle=False)
     return RowStore.open(tmp_path / "s", buffer=60_000)
+
+
+def test_the_reader_thread_may_close_the_blocks(store, monkeypatch):
+    suspended, closed = threading.Event(), threading.Event()
+    load, calls, errors = store_module._Files.load, [], []
+
+    def load_and_close(files, spans, slot=None):
+        calls.append(spans)
+        if len(calls) == 2:  # as the garbage collector may do in this thread
+            assert suspended.wait(10.0)
+            try:
+                blocks.close()
+            except RuntimeError as error:
+                errors.append(error)
+            closed.set()
+        return load(files, spans, slot)
+
+    monkeypatch.setattr(store_module._Files, "load", load_and_close)
+    with store._open() as files:
+        blocks = files.ahead(store._consecutive(), reuse=False)
+        next(blocks)
+        suspended.set()
+        assert closed.wait(10.0)
+    assert not errors
+    assert list(blocks) == []
 
 
 def straight(path, buffer=60_000):
@@ -143,13 +169,15 @@ def test_what_goes_wrong_past_the_cache(store, monkeypatch):
             handle.truncate(place)
         stamp = os.stat(store.file(file))
         direct._stamps[file] = (stamp.st_size, stamp.st_mtime_ns)
-        with pytest.raises(ValueError, match=f"ends at byte {place}, in the midst"):
+        with pytest.raises(ValueError, match=f"is truncated at byte {place}"):
             list(direct)
         with open(store.file(file), "wb") as handle:
             handle.write(whole)
-    with pytest.raises(ValueError, match="was changed since the store was opened"):
+    with pytest.raises(ValueError, match="has changed since the store was opened"):
         list(direct)
-    with pytest.raises(ValueError, match="direct='always': use True, False or 'auto'"):
+    with pytest.raises(
+        ValueError, match="direct='always' is unknown; use True, False or 'auto'"
+    ):
         RowStore.open(store.path, direct="always")
     monkeypatch.setattr(store_module, "_machine_memory", lambda: 1000)
     assert RowStore.open(store.path, buffer=60_000).direct
@@ -174,7 +202,7 @@ def test_verify_finds_one_changed_byte_in_any_array(store):
             byte = file.read(1)
             file.seek(middle)
             file.write(bytes([byte[0] ^ 1]))
-        with pytest.raises(ValueError, match="do not have the checksum"):
+        with pytest.raises(ValueError, match="do not match their checksum"):
             RowStore.open(store.path).verify()
         with open(path, "rb+") as file:
             file.seek(middle)
@@ -194,8 +222,8 @@ def overwrite(store, name, place, value):
         ("indices", 1000, 40, "column index out of range"),
         ("indices", 1000, -1, "column index out of range"),
         ("values", 1000, np.nan, "value is NaN or infinite"),
-        ("indptr", 30, 10**9, "a pointer falls or leaves"),
-        ("indptr", 30, -5, "a pointer falls or leaves"),
+        ("indptr", 30, 10**9, "a pointer decreases or leaves"),
+        ("indptr", 30, -5, "a pointer decreases or leaves"),
     ],
 )
 def test_damage_is_found_before_it_is_used(store, name, place, value, message):
@@ -210,7 +238,7 @@ def test_damage_is_found_before_it_is_used(store, name, place, value, message):
 def test_a_store_that_changes_while_it_is_open_is_refused(store):
     overwrite(store, "values", 0, 1.0)
     os.utime(store.file("values"), ns=(1, 1))
-    with pytest.raises(ValueError, match="was changed since the store was opened"):
+    with pytest.raises(ValueError, match="has changed since the store was opened"):
         list(store)
 
 
@@ -224,23 +252,32 @@ def test_a_file_that_is_cut_short_is_refused(store):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"format": "other"}, "not of the format"),
-        ({"format_version": 3}, "format version 3, this dualgap reads 1 to 2"),
+        ({"format": "other"}, "does not have the format"),
+        (
+            {"format_version": 3},
+            "format version 3, but this version of dualgap reads 1 to 2",
+        ),
         ({"format_version": True}, "format version True"),
-        ({"format_version": 1}, "it has the fields"),
-        ({"segment_bytes": 0}, "segment_bytes=0, which is no power of two"),
-        ({"segment_bytes": 65537}, "segment_bytes=65537, which is no power of two"),
+        ({"format_version": 1}, "it has unexpected fields"),
+        ({"segment_bytes": 0}, "segment_bytes=0 is not a power of two"),
+        ({"segment_bytes": 65537}, "segment_bytes=65537 is not a power of two"),
         ({"segment_bytes": 2**40}, "segment_bytes=1099511627776"),
         ({"segment_bytes": 4096}, r"checksums\.bin has \d+ bytes, expected"),
         ({"checksums_sha256": "0" * 64}, r"checksums\.bin is damaged"),
         ({"n_samples": "7"}, "wrong type"),
         ({"n_samples": True}, "wrong type"),
-        ({"entries": -1}, "below 0"),
+        ({"entries": -1}, "is negative"),
         ({"largest_row": 2**40}, "a longest row of 1099511627776"),
         ({"n_samples": 1499}, "its shards have 1500 rows"),
-        ({"arrays": {"values": "<f8", "y": "|O"}}, "it has the arrays"),
-        ({"extra": 1}, "it has the fields"),
-        ({"shards": [{"rows": 1500}]}, "a shard is"),
+        ({"arrays": {"values": "<f8", "y": "|O"}}, "it has unexpected arrays"),
+        ({"extra": 1}, "it has unexpected fields"),
+        ({"shards": [{"rows": 1500}]}, "the shard .* is invalid"),
+        ({"shards": [{"rows": 1500, "entries": -1}]}, "the shard .* is invalid"),
+        ({"n_samples": 0}, "it describes 0 rows of"),
+        (
+            {"arrays": dict.fromkeys(("values", "indices", "indptr", "y"), "|O")},
+            r"has the invalid dtype '\|O'",
+        ),
     ],
 )
 def test_a_description_is_checked_field_by_field(store, change, message):
@@ -264,7 +301,7 @@ def test_the_longest_of_dense_rows_is_their_length(tmp_path):
     description["sha256"] = digest(description)
     with open(where, "w") as file:
         json.dump(description, file)
-    with pytest.raises(ValueError, match="a longest row of 0 entries, of 3"):
+    with pytest.raises(ValueError, match="a longest row of 0 entries with 3 features"):
         RowStore.open(path, buffer=60)
 
 
@@ -281,13 +318,13 @@ def test_an_edited_description_is_refused(store):
 def test_what_is_no_store_and_too_small_a_buffer_are_refused(store, tmp_path):
     with pytest.raises(FileNotFoundError):
         RowStore.open(tmp_path / "none")
-    with pytest.raises(ValueError, match=r"no row store.*dualgap convert"):
+    with pytest.raises(ValueError, match=r"is not a row store.*dualgap convert"):
         RowStore.open(tmp_path)
     with pytest.raises(ValueError, match=r"buffer=1000 is too small.*give \d+"):
         RowStore.open(store.path, buffer=1000)
     with pytest.raises(ValueError, match="buffer=True"):
         RowStore.open(store.path, buffer=True)
-    with pytest.raises(ValueError, match="the store has rows 0 to 1500"):
+    with pytest.raises(ValueError, match="the store has 1500 rows"):
         store.rows(10, 1501)
 
 

@@ -24,12 +24,12 @@ from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
 from dualgap.io import load_svmlight, svmlight
 
-from ..conftest import unsanitized
+from ..conftest import examples, unsanitized
 
 INT32_MAX = np.iinfo(np.int32).max
 LARGEST_INDEX = 2**63 - 2
 
-quick = settings(deadline=None, max_examples=200)
+quick = settings(deadline=None, max_examples=examples(200))
 
 
 def load(text, **options):
@@ -97,7 +97,7 @@ def read_line(tokens, zero_based, query_id):
 
 
 def reference(text, zero_based="auto", query_id=False):
-    """What load_svmlight should give, as (rows, labels, qid, n_features)."""
+    """Return the expected result of load_svmlight: (rows, labels, qid, n_features)."""
     rows, labels, qids = [], [], []
     for number, line in enumerate(text.split(b"\n"), 1):
         tokens = line.split(b"#", 1)[0].split()
@@ -387,6 +387,7 @@ def test_wide_indices_in_several_pieces(large):
     assert X.indices[-2:].tolist() == [0, 4_999_999_999]
 
 
+@pytest.mark.long
 def test_interrupt_leaves_at_once():
     # A long text per value: halfway between two subnormal doubles.
     line = b"1 1:0." + b"0" * 323 + b"7" * 760 + b"\n"
@@ -430,6 +431,7 @@ print(arrays, resident("VmHWM") - base)
 """
 
 
+@pytest.mark.long
 @unsanitized("its own memory is counted too")
 @pytest.mark.skipif(
     not Path("/proc/self/status").exists(), reason="peak memory is read from /proc"
@@ -575,7 +577,7 @@ def test_n_features():
         ({"zero_based": "yes"}, ValueError, "zero_based='yes' is not known"),
         ({"zero_based": 1}, ValueError, "zero_based=1 is not known"),
         ({"query_id": None}, ValueError, "query_id=None is not known"),
-        ({"n_jobs": 0}, ValueError, "n_jobs=0 is no number of threads"),
+        ({"n_jobs": 0}, ValueError, "n_jobs=0 is not a number of threads"),
         ({"n_jobs": 1.5}, TypeError, "n_jobs=1.5 is not an integer"),
     ],
 )

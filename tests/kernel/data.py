@@ -14,7 +14,7 @@ from dualgap.kernel import (
     Linear,
     Polynomial,
 )
-from dualgap.problem import StoppedError
+from dualgap.problems.base import StoppedError
 
 from .. import qp
 
@@ -36,7 +36,7 @@ def make(n, d, seed, noise=0.5):
 
 
 def layouts(X):
-    """The same rows in every layout."""
+    """Return the rows in every layout."""
     return {
         "dense-f8": X,
         "dense-f4": X.astype(np.float32),

@@ -25,6 +25,7 @@ from dualgap.kernel import (
 )
 from dualgap.kernel import block as block_module
 from dualgap.loop import solve
+from dualgap.problems.base import Claim
 
 from ..twins import block as twin
 from .data import look_first, resting
@@ -207,7 +208,7 @@ def test_the_optimum_is_that_of_libsvm(n, d, C):
     ours = solution.certificate
     assert ours.dual >= theirs.dual * (1 - 1e-6)
     assert ours.dual <= theirs.primal * (1 + 1e-12)
-    f = solution.w
+    f = solution.decisions
     np.testing.assert_allclose(f, model.decision_function(X), atol=2e-2, rtol=1e-3)
 
 
@@ -289,8 +290,8 @@ def test_what_is_known_while_rows_rest(kind, monkeypatch):
     assert state.computed >= state.block.computed
     # No decisions are made up for rows that rest, whatever becomes of the fit.
     unproved = solver.unproved(state)
-    assert np.isnan(np.delete(unproved.w, rows)).all()
-    assert np.isfinite(unproved.w[rows]).all()
+    assert np.isnan(np.delete(unproved.decisions, rows)).all()
+    assert np.isfinite(unproved.decisions[rows]).all()
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -341,7 +342,7 @@ def test_rows_in_16_bits_prove_what_float32_does():
 
 
 def test_rows_in_16_bits_are_given_up_before_they_mislead(monkeypatch):
-    """With C = 1000 their rounding is soon as large as the violation."""
+    """Their rounding is soon as large as the violation at C = 1000."""
     rng = np.random.default_rng(23)
     X, y = points(rng, 1500, 3)
     problem = hinge(X, y, 1000.0, KERNELS[1], cache_size=2)
@@ -395,7 +396,7 @@ def test_a_stop_while_16_bits_are_given_up(monkeypatch):
     alpha = state.alpha()
     solver.step(state, core.Stop())  # takes it up
     assert state.whole
-    assert state.dual >= problem.prove(None, alpha).certificate.dual
+    assert state.dual >= problem.prove(Claim(alpha=alpha)).certificate.dual
 
 
 def test_working_sets_grow_while_rows_cost_more_than_steps():

@@ -29,6 +29,7 @@ from dualgap.kernel import (
 )
 from dualgap.loop import solve
 
+from ..conftest import examples
 from .data import form, optimum, values
 
 SOLVERS = [
@@ -88,7 +89,7 @@ def test_a_thousand_random_problems(block):
     assert sum(proved) >= 0.7 * len(proved) > 0
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(st.integers(0, 2**32 - 1), st.integers(1, 12), st.floats(1e-3, 1e3))
 def test_any_dual_point_bounds_the_optimum(seed, n, C):
     rng = np.random.default_rng(seed)

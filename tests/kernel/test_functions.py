@@ -129,7 +129,7 @@ def test_precomputed_and_callable():
         gram.subset([5, 6]).times(np.ones(2)), K[5:7, 5:7].sum(0)
     )
     assert calls
-    with pytest.raises(ValueError, match=r"X has shape \(20, 4\): a precomputed"):
+    with pytest.raises(ValueError, match=r"X has shape \(20, 4\); give a square"):
         Gram(X, Precomputed())
     with pytest.raises(ValueError, match="returned shape"):
         Gram(X, Callable(lambda A, B: A[:, 0])).row(0)

@@ -95,6 +95,7 @@ print(peak - before, 4 * n * gram.core.held)
 """
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 @unsanitized("its own memory is counted too")
 @pytest.mark.parametrize("megabytes", [20, 60])
@@ -287,6 +288,7 @@ print(peak - before)
 """
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 @unsanitized("its own memory is counted too")
 def test_the_limit_in_bytes_holds_for_pairs_and_what_they_share():
@@ -338,6 +340,7 @@ function.gram = Gram(X, Callable(function))  # still there at exit
 """
 
 
+@pytest.mark.long
 def test_kernels_that_python_computes_leave_nothing_behind():
     out = subprocess.run(
         [sys.executable, "-c", CYCLES], check=True, capture_output=True, text=True

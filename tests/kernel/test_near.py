@@ -1,5 +1,5 @@
-"""What the block solver knows of scores, and proofs that scan no row again for which
-that is enough."""
+"""The block solver's bounds on scores, and proofs that scan again only rows whose
+bounds do not suffice."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from dualgap.kernel import (
 )
 from dualgap.kernel import block as block_module
 from dualgap.kernel.gram import Gram
-from dualgap.kernel.problem import Near
 from dualgap.kernel.rows import row_source
 from dualgap.loop import solve
+from dualgap.problems.base import Claim, KernelHint, Near
 
 from .data import resting
 
@@ -208,12 +208,14 @@ def test_the_proof_is_the_same_and_scans_fewer_rows(kind):
     problem = problem_of(kind, rng)
     solution = solve(problem, BlockSolver(), tol=1e-4)
     assert solution.certificate.certified
-    again = problem_of(kind, np.random.default_rng(8)).prove(None, solution.alpha)
+    again = problem_of(kind, np.random.default_rng(8)).prove(
+        Claim(alpha=solution.alpha)
+    )
     found, full = solution.certificate, again.certificate
     assert found.primal == pytest.approx(full.primal, rel=1e-12)
     assert found.dual == pytest.approx(full.dual, rel=1e-12)
     assert solution.bias == pytest.approx(again.bias, abs=1e-7)
-    np.testing.assert_allclose(solution.w, again.w, atol=1e-4)
+    np.testing.assert_allclose(solution.decisions, again.decisions, atol=1e-4)
     last = problem._combined
     assert last.exact[solution.alpha != 0.0].all()
     assert last.exact.mean() < 0.9
@@ -226,13 +228,13 @@ def test_scores_that_are_known_badly_cost_a_scan_and_never_the_truth():
     rng = np.random.default_rng(9)
     problem = problem_of("hinge", rng)
     alpha = solve(problem, BlockSolver(), tol=1e-4).alpha
-    full = problem_of("hinge", np.random.default_rng(9)).prove(None, alpha)
+    full = problem_of("hinge", np.random.default_rng(9)).prove(Claim(alpha=alpha))
     scores = problem.scores(alpha)
     for error in (1e-6, 0.1, 1.0, 100.0, math.inf):
         rough = scores + min(error, 100.0) * rng.uniform(-1.0, 1.0, problem.n)
         fresh = problem_of("hinge", np.random.default_rng(9))
         near = Near(rough, np.full(problem.n, error), 0.0)
-        proof = fresh.prove(None, alpha, near=near)
+        proof = fresh.prove(Claim(alpha=alpha, hint=KernelHint(near)))
         upper, lower = proof.certificate.primal, proof.certificate.dual
         assert upper >= full.certificate.primal - full.certificate.rounding
         assert lower <= full.certificate.dual + full.certificate.rounding
@@ -246,8 +248,10 @@ def test_scores_that_are_known_badly_cost_a_scan_and_never_the_truth():
     off = alpha.copy()
     off[np.argmax(alpha * (problem.y > 0))] *= 0.5
     near = Near(fresh.scores(off), np.full(problem.n, 1e-9), 0.0)
-    proof = problem_of("hinge", np.random.default_rng(9)).prove(None, off, near=near)
-    full = problem_of("hinge", np.random.default_rng(9)).prove(None, off)
+    proof = problem_of("hinge", np.random.default_rng(9)).prove(
+        Claim(alpha=off, hint=KernelHint(near))
+    )
+    full = problem_of("hinge", np.random.default_rng(9)).prove(Claim(alpha=off))
     assert not np.array_equal(full.alpha, off)
     np.testing.assert_array_equal(proof.alpha, full.alpha)
     assert proof.certificate.primal == pytest.approx(full.certificate.primal, rel=1e-10)

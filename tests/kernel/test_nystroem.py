@@ -124,7 +124,7 @@ def test_certificate_says_what_it_is_about():
     certificate = solve(approximation, Auto()).certificate
     about = "the problem over 20 landmarks, not of the kernel problem"
     assert certificate.about == about
-    assert f"of the optimum of {about} (asked 0.1 %)" in certificate.message
+    assert f"of the optimum of {about} (target 0.1 %)" in certificate.message
     assert certificate.to_dict()["about"] == about
     plain = solve(problem, BlockSolver()).certificate
     assert plain.about == ""

@@ -128,7 +128,7 @@ def test_the_regression_is_that_of_libsvm(C, epsilon, layout):
     assert found.primal <= solution.certificate.primal * (1 + 1e-4)
     assert found.dual == pytest.approx(solution.certificate.dual, rel=1e-6)
     scale = np.abs(y - y.mean()).max()
-    np.testing.assert_allclose(solution.w, theirs.predict(X), atol=2e-4 * scale)
+    np.testing.assert_allclose(solution.decisions, theirs.predict(X), atol=2e-4 * scale)
 
 
 @pytest.mark.parametrize("nu", [0.0215, 0.333, 0.9013])
@@ -144,7 +144,7 @@ def test_the_one_class_is_that_of_libsvm(nu, layout):
     assert found.dual == pytest.approx(solution.certificate.dual, rel=1e-6)
     scale = np.abs(theirs.offset_).max()
     np.testing.assert_allclose(
-        solution.w, theirs.decision_function(X), atol=1e-5 * scale
+        solution.decisions, theirs.decision_function(X), atol=1e-5 * scale
     )
 
 
@@ -179,10 +179,10 @@ def test_pair_steps_with_an_epsilon_reach_the_optimum_of_their_problem(epsilon):
     solution = solve(problem, BlockSolver(q=40), tol=1e-9)
     assert solution.certificate.certified
     alpha = solution.alpha
-    inside = np.abs(y - solution.w) < epsilon - 1e-6
+    inside = np.abs(y - solution.decisions) < epsilon - 1e-6
     assert not alpha[inside].any()
     free = (alpha != 0.0) & (np.abs(alpha) < 5.0)
-    residual = (y - solution.w)[free]
+    residual = (y - solution.decisions)[free]
     np.testing.assert_allclose(residual, np.sign(alpha[free]) * epsilon, atol=1e-4)
 
 
@@ -216,7 +216,7 @@ def test_precomputed_subsets_and_warm_starts():
     some = KernelRegression(whole, y[rows], 2.0, rows=rows)
     direct = KernelRegression(X[rows], y[rows], 2.0, kernel=RBF(0.5))
     fits = [solve(problem, Auto(), tol=1e-9) for problem in (some, direct)]
-    np.testing.assert_allclose(fits[0].w, fits[1].w, atol=1e-5)
+    np.testing.assert_allclose(fits[0].decisions, fits[1].decisions, atol=1e-5)
     again = solve(direct, BlockSolver(), tol=1e-6, warm=fits[1].alpha)
     assert again.certificate.epochs == 0
     narrow = KernelOneClass(X, 0.2, kernel=RBF(0.5))
@@ -259,7 +259,7 @@ def test_the_same_seed_gives_the_same_bits_on_any_number_of_threads():
 def test_what_does_not_fit_is_refused():
     X, y, _ = data(20, 2)
     problem = KernelRegression(X, y, kernel=RBF(0.5))
-    with pytest.raises(ValueError, match="use solver='auto' or 'block'"):
+    with pytest.raises(ValueError, match="for kernel-regression use 'auto', 'block'"):
         solve(problem, SWAP())
     with pytest.raises(ValueError, match="outside its box"):
         problem.certify(np.full(20, 2.0))

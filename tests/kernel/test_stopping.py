@@ -18,7 +18,7 @@ from dualgap.kernel import (
     Precomputed,
 )
 from dualgap.loop import solve
-from dualgap.problem import StoppedError
+from dualgap.problems.base import Claim, KernelHint, StoppedError
 
 from .data import look_first, make
 
@@ -54,11 +54,11 @@ def test_a_proof_that_is_told_to_leave_proves_nothing(kernel):
     for each in (svm, KernelProblem(svm.gram.subset(np.arange(1100)), svm.y[:1100])):
         start = alpha[: each.n]
         with pytest.raises(StoppedError):
-            each.prove(None, start, stop=requested())
+            each.prove(Claim(alpha=start, hint=KernelHint(stop=requested())))
         # And leaves nothing behind that a later proof takes for its own.
-        proof = each.prove(None, start, stop=core.Stop())
+        proof = each.prove(Claim(alpha=start, hint=KernelHint(stop=core.Stop())))
         assert proof.certificate.primal >= proof.certificate.dual > 0.0
-        fresh = KernelProblem(each.gram, each.y, each.C).prove(None, start)
+        fresh = KernelProblem(each.gram, each.y, each.C).prove(Claim(alpha=start))
         assert fresh.certificate == proof.certificate
 
 
@@ -68,7 +68,7 @@ def test_rows_many_at_a_time_leave_too():
     assert svm.gram.fast is not None
     alpha = np.full(svm.n, 1.0)
     with pytest.raises(StoppedError):
-        svm.prove(None, alpha, stop=requested())
+        svm.prove(Claim(alpha=alpha, hint=KernelHint(stop=requested())))
 
 
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
@@ -86,10 +86,12 @@ def test_the_model_without_any_proof_promises_nothing(loss, solver, monkeypatch)
     assert "no bound on the objective is known yet" in certificate.message
     # The model reached, not the zero model; and its bias is close to the best.
     assert solution.alpha.any()
-    proof = svm.prove(None, solution.alpha)
+    proof = svm.prove(Claim(alpha=solution.alpha))
     assert proof.bias == pytest.approx(solution.bias, abs=2.0)
     if solver.name == "block" and loss == "squared_hinge":
-        np.testing.assert_allclose(solution.w, svm.combine(solution.alpha), atol=1e-3)
+        np.testing.assert_allclose(
+            solution.decisions, svm.combine(solution.alpha), atol=1e-3
+        )
 
 
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
@@ -109,7 +111,7 @@ def test_what_was_proved_is_kept(loss, monkeypatch):
     assert certificate.primal == told[2].primal
     assert certificate.dual == told[2].dual
     # The certificate is about the model that is kept, and so is the bias.
-    again = problem(loss).prove(None, solution.alpha)
+    again = problem(loss).prove(Claim(alpha=solution.alpha))
     assert again.certificate.primal == pytest.approx(certificate.primal, rel=1e-9)
     assert again.bias == pytest.approx(solution.bias, abs=1e-9)
 
@@ -133,7 +135,10 @@ def test_svc_keeps_and_saves_a_model_without_a_proof(monkeypatch, tmp_path):
     model = SVC(gamma=0.1, tol=1e-9)
     with pytest.warns(UserWarning, match="no bound on the objective is known yet"):
         model._fit(X, y, on_epoch=lambda label, info: True)
-    assert model.score(X, y) > 0.7
+    # The dual ascends from 0: D = sum |a| - a'Ka / 2.
+    coef = model.dual_coef_[0]
+    f = model.decision_function(X)[model.support_] - model.intercept_
+    assert np.abs(coef).sum() - 0.5 * coef @ f > 0.0
     save_model(model, tmp_path / "model")
     loaded = load_model(tmp_path / "model")
     assert loaded.certificate_ == model.certificate_

@@ -194,6 +194,7 @@ def text(rng, n, d, entries=12):
     return X
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_common_and_rare_features(kernel, dtype):

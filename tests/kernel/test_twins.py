@@ -18,6 +18,8 @@ from dualgap.kernel.frank_wolfe import SimplexState
 from ..twins import core_vector, frank_wolfe, kernel_pegasos
 from .data import form, kernel_matrix, make
 
+pytestmark = pytest.mark.cases(8)
+
 METHODS = ["fw", "mfw", "mdm", "swap", "swap-2o"]
 
 

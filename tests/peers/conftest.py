@@ -1,4 +1,4 @@
-"""What scikit-learn's tests want of pytest, and differences that are asserted."""
+"""Pytest hooks for scikit-learn's tests, and the differences that they assert."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def global_random_seed():
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_pyfunc_call(pyfuncitem):
-    """Where a difference is listed the test must fail, and with that error."""
+    """Require a test with a listed difference to fail with the listed error."""
     outcome = yield
     listed = getattr(pyfuncitem.module, "DIFFERENCES", {})
     for pattern, (error, reason) in listed.items():

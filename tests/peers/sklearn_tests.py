@@ -226,14 +226,14 @@ OURS = (LinearSVC, LinearSVR, SVC, SVR, OneClassSVM)
 
 
 class Difference(NamedTuple):
-    """What a test of scikit-learn's meets here: the error, by a pattern, and why."""
+    """Expected failure of a scikit-learn test: a pattern of its error, and why."""
 
     error: str
     reason: str
 
 
-def load(name: str) -> dict[str, Any]:
-    """The tests of `sklearn.svm.tests.<name>` as functions over our estimators."""
+def load(name: str, classes: tuple[type, ...] = OURS) -> dict[str, Any]:
+    """The tests of `sklearn.svm.tests.<name>` as functions over other classes."""
     folder = Path(sklearn.svm.__file__).parent / "tests"
     path = folder / f"{name}.py"
     if not path.is_file():
@@ -244,7 +244,7 @@ def load(name: str) -> dict[str, Any]:
     real = sklearn.svm
     ours = types.ModuleType("sklearn.svm")
     ours.__dict__.update(real.__dict__)
-    ours.__dict__.update({cls.__name__: cls for cls in OURS})
+    ours.__dict__.update({cls.__name__: cls for cls in classes})
     spec = importlib.util.spec_from_file_location(f"dualgap_on_{name}", path)
     assert spec is not None
     assert spec.loader is not None

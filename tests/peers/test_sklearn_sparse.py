@@ -7,6 +7,7 @@ import pytest
 from .sklearn_tests import Difference, check_listed, load
 
 pytestmark = [
+    pytest.mark.long,
     pytest.mark.filterwarnings("default"),
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
 ]

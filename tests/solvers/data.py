@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from dualgap import Problem
 from dualgap.losses import Hinge, Loss, SmoothedHinge, SquaredHinge
-from dualgap.problem import Problem
 
 from ..twins.losses import Phi
 

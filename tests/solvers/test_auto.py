@@ -9,19 +9,25 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from dualgap import LinearSVC, core
+from dualgap import LinearSVC, Problem, core
 from dualgap.certificate import Status
 from dualgap.loop import solve
-from dualgap.problem import Problem
 from dualgap.solvers import (
     DCD,
     Auto,
     InteriorPoint,
     SmoothingNewton,
-    auto,
     interior_point,
 )
-from dualgap.solvers.auto import PASSES, SHARE, expected_cost, remaining
+from dualgap.solvers.auto import (
+    SETTINGS,
+    active_share,
+    choose,
+    expected_cost,
+    predicted_passes,
+    remaining,
+    successor,
+)
 from dualgap.solvers.dcd import cost
 from dualgap.solvers.smoothing_newton import predicted_work
 from dualgap.solvers.some_rows import factor_work, gram_work, plain_speed
@@ -55,16 +61,47 @@ def test_either_method_where_it_is_the_faster(C, expected):
     assert methods(solution) == expected
 
 
-@pytest.fixture
-def dcd_begins(monkeypatch):
-    """Whatever is expected, `dcd` gets its share first."""
-    monkeypatch.setattr(auto, "MARGIN", math.inf)
+#: `dcd` begins whatever is predicted, or never.
+DCD_FIRST = Auto()._with_settings(margin=math.inf)
+DCD_NEVER_FIRST = Auto()._with_settings(margin=0.0)
 
 
-@pytest.mark.usefixtures("dcd_begins")
+def test_other_settings_change_one_record_only():
+    assert DCD_FIRST.settings.margin == math.inf
+    assert DCD_FIRST.settings.share == Auto().settings.share
+    assert Auto().settings == SETTINGS
+    assert repr(DCD_FIRST) == repr(Auto()) == "Auto()"
+
+
+def test_the_plan_follows_from_counts():
+    X, y = noisy()
+    easy, hard = Problem(X, y, 1e-4), Problem(X, y, 1e4)
+    for problem in (easy, hard):
+        plan = choose(problem, 1e-4)
+        other = successor(DCD(), problem)
+        assert other == SmoothingNewton()
+        costs = [predicted_passes(s, problem, 1e-4) for s in (DCD(), other)]
+        if problem is easy:
+            assert costs[0] < SETTINGS.margin * costs[1]
+            assert (plan.solver, plan.passes) == (DCD(), costs[0])
+            assert plan.successor_passes == costs[1]
+        else:
+            assert costs[0] >= SETTINGS.margin * costs[1]
+            assert (plan.solver, plan.passes) == (other, costs[1])
+            assert plan.successor_passes is None
+        assert f"{plan.passes:.0f} passes over the data" in plan.reason
+    assert choose(hard, 1e-4, warm_started=True).solver == DCD()
+    # While its work is free, a fit aims at more digits than were asked for.
+    middle = Problem(X, y, 0.01)
+    assert choose(middle, 0.1).solver == DCD()
+    assert choose(middle, 0.1, goal=1e-12).solver == SmoothingNewton()
+    assert successor(SmoothingNewton(), hard) == InteriorPoint()
+    assert successor(DCD(), Problem(X[:100], y[:100])) == InteriorPoint()
+
+
 def test_newton_takes_over_where_dcd_turns_out_to_be_slow():
     problem = Problem(*noisy(), 1.0)
-    solution = solve(problem, Auto(), tol=1e-6)
+    solution = solve(problem, DCD_FIRST, tol=1e-6)
     assert methods(solution) == ["dcd", "newton"]
     assert solution.certificate.relative_gap <= 1e-6
     history = solution.history
@@ -79,29 +116,27 @@ def test_newton_takes_over_where_dcd_turns_out_to_be_slow():
 
 
 def test_interior_point_takes_over_where_newton_turns_out_to_be_slow(monkeypatch):
-    """As if every step went a thousandth of its way."""
+    """Newton's method is slow because every step goes only a thousandth of its way."""
     monkeypatch.setattr(SmoothingNewton, "_room", lambda self, state: 1e-3)
-    monkeypatch.setattr(auto, "MARGIN", 0.0)
     problem = Problem(*noisy(), 1.0)
-    solution = solve(problem, Auto(), tol=1e-6)
+    solution = solve(problem, DCD_NEVER_FIRST, tol=1e-6)
     assert methods(solution) == ["newton", "interior-point"]
     assert solution.certificate.relative_gap <= 1e-6
     spent = np.count_nonzero(solution.history["solver"] == "newton")
-    assert PASSES <= spent < 1000
+    assert SETTINGS.least_epochs <= spent < 1000
     assert not np.isnan(solution.history["predicted"]).any()
 
 
-@pytest.mark.usefixtures("dcd_begins")
 def test_the_same_choices_every_time():
     problem = Problem(*noisy(), 1.0)
-    one, two = (solve(problem, Auto(), tol=1e-6, random_state=3) for _ in range(2))
+    one, two = (solve(problem, DCD_FIRST, tol=1e-6, random_state=3) for _ in range(2))
     assert one.history["solver"].tolist() == two.history["solver"].tolist()
     np.testing.assert_array_equal(one.w, two.w)
     np.testing.assert_array_equal(one.alpha, two.alpha)
 
 
 def few(n, d):
-    """As :func:`noisy`, with features of one scale: no row is like another."""
+    """Return rows as :func:`noisy` does, distinct, with features of one scale."""
     rng = np.random.default_rng(1)
     X = rng.standard_normal((n, d))
     return X, np.where(X[:, 0] + rng.standard_normal(n) > 0.0, 1, -1)
@@ -126,18 +161,17 @@ def test_few_rows_are_for_dcd_or_interior_point(n, d, expected, C):
         assert solution.certificate.epochs < newton.epochs / 2
 
 
-@pytest.mark.usefixtures("dcd_begins")
 def test_interior_point_follows_dcd_where_rows_are_few():
     problem = Problem(*few(900, 150), 1e4)
-    solution = solve(problem, Auto(), tol=1e-4)
+    solution = solve(problem, DCD_FIRST, tol=1e-4)
     assert methods(solution) == ["dcd", "interior-point"]
     assert solution.certificate.status is Status.CERTIFIED
-    state = Auto().start(problem, core.Random(0), None)
+    state = DCD_FIRST.start(problem, core.Random(0), None)
     state.tol = 1e-4
-    Auto().step(state, core.Stop())
+    DCD_FIRST.step(state, core.Stop())
     product = problem.rows.stored + problem.n
-    expected = auto.SLOWER * interior_point.predicted_work(problem, 1e-4) / product
-    assert state.other == pytest.approx(expected)
+    work = interior_point.predicted_work(problem, 1e-4)
+    assert state.other == pytest.approx(SETTINGS.interior_factor * work / product)
 
 
 def test_products_of_dense_rows_are_fast_beside_blas():
@@ -192,8 +226,7 @@ def test_a_method_that_breaks_down_hands_over(monkeypatch, broken):
 
     for method in (SmoothingNewton, InteriorPoint)[:broken]:
         monkeypatch.setattr(method, "step", fails)
-    monkeypatch.setattr(auto, "MARGIN", 0.0)
-    solution = solve(problem, Auto(), tol=1e-2)
+    solution = solve(problem, DCD_NEVER_FIRST, tol=1e-2)
     # The broken passes are on the account of who follows.
     assert (
         methods(solution) == [["interior-point"], ["interior-point", "dcd"]][broken - 1]
@@ -210,8 +243,7 @@ def test_dcd_goes_on_where_interior_point_breaks_down(monkeypatch):
         state.dead = True
 
     monkeypatch.setattr(InteriorPoint, "step", fails)
-    monkeypatch.setattr(auto, "MARGIN", 0.0)
-    solution = solve(Problem(*few(900, 150), 0.01), Auto(), tol=1e-2)
+    solution = solve(Problem(*few(900, 150), 0.01), DCD_NEVER_FIRST, tol=1e-2)
     assert len(broken) == 1
     assert methods(solution) == ["dcd"]
     assert solution.certificate.status is Status.CERTIFIED
@@ -224,7 +256,7 @@ def test_one_line_says_why(caplog):
     lines = [m for m in caplog.messages if m.startswith("auto: ")]
     assert len(lines) == 1
     assert "newton" in lines[0]
-    assert "products" in lines[0]
+    assert "passes over the data" in lines[0]
     caplog.clear()
     with caplog.at_level(logging.INFO, logger="dualgap"):
         LinearSVC(C=1e-4).fit(X, y)
@@ -252,20 +284,20 @@ def test_remaining_follows_a_line_and_allows_for_harder_digits():
     assert remaining([(1.0, 0.0)], 1e-3) == math.inf
 
 
-def test_a_large_class_around_the_origin_stays_awake():
+def test_a_large_class_around_the_origin_stays_active():
     rng = np.random.default_rng(0)
     n = 8000
     y = np.where(rng.random(n) < 0.05, 1, -1)
     X = rng.standard_normal((n, 5)) + 0.5 * (y > 0)[:, None]
     away = X - 4.0
-    assert auto.awake_share(Problem(X, y)) == 1.0
-    assert np.isclose(auto.awake_share(Problem(away, y)), 0.2, atol=0.05)
+    assert active_share(Problem(X, y)) == 1.0
+    assert np.isclose(active_share(Problem(away, y)), 0.2, atol=0.05)
     free = Problem(X, y, fit_intercept=True, penalize_intercept=False)
-    assert auto.awake_share(free) < 0.3  # the bias moves it
+    assert active_share(free) < 0.3  # the bias moves it
     even = np.where(rng.random(n) < 0.5, 1, -1)
-    assert auto.awake_share(Problem(away, even)) == 1.0
+    assert active_share(Problem(away, even)) == 1.0
     weight = np.where(y > 0, 19.0, 1.0)
-    assert auto.awake_share(Problem(away, y, sample_weight=weight)) == 1.0
+    assert active_share(Problem(away, y, sample_weight=weight)) == 1.0
     # And in truth: where it is away, most of its duals are 0.
     support = [
         np.mean(solve(Problem(rows, y), InteriorPoint(), tol=1e-6).alpha > 0.0)
@@ -274,7 +306,7 @@ def test_a_large_class_around_the_origin_stays_awake():
     assert support[0] > 0.9
     assert support[1] < 0.3
     for rows in (X[:1], X[:2], away[y > 0]):
-        assert 0.0 <= auto.awake_share(Problem(rows, np.ones(len(rows)))) <= 1.0
+        assert 0.0 <= active_share(Problem(rows, np.ones(len(rows)))) <= 1.0
 
 
 def test_expected_cost_grows_with_what_is_asked():
@@ -286,7 +318,7 @@ def test_expected_cost_grows_with_what_is_asked():
     assert digits[0] < digits[-1]
 
 
-def test_a_small_class_keeps_few_rows_awake():
+def test_a_small_class_keeps_few_rows_active():
     X, y = noisy(n=200)
     rare = np.where(np.arange(200) < 5, 1, -1)
     away = X + 3.0
@@ -295,23 +327,22 @@ def test_a_small_class_keeps_few_rows_awake():
     )
 
 
-@pytest.mark.usefixtures("dcd_begins")
 def test_dcd_is_given_its_share_before_it_is_judged():
     problem = Problem(*noisy(), 1.0)
-    state = Auto().start(problem, core.Random(0), None)
+    state = DCD_FIRST.start(problem, core.Random(0), None)
     state.tol = 1e-6
     while state.method == "dcd":
         other = state.other
-        Auto().step(state, core.Stop())
+        DCD_FIRST.step(state, core.Stop())
     assert isinstance(state.dcd[0], DCD)
     spent = cost(state.dcd[1]) / state.product
     last = cost(state.dcd[1]) / state.dcd[1].epochs / state.product
-    assert spent >= SHARE * other
-    assert spent <= 2.0 * SHARE * other + 2.0 * last  # at the first look or the second
+    share = SETTINGS.share * other
+    assert share <= spent <= 2.0 * share + 2.0 * last  # the first look or the second
 
 
 def test_equal_rows_are_found_before_anything_is_chosen():
-    """Where most rows are equal, the others are what Newton's method will cost."""
+    """If most rows are equal, the distinct rows decide the cost of Newton's method."""
     X, y = noisy(n=300)
     many = Problem(np.repeat(X, 100, axis=0), np.repeat(y, 100))
     some = Problem(np.repeat(X, 2, axis=0), np.repeat(y, 2))

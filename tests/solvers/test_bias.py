@@ -12,10 +12,10 @@ import pytest
 from scipy import sparse
 from sklearn.svm import SVC
 
-from dualgap import core
+from dualgap import Problem, core
 from dualgap.certificate import Status
 from dualgap.loop import solve
-from dualgap.problem import Problem
+from dualgap.problems.base import Claim
 from dualgap.solvers import DCD, Auto, InteriorPoint, Pegasos, SmoothingNewton
 
 from ..twins import dcd, pegasos_bias
@@ -157,7 +157,7 @@ def test_the_estimates_become_exact():
     state = solver.start(problem, core.Random(0), None)
     for _ in range(3000):
         solver.step(state, stop)
-    exact = problem.prove(*solver.iterate(state)).certificate
+    exact = problem.prove(Claim(*solver.iterate(state))).certificate
     assert state.primal == pytest.approx(exact.primal, rel=1e-4)
     assert state.dual == pytest.approx(exact.dual, rel=1e-4)
     assert exact.relative_gap < 1e-4

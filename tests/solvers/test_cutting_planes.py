@@ -8,10 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from dualgap import core
+from dualgap import Problem, core
 from dualgap.certificate import Status
 from dualgap.loop import solve
-from dualgap.problem import Problem
 from dualgap.solvers import DCD, OCAS, CuttingPlane
 
 from .. import qp
@@ -365,7 +364,7 @@ def test_same_optimum_as_dcd(record, name, load_xz):
 
 @pytest.mark.parametrize(("name", "most"), [("ijcnn1/ijcnn1", 200), ("adult/a9a", 500)])
 def test_ocas_certifies_real_data(name, most, load_xz):
-    """To 1e-6 at C = 1, in far fewer planes than the theory needs."""
+    """A certificate of 1e-6 at C = 1 needs far fewer planes than the theory's bound."""
     X, y = load_xz(name)
     certificate = solve(Problem(X, y, 1.0), OCAS(), tol=1e-6).certificate
     assert certificate.status is Status.CERTIFIED

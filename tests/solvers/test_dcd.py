@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from dualgap import core
+from dualgap import Problem, core
 from dualgap.certificate import Status
 from dualgap.loop import solve
-from dualgap.problem import Problem
+from dualgap.problems.base import Claim
 from dualgap.solvers import DCD
 from dualgap.solvers.dcd import coherent
 
@@ -130,7 +130,7 @@ def test_acceleration_takes_fewer_epochs_on_text(loss, C):
 
 
 def test_the_estimate_of_a_sweep_is_the_gap_at_its_end():
-    """Not that of the visits on the way, which is twice as large and more."""
+    """A sum over the visits during the sweep would be at least twice as large."""
     rng = np.random.default_rng(0)
     n, d = 4000, 4000
     X = sparse.random(n, d, density=0.02, format="csr", random_state=rng)
@@ -190,7 +190,7 @@ def test_stopped_between_two_sweeps_the_state_is_whole():
         solver.step(state, stop)
         assert (state.alpha >= 0.0).all()
         assert (state.alpha <= problem.upper).all()
-        exact = problem.prove(*solver.iterate(state)).certificate
+        exact = problem.prove(Claim(*solver.iterate(state))).certificate
         assert state.dual == pytest.approx(exact.dual, rel=1e-10)
 
 

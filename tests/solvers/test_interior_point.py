@@ -14,16 +14,17 @@ from hypothesis import strategies as st
 from scipy import sparse
 from threadpoolctl import threadpool_limits
 
-from dualgap import core
+from dualgap import Problem, core
 from dualgap.certificate import Status
 from dualgap.loop import solve
 from dualgap.losses import Hinge, SmoothedHinge, SquaredHinge
-from dualgap.problem import Problem
+from dualgap.problems.base import Claim
 from dualgap.solvers import DCD, InteriorPoint
 from dualgap.solvers.interior_point import predicted_work
 from dualgap.solvers.some_rows import algebra, equal_rows, without_duplicates
 
 from .. import qp
+from ..conftest import examples
 from ..twins import interior_point as twin
 from .data import LAYOUTS, LOSSES, close, make, with_bias
 
@@ -354,7 +355,7 @@ def odd_problems(draw):
 
 
 @given(odd_problems(), st.sampled_from([1e-2, 1e-4, 1e-6]))
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 def test_odd_problems_are_certified(case, tol):
     X, y, weight, loss, C, layout, bias = case
     stored = LAYOUTS[layout](X)
@@ -484,10 +485,11 @@ def test_interrupted_within_an_iteration(d):
         np.testing.assert_array_equal(state.inner.w, before[0])
         np.testing.assert_array_equal(state.inner.alpha, before[1])
     w, alpha = InteriorPoint().iterate(state)
-    certificate = problem.prove(w, alpha).certificate
+    certificate = problem.prove(Claim(w, alpha)).certificate
     assert certificate.dual <= certificate.primal
 
 
+@pytest.mark.long
 def test_too_many_features_are_refused_with_a_remedy():
     X = sparse.csr_matrix(([1.0, 2.0], ([0, 3], [7, 2999])), shape=(5, 3000))
     problem = Problem(X, [1, -1, 1, -1, 1], 1.0)

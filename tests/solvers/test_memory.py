@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from dualgap import Problem
 from dualgap.loop import solve
-from dualgap.problem import Problem
 from dualgap.solvers import DCD
 
 from ..conftest import unsanitized
@@ -76,6 +76,7 @@ def measured():
     return json.loads(run.stdout)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("k", range(len(SOLVERS)))
 def test_bytes_per_row_and_per_feature(measured, k, loss):

@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dualgap import core
+from dualgap import Problem, core
 from dualgap.certificate import Status
 from dualgap.loop import solve
-from dualgap.problem import Problem
 from dualgap.solvers.dcd import DCD
 from dualgap.solvers.mpu import MPU
 
@@ -179,7 +178,7 @@ def test_counters_are_whole_below_the_cap():
 
 
 def test_delta_stop_ends_the_run():
-    """With a fixed s there is a fixed point; the loop sees it and says so."""
+    """A fixed s leads to a fixed point, which the loop reports."""
     bench = make(n=60, C=1.0)
     rough = solve(bench.problem, MPU(delta=0.5, delta_stop=1.0), tol=1e-9)
     assert rough.certificate.status is Status.STALLED

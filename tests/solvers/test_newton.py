@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from dualgap import LinearSVR, core
+from dualgap import LinearSVR, OneClassProblem, RegressionProblem, core
 from dualgap.certificate import Status
 from dualgap.loop import solve
 from dualgap.losses import EpsilonInsensitive, SquaredEpsilonInsensitive
-from dualgap.regression import OneClassProblem, RegressionProblem
-from dualgap.solvers.newton import ResidualNewton, regression_solver
+from dualgap.solvers import solver_for
+from dualgap.solvers.newton import ResidualNewton
 from dualgap.solvers.regression import RegressionDCD
 
 from ..twins import regression as twin
@@ -140,9 +140,9 @@ def test_auto_goes_by_the_shape_and_the_loss():
         (40, EpsilonInsensitive(), RegressionDCD),
     ):
         problem = RegressionProblem(X[:n], y[:n], loss=loss)
-        assert type(regression_solver("auto", problem)) is kind
-        assert type(regression_solver("newton", problem)) is ResidualNewton
-        assert type(regression_solver("dcd", problem)) is RegressionDCD
+        assert type(solver_for(problem)) is kind
+        assert type(solver_for(problem, "newton")) is ResidualNewton
+        assert type(solver_for(problem, "dcd")) is RegressionDCD
 
 
 def test_the_estimator_takes_either():
@@ -167,7 +167,7 @@ def test_what_it_cannot_solve_is_refused():
     X, y, _ = data()
     with pytest.raises(ValueError, match="use solver='dcd'"):
         LinearSVR(solver="newton").fit(X, y)
-    with pytest.raises(ValueError, match="needs a RegressionProblem"):
+    with pytest.raises(ValueError, match="is for regression problems"):
         solve(OneClassProblem(X), ResidualNewton())
     with pytest.raises(ValueError, match="direction='exact'"):
         ResidualNewton("exact")

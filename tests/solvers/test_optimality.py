@@ -6,7 +6,6 @@ Every objective is recomputed here, in plain NumPy and float64.
 from __future__ import annotations
 
 import functools
-import os
 
 import numpy as np
 import pytest
@@ -16,15 +15,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import normalize
 from sklearn.svm import LinearSVC
 
+from dualgap import Problem
 from dualgap.certificate import Status
 from dualgap.loop import solve
-from dualgap.problem import Problem
 from dualgap.solvers import get_solver
-
-slow = pytest.mark.skipif(
-    not os.environ.get("DUALGAP_SLOW_TESTS"),
-    reason="takes half a minute: set DUALGAP_SLOW_TESTS=1",
-)
 
 
 def primal(X, y, C, loss, w):
@@ -126,7 +120,7 @@ def test_liblinear_float32(solver, dense, name, C, loss, data, liblinear):
 
 @pytest.mark.parametrize("solver", ["dcd", "sdca", "auto"])
 def test_no_worse_than_an_unconverged_liblinear(solver, data):
-    """Where LIBLINEAR runs out of epochs the certificate still brackets it."""
+    """The certificate brackets the result of LIBLINEAR, which runs out of epochs."""
     X, y = data("adult/a1a")
     with pytest.warns(ConvergenceWarning):
         reference = train_liblinear(X, y, 100.0, "hinge", max_iter=20_000)
@@ -137,7 +131,7 @@ def test_no_worse_than_an_unconverged_liblinear(solver, data):
     assert primal(X, y, 100.0, "hinge", solution.w) <= 1.005 * reference
 
 
-@slow
+@pytest.mark.long
 @pytest.mark.parametrize("solver", ["dcd", "sdca"])
 def test_liblinear_a1a_hinge_at_large_C(solver, data, liblinear):
     X, y = data("adult/a1a")

@@ -1,18 +1,54 @@
-"""Every solver is in the register, documented, and a frozen record."""
+"""Every solver is in the registry, documented, and a frozen record."""
 
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import inspect
+import pkgutil
+import re
 import sys
+import types
 
 import pytest
 
-from dualgap import solvers
-from dualgap.solvers import SOLVERS, Solver, get_solver
+from dualgap import kernel, solvers
+from dualgap.solvers import SOLVERS, Solver, get_solver, solver_for, solvers_of
+
+pytestmark = pytest.mark.cases(15)
 
 LINES = ("Problem", "Update", "Guarantee", "Cost", "Source")
 every_solver = pytest.mark.parametrize("name", SOLVERS)
+KINDS = {
+    "binary": solvers,
+    "regression": solvers,
+    "one-class": solvers,
+    "crammer-singer": solvers,
+    "kernel": kernel,
+    "kernel-regression": kernel,
+    "kernel-one-class": kernel,
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_solver_of_a_kind_says_what_it_is_for(kind):
+    known = solvers_of(kind)
+    assert list(known) == sorted(known, key=lambda name: (name != "auto", name))
+    for name, record in known.items():
+        assert (record.name, kind in record.kinds) == (name, True)
+        assert record.__name__ in KINDS[kind].__all__
+        assert type(get_solver(name, kind)) is record
+        check_header(record)
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS.keys() - {"regression"}))
+def test_auto_is_registered_or_the_only_solver(kind):
+    known = solvers_of(kind)
+    problem = types.SimpleNamespace(kind=kind)
+    found = solver_for(problem)
+    assert type(found) is known.get("auto", type(found))
+    assert "auto" in known or len(known) == 1
+    assert solver_for(problem, found) is found
 
 
 def test_the_register_is_complete():
@@ -25,14 +61,34 @@ def test_the_register_is_complete():
     assert all(name == solver.name for name, solver in SOLVERS.items())
 
 
-@every_solver
-def test_the_module_says_what_the_method_is(name):
-    lines = sys.modules[SOLVERS[name].__module__].__doc__.splitlines()
+def check_header(record):
+    lines = sys.modules[record.__module__].__doc__.splitlines()
     starts = [line.split(" ")[0] for line in lines if line and line[0] != " "]
-    assert [start for start in starts if start in LINES] == list(LINES)
+    found = [start for start in starts if start in LINES]
+    assert found == list(LINES) * max(1, len(found) // len(LINES))  # two share a file
     for line in lines:
         if line.startswith(LINES):
             assert len(line.split()) > 2
+
+
+MODULES = [f"dualgap.solvers.{m.name}" for m in pkgutil.iter_modules(solvers.__path__)]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_tuning_constants_are_documented_fields_of_settings(name):
+    module = importlib.import_module(name)
+    constants = re.findall(
+        r"^([A-Z_][A-Z_, ]*) = -?\d", inspect.getsource(module), re.M
+    )
+    assert set(constants) <= {"TINY"}
+    record = vars(module).get("Settings")
+    if record is None:
+        return
+    assert record.__dataclass_params__.frozen
+    lines = [line.strip() for line in inspect.getsource(record).splitlines()]
+    for k, line in enumerate(lines):
+        if line.split(":")[0].isidentifier() and ": " in line:
+            assert lines[k - 1].startswith("#: "), line
 
 
 @every_solver

@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dualgap import core
+from dualgap import Problem, core
 from dualgap.certificate import Status
 from dualgap.loop import solve
-from dualgap.problem import Problem
 from dualgap.solvers.dcd import DCD
 from dualgap.solvers.sgd_qn import SGDQN, default_skip
 

@@ -8,16 +8,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from dualgap import core
+from dualgap import Problem, core
 from dualgap.certificate import Status
 from dualgap.loop import solve
 from dualgap.losses import Hinge, SmoothedHinge
-from dualgap.problem import Problem
 from dualgap.solvers import DCD, InteriorPoint, SmoothingNewton
 from dualgap.solvers import smoothing_newton as module
 from dualgap.solvers.some_rows import algebra, draw_sample
 
 from .. import qp
+from ..conftest import examples
 from ..twins import smoothing_newton as twin
 from .data import LOSSES, close, make, with_bias
 
@@ -235,12 +235,12 @@ def test_samples_and_frozen_rows_lead_to_the_same_optimum(tol, weighted, monkeyp
         frozen = [(n, full) for n, whole, full in members if whole and n < used]
         assert frozen
         assert any(full for _, full in frozen)
-        assert min(n for n, _ in frozen) <= module._FEW * problem.n
+        most = SmoothingNewton.settings.active_share * problem.n
+        assert min(n for n, _ in frozen) <= most
 
 
 def test_rows_are_unfrozen_where_w_goes_far(monkeypatch):
     """Too little room: rows are frozen and unfrozen again, and nothing is wrong."""
-    monkeypatch.setattr(module, "_ROOM", 0.03)
     X, y = made(20_000, 8)
     problem = Problem(X, y, 10.0)
     thawed = []
@@ -251,7 +251,8 @@ def test_rows_are_unfrozen_where_w_goes_far(monkeypatch):
         return begin(self, state, stop)
 
     monkeypatch.setattr(SmoothingNewton, "_begin", noted)
-    found = solve(problem, SmoothingNewton(), tol=1e-6).certificate
+    solver = SmoothingNewton()._with_settings(active_radius=0.03)
+    found = solve(problem, solver, tol=1e-6).certificate
     assert found.status is Status.CERTIFIED
     assert any(thawed)
     best = solve(problem, InteriorPoint(), tol=1e-8).certificate
@@ -272,7 +273,7 @@ def test_many_features(loss, sparse_rows):
     assert other.dual <= found.primal <= other.primal * (1 + 2e-6)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.data())
 def test_odd_problems_get_an_honest_certificate(data):
     n, d = data.draw(st.integers(1, 12)), data.draw(st.integers(1, 4))

@@ -1,4 +1,4 @@
-"""What the papers prove about their solvers, and what invariance asks of them."""
+"""Theorems of the papers about their solvers, and invariances of the solvers."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from dualgap import core
+from dualgap import Problem, core
 from dualgap.certificate import Status
 from dualgap.loop import solve
 from dualgap.losses import Hinge, SmoothedHinge
-from dualgap.problem import Problem
 from dualgap.solvers import (
     DCD,
     MPU,
@@ -35,6 +34,8 @@ from dualgap.solvers import (
 from ..twins import dcd
 from ..twins.losses import dual, primal
 from .data import LOSSES, close, exact, make
+
+pytestmark = pytest.mark.cases(14)
 
 DUAL = {
     "dcd": DCD(),
@@ -240,7 +241,7 @@ def test_counts_are_duals_after_whole_epochs(case, solver, C):
 
 
 def test_sgd_r_counts_leave_the_box():
-    """Why its certificate clips them: the proposition is about whole passes."""
+    """The certificate clips them, because the proposition is about whole passes."""
     bench = make(C=0.5)
     *_, state = epochs(SGDr(), bench.problem, 3)
     assert (state.errors > state.t / bench.n).any()

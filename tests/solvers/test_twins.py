@@ -9,14 +9,15 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from dualgap import core
-from dualgap.problem import Problem
+from dualgap import Problem, core
 from dualgap.solvers import DCD, NORMA, SDCA, Pegasos, SGDm, SGDr, SGDs, SvmSGD
 
 from ..twins import dcd, norma, pegasos, sdca, sgd, svmsgd
 from ..twins.losses import dual
 from ..twins.random import Random
 from .data import CASES, LAYOUTS, LOSSES, close, make
+
+pytestmark = pytest.mark.cases(8)
 
 EPOCHS = 20
 # Every case in the plainest layout, and every layout in the fullest case.
@@ -283,8 +284,7 @@ def test_sleeping_epochs(case, layout, loss):
         if epoch in (4, 30):  # a proof, while all rows sleep
             state.wake[:] = 3
             twin.asleep = [3] * bench.n
-            point = solver.iterate(state)
-            bench.problem.prove(*point, **solver.proof_options(state))
+            bench.problem.prove(solver.claim(state))
             solver.reject(state)
             unclear = twin.prove()
             np.testing.assert_array_equal(
@@ -379,15 +379,14 @@ def remembers_as(accelerator, twin):
 @any_loss
 @mixed_bench
 @pytest.mark.parametrize("C", [0.3, 30.0])
-def test_conjugate_sweeps(case, layout, loss, C, monkeypatch):
+def test_conjugate_sweeps(case, layout, loss, C):
     """Every step from the point where the core is; ties may go either way."""
-    monkeypatch.setattr("dualgap.solvers.dcd.REPAIR_EVERY", 24)
     bench = make(case, layout, loss, n=60, d=25, C=C)
     problem, rng, stop = bench.problem, Random(2), core.Stop()
     U, D = bench.phi.box(bench.c), bench.phi.diagonal(bench.c)
     plain = 8 if problem.cost.mean() * problem.q.mean() >= 4 else 18
     twin = dcd.ConjugateDCD(bench.X, bench.y, U, D, plain)
-    solver = DCD(acceleration="conjugate")
+    solver = DCD(acceleration="conjugate")._with_settings(repair_every=24)
     state = begin(solver, problem, seed=2)
     clear, pairs = Counter(), 0
     for epoch in range(60):
@@ -766,7 +765,7 @@ def test_svmsgd_with_eta0_beyond_one_over_lambda(case, layout, loss):
 
 
 def test_a_scale_near_underflow_is_absorbed():
-    """With p = 1 the scale falls like exp(-2 sqrt t): v takes it over in time."""
+    """With p = 1, v absorbs the scale exp(-2 sqrt t) before it underflows."""
     bench = make("weights")
     kernel = GradientKernel(bench, core.Schedule.norma, 1.0)
     twin = norma.NORMA(*paper(bench), 1.0)

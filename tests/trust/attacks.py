@@ -470,7 +470,7 @@ def regression_coefficients(rng: Rng) -> list[Group]:
 
 
 def one_class(points: Rows, factors: Any, nu: float) -> SVM:
-    """Its duals add up to nu times the weights, rounded, and no more than these."""
+    """Build a one-class problem whose duals add up to nu times the weights, rounded."""
     weight = [float(v) for v in factors]
     total = nu * math.fsum(weight)
     if math.fsum([*weight, -total]) < 0.0:
@@ -778,7 +778,7 @@ def underflow(rng: Rng) -> list[Group]:
 
 
 def exponential_kernel(rng: Rng) -> tuple[Any, Any, Kernel]:
-    """As `rational_kernel`, of RBF and Laplacian."""
+    """Draw RBF and Laplacian problems, as `rational_kernel` does for its kernels."""
     n, d = int(rng.integers(2, 11)), int(rng.integers(1, 6))
     X = rng.standard_normal((n, d))
     i, j = rng.choice(n, 2, replace=False)

@@ -178,7 +178,7 @@ def given_matrix(rng: Rng, most: int = 10) -> Any:
 
 
 def lowered(rng: Rng, K: Any, size: float) -> Any:
-    """With an eigenvalue that is lower by this share of the largest value."""
+    """Lower one eigenvalue of K by this share of its largest value."""
     v = rng.standard_normal(len(K))
     K = K - size * float(np.abs(K).max()) * np.outer(v, v) / float(v @ v)
     return (K + K.T) / 2.0

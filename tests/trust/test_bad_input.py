@@ -18,9 +18,10 @@ from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.base import clone
 
-from dualgap import SVC, LinearSVC, LinearSVR
+from dualgap import SVC, LinearSVC, LinearSVR, Problem
 from dualgap.io import load_svmlight
-from dualgap.problem import Problem
+
+from ..conftest import examples
 
 CORPUS = Path(__file__).parents[1] / "corpus"
 
@@ -104,7 +105,7 @@ def whole(X) -> bool:
 number = st.one_of(st.integers(-3, 9), st.sampled_from(EXTREMES))
 
 
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 @given(
     indices=st.lists(number, min_size=0, max_size=8),
     indptr=st.lists(number, min_size=0, max_size=6),
@@ -149,7 +150,7 @@ def test_an_estimator_refuses_indices_out_of_range(where):
         getattr(model, where)(*([bad, y] if where == "fit" else [bad]))
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(st.binary(max_size=200))
 def test_bytes_are_text_or_refused(content):
     told = ""
@@ -181,7 +182,7 @@ def test_tables_of_noise_are_refused(tmp_path_factory, content, kind, magic):
 
 
 def sent(thing):
-    """What is made of it on the other side of Dask: its arrays begin at any byte."""
+    """Return a thing as Dask delivers it: its arrays begin at any byte."""
     buffers = []
     text = pickle.dumps(thing, protocol=5, buffer_callback=buffers.append)
     there = [memoryview(b"?" + bytes(buffer.raw()))[1:] for buffer in buffers]

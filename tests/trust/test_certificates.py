@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from dualgap import Problem
 from dualgap.kernel import Gram
 from dualgap.kernel.block import row_source
 from dualgap.kernel.gram import roundings_of_values
-from dualgap.problem import Problem
 
 from .attacks import rational_kernel
 

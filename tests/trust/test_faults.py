@@ -22,6 +22,8 @@ from dualgap.io import RowStore, convert
 
 from ..conftest import ROOT, unsanitized
 
+pytestmark = pytest.mark.long
+
 POSIX = pytest.mark.skipif(sys.platform == "win32", reason="POSIX limits and signals")
 LINUX = pytest.mark.skipif(
     not sys.platform.startswith("linux"), reason="limits of the address space, /proc"
@@ -38,7 +40,7 @@ def rows(n=60, d=4, classes=2, seed=0):
 
 
 def run(script, *arguments, before=(), timeout=300):
-    """What a script prints in a process of its own."""
+    """Return the output of a script that runs in another process."""
     done = subprocess.run(
         [*before, sys.executable, "-c", script, *map(str, arguments)],
         capture_output=True, text=True, timeout=timeout, check=False,
@@ -215,7 +217,7 @@ def script():
 
 @pytest.mark.parametrize(("kind", "bits"), [("LinearSVC", 8), ("SVC", 1)])
 def test_every_flipped_bit_of_a_model_is_noticed(tmp_path, script, kind, bits):
-    """Of the larger file one bit of every byte; or the flip changes nothing."""
+    """The larger file has one bit of every byte flipped; a few flips change nothing."""
     write, read = script.FILES[kind]
     write(tmp_path / "model")
     size, flips, refused, harmless = script.flip(tmp_path / "model", read, bits)
@@ -517,8 +519,7 @@ for name, stage in stages.items():
         except KeyboardInterrupt:
             outcomes.add("KeyboardInterrupt")
         else:
-            certificates = found.certificate_
-            for c in certificates if isinstance(certificates, list) else [certificates]:
+            for c in found.certificate_:
                 assert c.status.label == "interrupted", c
                 assert c.primal >= c.dual
             outcomes.add("model kept")
@@ -573,7 +574,7 @@ def test_pickles_of_other_versions_say_so_and_work():
         state["_dualgap_version"] = "0.0.1"
         del state["time_limit"]
         old = type(model).__new__(type(model))
-        with pytest.warns(UserWarning, match=r"by dualgap 0\.0\.1, and this is"):
+        with pytest.warns(UserWarning, match=r"by dualgap 0\.0\.1, but dualgap"):
             old.__setstate__(state)
         assert old.get_params() == model.get_params()
         assert np.array_equal(old.decision_function(X), model.decision_function(X))

@@ -14,6 +14,7 @@ import pytest
 from ..conftest import ROOT, unsanitized
 
 pytestmark = [
+    pytest.mark.long,
     pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs /proc"),
     unsanitized("it keeps freed memory"),
 ]

@@ -38,6 +38,7 @@ def _no_cluster_is_left():
     close()
 
 
+@pytest.mark.cases(None)
 @pytest.mark.parametrize("name", ATTACKS)
 def test_no_certificate_is_false(name):
     tally = Tally()
@@ -47,6 +48,7 @@ def test_no_certificate_is_false(name):
     assert tally.certificates + tally.refused > 0
 
 
+@pytest.mark.long
 def test_the_script_checks_one_problem_and_prints_a_table():
     script = ROOT / "benchmarks" / "trust" / "verify.py"
     done = subprocess.run(

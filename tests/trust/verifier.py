@@ -130,7 +130,7 @@ class Rows:
         return (v @ v).fraction()
 
     def unknown(self, a: Exact) -> tuple[Fraction, Exact] | None:
-        """How far the norm and the scores may be off; None where they are exact."""
+        """Return bounds on the errors of norm and scores, None if both are exact."""
         return None
 
 
@@ -186,7 +186,7 @@ def exponential(X: Any, gamma: float, power: int) -> Kernel:
 
 
 class ManyExponentials(Rows):
-    """As `exponential`, of many rows: in float64, with bounds on its rounding.
+    """Exponential kernels over many rows, in float64 with bounds on the rounding.
 
     A difference of coordinates is off by one rounding of itself, so the distance by
     d + 3, and there is no other cancellation. exp is taken to be within 8 units of the
@@ -282,7 +282,7 @@ class SVM:
     # ------------------------------------------------------------------- primal
 
     def residuals(self, scores: Exact) -> Exact:
-        """What the losses are functions of, where it is positive."""
+        """Return the residuals; the losses are functions of their positive parts."""
         if self.signed:
             return Exact.of(1.0) - self.target * scores
         if self.loss == "one_class":
@@ -309,7 +309,7 @@ class SVM:
         return value + self.losses(self.residuals(scores + bias))
 
     def unknown(self, model: Any, bias: float = 0.0) -> Fraction:
-        """How far the exact P may be from :meth:`primal`: 0 where all is rational."""
+        """Return a bound on the error of :meth:`primal`, 0 if all is rational."""
         a = Exact.of(model)
         found = self.points.unknown(a)
         if found is None:
@@ -320,7 +320,7 @@ class SVM:
         return norm / 2 + self.losses(near + off) - self.losses(near)
 
     def unknown_dual(self, duals: Any) -> Fraction:
-        """The same of D."""
+        """Return a bound on the error of :meth:`dual`."""
         found = self.points.unknown(Exact.of(duals))
         return Fraction(0) if found is None else found[0] / 2
 
@@ -360,7 +360,7 @@ class SVM:
         return not abs(a).above(self.cost).any()
 
     def feasible(self, duals: Any) -> Exact | None:
-        """With the sum that a free bias asks for; None if the box has none."""
+        """Return duals with the sum of a free bias, or None if the box has none."""
         a = Exact.of(duals)
         if self.bias != "free":
             return a
@@ -449,7 +449,7 @@ def _dot(a: Sequence[Fraction], b: Sequence[Fraction]) -> Fraction:
 
 
 class Claim(NamedTuple):
-    """What was said about a problem, and the points that it was said about."""
+    """A claim about a problem, and the points that the claim is about."""
 
     what: str
     #: None: nothing was said, but the points bound P*.

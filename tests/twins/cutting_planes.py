@@ -58,7 +58,7 @@ def line_search(c, old, new, W_old, W):
 
 
 class CuttingPlanes:
-    """With mu = None the one-slack rule, else OCAS."""
+    """One-slack cutting planes if mu is None, else OCAS."""
 
     def __init__(self, X, y, c, mu=None):
         self.Z, self.c, self.mu = y[:, None] * X, c, mu

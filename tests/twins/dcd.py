@@ -63,13 +63,13 @@ class DCD:
 
 
 class SleepingDCD:
-    """The same dual; rows firmly at a bound sleep for 1, 3, 7, ... 127 epochs.
+    """Dual coordinate descent that skips rows at a bound for 1, 3, 7, ... 127 epochs.
 
-    Or for half as many as they are thresholds away from moving, if that is more. In the
-    first epoch the threshold is the mean projected gradient so far, from a quarter of
-    the rows on. `omega` over-relaxes the steps. `chunk` rows in a row are visited
-    together; the generator shuffles the chunks, and what is left over comes last. With
-    `modified_sgd` the first epoch is that of twins/sdca.py.
+    A row with gradient G is skipped for |G|/(2 threshold) epochs if that is more. In
+    the first epoch the threshold is the mean projected gradient so far, from a quarter
+    of the rows on. `omega` over-relaxes the steps. `chunk` rows in a row are visited
+    together; the generator shuffles the chunks, and an incomplete chunk comes last.
+    With `modified_sgd` the first epoch is the one of twins/sdca.py.
 
     `lengths` holds, for every row visited in the last epoch, the sleeps that a gradient
     within 1e-9 of the computed one would give. There is one unless rounding decides.
@@ -107,7 +107,7 @@ class SleepingDCD:
         return (self.a[i] == 0.0 and G >= 0.0) or (self.a[i] == self.U[i] and G <= 0.0)
 
     def length(self, i, G, threshold):
-        """How long row i sleeps after a look at its gradient G."""
+        """Return for how many epochs to skip row i with gradient G."""
         if not self.rests(i, G) or abs(G) <= threshold:
             return 0
         far = self.longest * threshold <= 0.5 * abs(G)
@@ -193,7 +193,7 @@ class ConjugateDCD(SleepingDCD):
         self.visited = len(rows)
 
     def move(self, a):
-        """To the point a; the rows that it moves wake up."""
+        """Move to the point a; skipped rows that change are visited again."""
         for i in np.flatnonzero(a != self.a):
             self.asleep[i] = 0
         self.a, self.w = a, self.X.T @ (a * self.y)

@@ -30,7 +30,7 @@ class RegressionDCD:
         return awake
 
     def violation(self, i, G):
-        """By how much a row may move, below 0 by how much it may not."""
+        """Return how far the row violates optimality; negative if it does not."""
         b, U, e = self.b[i], self.U[i], self.epsilon
         if U == 0.0:
             return -np.inf

@@ -25,7 +25,7 @@ def delta(phi, omega, y, s, q, a):
 
 
 def one_row_dual(phi, omega, y, s, q, a, b):
-    """What `delta` maximises, at a + Delta = y b and up to a constant:
+    """Return the value that `delta` maximises, at a + Delta = y b, up to a constant:
 
     -omega phi*(-b/omega) - (lambda n/2) |w + Delta x/(lambda n)|^2
     """

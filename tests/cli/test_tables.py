@@ -1,0 +1,215 @@
+"""Tables on the command line: every command, and standardised columns."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from typer.testing import CliRunner
+
+import dualgap
+from dualgap import SVC, SVR, LinearSVC, load_model, save_model
+from dualgap.cli import app
+
+from .running import call, refused, write
+
+NAMES = ["no", "yes"]
+
+
+def table(name: str = "t.csv", seed: int = 0, labels: Any = NAMES) -> tuple[Any, Any]:
+    rng = np.random.default_rng(seed)
+    codes = np.arange(60) % len(labels)
+    X = rng.normal(size=(60, 3)) * [1, 10, 100] + 5
+    X[:, 1] += 8 * codes
+    y = np.array(labels)[codes]
+    rows = ["a,b,c,kind"]
+    rows += [
+        f"{u!r},{v!r},{w!r},{k}" for (u, v, w), k in zip(X.tolist(), y, strict=True)
+    ]
+    Path(name).write_text("\n".join(rows) + "\n")
+    return X, y
+
+
+def frame(X: Any) -> Any:
+    pandas = pytest.importorskip("pandas")
+    return pandas.DataFrame(X, columns=["a", "b", "c"])
+
+
+@pytest.mark.parametrize("standardize", [False, True])
+@pytest.mark.parametrize("kernel", [None, "rbf"])
+def test_every_command_reads_a_table(kernel: str | None, standardize: bool) -> None:
+    X, y = table()
+    options = ["--standardize"] * standardize
+    if kernel is not None:
+        options += ["--kernel", kernel]
+    told = call("train", "t.csv", "model", *options).stderr
+    assert "3 features, labels in column kind, 2 classes" in told
+    expected: Any = SVC(random_state=0) if kernel else LinearSVC(random_state=0)
+    if standardize:
+        expected = make_pipeline(StandardScaler(), expected)
+    expected.fit(X, y)
+    model = load_model("model")
+    assert type(model) is type(expected)
+    assert model.feature_names_in_.tolist() == ["a", "b", "c"]
+    values = expected.decision_function(X)
+    np.testing.assert_allclose(model.decision_function(frame(X)), values, rtol=1e-9)
+    found = call("predict", "t.csv", "model").stdout.split()
+    assert found == expected.predict(X).tolist()
+    report = json.loads(call("score", "t.csv", "model", "--json").stdout)
+    assert report["accuracy"] == expected.score(X, y)
+    assert call("certify", "t.csv", "model").stdout.startswith("model is within 0.")
+
+
+def test_columns_go_by_name_and_labels_may_lack() -> None:
+    table()
+    call("train", "t.csv", "model", "--columns", "c,b")
+    expected = call("predict", "t.csv", "model").stdout
+    rows = [line.split(",") for line in Path("t.csv").read_text().splitlines()]
+    Path("u.csv").write_text("\n".join(f"{b};{c};{a}" for a, b, c, _ in rows))
+    result = call("predict", "u.csv", "model")
+    assert result.stdout == expected
+    assert result.stderr == "no accuracy: DATA has no labels\n"
+    assert "DATA has no labels" in refused("score", "u.csv", "model")
+    assert "no column 'c'; its columns are a, b, kind" in refused(
+        "score", narrow(rows), "model"
+    )
+    notes = load_model("model", return_notes=True)[1]
+    assert (notes["label"], json.loads(notes["columns"])) == ("kind", ["c", "b"])
+
+
+def narrow(rows: list[list[str]]) -> str:
+    Path("n.csv").write_text("\n".join(f"{a},{b},{k}" for a, b, _, k in rows))
+    return "n.csv"
+
+
+def test_standard_input_and_content_before_names() -> None:
+    table()
+    content = Path("t.csv").read_bytes()
+    Path("t.svm").write_bytes(gzip.compress(content))
+    call("train", "t.svm", "one")
+    result = CliRunner().invoke(app, ["train", "-", "two"], input=content)
+    assert result.exit_code == 0, result.output
+    assert result.stderr.startswith("standard input: 60 examples")
+    np.testing.assert_array_equal(load_model("one").coef_, load_model("two").coef_)
+    # svmlight text from standard input, and compressed under a plain name
+    write("data", [-1, 1])
+    call("train", "data", "one")
+    text = Path("data").read_bytes()
+    Path("plain").write_bytes(gzip.compress(text))
+    call("train", "plain", "two")
+    np.testing.assert_array_equal(load_model("one").coef_, load_model("two").coef_)
+    result = CliRunner().invoke(app, ["score", "-", "one"], input=text)
+    assert result.stdout.startswith("accuracy ")
+
+
+def test_other_commands_read_tables() -> None:
+    X, y = table()
+    facts = json.loads(call("inspect", "t.csv", "--json").stdout)
+    assert (facts["n"], facts["d"], facts["nnz"]) == (60, 3, 180)
+    assert [c["label"] for c in facts["classes"]] == NAMES
+    assert "features   3, a, b, c" in call("inspect", "t.csv").stdout
+    call("path", "t.csv", "--C", "1", "--cv", "2", "--model", "m", "--standardize")
+    scored = json.loads(call("score", "t.csv", "m", "--json").stdout)
+    assert scored["accuracy"] == load_model("m").score(frame(X), y)
+    arguments = ("--solvers", "auto", "--positive", "no", "--json", "--standardize")
+    runs = json.loads(call("compare", "t.csv", *arguments).stdout)["runs"]
+    assert all(run["gap"] <= 1.1e-3 for run in runs)
+    np.savez("t.npz", X=X, y=y)
+    call("train", "t.npz", "m")
+    expected = LinearSVC(random_state=0).fit(X, y)
+    np.testing.assert_array_equal(load_model("m").coef_, expected.coef_)
+    call("train", "t.csv", "m", "--class-weight", "yes=2")
+    assert load_model("m").class_weight == {"no": 1.0, "yes": 2.0}
+
+
+def test_sparse_columns_keep_their_zeros() -> None:
+    X, y = write("data", [-1, 1])
+    call("train", "data", "model", "--standardize")
+    scaler = StandardScaler(with_mean=False)
+    expected = LinearSVC(random_state=0).fit(scaler.fit_transform(X), y)
+    model = load_model("model")
+    np.testing.assert_allclose(model[0].scale_, scaler.scale_, rtol=1e-12)
+    np.testing.assert_allclose(model[-1].coef_, expected.coef_, atol=1e-4)
+    assert call("certify", "data", "model").stdout.startswith("model is within")
+
+
+def test_a_linear_model_takes_its_scaling_along() -> None:
+    X, _ = table(labels=[3, 4])
+    call("train", "t.csv", "model", "--standardize", "--label", "kind")
+    call("export", "model", "out.ll")
+    folded = dualgap.read_liblinear("out.ll")
+    values = load_model("model").decision_function(frame(X))
+    np.testing.assert_allclose(folded.decision_function(X), values, rtol=1e-9)
+    call("train", "t.csv", "k", "--standardize", "--kernel", "rbf", "--label", "kind")
+    told = refused("export", "k", "out.libsvm")
+    assert "train without --standardize" in told
+
+
+def test_older_readers_refuse_standardised_models() -> None:
+    table()
+    call("train", "t.csv", "model", "--standardize")
+    assert b'\\"format_version\\":2' in Path("model").read_bytes()
+    call("train", "t.csv", "model")
+    assert b'\\"format_version\\":1' in Path("model").read_bytes()
+
+
+def test_a_pipeline_is_saved_as_it_is() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 3)) * [1, 10, 100]
+    for y, svm in ((X[:, 0] > 0, SVC()), (X[:, 0], SVR()), (X[:, 0] > 0, LinearSVC())):
+        model = make_pipeline(StandardScaler(), svm).fit(X, y)
+        save_model(model, "model")
+        found = load_model("model")
+        np.testing.assert_array_equal(found.predict(X), model.predict(X))
+        save_model(found, "again")
+        assert Path("again").read_bytes() == Path("model").read_bytes()
+    with pytest.raises(TypeError, match="pipeline of a StandardScaler"):
+        save_model(make_pipeline(StandardScaler(), StandardScaler(), svm), "model")
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        (("train", "t.csv", "m", "--label", "z"), "no label column 'z'"),
+        (("train", "t.csv", "m", "--zero-based"), "is a table, not svmlight text"),
+        (
+            ("train", "t.csv", "m", "--task", "regression"),
+            "has labels that are not numbers",
+        ),
+        (
+            ("train", "data", "m", "--label", "y"),
+            "is svmlight text, not a table",
+        ),
+        (("train", "gap.csv", "m"), "line 3, column 1 ('a'): the value is missing"),
+        (("train", "two.csv", "m"), "name it with --label ..."),
+        (("score", "data", "m"), "m: No such file"),
+        (("train", "picture.csv", "m"), "is not a data file; give svmlight text, CSV"),
+        (("convert", "t.csv", "s.store"), "which convert cannot read"),
+    ],
+)
+def test_what_is_wrong_is_one_sentence(command: tuple[str, ...], words: str) -> None:
+    table()
+    Path("picture.csv").write_bytes(b"\x89PNG\0\1")
+    Path("gap.csv").write_text("a,y\n1,2\n,3\n")
+    Path("two.csv").write_text("a,b\n1,2\n,3\n")
+    write("data", [-1, 1])
+    assert words in refused(*command)
+
+
+def test_a_csv_of_numbers_is_a_regression() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(50, 2))
+    y = X @ [1.0, -2.0] + 0.1 * rng.normal(size=50)
+    content = io.StringIO()
+    np.savetxt(content, np.c_[X, y], delimiter="\t", fmt="%.17g")
+    Path("r.tsv").write_text(content.getvalue())
+    call("train", "r.tsv", "m", "--task", "regression", "--label", "3")
+    report = json.loads(call("score", "r.tsv", "m", "--json").stdout)
+    assert report["r2"] == pytest.approx(load_model("m").score(X, y))

@@ -1,0 +1,98 @@
+"""Pipelines and searches around a model, and names that only scikit-learn has."""
+
+from __future__ import annotations
+
+import re
+import warnings
+
+import numpy as np
+import pytest
+import sklearn.svm
+from sklearn.datasets import make_classification
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from dualgap import SVC, LinearSVC, certify
+from dualgap.estimators._meta import unwrap
+
+
+@pytest.fixture(scope="module")
+def data():
+    return make_classification(120, 5, random_state=0)
+
+
+@pytest.mark.parametrize("svm", [LinearSVC(), sklearn.svm.SVC()])
+def test_certify_sees_the_model_inside_pipelines_and_searches(data, svm):
+    X, y = data
+    inner = make_pipeline(StandardScaler(), svm)
+    last = inner.steps[-1][0]
+    search = GridSearchCV(inner, {f"{last}__C": [0.1, 1.0]}, cv=2).fit(X, y)
+    outer = Pipeline([("nothing", "passthrough"), ("search", search)])
+    scaled = StandardScaler().fit_transform(X)
+    alone = certify(search.best_estimator_[-1], scaled, y, random_state=0)
+    for model in (search.best_estimator_, search, outer):
+        found = certify(model, X, y, random_state=0)
+        assert found.primal == alone.primal
+        assert found.dual <= alone.primal
+
+
+def test_a_search_without_a_model_is_refused(data):
+    X, y = data
+    search = GridSearchCV(SVC(), {"C": [1.0]}, cv=2, refit=False)
+    for model in (search, search.fit(X, y)):
+        with pytest.raises(NotFittedError, match="refit=True"):
+            certify(model, X, y)
+
+
+def test_models_that_minimise_something_else_are_refused(data):
+    model = LogisticRegression().fit(*data)
+    with pytest.raises(TypeError, match="does not minimise the objective of an SVM"):
+        certify(model, *data)
+
+
+@pytest.mark.parametrize("model", [LinearSVC(), SVC(kernel="linear")])
+def test_other_rows_than_those_of_training_are_told(data, model):
+    X, y = data
+    model.fit(X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        certify(model, X, y)
+    flipped = np.where(np.arange(len(y)) < 5, 1 - y, y)
+    with pytest.warns(UserWarning, match="not the rows that the model was trained on"):
+        bound = certify(model, X, flipped)
+    assert bound.primal > model.certificate_.primal
+
+
+def test_unwrap_leaves_a_model_as_it_is(data):
+    model = LinearSVC()
+    assert unwrap(model, data[0]) == (model, data[0])
+
+
+@pytest.mark.parametrize("face", [SVC, LinearSVC])
+@pytest.mark.parametrize(
+    ("name", "answer"),
+    [
+        ("max_iter", "use max_epochs"),
+        ("dual", "leave it out"),
+        ("shrinking", "leave it out"),
+        ("penalty", "there is no L1 penalty"),
+        ("probability", "CalibratedClassifierCV"),
+    ],
+)
+def test_parameters_of_scikit_learn_are_answered(face, name, answer):
+    told = f"{face.__name__} has no parameter '{name}': "
+    with pytest.raises(TypeError, match=f"{re.escape(told)}.*{answer}"):
+        face(**{name: 1})
+    with pytest.raises(TypeError, match="unexpected keyword argument 'tolerance'"):
+        face(tolerance=1)
+
+
+@pytest.mark.parametrize("face", [SVC, LinearSVC])
+def test_the_way_to_probabilities_is_told(face):
+    for name in ("predict_proba", "predict_log_proba"):
+        assert not hasattr(face(), name)
+        with pytest.raises(AttributeError, match=rf"{name}.*CalibratedClassifierCV"):
+            getattr(face(), name)

@@ -1,0 +1,190 @@
+"""Imports run down the layers, and the pages about the layers say what is there."""
+
+from __future__ import annotations
+
+import ast
+import re
+import runpy
+import sys
+from pathlib import Path
+
+import pytest
+from sklearn.datasets import load_breast_cancer
+from sklearn.preprocessing import scale
+
+import dualgap
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = Path(dualgap.__file__).parent
+FILES = sorted(PACKAGE.rglob("*.py"))
+
+VERSION = "a constant that is written into files; it imports nothing"
+#: Imports from a layer above, each with its reason. None may be added.
+UP = {
+    ("checkpoint.py", "dualgap.__version__"): VERSION,
+    ("estimators/_fitting.py", "dualgap.__version__"): VERSION,
+    ("io/convert.py", "dualgap.__version__"): VERSION,
+    ("io/model.py", "dualgap.__version__"): VERSION,
+    (
+        "distributed/__init__.py",
+        "dualgap.estimators.distributed.DistributedLinearSVC",
+    ): "its public name is dualgap.distributed.LinearSVC; imported on first use",
+}
+
+NAMES = "messages name a problem of a model by its class or pair"
+#: Private names that another folder imports, each with its reason. None may be added.
+PRIVATE = {
+    ("cli/report.py", "dualgap.estimators._binary.problem_labels"): NAMES,
+    ("cli/report.py", "dualgap.estimators._binary.problem_name"): NAMES,
+    ("plot.py", "dualgap.estimators._binary.problem_labels"): NAMES,
+    ("plot.py", "dualgap.estimators._binary.problem_name"): NAMES,
+    ("plot.py", "dualgap.estimators._meta.unwrap"): "plots take pipelines too",
+}
+
+
+def imported(path):
+    """Names of the package that a file imports, in functions and for types too."""
+    package = ["dualgap", *path.relative_to(PACKAGE).parent.parts]
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (a.name for a in node.names if a.name.startswith("dualgap"))
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) + 1 - node.level] if node.level else []
+            module = ".".join([*base, *filter(None, [node.module])])
+            if module.split(".")[0] == "dualgap":
+                yield from (f"{module}.{alias.name}" for alias in node.names)
+
+
+IMPORTS = [
+    (path.relative_to(PACKAGE).as_posix(), name)
+    for path in FILES
+    for name in imported(path)
+]
+
+
+def place(file):
+    """Place of a file: its folder or, outside folders, its own name."""
+    return Path(file).parts[0].removesuffix(".py")
+
+
+PLACES = {place(path.relative_to(PACKAGE)) for path in FILES}
+
+
+def place_of(name):
+    """Place of an imported name; what the package itself defines is in __init__."""
+    first = name.split(".")[1:2]
+    return first[0] if PLACES.intersection(first) else "__init__"
+
+
+def table():
+    """Rows of CONTRIBUTING's table: places, and the places that they import from."""
+    text = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+    section = text.partition("\n## Where things are\n")[2].partition("\n## ")[0]
+    for first, last in re.findall(r"^\| (`.+?) \| .+ \| (.+?) \|$", section, re.M):
+        places = [place(name) for name in re.findall(r"`([^`]+)`", first)]
+        if places != ["src"]:
+            yield places, [] if last == "–" else last.split(", ")
+
+
+def reach():
+    """Places that each place may import from, itself included."""
+    found: dict[str, set[str]] = {}
+    for places, sources in table():
+        if sources == ["everything above"]:
+            below = set(found)
+        else:  # a row further down would be a KeyError
+            below = set().union(*(found[source] for source in sources))
+        found |= {name: below | {*places} for name in places}
+    return found
+
+
+def test_the_table_has_every_place_and_only_imports_that_there_are():
+    assert sorted(name for places, _ in table() for name in places) == sorted(PLACES)
+    used = {(place(file), place_of(name)) for file, name in IMPORTS}
+    for places, sources in table():
+        for source in set(sources) - {"everything above"}:
+            assert used & {(name, source) for name in places}, (places, source)
+
+
+def test_imports_run_down():
+    allowed = reach()
+    up = {(f, n) for f, n in IMPORTS if place_of(n) not in allowed[place(f)]}
+    assert up == UP.keys()
+
+
+def folder_of(name):
+    """Folder of the package that an imported name is in, as a path."""
+    folder = PACKAGE
+    for part in name.split(".")[1:]:
+        folder = folder / part if (folder / part).is_dir() else folder
+    return folder
+
+
+def test_private_names_stay_in_their_folder():
+    crossing = {
+        (file, name)
+        for file, name in IMPORTS
+        if folder_of(name) != (PACKAGE / file).parent and re.search(r"\._(?!_)", name)
+    }
+    assert crossing == PRIVATE.keys()
+
+
+def test_the_loop_and_the_kernels_know_no_linear_solver():
+    for file, name in IMPORTS:
+        if place(file) in ("loop", "checkpoint", "kernel"):
+            assert not re.match(r"dualgap\.solvers\.(?!base\.|registry\.)", name), file
+
+
+def test_the_picture_is_drawn_from_these_layers():
+    drawn = runpy.run_path(str(ROOT / "docs" / "layers.py"))
+    svg = (ROOT / "docs" / "_static" / "layers.svg").read_text("utf-8")
+    assert svg == drawn["draw"]()
+    allowed, below = reach(), {"src"}
+    for _, band in reversed(drawn["BANDS"]):
+        boxes = [[place(name) for name in box.split(", ")] for box, _ in band]
+        for places in boxes[1:] if boxes[0] == ["src"] else boxes:
+            assert all(allowed[name] <= below | {*places} for name in places), places
+        below |= {name for places in boxes for name in places}
+    assert below == {"src", *allowed}
+
+
+def calls(function):
+    """Return files and functions of the package in the order of their first calls."""
+    seen: dict[tuple[str, str], None] = {}
+
+    def look(frame, event, _):
+        path = Path(frame.f_code.co_filename)
+        if event == "call" and path.is_relative_to(PACKAGE):
+            file = path.relative_to(PACKAGE).as_posix()
+            seen.setdefault((file, frame.f_code.co_name))
+
+    before = sys.getprofile()
+    sys.setprofile(look)
+    try:
+        function()
+    finally:
+        sys.setprofile(before)
+    return list(seen)
+
+
+@pytest.mark.cases(None)
+@pytest.mark.parametrize("name", ["LinearSVC", "SVC"])
+def test_the_life_of_a_fit_is_as_written(name):
+    """The page names functions in the order in which the fit first calls them."""
+    text = (ROOT / "docs" / "life-of-a-fit.md").read_text("utf-8")
+    section = text.partition(f"\n## `{name}.fit`\n")[2].partition("\n## ")[0]
+    named = re.findall(r"`([\w/]+\.(?:py|hpp|cpp))`,\s+`([\w.]+)`", section)
+    assert len(named) > 20
+    X, y = load_breast_cancer(return_X_y=True)
+    options = {"C": 0.01} if name == "LinearSVC" else {}
+    model = getattr(dualgap, name)(random_state=0, **options)
+    order = calls(lambda: model.fit(scale(X), y))
+    last = -1
+    for file, function in named:
+        if not file.endswith(".py"):
+            source = (ROOT / "src" / "core" / file).read_text("utf-8")
+            assert re.search(rf'["\s]{function}["(]', source), (file, function)
+            continue
+        at = order.index((file, function.split(".")[-1]))
+        assert at > last, (file, function)
+        last = at

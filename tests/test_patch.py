@@ -1,0 +1,486 @@
+"""scikit-learn's SVMs trained by dualgap: the same classes, and the optimum."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+import pickle
+import subprocess
+import sys
+import warnings
+from dataclasses import replace
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pytest
+import sklearn.calibration
+import sklearn.svm
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics.pairwise import pairwise_kernels
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler, scale
+
+import dualgap
+from dualgap import patch
+from dualgap.certificate import Status
+from dualgap.estimators import drop_ins
+
+NAMES = ["LinearSVC", "SVC", "LinearSVR", "SVR", "OneClassSVM"]
+PLAIN = {name: getattr(sklearn.svm, name) for name in NAMES}
+
+
+@pytest.fixture(autouse=True)
+def unpatched():
+    yield
+    dualgap.unpatch_sklearn()
+    assert {name: getattr(sklearn.svm, name) for name in NAMES} == PLAIN
+
+
+def iris() -> tuple[Any, Any]:
+    X, y = load_iris(return_X_y=True)
+    return scale(X), np.array(["setosa", "versicolor", "virginica"])[y]
+
+
+def cancer() -> tuple[Any, Any]:
+    X, y = load_breast_cancer(return_X_y=True)
+    return scale(X)[::3], y[::3]
+
+
+def diabetes() -> tuple[Any, Any]:
+    X, y = load_diabetes(return_X_y=True)
+    return scale(X)[::3], y[::3] / 10.0
+
+
+def linear(A: Any, B: Any) -> Any:
+    return A @ B.T
+
+
+def positive() -> tuple[Any, Any]:
+    X, y = diabetes()
+    return X + 5.0, y
+
+
+DATA = {"iris": iris, "cancer": cancer, "diabetes": diabetes, "positive": positive}
+CASES: list[tuple[str, str, dict[str, Any]]] = [
+    ("LinearSVC", "iris", {}),
+    ("LinearSVC", "cancer", {"loss": "hinge", "C": 0.1}),
+    ("LinearSVC", "iris", {"class_weight": "balanced", "intercept_scaling": 5.0}),
+    ("LinearSVC", "cancer", {"fit_intercept": False, "C": 0.1}),
+    ("LinearSVC", "iris", {"multi_class": "crammer_singer", "C": 0.1}),
+    ("LinearSVC", "cancer", {"multi_class": "crammer_singer", "C": 0.01}),
+    ("SVC", "iris", {}),
+    ("SVC", "cancer", {"class_weight": {0: 3.0}, "C": 10.0}),
+    ("SVC", "iris", {"kernel": "linear", "decision_function_shape": "ovo"}),
+    ("SVC", "iris", {"kernel": "poly", "coef0": 1.0, "break_ties": True}),
+    ("SVC", "cancer", {"kernel": linear}),
+    ("LinearSVR", "diabetes", {"C": 0.1}),
+    ("LinearSVR", "diabetes", {"loss": "squared_epsilon_insensitive", "epsilon": 1.0}),
+    ("SVR", "diabetes", {"C": 10.0}),
+    ("SVR", "diabetes", {"kernel": linear, "C": 0.1}),
+    ("OneClassSVM", "diabetes", {"nu": 0.2}),
+    ("OneClassSVM", "positive", {"kernel": "linear"}),
+]
+
+
+def case_name(case: Any) -> str:
+    name, data, parameters = case
+    words = [f"{k}={getattr(v, '__name__', v)}" for k, v in parameters.items()]
+    return "-".join([name, data, *words])
+
+
+def both(
+    name: str, parameters: dict[str, Any], X: Any, y: Any, weight: Any = None
+) -> tuple[Any, Any]:
+    """The model of the drop-in, and scikit-learn's, which may warn."""
+    ours = getattr(drop_ins, name)(**parameters)
+    if "random_state" in ours.get_params():
+        ours.set_params(random_state=0)
+    theirs = PLAIN[name](**ours.get_params())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        theirs.fit(X, y, weight)
+    return ours.fit(X, y, weight), theirs
+
+
+def of_linear_classifier(model: Any, X: Any, y: Any) -> float:
+    coef, bias = model.coef_, np.broadcast_to(model.intercept_, len(model.coef_))
+    norm = float((coef**2).sum() + (bias**2).sum() / model.intercept_scaling**2)
+    decisions = X @ coef.T + bias
+    codes = np.searchsorted(model.classes_, y)
+    if model.multi_class == "crammer_singer":
+        if len(coef) == 1:  # the models of the two classes are half of it, with signs
+            norm, decisions = norm / 2, decisions * [[-0.5, 0.5]]
+        rivals = decisions + (codes[:, None] != np.arange(decisions.shape[1]))
+        rows = np.arange(len(X))
+        return norm / 2 + model.C * (rivals.max(axis=1) - decisions[rows, codes]).sum()
+    factors = {} if model.class_weight is None else model.class_weight
+    if factors == "balanced":
+        counts = np.bincount(codes)
+        factors = dict(enumerate(len(y) / (len(counts) * counts)))
+    total = norm / 2
+    for k, values in zip([1] if len(coef) == 1 else range(len(coef)), decisions.T):  # noqa: B905
+        slack = np.maximum(0.0, 1.0 - np.where(codes == k, values, -values))
+        cost = np.where(codes == k, factors.get(k, 1.0), 1.0)
+        total += model.C * (cost * slack ** (1 + (model.loss != "hinge"))).sum()
+    return total
+
+
+def of_linear_regression(model: Any, X: Any, y: Any) -> float:
+    norm = (model.coef_**2).sum() + (model.intercept_**2).sum()
+    slack = np.maximum(0.0, np.abs(y - model.predict(X)) - model.epsilon)
+    power = 1 if model.loss == "epsilon_insensitive" else 2
+    return norm / 2 + model.C * (slack**power).sum()
+
+
+def kernel_matrix(model: Any, X: Any) -> Any:
+    if callable(model.kernel):
+        return model.kernel(X, X)
+    names = {"rbf": ["gamma"], "poly": ["gamma", "degree", "coef0"], "linear": []}
+    parameters = {**model.get_params(), "gamma": model._gamma}
+    return pairwise_kernels(
+        X,
+        metric=model.kernel,
+        **{name: parameters[name] for name in names[model.kernel]},
+    )
+
+
+def of_kernel_machine(model: Any, X: Any, y: Any) -> float:
+    support = model.support_
+    rows = kernel_matrix(model, X)[:, support]
+    if not hasattr(model, "classes_"):
+        coef = model.dual_coef_[0]
+        values = rows @ coef + model.intercept_
+        norm = coef @ rows[support] @ coef
+        if isinstance(model, PLAIN["SVR"]):
+            slack = np.maximum(0.0, np.abs(y - values) - model.epsilon)
+            return norm / 2 + model.C * slack.sum()
+        rho, slack = -model.intercept_[0], np.maximum(0.0, -values)
+        return norm / 2 - model.nu * len(X) * rho + slack.sum()
+    codes, total = np.searchsorted(model.classes_, y), 0.0
+    for p, (i, j) in enumerate(combinations(range(len(model.classes_)), 2)):
+        coef = np.where(codes[support] == i, model.dual_coef_[j - 1], 0.0)
+        coef = np.where(codes[support] == j, model.dual_coef_[i], coef)
+        positive = j if len(model.classes_) == 2 else i
+        values = rows @ coef + model.intercept_[p]
+        slack = np.maximum(0.0, 1.0 - np.where(codes == positive, values, -values))
+        cost = model.C * model.class_weight_[codes] * ((codes == i) | (codes == j))
+        total += coef @ rows[support] @ coef / 2 + cost @ slack
+    return total
+
+
+def objective(model: Any, X: Any, y: Any) -> float:
+    """The objective of scikit-learn's documentation, by its definition."""
+    if isinstance(model, PLAIN["LinearSVC"]):
+        return float(of_linear_classifier(model, X, y))
+    if isinstance(model, PLAIN["LinearSVR"]):
+        return float(of_linear_regression(model, X, y))
+    return float(of_kernel_machine(model, X, y))
+
+
+@pytest.mark.cases(None)
+@pytest.mark.parametrize("case", CASES, ids=case_name)
+def test_the_model_is_optimal(case: Any) -> None:
+    """The certificate bounds scikit-learn's objective: its own model is no better."""
+    name, data, parameters = case
+    X, y = DATA[data]()
+    ours, theirs = both(name, parameters, X, y)
+    certificate = ours.certificate_
+    assert certificate.certified
+    gap = min(1e-3, ours.tol)
+    rounding = 1e-9 * abs(certificate.primal)
+    found = objective(ours, X, y)
+    assert (
+        0.0
+        <= certificate.primal - found + rounding
+        <= certificate.rounding + 2 * rounding
+    )
+    assert found <= certificate.dual + gap * abs(certificate.dual) + rounding
+    assert objective(theirs, X, y) >= certificate.dual - rounding
+
+
+@pytest.mark.cases(None)
+@pytest.mark.parametrize("case", CASES, ids=case_name)
+@pytest.mark.parametrize("container", [np.asarray, sparse.csr_matrix])
+def test_what_is_fitted_looks_like_scikit_learns(case: Any, container: Any) -> None:
+    name, data, parameters = case
+    X, y = DATA[data]()
+    X = container(X)
+    ours, theirs = both(name, parameters, X, y)
+    assert isinstance(ours, PLAIN[name])
+    assert set(vars(ours)) - set(vars(theirs)) == {"certificate_"}
+    assert repr(ours) == repr(theirs)
+    coef = {"coef_"} if hasattr(theirs, "coef_") else set()
+    for attribute in {*vars(theirs), *coef}:
+        one, other = getattr(ours, attribute), getattr(theirs, attribute)
+        assert type(one) is type(other), attribute
+        if hasattr(other, "dtype"):
+            assert one.dtype == other.dtype, attribute
+            assert shape(attribute, one) == shape(attribute, other), attribute
+    for method in ("predict", "decision_function", "score_samples"):
+        if hasattr(theirs, method):
+            one, other = (getattr(model, method)(X) for model in (ours, theirs))
+            assert (type(one), one.dtype) == (type(other), other.dtype)
+            assert one.shape == other.shape
+
+
+def shape(attribute: str, array: Any) -> Any:
+    """The shape of an array without the number of support vectors."""
+    if attribute in ("support_", "support_vectors_"):
+        return array.shape[1:]
+    return array.shape[:-1] if "dual_coef_" in attribute else array.shape
+
+
+@pytest.mark.cases(None)
+@pytest.mark.parametrize(
+    "case", [case for case in CASES if not case[0].startswith("Linear")], ids=case_name
+)
+@pytest.mark.parametrize("container", [np.asarray, sparse.csr_matrix])
+def test_libsvm_reads_the_model_as_dualgap_does(case: Any, container: Any) -> None:
+    name, data, parameters = case
+    X, y = DATA[data]()
+    X = container(X)
+    ours, theirs = both(name, parameters, X, y)
+    vars(theirs).clear()
+    vars(theirs).update(vars(ours))
+    method = "predict" if name == "SVR" else "decision_function"
+    one, other = (getattr(model, method)(X) for model in (ours, theirs))
+    np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-6)
+    if name == "SVC":
+        assert (ours.predict(X) == theirs.predict(X)).all()
+    if name == "OneClassSVM":  # what lies on the plane is an inlier
+        assert (ours.predict(X) == np.where(one >= 0.0, 1, -1)).all()
+
+
+REFUSED: list[tuple[str, dict[str, Any], str]] = [
+    ("LinearSVC", {"penalty": "l1", "dual": False}, "penalty='l1'"),
+    ("LinearSVC", {"max_iter": 0}, "max_epochs"),
+    ("SVC", {"kernel": "sigmoid", "gamma": 1.0}, "indefinite"),
+    ("SVC", {"C": np.inf}, "'C' parameter"),
+    ("SVC", {"gamma": 0.0}, "gamma=0.0"),
+    ("SVC", {"kernel": "poly", "degree": 0}, "degree=0"),
+    ("SVR", {"kernel": lambda A, B: -(A @ B.T)}, "indefinite"),
+    ("OneClassSVM", {"kernel": "sigmoid", "gamma": 1.0}, "indefinite"),
+]
+
+
+@pytest.mark.cases(None)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize(
+    ("name", "parameters", "reason"), REFUSED, ids=lambda value: str(value)[:30]
+)
+def test_scikit_learn_trains_what_dualgap_refuses(
+    name: str, parameters: dict[str, Any], reason: str, caplog: Any
+) -> None:
+    X, y = diabetes() if name == "SVR" else cancer()
+    with caplog.at_level(logging.INFO, logger="dualgap"):
+        ours, theirs = both(name, parameters, X, y)
+    (line,) = (record.getMessage() for record in caplog.records)
+    assert line.startswith(f"{name}: scikit-learn trains this model: ")
+    assert reason in line
+    assert not hasattr(ours, "certificate_")
+    method = "predict" if name == "SVR" else "decision_function"
+    one, other = (getattr(model, method)(X) for model in (ours, theirs))
+    np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore:The `probability` parameter")
+def test_probabilities_are_scikit_learns() -> None:
+    X, y = cancer()
+    model = drop_ins.SVC(random_state=0).fit(X, y)
+    assert model.certificate_.certified
+    model.set_params(probability=True).fit(X, y)
+    assert not hasattr(model, "certificate_")  # of the earlier fit
+    assert model.predict_proba(X).shape == (len(X), 2)
+
+
+@pytest.mark.parametrize("name", ["LinearSVC", "SVC"])
+def test_rows_of_negative_weight_are_left_out(name: str) -> None:
+    X, y = cancer()
+    weight = np.where(np.arange(len(X)) % 4 == 0, -1.0, 2.0)
+    gamma = {"gamma": 0.01} if name == "SVC" else {"loss": "hinge"}
+    ours, _ = both(name, {"C": 0.1, **gamma}, X, y, weight)
+    kept, _ = both(name, {"C": 0.2, **gamma}, X[weight > 0], y[weight > 0])
+    assert ours.certificate_.certified
+    np.testing.assert_allclose(
+        ours.decision_function(X), kept.decision_function(X), rtol=1e-3, atol=1e-3
+    )
+    if name == "SVC":
+        with pytest.raises(ValueError, match="positive weights"):  # scikit-learn's
+            drop_ins.SVC().fit(X, y, np.where(y == 0, 1.0, 0.0))
+
+
+@pytest.mark.parametrize("name", ["LinearSVC", "SVC"])
+def test_a_limit_of_the_user_is_a_limit_of_epochs(name: str) -> None:
+    X, y = cancer()
+    parameters = {"loss": "hinge", "C": 100.0, "max_iter": 1, "random_state": 0}
+    if name == "SVC":
+        parameters = {"C": 100.0, "max_iter": 1}
+    model = getattr(drop_ins, name)(**parameters)
+    with pytest.warns(ConvergenceWarning) as caught:
+        model.fit(X, y)
+    assert len(caught) == 1
+    assert not model.certificate_.certified
+    assert np.max(model.n_iter_) == 1
+    assert model.certificate_.primal >= objective(model, X, y) * (1 - 1e-9)
+
+
+def test_a_tolerance_below_rounding_is_no_failure() -> None:
+    X, y = cancer()
+    model = drop_ins.SVC(tol=1e-300).fit(X, y)  # warns of nothing
+    assert model.fit_status_ == 0
+    assert not model.certificate_.certified
+    assert model.certificate_.relative_gap < 1e-6
+
+
+def test_ctrl_c_ends_the_program(monkeypatch: Any) -> None:
+    """Ctrl-C must not end only the first of the many fits of a search."""
+    X, y = iris()
+    inner = dualgap.SVC().fit(X, y)
+    part = replace(inner.certificate_.parts[0], status=Status.INTERRUPTED)
+    inner.certificate_ = replace(inner.certificate_, several=(part,))
+    monkeypatch.setattr(inner, "fit", lambda *args, **named: inner)
+    model = drop_ins.SVC()
+    monkeypatch.setattr(model, "_counterpart", lambda **common: inner, raising=False)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, y)
+
+
+# --------------------------------------------------------------------- the patch
+
+
+def arguments(function: Any) -> list[Any]:
+    parameters = inspect.signature(function).parameters.values()
+    return [(p.name, p.kind, p.default) for p in parameters]
+
+
+def test_patching_and_back() -> None:
+    dualgap.patch_sklearn()
+    for name in NAMES:
+        drop_in = getattr(sklearn.svm, name)
+        assert drop_in is getattr(sklearn.svm._classes, name) is getattr(drop_ins, name)
+        assert issubclass(drop_in, PLAIN[name])
+        assert inspect.signature(drop_in) == inspect.signature(PLAIN[name])
+        assert arguments(drop_in.fit) == arguments(PLAIN[name].fit)
+        assert drop_in.__name__ == name
+        assert drop_in.__doc__ == PLAIN[name].__doc__
+        assert drop_in.fit.__doc__ == PLAIN[name].fit.__doc__
+    assert sklearn.calibration.LinearSVC is drop_ins.LinearSVC
+    assert sklearn.svm.NuSVC.__module__ == "sklearn.svm._classes"
+    dualgap.patch_sklearn()  # changes nothing
+    dualgap.unpatch_sklearn()
+    assert sklearn.calibration.LinearSVC is PLAIN["LinearSVC"]
+    dualgap.unpatch_sklearn()
+
+
+def test_some_classes_and_a_block() -> None:
+    with dualgap.patch_sklearn(["SVC"]) as outer:
+        assert outer.names == ["SVC"]
+        assert repr(outer) == "<dualgap trains SVC of sklearn.svm>"
+        assert sklearn.svm.SVR is PLAIN["SVR"]
+        with dualgap.patch_sklearn() as inner:
+            assert sklearn.svm.SVR is drop_ins.SVR
+            assert "SVC" not in inner.names
+        assert sklearn.svm.SVC is drop_ins.SVC  # the outer one's still
+        dualgap.patch_sklearn("SVR")
+        dualgap.unpatch_sklearn("SVC")
+        assert repr(outer) == "<dualgap trains SVR of sklearn.svm>"
+    dualgap.unpatch_sklearn()
+    assert repr(outer) == "<dualgap trains nothing of sklearn.svm>"
+    with pytest.raises(RuntimeError, match="inside"), dualgap.patch_sklearn():
+        raise RuntimeError("inside")
+    assert sklearn.svm.SVC is PLAIN["SVC"]
+
+
+@pytest.mark.parametrize("function", ["patch_sklearn", "unpatch_sklearn"])
+def test_other_classes_are_refused(function: str) -> None:
+    with pytest.raises(
+        ValueError, match="no class 'NuSVC'; choose from LinearSVC, SVC"
+    ):
+        getattr(dualgap, function)(["SVC", "NuSVC"])
+    assert sklearn.svm.SVC is PLAIN["SVC"]
+
+
+def test_a_notebook() -> None:
+    patch.load_ipython_extension(None)
+    assert sklearn.svm.SVC is drop_ins.SVC
+    patch.unload_ipython_extension(None)
+    assert sklearn.svm.SVC is PLAIN["SVC"]
+
+
+@pytest.mark.cases(None)
+@pytest.mark.parametrize("name", NAMES)
+def test_pickles_and_clones_need_no_patch(name: str) -> None:
+    X, y = diabetes() if name.endswith("R") else cancer()
+    with dualgap.patch_sklearn():
+        model = getattr(sklearn.svm, name)().fit(X, y)
+    again = pickle.loads(pickle.dumps(model))
+    assert type(again) is type(model)
+    assert (again.predict(X) == model.predict(X)).all()
+    assert repr(again.certificate_) == repr(model.certificate_)
+    assert clone(model).fit(X, y).certificate_.certified
+
+
+def test_searches_and_certify_know_the_models() -> None:
+    X, y = cancer()
+    plain = PLAIN["SVC"]().fit(X, y)
+    with dualgap.patch_sklearn():
+        pipeline = make_pipeline(StandardScaler(), sklearn.svm.SVC())
+        search = GridSearchCV(pipeline, {"svc__C": [0.1, 1.0]}, cv=2).fit(X, y)
+        assert dualgap.certify(search, X, y).relative_gap <= 1e-3
+        assert dualgap.certify(plain, X, y).relative_gap < 1.0
+        linear = sklearn.svm.LinearSVC().fit(X, y)
+    assert dualgap.certify(linear, X, y).relative_gap <= 1e-3
+
+
+SCRIPT = """
+import pickle, sys
+import numpy as np
+from sklearn.svm import SVC
+from beside import name
+assert __name__ == "__main__"
+X = np.random.default_rng(0).normal(size=(60, 2))
+model = SVC().fit(X, X[:, 0] > 0)
+with open(sys.argv[1], "wb") as file:
+    pickle.dump((sys.argv, name, X, model, model.predict(X)), file)
+sys.exit(7)
+"""
+
+
+def test_a_script(tmp_path: Any) -> None:
+    (tmp_path / "script.py").write_text(SCRIPT)
+    (tmp_path / "beside.py").write_text("name = 'beside'")
+    script, out = str(tmp_path / "script.py"), str(tmp_path / "out")
+    command = [sys.executable, "-m", "dualgap.patch", script, out, "--flag"]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert (run.returncode, run.stderr) == (7, "")
+    with open(out, "rb") as file:
+        argv, name, X, model, labels = pickle.load(file)
+    assert (argv, name) == ([script, out, "--flag"], "beside")
+    assert type(model) is drop_ins.SVC
+    assert model.certificate_.certified
+    assert (model.predict(X) == labels).all()
+
+
+def test_a_module(tmp_path: Any, monkeypatch: Any, capsys: Any) -> None:
+    (tmp_path / "trains.py").write_text(
+        "import sys, sklearn.svm\nprint(__name__, sys.argv[1:], sklearn.svm.SVC)"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", [])
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    assert patch.main(["-m", "trains", "3"]) == 0
+    assert capsys.readouterr().out == f"__main__ ['3'] {drop_ins.SVC}\n"
+
+
+def test_nothing_to_run(capsys: Any) -> None:
+    assert patch.main([]) == 2
+    assert capsys.readouterr().err.startswith("usage: python -m dualgap.patch script")
+    assert patch.main(["no.py"]) == 2
+    assert capsys.readouterr().err == "dualgap.patch: there is no file no.py\n"
+    assert patch.main(["--help"]) == 0
+    assert "usage" in capsys.readouterr().out
