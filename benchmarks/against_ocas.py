@@ -65,8 +65,8 @@ def main() -> None:
         print("DUALGAP_LIBOCAS is not set: nothing to compare with, skipped")
         return
     results = []
-    print("| data | C | P, ours | P, theirs | planes, ours | ours / theirs, median | "
-          "range |\n|---|---|---|---|---|---|---|")  # fmt: skip
+    print("| data | C | P, dualgap | P, libocas | planes, dualgap | dualgap / libocas, "
+          "median | range |\n|---|---|---|---|---|---|---|")  # fmt: skip
     for name in args.data:
         X, y = load(name)
         problem = Problem(X, y, args.C)

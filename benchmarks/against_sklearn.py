@@ -69,8 +69,8 @@ def main() -> None:
     parser.add_argument("--json")
     args = parser.parse_args()
     results = []
-    print("| data | C | ours | scikit-learn tol | scikit-learn / ours, median | range |"
-          "\n|---|---|---|---|---|---|")  # fmt: skip
+    print("| data | C | dualgap | scikit-learn tol | scikit-learn / dualgap, median | "
+          "range |\n|---|---|---|---|---|---|")  # fmt: skip
     for name in args.data:
         X, y = load(name)
         best = ours(args.C, 1e-9, "dcd").fit(X, y)

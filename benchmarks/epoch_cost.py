@@ -2,7 +2,7 @@
 
     python benchmarks/epoch_cost.py [DATA ...] [--repeats 7] [--solvers NAME ...]
 
-For every solver: the first epoch (all rows awake, most of them updated) and the
+For every solver: the first epoch (all rows active, most of them updated) and the
 mean of the next four, beside SciPy's CSR product (NumPy's for dense rows) and one
 epoch of LIBLINEAR's DCD (`liblinear-official`, if installed; measured as the slope
 between runs of 1 and 5 epochs, for its set-up copies the data). CPU seconds of one
@@ -25,8 +25,7 @@ from datasets import load
 from scipy import sparse
 from threadpoolctl import threadpool_limits
 
-from dualgap import core
-from dualgap.problem import Problem
+from dualgap import Problem, core
 from dualgap.solvers import SOLVERS, get_solver
 
 

@@ -230,11 +230,17 @@ def versions(results: Results, packages: dict[str, str]) -> dict[str, str]:
             for r in results.rows if r.get("version")}  # fmt: skip
 
 
-def between_marks(page: Path, begin: str, end: str, body: str) -> None:
-    """Write the generated part of a document."""
+def between_marks(page: Path, name: str, body: str) -> None:
+    """Write one generated part of a page."""
+    begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
     head, _, tail = page.read_text().partition(begin)
     _, _, tail = tail.partition(end)
     page.write_text(f"{head}{begin}\n{body}\n{end}{tail}")
+
+
+def collapsed(title: str, lines: list[str]) -> list[str]:
+    """Return Markdown lines that a reader opens by their title."""
+    return [f"<details><summary>{title}</summary>", "", *lines, "", "</details>"]
 
 
 @dataclass
@@ -279,26 +285,23 @@ class Report:
         body = json.dumps(head)[1:-1]
         self.path.write_text(f'{{{body},\n"cells": [\n{lines}\n]}}\n')
 
-    def described(self, cells: list[dict]) -> str:
-        """The machines, with marks and numbers of cells where they are several."""
-        said = []
+    def provenance(self, cells: list[dict]) -> str:
+        """List the machines, with marks and numbers of cases, and the versions."""
+        lines = []
         for k, m in enumerate(self.machines):
             parts = (m["processor"], m.get("vectors"), m["system"],
                      f"Python {m['python']}", m["date"])  # fmt: skip
             text = ", ".join(p for p in parts if p)
             if len(self.machines) > 1:
                 count = sum(c["machine"] == k for c in cells)
-                text += f" ({count} cells{', marked ' + mark(k) if k else ''})"
-            said.append(text)
-        return "; ".join(said)
-
-    def packages(self) -> str:
-        named = sorted(self.versions.items())
-        return "Versions: " + ", ".join(f"{k} {v}" for k, v in named) + "."
+                text += f" ({count} cases{', marked ' + mark(k) if k else ''})"
+            lines.append(f"- {text}.")
+        named = ", ".join(f"{k} {v}" for k, v in sorted(self.versions.items()))
+        return "\n".join([*lines, "", f"Versions: {named}."])
 
 
 def mark(machine: int) -> str:
-    """What a cell is marked with that is of another machine or day than the first."""
+    """Return the mark of a case that another machine measured than the first."""
     return "†" * machine
 
 

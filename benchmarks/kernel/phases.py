@@ -48,8 +48,7 @@ def fit(problem: KernelProblem, limit: float) -> dict[str, float]:
         if primal - dual > solver.check_factor * EPS * dual:
             continue
         proof = time.thread_time()
-        options = solver.proof_options(state)
-        found = problem.prove(*solver.iterate(state), **options)
+        found = problem.prove(solver.claim(state))
         gap, proofs = found.certificate.relative_gap, proofs + 1
         proof_seconds += time.thread_time() - proof
         if gap > EPS:

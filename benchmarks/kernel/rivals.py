@@ -186,15 +186,15 @@ class Proofs:
     def __enter__(self) -> None:
         self.seconds = self.reached = 0.0
         self.last, self.ended = None, 0.0
-        self.problem.prove = lambda *args, **options: self.timed(*args, **options)
+        self.problem.prove = lambda problem, claim: self.timed(problem, claim)
 
     def __exit__(self, *error) -> None:
         self.problem.prove = self.prove
         self.last = None
 
-    def timed(self, problem, *args, **options):
+    def timed(self, problem, claim):
         begun = time.process_time()
-        proof = self.prove(problem, *args, **options)
+        proof = self.prove(problem, claim)
         ended = time.process_time()
         if problem is self.last:  # not the first one: what was between them counts
             begun = self.ended
@@ -281,8 +281,7 @@ class Dualgap(Rival):
                       RBF(self.gamma))  # fmt: skip
 
     def more(self, model):
-        found = model.certificate_
-        found = found if isinstance(found, list) else [found]
+        found = list(model.certificate_)
         return {
             "gap": max(c.relative_gap for c in found),
             "certified": all(c.certified for c in found),
@@ -348,8 +347,7 @@ class DualgapNystroem(Approximation):
         ).fit(*data)  # fmt: skip
 
     def more(self, model):
-        found = model.certificate_
-        found = found if isinstance(found, list) else [found]
+        found = list(model.certificate_)
         return {"gap": max(c.relative_gap for c in found),
                 "certified": all(c.certified for c in found)}  # fmt: skip
 

@@ -19,7 +19,7 @@ import time
 import numpy as np
 from bench import Worker, arrays, load, processor
 
-from dualgap.problem import Problem
+from dualgap import Problem
 
 LARGE = ["imdb", "imdb-bigrams", "mnist", "cover", "donors", "kdd99", "rcv1-like"]
 

@@ -11,6 +11,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from datasets import ROOT, load
+from harness import collapsed
 
 from dualgap import Problem, solve
 from dualgap.solvers import get_solver
@@ -60,31 +61,36 @@ def reach(problem, solver, loss, target, *, seed=0, limit=None, epochs=10**7):
 
 
 class Report:
-    """Collects results; writes docs/papers/<name>.{json,md,png}."""
+    """Collects results; writes docs/papers/<name>.{json,md,png}.
+
+    The page begins with `conclusion`, to be set before it is written, and the picture.
+    """
 
     def __init__(self, name: str, title: str) -> None:
-        self.name, self.lines, self.results = name, [f"# {title}", ""], {}
+        self.name, self.title, self.conclusion = name, title, ""
+        self.lines, self.results = [], {}
 
     def say(self, text: str = "") -> None:
-        """A line of the Markdown, printed as well."""
+        """Add a line of Markdown and print it."""
         print(text, flush=True)
         self.lines.append(text)
 
-    def table(self, header: list[str], rows: list[list[object]]) -> None:
-        """A Markdown table."""
-        self.say("| " + " | ".join(header) + " |")
-        self.say("|---" * len(header) + "|")
-        for row in rows:
-            self.say("| " + " | ".join(map(str, row)) + " |")
+    def table(self, header: list[str], rows: list[list[object]], title="") -> None:
+        """Add a Markdown table; the reader opens one with a title."""
+        lines = ["| " + " | ".join(header) + " |", "|---" * len(header) + "|"]
+        lines += ["| " + " | ".join(map(str, row)) + " |" for row in rows]
+        for line in collapsed(title, lines) if title else lines:
+            self.say(line)
         self.say()
 
     def write(self, figure=None) -> None:
         """Write what was collected, and the picture if there is one."""
         DOCS.mkdir(parents=True, exist_ok=True)
+        head = [f"# {self.title}", "", self.conclusion, ""]
         if figure is not None:
             figure.savefig(DOCS / f"{self.name}.png", dpi=110)
-            self.lines += [f"![{self.lines[0][2:]}]({self.name}.png)", ""]
-        text = "\n".join(self.lines).rstrip() + "\n"
+            head += [f"![{self.title}]({self.name}.png)", ""]
+        text = "\n".join([*head, *self.lines]).rstrip() + "\n"
         (DOCS / f"{self.name}.md").write_text(text, encoding="utf-8")
         data = json.dumps(self.results, indent=None, separators=(",", ":"))
         (DOCS / f"{self.name}.json").write_text(data + "\n")

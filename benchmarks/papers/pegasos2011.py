@@ -72,7 +72,8 @@ def compare(report: Report, name: str, repeats: int) -> None:
         cells.append(f"{seconds:.2g} ({100 * error:.2f}), {epochs:.0f} epochs")
         report.results[f"{name}, {label}"] = [seconds, epochs, error]
     report.say(f"Seconds (test error %) to P − P\\* ≤ {accuracy} on the paper's scale, "
-               f"lambda = {lam:g}; published: {stands_for}\n")  # fmt: skip
+               f"at lambda = {lam:g}, beside the published ones of {stands_for}:\n"
+               )  # fmt: skip
     rows = [[name, *cells], [f"{stands_for}, published", *published]]
     report.table(["data", *methods], rows)
 
@@ -126,13 +127,26 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=5)
     args = parser.parse_args()
     report = Report("pegasos2011", "Pegasos (Shalev-Shwartz et al. 2011), reproduced")
-    report.say(
-        "`python benchmarks/papers/pegasos2011.py --data " + " ".join(args.data) + "`. "
-        "No bias. Published seconds are a 2009 machine's; only ratios within a row "
-        "compare. The paper reports that a new permutation every epoch beats "
-        "independent draws, that for fixed kT the error is flat in k up to a few "
-        "hundred, and that projection matters little.\n"
+    report.conclusion = (
+        "**Permutations beat independent draws and projection matters little, as the "
+        "paper reports.\nA larger batch costs little accuracy on text, up to a size of "
+        "64, but it does on covtype.**"
     )
+    report.say("## What was measured\n")
+    report.say(
+        "- **Paper.** It reports that a new permutation in every epoch beats "
+        "independent draws, and that projection matters little.\n"
+        "  At a fixed number kT of rows read, the error is flat in the batch size k up "
+        "to a few hundred.\n"
+        "- **Data.** imdb stands in for astro-ph, text in the shape of RCV1 for CCAT, "
+        "and a sixth of covtype for cov1.\n"
+        "  Each has the paper's lambda.\n"
+        "- **Model.** There is no bias.\n"
+        "- **Time.** Published seconds are from a machine of 2009. Compare ratios "
+        "within a row only.\n"
+        "- **Command.** `python benchmarks/papers/pegasos2011.py --data "
+        + " ".join(args.data) + "`.\n"
+    )  # fmt: skip
     figure, axes = plt.subplots(
         1, len(args.data), figsize=(4.5 * len(args.data), 3.4), layout="constrained",
         squeeze=False,

@@ -26,8 +26,7 @@ import numpy as np
 from datasets import load
 from scipy import sparse
 
-from dualgap import LinearSVC, core
-from dualgap.problem import Problem
+from dualgap import LinearSVC, Problem, core
 
 REPEATS = 5
 
