@@ -1,11 +1,15 @@
-"""How Sphinx builds the pages: ``make docs``."""
+"""Settings of Sphinx, which builds the pages: ``make docs``."""
 
 import re
-from importlib.metadata import version as installed
+from importlib.metadata import metadata
+from pathlib import Path
+
+from dualgap import distributed
 
 project = "dualgap"
 author = copyright = "dualgap developers"
-version = release = installed("dualgap")
+version = release = metadata("dualgap")["Version"]
+summary = metadata("dualgap")["Summary"]
 
 extensions = [
     "myst_parser",
@@ -13,6 +17,8 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx.ext.mathjax",
+    "sphinx_copybutton",
+    "sphinx_design",
     "sphinx_gallery.gen_gallery",
 ]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
@@ -21,17 +27,28 @@ templates_path = ["_templates"]
 # The tables of the benchmarks are printed with their headings.
 suppress_warnings = ["myst.header"]
 
+myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 3
 autosummary_generate = True
-autosummary_ignore_module_all = False  # a module is what it says it is
+autosummary_ignore_module_all = False  # document exactly what __all__ lists
 autodoc_typehints = "none"  # numpydoc has them
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
+# Autodoc documents a class under its own name; under another one it says "alias of".
+distributed.LinearSVC.__name__ = "LinearSVC"
+
+# A copied block has the commands alone, without prompts and output.
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
 
 html_theme = "pydata_sphinx_theme"
 html_title = f"dualgap {release}"
 html_show_sourcelink = False
+html_static_path = ["_static"]
+html_logo = "_static/logo.svg"
+html_favicon = "_static/favicon.svg"
 html_theme_options = {
+    "logo": {"text": "dualgap"},
     "navigation_with_keys": False,
     "secondary_sidebar_items": ["page-toc"],
     "show_prev_next": False,
@@ -40,6 +57,9 @@ html_theme_options = {
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "auto_examples",
+    # The pages of the API reference link to the examples that use them.
+    "backreferences_dir": "auto_examples/backreferences",
+    "doc_module": ("dualgap",),
     "filename_pattern": r"/plot_",
     "ignore_pattern": r"(blood_cells|demo)\.py$",
     "abort_on_example_error": True,
@@ -51,15 +71,28 @@ sphinx_gallery_conf = {
 
 
 def tidy(app, what, name, obj, options, lines):
-    """What raw docstrings mean, before numpydoc reads them.
+    """Prepare docstrings for numpydoc.
 
-    A backslash at the end of a line joins it to the next one, and n_features_in_ in a
-    shape is no link.
+    Join lines that end in a backslash, keep n_features_in_ in a shape from being read
+    as a link, and drop scikit-learn's links to its own user guide.
     """
     text = re.sub(r" \\\n\s+", " ", "\n".join(lines))
+    text = re.sub(r":ref:`([^`<]*?)\s*<[^`]*>`", r"\1", text)
     lines[:] = text.replace("(n_features_in_,)", "(`n_features_in_`,)").split("\n")
 
 
+def write_llms_txt(app, error):
+    """List every page with its source in Markdown, as https://llmstxt.org asks."""
+    if error or app.builder.name != "html":
+        return
+    lines = ["# dualgap", "", f"> {summary}.", "", "## Pages", ""]
+    for name in sorted(app.env.found_docs):
+        source = app.env.doc2path(name, base=False)
+        lines.append(f"- [{app.env.titles[name].astext()}](_sources/{source}.txt)")
+    Path(app.outdir, "llms.txt").write_text("\n".join(lines) + "\n", "utf-8")
+
+
 def setup(app):
-    """Sphinx calls it."""
+    """Connect the functions above to Sphinx's events."""
     app.connect("autodoc-process-docstring", tidy, priority=400)
+    app.connect("build-finished", write_llms_txt)
