@@ -57,11 +57,16 @@ html_theme_options = {
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "auto_examples",
+    "subsection_order": [
+        f"../examples/{name}"
+        for name in ("classify", "regression", "tune", "understand", "scale")
+    ],
     # The pages of the API reference link to the examples that use them.
     "backreferences_dir": "auto_examples/backreferences",
     "doc_module": ("dualgap",),
     "filename_pattern": r"/plot_",
     "ignore_pattern": r"(blood_cells|demo)\.py$",
+    "thumbnail_size": (400, 280),
     "abort_on_example_error": True,
     "download_all_examples": False,
     "show_memory": False,

@@ -1,13 +1,11 @@
-"""The code of the pages, of the docstrings and of the gallery does what is written."""
+"""The code of the pages and of the docstrings does what is written."""
 
 from __future__ import annotations
 
 import doctest
 import importlib
-import os
 import pkgutil
 import re
-import runpy
 import subprocess
 import sys
 import warnings
@@ -20,15 +18,13 @@ import dualgap
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 FENCE = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-EXAMPLES = sorted((ROOT / "examples").glob("plot_*.py"))
-#: What a page or an example needs beyond what is installed with dualgap.
+#: What a page needs beyond what is installed with dualgap.
 NEEDS = {
     "start.md": (
         *("matplotlib", "onnx", "onnxruntime"),
         *("safetensors", "skl2onnx", "typer"),
     ),
     "serving.md": ("onnx", "onnxruntime", "skl2onnx", "skops"),
-    "plot_dask.py": ("dask", "distributed"),
 }
 
 
@@ -142,30 +138,6 @@ def test_examples_of_the_docstrings(name, tmp_path, monkeypatch):
     assert result.failed == 0
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
-def test_the_gallery_runs(path, monkeypatch):
-    """Each by itself; what it claims, it asserts."""
-    for package in ("matplotlib", *NEEDS.get(path.name, ())):
-        pytest.importorskip(package, reason=f"{package} is not installed")
-    plt = importlib.import_module("matplotlib.pyplot")
-    plt.switch_backend("agg")
-    if path.name == "plot_dask.py":  # leaves threads and warnings to nobody
-        run = subprocess.run(
-            [sys.executable, str(path)],
-            env=os.environ | {"MPLBACKEND": "agg"},
-            capture_output=True,
-            text=True,
-            timeout=300,
-        )
-        assert run.returncode == 0, run.stderr
-        return
-    monkeypatch.setattr(sys, "argv", [str(path)])
-    runpy.run_path(str(path))
-    assert plt.get_fignums()
-    plt.close("all")
-
-
 def test_what_the_answers_to_demand_name_is_there():
     text = (ROOT / "docs" / "demand.md").read_text("utf-8")
     named = re.findall(r"`((?:tests|examples)/[\w/.]+)(?:::(\w+))?`", text)
@@ -196,14 +168,6 @@ def test_every_public_name_is_in_the_reference(module):
         # what a module gives again is listed where it is first
         again = hasattr(dualgap, name) and name in dualgap.__all__ and module == "io"
         assert prefix + name in listed or (again and name in listed), prefix + name
-
-
-def test_the_examples_that_were_asked_for_are_there():
-    names = {path.stem for path in EXAMPLES} | {"blood_cells"}
-    assert names >= {
-        *("plot_text", "blood_cells", "plot_digits", "plot_path", "plot_dask"),
-        *("plot_custom_solver", "plot_out_of_core", "plot_certify"),
-    }
 
 
 def test_the_modules_are_there_after_one_import():

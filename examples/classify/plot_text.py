@@ -1,10 +1,9 @@
 """
-Text classification
-===================
+Classify texts by their words
+=============================
 
-Which part of SciPy does a docstring come from? Real text that every installation has:
-words become columns, most of them zero, and one linear SVM per class is trained on the
-sparse matrix as it is, each with a certificate of its own.
+Which part of SciPy does a docstring belong to? Every word becomes a column of a sparse
+matrix. One linear SVM per class learns from it, each with a certificate of its own.
 """
 
 import inspect
@@ -22,7 +21,8 @@ from sklearn.pipeline import make_pipeline
 from dualgap import LinearSVC
 
 # %%
-# The documents: one per public function, without the words that give the answer away.
+# Each public function gives one text. Words that would give the answer away are removed
+# below.
 
 PARTS = (scipy.linalg, scipy.optimize, scipy.signal, scipy.stats)
 texts, labels = [], []
@@ -35,7 +35,7 @@ for part in PARTS:
 print({label: labels.count(label) for label in sorted(set(labels))})
 
 # %%
-# A quarter is kept for the test. Text is where ``auto`` takes dual coordinate descent.
+# A quarter of the texts is kept for the test.
 
 words = TfidfVectorizer(
     stop_words=["scipy", "linalg", "optimize", "signal", "stats"], sublinear_tf=True
@@ -47,14 +47,15 @@ pipeline = make_pipeline(words, LinearSVC(C=10.0, random_state=0)).fit(train, y_
 model = pipeline[-1]
 for label, certificate in zip(model.classes_, model.certificate_, strict=True):
     print(f"{label:9} {certificate.message}")
-print(f"of the rest {pipeline.score(test, y_test):.1%} are told right")
+print(f"{pipeline.score(test, y_test):.1%} of the test texts are classified correctly")
 
 # %%
-# The words that speak most for each class.
+# The words with the largest weights for each class.
 
 names = words.get_feature_names_out()
-figure, axes = plt.subplots(1, len(PARTS), figsize=(10, 3), layout="constrained")
-for ax, label, coef in zip(axes, model.classes_, model.coef_, strict=True):
-    top = np.argsort(coef)[-8:]
+figure, axes = plt.subplots(2, 2, figsize=(6, 4.4), layout="constrained")
+for ax, label, coef in zip(axes.flat, model.classes_, model.coef_, strict=True):
+    top = np.argsort(coef)[-6:]
     ax.barh(names[top], coef[top])
     ax.set_title(label)
+plt.show()

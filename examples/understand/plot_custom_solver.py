@@ -1,14 +1,15 @@
 """
-A solver of your own
-====================
+Write a solver of your own
+==========================
 
-A solver is a small record with ``start``, ``step`` and ``iterate``. It gets the
-problem, and neither decides when it is done nor says how good it is: the loop lets the
-problem prove that. So an experiment of ten lines has limits, history, Ctrl-C and a
-certificate, and cannot be wrong without its being seen.
+A solver is a small record with three methods: ``start``, ``step`` and ``iterate``. It
+does not decide when to stop, or say how good its model is: dualgap's loop lets the
+problem prove that. So an experiment of ten lines has limits, a history, Ctrl-C and a
+certificate. If the solver is wrong, the certificate shows it.
 
-This one is accelerated projected gradient ascent on the dual (Beck and Teboulle, SIAM
-J. Imaging Sciences 2, 2009), in NumPy: with a = alpha, the dual variables in their box,
+The example is accelerated projected gradient ascent on the dual (Beck and Teboulle,
+SIAM J. Imaging Sciences 2, 2009), in NumPy. With a = alpha, the dual variables in
+their box:
 
     grad D(a)_i = 1 - y_i w(a).x_i - delta_i a_i,     a <- P[a + grad D(a)/L]
 """
@@ -30,7 +31,7 @@ from dualgap.solvers import Solver, State
 
 @dataclass(kw_only=True)
 class Ascent(State):
-    """The dual point, where the next gradient is taken, and the momentum."""
+    """Dual point, the point of the next gradient, and the momentum."""
 
     alpha: np.ndarray
     ahead: np.ndarray
@@ -45,7 +46,7 @@ class ProjectedGradient(Solver):
     name: ClassVar[str] = "projected-gradient"
 
     def start(self, problem, rng, warm):
-        # the largest eigenvalue of the dual's matrix, by its power
+        # The largest eigenvalue of the dual's matrix, by power iteration.
         v = np.abs(np.sin(np.arange(1.0, problem.n + 1)))
         for _ in range(30):
             v /= np.linalg.norm(v)
@@ -63,7 +64,7 @@ class ProjectedGradient(Solver):
         state.ahead = alpha + (state.t - 1.0) / t * (alpha - state.alpha)
         state.alpha, state.t = alpha, t
         state.epochs += 1
-        # What it believes; the loop has it checked when this looks good enough.
+        # An estimate. The loop has it checked once it looks good enough.
         state.primal = problem.primal(problem.combine(alpha))
         state.dual = problem.dual(alpha)
 
@@ -72,7 +73,8 @@ class ProjectedGradient(Solver):
 
 
 # %%
-# It takes the place of a name. So does its curve in the picture.
+# ``solver=`` accepts the record in place of a name. It takes more epochs than the two
+# solvers of dualgap; the picture shows how many.
 
 X, y = load_breast_cancer(return_X_y=True)
 X = StandardScaler().fit_transform(X)

@@ -1,9 +1,10 @@
 """
-A fit on a Dask cluster
+Train on a Dask cluster
 =======================
 
-The rows stay with the workers; what travels is the model. The cluster is the program
-itself here: with the address of a scheduler the rest is the same.
+The rows stay with the workers, and only the model travels. The cluster of this example
+is the program itself. On a real cluster, pass the address of its scheduler to
+``Client``; everything else stays the same.
 """
 
 import dask.array as da
@@ -19,8 +20,9 @@ X = rng.normal(size=(4000, 20))
 y = np.where(X @ rng.normal(size=20) + rng.normal(size=4000) > 0.0, 1, -1)
 
 # %%
-# Four blocks of 1000 rows, on two workers. A round is some passes over every block, and
-# one model sent to and fro.
+# Four blocks of 1000 rows on two workers. In each round, every worker makes some epochs
+# over its blocks, and the changes of the model are
+# added up.
 
 with Client(
     processes=False, n_workers=2, threads_per_worker=1, dashboard_address=":0"
@@ -30,7 +32,7 @@ with Client(
 print(model.certificate_)
 
 # %%
-# The problem is that of a fit on one machine, and the bounds of both hold the optimum.
+# A fit on one machine solves the same problem, so the bounds of the two overlap.
 
 alone = dualgap.LinearSVC(C=0.1, tol=1e-6, random_state=0).fit(X, y)
 assert model.certificate_.dual <= alone.certificate_.primal

@@ -1,11 +1,10 @@
 """
-Probabilities
-=============
+Turn decision values into probabilities
+=======================================
 
-An SVM has decision values, and no probabilities of its own. scikit-learn's
+An SVM gives decision values, not probabilities. scikit-learn's
 ``CalibratedClassifierCV`` fits a sigmoid to the decision values of rows that the model
-was not trained on (Platt's method), and has one model in the end with
-``ensemble=False``.
+was not trained on (Platt's method). With ``ensemble=False`` the result is one model.
 """
 
 import matplotlib.pyplot as plt
@@ -23,12 +22,13 @@ X, y = make_classification(
 X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0)
 
 # %%
-# Both faces, calibrated; the inner model still has its certificate.
+# A linear model and a kernel model, both calibrated. The inner model still has its
+# certificate. Smaller Brier scores are better.
 
 figure, ax = plt.subplots(figsize=(5, 4), layout="constrained")
 share = np.mean(y_train)
 constant = brier_score_loss(y_test, np.full(len(y_test), share))
-print(f"always {share:.2f}: Brier score {constant:.3f}")
+print(f"predicting {share:.2f} for every row: Brier score {constant:.3f}")
 for estimator in (LinearSVC(C=0.1, random_state=0), SVC(random_state=0)):
     model = CalibratedClassifierCV(estimator, ensemble=False, cv=3)
     model.fit(X_train, y_train)
