@@ -1,4 +1,4 @@
-"""How near to the optimum each solver comes, and how much of that it proves.
+"""Measure how near to the optimum each solver comes, and how much of it is proved.
 
     python benchmarks/accuracy.py [DATA ...] [--C 0.1] [--epochs 10 100 1000]
 
@@ -55,7 +55,7 @@ def main() -> None:
         optimum = objective(X, y, args.C, best.w)
         print(f"\n{name}, C = {args.C:g}, P* = {optimum:.6f} "
               f"(proved to {best.certificate.relative_gap:.0e}): "
-              "accuracy / proved gap after so many epochs\n")  # fmt: skip
+              "accuracy / proved gap by epochs\n")  # fmt: skip
         print("| solver |" + "".join(f" {epochs:,} |" for epochs in args.epochs))
         print("|---|" + "---|" * len(args.epochs))
         for label, solver in records.items():

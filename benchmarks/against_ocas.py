@@ -4,10 +4,10 @@
 
 The program named by DUALGAP_LIBOCAS is called as `svmocas -c C -r TOL -b 0 -v 1
 EXAMPLES MODEL` on the data written as svmlight text; its own figure `ocas_time`, which
-leaves loading out, is the time taken. Ours is the time in the certificate, which holds
-the exact pass that proves it. One thread each, the two in turn, the same relative gap
-asked. Both objectives are measured from outside in float64. The figure is the ratio
-(ours / theirs), median and range. Without the variable nothing is run.
+leaves loading out, is the time taken. dualgap's time is that in the certificate, which
+includes the exact pass that proves it. Each runs on one thread, in turn, to the same
+relative gap. Both objectives are measured from outside in float64. The figure is the
+ratio (dualgap / svmocas), median and range. Without the variable nothing is run.
 """
 
 from __future__ import annotations

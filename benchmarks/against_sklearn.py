@@ -4,9 +4,9 @@
 
 Both fit the same arrays on one thread. The objective is measured from outside in
 float64. scikit-learn's `tol` is swept, and the loosest that reaches the accuracy is
-the one timed; ours is timed twice: at tol = accuracy, which proves it, and at the
+the one timed; dualgap is timed twice: at tol = accuracy, which proves it, and at the
 loosest tol that reaches the same objective. Wall seconds of fit(), the two in turn;
-the figure is the ratio (scikit-learn / ours), median and range.
+the figure is the ratio (scikit-learn / dualgap), median and range.
 """
 
 from __future__ import annotations

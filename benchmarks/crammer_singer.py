@@ -1,8 +1,8 @@
-"""Crammer and Singer's multiclass SVM: ours beside scikit-learn's (LIBLINEAR -s 4).
+"""Crammer and Singer's multiclass SVM: dualgap beside scikit-learn (LIBLINEAR -s 4).
 
     python benchmarks/crammer_singer.py
 
-Prints ratios of processor time, one thread. Ours is certified to 1e-3; scikit-learn's
+Prints ratios of processor time, one thread. dualgap is certified to 1e-3; scikit-learn
 runs with three tolerances, and `certify` proves what each of its models has reached.
 Columns are scaled to [-1, 1].
 """
@@ -44,8 +44,8 @@ def timed(model, X, y):
 
 def main() -> None:
     warnings.simplefilter("ignore", ConvergenceWarning)
-    print("| data | classes | C | gap of ours | epochs | "
-          + " | ".join(f"tol {t:g}: time / ours, gap" for t in TOLS)
+    print("| data | classes | C | gap of dualgap | epochs | "
+          + " | ".join(f"tol {t:g}: time / dualgap, gap" for t in TOLS)
           + " |\n|" + "---|" * (5 + len(TOLS)))  # fmt: skip
     for name in ("digits", *FILES):
         X, y = load(name)

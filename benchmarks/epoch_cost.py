@@ -1,4 +1,4 @@
-"""What an epoch costs, in plain matrix-vector products over the same data.
+"""Cost of an epoch, in plain matrix-vector products over the same data.
 
     python benchmarks/epoch_cost.py [DATA ...] [--repeats 7] [--solvers NAME ...]
 

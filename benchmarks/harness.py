@@ -1,4 +1,4 @@
-"""What the benchmarks beside other packages share: processes, results on disk.
+"""Processes and results on disk, for all benchmarks beside other packages.
 
 A package runs in a process of its own, in the Python that `DUALGAP_RIVALS` names for it
 (serving.py is its side), so that none has to be installed beside another.
@@ -170,7 +170,7 @@ class Worker:
 
 
 def stamp() -> dict:
-    """What every run writes first."""
+    """Return the first line of every run."""
     return {
         "stage": "machine",
         "date": str(date.today()),
@@ -182,7 +182,7 @@ def stamp() -> dict:
 
 
 class Clock:
-    """Whether the time given to a whole run is over."""
+    """Clock that tells whether the time of a whole run is over."""
 
     def __init__(self, seconds: float | None) -> None:
         self.end = np.inf if seconds is None else time.monotonic() + seconds
@@ -192,7 +192,7 @@ class Clock:
 
 
 def repeats(seconds: float) -> int:
-    """How often a fit is repeated: slow ones are far from any tie."""
+    """Return how often a fit is repeated. Slow ones are far from any tie."""
     return 5 if seconds < 0.1 else 3 if seconds <= 10.0 else 1
 
 

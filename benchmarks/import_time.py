@@ -1,4 +1,4 @@
-"""What `import dualgap` costs beside importing scikit-learn.
+"""Cost of `import dualgap` beside importing scikit-learn.
 
 Each round starts two fresh interpreters, in an order that alternates: one imports
 scikit-learn, the other scikit-learn and dualgap. Each reports its own wall time,

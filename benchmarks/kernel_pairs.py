@@ -33,7 +33,7 @@ class Own(Pairs):
         self.cache_size = cache_size / threads
 
     def pair(self, a: int, b: int) -> Gram:
-        """As of :class:`Pairs`."""
+        """Return the kernel matrix of a pair, as :class:`Pairs` does."""
         return Gram(self.X[self.rows(a, b)], self.kernel, self.cache_size)
 
 

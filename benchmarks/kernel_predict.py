@@ -3,9 +3,10 @@
     python benchmarks/kernel_predict.py [--rows 10000] [--queries 10000] [--rounds 3]
 
 scikit-learn's SVC is fitted on the first rows of mnist (RBF, C = 10), and its support
-vectors, coefficients and intercepts are put into ours. Both predict the same images in
+vectors, coefficients and intercepts are put into a model of
+dualgap. Both predict the same images in
 turn, with OPENBLAS_NUM_THREADS=1: set it, or the script does so for itself.
-scikit-learn has one thread; ours is timed with one, and with all processors. NumPy's
+scikit-learn has one thread; dualgap is timed with one, and with all processors. NumPy's
 products of images and support vectors alone are timed beside them.
 """
 

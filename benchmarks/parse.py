@@ -1,11 +1,11 @@
-"""How fast svmlight text is read, and in how much memory, beside scikit-learn.
+"""Speed and memory of reading svmlight text, beside scikit-learn.
 
     python benchmarks/parse.py [FILE ...] [--megabytes 100] [--repeats 5] [--json FILE]
 
 Without a file: a synthetic one of text-like rows (some 70 features each, values like
 0.0273). Files packed with gz, bz2, xz or zst are unpacked first. Every reading is done
 in a fresh process that has imported its reader and read a tiny file, with the file in
-the page cache; the readers take turns, and each ratio is that of one turn (median and
+the page cache; the readers take turns, and each ratio is of one turn (median and
 range over the repeats). All readers must give the same arrays, bit for bit but for
 scikit-learn's wider indices.
 
@@ -60,7 +60,7 @@ def resident(field: str) -> int | None:
 
 
 def read_once(name: str, path: str) -> dict[str, Any]:
-    """What one process measures."""
+    """Measure one reading in this process."""
     read = reader(name)
     size = Path(path).stat().st_size
     before = resident("VmRSS")

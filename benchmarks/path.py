@@ -2,9 +2,10 @@
 
     python benchmarks/path.py [paths] [searches] [NAME ...]
 
-Prints ratios of processor time, one thread; every model of ours is certified to 1e-3.
-scikit-learn's LinearSVC runs with its default tolerance and 10,000 iterations at most;
-its largest gap is what :func:`dualgap.certify` proves about its models on all rows.
+Prints ratios of processor time, one thread; every model of dualgap is certified to
+1e-3. scikit-learn's LinearSVC runs with its default tolerance and 10,000 iterations at
+most; its largest gap is what :func:`dualgap.certify` proves about its models on all
+rows.
 """
 
 from __future__ import annotations
@@ -101,7 +102,7 @@ if __name__ == "__main__":
         for loss in ("hinge", "squared_hinge"):
             for solver in ("auto", "dcd"):
                 paths(name, loss, solver)
-    print("\n| data | loss | GridSearchCV over ours | over scikit-learn's | "
+    print("\n| data | loss | GridSearchCV over dualgap | over scikit-learn's | "
           "best score, % | scikit-learn's |\n|" + "---|" * 6)  # fmt: skip
     for name in names if "searches" in only else ():
         for loss in ("hinge", "squared_hinge"):

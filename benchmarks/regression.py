@@ -1,12 +1,12 @@
-"""Regression and one class beside scikit-learn's, at an equal objective.
+"""Regression and one class beside scikit-learn, at an equal objective.
 
     python benchmarks/regression.py [CASE ...] [--accuracy 1e-3] [--repeats 5]
 
 Both fit the same arrays on one thread. The objective is measured from outside in
-float64, that of scikit-learn's kernel models at their dual coefficients with the best
-bias. scikit-learn's `tol` is swept, and the loosest one that reaches the accuracy is
-the one timed; ours runs at tol = accuracy, which it proves. Processor seconds of fit(),
-the two in turn; the figure is the ratio (scikit-learn / ours), median and range.
+float64; for scikit-learn's kernel models at their dual coefficients with the best bias.
+scikit-learn's `tol` is swept, and the loosest one that reaches the accuracy is the one
+timed; dualgap runs at tol = accuracy, which it proves. Processor seconds of fit(), the
+two in turn; the figure is the ratio (scikit-learn / dualgap), median and range.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ warnings.simplefilter("ignore", ConvergenceWarning)
 
 
 class Case(NamedTuple):
-    """What is fitted, by whom, and how its objective is measured."""
+    """Data, the two models, and the function that measures their objective."""
 
     X: Any
     y: Any
@@ -137,7 +137,7 @@ def main() -> None:
     parser.add_argument("--accuracy", type=float, default=1e-3)
     parser.add_argument("--repeats", type=int, default=5)
     args = parser.parse_args()
-    print("| problem | scikit-learn tol | scikit-learn / ours, median | range |\n"
+    print("| problem | scikit-learn tol | scikit-learn / dualgap, median | range |\n"
           "|---|---|---|---|")  # fmt: skip
     for name in args.cases:
         case = CASES[name]()

@@ -37,7 +37,7 @@ def read(folder: str, suffix: str = ""):
 
 
 def processor_seconds() -> float:
-    """Of this process and of the programs that it ran.
+    """Return the processor seconds of this process and of the programs it ran.
 
     Not `time.process_time`, which moves by ticks of milliseconds under a timer.
     """

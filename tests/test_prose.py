@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import io
 import re
+import tokenize
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,9 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 PYTHON = sorted((ROOT / "src" / "dualgap").rglob("*.py"))
 CORE = sorted((ROOT / "src" / "core").rglob("*.[ch]pp"))
+SCRIPTS = sorted(
+    p for d in ("benchmarks", "examples") for p in (ROOT / d).rglob("*.py")
+)
 DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", *DOCS.glob("*.md"), *(DOCS / "papers").glob("*.md")]
 LONGEST, WORD = 40, r"\S*\w\S*"  # words of a sentence on a page
@@ -29,6 +34,14 @@ BANNED = re.compile(
 def banned(text):
     """Return the banned phrases, also one that a line break divides."""
     return BANNED.findall(re.sub(r"\s*\n\s*(?:#:?|//)?\s*", " ", text))
+
+
+def text_of_code(source):
+    """Return the comments and texts of a script, without its names."""
+    tokens = tokenize.generate_tokens(io.StringIO(source).readline)
+    found = [t.string.lstrip("#") for t in tokens if t.type == tokenize.COMMENT]
+    values = [getattr(node, "value", None) for node in ast.walk(ast.parse(source))]
+    return "\n".join(found + [v for v in values if isinstance(v, str) and " " in v])
 
 
 def fragments_of_code(source):
@@ -74,7 +87,10 @@ def long_sentences(page):
 def test_the_prose_is_plain():
     texts = {file: file.read_text("utf-8") for file in PYTHON + CORE + PAGES}
     found = [(file, banned(text)) for file, text in texts.items()]
-    found += [(file, fragments_of_code(texts[file])) for file in PYTHON]
+    for file in SCRIPTS:
+        texts[file] = file.read_text("utf-8")
+        found.append((file, banned(text_of_code(texts[file]))))
+    found += [(file, fragments_of_code(texts[file])) for file in PYTHON + SCRIPTS]
     found += [(file, fragments_of_page(texts[file])) for file in PAGES]
     found += [(file, long_sentences(texts[file])) for file in PAGES]
     assert [(file.name, faults) for file, faults in found if faults] == []
@@ -86,6 +102,7 @@ def test_the_prose_is_plain():
     [
         (banned, "The bound is tighter than ours.\n# The rows are those\n# of C.", 2),
         (banned, "It is as fast as hours before, so the many rows of both stay.", 0),
+        (lambda s: banned(text_of_code(s)), "ours = 1  # ours\nx = 'by theirs'", 2),
         (fragments_of_code, '"""What a fit is about."""\nx = f"of {n} rows all"', 2),
         (fragments_of_code, 'def f() -> int:\n    """Whether rows are sorted."""', 1),
         (fragments_of_code, 'def f() -> bool:\n    """Whether rows are sorted."""', 0),

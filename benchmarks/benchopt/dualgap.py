@@ -20,8 +20,8 @@ with safe_import_context() as import_ctx:
 class Solver(BaseSolver):
     """Fits to ever smaller relative gaps, each from the start.
 
-    A fit keeps the best of its models, so that its objective may rest for many passes:
-    cut off after so many it would look as if it had come to an end.
+    A fit keeps the best of its models, so that its objective stay the same for many
+    passes. A fit cut off there would look as if it had converged.
     """
 
     name = "dualgap"
@@ -32,7 +32,7 @@ class Solver(BaseSolver):
     stop_strategy = "tolerance"
     support_sparse = True
     parameters: ClassVar = {"solver": ["auto", "dcd"]}
-    # That of the benchmark's own dual methods.
+    # The same as for the benchmark's own dual methods.
     stopping_criterion = SufficientProgressCriterion(eps=1e-4, patience=10)
 
     def set_objective(self, X, y, C):

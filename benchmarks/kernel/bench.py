@@ -1,4 +1,4 @@
-"""What the scripts of this folder share: data, workers, the objective."""
+"""Data, workers and the objective, for all scripts of this folder."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def load(name: str):
 def objective(X, y, gamma: float, C: float, model: dict) -> tuple[float, float]:
     """Sum over the pairs of classes of P(w, b), kernel values in float64 by NumPy.
 
-    With the best b for the coefficients, and with that of the model. The model is in
+    With the best b for the coefficients, and with the b of the model. The model is in
     the layout of LIBSVM: a support vector of class a has its coefficient against class
     b in row b - 1 if a < b, in row b if b < a.
     """

@@ -1,10 +1,10 @@
-"""How far the proved bound of Nystroem features is from the kernel problem's optimum.
+"""Distance of the bound of Nystroem features from the kernel problem's optimum.
 
     python benchmarks/kernel/landmarks.py [ijcnn1 a9a] [--C 10] [--landmarks 300]
 
 RBF, gamma "scale", the hinge with a free bias: P of the model that the landmarks span,
-P* of the kernel problem (our dual value at a gap of 1e-4), and the lower bound that
-`Approximation.bound` proves from the duals of the features.
+P* of the kernel problem (dualgap's dual value at a gap of 1e-4), and the lower bound
+that `Approximation.bound` proves from the duals of the features.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where a fit of the block solver goes, and how far it is from its floor.
+"""Time of the phases of a fit of the block solver, and its distance to the floor.
 
     python benchmarks/kernel/phases.py [DATA ...] [--C 10] [--cache 200] [--loss hinge]
                                        [--no-rest] [--whole]

@@ -59,7 +59,7 @@ def floor(row: dict) -> float:
 
 
 def before_proof(row: dict, upper: float) -> float:
-    """Seconds of a fit of ours up to the first proof, if it had the accuracy then."""
+    """Return seconds up to the first proof, if dualgap had the accuracy then."""
     reached = (row["reached"] - upper) / upper <= EPS
     return row["cpu"] - row["proofs"] if reached else row["cpu"]
 
@@ -149,7 +149,7 @@ def missed(results: Results, name: str, C: float) -> list[list]:
 def prediction(mine: list[dict], theirs: dict[str, list[dict]]) -> dict[str, float]:
     """{rival: ratio} of seconds per query and support vector.
 
-    Under "single" that of scikit-learn to ours in float32, as oneDAL is in float32.
+    "single" compares scikit-learn with dualgap in float32, as oneDAL is in float32.
     """
 
     def rate(rows: list[dict], key: str = "predict") -> float | None:
@@ -167,7 +167,7 @@ def prediction(mine: list[dict], theirs: dict[str, list[dict]]) -> dict[str, flo
 
 
 def share_of_product(rows: list[dict], ours: dict) -> float | None:
-    """The rate of dense predictions over that of NumPy's product of matrices.
+    """Rate of dense predictions over the rate of NumPy's product of matrices.
 
     2d operations per query and support vector: who computes them at more than half
     that rate cannot be twice as slow as anybody in float32.

@@ -1,7 +1,7 @@
 """The packages compared: how each is called, and which settings of it are swept.
 
 This file also runs in the environments of the rivals, so it imports nothing but NumPy,
-SciPy and, late, the one package asked for. All solve the C-SVC, hinge and a bias that
+SciPy and, late, the one package to be run. All solve the C-SVC, hinge and a bias that
 is not penalised, with the RBF kernel and the same gamma, classes one versus one, on
 one thread. A family is "form, megabytes of cache"; the value is the package's
 tolerance. An adapter has
@@ -36,7 +36,7 @@ def dense(X):
 
 
 class Rival:
-    """What most adapters share: scikit-learn's interface."""
+    """Base class of most adapters, with scikit-learn's interface."""
 
     package: str
     forms: ClassVar[tuple[str, ...]] = ("dense", "sparse")
@@ -169,7 +169,7 @@ class Thundersvm(Rival):
 
 
 class Proofs:
-    """What the proofs of a fit take, which other packages do without.
+    """Time of the proofs of a fit, which other packages do without.
 
     Attributes
     ----------
@@ -206,7 +206,7 @@ class Proofs:
 
 
 class Dualgap(Rival):
-    """Ours: the value is the relative gap to prove, for every pair of classes.
+    """dualgap. The value is the relative gap to prove, for every pair of classes.
 
     Family "SVC, ..." is the classifier, "block, ..." the engine alone, pair after pair.
     """

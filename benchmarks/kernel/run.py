@@ -1,10 +1,10 @@
-"""Kernel SVMs: ours beside every rival, data x C, in one command.
+"""Kernel SVMs: dualgap beside every rival, data x C, in one command.
 
     python benchmarks/kernel/run.py [--stage ...] [--data ...] [--C ...]
 
-reference  bounds on P*: our certificate at a gap of 1e-6
+reference  bounds on P*: dualgap's certificate at a gap of 1e-6
 sweep      every rival, to the loosest tolerance that reaches 1e-3
-pair       every cell: ours at tol = 1e-3, the best rivals of the sweep and
+pair       every cell: dualgap at tol = 1e-3, the best rivals of the sweep and
            scikit-learn, in turn; fit and prediction
 memory     the same once more on a fresh heap, for the peak of memory
 nystroem   accuracy on a test set, and time, of Nystroem features beside the exact fit
@@ -205,7 +205,7 @@ class Bench:
                 continue
             rivals = self.contenders(C)
             caches = {r: int(row["family"].split()[-2]) for r, row in rivals.items()}
-            # Ours has the cache of the best one, the first of them.
+            # dualgap has the cache of the best rival, the first of them.
             cache = next(iter(caches.values()), SMALL)
             workers = {r: self.worker(r, c)
                        for r, c in ({"dualgap": cache} | caches).items()}  # fmt: skip
@@ -215,7 +215,7 @@ class Bench:
                 worker.close()
 
     def one_cell(self, workers, rivals, C, cache, tags) -> None:
-        """Ours and the rivals in turn; every repeat has another seed."""
+        """Run dualgap and the rivals in turn; every repeat has another seed."""
         runs = {rival: repeats(row["cpu"]) for rival, row in rivals.items()}
         most, k = 3, 0
         while k < most:
@@ -284,7 +284,7 @@ def main() -> None:
     parser.add_argument("--data", nargs="+", choices=NAMES, default=NAMES)
     parser.add_argument("--C", nargs="+", type=float, choices=COSTS, default=COSTS)
     parser.add_argument("--rivals", nargs="+", choices=[*RIVALS], default=[*RIVALS])
-    parser.add_argument("--ours", choices=["SVC", "block"], default="SVC",
+    parser.add_argument("--model", choices=["SVC", "block"], default="SVC",
                         help="the classifier, or the engine alone")  # fmt: skip
     parser.add_argument("--again", action="store_true",
                         help="pair also the cells that were paired before")  # fmt: skip
@@ -298,7 +298,7 @@ def main() -> None:
     args = parser.parse_args()
     results = Results(args.results)
     clock = Clock(args.time_limit)
-    b = Bench(results, clock, args.cap, args.ours)
+    b = Bench(results, clock, args.cap, args.model)
     if args.stage != ["report"]:
         results.add(**stamp())
     for name in args.data:

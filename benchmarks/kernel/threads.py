@@ -5,8 +5,8 @@
 RBF, gamma "scale", a proved gap of 1e-3. One and two threads in turn, the best of some
 runs of each. "wall": seconds on the clock. "caller": processor seconds of the thread
 that calls, which works on the first part of every loop and does alone what is not
-shared; on a quiet machine the fit takes about as long, and elsewhere that says more
-than the clock. The two models are the same to the last bit, which is checked.
+shared. It is close to the time of the fit on an idle machine, and says more than the
+clock on a busy one. The two models are the same to the last bit, which is checked.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a fit of `auto` is made of, in products with the data.
+"""Parts of a fit of `auto`, in products with the data.
 
     python benchmarks/linear/anatomy.py [--data ...] [--C 0.05 1] [--accuracy 1e-2]
 

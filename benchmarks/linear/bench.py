@@ -1,4 +1,4 @@
-"""What the scripts of this folder share: the grid, the objective, the data."""
+"""Grid, objective and data, for all scripts of this folder."""
 
 from __future__ import annotations
 

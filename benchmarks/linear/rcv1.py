@@ -4,7 +4,7 @@
 
 Pegasos' headline was RCV1's CCAT (781,265 rows) in under five seconds. The rivals
 climb their settings until the objective, measured from outside, is within the accuracy
-of P*; ours has to prove it. Then all run in turn. Processor seconds of one thread.
+of P*; dualgap has to prove it. Then all run in turn. Processor seconds of one thread.
 """
 
 from __future__ import annotations

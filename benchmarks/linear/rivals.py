@@ -1,7 +1,7 @@
 """The packages compared: how each is called, and which settings of it are swept.
 
 This file also runs in the environments of the rivals, so it imports nothing but NumPy,
-SciPy and, late, the one package asked for. All solve
+SciPy and, late, the one package to be run. All solve
 
     P(w) = 1/2 ||w||^2 + C sum_i max(0, 1 - y_i w.x_i)        (no intercept)
 
@@ -46,7 +46,7 @@ MANY = 10**8
 
 
 class Rival:
-    """What most adapters share: scikit-learn's interface, fit on the arrays."""
+    """Base class of most adapters: scikit-learn's interface, fit on the arrays."""
 
     package: str
     families: ClassVar[dict[str, list[float]]]
@@ -69,7 +69,7 @@ class Rival:
 
 
 class Dualgap(Rival):
-    """Ours. The value is the relative gap to prove."""
+    """dualgap. The value is the relative gap to prove."""
 
     package = "dualgap"
     families: ClassVar = {
@@ -393,7 +393,7 @@ class Libocas(Rival):
     def fit(self, data, C, family, value, seed):
         path = os.path.join(self.folder.name, "model")
         begin = time.perf_counter()
-        # The limit on processor seconds starts anew in a child.
+        # The limit on processor seconds starts again in a child.
         done = subprocess.run(
             [self.program, "-c", repr(C), "-r", repr(value), "-b", "0", "-v", "1",
              self.examples, path],

@@ -22,7 +22,7 @@ COSTS = [1e-6, 1e-4, 1e-2, 1.0, 1e2, 1e4, 1e6]
 
 
 def thinned(X, y, share: float, rng):
-    """With only so many positives that they are `share` of the rows."""
+    """Return rows of which only `share` are positive."""
     positive, negative = np.flatnonzero(y > 0), np.flatnonzero(y < 0)
     some = rng.choice(positive, max(2, int(share * len(negative))), replace=False)
     rows = np.sort(np.r_[some, negative])
@@ -30,7 +30,7 @@ def thinned(X, y, share: float, rng):
 
 
 def cases():
-    """(name, C, X, y), the arrays made when asked for."""
+    """Yield (name, C, X, y)."""
     rng = np.random.default_rng(0)
     for name in ("a9a", "ijcnn1", "imdb"):
         X, y = load(name)

@@ -2,11 +2,11 @@
 
     python benchmarks/linear/run.py [--stage ...] [--data ...]
 
-reference  bounds on P*, from two solvers of ours and a general QP solver
+reference  bounds on P*, from two solvers of dualgap and a general QP solver
 sweep      every rival through its settings, from loose to tight
 refine     a finer search around the setting that reaches an accuracy, for those
            rivals that may be the best
-pair       every cell: ours at tol = accuracy, the best rivals of the sweep and
+pair       every cell: dualgap at tol = accuracy, the best rivals of the sweep and
            scikit-learn at the loosest setting that reaches it, in turn
 report     docs/benchmarks-linear.md, its picture, benchmarks/linear/results.json
 
@@ -276,7 +276,7 @@ class Bench:
             worker.close()
 
     def one_cell(self, workers, rivals, C, eps, solver, tags) -> None:
-        """Ours and the rivals in turn; every repeat has another seed."""
+        """Run dualgap and the rivals in turn; every repeat has another seed."""
         runs = {rival: repeats(row["cpu"]) for rival, row in rivals.items()}
         most, k = max(3, *runs.values(), 0), 0
         while k < most:
@@ -308,7 +308,7 @@ def main() -> None:
     parser.add_argument("--stage", nargs="+", choices=stages, default=stages)
     parser.add_argument("--data", nargs="+", choices=DATA, default=DATA)
     parser.add_argument("--rivals", nargs="+", choices=[*RIVALS], default=[*RIVALS])
-    parser.add_argument("--solver", default="auto", help="ours")
+    parser.add_argument("--solver", default="auto", help="solver of dualgap")
     parser.add_argument("--again", action="store_true",
                         help="pair also the cells that were paired before")  # fmt: skip
     parser.add_argument("--budget", type=float, default=CAP,

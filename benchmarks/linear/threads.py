@@ -2,10 +2,10 @@
 
     python benchmarks/linear/threads.py [--data ...] [--C 0.1 1 10] [--repeats 5]
 
-Wall seconds of `LinearSVC(solver=...).fit`, the two in turn; the figure is
-n_jobs=1 / n_jobs=2, median and range, and that of one pass for the margins: what two
-threads gain of the memory they share. It means something only where both processors
-are idle: the load is printed.
+Wall seconds of `LinearSVC(solver=...).fit`, the two in turn; the figure is n_jobs=1 /
+n_jobs=2, median and range. The same ratio of one pass for the margins shows what two
+threads gain of the memory they share. It means something only where both processors are
+idle: the load is printed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ LARGE = ["imdb", "imdb-bigrams", "mnist", "cover", "donors", "kdd99", "rcv1-like
 
 
 def one_pass(name: str, repeats: int) -> list[float]:
-    """Wall seconds of one thread over those of two, of passes in turn."""
+    """Return wall seconds of one thread over wall seconds of two, of passes in turn."""
     X, y = load(name)
     w = np.linspace(-1.0, 1.0, X.shape[1])
     problems = [Problem(X, y, n_jobs=jobs) for jobs in (1, 2)]

@@ -1,4 +1,4 @@
-"""What accuracy a tolerance of scikit-learn's LinearSVC leads to, from the sweeps.
+"""Accuracy that tolerances of scikit-learn's LinearSVC lead to, from the sweeps.
 
     python benchmarks/linear/tolerance.py [--C 0.1 1 10] [--results FILE]
 

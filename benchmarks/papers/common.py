@@ -1,4 +1,4 @@
-"""What the scripts of this folder share: data, traces, tables, pictures."""
+"""Data, traces, tables and pictures, for all scripts of this folder."""
 
 from __future__ import annotations
 

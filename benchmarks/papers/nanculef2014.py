@@ -236,7 +236,7 @@ def fit(data, kernel: str, method: str, args) -> dict:
 
 
 def run(args, sets, kernels, methods) -> dict:
-    """All fits, those of an earlier run read from the file of results."""
+    """Return all fits. Fits of an earlier run are read from the file of results."""
     args.results.parent.mkdir(parents=True, exist_ok=True)
     kept = {}
     if args.results.exists():

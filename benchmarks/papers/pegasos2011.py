@@ -79,7 +79,7 @@ def compare(report: Report, name: str, repeats: int) -> None:
 
 
 def excess(X, y, C, best, problem, solver, epochs, seeds=3) -> float:
-    """Median relative error after so many epochs."""
+    """Return the median relative error after `epochs` epochs."""
     found = []
     for seed in range(seeds):
         last = []

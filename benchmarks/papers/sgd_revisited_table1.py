@@ -5,8 +5,8 @@
 C = 0.1, no bias, stopped at (J - L_T)/L_T <= 1e-5. Adult takes some 208,000 epochs
 with sgd-s: minutes. T counts whole epochs, as in the paper; it depends on the random
 permutations, so only its size can agree. An exact pass every 100 epochs stands for
-the paper's "f raised until T stabilised". Published figures stand beside ours. Absent
-here: Physics, Realsim, News20, Webspam, the whole of Covertype, C11 and CCAT.
+the paper's "f raised until T stabilised". Published figures stand beside dualgap's.
+Absent here: Physics, Realsim, News20, Webspam, the whole of Covertype, C11 and CCAT.
 """
 
 from __future__ import annotations

@@ -5,9 +5,9 @@
 Seconds and passes T until (J - J_opt)/J_opt <= 0.01, J measured from outside in float64
 after every pass with the clock stopped; J_opt is `dcd`'s at a gap of 1e-6. No bias, as
 in the paper. Published figures (a 2008 laptop: only ratios within a row compare) stand
-below ours; those of Table 8 are not known to us. T of SGD-r, SGD-s, SGD-m and Pegasos
-does not depend on the machine. The paper's Physics, Realsim, News20, Webspam, C11 and
-CCAT are not to be had here, nor is the whole of Covertype.
+below dualgap's; the figures of Table 8 are not known. T of SGD-r, SGD-s, SGD-m and
+Pegasos does not depend on the machine. The paper's Physics, Realsim, News20, Webspam,
+C11 and CCAT are not to be had here, nor is the whole of Covertype.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""What a fit on many workers would take, from the rounds that were counted.
+"""Predict the time of a fit on many workers from the counted rounds.
 
 python benchmarks/scale/rounds.py a9a covtype rcv1-like --passes 1 8 --out rounds.json
 python benchmarks/scale/cost_model.py rounds.json
 
 seconds = rounds(K) x (passes x entries/K x ENTRY + 2 x hops x 8 d/BANDWIDTH + LATENCY
 + K x TASK), with rounds(K) = a K^b fitted to the counted ones from K = 4 on. One worker
-is the same method with K = 1, without messages. The rows are taken to be so many times
-those of the set, with the same rounds: an assumption, not a measurement.
+is the same method with K = 1, without messages. The rows are taken to be a multiple of
+the set's rows, with the same rounds: an assumption, not a measurement.
 """
 
 from __future__ import annotations

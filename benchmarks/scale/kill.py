@@ -4,7 +4,7 @@
     python benchmarks/scale/kill.py --gb 20.2 --folder /path/with/45/GB
 
 Half of the kills hit `convert`, half `LinearSVC(checkpoint=...).fit(store)`, started
-again and again: what has ended begins anew, until the kills are used up. After every
+again and again: what has ended starts over, until the kills are used up. After every
 kill it looks at what is there: no store under the target's name unless it is whole
 (`verify`), no checkpoint unless it can be read. At the end of each round the store has
 the checksum, and the model the bits, of runs that were never killed.
@@ -142,7 +142,7 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=40)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--folder", type=Path, default=None)
-    parser.add_argument("--gb", type=float, help="of a store to be killed at")
+    parser.add_argument("--gb", type=float, help="GB of the store that is killed")
     parser.add_argument(
         "--between", type=float, nargs=2, default=(25.0, 15.0),
         help="mean seconds from start to kill, of convert and of fit",
@@ -245,7 +245,7 @@ def killed_until_it_ends(
     """Start, kill at a random moment and start again, until the target is there.
 
     What is not written down (a proof) must end between two kills, and on a slow machine
-    does not: so many kills are enough.
+    does not. Then the limit on kills ends the round.
     """
     begun, kills = time.perf_counter(), 0
     while not target.exists() and kills < most:

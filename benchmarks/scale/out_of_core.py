@@ -3,7 +3,7 @@
     python benchmarks/scale/out_of_core.py --gb 20 --folder /path/with/45/GB
 
 A synthetic set in the shape of text (Zipf columns, 120 to a row, unit rows, float64,
-noisy labels) of so many GB on the disk: batches that are made on the way into the
+noisy labels) of --gb GB on the disk: batches that are made on the way into the
 store, so that no other copy of the data is ever whole. Every step runs in a process of
 its own whose address space is limited (RLIMIT_AS, children likewise) to a quarter of
 that, the interpreter and its libraries included: these take half a GB, so that for less
@@ -13,7 +13,7 @@ cache: with `--drop` it is asked to forget the store before every pass.
 SGDClassifier.partial_fit reads the same store in batches. Vowpal Wabbit (the package
 vowpalwabbit) gets it as text through a pipe, once, and writes a cache, which it then
 learns from. Every model's objective is computed here, from all rows, in NumPy and
-float64; seconds are those of training alone.
+float64; seconds are of training alone.
 """
 
 from __future__ import annotations
@@ -183,7 +183,7 @@ def text(X, y):
 def step_vw(path: str, options: dict) -> dict:
     """Passes of Vowpal Wabbit over its own cache; the model of each is measured.
 
-    Its steps are those of Pegasos, of length 1/(l2 (t + nC)): of all update rules and
+    It makes the steps of Pegasos, of length 1/(l2 (t + nC)): of all update rules and
     rates of vowpal.py the nearest to the optimum. They shrink w at rows with a loss
     alone; `--vw-l2` is the inverse of these rows' share, so that l2 is 1/(nC) in the
     mean.
@@ -252,7 +252,7 @@ def vw_weights(model: str):
 
 
 def readable_weights(readable: str):
-    """The same of a model that was written as text, which is removed."""
+    """Return the same for a model that was written as text; remove the text."""
     import numpy as np
 
     w = np.zeros(D)
@@ -269,7 +269,7 @@ def step_read(path: str, options: dict) -> dict:
     """GB/s of a sequential read, and of the first passes of `dcd`, whose rows all move.
 
     In turns, each for some seconds or until all is read; medians, and of the ratios to
-    the read of the same turn too, for disks vary. Cold: the system was asked to forget
+    the read of the same turn too, for disks vary. Cold: the system was told to forget
     the files. Warm: it was not, and serves what it still has. "Past the cache": by
     O_DIRECT, which is the fastest read of what is cold; the ratio is to that too.
     """
@@ -413,7 +413,7 @@ def main() -> None:
     parser.add_argument("--C", type=float, default=0.1)
     parser.add_argument("--tol", type=float, default=1e-2)
     parser.add_argument("--passes", type=int, default=10, help="most of scikit-learn")
-    parser.add_argument("--repeats", type=int, default=3, help="of the step read")
+    parser.add_argument("--repeats", type=int, default=3, help="for the step read")
     parser.add_argument("--seconds", type=float, default=40.0, help="likewise")
     parser.add_argument("--vw-passes", type=int, default=3)
     parser.add_argument("--vw-l2", type=float, default=1.0, help="times 1/(nC)")
@@ -421,7 +421,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=1, help="threads of convert")
     parser.add_argument("--buffer", type=int, default=0, help="bytes, else limit/8")
     parser.add_argument("--libraries", type=int, default=0, help="MB added")
-    parser.add_argument("--dual", type=float, help="of a fit made before, or P*")
+    parser.add_argument("--dual", type=float, help="dual value known, or P*")
     parser.add_argument("--drop", action="store_true")
     parser.add_argument("--only", nargs="*", default=list(STEPS))
     parser.add_argument("--step", choices=STEPS, help=argparse.SUPPRESS)

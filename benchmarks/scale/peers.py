@@ -6,8 +6,8 @@ All solve min 1/2 ||w||^2 + C sum of hinge losses, without a bias, on the same t
 workers of this machine. P* is bracketed by one machine alone. Cluster and JVM are
 started, data loaded and cached, and everybody has made a fit before the clock runs.
 Everything runs once per repetition, one after the other. A line of a rival: how far its
-objective is from P*, measured from outside in float64; our setting of the loosest
-tolerance that reaches at least that; and seconds of the rival over ours within a
+objective is from P*, measured from outside in float64; dualgap's setting of the loosest
+tolerance that reaches at least that; and seconds of the rival over dualgap's within a
 repetition, the median and the range. The rivals run at several settings, for their
 users cannot know which of them is near enough.
 
@@ -40,7 +40,7 @@ ITERATIONS = 10, 30, 100
 
 
 def ours(client, X, y, C):
-    """What prepares the data, then (setting, fit) of each; a fit returns w."""
+    """Prepare the data and return (setting, fit) pairs; a fit returns w."""
     from dualgap.distributed import LinearSVC
 
     parts = np.array_split(np.arange(len(y)), WORKERS)
@@ -182,8 +182,8 @@ def main():
                     f"\n{name}, {len(y)} rows, C = {C:g}, P* = {alone.dual:.8g} "
                     f"(proved to {alone.relative_gap:.0e})\n"
                 )
-                print("| | setting | (P - P*)/P* | seconds | ours as near | seconds, "
-                      "times ours |")  # fmt: skip
+                print("| | setting | (P - P*)/P* | seconds | dualgap as near | "
+                      "seconds, times dualgap |")  # fmt: skip
                 print("|---|---|---|---|---|---|")
                 entrants = {
                     "dualgap": lambda args=(client, X, y, C): ours(*args),

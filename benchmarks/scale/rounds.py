@@ -3,8 +3,8 @@
 python benchmarks/scale/rounds.py a9a covtype rcv1-like
 python benchmarks/scale/rounds.py a9a --acceleration none --passes 1 4 8
 
-The rows are shuffled once and cut into K equal pieces; the rounds are those of a
-cluster with these pieces, bit for bit. One line per K and number of local passes: the
+The rows are shuffled once and cut into K equal pieces; a cluster with these pieces
+makes the same rounds, bit for bit. One line per K and number of local passes: the
 rounds to each gap (a dash: not within --most rounds and --limit seconds), and the
 largest ||sum A b_k||^2 / sum ||A b_k||^2 of a round, which sigma = K bounds. The lines
 also go to --out as JSON.

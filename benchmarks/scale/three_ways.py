@@ -124,7 +124,7 @@ def of_stores(stores):
 
 
 def spread(found):
-    """How far the objectives are apart, relative to the best of the proved bounds."""
+    """Return the spread of the objectives, relative to the best proved bound."""
     primals = [one.primal for one in found]
     return (max(primals) - min(primals)) / max(one.dual for one in found)
 

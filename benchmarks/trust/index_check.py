@@ -1,11 +1,11 @@
-"""What it costs to trust no index, and what the proof's bounds on rounding cost.
+"""Cost of checking every index, and of the proof's bounds on rounding.
 
     python benchmarks/trust/index_check.py rcv1-like a9a kdd99
 
 Processor time of one thread, medians of 5. An index is checked in the pass that also
 finds the norms and looks for NaN (`inspect` in src/core/rows.hpp). That whole pass is
-timed, and the same pass over rows whose indices need no check, for they are dense: what
-the norms alone would cost. The share is that of a `LinearSVC().fit`, conversions and
+timed, and the same pass over rows whose indices need no check, for they are dense. That
+is what the norms alone would cost. The share is of a `LinearSVC().fit`, conversions and
 proof included.
 """
 

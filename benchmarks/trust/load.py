@@ -7,10 +7,10 @@
 fits      Small fits of every kind one after the other (dense, sparse, streamed,
           classes, kernels, checkpoints, model files). Resident memory, threads and open
           files are looked at ten times; after the first tenth they may not grow.
-stream    `partial_fit` of so many batches of 16 rows: those of a day, one per second.
+stream    `partial_fit` of --batches batches of 16 rows; 86400 is one a second, all day.
           Memory may grow by what is kept of a batch, its duals and what tells it from
           others: 640 bytes at most, 128 of them duals. Calls may not become slower.
-threads   So many Python threads fit small problems at once, and then one fit has
+threads   --threads Python threads fit small problems at once, and then one fit has
           n_jobs of it. Every fit has the bits that it has alone; threads go away.
 
 Each prints one line of JSON, and fails if what must hold does not.
