@@ -73,6 +73,13 @@ def test_code_of_the_pages(page, tmp_path, monkeypatch):
             assert run.returncode == 0, run.stderr
 
 
+def test_no_block_of_a_page_ends_with_an_empty_line():
+    texts = {page: page.read_text("utf-8") for page in PAGES}
+    assert [
+        p.name for p, text in texts.items() if re.search(r"\n\n *```$", text, re.M)
+    ] == []
+
+
 def test_the_links_of_the_readme_lead_somewhere():
     links = re.findall(r"\]\(([^)#]+)", (ROOT / "README.md").read_text("utf-8"))
     assert len(links) > 20

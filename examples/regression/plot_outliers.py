@@ -2,9 +2,9 @@
 Fit a line that outliers hardly move
 ====================================
 
-The loss of ``LinearSVR`` grows with the error, that of least squares with its square.
-Some rows with wrong targets therefore bend the line of least squares, but not that of
-``LinearSVR``.
+The loss of ``LinearSVR`` grows with the error. Least squares, as the name says, squares
+it. So a few rows with wrong targets bend the line of least squares, and hardly move the
+other.
 """
 
 import matplotlib.pyplot as plt

@@ -35,8 +35,8 @@ for _ in range(5):
             errors[name].append(1 - model.score(X_test, y_test))
 
 # %%
-# ``certify`` reads all batches once more and proves how close the model is to that of
-# ``fit`` on all rows.
+# ``certify`` reads all batches once more and proves how close the model is to the
+# optimum of ``fit`` on all rows.
 
 certificate = models["LinearSVC.partial_fit"].certify(batches)
 print(certificate.message)

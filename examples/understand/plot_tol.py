@@ -1,6 +1,6 @@
 """
-How accurate must a model be?
-=============================
+Find out how accurate a model must be
+=====================================
 
 A training problem need not be solved to many digits. Here fits stop at ever smaller
 values of ``tol``: the test error settles long before the fit
