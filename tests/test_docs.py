@@ -6,6 +6,7 @@ import doctest
 import importlib
 import pkgutil
 import re
+import runpy
 import subprocess
 import sys
 import warnings
@@ -116,6 +117,20 @@ def test_the_numbers_of_the_readme_are_those_of_the_pages_it_links_to():
         assert cells <= {cell.strip() for line in there for cell in line.split("|")}, (
             row
         )
+
+
+def test_the_chart_and_the_table_of_the_readme_show_the_results():
+    text = (ROOT / "README.md").read_text("utf-8")
+    rows = re.findall(
+        r"^\| (.*) \| (?:linear|RBF kernel) \| (.*) \| (.*) \| ", text, re.M
+    )
+    cases = runpy.run_path(str(ROOT / "docs" / "speed.py"))["cases"]()
+    assert len(rows) == len(cases)
+    for (data, milliseconds, ratio), case in zip(rows, cases, strict=True):
+        assert case["label"].startswith(f"{data}, ")
+        assert milliseconds == f"{case['milliseconds']:.3g}"
+        bound = "" if case["reached"] else "> "
+        assert ratio.split(" times")[0] == f"{bound}{case['sklearn']:.3g}"
 
 
 def test_pages_with_code_are_found():
