@@ -87,6 +87,32 @@ def test_the_links_of_the_readme_lead_somewhere():
     assert [link for link in links if not (ROOT / link).exists()] == []
 
 
+def anchor(heading):
+    """Return the anchor of a heading, as GitHub and MyST make it."""
+    text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading)
+    return re.sub(r"[^\w\- ]", "", text.strip().lower()).replace(" ", "-")
+
+
+def test_the_links_of_the_pages_lead_somewhere():
+    built = ROOT / "docs" / "auto_examples"  # from examples/, by `make docs`
+    anchors, dead = {}, []
+    for page in PAGES:
+        headings = re.findall(r"^#+ (.*)$", page.read_text("utf-8"), re.M)
+        anchors[page] = {anchor(heading) for heading in headings}
+    for page in PAGES:
+        text = page.read_text("utf-8")
+        for link in re.findall(r"\]\((?!https?:)([^)\s]+)\)", text):
+            path, _, name = link.partition("#")
+            target = (page.parent / path).resolve() if path else page
+            if target.is_relative_to(built):
+                source = ROOT / "examples" / target.relative_to(built)
+                index = source.parent / "GALLERY_HEADER.rst"
+                target = index if source.stem == "index" else source.with_suffix(".py")
+            if not target.exists() or (name and name not in anchors[target]):
+                dead.append(f"{page.name}: {link}")
+    assert dead == []
+
+
 def numbers(text):
     return re.findall(r"\d[\d.,]*\d|\d", text)
 
