@@ -66,7 +66,6 @@ sphinx_gallery_conf = {
     "doc_module": ("dualgap",),
     "filename_pattern": r"/plot_",
     "ignore_pattern": r"(blood_cells|demo)\.py$",
-    "thumbnail_size": (400, 280),
     "abort_on_example_error": True,
     "download_all_examples": False,
     "show_memory": False,
