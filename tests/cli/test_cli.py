@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bz2
+import errno
 import gzip
 import json
 import lzma
@@ -1015,21 +1016,28 @@ def test_ctrl_c_while_training_keeps_the_best_model() -> None:
 
 @POSIX
 def test_ctrl_c_elsewhere_is_status_130_and_writes_nothing() -> None:
-    os.mkfifo("data")  # reading waits for a writer that never comes
+    os.mkfifo("data")
     Path("model").write_bytes(b"")
     process = start("train", "data", "model")
-    time.sleep(0.5)
-    while "S" not in Path(f"/proc/{process.pid}/stat").read_text().split()[2:3]:
-        time.sleep(0.1)
-    deadline = time.perf_counter() + 30
-    while process.poll() is None and time.perf_counter() < deadline:
-        process.send_signal(signal.SIGINT)
-        time.sleep(1)
-    output, errors = process.communicate()
-    assert process.returncode in (130, -signal.SIGINT), errors
+    writer = opened_with_a_reader("data", process)  # which never writes
+    process.send_signal(signal.SIGINT)
+    output, errors = process.communicate(timeout=300)
+    os.close(writer)
+    assert process.returncode == 130, errors
     assert output == ""
     assert sorted(os.listdir()) == ["data", "model"]
     assert Path("model").read_bytes() == b""
+
+
+def opened_with_a_reader(pipe: str, process: subprocess.Popen[str]) -> int:
+    """Open a named pipe for writing as soon as the process has opened it to read."""
+    while process.poll() is None:
+        try:
+            return os.open(pipe, os.O_WRONLY | os.O_NONBLOCK)
+        except OSError as error:
+            assert error.errno == errno.ENXIO, error
+        time.sleep(0.01)
+    raise AssertionError(process.communicate())
 
 
 SABOTAGED = """
