@@ -470,13 +470,17 @@ def test_models_of_streams_are_written_and_read(tmp_path):
 
 def test_a_time_limit_leaves_a_whole_model():
     X, y = data(n=4000, d=30)
-    model = LinearSVC(100.0, solver=DCD(block_sweeps=10**6), time_limit=0.05)
-    model.partial_fit(X, y, classes=[0, 1])
-    proof = model.certificate_
+    model = LinearSVC(100.0, solver=DCD(block_sweeps=1))
+    before = model.partial_fit(X, y, classes=[0, 1]).certificate_
+    assert before.dual > 0
+    # It may be over before a row is visited, and ends the sweeps, which take minutes.
+    model.set_params(solver=DCD(block_sweeps=10**6), time_limit=0.05)
+    proof = model.partial_fit(X, y).certificate_
     assert proof.primal == pytest.approx(
         float(qp.primal(signed(X, y), np.full(4000, 100.0), 0.0, True, point(model)))
     )
-    assert 0 < proof.dual <= proof.primal
+    # D never falls: what is told of it does by no more than the room for rounding.
+    assert before.dual - 2.0 * proof.rounding <= proof.dual <= proof.primal
 
 
 def test_one_row_of_many_tells_a_fit_from_others():
