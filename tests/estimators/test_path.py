@@ -6,6 +6,7 @@ import doctest
 import importlib
 import re
 import signal
+import threading
 import warnings
 
 import numpy as np
@@ -294,12 +295,16 @@ def test_no_time_for_a_search():
 class Clock:
     """A scorer that cuts the search short after some calls."""
 
+    lock = threading.Lock()  # of the class, as a search is copied with its scorer
+
     def __init__(self, calls, cut):
         self.calls, self.cut, self.seen = calls, cut, []
 
     def __call__(self, model, X, y):
-        self.seen.append(model.C)
-        if len(self.seen) == self.calls:
+        with self.lock:  # one of several threads makes the last call
+            self.seen.append(model.C)
+            last = len(self.seen) == self.calls
+        if last:
             self.cut()
         return 1.0 / model.C  # the smallest is best
 
