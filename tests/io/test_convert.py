@@ -22,6 +22,7 @@ from sklearn.datasets import dump_svmlight_file
 
 from dualgap.io import RowStore, convert, load_svmlight
 
+from .. import memory
 from ..conftest import unsanitized
 
 MEMORY = 2**20  # the least: chunks of 64 KiB
@@ -415,28 +416,22 @@ def test_killed_at_any_moment_it_leaves_no_half_a_store_and_goes_on(tmp_path):
 
 @pytest.mark.long
 @unsanitized("it keeps freed memory")
+@memory.reads_peak
 def test_memory_stays_bounded(tmp_path):
-    resource = pytest.importorskip("resource")
-    del resource
     X, y = example(n=20_000, d=200)
     path = pathlib.Path(tmp_path / "data")
     path.write_bytes(text_of(X, y) * 4)
     script = (
-        "import resource, sys\n"
+        "import sys\n"
         "from dualgap.io import convert\n"
         "convert(sys.argv[2], sys.argv[3], memory=2**20, n_jobs=1)\n"
-        "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+        "before = peak()\n"
         "store = convert(sys.argv[1], sys.argv[4], memory=2**24, n_jobs=2)\n"
-        "grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before\n"
-        "print(store.nnz * store.entry_bytes, grown * 1024)\n"
+        "print(store.nnz * store.entry_bytes, peak() - before)\n"
     )
     (tmp_path / "small").write_bytes(b"1 1:1\n")
-    out = subprocess.run(
-        [sys.executable, "-c", script, path, tmp_path / "small", tmp_path / "a",
-         tmp_path / "b"],
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    size, grown = map(int, out.stdout.split())
+    told = memory.run(script, path, *(tmp_path / name for name in ("small", "a", "b")))
+    size, grown = map(int, told.split())
     assert size > 30e6
     assert grown < 1.25 * 2**24
 

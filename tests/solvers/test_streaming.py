@@ -3,8 +3,6 @@
 Every certificate is recomputed here from all rows, in plain NumPy and float64.
 """
 
-import subprocess
-import sys
 import time
 
 import numpy as np
@@ -28,6 +26,7 @@ from dualgap.solvers import (
 )
 from dualgap.solvers.some_rows import SomeRowsState
 
+from .. import memory
 from ..conftest import unsanitized
 from ..sealing import seal
 
@@ -503,8 +502,8 @@ def test_several_classes_in_threads(stores):
 
 @pytest.mark.long
 @unsanitized("it keeps freed memory")
+@memory.reads_peak
 def test_memory_is_model_duals_and_buffer(tmp_path):
-    pytest.importorskip("resource")
     rng = np.random.default_rng(0)
     width, rows_, buffer = 250, 20_000, 2**23
 
@@ -517,12 +516,10 @@ def test_memory_is_model_duals_and_buffer(tmp_path):
     convert(batches(rows_), tmp_path / "large")
     assert RowStore.open(tmp_path / "large").nnz * 8 > 4 * buffer
     script = (
-        "import resource, sys\n"
+        "import sys\n"
         "from dualgap import LinearSVC\n"
         "from dualgap.io import RowStore\n"
         "folder, buffer, *names = sys.argv[1:]\n"
-        "def peak():\n"
-        "    return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
         "def fit(name, which, buffer):\n"
         "    store = RowStore.open(f'{folder}/{which}', buffer=buffer)\n"
         "    model = LinearSVC(C=1e-3, tol=1e-2, solver=name, max_epochs=5)\n"
@@ -536,12 +533,8 @@ def test_memory_is_model_duals_and_buffer(tmp_path):
     )
     large = ["newton", "interior-point"]
     names = [name for name in STREAMING if name not in large]
-    out = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", script, tmp_path, str(buffer), *names,
-         *large],
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    grown = {line.split()[0]: int(line.split()[1]) for line in out.stdout.splitlines()}
+    told = memory.run(script, tmp_path, buffer, *names, *large)
+    grown = {line.split()[0]: int(line.split()[1]) for line in told.splitlines()}
     assert set(grown) == set(STREAMING)
     # Of a row: alpha twice, cost, q, labels, weights and codes; and of a block.
     most = buffer + 100 * rows_ + 2**20
