@@ -84,7 +84,7 @@ X = np.random.default_rng(0).normal(size=(n, 4)).astype(np.float32)
 gram = Gram(X, RBF(0.5), cache_size=megabytes)
 out = np.ones(n, np.float32)
 gram.core.row(0, out)
-resident = lambda: 4096 * int(Path("/proc/self/statm").read_text().split()[1])
+resident = lambda: page * int(Path("/proc/self/statm").read_text().split()[1])
 # What the imports freed would hold rows that are not seen.
 getattr(ctypes.CDLL(None), "malloc_trim", int)(0)
 before = peak = resident()
@@ -270,13 +270,15 @@ def test_pairs_of_kernels_that_python_computes():
 
 
 MEASURE_PAIRS = """
+import resource
 from pathlib import Path
 import numpy as np
 from dualgap.kernel import RBF
 from dualgap.kernel.gram import Pairs
+page = resource.getpagesize()
 X = np.random.default_rng(0).normal(size=(6000, 4)).astype(np.float32)
 pairs = Pairs(X, RBF(0.5), [0, 2000, 4000, 6000], 90)
-resident = lambda: 4096 * int(Path("/proc/self/statm").read_text().split()[1])
+resident = lambda: page * int(Path("/proc/self/statm").read_text().split()[1])
 out = np.ones(4000, np.float32)
 before = peak = resident()
 for pair in ((0, 1), (0, 2), (1, 2)):
