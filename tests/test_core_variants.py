@@ -32,7 +32,7 @@ def python(code: str, cpu: str = "") -> subprocess.CompletedProcess[str]:
         env={**os.environ, "DUALGAP_CPU": cpu},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
 

@@ -169,7 +169,7 @@ def test_the_client_comes_back(data, disturb):
 
 @pytest.mark.filterwarnings("ignore")  # what Dask says when its scheduler is gone
 def test_a_lost_scheduler_is_one_clear_error(data, disturb):
-    with dask.config.set({"distributed.comm.timeouts.connect": "2s"}):
+    with dask.config.set({"distributed.comm.timeouts.connect": "10s"}):
         local = cluster(2)
         client = local.__enter__()
 

@@ -860,7 +860,7 @@ def test_verbose_without_logging_set_up_goes_to_standard_output():
         [sys.executable, "-W", "error", "-c", code],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=True,
     )
     assert result.stderr == ""

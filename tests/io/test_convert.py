@@ -335,12 +335,12 @@ def test_two_conversions_to_one_path_do_not_meet(tmp_path, options):
     def slow():
         yield X, y
         entered.set()
-        leave.wait(30)
+        leave.wait(300.0)
 
     first = threading.Thread(target=convert, args=(slow(), tmp_path / "s"))
     first.start()
     try:
-        assert entered.wait(30)
+        assert entered.wait(300.0)
         with pytest.raises(ValueError, match=r"s is being written by .*; wait until"):
             convert([(X, y)], tmp_path / "s", **options)
     finally:

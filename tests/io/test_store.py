@@ -43,7 +43,7 @@ def test_the_reader_thread_may_close_the_blocks(store, monkeypatch):
     def load_and_close(files, spans, slot=None):
         calls.append(spans)
         if len(calls) == 2:  # as the garbage collector may do in this thread
-            assert suspended.wait(10.0)
+            assert suspended.wait(300.0)
             try:
                 blocks.close()
             except RuntimeError as error:
@@ -56,7 +56,7 @@ def test_the_reader_thread_may_close_the_blocks(store, monkeypatch):
         blocks = files.ahead(store._consecutive(), reuse=False)
         next(blocks)
         suspended.set()
-        assert closed.wait(10.0)
+        assert closed.wait(300.0)
     assert not errors
     assert list(blocks) == []
 

@@ -61,7 +61,7 @@ def limited(code: str, folder: Path, megabytes: int = 1500) -> str:
     environment = os.environ | {"OPENBLAS_NUM_THREADS": "1"}
     done = subprocess.run(
         [sys.executable, "-c", f"{limit}\n{code}"], cwd=folder, env=environment,
-        capture_output=True, text=True, timeout=120,
+        capture_output=True, text=True, timeout=300,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-2000:]
     return done.stdout.strip()
