@@ -31,7 +31,8 @@ __all__ = ["Checkpoint", "identity"]
 FORMAT = "dualgap-checkpoint"
 # Attributes of a solver's state that `start` creates again or that belong to others.
 _NOT_KEPT = frozenset(
-    {"problem", "rng", "q", "engine", "warm_started", "pause", "stop"}
+    {"problem", "rng", "q", "engine", "warm_started"}
+    | {"pause", "stop", "resources", "alone"}
 )
 
 Plain = Any  # JSON

@@ -235,7 +235,8 @@ def solve(
         if found is not None:
             run.resume(state, *found)
         check = warm is not None and found is None
-        return run.until_done(state, max_epochs, check_every, check)
+        with state.resources:
+            return run.until_done(state, max_epochs, check_every, check)
 
 
 class _Run:

@@ -117,8 +117,13 @@ def encode(y: Any) -> tuple[NDArray[Any], NDArray[np.intp]]:
             upper = y == high
             if low < high and low % 1 == high % 1 == 0 and (upper | (y == low)).all():
                 return np.array([low, high], dtype=y.dtype), upper.astype(np.intp)
-        check_classification_targets(y)
+        # scikit-learn's check takes longer than a small fit. Of whole numbers it only
+        # looks at how many differ.
+        if y.dtype.kind not in "biu":
+            check_classification_targets(y)
     classes, codes = np.unique(y, return_inverse=True)
+    if 2 * len(classes) > len(y):
+        check_classification_targets(y)
     return classes, codes
 
 
@@ -250,7 +255,7 @@ def fit_all(
 
     with _visible_logs(verbose), ctrl_c(stop):
         # joblib and its warning filters take longer than a small fit.
-        if count == 1 or n_jobs == 1:
+        if count == 1 or effective_n_jobs(n_jobs) == 1:
             return [fit(k) for k in range(count)]
         make_room_for(min(effective_n_jobs(n_jobs), count) + _POOL)
         found = Parallel(n_jobs=n_jobs, require="sharedmem")(

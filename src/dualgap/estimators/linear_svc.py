@@ -79,7 +79,7 @@ class LinearSVC(
     solver : str or Solver, default="auto"
         Training method: a name in ``dualgap.SOLVERS``, or a record with its own
         parameters, such as ``SDCA(order="random")``. "auto" chooses a fast method and
-        solves small problems to rounding level.
+        solves problems of some ten rows to rounding level.
     tol : float, default=1e-3
         Relative duality gap ``(P - D)/D`` to prove, per binary problem. The objective
         is then within a factor ``1 + tol`` of the optimum.

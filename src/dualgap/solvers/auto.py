@@ -299,7 +299,8 @@ class AutoState(State):
             self.visited - inner.visited,
         )
         self.engine, self.inner, self.method = engine, inner, engine.name
-        self.trace, self.spent, inner.stop = [], 0.0, self.stop
+        self.trace, self.spent = [], 0.0
+        inner.stop, inner.resources = self.stop, self.resources
         self.other = self.retest = None
 
     def follow(self) -> None:
@@ -321,17 +322,16 @@ class Auto(Solver):
     history of the fit holds the method and the prediction of every pass, and the log
     gives the reason.
 
-    Problems of a few thousand stored entries cost less to solve to rounding level
-    than to set up. `tol` ends the fit only after `free_work` entries of rows and of w
-    are read, less a few epochs' worth: small models do not depend on the order of
-    their rows.
+    Problems of some ten rows cost less to solve to rounding level than to set up.
+    `tol` ends the fit only after `free_work` entries of rows and of w are read, less a
+    few epochs' worth: the smallest models do not depend on the order of their rows.
     """
 
     name: ClassVar[str] = "auto"
     settings: ClassVar[Settings] = SETTINGS
     resumes: ClassVar[bool] = True
     dual: ClassVar[bool] = True
-    free_work: ClassVar[float] = 2e6
+    free_work: ClassVar[float] = 5e5
 
     @property
     def monotone(self) -> bool:

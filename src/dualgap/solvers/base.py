@@ -12,11 +12,12 @@ They are not hyper-parameters: users never set them.
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from numbers import Integral
 from typing import Any, ClassVar, Literal, TypeVar
 
@@ -58,6 +59,10 @@ class State:
     predicted: float = math.nan
     #: Called between blocks of a pass, where the state may be written to a checkpoint.
     pause: Callable[[], None] | None = None
+    #: What the fit holds until it ends: the limit on the threads of BLAS.
+    resources: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
+    #: Whether BLAS has been limited to one thread.
+    alone: bool = False
     #: Types of the records and enums in the state, for checkpoints.
     parts: ClassVar[tuple[type, ...]] = ()
 

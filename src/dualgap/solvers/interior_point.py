@@ -34,7 +34,6 @@ from numpy.typing import NDArray
 
 from .. import core
 from ..losses import Vector
-from ..memory import BLAS, make_room_for
 from ..problems.binary import BinaryProblem
 from .base import TINY, check_count, new_order
 from .registry import register
@@ -42,13 +41,13 @@ from .some_rows import (
     FewFeatures,
     Outcome,
     SomeRowsState,
-    algebra,
     draw_sample,
     equal_rows,
     factor_work,
     few_rows,
     gram_work,
     grouping_work,
+    lone_blas,
     without_duplicates,
 )
 
@@ -293,10 +292,7 @@ class InteriorPoint(FewFeatures):
             self._begin(state, stop)
         if state.inner is None:
             return
-        _, blas = algebra()
-        make_room_for(state.problem.threads.size, BLAS)
-        with blas.limit(limits=1):
-            outcome = state.inner.iterate(stop)
+        outcome = state.inner.iterate(stop)
         if outcome == Outcome.STOPPED:
             return
         state.count_iteration()
@@ -407,7 +403,7 @@ class InteriorPoint(FewFeatures):
         state.inner = core.Interior(
             state.rows(), problem.y[members], cost, problem.core_loss,
             fixed, constant, float(problem.q[members].mean()), problem.free_bias,
-            problem.threads, algebra()[0],
+            problem.threads, lone_blas(state),
         )  # fmt: skip
 
     def _verify(self, state: InteriorState, stop: Any, gap: float, stuck: bool) -> None:

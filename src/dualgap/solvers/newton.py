@@ -23,14 +23,13 @@ import numpy as np
 
 from .. import core
 from ..losses import Vector
-from ..memory import BLAS, make_room_for
 from ..problems.binary import BinaryProblem
 from ..problems.regression import RegressionProblem
 from . import regression
 from .base import TINY, Solver, State, check_option, new_order
 from .registry import register, register_choice
 from .regression import RegressionDCD, RegressionSolver
-from .some_rows import algebra
+from .some_rows import lone_blas
 
 
 @dataclass(frozen=True)
@@ -140,16 +139,12 @@ class ResidualNewton(RegressionSolver):
             problem.rows, problem.target, problem.cost, problem.loss.epsilon, state.w,
             state.residual, state.gradient, state.step, state.image,
         )  # fmt: skip
-        functions, blas = algebra()
         progress = math.sqrt(2.0 * state.gap) / max(state.first, TINY)
         accuracy = self.settings.accuracy * min(1.0, math.sqrt(progress))
         most = 0 if state.factor else self.settings.most_gradients
-        if state.factor:
-            make_room_for(problem.threads.size, BLAS)
-        with blas.limit(limits=1):
-            length, gradients = core.newton_step(
-                *arrays, accuracy, most, functions, problem.threads, stop,
-            )  # fmt: skip
+        length, gradients = core.newton_step(
+            *arrays, accuracy, most, lone_blas(state), problem.threads, stop,
+        )  # fmt: skip
         work = factor_work(problem) if state.factor else 2.0 * gradients + 1.0
         state.visited += problem.n + round(work * state.outside)
         if length == 0.0:

@@ -34,7 +34,6 @@ from numpy.typing import NDArray
 
 from .. import core
 from ..losses import Vector
-from ..memory import BLAS, make_room_for
 from ..problems.binary import BinaryProblem
 from .base import check_count, new_order
 from .registry import register
@@ -42,12 +41,12 @@ from .some_rows import (
     FewFeatures,
     Outcome,
     SomeRowsState,
-    algebra,
     distinct_share,
     draw_sample,
     factor_work,
     gram_work,
     grouping_work,
+    lone_blas,
     without_duplicates,
 )
 
@@ -194,15 +193,12 @@ class SmoothingNewton(FewFeatures):
         return state
 
     def step(self, state: NewtonState, stop: Any) -> None:
-        _, blas = algebra()
-        make_room_for(state.problem.threads.size, BLAS)
-        with blas.limit(limits=1):
-            if state.inner is None and not self._begin(state, stop):
-                return
-            inner = state.inner
-            if not self._sharpen(state, stop):
-                return
-            outcome = inner.iterate(self._room(state), stop)
+        if state.inner is None and not self._begin(state, stop):
+            return
+        inner = state.inner
+        if not self._sharpen(state, stop):
+            return
+        outcome = inner.iterate(self._room(state), stop)
         if outcome == Outcome.STOPPED:
             return
         settings = self.settings
@@ -321,7 +317,7 @@ class SmoothingNewton(FewFeatures):
         y = problem.y if len(members) == problem.n else problem.y[members]
         inner = core.SmoothingNewton(
             state.rows(), y, cost, problem.core_loss, fixed, constant,
-            problem.free_bias, problem.threads, algebra()[0],
+            problem.free_bias, problem.threads, lone_blas(state),
         )  # fmt: skip
         if not inner.start(state.w, state.tau, stop):
             return False

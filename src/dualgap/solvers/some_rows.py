@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from .. import core
 from ..data.blocks import Block
 from ..losses import Vector
+from ..memory import BLAS, make_room_for
 from ..problems.binary import BinaryProblem
 from .base import TINY, Solver, State
 
@@ -50,6 +51,25 @@ class Outcome(IntEnum):
     STEP = 0
     STOPPED = 1  # by a stop request
     SINGULAR = 2
+
+
+def lone_blas(state: State) -> tuple[Any, ...]:
+    """Return SciPy's dsyrk, ssyrk, dpotrf and dpotrs, and give BLAS one thread.
+
+    BLAS gets its threads back when the fit ends. The core calls these functions from
+    threads of its own, so more threads would only wait for each other.
+
+    Raises
+    ------
+    MemoryError
+        If there is no memory for the buffers of BLAS.
+    """
+    functions, blas = algebra()
+    if not state.alone:
+        make_room_for(state.problem.threads.size, BLAS)
+        state.resources.enter_context(blas.limit(limits=1))
+        state.alone = True
+    return functions
 
 
 @functools.cache
