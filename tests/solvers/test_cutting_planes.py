@@ -232,6 +232,20 @@ def test_the_master_problem_as_its_twin_solves_it():
         close(beta @ A, expected @ A, 1e-9)
 
 
+def test_a_face_of_many_planes_takes_one_newton_step():
+    """Weight moved between pairs of planes alone would take far too many steps here."""
+    size, rng = 20, np.random.default_rng(0)
+    rotation, _ = np.linalg.qr(rng.normal(size=(size, size)))
+    A = rotation * np.geomspace(1.0, 100.0, size)
+    H, expected = A @ A.T, np.full(size, 1.0 / size)
+    b = H @ expected  # the gradient b - H beta is 0 there
+    beta = np.geomspace(1.0, 2.0, size)
+    beta /= beta.sum()
+    core.solve_master(H, b, beta, 1e-12 * np.abs(H).max(), core.Stop())
+    # H has the condition 1e4; rounding is at most some 1e4 times 2^-53.
+    assert np.abs(beta - expected).max() <= 1e-10
+
+
 def test_a_master_problem_out_of_range_ends():
     for bad in (np.inf, np.nan):
         H = np.full((3, 3), bad)
