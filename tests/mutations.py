@@ -155,7 +155,7 @@ def main() -> None:
         lines = whole.split("\n")
         lines[number] = lines[number].replace(old, new, 1)
         file.write_text("\n".join(lines))
-        compiles = file.suffix == ".py" or build()
+        compiles = build()  # even of Python: the core may still be the one before
         found = noticed(options.jobs, options.limit) if compiles else ""
         file.write_text(whole)
         if not compiles:
