@@ -64,7 +64,7 @@ class Checkpoint(contextlib.AbstractContextManager["Checkpoint"]):
         self.path, self.every, self.about = os.fspath(path), every, about
         check_target(self.path)
         model.safetensors("writing")
-        self.last = time.monotonic()
+        self.last = time.perf_counter()
         self.stack = contextlib.ExitStack()
 
     def __enter__(self) -> Checkpoint:
@@ -86,13 +86,13 @@ class Checkpoint(contextlib.AbstractContextManager["Checkpoint"]):
 
     @property
     def due(self) -> bool:
-        return time.monotonic() - self.last >= self.every
+        return time.perf_counter() - self.last >= self.every
 
     def write(self, plain: Plain, tensors: Tensors, solver: str) -> None:
         """Write a frozen state atomically: the whole file or none of it."""
         record = {"estimator": solver, "about": self.about, "state": plain}
         model.write(self.path, model.seal(record, tensors, FORMAT), tensors)
-        self.last = time.monotonic()
+        self.last = time.perf_counter()
 
     def read(self) -> tuple[Plain, Tensors] | None:
         """Return the state that an equal fit has written; None if there is no file.
