@@ -75,6 +75,7 @@ def test_evaluations_are_counted():
 
 MEASURE = """
 import ctypes
+import resource
 import sys
 from pathlib import Path
 import numpy as np
@@ -84,6 +85,7 @@ X = np.random.default_rng(0).normal(size=(n, 4)).astype(np.float32)
 gram = Gram(X, RBF(0.5), cache_size=megabytes)
 out = np.ones(n, np.float32)
 gram.core.row(0, out)
+page = resource.getpagesize()
 resident = lambda: page * int(Path("/proc/self/statm").read_text().split()[1])
 # What the imports freed would hold rows that are not seen.
 getattr(ctypes.CDLL(None), "malloc_trim", int)(0)
