@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import logging
+import os
 import pickle
 import re
 import subprocess
@@ -847,6 +848,53 @@ def test_verbose_is_heard_and_the_logger_left_as_it_was(caplog):
     assert len(epochs) == len(model.history_) >= model.n_iter_
     assert epochs[0].startswith("dcd epoch 1 primal ")
     assert (logger.level, logger.handlers) == before
+
+
+def test_blas_has_its_threads_back_after_fits_in_threads():
+    code = """
+import threading
+import numpy as np
+from threadpoolctl import threadpool_info
+from dualgap import LinearSVC
+
+def threads():
+    return [m["num_threads"] for m in threadpool_info() if m["user_api"] == "blas"]
+
+rng = np.random.default_rng(0)
+X, y = rng.normal(size=(2000, 10)), rng.integers(0, 5, 2000)
+model = LinearSVC(solver="newton")
+model.fit(X[:100], y[:100])  # loads all there is of BLAS
+before = threads()
+LinearSVC(solver="newton", n_jobs=3).fit(X, y)
+assert threads() == before, (threads(), before)
+
+# Of two fits the one that begins first ends first.
+trains, other_trains, ended = (threading.Event() for _ in range(3))
+
+def wait(label, info):
+    if threading.current_thread() is first:
+        trains.set()
+        assert other_trains.wait(300)
+    else:
+        other_trains.set()
+        assert ended.wait(300)
+
+def fit():
+    LinearSVC(solver="newton")._fit(X, y > 1, on_epoch=wait)
+
+first, second = threading.Thread(target=fit), threading.Thread(target=fit)
+first.start()
+assert trains.wait(300)
+second.start()
+first.join()
+ended.set()
+second.join()
+assert threads() == before, (threads(), before)
+"""
+    environment = os.environ | {"OPENBLAS_NUM_THREADS": "2"}
+    subprocess.run(
+        [sys.executable, "-c", code], env=environment, check=True, timeout=300
+    )
 
 
 def test_verbose_without_logging_set_up_goes_to_standard_output():

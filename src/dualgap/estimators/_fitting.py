@@ -23,6 +23,7 @@ from sklearn.utils.multiclass import (
 )
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _check_sample_weight
+from threadpoolctl import threadpool_limits
 
 from .. import __version__
 from ..certificate import Certificate
@@ -117,12 +118,13 @@ def encode(y: Any) -> tuple[NDArray[Any], NDArray[np.intp]]:
             upper = y == high
             if low < high and low % 1 == high % 1 == 0 and (upper | (y == low)).all():
                 return np.array([low, high], dtype=y.dtype), upper.astype(np.intp)
-        # scikit-learn's check takes longer than a small fit. Of whole numbers it only
-        # looks at how many differ.
-        if y.dtype.kind not in "biu":
+        # scikit-learn's check takes longer than a small fit. Of integers it only looks
+        # at how many differ.
+        integers = y.dtype.kind in "biu"
+        if not integers:
             check_classification_targets(y)
     classes, codes = np.unique(y, return_inverse=True)
-    if 2 * len(classes) > len(y):
+    if integers and 2 * len(classes) > len(y):
         check_classification_targets(y)
     return classes, codes
 
@@ -258,9 +260,11 @@ def fit_all(
         if count == 1 or effective_n_jobs(n_jobs) == 1:
             return [fit(k) for k in range(count)]
         make_room_for(min(effective_n_jobs(n_jobs), count) + _POOL)
-        found = Parallel(n_jobs=n_jobs, require="sharedmem")(
-            delayed(guarded)(k) for k in range(count)
-        )
+        # BLAS has threads of its own, which would multiply those of the fit.
+        with threadpool_limits(1, "blas"):
+            found = Parallel(n_jobs=n_jobs, require="sharedmem")(
+                delayed(guarded)(k) for k in range(count)
+            )
     if raised:
         raise raised[0]
     return cast(list[T], found)

@@ -67,7 +67,10 @@ def lone_blas(state: State) -> tuple[Any, ...]:
     functions, blas = algebra()
     if not state.alone:
         make_room_for(state.problem.threads.size, BLAS)
-        state.resources.enter_context(blas.limit(limits=1))
+        # Fits in other threads end in any order. The fit that took the threads away
+        # gives them back; the others found one thread, and would restore one.
+        if any(module["num_threads"] != 1 for module in blas.info()):
+            state.resources.enter_context(blas.limit(limits=1))
         state.alone = True
     return functions
 
