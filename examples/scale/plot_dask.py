@@ -20,9 +20,8 @@ X = rng.normal(size=(4000, 20))
 y = np.where(X @ rng.normal(size=20) + rng.normal(size=4000) > 0.0, 1, -1)
 
 # %%
-# Four blocks of 1000 rows on two workers. In each round, every worker makes some epochs
-# over its blocks, and the changes of the model are
-# added up.
+# Four blocks of 1000 rows lie on two workers. In each round every worker makes some
+# epochs over its blocks, and the changes of the model are added up.
 
 with Client(
     processes=False, n_workers=2, threads_per_worker=1, dashboard_address=":0"
