@@ -260,7 +260,7 @@ def fit_all(
         if count == 1 or effective_n_jobs(n_jobs) == 1:
             return [fit(k) for k in range(count)]
         make_room_for(min(effective_n_jobs(n_jobs), count) + _POOL)
-        # BLAS has threads of its own, which would multiply those of the fit.
+        # BLAS starts threads of its own in each thread of the fit.
         with threadpool_limits(1, "blas"):
             found = Parallel(n_jobs=n_jobs, require="sharedmem")(
                 delayed(guarded)(k) for k in range(count)
