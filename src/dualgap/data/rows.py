@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import logging
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,47 @@ logger = logging.getLogger("dualgap")
 _OF_VALUES = ("value is NaN or infinite", "squared norm overflows")
 
 _REBUILD = "rebuild the matrix with scipy.sparse.csr_matrix"
+
+
+@dataclass(frozen=True)
+class Points:
+    """Inspected rows: real, finite, and in a layout that the core reads.
+
+    Attributes
+    ----------
+    X : ndarray or CSR matrix of shape (n, d), float32 or float64
+        A C-contiguous native array, or a matrix that names no column twice in a row.
+    q : ndarray of shape (n,)
+        Squared norms of the rows, with the constant feature.
+    constant : float
+        Value of the constant feature; 0 for no constant feature.
+    """
+
+    X: Any
+    q: Vector
+    constant: float
+
+    @classmethod
+    def of(cls, X: Any, constant: float = 0.0) -> Points:
+        """Inspect X.
+
+        Raises
+        ------
+        TypeError, ValueError
+            As :func:`inspect_rows`.
+        """
+        X, _, q = _inspect_matrix(X, constant)
+        return cls(X, q, constant)
+
+    @property
+    def accessor(self) -> Any:
+        """Accessor over the rows, a new core.Rows."""
+        if sparse.issparse(self.X):
+            return _csr_accessor(self.X, self.constant)
+        return core.dense_rows(self.X, self.constant)
+
+    def __getitem__(self, rows: NDArray[Any]) -> Points:
+        return Points(self.X[rows], self.q[rows], self.constant)
 
 
 class Norms:
@@ -76,7 +118,7 @@ def inspect_rows(X: Any, constant: float) -> tuple[Any, Norms, int]:
 
     Parameters
     ----------
-    X : ndarray, sparse matrix or RowSource of shape (n, d)
+    X : ndarray, sparse matrix, Points or RowSource of shape (n, d)
     constant : float
         Value of the constant feature; 0 for no constant feature.
 
@@ -95,6 +137,15 @@ def inspect_rows(X: Any, constant: float) -> tuple[Any, Norms, int]:
     """
     if isinstance(X, RowSource):
         return _stored_rows(X, constant)
+    if isinstance(X, Points):
+        assert X.constant == constant
+        return X.accessor, Norms(X.q), X.X.shape[1]
+    X, rows, q = _inspect_matrix(X, constant)
+    return rows, Norms(q), X.shape[1]
+
+
+def _inspect_matrix(X: Any, constant: float) -> tuple[Any, Any, Vector]:
+    """Return X in a layout that the core reads, its accessor, and its squared norms."""
     is_sparse = sparse.issparse(X)
     if not is_sparse:
         # np.asarray would drop the mask of a masked array.
@@ -119,7 +170,7 @@ def _stored_rows(source: RowSource, constant: float) -> tuple[Any, Norms, int]:
     return rows, norms, source.n_features
 
 
-def _dense_rows(X: Any, constant: float) -> tuple[Any, Norms, int]:
+def _dense_rows(X: Any, constant: float) -> tuple[Any, Any, Vector]:
     if X.dtype not in (np.float32, np.float64):
         logger.info("X is converted from %s to float64: one copy", X.dtype)
         X = X.astype(np.float64, order="C")
@@ -130,10 +181,10 @@ def _dense_rows(X: Any, constant: float) -> tuple[Any, Norms, int]:
     q = np.empty(rows.n)
     fault, where, _ = rows.inspect(q)
     _refuse(fault, where)
-    return rows, Norms(q), X.shape[1]
+    return X, rows, q
 
 
-def _csr_rows(X: Any, constant: float) -> tuple[Any, Norms, int]:
+def _csr_rows(X: Any, constant: float) -> tuple[Any, Any, Vector]:
     if X.format != "csr":
         logger.info("X is converted from %s to CSR: one copy", X.format.upper())
         check_indices(X)
@@ -150,7 +201,7 @@ def _csr_rows(X: Any, constant: float) -> tuple[Any, Norms, int]:
         X.sum_duplicates()
         rows, q, fault, where, _ = _inspect_csr(X, constant)
         _refuse(fault, where)
-    return rows, Norms(q), X.shape[1]
+    return X, rows, q
 
 
 def check_indices(X: Any) -> None:
@@ -180,6 +231,13 @@ def check_indices(X: Any) -> None:
 
 
 def _inspect_csr(X: Any, constant: float) -> tuple[Any, Vector, str | None, int, bool]:
+    rows = _csr_accessor(X, constant)
+    q = np.empty(rows.n)
+    fault, where, unique = rows.inspect(q)
+    return rows, q, fault, where, unique
+
+
+def _csr_accessor(X: Any, constant: float) -> Any:
     arrays = []
     for name in ("data", "indices", "indptr"):
         array = getattr(X, name)
@@ -195,10 +253,7 @@ def _inspect_csr(X: Any, constant: float) -> tuple[Any, Vector, str | None, int,
             f"X has shape {X.shape} but data, indices and indptr of shapes "
             f"{lengths[0]}, {lengths[1]} and {lengths[2]}; {_REBUILD}"
         )
-    rows = core.csr_rows(*arrays, X.shape[1], constant)
-    q = np.empty(rows.n)
-    fault, where, unique = rows.inspect(q)
-    return rows, q, fault, where, unique
+    return core.csr_rows(*arrays, X.shape[1], constant)
 
 
 def _refuse(fault: str | None, where: int) -> None:

@@ -11,9 +11,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..certificate import Certificate
 from ..data.blocks import RowSource
+from ..data.rows import Points
 from ..losses import Vector
 from ..problems import one_vs_one, one_vs_rest
 from ..problems.binary import BinaryProblem
+from ..problems.checks import check_constant
 
 __all__ = [
     "BinaryProblems",
@@ -148,11 +150,13 @@ class OneVsOne:
         self.labels = [(classes[i], classes[j]) for i, j in self.pairs]
         self.names = [problem_name(label) for label in self.labels]
         self._set_weights(np.ones(len(codes)) if weight is None else weight, factor)
-        # Checks every row once, so that an error names the row by its number in X.
-        self.rows = BinaryProblem(X, np.ones(len(codes)), C, **options)
-        self.X: Any = None
+        self.points: Points | None = None
         if copies and not isinstance(X, RowSource):
-            self.X = X.tocsr() if hasattr(X, "tocsr") else X
+            # Inspects every row once, so that an error names the row by its number.
+            fit_intercept = options.get("fit_intercept", False)
+            scaling = options.get("intercept_scaling", 1.0)
+            X = self.points = Points.of(X, check_constant(fit_intercept, scaling))
+        self.rows = BinaryProblem(X, np.ones(len(codes)), C, **options)
 
     def _set_weights(self, weight: Vector, factor: Vector) -> None:
         self.weight = weight * factor[self.codes]
@@ -174,18 +178,18 @@ class OneVsOne:
 
     def place(self, k: int) -> NDArray[np.intp]:
         """Return the indices of the rows of problem k."""
-        if self.X is None:
+        if self.points is None:
             return np.arange(len(self.codes))
         return one_vs_one.rows(self.codes, self.pairs[k], self.weight)
 
     def problem(self, k: int) -> BinaryProblem:
         """Return problem k."""
-        if self.X is None:
+        if self.points is None:
             return self.rows.with_labels(self.signs(k), self.weights(k))
         place = self.place(k)
         signs = one_vs_one.signs(self.codes[place], self.pairs[k])
         return BinaryProblem(
-            self.X[place], signs, self.rows.C, sample_weight=self.weight[place],
+            self.points[place], signs, self.rows.C, sample_weight=self.weight[place],
             **self.options,
         )  # fmt: skip
 

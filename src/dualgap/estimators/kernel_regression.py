@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..kernel import BlockSolver, Gram, KernelOneClass, KernelRegression
 from ..kernel.functions import Kernel, Precomputed
-from ..kernel.gram import as_data
+from ..kernel.gram import points_of
 from ..kernel.predict import single_values
 from ..kernel.regression import BoxProblem
 from ..loop import Solution
@@ -78,25 +78,25 @@ class _KernelFit(KernelParameters, SingleFit):
             "no_validation" if y is None else y,
             accept_sparse=["csr", "csc", "coo"],
             dtype=[np.float64, np.float32],
-            ensure_all_finite=False,  # as_data checks every entry
+            ensure_all_finite=False,  # points_of checks every entry
             **supervised,
         )
         X, y = (found, None) if y is None else found
         weight = checked_weights(sample_weight, X)
         data = {"X": X, "y": y, "sample_weight": sample_weight}
-        X = as_data(X, kernel)
+        used = points_of(X, kernel)
+        X = used.X
         kernel = kernel.resolve(X, weight)
         kept = slice(None) if weight is None else np.flatnonzero(weight > 0.0)
         numbers = np.arange(X.shape[0])[kept]
         if not numbers.size:
             raise ValueError("sample_weight is zero everywhere; give a positive weight")
-        used = X
         if isinstance(kernel, Precomputed):
-            matrix: Any = Gram(X, kernel, self.cache_size)
+            matrix: Any = Gram(used, kernel, self.cache_size)
             if numbers.size < X.shape[0]:
                 matrix = matrix.subset(numbers)
         else:
-            used = X if numbers.size == X.shape[0] else X[numbers]
+            used = used if numbers.size == X.shape[0] else used[numbers]
             matrix = Gram(used, kernel, self.cache_size)
         problem = problem_of(
             matrix,
@@ -112,7 +112,7 @@ class _KernelFit(KernelParameters, SingleFit):
             self.dual_coef_ = solution.alpha[None, support]
             self.intercept_ = np.array([solution.bias])
             self.support_vectors_ = (
-                np.empty((0, 0)) if self._precomputed else used[support]
+                np.empty((0, 0)) if self._precomputed else used.X[support]
             )
             self._fitted_kernel = kernel
             self.shape_fit_ = X.shape

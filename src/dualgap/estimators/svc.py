@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .. import core
 from ..certificate import Bounds, Status
+from ..data.rows import Points
 from ..kernel import (
     APPROXIMATIONS,
     KERNEL_SOLVERS,
@@ -29,7 +30,7 @@ from ..kernel import (
 )
 from ..kernel.base import KernelSolver
 from ..kernel.functions import Kernel
-from ..kernel.gram import Matrix, Pairs, as_data, rows_in
+from ..kernel.gram import Matrix, Pairs, points_of, rows_in
 from ..kernel.predict import pair_values
 from ..loop import HISTORY_DTYPE, Solution, solve
 from ..losses import Hinge, SquaredHinge, Vector, get_loss
@@ -366,14 +367,15 @@ class SVC(
             y,
             accept_sparse=["csr", "csc", "coo"],
             dtype=[np.float64, np.float32],
-            ensure_all_finite=False,  # as_data checks every entry
+            ensure_all_finite=False,  # points_of checks every entry
         )
         classes, codes = encode(np.asarray(y))
         weight, factor = weights(self.class_weight, X, classes, codes, sample_weight)
-        X = as_data(X, kernel)  # before sorting, so that errors name rows of X
+        points = points_of(X, kernel)  # before sorting: errors name rows of X
+        X = points.X
         kernel = kernel.resolve(X, weight)
         pairs = list(combinations(range(len(classes)), 2))
-        rows = _Rows(X, kernel, codes, weight * factor[codes])
+        rows = _Rows(points, kernel, codes, weight * factor[codes])
         refuse_missing(classes, np.diff(rows.bounds))
         threads = effective_n_jobs(self.n_jobs)
         together = rows.pairs_at_a_time(solver, self.cache_size, threads)
@@ -457,7 +459,9 @@ class SVC(
         )
         self.dual_coef_ = np.ascontiguousarray(coef[:, used])
         self.intercept_ = intercept
-        self.support_vectors_ = np.empty((0, 0)) if self._precomputed else rows.X[used]
+        self.support_vectors_ = (
+            np.empty((0, 0)) if self._precomputed else rows.points.X[used]
+        )
         self._fitted_kernel = rows.kernel
         parts = [solution.certificate for solution in solutions]
         self.n_iter_ = max(part.epochs for part in parts)
@@ -580,7 +584,7 @@ class _Rows:
 
     Attributes
     ----------
-    X : ndarray or CSR matrix
+    points : Points
         These rows in sorted order. For a precomputed kernel, the whole matrix in its
         original order, because reordering would copy it.
     order : ndarray of shape (m,)
@@ -588,7 +592,7 @@ class _Rows:
     """
 
     def __init__(
-        self, X: Any, kernel: Kernel, codes: NDArray[np.intp], weight: Vector
+        self, points: Points, kernel: Kernel, codes: NDArray[np.intp], weight: Vector
     ) -> None:
         self.kernel = kernel
         kept = np.flatnonzero(weight > 0.0)
@@ -601,8 +605,8 @@ class _Rows:
         if not self.precomputed and not np.array_equal(
             self.order, np.arange(len(codes))
         ):
-            X = X[self.order]
-        self.X = X
+            points = points[self.order]
+        self.points = points
 
     def of(self, k: int) -> slice:
         """Return the slice of the rows of class k."""
@@ -627,9 +631,11 @@ class _Rows:
     def matrices(self, cache_size: float, threads: int) -> Function[[int, int], Matrix]:
         """Return a function that gives the kernel matrix of a pair of classes."""
         if len(self.bounds) == 3 and not self.precomputed:
-            return lambda i, j: Gram(self.X, self.kernel, cache_size)
+            return lambda i, j: Gram(self.points, self.kernel, cache_size)
         order = self.order if self.precomputed else None
-        return Pairs(self.X, self.kernel, self.bounds, cache_size, threads, order).pair
+        return Pairs(
+            self.points, self.kernel, self.bounds, cache_size, threads, order
+        ).pair
 
     def problem(
         self, matrix: Function[[int, int], Matrix], i: int, j: int, C: float, loss: Any

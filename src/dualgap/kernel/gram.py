@@ -10,6 +10,7 @@ import logging
 import math
 import weakref
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any, NamedTuple
 
@@ -18,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from .. import core
-from ..data.rows import inspect_rows
+from ..data.rows import Points
 from ..problems.base import StoppedError
 from .functions import Block, Kernel, Precomputed
 from .rows import row_source
@@ -213,7 +214,7 @@ class Gram(Matrix):
 
     Parameters
     ----------
-    X : ndarray or sparse matrix of shape (n, d), float32 or float64
+    X : ndarray, sparse matrix or Points of shape (n, d), float32 or float64
         For a precomputed kernel, the kernel matrix of shape (n, n).
     kernel : Kernel
         A gamma rule is resolved for X.
@@ -242,13 +243,14 @@ class Gram(Matrix):
             raise ValueError(
                 f"cache_size={cache_size!r}: give a positive number of megabytes"
             )
-        self.X = as_data(X, kernel)
+        points = points_of(X, kernel)
+        self.X = points.X
         self.kernel = kernel.resolve(self.X)
         self.cache_size = cache_size
         self.n = self.X.shape[0]
         _capacity(self.n, cache_size)
         if self.kernel.form is not None:
-            self.accessor = _accessor(self.X, self.kernel)
+            self.accessor = _accessor(points, self.kernel)
 
     def _make_core(self) -> Any:
         capacity, form = _capacity(self.n, self.cache_size), self.kernel.form
@@ -291,7 +293,7 @@ class Pairs:
 
     Parameters
     ----------
-    X : ndarray or sparse matrix of shape (n, d)
+    X : ndarray, sparse matrix or Points of shape (n, d)
         Rows sorted by class; the whole matrix if the kernel is precomputed.
     kernel : Kernel
         Its gamma is resolved.
@@ -319,7 +321,8 @@ class Pairs:
         threads: int = 1,
         order: NDArray[Any] | None = None,
     ) -> None:
-        self.X, self.kernel, self.bounds = X, kernel, list(bounds)
+        self.points = points = points_of(X, kernel)
+        self.kernel, self.bounds = kernel, list(bounds)
         self.order = order
         self.cache_size = cache_size / threads
         sizes = np.diff(self.bounds)
@@ -337,8 +340,8 @@ class Pairs:
         self.diagonal: NDArray[np.float64] | None = None
         self.accessor: Any = None
         if kernel.form is not None:
-            self.diagonal = kernel.diagonal(X)
-            self.accessor = _accessor(X, kernel)
+            self.diagonal = kernel.diagonal(points.X)
+            self.accessor = _accessor(points, kernel)
 
     @cached_property
     def core(self) -> Any:
@@ -351,7 +354,7 @@ class Pairs:
     def pair(self, a: int, b: int) -> Pair | Gram:
         """Return the kernel matrix of the rows of class a followed by class b."""
         if self.kernel.form is None and self.order is None:
-            return Gram(self.X[self.rows(a, b)], self.kernel, self.cache_size)
+            return Gram(self.points[self.rows(a, b)], self.kernel, self.cache_size)
         return Pair(self, a, b)
 
     def rows(self, a: int, b: int) -> NDArray[np.intp]:
@@ -380,16 +383,18 @@ class Pair(Matrix):
         return self.pairs.core.gram(*self.classes, capacity)
 
     def source(self) -> tuple[Any, NDArray[np.uint32]]:
-        return self.pairs.X, self.rows.astype(np.uint32)
+        return self.pairs.points.X, self.rows.astype(np.uint32)
 
     def diagonal(self) -> NDArray[np.float64]:
         """Return ``k(x_i, x_i)``, shape (n,), float64."""
         if self.pairs.diagonal is None:
-            return self.kernel.diagonal(self.pairs.X)[self.rows]
+            return self.kernel.diagonal(self.pairs.points.X)[self.rows]
         return self.pairs.diagonal[self.rows]
 
     def _values(self, rows: Any, columns: Any = None) -> Block:
-        whole = self.kernel.block(self.pairs.X, self.rows[rows], dtype=np.float64)
+        whole = self.kernel.block(
+            self.pairs.points.X, self.rows[rows], dtype=np.float64
+        )
         own = self.rows if columns is None else self.rows[columns]
         return np.ascontiguousarray(whole[:, own])
 
@@ -473,7 +478,7 @@ def roundings_of_values(gram: Matrix | Subset) -> float:
     return gram.kernel.roundings(entries)
 
 
-def _accessor(X: Any, kernel: Kernel) -> Any:
+def _accessor(points: Points, kernel: Kernel) -> Any:
     """Return the core's accessor of rows.
 
     Raises
@@ -481,15 +486,13 @@ def _accessor(X: Any, kernel: Kernel) -> Any:
     ValueError
         If a float32 kernel row could overflow. Rows of exponential kernels never do.
     """
-    rows, norms, _ = inspect_rows(X, 0.0)
-    if kernel.form is None or kernel.form[0] == "exponential":
-        return rows
-    if not float(norms.q.max()) <= float(np.finfo(np.float32).max):
+    exponential = kernel.form is None or kernel.form[0] == "exponential"
+    if not exponential and not float(points.q.max()) <= float(np.finfo(np.float32).max):
         raise ValueError(
             "X has rows whose squared norm leaves the range of float32; rescale the "
             "features"
         )
-    return rows
+    return points.accessor
 
 
 def fast_times(
@@ -563,8 +566,8 @@ def _order(indices: ArrayLike, n: int) -> NDArray[np.uint32]:
     return indices.astype(np.uint32)
 
 
-def as_data(X: Any, kernel: Kernel) -> Any:
-    """Return X as a C-contiguous array or a canonical CSR matrix, float32 or float64.
+def points_of(X: Any, kernel: Kernel) -> Points:
+    """Return the rows of X, inspected unless X is :class:`Points` already.
 
     Raises
     ------
@@ -573,23 +576,17 @@ def as_data(X: Any, kernel: Kernel) -> Any:
     TypeError
         If X is neither an array nor a sparse matrix.
     """
-    inspect_rows(X, 0.0)  # raises unless X is a matrix of finite numbers
-    if sparse.issparse(X):
-        X = X.tocsr()
-        if not X.has_canonical_format:
-            X = X.copy()
-            X.sum_duplicates()
-    else:
-        X = np.asarray(X)
-    if X.dtype not in (np.float32, np.float64):
-        X = X.astype(np.float64)
-    if not sparse.issparse(X):
-        X = np.require(X, X.dtype.newbyteorder("="), ["C", "A"])
-    if X.shape[0] == 0:
+    points = X if isinstance(X, Points) else Points.of(X)
+    if sparse.issparse(points.X) and not points.X.has_canonical_format:
+        X = points.X.copy()
+        X.sum_duplicates()
+        points = replace(points, X=X)
+    shape = points.X.shape
+    if shape[0] == 0:
         raise ValueError("X has 0 rows; at least one example is needed")
-    if isinstance(kernel, Precomputed) and X.shape[0] != X.shape[1]:
+    if isinstance(kernel, Precomputed) and shape[0] != shape[1]:
         raise ValueError(
-            f"X has shape {X.shape}; give a square kernel matrix with one row and one "
+            f"X has shape {shape}; give a square kernel matrix with one row and one "
             "column per example"
         )
-    return X
+    return points

@@ -30,7 +30,6 @@ from numpy.typing import NDArray
 
 from .. import core
 from ..certificate import Certificate
-from ..data.rows import inspect_rows
 from ..losses import Vector
 from ..problems.binary import BinaryProblem
 from ..problems.rounding import Rounding
@@ -277,19 +276,24 @@ def _features(
         if kernel.form is None:
             values = kernel.block(X, rows[landmarks], X[block], np.float32)
         else:
-            values = _packed(X, kernel, rows[landmarks], block, threads, stop)
+            values = _packed(problem.gram, rows[landmarks], block, threads, stop)
         np.matmul(values.T, whiten, out=out[first : first + len(block)])
     return out
 
 
 def _packed(
-    X: Any, kernel: Any, landmarks: Any, block: Any, threads: int, stop: Any
+    gram: Any, landmarks: Any, block: Any, threads: int, stop: Any
 ) -> NDArray[np.float32]:
     """Return kernel values of landmarks and a block of rows, shape (m, len(block))."""
     m = len(landmarks)
     named = np.concatenate([landmarks, block]).astype(np.uint32)
-    rows, _, _ = inspect_rows(X, 0.0)
-    source = core.KernelRows(rows, *core_arguments(kernel), named, packs(X), threads)
+    source = core.KernelRows(
+        gram.accessor,
+        *core_arguments(gram.kernel),
+        named,
+        packs(gram.source()[0]),
+        threads,
+    )
     values = np.zeros((m, -(-len(named) // 32) * 32), np.float32)
     source.rows(np.arange(m, dtype=np.uint32), values, stop)
     return values[:, m : len(named)]
