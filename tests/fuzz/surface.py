@@ -46,8 +46,8 @@ from dualgap.estimators.peers import (
 from dualgap.estimators.svc import SVC
 from dualgap.io import RowStore, convert
 from dualgap.io import model as model_file
-from dualgap.io.store import DESCRIPTION
-from dualgap.io.store import digest as store_digest
+from dualgap.io.description import DESCRIPTION
+from dualgap.io.description import digest as store_digest
 from dualgap.losses import LOSSES
 from dualgap.solvers import SOLVERS
 

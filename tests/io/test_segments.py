@@ -14,8 +14,8 @@ from scipy import sparse
 from dualgap import LinearSVC, Problem, core
 from dualgap.distributed.stores import parts_of
 from dualgap.io import RowStore, convert
+from dualgap.io.description import CHECKSUMS, DESCRIPTION, digest
 from dualgap.io.segments import Segments, joined, partial_sums
-from dualgap.io.store import CHECKSUMS, DESCRIPTION, digest
 
 #: The package has a function of the same name.
 convert_module = sys.modules["dualgap.io.convert"]

@@ -13,9 +13,10 @@ from scipy import sparse
 
 from dualgap import core
 from dualgap.io import RowStore, convert
+from dualgap.io import files as files_module
 from dualgap.io import store as store_module
+from dualgap.io.description import CHECKSUMS, DESCRIPTION, FORMAT, digest
 from dualgap.io.segments import SEGMENT
-from dualgap.io.store import CHECKSUMS, DESCRIPTION, FORMAT, digest
 
 from ..sealing import seal
 
@@ -38,7 +39,7 @@ def store(tmp_path):
 
 def test_the_reader_thread_may_close_the_blocks(store, monkeypatch):
     suspended, closed = threading.Event(), threading.Event()
-    load, calls, errors = store_module._Files.load, [], []
+    load, calls, errors = files_module.Files.load, [], []
 
     def load_and_close(files, spans, slot=None):
         calls.append(spans)
@@ -51,7 +52,7 @@ def test_the_reader_thread_may_close_the_blocks(store, monkeypatch):
             closed.set()
         return load(files, spans, slot)
 
-    monkeypatch.setattr(store_module._Files, "load", load_and_close)
+    monkeypatch.setattr(files_module.Files, "load", load_and_close)
     with store._open() as files:
         blocks = files.ahead(store._consecutive(), reuse=False)
         next(blocks)
@@ -130,7 +131,7 @@ def test_blocks_are_of_the_pages_named_and_give_their_places(store):
 @pytest.mark.parametrize("kind", ["csr", "dense"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_blocks_read_past_the_cache_are_the_same(tmp_path, monkeypatch, kind, dtype):
-    monkeypatch.setattr(store_module, "_STRAIGHT", 8192)  # several pieces to a part
+    monkeypatch.setattr(files_module, "_STRAIGHT", 8192)  # several pieces to a part
     monkeypatch.setattr(convert_module, "SEGMENT", 4096)
     X, y, weight = data(dtype=dtype)
     X = X if kind == "csr" else X.toarray()

@@ -15,7 +15,7 @@ import pytest
 
 from dualgap import LinearSVC, load_model, save_model
 from dualgap.io import RowStore, convert, load_svmlight
-from dualgap.io.store import DESCRIPTION, digest
+from dualgap.io.description import DESCRIPTION, digest
 
 from ..conftest import SANITIZED
 

@@ -83,7 +83,7 @@ def refuse_unreadable(path: str) -> None:
 
 def is_store(path: str) -> bool:
     """Whether a path is a row store, made by convert."""
-    from ..io.store import DESCRIPTION
+    from ..io.description import DESCRIPTION
 
     return os.path.isfile(os.path.join(path, DESCRIPTION))
 

@@ -40,20 +40,18 @@ from .. import core
 from ..memory import make_room_for
 from . import sources
 from .atomic import _flush_folder, write_atomically
-from .lock import locked
-from .segments import SEGMENT, joined, partial_sums
-from .store import (
-    BUFFER,
+from .description import (
     CHECKSUMS,
     DESCRIPTION,
     FORMAT,
     FORMAT_VERSION,
-    RowStore,
     digest,
     in_order,
     shard_parts,
-    whole_number,
 )
+from .lock import locked
+from .segments import SEGMENT, joined, partial_sums
+from .store import BUFFER, RowStore, whole_number
 from .svmlight import _check_n_features, _checked_dtype, _thread_count
 
 __all__ = ["convert"]

@@ -23,75 +23,35 @@ from __future__ import annotations
 import bisect
 import contextlib
 import hashlib
-import json
 import logging
 import mmap
 import os
 import sys
 import threading
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from itertools import pairwise
 from numbers import Integral
-from queue import SimpleQueue
-from typing import Any, BinaryIO, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
-from .. import core
 from ..data.blocks import ALIGNMENT, Block, RowSource
-from ..memory import make_room_for, memory_error
+from ..memory import make_room_for
+from .description import DESCRIPTION, REMEDY, Shard, in_order, parse
+from .files import Arrays, Files
 from .segments import Segments, read_sums
 
 __all__ = ["Batch", "RowStore"]
 
 logger = logging.getLogger("dualgap")
 
-FORMAT, FORMAT_VERSION = "dualgap-store", 2
-DESCRIPTION, CHECKSUMS = "store.json", "checksums.bin"
 #: Bytes for the blocks of an epoch, two of which are in memory; and pages per block.
 #: Enough pages mix the rows well, and few enough are long reads for the disk.
 BUFFER, BLOCK_PAGES = 2**28, 16
-
-_DTYPES = {
-    "values": ("<f4", "<f8"),
-    "indices": ("<i4", "<i8"),
-    "indptr": ("<i8",),
-    "y": ("|i1", "<i4", "<i8", "<f8"),
-    "weight": ("<f8",),
-}
-_FIELDS: dict[str, type] = {
-    "format": str,
-    "format_version": int,
-    "dualgap_version": str,
-    "n_samples": int,
-    "n_features": int,
-    "entries": int,
-    "largest_row": int,
-    "dense": bool,
-    "shuffled": bool,
-    "seed": int,
-    "zero_based": bool,
-    "arrays": dict,
-    "shards": list,
-    "sha256": str,
-}
-#: Fields since format 2: bytes of a segment, and SHA-256 of the segments' checksums.
-_CHECKED_FIELDS: dict[str, type] = {"segment_bytes": int, "checksums_sha256": str}
-#: Bytes to read at a time; they stay in the processor's cache until they are checked.
-_PIECE = 2**20
-#: Bytes of a memory map to check at a time, so that the check can be interrupted.
-_STRETCH = 2**26
-#: Bytes that `verify` reads at a time.
-_DIGESTED = 2**22
-#: Direct reads, past the file cache: number at the same time, and bytes of each buffer.
-_READERS, _STRAIGHT = 4, 2**22
-#: Limits on the bytes of a segment; direct reads read whole segments.
-_LEAST_SEGMENT, _MOST_SEGMENT = 2**12, 2**22
-_REMEDY = "make it again with dualgap convert"
 
 
 class Batch(NamedTuple):
@@ -114,14 +74,6 @@ class Batch(NamedTuple):
     sample_weight: NDArray[np.float64] | None
     start: int
     stop: int
-
-
-class Shard(NamedTuple):
-    """Rows that were written together, with the SHA-256 of their parts of arrays."""
-
-    rows: int
-    entries: int
-    sha256: str
 
 
 class RowStore(RowSource):
@@ -210,7 +162,7 @@ class RowStore(RowSource):
             if ends != [0, self.nnz]:
                 raise ValueError(
                     f"{self.file('indptr')} runs from {ends[0]} to {ends[1]}, not from "
-                    f"0 to {self.nnz}; {_REMEDY}"
+                    f"0 to {self.nnz}; {REMEDY}"
                 )
 
     # ------------------------------------------------------------------- opening
@@ -270,7 +222,7 @@ class RowStore(RowSource):
         try:
             description = parse(text.decode())
         except (ValueError, RecursionError) as error:
-            raise ValueError(f"{where}: {error}; {_REMEDY}") from None
+            raise ValueError(f"{where}: {error}; {REMEDY}") from None
         store = cls(path, description, size, direct)
         store.pages  # noqa: B018  (raises if the buffer is too small)
         return store
@@ -313,7 +265,7 @@ class RowStore(RowSource):
         with open(path, "rb") as file:
             content = file.read()
         if hashlib.sha256(content).hexdigest() != description["checksums_sha256"]:
-            raise ValueError(f"{path} is damaged: its checksum is wrong; {_REMEDY}")
+            raise ValueError(f"{path} is damaged: its checksum is wrong; {REMEDY}")
         return {
             name: Segments(self.file(name), lengths[name], size, sums)
             for name, sums in read_sums(content, lengths, size).items()
@@ -342,12 +294,12 @@ class RowStore(RowSource):
     def _check_size(self, name: str, expected: int) -> tuple[int, int]:
         home = os.path.realpath(self.path)
         if os.path.dirname(os.path.realpath(self.file(name))) != home:
-            raise ValueError(f"{self.file(name)} is a link out of the store; {_REMEDY}")
+            raise ValueError(f"{self.file(name)} is a link out of the store; {REMEDY}")
         status = os.stat(self.file(name))
         if status.st_size != expected:
             raise ValueError(
                 f"{self.file(name)} has {status.st_size} bytes, expected {expected}; "
-                f"{_REMEDY}"
+                f"{REMEDY}"
             )
         return status.st_size, status.st_mtime_ns
 
@@ -478,14 +430,14 @@ class RowStore(RowSource):
 
     __iter__ = blocks
 
-    def _batch(self, files: _Files, span: slice, arrays: _Arrays) -> Batch:
+    def _batch(self, files: Files, span: slice, arrays: Arrays) -> Batch:
         start, stop = span.start, span.stop
         rows = arrays.accessor(self.n_features, 0.0)
         fault, where, unique = rows.inspect(np.empty(stop - start))
         if fault is None and not unique:
             fault = "a row has a column twice"
         if fault is not None:
-            raise ValueError(f"{self.path}, row {start + where}: {fault}; {_REMEDY}")
+            raise ValueError(f"{self.path}, row {start + where}: {fault}; {REMEDY}")
         weight = files.part("weight", start, stop) if self.has_weights else None
         X = arrays.matrix((stop - start, self.n_features))
         return Batch(X, files.part("y", start, stop), weight, start, stop)
@@ -514,7 +466,7 @@ class RowStore(RowSource):
             if found != shard.sha256:
                 raise ValueError(
                     f"{self.path} is damaged: rows {start} to {start + shard.rows} do "
-                    f"not match their checksum; {_REMEDY}"
+                    f"not match their checksum; {REMEDY}"
                 )
 
         make_room_for(n_jobs)
@@ -593,9 +545,9 @@ class RowStore(RowSource):
     # --------------------------------------------------------------------- files
 
     @contextlib.contextmanager
-    def _open(self) -> Iterator[_Files]:
+    def _open(self) -> Iterator[Files]:
         with contextlib.ExitStack() as stack:
-            yield _Files(self, stack)
+            yield Files(self, stack)
 
 
 def whole_number(name: str, value: object, least: int, most: float = 2**63) -> int:
@@ -624,451 +576,3 @@ def _machine_memory() -> int:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):
         return 2**63
-
-
-class _Arrays(NamedTuple):
-    """Arrays of a range of rows; pointers are relative to its first entry."""
-
-    values: NDArray[Any]
-    indices: NDArray[Any] | None
-    indptr: NDArray[np.int64] | None
-
-    def accessor(self, d: int, constant: float) -> Any:
-        if self.indices is None:
-            return core.dense_rows(self.values, constant)
-        return core.csr_rows(self.values, self.indices, self.indptr, d, constant)
-
-    def matrix(self, shape: tuple[int, int]) -> Any:
-        if self.indices is None:
-            return self.values
-        X = csr_matrix((self.values, self.indices, self.indptr), shape=shape)
-        return X
-
-
-class _Files:
-    """Open files of a store, for use by one thread."""
-
-    def __init__(self, store: RowStore, stack: contextlib.ExitStack) -> None:
-        self.store, self.stack = store, stack
-        self.files: dict[str, BinaryIO] = {}
-
-    def file(self, name: str) -> BinaryIO:
-        if name not in self.files:
-            path = self.store.file(name)
-            file: Any = self.stack.enter_context(open(path, "rb", buffering=0))  # noqa: SIM115
-            self.unchanged(name, file.fileno())
-            self.files[name] = file
-        return self.files[name]
-
-    def unchanged(self, name: str, handle: int) -> None:
-        """Raise an error if a file has changed since the store was opened."""
-        status = os.fstat(handle)
-        known = self.store._stamps.get(name)
-        if known not in (None, (status.st_size, status.st_mtime_ns)):
-            raise ValueError(
-                f"{self.store.file(name)} has changed since the store was opened; open "
-                "the store again"
-            )
-
-    def announce(self, spans: tuple[slice, ...]) -> None:
-        """Ask the system to begin reading pages, all of them at once.
-
-        Without this, each read of a scattered page would wait for the disk.
-        """
-        if self.store.direct or not hasattr(os, "posix_fadvise"):
-            return
-        firsts = self.store._cuts[2]
-        for span in spans:
-            for name, kind in self.store.dtypes.items():
-                start, stop = span.start, span.stop
-                if name in ("values", "indices"):
-                    start, stop = firsts[start], firsts[stop]
-                elif name != "indptr":
-                    continue
-                if start < stop:  # else a pointer is damaged, and reading will raise
-                    os.posix_fadvise(
-                        self.file(name).fileno(), start * kind.itemsize,
-                        (stop - start) * kind.itemsize, os.POSIX_FADV_WILLNEED,
-                    )  # fmt: skip
-
-    def fill(self, name: str, start: int, out: NDArray[Any]) -> None:
-        """Read entries from `start` on; compare segments that are read first now."""
-        self.store.check_all()
-        segments = self.store._segments.get(name)
-        begin = start * self.store.dtypes[name].itemsize
-        target = out.reshape(-1).view(np.uint8)
-        step = max(_PIECE, self.store.segment_bytes)
-
-        def around(first: int, last: int) -> NDArray[np.uint8]:
-            more = np.empty(last - first, np.uint8)
-            self._read(name, first, more)
-            return more
-
-        at = 0
-        while at < len(target):
-            # Pieces end at ends of segments.
-            part = target[at : at + step - (begin + at) % step]
-            self._read(name, begin + at, part)
-            if segments is not None:
-                segments.check(begin + at, part, around)
-            at += len(part)
-
-    def _read(self, name: str, begin: int, out: NDArray[np.uint8]) -> None:
-        """Read bytes from `begin` on, without checking them."""
-        file: Any = self.file(name)
-        file.seek(begin)
-        target, at = out.data, 0
-        while at < len(target):
-            got = file.readinto(target[at:])
-            if not got:
-                raise self._cut_short(name, begin + at)
-            at += got
-
-    def mapped(self, name: str, start: int, stop: int) -> NDArray[Any]:
-        """Return entries of an array, mapped into memory and compared."""
-        self.store.check_all()
-        kind = self.store.dtypes[name]
-        if start == stop:
-            return np.empty(0, kind)  # an empty range cannot be mapped
-        with memory_error(self.store.file(name)):
-            whole = np.memmap(self.file(name), kind, "r")
-        segments = self.store._segments.get(name)
-        if segments is not None:
-            data, size = whole.view(np.ndarray).view(np.uint8), segments.size
-            begin = start * kind.itemsize // size * size
-            end = min(-(-stop * kind.itemsize // size) * size, segments.total)
-            for at in range(begin, end, _STRETCH):
-                segments.check(at, data[at : min(at + _STRETCH, end)])
-        return whole[start:stop]
-
-    def _cut_short(self, name: str, at: int) -> ValueError:
-        return ValueError(
-            f"{self.store.file(name)} is truncated at byte {at}; {_REMEDY}"
-        )
-
-    def part(self, name: str, start: int, stop: int) -> NDArray[Any]:
-        out = np.empty(stop - start, self.store.dtypes[name])
-        self.fill(name, start, out)
-        return out
-
-    def pointer(self, i: int) -> int:
-        """Return the first entry of a row, unchecked."""
-        out = np.empty(1, np.int64)
-        self._read("indptr", 8 * i, out.view(np.uint8))
-        return int(out[0])
-
-    def load(self, spans: tuple[slice, ...], slot: _Slot | None = None) -> _Arrays:
-        """Read the arrays of rows, into a slot if one is given."""
-        store = self.store
-        if not store.is_sparse:
-            d = store.n_features
-            parts = [(s.start * d, (s.stop - s.start) * d) for s in spans]
-            values = self._fill_parts("values", parts, slot)
-            return _Arrays(values.reshape(-1, d), None, None)
-        pointers, parts, held = [np.zeros(1, np.int64)], [], 0
-        for span in spans:
-            indptr = self._pointers(span)
-            first, count = int(indptr[0]), int(indptr[-1] - indptr[0])
-            pointers.append(indptr[1:] + (held - first))
-            parts.append((first, count))
-            held += count
-        values = self._fill_parts("values", parts, slot)
-        indices = self._fill_parts("indices", parts, slot)
-        return _Arrays(values, indices, np.concatenate(pointers))
-
-    def _pointers(self, span: slice) -> NDArray[np.int64]:
-        indptr = self.part("indptr", span.start, span.stop + 1)
-        return self.checked_pointers(indptr, span.start)
-
-    def checked_pointers(self, indptr: Any, start: int) -> NDArray[np.int64]:
-        """Return the pointers from row `start` on, after checking them.
-
-        Raises
-        ------
-        ValueError
-            If they decrease or point outside the store.
-        """
-        store = self.store
-        falls = np.diff(indptr) < 0
-        if falls.any() or not 0 <= indptr[0] <= indptr[-1] <= store.nnz:
-            where = start + int(np.argmax(falls))
-            raise ValueError(
-                f"{store.file('indptr')}, row {where}: a pointer decreases or leaves "
-                f"[0, {store.nnz}]; {_REMEDY}"
-            )
-        return np.asarray(indptr)
-
-    def _fill_parts(
-        self, name: str, parts: list[tuple[int, int]], slot: _Slot | None
-    ) -> NDArray[Any]:
-        """Read entries from several places, and concatenate them."""
-        size = sum(count for _, count in parts)
-        out, at = _room(slot, name, size, self.store.dtypes[name]), 0
-        for first, count in parts:
-            part = out[at : at + count]
-            if self.store.direct:
-                self._straight.read(name, first, part)
-            else:
-                self.fill(name, first, part)
-            at += count
-        if self.store.direct:
-            self._straight.wait()
-        return out
-
-    @cached_property
-    def _straight(self) -> _Straight:
-        return self.stack.enter_context(_Straight(self))
-
-    def ahead(
-        self,
-        blocks: Sequence[tuple[slice, ...]],
-        *,
-        reuse: bool,
-        jumps: bool = False,
-    ) -> Iterator[tuple[tuple[slice, ...], _Arrays]]:
-        """Yield the arrays of blocks; a thread reads the next one in the background.
-
-        With `jumps`, the pages of a block are scattered, and each block is announced to
-        the system before the previous one is read.
-        """
-        make_room_for(1)
-        slots: list[_Slot | None] = [{}, {}] if reuse else [None, None]
-        reader = ThreadPoolExecutor(1, "dualgap-read")
-        threads: list[int] = []
-
-        def load(t: int) -> _Arrays:
-            threads[:] = [threading.get_ident()]
-            if jumps:
-                for spans in blocks[t + 1 if t else 0 : t + 2]:
-                    self.announce(spans)
-            return self.load(blocks[t], slots[t % 2])
-
-        def ask(t: int) -> Future[_Arrays] | None:
-            if t == len(blocks):
-                return None
-            return reader.submit(load, t)
-
-        try:
-            coming = ask(0)
-            for t, spans in enumerate(blocks):
-                assert coming is not None
-                arrays = coming.result()
-                # Block t + 1 reuses the slot of block t - 1, which is no longer needed.
-                coming = ask(t + 1)
-                yield spans, arrays
-                del arrays
-        finally:
-            # The garbage collector may close this generator in any thread, and no
-            # thread can wait for itself.
-            reader.shutdown(wait=threading.get_ident() not in threads)
-
-    def digest(self, start: int, first: int, rows: int, entries: int) -> str:
-        """Return the SHA-256 of a shard, read in pieces; see :func:`shard_parts`."""
-        found = hashlib.sha256()
-        for name, begin, count in shard_parts(
-            self.store.dtypes, start, first, rows, entries
-        ):
-            size = self.store.dtypes[name].itemsize
-            piece, end = np.empty(_DIGESTED, np.uint8), (begin + count) * size
-            for at in range(begin * size, end, len(piece)):
-                part = piece[: end - at]
-                self._read(name, at, part)
-                found.update(part.data)
-        return found.hexdigest()
-
-
-class _Straight(contextlib.AbstractContextManager["_Straight"]):
-    """Direct reads, past the file cache, several at a time.
-
-    A disk is slow with one read at a time. Direct reads need aligned memory, so they go
-    through buffers of a few MB. These stay in the processor's cache, so that copying
-    from them is as fast as copying from the file cache.
-    """
-
-    def __init__(self, files: _Files) -> None:
-        self.files = files
-        self.pending: list[Future[None]] = []
-        self.pieces: SimpleQueue[NDArray[np.uint8]] = SimpleQueue()
-        make_room_for(_READERS)
-        for _ in range(_READERS):
-            with memory_error("reading past the file cache"):
-                piece = mmap.mmap(-1, _STRAIGHT)
-            self.pieces.put(np.frombuffer(piece, np.uint8))
-        self.pool = ThreadPoolExecutor(_READERS, "dualgap-read")
-        self.handles: dict[str, int] = {}
-
-    def __exit__(self, *error: Any) -> None:
-        self.pool.shutdown(wait=True, cancel_futures=True)
-        for handle in self.handles.values():
-            os.close(handle)
-
-    def read(self, name: str, start: int, out: NDArray[Any]) -> None:
-        """Begin to read entries from `start` on."""
-        if name not in self.handles:
-            path = self.files.store.file(name)
-            self.handles[name] = os.open(path, os.O_RDONLY | os.O_DIRECT)
-            self.files.unchanged(name, self.handles[name])
-        self.files.store.check_all()
-        target = out.reshape(-1).view(np.uint8)
-        begin = start * out.itemsize
-        grain = max(self.files.store.segment_bytes, mmap.PAGESIZE)
-        at = 0
-        while at < len(target):
-            # Pieces end at ends of segments.
-            size = min(_STRAIGHT - (begin + at) % grain, len(target) - at)
-            part = target[at : at + size]
-            self.pending.append(self.pool.submit(self._fill, name, begin + at, part))
-            at += size
-
-    def wait(self) -> None:
-        """Wait until all reads are done; raise the first error."""
-        pending, self.pending = self.pending, []
-        for done in pending:
-            done.result()
-
-    def _fill(self, name: str, begin: int, out: NDArray[np.uint8]) -> None:
-        segments = self.files.store._segments.get(name)
-        if segments is not None and segments.all_seen(begin, begin + len(out)):
-            segments = None
-        grain = mmap.PAGESIZE if segments is None else segments.size
-        piece = self.pieces.get()
-        try:
-            skip = begin % grain
-            size = -(-(skip + len(out)) // grain) * grain
-            end = skip + len(out)
-            if segments is not None:  # to the end of the last segment, or of the file
-                end = min(size, segments.total - (begin - skip))
-            got = 0
-            while got < end:
-                if got % mmap.PAGESIZE:  # a partial page is the end of the file
-                    raise self.files._cut_short(name, begin - skip + got)
-                place = begin - skip + got
-                more = os.preadv(self.handles[name], [piece[got:size]], place)  # type: ignore[list-item]
-                if not more:
-                    raise self.files._cut_short(name, place)
-                got += more
-            if segments is not None:
-                segments.check(begin - skip, piece[:end])
-            out[:] = piece[skip : skip + len(out)]
-        finally:
-            self.pieces.put(piece)
-
-
-_Slot = dict[str, NDArray[Any]]
-
-
-def _room(
-    slot: _Slot | None, name: str, size: int, dtype: np.dtype[Any]
-) -> NDArray[Any]:
-    """Return an array to read into: a new one, or part of the slot's array."""
-    if slot is None:
-        return np.empty(size, dtype)
-    if name not in slot or len(slot[name]) < size:
-        slot.pop(name, None)  # free the old array before the new one is made
-        slot[name] = np.empty(size, dtype)
-    return slot[name][:size]
-
-
-# ---------------------------------------------------------------------- description
-
-
-def shard_parts(
-    names: Any, start: int, first: int, rows: int, entries: int
-) -> list[tuple[str, int, int]]:
-    """Return the parts of a shard in the order of its checksum.
-
-    A part is (name of the array, first entry, number of entries). The pointers of a
-    shard are those to the ends of its rows.
-    """
-    places = {
-        "values": (first, entries),
-        "indices": (first, entries),
-        "indptr": (start + 1, rows),
-        "y": (start, rows),
-        "weight": (start, rows),
-    }
-    return [(name, *places[name]) for name in places if name in names]
-
-
-def in_order(names: Any) -> list[str]:
-    """Return names of arrays in the order in which their checksums are written."""
-    return [name for name in _DTYPES if name in names]
-
-
-def digest(description: dict[str, Any]) -> str:
-    """Return the SHA-256 of a description, without its field "sha256"."""
-    plain = {key: value for key, value in description.items() if key != "sha256"}
-    text = json.dumps(plain, sort_keys=True, separators=(",", ":"), allow_nan=False)
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
-def parse(text: str) -> dict[str, Any]:
-    """Parse the JSON of a description, and check every field.
-
-    Raises
-    ------
-    ValueError
-        If a field is missing, unknown, or invalid.
-    """
-    description = json.loads(text)
-    if not isinstance(description, dict) or description.get("format") != FORMAT:
-        raise ValueError(f"it does not have the format {FORMAT}")
-    version = description.get("format_version")
-    if type(version) is not int or not 1 <= version <= FORMAT_VERSION:
-        raise ValueError(
-            f"it has format version {version!r}, but this version of dualgap reads 1 "
-            f"to {FORMAT_VERSION}"
-        )
-    fields = _FIELDS if version == 1 else _FIELDS | _CHECKED_FIELDS
-    if set(description) != set(fields):
-        raise ValueError(f"it has unexpected fields: {sorted(description)}")
-    for field, kind in fields.items():
-        if type(description[field]) is not kind:
-            raise ValueError(f"{field}={description[field]!r} has a wrong type")
-        if kind is int and description[field] < 0:
-            raise ValueError(f"{field}={description[field]} is negative")
-    if digest(description) != description["sha256"]:
-        raise ValueError("its checksum is wrong: it was damaged or edited")
-    size = description.get("segment_bytes", _LEAST_SEGMENT)
-    if size & (size - 1) or not _LEAST_SEGMENT <= size <= _MOST_SEGMENT:
-        raise ValueError(
-            f"segment_bytes={size} is not a power of two from {_LEAST_SEGMENT} to "
-            f"{_MOST_SEGMENT}"
-        )
-    _check_arrays(description)
-    n, d, entries = (description[key] for key in ("n_samples", "n_features", "entries"))
-    if n == 0 or d == 0:
-        raise ValueError(f"it describes {n} rows of {d} features")
-    if description["dense"] and entries != n * d:
-        raise ValueError(
-            f"it describes {entries} entries of {n} dense rows with {d} features"
-        )
-    longest = description["largest_row"]
-    if longest > d or (description["dense"] and longest < d):
-        raise ValueError(
-            f"it describes a longest row of {longest} entries with {d} features"
-        )
-    rows = held = 0
-    for shard in description["shards"]:
-        if not isinstance(shard, dict) or set(shard) != set(Shard._fields):
-            raise ValueError(f"the shard {shard!r} is invalid")
-        if not all(
-            type(shard[k]) is int and shard[k] >= 0 for k in ("rows", "entries")
-        ):
-            raise ValueError(f"the shard {shard!r} is invalid")
-        rows, held = rows + shard["rows"], held + shard["entries"]
-    if (rows, held) != (n, entries):
-        raise ValueError(
-            f"its shards have {rows} rows and {held} entries, not {n} and {entries}"
-        )
-    return description
-
-
-def _check_arrays(description: dict[str, Any]) -> None:
-    arrays, dense = description["arrays"], description["dense"]
-    needed = {"values", "y"} | (set() if dense else {"indices", "indptr"})
-    if not needed <= set(arrays) <= needed | {"weight"}:
-        raise ValueError(f"it has unexpected arrays: {sorted(arrays)}")
-    for name, kind in arrays.items():
-        if kind not in _DTYPES[name]:
-            raise ValueError(f"{name} has the invalid dtype {kind!r}")
