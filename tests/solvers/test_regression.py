@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from dualgap import OneClassProblem, Problem, RegressionProblem, core
 from dualgap.certificate import Status
 from dualgap.loop import solve
 from dualgap.losses import EpsilonInsensitive, SquaredEpsilonInsensitive
+from dualgap.problems.one_class import sum_of_duals
 from dualgap.solvers import DCD
 from dualgap.solvers.regression import PairDescent, RegressionDCD
 
@@ -334,3 +336,12 @@ def test_a_floor_beyond_float64_certifies_no_plane(size, gap):
     assert problem.floor < math.inf
     with np.errstate(all="ignore"):
         assert problem.certify(alpha=problem.start()).relative_gap >= gap
+
+
+def test_the_sum_of_duals_is_within_all_costs():
+    """It is the largest float64 that does not exceed the exact sum of the costs."""
+    rng = np.random.default_rng(0)
+    for cost in (np.ones(3), np.array([0.5, 1e-16]), *rng.uniform(0, 1, (50, 9))):
+        exact = sum(map(Fraction, cost.tolist()))
+        total = sum_of_duals(1.0, cost)
+        assert Fraction(total) <= exact < Fraction(math.nextafter(total, math.inf))
