@@ -36,7 +36,6 @@ from threadpoolctl import threadpool_limits
 
 import dualgap
 from dualgap import Hinge, LinearSVC, Problem, SmoothedHinge, solve
-from dualgap.plot import ConvergenceDisplay
 from dualgap.solvers import DCD, SDCA, Pegasos, SGDs
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -354,19 +353,15 @@ def draw(path, labels, truth, predicted, traces):
     )  # fmt: skip
     axes[0].set_title("White cells, TEST")
     for ax, x in zip(axes[1:], ("epoch", "seconds"), strict=True):
-        ConvergenceDisplay(traces).plot(x=x, ax=ax)
-        ax.set(ylabel="(P − P*)/P*, all classes", xscale="log")
-        ax.get_legend().remove()
-        for line, style in zip(ax.lines, ["-", ""] * len(traces), strict=True):
-            line.set_markersize(0)
-            line.set_linestyle(style)
-        # More curves than colours: the second round is dashed.
-        for k, line in enumerate(ax.lines[::2]):
-            line.set_linestyle("-" if k < 10 else "--")
+        for k, trace in enumerate(traces.values()):
+            # More curves than colours: the second round is dashed.
+            above = trace["primal"] / trace["dual"] - 1.0
+            ax.plot(trace[x], above, "-" if k < 10 else "--", alpha=0.7)
+        ax.set(xlabel=x, ylabel="(P − P*)/P*, all classes", xscale="log", yscale="log")
+        ax.grid(True, which="major", alpha=0.3)
     axes[1].set_title("Accuracy of the hinge objective against epochs")
     axes[2].set_title("... and against time")
-    handles = axes[2].lines[::2]
-    axes[2].legend(handles, traces, fontsize=8, loc="center left",
+    axes[2].legend(axes[2].lines, traces, fontsize=8, loc="center left",
                    bbox_to_anchor=(1.0, 0.5))  # fmt: skip
     figure.savefig(path, dpi=100)
     plt.close(figure)

@@ -5,14 +5,21 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
+import pandas
 import pytest
-from sklearn.datasets import load_breast_cancer, load_iris
-from sklearn.inspection import DecisionBoundaryDisplay
-from sklearn.preprocessing import scale
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler, scale
 
-from dualgap import SVC, LinearSVC, LinearSVCCV, svm_path
+from dualgap import SVC, SVR, LinearSVC, LinearSVCCV, OneClassSVM, svm_path
 from dualgap.certificate import relative_gap
-from dualgap.plot import ConvergenceDisplay, MarginDisplay, PathDisplay
+from dualgap.plot import (
+    COLORS,
+    BoundaryDisplay,
+    ConvergenceDisplay,
+    MarginDisplay,
+    PathDisplay,
+)
 
 pyplot = pytest.importorskip("matplotlib.pyplot")
 
@@ -37,15 +44,19 @@ def test_solvers_on_one_axis_by_gap_and_by_value():
     }
     gaps = ConvergenceDisplay.from_estimators(models, x="epoch")
     labels = [text.get_text() for text in gaps.ax_.get_legend().get_texts()]
-    assert labels == list(models)
+    assert labels == [*models, "tol = 0.05"]
     history = models["sdca"].history_
-    line, dots = gaps.ax_.lines[2:4]
-    expected = [relative_gap(r["primal"], r["dual"]) for r in history]
-    shown = np.isfinite(expected) & (np.array(expected) > 0)
-    np.testing.assert_allclose(line.get_ydata(), np.array(expected)[shown])
-    np.testing.assert_array_equal(line.get_xdata(), history["epoch"][shown])
-    proved = shown & history["exact"]
-    np.testing.assert_array_equal(dots.get_xdata(), history["epoch"][proved])
+    line, dots, estimates = gaps.ax_.lines[3:6]
+    found = np.array([relative_gap(r["primal"], r["dual"]) for r in history])
+    best = np.minimum.accumulate(np.where(history["exact"], found, np.inf))
+    proved = np.isfinite(best)
+    np.testing.assert_array_equal(line.get_xdata(), history["epoch"][proved])
+    np.testing.assert_array_equal(line.get_ydata(), best[proved])
+    assert (np.diff(line.get_ydata()) <= 0.0).all()
+    assert line.get_ydata()[-1] == models["sdca"].certificate_.relative_gap
+    assert set(dots.get_xdata()) <= set(history["epoch"][history["exact"]])
+    assert dots.get_ydata()[-1] == line.get_ydata()[-1]
+    assert (np.diff(estimates.get_ydata()) <= 0.0).all()
 
     _, ax = pyplot.subplots()
     values = ConvergenceDisplay.from_estimator(models["dcd"], y="objective", ax=ax)
@@ -54,6 +65,21 @@ def test_solvers_on_one_axis_by_gap_and_by_value():
     assert primal.get_ydata()[-1] == models["dcd"].history_["primal"][-1]
     assert dual.get_ydata()[-1] == models["dcd"].history_["dual"][-1]
     assert dual.get_linestyle() == "--"
+
+
+def test_of_many_curves_the_worst_is_in_colour():
+    X, y = load_digits(return_X_y=True)
+    model = SVC().fit(X[:200], y[:200])
+    display = ConvergenceDisplay.from_estimator(model)
+    worst = max(model.certificate_.parts, key=lambda part: part.relative_gap)
+    (label,) = (
+        text.get_text()
+        for text in display.ax_.get_legend().get_texts()
+        if "tol" not in text.get_text()
+    )
+    assert label == f"SVC, {worst.name} (worst of 45)"
+    colored = [line for line in display.ax_.lines if line.get_color() == COLORS[0]]
+    assert colored[0].get_ydata()[-1] == worst.relative_gap
 
 
 def test_one_curve_per_class():
@@ -148,16 +174,43 @@ def test_what_cannot_be_drawn_is_refused():
 
 
 @pytest.mark.parametrize("face", [LinearSVC, SVC])
-def test_decision_boundaries_by_scikit_learn(face):
+def test_the_boundary_of_two_classes(face):
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    X, y = X.iloc[:, :2], np.array(["no", "yes"])[(y == 1).astype(int)]
+    model = make_pipeline(StandardScaler(), face(random_state=0)).fit(X, y)
+    display = BoundaryDisplay.from_estimator(model, X, y, resolution=20)
+    grid = pandas.DataFrame(display.grid.reshape(2, -1).T, columns=X.columns)
+    np.testing.assert_array_equal(display.values.ravel(), model.decision_function(grid))
+    for k in range(2):
+        assert display.grid[k].min() < X.iloc[:, k].min()
+        assert display.grid[k].max() > X.iloc[:, k].max()
+    assert display.ax_.get_xlabel() == X.columns[0]
+    labels = [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    support = len(model[-1].support_)
+    assert labels == ["no", "yes", f"{support} support vectors"]
+    points = [part.get_offsets() for part in display.ax_.collections[-3:]]
+    assert [len(part) for part in points] == [100, 50, support]
+
+
+def test_the_regions_of_several_classes_and_of_one():
     X, y = load_iris(return_X_y=True)
-    model = face(random_state=0).fit(X[:, :2], y == 1)
-    display = DecisionBoundaryDisplay.from_estimator(
-        model, X[:, :2], response_method="decision_function", grid_resolution=20
+    X, names = X[:, 2:], np.array(["a", "b", "c"])[y]
+    model = SVC().fit(X, names)
+    display = BoundaryDisplay.from_estimator(model, X, names, resolution=20)
+    grid = display.grid.reshape(2, -1).T
+    found = np.array(["a", "b", "c"])[display.values.ravel()]
+    np.testing.assert_array_equal(found, model.predict(grid))
+    one = OneClassSVM(nu=0.2, gamma=1.0).fit(X)
+    display = BoundaryDisplay.from_estimator(one, X, resolution=20)
+    np.testing.assert_array_equal(
+        display.values.ravel(), one.decision_function(display.grid.reshape(2, -1).T)
     )
-    grid = np.c_[display.xx0.ravel(), display.xx1.ravel()]
-    np.testing.assert_allclose(
-        display.response.ravel(), model.decision_function(grid), atol=1e-12
-    )
+    with pytest.raises(ValueError, match="two features"):
+        BoundaryDisplay.from_estimator(model, X[:, :1])
+    with pytest.raises(ValueError, match="predicts numbers"):
+        BoundaryDisplay.from_estimator(SVR().fit(X, y), X)
+    with pytest.raises(ValueError, match="support=False"):
+        BoundaryDisplay.from_estimator(model, X[:5])
 
 
 # Notebooks

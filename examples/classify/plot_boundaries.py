@@ -8,24 +8,21 @@ can draw between them.
 
 import matplotlib.pyplot as plt
 from sklearn.datasets import make_moons
-from sklearn.inspection import DecisionBoundaryDisplay
 
 from dualgap import SVC
+from dualgap.plot import BoundaryDisplay
 
 X, y = make_moons(300, noise=0.2, random_state=0)
 
 # %%
 # Every model is certified, so a boundary shows the kernel and not a fit that stopped
-# too early.
+# too early. The dashed lines are the margins, where ``decision_function`` is -1 and 1.
 
-figure, axes = plt.subplots(2, 2, figsize=(6, 5), layout="constrained")
+figure, axes = plt.subplots(2, 2, figsize=(7, 6), layout="constrained")
 for ax, kernel in zip(axes.flat, ("linear", "poly", "rbf", "laplacian"), strict=True):
     model = SVC(C=10.0, kernel=kernel, coef0=1.0, random_state=0).fit(X, y)
     assert model.certificate_.certified
-    DecisionBoundaryDisplay.from_estimator(
-        model, X, plot_method="pcolormesh", cmap="RdBu", alpha=0.4, ax=ax
-    )
-    ax.scatter(*X.T, c=y, cmap="RdBu", s=8, edgecolors="black", linewidths=0.3)
-    ax.set(title=f"{kernel}: {model.score(X, y):.0%} right", xticks=[], yticks=[])
+    BoundaryDisplay.from_estimator(model, X, y, support=False, ax=ax)
+    ax.set(title=f"{kernel}: {model.score(X, y):.0%} right", xlabel="", ylabel="")
     print(f"{kernel:9} {len(model.support_):3} support vectors")
 plt.show()

@@ -32,7 +32,7 @@ for solver in ("auto", "dcd", "sdca", "pegasos"):
     print(f"{solver:8} {models[solver].certificate_.message}")
 
 # %%
-# Dots are proved, lines are the solvers' own estimates.
+# Bold lines and dots are proved, thin lines are the solvers' own estimates.
 
 figure, ax = plt.subplots(figsize=(5.6, 3.8), layout="constrained")
 ConvergenceDisplay.from_estimators(models, x="epoch", ax=ax)

@@ -1,7 +1,7 @@
 """Plots that follow scikit-learn's Display convention.
 
-They need matplotlib: ``pip install 'dualgap[plot]'``. To draw the decision boundary of
-a model of two features, use ``sklearn.inspection.DecisionBoundaryDisplay``.
+They need matplotlib: ``pip install 'dualgap[plot]'``. People with any kind of colour
+vision can tell the colours apart.
 """
 
 from __future__ import annotations
@@ -15,9 +15,15 @@ from numpy.typing import ArrayLike, NDArray
 from .certificate import relative_gap
 from .losses import Vector
 
-__all__ = ["ConvergenceDisplay", "MarginDisplay", "PathDisplay"]
+__all__ = ["BoundaryDisplay", "ConvergenceDisplay", "MarginDisplay", "PathDisplay"]
+
+#: Colours of Okabe and Ito (Color Universal Design, 2008), the yellow left out.
+COLORS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#000000")
 
 _AXES = {"seconds": "seconds", "epoch": "epochs"}
+
+# More curves than this are drawn in grey, and the worst of them in colour.
+_MOST_CURVES = len(COLORS)
 
 
 def _axes(ax: Any) -> Any:
@@ -30,6 +36,7 @@ def _axes(ax: Any) -> Any:
         ) from error
     if ax is None:
         _, ax = plt.subplots(layout="constrained")
+    ax.set_prop_cycle(color=COLORS)
     return ax
 
 
@@ -39,17 +46,36 @@ def _one_of(name: str, value: str, known: Mapping[str, Any]) -> None:
         raise ValueError(f"{name}={value!r} is unknown; use one of {words}")
 
 
-class ConvergenceDisplay:
-    """Plot of the relative gap, or the primal and dual value, during training.
+def _support(model: Any, n: int) -> Any:
+    """Return the numbers of the support vectors among n rows; None if unknown.
 
-    The horizontal axis shows seconds or epochs, with one curve per solver. Dots are
-    values verified by a full pass over the data; the line is the solver's own running
-    estimate in between.
+    Raises
+    ------
+    ValueError
+        If the model was trained with more rows.
+    """
+    rows = getattr(model, "support_", None)
+    if rows is not None and len(rows) and rows.max() >= n:
+        raise ValueError(
+            f"X has {n} rows, fewer than the model was trained with; give the training "
+            "rows, or support=False"
+        )
+    return rows
+
+
+class ConvergenceDisplay:
+    """Plot of the best proved bound, or of P and D, during training.
+
+    The horizontal axis shows seconds or epochs, with one curve per solver, class or
+    pair. Dots are proofs, which take a full pass over the data. With more than seven
+    curves only the one that was proved last, or least, is in colour.
 
     Parameters
     ----------
     histories : mapping of str to structured ndarray
         ``Solution.history`` or ``LinearSVC.history_`` (of one class), by label.
+    tol : float, optional
+        Relative gap to draw as a dashed line.
 
     Attributes
     ----------
@@ -69,8 +95,11 @@ class ConvergenceDisplay:
     ax_: Any
     figure_: Any
 
-    def __init__(self, histories: Mapping[str, NDArray[np.void]]) -> None:
+    def __init__(
+        self, histories: Mapping[str, NDArray[np.void]], *, tol: float | None = None
+    ) -> None:
         self.histories = dict(histories)
+        self.tol = tol
 
     @classmethod
     def from_estimator(
@@ -149,7 +178,7 @@ class ConvergenceDisplay:
         from .estimators._binary import problem_labels, problem_name
         from .estimators._meta import unwrap
 
-        curves = {}
+        curves, tols = {}, set()
         for label, estimator in estimators.items():
             estimator, _ = unwrap(estimator)
             history = getattr(estimator, "history_", None)
@@ -158,13 +187,15 @@ class ConvergenceDisplay:
                     f"{label} has no history_; fit it first (a model loaded from a "
                     "file has none)"
                 )
+            tols.add(getattr(estimator, "tol", None))
             if not isinstance(history, list):
                 curves[label] = history
                 continue
             names = map(problem_name, problem_labels(estimator))
             for problem, of_problem in zip(names, history, strict=True):
                 curves[f"{label}, {problem}"] = of_problem
-        return cls(curves).plot(x=x, y=y, ax=ax)
+        tol = tols.pop() if len(tols) == 1 else None
+        return cls(curves, tol=tol).plot(x=x, y=y, ax=ax)
 
     def plot(
         self, *, x: str = "seconds", y: str = "gap", ax: Any = None
@@ -176,8 +207,9 @@ class ConvergenceDisplay:
         x : {"seconds", "epoch"}, default="seconds"
             Horizontal axis.
         y : {"gap", "objective"}, default="gap"
-            The relative gap ``(P - D)/D``, or P (solid) and D (dashed). At every dot
-            the optimum lies between P and D.
+            The best proved relative gap ``(P - D)/D`` so far, over the solver's own
+            estimates (thin line). Or P (solid) and D (dashed): the optimum lies between
+            them at every dot.
         ax : matplotlib Axes, optional
             Axes to draw on; by default the axes of a new figure.
 
@@ -196,20 +228,50 @@ class ConvergenceDisplay:
         _one_of("x", x, _AXES)
         _one_of("y", y, {"gap": 0, "objective": 0})
         ax = _axes(ax)
-        for label, history in self.histories.items():
-            if y == "gap":
-                self._curve(ax, history, x, _relative_gaps(history), label)
-                continue
-            primal, dual = history["primal"], history["dual"]
-            line = self._curve(ax, history, x, primal, f"{label}, P")
-            color = line.get_color()
-            self._curve(ax, history, x, dual, f"{label}, D", color=color, ls="--")
-        name = {"gap": "relative gap (P − D)/D", "objective": "objective"}[y]
+        if y == "gap":
+            self._bounds(ax, x)
+        else:
+            for label, history in self.histories.items():
+                values = history["primal"], history["dual"]
+                color = self._curve(ax, history, x, values[0], f"{label}, P", None, "-")
+                self._curve(ax, history, x, values[1], f"{label}, D", color, "--")
+        name = {"gap": "proved relative gap (P − D)/D", "objective": "objective"}[y]
         ax.set(xlabel=_AXES[x], ylabel=name, yscale="log")
         ax.grid(True, which="major", alpha=0.3)
         ax.legend()
         self.ax_, self.figure_ = ax, ax.figure
         return self
+
+    def _bounds(self, ax: Any, x: str) -> None:
+        """Draw the best proved gaps, and the estimates below them as thin lines."""
+        last = {label: _proved(h)[-1] for label, h in self.histories.items() if len(h)}
+        many = len(last) > _MOST_CURVES
+        worst = max(last, key=lambda label: last[label], default=None)
+        for label, history in self.histories.items():
+            if not len(history):
+                continue
+            best, at = _proved(history), history[x]
+            shown = np.isfinite(best)
+            grey = many and label != worst
+            style: dict[str, Any] = {"lw": 2.0, "zorder": 3, "label": label}
+            if grey:  # a label that begins with "_" has no place in the legend
+                style = {"lw": 0.8, "color": "#BBBBBB", "label": "_"}
+            elif many:
+                style["label"] = f"{label} (worst of {len(last)})"
+            (line,) = ax.plot(at[shown], best[shown], drawstyle="steps-post", **style)
+            if grey:
+                continue
+            proofs = shown & (best < np.append(np.inf, best[:-1]))
+            color = line.get_color()
+            ax.plot(at[proofs], best[proofs], "o", color=color, ms=5, zorder=3)
+            if not many:
+                estimates = np.minimum.accumulate(np.fmin(_gaps(history), best))
+                seen = np.isfinite(estimates) & (estimates > 0)
+                ax.plot(at[seen], estimates[seen], color=color, lw=1.2, alpha=0.6)
+        if self.tol is not None:
+            ax.axhline(
+                self.tol, color="black", ls="--", lw=1.0, label=f"tol = {self.tol:g}"
+            )
 
     @staticmethod
     def _curve(
@@ -218,19 +280,29 @@ class ConvergenceDisplay:
         x: str,
         values: Vector,
         label: str,
-        **style: Any,
+        color: str | None,
+        ls: str,
     ) -> Any:
+        """Draw P or D with dots where they were proved, and return the colour."""
         shown = np.isfinite(values) & (values > 0)
         (line,) = ax.plot(
-            history[x][shown], values[shown], label=label, alpha=0.7, **style
+            history[x][shown], values[shown], label=label, color=color, ls=ls
         )
         proved = shown & history["exact"]
         ax.plot(history[x][proved], values[proved], "o", color=line.get_color(), ms=4)
-        return line
+        return line.get_color()
 
 
-def _relative_gaps(history: NDArray[np.void]) -> Vector:
-    return np.array([relative_gap(row["primal"], row["dual"]) for row in history])
+def _gaps(history: NDArray[np.void]) -> Vector:
+    """Return the relative gap of every record; infinite where there is none."""
+    gaps = [relative_gap(row["primal"], row["dual"]) for row in history]
+    return np.nan_to_num(np.array(gaps), nan=np.inf, posinf=np.inf)
+
+
+def _proved(history: NDArray[np.void]) -> Vector:
+    """Return the best relative gap proved up to every record."""
+    gaps = np.where(history["exact"], _gaps(history), np.inf)
+    return np.minimum.accumulate(gaps)
 
 
 class PathDisplay:
@@ -496,14 +568,9 @@ class MarginDisplay:
             )
         at = classes.index(positive)
         score = scores[:, at] if several else scores if at == 1 else -scores
-        rows = getattr(estimator, "support_", None) if support else None
+        rows = _support(estimator, len(score)) if support else None
         if rows is not None and several:
             rows = rows[estimator.dual_coef_[at] != 0.0]
-        if rows is not None and len(rows) and rows.max() >= len(score):
-            raise ValueError(
-                f"X has {len(score)} rows, fewer than the model was trained with; give "
-                "the training rows, or support=False"
-            )
         display = cls(np.where(y == positive, score, -score), support=rows, name=name)
         return display.plot(bins=bins, ax=ax)
 
@@ -539,5 +606,189 @@ class MarginDisplay:
             ax.axvline(at, color="gray", ls=style)
         ax.set(xlabel="margin y f(x)", ylabel="rows")
         ax.legend()
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+
+class BoundaryDisplay:
+    """Plot of the decision boundary of a model of two features.
+
+    With two classes, the solid line is the boundary, ``f(x) = 0``, and the dashed lines
+    are the margins, ``f(x) = -1`` and ``f(x) = 1``. Rows inside a ring are support
+    vectors.
+
+    Parameters
+    ----------
+    grid : ndarray of shape (2, m, m)
+        Values of the two features at the points of a grid.
+    values : ndarray of shape (m, m)
+        Decision values at these points or, with several classes, indices of classes.
+    X : ndarray of shape (n, 2)
+        Rows.
+    classes : ndarray of shape (K,), optional
+        The classes; None for an outlier detector.
+    y : ndarray of shape (n,), optional
+        Classes of the rows.
+    support : ndarray of int, optional
+        Indices of the rows that are support vectors.
+    names : tuple of str, optional
+        Names of the two features.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        Axes with the picture.
+    figure_ : matplotlib Figure
+        Figure that contains the axes.
+    """
+
+    ax_: Any
+    figure_: Any
+
+    def __init__(
+        self,
+        grid: NDArray[np.float64],
+        values: NDArray[Any],
+        X: NDArray[np.float64],
+        *,
+        classes: NDArray[Any] | None = None,
+        y: NDArray[Any] | None = None,
+        support: NDArray[np.intp] | None = None,
+        names: tuple[str, str] = ("feature 0", "feature 1"),
+    ) -> None:
+        self.grid, self.values, self.X = grid, values, X
+        self.classes, self.y, self.support = classes, y, support
+        self.names = names
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: ArrayLike | None = None,
+        *,
+        support: bool = True,
+        resolution: int = 200,
+        ax: Any = None,
+    ) -> BoundaryDisplay:
+        """Draw the boundary of a fitted model, and the rows of X.
+
+        Parameters
+        ----------
+        estimator : classifier or outlier detector
+            Fitted model of two features, alone or in a pipeline or search.
+        X : array-like or data frame of shape (n, 2)
+            Rows.
+        y : array-like of shape (n,), optional
+            Classes of the rows, which give them their colours.
+        support : bool, default=True
+            Mark the support vectors; X must then be the training rows.
+        resolution : int, default=200
+            Points of the grid along each axis.
+        ax : matplotlib Axes, optional
+            Axes to draw on; by default the axes of a new figure.
+
+        Returns
+        -------
+        BoundaryDisplay
+
+        Raises
+        ------
+        ValueError
+            If X has not two features, the model predicts numbers, or X has too few rows
+            to be the training rows and `support` is true.
+        ImportError
+            If matplotlib is missing.
+        """
+        from sklearn.base import is_regressor
+
+        from .estimators._meta import unwrap
+
+        points = np.asarray(X, dtype=np.float64)
+        if points.ndim != 2 or points.shape[1] != 2:
+            raise ValueError(
+                f"X has shape {points.shape}; the boundary is drawn for models of two "
+                "features"
+            )
+        if is_regressor(estimator):
+            raise ValueError(
+                f"{type(estimator).__name__} predicts numbers and has no boundary; "
+                "give a classifier or an outlier detector"
+            )
+        rows = _support(unwrap(estimator)[0], len(points)) if support else None
+        low, high = points.min(axis=0), points.max(axis=0)
+        room = 0.08 * np.where(high > low, high - low, 1.0)
+        sides = np.linspace(low - room, high + room, resolution).T
+        grid = np.stack(np.meshgrid(*sides))
+        queries: Any = grid.reshape(2, -1).T
+        names = ("feature 0", "feature 1")
+        if hasattr(X, "columns"):
+            names = tuple(X.columns)
+            queries = type(X)(dict(zip(names, queries.T, strict=True)))
+        classes = getattr(estimator, "classes_", None)
+        if classes is None or len(classes) == 2:
+            values = estimator.decision_function(queries)
+        else:
+            values = np.searchsorted(classes, estimator.predict(queries))
+        display = cls(
+            grid,
+            values.reshape(grid.shape[1:]),
+            points,
+            classes=classes,
+            y=None if y is None else np.asarray(y),
+            support=rows,
+            names=(str(names[0]), str(names[1])),
+        )
+        return display.plot(ax=ax)
+
+    def plot(self, *, ax: Any = None) -> BoundaryDisplay:
+        """Draw the regions, the boundary, the margins and the rows.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Axes to draw on; by default the axes of a new figure.
+
+        Returns
+        -------
+        BoundaryDisplay
+            This display.
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is missing.
+        """
+        ax = _axes(ax)
+        several = self.classes is not None and len(self.classes) > 2
+        count = 2 if self.classes is None else len(self.classes)
+        colors = [COLORS[k % len(COLORS)] for k in range(count)]
+        regions = self.values if several else (self.values > 0.0).astype(int)
+        levels = np.arange(count + 1) - 0.5
+        ax.contourf(*self.grid, regions, levels, colors=colors, alpha=0.15)
+        if several:
+            ax.contour(
+                *self.grid, regions, levels[1:-1], colors="black", linewidths=0.8
+            )
+        else:
+            at = [0.0] if self.classes is None else [-1.0, 0.0, 1.0]
+            styles = ["-"] if self.classes is None else ["--", "-", "--"]
+            ax.contour(*self.grid, self.values, at, colors="black", linestyles=styles)
+        if self.y is None or self.classes is None:
+            ax.scatter(*self.X.T, s=18, color="black", edgecolor="white", lw=0.5)
+        else:
+            for k, label in enumerate(self.classes):
+                of = self.X[self.y == label]
+                ax.scatter(
+                    *of.T, s=22, color=colors[k], edgecolor="white", lw=0.5, label=label
+                )
+        if self.support is not None:
+            ax.scatter(
+                *self.X[self.support].T, s=60, facecolor="none", edgecolor="black",
+                lw=0.8, label=f"{len(self.support)} support vectors",
+            )  # fmt: skip
+        ax.set(xlabel=self.names[0], ylabel=self.names[1])
+        if ax.get_legend_handles_labels()[0]:
+            ax.legend()
         self.ax_, self.figure_ = ax, ax.figure
         return self
