@@ -13,7 +13,13 @@ USE, TRAIN, GROUND, NATIVE = "#f9d9c8", "#ececec", "#cfe8f1", "#9fd0e3"
 BANDS = [
     (USE, [("cli/, __main__.py", "the command line")]),
     (USE, [("__init__.py, _show_versions.py", "public names, versions")]),
-    (USE, [("plot.py", "pictures"), ("patch.py", "scikit-learn's classes")]),
+    (
+        USE,
+        [
+            ("plot.py, html_report.py", "pictures, reports"),
+            ("patch.py", "scikit-learn's classes"),
+        ],
+    ),
     (USE, [("estimators/", "scikit-learn's interface; functions on fitted models")]),
     (
         TRAIN,

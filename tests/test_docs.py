@@ -180,6 +180,8 @@ def modules():
 def test_examples_of_the_docstrings(name, tmp_path, monkeypatch):
     if name.endswith(".export"):
         pytest.importorskip("skl2onnx", reason="skl2onnx is not installed")
+    if name == "dualgap.html_report":
+        pytest.importorskip("matplotlib", reason="matplotlib is not installed")
     monkeypatch.chdir(tmp_path)
     result = doctest.testmod(importlib.import_module(name))
     assert result.attempted > 0

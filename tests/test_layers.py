@@ -38,7 +38,6 @@ PRIVATE = {
     ("cli/report.py", "dualgap.estimators._binary.problem_name"): NAMES,
     ("plot.py", "dualgap.estimators._binary.problem_labels"): NAMES,
     ("plot.py", "dualgap.estimators._binary.problem_name"): NAMES,
-    ("plot.py", "dualgap.estimators._meta.unwrap"): "plots take pipelines too",
 }
 
 

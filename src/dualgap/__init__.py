@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         write_liblinear,
         write_libsvm,
     )
+    from .html_report import Report, report
     from .io import load_svmlight
     from .loop import Solution, solve
     from .losses import (
@@ -80,6 +81,7 @@ _HOME = {
     "OneClassProblem": ".problems.one_class",
     "OneClassSVM": ".estimators",
     "RegressionProblem": ".problems.regression",
+    "Report": ".html_report",
     "SVR": ".estimators",
     "SquaredEpsilonInsensitive": ".losses",
     "Pegasos": ".solvers",
@@ -100,6 +102,7 @@ _HOME = {
     "read_liblinear": ".estimators",
     "read_libsvm": ".estimators",
     "register_skl2onnx": ".estimators",
+    "report": ".html_report",
     "save_model": ".estimators",
     "show_versions": "._show_versions",
     "solve": ".loop",
@@ -133,6 +136,7 @@ __all__ = [
     "Pegasos",
     "Problem",
     "RegressionProblem",
+    "Report",
     "SGDm",
     "SGDr",
     "SGDs",
@@ -152,6 +156,7 @@ __all__ = [
     "read_liblinear",
     "read_libsvm",
     "register_skl2onnx",
+    "report",
     "save_model",
     "show_versions",
     "solve",

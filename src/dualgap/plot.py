@@ -6,7 +6,9 @@ vision can tell the colours apart.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import io
+import warnings
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -26,14 +28,38 @@ _AXES = {"seconds": "seconds", "epoch": "epochs"}
 _MOST_CURVES = len(COLORS)
 
 
-def _axes(ax: Any) -> Any:
-    """Return the given axes, or the axes of a new figure."""
+def pyplot() -> Any:
+    """Return ``matplotlib.pyplot``.
+
+    Raises
+    ------
+    ImportError
+        If matplotlib is missing, with the remedy.
+    """
     try:
         from matplotlib import pyplot as plt
     except ImportError as error:
         raise ImportError(
             "plots need matplotlib; install it with: pip install 'dualgap[plot]'"
         ) from error
+    return plt
+
+
+def svg(draw: Callable[[Any], object]) -> bytes:
+    """Return what `draw` draws on given axes as SVG, the same bytes every time."""
+    plt = pyplot()
+    figure = plt.Figure(figsize=(7.0, 3.8), layout="constrained")
+    draw(figure.subplots())
+    file = io.BytesIO()
+    with plt.rc_context({"svg.hashsalt": "dualgap"}), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph")  # a letter that the font lacks
+        figure.savefig(file, format="svg", metadata={"Date": None})
+    return file.getvalue()
+
+
+def _axes(ax: Any) -> Any:
+    """Return the given axes, or the axes of a new figure."""
+    plt = pyplot()
     if ax is None:
         _, ax = plt.subplots(layout="constrained")
     ax.set_prop_cycle(color=COLORS)
@@ -137,7 +163,7 @@ class ConvergenceDisplay:
         ImportError
             If matplotlib is missing.
         """
-        from .estimators._meta import unwrap
+        from .estimators import unwrap
 
         label = name or type(unwrap(estimator)[0]).__name__
         return cls.from_estimators({label: estimator}, x=x, y=y, ax=ax)
@@ -175,8 +201,8 @@ class ConvergenceDisplay:
         ImportError
             If matplotlib is missing.
         """
+        from .estimators import unwrap
         from .estimators._binary import problem_labels, problem_name
-        from .estimators._meta import unwrap
 
         curves, tols = {}, set()
         for label, estimator in estimators.items():
@@ -547,7 +573,7 @@ class MarginDisplay:
         ImportError
             If matplotlib is missing.
         """
-        from .estimators._meta import unwrap
+        from .estimators import unwrap
 
         estimator, X = unwrap(estimator, X)
         scores, y = estimator.decision_function(X), np.asarray(y)
@@ -702,7 +728,7 @@ class BoundaryDisplay:
         """
         from sklearn.base import is_regressor
 
-        from .estimators._meta import unwrap
+        from .estimators import unwrap
 
         points = np.asarray(X, dtype=np.float64)
         if points.ndim != 2 or points.shape[1] != 2:

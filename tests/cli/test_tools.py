@@ -377,7 +377,7 @@ def test_wrong_exports_are_refused(
     [
         (["compare", "store"], "which compare cannot read"),
         (["path", "store"], "which path cannot read"),
-        (["certify", "store", "model"], "which certify cannot read"),
+        (["certify", "store", "model"], "which cannot be certified"),
         (["train", "store", "out", "--kernel", "rbf"], "which --kernel cannot use"),
         (
             ["train", "store", "out", "--task", "regression"],
@@ -461,7 +461,7 @@ def test_a_refused_conversion_does_not_stand_in_the_way() -> None:
     call("convert", "x.npy", "store", "--labels", "y.npy")
 
 
-@pytest.mark.parametrize("command", ["certify", "path", "compare", "export"])
+@pytest.mark.parametrize("command", ["certify", "report", "path", "compare", "export"])
 def test_help_teaches(command: str) -> None:
     text = call(command, "--help").stdout
     assert "Examples" in text

@@ -12,12 +12,26 @@ certificates, JSON).
 from __future__ import annotations
 
 from .options import INTERRUPTED, NOT_CERTIFIED, app  # isort: skip  (checks packages)
-from . import certify, compare, convert, export, inspect, path, predict, score, train
+from . import (
+    certify,
+    compare,
+    convert,
+    export,
+    html_report,
+    inspect,
+    path,
+    predict,
+    score,
+    train,
+)
 
 __all__ = ["INTERRUPTED", "NOT_CERTIFIED", "app", "main"]
 
 # Importing a module registers its command with the app.
-COMMANDS = (train, predict, score, certify, path, compare, export, inspect, convert)
+COMMANDS = (
+    *(train, predict, score, certify, html_report),
+    *(path, compare, export, inspect, convert),
+)
 
 
 def main() -> None:

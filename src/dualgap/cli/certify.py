@@ -43,6 +43,66 @@ if TYPE_CHECKING:
     from .data import Data
 
 
+AnyModel = Annotated[
+    str,
+    typer.Argument(
+        metavar="MODEL",
+        help="Model file of train, of LIBLINEAR (-s 1, 2, 3, 11, 12, 13, 21) or of "
+        "LIBSVM (-s 0, 2, 3).",
+        show_default=False,
+    ),
+]
+TrainedC = Annotated[
+    float | None,
+    typer.Option(
+        "--C",
+        "-C",
+        "-c",
+        callback=positive,
+        help="C that a model of LIBLINEAR or LIBSVM was trained with.",
+        show_default="from the model file",
+    ),
+]
+TrainedEpsilon = Annotated[
+    float | None,
+    typer.Option(
+        "--epsilon",
+        "-p",
+        min=0.0,
+        help="epsilon that a regression model of LIBLINEAR or LIBSVM was trained "
+        "with (-p).",
+        show_default="from the model file",
+    ),
+]
+TrainedNu = Annotated[
+    float | None,
+    typer.Option(
+        "--nu",
+        "-n",
+        min=0.0,
+        max=1.0,
+        help="nu that a one-class model of LIBLINEAR or LIBSVM was trained with (-n).",
+        show_default="from the model file",
+    ),
+]
+Tightness = Annotated[
+    float,
+    typer.Option(
+        callback=positive,
+        help="Tightness of the bound: it overstates the true distance by at most "
+        "this fraction. Smaller takes longer.",
+    ),
+]
+BoundTime = Annotated[
+    float | None,
+    typer.Option(
+        callback=positive,
+        help="Seconds. If time runs out, the bound holds but may be loose.",
+        show_default="none",
+    ),
+]
+
+
 @app.command(
     epilog=paragraphs(
         "[bold]Examples[/bold]",
@@ -59,65 +119,12 @@ if TYPE_CHECKING:
 )
 def certify(
     data: DataPath,
-    model: Annotated[
-        str,
-        typer.Argument(
-            metavar="MODEL",
-            help="Model file of train, of LIBLINEAR (-s 1, 2, 3, 11, 12, 13, 21) or of "
-            "LIBSVM (-s 0, 2, 3).",
-            show_default=False,
-        ),
-    ],
-    C: Annotated[
-        float | None,
-        typer.Option(
-            "--C",
-            "-C",
-            "-c",
-            callback=positive,
-            help="C that a model of LIBLINEAR or LIBSVM was trained with.",
-            show_default="from the model file",
-        ),
-    ] = None,
-    epsilon: Annotated[
-        float | None,
-        typer.Option(
-            "--epsilon",
-            "-p",
-            min=0.0,
-            help="epsilon that a regression model of LIBLINEAR or LIBSVM was trained "
-            "with (-p).",
-            show_default="from the model file",
-        ),
-    ] = None,
-    nu: Annotated[
-        float | None,
-        typer.Option(
-            "--nu",
-            "-n",
-            min=0.0,
-            max=1.0,
-            help="nu that a one-class model of LIBLINEAR or LIBSVM was trained with "
-            "(-n).",
-            show_default="from the model file",
-        ),
-    ] = None,
-    tol: Annotated[
-        float,
-        typer.Option(
-            callback=positive,
-            help="Tightness of the bound: it overstates the true distance by at most "
-            "this fraction. Smaller takes longer.",
-        ),
-    ] = 1e-3,
-    time_limit: Annotated[
-        float | None,
-        typer.Option(
-            callback=positive,
-            help="Seconds. If time runs out, the bound holds but may be loose.",
-            show_default="none",
-        ),
-    ] = None,
+    model: AnyModel,
+    C: TrainedC = None,
+    epsilon: TrainedEpsilon = None,
+    nu: TrainedNu = None,
+    tol: Tightness = 1e-3,
+    time_limit: BoundTime = None,
     label: LabelAsTrained = None,
     zero_based: ZeroBasedAsTrained = None,
     n_jobs: PredictJobs = None,
@@ -130,40 +137,9 @@ def certify(
         from ..estimators.foreign import certify as prove
         from ..estimators.foreign import other_objective
 
-        refuse_unreadable(data)
-        kind, fitted, notes, scaling = read_model(model, C, epsilon, nu)
-        known = fitted.get_params()
-        for name, value in (("C", C), ("epsilon", epsilon), ("nu", nu)):
-            if kind == "dualgap" and value is not None:
-                raise ValueError(f"{model} contains {name}; leave --{name} out")
-            if kind != "dualgap" and value is None and name in known:
-                raise ValueError(
-                    f"{model} is a file of {kind}, which does not contain {name}; "
-                    f"give it with --{name}"
-                )
-            if value is not None and name not in known:
-                raise ValueError(
-                    f"{model} has a {type(fitted).__name__}, which has no {name}; "
-                    f"leave --{name} out"
-                )
-        remedy = f"give data like the training data of {model}"
-        size = None if kind == "LIBSVM" else fitted.n_features_in_
-        columns = columns_of(notes, label)._replace(needs_label=True)
-        base = bool(notes["zero_based"])
-        examples = read_data(data, zero_based, n_jobs, size, remedy, columns, base)
-        examples = rescaled(examples, scaling)
-        if is_store(data):
-            raise ValueError(
-                f"{data} is a store, which certify cannot read; give a data file"
-            )
-        rows = notes.get("examples", examples.shape[0])
-        if rows != examples.shape[0]:
-            raise ValueError(
-                f"{data} is not the training data of {model}: it has "
-                f"{examples.shape[0]:,} examples instead of {rows:,}"
-            )
-        if kind == "LIBSVM":
-            _find_support(fitted, examples)
+        kind, fitted, examples = read_with_data(
+            data, model, C, epsilon, nu, label, zero_based, n_jobs
+        )
         # Without it certify does not warn: here other rows are an error.
         trained = vars(fitted).pop("certificate_", None)
         found = prove(
@@ -183,6 +159,66 @@ def certify(
             _print_bound(model, certificates)
             if verbose:
                 print_details(certificates)
+
+
+def read_with_data(
+    data: str,
+    model: str,
+    C: float | None,
+    epsilon: float | None,
+    nu: float | None,
+    label: str | None,
+    zero_based: bool | None,
+    n_jobs: int | None,
+) -> tuple[str, Any, Data]:
+    """Read a model file of any package, and its training data.
+
+    Returns
+    -------
+    package : {"dualgap", "LIBLINEAR", "LIBSVM"}
+    model : estimator
+    examples : Data
+
+    Raises
+    ------
+    ValueError
+        If an option or the data do not fit the model, or a file is malformed.
+    """
+    refuse_unreadable(data)
+    kind, fitted, notes, scaling = read_model(model, C, epsilon, nu)
+    known = fitted.get_params()
+    for name, value in (("C", C), ("epsilon", epsilon), ("nu", nu)):
+        if kind == "dualgap" and value is not None:
+            raise ValueError(f"{model} contains {name}; leave --{name} out")
+        if kind != "dualgap" and value is None and name in known:
+            raise ValueError(
+                f"{model} is a file of {kind}, which does not contain {name}; "
+                f"give it with --{name}"
+            )
+        if value is not None and name not in known:
+            raise ValueError(
+                f"{model} has a {type(fitted).__name__}, which has no {name}; "
+                f"leave --{name} out"
+            )
+    remedy = f"give data like the training data of {model}"
+    size = None if kind == "LIBSVM" else fitted.n_features_in_
+    columns = columns_of(notes, label)._replace(needs_label=True)
+    base = bool(notes["zero_based"])
+    examples = read_data(data, zero_based, n_jobs, size, remedy, columns, base)
+    examples = rescaled(examples, scaling)
+    if is_store(data):
+        raise ValueError(
+            f"{data} is a store, which cannot be certified; give a data file"
+        )
+    rows = notes.get("examples", examples.shape[0])
+    if rows != examples.shape[0]:
+        raise ValueError(
+            f"{data} is not the training data of {model}: it has "
+            f"{examples.shape[0]:,} examples instead of {rows:,}"
+        )
+    if kind == "LIBSVM":
+        _find_support(fitted, examples)
+    return kind, fitted, examples
 
 
 def _print_bound(model: str, certificates: list[tuple[Any, Certificate]]) -> None:

@@ -26,7 +26,7 @@ NOT_CERTIFIED = 3
 INTERRUPTED = 130  # as shells report a death by SIGINT
 
 _ORDER = (
-    *("train", "predict", "score", "certify", "path", "compare"),
+    *("train", "predict", "score", "certify", "report", "path", "compare"),
     *("export", "inspect", "convert"),
 )
 
@@ -526,6 +526,7 @@ def in_options(sentence: str) -> str:
         "repeat that call": "repeat that command",
         "or None": "or leave it out",
         "use None, ": "use ",
+        "X and y are not": "DATA is not",
     }.items():
         sentence = sentence.replace(python, option)
 

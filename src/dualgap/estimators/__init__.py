@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ._meta import unwrap
 from .compression import compress
 from .export import register_skl2onnx, to_onnx
 from .foreign import certify
@@ -32,6 +33,7 @@ __all__ = [
     "save_model",
     "svm_path",
     "to_onnx",
+    "unwrap",
     "write_liblinear",
     "write_libsvm",
 ]

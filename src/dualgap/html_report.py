@@ -1,0 +1,536 @@
+"""Report on a fitted model: one HTML page that needs no other file and no network."""
+
+from __future__ import annotations
+
+import base64
+import copy
+import html
+import math
+import os
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from string import Template
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.metrics import confusion_matrix, mean_absolute_error, r2_score
+from sklearn.utils.validation import check_array, column_or_1d
+
+from .certificate import Certificate, percent
+from .estimators import SVC, LinearSVCCV, certify, unwrap
+from .estimators.foreign import other_objective
+from .io.atomic import write_atomically
+from .plot import (
+    COLORS,
+    ConvergenceDisplay,
+    MarginDisplay,
+    PathDisplay,
+    _proved,
+    pyplot,
+    svg,
+)
+
+__all__ = ["Report", "report"]
+
+_SHOWN = 15  # rows of a table before the rest is collapsed
+_NEAR, _FAR = 0.01, 0.1  # relative gaps that decide the colour of the headline
+_MOST = 0.9  # share of support vectors from which the page advises on them
+_COMPRESSIBLE = 1000  # support vectors from which compress is worth its time
+_UNEVEN = 100.0  # ratio of the ranges of two columns from which it is a problem
+_OUTLYING = 100.0  # interquartile ranges between the median and a far-off value
+_SAMPLE = 10_000  # rows that the quartiles are estimated from
+
+
+@dataclass(frozen=True)
+class Report:
+    """Page about a fitted model, made by :func:`report`. Notebooks show it in a frame.
+
+    Attributes
+    ----------
+    html : str
+        The whole page.
+    """
+
+    html: str = field(repr=False)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the page to a file in UTF-8. An existing file is replaced."""
+        with write_atomically(path, "w") as file:
+            file.write(self.html)
+
+    def _repr_html_(self) -> str:
+        style = "width:100%;height:45em;border:1px solid #ccc"
+        return f'<iframe style="{style}" srcdoc="{html.escape(self.html)}"></iframe>'
+
+
+def report(
+    model: Any,
+    X: Any,
+    y: ArrayLike | None = None,
+    *,
+    feature_names: Sequence[str] | None = None,
+    **options: Any,
+) -> Report:
+    """Describe a fitted model and its training data on one HTML page.
+
+    The page shows the certificate, the convergence of the fit, errors and margins on
+    the training rows, support vectors, classes, problems of the columns, and what to
+    try next. Its pictures are inside, and it opens without network.
+
+    Parameters
+    ----------
+    model : estimator
+        A fitted estimator of dualgap, or an SVM of scikit-learn that :func:`certify`
+        accepts, alone or in a pipeline or search.
+    X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        The training rows.
+    y : array-like of shape (n_samples,), optional
+        The training labels or targets. Ignored for one-class models.
+    feature_names : sequence of str, optional
+        Names of the columns of X; by default the names in a data frame.
+    **options
+        Options of :func:`certify`: `sample_weight` and `n_jobs` for every model; `tol`,
+        `time_limit` and `random_state` for models that have no certificate yet.
+
+    Returns
+    -------
+    Report
+        ``save(path)`` writes the page. Errors on it count every row once, whatever its
+        weight.
+
+    Raises
+    ------
+    ValueError
+        If X and y are evidently not the training data, or as :func:`certify`.
+    TypeError
+        If the model is not an estimator that :func:`certify` accepts.
+    ImportError
+        If matplotlib is missing.
+
+    Examples
+    --------
+    >>> import dualgap
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = dualgap.LinearSVC(random_state=0).fit(X, y)
+    >>> dualgap.report(model, X, y).save("iris.html")
+    """
+    pyplot()  # raises an error before any work if it is missing
+    if not hasattr(model, "predict"):
+        raise TypeError(
+            f"model is of type {type(model).__name__}; give a fitted estimator (for "
+            "the coefficients of a linear model there is certify)"
+        )
+    names = _column_names(model, X, feature_names)
+    given, (model, X) = model, unwrap(model, X)
+    certificate = _certificate(model, X, y, options)
+    colour, badge = _verdict(certificate)
+    advice = _remarks_on_the_fit(model, certificate, colour)
+    if getattr(model, "kernel", None) != "precomputed":
+        advice += _remarks_on_columns(X, names)
+    sections = {"Certificate": _parts(certificate)}
+    if hasattr(model, "history_"):
+        sections["Convergence"] = _convergence(model, certificate)
+    search = given.steps[-1][1] if hasattr(given, "steps") else given
+    if isinstance(search, LinearSVCCV):
+        sections["Cross-validation"] = _search(search, advice)
+    with warnings.catch_warnings():
+        # A model fitted on a table has feature names, but arrays have none.
+        warnings.filterwarnings("ignore", "X does not have valid feature names")
+        judge = _one_class if hasattr(model, "decision_function") else _regression
+        judge = _classification if hasattr(model, "classes_") else judge
+        sections["Training rows"] = judge(model, X, y, advice)
+    advice.append(
+        "Errors on this page are errors on the training rows. Judge the model on other "
+        "rows too: cross_val_score, or dualgap score."
+    )
+    sections = {"Next steps": _list(advice), **sections}
+    n, d = np.shape(X)
+    page = _PAGE.substitute(
+        title=_safe(type(model).__name__),
+        colour=colour,
+        badge=badge,
+        message=_safe(certificate.message),
+        model=_safe(given),
+        size=f"{n:,} rows, {d:,} columns",
+        version=_safe(version("dualgap")),
+        sections="".join(f"<h2>{name}</h2>{text}\n" for name, text in sections.items()),
+    )
+    return Report(page)
+
+
+def _certificate(model: Any, X: Any, y: Any, options: dict[str, Any]) -> Certificate:
+    """Return the model's own certificate if it is about these rows, or a new one."""
+    own = getattr(model, "certificate_", None)
+    if own is None or own.relative_gap == math.inf:
+        return certify(model, X, y, **options)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "X and y are not the rows")  # an error here
+        # Only the objective matters, so that any gap will do.
+        here = certify(model, X, y, **options | {"tol": 1e300})
+    if moved := other_objective(own, here):
+        raise ValueError(
+            "X and y are not the training data of the model: the objective is "
+            f"{moved[0]:.6g} instead of {moved[1]:.6g}; give the training rows, and "
+            "their sample weights if there were any"
+        )
+    return own
+
+
+def _verdict(certificate: Certificate) -> tuple[str, str]:
+    """Return the colour and the words of the badge."""
+    gap = max(part.relative_gap for part in certificate)
+    if certificate.certified:
+        return "green", "certified"
+    if certificate.status is None and gap <= _NEAR:
+        return "green", "near the optimum"
+    if gap < _FAR:
+        return "amber", "not converged"
+    return "red", "far from the optimum" if gap < math.inf else "no bound"
+
+
+def _remarks_on_the_fit(model: Any, certificate: Certificate, colour: str) -> list[str]:
+    remarks = []
+    solver = getattr(model, "solver", "auto")
+    if colour != "green" and certificate.status is None:
+        remarks.append(
+            "Train again with a smaller tol and more iterations, or with dualgap, "
+            "which goes on until the accuracy is proved."
+        )
+    elif colour != "green" and solver != "auto":
+        remarks.append(f"Train with solver='auto' instead of {solver!r}.")
+    vectors, _ = _support(model, 1)
+    slow = isinstance(model, SVC) and model.kernel != "linear" and not certificate.about
+    if slow and vectors >= _COMPRESSIBLE:
+        remarks.append(
+            f"Prediction takes time in proportion to the {vectors:,} support vectors: "
+            "dualgap.compress drops some, and proves what that costs."
+        )
+    return remarks
+
+
+def _parts(certificate: Certificate) -> str:
+    """Return the table of the parts, with the largest gap first."""
+    head = ["", "within", "primal", "dual"]
+    if certificate.status is not None:
+        head += ["status", "epochs", "seconds", "solver"]
+
+    def cells(c: Certificate, name: str) -> list[str]:
+        gap = percent(c.relative_gap) if c.relative_gap < math.inf else "unknown"
+        found = [name, gap, f"{c.primal:.9g}", f"{c.dual:.9g}"]
+        if c.status is not None:
+            found += [c.status.label, f"{c.epochs:,}", f"{c.seconds:.3g}", c.solver]
+        return found
+
+    worst = sorted(certificate, key=lambda c: (c.certified, -c.relative_gap))
+    rows = [cells(part, part.name) for part in worst]
+    if certificate.several:
+        rows.insert(0, cells(certificate, "all together"))
+    return _table(head, rows)
+
+
+def _convergence(model: Any, certificate: Certificate) -> str:
+    """Return the plot of the best proved gaps against time."""
+    several = isinstance(model.history_, list)
+    histories = model.history_ if several else [model.history_]
+    # matplotlib takes text between dollars for a formula.
+    names = [
+        part.name.replace("$", r"\$") or type(model).__name__ for part in certificate
+    ]
+    if not any(np.isfinite(_proved(history)).any() for history in histories):
+        return "<p>No relative gap was known before the end of the fit.</p>"
+    curves = dict(zip(names, histories, strict=True))
+    return _picture(
+        lambda ax: ConvergenceDisplay(curves, tol=certificate.tol).plot(ax=ax),
+        "Dots are proofs, bold lines the best of them so far, thin lines the solver's "
+        "estimates.",
+    )
+
+
+def _search(model: Any, advice: list[str]) -> str:
+    """Return the plot of a search for C."""
+    for end, C in (("smallest", np.min(model.Cs_)), ("largest", np.max(model.Cs_))):
+        if model.C_ == C and len(model.Cs_) > 1:
+            advice.append(f"The best C, {C:g}, is the {end} of Cs: search beyond it.")
+    return _picture(
+        lambda ax: PathDisplay.from_estimator(model, ax=ax),
+        f"Mean and standard deviation of the scores of the folds. Best: {model.C_:g}.",
+    )
+
+
+def _classification(model: Any, X: Any, y: Any, advice: list[str]) -> str:
+    classes, y = model.classes_, column_or_1d(y)
+    names = [str(label) for label in classes]
+    confusion = confusion_matrix(y, model.predict(X), labels=classes)
+    n, rows, right = len(y), confusion.sum(axis=1), confusion.diagonal()
+    accuracy, recalls = right.sum() / n, right / rows
+    vectors, sentence = _support(model, n)
+    columns = [names, [f"{m:,}" for m in rows], map(_share, rows / n)]
+    columns.append(map(_share, recalls))
+    head = ["class", "rows", "share", "found"]
+    per_class = np.ravel(getattr(model, "n_support_", []))
+    if len(per_class) == len(classes):
+        head.append("support vectors")
+        columns.append(
+            f"{k:,} ({_share(k / m)})" for k, m in zip(per_class, rows, strict=True)
+        )
+    if accuracy == 1.0:
+        advice.append(
+            "Every training row is classified correctly. If other rows are not, try a "
+            "smaller C."
+        )
+    elif accuracy <= rows.max() / n:
+        advice.append(
+            "The model is no better than naming the largest class for every row: "
+            "standardise the columns, or try a larger C"
+            + (", or another gamma." if hasattr(model, "kernel") else ", or SVC.")
+        )
+    if vectors >= _MOST * n and accuracy < 1.0:
+        advice.append("Nearly every row is a support vector: try a larger C.")
+    least = int(np.argmin(recalls))
+    small = rows[least] < n / len(classes) and model.class_weight is None
+    if recalls[least] < 0.5 and small:
+        advice.append(
+            f"Only {_share(recalls[least])} of the rows of class {names[least]} are "
+            "found: class_weight='balanced' gives small classes more weight."
+        )
+    return (
+        f"<p>Accuracy <b>{_share(accuracy)}</b>, balanced accuracy "
+        f"<b>{_share(recalls.mean())}</b>. {sentence}</p>"
+        + _table(head, list(zip(*columns, strict=True)))
+        + f"<h3>Confusion</h3>{_confusion(names, confusion)}"
+        + f"<h3>Margins</h3>{_margins(model, X, y)}"
+    )
+
+
+def _confusion(names: list[str], confusion: NDArray[np.intp]) -> str:
+    """Return the confusion matrix or, for many classes, the most frequent errors."""
+    if len(names) <= _SHOWN:
+        rows = zip(names, confusion.tolist(), strict=True)
+        body = [[name, *map(str, row)] for name, row in rows]
+        return _table(["true class ↓, predicted →", *names], body)
+    errors = confusion - np.diag(confusion.diagonal())
+    order = np.argsort(-errors, axis=None, kind="stable")[:_SHOWN]
+    places = [divmod(int(k), len(names)) for k in order]
+    body = [
+        [names[i], names[j], f"{errors[i, j]:,}"] for i, j in places if errors[i, j]
+    ]
+    return _table(["true class", "predicted", "rows, most frequent first"], body)
+
+
+def _margins(model: Any, X: Any, y: NDArray[Any]) -> str:
+    classes = model.classes_
+    if getattr(model, "decision_function_shape", "ovr") == "ovo":
+        model = copy.copy(model)  # one score per class, the votes of its pairs
+        model.decision_function_shape = "ovr"
+    scores = np.array(model.decision_function(X), np.float64)
+    binary = scores.ndim == 1
+    if binary:
+        margins = np.where(y == classes[1], scores, -scores)
+        label, note = "margin y f(x)", "Rows below 0 are wrong, rows below 1 cost."
+    else:
+        own = np.arange(len(y)), np.searchsorted(classes, y)
+        margins = scores[own]
+        scores[own] = -np.inf
+        margins -= scores.max(axis=1)
+        label = "score of the true class − best score of another class"
+        note = "Rows below 0 are wrong."
+
+    def draw(ax: Any) -> None:
+        MarginDisplay(margins, support=getattr(model, "support_", None)).plot(ax=ax)
+        ax.set_xlabel(label)
+        if not binary:
+            ax.lines[1].remove()  # 1 has no meaning for a difference of scores
+
+    return _picture(draw, note)
+
+
+def _regression(model: Any, X: Any, y: Any, advice: list[str]) -> str:
+    y, predicted = column_or_1d(y), np.ravel(model.predict(X))
+    r2, epsilon = r2_score(y, predicted), model.epsilon
+    vectors, sentence = _support(model, len(y))
+    if r2 < 0.0:
+        advice.append(
+            "The predictions are worse than the mean of the targets (R² < 0): "
+            "standardise the columns, or try a larger C."
+        )
+    if vectors >= _MOST * len(y):
+        advice.append("Nearly every row is a support vector: try a larger epsilon.")
+    inside = np.mean(np.abs(y - predicted) <= epsilon)
+    return (
+        f"<p>Mean absolute error <b>{mean_absolute_error(y, predicted):.6g}</b>, R² "
+        f"<b>{r2:.6g}</b>. Targets from {y.min():.6g} to {y.max():.6g}. {sentence}</p>"
+    ) + _histogram(
+        y - predicted,
+        (-epsilon, epsilon),
+        "residual y − f(x)",
+        f"{_share(inside)} of the residuals are at most epsilon = {epsilon:g}.",
+    )
+
+
+def _one_class(model: Any, X: Any, y: Any, advice: list[str]) -> str:
+    outliers = _share(np.mean(model.predict(X) == -1))
+    return (
+        f"<p><b>{outliers}</b> of the rows are outliers; at the optimum at most nu = "
+        f"{model.nu:g} of them are. {_support(model, np.shape(X)[0])[1]}</p>"
+    ) + _histogram(
+        np.ravel(model.decision_function(X)),
+        (0.0,),
+        "decision value",
+        "Rows below 0 are outliers.",
+    )
+
+
+def _support(model: Any, n: int) -> tuple[int, str]:
+    """Return the number of support vectors, 0 if unknown, and a sentence about it."""
+    counts = getattr(model, "n_support_", None)
+    if counts is None and not hasattr(model, "support_"):
+        return 0, "The model does not keep its support vectors."
+    vectors = int(len(model.support_) if counts is None else np.sum(counts))
+    return vectors, f"{vectors:,} support vectors, {_share(vectors / n)} of the rows."
+
+
+def _column_names(model: Any, X: Any, given: Any) -> Any:
+    """Return the names of the columns that the inner model sees; None if unknown."""
+    d = np.shape(X)[1]
+    if given is not None and len(given) != d:
+        raise ValueError(
+            f"feature_names has {len(given)} names, but X has {d} columns; give one "
+            "per column"
+        )
+    names = getattr(X, "columns", None) if given is None else given
+    model = getattr(model, "best_estimator_", model)
+    if len(getattr(model, "steps", [])) < 2:
+        return names
+    try:
+        return model[:-1].get_feature_names_out(names)
+    except (AttributeError, ValueError):
+        return None
+
+
+def _remarks_on_columns(X: Any, names: Any) -> list[str]:
+    """Return remarks on constant columns, uneven scales and far-off values."""
+
+    def named(columns: NDArray[np.intp]) -> str:
+        some = [str(k if names is None else names[k]) for k in columns[:5]]
+        more = f" and {len(columns) - 5:,} more" * (len(columns) > 5)
+        return ", ".join(some) + more
+
+    X = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32])
+    sparse, d = hasattr(X, "indptr"), X.shape[1]
+    ends = [X.min(axis=0), X.max(axis=0)]
+    low, high = (np.ravel(e.toarray() if sparse else e).astype(float) for e in ends)
+    remarks, ranges = [], high / 2 - low / 2  # halves, which cannot overflow
+    if (constant := np.flatnonzero(low == high)).size:
+        remarks.append(
+            f"{constant.size:,} of {d:,} columns are constant ({named(constant)}): "
+            "drop them, because the model learns nothing from them."
+        )
+    order = np.argsort(ranges, kind="stable")[constant.size :]
+    if order.size and ranges[order[-1]] > _UNEVEN * ranges[order[0]]:
+        small, large = (f"{2 * ranges[k]:.3g}" for k in order[[0, -1]])
+        scaler = "MaxAbsScaler()" if sparse else "StandardScaler()"
+        remarks.append(
+            "The columns have very different scales: the values of column "
+            f"{named(order[:1])} span {small}, the values of {named(order[-1:])} "
+            f"{large}. Large columns dominate the model, and fits take longer. Use "
+            f"make_pipeline({scaler}, model), or dualgap train --standardize."
+        )
+    if not sparse:
+        rows = X[:: -(-len(X) // _SAMPLE)]
+        first, median, third = np.percentile(rows, [25, 50, 75], axis=0)
+        reach = np.maximum(high - median, median - low)
+        far = (reach > _OUTLYING * (third - first)) & (third > first)
+        if far.any():
+            remarks.append(
+                f"{far.sum():,} of {d:,} columns have values far from all others "
+                f"({named(np.flatnonzero(far))}): look for errors and for codes such "
+                "as 99999, or use RobustScaler and clip."
+            )
+    return remarks
+
+
+def _safe(value: Any) -> str:
+    return html.escape(str(value))
+
+
+def _share(x: float) -> str:
+    return f"{100.0 * x:.2f} %"
+
+
+def _list(items: list[str]) -> str:
+    return f"<ul>{''.join(f'<li>{_safe(item)}</li>' for item in items)}</ul>"
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a table. Rows beyond the first `_SHOWN` are collapsed."""
+
+    def line(cells: Sequence[str], tag: str) -> str:
+        return f"<tr>{''.join(f'<{tag}>{_safe(c)}</{tag}>' for c in cells)}</tr>"
+
+    first, rest = (
+        f"<table>{line(head, 'th')}{''.join(line(row, 'td') for row in part)}</table>"
+        for part in (rows[:_SHOWN], rows[_SHOWN:])
+    )
+    number = len(rows) - _SHOWN
+    more = f"<details><summary>{number:,} more</summary>{rest}</details>"
+    return first + more * (number > 0)
+
+
+def _histogram(
+    values: NDArray[np.float64], lines: Sequence[float], label: str, note: str
+) -> str:
+    def draw(ax: Any) -> None:
+        ax.hist(values, 50, alpha=0.4, color=COLORS[0])
+        for at in lines:
+            ax.axvline(at, color="gray", ls="--")
+        ax.set(xlabel=label, ylabel="rows")
+
+    return _picture(draw, note)
+
+
+def _picture(draw: Callable[[Any], object], note: str) -> str:
+    """Return a figure with its picture inside, so that nothing is loaded."""
+    data = base64.b64encode(svg(draw)).decode("ascii")
+    image = f'<img alt="{_safe(note)}" src="data:image/svg+xml;base64,{data}">'
+    return f"<figure>{image}<figcaption>{_safe(note)}</figcaption></figure>"
+
+
+_PAGE = Template("""\
+<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>$title</title>
+<style>
+body { font: 16px/1.5 sans-serif; color: #222; background: #fff; max-width: 60em;
+  margin: 2em auto; padding: 0 1em; }
+h2 { border-bottom: 1px solid #ddd; margin-top: 2em; }
+pre { white-space: pre-wrap; background: #f5f5f5; padding: .6em; }
+table { border-collapse: collapse; display: block; overflow-x: auto; }
+th, td { border-bottom: 1px solid #ddd; padding: .2em .8em; text-align: right;
+  white-space: nowrap; }
+th:first-child, td:first-child { text-align: left; }
+figure { margin: 1em 0; }
+img { max-width: 100%; }
+figcaption, footer { color: #555; }
+.verdict { font-size: 120%; }
+.badge { color: #fff; border-radius: .4em; padding: .1em .6em; }
+.green { background: #1a7f37; }
+.amber { background: #9a6700; }
+.red { background: #cf222e; }
+</style>
+</head>
+<body>
+<h1>$title</h1>
+<p class="verdict"><span class="badge $colour">$badge</span> $message</p>
+<pre>$model</pre>
+<p>$size</p>
+$sections<footer>Made by dualgap $version.</footer>
+</body>
+</html>
+""")
