@@ -374,6 +374,33 @@ def test_the_same_model_gives_the_same_page_which_can_be_saved(pictures, tmp_pat
     assert repr(report) == "Report()"
 
 
+def test_models_from_elsewhere(tmp_path):
+    X, y = load_iris(return_X_y=True)
+    model = SVC(random_state=0).fit(X, y)
+    smaller = dualgap.compress(model, X, y, tol=0.05)
+    page = checked(smaller, X, y)
+    check_certificate(page, smaller.certificate_)
+    assert f"{len(smaller.support_)} support vectors" in page.words
+    assert len(page.links) == 1  # no history
+    with dualgap.patch_sklearn():
+        drop_in = svm.SVC().fit(X, y)
+    check_certificate(checked(drop_in, X, y), drop_in.certificate_)
+    pytest.importorskip("safetensors")
+    pipeline = make_pipeline(StandardScaler(), LinearSVC(random_state=0)).fit(X, y)
+    dualgap.save_model(pipeline, tmp_path / "model")
+    loaded = dualgap.load_model(tmp_path / "model")
+    check_certificate(checked(loaded, X, y), pipeline[-1].certificate_)
+
+
+def test_compression_is_advised_for_many_support_vectors():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(1100, 2)), rng.integers(0, 2, 1100)
+    model = SVC(C=0.01, random_state=0).fit(X, y)
+    words = checked(model, X, y).words
+    assert len(model.support_) >= 1000
+    assert "dualgap.compress drops some" in words
+
+
 def test_sample_weights():
     X, y = cancer()
     weight = np.linspace(0.5, 2.0, len(y))
@@ -408,6 +435,8 @@ def test_wrong_arguments_are_refused():
         dualgap.report(StandardScalerWithPredict(), X, y)
     with pytest.raises(TypeError, match="colour"):
         dualgap.report(model, X, y, colour="blue")
+    with pytest.raises(ValueError, match="Expected 2D array"):
+        dualgap.report(model, X[0], y)
     with pytest.raises(ValueError, match="not fitted"):
         dualgap.report(LinearSVC(), X, y)
 

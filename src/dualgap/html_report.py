@@ -124,9 +124,9 @@ def report(
             f"model is of type {type(model).__name__}; give a fitted estimator (for "
             "the coefficients of a linear model there is certify)"
         )
-    names = _column_names(model, X, feature_names)
-    given, (model, X) = model, unwrap(model, X)
+    given, before, (model, X) = model, X, unwrap(model, X)
     certificate = _certificate(model, X, y, options)
+    names = _column_names(given, before, feature_names)
     colour, badge = _verdict(certificate)
     advice = _remarks_on_the_fit(model, certificate, colour)
     if getattr(model, "kernel", None) != "precomputed":
