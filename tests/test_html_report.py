@@ -212,7 +212,7 @@ def test_regression(model):
     error, r2 = metrics.mean_absolute_error(y, predicted), model.score(X, y)
     assert f"Mean absolute error {error:.6g}, R² {r2:.6g}." in page.words
     inside = percent(np.mean(np.abs(y - predicted) <= 5.0))
-    assert f"{inside} of the residuals are at most epsilon = 5." in page.words
+    assert f"{inside} of the residuals lie within ±epsilon = ±5." in page.words
     assert ("worse than the mean" in page.words) == (r2 < 0)
     own = getattr(model, "certificate_", None)
     check_certificate(page, own or dualgap.certify(model, X, y, random_state=0))

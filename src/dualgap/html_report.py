@@ -245,8 +245,8 @@ def _convergence(model: Any, certificate: Certificate) -> str:
     curves = dict(zip(names, histories, strict=True))
     return _picture(
         lambda ax: ConvergenceDisplay(curves, tol=certificate.tol).plot(ax=ax),
-        "Dots are proofs, bold lines the best of them so far, thin lines the solver's "
-        "estimates.",
+        "Dots are proofs, bold lines are the best of them so far, and thin lines are "
+        "the solver's estimates.",
     )
 
 
@@ -330,14 +330,15 @@ def _margins(model: Any, X: Any, y: NDArray[Any]) -> str:
     binary = scores.ndim == 1
     if binary:
         margins = np.where(y == classes[1], scores, -scores)
-        label, note = "margin y f(x)", "Rows below 0 are wrong, rows below 1 cost."
+        label = "margin y f(x)"
+        note = "Rows below 0 are misclassified; rows below 1 have a loss."
     else:
         own = np.arange(len(y)), np.searchsorted(classes, y)
         margins = scores[own]
         scores[own] = -np.inf
         margins -= scores.max(axis=1)
         label = "score of the true class − best score of another class"
-        note = "Rows below 0 are wrong."
+        note = "Rows below 0 are misclassified."
 
     def draw(ax: Any) -> None:
         MarginDisplay(margins, support=getattr(model, "support_", None)).plot(ax=ax)
@@ -367,7 +368,7 @@ def _regression(model: Any, X: Any, y: Any, advice: list[str]) -> str:
         y - predicted,
         (-epsilon, epsilon),
         "residual y − f(x)",
-        f"{_share(inside)} of the residuals are at most epsilon = {epsilon:g}.",
+        f"{_share(inside)} of the residuals lie within ±epsilon = ±{epsilon:g}.",
     )
 
 
