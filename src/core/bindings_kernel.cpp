@@ -277,9 +277,8 @@ void bind_kernel(nb::module_ &m) {
       "delta"_a.noconvert(), "diagonal"_a.noconvert(), "a"_a.noconvert(),
       "g"_a.noconvert(), "active"_a.noconvert(), "size"_a, "method"_a, "clipped"_a,
       "steps"_a, "stop"_a,
-      "Steps on the full gradient. Returns (steps, size, p, gap, vertex, quiet, "
-      "(swaps, "
-      "drops, aways)).");
+      "Steps on the full gradient. Returns (steps, size, p, loss, (swaps, drops, "
+      "aways)); the loss is 0.");
 
   m.def(
       "frank_wolfe_sampled",
@@ -287,7 +286,7 @@ void bind_kernel(nb::module_ &m) {
          Array<const double> delta, Array<const double> diagonal, Array<double> a,
          Array<double> g, Array<Order> active, Index size, const std::string &method,
          bool clipped, Index steps, Index count, Array<const Order> order, Index split,
-         Index vertex, Random &random, Stop &stop) {
+         Index vertex, Random &random, Stop &stop, double eps) {
         Simplex s = simplex_of(gram, columns, y, delta, diagonal, a, g, active, size);
         const Method kind = method_of(method);
         const Ranking ranking = clipped ? Ranking::kClipped : Ranking::kPaper;
@@ -298,15 +297,19 @@ void bind_kernel(nb::module_ &m) {
         const Sample sample{count, checked_order(order, s.m), split};
         const SimplexWalk walk = without_gil(stop, [&](Poll &poll) {
           const std::lock_guard lock(gram.mutex());
-          return sampled_steps(s, kind, ranking, steps, sample, vertex, random, poll);
+          return sampled_steps(s, kind, ranking, steps, sample, vertex, eps, random,
+                               poll);
         });
-        return result(s, walk);
+        return std::tuple_cat(result(s, walk), std::make_tuple(2.0 * walk.gap));
       },
       "gram"_a, "columns"_a.noconvert().none(), "y"_a.noconvert(),
       "delta"_a.noconvert(), "diagonal"_a.noconvert(), "a"_a.noconvert(),
       "g"_a.noconvert(), "active"_a.noconvert(), "size"_a, "method"_a, "clipped"_a,
       "steps"_a, "count"_a, "order"_a.noconvert(), "split"_a, "vertex"_a, "random"_a,
-      "stop"_a, "Steps with i from samples; as frank_wolfe.");
+      "stop"_a, "eps"_a = -std::numeric_limits<double>::infinity(),
+      "Steps with i from samples, until 2 (p - g_i) <= eps in one. Returns (steps, size, "
+      "p, loss, (swaps, drops, aways), gap): the mean loss of drawn rows with a = 0, and "
+      "2 (p - g_i) of the last sample.");
 
   m.def(
       "add_gradient",

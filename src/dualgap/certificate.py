@@ -20,6 +20,10 @@ class Status(Enum):
     )
     TIME_LIMIT = "Stopped at time_limit: raise it, or accept less accuracy (tol)."
     INTERRUPTED = "Stopped by Ctrl-C or by a callback: the best model so far is kept."
+    SAMPLED = (
+        "Stopped at the gap that a sample of rows showed, which proves nothing: use "
+        "stop='certified' to train until tol is proved."
+    )
     STALLED = (
         "The solver cannot make further progress in float64: rescale the data, or "
         "accept less accuracy (tol)."

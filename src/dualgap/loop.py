@@ -234,7 +234,7 @@ def solve(
         state.tol, state.stop = tol, run.stop
         if found is not None:
             run.resume(state, *found)
-        check = warm is not None and found is None
+        check = warm is not None and found is None and not solver.ends_itself
         with state.resources:
             return run.until_done(state, max_epochs, check_every, check)
 
@@ -343,7 +343,7 @@ class _Run:
                 if proof is not None:
                     primal, dual = proof.primal, proof.dual
             self.record(state, primal, dual, proof is not None)
-            if proof is not None:
+            if proof is not None and not self.solver.ends_itself:
                 if proof.relative_gap <= self.solver.goal(state):
                     return self.finish(Status.CERTIFIED, state)
                 if idle_dual and self.idle > 1:
@@ -357,10 +357,14 @@ class _Run:
                     return self.finish(Status.STALLED, state)
                 self.solver.reject(state)
             self.announce(lambda: self.model(state), final=False)
+            if state.ended and not (self.stop.requested or self.stop.expired):
+                return self.finish(Status.SAMPLED, state)
             if not cut_short:
                 self.save(state)
 
     def worth_checking(self, state: State, primal: float, dual: float) -> bool:
+        if self.solver.ends_itself:
+            return False
         blind = math.isnan(primal) or math.isnan(dual)
         gap = self.factor * self.solver.goal(state)
         floor = 0.0
@@ -454,7 +458,7 @@ class _Run:
             if exact is not None:
                 self.record(state, exact.primal, exact.dual, True)
             else:
-                if status is Status.EPOCH_LIMIT:
+                if status in (Status.EPOCH_LIMIT, Status.SAMPLED):
                     asked = self.stop.requested
                     status = Status.INTERRUPTED if asked else Status.TIME_LIMIT
                 if self.best is None:

@@ -150,11 +150,13 @@ def test_sampled_steps(method, mapped, balanced):
         columns = state.columns
         twin.a = state.a.copy()
         twin.swaps, twin.drops, twin.aways = counts
-        _, state.size, _, _, more = core.frank_wolfe_sampled(
+        _, state.size, _, _, more, gap = core.frank_wolfe_sampled(
             fresh.gram.core, columns, *arguments(problem, state, method, True)[2:],
             1, count, order, split, -1, rng, core.Stop(),
         )  # fmt: skip
-        twin.step([int(draw(t)) for t in range(count)])
+        drawn = [int(draw(t)) for t in range(count)]
+        assert gap == pytest.approx(twin.gap(drawn), rel=1e-8, abs=1e-12)
+        twin.step(drawn)
         counts += more
         active = state.active[: state.size]
         np.testing.assert_allclose(
@@ -166,6 +168,36 @@ def test_sampled_steps(method, mapped, balanced):
             np.testing.assert_allclose(state.a, twin.a, rtol=1e-8, atol=1e-13)
     assert clear > 50
     assert fresh.gram.statistics.misses == 0
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_first_sample_with_a_small_gap_ends_the_steps(method):
+    state = begin(False, False)[1]
+    K = matrix(state.problem, state, np.float64)
+    state.g = K @ state.a
+    one = begin(False, False)[1]
+    one.g = state.g.copy()
+    eps, count, rng = 0.01, 12, core.Random(5)
+    steps, state.size, _, _, _, gap = core.frank_wolfe_sampled(
+        *arguments(state.problem, state, method, True),
+        5000, count, state.order, 0, -1, core.Random(5), core.Stop(), eps,
+    )  # fmt: skip
+    assert gap <= eps
+    # The same steps one by one, from samples that the twin looks at.
+    for _ in range(steps):
+        drawn = core.Random(0)
+        drawn.state = rng.state
+        seen = [drawn.below(len(one.a)) for _ in range(count)]
+        twin = frank_wolfe.FrankWolfe(K, one.a, method)
+        assert twin.gap(seen) > eps
+        _, one.size, *_ = core.frank_wolfe_sampled(
+            *arguments(one.problem, one, method, True),
+            1, count, one.order, 0, -1, rng, core.Stop(),
+        )  # fmt: skip
+    seen = [rng.below(len(one.a)) for _ in range(count)]
+    twin = frank_wolfe.FrankWolfe(K, one.a, method)
+    assert twin.gap(seen) == pytest.approx(gap, rel=1e-6)
+    np.testing.assert_array_equal(state.a, one.a)
 
 
 def test_a_sampled_step_goes_on_from_the_vertex_of_a_scan():

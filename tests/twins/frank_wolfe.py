@@ -40,6 +40,11 @@ class FrankWolfe:
             self.differ(slope / bend, longest)
         return min(slope / bend, longest) if bend > 0 else longest
 
+    def gap(self, candidates):
+        """Return the gap of the paper's stop, 2(p - min g), over candidates."""
+        gradient = -2 * self.K @ self.a
+        return gradient[candidates].max() - gradient @ self.a
+
     def step(self, candidates=None):
         """One step whose toward vertex is the best of the candidates."""
         K, a, n = self.K, self.a, len(self.a)

@@ -14,8 +14,10 @@
 //            unclipped swap, (g_j - g_i)^2/(K_ii + K_jj - 2 K_ij), as in the paper
 //   MDM      always swap (Mitchell, Demyanov and Malozemov 1974)
 // Guarantee  p falls in every step; the distance to the optimum is at most p - min g.
-//            MFW converges linearly, SWAP linearly over the unclipped steps, which are
-//            at least half of all (clipped steps are "drops").
+//            MFW converges linearly, SWAP linearly over the swaps that are not clipped
+//            (clipped ones are "drops"). A vertex that drops was added or there at the
+//            start. The paper concludes that at most half of all steps drop one; that
+//            holds for MFW, but a clipped swap may also add a vertex.
 // Cost       with the full gradient one pass over the rows, which updates g and finds
 //            the next i. With samples g is updated only where a > 0, and a step costs
 //            (sample + 2) kernel values per such entry, whatever the number of rows.
@@ -310,11 +312,14 @@ struct Sample {
 };
 
 // Makes at most `steps` steps that look for i in samples; g is up to date where a > 0.
-// If `vertex` is a row, the first step uses it instead of a sample.
+// If `vertex` is a row, the first step uses it instead of a sample. A sample with
+// 2 (p - g_i) <= eps ends the steps, as in the paper; -infinity never does. No sample,
+// no gap: `walk.gap` is then infinite.
 inline SimplexWalk sampled_steps(Simplex &s, Method method, Ranking ranking,
                                  Index steps, const Sample &sample, Index vertex,
-                                 Random &random, Poll &poll) {
+                                 double eps, Random &random, Poll &poll) {
   SimplexWalk walk;
+  walk.gap = std::numeric_limits<double>::infinity();
   std::vector<Index> drawn(static_cast<std::size_t>(sample.count));
   std::vector<double> block, kj;
   const auto column = [&](Index t) { return s.column(s.active[t]); };
@@ -359,6 +364,7 @@ inline SimplexWalk sampled_steps(Simplex &s, Method method, Ranking ranking,
     vertex = -1;
     if (walk.steps == steps / 2) loss = 0.0, seen = 0;  // rows change as p falls
     walk.gap = walk.p - gi;
+    if (2.0 * walk.gap <= eps) break;
     if (!(walk.gap > kRounding * walk.p)) {
       ++walk.steps;  // a sample without progress counts as a step
       continue;

@@ -14,9 +14,9 @@ Cost       with samples 61 |S| kernel values per core vector; with full scans a 
            cache.
 Source     Tsang, Kwok and Cheung, JMLR 6 (2005), and Tsang, Kwok and Zurada, IEEE TNN
            17 (2006) for a diagonal that is not constant. They stop when a sample meets
-           the ball test at a fixed eps. Here this ends an epoch, halves eps and
-           schedules the full scan, and only a full scan ends the fit. A full scan adds
-           up to 60 rows at once.
+           the ball test at a fixed eps: stop="sampled". By default five such samples
+           end an epoch, halve eps and schedule the full scan, and only a full scan ends
+           the fit. A full scan adds up to 60 rows at once.
 """
 
 from __future__ import annotations
@@ -33,7 +33,14 @@ from ..losses import Vector
 from ..solvers.base import check_count, check_option, check_step
 from ..solvers.registry import register
 from .base import KernelSolver
-from .frank_wolfe import SimplexState, begin_anywhere, split_classes
+from .frank_wolfe import (
+    POINTS,
+    Point,
+    SimplexState,
+    Stopping,
+    begin_anywhere,
+    split_classes,
+)
 
 _SIZE = 50  # most additions to the core set in an epoch
 _BATCH = 60  # most rows that a full scan adds
@@ -119,19 +126,28 @@ class CoreVector(KernelSolver):
     ----------
     eps : float, default=0.01
         First accuracy of the ball, at most 1. It halves whenever no row is found
-        outside the ball.
+        outside the ball. With ``stop="sampled"`` it stays as it is.
     sample : int or None, default=60
         Look for the farthest point among this many random rows; None for all rows.
     balanced : bool, default=False
         Draw half of the sample from each class.
     initial : int, default=20
-        Number of random rows, half from each class, in the first core set.
+        Number of random rows in the first core set.
+    initial_point : {"balanced", "random", "equal"}, default="balanced"
+        First point: the solution of the problem on these rows, half of them from each
+        class or, as in the paper, from all rows; or equal weights on rows from all.
+    stop : {"certified", "sampled"}, default="certified"
+        When to stop: once the accuracy `tol` is proved, or at the first sample without
+        a row outside the ball of radius (1 + eps) R. A sample proves nothing. The
+        certificate is then made once, after the last step, and `tol` ends no fit.
     """
 
     eps: float = 0.01
     sample: int | None = 60
     balanced: bool = False
     initial: int = 20
+    initial_point: Point = "balanced"
+    stop: Stopping = "certified"
 
     name: ClassVar[str] = "core-vector"
 
@@ -141,6 +157,16 @@ class CoreVector(KernelSolver):
             check_count("sample", self.sample)
         check_option("balanced", self.balanced, (True, False))
         check_count("initial", self.initial)
+        check_option("initial_point", self.initial_point, POINTS)
+        check_option("stop", self.stop, ("certified", "sampled"))
+        if self.sample is None and self.ends_itself:
+            raise ValueError(
+                "stop='sampled' needs a sample, not sample=None; use sample=60"
+            )
+
+    @property
+    def ends_itself(self) -> bool:
+        return self.stop == "sampled"
 
     def start(self, problem: Any, rng: Any, warm: Vector | None) -> CoreState:
         simplex = SimplexState.begin(problem, rng)
@@ -150,7 +176,7 @@ class CoreVector(KernelSolver):
             eps=self.eps, kappa=float(simplex.diagonal.max()),
             sampling=self.sample is not None, next_rows=np.zeros(0, dtype=np.intp),
         )  # fmt: skip
-        begin_anywhere(state, rng, self.initial, warm)
+        begin_anywhere(state, rng, self.initial, self.initial_point, warm)
         rows = state.core_set.copy()
         state.size = 0
         state.grow(rows)
@@ -172,6 +198,9 @@ class CoreVector(KernelSolver):
                 rows, loss = self._farthest(state)
                 losses.append(loss)
             if len(rows) == 0:
+                if self.ends_itself:
+                    state.ended = True
+                    break
                 quiet += 1
                 if quiet < _QUIET and state.sampling:
                     continue

@@ -11,34 +11,38 @@ Guarantee  D rises in every step. With g = Ka and r = (p - min g)/p, the relativ
 Cost       per step one pass over the rows and one or two kernel rows; with samples 62
            kernel values per support vector
 Source     Nanculef, Frandi, Sartori and Allende, Information Sciences 2014 (arXiv
-           1304.1014). They stop when 2(p - min g) <= eps, also with samples. Here a
-           sample only schedules the full scan that decides: samples of 60 rows have
-           reported a gap of 1e-3 where it was 0.68. A failed scan gives the next
-           vertex. If the true gap does not halve between scans, the method goes on with
-           the full gradient.
+           1304.1014). They stop when 2(p - min g) <= eps for the min over one sample:
+           stop="sampled". By default a sample only schedules the full scan that
+           decides: samples of 60 rows have reported a gap of 1e-3 where it was 0.68. A
+           failed scan gives the next vertex. If the true gap does not halve between
+           scans, the method goes on with the full gradient.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .. import core
 from ..losses import Vector
-from ..solvers.base import check_count, check_option, new_order
+from ..solvers.base import check_count, check_option, check_step, new_order
 from ..solvers.registry import register
 from .base import KernelSolver, KernelState
 from .problem import scaled_values
 
 Ranking = Literal["clipped", "paper"]
+Stopping = Literal["certified", "sampled"]
+Point = Literal["balanced", "random", "equal"]
+POINTS = get_args(Point)
 
 _FEWEST, _MOST = 100, 1000  # steps of an epoch
 _SAMPLED = 200  # steps of an epoch with samples
 _SCANS = 10  # failed scans after which the method stops sampling
+_SAMPLE, _EPS = 60, 1e-4  # defaults of stop="sampled"; the size is the paper's
 
 
 @dataclass(kw_only=True)
@@ -154,27 +158,57 @@ class FrankWolfe(KernelSolver):
     ----------
     sample : int, optional
         Look for the best vertex among this many random rows (60 in the paper). By
-        default all rows are searched.
+        default all rows are searched, or 60 of them with ``stop="sampled"``.
     balanced : bool, default=False
         Draw half of the sample from each class.
     initial : int, default=20
-        Number of random rows, half from each class. The first point solves the problem
-        on these rows.
+        Number of random rows in the first point.
+    initial_point : {"balanced", "random", "equal"}, default="balanced"
+        First point: the solution of the problem on these rows, half of them from each
+        class or, as in the paper, from all rows; or equal weights on rows from all.
+    stop : {"certified", "sampled"}, default="certified"
+        When to stop: once the accuracy `tol` is proved, or at the first sample that
+        shows a gap of at most `eps`, as in the paper. A sampled gap proves nothing. The
+        certificate is then made once, after the last step, and `tol` ends no fit.
+    eps : float, optional
+        Largest sampled gap ``2(p - min g)`` at which ``stop="sampled"`` stops; 1e-4 by
+        default. It is absolute: with the min over all rows, the relative gap would be
+        about ``2 eps D``. Below about 1e-8 rounding may keep a fit from stopping.
     """
 
     sample: int | None = None
     balanced: bool = False
     initial: int = 20
+    initial_point: Point = "balanced"
+    stop: Stopping = "certified"
+    eps: float | None = None
 
     def __post_init__(self) -> None:
+        check_option("stop", self.stop, ("certified", "sampled"))
+        if self.stop == "sampled":
+            # The record is frozen: only its own constructor may fill in defaults.
+            if self.sample is None:
+                object.__setattr__(self, "sample", _SAMPLE)
+            if self.eps is None:
+                object.__setattr__(self, "eps", _EPS)
+            check_step("eps", self.eps)
+        elif self.eps is not None:
+            raise ValueError(
+                f"eps={self.eps!r} is for stop='sampled' only; give tol to the fit"
+            )
         if self.sample is not None:
             check_count("sample", self.sample)
         check_option("balanced", self.balanced, (True, False))
         check_count("initial", self.initial)
+        check_option("initial_point", self.initial_point, POINTS)
 
     @property
     def monotone(self) -> bool:
         return self.sample is None
+
+    @property
+    def ends_itself(self) -> bool:
+        return self.stop == "sampled"
 
     @property
     def method(self) -> str:
@@ -195,7 +229,7 @@ class FrankWolfe(KernelSolver):
             positive, negative = split_classes(state.y)
             state.order = np.concatenate([positive, negative])
             state.split = len(positive)
-        begin_anywhere(state, rng, self.initial, warm)
+        begin_anywhere(state, rng, self.initial, self.initial_point, warm)
         if not state.sampling:
             state.measure()
         return state
@@ -208,10 +242,12 @@ class FrankWolfe(KernelSolver):
             self.clipped,
         )  # fmt: skip
         if state.sampling:
-            out = core.frank_wolfe_sampled(
+            eps = -math.inf if self.eps is None else self.eps
+            *out, gap = core.frank_wolfe_sampled(
                 *common, _SAMPLED, self.sample, state.order, state.split, state.vertex,
-                state.rng, stop,
+                state.rng, stop, eps,
             )  # fmt: skip
+            state.ended = gap <= eps
         else:
             steps = min(max(_FEWEST, len(state.a)), _MOST)
             out = core.frank_wolfe(*common, steps, stop)
@@ -248,22 +284,26 @@ def split_classes(y: Vector) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
 
 
 def begin_anywhere(
-    state: SimplexState, rng: Any, count: int, warm: Vector | None
+    state: SimplexState, rng: Any, count: int, point: Point, warm: Vector | None
 ) -> None:
-    """Start at warm dual variables, or at the solution on a few random rows."""
+    """Start at warm dual variables, or on a few random rows."""
     if warm is not None and warm[state.used].sum() > 0.0:
         rows = np.flatnonzero(warm[state.used])
         state.place(rows, warm[state.used][rows])
         state.refresh()
         return
     chosen: list[NDArray[np.uint32]] = []
-    classes = [members for members in split_classes(state.y) if len(members)]
+    classes = [new_order(len(state.y))]
+    if point == "balanced":
+        classes = [members for members in split_classes(state.y) if len(members)]
     for members in classes:
         rng.shuffle(members)
         chosen.append(members[: max(1, count // len(classes))])
     rows = np.sort(np.concatenate(chosen))
-    H = state.matrix(rows, rows)
-    a, _ = solve_whole(H.astype(np.float32), 1e-6)
+    a = np.ones(len(rows))
+    if point != "equal":
+        H = state.matrix(rows, rows)
+        a, _ = solve_whole(H.astype(np.float32), 1e-6)
     state.place(rows, a)
     state.g[:] = 0.0
     core.add_gradient(

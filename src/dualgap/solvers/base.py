@@ -57,6 +57,8 @@ class State:
     method: str = ""
     #: Passes over the data that such a solver still expects to need.
     predicted: float = math.nan
+    #: Set by a solver that `ends_itself` where its rule is met.
+    ended: bool = False
     #: Called between blocks of a pass, where the state may be written to a checkpoint.
     pause: Callable[[], None] | None = None
     #: What the fit holds until it ends: the limit on the threads of BLAS.
@@ -107,6 +109,11 @@ class Solver(ABC):
     @property
     def free_bias(self) -> bool:
         """Whether the bias may be unpenalised (in the dual, sum alpha_i y_i = 0)."""
+        return False
+
+    @property
+    def ends_itself(self) -> bool:
+        """Whether a rule of the solver ends the fit, and one proof is made after it."""
         return False
 
     @property
