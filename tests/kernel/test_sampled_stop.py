@@ -15,20 +15,19 @@ from dualgap import SVC, core, load_model, loop, save_model
 from dualgap.certificate import Status
 from dualgap.kernel import (
     FW,
+    MDM,
     MFW,
     RBF,
     SWAP,
     CoreVector,
     KernelProblem,
     SWAP2o,
-    get_kernel_solver,
 )
 from dualgap.loop import solve
 from dualgap.problems.base import StoppedError
 
 from .data import form, kernel_matrix, make, optimum, values
 
-MDM = type(get_kernel_solver("mdm"))
 WALKS = [FW, MFW, MDM, SWAP, SWAP2o]
 
 
@@ -118,8 +117,10 @@ def test_a_fit_that_happens_to_reach_tol_is_certified():
 
 @pytest.mark.parametrize("solver", records(), ids=lambda s: s.name)
 def test_proofs_on_the_way_change_nothing(solver):
-    plain = solve(bench(), solver, tol=0.5)
-    watched = solve(bench(), solver, tol=0.5, check_every=1)
+    plain = solve(bench(), solver, tol=50.0)
+    watched = solve(bench(), solver, tol=50.0, check_every=1)
+    assert plain.history["exact"].tolist() == [False] * len(watched.history) + [True]
+    assert watched.history["exact"].all()
     assert plain.history["updates"][-1] == watched.history["updates"][-1]
     gap = (watched.history["primal"] - watched.history["dual"])[-1]
     assert gap == plain.certificate.gap
