@@ -23,6 +23,7 @@ from dualgap.solvers import (
     SOLVERS,
     Auto,
     Pegasos,
+    SGDs,
     SvmSGD,
     get_solver,
 )
@@ -97,6 +98,19 @@ def test_a_resumed_fit_has_the_bits_of_a_whole_one(tmp_path, solver, epoch):
     same(found, whole)
     if not isinstance(solver, Auto):  # which begins Newton's method again
         assert epochs[0] == epoch  # and none before
+
+
+@pytest.mark.parametrize("solver", [DCD(), SDCA(), SGDs()], ids=repr)
+def test_a_fit_that_atol_ends_is_resumed(tmp_path, solver):
+    problem = Problem(*rows(), 1.0, fit_intercept=True)
+    options = {"tol": 1e-15, "atol": 2.0, "max_epochs": 500}
+    whole = solve(problem, solver, **options)
+    assert whole.certificate.certified
+    assert whole.certificate.epochs > 3
+    options |= {"checkpoint": tmp_path / "c", "checkpoint_every": 1e-9}
+    with pytest.raises(KilledError):
+        solve(problem, solver, on_epoch=killed_at(3), **options)
+    same(solve(problem, solver, **options), whole)
 
 
 @pytest.mark.parametrize("epoch", [3, 12, 18, 22])
@@ -269,6 +283,7 @@ def test_limits_may_change_and_all_else_may_not(tmp_path):
         (problem, DCD(shrinking="none"), {}, r"of solver=\"DCD\(shrinking='sleep'"),
         (problem, DCD(), {"random_state": 1}, "of random_state=0, this fit has"),
         (problem, DCD(), {"tol": 1e-3}, "of tol="),
+        (problem, DCD(), {"atol": 1e-3}, "of atol="),
         (problem, SDCA(), {}, "solver="),
     ):
         with pytest.raises(ValueError, match=message) as error:

@@ -125,7 +125,7 @@ def check(problem, solution, best) -> None:
     close = {"rel": 1e-12, "abs": 1e-12}
     assert certificate.primal == pytest.approx(problem.primal(solution.w), **close)
     assert certificate.dual == pytest.approx(problem.dual(solution.alpha), **close)
-    assert certificate.certified == (certificate.relative_gap <= certificate.tol)
+    assert certificate.certified == certificate.meets(certificate.tol, certificate.atol)
     check_history(solution.history, certificate)
 
 
@@ -166,6 +166,92 @@ def test_tol(problem, best, solver, tol):
     # And it does not go far beyond what was asked.
     easier = solve(problem, solver, tol=100 * tol)
     assert easier.certificate.epochs <= solution.certificate.epochs
+
+
+@pytest.mark.parametrize("atol", [10.0, 0.1, 1e-3, 1e-9])
+@pytest.mark.parametrize("solver", [DCD(), SDCA(), Pegasos()], ids=lambda s: s.name)
+def test_atol_ends_a_fit_at_the_first_proof_of_it(problem, best, solver, atol):
+    options = {"tol": 1e-15, "check_every": 1, "max_epochs": 300}
+    every = solve(problem, solver, **options).history
+    reached = every["exact"] & (every["primal"] - every["dual"] <= atol)
+    found = solve(problem, solver, atol=atol, **options)
+    check(problem, found, best)
+    assert found.certificate.atol == atol
+    if reached.any():
+        assert found.certificate.status is Status.CERTIFIED
+        assert found.certificate.epochs == every["epoch"][reached][0]
+        assert found.certificate.gap <= atol
+        assert found.certificate.message.endswith(f" (target: a gap of {atol:g}).")
+    else:
+        assert found.certificate.status is Status.EPOCH_LIMIT
+        assert f" % or a gap of {atol:g}). Stopped" in found.certificate.message
+
+
+@pytest.mark.parametrize("solver", [DCD(), SDCA(), SGDs()], ids=lambda s: s.name)
+def test_atol_is_proved_without_being_asked_to_check(problem, best, solver):
+    found = solve(problem, solver, tol=1e-15, atol=0.01, max_epochs=5000)
+    check(problem, found, best)
+    assert found.certificate.certified
+    assert 1e-6 < found.certificate.gap <= 0.01  # and no further
+
+
+def test_of_tol_and_atol_the_looser_one_ends_a_fit(problem, best):
+    by_tol = solve(problem, SDCA(), tol=1e-2)
+    assert by_tol.certificate.message.endswith("(target 1 %).")
+    both = solve(problem, SDCA(), tol=1e-2, atol=1e-12)
+    check(problem, both, best)
+    np.testing.assert_array_equal(both.w, by_tol.w)
+    assert both.certificate.epochs == by_tol.certificate.epochs
+    assert both.certificate.message == by_tol.certificate.message
+
+
+def test_the_proof_that_meets_atol_is_kept_not_that_of_the_least_relative_gap(problem):
+    best = optimum(problem)
+    size = best.lower
+
+    def scaled(value, goal):
+        low, high = (1.0, 100.0) if goal > size else (1.0, 0.0)
+        for _ in range(100):
+            middle = 0.5 * (low + high)
+            far = abs(value(middle) - size) > abs(goal - size)
+            low, high = (low, middle) if far else (middle, high)
+        return low
+
+    poor_w = scaled(lambda s: problem.primal(best.w * s), 3.0 * size) * best.w
+    poor_dual = scaled(lambda s: problem.dual(best.alpha * s), 0.1 * size) * best.alpha
+    # Relative gaps of 2 and 9, gaps of 2 and 0.9 times the optimum.
+    points = ((poor_w, best.alpha), (best.w, poor_dual))
+    found = solve(problem, Scripted(points), tol=1e-6, atol=1.5 * size, check_every=1)
+    assert found.certificate.certified
+    assert found.certificate.epochs == 2
+    np.testing.assert_array_equal(found.w, best.w)
+
+
+def test_atol_bounds_the_lambda_scale_after_division(problem):
+    """P - D <= eps/lambda is a gap of eps for lambda/2 |w|^2 + the mean loss."""
+    lambda_ = 1.0 / (problem.n * 0.5)
+    eps = 1e-3
+    found = solve(problem, SDCA(), tol=1e-15, atol=eps / lambda_)
+    w = found.w
+    losses = problem.loss.value(problem.margins(w)).mean()
+    primal = 0.5 * lambda_ * (w @ w) + losses
+    assert primal == pytest.approx(lambda_ * found.certificate.primal, rel=1e-10)
+    assert primal - lambda_ * found.certificate.dual <= eps * (1 + 1e-9)
+
+
+def test_atol_with_a_dual_value_below_zero_has_no_relative_gap(problem):
+    zero = np.zeros(problem.n)
+    primal = problem.primal(np.zeros(problem.width))
+    found = solve(
+        problem, Scripted(((np.zeros(problem.width), zero),)), tol=1e-6,
+        atol=2 * primal, check_every=1,
+    )  # fmt: skip
+    assert found.certificate.dual <= 0.0
+    assert found.certificate.certified
+    assert found.certificate.message == (
+        f"Converged: at most {2 * primal:g} above the optimum (target: a gap of "
+        f"{2 * primal:g})."
+    )
 
 
 def test_less_accuracy_takes_fewer_epochs(problem):
@@ -1059,6 +1145,9 @@ def test_a_warm_start_that_does_not_fit_is_refused(problem, solver, warm, text):
         ({"tol": -1e-3}, "tol=-0.001 is out of range; give a positive"),
         ({"tol": math.nan}, "tol=nan is out of range; give a positive"),
         ({"tol": math.inf}, "tol=inf is out of range; give a positive"),
+        ({"atol": -1e-3}, "atol=-0.001 is out of range; give a positive gap P - D"),
+        ({"atol": math.nan}, "atol=nan is out of range; give a positive gap"),
+        ({"atol": math.inf}, "atol=inf is out of range; give a positive gap"),
         ({"max_epochs": 0}, "max_epochs=0 is too small; give 1 or more"),
         ({"max_epochs": -5}, "max_epochs=-5 is too small; give 1 or more"),
         ({"max_epochs": math.nan}, "max_epochs=nan is too small; give 1 or more"),

@@ -161,6 +161,9 @@ class Certificate:
     tol : float
         Target accuracy: ``CERTIFIED`` means ``relative_gap <= tol``,
         in every part.
+    atol : float
+        Absolute target accuracy; 0 if there is none. ``gap <= atol`` is ``CERTIFIED``
+        too. In a certificate of several parts it is the target of each part.
     about : str
         The approximate problem that the bounds are about, if it is not the given one;
         else empty.
@@ -181,6 +184,7 @@ class Certificate:
     status: Status | None = None
     solver: str = ""
     tol: float = math.nan
+    atol: float = 0.0
     about: str = ""
     floor: float = 0.0
     name: str = ""
@@ -244,17 +248,45 @@ class Certificate:
         """
         return relative_gap(self.primal, self.dual, self.floor)
 
+    def meets(self, tol: float, atol: float = 0.0) -> bool:
+        """Return whether the relative gap is at most `tol`, or the gap at most `atol`.
+
+        Parameters
+        ----------
+        tol : float
+        atol : float, default=0.0
+            0 leaves the gap out of account.
+
+        Returns
+        -------
+        bool
+        """
+        return self.relative_gap <= tol or (atol > 0.0 and self.gap <= atol)
+
     @property
     def certified(self) -> bool:
-        """Whether the accuracy `tol` was proved, for every part."""
+        """Whether the accuracy `tol` or `atol` was proved, for every part."""
         return self.status is Status.CERTIFIED
+
+    @property
+    def target(self) -> str:
+        """Words for the target accuracy; of a finished fit, for the one it reached."""
+        if math.isnan(self.tol):
+            return ""
+        relative = f"target {percent(self.tol, up=False)}"
+        if self.atol == 0.0 or (self.certified and self.relative_gap <= self.tol):
+            return relative
+        gap = f"a gap of {self.atol:g}" + (" in each" if self.several else "")
+        return f"target: {gap}" if self.certified else f"{relative} or {gap}"
 
     @property
     def message(self) -> str:
         """Distance of the model from the optimum and, if it is too far, what to do."""
         reach = distance(self.relative_gap, self.about)
-        if not math.isnan(self.tol):
-            reach += f" (target {percent(self.tol, up=False)})"
+        if self.certified and self.relative_gap == math.inf:  # D <= 0, but atol is met
+            reach = f"at most {self.atol:g} above the optimum"
+        if self.target:
+            reach += f" ({self.target})"
         if self.status is None:
             return f"{reach[0].upper()}{reach[1:]}."
         if self.certified:
@@ -314,6 +346,7 @@ class Certificate:
             status=worst.status,
             solver=solvers.pop() if len(solvers) == 1 else "",
             tol=max(c.tol for c in certificates),
+            atol=max(c.atol for c in certificates),
             about=abouts.pop() if len(abouts) == 1 else "",
             floor=max(c.floor for c in certificates),
             several=tuple(certificates),
@@ -337,11 +370,13 @@ class Certificate:
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers and strings, with both gaps, ready for JSON.
 
-        `name` is there if it is not empty, and `parts` if there are several.
+        `name` is there if it is not empty, `atol` if it is not 0, and `parts` if there
+        are several.
         """
         fields = self._fields()
-        if not fields["name"]:
-            del fields["name"]
+        for optional in ("name", "atol"):
+            if not fields[optional]:
+                del fields[optional]
         if parts := fields.pop("several"):
             fields["parts"] = [part.to_dict() for part in parts]
         return fields | {

@@ -127,6 +127,7 @@ def identity(
     problem: dict[str, Plain],
     solver: Solver,
     tol: float,
+    atol: float,
     seed: int,
     warm: Vector | None,
     check_every: int | None,
@@ -138,6 +139,7 @@ def identity(
     return problem | {
         "solver": repr(solver),
         "tol": tol.hex() if isinstance(tol, float) else repr(tol),
+        "atol": float(atol).hex(),
         "random_state": int(seed),
         "check_every": check_every,
         "warm": None if warm is None else hashlib.sha256(warm.tobytes()).hexdigest(),

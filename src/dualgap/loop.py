@@ -149,6 +149,7 @@ def solve(
     solver: Solver,
     *,
     tol: float = 1e-3,
+    atol: float = 0.0,
     max_epochs: int = 10_000,
     time_limit: float | None = None,
     random_state: int = 0,
@@ -169,6 +170,12 @@ def solve(
         A record of hyper-parameters, such as ``solvers.SDCA(order="random")``.
     tol : float, default=1e-3
         Relative gap ``(P - D)/D`` to prove; it bounds ``(P - P*)/P*``.
+    atol : float, default=0.0
+        Gap ``P - D`` to prove; it bounds ``P - P*``. The fit ends once `tol` or `atol`
+        is proved. 0 leaves it out. P is the objective of the certificate, with C. An
+        accuracy eps of the objective with lambda, ``lambda/2 ||w||^2`` plus the mean
+        loss, is ``atol = eps/lambda``, where ``lambda = 1/(n C)`` (with weights,
+        ``1/sum_i c_i``).
     max_epochs : int, default=10000
         Largest number of epochs.
     time_limit : float, optional
@@ -208,7 +215,7 @@ def solve(
         If the solver cannot solve this problem, an argument is out of range, the
         checkpoint belongs to another fit, or another fit is writing it.
     """
-    _check_arguments(tol, max_epochs, time_limit, random_state, check_every)
+    _check_arguments(tol, atol, max_epochs, time_limit, random_state, check_every)
     if not isinstance(solver, Solver):
         raise TypeError(
             f"solver={solver!r} is not a solver record; use one such as "
@@ -221,11 +228,10 @@ def solve(
     file = None
     if checkpoint is not None:
         data = _resumable(problem, solver, checkpoint_every)
-        about = identity(data, solver, tol, random_state, warm, check_every)
+        about = identity(data, solver, tol, atol, random_state, warm, check_every)
         file = Checkpoint(checkpoint, checkpoint_every, about)
-    run = _Run(
-        problem, solver, tol, stop if stop is not None else core.Stop(), on_epoch, file
-    )
+    stop = stop if stop is not None else core.Stop()
+    run = _Run(problem, solver, tol, atol, stop, on_epoch, file)
     if time_limit is not None:
         run.stop.set_deadline(time_limit)
     with file or contextlib.nullcontext(), ctrl_c(run.stop):
@@ -247,11 +253,13 @@ class _Run:
         problem: Problem,
         solver: Solver,
         tol: float,
+        atol: float,
         stop: Any,
         on_epoch: Callable[[EpochInfo], object] | None,
         checkpoint: Checkpoint | None = None,
     ) -> None:
-        self.problem, self.solver, self.tol = problem, solver, tol
+        self.problem, self.solver = problem, solver
+        self.tol, self.atol = tol, atol
         self.stop, self.on_epoch = stop, on_epoch
         self.clock = _Clock()
         self.history: list[tuple[int, float, float, float, bool, int, str, float]] = []
@@ -302,7 +310,7 @@ class _Run:
     ) -> Solution:
         # A warm start at the optimum needs one exact pass and no epoch.
         proof = self.prove(state) if warm else None
-        if proof is not None and proof.relative_gap <= self.tol:
+        if proof is not None and proof.meets(self.tol, self.atol):
             return self.finish(Status.CERTIFIED, state)
         if self.checkpoint is not None:
             state.pause = lambda: self.save(state)
@@ -320,6 +328,7 @@ class _Run:
             cut_short = self.stop.requested or self.stop.expired
 
             primal, dual = self.solver.estimate(state)
+            self.aim(state, primal, dual)
             if math.isinf(primal) or not state.finite():
                 logger.warning(
                     "%s: epoch %d ended with non-finite numbers; the fit stops",
@@ -342,18 +351,20 @@ class _Run:
                 proof = self.prove(state)
                 if proof is not None:
                     primal, dual = proof.primal, proof.dual
+                    self.aim(state, primal, dual)
             self.record(state, primal, dual, proof is not None)
             if proof is not None and not self.solver.ends_itself:
-                if proof.relative_gap <= self.solver.goal(state):
+                met = proof.meets(self.tol, self.atol)
+                goal = self.solver.goal(state)
+                if met and (proof.relative_gap <= goal or goal >= state.tol):
                     return self.finish(Status.CERTIFIED, state)
                 if idle_dual and self.idle > 1:
-                    met = proof.relative_gap <= self.tol
                     return self.finish(
                         Status.CERTIFIED if met else Status.STALLED, state
                     )
                 if proof.gap <= _ROUNDED * proof.rounding < math.inf:
                     # More epochs cannot reduce the allowance for rounding. (`finish`
-                    # checks whether the gap is within tol.)
+                    # checks whether the gap is within tol or atol.)
                     return self.finish(Status.STALLED, state)
                 self.solver.reject(state)
             self.announce(lambda: self.model(state), final=False)
@@ -362,20 +373,30 @@ class _Run:
             if not cut_short:
                 self.save(state)
 
+    def aim(self, state: State, primal: float, dual: float) -> None:
+        """Set the relative gap of the solver to the looser of `tol` and `atol`."""
+        largest = max(primal, -dual, self.problem.floor)  # bounds |P*| from above
+        if self.atol > 0.0 and 0.0 < largest < math.inf:
+            state.tol = max(self.tol, self.atol / largest)
+
     def worth_checking(self, state: State, primal: float, dual: float) -> bool:
         if self.solver.ends_itself:
             return False
         blind = math.isnan(primal) or math.isnan(dual)
-        gap = self.factor * self.solver.goal(state)
+        goal = self.solver.goal(state)
+        gap = self.factor * goal
         floor = 0.0
         if not blind:
             floor = size_of_optimum(primal, dual, self.problem.floor)
         if not blind and primal - dual <= gap * floor:
             return True
+        near = not blind and primal - dual <= self.factor * self.atol
+        if near and goal >= state.tol:
+            return True
         # Without an estimate, or between tol and a tighter goal, check at growing
         # intervals. This costs a few passes in all, and reject() learns what an
         # estimate misses.
-        if blind or primal - dual <= self.factor * self.tol * floor:
+        if blind or near or primal - dual <= self.factor * self.tol * floor:
             if not blind and self.next_blind_check == 1:
                 self.next_blind_check = 2 * state.epochs + 8
             if state.epochs < self.next_blind_check:
@@ -394,16 +415,22 @@ class _Run:
         exact = proof.certificate
         primal, dual = self.solver.estimate(state)
         estimated = relative_gap(primal, dual, exact.floor)
-        misled = exact.relative_gap > self.tol and 0.0 < estimated < math.inf
+        met = exact.meets(self.tol, self.atol)
+        misled = not met and 0.0 < estimated < math.inf
         if misled and not self.solver.mends_estimate:
             # The ratio of both gaps tells how optimistic the estimate is.
             ratio = estimated / exact.relative_gap
             self.factor = min(self.solver.check_factor, max(0.95 * ratio, 1e-3))
         if not (math.isfinite(exact.primal) and math.isfinite(exact.dual)):
             return exact
-        if self.best is None or _rank(exact) < _rank(self.best.certificate):
+        if self.best is None or self.rank(exact) < self.rank(self.best.certificate):
             self.keep(proof)
         return exact
+
+    def rank(self, certificate: Certificate) -> tuple[bool, float, float]:
+        """Return a sort key of proofs: those that meet the target come first."""
+        unmet = not certificate.meets(self.tol, self.atol)
+        return unmet, certificate.relative_gap, certificate.gap
 
     def keep(self, proof: Proof) -> None:
         """Keep a copy of a proof's points: the solver may go on changing its arrays."""
@@ -466,7 +493,7 @@ class _Run:
         if self.best is None:  # no iterate was finite; the zero model is
             zero = np.zeros(self.problem.n_duals)
             self.best = self.problem.prove(Claim(alpha=zero))
-        if self.best.certificate.relative_gap <= self.tol:
+        if self.best.certificate.meets(self.tol, self.atol):
             status = Status.CERTIFIED
         epochs, updates = 0, 0
         if self.history:
@@ -479,6 +506,7 @@ class _Run:
             status=status,
             solver=self.solver.name,
             tol=self.tol,
+            atol=self.atol,
             about=self.problem.about,
         )
         logger.info("%s", certificate)
@@ -489,11 +517,6 @@ class _Run:
         return Solution(
             best.w, best.alpha, certificate, history, best.bias, best.decisions
         )
-
-
-def _rank(certificate: Certificate) -> tuple[float, float]:
-    """Return a sort key of proofs: the relative gap, then the gap."""
-    return certificate.relative_gap, certificate.gap
 
 
 @contextlib.contextmanager
@@ -546,6 +569,7 @@ def _resumable(problem: Problem, solver: Solver, every: float) -> dict[str, Any]
 
 def _check_arguments(
     tol: float,
+    atol: float,
     max_epochs: int,
     time_limit: float | None,
     random_state: int,
@@ -554,6 +578,10 @@ def _check_arguments(
     if not (0.0 < tol < math.inf):
         raise ValueError(
             f"tol={tol!r} is out of range; give a positive relative gap, such as 1e-3"
+        )
+    if not (0.0 <= atol < math.inf):
+        raise ValueError(
+            f"atol={atol!r} is out of range; give a positive gap P - D, or 0 for none"
         )
     if not max_epochs >= 1:
         raise ValueError(f"max_epochs={max_epochs!r} is too small; give 1 or more")

@@ -59,6 +59,7 @@ def solutions(
     sample_weight: ArrayLike | None = None,
     warm: Vector | None = None,
     tol: float = 1e-3,
+    atol: float = 0.0,
     max_epochs: int = 10_000,
     random_state: int = 0,
     on_epoch: Callable[[EpochInfo], object] | None = None,
@@ -81,7 +82,7 @@ def solutions(
         then.
     warm : ndarray of shape (n,), optional
         Dual variables, of any C, to start the first fit from.
-    tol, max_epochs, random_state, on_epoch, stop
+    tol, atol, max_epochs, random_state, on_epoch, stop
         As in :func:`dualgap.solve`, for each C.
 
     Yields
@@ -102,6 +103,7 @@ def solutions(
             now,
             solver,
             tol=tol,
+            atol=atol,
             max_epochs=max_epochs,
             random_state=random_state,
             warm=None if alpha is None else carried(now, alpha),

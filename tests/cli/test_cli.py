@@ -243,6 +243,7 @@ def test_quiet_and_the_streams() -> None:
             {"solver": dualgap.SDCA(order="cyclic")},
         ),
         (("--tol", "1e-5"), {"tol": 1e-5}),
+        (("--tol", "1e-12", "--atol", "0.1"), {"tol": 1e-12, "atol": 0.1}),
         (("--max-epochs", "2000"), {"max_epochs": 2000}),
         (("--time-limit", "100"), {"time_limit": 100.0}),
         (("--no-intercept",), {"fit_intercept": False}),

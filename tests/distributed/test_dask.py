@@ -84,6 +84,16 @@ def test_dense_arrays(client):
     assert model.classes_.tolist() == ["hen", "owl"]
 
 
+def test_atol_ends_a_fit(client):
+    X, y = data(classes=3)
+    model = svc(client).set_params(tol=1e-300, atol=0.5)
+    model.fit(da.from_array(X, chunks=(90, 12)), da.from_array(y, chunks=90))
+    for part in model.certificate_.parts:
+        assert part.certified
+        assert part.gap <= part.atol == 0.5
+    assert "(target: a gap of 0.5 in each)" in model.certificate_.message
+
+
 @pytest.mark.long
 def test_sparse_blocks_of_float32(client):
     X, y = data()

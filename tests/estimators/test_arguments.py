@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
 from dualgap import (
     SVC,
@@ -13,6 +14,8 @@ from dualgap import (
     OneClassSVM,
     certify,
     compress,
+    load_model,
+    save_model,
     svm_path,
 )
 from dualgap.memory import make_room_for
@@ -40,6 +43,47 @@ def test_a_million_threads_are_refused(estimator):
     for jobs in (1_000_000, 4097, 0):
         with pytest.raises(ValueError, match=rf"'n_jobs' parameter of .* Got {jobs}"):
             estimator(n_jobs=jobs).fit(*rows())
+
+
+@pytest.mark.parametrize("estimator", [*KERNELS, *LINEAR])
+def test_atol_is_proved_where_tol_cannot_be(estimator):
+    X, y = rows(60)
+    y = np.where(X[:, 1] > 0.8, 2, y)  # three classes, or targets
+    with pytest.raises(ValueError, match="'atol' parameter"):
+        estimator(atol=-1.0).fit(X, y)
+    with pytest.warns(ConvergenceWarning):
+        estimator(tol=1e-300).fit(X, y)
+    model = estimator(tol=1e-300, atol=0.05).fit(X, y)
+    parts = model.certificate_.parts
+    assert len(parts) == (3 if "SVC" in estimator.__name__ else 1)
+    for part in parts:
+        assert part.certified
+        assert part.atol == 0.05
+        assert part.gap <= 0.05
+    each = " in each" if len(parts) > 1 else ""
+    assert f"(target: a gap of 0.05{each})" in model.certificate_.message
+    assert model.certificate_.to_dict()["atol"] == 0.05
+    assert "atol" not in estimator().fit(X, y).certificate_.to_dict()
+
+
+def test_atol_of_paths_and_batches():
+    X, y = rows(60)
+    path = svm_path(X, y, [0.1, 10.0], tol=1e-300, atol=0.05)
+    assert all(c.certified and c.gap <= 0.05 for c in path.certificates)
+    model = LinearSVC(tol=1e-300, atol=200.0).partial_fit(X, y, [-1, 1])
+    assert model.certificate_.certified
+    assert model.certificate_.atol == 200.0
+    model = LinearSVC(tol=1e-300).partial_fit(X, y, [-1, 1])
+    assert not model.certificate_.certified
+
+
+def test_a_model_file_keeps_atol(tmp_path):
+    X, y = rows(60)
+    model = LinearSVC(tol=1e-300, atol=0.05).fit(X, y)
+    save_model(model, tmp_path / "model")
+    again = load_model(tmp_path / "model")
+    assert again.atol == 0.05
+    assert again.certificate_ == model.certificate_
 
 
 def test_a_million_threads_are_refused_by_functions():

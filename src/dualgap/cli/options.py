@@ -90,8 +90,9 @@ _GROUPS = {
     "Bias": ("intercept", "intercept_scaling", "penalize_intercept"),
     "Kernel": ("kernel", "gamma", "degree", "coef0", "cache"),
     "Solver and accuracy": (
-        *("solver", "solvers", "solver_option", "tol", "max_epochs", "time_limit"),
-        *("seed", "n_jobs", "checkpoint", "checkpoint_every", "peers", "memory"),
+        *("solver", "solvers", "solver_option", "tol", "atol", "max_epochs"),
+        *("time_limit", "seed", "n_jobs", "checkpoint", "checkpoint_every", "peers"),
+        *("memory",),
     ),
     "Output": (
         *("output", "scores", "model", "picture", "json_", "quiet", "verbose"),
@@ -512,7 +513,7 @@ _OPTION_OF = {
 _ARGUMENTS = (
     *("C", "class_weight", "coef0", "degree", "epsilon", "gamma", "intercept_scaling"),
     *("kernel", "label", "loss", "max_epochs", "memory", "n_features", "n_jobs", "nu"),
-    *("seed", "solver", "time_limit", "tol", "weight"),
+    *("atol", "seed", "solver", "time_limit", "tol", "weight"),
 )
 _OPTION_OF |= {name: f"--{name.replace('_', '-')}" for name in _ARGUMENTS}
 _ARGUMENT = re.compile(rf"(?<![\w./-])({'|'.join(_OPTION_OF)})=('[^']*'|[^\s,;:)]+)")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from ..certificate import distance, percent
+from ..certificate import distance
 
 if TYPE_CHECKING:
     from ..certificate import Certificate
@@ -118,7 +118,7 @@ def print_outcome(certificates: Sequence[tuple[Any, Certificate]]) -> None:
     worst_of, worst = worst_problem(certificates)
     several = len(certificates) > 1
     seconds = sum(c.seconds for _, c in certificates)
-    target = f"target {percent(worst.tol, up=False)}"
+    target = worst.target
     if all(c.certified for _, c in certificates):
         number = f" all {_number_of(certificates)}" if several else ""
         typer.echo(f"Converged:{number} {reach(worst)} ({target}), {seconds:.3g} s.")

@@ -89,9 +89,9 @@ if TYPE_CHECKING:
         "objective of this model, and no model has an objective below the dual value.",
         "Ctrl-C ends the training and keeps the best model so far; a second Ctrl-C "
         "aborts.",
-        "[bold]Exit status[/bold]: 0 certified to --tol; 3 stopped before that (by a "
-        "limit or Ctrl-C), the model is written; 1 bad data or files; 2 wrong usage; "
-        "130 interrupted outside the training, nothing is written.",
+        "[bold]Exit status[/bold]: 0 certified to --tol or --atol; 3 stopped before "
+        "that (by a limit or Ctrl-C), the model is written; 1 bad data or files; 2 "
+        "wrong usage; 130 interrupted outside the training, nothing is written.",
     )
 )
 def train(
@@ -257,6 +257,15 @@ def train(
             "then within this fraction of the optimum.",
         ),
     ] = 1e-3,
+    atol: Annotated[
+        float | None,
+        typer.Option(
+            callback=positive,
+            help="Another target accuracy, of which one is enough: the duality gap "
+            "P - D, in units of the objective with C.",
+            show_default="none",
+        ),
+    ] = None,
     max_epochs: Annotated[
         int, typer.Option(min=1, help="Largest number of epochs, per class or pair.")
     ] = 10_000,
@@ -406,6 +415,7 @@ def train(
             **own,
             "solver": configured,
             "tol": tol,
+            "atol": 0.0 if atol is None else atol,
             "max_epochs": max_epochs,
             "time_limit": time_limit,
             "class_weight": weights,

@@ -77,6 +77,7 @@ class SingleFit(VersionedPickle, CallbackSupportMixin):  # type: ignore[misc]
     """Mixin that trains a single problem and sets the common fitted attributes."""
 
     tol: float
+    atol: float
     max_epochs: int
     verbose: int
     #: Frames from a warning up to the caller of fit.
@@ -116,6 +117,7 @@ class SingleFit(VersionedPickle, CallbackSupportMixin):  # type: ignore[misc]
                     problem,
                     solver,
                     tol=self.tol,
+                    atol=self.atol,
                     max_epochs=self.max_epochs,
                     random_state=seed,
                     warm=warm,

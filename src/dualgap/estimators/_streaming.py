@@ -90,6 +90,7 @@ class StreamingMixin:
     loss: Any
     solver: Any
     tol: Any
+    atol: Any
     time_limit: Any
     fit_intercept: Any
     intercept_scaling: Any
@@ -169,14 +170,15 @@ class StreamingMixin:
         - ``primal``, which is infinite: the objective sums over rows that are not kept.
           The status is "streamed", and the distance from the optimum is unknown.
         - With only one batch so far, ``primal`` and ``dual`` come from one exact pass
-          over it, as in ``fit``. The status is "certified" if they prove `tol`.
+          over it, as in ``fit``. The status is "certified" if they prove `tol` or
+          `atol`.
 
         A first call after ``fit``, with the same rows, continues from its dual
         variables.
 
         The estimator stores the dual variables, 8 bytes per row and binary problem, and
-        no rows. `tol`, `max_epochs` and `warm_start` have no effect on the steps;
-        `time_limit` applies to each call. Ctrl-C ends a call early: the model is
+        no rows. `tol`, `atol`, `max_epochs` and `warm_start` have no effect on the
+        steps; `time_limit` applies to each call. Ctrl-C ends a call early: the model is
         consistent, but has learned only part of the batch.
         """
         sweeper = _sweeper(self.solver)
@@ -248,7 +250,7 @@ class StreamingMixin:
             two. ``primal`` is the objective of this model over all rows, ``dual`` the
             value of the duals that are kept. Both are computed from the rows in
             float64, so that ``dual <= P* <= primal``. The status is "certified" if they
-            prove `tol`, else "streamed".
+            prove `tol` or `atol`, else "streamed".
 
         Raises
         ------
@@ -383,7 +385,7 @@ class StreamingMixin:
         for k in range(len(stream.w)):
             bounds = stream.dual(k) if values is None else values[k]
             proof = bounds.certificate
-            proved = proof.relative_gap <= self.tol
+            proved = proof.meets(self.tol, self.atol)
             parts.append(
                 replace(
                     proof,
@@ -393,6 +395,7 @@ class StreamingMixin:
                     status=Status.CERTIFIED if proved else Status.STREAMED,
                     solver="dcd",
                     tol=self.tol,
+                    atol=self.atol,
                 )
             )
         self.n_iter_ = stream.passes

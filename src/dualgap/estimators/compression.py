@@ -157,7 +157,7 @@ def _refuse_less(gap: float, tol: float) -> None:
 
 def _renewed(old: Certificate, new: Certificate, tol: float) -> Certificate:
     """Return the old certificate with the bounds of the smaller model."""
-    return replace(old, bounds=new.bounds, tol=tol, status=Status.CERTIFIED)
+    return replace(old, bounds=new.bounds, tol=tol, atol=0.0, status=Status.CERTIFIED)
 
 
 # ------------------------------------------------------------------------------ linear

@@ -48,7 +48,7 @@ class DistributedLinearSVC(
 
     Parameters
     ----------
-    C, loss, tol, time_limit, fit_intercept, intercept_scaling, class_weight
+    C, loss, tol, atol, time_limit, fit_intercept, intercept_scaling, class_weight
         As in :class:`dualgap.LinearSVC`.
     multi_class : {"ovr", "ovo"}, default="ovr"
         One versus the rest or one versus one, as in :class:`dualgap.LinearSVC`. One
@@ -133,6 +133,7 @@ class DistributedLinearSVC(
         "C": [Interval(Real, 0, None, closed="neither")],
         "loss": [StrOptions(set(LOSSES)), Loss],
         "tol": [Interval(Real, 0, None, closed="neither")],
+        "atol": [Interval(Real, 0, None, closed="left")],
         "max_rounds": [Interval(Integral, 1, None, closed="left")],
         "time_limit": [Interval(Real, 0, None, closed="neither"), None],
         "fit_intercept": ["boolean"],
@@ -155,6 +156,7 @@ class DistributedLinearSVC(
         *,
         loss: str | Loss = "hinge",
         tol: float = 1e-3,
+        atol: float = 0.0,
         max_rounds: int = 10_000,
         time_limit: float | None = None,
         fit_intercept: bool = True,
@@ -173,6 +175,7 @@ class DistributedLinearSVC(
         self.C = C
         self.loss = loss
         self.tol = tol
+        self.atol = atol
         self.max_rounds = max_rounds
         self.time_limit = time_limit
         self.fit_intercept = fit_intercept
@@ -306,6 +309,7 @@ class DistributedLinearSVC(
                     PiecewiseProblem(rounds, k, loss, rounds.engine.width),
                     solver,
                     tol=self.tol,
+                    atol=self.atol,
                     max_epochs=self.max_rounds,
                     stop=stop,
                 )

@@ -35,6 +35,7 @@ _CONSTRAINTS: dict[str, list[Any]] = {
     **KERNEL_CONSTRAINTS,
     "solver": [StrOptions(set(BOX_SOLVERS)), BlockSolver],
     "tol": [Interval(Real, 0, None, closed="neither")],
+    "atol": [Interval(Real, 0, None, closed="left")],
     "max_epochs": [Interval(Integral, 1, None, closed="left")],
     "time_limit": [Interval(Real, 0, None, closed="neither"), None],
     "cache_size": CACHE_SIZE,
@@ -201,6 +202,10 @@ class SVR(
     tol : float, default=1e-3
         Relative duality gap ``(P - D)/D`` to prove. The objective is then within a
         factor ``1 + tol`` of the optimum.
+    atol : float, default=0.0
+        Duality gap ``P - D`` to prove, in units of the objective below; 0 leaves it
+        out. `fit` ends once `tol` or `atol` is proved. See
+        :class:`LinearSVC` for lambda instead of C.
     C : float, default=1.0
         Weight of the loss, summed over the rows.
     epsilon : float, default=0.1
@@ -301,6 +306,7 @@ class SVR(
         gamma: str | float = "scale",
         coef0: float = 0.0,
         tol: float = 1e-3,
+        atol: float = 0.0,
         C: float = 1.0,
         epsilon: float = 0.1,
         solver: str | BlockSolver = "auto",
@@ -316,6 +322,7 @@ class SVR(
         self.gamma = gamma
         self.coef0 = coef0
         self.tol = tol
+        self.atol = atol
         self.C = C
         self.epsilon = epsilon
         self.solver = solver
@@ -411,6 +418,9 @@ class OneClassSVM(
         Constant term of the kernels "poly" and "sigmoid".
     tol : float, default=1e-3
         Relative duality gap ``(P - D)/|P|`` to prove.
+    atol : float, default=0.0
+        Duality gap ``P - D`` to prove, in units of the objective below; 0 leaves it
+        out. `fit` ends once `tol` or `atol` is proved.
     nu : float, default=0.5
         In (0, 1]: an upper bound on the fraction of training rows that are outliers,
         and a lower bound on the fraction of support vectors.
@@ -476,6 +486,7 @@ class OneClassSVM(
         gamma: str | float = "scale",
         coef0: float = 0.0,
         tol: float = 1e-3,
+        atol: float = 0.0,
         nu: float = 0.5,
         solver: str | BlockSolver = "auto",
         max_epochs: int = 10_000,
@@ -490,6 +501,7 @@ class OneClassSVM(
         self.gamma = gamma
         self.coef0 = coef0
         self.tol = tol
+        self.atol = atol
         self.nu = nu
         self.solver = solver
         self.max_epochs = max_epochs

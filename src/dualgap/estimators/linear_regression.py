@@ -28,6 +28,7 @@ __all__ = ["LinearOneClassSVM", "LinearSVR"]
 
 _COMMON: dict[str, list[Any]] = {
     "tol": [Interval(Real, 0, None, closed="neither")],
+    "atol": [Interval(Real, 0, None, closed="left")],
     "max_epochs": [Interval(Integral, 1, None, closed="left")],
     "time_limit": [Interval(Real, 0, None, closed="neither"), None],
     "warm_start": ["boolean"],
@@ -112,6 +113,10 @@ class LinearSVR(
     tol : float, default=1e-3
         Relative duality gap ``(P - D)/D`` to prove. The objective is then within a
         factor ``1 + tol`` of the optimum.
+    atol : float, default=0.0
+        Duality gap ``P - D`` to prove, in units of the objective below; 0 leaves it
+        out. `fit` ends once `tol` or `atol` is proved. See
+        :class:`LinearSVC` for lambda instead of C.
     C : float, default=1.0
         Weight of the loss, summed over the rows.
     loss : {"epsilon_insensitive", "squared_epsilon_insensitive"}, \
@@ -219,6 +224,7 @@ class LinearSVR(
         epsilon: float = 0.0,
         *,
         tol: float = 1e-3,
+        atol: float = 0.0,
         C: float = 1.0,
         loss: str = "epsilon_insensitive",
         fit_intercept: bool = True,
@@ -233,6 +239,7 @@ class LinearSVR(
     ) -> None:
         self.epsilon = epsilon
         self.tol = tol
+        self.atol = atol
         self.C = C
         self.loss = loss
         self.fit_intercept = fit_intercept
@@ -346,6 +353,9 @@ class LinearOneClassSVM(
         the plane, and a lower bound on the fraction of support vectors.
     tol : float, default=1e-3
         Relative duality gap ``(P - D)/|P|`` to prove.
+    atol : float, default=0.0
+        Duality gap ``P - D`` to prove, in units of the objective below; 0 leaves it
+        out. `fit` ends once `tol` or `atol` is proved.
     max_epochs : int, default=10000
         Largest number of epochs.
     time_limit : float, optional
@@ -420,6 +430,7 @@ class LinearOneClassSVM(
         nu: float = 0.5,
         *,
         tol: float = 1e-3,
+        atol: float = 0.0,
         max_epochs: int = 10_000,
         time_limit: float | None = None,
         warm_start: bool = False,
@@ -428,6 +439,7 @@ class LinearOneClassSVM(
     ) -> None:
         self.nu = nu
         self.tol = tol
+        self.atol = atol
         self.max_epochs = max_epochs
         self.time_limit = time_limit
         self.warm_start = warm_start

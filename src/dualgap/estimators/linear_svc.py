@@ -83,6 +83,11 @@ class LinearSVC(
     tol : float, default=1e-3
         Relative duality gap ``(P - D)/D`` to prove, per binary problem. The objective
         is then within a factor ``1 + tol`` of the optimum.
+    atol : float, default=0.0
+        Duality gap ``P - D`` to prove, per binary problem, in units of the objective
+        below; 0 leaves it out. `fit` ends once `tol` or `atol` is proved. For an
+        accuracy eps of the objective with lambda = 1/(n C) instead of C, ``lambda/2
+        ||w||^2`` plus the mean loss, set ``atol = eps/lambda``.
     max_epochs : int, default=10000
         Largest number of epochs, per binary problem.
     time_limit : float, optional
@@ -208,9 +213,9 @@ class LinearSVC(
     `partial_fit` learns from batches of rows that it does not keep, and `certify`
     proves the accuracy of the result.
 
-    If `tol` was not proved, `fit` warns with the accuracy that was reached. The same
-    holds after Ctrl-C, or if a callback stops the fit: the best model so far is kept. A
-    second Ctrl-C raises KeyboardInterrupt.
+    If neither `tol` nor `atol` was proved, `fit` warns with the accuracy that was
+    reached. The same holds after Ctrl-C, or if a callback stops the fit: the best model
+    so far is kept. A second Ctrl-C raises KeyboardInterrupt.
 
     Callbacks set with ``set_callbacks`` (scikit-learn 1.9 or newer) receive a task
     named "epoch" per epoch, grouped into stages by the gap. The context of a finished
@@ -247,6 +252,7 @@ class LinearSVC(
         "loss": [StrOptions(set(LOSSES)), Loss],
         "solver": [StrOptions(set(SOLVERS)), Solver],
         "tol": [Interval(Real, 0, None, closed="neither")],
+        "atol": [Interval(Real, 0, None, closed="left")],
         "max_epochs": [Interval(Integral, 1, None, closed="left")],
         "time_limit": [Interval(Real, 0, None, closed="neither"), None],
         "fit_intercept": ["boolean"],
@@ -269,6 +275,7 @@ class LinearSVC(
         loss: str | Loss = "hinge",
         solver: str | Solver = "auto",
         tol: float = 1e-3,
+        atol: float = 0.0,
         max_epochs: int = 10_000,
         time_limit: float | None = None,
         fit_intercept: bool = True,
@@ -287,6 +294,7 @@ class LinearSVC(
         self.loss = loss
         self.solver = solver
         self.tol = tol
+        self.atol = atol
         self.max_epochs = max_epochs
         self.time_limit = time_limit
         self.fit_intercept = fit_intercept
@@ -433,6 +441,7 @@ class LinearSVC(
                     problem,
                     solver,
                     tol=self.tol,
+                    atol=self.atol,
                     max_epochs=self.max_epochs,
                     random_state=int(seeds[k]),
                     warm=None if alpha is None else start(problem, alpha),
@@ -516,6 +525,7 @@ class LinearSVC(
                     problem,
                     solver,
                     tol=self.tol,
+                    atol=self.atol,
                     max_epochs=self.max_epochs,
                     random_state=seed,
                     warm=warm,

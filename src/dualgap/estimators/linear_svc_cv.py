@@ -86,7 +86,7 @@ class LinearSVCCV(
         Folds, as in scikit-learn: None and integers are stratified, 5 folds by default.
     scoring : str or callable, optional
         Score to maximise; accuracy by default. It is called without sample weights.
-    loss, solver, tol, max_epochs, fit_intercept, intercept_scaling, \
+    loss, solver, tol, atol, max_epochs, fit_intercept, intercept_scaling, \
 penalize_intercept, class_weight
         As in :class:`LinearSVC`, for every C. The solver must keep dual variables:
         "auto", "dcd" or "sdca". "balanced" counts the rows of each training part.
@@ -167,6 +167,7 @@ penalize_intercept, class_weight
         "loss": [StrOptions(set(LOSSES)), Loss],
         "solver": [StrOptions(set(SOLVERS)), Solver],
         "tol": [Interval(Real, 0, None, closed="neither")],
+        "atol": [Interval(Real, 0, None, closed="left")],
         "max_epochs": [Interval(Integral, 1, None, closed="left")],
         "time_limit": [Interval(Real, 0, None, closed="neither"), None],
         "fit_intercept": ["boolean"],
@@ -189,6 +190,7 @@ penalize_intercept, class_weight
         loss: str | Loss = "hinge",
         solver: str | Solver = "auto",
         tol: float = 1e-3,
+        atol: float = 0.0,
         max_epochs: int = 10_000,
         time_limit: float | None = None,
         fit_intercept: bool = True,
@@ -207,6 +209,7 @@ penalize_intercept, class_weight
         self.loss = loss
         self.solver = solver
         self.tol = tol
+        self.atol = atol
         self.max_epochs = max_epochs
         self.time_limit = time_limit
         self.fit_intercept = fit_intercept
@@ -320,6 +323,7 @@ penalize_intercept, class_weight
                     y=own.signs(k),
                     sample_weight=own.weights(k),
                     tol=self.tol,
+                    atol=self.atol,
                     max_epochs=self.max_epochs,
                     random_state=seed,
                     stop=stop,

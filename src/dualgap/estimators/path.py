@@ -84,6 +84,7 @@ def grid_of(Cs: Any) -> Vector:
         "loss": [StrOptions(set(LOSSES)), Loss],
         "solver": [StrOptions(set(SOLVERS)), Solver],
         "tol": [Interval(Real, 0, None, closed="neither")],
+        "atol": [Interval(Real, 0, None, closed="left")],
         "max_epochs": [Interval(Integral, 1, None, closed="left")],
         "time_limit": [Interval(Real, 0, None, closed="neither"), None],
         "fit_intercept": ["boolean"],
@@ -105,6 +106,7 @@ def svm_path(
     loss: str | Loss = "hinge",
     solver: str | Solver = "auto",
     tol: float = 1e-3,
+    atol: float = 0.0,
     max_epochs: int = 10_000,
     time_limit: float | None = None,
     fit_intercept: bool = True,
@@ -131,7 +133,7 @@ def svm_path(
     Cs : int or array-like of shape (n_Cs,), default=10
         Values of C in any order; an int means that many values, evenly spaced in their
         logarithm from 1e-4 to 1e4.
-    loss, tol, max_epochs, fit_intercept, intercept_scaling, penalize_intercept, \
+    loss, tol, atol, max_epochs, fit_intercept, intercept_scaling, penalize_intercept, \
 class_weight, random_state
         As in :class:`LinearSVC`, for every C.
     solver : str or Solver, default="auto"
@@ -228,6 +230,7 @@ class_weight, random_state
             y=problem.y,
             sample_weight=problem.cost,
             tol=tol,
+            atol=atol,
             max_epochs=max_epochs,
             random_state=int(seeds[k]),
             stop=stop,

@@ -106,6 +106,11 @@ class SVC(
     tol : float, default=1e-3
         Relative duality gap ``(P - D)/D`` to prove, per pair of classes. The objective
         is then within a factor ``1 + tol`` of the optimum.
+    atol : float, default=0.0
+        Duality gap ``P - D`` to prove, per pair of classes, in units of the objective
+        below; 0 leaves it out. `fit` ends once `tol` or `atol` is proved. For an
+        accuracy eps of the objective with lambda = 1/(n C) instead of C, ``lambda/2
+        ||w||^2`` plus the mean loss, set ``atol = eps/lambda``.
     max_epochs : int, default=10000
         Largest number of epochs per pair. An epoch is about as many steps as the pair
         has rows.
@@ -222,10 +227,10 @@ class SVC(
     problem; it takes one or more passes over the kernel matrix. Training takes 4 bytes
     per row and landmark and does not use the cache.
 
-    If `tol` was not proved, `fit` warns with the accuracy that was reached. The same
-    holds after Ctrl-C, or if a callback or `time_limit` stops the fit. It keeps the
-    best model with a proof or, before the first proof, the current model with an
-    infinite gap. A second Ctrl-C raises KeyboardInterrupt.
+    If neither `tol` nor `atol` was proved, `fit` warns with the accuracy that was
+    reached. The same holds after Ctrl-C, or if a callback or `time_limit` stops the
+    fit. It keeps the best model with a proof or, before the first proof, the current
+    model with an infinite gap. A second Ctrl-C raises KeyboardInterrupt.
 
     Callbacks set with ``set_callbacks`` (scikit-learn 1.9 or newer) receive a task
     named "epoch" per epoch, with an attribute ``epoch_info``. There is no
@@ -259,6 +264,7 @@ class SVC(
             Nystroem,
         ],
         "tol": [Interval(Real, 0, None, closed="neither")],
+        "atol": [Interval(Real, 0, None, closed="left")],
         "max_epochs": [Interval(Integral, 1, None, closed="left")],
         "time_limit": [Interval(Real, 0, None, closed="neither"), None],
         "cache_size": CACHE_SIZE,
@@ -281,6 +287,7 @@ class SVC(
         loss: str | Hinge | SquaredHinge = "hinge",
         solver: str | KernelSolver = "auto",
         tol: float = 1e-3,
+        atol: float = 0.0,
         max_epochs: int = 10_000,
         time_limit: float | None = None,
         cache_size: float = 200,
@@ -299,6 +306,7 @@ class SVC(
         self.loss = loss
         self.solver = solver
         self.tol = tol
+        self.atol = atol
         self.max_epochs = max_epochs
         self.time_limit = time_limit
         self.cache_size = cache_size
@@ -409,11 +417,12 @@ class SVC(
                 if stop.requested or stop.expired:
                     cost = self.C * rows.weights_of(*pairs[p])
                     models[p] = np.zeros(len(cost)), 0.0
-                    return _unreached(cost, stop, solver.name, self.tol)
+                    return _unreached(cost, stop, solver.name, self.tol, self.atol)
                 solution = solve(
                     problem,
                     engine,
                     tol=self.tol,
+                    atol=self.atol,
                     max_epochs=self.max_epochs,
                     random_state=int(seeds[p]),
                     on_epoch=listener(labels[p], callback, on_epoch),
@@ -656,7 +665,9 @@ class _Rows:
         )
 
 
-def _unreached(cost: Vector, stop: Any, solver: str, tol: float) -> Solution:
+def _unreached(
+    cost: Vector, stop: Any, solver: str, tol: float, atol: float
+) -> Solution:
     """Return the zero model of a pair that was not trained; P is the sum of the costs.
 
     Preparing a fit (copying the rows, computing norms) would exceed the time limit.
@@ -665,5 +676,7 @@ def _unreached(cost: Vector, stop: Any, solver: str, tol: float) -> Solution:
     zero = np.zeros(len(cost))
     total = float(cost.sum())
     bounds = Bounds.proved(total, Rounding.summed * total, 0.0)
-    certificate = replace(bounds.certificate, status=status, solver=solver, tol=tol)
+    certificate = replace(
+        bounds.certificate, status=status, solver=solver, tol=tol, atol=atol
+    )
     return Solution(zero, zero, certificate, np.empty(0, HISTORY_DTYPE), 0.0)

@@ -380,15 +380,15 @@ def certificate(fields: Any) -> Certificate:
         raise ValueError("a certificate has an unknown status")
     status = labels[fields["status"]]
     unknown = fields.get("primal", 0.0) is None and status is not Status.CERTIFIED
-    # Older files lack these fields.
-    fields = {"rounding": 0.0, "floor": 0.0} | fields | {"status": status}
+    # Older files lack these fields; `atol` is stored if it is not 0.
+    fields = {"rounding": 0.0, "floor": 0.0, "atol": 0.0} | fields | {"status": status}
     numbers = {f.name: fields.pop(f.name, None) for f in dataclasses.fields(Bounds)}
     if unknown:
         numbers["primal"] = math.inf
     bounds = from_fields(Bounds, numbers)
     whole = fields | {"bounds": bounds}
     c: Certificate = from_fields(Certificate, whole, without=("name", "several"))
-    finite = [c.dual, c.seconds, c.tol, c.rounding, c.floor]
+    finite = [c.dual, c.seconds, c.tol, c.atol, c.rounding, c.floor]
     if not all(map(math.isfinite, finite if unknown else [*finite, c.primal])):
         raise ValueError("a certificate contains infinite values")
     if min(c.epochs, c.updates) < 0:

@@ -49,7 +49,8 @@ class State:
     visited: int = 0
     primal: float = math.nan
     dual: float = math.nan
-    #: Relative gap that the fit is to prove; the loop sets it.
+    #: Relative gap that the fit is to prove; the loop sets it, and raises it to what
+    #: `atol` allows.
     tol: float = 1e-3
     #: Stop request of the fit; the loop sets it.
     stop: Any = None
