@@ -18,6 +18,9 @@ class Status(Enum):
         "Stopped at max_epochs: raise it, scale the columns, or accept less accuracy "
         "(tol)."
     )
+    STEP_LIMIT = (
+        "Stopped at max_steps of the solver: raise it, or accept less accuracy (tol)."
+    )
     TIME_LIMIT = "Stopped at time_limit: raise it, or accept less accuracy (tol)."
     INTERRUPTED = "Stopped by Ctrl-C or by a callback: the best model so far is kept."
     SAMPLED = (

@@ -237,7 +237,7 @@ def solve(
     with file or contextlib.nullcontext(), ctrl_c(run.stop):
         found = None if file is None else file.read()
         state = solver.start(problem, core.Random(int(random_state)), warm)
-        state.tol, state.stop = tol, run.stop
+        state.tol, state.stop, state.steps_left = tol, run.stop, solver.max_steps
         if found is not None:
             run.resume(state, *found)
         check = warm is not None and found is None and not solver.ends_itself
@@ -321,6 +321,8 @@ class _Run:
                 return self.finish(Status.TIME_LIMIT, state)
             if state.epochs >= max_epochs:
                 return self.finish(Status.EPOCH_LIMIT, state)
+            if state.steps_left == 0:
+                return self.finish(Status.STEP_LIMIT, state)
 
             before = state.updates
             self.solver.step(state, self.stop)
@@ -485,7 +487,8 @@ class _Run:
             if exact is not None:
                 self.record(state, exact.primal, exact.dual, True)
             else:
-                if status in (Status.EPOCH_LIMIT, Status.SAMPLED):
+                limits = (Status.EPOCH_LIMIT, Status.STEP_LIMIT, Status.SAMPLED)
+                if status in limits:
                     asked = self.stop.requested
                     status = Status.INTERRUPTED if asked else Status.TIME_LIMIT
                 if self.best is None:

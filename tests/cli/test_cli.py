@@ -23,6 +23,7 @@ import pytest
 import safetensors.numpy
 from scipy import sparse
 from sklearn.datasets import load_svmlight_file
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import accuracy_score, balanced_accuracy_score, roc_auc_score
 from typer.testing import CliRunner
 
@@ -900,6 +901,21 @@ def test_help_imports_no_numerical_package() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
     assert done.stdout.splitlines()[-1] == ""
+
+
+def test_a_number_of_steps_is_an_option_of_the_solver() -> None:
+    X, y = write("data", [-1, 1])
+    options = ("--solver", "pegasos", "--solver-option", "max-steps=30")
+    done = call("train", "data", "model", *options, status=3)
+    assert "Stopped at max_steps of the solver: raise it" in done.stdout
+    solver = dualgap.Pegasos(max_steps=30)
+    expected = LinearSVC(solver=solver, random_state=0)
+    with pytest.warns(ConvergenceWarning):
+        expected.fit(X, y)
+    model = load_model("model")
+    assert model.solver == solver
+    np.testing.assert_array_equal(model.coef_, expected.coef_)
+    assert model.certificate_.status.label == "step_limit"
 
 
 def test_defaults_are_the_estimators() -> None:

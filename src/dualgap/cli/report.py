@@ -138,6 +138,8 @@ def print_outcome(certificates: Sequence[tuple[Any, Certificate]]) -> None:
 _REASONS = {
     "epoch_limit": "Stopped at --max-epochs: raise it, scale the columns, or accept "
     "less accuracy (--tol).",
+    "step_limit": "Stopped at max_steps of the solver: raise it, or accept less "
+    "accuracy (--tol).",
     "time_limit": "Stopped at --time-limit: raise it, or accept less accuracy (--tol).",
     "interrupted": "Stopped by Ctrl-C: the model is the best so far.",
     "stalled": "Stopped by rounding in float64: scale the columns, or accept less "

@@ -17,7 +17,7 @@ import copy
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from numbers import Integral
 from typing import Any, ClassVar, Literal, TypeVar
 
@@ -54,6 +54,8 @@ class State:
     tol: float = 1e-3
     #: Stop request of the fit; the loop sets it.
     stop: Any = None
+    #: Steps left of `max_steps`; None for no limit. The loop sets it.
+    steps_left: int | None = None
     #: Name of the method that made the last pass, for solvers that run several.
     method: str = ""
     #: Passes over the data that such a solver still expects to need.
@@ -80,6 +82,17 @@ class State:
         """Whether all numbers of the model are finite."""
         return True
 
+    def rows_left(self, rows: int, batch: int = 1) -> int:
+        """Return how many of the next `rows` rows may be visited, and count the steps.
+
+        A step visits `batch` rows; the last one of a pass may visit fewer.
+        """
+        if self.steps_left is None:
+            return rows
+        steps = min(self.steps_left, -(-rows // batch))
+        self.steps_left -= steps
+        return min(rows, steps * batch)
+
 
 class Solver(ABC):
     """Base of the solver records."""
@@ -101,6 +114,8 @@ class Solver(ABC):
     check_factor: ClassVar[float] = 1.2
     #: reject() makes the estimate exact, so its past error says nothing about the next.
     mends_estimate: ClassVar[bool] = False
+    #: Steps after which a fit ends, even within an epoch; see `SteppedSolver`.
+    max_steps: int | None = None
 
     @property
     def monotone(self) -> bool:
@@ -226,6 +241,18 @@ class Solver(ABC):
         return changed
 
 
+@dataclass(frozen=True)
+class SteppedSolver(Solver):
+    """Base of the solvers that can end within an epoch, after `max_steps` steps."""
+
+    _: KW_ONLY
+    max_steps: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.max_steps is not None:
+            check_count("max_steps", self.max_steps)
+
+
 def new_order(n: int) -> NDArray[np.uint32]:
     """Return the rows 0..n-1 in their own order."""
     return np.arange(n, dtype=np.uint32)
@@ -257,17 +284,19 @@ def page_order(problem: BinaryProblem) -> NDArray[np.uint32]:
 
 
 def row_visits(
-    kind: RowOrder, state: State, stop: Any
+    kind: RowOrder, state: State, stop: Any, batch: int = 1
 ) -> Iterator[tuple[Block, NDArray[np.uint32]]]:
     """Yield the blocks of the next pass, each with the order of visits to its rows.
 
     Rows in memory are one block. A block of a store consists of random pages, unless
-    `kind` is "cyclic"; pages hold random rows, because the store was shuffled.
+    `kind` is "cyclic"; pages hold random rows, because the store was shuffled. The pass
+    ends where the steps, of `batch` rows each, reach `max_steps`.
     """
     problem, blocks = state.problem, None
     if not problem.streamed:
         next_order(kind, state.rng, state.order, problem.n)
-        yield Block(problem.rows, (slice(0, problem.n),)), state.order
+        rows = state.rows_left(problem.n, batch)
+        yield Block(problem.rows, (slice(0, problem.n),)), state.order[:rows]
         return
     if kind != "cyclic":
         pages = page_order(problem)
@@ -276,8 +305,8 @@ def row_visits(
     for block in problem.blocks(blocks):
         order = new_order(block.size)
         next_order(kind, state.rng, order, len(order))
-        yield block, order
-        if stop.requested or stop.expired:
+        yield block, order[: state.rows_left(block.size, batch)]
+        if stop.requested or stop.expired or state.steps_left == 0:
             return
 
 

@@ -65,6 +65,9 @@ class Pegasos(StochasticGradient):
         each value. The k-th run takes k epochs. The balance of its margin errors in
         the second half gives the direction of the next move: moves double in one
         direction, and halve after a turn.
+    max_steps : int, optional
+        Largest number of steps, each on `batch_size` rows; it may be less than an
+        epoch. Of the fit, only the last proof then reads all rows.
     """
 
     batch_size: int = 1
@@ -77,6 +80,7 @@ class Pegasos(StochasticGradient):
     schedule: ClassVar[Any] = core.Schedule.pegasos
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         check_count("batch_size", self.batch_size)
         check_option("projection", self.projection, (True, False))
         check_option("sampling", self.sampling, ("permutation", "random"))

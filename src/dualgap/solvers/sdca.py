@@ -25,7 +25,7 @@ from ..losses import Vector
 from ..problems.binary import BinaryProblem
 from .base import (
     RowOrder,
-    Solver,
+    SteppedSolver,
     check_option,
     new_order,
     row_visits,
@@ -48,7 +48,7 @@ class SDCAState(DualState):
 
 @register("binary")
 @dataclass(frozen=True)
-class SDCA(Solver):
+class SDCA(SteppedSolver):
     """Stochastic dual coordinate ascent of Shalev-Shwartz and Zhang 2013.
 
     Parameters
@@ -61,6 +61,9 @@ class SDCA(Solver):
         Last iterate, or the average or a random one of the iterates in the window
         (T0, T]. T is not known in advance, so T0 is the last power of two, in epochs,
         below T.
+    max_steps : int, optional
+        Largest number of steps, that is, of visits to rows; it may be less than an
+        epoch. Of the fit, only the last proof then reads all rows.
     """
 
     order: RowOrder = "permutation"
@@ -72,6 +75,7 @@ class SDCA(Solver):
     dual: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         check_option("order", self.order, ("permutation", "random", "cyclic"))
         check_option("init", self.init, ("zero", "sgd"))
         check_option("output", self.output, ("last", "average", "random"))
@@ -114,6 +118,7 @@ class SDCA(Solver):
                 passes.append(self._pass(state, block, order[here:], stop))
             before += block.size
         visited, updates, gap = (sum(part) for part in zip(*passes, strict=True))
+        gap *= state.problem.n / max(int(visited), 1)
         state.after_pass(int(visited), int(updates), gap)
 
     def _draw_cut(self, state: SDCAState) -> int:
@@ -125,6 +130,11 @@ class SDCA(Solver):
         if self.output != "random":
             return 0
         epochs_before = state.epochs - state.window_start
+        left = state.steps_left
+        if left is not None and left < state.problem.n:  # the pass ends early
+            steps = epochs_before * state.problem.n + left
+            kept = int(state.rng.below(min(steps, 2**32 - 1))) < left
+            return int(state.rng.below(left)) + 1 if kept else 0
         keep = state.rng.below(epochs_before + 1) == 0
         return int(state.rng.below(state.problem.n)) + 1 if keep else 0
 

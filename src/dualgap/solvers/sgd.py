@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from .. import core
 from ..losses import Vector
 from ..problems.binary import BinaryProblem
-from .base import RowOrder, Solver, State, check_count, new_order, row_visits
+from .base import RowOrder, State, SteppedSolver, check_count, new_order, row_visits
 from .registry import register
 
 
@@ -44,7 +44,7 @@ class SGDState(State):
         return math.isfinite(self.norm)
 
 
-class _CountingSGD(Solver):
+class _CountingSGD(SteppedSolver):
     """Base of the three variants."""
 
     losses: ClassVar[tuple[str, ...]] = ("hinge",)
@@ -72,6 +72,7 @@ class _CountingSGD(Solver):
 
     def step(self, state: SGDState, stop: Any) -> None:
         problem = state.problem
+        before = state.visited
         loss, times = 0.0, self.multiplicity(state.epochs + 1)
         for block, order in row_visits(self.order, state, stop):
             errors = block.take(state.errors)
@@ -91,7 +92,8 @@ class _CountingSGD(Solver):
         # J and L_T of the paper's pseudocode; C = mean cost, T = t/n.
         mean_cost = 1.0 / (state.lambda_ * problem.n)
         half_norm = 0.5 * state.norm / (state.lambda_ * state.t) ** 2
-        state.primal = half_norm + mean_cost * loss
+        seen = max(state.visited - before, 1)
+        state.primal = half_norm + mean_cost * loss * (problem.n / seen)
         state.dual = mean_cost * state.total_errors * problem.n / state.t - half_norm
 
     def iterate(self, state: SGDState) -> tuple[Vector, Vector]:
@@ -107,7 +109,14 @@ class _CountingSGD(Solver):
 @register("binary")
 @dataclass(frozen=True)
 class SGDr(_CountingSGD):
-    """SGD-r: rows are drawn at random; duals that leave the box are clipped to it."""
+    """SGD-r: rows are drawn at random; duals that leave the box are clipped to it.
+
+    Parameters
+    ----------
+    max_steps : int, optional
+        Largest number of steps, that is, of visits to rows; it may be less than an
+        epoch. Of the fit, only the last proof then reads all rows.
+    """
 
     name: ClassVar[str] = "sgd-r"
     order: ClassVar[RowOrder] = "random"
@@ -116,7 +125,14 @@ class SGDr(_CountingSGD):
 @register("binary")
 @dataclass(frozen=True)
 class SGDs(_CountingSGD):
-    """SGD-s: a new permutation every epoch, stopped by the dual lower bound."""
+    """SGD-s: a new permutation every epoch, stopped by the dual lower bound.
+
+    Parameters
+    ----------
+    max_steps : int, optional
+        Largest number of steps, that is, of visits to rows; it may be less than an
+        epoch. Of the fit, only the last proof then reads all rows.
+    """
 
     name: ClassVar[str] = "sgd-s"
 
@@ -132,6 +148,9 @@ class SGDm(_CountingSGD):
         Presentations l of a row per visit in the multiple epochs.
     period, run : int, default=9 and 5
         Epoch T is multiple if ``0 < T mod period < run``.
+    max_steps : int, optional
+        Largest number of steps, that is, of visits to rows; it may be less than an
+        epoch. Of the fit, only the last proof then reads all rows.
     """
 
     repeats: int = 5
@@ -141,6 +160,7 @@ class SGDm(_CountingSGD):
     name: ClassVar[str] = "sgd-m"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         for name in ("repeats", "period", "run"):
             check_count(name, getattr(self, name))
 

@@ -35,8 +35,8 @@ from ..data.blocks import Block
 from ..losses import Vector
 from ..problems.binary import BinaryProblem
 from .base import (
-    Solver,
     State,
+    SteppedSolver,
     check_count,
     check_option,
     check_step,
@@ -77,7 +77,7 @@ class SGDQNState(State):
 
 @register("binary")
 @dataclass(frozen=True)
-class SGDQN(Solver):
+class SGDQN(SteppedSolver):
     """SGD-QN of Bordes, Bottou and Gallinari 2009.
 
     Parameters
@@ -89,6 +89,9 @@ class SGDQN(Solver):
     t0 : float, optional
         The first step size is 1/(lambda t0). None: the best of 1, 10, 100, ... after
         one pass over a tenth of the rows (at least 1000).
+    max_steps : int, optional
+        Largest number of steps, that is, of visits to rows; it may be less than an
+        epoch. Of the fit, only the last proof then reads all rows.
     """
 
     update: Literal["corrected", "2009"] = "corrected"
@@ -100,6 +103,7 @@ class SGDQN(Solver):
     resumes: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         check_option("update", self.update, ("corrected", "2009"))
         if self.skip is not None:
             check_count("skip", self.skip)
@@ -206,12 +210,12 @@ class SGDQN(Solver):
 
     def step(self, state: SGDQNState, stop: Any) -> None:
         gain = 2.0 / (state.epochs + 2)  # epoch e has weight e in the running means
-        loss = gap = 0.0
+        loss, gap, before = 0.0, 0.0, state.visited
         for block, order in row_visits("permutation", state, stop):
             some = self._pass(state, block, order, gain, stop)
             loss, gap = loss + some[0], gap + some[1]
         state.epochs += 1
-        mean_cost = 1.0 / (state.lambda_ * state.problem.n)
+        mean_cost = 1.0 / (state.lambda_ * max(state.visited - before, 1))
         state.primal = 0.5 * core.squared_norm(state.w) + mean_cost * loss
         # It omits half the squared distance of w from w(alpha), which costs a pass.
         state.dual = state.primal - mean_cost * gap

@@ -18,7 +18,7 @@ from .. import core
 from ..data.blocks import Block
 from ..losses import Vector
 from ..problems.binary import BinaryProblem
-from .base import RowOrder, Solver, State, new_order, row_visits
+from .base import RowOrder, State, SteppedSolver, new_order, row_visits
 
 
 @dataclass(kw_only=True)
@@ -44,7 +44,7 @@ class GradientState(State):
         return math.isfinite(self.norm)
 
 
-class StochasticGradient(Solver):
+class StochasticGradient(SteppedSolver):
     """Base of the three methods; each one sets its step size and its options."""
 
     schedule: ClassVar[Any]
@@ -82,11 +82,12 @@ class StochasticGradient(Solver):
     def step(self, state: GradientState, stop: Any) -> None:
         problem = state.problem
         kind, batch, project, _ = self.options()
-        loss = 0.0
-        for block, order in row_visits(kind, state, stop):
+        loss, before = 0.0, state.visited
+        for block, order in row_visits(kind, state, stop, batch):
             loss += gradient_pass(self, state, block, order, stop, batch, project)
         state.epochs += 1
-        state.primal = 0.5 * state.norm + loss / (state.lambda_ * problem.n)
+        rows = max(state.visited - before, 1)
+        state.primal = 0.5 * state.norm + loss / (state.lambda_ * rows)
         # ||w||^2 stands for ||w(alpha)||^2: exact while nothing is clipped.
         state.dual = problem.dual_value(state.beta, state.norm, state.scale)
         if state.bias is not None:  # exact for a fixed bias

@@ -44,6 +44,9 @@ class SvmSGD(StochasticGradient):
     ----------
     initial_step : float, optional
         Constant eta0 of the step size. None: chosen on 1000 rows.
+    max_steps : int, optional
+        Largest number of steps, that is, of visits to rows; it may be less than an
+        epoch. Of the fit, only the last proof then reads all rows.
     """
 
     initial_step: float | None = None
@@ -54,6 +57,7 @@ class SvmSGD(StochasticGradient):
     losses: ClassVar[tuple[str, ...]] = ("hinge", "squared_hinge", "smoothed_hinge")
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.initial_step is not None:
             check_step("initial_step", self.initial_step)
 
