@@ -358,7 +358,7 @@ void bind_kernel(nb::module_ &m) {
       "kernel_pegasos",
       [](Gram &gram, Maybe<const Order> columns, const Loss &loss,
          Array<const double> y, Array<const double> omega, double lambda, Index budget,
-         Array<double> a, Array<double> g, Array<Order> active, Index size,
+         Index batch, double constant, Array<double> a, Array<double> g, Array<Order> active, Index size,
          Array<const Order> order, double t, Stop &stop) {
         const auto m = static_cast<Index>(a.shape(0));
         Simplex s{};
@@ -374,19 +374,22 @@ void bind_kernel(nb::module_ &m) {
         s.size = size;
         if (size < 0 || size > m) throw std::invalid_argument("size");
         checked_order(active, m);
-        const PegasosData data{loss, s.y, sized(omega, m, "omega"), lambda, budget};
+        s.constant = constant;
+        if (batch < 1) throw std::invalid_argument("batch");
+        const PegasosData data{loss,   s.y,    sized(omega, m, "omega"),
+                               lambda, budget, batch};
         const Order *rows = checked_order(order, m);
         const auto many = static_cast<Index>(order.shape(0));
         const PegasosWalk walk = without_gil(stop, [&](Poll &poll) {
           const std::lock_guard lock(gram.mutex());
           return kernel_pegasos(s, data, rows, many, t, poll);
         });
-        return std::make_tuple(walk.steps, walk.updates, s.size);
+        return std::make_tuple(walk.visited, walk.steps, walk.updates, s.size);
       },
       "gram"_a, "columns"_a.noconvert().none(), "loss"_a, "y"_a.noconvert(),
-      "omega"_a.noconvert(), "lambda_"_a, "budget"_a, "a"_a.noconvert(),
-      "g"_a.noconvert(), "active"_a.noconvert(), "size"_a, "order"_a.noconvert(), "t"_a,
-      "stop"_a, "Kernelised Pegasos. Returns (steps, updates, size).");
+      "omega"_a.noconvert(), "lambda_"_a, "budget"_a, "batch"_a, "constant"_a,
+      "a"_a.noconvert(), "g"_a.noconvert(), "active"_a.noconvert(), "size"_a, "order"_a.noconvert(), "t"_a,
+      "stop"_a, "Kernelised Pegasos. Returns (visited, steps, updates, size).");
 
   m.def(
       "solve_small",

@@ -303,6 +303,21 @@ def test_options_are_the_estimators_parameters(
             {"class_weight": {-1: 1.0, 1: 2.5}},
         ),
         (("--kernel", "rbf", "--n-jobs", "2"), {"n_jobs": 2}),
+        (
+            ("--kernel", "rbf", "--solver", "kernel-pegasos", "--tol", "0.1"),
+            {"solver": "kernel-pegasos", "tol": 0.1},
+        ),
+        (
+            (
+                *("--kernel", "rbf", "--solver", "kernel-pegasos", "--tol", "0.1"),
+                *("--no-intercept", "--solver-option", "batch_size=3"),
+            ),
+            {
+                "solver": dualgap.kernel.KernelPegasos(batch_size=3),
+                "tol": 0.1,
+                "fit_intercept": False,
+            },
+        ),
     ],
 )
 def test_kernel_options_are_the_parameters_of_svc(
@@ -469,7 +484,11 @@ def test_n_features() -> None:
         (("--kernel", "rbf", "--loss", "smoothed_hinge"), "not smoothed_hinge"),
         (("--kernel", "rbf", "--solver", "swap"), "use --loss squared_hinge, or"),
         (("--kernel", "rbf", "--solver", "dcd"), "with --kernel use auto, block, core"),
-        (("--kernel", "rbf", "--no-intercept"), "are not for --kernel; leave them out"),
+        (
+            ("--kernel", "rbf", "--no-intercept"),
+            "--solver auto needs a bias; with --no-intercept use --solver "
+            "kernel-pegasos or nystroem",
+        ),
         (
             ("--kernel", "rbf", "--no-penalize-intercept"),
             "are not for --kernel; leave them out",
@@ -499,7 +518,7 @@ def test_n_features() -> None:
         (("--solver-option", "order=cyclic"), "auto has no options"),
         (
             ("--solver", "sdca", "--solver-option", "batch=2"),
-            "sdca has the options order=permutation, init=zero, output=last",
+            "sdca has the options order=permutation, init=zero, output=last, max_steps",
         ),
         (("--solver", "sdca", "--solver-option", "order=3"), "order=3 has a wrong"),
         (

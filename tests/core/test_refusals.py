@@ -114,9 +114,9 @@ def sampled(count=2, split=0, vertex=-1):
     )
 
 
-def kernel_pegasos(size=0):
+def kernel_pegasos(size=0, batch=1):
     return core.kernel_pegasos(
-        *(gram(), None, HINGE, np.ones(N), np.ones(N), 0.1, N, np.zeros(N)),
+        *(gram(), None, HINGE, np.ones(N), np.ones(N), 0.1, N, batch, 1.0, np.zeros(N)),
         *(np.zeros(N), order(), size, order(), 1.0, core.Stop()),
     )
 
@@ -259,6 +259,7 @@ WRONG = [
     ("split without an order", lambda: sampled(split=1), "order has 0 entries"),
     ("vertex beyond the rows", lambda: sampled(vertex=N), "vertex"),
     ("Pegasos: size below 0", lambda: kernel_pegasos(-1), "size"),
+    ("Pegasos: no rows in a batch", lambda: kernel_pegasos(batch=0), "batch"),
     ("Pegasos: more rows than there are", lambda: kernel_pegasos(N + 1), "size"),
     (
         "matrix of few columns",

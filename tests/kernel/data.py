@@ -55,7 +55,7 @@ def kernel_matrix(problem):
 
 def form(problem):
     """The matrix Q of the quadratic form, without delta, in float64."""
-    return problem.y[:, None] * problem.y * (kernel_matrix(problem) + 1.0)
+    return problem.y[:, None] * problem.y * (kernel_matrix(problem) + problem.constant)
 
 
 def optimum(problem):

@@ -24,5 +24,14 @@ class KernelPegasos:
             used = np.flatnonzero(self.s)
             self.s[used[np.argmin(self.s[used])]] = 0.0
 
+    def batch(self, A):
+        """Step on the rows A: their decisions are those before the step."""
+        decisions = np.zeros(len(A))
+        if self.t > 0:
+            decisions = self.K[A] @ (self.s * self.y) / (self.lam * self.t)
+        self.t += 1
+        for i, decision in zip(A, decisions, strict=True):
+            self.s[i] += self.omega[i] * self.slope(self.y[i] * decision) / len(A)
+
     def alpha(self):
         return self.s / (self.lam * self.t)

@@ -51,10 +51,11 @@ struct Simplex {
   double *a, *g;
   Order *active;  // the `size` rows with a > 0
   Index size;
+  double constant = 1.0;  // added to kernel values; 0 without a bias
 
   Index column(Index i) const { return columns ? static_cast<Index>(columns[i]) : i; }
   double kernel(Index i, Index j, double k) const {
-    return y[i] * y[j] * (k + 1.0) + (i == j ? delta[i] : 0.0);
+    return y[i] * y[j] * (k + constant) + (i == j ? delta[i] : 0.0);
   }
 };
 
@@ -199,7 +200,7 @@ Index move_gradient(const Simplex &s, double keep, double u, const float *ki, do
     least[l] = std::numeric_limits<double>::infinity();
     where[l] = 0;
   }
-  const double shift = u - v;
+  const double shift = s.constant * (u - v);
   const auto next = [&](Index j) {
     double g = s.g[j];
     if constexpr (kRows > 0) {

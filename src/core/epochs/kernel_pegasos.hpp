@@ -2,8 +2,9 @@
 //
 // Problem    min lambda/2 ||w||^2 + (1/n) sum_i omega_i l(y_i f(x_i)),
 //            lambda = 1/sum c_i, f(x) = <w, (phi(x), 1)>,
-//            with w_t = sum_j s_j y_j (phi(x_j), 1)/(lambda t)
-// Update     step t on row i:  s_i <- s_i - omega_i l'(y_i f(x_i))
+//            with w_t = sum_j s_j y_j (phi(x_j), 1)/(lambda t). Without a bias, 0 takes
+//            the place of the 1.
+// Update     step t on k rows i:  s_i <- s_i - omega_i l'(y_i f(x_i))/k
 // Guarantee  suboptimality O(log t/(lambda t)) in expectation (Theorems 1 to 3)
 // Cost       O(1) for a row without a loss, else one kernel row and O(n), because
 //            F_i = sum_j s_j y_j (k_ij + 1) is updated at all rows. A step beyond the
@@ -14,6 +15,9 @@
 //            `offset`, which is 0 for the hinge of the paper. A loss with a quadratic
 //            piece needs steps below the inverse of its curvature.
 #pragma once
+
+#include <algorithm>
+#include <vector>
 
 #include "../gram/gram.hpp"
 #include "../losses.hpp"
@@ -27,13 +31,14 @@ struct PegasosData {
   const double *y, *omega;
   double lambda;
   Index budget;  // rows with s > 0, or 0 for any number
+  Index batch;   // k; the last batch of an order may be shorter
 };
 
 struct PegasosWalk {
-  Index steps = 0, updates = 0;
+  Index visited = 0, steps = 0, updates = 0;
 };
 
-// Makes the steps t + 1 .. t + m (counted from the offset) on the rows order[0..m).
+// Makes the steps t + 1, t + 2, ... (counted from the offset) on the rows order[0..m).
 inline PegasosWalk kernel_pegasos(Simplex &s, const PegasosData &data,
                                   const Order *order, Index m, double t, Poll &poll) {
   PegasosWalk walk;
@@ -43,31 +48,41 @@ inline PegasosWalk kernel_pegasos(Simplex &s, const PegasosData &data,
     s.columns ? move_gradient<true, 1>(s, 1.0, u, k, 0.0, nullptr)
               : move_gradient<false, 1>(s, 1.0, u, k, 0.0, nullptr);
   };
-  for (; walk.steps < m; ++walk.steps) {
-    const Index i = order[walk.steps];
+  std::vector<double> changes(static_cast<std::size_t>(std::min(data.batch, m)));
+  bool leave = false;
+  while (walk.visited < m && !leave) {
+    const Order *batch = order + walk.visited;
+    const Index k = std::min(data.batch, m - walk.visited);
     t += 1.0;
     // g_i = y_i F_i is the margin up to the scale of the step before.
     const double scale = t > 1.0 ? 1.0 / (data.lambda * (t - 1.0)) : 0.0;
-    const double change = data.omega[i] * data.loss.derivative(1.0 - s.g[i] * scale);
-    if (change > 0.0) {
-      if (s.a[i] == 0.0) s.active[s.size++] = static_cast<Order>(i);
-      s.a[i] += change;
-      add(i, change);
-      ++walk.updates;
-      if (data.budget > 0 && s.size > data.budget) {
-        Index least = 0;
-        for (Index r = 1; r < s.size; ++r)
-          if (s.a[s.active[r]] < s.a[s.active[least]]) least = r;
-        const Index out = s.active[least];
-        s.active[least] = s.active[--s.size];
-        add(out, -s.a[out]);
-        s.a[out] = 0.0;
+    for (Index r = 0; r < k; ++r) {
+      const Index i = batch[r];
+      changes[r] = data.omega[i] * data.loss.derivative(1.0 - s.g[i] * scale) /
+                   static_cast<double>(k);
+    }
+    for (Index r = 0; r < k; ++r) {
+      const Index i = batch[r];
+      const double change = changes[r];
+      if (change > 0.0) {
+        if (s.a[i] == 0.0) s.active[s.size++] = static_cast<Order>(i);
+        s.a[i] += change;
+        add(i, change);
+        ++walk.updates;
+        if (data.budget > 0 && s.size > data.budget) {
+          Index least = 0;
+          for (Index q = 1; q < s.size; ++q)
+            if (s.a[s.active[q]] < s.a[s.active[least]]) least = q;
+          const Index out = s.active[least];
+          s.active[least] = s.active[--s.size];
+          add(out, -s.a[out]);
+          s.a[out] = 0.0;
+        }
       }
+      leave |= poll(change > 0.0 ? s.m : 1);
     }
-    if (poll(change > 0.0 ? s.m : 1)) {
-      ++walk.steps;
-      break;
-    }
+    walk.visited += k;
+    ++walk.steps;
   }
   return walk;
 }

@@ -523,7 +523,10 @@ def configured_solver(
     if kernel is not None:
         registers = {**KERNEL_SOLVERS, **APPROXIMATIONS}
     record = registers[solver]
-    known = {f.name: getattr(record(), f.name) for f in fields(record) if f.init}
+    own = sorted(
+        fields(record), key=lambda f: f.kw_only is True
+    )  # max_steps comes last
+    known = {f.name: getattr(record(), f.name) for f in own if f.init}
     given = {}
     for option in options:
         name, equals, text = option.partition("=")
@@ -602,25 +605,27 @@ def _of_svc(
         raise typer.BadParameter(
             f"--kernel needs --loss hinge or squared_hinge, not {loss}."
         )
-    if bias != {
-        "fit_intercept": True,
-        "intercept_scaling": None,
-        "penalize_intercept": True,
-    }:
+    if bias["intercept_scaling"] is not None or not bias["penalize_intercept"]:
         raise typer.BadParameter(
-            "--no-intercept, --intercept-scaling and --no-penalize-intercept are not "
-            "for --kernel; leave them out. The bias is unpenalised with hinge, and "
-            "penalised with squared_hinge."
+            "--intercept-scaling and --no-penalize-intercept are not for --kernel; "
+            "leave them out. The bias is unpenalised with hinge, except with --solver "
+            "kernel-pegasos, and penalised with squared_hinge."
         )
     if solver not in known:
         raise typer.BadParameter(
             f"--solver {solver} trains only linear SVMs; with --kernel use "
             f"{', '.join(known)}."
         )
-    if loss == "hinge" and not known[solver]().free_bias:
+    record: Any = known[solver]
+    if loss not in getattr(record, "losses", (loss,)):
         raise typer.BadParameter(
             f"--solver {solver} cannot train --loss hinge; use --loss squared_hinge, "
-            "or --solver auto or block."
+            "or --solver auto, block or kernel-pegasos."
+        )
+    if not (bias["fit_intercept"] or record.without_bias):
+        raise typer.BadParameter(
+            f"--solver {solver} needs a bias; with --no-intercept use --solver "
+            "kernel-pegasos or nystroem."
         )
     users = {"gamma": set(_SHAPED), "degree": {"poly"}, "coef0": {"poly", "sigmoid"}}
     for name, kernels in users.items():
@@ -630,7 +635,8 @@ def _of_svc(
                 f"{kernel}."
             )
     given = {name: value for name, value in shape.items() if value is not None}
-    return {"kernel": kernel, "loss": loss, **given}
+    own = {"kernel": kernel, "loss": loss, "fit_intercept": bias["fit_intercept"]}
+    return own | given
 
 
 _SHAPED = ("poly", "rbf", "sigmoid", "laplacian")  # kernels with a gamma

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import warnings
 from collections.abc import Iterator
@@ -21,7 +22,15 @@ from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d
 
 from .. import core
 from ..certificate import Certificate
-from ..kernel import BlockSolver, Callable, Gram, KernelProblem, Precomputed
+from ..kernel import (
+    BlockSolver,
+    Callable,
+    Gram,
+    KernelPegasos,
+    KernelProblem,
+    KernelSolver,
+    Precomputed,
+)
 from ..losses import (
     RESIDUAL_LOSSES,
     Loss,
@@ -551,9 +560,21 @@ def _certify_kernel(
     for pair in kernel_pairs(model, X, y, C, sample_weight):
         proof = pair.problem.certify_model(pair.coef, pair.bias)
         proof = proof.with_dual_of(pair.problem.certify(pair.alpha))
-        proof = sharpened(proof, pair.problem, BlockSolver(), limits, pair.alpha)
+        solver = _solver_of(pair.problem)
+        if solver is not None:
+            warm = pair.alpha if solver.dual else None
+            proof = sharpened(proof, pair.problem, solver, limits, warm)
         parts.append(replace(proof, tol=math.nan))
     return certificate_of(model, parts)
+
+
+def _solver_of(problem: KernelProblem) -> KernelSolver | None:
+    """Return a solver that can train a kernel problem; None if there is none."""
+    for solver in (BlockSolver(), KernelPegasos()):
+        with contextlib.suppress(ValueError):
+            solver.check(problem)
+            return solver
+    return None
 
 
 class KernelPair(NamedTuple):
@@ -578,6 +599,9 @@ def kernel_pairs(
     check_is_fitted(model)
     C = _agreed(C, model.C, model)
     squared = isinstance(model, SVC) and isinstance(get_loss(model.loss), SquaredHinge)
+    kind_of_bias: dict[str, Any] = {"penalize_intercept": False}
+    if isinstance(model, SVC):
+        kind_of_bias = model._bias_of_problems()
     kernel = _kernel_of(model)
     X = _rows_of(model, X, kernel)
     classes, codes = _labels(y, X.shape[0], model.classes_)
@@ -597,8 +621,8 @@ def kernel_pairs(
             C,
             loss="squared_hinge" if squared else "hinge",
             sample_weight=(weight * factor[codes])[rows],
-            penalize_intercept=squared,
             rows=rows,
+            **kind_of_bias,
         )
         coef = np.zeros(X.shape[0])
         coef[support] = np.where(codes[support] == i, dual_coef[j - 1], dual_coef[i])

@@ -95,14 +95,15 @@ class SVC(
     coef0 : float, default=0.0
         Constant term of the kernels "poly" and "sigmoid".
     loss : {"hinge", "squared_hinge"} or a record of either, default="hinge"
-        Loss of the margin. The bias is unpenalised with the hinge, and penalised with
-        the squared hinge.
+        Loss of the margin. By default the bias is unpenalised with the hinge, and
+        penalised with the squared hinge.
     solver : str, KernelSolver or Nystroem, default="auto"
         Training method: a name in ``dualgap.kernel.KERNEL_SOLVERS`` or a record with
         its own parameters. "auto" uses the block solver, which supports both losses and
-        all kernels. Every other solver supports only the squared hinge. "nystroem"
-        trains an approximation over a few landmark rows, which is much faster with many
-        rows; the certificate is then about this approximation (see Notes).
+        all kernels. "kernel-pegasos" also does, and penalises the bias. Every other
+        solver supports only the squared hinge. "nystroem" trains an approximation over
+        a few landmark rows, which is much faster with many rows; the certificate is
+        then about this approximation (see Notes).
     tol : float, default=1e-3
         Relative duality gap ``(P - D)/D`` to prove, per pair of classes. The objective
         is then within a factor ``1 + tol`` of the optimum.
@@ -122,6 +123,13 @@ class SVC(
     class_weight : dict or "balanced", optional
         Factor of C for the rows of each class. "balanced" gives all classes the same
         total weight: ``n/(n_classes * count)``, where sample weights count.
+    fit_intercept : bool, default=True
+        Whether to fit a bias. Only "kernel-pegasos" and "nystroem" train without one.
+    penalize_intercept : bool, optional
+        Whether the bias is penalised: 1 is then added to the kernel. None is False for
+        the hinge, except with "kernel-pegasos", and True otherwise. Only
+        "kernel-pegasos" and "nystroem" train the hinge with a penalised bias, only
+        "nystroem" the squared hinge with an unpenalised one.
     decision_function_shape : {"ovr", "ovo"}, default="ovr"
         Columns of the decision function with more than two classes: "ovr" gives one per
         class, the votes of the pairs plus their confidence; "ovo" gives one per pair.
@@ -210,6 +218,10 @@ class SVC(
     kernel. The squared hinge makes more rows support vectors than the hinge does and
     penalises large violations of the margin more.
 
+    With ``penalize_intercept=True`` the hinge has the same f(x) as the squared hinge
+    here, and with ``fit_intercept=False`` both have b = 0. The dual then lacks the
+    constraint on :math:`\sum_i \alpha_i y_i`.
+
     Problems of up to about 2,000 rows per pair are solved more accurately than `tol`,
     up to rounding, where that takes little extra time.
 
@@ -269,6 +281,8 @@ class SVC(
         "time_limit": [Interval(Real, 0, None, closed="neither"), None],
         "cache_size": CACHE_SIZE,
         "class_weight": [dict, StrOptions({"balanced"}), None],
+        "fit_intercept": ["boolean"],
+        "penalize_intercept": ["boolean", None],
         "decision_function_shape": [StrOptions({"ovr", "ovo"})],
         "break_ties": ["boolean"],
         "random_state": ["random_state"],
@@ -292,6 +306,8 @@ class SVC(
         time_limit: float | None = None,
         cache_size: float = 200,
         class_weight: dict[Any, float] | str | None = None,
+        fit_intercept: bool = True,
+        penalize_intercept: bool | None = None,
         decision_function_shape: str = "ovr",
         break_ties: bool = False,
         random_state: int | np.random.RandomState | None = None,
@@ -311,6 +327,8 @@ class SVC(
         self.time_limit = time_limit
         self.cache_size = cache_size
         self.class_weight = class_weight
+        self.fit_intercept = fit_intercept
+        self.penalize_intercept = penalize_intercept
         self.decision_function_shape = decision_function_shape
         self.break_ties = break_ties
         self.random_state = random_state
@@ -403,6 +421,7 @@ class SVC(
             data["metadata"] = {"sample_weight": sample_weight}
         tasks = FitTasks(self, data, names, stop)
 
+        bias = self._bias_of_problems()
         models: dict[int, tuple[Vector, float]] = {}  # coefficients and bias
 
         def train(p: int) -> Solution:
@@ -410,7 +429,7 @@ class SVC(
                 problem: Any = None
                 engine: Any = solver
                 if not (stop.requested or stop.expired):
-                    problem = rows.problem(matrix, *pairs[p], self.C, self.loss)
+                    problem = rows.problem(matrix, *pairs[p], self.C, self.loss, bias)
                     if isinstance(solver, Nystroem):
                         engine = Auto()
                         problem = solver.approximate(problem, int(seeds[0]), stop=stop)
@@ -444,6 +463,15 @@ class SVC(
         tasks.end()
         warn_of_failures("SVC", self.certificate_, "pairs")
         return self
+
+    def _bias_of_problems(self) -> dict[str, Any]:
+        """Return the arguments of KernelProblem that set the bias."""
+        penalised = self.penalize_intercept
+        if penalised is None:
+            hinge = get_loss(self.loss).name == "hinge"
+            free = self.fit_intercept and get_kernel_solver(self.solver).free_bias
+            penalised = not (hinge and free)
+        return {"fit_intercept": self.fit_intercept, "penalize_intercept": penalised}
 
     def _keep(
         self,
@@ -647,7 +675,13 @@ class _Rows:
         ).pair
 
     def problem(
-        self, matrix: Function[[int, int], Matrix], i: int, j: int, C: float, loss: Any
+        self,
+        matrix: Function[[int, int], Matrix],
+        i: int,
+        j: int,
+        C: float,
+        loss: Any,
+        bias: dict[str, Any],
     ) -> KernelProblem:
         """Return the problem of classes i and j.
 
@@ -661,7 +695,7 @@ class _Rows:
             C,
             loss=loss,
             sample_weight=self.weights_of(i, j),
-            penalize_intercept=get_loss(loss).name != "hinge",
+            **bias,
         )
 
 

@@ -31,6 +31,8 @@ class KernelSolver(Solver):
 
     losses: ClassVar[tuple[str, ...]] = ("squared_hinge",)
     dual: ClassVar[bool] = True
+    #: Whether the solver can train a problem without a bias.
+    without_bias: ClassVar[bool] = False
 
     def rows_held(self, n: int) -> int:
         """Return how many of n kernel rows the cache must hold.
@@ -50,20 +52,27 @@ class KernelSolver(Solver):
         if problem.kind != "kernel":
             return  # other kinds have one loss, which all their solvers can train
         loss = problem.loss.name
-        if problem.free_bias and loss == "hinge" and not self.free_bias:
+        able = loss in self.losses
+        if problem.free_bias and loss == "hinge" and not (self.free_bias or able):
             raise ValueError(
                 f"loss='hinge': solver={self.name!r} cannot leave the bias free; use "
                 "loss='squared_hinge', or solver='auto' or 'block'"
             )
-        if loss not in self.losses:
+        if not able:
+            others = "'auto', 'block' or " if loss == "hinge" else ""
             raise ValueError(
                 f"loss={loss!r}: solver={self.name!r} cannot train it; use "
-                "loss='squared_hinge', or solver='kernel-pegasos'"
+                f"loss='squared_hinge', or solver={others}'kernel-pegasos'"
             )
         if problem.free_bias and not self.free_bias:
             raise ValueError(
                 f"penalize_intercept=False: solver={self.name!r} penalises the bias; "
                 "use penalize_intercept=True, or loss='hinge' and solver='block'"
+            )
+        if not (problem.free_bias or problem.constant or self.without_bias):
+            raise ValueError(
+                f"fit_intercept=False: solver={self.name!r} needs a bias; use "
+                "solver='kernel-pegasos' or 'nystroem', or fit_intercept=True"
             )
 
     def claim(self, state: Any) -> Claim:
@@ -79,6 +88,6 @@ class KernelSolver(Solver):
             w=EMPTY,
             alpha=alpha,
             certificate=replace(bounds.certificate, floor=problem.floor),
-            bias=float(core.signed_sum(problem.y, alpha)),
+            bias=float(core.signed_sum(problem.y, alpha)) if problem.constant else 0.0,
             decisions=np.full(problem.n, math.nan),
         )

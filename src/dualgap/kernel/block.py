@@ -346,7 +346,8 @@ class BlockSolver(KernelSolver):
             raise ValueError(
                 f"penalize_intercept={not problem.free_bias}: solver={self.name!r} "
                 f"does not support it with loss={problem.loss.name!r}; use "
-                "penalize_intercept=False with loss='hinge', True with 'squared_hinge'"
+                "penalize_intercept=False with loss='hinge', True with 'squared_hinge',"
+                " or solver='kernel-pegasos'"
             )
 
     def start(self, problem: Any, rng: Any, warm: Vector | None) -> BlockState:

@@ -82,7 +82,7 @@ class SimplexState(KernelState):
         return cls(
             problem, rng, new_order(0), used=used, columns=columns,
             y=problem.y[used].astype(np.float64), delta=delta,
-            diagonal=problem.gram.diagonal()[used] + 1.0 + delta,
+            diagonal=problem.gram.diagonal()[used] + problem.constant + delta,
             a=np.zeros(m), g=np.zeros(m), active=new_order(m),
         )  # fmt: skip
 

@@ -61,6 +61,7 @@ class Nystroem:
 
     name: ClassVar[str] = "nystroem"
     free_bias: ClassVar[bool] = True
+    without_bias: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_count("n_components", self.n_components)
@@ -179,7 +180,7 @@ class Approximation(BinaryProblem):
             1.0,
             loss=problem.loss,
             sample_weight=problem.cost,
-            fit_intercept=True,
+            fit_intercept=problem.free_bias or problem.constant != 0.0,
             penalize_intercept=not problem.free_bias,
         )
 
@@ -236,8 +237,7 @@ class Approximation(BinaryProblem):
         scores = problem.scores(alpha)
         off = float(core.signed_sum(self.y, alpha))
         norm = float((alpha * self.y) @ scores)
-        if not problem.free_bias:
-            norm += off * off
+        norm += problem.constant * off * off
         total = float(alpha.sum())
         curvature = norm + float((self.delta * alpha * alpha).sum())
         # Slightly smaller, so that rounding takes no product out of the box.

@@ -86,17 +86,30 @@ class KernelPegasos(KernelSolver):
     budget : int, optional
         Largest number of support vectors. Beyond it the support vector of smallest
         weight is removed, and the gap need not close.
+    batch_size : int, default=1
+        Rows per step. The last batch of an epoch may be shorter.
     """
 
     budget: int | None = None
+    batch_size: int = 1
 
     name: ClassVar[str] = "kernel-pegasos"
     losses: ClassVar[tuple[str, ...]] = ("hinge", "squared_hinge", "smoothed_hinge")
     dual: ClassVar[bool] = False
+    without_bias: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.budget is not None:
             check_count("budget", self.budget)
+        check_count("batch_size", self.batch_size)
+
+    def check(self, problem: Any) -> None:
+        super().check(problem)
+        if self.batch_size > problem.n:
+            raise ValueError(
+                f"batch_size={self.batch_size} is more than the {problem.n} rows; "
+                f"give 1 to {problem.n}"
+            )
 
     def start(self, problem: Any, rng: Any, warm: Vector | None) -> PegasosState:
         simplex = SimplexState.begin(problem, rng)
@@ -116,13 +129,14 @@ class KernelPegasos(KernelSolver):
         problem = state.problem
         state.epochs += 1
         state.rng.shuffle(state.order)
-        steps, updates, state.size = core.kernel_pegasos(
+        visited, steps, updates, state.size = core.kernel_pegasos(
             problem.gram.core, state.columns, problem.core_loss, state.y, state.omega,
-            problem.lambda_, self.budget or 0, state.a, state.g, state.active,
-            state.size, state.order, state.offset + state.t, stop,
+            problem.lambda_, self.budget or 0, self.batch_size, problem.constant,
+            state.a, state.g, state.active, state.size, state.order,
+            state.offset + state.t, stop,
         )  # fmt: skip
         state.t += steps
-        state.visited += steps
+        state.visited += visited
         state.updates += updates
         state.measure()
 

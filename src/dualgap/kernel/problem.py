@@ -10,7 +10,8 @@ is, a penalised bias b = sum_i a_i y_i. Nanculef et al. 2014 write the loss as
 
 An unpenalised bias (``penalize_intercept=False``) gives the C-SVC of Cortes and Vapnik
 1995 and of LIBSVM: f(x) = sum_i a_i y_i k(x_i, x) + b, Q_ij = y_i y_j k_ij, and the
-dual has the additional constraint sum_i a_i y_i = 0.
+dual has the additional constraint sum_i a_i y_i = 0. Without a bias
+(``fit_intercept=False``) it is the same with b = 0, and without the constraint.
 """
 
 from __future__ import annotations
@@ -81,11 +82,14 @@ class MatrixProblem(Problem):
         Always 0, because there is no w.
     shift : float
         Amount added to the diagonal so that the kernel matrix is positive semidefinite.
+    constant : float
+        Number added to kernel values: 1 for a penalised bias, else 0.
     """
 
     width = 0
     y: NDArray[np.int8]
     shift = 0.0
+    constant = 0.0
 
     def __init__(
         self, X: Any, kernel: Kernel | None, cache_size: float, rows: ArrayLike | None
@@ -309,13 +313,16 @@ class KernelProblem(MatrixProblem):
         A record of :mod:`dualgap.kernel.functions`.
     loss : str or Loss, default="squared_hinge"
         ``block`` trains the hinge with an unpenalised bias. Only ``kernel-pegasos``
-        trains the smoothed hinge, and the hinge with a penalised bias.
+        trains the smoothed hinge, the hinge with a penalised bias, and problems without
+        a bias.
     sample_weight : array-like of shape (n,), optional
         Factors of C, zero or positive.
     cache_size : float, default=200
         Megabytes of cached kernel rows.
     penalize_intercept : bool, default=True
         If False, the bias is not penalised.
+    fit_intercept : bool, default=True
+        If False, there is no bias.
     rows : array-like of int, optional
         Train on these rows of X only; y and sample_weight have one entry for each.
 
@@ -355,10 +362,16 @@ class KernelProblem(MatrixProblem):
         sample_weight: ArrayLike | None = None,
         cache_size: float = 200,
         penalize_intercept: bool = True,
+        fit_intercept: bool = True,
         rows: ArrayLike | None = None,
     ) -> None:
         self.loss = get_loss(loss)
         self.free_bias = not penalize_intercept
+        if self.free_bias and not fit_intercept:
+            raise ValueError(
+                "penalize_intercept=False needs an intercept; use fit_intercept=True"
+            )
+        self.constant = 1.0 if fit_intercept and penalize_intercept else 0.0
         super().__init__(X, kernel, cache_size, rows)
         self.C = check_C(C, None, self.n)
         self.y = check_labels(y, self.n)
@@ -406,7 +419,7 @@ class KernelProblem(MatrixProblem):
     def _bias(self, alpha: Vector, scores: Vector) -> float:
         if self.free_bias:
             return best_bias(scores, self.y, self.cost, self.loss)
-        return float(core.signed_sum(self.y, alpha))
+        return float(core.signed_sum(self.y, alpha)) if self.constant else 0.0
 
     def prove(self, claim: Claim) -> Proof:
         """Return bounds on P and D of alpha, from a scan in float64.
@@ -463,7 +476,7 @@ class KernelProblem(MatrixProblem):
         bias : float
         s : float, default=1.0
         """
-        own = 0.0 if self.free_bias else float(core.signed_sum(self.y, alpha))
+        own = float(core.signed_sum(self.y, alpha)) if self.constant else 0.0
         with np.errstate(over="ignore", invalid="ignore"):
             total, reach = float(alpha.sum()), float(np.abs(alpha).sum())
             bent = float((self.delta * alpha * alpha).sum())
@@ -526,14 +539,24 @@ class KernelProblem(MatrixProblem):
         coef : ndarray of shape (n,)
             Coefficients of either sign and any size; they need not be dual variables.
         bias : float
+            It must be 0 for a problem without a bias.
+
+        Raises
+        ------
+        ValueError
+            If the problem has no bias, but the model does.
         """
+        if bias != 0.0 and not (self.free_bias or self.constant):
+            raise ValueError(
+                f"bias={bias!r}, but the problem has no bias; use fit_intercept=True"
+            )
         alpha = coef * self.y
         scores = self.scores(alpha)
         with np.errstate(over="ignore", invalid="ignore"):
             loss, loss_error, (norm, norm_error, size) = self._losses(
                 alpha, scores, bias, 0.0
             )
-            own = 0.0 if self.free_bias else bias * bias
+            own = self.constant * bias * bias
             primal = 0.5 * (norm + own) + loss
             more = 0.5 * norm_error + loss_error + _SUM * (0.5 * (size + own) + loss)
             more = Rounding.slack * more + self._lost(alpha)
