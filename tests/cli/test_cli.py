@@ -901,12 +901,38 @@ def test_help_and_version() -> None:
 def test_help_has_groups_and_plain_placeholders() -> None:
     text = call("train", "--help").stdout
     groups = ["Data", "Model", "Bias", "Kernel", "Solver and accuracy", "Output"]
-    places = [text.index(f"─ {group} ─") for group in groups]
+    places = [text.index(f"\n{group}:\n") for group in groups]
     assert places == sorted(places)
     assert "dualgap train [OPTIONS] DATA MODEL" in text
     assert "<float" not in text
     usage = call("convert", "--help").stdout
-    assert "dualgap convert [OPTIONS] IN... STORE " in usage
+    assert "dualgap convert [OPTIONS] IN... STORE\n" in usage
+    assert max(map(len, text.splitlines())) <= 80
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (["--C", "abc"], "--C abc is invalid; give a number."),
+        (["--max-epochs=0"], "--max-epochs 0 is invalid; give 1 or more."),
+        (["-d", "2.5"], "--degree 2.5 is invalid; give a whole number."),
+        (["--n-jobs", "0"], "--n-jobs: 0 is not a number of threads; give 1, 2, ... "),
+        (["--tol", "0"], "--tol: 0.0 is not a positive, finite number."),
+        (["--bogus"], "No such option: --bogus. See --help."),
+        (["another"], "Got unexpected extra argument"),
+    ],
+)
+def test_wrong_usage_is_one_line(options: list[str], sentence: str) -> None:
+    told = refused("train", "data", "model", *options, status=2)
+    assert told.startswith(f"dualgap train: {sentence}")
+    assert told.count("\n") == 1
+
+
+def test_a_missing_argument_shows_the_usage() -> None:
+    told = refused("train", "data", status=2)
+    usage = "dualgap train [OPTIONS] DATA MODEL"
+    assert told == f"dualgap train: MODEL is missing; the usage is: {usage}\n"
+    assert refused("trian", status=2).count("\n") == 1
 
 
 def test_help_imports_no_numerical_package() -> None:
@@ -914,7 +940,8 @@ def test_help_imports_no_numerical_package() -> None:
         "import sys; from dualgap.cli import app\n"
         "try: app(['train', '--help'])\n"
         "except SystemExit: pass\n"
-        "print(*{'numpy', 'scipy', 'sklearn', 'pandas'} & set(sys.modules))"
+        "print(*{'numpy', 'scipy', 'sklearn', 'pandas', 'rich.console'}\n"
+        "      & set(sys.modules))"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True

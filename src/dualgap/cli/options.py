@@ -31,7 +31,156 @@ _ORDER = (
 )
 
 
-class _Ordered(typer.core.TyperGroup):
+# click's exceptions; some versions of typer have their own copy of it.
+_UsageError: Any = typer.BadParameter.__base__
+_ClickException: Any = _UsageError.__base__
+
+
+class _Refusal(_ClickException):  # type: ignore[misc]
+    """Wrong usage, told in one line."""
+
+    exit_code = 2
+
+    def show(self, file: Any = None) -> None:
+        typer.echo(self.format_message(), file=file, err=file is None)
+
+
+@contextlib.contextmanager
+def _one_sentence() -> Iterator[None]:
+    """Tell wrong usage in one sentence, without a box and a line of usage."""
+    try:
+        yield
+    except _UsageError as error:
+        if type(error).__name__ == "NoArgsIsHelpError":  # shows the help
+            raise
+        path = error.ctx.command_path if error.ctx is not None else "dualgap"
+        raise _Refusal(f"{path}: {_reason(error)}") from None
+
+
+def _reason(error: Any) -> str:
+    """Return the sentence of a usage error."""
+    parameter: Any = getattr(error, "param", None)
+    message = str(error.message or "")
+    if type(error).__name__ == "MissingParameter":
+        usage = error.ctx.command.get_usage(error.ctx).split(":", 1)[1]
+        name = parameter.metavar or parameter.name.upper()
+        return f"{name} is missing; the usage is: {' '.join(usage.split())}"
+    if parameter is None:
+        if "No such command" in message:
+            return f"{message} dualgap --help lists the commands."
+        return message
+    name = max(parameter.opts, key=len) if parameter.opts else parameter.name
+    for pattern, remedy in _TYPES.items():
+        if found := re.search(pattern, message):
+            value = _value_of(parameter, error.ctx)
+            return f"{name}{value} is invalid; give {found.expand(remedy)}."
+    return f"{name}: {message}"
+
+
+# Messages of typer about values, of all versions, and what to give instead.
+_TYPES = {
+    "valid number|not a valid float": "a number",
+    "valid integer|not a valid integer": "a whole number",
+    r"greater than or equal to ([\d.]+)": r"\1 or more",
+    r"less than or equal to ([\d.]+)": r"\1 or less",
+    r"not in the range x>=([\d.]+)": r"\1 or more",
+    r"not in the range ([\d.]+)<=x<=([\d.]+)": r"a number from \1 to \2",
+}
+_ARGUMENTS_KEY = "dualgap.arguments"
+
+
+def _value_of(parameter: Any, ctx: Any) -> str:
+    """Return the value of an option as it was typed, after a space."""
+    typed = ctx.meta.get(_ARGUMENTS_KEY, []) if ctx is not None else []
+    for at, word in enumerate(typed):
+        for option in parameter.opts:
+            if word == option and at + 1 < len(typed):
+                return f" {typed[at + 1]}"
+            glued = f"{option}=" if option[:2] == "--" else option
+            if word.startswith(glued) and word != option:
+                return f" {word.removeprefix(glued)}"
+    return ""
+
+
+class _Plain:
+    """Mixin for commands whose help is plain text, with options in groups.
+
+    typer's framed help imports a renderer of Markdown, which takes as long as all the
+    rest of a start.
+    """
+
+    params: list[Any]
+    epilog: str | None
+
+    def get_help(self, ctx: Any) -> str:
+        found: str = super().get_help(ctx)  # type: ignore[misc]
+        return found.replace(_HYPHEN, "-")
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        names = ("Arguments", *_GROUPS, "Options")
+        groups: dict[str, list[tuple[str, str]]] = {name: [] for name in names}
+        order = list(_GROUP_OF)
+        for parameter in sorted(
+            self.params,
+            key=lambda p: order.index(p.name) if p.name in _GROUP_OF else -1,
+        ):
+            group = _GROUP_OF.get(str(parameter.name), "Options")
+            if not isinstance(parameter, typer.core.TyperOption):
+                group = "Arguments"
+            if not getattr(parameter, "hidden", False):
+                groups[group].append(_described(parameter))
+        help_option = self.get_help_option(ctx)  # type: ignore[attr-defined]
+        if help_option is not None:
+            groups["Options"].append(
+                (", ".join(help_option.opts), "Show this message and exit.")
+            )
+        for name, rows in groups.items():
+            if rows:
+                with formatter.section(name):
+                    rows = [(left, right.replace("-", _HYPHEN)) for left, right in rows]
+                    formatter.write_dl(rows, col_max=26)
+        if hasattr(self, "list_commands"):
+            with formatter.section("Commands"):
+                found = [self.get_command(ctx, c) for c in self.list_commands(ctx)]  # type: ignore[attr-defined]
+                formatter.write_dl([(c.name, c.help.partition("\n")[0]) for c in found])
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        for text in (self.epilog or "").split("\n\n"):
+            if not text.startswith(_PROGRAMS):
+                formatter.write_paragraph()
+            if text == "Examples":
+                formatter.write_heading(text)
+            elif text.startswith(_PROGRAMS):
+                formatter.write(f"  {text}\n")
+            else:
+                formatter.write_text(text.replace("-", _HYPHEN))
+
+
+_HYPHEN = "\u2011"  # not broken by line wrapping, unlike the hyphens in names
+_PROGRAMS = ("dualgap ", "liblinear-", "svm-")  # lines that are examples
+
+
+def _described(parameter: Any) -> tuple[str, str]:
+    """Return name and help of an option or argument, with its default."""
+    text, shown = parameter.help or "", parameter.show_default
+    if not isinstance(parameter, typer.core.TyperOption):
+        return parameter.metavar or parameter.name, text
+    names = ", ".join(sorted(parameter.opts, key=len))
+    if parameter.secondary_opts:
+        names += f" / {', '.join(parameter.secondary_opts)}"
+    elif not parameter.is_flag:
+        names += f" {parameter.metavar}"
+    default = shown if isinstance(shown, str) else None
+    if default is None and shown and parameter.default is not None:
+        if not parameter.is_flag:
+            default = str(parameter.default)
+        elif parameter.secondary_opts:
+            chosen = parameter.opts if parameter.default else parameter.secondary_opts
+            default = chosen[0]
+    return names, text + (f" [default: {default}]" if default else "")
+
+
+class _Ordered(_Plain, typer.core.TyperGroup):
     """Group whose help lists commands in the order of their use."""
 
     def list_commands(self, ctx: Any) -> list[str]:
@@ -39,6 +188,14 @@ class _Ordered(typer.core.TyperGroup):
         return sorted(
             super().list_commands(ctx), key=lambda n: known.get(n, len(known))
         )
+
+    def make_context(self, *arguments: Any, **named: Any) -> Any:
+        with _one_sentence():
+            return super().make_context(*arguments, **named)
+
+    def invoke(self, ctx: Any) -> Any:
+        with _one_sentence():
+            return super().invoke(ctx)
 
 
 # Options of LIBLINEAR, LIBSVM and scikit-learn, with advice. Options with the same
@@ -71,10 +228,6 @@ _FOREIGN = {
 _FOREIGN |= dict.fromkeys(
     ("--proba", "--probability", "--predict-proba"), _FOREIGN["-b"]
 )
-
-
-# click's UsageError; some versions of typer have their own copy of it.
-_UsageError: Any = typer.BadParameter.__base__
 
 
 # Groups of options in the help, with their parameters; all others are "Options".
@@ -111,33 +264,22 @@ _PLACES |= dict.fromkeys(
 )
 
 
-class _Command(typer.core.TyperCommand):
+class _Command(_Plain, typer.core.TyperCommand):
     """Command with groups of options, and advice for unknown options."""
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
         for parameter in self.params:
-            group = _GROUP_OF.get(str(parameter.name))
-            if not isinstance(parameter, typer.core.TyperOption):
-                continue
-            if group:
-                parameter.rich_help_panel = group
-            if parameter.metavar is None:  # instead of the type and its limits
-                place = _PLACES.get(str(parameter.name), "X")
-                parameter.metavar = " " if parameter.is_flag else place
-        # The help shows groups in the order of their first options.
-        order = list(_GROUPS)
-        self.params.sort(
-            key=lambda p: (
-                order.index(_GROUP_OF[str(p.name)]) if str(p.name) in _GROUP_OF else -1
-            )
-        )
+            option = isinstance(parameter, typer.core.TyperOption)
+            if option and parameter.metavar is None:  # instead of type and limits
+                parameter.metavar = _PLACES.get(str(parameter.name), "X")
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         pieces = super().collect_usage_pieces(ctx)
         return [re.sub(r"[{}]|(?<=STORE\}).*", "", piece) for piece in pieces]
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        ctx.meta[_ARGUMENTS_KEY] = list(args)
         try:
             return super().parse_args(ctx, args)
         except _UsageError as error:
@@ -171,12 +313,12 @@ app = _App(
     cls=_Ordered,
     help="Support vector machines trained to a certificate of optimality.",
     epilog=(
-        "Each command explains itself: [bold]dualgap train --help[/bold]. "
+        "Each command explains itself: dualgap train --help. "
         "DATA is svmlight / LIBSVM text, CSV, TSV, Parquet, Arrow or .npz, plain or "
         "compressed, known by its content; - reads standard input."
     ),
     no_args_is_help=True,
-    rich_markup_mode="rich",
+    rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
     # Errors that users can cause are one sentence. For bugs, Python's plain traceback
     # is more useful than a framed one.
@@ -194,7 +336,7 @@ def _print_version(wanted: bool) -> None:
 
 def paragraphs(*lines: str) -> str:
     """Join lines into the text of a help page."""
-    return "\n\n".join(lines)
+    return re.sub(r"\[/?bold\]", "", "\n\n".join(lines))
 
 
 def positive(value: float | None) -> float | None:
@@ -411,9 +553,19 @@ ZeroBasedAsTrained = Annotated[bool | None, _zero_based("DATA", _FROM_MODEL)]
 ZeroBasedInputs = Annotated[bool | None, _zero_based("IN", _FROM_DATA)]
 
 
+def _threads(value: int | None) -> int | None:
+    """Return a number of threads, after checking that it is not 0."""
+    if value == 0 or not -4096 <= (value or 0) <= 4096:
+        raise typer.BadParameter(
+            f"{value} is not a number of threads; give 1, 2, ... or -1 for all."
+        )
+    return value
+
+
 Jobs = Annotated[
     int | None,
     typer.Option(
+        callback=_threads,
         help="Threads for reading, and for training several classes (with a kernel, "
         "pairs of classes). -1 uses all processors.",
         show_default="all for reading, 1 for training",
@@ -424,6 +576,7 @@ Jobs = Annotated[
 LinearJobs = Annotated[
     int | None,
     typer.Option(
+        callback=_threads,
         help="Threads for reading, and for training several classes. -1 uses all "
         "processors.",
         show_default="all for reading, 1 for training",
@@ -432,12 +585,15 @@ LinearJobs = Annotated[
 ReadJobs = Annotated[
     int | None,
     typer.Option(
-        help="Threads for reading. -1 uses all processors.", show_default="all"
+        callback=_threads,
+        help="Threads for reading. -1 uses all processors.",
+        show_default="all",
     ),
 ]
 PredictJobs = Annotated[
     int | None,
     typer.Option(
+        callback=_threads,
         help="Threads for reading, and for predicting with a kernel. -1 uses all "
         "processors.",
         show_default="all",
