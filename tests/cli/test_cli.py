@@ -31,6 +31,7 @@ import dualgap
 from dualgap import SVC, LinearSVC, load_model, save_model
 from dualgap.certificate import percent
 from dualgap.cli import app
+from dualgap.estimators.plain import PlainLinearSVC
 from dualgap.estimators.svc import KERNELS
 from dualgap.kernel import APPROXIMATIONS, KERNEL_SOLVERS
 
@@ -570,6 +571,7 @@ def no_training(monkeypatch: pytest.MonkeyPatch) -> None:
         raise AssertionError("training began")
 
     monkeypatch.setattr(LinearSVC, "_fit", fail)
+    monkeypatch.setattr(PlainLinearSVC, "fit", fail)
 
 
 @pytest.mark.usefixtures("no_training")
@@ -599,7 +601,7 @@ class TestRefusedBeforeTraining:
         Path("other").write_text("not a model")
         for arguments, words in {
             ("missing", "model"): "missing: No such file",
-            ("sub", "model"): "sub: is a directory, not a data file",
+            ("sub", "model"): "sub: is a folder, not a data file",
             ("data", "sub"): "sub: is a folder",
             ("data", "nowhere/model"): "nowhere: no such folder",
             ("data", "data"): "data is the input",
@@ -834,7 +836,12 @@ def test_models_of_strings_and_of_tables() -> None:
 
 def test_predict_refuses_what_is_no_model() -> None:
     write("data", [-1, 1])
-    assert "not a valid dualgap model" in refused("predict", "data", "data")
+    assert "data is not a model file of dualgap" in refused("predict", "data", "data")
+    Path("theirs").write_text("solver_type L2R_L1LOSS_SVC_DUAL\n")
+    assert "is a model file of LIBLINEAR" in refused("score", "data", "theirs")
+    os.mkdir("sub")
+    assert "sub: is a folder, not a model file" in refused("predict", "data", "sub")
+    assert "sub: is a folder, not a model file" in refused("export", "sub", "a.ll")
     assert "missing: No such file" in refused("predict", "data", "missing")
     assert "missing: No such file" in refused("predict", "missing", "data")
     call("train", "data", "model")

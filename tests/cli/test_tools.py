@@ -385,7 +385,7 @@ def test_wrong_exports_are_refused(
         ),
         (["train", "store", "out", "--n-features", "9"], "has 6 features, not 9"),
         (["train", "store", "out", "--one-based"], "is a store, not svmlight text"),
-        (["train", "folder", "out"], "folder: is a directory, not a data file"),
+        (["train", "folder", "out"], "folder: is a folder, not a data file"),
     ],
 )
 def test_stores_are_refused_where_they_do_not_fit(

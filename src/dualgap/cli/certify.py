@@ -11,9 +11,9 @@ from .data import (
     facts_of,
     is_store,
     read_data,
+    refuse_no_model,
     refuse_unreadable,
     rescaled,
-    whose_model,
 )
 from .options import (
     DataPath,
@@ -262,18 +262,12 @@ def read_model(
     from ..estimators import read_liblinear, read_libsvm
     from ..estimators.model_file import load_parts
 
-    refuse_unreadable(path)
-    whose = whose_model(path)
+    whose = refuse_no_model(path, others=True)
     told: dict[str, Any] = {"C": C or 1.0, "epsilon": epsilon or 0.0, "nu": nu or 0.5}
     if whose == "LIBLINEAR":
         return whose, read_liblinear(path, **told), {"zero_based": False}, None
     if whose == "LIBSVM":
         return whose, read_libsvm(path, **told), {"zero_based": False}, None
-    if whose is None:
-        raise ValueError(
-            f"{path} is not a model file of dualgap, LIBLINEAR or LIBSVM; give one of "
-            "them"
-        )
     model, notes, scaling = load_parts(path)
     return whose, model, {"zero_based": False, **notes}, scaling
 

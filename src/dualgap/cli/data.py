@@ -75,7 +75,7 @@ def refuse_unreadable(path: str) -> None:
         if is_store(path):
             return
         raise IsADirectoryError(
-            errno.EISDIR, "is a directory, not a data file or a store", path
+            errno.EISDIR, "is a folder, not a data file or a store", path
         )
     if not os.access(path, os.R_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
@@ -99,6 +99,28 @@ def whose_model(path: str) -> str | None:
     # A safetensors file begins with the length of its JSON header, and the header.
     header = int.from_bytes(start[:8], "little") <= os.path.getsize(path)
     return "dualgap" if header and start[8:9] == b"{" else None
+
+
+def refuse_no_model(path: str, others: bool = False) -> str:
+    """Return the package that wrote a model file, or raise an error.
+
+    Raises
+    ------
+    OSError, ValueError
+        If the file is missing, a folder, or no model file of dualgap. With `others`,
+        models of LIBLINEAR and LIBSVM are accepted too.
+    """
+    if os.path.isdir(path):
+        raise IsADirectoryError(errno.EISDIR, "is a folder, not a model file", path)
+    whose = whose_model(path)
+    if whose is None:
+        known = "dualgap, LIBLINEAR or LIBSVM" if others else "dualgap"
+        raise ValueError(f"{path} is not a model file of {known}")
+    if whose != "dualgap" and not others:
+        raise ValueError(
+            f"{path} is a model file of {whose}; give a file of dualgap train"
+        )
+    return whose
 
 
 def refuse_unwritable(path: str, inputs: Sequence[str]) -> None:
@@ -296,10 +318,17 @@ def read_as_trained(
     label: str | None = None,
 ) -> tuple[Any, Data]:
     """Read a model, and examples in the format of its training data."""
-    from ..estimators.model_file import load_parts
+    from ..estimators.plain import load_plain
 
     refuse_unreadable(path)
-    fitted, notes, scaling = load_parts(model)
+    refuse_no_model(model)
+    # Without scikit-learn if possible: its import takes longer than the prediction.
+    loaded = None if is_store(path) else load_plain(model)
+    if loaded is None:
+        from ..estimators.model_file import load_parts
+
+        loaded = load_parts(model)
+    fitted, notes, scaling = loaded
     remedy = f"give data like the training data of {model}"
     base, columns = base_of(notes), columns_of(notes, label)
     examples = read_data(

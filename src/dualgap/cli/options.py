@@ -112,6 +112,14 @@ class _Plain:
     params: list[Any]
     epilog: str | None
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        for parameter in self.get_params(ctx):  # type: ignore[attr-defined]
+            reader = _Reader.of(parameter)
+            if reader is not None:
+                parameter.get_runtime_param = lambda reader=reader: reader
+        rest: list[str] = super().parse_args(ctx, args)  # type: ignore[misc]
+        return rest
+
     def get_help(self, ctx: Any) -> str:
         found: str = super().get_help(ctx)  # type: ignore[misc]
         return found.replace(_HYPHEN, "-")
@@ -264,6 +272,41 @@ _PLACES |= dict.fromkeys(
 )
 
 
+class _Reader:
+    """Reader of the values of an option, in the place of pydantic's.
+
+    Newer versions of typer read values with pydantic, whose import takes longer than
+    NumPy's. Older ones do not ask for a reader.
+    """
+
+    def __init__(self, kind: Any) -> None:
+        self.kind = kind
+
+    @classmethod
+    def of(cls, parameter: Any) -> _Reader | None:
+        kind = getattr(getattr(parameter, "type_descriptor", None), "annotation", None)
+        return cls(kind) if kind in (bool, str, int, float, list[str]) else None
+
+    def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
+        if value is None:
+            return () if param.multiple or param.nargs == -1 else None
+        if self.kind == list[str]:
+            return list(value)
+        try:
+            number = self.kind(value)
+        except ValueError:
+            what = "integer" if self.kind is int else "number"
+            raise typer.BadParameter(f"not a valid {what}", ctx, param) from None
+        words = ""  # `not` refuses NaN too
+        if getattr(param, "min", None) is not None and not number >= param.min:
+            words = f"greater than or equal to {param.min:g}"
+        elif getattr(param, "max", None) is not None and not number <= param.max:
+            words = f"less than or equal to {param.max:g}"
+        if words:
+            raise typer.BadParameter(words, ctx, param)
+        return number
+
+
 class _Command(_Plain, typer.core.TyperCommand):
     """Command with groups of options, and advice for unknown options."""
 
@@ -391,6 +434,10 @@ SOLVER_ALIASES = dict.fromkeys(("smo", "libsvm", "liblinear"), "auto")
 
 def solver_name(value: str) -> str:
     """Return the name of a known solver."""
+    from ..solvers import SOLVERS
+
+    if value in SOLVERS:  # without importing all kernel solvers
+        return value
     return known_word(value, _solver_names(), SOLVER_ALIASES)
 
 

@@ -6,6 +6,7 @@ import contextlib
 import json
 import math
 import os
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -30,11 +31,11 @@ def progress(
     if quiet:
         yield None
         return
-    import rich.console  # slow, and not for --help
-    import rich.progress
+    if sys.stderr.isatty() and os.environ.get("TERM") not in ("dumb", "unknown"):
+        import rich.console  # slow, and only for terminals
+        import rich.progress
 
-    console = rich.console.Console(stderr=True)
-    if console.is_terminal and not console.is_dumb_terminal:
+        console = rich.console.Console(stderr=True)
         with rich.progress.Progress(
             rich.progress.SpinnerColumn(),
             rich.progress.TextColumn("{task.description}", markup=False),

@@ -433,14 +433,22 @@ def train(
                 del parameters["C"]
                 if kernel is None:
                     del parameters["random_state"]
-        fitted = _fit(
-            parameters, examples, quiet, estimator_of(task, kernel is not None)
-        )
-
-        from ..estimators.model_file import save_parts
+        from ..estimators.plain import PlainLinearSVC, save_plain
 
         notes = notes_of(examples)
-        save_parts(fitted, model, False, notes, scaling, examples.names)
+        linear = classes and kernel is None
+        if linear and PlainLinearSVC.can_train(parameters, examples.X):
+            fitted: Any = PlainLinearSVC(parameters)
+            with progress(quiet, len(labels_of(examples)) > 2) as on_epoch:
+                fitted.fit(examples.X, examples.y, on_epoch)
+            save_plain(fitted, model, notes, scaling, examples.names)
+        else:
+            from ..estimators.model_file import save_parts
+
+            fitted = _fit(
+                parameters, examples, quiet, estimator_of(task, kernel is not None)
+            )
+            save_parts(fitted, model, False, notes, scaling, examples.names)
         certificates = by_problem(fitted)
         certified = all(c.certified for _, c in certificates)
         figures = on_training_rows(fitted, examples, n_jobs)
@@ -511,12 +519,12 @@ def configured_solver(
     typer.BadParameter
         If an option is unknown or its value is invalid.
     """
+    if not options:
+        return solver
     from ..io.model import from_fields
     from ..kernel import APPROXIMATIONS, KERNEL_SOLVERS
     from ..solvers import SOLVERS
 
-    if not options:
-        return solver
     if task != "classification":
         raise typer.BadParameter(f"--solver-option is not for --task {task}.")
     registers: dict[str, Any] = {**SOLVERS}

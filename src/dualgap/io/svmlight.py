@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterator
 from numbers import Integral
 from typing import Any, BinaryIO, Literal, overload
 
-import joblib
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from scipy.sparse import csr_matrix
@@ -142,8 +141,9 @@ def load_svmlight(
         )
     if not isinstance(query_id, (bool, np.bool_)):
         raise ValueError(f"query_id={query_id!r} is not known: use True or False.")
-    n_threads = _thread_count(n_jobs)
+    _check_n_jobs(n_jobs)
     text, name = _read_text(path)
+    n_threads = _thread_count(n_jobs, len(text))
     try:
         y, values, indices, indptr, qid, found = parse_svmlight(
             np.frombuffer(text, dtype=np.uint8),
@@ -202,9 +202,9 @@ def _checked_dtype(dtype: DTypeLike) -> np.dtype[Any]:
     return checked
 
 
-def _thread_count(n_jobs: Any) -> int:
+def _check_n_jobs(n_jobs: Any) -> None:
     if n_jobs is None:
-        return int(joblib.cpu_count())
+        return
     if isinstance(n_jobs, (bool, np.bool_)) or not isinstance(n_jobs, Integral):
         raise TypeError(
             f"n_jobs={n_jobs!r} is not an integer: use None, 1, 2, ... or -1."
@@ -213,6 +213,20 @@ def _thread_count(n_jobs: Any) -> int:
         raise ValueError(
             "n_jobs=0 is not a number of threads: use None, 1, 2, ... or -1."
         )
+
+
+_SMALL = 1 << 20  # bytes of text that one thread parses in a few milliseconds
+
+
+def _thread_count(n_jobs: Any, size: int = _SMALL) -> int:
+    """Return the number of threads for a text of `size` bytes."""
+    _check_n_jobs(n_jobs)
+    if n_jobs == 1 or (n_jobs is None and size < _SMALL):
+        return 1
+    import joblib  # takes longer than to parse a small file
+
+    if n_jobs is None:
+        return int(joblib.cpu_count())
     return int(joblib.effective_n_jobs(int(n_jobs)))
 
 

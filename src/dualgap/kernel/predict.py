@@ -32,7 +32,6 @@ import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.utils.parallel import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
 from .. import core
@@ -148,6 +147,8 @@ def pair_values(
             for begin in starts:
                 fill(begin)
         else:
+            from sklearn.utils.parallel import Parallel, delayed
+
             Parallel(n_jobs=threads, require="sharedmem")(
                 delayed(fill)(begin) for begin in starts
             )

@@ -1,0 +1,244 @@
+"""Linear classifiers without scikit-learn, whose import takes longer than a small fit.
+
+The command line trains and applies the commonest model with them: one binary problem,
+or one versus the rest, of data in memory. The result has the coefficients, the
+certificate and the file of :class:`dualgap.LinearSVC` with the same parameters.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import core
+from ..certificate import Certificate
+from ..io import model as file
+from ..io.scaling import VERSION as SCALED
+from ..io.scaling import Scaling
+from ..loop import ctrl_c, solve
+from ..solvers import get_solver
+from ._binary import OneVsRest, certificate_of
+from ._columns import StoredColumns
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ..loop import EpochInfo
+
+__all__ = ["DEFAULTS", "PlainLinearSVC", "load_plain", "save_plain"]
+
+#: Parameters of LinearSVC and their defaults.
+DEFAULTS: dict[str, Any] = {
+    "C": 1.0,
+    "checkpoint": None,
+    "checkpoint_every": 60.0,
+    "class_weight": None,
+    "fit_intercept": True,
+    "intercept_scaling": 1.0,
+    "loss": "hinge",
+    "max_epochs": 10_000,
+    "multi_class": "ovr",
+    "n_jobs": None,
+    "penalize_intercept": True,
+    "random_state": None,
+    "solver": "auto",
+    "time_limit": None,
+    "tol": 1e-3,
+    "verbose": 0,
+    "warm_start": False,
+}
+# Parameters that only LinearSVC supports, but for their defaults.
+_OTHER = ("checkpoint", "class_weight", "multi_class", "n_jobs", "warm_start")
+
+
+class PlainLinearSVC:
+    """Fitted linear classifier, with the attributes that the command line uses.
+
+    Parameters
+    ----------
+    parameters : mapping
+        Parameters of LinearSVC; those left out have their defaults.
+    """
+
+    multi_class = "ovr"
+    classes_: NDArray[Any]
+    coef_: NDArray[np.float64]
+    intercept_: NDArray[np.float64]
+    support_: NDArray[np.intp]
+    n_support_: NDArray[np.int32]
+    n_features_in_: int
+    certificate_: Certificate
+
+    def __init__(self, parameters: Mapping[str, Any]) -> None:
+        self.parameters = DEFAULTS | dict(parameters)
+
+    @staticmethod
+    def can_train(parameters: Mapping[str, Any], X: Any) -> bool:
+        """Whether it can train with these parameters and rows."""
+        return (
+            isinstance(X, np.ndarray) or getattr(X, "format", None) == "csr"
+        ) and all(
+            parameters.get(name, DEFAULTS[name]) == DEFAULTS[name] for name in _OTHER
+        )
+
+    def fit(
+        self, X: Any, y: NDArray[Any], on_epoch: Callable[[Any, EpochInfo], Any] | None
+    ) -> PlainLinearSVC:
+        """Train as LinearSVC does, and call on_epoch(label, EpochInfo) in every epoch.
+
+        Parameters
+        ----------
+        X : ndarray or CSR matrix of shape (n, d), float64
+        y : ndarray of shape (n,), of two classes or more
+        on_epoch : callable, optional
+        """
+        p = self.parameters
+        stop = core.Stop()
+        if p["time_limit"] is not None:
+            stop.set_deadline(p["time_limit"])
+        classes, codes = np.unique(y, return_inverse=True)
+        columns = StoredColumns(X)
+        binary = OneVsRest(
+            columns.X,
+            classes,
+            codes,
+            None,
+            np.ones(len(classes)),
+            p["C"],
+            loss=p["loss"],
+            fit_intercept=p["fit_intercept"],
+            intercept_scaling=p["intercept_scaling"],
+            penalize_intercept=p["penalize_intercept"],
+            n_jobs=1,
+        )
+        problems = len(binary.labels)
+        # The seeds that scikit-learn's check_random_state leads to.
+        seeds = np.random.RandomState(p["random_state"]).randint(
+            2**31 - 1, size=problems
+        )
+        solver = get_solver(p["solver"])
+
+        def train(k: int) -> Any:
+            told = None
+            if on_epoch is not None:
+                told = lambda info: on_epoch(binary.labels[k], info)  # noqa: E731
+            return solve(
+                binary.problem(k),
+                solver,
+                tol=p["tol"],
+                max_epochs=p["max_epochs"],
+                random_state=int(seeds[k]),
+                on_epoch=told,
+                stop=stop,
+            )
+
+        with ctrl_c(stop):
+            solutions = [train(k) for k in range(problems)]
+        coef, intercept = zip(
+            *[binary.rows.coef(found.w) for found in solutions], strict=True
+        )
+        self.classes_, self.n_features_in_ = classes, X.shape[1]
+        self.coef_, self.intercept_ = (
+            columns.spread(np.stack(coef)),
+            np.array(intercept),
+        )
+        used = binary.pack([found.alpha for found in solutions]).any(axis=0)
+        self.support_ = np.flatnonzero(used)
+        counts = np.bincount(codes[self.support_], minlength=len(classes))
+        self.n_support_ = counts.astype(np.int32)
+        self.certificate_ = certificate_of(
+            self, [found.certificate for found in solutions]
+        )
+        return self
+
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """Return decision values, shape (n,) or (n, K), as LinearSVC does."""
+        values: NDArray[np.float64] = X @ self.coef_.T + self.intercept_
+        return values.ravel() if values.shape[1] == 1 else values
+
+
+def save_plain(
+    model: PlainLinearSVC,
+    path: file.Path,
+    notes: Mapping[str, file.Scalar],
+    scaling: Scaling | None,
+    names: Any,
+) -> None:
+    """Write the model file of a LinearSVC with these attributes.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be written.
+    """
+    record = {
+        "estimator": "LinearSVC",
+        "parameters": {
+            key: _written(key, value) for key, value in sorted(model.parameters.items())
+        },
+        "classes": file.classes_fields(model.classes_),
+        "n_features": int(model.n_features_in_),
+        "feature_names": None if names is None else list(names),
+        "certificates": [file.certificate_fields(c) for c in model.certificate_],
+        "notes": {key: file.scalar(key, value) for key, value in notes.items()},
+        "n_rows": None,
+    }
+    tensors = {
+        "coef": np.ascontiguousarray(model.coef_, dtype="<f8"),
+        "intercept": np.ascontiguousarray(model.intercept_, dtype="<f8"),
+        "n_support": np.ascontiguousarray(model.n_support_, dtype="<i8"),
+    }
+    version = file.FORMAT_VERSION
+    if scaling is not None:
+        tensors |= scaling.tensors()
+        version = SCALED
+    file.write(path, file.seal(record, tensors, version=version), tensors)
+
+
+def _written(key: str, value: Any) -> Any:
+    """Return a parameter as JSON: a plain value, or the fields of a record."""
+    if dataclasses.is_dataclass(value):
+        record: Any = value
+        return {"record": record.name, "fields": file.fields_of(value)}
+    return file.scalar(key, value)
+
+
+def load_plain(
+    path: str,
+) -> tuple[PlainLinearSVC, dict[str, Any], Scaling | None] | None:
+    """Read a model, its notes and its scaling; None if it needs scikit-learn.
+
+    None also stands for a file that is damaged or no model. The caller reads it again
+    with ``model_file.load_parts``, which says what is wrong.
+    """
+    try:
+        record, tensors = file.read(path)
+        parameters = DEFAULTS | record["parameters"]
+        if record["estimator"] != "LinearSVC" or set(parameters) != set(DEFAULTS):
+            return None
+        if parameters["multi_class"] != "ovr":
+            return None
+        scaling = Scaling.taken_from(tensors, record["format_version"])
+        model = PlainLinearSVC(parameters)
+        model.classes_ = file.classes(record["classes"])
+        d, K = record["n_features"], len(model.classes_)
+        problems = 1 if K == 2 else K
+        shapes = {
+            "coef": (("F64",), (problems, d)),
+            "intercept": (("F64",), (problems,)),
+            "n_support": (("I64",), (K,)),
+        }
+        file.expect_tensors(tensors, shapes)
+        parts = [file.certificate(fields) for fields in record["certificates"]]
+        if len(parts) != problems or (scaling and len(scaling.scale) != d):
+            return None
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
+        return None
+    model.coef_, model.intercept_ = tensors["coef"], tensors["intercept"]
+    model.n_features_in_ = d
+    model.certificate_ = certificate_of(model, parts)
+    return model, record["notes"], scaling
