@@ -66,6 +66,16 @@ def test_the_defaults_are_those_of_linear_svc() -> None:
     assert LinearSVC().get_params() == DEFAULTS
 
 
+def test_options_of_solvers_that_are_words() -> None:
+    write("data", [-1, 1])
+    options = ("--solver", "dcd", "--solver-option")
+    call("train", "data", "model", *options, "shrinking=none")
+    assert load_model("model").solver.shrinking == "none"
+    told = refused("train", "data", "other", *options, "shrinking=3", status=2)
+    assert told.startswith("dualgap train: --solver-option shrinking=3: use ")
+    assert "none" in told
+
+
 def test_a_standardised_table() -> None:
     Path("data.csv").write_text("a,b,kind\n1,20,x\n2,10,y\n3,25,x\n5,30,z\n")
     call("train", "data.csv", "model", "--standardize")

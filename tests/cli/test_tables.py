@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from typer.testing import CliRunner
 import dualgap
 from dualgap import SVC, SVR, LinearSVC, load_model, save_model
 from dualgap.cli import app
+from dualgap.io import RowStore
 
 from .running import call, refused, write
 
@@ -65,6 +67,41 @@ def test_every_command_reads_a_table(kernel: str | None, standardize: bool) -> N
     report = json.loads(call("score", "t.csv", "model", "--json").stdout)
     assert report["accuracy"] == expected.score(X, y)
     assert call("certify", "t.csv", "model").stdout.startswith("model is within 0.")
+
+
+def test_tables_become_stores() -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((40, 3)).round(4), np.arange(40) % 2
+    rows = [f"{a},{b},{c},{k},{k + 1}" for (a, b, c), k in zip(X, y, strict=True)]
+    text = "\n".join(["a,b,c,target,w", *rows]) + "\n"
+    Path("data.csv").write_text(text)
+    Path("packed").write_bytes(gzip.compress(text.replace(",", "\t").encode()))
+    for name in ("data.csv", "packed"):  # the content decides, not the name
+        call("convert", name, f"{name}.store", "--no-shuffle", "--weight", "w")
+        store = RowStore.open(f"{name}.store")
+        np.testing.assert_array_equal(store.y, y)
+        np.testing.assert_array_equal(store.sample_weight, y + 1)
+        (block,) = store.blocks()
+        np.testing.assert_array_equal(block.X, X)
+    call("convert", "data.csv", "--label", "5", "b.store", "--no-shuffle")
+    np.testing.assert_array_equal(RowStore.open("b.store").y, y + 1)
+    Path("words.csv").write_text("a,kind\n1,0\n2,no\n")
+    told = refused("convert", "words.csv", "c.store", "--label", "kind")
+    assert "words.csv, line 3: the label 'no' is not a finite number" in told
+    np.savez("arrays.csv.npz", X=X, y=y)
+    os.rename("arrays.csv.npz", "arrays.csv")
+    told = refused("convert", "arrays.csv", "data.csv", "c.store")
+    assert "inputs are of several kinds (csv, numpy)" in told
+    call("convert", "arrays.csv", "c.store")
+    assert "no column 'v'" in refused("convert", "data.csv", "c", "--weight", "v")
+
+
+def test_a_table_without_labels_is_described() -> None:
+    Path("t.csv").write_text("a,b\n1,2\n3,4\n")
+    assert "features   2, a, b" in (told := call("inspect", "t.csv").stdout)
+    assert "none: no column of labels; name one with --label" in told
+    assert json.loads(call("inspect", "t.csv", "--json").stdout)["classes"] == []
+    assert "no label column 'c'" in refused("inspect", "t.csv", "--label", "c")
 
 
 def test_columns_go_by_name_and_labels_may_lack() -> None:
@@ -191,7 +228,8 @@ def test_a_pipeline_is_saved_as_it_is() -> None:
         (("train", "two.csv", "m"), "name it with --label ..."),
         (("score", "data", "m"), "m: No such file"),
         (("train", "picture.csv", "m"), "is not a data file; give svmlight text, CSV"),
-        (("convert", "t.csv", "s.store"), "which convert cannot read"),
+        (("convert", "t.csv", "s.store"), "line 2: the label 'no' is not a finite"),
+        (("convert", "picture.csv", "s.store"), "is not a data file; give svmlight"),
     ],
 )
 def test_what_is_wrong_is_one_sentence(command: tuple[str, ...], words: str) -> None:

@@ -4,9 +4,9 @@ Exit status: 0 success, and for ``train`` certified to ``--tol``; 1 bad data or 
 2 wrong usage; 3 trained, but not to ``--tol`` (the model is written); 130 interrupted.
 
 Commands import NumPy, SciPy and scikit-learn only when they need them, so that help and
-usage errors appear at once, and linear classifiers do without scikit-learn. Shared code is in ``options.py`` (the app, options,
-errors), ``data.py`` (files), ``quality.py`` (accuracy) and ``report.py`` (progress,
-certificates, JSON).
+usage errors appear at once, and linear classifiers do without scikit-learn. Shared
+code is in ``options.py`` (the app, options, errors), ``data.py`` (files),
+``quality.py`` (accuracy) and ``report.py`` (progress, certificates, JSON).
 """
 
 from __future__ import annotations

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import time
 from typing import Annotated
 
 import typer
 
+from .data import refuse_model
 from .options import (
     Debug,
     Json,
@@ -38,8 +38,9 @@ def convert(
         list[str],
         typer.Argument(
             metavar="IN... STORE",
-            help="Input files: svmlight text (plain, .gz, .bz2, .xz, .zst), .parquet, "
-            ".arrow, .npy or .npz. The last argument is the folder to create.",
+            help="Input files: svmlight text, CSV or TSV (also compressed), Parquet, "
+            "Arrow, .npy or .npz, known by their content. The last argument is the "
+            "folder to create.",
             show_default=False,
         ),
     ],
@@ -62,12 +63,12 @@ def convert(
         typer.Option(metavar="SIZE", help="Memory to use, such as 500MB or 4GB."),
     ] = "1GiB",
     label: Annotated[
-        str, typer.Option(help="Column of the labels in Parquet and Arrow files.")
+        str, typer.Option(help="Column of the labels in tables.")
     ] = "label",
     weight: Annotated[
         str | None,
         typer.Option(
-            help="Column of the weights in Parquet and Arrow files.",
+            help="Column of the weights in tables.",
             show_default="none",
         ),
     ] = None,
@@ -108,7 +109,7 @@ def convert(
         from ..io import convert as convert_files
 
         for path in inputs[:-1]:
-            _refuse_csv(path)
+            refuse_model(path)
         begun = time.perf_counter()
         store = convert_files(
             inputs[:-1],
@@ -144,21 +145,6 @@ def convert(
         )
         return
     typer.echo(
-        f"{store.path}: {store.n_samples:,} examples, {store.n_features:,} features, "
+        f"{inputs[-1]}: {store.n_samples:,} examples, {store.n_features:,} features, "
         f"{store.nnz:,} values, made in {seconds:.2f} s"
     )
-
-
-def _refuse_csv(path: str) -> None:
-    """Raise an error for CSV and TSV files, which convert does not read."""
-    from ..io.tables import kind_of
-
-    if not os.path.isfile(path):
-        return
-    with open(path, "rb") as file:
-        kind, _ = kind_of(file.read(2**16))
-    if kind == "csv":
-        raise ValueError(
-            f"{path} is CSV or TSV, which convert cannot read; give it to dualgap "
-            "train directly, or save it as Parquet"
-        )

@@ -101,6 +101,12 @@ def whose_model(path: str) -> str | None:
     return "dualgap" if header and start[8:9] == b"{" else None
 
 
+def refuse_model(path: str, remedy: str = "give a data file") -> None:
+    """Raise an error for a model file in the place of data."""
+    if os.path.isfile(path) and whose_model(path) is not None:
+        raise ValueError(f"{path} is a model file, not a data file; {remedy}")
+
+
 def refuse_no_model(path: str, others: bool = False) -> str:
     """Return the package that wrote a model file, or raise an error.
 
@@ -172,10 +178,7 @@ def read_data(
 
     if is_store(path):
         return _opened(path, zero_based, n_features, remedy, columns)
-    if os.path.isfile(path) and whose_model(path) is not None:
-        raise ValueError(
-            f"{path} is a model file, not a data file; DATA comes before MODEL"
-        )
+    refuse_model(path, "DATA comes before MODEL")
     wanted = columns or Columns()
     with _source(path) as (kind, content, name):
         if kind == "svmlight":

@@ -54,7 +54,7 @@ def inspect(
     """Describe DATA: size, classes, norms of the rows, memory."""
     with told_plainly(debug):
         refuse_unreadable(data)
-        chosen = chosen_columns(label, columns)
+        chosen = chosen_columns(label, columns)._replace(needs_label=label is not None)
         examples = read_data(data, zero_based, n_jobs, columns=chosen)
         if verify:
             if not is_store(data):
@@ -71,14 +71,17 @@ def inspect(
             "examples": f"{facts['n']:,}",
             "features": f"{facts['d']:,}, {_numbering(examples)}",
             "values": f"{facts['nnz']:,} ({100 * facts['density']:.3g} % of all)",
-            "classes": f"{len(classes)} ({', '.join(counts[:20])}{', ...' * many})"
-            if examples.y.dtype.kind != "f"
-            else f"none: targets from {examples.y.min():g} to {examples.y.max():g}",
+            "classes": f"{len(classes)} ({', '.join(counts[:20])}{', ...' * many})",
             "row norms": f"min {norm['min']:.4g}, median {norm['median']:.4g}, "
             f"max {norm['max']:.4g}",
             "empty rows": f"{facts['empty_rows']:,}",
             "memory": f"{facts['memory_bytes'] / 1e6:,.1f} MB",
         }
+        if not examples.labelled:
+            rows["classes"] = "none: no column of labels; name one with --label"
+        elif examples.y.dtype.kind == "f":
+            low, high = examples.y.min(), examples.y.max()
+            rows["classes"] = f"none: targets from {low:g} to {high:g}"
         for name, text in rows.items():
             typer.echo(f"{name:<11}{text}")
 
@@ -111,6 +114,7 @@ def _more_facts(examples: Data) -> dict[str, Any]:
         "classes": [
             {"label": label, "count": count}
             for label, count in zip(labels.tolist(), counts.tolist(), strict=True)
+            if examples.labelled
         ],
         "row_norm": {
             "min": float(norms.min()),

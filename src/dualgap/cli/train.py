@@ -8,7 +8,15 @@ import time
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Literal,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 import typer
 
@@ -531,25 +539,35 @@ def configured_solver(
     if kernel is not None:
         registers = {**KERNEL_SOLVERS, **APPROXIMATIONS}
     record = registers[solver]
-    own = sorted(
-        fields(record), key=lambda f: f.kw_only is True
-    )  # max_steps comes last
+    # `max_steps`, the keyword that solvers inherit, comes last.
+    own = sorted(fields(record), key=lambda f: f.kw_only is True)
     known = {f.name: getattr(record(), f.name) for f in own if f.init}
-    given = {}
+    given, hints = {}, get_type_hints(record)
     for option in options:
         name, equals, text = option.partition("=")
         name = name.strip().replace("-", "_")
         if not equals or name not in known:
-            names = ", ".join(f"{key}={value}" for key, value in known.items())
+            names = ", ".join(
+                f"{key}={'none' if value is None else value}"
+                for key, value in known.items()
+            )
             raise typer.BadParameter(
                 f"--solver-option {option!r} is unknown; {solver} has "
                 + (f"the options {names}." if names else "no options.")
             )
-        given[name] = _parsed(text.strip())
+        # An option whose default is a word takes words, such as none.
+        word = isinstance(known[name], str)
+        given[name] = text.strip() if word else _parsed(text.strip())
+        words = get_args(hints[name]) if get_origin(hints[name]) is Literal else ()
+        if words and given[name] not in words:
+            raise typer.BadParameter(
+                f"--solver-option {option}: use {', '.join(map(str, words))}."
+            )
     try:
         return from_fields(record, known | given)
     except (ValueError, TypeError) as error:
-        raise typer.BadParameter(f"--solver-option: {error}.") from None
+        told = str(error).removeprefix(f"{record.__name__}: ").replace("=None", "=none")
+        raise typer.BadParameter(f"--solver-option: {told}.") from None
 
 
 def _parsed(text: str) -> Any:

@@ -91,8 +91,8 @@ def convert(
     ----------
     inputs : str, path-like, list of these, or iterable of tuples
         Files, whose rows are concatenated: svmlight text, plain or compressed
-        (``.gz``, ``.bz2``, ``.xz``, ``.zst``); ``.parquet``, ``.arrow`` or ``.feather``
-        (these need the package pyarrow); ``.npy``; ``.npz`` of
+        (``.gz``, ``.bz2``, ``.xz``, ``.zst``); CSV or TSV, plain or compressed;
+        Parquet or Arrow (these need the package pyarrow); ``.npy``; ``.npz`` of
         ``scipy.sparse.save_npz`` or with an array ``X``. Or an iterable of batches
         ``(X, y)`` or ``(X, y, sample_weight)`` of any size, or of functions that return
         a batch of at most `memory`/16 bytes. A resumed conversion does not call
@@ -124,8 +124,9 @@ def convert(
     n_features : int, optional
         Number of columns. None uses the largest number in the data.
     label, weight : str
-        Columns of Parquet and Arrow files with the labels and, if given, the weights.
-        All other columns are features.
+        Columns of tables with the labels and, if given, the weights. All other columns
+        are features. In CSV and TSV files that lack the column "label", the labels are
+        in the column target, class or y, or in the only column of text.
     y, sample_weight : array-like or path of a .npy file, optional
         Labels and weights of ``.npy`` and ``.npz`` files that do not contain them.
     buffer : int, default=2**28

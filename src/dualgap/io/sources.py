@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import hashlib
+import io
 import lzma
 import math
 import os
@@ -26,7 +27,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from ..core import parse_svmlight
-from .svmlight import text_pieces
+from .svmlight import decompressed, text_pieces
+from .tables import csv_blocks, kind_of
 
 _PIECE = 2**24  # bytes to read at a time from arrays whose file gives their size
 #: Errors of zipfile for archives that are damaged, encrypted or of another kind.
@@ -113,13 +115,60 @@ def source_of(inputs: Any, reading: Reading) -> Source:
         os.stat(path)  # the usual error
         if os.path.isdir(path):
             raise ValueError(f"{path} is a folder; give the files in it")
-    kinds = {_KINDS.get(os.path.splitext(path)[1].lower(), _Text) for path in paths}
+    kinds = {_KINDS[_kind_of(path)] for path in paths}
     if len(kinds) > 1:
         names = ", ".join(sorted(kind.kind for kind in kinds))
         raise ValueError(
             f"inputs are of several kinds ({names}); convert them one by one"
         )
     return kinds.pop()(paths, reading)
+
+
+def _kind_of(path: str) -> str:
+    """Return the kind of a file by its content or, if that does not tell, its name.
+
+    Raises
+    ------
+    ValueError
+        If the file is of an unknown kind.
+    """
+    if not os.path.isfile(path):  # a pipe can be read only once
+        return "svmlight"
+    with open(path, "rb") as file:
+        start = file.read(_START)
+        kind, suffix = kind_of(start)
+        if suffix is not None:
+            file.seek(0)
+            kind = "svmlight"
+            with contextlib.suppress(ValueError):  # damage is told when it is read
+                kind, _ = kind_of(next(decompressed(file, suffix, path), b""))
+            if kind not in ("svmlight", "csv"):
+                raise ValueError(
+                    f"{path} is a compressed {kind} file; decompress it first"
+                )
+    if suffix is None and kind in ("svmlight", "binary"):
+        kind = _NAMED.get(os.path.splitext(path)[1].lower(), kind)
+    if kind == "binary":
+        raise ValueError(
+            f"{path} is not a data file; give svmlight text, CSV, TSV, Parquet, Arrow, "
+            ".npy or .npz"
+        )
+    return kind
+
+
+def _pieces(path: str) -> Iterator[bytes]:
+    """Yield the content of a file, decompressed as its first bytes or its name say."""
+    if not os.path.isfile(path):
+        yield from text_pieces(path)
+        return
+    with open(path, "rb") as file:
+        _, suffix = kind_of(file.read(_START))
+        file.seek(0)
+        suffix = suffix or os.path.splitext(path)[1].lower()
+        yield from decompressed(file, suffix, path)
+
+
+_START = 2**16  # bytes that determine the kind of a file
 
 
 def _paths(inputs: Any) -> list[str] | None:
@@ -174,7 +223,7 @@ def _whole_lines(path: str, size: int) -> Iterator[bytes]:
     """Yield the text in parts of about `size` bytes that end with a complete line."""
     parts: list[bytes] = []
     held = 0
-    for piece in text_pieces(path):
+    for piece in _pieces(path):
         parts.append(piece)
         held += len(piece)
         if held < size:
@@ -428,7 +477,7 @@ class _Numpy(_Files):
     def _of_file(self, path: str, first: int) -> Iterator[_ArrayChunk]:
         with contextlib.ExitStack() as stack:
             file: BinaryIO = stack.enter_context(open(path, "rb"))
-            if path.lower().endswith(".npy"):
+            if _kind_of(path) == "npy":
                 arrays = {"X": _Npy(file, path)}
             else:
                 with _named(path, _DAMAGED):
@@ -565,7 +614,7 @@ class _Table(_Files):
                 "pip install 'dualgap[arrow]'"
             ) from error
         with self._told(path):
-            if path.lower().endswith(".parquet"):
+            if _kind_of(path) == "parquet":
                 with pyarrow.parquet.ParquetFile(path) as file:
                     step = self._step(len(file.schema_arrow.names))
                     yield from file.iter_batches(batch_size=step)
@@ -626,10 +675,75 @@ class _Table(_Files):
         return _column(f"{path}: column {name!r}", values, batch.num_rows)
 
 
+# ------------------------------------------------------------------------ CSV and TSV
+
+
+class _Stream(io.RawIOBase):
+    """Pieces of bytes as a file."""
+
+    def __init__(self, pieces: Iterator[bytes]) -> None:
+        self.pieces, self.rest = pieces, b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        self.rest = self.rest or next(self.pieces, b"")
+        part = self.rest[: len(buffer)]
+        self.rest = self.rest[len(part) :]
+        buffer[: len(part)] = part
+        return len(part)
+
+
+class _Csv(_Files):
+    kind = "csv"
+
+    def __init__(self, paths: list[str], reading: Reading) -> None:
+        super().__init__(paths, reading)
+        _refuse_labels(reading, "tables, which contain them as columns")
+
+    def chunks(self, known: Mapping[int, int]) -> Iterator[Chunk | None]:
+        first, columns = 0, None
+        # Without a column "label", the obvious one has the labels.
+        label = None if self.reading.label == "label" else self.reading.label
+        wanted = self.reading.weight
+        for path in self.paths:
+            file: Any = io.BufferedReader(_Stream(_pieces(path)))
+            for block in csv_blocks(file, path, label, self.reading.chunk // 12):
+                columns = columns or block.columns
+                if block.columns != columns:
+                    raise ValueError(
+                        f"{path} has other columns than {self.paths[0]}; convert them "
+                        "one by one"
+                    )
+                X, weight = block.X, None
+                if wanted is not None:
+                    if wanted not in columns:
+                        raise ValueError(
+                            f"{path} has no column {wanted!r} for the weights; give "
+                            "another name with weight=... Its columns are "
+                            f"{', '.join(columns[:20])}"
+                        )
+                    at = columns.index(wanted)
+                    weight, X = X[:, at], np.delete(X, at, axis=1)
+                X = _tidy(X, self.reading.dtype)
+                yield _ArrayChunk(path, first, X, block.y, weight)
+                first += len(block.y)
+
+
 _KINDS: dict[str, type[_Files]] = {
-    ".npy": _Numpy,
-    ".npz": _Numpy,
-    ".parquet": _Table,
-    ".arrow": _Table,
-    ".feather": _Table,
+    "svmlight": _Text,
+    "csv": _Csv,
+    "npy": _Numpy,
+    "npz": _Numpy,
+    "parquet": _Table,
+    "arrow": _Table,
+}
+#: Kinds by name, for files whose content does not tell.
+_NAMED = {
+    ".npy": "npy",
+    ".npz": "npz",
+    ".parquet": "parquet",
+    ".arrow": "arrow",
+    ".feather": "arrow",
 }

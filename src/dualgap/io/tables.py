@@ -8,13 +8,13 @@ import math
 import re
 from array import array
 from collections.abc import Iterator, Sequence
-from itertools import chain
+from itertools import chain, islice
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Table", "kind_of", "read_table"]
+__all__ = ["CsvBlock", "Table", "csv_blocks", "kind_of", "read_table"]
 
 _COMPRESSED = {
     b"\x1f\x8b": ".gz",
@@ -247,6 +247,67 @@ def _csv_of(
     columns: Sequence[str] | None,
     needs_label: bool,
 ) -> Table:
+    names, layout, rows = _csv_rows(lines, name, label, columns, needs_label)
+    values, labels = array("d"), []
+    for _, row, text in rows:
+        values.extend(row)
+        labels.append(text)
+    X = np.frombuffer(values, np.float64).reshape(-1, len(layout.features))
+    y = None if layout.label is None else numbers_of(labels)
+    return Table(X, y, _of(names, layout), *_named(layout, names))
+
+
+class CsvBlock(NamedTuple):
+    """Some rows of a CSV file."""
+
+    X: NDArray[np.float64]
+    y: NDArray[np.float64]
+    columns: list[str]
+
+
+def csv_blocks(
+    content: BinaryIO, name: str, label: str | None, entries: int
+) -> Iterator[CsvBlock]:
+    """Yield the rows of a CSV or TSV file in blocks of at most some `entries` numbers.
+
+    Raises
+    ------
+    ValueError
+        If a value or a label is missing or not a number; the message names line and
+        column.
+    """
+    lines = io.TextIOWrapper(content, encoding="utf-8-sig", newline="")
+    try:
+        names, layout, rows = _csv_rows(lines, name, label, None, True)
+        columns = _named(layout, names)[1]
+        size = max(1, entries // len(columns))
+        while some := list(islice(rows, size)):
+            y = np.empty(len(some))
+            for k, (line, _, text) in enumerate(some):
+                if not _is_number(text) or not math.isfinite(float(text)):
+                    raise ValueError(
+                        f"{name}, line {line}: the label {text[:40]!r} is not a finite "
+                        "number, but stores hold only numbers; number the classes first"
+                    )
+                y[k] = float(text)
+            yield CsvBlock(np.array([row for _, row, _ in some]), y, columns)
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{name} is not text in UTF-8: {error.reason}") from None
+    finally:
+        lines.detach()
+
+
+def _csv_rows(
+    lines: io.TextIOWrapper,
+    name: str,
+    label: str | None,
+    columns: Sequence[str] | None,
+    needs_label: bool,
+) -> tuple[list[str] | None, _Layout, Iterator[tuple[int, list[float], str]]]:
+    """Return names and layout of the columns, and all rows.
+
+    A row is its line, its features, and the text of its label.
+    """
     first_line = lines.readline()
     while first_line and not first_line.strip():
         first_line = lines.readline()
@@ -278,28 +339,27 @@ def _csv_of(
             yield second_at, second
         yield from rows
 
-    values, labels = array("d"), []
-    for line, fields in all_rows():
-        if len(fields) != count:
-            raise ValueError(
-                f"{name}, line {line}: expected {count} columns as in the first line, "
-                f"found {len(fields)}"
-            )
-        try:
-            row = [float(fields[j]) for j in layout.features]
-        except ValueError:
-            row = [math.nan]
-        if not all(map(math.isfinite, row)):
-            _refuse_field(name, line, fields, layout.features, names)
-        values.extend(row)
-        if layout.label is not None:
-            text = fields[layout.label].strip()
-            if text.lower() in _MISSING:
-                _refuse_field(name, line, fields, [layout.label], names)
-            labels.append(text)
-    X = np.frombuffer(values, np.float64).reshape(-1, len(layout.features))
-    y = None if layout.label is None else numbers_of(labels)
-    return Table(X, y, _of(names, layout), *_named(layout, names))
+    def checked() -> Iterator[tuple[int, list[float], str]]:
+        for line, fields in all_rows():
+            if len(fields) != count:
+                raise ValueError(
+                    f"{name}, line {line}: expected {count} columns as in the first "
+                    f"line, found {len(fields)}"
+                )
+            try:
+                row = [float(fields[j]) for j in layout.features]
+            except ValueError:
+                row = [math.nan]
+            if not all(map(math.isfinite, row)):
+                _refuse_field(name, line, fields, layout.features, names)
+            text = ""
+            if layout.label is not None:
+                text = fields[layout.label].strip()
+                if text.lower() in _MISSING:
+                    _refuse_field(name, line, fields, [layout.label], names)
+            yield line, row, text
+
+    return names, layout, checked()
 
 
 def _of(names: list[str] | None, layout: _Layout) -> list[str] | None:
@@ -371,7 +431,8 @@ def _arrow(
         else:
             table = pyarrow.ipc.open_file(content).read_all()
     except (pyarrow.ArrowException, OSError) as error:
-        raise ValueError(f"{name} cannot be read: {error}") from None
+        reason = str(error).split(". ")[0].rstrip(".")
+        raise ValueError(f"{name} cannot be read: {reason}") from None
     names = list(table.schema.names)
     texts = [
         j
