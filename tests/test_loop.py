@@ -24,7 +24,7 @@ import pytest
 
 from dualgap import Problem, core
 from dualgap.certificate import Status, relative_gap
-from dualgap.loop import EpochInfo, solve
+from dualgap.loop import EpochInfo, Forecast, solve, told
 from dualgap.solvers import DCD, SDCA, SOLVERS, Pegasos, SGDs, SvmSGD
 from dualgap.solvers.base import Solver, State, new_order
 
@@ -770,12 +770,11 @@ def test_the_log(problem, caplog, capfd):
     caplog.set_level(logging.DEBUG, logger="dualgap")
     solution = solve(problem, SDCA(), tol=1e-4)
     assert {record.name for record in caplog.records} == {"dualgap"}
-    epochs = [r.message for r in caplog.records if r.levelno == logging.DEBUG]
+    epochs = [line for line in caplog.messages if " epoch " in line]
     assert len(epochs) == len(solution.history)
-    assert epochs[0].startswith("sdca epoch 1 primal ")
-    assert epochs[-1].endswith("(exact)")
-    rest = [r.message for r in caplog.records if r.levelno > logging.DEBUG]
-    assert rest == [str(solution.certificate)]
+    assert epochs[0].startswith("sdca epoch 1  primal ~")
+    assert "~" not in epochs[-1]  # a proof, not an estimate
+    assert set(caplog.messages) - set(epochs) == {str(solution.certificate)}
     assert capfd.readouterr() == ("", "")
 
 
@@ -1218,3 +1217,31 @@ def test_what_a_callback_is_told_can_be_sent_elsewhere(copied):
         assert other.model is None
         assert w.shape == (3,)
     assert seen
+
+
+def test_the_forecast_of_a_steady_fall() -> None:
+    forecast = Forecast(1e-4)
+    assert math.isnan(forecast.left(1.0, math.inf))
+    assert math.isnan(forecast.left(1.0, 1e-1))
+    assert forecast.left(2.0, 1e-2) == pytest.approx(2.0)
+    forecast = Forecast(1e-4)
+    for k in range(1, 31):  # a power of ten in ten seconds
+        left = forecast.left(k, 10 ** (-k / 10))
+    assert left == pytest.approx(10.0)
+    for k in range(31, 100):  # and then nothing: no promise
+        left = forecast.left(k, 1e-3)
+    assert math.isnan(left)
+
+
+def test_an_epoch_as_a_line() -> None:
+    def line(left: float, gap: float = 0.25, exact: bool = False) -> str:
+        return told(EpochInfo(7, 3.0, 1.0 + gap, 1.0, exact, 9, "dcd"), 1e-3, left)
+
+    start = "epoch 7  primal ~1.25  dual ~1  gap ~2.50e-01, target 0.001"
+    assert line(math.nan) == line(math.inf) == start
+    assert line(0.2) == f"{start}, about 1 s left"
+    assert line(90.0) == f"{start}, about 90 s left"
+    assert line(600.0) == f"{start}, about 10 min left"
+    assert line(8000.0) == f"{start}, about 2 h left"
+    assert "left" not in line(5.0, gap=1e-4)  # only the proof is missing
+    assert "~" not in line(5.0, exact=True)

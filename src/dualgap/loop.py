@@ -77,6 +77,62 @@ class EpochInfo:
         return {**vars(self), "model": None}
 
 
+def told(epoch: EpochInfo, tol: float, left: float) -> str:
+    """Return an epoch as one line; ``~`` marks estimates without an exact pass.
+
+    `left` are the seconds that the fit still needs, NaN if nothing is known.
+    """
+
+    def number(value: float, form: str) -> str:
+        if not math.isfinite(value):
+            return "-"
+        return ("" if epoch.exact else "~") + format(value, form)
+
+    line = (
+        f"epoch {epoch.epoch}  primal {number(epoch.primal, '.6g')}  "
+        f"dual {number(epoch.dual, '.6g')}  "
+        f"gap {number(epoch.relative_gap, '.2e')}, target {tol:g}"
+    )
+    if not left < math.inf or epoch.relative_gap <= tol:
+        return line
+    for unit, seconds in (("h", 3600.0), ("min", 60.0)):
+        if left >= 2 * seconds:
+            return f"{line}, about {left / seconds:.0f} {unit} left"
+    return f"{line}, about {max(left, 1.0):.0f} s left"
+
+
+class Forecast:
+    """Estimate of the time that a fit still needs, from the recent fall of its gap.
+
+    Parameters
+    ----------
+    tol : float
+        Relative gap at which the fit ends.
+    """
+
+    def __init__(self, tol: float) -> None:
+        self.tol = tol
+        self.points: list[tuple[float, float]] = []  # seconds, logarithm of the gap
+
+    def left(self, seconds: float, gap: float) -> float:
+        """Return the seconds left after an epoch; NaN if nothing is known yet."""
+        if not 0.0 < gap < math.inf:
+            return math.nan
+        points, now = self.points, math.log(gap)
+        if not points or now < points[-1][1] - _FALL:
+            points.append((seconds, now))
+        begun, high = next(
+            (p for p in reversed(points) if p[0] <= 0.5 * seconds), points[0]
+        )
+        fallen = high - points[-1][1]
+        if fallen <= 0.0 or seconds <= begun:
+            return math.nan
+        rate = fallen / (seconds - begun)
+        return max(0.0, (points[-1][1] - math.log(self.tol)) / rate)
+
+
+_FALL = 0.05  # smallest fall of the gap's logarithm that a forecast notes
+
 HISTORY_DTYPE = np.dtype(
     [
         ("epoch", np.int64),
@@ -262,6 +318,8 @@ class _Run:
         self.tol, self.atol = tol, atol
         self.stop, self.on_epoch = stop, on_epoch
         self.clock = _Clock()
+        self.forecast, self.due = Forecast(tol), 1.0
+        self.title = f"{problem.title}: " if problem.title else ""
         self.history: list[tuple[int, float, float, float, bool, int, str, float]] = []
         self.best: Proof | None = None
         self.factor = solver.check_factor
@@ -448,14 +506,18 @@ class _Run:
             (state.epochs, self.clock.seconds, primal, dual, exact, state.updates,
              method, state.predicted)
         )  # fmt: skip
-        logger.debug(
-            "%s epoch %d primal %.9g dual %.9g%s",
-            method,
-            state.epochs,
-            primal,
-            dual,
-            " (exact)" if exact else "",
-        )
+        if logger.isEnabledFor(logging.INFO):
+            self.tell(EpochInfo(*self.history[-1]))
+
+    def tell(self, epoch: EpochInfo) -> None:
+        """Log an epoch; at the level INFO only after 1, 2, 4, ... seconds."""
+        seconds = epoch.seconds
+        left = self.forecast.left(seconds, epoch.relative_gap)
+        level = logging.DEBUG
+        if seconds >= self.due:
+            level, self.due = logging.INFO, 2.0 * seconds
+        line = f"{epoch.solver} {told(epoch, self.tol, left)}"
+        logger.log(level, "%s%s", self.title, f"{line}, {seconds:.1f} s")
 
     def announce(self, model: Callable[[], Vector], final: bool) -> None:
         if self.on_epoch is None:
@@ -512,7 +574,7 @@ class _Run:
             atol=self.atol,
             about=self.problem.about,
         )
-        logger.info("%s", certificate)
+        logger.info("%s%s", self.title, certificate)
         best = self.best
         if self.history:
             self.announce(lambda: best.model, final=True)

@@ -194,7 +194,9 @@ def test_time_limit() -> None:
     seconds = [float(line.split()[-2]) for line in lines]
     assert seconds
     assert all(second >= 2**k for k, second in enumerate(seconds))
-    assert re.match(r"epoch \d+  primal ~?\S+  dual ~?\S+  gap ~?\S+  ", lines[0])
+    assert re.match(
+        r"epoch \d+  primal ~?\S+  dual ~?\S+  gap ~?\S+, target 1e-12, ", lines[0]
+    )
 
 
 def test_classes_that_were_never_reached_have_no_bound() -> None:
@@ -521,7 +523,10 @@ def test_n_features() -> None:
             ("--solver", "sdca", "--solver-option", "batch=2"),
             "sdca has the options order=permutation, init=zero, output=last, max_steps",
         ),
-        (("--solver", "sdca", "--solver-option", "order=3"), "order=3 has a wrong"),
+        (
+            ("--solver", "sdca", "--solver-option", "order=3"),
+            "order=3: use permutation, ",
+        ),
         (
             ("--solver", "sdca", "--solver-option", "order"),
             "'order' is unknown; sdca has the",

@@ -267,7 +267,7 @@ def _ours(
 
     if not quiet:
         typer.echo(f"C={problem.C:g}, {name}", err=True)
-    with progress(quiet, several=False) as show:
+    with progress(quiet, tol) as show:
         solution = solve(
             problem,
             get_solver(name),

@@ -17,16 +17,17 @@ from ..certificate import distance
 
 if TYPE_CHECKING:
     from ..certificate import Certificate
-    from ..loop import EpochInfo
+    from ..loop import EpochInfo, Forecast
 
 
 @contextlib.contextmanager
 def progress(
-    quiet: bool, several: bool
+    quiet: bool, tol: float, problems: int = 1
 ) -> Iterator[Callable[[Any, EpochInfo], None] | None]:
     """Yield a function that shows the progress of epochs; None if `quiet`.
 
     On a terminal it updates one line; elsewhere it prints lines at growing intervals.
+    `problems` is the number of classes or pairs, each with the target `tol`.
     """
     if quiet:
         yield None
@@ -45,54 +46,54 @@ def progress(
             redirect_stdout=False,
         ) as live:
             task = live.add_task("epoch 1", total=None)
-            yield _paced(
-                several,
+            yield _Paced(
+                tol,
+                problems,
                 lambda text, _: live.update(task, description=text),
                 lambda seconds: seconds + 0.1,
             )
     else:
-        yield _paced(
-            several,
-            lambda text, seconds: typer.echo(f"{text}  {seconds:.1f} s", err=True),
+        yield _Paced(
+            tol,
+            problems,
+            lambda text, seconds: typer.echo(f"{text}, {seconds:.1f} s", err=True),
             lambda seconds: 2 * max(seconds, 0.5),
         )
 
 
-def _paced(
-    several: bool, show: Callable[[str, float], None], later: Callable[[float], float]
-) -> Callable[[Any, EpochInfo], None]:
-    """Return a receiver of epochs that shows one at most every so often.
+class _Paced:
+    """Receiver of epochs that shows one at most every so often.
 
     After it has shown an epoch, it waits until `later(seconds so far)`.
     """
-    begun = time.perf_counter()
-    due = later(0.0)
 
-    def receive(label: Any, epoch: EpochInfo) -> None:
-        nonlocal due
-        seconds = time.perf_counter() - begun
-        if seconds >= due:
-            due = later(seconds)
-            show(_line(label if several else None, epoch), seconds)
+    def __init__(
+        self,
+        tol: float,
+        problems: int,
+        show: Callable[[str, float], None],
+        later: Callable[[float], float],
+    ) -> None:
+        self.tol, self.problems = tol, problems
+        self.show, self.later = show, later
+        self.begun, self.due = time.perf_counter(), later(0.0)
+        self.forecasts: dict[Any, Forecast] = {}  # of the problems that have begun
 
-    return receive
+    def __call__(self, label: Any, epoch: EpochInfo) -> None:
+        from ..estimators._binary import problem_name
+        from ..loop import Forecast, told
 
-
-def _line(label: Any, epoch: EpochInfo) -> str:
-    """Return an epoch as one line; ``~`` marks estimates without an exact pass."""
-
-    def number(value: float, form: str) -> str:
-        if not math.isfinite(value):
-            return "-"
-        return ("" if epoch.exact else "~") + format(value, form)
-
-    from ..estimators._binary import problem_name
-
-    start = "" if label is None else f"{problem_name(label)}: "
-    return (
-        f"{start}epoch {epoch.epoch}  primal {number(epoch.primal, '.6g')}  "
-        f"dual {number(epoch.dual, '.6g')}  gap {number(epoch.relative_gap, '.2e')}"
-    )
+        forecast = self.forecasts.setdefault(label, Forecast(self.tol))
+        left = forecast.left(epoch.seconds, epoch.relative_gap)
+        seconds = time.perf_counter() - self.begun
+        if seconds < self.due:
+            return
+        self.due = self.later(seconds)
+        start, number = "", len(self.forecasts)
+        if self.problems > 1:
+            start = f"{problem_name(label)} ({number} of {self.problems:,}): "
+            left += (seconds + left) / number * (self.problems - number)
+        self.show(start + told(epoch, self.tol, left), seconds)
 
 
 def name_of(label: Any) -> dict[str, Any]:

@@ -447,7 +447,7 @@ def train(
         linear = classes and kernel is None
         if linear and PlainLinearSVC.can_train(parameters, examples.X):
             fitted: Any = PlainLinearSVC(parameters)
-            with progress(quiet, len(labels_of(examples)) > 2) as on_epoch:
+            with progress(quiet, tol, _problems("ovr", examples)) as on_epoch:
                 fitted.fit(examples.X, examples.y, on_epoch)
             save_plain(fitted, model, notes, scaling, examples.names)
         else:
@@ -787,6 +787,14 @@ def weights_of_labels(weights: Any, examples: Data) -> Any:
     return {label: weights.get(label, 1.0) for label in labels}
 
 
+def _problems(multi_class: str, examples: Data) -> int:
+    """Return the number of binary problems, each with its own progress."""
+    classes = len(labels_of(examples))
+    if classes == 2 or multi_class == "crammer_singer":
+        return 1
+    return classes * (classes - 1) // 2 if multi_class == "ovo" else classes
+
+
 def _fit(
     parameters: Mapping[str, Any],
     examples: Data,
@@ -799,9 +807,9 @@ def _fit(
     with warnings.catch_warnings():
         # The output and the exit status tell it.
         warnings.simplefilter("ignore", ConvergenceWarning)
-        several = classes and len(labels_of(examples)) > 2
-        several &= parameters.get("multi_class") != "crammer_singer"
-        with progress(quiet, several=several) as on_epoch:
+        kind = "ovo" if "kernel" in parameters else parameters.get("multi_class", "")
+        problems = _problems(kind, examples) if classes else 1
+        with progress(quiet, parameters["tol"], problems) as on_epoch:
             if not classes:
                 model: Any = estimator(**parameters)
                 model._tell = on_epoch

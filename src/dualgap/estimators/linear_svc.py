@@ -435,6 +435,7 @@ class LinearSVC(
                 return {"classes_": classes, "coef_": coef, "intercept_": intercept}
 
             problem = binary.problem(k)
+            problem.title = binary.names[k] if problems > 1 else ""
             alpha = None if warm is None else binary.unpack(warm, k)
             with tasks.problem(k, attributes) as callback:
                 solution = solve(

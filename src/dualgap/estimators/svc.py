@@ -430,6 +430,7 @@ class SVC(
                 engine: Any = solver
                 if not (stop.requested or stop.expired):
                     problem = rows.problem(matrix, *pairs[p], self.C, self.loss, bias)
+                    problem.title = names[p] if len(pairs) > 1 else ""
                     if isinstance(solver, Nystroem):
                         engine = Auto()
                         problem = solver.approximate(problem, int(seeds[0]), stop=stop)

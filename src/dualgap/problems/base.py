@@ -167,12 +167,15 @@ class Problem(ABC):
         as given; else "".
     floor : float
         Smallest size of P* in relative gaps; see :class:`dualgap.Certificate`.
+    title : str
+        Name in the log of one of several problems: its class or pair; else "".
     """
 
     kind: ClassVar[str]
     loss: Loss | ResidualLoss
     n: int
     free_bias: bool = False
+    title: str = ""
 
     @property
     def n_duals(self) -> int:
