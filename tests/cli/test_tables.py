@@ -88,6 +88,9 @@ def test_tables_become_stores() -> None:
     Path("words.csv").write_text("a,kind\n1,0\n2,no\n")
     told = refused("convert", "words.csv", "c.store", "--label", "kind")
     assert "words.csv, line 3: the label 'no' is not a finite number" in told
+    Path("words.csv").write_text("a,b,label\n1,2,0\n2,no,1\n")
+    assert "--columns" not in refused("convert", "words.csv", "c.store")
+    assert "--columns" in refused("train", "words.csv", "model")
     np.savez("arrays.csv.npz", X=X, y=y)
     os.rename("arrays.csv.npz", "arrays.csv")
     told = refused("convert", "arrays.csv", "data.csv", "c.store")

@@ -397,7 +397,9 @@ def _named(name: str, kinds: tuple[type[Exception], ...]) -> Iterator[None]:
         # Errors of the system, such as a failing disk, are not the file's fault.
         if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
             raise
-        raise ValueError(f"{name}: {error}") from None
+        # pyarrow's second sentence repeats the first one.
+        reason = str(error).split(". ")[0].rstrip(".")
+        raise ValueError(f"{name}: {reason}") from None
 
 
 class _Npy:

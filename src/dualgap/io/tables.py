@@ -33,6 +33,7 @@ _SVMLIGHT = re.compile(rb"\s*[^\s#]+\s+(qid:\d+\s+)?\d+:|\s*[^\s,;]+\s*(#|$)")
 _SEPARATORS = "\t,;"
 #: Default names of the column with the labels.
 _LABEL_NAMES = ("label", "target", "class", "y")
+_LEAVE_OUT = "leave the column out with columns=..., or encode it as numbers"
 _MISSING = {"", "na", "n/a", "nan", "null", "none", "?", "-"}
 
 
@@ -278,7 +279,8 @@ def csv_blocks(
     """
     lines = io.TextIOWrapper(content, encoding="utf-8-sig", newline="")
     try:
-        names, layout, rows = _csv_rows(lines, name, label, None, True)
+        remedy = "encode it as numbers"
+        names, layout, rows = _csv_rows(lines, name, label, None, True, remedy)
         columns = _named(layout, names)[1]
         size = max(1, entries // len(columns))
         while some := list(islice(rows, size)):
@@ -303,10 +305,12 @@ def _csv_rows(
     label: str | None,
     columns: Sequence[str] | None,
     needs_label: bool,
+    remedy: str = _LEAVE_OUT,
 ) -> tuple[list[str] | None, _Layout, Iterator[tuple[int, list[float], str]]]:
     """Return names and layout of the columns, and all rows.
 
-    A row is its line, its features, and the text of its label.
+    A row is its line, its features, and the text of its label. `remedy` is for errors
+    about features that are no numbers.
     """
     first_line = lines.readline()
     while first_line and not first_line.strip():
@@ -351,7 +355,7 @@ def _csv_rows(
             except ValueError:
                 row = [math.nan]
             if not all(map(math.isfinite, row)):
-                _refuse_field(name, line, fields, layout.features, names)
+                _refuse_field(name, line, fields, layout.features, names, remedy)
             text = ""
             if layout.label is not None:
                 text = fields[layout.label].strip()
@@ -385,6 +389,7 @@ def _refuse_field(
     fields: list[str],
     among: Sequence[int],
     names: list[str] | None,
+    remedy: str = _LEAVE_OUT,
 ) -> None:
     """Raise an error for the first field that is missing or not a finite number.
 
@@ -401,8 +406,7 @@ def _refuse_field(
             raise ValueError(f"{where}: the value is missing; fill it or drop the row")
         if not _is_number(text) or not math.isfinite(float(text)):
             raise ValueError(
-                f"{where}: expected a finite number, found {text[:40]!r}; leave the "
-                "column out with columns=..., or encode it as numbers"
+                f"{where}: expected a finite number, found {text[:40]!r}; {remedy}"
             )
 
 
