@@ -35,10 +35,12 @@ from dualgap.kernel import (
     KERNEL_SOLVERS,
     RBF,
     Callable,
+    KernelPegasos,
     Laplacian,
     Polynomial,
     Precomputed,
 )
+from dualgap.solvers import Pegasos
 
 from ..conftest import examples
 
@@ -420,6 +422,31 @@ def test_a_loaded_model_has_every_attribute(
             np.testing.assert_array_equal(ours, theirs)
         else:
             assert ours == theirs, name
+
+
+def test_files_of_before_some_parameters(tmp_path: Path) -> None:
+    X, y = data(2)
+    linear = LinearSVC(solver=Pegasos(batch_size=3), tol=0.5).fit(X, y)
+    kernel = SVC(solver=KernelPegasos(), tol=0.5).fit(X, y)
+    for model, lost, option in (
+        (linear, ["atol"], "max_steps"),
+        (kernel, ["atol", "fit_intercept", "penalize_intercept"], "batch_size"),
+    ):
+        save_model(model, tmp_path / "model")
+        record, tensors = format_.read(str(tmp_path / "model"))
+        for name in lost:
+            del record["parameters"][name]
+        del record["parameters"]["solver"]["fields"][option]
+        format_.write(tmp_path / "model", format_.seal(record, tensors), tensors)
+        found = load_model(tmp_path / "model")
+        assert found.get_params() == model.get_params()
+        np.testing.assert_array_equal(
+            found.decision_function(X), model.decision_function(X)
+        )
+        del record["parameters"]["tol"]
+        format_.write(tmp_path / "model", format_.seal(record, tensors), tensors)
+        with pytest.raises(ValueError, match="its parameters are"):
+            load_model(tmp_path / "model")
 
 
 def test_files_of_before_n_support(tmp_path: Path) -> None:

@@ -387,7 +387,10 @@ def _parameter(key: str, value: Any, face: _Face) -> Any:
     register = face.registers.get(key, {})
     if set(value) != {"record", "fields"} or value["record"] not in register:
         raise ValueError(f"{key}={value!r} is unknown")
-    return file.from_fields(register[value["record"]], value["fields"])
+    record, fields = register[value["record"]], value["fields"]
+    # Older files lack options that their solvers did not have.
+    later = _LATER_OPTIONS.get(record.__name__, set()) - set(fields)
+    return file.from_fields(record, fields, without=later)
 
 
 # -------------------------------------------------------------------------- LinearSVC
@@ -554,8 +557,12 @@ _BOX: Any = (
     _make_kernel,
     False,
 )
-#: Parameters of every estimator that older files lack.
+#: Parameters of every estimator, and options of solvers, that older files lack.
 _LATER = frozenset({"atol"})
+_STEPPED = ("Pegasos", "NORMA", "SvmSGD", "SGDr", "SGDs", "SGDm", "SGDQN", "SDCA")
+_LATER_OPTIONS = {name: {"max_steps"} for name in _STEPPED} | {
+    "KernelPegasos": {"batch_size"}
+}
 
 _FACES: dict[str, _Face] = {
     "LinearSVC": _Face(

@@ -1,9 +1,11 @@
 """Kernelised Pegasos: stochastic subgradient steps in the span of the rows.
 
-Problem    min 1/2 ||w||^2 + sum_i c_i l(y_i f(x_i)), f(x) = <w, (phi(x), 1)>
+Problem    min 1/2 ||w||^2 + sum_i c_i l(y_i f(x_i)), f(x) = <w, (phi(x), 1)>, or
+           without a bias f(x) = <w, phi(x)>
 Update     step t on row i, with w = sum_j s_j y_j (phi(x_j), 1)/(lambda t) and
            lambda = 1/sum c_i:  s_i <- s_i - omega_i l'(y_i f(x_i)), omega_i = c_i/mean
-           c. For the hinge this is s_i <- s_i + omega_i if y_i f(x_i) < 1.
+           c. For the hinge this is s_i <- s_i + omega_i if y_i f(x_i) < 1. A step on k
+           rows divides the changes by k.
 Guarantee  suboptimality O(log t/(lambda t)) in expectation. After whole epochs
            alpha = s/(lambda t) is a dual point that defines this w.
 Cost       one kernel row and O(n) per row with a loss, O(1) for each other row
@@ -87,7 +89,9 @@ class KernelPegasos(KernelSolver):
         Largest number of support vectors. Beyond it the support vector of smallest
         weight is removed, and the gap need not close.
     batch_size : int, default=1
-        Rows per step. The last batch of an epoch may be shorter.
+        Rows per step. If it does not divide the number of rows, the last batch of an
+        epoch is shorter; dual variables that its larger steps take out of the box are
+        clipped.
     """
 
     budget: int | None = None
