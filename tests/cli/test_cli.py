@@ -155,6 +155,15 @@ def test_the_worst_of_several_classes_is_named() -> None:
     assert lines[2].startswith("Stopped at --max-epochs: ")
 
 
+def test_a_stop_by_a_sample_names_the_option() -> None:
+    write("data", [-1, 1])
+    arguments = ("--kernel", "rbf", "--loss", "squared_hinge", "--tol", "1e-12")
+    arguments += ("--solver", "fw", "--solver-option", "stop=sampled")
+    told = call("train", "data", "model", *arguments, status=3).stdout
+    assert load_model("model").certificate_.status.label == "sampled"
+    assert "leave out --solver-option stop=sampled to train until --tol" in told
+
+
 def test_a_class_for_almost_every_number_is_told() -> None:
     write("data", list(range(30)))
     told = call("train", "data", "model").stderr

@@ -144,6 +144,8 @@ _REASONS = {
     "accuracy (--tol).",
     "time_limit": "Stopped at --time-limit: raise it, or accept less accuracy (--tol).",
     "interrupted": "Stopped by Ctrl-C: the model is the best so far.",
+    "sampled": "Stopped at the gap that a sample of rows showed, which proves nothing: "
+    "leave out --solver-option stop=sampled to train until --tol is proved.",
     "stalled": "Stopped by rounding in float64: scale the columns, or accept less "
     "accuracy (--tol).",
 }
