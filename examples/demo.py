@@ -84,7 +84,11 @@ def main():
     mpl.use("agg")
     histories = {"dualgap, auto": ours.history_, "scikit-learn": theirs}
     display = ConvergenceDisplay(histories, tol=1e-3).plot()
-    display.ax_.set(xscale="log", title=f"LinearSVC on {name}, C = 1")
+    display.ax_.set(
+        xscale="log",
+        ylabel="at most so far above the optimum, relative",
+        title=f"LinearSVC on {name}, C = 1",
+    )
     display.figure_.savefig(PICTURE, dpi=150)
     print(f"\nThe picture is in {PICTURE.name}. Next: docs/start.md")
 

@@ -258,9 +258,9 @@ def test_libsvm_reads_the_model_as_dualgap_does(case: Any, container: Any) -> No
 
 REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("LinearSVC", {"penalty": "l1", "dual": False}, "penalty='l1'"),
-    ("LinearSVC", {"max_iter": 0}, "max_epochs"),
+    ("LinearSVC", {"max_iter": 0}, "max_iter=0"),
     ("SVC", {"kernel": "sigmoid", "gamma": 1.0}, "indefinite"),
-    ("SVC", {"C": np.inf}, "'C' parameter"),
+    ("SVC", {"C": np.inf}, "C=inf"),
     ("SVC", {"gamma": 0.0}, "gamma=0.0"),
     ("SVC", {"kernel": "poly", "degree": 0}, "degree=0"),
     ("SVR", {"kernel": lambda A, B: -(A @ B.T)}, "indefinite"),
@@ -286,6 +286,19 @@ def test_scikit_learn_trains_what_dualgap_refuses(
     method = "predict" if name == "SVR" else "decision_function"
     one, other = (getattr(model, method)(X) for model in (ours, theirs))
     np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore:Liblinear failed to converge")
+@pytest.mark.parametrize("name", list(drop_ins.DROP_INS))
+def test_an_error_of_dualgap_is_not_hidden(name: str, monkeypatch: Any) -> None:
+    def fail(self: Any, *data: Any, **weights: Any) -> None:
+        raise ValueError("a fault of dualgap")
+
+    monkeypatch.setattr(getattr(drop_ins.estimators, name), "fit", fail)
+    X, y = cancer()
+    with pytest.warns(RuntimeWarning, match="a fault of dualgap"):
+        model = getattr(drop_ins, name)().fit(X, y)
+    assert not hasattr(model, "certificate_")
 
 
 @pytest.mark.filterwarnings("ignore:The `probability` parameter")

@@ -806,7 +806,11 @@ def test_clone_and_pickle():
     assert copy.get_params() == model.get_params()
     assert repr(model) == (
         "LinearSVC(loss=SmoothedHinge(gamma=0.2), random_state=0,\n"
-        "          solver=SDCA(order='random', init='zero', output='last'), tol=0.01)"
+        "          solver=SDCA(max_steps=None,\n"
+        "                      order='random',\n"
+        "                      init='zero',\n"
+        "                      output='last'),\n"
+        "          tol=0.01)"
     )
     model.fit(X, y)
     loaded = pickle.loads(pickle.dumps(model))

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import ArrayLike
-from sklearn import svm
 from sklearn.linear_model import SGDOneClassSVM, SGDRegressor
 from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d
 
@@ -28,6 +27,7 @@ from ..problems.base import Claim
 from ..problems.one_class import OneClassProblem
 from ..problems.regression import FreeBiasRegression, RegressionProblem
 from ..solvers import get_solver, solver_for
+from . import _originals as svm
 from ._single import checked_weights
 from .kernel_regression import SVR, OneClassSVM
 from .linear_regression import LinearOneClassSVM, LinearSVR

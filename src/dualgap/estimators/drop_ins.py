@@ -7,6 +7,7 @@ LIBLINEAR, dualgap answers; only a problem that dualgap refuses goes on to them.
 from __future__ import annotations
 
 import logging
+import warnings
 from collections.abc import Callable
 from itertools import combinations
 from types import FunctionType, SimpleNamespace
@@ -24,6 +25,8 @@ from ..certificate import Certificate, Status
 from ..kernel import Precomputed
 from ..kernel.functions import Kernel
 from ..kernel.predict import pair_values, single_values
+from ..kernel.problem import IndefiniteKernelError
+from . import _originals
 from ._fitting import silent_failures
 from ._kernels import KERNELS
 from ._single import on_the_plane
@@ -62,14 +65,14 @@ def _instead(module: Any, **functions: Callable[..., Any]) -> SimpleNamespace:
 def _train(
     model: Any, make: Callable[[], Any], X: Any, y: Any, sample_weight: Any
 ) -> Any:
-    """Fit dualgap's estimator of a model's problem; None if dualgap refuses it.
+    """Fit dualgap's estimator of a model's problem; None if scikit-learn has to.
 
     Parameters
     ----------
     model : estimator
         Of scikit-learn. It gets the certificate.
     make : callable
-        Returns dualgap's estimator, or raises ValueError.
+        Returns dualgap's estimator.
     X, y, sample_weight
         Rows of weight 0 or less are left out, as LIBSVM and LIBLINEAR do.
 
@@ -81,18 +84,61 @@ def _train(
     """
     vars(model).pop("certificate_", None)  # of an earlier fit
     weight = np.maximum(sample_weight, 0.0) if len(sample_weight) else None
-    try:
-        with config_context(skip_parameter_validation=False), silent_failures():
-            found = make().fit(X, y, sample_weight=weight)
-    except ValueError as error:
+    reason = _unsupported(model, X.shape[0], y, weight)
+    if reason is None:
+        try:
+            with config_context(skip_parameter_validation=False), silent_failures():
+                found = make().fit(X, y, sample_weight=weight)
+        except ValueError as error:
+            reason = str(error)
+            if not isinstance(error, IndefiniteKernelError):
+                warnings.warn(
+                    f"scikit-learn trains this {type(model).__name__}, because dualgap "
+                    f"failed: {reason}",
+                    RuntimeWarning,
+                    stacklevel=2,
+                )
+    if reason is not None:
         name = type(model).__name__
-        logger.info("%s: scikit-learn trains this model: %s", name, error)
+        logger.info("%s: scikit-learn trains this model: %s", name, reason)
         return None
     parts = found.certificate_.parts
     if any(part.status is Status.INTERRUPTED for part in parts):
         raise KeyboardInterrupt
     model.certificate_ = found.certificate_
     return found
+
+
+def _unsupported(model: Any, n: int, y: Any, weight: Any) -> str | None:
+    """Return why dualgap does not train a model, from its parameters and weights.
+
+    Only an indefinite kernel matrix is found during a fit. After any other error there
+    `_train` warns.
+    """
+    if len(y) != n or (weight is not None and weight.shape != (n,)):
+        return "X, y and sample_weight differ in length, which scikit-learn reports"
+    if getattr(model, "penalty", "l2") != "l2" and (
+        getattr(model, "multi_class", "ovr") != "crammer_singer"
+    ):
+        return f"penalty={model.penalty!r} has no certificate"
+    if getattr(model, "_effective_probability", getattr(model, "probability", False)):
+        return "probability=True calls for LIBSVM's cross-validation"
+    if getattr(model, "C", 1.0) == np.inf:
+        return "C=inf: dualgap needs a finite C"
+    if model.max_iter == 0:
+        return "max_iter=0: dualgap makes at least one epoch"
+    kernel = getattr(model, "kernel", None)
+    if kernel == "poly" and model.degree == 0:
+        return "degree=0: dualgap needs a degree of at least 1"
+    if kernel in ("rbf", "poly", "sigmoid") and model._gamma == 0.0:
+        return "gamma=0.0: dualgap needs a positive gamma"
+    if weight is not None:
+        left = y[weight > 0.0]
+        if not len(left) or (
+            hasattr(model, "classes_") and len(np.unique(left)) < len(model.classes_)
+        ):
+            return "sample_weight leaves a class, or the whole fit, without a row"
+    return None
 
 
 def _gap(tol: float) -> float:
@@ -163,14 +209,12 @@ class _LinearMachine:
 
 class LinearSVC(_LinearMachine, _classes.LinearSVC):  # type: ignore[misc]
     __doc__ = _classes.LinearSVC.__doc__
-    _original = _classes.LinearSVC
+    _original = _originals.LinearSVC
 
     def _labels(self, y: Any) -> Any:
         return self.classes_[y.astype(np.intp)]
 
     def _counterpart(self, class_weight: Any, seed: int) -> estimators.LinearSVC:
-        if self.penalty != "l2" and self.multi_class != "crammer_singer":
-            raise ValueError(f"penalty={self.penalty!r} has no certificate")
         return estimators.LinearSVC(
             C=self.C,
             # scikit-learn ignores the loss of Crammer and Singer's problem.
@@ -188,7 +232,7 @@ class LinearSVC(_LinearMachine, _classes.LinearSVC):  # type: ignore[misc]
 
 class LinearSVR(_LinearMachine, _classes.LinearSVR):  # type: ignore[misc]
     __doc__ = _classes.LinearSVR.__doc__
-    _original = _classes.LinearSVR
+    _original = _originals.LinearSVR
 
     def _counterpart(self, class_weight: Any, seed: int) -> estimators.LinearSVR:
         return estimators.LinearSVR(
@@ -372,11 +416,9 @@ class _KernelMachine:
 
 class SVC(_KernelMachine, _classes.SVC):  # type: ignore[misc]
     __doc__ = _classes.SVC.__doc__
-    _original = _classes.SVC
+    _original = _originals.SVC
 
     def _counterpart(self, **common: Any) -> estimators.SVC:
-        if getattr(self, "_effective_probability", self.probability):
-            raise ValueError("probability=True calls for LIBSVM's cross-validation")
         weights = _by_label(self, self.class_weight_)
         return estimators.SVC(C=self.C, class_weight=weights, **common)
 
@@ -404,7 +446,7 @@ class SVC(_KernelMachine, _classes.SVC):  # type: ignore[misc]
 
 class SVR(_KernelMachine, _classes.SVR):  # type: ignore[misc]
     __doc__ = _classes.SVR.__doc__
-    _original = _classes.SVR
+    _original = _originals.SVR
 
     def _counterpart(self, **common: Any) -> estimators.SVR:
         return estimators.SVR(C=self.C, epsilon=self.epsilon, **common)
@@ -412,7 +454,7 @@ class SVR(_KernelMachine, _classes.SVR):  # type: ignore[misc]
 
 class OneClassSVM(_KernelMachine, _classes.OneClassSVM):  # type: ignore[misc]
     __doc__ = _classes.OneClassSVM.__doc__
-    _original = _classes.OneClassSVM
+    _original = _originals.OneClassSVM
 
     def _counterpart(self, **common: Any) -> estimators.OneClassSVM:
         return estimators.OneClassSVM(nu=self.nu, **common)

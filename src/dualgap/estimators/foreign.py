@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
-from sklearn import svm
 from sklearn.linear_model import SGDClassifier
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, validate_params
@@ -43,6 +42,7 @@ from ..problems.base import Claim
 from ..problems.binary import BinaryProblem
 from ..problems.crammer_singer import CrammerSingerProblem
 from ..solvers import solver_for
+from . import _originals as svm
 from ._binary import (
     BinaryProblems,
     binary_problems,

@@ -34,6 +34,7 @@ __all__ = ["DEFAULTS", "PlainLinearSVC", "load_plain", "save_plain"]
 #: Parameters of LinearSVC and their defaults.
 DEFAULTS: dict[str, Any] = {
     "C": 1.0,
+    "atol": 0.0,
     "checkpoint": None,
     "checkpoint_every": 60.0,
     "class_weight": None,
@@ -130,6 +131,7 @@ class PlainLinearSVC:
                 binary.problem(k),
                 solver,
                 tol=p["tol"],
+                atol=p["atol"],
                 max_epochs=p["max_epochs"],
                 random_state=int(seeds[k]),
                 on_epoch=told,

@@ -660,6 +660,10 @@ def scaled_values(
     return s, primal, s * total - 0.5 * s * s * (norm + diagonal)
 
 
+class IndefiniteKernelError(ValueError):
+    """A kernel matrix that is not positive semidefinite, so that no gap is a proof."""
+
+
 def _check_positive(gram: Matrix | Subset) -> float:
     """Check that a kernel matrix is symmetric and positive semidefinite.
 
@@ -673,7 +677,7 @@ def _check_positive(gram: Matrix | Subset) -> float:
 
     Raises
     ------
-    ValueError
+    IndefiniteKernelError
         If the matrix is not symmetric, or indefinite beyond rounding.
     """
     n = gram.n
@@ -689,14 +693,14 @@ def _check_positive(gram: Matrix | Subset) -> float:
     block = gram.block(rows, rows)
     size = float(np.abs(block).max())
     if not np.allclose(block, block.T, rtol=0.0, atol=1e-6 * size):
-        raise ValueError(
+        raise IndefiniteKernelError(
             f"kernel={gram.kernel.name!r}: the matrix is not symmetric; make "
             "K[i, j] equal to K[j, i]"
         )
     values = np.linalg.eigvalsh((block + block.T) / 2.0)
     largest = max(float(values[-1]), -float(values[0]))
     if values[0] < -1e-6 * largest:
-        raise ValueError(
+        raise IndefiniteKernelError(
             f"kernel={gram.kernel.name!r}: the kernel matrix is indefinite "
             f"(eigenvalues from {float(values[0]):.3g} to {float(values[-1]):.3g}). "
             "No duality gap would bound the optimum; use 'rbf', 'laplacian', 'linear', "

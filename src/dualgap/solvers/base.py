@@ -295,7 +295,7 @@ def row_visits(
     problem, blocks = state.problem, None
     if not problem.streamed:
         next_order(kind, state.rng, state.order, problem.n)
-        rows = state.rows_left(problem.n, batch)
+        rows = state.rows_left(len(state.order), batch)
         yield Block(problem.rows, (slice(0, problem.n),)), state.order[:rows]
         return
     if kind != "cyclic":
