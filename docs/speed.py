@@ -57,20 +57,22 @@ def draw(path: Path) -> None:
     mpl.use("agg")
     import matplotlib.pyplot as plt
 
+    from dualgap.plot import COLORS
+
     rows = cases()
     figure, ax = plt.subplots(figsize=(7.4, 4.4), layout="constrained")
     for place, row in enumerate(rows):
         more = "" if row["reached"] else "> "
-        ax.barh(place - 0.2, row["sklearn"], 0.38, color="#e8743b")
+        ax.barh(place - 0.2, row["sklearn"], 0.38, color=COLORS[1])
         ax.text(
             row["sklearn"], place - 0.2, f" {more}{row['sklearn']:.3g}", va="center"
         )
         if row["package"] != "scikit-learn":
-            ax.barh(place + 0.2, row["best"], 0.38, color="#2f9fc4")
+            ax.barh(place + 0.2, row["best"], 0.38, color=COLORS[5])
             text = f" {row['best']:.3g} ({row['package']})"
             ax.text(row["best"], place + 0.2, text, va="center")
-    ax.barh([0], [0], color="#e8743b", label="scikit-learn's LinearSVC, SVC")
-    ax.barh([0], [0], color="#2f9fc4", label="fastest of all others")
+    ax.barh([0], [0], color=COLORS[1], label="scikit-learn's LinearSVC, SVC")
+    ax.barh([0], [0], color=COLORS[5], label="fastest of all others")
     ax.axvline(1, color="black", linewidth=1)
     ax.set_yticks(range(len(rows)), [row["label"] for row in rows])
     ax.invert_yaxis()

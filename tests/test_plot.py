@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import re
+from pathlib import Path
 
 import numpy as np
 import pandas
@@ -211,6 +213,15 @@ def test_the_regions_of_several_classes_and_of_one():
         BoundaryDisplay.from_estimator(SVR().fit(X, y), X)
     with pytest.raises(ValueError, match="support=False"):
         BoundaryDisplay.from_estimator(model, X[:5])
+
+
+def test_examples_and_the_chart_of_speed_name_no_colours_of_their_own():
+    root = Path(__file__).resolve().parents[1]
+    sources = [*root.glob("examples/**/plot_*.py"), root / "docs" / "speed.py"]
+    assert len(sources) > 20
+    for source in sources:
+        text = source.read_text("utf-8")
+        assert not re.search(r'"C[0-9]"|"#[0-9A-Fa-f]{6}"', text), source.name
 
 
 # Notebooks

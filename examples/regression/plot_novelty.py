@@ -12,6 +12,7 @@ from sklearn.datasets import make_moons
 from sklearn.inspection import DecisionBoundaryDisplay
 
 from dualgap import OneClassSVM
+from dualgap.plot import COLORS
 
 X, _ = make_moons(400, noise=0.08, random_state=0)
 new = np.random.default_rng(0).uniform((-2, -1.3), (3, 1.8), (60, 2))
@@ -28,7 +29,7 @@ print(f"{novel.sum()} of {len(new)} new rows are novelties")
 assert outside < 0.06
 
 # %%
-# The training rows in grey, new rows in blue and novelties in red.
+# The training rows in grey, new rows in blue and novelties in orange.
 
 figure, ax = plt.subplots(figsize=(5.6, 3.8), layout="constrained")
 DecisionBoundaryDisplay.from_estimator(
@@ -41,8 +42,8 @@ DecisionBoundaryDisplay.from_estimator(
     ax=ax,
 )
 ax.plot(*X.T, ".", color="0.7", markersize=4, label="training rows")
-ax.plot(*new[~novel].T, "o", color="C0", markersize=4, label="new, as expected")
-ax.plot(*new[novel].T, "o", color="C3", markersize=4, label="new, novel")
+ax.plot(*new[~novel].T, "o", color=COLORS[0], markersize=4, label="new, as expected")
+ax.plot(*new[novel].T, "o", color=COLORS[3], markersize=4, label="new, novel")
 ax.legend(fontsize="small", ncols=3, loc="upper center")
 ax.set(ylim=(-1.6, 2.3))
 plt.show()

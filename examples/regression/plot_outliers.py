@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.linear_model import LinearRegression
 
 from dualgap import LinearSVR
+from dualgap.plot import COLORS
 
 rng = np.random.default_rng(0)
 X = rng.uniform(-5, 5, (100, 1))
@@ -38,7 +39,7 @@ assert abs(slopes["LinearSVR"] - 2) < 0.2 < abs(slopes["least squares"] - 2)
 
 figure, ax = plt.subplots(figsize=(5.6, 3.6), layout="constrained")
 ax.plot(X[~wrong], y[~wrong], ".", color="0.6")
-ax.plot(X[wrong], y[wrong], "x", color="C3", label="wrong targets")
+ax.plot(X[wrong], y[wrong], "x", color=COLORS[3], label="wrong targets")
 ends = np.array([[-5.0], [5.0]])
 for name, model in models.items():
     ax.plot(ends, model.predict(ends), label=f"{name}, slope {slopes[name]:.2f}")

@@ -10,6 +10,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from dualgap import SVR
+from dualgap.plot import COLORS
 
 rng = np.random.default_rng(0)
 X = np.sort(rng.uniform(0, 6, (150, 1)), axis=0)
@@ -25,10 +26,12 @@ for ax, epsilon in zip(axes, (0.05, 0.2), strict=True):
     model = SVR(C=10.0, gamma=1.0, epsilon=epsilon, random_state=0).fit(X, y)
     assert model.certificate_.certified
     curve, rows = model.predict(grid), model.support_
-    ax.fill_between(grid[:, 0], curve - epsilon, curve + epsilon, alpha=0.2)
-    ax.plot(grid, curve)
+    ax.fill_between(
+        grid[:, 0], curve - epsilon, curve + epsilon, color=COLORS[0], alpha=0.2
+    )
+    ax.plot(grid, curve, color=COLORS[0])
     ax.plot(X, y, ".", color="0.7", markersize=4)
-    ax.plot(X[rows], y[rows], ".", color="C3", markersize=4)
+    ax.plot(X[rows], y[rows], ".", color=COLORS[3], markersize=4)
     ax.set_title(f"epsilon = {epsilon}: {len(rows)} support vectors", fontsize="medium")
     counts.append(len(rows))
 assert counts[1] < counts[0]

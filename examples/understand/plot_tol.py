@@ -12,6 +12,7 @@ from sklearn.datasets import make_classification
 from sklearn.model_selection import train_test_split
 
 from dualgap import LinearSVC
+from dualgap.plot import COLORS
 
 X, y = make_classification(
     3000, 60, n_informative=20, flip_y=0.02, class_sep=1.0, random_state=2
@@ -37,11 +38,11 @@ for tol in tols:
 
 figure, left = plt.subplots(figsize=(5.6, 3.6), layout="constrained")
 right = left.twinx()
-left.semilogx(tols, errors, "o-", color="C0")
-right.loglog(tols, epochs, "s--", color="C1")
+left.semilogx(tols, errors, "o-", color=COLORS[0])
+right.loglog(tols, epochs, "s--", color=COLORS[3])
 left.axvline(1e-3, color="gray", linewidth=0.8)
 left.invert_xaxis()
 left.set(xlabel="tol: proven relative gap")
-left.set_ylabel("test error", color="C0")
-right.set_ylabel("epochs", color="C1")
+left.set_ylabel("test error", color=COLORS[0])
+right.set_ylabel("epochs", color=COLORS[3])
 plt.show()
