@@ -466,6 +466,7 @@ def test_certificates_come_from_proofs_alone():
         "problems/binary.py", "problems/regression.py", "problems/one_class.py",
         "problems/rounding.py", "stream.py", "kernel/problem.py",
         "kernel/regression.py", "kernel/base.py", "estimators/svc.py",
+        "estimators/_libsvm.py",  # infinite bounds, which claim nothing
     }  # fmt: skip
     allowed = {
         ("", "Certificate"): {"certificate.py"},

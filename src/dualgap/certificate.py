@@ -31,6 +31,11 @@ class Status(Enum):
         "The solver cannot make further progress in float64: rescale the data, or "
         "accept less accuracy (tol)."
     )
+    UNCERTIFIED = (
+        "Nothing is proved: the kernel matrix is indefinite, so no duality gap bounds "
+        "the optimum. LIBSVM trained the model; for a proof use kernel='rbf' or "
+        "another positive semidefinite one."
+    )
     STREAMED = (
         "The model was learned batch by batch: repeat the batches for more accuracy, "
         "and call certify(batches) to prove it."
@@ -294,6 +299,8 @@ class Certificate:
             return f"{reach[0].upper()}{reach[1:]}."
         if self.certified:
             return f"{self.status.value}: {reach}."
+        if self.status is Status.UNCERTIFIED:
+            return self.status.value
         failed = sum(not part.certified for part in self.several)
         which = f" in {failed:,} of {len(self):,} problems" if self.several else ""
         return f"Not converged{which}: {reach}. {self.status.value}"

@@ -22,7 +22,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.datasets import load_breast_cancer, load_digits, load_iris
+from sklearn.datasets import (
+    load_breast_cancer,
+    load_digits,
+    load_iris,
+    make_classification,
+)
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.model_selection import GridSearchCV
@@ -30,7 +35,7 @@ from sklearn.preprocessing import scale
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import dualgap.estimators.svc as module
-from dualgap import SVC, LinearSVC, Status
+from dualgap import SVC, LinearSVC, Status, load_model, save_model
 from dualgap.kernel import (
     KERNEL_SOLVERS,
     RBF,
@@ -465,8 +470,8 @@ def test_gamma_rules():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"kernel": "sigmoid", "coef0": -1.0}, "indefinite"),
-        ({"kernel": "poly", "coef0": -1.0}, "indefinite"),
+        ({"kernel": "sigmoid", "loss": "squared_hinge"}, "indefinite"),
+        ({"kernel": "poly", "coef0": -1.0, "solver": "nystroem"}, "indefinite"),
         ({"kernel": lambda A, B: -(A @ B.T)}, "indefinite"),
         ({"kernel": lambda A, B: (A @ B.T)[:, :-1]}, "shape"),
         ({"kernel": lambda A, B: np.full((len(A), len(B)), np.nan)}, "NaN"),
@@ -477,6 +482,46 @@ def test_kernels_without_a_certificate_are_refused(options, message):
     X, y = make()
     with pytest.raises(ValueError, match=message):
         SVC(**options).fit(X, y)
+
+
+@pytest.mark.cases(None)
+@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_matrix])
+@pytest.mark.parametrize(
+    "kernel", [{"kernel": "sigmoid"}, {"kernel": "poly", "coef0": -1.0}]
+)
+@pytest.mark.parametrize("classes", [2, 3])
+def test_an_indefinite_kernel_trains_without_a_proof(kernel, layout, classes, tmp_path):
+    """The model is scikit-learn's, and nothing is claimed about it."""
+    X, y = make_classification(
+        90, 4, n_informative=4, n_redundant=0, n_classes=classes, random_state=0
+    )
+    weight = np.random.default_rng(0).integers(0, 3, 90).astype(float)
+    X, model = layout(X), SVC(C=3.0, **kernel)
+    with pytest.warns(ConvergenceWarning, match="Nothing is proved"):
+        model.fit(X, y, sample_weight=weight)
+    for part in (model.certificate_, *model.certificate_.parts):
+        assert part.status is Status.UNCERTIFIED
+        assert not part.certified
+        assert (part.primal, part.dual) == (math.inf, -math.inf)
+    gamma = model._fitted_kernel.gamma  # scikit-learn's "scale" ignores the weights
+    theirs = sklearn.svm.SVC(C=3.0, gamma=gamma, **kernel)
+    theirs.fit(X, y, sample_weight=weight)
+    np.testing.assert_allclose(
+        model.decision_function(X), theirs.decision_function(X), atol=1e-9
+    )
+    np.testing.assert_array_equal(model.n_support_, theirs.n_support_)
+    save_model(model, tmp_path / "model")
+    again = load_model(tmp_path / "model")
+    assert again.certificate_ == model.certificate_
+
+
+def test_a_search_over_the_kernels_scores_all_of_them():
+    X, y = load_iris(return_X_y=True)
+    grid = {"kernel": ["linear", "poly", "rbf", "sigmoid"]}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        search = GridSearchCV(SVC(), grid, cv=3).fit(X, y)
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
 
 
 def test_precomputed_matrices_are_square():

@@ -26,9 +26,6 @@ NO_PROBABILITY = Difference(
 
 DIFFERENCES: dict[str, Difference] = {
     # On the fourth, iris, it is positive semidefinite.
-    "test_svc[*-sigmoid-X_train0-*]": INDEFINITE,
-    "test_svc[*-sigmoid-X_train1-*]": INDEFINITE,
-    "test_svc[*-sigmoid-X_train2-*]": INDEFINITE,
     "test_sparse_oneclasssvm[*-sigmoid-X_train0-*]": INDEFINITE,
     "test_sparse_oneclasssvm[*-sigmoid-X_train1-*]": INDEFINITE,
     "test_sparse_oneclasssvm[*-sigmoid-X_train2-*]": INDEFINITE,

@@ -26,7 +26,7 @@ from sklearn.utils.validation import _check_sample_weight
 from threadpoolctl import threadpool_limits
 
 from .. import __version__
-from ..certificate import Certificate
+from ..certificate import Certificate, Status
 from ..data.blocks import RowSource
 from ..loop import EpochInfo, ctrl_c
 from ..losses import Vector
@@ -335,7 +335,9 @@ def warn_of_failures(
         return
     worst = max(failed, key=lambda part: part.relative_gap)
     message = str(worst)
-    if len(certificate) > 1:
+    if worst.status is Status.UNCERTIFIED:
+        message = worst.message
+    elif len(certificate) > 1:
         message = (
             f"{len(failed)} of {len(certificate)} {several} did not converge. Worst: "
             f"{worst.name}, {worst.message.removeprefix('Not converged: ')}"

@@ -88,7 +88,9 @@ def _train(
     if reason is None:
         try:
             with config_context(skip_parameter_validation=False), silent_failures():
-                found = make().fit(X, y, sample_weight=weight)
+                estimator = make()
+                estimator._may_be_unproved = False
+                found = estimator.fit(X, y, sample_weight=weight)
         except ValueError as error:
             reason = str(error)
             if not isinstance(error, IndefiniteKernelError):

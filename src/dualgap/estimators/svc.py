@@ -22,6 +22,7 @@ from ..data.rows import Points
 from ..kernel import (
     APPROXIMATIONS,
     KERNEL_SOLVERS,
+    BlockSolver,
     Gram,
     KernelProblem,
     Nystroem,
@@ -32,6 +33,7 @@ from ..kernel.base import KernelSolver
 from ..kernel.functions import Kernel
 from ..kernel.gram import Matrix, Pairs, points_of, rows_in
 from ..kernel.predict import pair_values
+from ..kernel.problem import IndefiniteKernelError
 from ..loop import HISTORY_DTYPE, Solution, solve
 from ..losses import Hinge, SquaredHinge, Vector, get_loss
 from ..problems.rounding import Rounding
@@ -54,6 +56,7 @@ from ._fitting import (
 )
 from ._html import CertificateHTMLMixin
 from ._kernels import KERNEL_CONSTRAINTS, KERNELS, KernelParameters
+from ._libsvm import CAN_BE_INDEFINITE, trained_by_libsvm
 from ._meta import ScikitLearnNames
 
 __all__ = ["KERNELS", "SVC"]
@@ -266,6 +269,9 @@ class SVC(
     array([0, 0, 0, 0, 0])
     """
 
+    #: Whether LIBSVM trains where the kernel matrix is indefinite; not in drop-ins.
+    _may_be_unproved = True
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "C": [Interval(Real, 0, None, closed="neither")],
         **KERNEL_CONSTRAINTS,
@@ -425,6 +431,20 @@ class SVC(
         models: dict[int, tuple[Vector, float]] = {}  # coefficients and bias
 
         def train(p: int) -> Solution:
+            try:
+                return prove(p)
+            except IndefiniteKernelError:
+                if not self._trains_unproved(kernel, solver, bias):
+                    raise
+            i, j = pairs[p]
+            coef, intercept, solution = trained_by_libsvm(
+                rows.X_of(i, j), rows.signs_of(i, j), kernel, self.C,
+                rows.weights_of(i, j), self.cache_size, self.tol, self.atol,
+            )  # fmt: skip
+            models[p] = coef, intercept
+            return solution
+
+        def prove(p: int) -> Solution:
             with tasks.problem(p, None) as callback:
                 problem: Any = None
                 engine: Any = solver
@@ -464,6 +484,18 @@ class SVC(
         tasks.end()
         warn_of_failures("SVC", self.certificate_, "pairs")
         return self
+
+    def _trains_unproved(
+        self, kernel: Kernel, solver: Any, bias: dict[str, Any]
+    ) -> bool:
+        """Whether LIBSVM may train this problem, without a proof."""
+        return (
+            self._may_be_unproved
+            and kernel.name in CAN_BE_INDEFINITE
+            and isinstance(solver, BlockSolver)
+            and get_loss(self.loss).name == "hinge"
+            and not bias["penalize_intercept"]
+        )
 
     def _bias_of_problems(self) -> dict[str, Any]:
         """Return the arguments of KernelProblem that set the bias."""
@@ -650,6 +682,20 @@ class _Rows:
         """Return the slice of the rows of class k."""
         return slice(self.bounds[k], self.bounds[k + 1])
 
+    def X_of(self, i: int, j: int) -> Any:
+        """Return the rows of two classes."""
+        of = [np.arange(self.bounds[k], self.bounds[k + 1]) for k in (i, j)]
+        return self.points.X[np.concatenate(of)]
+
+    def signs_of(self, i: int, j: int) -> NDArray[np.int8]:
+        """Return the labels of the rows of two classes, -1 or +1.
+
+        Class i is positive, except with two classes, where class j is.
+        """
+        sizes = [self.bounds[k + 1] - self.bounds[k] for k in (i, j)]
+        signs = [-1, 1] if len(self.bounds) == 3 else [1, -1]
+        return np.repeat(np.array(signs, np.int8), sizes)
+
     def weights_of(self, i: int, j: int) -> Vector:
         """Return the weights of the rows of two classes."""
         return np.concatenate([self.weight[self.of(i)], self.weight[self.of(j)]])
@@ -684,15 +730,10 @@ class _Rows:
         loss: Any,
         bias: dict[str, Any],
     ) -> KernelProblem:
-        """Return the problem of classes i and j.
-
-        Class i is positive, except with two classes, where class j is.
-        """
-        sizes = [self.bounds[k + 1] - self.bounds[k] for k in (i, j)]
-        signs = [-1, 1] if len(self.bounds) == 3 else [1, -1]
+        """Return the problem of classes i and j."""
         return KernelProblem(
             matrix(i, j),
-            np.repeat(np.array(signs, np.int8), sizes),
+            self.signs_of(i, j),
             C,
             loss=loss,
             sample_weight=self.weights_of(i, j),

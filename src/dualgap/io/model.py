@@ -357,13 +357,14 @@ def _is_a(value: Any, hint: Any) -> bool:
 def certificate_fields(certificate: Certificate) -> Record:
     """Return a part of a certificate as JSON, which :func:`certificate` reads back.
 
-    An infinite primal value is stored as None. The name is left out: the classes of the
+    Infinite values are stored as None. The name is left out: the classes of the
     model tell it.
     """
     fields = dataclasses.replace(certificate, name="").to_dict()
     del fields["gap"], fields["relative_gap"]
-    if certificate.primal == math.inf:
-        fields["primal"] = None
+    for value in ("primal", "dual"):
+        if math.isinf(fields[value]):
+            fields[value] = None
     return {name: scalar(name, value) for name, value in fields.items()}
 
 
@@ -379,17 +380,21 @@ def certificate(fields: Any) -> Certificate:
     if not isinstance(fields, dict) or fields.get("status") not in labels:
         raise ValueError("a certificate has an unknown status")
     status = labels[fields["status"]]
-    unknown = fields.get("primal", 0.0) is None and status is not Status.CERTIFIED
+    unknown = set()  # infinite bounds
+    if status is not Status.CERTIFIED:
+        unknown = {name for name in ("primal", "dual") if fields.get(name, 0) is None}
     # Older files lack these fields; `atol` is stored if it is not 0.
     fields = {"rounding": 0.0, "floor": 0.0, "atol": 0.0} | fields | {"status": status}
     numbers = {f.name: fields.pop(f.name, None) for f in dataclasses.fields(Bounds)}
-    if unknown:
-        numbers["primal"] = math.inf
+    numbers |= {name: math.inf if name == "primal" else -math.inf for name in unknown}
     bounds = from_fields(Bounds, numbers)
     whole = fields | {"bounds": bounds}
     c: Certificate = from_fields(Certificate, whole, without=("name", "several"))
-    finite = [c.dual, c.seconds, c.tol, c.atol, c.rounding, c.floor]
-    if not all(map(math.isfinite, finite if unknown else [*finite, c.primal])):
+    finite = [c.seconds, c.tol, c.atol, c.floor]
+    if not unknown:
+        finite.append(c.rounding)
+    finite += [getattr(c, name) for name in {"primal", "dual"} - unknown]
+    if not all(map(math.isfinite, finite)):
         raise ValueError("a certificate contains infinite values")
     if min(c.epochs, c.updates) < 0:
         raise ValueError("a certificate has a negative number of epochs or updates")

@@ -52,6 +52,7 @@ from ..solvers.registry import register
 from .base import KernelSolver, KernelState
 from .gram import Subset
 from .interior import interior_point
+from .problem import IndefiniteKernelError
 from .rows import row_source
 
 # The problem of a working set is solved to this fraction of the largest violation.
@@ -460,7 +461,10 @@ class BlockSolver(KernelSolver):
                 return
             state.whole = True
         state.epochs += 1
-        steps = state.block.step(_INNER, stop)
+        try:
+            steps = state.block.step(_INNER, stop)
+        except ValueError as error:  # the step met negative curvature
+            raise IndefiniteKernelError(str(error)) from None
         state.updates += steps
         state.moved = steps > 0
         state.measure()
