@@ -6,7 +6,7 @@ counted from after the interpreter's start. The first line is `import dualgap` i
 which imports most parts when they are first used; the second has used them all.
 
 Then the processor time (user and system) of whole commands on 1,600 rows, the least of
-all rounds, beside that of what they import and dualgap cannot change.
+all rounds, beside the time of imports that dualgap cannot change.
 
     python benchmarks/import_time.py [rounds]
 """

@@ -85,7 +85,6 @@ def main():
     histories = {"dualgap, auto": ours.history_, "scikit-learn": theirs}
     display = ConvergenceDisplay(histories, tol=1e-3).plot()
     display.ax_.set(
-        xscale="log",
         ylabel="at most so far above the optimum, relative",
         title=f"LinearSVC on {name}, C = 1",
     )
