@@ -35,6 +35,7 @@ class _Linear:
     checkpoint = None
     checkpoint_every = 60.0
     penalize_intercept = True
+    atol = 0.0
 
     @property
     def max_epochs(self) -> int:
@@ -107,6 +108,7 @@ class _Kernel:
     time_limit = None
     n_jobs = None
     solver = "auto"
+    atol = 0.0
     _inside = False
 
     def _shown(self, dense):
@@ -153,6 +155,8 @@ class _Kernel:
 
 class SVC(_Kernel, dualgap.SVC):
     loss = "hinge"
+    fit_intercept = True
+    penalize_intercept = None
 
     def __init__(
         self,
