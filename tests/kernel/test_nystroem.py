@@ -7,6 +7,7 @@ import dataclasses
 import numpy as np
 import pytest
 from scipy import sparse
+from threadpoolctl import threadpool_limits
 
 from dualgap import core
 from dualgap.kernel import (
@@ -171,6 +172,19 @@ def test_sparse_dense_and_threads_agree(dtype, threads):
         problem = KernelProblem(rows, y, kernel=RBF(0.1))
         Z = features(Nystroem(30, threads).approximate(problem))
         np.testing.assert_allclose(Z @ Z.T, reference @ reference.T, atol=1e-5)
+
+
+def test_threads_and_blas_threads_do_not_change_a_bit():
+    problem = posed(n=3000, d=20)
+    reference = None
+    for threads in (1, 2, 3):
+        for blas in (1, 2, 4):
+            with threadpool_limits(blas, "blas"):
+                found = Nystroem(150, threads).approximate(problem)
+            now = found.whiten, features(found)
+            reference = now if reference is None else reference
+            for a, b in zip(reference, now, strict=True):
+                np.testing.assert_array_equal(a, b)
 
 
 def test_blocks_of_rows_are_the_whole(monkeypatch):

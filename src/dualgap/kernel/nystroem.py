@@ -22,11 +22,13 @@ Eigenvalues that are 0 up to the rounding of float32 kernel values are left out.
 from __future__ import annotations
 
 import math
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
 from .. import core
 from ..certificate import Certificate
@@ -41,6 +43,8 @@ from .rows import core_arguments, packs
 _NOISE = 10.0
 # Kernel values in memory at a time.
 _VALUES = 4_000_000
+# Rows of a product that one thread computes.
+_PART = 1024
 
 
 @dataclass(frozen=True)
@@ -137,7 +141,9 @@ def over(
         If the kernel is 0 at all landmarks.
     """
     K = problem.gram.block(landmarks, landmarks)
-    values, vectors = np.linalg.eigh(K)
+    # The last bits of `eigh` depend on the number of its threads.
+    with threadpool_limits(1, "blas"):
+        values, vectors = np.linalg.eigh(K)
     # The rounding of m kernel values, divided by the root of an eigenvalue, is the
     # error of its feature.
     noise = _NOISE * np.finfo(np.float32).eps * float(K.diagonal().max())
@@ -269,16 +275,35 @@ def _features(
     out = np.zeros((problem.n, width), np.float32)
     # Every block packs the landmarks again, so it needs enough rows to pay for that.
     step = max(4 * m, _VALUES // m)
-    for first in range(0, problem.n, step):
-        if stop.requested or stop.expired:
-            break
-        block = rows[first : first + step]
-        if kernel.form is None:
-            values = kernel.block(X, rows[landmarks], X[block], np.float32)
-        else:
-            values = _packed(problem.gram, rows[landmarks], block, threads, stop)
-        np.matmul(values.T, whiten, out=out[first : first + len(block)])
+    with threadpool_limits(1, "blas"), ThreadPoolExecutor(threads) as team:
+        for first in range(0, problem.n, step):
+            if stop.requested or stop.expired:
+                break
+            block = rows[first : first + step]
+            if kernel.form is None:
+                values = kernel.block(X, rows[landmarks], X[block], np.float32)
+            else:
+                values = _packed(problem.gram, rows[landmarks], block, threads, stop)
+            _product(values, whiten, out[first : first + len(block)], team)
     return out
+
+
+def _product(
+    values: NDArray[np.float32],
+    whiten: NDArray[np.float32],
+    out: NDArray[np.float32],
+    team: ThreadPoolExecutor,
+) -> None:
+    """Compute ``values.T @ whiten`` in parts of fixed size.
+
+    The last bits of a product depend on how BLAS shares it among its own threads.
+    """
+
+    def compute(first: int) -> None:
+        some = slice(first, first + _PART)
+        np.matmul(values[:, some].T, whiten, out=out[some])
+
+    list(team.map(compute, range(0, len(out), _PART)))
 
 
 def _packed(
