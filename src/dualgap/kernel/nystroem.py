@@ -33,6 +33,7 @@ from threadpoolctl import threadpool_limits
 from .. import core
 from ..certificate import Certificate
 from ..losses import Vector
+from ..memory import BLAS, make_room_for
 from ..problems.binary import BinaryProblem
 from ..problems.rounding import Rounding
 from ..solvers.base import check_count
@@ -139,6 +140,8 @@ def over(
     ------
     ValueError
         If the kernel is 0 at all landmarks.
+    MemoryError
+        If there is no memory for the threads or the buffers of BLAS.
     """
     K = problem.gram.block(landmarks, landmarks)
     # The last bits of `eigh` depend on the number of its threads.
@@ -275,6 +278,7 @@ def _features(
     out = np.zeros((problem.n, width), np.float32)
     # Every block packs the landmarks again, so it needs enough rows to pay for that.
     step = max(4 * m, _VALUES // m)
+    make_room_for(threads, BLAS)
     with threadpool_limits(1, "blas"), ThreadPoolExecutor(threads) as team:
         for first in range(0, problem.n, step):
             if stop.requested or stop.expired:
