@@ -175,7 +175,7 @@ def test_the_life_of_a_fit_is_as_written(name):
     named = re.findall(r"`([\w/]+\.(?:py|hpp|cpp))`,\s+`([\w.]+)`", section)
     assert len(named) > 20
     X, y = load_breast_cancer(return_X_y=True)
-    options = {"C": 0.01} if name == "LinearSVC" else {}
+    options = {"C": 0.01} if name == "LinearSVC" else {"cache_size": 5}
     model = getattr(dualgap, name)(random_state=0, **options)
     order = calls(lambda: model.fit(scale(X), y))
     last = -1

@@ -1,8 +1,10 @@
 #include "bindings.hpp"
 #include "gram/block.hpp"
 #include "gram/kernel_rows.hpp"
+#include "gram/whole.hpp"
 
 #include <nanobind/stl/unique_ptr.h>
+#include <nanobind/stl/vector.h>
 
 namespace dualgap {
 
@@ -386,6 +388,47 @@ void bind_block(nb::module_ &m) {
       "H"_a.noconvert(), "y"_a.noconvert(), "delta"_a.noconvert(), "c"_a.noconvert(),
       "v"_a.noconvert(), "tol"_a, "most"_a, "stop"_a,
       "The inner steps of the squared hinge on one matrix, as pair_steps.");
+
+  m.def(
+      "solve_pairs",
+      [](const KernelRows &rows, const std::vector<Index> &bounds,
+         Array<const double> cost, bool first_positive, double tol, double atol,
+         double goal, double free, double limit, Index epochs, Array<double> alpha,
+         Array<double> scores, Array<double> errors, Stop &stop) {
+        if (!rows.dense() || !rows.by_products())
+          throw std::invalid_argument("rows are sparse, or need differences");
+        if (bounds.empty() || bounds.front() != 0 || bounds.back() != rows.n() ||
+            !std::is_sorted(bounds.begin(), bounds.end()))
+          throw std::invalid_argument("bounds");
+        const auto classes = static_cast<Index>(bounds.size()) - 1;
+        const Index all = (classes - 1) * rows.n();
+        const double *costs = sized(cost, rows.n(), "cost");
+        const WholeSettings settings{tol, atol, goal, free, limit, epochs};
+        PairSolutions out{sized(alpha, all, "alpha"),
+                          sized(scores, all, "scores"),
+                          sized(errors, all, "errors"),
+                          {}};
+        const bool whole = without_gil(stop, [&](Poll &poll) {
+          return solve_pairs(rows, bounds, costs, first_positive, settings, out, stop,
+                             poll);
+        });
+        std::vector<std::vector<std::tuple<double, double, Index>>> told;
+        if (!whole) return told;
+        for (const auto &pair : out.epochs) {
+          auto &to = told.emplace_back();
+          for (const WholeEpoch &of : pair)
+            to.emplace_back(of.primal, of.dual, of.steps);
+        }
+        return told;
+      },
+      "rows"_a, "bounds"_a, "cost"_a.noconvert(), "first_positive"_a, "tol"_a, "atol"_a,
+      "goal"_a, "free"_a, "limit"_a, "epochs"_a, "alpha"_a.noconvert(),
+      "scores"_a.noconvert(), "errors"_a.noconvert(), "stop"_a,
+      "Solves the problems of all pairs of classes, hinge with a free bias. The rows of "
+      "class k are bounds[k] to bounds[k + 1] - 1. Writes the dual variables of the "
+      "pairs (0, 1), (0, 2), ..., of the rows of both classes, their scores, and bounds "
+      "on the errors of these, infinity if KernelRows is not `bounded`. Returns (primal, "
+      "dual, steps) of the epochs of each pair; nothing if told to stop.");
 
   m.def(
       "kernel_times",

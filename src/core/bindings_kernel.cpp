@@ -2,6 +2,7 @@
 #include "epochs/frank_wolfe.hpp"
 #include "epochs/kernel_pegasos.hpp"
 #include "gram/gram.hpp"
+#include "gram/proof.hpp"
 
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
@@ -256,6 +257,50 @@ void bind_kernel(nb::module_ &m) {
                                             std::move(block));
       },
       "n"_a, "capacity"_a, "rows"_a, "block"_a);
+
+  m.def(
+      "kernel_sums",
+      [](Array<const std::int8_t> y, Array<const double> cost,
+         Array<const double> alpha, Array<const double> scores,
+         Array<const double> error, const Loss &loss, double own, double bias,
+         double factor, double shift, double adding, double underflow) {
+        const auto n = static_cast<Index>(alpha.shape(0));
+        const KernelPoint point{n,
+                                sized(y, n, "y"),
+                                sized(cost, n, "cost"),
+                                alpha.data(),
+                                sized(scores, n, "scores"),
+                                sized(error, n, "error")};
+        const KernelSums s =
+            kernel_sums(point, loss, {own, bias, factor, shift, adding, underflow});
+        return std::make_tuple(s.alpha, s.reach, s.bent, s.loss, s.loss_error, s.norm,
+                               s.norm_error, s.size);
+      },
+      "y"_a.noconvert(), "cost"_a.noconvert(), "alpha"_a.noconvert(),
+      "scores"_a.noconvert(), "error"_a.noconvert(), "loss"_a, "own"_a, "bias"_a,
+      "factor"_a, "shift"_a, "adding"_a, "underflow"_a,
+      "Sums over the rows of a kernel problem: alpha, |alpha|, delta alpha^2, the losses "
+      "and their error, alpha' Q alpha, its error, and the size of its terms.");
+
+  m.def(
+      "hinge_bias",
+      [](Array<const double> scores, Array<const std::int8_t> y,
+         Array<const double> cost) {
+        const auto n = static_cast<Index>(scores.shape(0));
+        return hinge_bias(scores.data(), sized(y, n, "y"), sized(cost, n, "cost"), n);
+      },
+      "scores"_a.noconvert(), "y"_a.noconvert(), "cost"_a.noconvert(),
+      "A b that minimises sum_i c_i max(0, 1 - y_i (scores_i + b)).");
+
+  m.def(
+      "weighted_quantile",
+      [](Array<const double> points, Array<const double> weight, double target) {
+        const auto n = static_cast<Index>(points.shape(0));
+        if (n < 1) throw std::invalid_argument("no points");
+        return weighted_quantile(points.data(), sized(weight, n, "weight"), n, target);
+      },
+      "points"_a.noconvert(), "weight"_a.noconvert(), "target"_a,
+      "The point below which the weights sum to the target; the middle of an interval.");
 
   m.def(
       "frank_wolfe",

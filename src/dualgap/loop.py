@@ -15,7 +15,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -299,6 +299,55 @@ def solve(
         check = warm is not None and found is None and not solver.ends_itself
         with state.resources:
             return run.until_done(state, max_epochs, check_every, check)
+
+
+def confirm(
+    problem: Problem,
+    solver: Solver,
+    claim: Claim,
+    epochs: Sequence[tuple[float, float, int]],
+    *,
+    method: str,
+    tol: float,
+    atol: float,
+    seconds: float,
+) -> Solution | None:
+    """Prove a claim that the core computed without the loop.
+
+    Parameters
+    ----------
+    problem : Problem
+    solver : Solver
+        The record that the certificate names.
+    claim : Claim
+    epochs : sequence of tuple
+        Estimates of P and D, and steps so far, after each epoch; at least one.
+    method : str
+        Name of the method in the history.
+    tol, atol : float
+        As for :func:`solve`.
+    seconds : float
+        Time of the computation.
+
+    Returns
+    -------
+    Solution or None
+        None if neither `tol` nor `atol` is proved.
+    """
+    run = _Run(problem, solver, tol, atol, core.Stop(), None)
+    run.clock.away = -seconds
+    proof = problem.prove(claim)
+    exact = proof.certificate
+    if not exact.meets(tol, atol):
+        return None
+    run.best = proof
+    run.history = [
+        (k, seconds, primal, dual, False, steps, method, math.nan)
+        for k, (primal, dual, steps) in enumerate(epochs, 1)
+    ]
+    last = (run.clock.seconds, exact.primal, exact.dual, True)
+    run.history[-1] = (len(epochs), *last, epochs[-1][2], method, math.nan)
+    return run.finish(Status.CERTIFIED, None)
 
 
 class _Run:

@@ -27,6 +27,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <type_traits>
 #include <vector>
 
 #include "../rows.hpp"
@@ -37,16 +38,17 @@
 
 namespace dualgap {
 
-// Maximum over packs of floats and its index, the first among equal values.
+// Maximum over packs and its index, the first among equal values.
+template <class T>
 class LaneMaximum {
  public:
-  using V = simd::Pack<float>;
+  using V = simd::Pack<T>;
   DUALGAP_INLINE void see(V value, V index) {
     index_ = where_greater(value, value_, index, index_);
     value_ = max(value, value_);
   }
   Index index() const {
-    float value[V::kLanes], index[V::kLanes];
+    T value[V::kLanes], index[V::kLanes];
     value_.store(value);
     index_.store(index);
     int best = 0;
@@ -55,23 +57,54 @@ class LaneMaximum {
         best = l;
     return static_cast<Index>(index[best]);
   }
-  float value() const {
-    float value[V::kLanes];
+  T value() const {
+    T value[V::kLanes];
     value_.store(value);
     return *std::max_element(value, value + V::kLanes);
   }
 
  private:
-  V value_ = V::all(-std::numeric_limits<float>::infinity());
-  V index_ = V::all(0.0f);
+  V value_ = V::all(-std::numeric_limits<T>::infinity());
+  V index_ = V::all(T(0));
+};
+
+// Maximum of a^2/b over packs, b > 0, and its index. Doubles are compared by products,
+// because their divisions would take most of the time of a step.
+template <class T>
+class LaneGain {
+ public:
+  using V = simd::Pack<T>;
+  DUALGAP_INLINE void see(V a, V b, V index) {
+    if constexpr (std::is_same_v<T, float>) {
+      largest_.see(a * a / b, index);
+    } else {
+      const V top = a * a, more = top * b_, less = top_ * b;
+      index_ = where_greater(more, less, index, index_);
+      top_ = where_greater(more, less, top, top_);
+      b_ = where_greater(more, less, b, b_);
+    }
+  }
+  Index index() const {
+    if constexpr (!std::is_same_v<T, float>) {
+      LaneMaximum<T> largest;
+      largest.see(top_ / b_, index_);
+      return largest.index();
+    }
+    return largest_.index();
+  }
+
+ private:
+  LaneMaximum<T> largest_;
+  V top_ = V::all(T(-1)), b_ = V::all(T(1)), index_ = V::all(T(0));
 };
 
 // Variables of the problem of a working set. q is a multiple of kUnit; the variables
 // beyond the working set are idle.
-struct Inner {
+template <class T>
+struct InnerOf {
   static constexpr Index kUnit = 16;
   Index q = 0;
-  using Floats = std::vector<float, AlignedAllocator<float>>;
+  using Floats = std::vector<T, AlignedAllocator<T>>;
   Floats H;     // [q][stride()]
   Floats v, s;  // s: diagonal of K; for the squared hinge s_i
   // Hinge: the number to add to v if c may rise (fall), which is 0 without epsilon;
@@ -82,38 +115,46 @@ struct Inner {
   std::vector<double> c, lo, hi, delta, shift;
   double epsilon = 0.0;
 
-  explicit Inner(Index size = 0) : q((size + kUnit - 1) / kUnit * kUnit) {
+  explicit InnerOf(Index size = 0) { reset(size); }
+  // Begins another problem. The columns of H beyond `size` must stay finite.
+  void reset(Index size) {
+    q = (size + kUnit - 1) / kUnit * kUnit;
     const auto n = static_cast<std::size_t>(q);
-    H.assign(n * static_cast<std::size_t>(stride()), 0.0f);
-    for (auto *a : {&v, &s, &up, &low, &y, &room, &scale}) a->assign(n, 0.0f);
+    const std::size_t entries = n * static_cast<std::size_t>(stride());
+    if (H.size() < entries) H.assign(entries, T(0));
+    for (auto *a : {&v, &s, &up, &low, &y, &room, &scale}) a->assign(n, T(0));
     for (auto *a : {&c, &lo, &hi, &delta, &shift}) a->assign(n, 0.0);
   }
   // Not a power of two, because then all entries of a column would compete for the same
   // cache set.
   Index stride() const { return q + kUnit; }
-  const float *row(Index i) const { return H.data() + i * stride(); }
+  const T *row(Index i) const { return H.data() + i * stride(); }
   std::size_t at(Index i) const { return static_cast<std::size_t>(i); }
 };
+using Inner = InnerOf<float>;
 
 // Makes steps until no pair violates by more than tol. `unit` is the grid of c.
-inline Index pair_steps(Inner &p, double unit, double tol, Index most, Poll &poll) {
-  using V = simd::Pack<float>;
-  constexpr float kInf = std::numeric_limits<float>::infinity();
+template <class T>
+Index pair_steps(InnerOf<T> &p, double unit, double tol, Index most, Poll &poll) {
+  using V = simd::Pack<T>;
+  constexpr T kInf = std::numeric_limits<T>::infinity();
+  // Least curvature, relative to the diagonal: a few roundings.
+  constexpr T kBend = std::is_same_v<T, float> ? T(5e-7) : T(1e-15);
   const auto mark = [&](Index i) {
     const double c = p.c[p.at(i)], shift = p.shift[p.at(i)];
     const double rising = (c < 0.0 ? p.epsilon : -p.epsilon) - shift;
     const double falling = (c > 0.0 ? -p.epsilon : p.epsilon) - shift;
-    p.up[p.at(i)] = c < p.hi[p.at(i)] ? static_cast<float>(rising) : -kInf;
-    p.low[p.at(i)] = c > p.lo[p.at(i)] ? static_cast<float>(falling) : kInf;
+    p.up[p.at(i)] = c < p.hi[p.at(i)] ? static_cast<T>(rising) : -kInf;
+    p.low[p.at(i)] = c > p.lo[p.at(i)] ? static_cast<T>(falling) : kInf;
   };
   for (Index i = 0; i < p.q; ++i) mark(i);
-  float lanes[V::kLanes];
-  for (int l = 0; l < V::kLanes; ++l) lanes[l] = static_cast<float>(l);
-  const V first = V::load(lanes), step = V::all(static_cast<float>(V::kLanes));
-  const float *up = p.up.data(), *low = p.low.data(), *s = p.s.data();
-  float *v = p.v.data();
+  T lanes[V::kLanes];
+  for (int l = 0; l < V::kLanes; ++l) lanes[l] = static_cast<T>(l);
+  const V first = V::load(lanes), step = V::all(static_cast<T>(V::kLanes));
+  const T *up = p.up.data(), *low = p.low.data(), *s = p.s.data();
+  T *v = p.v.data();
 
-  LaneMaximum top;
+  LaneMaximum<T> top;
   V index = first;
   for (Index k = 0; k < p.q; k += V::kLanes, index = index + step)
     top.see(V::load(v + k) + V::load(up + k), index);
@@ -121,27 +162,27 @@ inline Index pair_steps(Inner &p, double unit, double tol, Index most, Poll &pol
   for (Index steps = 0; steps < most; ++steps) {
     const Index i = top.index();
     if (!(top.value() > -kInf) || poll(p.q)) return steps;
-    const float *Hi = p.row(i);
+    const T *Hi = p.row(i);
     const V vi = V::all(v[i] + up[i]), si = V::all(s[i]);
-    V widest = V::all(0.0f);
-    LaneMaximum gain;
+    V widest = V::all(T(0));
+    LaneGain<T> gain;
     index = first;
     for (Index k = 0; k < p.q; k += V::kLanes, index = index + step) {
-      const V lead = max(vi - (V::load(v + k) + V::load(low + k)), V::all(0.0f));
+      const V lead = max(vi - (V::load(v + k) + V::load(low + k)), V::all(T(0)));
       const V sum = si + V::load(s + k);
       const V Hk = V::load(Hi + k);
-      // Keep s_ij away from 0, as rounding in float32 may make it tiny or negative.
-      const V bend = max(sum - (Hk + Hk), sum * V::all(5e-7f) + V::all(1e-30f));
-      gain.see(lead * lead / bend, index);
+      // Keep s_ij away from 0, as rounding may make it tiny or negative.
+      const V bend = max(sum - (Hk + Hk), sum * V::all(kBend) + V::all(T(1e-30)));
+      gain.see(lead, bend, index);
       widest = max(widest, lead);
     }
-    float lead[V::kLanes];
+    T lead[V::kLanes];
     widest.store(lead);
     if (!(*std::max_element(lead, lead + V::kLanes) > tol)) return steps;
     const Index j = gain.index();
-    const float sum = s[i] + s[j];
-    refuse_negative(sum - 2.0f * Hi[j], std::abs(sum) + 2.0f * std::abs(Hi[j]));
-    const double bend = std::max(sum - 2.0f * Hi[j], sum * 5e-7f + 1e-30f);
+    const T sum = s[i] + s[j];
+    refuse_negative(sum - T(2) * Hi[j], std::abs(sum) + T(2) * std::abs(Hi[j]));
+    const double bend = std::max(sum - T(2) * Hi[j], sum * kBend + T(1e-30));
     const double ci = p.c[p.at(i)], cj = p.c[p.at(j)];
     const double most_up = (ci < 0.0 ? 0.0 : p.hi[p.at(i)]) - ci;
     const double most_down = cj - (cj > 0.0 ? 0.0 : p.lo[p.at(j)]);
@@ -155,9 +196,9 @@ inline Index pair_steps(Inner &p, double unit, double tol, Index most, Poll &pol
     p.c[p.at(j)] -= t;
     mark(i);
     mark(j);
-    const float *Hj = p.row(j);
-    const V by = V::all(static_cast<float>(-t));
-    top = LaneMaximum();
+    const T *Hj = p.row(j);
+    const V by = V::all(static_cast<T>(-t));
+    top = LaneMaximum<T>();
     index = first;
     for (Index k = 0; k < p.q; k += V::kLanes, index = index + step) {
       const V moved = fma(by, V::load(Hi + k) - V::load(Hj + k), V::load(v + k));
@@ -187,7 +228,7 @@ inline Index coordinate_steps(Inner &p, double tol, Index most, Poll &poll) {
   constexpr Index kFar = 640;
   const float *scale = p.scale.data(), *room = p.room.data();
   float *v = p.v.data();
-  LaneMaximum gain;
+  LaneMaximum<float> gain;
   // Ranks rows by their violation over sqrt(s_i), the root of the gain of a step. The
   // violation is v in the direction of the label, or in the other while alpha is not 0.
   const auto see = [&](Index k, V value, V index) {
@@ -231,7 +272,7 @@ inline Index coordinate_steps(Inner &p, double tol, Index most, Poll &poll) {
     v[i] -= static_cast<float>(t * p.delta[at]);
     const float *Hi = p.row(i);
     const V by = V::all(static_cast<float>(-t));
-    gain = LaneMaximum();
+    gain = LaneMaximum<float>();
     index = first;
     for (Index k = 0; k < p.q; k += V::kLanes, index = index + step) {
       prefetch_line(Hi + k + kFar);

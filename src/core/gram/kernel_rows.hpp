@@ -420,6 +420,22 @@ class KernelRows final : public RowSource {
     return rows_of(who, m, nullptr, n(), out, poll);
   }
 
+  // out[i - first][j - left] <- k(x_i, x_j) for first <= i < last and left <= j < right
+  // of dense points, by float64 products. A row of `out` has `stride` entries, at least
+  // right - left rounded up to panels.
+  bool table(Index first, Index last, Index left, Index right, double *out, Index stride,
+             Poll &poll) const {
+    std::vector<Order> who, columns;
+    std::vector<double *> to;
+    for (Index j = left; j < right; ++j) columns.push_back(static_cast<Order>(j));
+    for (Index i = first; i < last; ++i) {
+      who.push_back(static_cast<Order>(i));
+      to.push_back(out + (i - first) * stride);
+    }
+    return dense_rows<double>(map_, who.data(), last - first, columns.data(),
+                              right - left, to.data(), poll);
+  }
+
   // 16 bits are not possible for rows of K - 1 or precise rows.
   bool fixed() const override { return !precise_ && placement_.unit(); }
   bool rows(const Order *who, Index m, simd::Fixed *const *out,
@@ -471,17 +487,14 @@ class KernelRows final : public RowSource {
       std::vector<Order> order;
       std::vector<double> weights;
       Index rising = 0;
-      double reach = 0.0, far = 0.0, known = 0.0;
+      Terms terms;
       for (const bool positive : {true, false}) {
         for (Index t = 0; t < m; ++t) {
           const double c = coef[t];
           if ((c > 0.0) != positive || placement_.way(who[t], false) != way) continue;
           order.push_back(who[t]);
           weights.push_back(c);
-          reach += std::abs(c);
-          if (way == Way::kDifferences) continue;
-          far = std::max(far, placement_.h(who[t]));
-          known += std::abs(c) * placement_.double_errors().value(placement_.h(who[t]));
+          note(terms, who[t], c);
         }
         if (positive) rising = static_cast<Index>(order.size());
       }
@@ -493,25 +506,46 @@ class KernelRows final : public RowSource {
       groups[static_cast<std::size_t>(way)] = {
           order, weights, {{0, rising, &up}, {rising, all - rising, &down}}};
       if (!add_groups(groups, map_.parameters, at, poll)) return false;
-      constexpr double kSlack = 1.01, kLn2 = 0.7, kUnit = 0x1p-53, kReach = 64.0;
-      const bool one_by_one = way == Way::kDifferences && !dense_;
-      const double added =
-          kUnit * (static_cast<double>(one_by_one ? all : all / tile::kLeastRows) + 30.0);
-      // Error of exponentials next to 0, and T 2^-T.
-      const double tiny = reach * 0x1p-1000, rest = reach * kReach * 0x1p-64;
-      for (Index j = 0; j < at.count; ++j) {
-        const double size = up[j] - down[j];
-        double off = added * size + tiny;
-        if (way == Way::kDifferences)
-          off += kLn2 * kUnit * placement_.apart() * (kReach * size + rest);
-        else
-          off += std::min(known, kLn2 * placement_.double_errors().rate() *
-                                     (far + placement_.h(at(j))) * size);
-        sums[j] += up[j] + down[j];
-        errors[j] += kSlack * off;
-      }
+      add_bounded(terms, way, at, up, down, sums, errors);
     }
     return true;
+  }
+
+  // What the bounds on the errors of a sum depend on: the number of terms, the sum of
+  // |c_t|, the largest h_t, and the sum of |c_t| times the error of a value of h_t.
+  struct Terms {
+    Index count = 0;
+    double reach = 0.0, far = 0.0, known = 0.0;
+  };
+  void note(Terms &terms, Order who, double c) const {
+    ++terms.count;
+    terms.reach += std::abs(c);
+    terms.far = std::max(terms.far, placement_.h(who));
+    terms.known += std::abs(c) * placement_.double_errors().value(placement_.h(who));
+  }
+  // sums_j += up_j + down_j, the sums of the positive and of the other terms, which were
+  // computed in this way; adds the bounds of `times` to the errors.
+  void add_bounded(const Terms &terms, Way way, Some at, const double *up,
+                   const double *down, double *sums, double *errors) const {
+    constexpr double kSlack = 1.01, kLn2 = 0.7, kUnit = 0x1p-53, kReach = 64.0;
+    const bool one_by_one = way == Way::kDifferences && !dense_;
+    const Index all = terms.count;
+    const double added =
+        kUnit * (static_cast<double>(one_by_one ? all : all / tile::kLeastRows) + 30.0);
+    // Error of exponentials next to 0, and T 2^-T.
+    const double tiny = terms.reach * 0x1p-1000;
+    const double rest = terms.reach * kReach * 0x1p-64;
+    for (Index j = 0; j < at.count; ++j) {
+      const double size = up[j] - down[j];
+      double off = added * size + tiny;
+      if (way == Way::kDifferences)
+        off += kLn2 * kUnit * placement_.apart() * (kReach * size + rest);
+      else
+        off += std::min(terms.known, kLn2 * placement_.double_errors().rate() *
+                                         (terms.far + placement_.h(at(j))) * size);
+      sums[j] += up[j] + down[j];
+      errors[j] += kSlack * off;
+    }
   }
 
   // Writes errors_i, a bound on |k - k(x_i, x_j)| for the value k of `rows` and any j,
@@ -721,7 +755,7 @@ class KernelRows final : public RowSource {
             }
           }
           tile::with_kernel<T>(map.shape, parameters, [&](const auto &kernel) {
-            if constexpr (std::is_same_v<Value, float> ||
+            if constexpr (!std::is_same_v<Value, simd::Fixed> ||
                           std::decay_t<decltype(kernel)>::kUnit)
               for (Index s = 0; s < strips.groups(); ++s) {
                 for (Index r = 0; r < kWidth; ++r) {

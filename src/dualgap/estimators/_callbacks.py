@@ -95,6 +95,11 @@ class FitTasks:
                     for k, name in enumerate(names)
                 ]
 
+    @property
+    def heard(self) -> bool:
+        """Whether callbacks hear of the epochs."""
+        return self.problems[0] is not None
+
     def problem(
         self, k: int, attributes: Attributes | None
     ) -> contextlib.AbstractContextManager[Callable[[EpochInfo], None] | None]:

@@ -32,9 +32,10 @@ from ..kernel import (
 from ..kernel.base import KernelSolver
 from ..kernel.functions import Kernel
 from ..kernel.gram import Matrix, Pairs, points_of, rows_in
+from ..kernel.pairs import SolvedPair, solve_pairs
 from ..kernel.predict import pair_values
 from ..kernel.problem import IndefiniteKernelError
-from ..loop import HISTORY_DTYPE, Solution, solve
+from ..loop import HISTORY_DTYPE, Solution, confirm, ctrl_c, solve
 from ..losses import Hinge, SquaredHinge, Vector, get_loss
 from ..problems.rounding import Rounding
 from ..solvers import Auto
@@ -428,6 +429,17 @@ class SVC(
         tasks = FitTasks(self, data, names, stop)
 
         bias = self._bias_of_problems()
+        # Small problems are solved in one call, and then only proved here. Callbacks
+        # want to see the epochs, so with them the loop trains.
+        solved: list[SolvedPair] | None = None
+        hinge = get_loss(self.loss).name == "hinge"
+        if hinge and not bias["penalize_intercept"] and not (on_epoch or tasks.heard):
+            with ctrl_c(stop):
+                solved = solve_pairs(
+                    solver, rows.points, kernel, rows.bounds, self.C * rows.weight,
+                    cache_size=self.cache_size, tol=self.tol, atol=self.atol,
+                    max_epochs=self.max_epochs, stop=stop,
+                )  # fmt: skip
         models: dict[int, tuple[Vector, float]] = {}  # coefficients and bias
 
         def train(p: int) -> Solution:
@@ -454,6 +466,18 @@ class SVC(
                     if isinstance(solver, Nystroem):
                         engine = Auto()
                         problem = solver.approximate(problem, int(seeds[0]), stop=stop)
+                if solved is not None and problem is not None:
+                    assert isinstance(solver, KernelSolver)
+                    pair = solved[p]
+                    proved = confirm(
+                        problem, solver, pair.claim, pair.epochs,
+                        method=BlockSolver.name, tol=self.tol, atol=self.atol,
+                        seconds=pair.seconds,
+                    )  # fmt: skip
+                    if proved is not None:
+                        assert proved.bias is not None
+                        models[p] = proved.alpha * problem.y, proved.bias
+                        return proved
                 if stop.requested or stop.expired:
                     cost = self.C * rows.weights_of(*pairs[p])
                     models[p] = np.zeros(len(cost)), 0.0

@@ -164,6 +164,19 @@ class MatrixProblem(Problem):
         self._combined = Combined(alpha.copy(), near, exact)
         return near
 
+    def _take(self, alpha: Vector, near: Near) -> None:
+        """Take over float64 scores of alpha as the result of :meth:`known`."""
+        scores, error, _ = near
+        if np.isinf(error).any():
+            error = self._error(alpha, self.lengths)
+        near = Near(scores, error, self._bias(alpha, scores))
+        self._combined = Combined(alpha.copy(), near, np.ones(self.n, bool))
+
+    def _error(self, change: Vector, lengths: Vector) -> Vector:
+        """Bound the errors of float64 scores of a change at rows of these lengths."""
+        bound = self._roundings(change) * _UNIT * self._reach(change)
+        return Rounding.slack * bound * lengths
+
     def _scan(
         self,
         alpha: Vector,
@@ -190,8 +203,7 @@ class MatrixProblem(Problem):
             off = np.zeros(len(lengths))
             scores[of] = self.gram.times(change, stop, at, off)
             if not self.gram.bounded:
-                bound = self._roundings(change) * _UNIT * self._reach(change)
-                off = Rounding.slack * bound * lengths
+                off = self._error(change, lengths)
             error[of] = off
             if change is not signed:
                 assert last is not None
@@ -449,6 +461,8 @@ class KernelProblem(MatrixProblem):
         if self.free_bias and core.signed_sum(self.y, alpha) != 0.0:
             alpha = balanced(self.y, alpha)
         near = self._moved(hint.near, alpha - given)
+        if near is not None and near is hint.near and hint.exact:
+            self._take(alpha, near)
         scores, _, bias = self.known(alpha, hint.stop, near)
         f = scores + bias
         s = 1.0
@@ -478,9 +492,7 @@ class KernelProblem(MatrixProblem):
         """
         own = float(core.signed_sum(self.y, alpha)) if self.constant else 0.0
         with np.errstate(over="ignore", invalid="ignore"):
-            total, reach = float(alpha.sum()), float(np.abs(alpha).sum())
-            bent = float((self.delta * alpha * alpha).sum())
-            loss, loss_error, (norm, norm_error, size) = self._losses(
+            total, reach, bent, loss, loss_error, norm, norm_error, size = self._sums(
                 alpha, scores, bias, own, s
             )
             primal = 0.5 * s * s * norm + loss
@@ -508,26 +520,22 @@ class KernelProblem(MatrixProblem):
         """Relative error of a compensated sum of dual variables."""
         return _UNIT + (self.n * _UNIT) ** 2
 
-    def _losses(
+    def _sums(
         self, alpha: Vector, scores: Vector, bias: float, own: float, s: float = 1.0
-    ) -> tuple[float, float, tuple[float, float, float]]:
-        """Return the losses of `s alpha` and `s bias`, their error, and a squared norm.
+    ) -> tuple[float, ...]:
+        """Return the sums over all rows at `s alpha` and `s bias`.
 
-        The squared norm is the result of `squared_norm` for alpha, with `own` added to
-        the scores: the share of a penalised bias, which is ``sum_i alpha_i y_i``.
+        They are the sums of alpha, ``|alpha|`` and ``delta alpha^2``, the losses and a
+        bound on their error, and ``alpha' Q alpha``, a bound on its error, and the size
+        of its terms. `own`, the share of a penalised bias ``sum_i alpha_i y_i``, is
+        added to the scores.
         """
-        reach = float(np.abs(alpha).sum())
-        error = self.rounding_of_scores(alpha) + self._underflow(alpha)
-        if reach > 0.0:  # else the scores are 0
-            error = error + self._adding * reach
-            error += 4.0 * _UNIT * (np.abs(scores) + abs(own) + abs(bias))
-        norm = self.squared_norm(alpha * self.y, scores + own, error)
-        margins = s * (self.y * (scores + bias))
-        # `shift` on the diagonal raises the margins of all rows with alpha_i >= 0.
-        off = Rounding.slack * s * (error + self.shift * np.maximum(-alpha, 0.0))
-        loss = float((self.cost * self.loss.value(margins)).sum())
-        slope = self.loss.derivative(margins - off)
-        return loss, float((self.cost * slope * off).sum()), norm
+        sums: tuple[float, ...] = core.kernel_sums(
+            self.y, self.cost, alpha, scores, self.rounding_of_scores(alpha),
+            self.core_loss, own, bias, s, self.shift, self._adding,
+            self._underflow_of_values,
+        )  # fmt: skip
+        return sums
 
     def certify_model(self, coef: Vector, bias: float) -> Certificate:
         """Prove an upper bound on P of ``sum_j coef_j k(x_j, .) + bias``.
@@ -553,7 +561,7 @@ class KernelProblem(MatrixProblem):
         alpha = coef * self.y
         scores = self.scores(alpha)
         with np.errstate(over="ignore", invalid="ignore"):
-            loss, loss_error, (norm, norm_error, size) = self._losses(
+            _, _, _, loss, loss_error, norm, norm_error, size = self._sums(
                 alpha, scores, bias, 0.0
             )
             own = self.constant * bias * bias

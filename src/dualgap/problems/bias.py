@@ -39,6 +39,8 @@ def best_bias(scores: Vector, y: NDArray[np.int8], cost: Vector, loss: Loss) -> 
     -------
     float
     """
+    if loss.curvature == 0.0:
+        return float(core.hinge_bias(scores, y, cost))
     used = cost > 0.0
     sign, cost, scores = y[used].astype(np.float64), cost[used], scores[used]
     positive = sign > 0.0
@@ -47,8 +49,6 @@ def best_bias(scores: Vector, y: NDArray[np.int8], cost: Vector, loss: Loss) -> 
         return float(kink.max())
     if not positive.any():
         return float(kink.min())
-    if loss.curvature == 0.0:
-        return weighted_quantile(kink, cost, float(cost[positive].sum()))
 
     def derivative(b: float) -> float:
         return -float((cost * sign * loss.derivative(sign * (scores + b))).sum())
@@ -75,15 +75,7 @@ def weighted_quantile(points: Vector, weight: Vector, target: float) -> float:
 
     If an interval of points qualifies, return its middle.
     """
-    order = np.argsort(points)
-    points = points[order]
-    total = np.cumsum(weight[order])
-    # Sums that equal the target up to rounding mark an interval; find its beginning.
-    rounding = 1e-14 * float(total[-1])
-    k = min(int(np.searchsorted(total, target - rounding)), len(points) - 1)
-    if total[k] <= target + rounding and k + 1 < len(points):
-        return 0.5 * float(points[k] + points[k + 1])
-    return float(points[k])
+    return float(core.weighted_quantile(points, weight, target))
 
 
 def balanced(y: NDArray[np.int8], alpha: Vector) -> Vector:
