@@ -311,6 +311,7 @@ def confirm(
     tol: float,
     atol: float,
     seconds: float,
+    on_epoch: Callable[[EpochInfo], object] | None = None,
 ) -> Solution | None:
     """Prove a claim that the core computed without the loop.
 
@@ -328,13 +329,15 @@ def confirm(
         As for :func:`solve`.
     seconds : float
         Time of the computation.
+    on_epoch : callable, optional
+        As for :func:`solve`, but called once, with the proof.
 
     Returns
     -------
     Solution or None
         None if neither `tol` nor `atol` is proved.
     """
-    run = _Run(problem, solver, tol, atol, core.Stop(), None)
+    run = _Run(problem, solver, tol, atol, core.Stop(), on_epoch)
     run.clock.away = -seconds
     proof = problem.prove(claim)
     exact = proof.certificate
@@ -347,6 +350,7 @@ def confirm(
     ]
     last = (run.clock.seconds, exact.primal, exact.dual, True)
     run.history[-1] = (len(epochs), *last, epochs[-1][2], method, math.nan)
+    run.announce(lambda: problem.combine(proof.alpha), final=True)
     return run.finish(Status.CERTIFIED, None)
 
 

@@ -429,11 +429,11 @@ class SVC(
         tasks = FitTasks(self, data, names, stop)
 
         bias = self._bias_of_problems()
-        # Small problems are solved in one call, and then only proved here. Callbacks
-        # want to see the epochs, so with them the loop trains.
+        # Small problems are solved in one call, and then only proved here. Callbacks of
+        # scikit-learn want to see the epochs, so with them the loop trains.
         solved: list[SolvedPair] | None = None
         hinge = get_loss(self.loss).name == "hinge"
-        if hinge and not bias["penalize_intercept"] and not (on_epoch or tasks.heard):
+        if hinge and not bias["penalize_intercept"] and not tasks.heard:
             with ctrl_c(stop):
                 solved = solve_pairs(
                     solver, rows.points, kernel, rows.bounds, self.C * rows.weight,
@@ -473,6 +473,7 @@ class SVC(
                         problem, solver, pair.claim, pair.epochs,
                         method=BlockSolver.name, tol=self.tol, atol=self.atol,
                         seconds=pair.seconds,
+                        on_epoch=listener(labels[p], None, on_epoch),
                     )  # fmt: skip
                     if proved is not None:
                         assert proved.bias is not None
