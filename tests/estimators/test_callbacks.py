@@ -23,6 +23,7 @@ supported = pytest.mark.skipif(
 )
 
 X, LABELS = load_iris(return_X_y=True)
+X = StandardScaler().fit_transform(X)
 BINARY = (LABELS == 1).astype(int)
 
 

@@ -701,7 +701,7 @@ from dualgap import LinearSVC
 warnings.simplefilter("ignore")
 classes, n_jobs = map(int, sys.argv[1:])
 rng = np.random.default_rng(0)
-X = rng.normal(size=(30_000, 60)).astype(np.float32)
+X = rng.normal(size=(3_000, 60)).astype(np.float32)
 scores = X @ rng.normal(size=(60, classes)) + 5 * rng.normal(size=(len(X), classes))
 y = scores.argmax(axis=1)  # learnable, and far from separable: no fit ends by itself
 told = set()
@@ -721,6 +721,7 @@ print(model.coef_.shape, len(told), any(trained), model.score(X, y) >= 0)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="SIGINT cannot be sent to a child")
+@pytest.mark.cases(1)
 @pytest.mark.parametrize(("classes", "n_jobs"), [(2, 1), (3, 1), (3, 2)])
 def test_ctrl_c_keeps_the_model(classes, n_jobs):
     child = subprocess.run(

@@ -184,6 +184,7 @@ def test_dense_and_sparse_rows_are_symmetric_to_the_bit():
             np.testing.assert_array_equal(K, K.T)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("kernel", [*KERNELS.values(), Sigmoid(0.01)], ids=repr)
 def test_values_known_by_symmetry_are_copied_to_the_same_bits(kernel):
     n = 8193
@@ -239,10 +240,10 @@ def test_shared_segments_are_computed_once():
 
 
 def test_pairs_in_threads_have_the_same_bits():
-    X = np.random.default_rng(0).normal(size=(900, 9))
-    bounds = [0, 300, 600, 900]
+    X = np.random.default_rng(0).normal(size=(450, 9))
+    bounds = [0, 150, 300, 450]
     serial = bits_of_pairs(Pairs(X, RBF(0.1), bounds), 0)
-    for cache_size in (200, 6):
+    for cache_size in (200, 1.5):
         pairs = Pairs(X, RBF(0.1), bounds, cache_size, 4)
         with ThreadPoolExecutor(4) as pool:
             for found in pool.map(partial(bits_of_pairs, pairs), range(4)):

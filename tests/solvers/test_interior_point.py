@@ -433,6 +433,7 @@ def test_few_positives_and_sorted_rows(positive, order):
     assert solution.certificate.status is Status.CERTIFIED
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("name", ["adult/a9a", "web/w8a", "ijcnn1/ijcnn1"])
 def test_agrees_with_dcd_on_real_data(name, load_xz):
     X, y = load_xz(name)
