@@ -232,13 +232,24 @@ def test_too_few_epochs_are_reported():
     assert model.n_iter_ == 1
 
 
-def test_a_listener_hears_every_epoch():
+def test_a_listener_hears_of_every_pair_and_changes_nothing():
     X, y = load_iris(return_X_y=True)
     heard = []
-    model = SVC()._fit(X, y, on_epoch=lambda label, info: heard.append(label))
-    assert set(heard) == {(0, 1), (0, 2), (1, 2)}
+
+    def hear(label, info):
+        assert info.final
+        assert info.exact
+        heard.append((label, info.model()))
+
+    model = SVC()._fit(X, y, on_epoch=hear)
+    pairs = [(0, 1), (0, 2), (1, 2)]
+    assert [label for label, _ in heard] == pairs
+    columns = SVC(decision_function_shape="ovo").fit(X, y).decision_function(X).T
+    for (pair, decisions), column in zip(heard, columns, strict=True):
+        np.testing.assert_allclose(decisions, column[np.isin(y, pair)], atol=1e-9)
     other = SVC().fit(X, y)
-    assert other.certificate_.primal == pytest.approx(model.certificate_.primal)
+    np.testing.assert_array_equal(other.dual_coef_, model.dual_coef_)
+    assert other.certificate_.primal == model.certificate_.primal
 
 
 def test_wrong_arguments_of_the_core_are_refused():
