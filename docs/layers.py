@@ -39,7 +39,7 @@ BANDS = [
         [
             ("losses.py", "one record per loss"),
             ("certificate.py", "made by proofs alone"),
-            ("memory.py", "memory for threads"),
+            ("memory.py, names.py", "small helpers"),
             ("core.py", "picks the CPU variant"),
         ],
     ),

@@ -1289,6 +1289,11 @@ class TestStores:
             (("convert", "none", "s"), 1, "none"),
             (("convert", "data", "rows.store"), 1, "--overwrite"),
             (
+                ("train", "data", "m", "--checkpoint", "none/c"),
+                1,
+                "no such folder",
+            ),
+            (
                 ("train", "rows.store", "m", "--kernel", "rbf"),
                 1,
                 "which --kernel cannot use",

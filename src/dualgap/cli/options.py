@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import difflib
 import math
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Annotated, Any, TypeVar
 
 try:
@@ -21,6 +20,8 @@ except ImportError as error:
         f"dualgap: the command line needs the package {str(error.name).split('.')[0]}; "
         "install it with: pip install 'dualgap[cli]'"
     ) from None
+
+from ..names import ALIASES, nearest
 
 NOT_CERTIFIED = 3
 INTERRUPTED = 130  # as shells report a death by SIGINT
@@ -336,8 +337,8 @@ class _Command(_Plain, typer.core.TyperCommand):
         options = set(re.findall("--[A-Za-z-]+", remedy))
         if remedy and ("dualgap" in remedy or not options or options & set(known)):
             return f"No such option: {option}; {remedy}."
-        near = difflib.get_close_matches(option, known, n=1, cutoff=_SIMILAR)
-        hint = f" Did you mean {near[0]}?" if near else " See --help."
+        near = nearest(option, known)
+        hint = f" Did you mean {near}?" if near else " See --help."
         return f"No such option: {option}.{hint}"
 
 
@@ -389,14 +390,8 @@ def positive(value: float | None) -> float | None:
     return value
 
 
-# Words that are less similar than this are not taken for misspellings.
-_SIMILAR = 0.66
-
-
-def known_word(
-    value: str, known: Sequence[str], aliases: Mapping[str, str] | None = None
-) -> str:
-    """Return a known word; an alias is replaced by the word it stands for.
+def known_word(value: str, known: Sequence[str], parameter: str = "") -> str:
+    """Return a known word; an alias of the parameter's is replaced by its word.
 
     Raises
     ------
@@ -405,13 +400,10 @@ def known_word(
     """
     if value in known:
         return value
-    if aliases and value.lower() in aliases:
-        return aliases[value.lower()]
-    for word in (value.lower().replace("_", "-"), value.lower()):
-        near = difflib.get_close_matches(word, known, n=1, cutoff=_SIMILAR)
-        if near:
-            break
-    hint = f" Did you mean {near[0]!r}?" if near else ""
+    near = nearest(value, known, parameter)
+    if near and value.lower() in ALIASES.get(parameter, {}):
+        return near
+    hint = f" Did you mean {near!r}?" if near else ""
     raise typer.BadParameter(f"{value!r} is not one of {', '.join(known)}.{hint}")
 
 
@@ -428,17 +420,13 @@ def positive_numbers(option: str, text: str) -> list[float]:
     return sorted(set(values))
 
 
-# Names from other packages that stand for the default solver.
-SOLVER_ALIASES = dict.fromkeys(("smo", "libsvm", "liblinear"), "auto")
-
-
 def solver_name(value: str) -> str:
     """Return the name of a known solver."""
     from ..solvers import SOLVERS
 
     if value in SOLVERS:  # without importing all kernel solvers
         return value
-    return known_word(value, _solver_names(), SOLVER_ALIASES)
+    return known_word(value, _solver_names(), "solver")
 
 
 def complete_solver(incomplete: str) -> list[str]:
@@ -483,18 +471,11 @@ def complete_multi_class(incomplete: str) -> list[str]:
 
 # Kernels of the estimator, except "precomputed", because DATA contains rows.
 _KERNELS = ("linear", "poly", "rbf", "sigmoid", "laplacian")
-_KERNEL_ALIASES = {
-    "gaussian": "rbf",
-    "radial": "rbf",
-    "polynomial": "poly",
-    "laplace": "laplacian",
-    "tanh": "sigmoid",
-}
 
 
 def kernel_name(value: str | None) -> str | None:
     """Return the name of a known kernel, or None."""
-    return None if value is None else known_word(value, _KERNELS, _KERNEL_ALIASES)
+    return None if value is None else known_word(value, _KERNELS, "kernel")
 
 
 def complete_kernel(incomplete: str) -> list[str]:

@@ -392,6 +392,8 @@ def train(
         refuse_unreadable(data)
         refuse_unwritable(model, [data])
         refuse_overwriting(model)
+        if checkpoint is not None:
+            refuse_unwritable(checkpoint, [data])
         if kernel is not None and is_store(data):
             raise ValueError(
                 f"{data} is a store, which --kernel cannot use; give a data file"

@@ -194,13 +194,21 @@ def class_factors(
     Raises
     ------
     ValueError
-        If a weight is negative or not finite, or fewer than two classes have a positive
-        weight.
+        If a key is no class while a class has no key, a weight is negative or not
+        finite, or fewer than two classes have a positive weight.
     """
     if class_weight == "balanced":
         # compute_class_weight ignores the sample weights in older versions.
         factor = total.sum() / (len(classes) * np.where(total > 0, total, np.inf))
     else:
+        known, given = classes.tolist(), list(class_weight or ())
+        wrong = [key for key in given if key not in known]
+        if wrong and any(name not in given for name in known):
+            names = ", ".join(map(repr, known[:10])) + ", ..." * (len(known) > 10)
+            raise ValueError(
+                f"class_weight has the key {wrong[0]!r}, which is no class; the "
+                f"classes are {names}"
+            )
         factor = compute_class_weight(class_weight, classes=classes, y=classes)
         if not (np.isfinite(factor) & (factor >= 0.0)).all():
             raise ValueError(

@@ -23,6 +23,7 @@ from ._fitting import (
     refuse_store,
     warn_of_failures,
 )
+from ._meta import ParameterHints
 
 __all__ = [
     "ZERO",
@@ -73,7 +74,11 @@ def checked_weights(sample_weight: ArrayLike | None, X: Any) -> Vector | None:
     return weight
 
 
-class SingleFit(VersionedPickle, CallbackSupportMixin):  # type: ignore[misc]
+class SingleFit(
+    VersionedPickle,
+    ParameterHints,
+    CallbackSupportMixin,  # type: ignore[misc]
+):
     """Mixin that trains a single problem and sets the common fitted attributes."""
 
     tol: float

@@ -33,9 +33,12 @@ from ._fitting import (
     one_or_all,
     warn_of_failures,
 )
+from ._meta import ParameterHints, ProbabilityHints
 
 
 class DistributedLinearSVC(
+    ParameterHints,
+    ProbabilityHints,
     LinearClassifierMixin,  # type: ignore[misc]
     SparseCoefMixin,  # type: ignore[misc]
     BaseEstimator,  # type: ignore[misc]

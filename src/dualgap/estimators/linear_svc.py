@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 
 from ..data.blocks import RowSource
 from ..data.rows import check_indices
+from ..io.atomic import check_target
 from ..io.store import RowStore
 from ..loop import Solution, solve
 from ..losses import LOSSES, Loss, Vector, get_loss
@@ -47,7 +48,7 @@ from ._fitting import (
     weights,
 )
 from ._html import CertificateHTMLMixin
-from ._meta import ScikitLearnNames
+from ._meta import ParameterHints, ProbabilityHints
 from ._single import begin
 from ._streaming import StreamingMixin, rows_of_fit
 
@@ -57,7 +58,8 @@ class LinearSVC(
     CallbackSupportMixin,  # type: ignore[misc]
     StreamingMixin,
     CertificateHTMLMixin,
-    ScikitLearnNames,
+    ParameterHints,
+    ProbabilityHints,
     LinearClassifierMixin,  # type: ignore[misc]
     SparseCoefMixin,  # type: ignore[misc]
     BaseEstimator,  # type: ignore[misc]
@@ -368,6 +370,8 @@ class LinearSVC(
         The label is the positive class or, one versus one, the pair of classes. A given
         `stop` belongs to a longer job; its deadline replaces `time_limit`.
         """
+        if self.checkpoint is not None:
+            check_target(self.checkpoint)
         if self.checkpoint is not None and not isinstance(self.random_state, Integral):
             raise ValueError(
                 f"checkpoint needs an integer random_state, got {self.random_state!r}; "

@@ -40,6 +40,7 @@ from ._fitting import (
     weights,
 )
 from ._html import CertificateHTMLMixin
+from ._meta import ParameterHints, ProbabilityHints
 from ._single import begin
 from .linear_svc import LinearSVC
 from .path import PATH_ON_STORE, grid_of
@@ -67,6 +68,8 @@ class _Fold(NamedTuple):
 class LinearSVCCV(
     VersionedPickle,
     CertificateHTMLMixin,
+    ParameterHints,
+    ProbabilityHints,
     LinearClassifierMixin,  # type: ignore[misc]
     SparseCoefMixin,  # type: ignore[misc]
     BaseEstimator,  # type: ignore[misc]

@@ -58,7 +58,7 @@ from ._fitting import (
 from ._html import CertificateHTMLMixin
 from ._kernels import KERNEL_CONSTRAINTS, KERNELS, KernelParameters
 from ._libsvm import CAN_BE_INDEFINITE, trained_by_libsvm
-from ._meta import ScikitLearnNames
+from ._meta import ParameterHints, ProbabilityHints
 
 __all__ = ["KERNELS", "SVC"]
 
@@ -68,7 +68,8 @@ class SVC(
     KernelParameters,
     CallbackSupportMixin,  # type: ignore[misc]
     CertificateHTMLMixin,
-    ScikitLearnNames,
+    ParameterHints,
+    ProbabilityHints,
     ClassifierMixin,  # type: ignore[misc]
     BaseEstimator,  # type: ignore[misc]
 ):

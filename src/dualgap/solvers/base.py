@@ -17,7 +17,7 @@ import copy
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import KW_ONLY, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from numbers import Integral
 from typing import Any, ClassVar, Literal, TypeVar
 
@@ -245,8 +245,7 @@ class Solver(ABC):
 class SteppedSolver(Solver):
     """Base of the solvers that can end within an epoch, after `max_steps` steps."""
 
-    _: KW_ONLY
-    max_steps: int | None = None
+    max_steps: int | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         if self.max_steps is not None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from ..names import nearest
 from .base import Solver
 
 __all__ = [
@@ -69,9 +70,11 @@ def get_solver(solver: str | Solver, kind: str = "binary") -> Solver:
         return known[solver]()
     except (KeyError, TypeError):
         names = ", ".join(map(repr, known))
+        near = nearest(str(solver), known, "solver")
+        hint = f" Did you mean {near!r}?" if near else ""
         raise ValueError(
             f"solver={solver!r} is unknown; use one of {names} or a record such as "
-            "SDCA(order='random')"
+            f"SDCA(order='random').{hint}"
         ) from None
 
 
