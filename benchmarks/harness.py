@@ -243,6 +243,19 @@ def collapsed(title: str, lines: list[str]) -> list[str]:
     return [f"<details><summary>{title}</summary>", "", *lines, "", "</details>"]
 
 
+def facts(path: Path) -> list[str]:
+    """Return the tables of a JSON file of facts that no run measures, as Markdown."""
+    lines = []
+    for table in json.loads(path.read_text("utf-8")):
+        if lines:
+            lines.append("")
+        lines += [*table["text"], ""]
+        lines.append(f"| {' | '.join(table['columns'])} |")
+        lines.append("|" + "---|" * len(table["columns"]))
+        lines += [f"| {' | '.join(row)} |" for row in table["rows"]]
+    return lines
+
+
 @dataclass
 class Report:
     """Cells of a grid with the machines they were measured on, as results.json.

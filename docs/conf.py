@@ -45,6 +45,7 @@ html_theme = "pydata_sphinx_theme"
 html_title = f"dualgap {release}"
 html_show_sourcelink = False
 html_static_path = ["_static"]
+html_css_files = ["site.css"]
 html_logo = "_static/logo.svg"
 html_favicon = "_static/favicon.svg"
 html_theme_options = {

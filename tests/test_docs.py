@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import doctest
 import importlib
+import json
+import os
 import pkgutil
 import re
 import runpy
@@ -157,6 +159,29 @@ def test_the_chart_and_the_table_of_the_readme_show_the_results():
         assert milliseconds == f"{case['milliseconds']:.3g}"
         bound = "" if case["reached"] else "> "
         assert ratio.split(" times")[0] == f"{bound}{case['sklearn']:.3g}"
+
+
+@pytest.mark.parametrize("kind", ["linear", "kernel"])
+def test_the_benchmark_pages_show_their_results(kind):
+    """The report prints the same page from results.json again."""
+    folder = ROOT / "benchmarks" / kind
+    code = "import json, report\nwhole = report.kept()\n"
+    code += "parts = report.generated(whole, report.in_order(whole))\n"
+    code += "print(json.dumps(parts))\n"
+    path = os.pathsep.join([str(folder), str(folder.parent), *sys.path])
+    run = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PYTHONPATH": path},
+    )
+    assert run.returncode == 0, run.stderr
+    page = (ROOT / "docs" / f"benchmarks-{kind}.md").read_text("utf-8")
+    parts = json.loads(run.stdout)
+    assert len(parts) == 4
+    for name, body in parts.items():
+        _, _, rest = page.partition(f"<!-- {name}: begin -->\n")
+        assert rest.partition(f"\n<!-- {name}: end -->")[0] == body, name
 
 
 def test_pages_with_code_are_found():

@@ -14,6 +14,7 @@ from harness import (
     between_marks,
     by_rival,
     collapsed,
+    facts,
     geometric,
     mark,
     median,
@@ -426,25 +427,45 @@ def picture(cells: list[dict], path: Path) -> None:
     plt.close(figure)
 
 
+EVERY = list(itertools.product(NAMES, ORDER))
+
+
+def kept() -> Report:
+    """Return the cells of results.json."""
+    return Report.read(HERE / "results.json", ("data", "C", "kind"))
+
+
+def in_order(whole: Report) -> list[dict]:
+    """Return the cells as the tables have them."""
+    return whole.in_order((*key, kind) for key in EVERY for kind in KINDS)
+
+
+def generated(whole: Report, cells: list[dict]) -> dict[str, str]:
+    """Return the generated parts of the page."""
+    return {
+        "kernel summary": "\n".join(summary(cells)),
+        "kernel cases": text(cells),
+        "kernel machines": provenance(whole, cells),
+        "kernel facts": "\n".join(facts(HERE / "facts.json")),
+    }
+
+
 def report(results: Results) -> None:
     """Write the generated parts of the page, the picture and results.json."""
-    every = list(itertools.product(NAMES, ORDER))
-    found = {key: c for key in every if (c := cell(results, *key))}
-    whole = Report.read(HERE / "results.json", ("data", "C", "kind"))
+    found = {key: c for key in EVERY if (c := cell(results, *key))}
+    whole = kept()
     if found:
         packages = {name: r.package for name, r in (RIVALS | OURS).items()}
         machine = results.where(stage="machine")[-1]
         kind = machine["vectors"]
         found = {(*key, kind): c | {"kind": kind} for key, c in found.items()}
         whole.add(machine, versions(results, packages), found)
-    cells = whole.in_order((*key, kind) for key in every for kind in KINDS)
+    cells = in_order(whole)
     if not cells:
         print("no paired runs yet: nothing to report")
         return
-    page = DOCS / "benchmarks-kernel.md"
-    between_marks(page, "kernel summary", "\n".join(summary(cells)))
-    between_marks(page, "kernel cases", text(cells))
-    between_marks(page, "kernel machines", provenance(whole, cells))
+    for name, body in generated(whole, cells).items():
+        between_marks(DOCS / "benchmarks-kernel.md", name, body)
     picture(cells, DOCS / "benchmarks-kernel.png")
     whole.write(cells)
     print("\n".join(summary(cells)))

@@ -13,6 +13,7 @@ from harness import (
     between_marks,
     by_rival,
     collapsed,
+    facts,
     geometric,
     mark,
     median,
@@ -206,9 +207,15 @@ def cases(cells: list[dict]) -> str:
         loosest = sum(c["accuracy"] == ACCURACIES[0] for c in lost)
         lines += [f"{loosest} of the {len(lost)} losses are at the loosest accuracy, "
                   f"{ACCURACIES[0]:g}.", ""]  # fmt: skip
-        lines += [HEAD.replace("| C |", "| data | C |", 1).replace("|---|", "|---|---|",
-                                                                  1)]  # fmt: skip
-        lines += [f"| {c['data']} {row(c)}" for c in lost] + [""]
+        lines += ["| data | C | accuracy | dualgap, ms | best rival (setting) | "
+                  "rival, ms | ratio |", "|---|---|---|---|---|---|---|"]  # fmt: skip
+        for c in lost:
+            # The whole row, with the gap and further ratios, stands in "All cases".
+            C, accuracy, mine, _, rival, theirs, ratio, *_ = row(c)[2:].split(" | ")
+            ratio = ratio.removesuffix(" **lost**")
+            lines.append(f"| {c['data']} | {C} | {accuracy} | {mine} | {rival} | "
+                         f"{theirs} | {ratio} |")  # fmt: skip
+        lines.append("")
     else:
         lines += ["None.", ""]
     lines += ["### All cases", ""]
@@ -274,23 +281,43 @@ def picture(cells: list[dict], path: Path) -> None:
     plt.close(figure)
 
 
+EVERY = list(itertools.product(DATA, COSTS, ACCURACIES))
+
+
+def kept() -> Report:
+    """Return the cells of results.json."""
+    return Report.read(HERE / "results.json", ("data", "C", "accuracy"))
+
+
+def in_order(whole: Report) -> list[dict]:
+    """Return the cells as the tables have them."""
+    return whole.in_order(EVERY)
+
+
+def generated(whole: Report, cells: list[dict]) -> dict[str, str]:
+    """Return the generated parts of the page."""
+    return {
+        "linear summary": top(cells),
+        "linear cases": cases(cells),
+        "linear machines": whole.provenance(cells),
+        "linear facts": "\n".join(facts(HERE / "facts.json")),
+    }
+
+
 def report(results: Results) -> None:
     """Write the generated parts of the page, the picture and results.json."""
-    every = list(itertools.product(DATA, COSTS, ACCURACIES))
-    found = {key: c for key in every if (c := cell(results, *key))}
-    whole = Report.read(HERE / "results.json", ("data", "C", "accuracy"))
+    found = {key: c for key in EVERY if (c := cell(results, *key))}
+    whole = kept()
     if found:
         packages = {name: r.package for name, r in RIVALS.items()}
         machine = results.where(stage="machine")[-1]
         whole.add(machine, versions(results, packages), found)
-    cells = whole.in_order(every)
+    cells = in_order(whole)
     if not cells:
         print("no paired runs yet: nothing to report")
         return
-    page = DOCS / "benchmarks-linear.md"
-    between_marks(page, "linear summary", top(cells))
-    between_marks(page, "linear cases", cases(cells))
-    between_marks(page, "linear machines", whole.provenance(cells))
+    for name, body in generated(whole, cells).items():
+        between_marks(DOCS / "benchmarks-linear.md", name, body)
     picture(cells, DOCS / "benchmarks-linear.png")
     whole.write(cells)
     print("\n".join(summary(cells)))
