@@ -8,7 +8,9 @@
 #                them, older ones than this included
 # make mutations  break 40 lines at random: does the fast suite notice?
 # make lint    ruff and mypy
-# make docs    build the pages, warnings are errors, into build/docs
+# make docs    build the pages, warnings are errors, into build/docs; look for dead links
+#                and, with Chromium or Chrome installed, for what is too wide; build/look
+#                has pictures of the pages
 # make wheel   build the wheel, install it into a clean environment, train there
 # make sanitize  the tests under AddressSanitizer and UndefinedBehaviorSanitizer, and
 #                what is threaded under ThreadSanitizer (Linux, GCC)
@@ -141,6 +143,7 @@ lint: .venv-lint/$(installed)
 docs: .venv-docs/$(installed)
 	rm -rf build/doctrees docs/site/generated
 	.venv-docs/bin/python -m sphinx -W --keep-going -q -d build/doctrees docs build/docs
+	.venv-docs/bin/python docs/look.py
 
 define try_wheel
 from sklearn.datasets import load_breast_cancer
@@ -311,7 +314,7 @@ fuzz: fuzz-parser fuzz-python
 
 clean:
 	rm -rf dist build/arm build/asan build/coverage build/docs build/doctrees build/fuzz
-	rm -rf build/mutations
+	rm -rf build/look build/mutations
 	rm -rf build/sanitize build/tsan
 	rm -rf docs/site/generated docs/auto_examples
 	rm -rf .venv-arm .venv-build .venv-demo .venv-docs .venv-fuzz .venv-lint .venv-test
