@@ -43,7 +43,8 @@ copybutton_prompt_is_regexp = True
 
 html_theme = "pydata_sphinx_theme"
 html_title = f"dualgap {release}"
-html_show_sourcelink = False
+# The source of a page is its twin in Markdown.
+html_show_sourcelink = True
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_logo = "_static/logo.svg"
@@ -51,7 +52,7 @@ html_favicon = "_static/favicon.svg"
 html_theme_options = {
     "logo": {"text": "dualgap"},
     "navigation_with_keys": False,
-    "secondary_sidebar_items": ["page-toc"],
+    "secondary_sidebar_items": ["page-toc", "sourcelink"],
     "show_prev_next": False,
 }
 
@@ -90,10 +91,16 @@ def write_llms_txt(app, error):
     """List every page with its source in Markdown, as https://llmstxt.org asks."""
     if error or app.builder.name != "html":
         return
-    lines = ["# dualgap", "", f"> {summary}.", "", "## Pages", ""]
+    lines = ["# dualgap", "", f"> {summary}."]
+    parts: dict[str, list[str]] = {"Guide": [], "Examples": [], "API reference": []}
     for name in sorted(app.env.found_docs):
         source = app.env.doc2path(name, base=False)
-        lines.append(f"- [{app.env.titles[name].astext()}](_sources/{source}.txt)")
+        part = "Examples" if name.startswith("auto_examples") else "Guide"
+        part = "API reference" if name.startswith(("site/api", "site/gen")) else part
+        link = f"- [{app.env.titles[name].astext()}](_sources/{source}.txt)"
+        parts[part].append(link)
+    for part, links in parts.items():
+        lines += ["", f"## {part}", "", *links]
     Path(app.outdir, "llms.txt").write_text("\n".join(lines) + "\n", "utf-8")
 
 

@@ -130,6 +130,7 @@ def test_the_numbers_of_the_readme_are_those_of_the_pages_it_links_to():
         there = numbers((ROOT / page).read_text("utf-8"))
         assert numbers(said)
         assert set(numbers(said)) <= set(there), f"{page} does not say: {said}"
+        assert measured(page), f"{page} names no script that prints its figures"
     rows = re.findall(r"^\| (.*)\]\((docs/.*\.md)\) \|$", text, re.M)
     assert len(rows) >= 5
     for row, page in rows:
@@ -159,6 +160,25 @@ def test_the_chart_and_the_table_of_the_readme_show_the_results():
         assert milliseconds == f"{case['milliseconds']:.3g}"
         bound = "" if case["reached"] else "> "
         assert ratio.split(" times")[0] == f"{bound}{case['sklearn']:.3g}"
+
+
+def measured(page):
+    """Whether a page, or its page of measurements, names a script that measures."""
+    named = ROOT / page, ROOT / page.replace(".md", "-measured.md")
+    texts = [path.read_text("utf-8") for path in named if path.exists()]
+    # scikit-learn's tests are what the page on migrating counts
+    return any(
+        re.search(r"python (?:benchmarks|-m pytest)|tests/peers", t) for t in texts
+    )
+
+
+def test_the_scripts_that_the_pages_name_are_there():
+    named = set()
+    for page in [*PAGES, ROOT / "CONTRIBUTING.md"]:
+        text = page.read_text("utf-8")
+        named |= set(re.findall(r"\b((?:benchmarks|docs|examples)/[\w/]+\.py)", text))
+    assert len(named) > 40
+    assert sorted(name for name in named if not (ROOT / name).exists()) == []
 
 
 @pytest.mark.parametrize("kind", ["linear", "kernel"])

@@ -358,8 +358,9 @@ def misses(cells: list[dict]) -> list[str]:
             for rival, family, tightest, best in c["missed"]]  # fmt: skip
     if not rows:
         return ["None."]
-    return ["| data | C | rival | setting | tightest tolerance | best accuracy |",
-            "|---|---|---|---|---|---|", *rows]  # fmt: skip
+    head = ["| data | C | rival | setting | tightest tolerance | best accuracy |",
+            "|---|---|---|---|---|---|"]  # fmt: skip
+    return collapsed(f"All {len(rows)} searches", [*head, *rows])
 
 
 def text(cells: list[dict]) -> str:

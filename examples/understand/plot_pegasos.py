@@ -17,7 +17,7 @@ import numpy as np
 from sklearn.datasets import make_blobs
 from sklearn.exceptions import ConvergenceWarning
 
-from dualgap import LinearSVC
+from dualgap import LinearSVC, Pegasos
 from dualgap.plot import COLORS
 
 X, y = make_blobs(40, centers=[(-1, -1), (1, 1)], cluster_std=1.0, random_state=0)
@@ -69,7 +69,7 @@ gaps = []
 for ax, epochs in zip(axes, (1, 10, 1000), strict=True):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        model = LinearSVC(C=C, solver="pegasos", max_epochs=epochs, random_state=0)
+        model = LinearSVC(C=C, solver=Pegasos(), max_epochs=epochs, random_state=0)
         model.fit(X, y)
     draw(ax, *model.coef_[0], model.intercept_[0])
     gaps.append(model.certificate_.relative_gap)
