@@ -52,7 +52,7 @@ html_favicon = "_static/favicon.svg"
 html_theme_options = {
     "logo": {"text": "dualgap"},
     "navigation_with_keys": False,
-    "secondary_sidebar_items": ["page-toc", "sourcelink"],
+    "secondary_sidebar_items": {"**": ["page-toc", "sourcelink"], "index": []},
     "show_prev_next": False,
 }
 

@@ -89,6 +89,19 @@ def test_the_links_of_the_readme_lead_somewhere():
     assert [link for link in links if not (ROOT / link).exists()] == []
 
 
+def test_long_tables_are_collapsed():
+    """A table of more than 15 rows is opened by the reader."""
+    found = []
+    for page in PAGES:
+        text = re.sub(
+            r"<details>.*?</details>", "", page.read_text("utf-8"), flags=re.S
+        )
+        for table in re.findall(r"(?:^\|.*\n)+", text, re.M):
+            rows = table.count("\n") - 2  # without the headings and the rule
+            found += [f"{page.name}: {table.splitlines()[0]}"] * (rows > 15)
+    assert found == []
+
+
 def anchor(heading):
     """Return the anchor of a heading, as GitHub and MyST make it."""
     text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading)

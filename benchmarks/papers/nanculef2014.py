@@ -913,12 +913,12 @@ def to_a_proved_gap(report: Report, results, speed_ups, groups, args) -> None:
         "to 20000 rows it is, with both kernels."
     )
     report.say()
-    report.say(
-        f"Results of the paper's tests at the level 5 %, and how many of the "
-        f"{len(groups)} experiments have them:"
+    report.table(
+        ["", "comparison", "the paper", "here"],
+        test_claims(groups),
+        title="Results of the paper's tests at the level 5 %, and how many of the "
+        f"{len(groups)} experiments have them",
     )
-    report.say()
-    report.table(["", "comparison", "the paper", "here"], test_claims(groups))
     report.say(
         "- **Tests.** Exact Wilcoxon tests with Pratt's treatment of zeros, and "
         "Friedman's with the correction of Iman and Davenport, as in the paper. Each "

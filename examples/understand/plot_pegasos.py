@@ -42,10 +42,10 @@ def draw(ax, a, b, bias):
 
 rows = np.column_stack([X, np.ones(len(X))])
 rng = np.random.default_rng(2)
-figure, axes = plt.subplots(2, 3, figsize=(7.5, 5.2), layout="constrained")
-shown = dict(zip((1, 2, 3, 4, 20, 400), axes.flat, strict=True))
+figure, axes = plt.subplots(1, 4, figsize=(9, 2.5), layout="constrained")
+shown = dict(zip((1, 3, 20, 400), axes, strict=True))
 w = np.zeros(3)
-for t in range(1, 401):
+for t in range(1, max(shown) + 1):
     i = rng.integers(len(rows))
     below = signs[i] * (rows[i] @ w) < 1
     w *= 1 - 1 / t
@@ -54,7 +54,7 @@ for t in range(1, 401):
     if t in shown:
         draw(shown[t], *w)
         shown[t].scatter(*X[i], s=120, facecolors="none", edgecolors="black")
-        what = "turns the line" if below else "only shrinks w"
+        what = "line turned" if below else "w shrunk"
         shown[t].set_title(f"step {t}: {what}", fontsize="medium")
 if len(sys.argv) > 1:
     figure.savefig(sys.argv[1], dpi=120)
