@@ -29,6 +29,11 @@ suppress_warnings = ["myst.header"]
 
 myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 3
+myst_html_meta = {
+    "description": summary,
+    "property=og:title": project,
+    "property=og:description": summary,
+}
 autosummary_generate = True
 autosummary_ignore_module_all = False  # document exactly what __all__ lists
 autodoc_typehints = "none"  # numpydoc has them

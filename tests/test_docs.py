@@ -194,6 +194,15 @@ def test_the_scripts_that_the_pages_name_are_there():
     assert sorted(name for name in named if not (ROOT / name).exists()) == []
 
 
+def test_the_pages_that_the_code_names_are_there():
+    named = set()
+    for suffix in ("py", "hpp", "cpp"):
+        for file in (ROOT / "src").rglob(f"*.{suffix}"):
+            named |= set(re.findall(r"\bdocs/[\w/-]+\.md", file.read_text("utf-8")))
+    assert len(named) > 5
+    assert sorted(name for name in named if not (ROOT / name).exists()) == []
+
+
 @pytest.mark.parametrize("kind", ["linear", "kernel"])
 def test_the_benchmark_pages_show_their_results(kind):
     """The report prints the same page from results.json again."""

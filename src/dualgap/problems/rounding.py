@@ -1,4 +1,4 @@
-"""Bounds on the rounding errors of P and D (docs/certificate.md)."""
+"""Bounds on the rounding errors of P and D (docs/certificate-proof.md)."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Values(NamedTuple):
 
 @dataclass(frozen=True)
 class Rounding:
-    """Bounds on the rounding errors of P and D (docs/certificate.md).
+    """Bounds on the rounding errors of P and D (docs/certificate-proof.md).
 
     The bounds are of first order in u = 2^-53; the factor `slack` covers the higher
     orders.

@@ -23,7 +23,7 @@ Update     the update of the method that runs. :func:`choose` decides which meth
            store that is read block by block.
 Guarantee  the guarantee of the method that ends the fit
 Cost       where the predictions hold, at most 1.6 times the best of the three
-Source     measured crossovers, docs/which-solver.md
+Source     measured crossovers, docs/which-solver-measured.md
 """
 
 from __future__ import annotations

@@ -116,7 +116,7 @@ def predicted_work(problem: BinaryProblem, tol: float) -> float:
     float
         In multiply-adds of a plain sequential product, as :attr:`State.work` counts
         them. It rests on counts alone, so it is the same on every machine. On the data
-        sets of docs/which-solver.md it is right within a factor of two.
+        sets of docs/which-solver-measured.md it is right within a factor of two.
     """
     d, digits = float(problem.width), max(-math.log10(tol), 1.0)
     n = problem.n * distinct_share(problem)
