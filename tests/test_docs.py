@@ -76,6 +76,12 @@ def test_code_of_the_pages(page, tmp_path, monkeypatch):
             assert run.returncode == 0, run.stderr
 
 
+def test_no_line_of_a_page_is_a_comment():
+    """MyST takes a line that begins with a percent sign for one, and drops it."""
+    texts = {page: page.read_text("utf-8") for page in PAGES}
+    assert [p.name for p, text in texts.items() if re.search(r"^%", text, re.M)] == []
+
+
 def test_no_block_of_a_page_ends_with_an_empty_line():
     texts = {page: page.read_text("utf-8") for page in PAGES}
     assert [
