@@ -27,9 +27,8 @@ LONGEST = 3.25
 #: Longer pages: indexes, walks through the code, lists of cases and of questions.
 LONG = {
     *("benchmarks-kernel.html", "benchmarks-linear.html", "demand.html"),
-    *("extending.html", "faq.html", "kernel-depth.html", "life-of-a-fit.html"),
-    *("genindex.html", "start.html"),
-    *("svm-from-scratch.html", "trust-robustness.html"),
+    *("extending.html", "faq.html", "genindex.html", "life-of-a-fit.html"),
+    *("start.html", "svm-from-scratch.html"),
 }
 #: Return what is too wide, and the height of the text. On the wide screen a table or a
 #: block of code may not even need a scroll bar.
