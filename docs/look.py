@@ -22,8 +22,9 @@ from urllib.parse import unquote, urlsplit
 ROOT = Path(__file__).resolve().parents[1]
 #: Widths and heights of the screens: a notebook's and a telephone's.
 SCREENS = {"wide": (1280, 900), "narrow": (390, 844)}
-#: A page of the guide has at most this many screens of a notebook.
-LONGEST = 3.25
+#: A page of the guide has at most three screens of a notebook, and half a screen for
+#: the fonts of other machines.
+LONGEST = 3.5
 #: Longer pages: indexes, walks through the code, lists of cases and of questions.
 LONG = {
     *("benchmarks-kernel.html", "benchmarks-linear.html", "demand.html"),
@@ -100,7 +101,8 @@ def browser(play: Any) -> Any:
     program = next(filter(None, map(shutil.which, names)), None)
     # As root, as in a container, Chromium refuses to start in its sandbox.
     root = getattr(os, "geteuid", lambda: 1)() == 0
-    arguments = ["--no-sandbox"] if root else []
+    root = getattr(os, "geteuid", lambda: 1)() == 0
+    arguments = ["--disable-dev-shm-usage", *["--no-sandbox"] * root]
     return play.chromium.launch(executable_path=program, args=arguments)
 
 
@@ -122,6 +124,7 @@ def look(site: Path, pictures: Path | None, longest: float = LONGEST) -> Iterato
         except Error as error:
             raise RuntimeError("no browser was found") from error
         tab = program.new_page()
+        tab.set_default_timeout(300_000)  # a busy machine is no fault
         tab.route("http*://**", lambda route: route.abort())  # nothing from outside
         for path in sorted(site.rglob("*.html")):
             name = path.relative_to(site)
