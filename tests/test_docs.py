@@ -181,6 +181,13 @@ def test_the_chart_and_the_table_of_the_readme_show_the_results():
         assert ratio.split(" times")[0] == f"{bound}{case['sklearn']:.3g}"
 
 
+def test_the_chart_of_the_readme_is_drawn(tmp_path):
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+    path = tmp_path / "speed.png"
+    runpy.run_path(str(ROOT / "docs" / "speed.py"))["draw"](path)
+    assert path.read_bytes().startswith(b"\x89PNG")
+
+
 def measured(page):
     """Whether a page, or its page of measurements, names a script that measures."""
     named = ROOT / page, ROOT / page.replace(".md", "-measured.md")
