@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from .certificate import Certificate, Status
     from .estimators import (
         SVC,
+        SVCCV,
         SVR,
+        SVRCV,
         LinearOneClassSVM,
         LinearSVC,
         LinearSVCCV,
@@ -69,6 +71,8 @@ _HOME = {
     "SDCA": ".solvers",
     "SOLVERS": ".solvers",
     "SVC": ".estimators",
+    "SVCCV": ".estimators",
+    "SVRCV": ".estimators",
     "SVMPath": ".estimators",
     "BinaryProblem": ".problems.binary",
     "Certificate": ".certificate",
@@ -122,7 +126,9 @@ __all__ = [
     "SDCA",
     "SOLVERS",
     "SVC",
+    "SVCCV",
     "SVR",
+    "SVRCV",
     "BinaryProblem",
     "Certificate",
     "EpsilonInsensitive",

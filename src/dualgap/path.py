@@ -23,7 +23,7 @@ from .losses import Vector
 from .problems.binary import BinaryProblem
 from .solvers.base import Solver
 
-__all__ = ["carried", "solutions"]
+__all__ = ["carried", "extrapolated", "kernel_solutions", "solutions"]
 
 
 def carried(problem: BinaryProblem, alpha: Vector) -> Vector:
@@ -112,3 +112,96 @@ def solutions(
         )
         alpha = solution.alpha
         yield solution
+
+
+def extrapolated(
+    problem: Any, C: float, past: Sequence[tuple[float, Any, Vector]]
+) -> Vector:
+    """Extrapolate the dual variables of smaller values of C to a start for this C.
+
+    Variables at an end of their box go to the same end of the new box, zeros stay, and
+    the others follow the line through the last two values of C. The sum is corrected by
+    moving the variables inside the box, in proportion to their room.
+
+    Parameters
+    ----------
+    problem : KernelProblem or KernelRegression
+        The problem with the new C.
+    C : float
+    past : sequence of (float, problem, ndarray)
+        C, problem and dual variables of one or two fits, the last one last.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+    """
+    last_C, last, alpha = past[-1]
+    upper = problem.upper
+    lower = np.broadcast_to(problem.lower, upper.shape)
+    step = np.zeros(len(alpha))
+    if len(past) > 1:
+        before_C, _, before = past[-2]
+        step = (C - last_C) / (last_C - before_C) * (alpha - before)
+    start = np.where(alpha == 0.0, 0.0, np.clip(alpha + step, lower, upper))
+    high, low = alpha >= last.upper, alpha <= last.lower
+    start = np.where(high & (alpha > 0.0), upper, start)
+    start = np.where(low & (alpha < 0.0), lower, start)
+    if not problem.free_bias or problem.loss.name == "squared_hinge":
+        return start
+    c = problem.y * start
+    off = float(c.sum())
+    inside = (start > lower) & (start < upper) & (start != 0.0)
+    room = np.where(inside & (c * off > 0.0), c, 0.0)
+    most = float(room.sum())
+    if most != 0.0:
+        start -= problem.y * room * min(1.0, off / most)
+    return start
+
+
+def kernel_solutions(
+    problem_of: Callable[[float], Any],
+    Cs: Sequence[float] | Vector,
+    solver: Solver,
+    *,
+    tol: float = 1e-3,
+    atol: float = 0.0,
+    max_epochs: int = 10_000,
+    random_state: int = 0,
+    stop: Any = None,
+) -> Iterator[tuple[Any, Solution]]:
+    """Train a kernel problem for every C, each fit from the solutions before it.
+
+    Scores are computed again from the dual variables for every C, and every model is
+    proved for its own C as a single fit is.
+
+    Parameters
+    ----------
+    problem_of : callable
+        Returns the problem with a given C.
+    Cs : sequence of float
+        Increasing values of C.
+    solver : Solver
+    tol, atol, max_epochs, random_state, stop
+        As in :func:`dualgap.solve`, for each C.
+
+    Yields
+    ------
+    problem : Problem
+    Solution
+    """
+    past: list[tuple[float, Any, Vector]] = []
+    for C in Cs:
+        problem = problem_of(float(C))
+        warm = extrapolated(problem, float(C), past) if past else None
+        found = solve(
+            problem,
+            solver,
+            tol=tol,
+            atol=atol,
+            max_epochs=max_epochs,
+            random_state=random_state,
+            warm=warm,
+            stop=stop,
+        )
+        past = [*past[-1:], (float(C), problem, found.alpha)]
+        yield problem, found

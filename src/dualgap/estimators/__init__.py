@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from .compression import compress
     from .export import register_skl2onnx, to_onnx
     from .foreign import certify
+    from .kernel_cv import SVCCV, SVRCV
     from .kernel_regression import SVR, OneClassSVM
     from .linear_regression import LinearOneClassSVM, LinearSVR
     from .linear_svc import LinearSVC
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 _HOME = {
     "SVC": ".svc",
+    "SVCCV": ".kernel_cv",
+    "SVRCV": ".kernel_cv",
     "SVR": ".kernel_regression",
     "LinearOneClassSVM": ".linear_regression",
     "LinearSVC": ".linear_svc",
@@ -48,7 +51,9 @@ _HOME = {
 
 __all__ = [
     "SVC",
+    "SVCCV",
     "SVR",
+    "SVRCV",
     "LinearOneClassSVM",
     "LinearSVC",
     "LinearSVCCV",

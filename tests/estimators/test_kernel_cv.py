@@ -1,0 +1,226 @@
+"""SVCCV and SVRCV: cross-validation over a shared kernel matrix."""
+
+from __future__ import annotations
+
+import doctest
+
+import numpy as np
+import pytest
+from sklearn.datasets import make_classification, make_regression
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import balanced_accuracy_score, mean_absolute_error
+from sklearn.model_selection import GridSearchCV, GroupKFold, ShuffleSplit
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from dualgap import SVC, SVCCV, SVR, SVRCV
+from dualgap.estimators import kernel_cv
+
+GRID = np.logspace(-2, 2, 6)
+
+
+def make(classes=2, n=160):
+    return make_classification(
+        n, 6, n_informative=4, n_classes=classes, flip_y=0.1, random_state=0
+    )
+
+
+def same_as_the_plain_search(ours, plain):
+    for name, found in plain.cv_results_.items():
+        mine = ours.cv_results_[name]
+        if name.endswith("_time"):
+            assert (mine >= 0.0).all(), name
+        elif name == "params":
+            assert mine == found
+        else:
+            np.testing.assert_allclose(
+                np.asarray(mine, float), np.asarray(found, float), 1e-9, err_msg=name
+            )
+    assert ours.best_params_ == plain.best_params_
+    assert ours.best_index_ == plain.best_index_
+    assert ours.n_splits_ == plain.n_splits_
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"class_weight": "balanced"},
+        {"loss": "squared_hinge"},
+        {"kernel": "poly", "coef0": 1.0},
+        {"cache_size": 0.2},  # no room for the shared matrix
+    ],
+)
+def test_the_scores_are_those_of_a_plain_search(classes, options):
+    X, y = make(classes)
+    own = {k: v for k, v in options.items() if k != "cache_size"}
+    gammas = [0.05, 0.3]
+    ours = SVCCV(GRID, gammas, tol=1e-7, cv=4, random_state=0, **options).fit(X, y)
+    model = SVC(tol=1e-7, random_state=0, **own)
+    plain = GridSearchCV(model, {"C": GRID.tolist(), "gamma": gammas}, cv=4).fit(X, y)
+    same_as_the_plain_search(ours, plain)
+    gaps = [ours.cv_results_[f"split{k}_relative_gap"] for k in range(4)]
+    assert np.max(gaps) <= 1e-7
+    assert ours.certificate_.certified
+    assert (ours.predict(X) == plain.predict(X)).all()
+
+
+def test_the_scores_of_a_regression():
+    X, y = make_regression(90, 5, noise=5.0, random_state=0)
+    y /= y.std()
+    grids = {"C": [0.1, 1.0, 10.0], "epsilon": [0.05, 0.4], "gamma": [0.05, 0.2]}
+    ours = SVRCV(grids["C"], grids["gamma"], grids["epsilon"], tol=1e-9, cv=3)
+    plain = GridSearchCV(SVR(tol=1e-9), grids, cv=3).fit(X, y)
+    ours.fit(X, y)
+    for k in range(3):
+        name = f"split{k}_test_score"
+        np.testing.assert_allclose(
+            ours.cv_results_[name], plain.cv_results_[name], atol=1e-4
+        )
+    assert ours.cv_results_["params"] == plain.cv_results_["params"]
+    assert ours.best_params_ == plain.best_params_
+    assert (ours.C_, ours.epsilon_) == (ours.best_estimator_.C, ours.epsilon_)
+
+
+def test_the_objective_of_every_model_is_within_the_gaps(monkeypatch):
+    X, y = make(3)
+    found = []
+    walk = SVCCV._walk
+
+    def noted(self, *args):
+        part = args[3]
+        for model, values in walk(self, *args):
+            found.append((part, model))
+            yield model, values
+
+    monkeypatch.setattr(SVCCV, "_walk", noted)
+    SVCCV(GRID, 0.2, cv=3, random_state=0, refit=False).fit(X, y)
+    assert len(found) == 3 * len(GRID)
+    for part, model in found:
+        exact = SVC(C=model.C, gamma=0.2, tol=1e-8).fit(X[part > 0], y[part > 0])
+        for ours, best in zip(model.certificate_, exact.certificate_, strict=True):
+            assert ours.certified
+            assert ours.dual <= best.primal
+            assert best.dual <= ours.primal <= best.primal * (1 + 1e-3)
+
+
+def test_weights_groups_strings_and_scorers():
+    X, y = make(3)
+    names = np.array(["low", "mid", "top"])[y]
+    weight = np.random.default_rng(0).integers(0, 4, len(y)).astype(float)
+    groups = np.arange(len(y)) % 7
+    ours = SVCCV(GRID, 0.2, cv=GroupKFold(3), scoring="balanced_accuracy", tol=1e-7)
+    ours.fit(X, names, sample_weight=weight, groups=groups)
+    for k, (train, test) in enumerate(GroupKFold(3).split(X, names, groups)):
+        for C, score in zip(
+            GRID, ours.cv_results_[f"split{k}_test_score"], strict=True
+        ):
+            model = SVC(C=C, gamma=0.2, tol=1e-7)
+            model.fit(X[train], names[train], sample_weight=weight[train])
+            # Weights count in training, not in the scores.
+            assert score == balanced_accuracy_score(names[test], model.predict(X[test]))
+    final = SVC(C=ours.C_, gamma=0.2, tol=1e-7).fit(X, names, sample_weight=weight)
+    assert (ours.predict(X) == final.predict(X)).all()
+
+
+def test_a_scorer_may_look_at_other_rows():
+    X, y = make()
+
+    def score(model, X_test, y_test):
+        again = model.decision_function(X_test.copy())
+        np.testing.assert_allclose(model.decision_function(X_test), again, atol=1e-9)
+        return -mean_absolute_error(y_test, again)
+
+    search = SVCCV(GRID, 0.2, cv=ShuffleSplit(2, random_state=0), scoring=score)
+    assert search.fit(X, y).best_score_ < 0.0
+
+
+def test_a_precomputed_kernel():
+    X, y = make()
+    K = X @ X.T
+    ours = SVCCV(GRID, kernel="precomputed", cv=3, tol=1e-7).fit(K, y)
+    linear = SVCCV(GRID, kernel="linear", cv=3, tol=1e-7).fit(X, y)
+    for name in ("mean_test_score", "rank_test_score"):
+        np.testing.assert_allclose(ours.cv_results_[name], linear.cv_results_[name])
+    assert (ours.predict(K) == linear.predict(X)).all()
+
+
+def test_threads_change_nothing():
+    X, y = make(3)
+    one = SVCCV(GRID, [0.1, 0.3], cv=4).fit(X, y)
+    two = SVCCV(GRID, [0.1, 0.3], cv=4, n_jobs=2).fit(X, y)
+    for k in range(4):
+        name = f"split{k}_test_score"
+        np.testing.assert_array_equal(one.cv_results_[name], two.cv_results_[name])
+
+
+class Clock:
+    """Scorer that sends the stop signal after some scores."""
+
+    def __init__(self, after):
+        self.left = after
+
+    def __call__(self, model, X, y):
+        self.left -= 1
+        if self.left == 0:
+            import _thread
+
+            _thread.interrupt_main()
+        return model.score(X, y)
+
+
+def test_ctrl_c_keeps_the_candidates_that_are_finished():
+    X, y = make()
+    search = SVCCV(GRID, 0.2, cv=2, scoring=Clock(5))
+    with pytest.warns(ConvergenceWarning, match="interrupted after 2 of 6 candidates"):
+        search.fit(X, y)
+    done = ~np.isnan(search.cv_results_["mean_test_score"])
+    assert done.tolist() == [True, True, False, False, False, False]
+    assert search.C_ in GRID[:2]
+    assert search.best_estimator_.certificate_.certified
+    with pytest.raises(KeyboardInterrupt, match="before any candidate"):
+        SVCCV(GRID, 0.2, cv=2, scoring=Clock(1)).fit(X, y)
+
+
+def test_no_time_at_all():
+    X, y = make()
+    with pytest.raises(ValueError, match="before any candidate was scored"):
+        SVCCV(GRID, cv=2, time_limit=1e-9).fit(X, y)
+
+
+def test_no_final_model():
+    X, y = make()
+    search = SVCCV([1.0], cv=2, refit=False).fit(X, y)
+    assert not hasattr(search, "best_estimator_")
+    assert not hasattr(search, "decision_function")
+    with pytest.raises(AttributeError, match="refit=False"):
+        search.predict(X)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"gammas": []}, "gammas=.* is empty"),
+        ({"Cs": [0.0]}, "Cs"),
+        ({"gammas": [-1.0]}, "gamma"),
+        ({"scoring": lambda *_: float("nan")}, "gave NaN for every candidate"),
+    ],
+)
+def test_refused(options, message):
+    X, y = make()
+    with pytest.raises(ValueError, match=message):
+        SVCCV(**{"Cs": [1.0], "cv": 2, **options}).fit(X, y)
+
+
+def test_the_examples():
+    result = doctest.testmod(kernel_cv)
+    assert result.attempted > 5
+    assert result.failed == 0
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
+@pytest.mark.cases(None)
+@parametrize_with_checks([SVCCV([0.1, 10.0], cv=2), SVRCV([0.1, 10.0], cv=2)])
+def test_every_check(estimator, check):
+    check(estimator)
