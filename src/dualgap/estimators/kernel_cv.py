@@ -461,7 +461,7 @@ class SVCCV(ClassifierMixin, _KernelCV):  # type: ignore[misc]
     Attributes
     ----------
     C_, gamma_ : float
-        Best parameters; gamma_ as in `gammas`.
+        Best parameters, as in `Cs` and `gammas`.
     best_params_ : dict
         The same by name. Of equal mean scores the first candidate wins. Only candidates
         that were scored on all folds count.
@@ -748,7 +748,7 @@ class SVRCV(RegressorMixin, _KernelCV):  # type: ignore[misc]
     Attributes
     ----------
     C_, gamma_, epsilon_ : float
-        Best parameters; gamma_ as in `gammas`.
+        Best parameters, as in `Cs`, `gammas` and `epsilons`.
     best_params_, best_index_, best_score_, cv_results_, n_splits_, refit_time_
         As for :class:`SVCCV`.
     best_estimator_ : SVR
