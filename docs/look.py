@@ -101,7 +101,6 @@ def browser(play: Any) -> Any:
     program = next(filter(None, map(shutil.which, names)), None)
     # As root, as in a container, Chromium refuses to start in its sandbox.
     root = getattr(os, "geteuid", lambda: 1)() == 0
-    root = getattr(os, "geteuid", lambda: 1)() == 0
     arguments = ["--disable-dev-shm-usage", *["--no-sandbox"] * root]
     return play.chromium.launch(executable_path=program, args=arguments)
 
