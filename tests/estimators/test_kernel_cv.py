@@ -19,9 +19,11 @@ GRID = np.logspace(-2, 2, 6)
 
 
 def make(classes=2, n=160):
-    return make_classification(
-        n, 6, n_informative=4, n_classes=classes, flip_y=0.1, random_state=0
+    """So many features that the searches share a table of kernel values."""
+    X, y = make_classification(
+        n, 60, n_informative=4, n_classes=classes, flip_y=0.1, random_state=0
     )
+    return 0.3 * X, y
 
 
 def same_as_the_plain_search(ours, plain):
@@ -40,6 +42,10 @@ def same_as_the_plain_search(ours, plain):
     assert ours.n_splits_ == plain.n_splits_
 
 
+def mean_decision(model, X, y):
+    return np.abs(model.decision_function(X)).mean()
+
+
 @pytest.mark.parametrize("classes", [2, 3])
 @pytest.mark.parametrize(
     "options",
@@ -54,27 +60,26 @@ def same_as_the_plain_search(ours, plain):
 def test_the_scores_are_those_of_a_plain_search(classes, options):
     X, y = make(classes)
     own = {k: v for k, v in options.items() if k != "cache_size"}
-    gammas = [0.05, 0.3]
-    ours = SVCCV(GRID, gammas, tol=1e-7, cv=4, random_state=0, **options).fit(X, y)
-    model = SVC(tol=1e-7, random_state=0, **own)
-    plain = GridSearchCV(model, {"C": GRID.tolist(), "gamma": gammas}, cv=4).fit(X, y)
-    # Both are within 1e-7 of the optimum; a row that lies on the boundary of one model
-    # may be on the other side of the other one.
-    row = 1.01 / (len(y) // 4)
+    grids = {"C": GRID.tolist(), "gamma": [0.05, 0.3]}
+    # Accuracy jumps where a row is on the boundary; this score does not. Both models
+    # are within 1e-7 of the optimum, so the scores differ by less than a hundredth.
+    common = {"tol": 1e-7, "random_state": 0, "decision_function_shape": "ovo"}
+    search = {"cv": 4, "scoring": mean_decision}
+    ours = SVCCV(GRID, grids["gamma"], **common, **search, **options).fit(X, y)
+    plain = GridSearchCV(SVC(**common, **own), grids, **search).fit(X, y)
     assert ours.cv_results_["params"] == plain.cv_results_["params"]
     for k in range(4):
         name = f"split{k}_test_score"
         found, known = ours.cv_results_[name], plain.cv_results_[name]
-        np.testing.assert_allclose(found, known, rtol=0, atol=row)
-    means = plain.cv_results_["mean_test_score"]
-    assert means[ours.best_index_] >= means.max() - row
+        np.testing.assert_allclose(found, known, rtol=1e-2)
+    assert known.max() > 1.5 * known.min()
     gaps = [ours.cv_results_[f"split{k}_relative_gap"] for k in range(4)]
     assert np.max(gaps) <= 1e-7
     assert ours.certificate_.certified
 
 
 def test_the_scores_of_a_regression():
-    X, y = make_regression(90, 5, noise=5.0, random_state=0)
+    X, y = make_regression(90, 60, n_informative=5, noise=5.0, random_state=0)
     y /= y.std()
     grids = {"C": [0.1, 1.0, 10.0], "epsilon": [0.05, 0.4], "gamma": [0.05, 0.2]}
     ours = SVRCV(grids["C"], grids["gamma"], grids["epsilon"], tol=1e-9, cv=3)
@@ -95,10 +100,9 @@ def test_the_objective_of_every_model_is_within_the_gaps(monkeypatch):
     found = []
     walk = SVCCV._walk
 
-    def noted(self, *args):
-        part = args[3]
-        for model, values in walk(self, *args):
-            found.append((part, model))
+    def noted(self, path):
+        for model, values in walk(self, path):
+            found.append((path.part, model))
             yield model, values
 
     monkeypatch.setattr(SVCCV, "_walk", noted)
@@ -155,8 +159,8 @@ def test_a_precomputed_kernel():
 
 def test_threads_change_nothing():
     X, y = make(3)
-    one = SVCCV(GRID, [0.1, 0.3], cv=4).fit(X, y)
-    two = SVCCV(GRID, [0.1, 0.3], cv=4, n_jobs=2).fit(X, y)
+    one = SVCCV(GRID, [0.1, 0.3], cv=4, random_state=0).fit(X, y)
+    two = SVCCV(GRID, [0.1, 0.3], cv=4, random_state=0, n_jobs=2).fit(X, y)
     for k in range(4):
         name = f"split{k}_test_score"
         np.testing.assert_array_equal(one.cv_results_[name], two.cv_results_[name])
@@ -188,6 +192,20 @@ def test_ctrl_c_keeps_the_candidates_that_are_finished():
     assert search.best_estimator_.certificate_.certified
     with pytest.raises(KeyboardInterrupt, match="before any candidate"):
         SVCCV(GRID, 0.2, cv=2, scoring=Clock(1)).fit(X, y)
+
+
+def test_all_values_of_epsilon_share_a_matrix():
+    X, y = make_regression(60, 3, random_state=0)
+    calls = []
+
+    def kernel(A, B):
+        calls.append(len(A))
+        return A @ B.T
+
+    for epsilons in (0.1, [0.1, 0.5, 1.0]):
+        SVRCV([1.0], epsilons=epsilons, kernel=kernel, cv=2, refit=False).fit(X, y)
+    assert len(calls) % 2 == 0
+    assert calls[: len(calls) // 2] == calls[len(calls) // 2 :]
 
 
 def test_no_time_at_all():

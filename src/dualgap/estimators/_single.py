@@ -23,7 +23,7 @@ from ._fitting import (
     refuse_store,
     warn_of_failures,
 )
-from ._meta import ParameterHints
+from ._hints import ParameterHints
 
 __all__ = [
     "ZERO",

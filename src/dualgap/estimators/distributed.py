@@ -33,7 +33,7 @@ from ._fitting import (
     one_or_all,
     warn_of_failures,
 )
-from ._meta import ParameterHints, ProbabilityHints
+from ._hints import ParameterHints, ProbabilityHints
 
 
 class DistributedLinearSVC(

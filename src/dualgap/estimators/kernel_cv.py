@@ -2,90 +2,40 @@
 
 from __future__ import annotations
 
-import itertools
-import logging
-import time
-import warnings
-from abc import abstractmethod
-from collections import deque
 from collections.abc import Callable as Function
 from collections.abc import Iterator
 from itertools import combinations
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
-from joblib import effective_n_jobs
-from numpy.typing import ArrayLike, NDArray
-from scipy.stats import rankdata
+from numpy.typing import ArrayLike
 from sklearn.base import (
-    BaseEstimator,
     ClassifierMixin,
     RegressorMixin,
     _fit_context,
-    is_classifier,
 )
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.metrics import check_scoring, get_scorer_names
-from sklearn.model_selection import ParameterGrid, check_cv
-from sklearn.utils import _safe_indexing, check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import (
-    _check_sample_weight,
-    check_is_fitted,
-    validate_data,
-)
 
-from ..certificate import Certificate, Status
-from ..kernel import BlockSolver, Gram, KernelRegression
+from ..kernel import BlockSolver, KernelRegression
 from ..kernel.functions import Kernel
-from ..kernel.gram import points_of
-from ..kernel.table import Table, shared_matrix, values_at
+from ..kernel.table import values_at
 from ..loop import Solution
 from ..losses import Hinge, SquaredHinge, Vector
 from ..path import kernel_solutions
 from ..problems.base import StoppedError
 from ._binary import refuse_missing
 from ._fitting import (
-    CACHE_SIZE,
-    N_JOBS,
-    VersionedPickle,
     encode,
-    fit_all,
-    refuse_masks,
-    warn_of_failures,
     weights,
 )
-from ._kernels import KERNEL_CONSTRAINTS, KernelParameters
-from ._single import begin
+from ._hints import ProbabilityHints
+from ._kernel_search import CONSTRAINTS, KernelSearch, Path, has_final_model
 from .kernel_regression import SVR
-from .path import grid_of
 from .svc import SVC, _Rows
 
 __all__ = ["SVCCV", "SVRCV"]
-
-logger = logging.getLogger("dualgap")
-
-# A model with one of these statuses is incomplete and is not scored.
-_CUT_SHORT = (Status.INTERRUPTED, Status.TIME_LIMIT)
-
-_CONSTRAINTS: dict[str, list[Any]] = {
-    "Cs": [Integral, "array-like"],
-    "gammas": [KERNEL_CONSTRAINTS["gamma"][0], Real, "array-like"],
-    "cv": ["cv_object"],
-    "scoring": [StrOptions(set(get_scorer_names())), callable, None],
-    **{name: KERNEL_CONSTRAINTS[name] for name in ("kernel", "degree", "coef0")},
-    "tol": [Interval(Real, 0, None, closed="neither")],
-    "atol": [Interval(Real, 0, None, closed="left")],
-    "max_epochs": [Interval(Integral, 1, None, closed="left")],
-    "time_limit": [Interval(Real, 0, None, closed="neither"), None],
-    "cache_size": CACHE_SIZE,
-    "refit": ["boolean"],
-    "random_state": ["random_state"],
-    "n_jobs": N_JOBS,
-    "verbose": ["verbose"],
-}
 
 
 class _HeldOut:
@@ -109,316 +59,7 @@ class _FoldSVR(_HeldOut, SVR):
         return super()._values(X) if known is None else known[:, 0]
 
 
-class _Results:
-    """Scores, gaps and times of the candidates on the folds; NaN where not reached."""
-
-    def __init__(self, candidates: list[dict[str, Any]], folds: int) -> None:
-        self.candidates = candidates
-        shape = (folds, len(candidates))
-        self.scores, self.gaps, self.fit_times, self.score_times = np.full(
-            (4, *shape), np.nan
-        )
-        self.certificates: list[tuple[str, Certificate]] = []
-
-    @property
-    def done(self) -> NDArray[np.bool_]:
-        """Candidates that were scored on all folds."""
-        return ~np.isnan(self.fit_times).any(axis=0)
-
-    def table(self) -> dict[str, Any]:
-        """Return the results in the layout of GridSearchCV, and the proven gaps."""
-        out: dict[str, Any] = {}
-        for name, values in (("fit", self.fit_times), ("score", self.score_times)):
-            out[f"mean_{name}_time"] = values.mean(axis=0)
-            out[f"std_{name}_time"] = values.std(axis=0)
-        for name in self.candidates[0]:
-            kinds = {type(params[name]) for params in self.candidates}
-            column = np.ma.empty(
-                len(self.candidates), dtype=float if kinds == {float} else object
-            )
-            for k, params in enumerate(self.candidates):
-                column[k] = params[name]
-            out[f"param_{name}"] = column
-        out["params"] = self.candidates
-        for fold, scores in enumerate(self.scores):
-            out[f"split{fold}_test_score"] = scores
-        mean = self.scores.mean(axis=0)
-        out["mean_test_score"] = mean
-        out["std_test_score"] = self.scores.std(axis=0)
-        last = np.where(np.isnan(mean), -np.inf, mean)
-        out["rank_test_score"] = rankdata(-last, method="min").astype(np.int32)
-        for fold, gaps in enumerate(self.gaps):
-            out[f"split{fold}_relative_gap"] = gaps
-        return out
-
-
-class _KernelCV(VersionedPickle, KernelParameters, BaseEstimator):  # type: ignore[misc]
-    """Base of kernel estimators that choose parameters by cross-validation."""
-
-    Cs: int | ArrayLike
-    gammas: Any
-    cv: Any
-    scoring: Any
-    refit: bool
-    tol: float
-    atol: float
-    max_epochs: int
-    time_limit: float | None
-    cache_size: float
-    random_state: Any
-    n_jobs: int | None
-    verbose: int
-
-    #: Names of the grids among the parameters, and of their parameters of the model.
-    _grids: ClassVar[dict[str, str]]
-
-    @abstractmethod
-    def _model(self, fold: bool = False, **params: Any) -> Any:
-        """Return a model with these parameters and the others of this estimator."""
-
-    @abstractmethod
-    def _walk(
-        self,
-        matrix: Table | Gram,
-        kernel: Kernel,
-        data: Any,
-        part: Vector,
-        test: NDArray[np.intp],
-        params: dict[str, Any],
-        Cs: Vector,
-        stop: Any,
-    ) -> Iterator[tuple[Any, Vector]]:
-        """Train a fold for every C; yield the model and its values at `test`."""
-
-    def _common(self) -> dict[str, Any]:
-        own: dict[str, Any] = self.get_params(deep=False)
-        for name in (*self._grids, "cv", "scoring", "refit"):
-            del own[name]
-        return own
-
-    def _candidates(self) -> tuple[list[dict[str, Any]], Vector, list[dict[str, Any]]]:
-        """Return all candidates, the values of C, and all other parameters of these."""
-        grids: dict[str, list[Any]] = {"C": grid_of(self.Cs).tolist()}
-        for own, name in self._grids.items():
-            if own == "Cs":
-                continue
-            value = getattr(self, own)
-            single = isinstance(value, (str, Real))
-            values = [value] if single else list(value)
-            if not values:
-                raise ValueError(f"{own}={value!r} is empty; give one or more values")
-            values = [v if isinstance(v, str) else float(v) for v in values]
-            grids[name] = list(dict.fromkeys(values))
-        Cs = np.unique(grids["C"])
-        others = {name: values for name, values in grids.items() if name != "C"}
-        return list(ParameterGrid(grids)), Cs, list(ParameterGrid(others))
-
-    def _seed(self) -> int:
-        return int(check_random_state(self.random_state).randint(2**31 - 1))
-
-    def _fit_search(
-        self,
-        X: Any,
-        y: Any,
-        given: Any,
-        weight: Vector,
-        groups: Any,
-        data_of: Function[[Any], Any],
-    ) -> None:
-        """Search, and train the final model; X and y are validated."""
-        stop = begin(self.time_limit)
-        candidates, Cs, others = self._candidates()
-        probe = self._model(**candidates[0])
-        splitter = check_cv(self.cv, y, classifier=is_classifier(self))
-        folds = [
-            (np.arange(len(y))[train], np.arange(len(y))[test])
-            for train, test in splitter.split(X, y, groups)
-        ]
-        parts = [_part(weight, train) for train, _ in folds]
-        scorer = check_scoring(probe, scoring=self.scoring)
-        results = _Results(candidates, len(folds))
-        points = points_of(X, probe._kernel_record())
-        data = data_of(points)
-        threads = min(effective_n_jobs(self.n_jobs), len(folds))
-        number = {_key(params): k for k, params in enumerate(candidates)}
-        begun, total = time.perf_counter(), len(candidates) * len(folds)
-        finished = itertools.count(1)
-
-        def score_path(
-            fold: int, matrix: Table | Gram, kernel: Kernel, params: dict[str, Any]
-        ) -> Iterator[None]:
-            test = folds[fold][1]
-            X_test, y_test = _safe_indexing(X, test), y[test]
-            last = time.perf_counter()
-            for model, values in self._walk(
-                matrix, kernel, data, parts[fold], test, params, Cs, stop
-            ):
-                certificate = model.certificate_
-                if any(c.status in _CUT_SHORT for c in certificate.parts):
-                    return
-                model._held_out = X_test, values
-                model.n_features_in_ = X.shape[1]
-                middle = time.perf_counter()
-                score = float(scorer(model, X_test, y_test))
-                now = time.perf_counter()
-                k = number[_key({**params, "C": float(model.C)})]
-                results.gaps[fold, k] = max(c.relative_gap for c in certificate.parts)
-                results.scores[fold, k] = score
-                results.score_times[fold, k] = now - middle
-                results.fit_times[fold, k] = middle - last
-                last = now
-                named = ", ".join(f"{n}={v}" for n, v in candidates[k].items())
-                results.certificates += [
-                    (f"fold {fold}, {named}", c) for c in certificate.parts
-                ]
-                done = next(finished)
-                left = (now - begun) / done * (total - done)
-                logger.info(
-                    "%s: %d of %d models, fold %d, %s: score %.4g, about %.0f s left",
-                    type(self).__name__, done, total, fold, named, score, left,
-                )  # fmt: skip
-                yield
-
-        for gamma in dict.fromkeys(params["gamma"] for params in others):
-            if stop.requested or stop.expired:
-                break
-            kernel = self._model(gamma=gamma)._kernel_record()
-            kernel = kernel.resolve(points.X, weight)
-            try:
-                matrix = shared_matrix(points, kernel, self.cache_size, threads, stop)
-            except StoppedError:
-                break
-            for params in others:
-                if params["gamma"] != gamma:
-                    continue
-
-                def in_turns(
-                    _: int,
-                    matrix: Any = matrix,
-                    kernel: Any = kernel,
-                    params: Any = params,
-                ) -> None:
-                    walks = [
-                        score_path(f, matrix, kernel, params) for f in range(len(folds))
-                    ]
-                    deque(itertools.zip_longest(*walks), maxlen=0)
-
-                def alone(
-                    fold: int,
-                    matrix: Any = matrix,
-                    kernel: Any = kernel,
-                    params: Any = params,
-                ) -> None:
-                    deque(score_path(fold, matrix, kernel, params), maxlen=0)
-
-                fit_all(
-                    in_turns if threads == 1 else alone,
-                    1 if threads == 1 else len(folds),
-                    n_jobs=self.n_jobs,
-                    stop=stop,
-                    verbose=self.verbose,
-                )
-            del matrix
-        self._choose(results, stop)
-        if self.refit:
-            model = self._model(**self.best_params_)
-            began = time.perf_counter()
-            model.set_params(time_limit=None).fit(X, y, given)
-            self.refit_time_ = time.perf_counter() - began
-            self.best_estimator_ = model.set_params(time_limit=self.time_limit)
-            self.certificate_ = model.certificate_
-
-    def _choose(self, results: _Results, stop: Any) -> None:
-        """Set the attributes of the search."""
-        name, done = type(self).__name__, results.done
-        why = (
-            "interrupted"
-            if stop.requested
-            else f"time_limit={self.time_limit!r} was reached"
-        )
-        if not done.any():
-            message = f"{name}: {why} before any candidate was scored on all folds"
-            if stop.requested:
-                raise KeyboardInterrupt(message)
-            raise ValueError(f"{message}; give more time, or fewer candidates or folds")
-        self.cv_results_ = results.table()
-        mean = np.where(done, self.cv_results_["mean_test_score"], np.nan)
-        if np.isnan(mean).all():
-            raise ValueError(
-                f"scoring={self.scoring!r} gave NaN for every candidate; choose "
-                "another score"
-            )
-        self.best_index_ = int(np.nanargmax(mean))
-        self.best_params_ = results.candidates[self.best_index_]
-        self.best_score_ = float(mean[self.best_index_])
-        self.n_splits_ = len(results.scores)
-        for parameter, value in self.best_params_.items():
-            setattr(self, f"{parameter}_", value)
-        if results.certificates:
-            names, certificates = zip(*results.certificates, strict=True)
-            everything = Certificate.total(list(certificates), list(names))
-            warn_of_failures(name, everything, "models", stacklevel=6)
-        if not done.all():
-            warnings.warn(
-                f"{name}: {why} after {done.sum()} of {len(done)} candidates were "
-                f"scored on all folds. best_params_={self.best_params_} are the best "
-                "of these; missing scores are NaN",
-                ConvergenceWarning,
-                stacklevel=5,
-            )
-
-    def _checked(self, X: Any, y: Any, sample_weight: Any, **options: Any) -> Any:
-        refuse_masks(X=X, y=y, sample_weight=sample_weight)
-        X, y = validate_data(
-            self,
-            X,
-            y,
-            accept_sparse=["csr", "csc", "coo"],
-            dtype=[np.float64, np.float32],
-            ensure_all_finite=False,  # points_of checks every entry
-            **options,
-        )
-        if hasattr(X, "tocsr"):
-            X = X.tocsr()
-        weight = _check_sample_weight(
-            sample_weight, X, dtype=np.float64, ensure_non_negative=True
-        )
-        return X, y, weight
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Predict with the final model; see the `predict` of `best_estimator_`.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
-        model, X = self._final(X)
-        found: NDArray[Any] = model.predict(X)
-        return found
-
-    def _final(self, X: Any) -> tuple[Any, Any]:
-        """Return the final model and the checked rows."""
-        check_is_fitted(self)
-        if not self.refit:
-            raise AttributeError(
-                f"{type(self).__name__} has refit=False, so there is no final model"
-            )
-        X = validate_data(
-            self, X, reset=False, accept_sparse="csr", dtype=[np.float64, np.float32]
-        )
-        return self.best_estimator_, X
-
-
-def _refits(search: Any) -> bool:
-    return bool(search.refit)
-
-
-class SVCCV(ClassifierMixin, _KernelCV):  # type: ignore[misc]
+class SVCCV(ProbabilityHints, ClassifierMixin, KernelSearch):  # type: ignore[misc]
     """Kernel support vector classifier that chooses C and gamma by cross-validation.
 
     It does the search of ``GridSearchCV(SVC(...), {"C": Cs, "gamma": gammas})`` and
@@ -498,12 +139,15 @@ class SVCCV(ClassifierMixin, _KernelCV):  # type: ignore[misc]
     200 MB hold 3,900 rows on one thread. If `cache_size` is smaller, every fit
     computes its kernel rows again, as :class:`SVC` does, and saves only steps.
 
+    Dense rows with fewer than 50 features have no shared matrix, because their kernel
+    values cost less than reading them from memory.
+
     With three or more classes and few rows per pair of classes, the search can take
     longer than ``GridSearchCV(SVC(...))``, which solves such pairs in one call.
 
     Models are proved to `tol` and not solved further, even where :class:`SVC` solves
-    small problems up to rounding. The scores then differ by a few rows; a smaller `tol`
-    makes them equal. The certificates of the search are about the kernel matrix as
+    small problems up to rounding. The scores can then differ by a few rows near the
+    boundary; a smaller `tol` brings them closer. The certificates of the search are about the kernel matrix as
     computed in float64.
 
     Ctrl-C or `time_limit` ends the search, and the best of the candidates that were
@@ -524,7 +168,7 @@ class SVCCV(ClassifierMixin, _KernelCV):  # type: ignore[misc]
 
     _grids: ClassVar[dict[str, str]] = {"Cs": "C", "gammas": "gamma"}
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **_CONSTRAINTS,
+        **CONSTRAINTS,
         "loss": [StrOptions({"hinge", "squared_hinge"}), Hinge, SquaredHinge],
         "class_weight": [dict, StrOptions({"balanced"}), None],
         "decision_function_shape": [StrOptions({"ovr", "ovo"})],
@@ -629,53 +273,43 @@ class SVCCV(ClassifierMixin, _KernelCV):  # type: ignore[misc]
     def _model(self, fold: bool = False, **params: Any) -> SVC:
         return (_FoldSVC if fold else SVC)(**{**self._common(), **params})
 
-    def _walk(
-        self,
-        matrix: Table | Gram,
-        kernel: Kernel,
-        data: Any,
-        part: Vector,
-        test: NDArray[np.intp],
-        params: dict[str, Any],
-        Cs: Vector,
-        stop: Any,
-    ) -> Iterator[tuple[Any, Vector]]:
-        points, codes = data
+    def _walk(self, path: Path) -> Iterator[tuple[Any, Vector]]:
+        points, codes = path.data
         # Classes without a row in this training part are left out, as in a search that
         # copies the rows.
-        present = np.unique(codes[part > 0.0])
+        present = np.unique(codes[path.part > 0.0])
         own = np.searchsorted(present, codes).clip(max=len(present) - 1)
         classes = self.classes_[present]
-        part, factor = weights(self.class_weight, points.X, classes, own, part)
-        rows = _Rows(points, kernel, own, part * factor[own])
+        part, factor = weights(self.class_weight, points.X, classes, own, path.part)
+        rows = _Rows(points, path.kernel, own, part * factor[own])
         refuse_missing(classes, np.diff(rows.bounds))
         pairs = list(combinations(range(len(classes)), 2))
         bias = self._model()._bias_of_problems()
-        solver, seed = BlockSolver(), self._seed()
+        solver = BlockSolver()
 
         def subset(i: int, j: int) -> Any:
             of = [np.arange(rows.bounds[k], rows.bounds[k + 1]) for k in (i, j)]
-            return matrix.subset(rows.order[np.concatenate(of)])
+            return path.matrix.subset(rows.order[np.concatenate(of)])
 
-        def path_of(i: int, j: int) -> Iterator[tuple[Any, Solution]]:
+        def solutions_of(i: int, j: int) -> Iterator[tuple[Any, Solution]]:
             some = subset(i, j)
             return kernel_solutions(
                 lambda C: rows.problem(lambda i, j: some, i, j, C, self.loss, bias),
-                Cs,
+                path.Cs,
                 solver,
                 tol=self.tol,
                 atol=self.atol,
                 max_epochs=self.max_epochs,
-                random_state=seed,
-                stop=stop,
+                random_state=path.seed,
+                stop=path.stop,
             )
 
-        paths = [path_of(i, j) for i, j in pairs]
-        for C in Cs:
-            if stop.requested or stop.expired:
+        walks = [solutions_of(i, j) for i, j in pairs]
+        for C in path.Cs:
+            if path.stop.requested or path.stop.expired:
                 return
-            found = [next(path) for path in paths]
-            model = self._model(fold=True, C=float(C), **params)
+            found = [next(walk) for walk in walks]
+            model = self._model(fold=True, C=float(C), **path.params)
             model.classes_, model.shape_fit_ = classes, points.X.shape
             solutions = [solution for _, solution in found]
             models = [(s.alpha * p.y, float(s.bias or 0.0)) for p, s in found]
@@ -685,12 +319,12 @@ class SVCCV(ClassifierMixin, _KernelCV):  # type: ignore[misc]
                 at = np.concatenate([rows.order[rows.of(i)], rows.order[rows.of(j)]])
                 coef[p, at] = models[p][0]
             try:
-                values = values_at(matrix, test, coef, stop)
+                values = values_at(path.matrix, path.test, coef, path.stop)
             except StoppedError:
                 return
             yield model, values + model.intercept_
 
-    @available_if(_refits)  # type: ignore[untyped-decorator]
+    @available_if(has_final_model)  # type: ignore[untyped-decorator]
     def decision_function(self, X: Any) -> Vector:
         """Return the decision values of the final model; see :class:`SVC`.
 
@@ -708,7 +342,7 @@ class SVCCV(ClassifierMixin, _KernelCV):  # type: ignore[misc]
         return found
 
 
-class SVRCV(RegressorMixin, _KernelCV):  # type: ignore[misc]
+class SVRCV(RegressorMixin, KernelSearch):  # type: ignore[misc]
     """Kernel support vector regressor that chooses its parameters by cross-validation.
 
     It chooses C, gamma and epsilon. All folds and all values of C and epsilon share one
@@ -781,7 +415,7 @@ class SVRCV(RegressorMixin, _KernelCV):  # type: ignore[misc]
         "epsilons": "epsilon",
     }
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **_CONSTRAINTS,
+        **CONSTRAINTS,
         "epsilons": [Real, "array-like"],
     }
 
@@ -878,35 +512,25 @@ class SVRCV(RegressorMixin, _KernelCV):  # type: ignore[misc]
     def _model(self, fold: bool = False, **params: Any) -> SVR:
         return (_FoldSVR if fold else SVR)(**{**self._common(), **params})
 
-    def _walk(
-        self,
-        matrix: Table | Gram,
-        kernel: Kernel,
-        data: Any,
-        part: Vector,
-        test: NDArray[np.intp],
-        params: dict[str, Any],
-        Cs: Vector,
-        stop: Any,
-    ) -> Iterator[tuple[Any, Vector]]:
-        points, y = data
-        kept = np.flatnonzero(part > 0.0)
+    def _walk(self, path: Path) -> Iterator[tuple[Any, Vector]]:
+        points, y = path.data
+        kept = np.flatnonzero(path.part > 0.0)
         if not kept.size:
             raise ValueError("a training part has no row with a positive weight")
-        some = matrix.subset(kept)
+        some, part = path.matrix.subset(kept), path.part[kept]
         for problem, solution in kernel_solutions(
             lambda C: KernelRegression(
-                some, y[kept], C, epsilon=params["epsilon"], sample_weight=part[kept]
+                some, y[kept], C, epsilon=path.params["epsilon"], sample_weight=part
             ),
-            Cs,
+            path.Cs,
             BlockSolver(),
             tol=self.tol,
             atol=self.atol,
             max_epochs=self.max_epochs,
-            random_state=self._seed(),
-            stop=stop,
+            random_state=path.seed,
+            stop=path.stop,
         ):
-            model = self._model(fold=True, C=problem.C, **params)
+            model = self._model(fold=True, C=problem.C, **path.params)
             support = np.flatnonzero(solution.alpha)
             model.support_ = kept[support]
             model.n_support_ = np.array([support.size], np.int32)
@@ -915,21 +539,12 @@ class SVRCV(RegressorMixin, _KernelCV):  # type: ignore[misc]
             model.support_vectors_ = (
                 np.empty((0, 0)) if self._precomputed else points.X[kept[support]]
             )
-            model._fitted_kernel = kernel
+            model._fitted_kernel = path.kernel
             model.certificate_ = solution.certificate
             coef = np.zeros((1, len(y)))
             coef[0, kept] = solution.alpha
             try:
-                values = values_at(matrix, test, coef, stop)
+                values = values_at(path.matrix, path.test, coef, path.stop)
             except StoppedError:
                 return
             yield model, values + model.intercept_
-
-
-def _key(params: dict[str, Any]) -> tuple[tuple[str, Any], ...]:
-    return tuple(sorted(params.items()))
-
-
-def _part(weight: Vector, train: NDArray[np.intp]) -> Vector:
-    """Return the weights of a training part: 0 for other rows, k times for repeats."""
-    return weight * np.bincount(train, minlength=len(weight))

@@ -47,8 +47,8 @@ from ._fitting import (
     warn_of_failures,
     weights,
 )
+from ._hints import ParameterHints, ProbabilityHints
 from ._html import CertificateHTMLMixin
-from ._meta import ParameterHints, ProbabilityHints
 from ._single import begin
 from ._streaming import StreamingMixin, rows_of_fit
 
@@ -372,11 +372,11 @@ class LinearSVC(
         """
         if self.checkpoint is not None:
             check_target(self.checkpoint)
-        if self.checkpoint is not None and not isinstance(self.random_state, Integral):
-            raise ValueError(
-                f"checkpoint needs an integer random_state, got {self.random_state!r}; "
-                "give one, such as 0"
-            )
+            if not isinstance(self.random_state, Integral):
+                raise ValueError(
+                    "checkpoint needs an integer random_state, got "
+                    f"{self.random_state!r}; give one, such as 0"
+                )
         if stop is None:
             stop = begin(self.time_limit)
         refuse_masks(X=X, y=y, sample_weight=sample_weight)

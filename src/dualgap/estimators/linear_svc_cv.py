@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
 import warnings
-from collections import deque
 from collections.abc import Callable, Iterator
 from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, _fit_context
@@ -22,7 +19,7 @@ from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from ..certificate import Certificate, Status
+from ..certificate import Certificate
 from ..data.rows import check_indices
 from ..losses import LOSSES, Loss, Vector
 from ..path import solutions
@@ -33,23 +30,19 @@ from ._fitting import (
     VersionedPickle,
     class_scores,
     encode,
-    fit_all,
     refuse_masks,
     refuse_store,
     warn_of_failures,
     weights,
 )
+from ._hints import ParameterHints, ProbabilityHints
 from ._html import CertificateHTMLMixin
-from ._meta import ParameterHints, ProbabilityHints
+from ._search import CUT_SHORT, best_of, part_of, run_folds, why_ended
 from ._single import begin
 from .linear_svc import LinearSVC
 from .path import PATH_ON_STORE, grid_of
 
 __all__ = ["LinearSVCCV"]
-
-
-# A model with one of these statuses is incomplete and is not scored.
-_CUT_SHORT = (Status.INTERRUPTED, Status.TIME_LIMIT)
 
 
 class _Fold(NamedTuple):
@@ -290,7 +283,7 @@ penalize_intercept, class_weight
             sample_weight, X, dtype=np.float64, ensure_non_negative=True
         )
         folds = list(check_cv(self.cv, y, classifier=True).split(X, y))
-        parts = [_part(weight, train) for train, _ in folds]
+        parts = [part_of(weight, train) for train, _ in folds]
         factors = [
             weights(self.class_weight, X, classes, codes, part)[1] for part in parts
         ]
@@ -339,7 +332,7 @@ penalize_intercept, class_weight
                 if stop.requested or stop.expired:
                     return
                 now = [next(path) for path in paths]
-                if any(s.certificate.status in _CUT_SHORT for s in now):
+                if any(s.certificate.status in CUT_SHORT for s in now):
                     return
                 model = self._model(float(C))
                 model.classes_, model.n_features_in_ = classes, rows.d
@@ -353,18 +346,9 @@ penalize_intercept, class_weight
                 found[fold].scores.append(float(scorer(model, X_test, y_test)))
                 yield
 
-        def score_in_turns(_: int) -> None:
-            walks = [score_path(fold) for fold in range(len(folds))]
-            deque(itertools.zip_longest(*walks), maxlen=0)
-
-        def score_alone(fold: int) -> None:
-            deque(score_path(fold), maxlen=0)
-
-        options = {"n_jobs": self.n_jobs, "stop": stop, "verbose": self.verbose}
-        if effective_n_jobs(self.n_jobs) == 1:
-            fit_all(score_in_turns, 1, **options)
-        else:
-            fit_all(score_alone, len(folds), **options)
+        run_folds(
+            score_path, len(folds), n_jobs=self.n_jobs, stop=stop, verbose=self.verbose
+        )
         scores = np.full((len(folds), len(grid)), np.nan)
         gaps = np.full_like(scores, np.nan)
         for fold, part in enumerate(found):
@@ -376,15 +360,16 @@ penalize_intercept, class_weight
             ]
         whole = min(len(part.scores) for part in found)  # values scored on all folds
         mean = scores.mean(axis=0)[order]
-        best = self._best(mean[:whole], stop)
+        best = best_of(mean[:whole], stop, "C", self.scoring, self.time_limit)
         self.Cs_, self.classes_ = grid, classes
         self.scores_, self.relative_gaps_ = scores, gaps
         self.C_ = float(grid[order[best]])
         self.best_score_ = float(mean[best])
         _warn_of_folds(found, grid[order], binary.names)
         if whole < len(grid):
+            why = why_ended(stop, self.time_limit)
             warnings.warn(
-                f"LinearSVCCV: {self._why(stop)} after {whole} of {len(grid)} values "
+                f"LinearSVCCV: {why} after {whole} of {len(grid)} values "
                 f"of C were scored on all folds. C_={self.C_:g} is the best of these; "
                 "missing scores_ are NaN",
                 ConvergenceWarning,
@@ -393,33 +378,6 @@ penalize_intercept, class_weight
         if self.refit:
             self._train(X, y, sample_weight, found[0].duals[best], stop)
         return self
-
-    def _why(self, stop: Any) -> str:
-        """Return the reason why the search was cut short."""
-        if stop.requested:
-            return "interrupted"
-        return f"time_limit={self.time_limit!r} was reached"
-
-    def _best(self, mean: Vector, stop: Any) -> int:
-        """Return the index of the best mean score; the first of equal ones.
-
-        Raises
-        ------
-        ValueError
-            If there is no score, or every score is NaN.
-        KeyboardInterrupt
-            If there is no score because of Ctrl-C.
-        """
-        if not np.isnan(mean).all():
-            return int(np.nanargmax(mean))
-        if mean.size:
-            raise ValueError(
-                f"scoring={self.scoring!r} gave NaN for every C; choose another score"
-            )
-        message = f"{self._why(stop)} before any C was scored on all folds"
-        if stop.requested:
-            raise KeyboardInterrupt(message)
-        raise ValueError(f"{message}; give more time, fewer Cs or fewer folds")
 
     def _model(self, C: float) -> LinearSVC:
         """Return a LinearSVC with this C and the other parameters of this estimator."""
@@ -447,14 +405,6 @@ penalize_intercept, class_weight
             *("n_iter_", "certificate_", "history_"),
         ):
             setattr(self, name, getattr(model, name))
-
-
-def _part(weight: Vector, train: NDArray[Any]) -> Vector:
-    """Return the weights of a training part: 0 for other rows, k times for repeats."""
-    train = np.asarray(train)
-    times = np.zeros(len(weight))
-    np.add.at(times, np.flatnonzero(train) if train.dtype == bool else train, 1.0)
-    return weight * times
 
 
 def _warn_of_folds(found: list[_Fold], grid: Vector, problems: list[str]) -> None:

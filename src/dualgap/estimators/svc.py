@@ -55,10 +55,10 @@ from ._fitting import (
     warn_of_failures,
     weights,
 )
+from ._hints import ParameterHints, ProbabilityHints
 from ._html import CertificateHTMLMixin
 from ._kernels import KERNEL_CONSTRAINTS, KERNELS, KernelParameters
 from ._libsvm import CAN_BE_INDEFINITE, trained_by_libsvm
-from ._meta import ParameterHints, ProbabilityHints
 
 __all__ = ["KERNELS", "SVC"]
 

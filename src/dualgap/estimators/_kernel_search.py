@@ -1,0 +1,401 @@
+"""The search over C, gamma and others that the kernel estimators share."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import time
+import warnings
+from abc import abstractmethod
+from collections.abc import Callable as Function
+from collections.abc import Iterator
+from functools import partial
+from numbers import Integral, Real
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from joblib import effective_n_jobs
+from numpy.typing import ArrayLike, NDArray
+from scipy.stats import rankdata
+from sklearn.base import (
+    BaseEstimator,
+    is_classifier,
+)
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import check_scoring, get_scorer_names
+from sklearn.model_selection import ParameterGrid, check_cv
+from sklearn.utils import _safe_indexing, check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    check_is_fitted,
+    validate_data,
+)
+
+from ..certificate import Certificate
+from ..kernel import Gram
+from ..kernel.functions import Kernel
+from ..kernel.gram import points_of
+from ..kernel.table import Table, shared_matrix
+from ..losses import Vector
+from ..problems.base import StoppedError
+from ._fitting import (
+    CACHE_SIZE,
+    N_JOBS,
+    VersionedPickle,
+    refuse_masks,
+    warn_of_failures,
+)
+from ._hints import ParameterHints
+from ._html import CertificateHTMLMixin
+from ._kernels import KERNEL_CONSTRAINTS, KernelParameters
+from ._search import CUT_SHORT, best_of, part_of, run_folds, why_ended
+from ._single import begin
+from .path import grid_of
+
+__all__ = ["CONSTRAINTS", "KernelSearch", "Path", "has_final_model"]
+
+logger = logging.getLogger("dualgap")
+
+CONSTRAINTS: dict[str, list[Any]] = {
+    "Cs": [Integral, "array-like"],
+    "gammas": [KERNEL_CONSTRAINTS["gamma"][0], Real, "array-like"],
+    "cv": ["cv_object"],
+    "scoring": [StrOptions(set(get_scorer_names())), callable, None],
+    **{name: KERNEL_CONSTRAINTS[name] for name in ("kernel", "degree", "coef0")},
+    "tol": [Interval(Real, 0, None, closed="neither")],
+    "atol": [Interval(Real, 0, None, closed="left")],
+    "max_epochs": [Interval(Integral, 1, None, closed="left")],
+    "time_limit": [Interval(Real, 0, None, closed="neither"), None],
+    "cache_size": CACHE_SIZE,
+    "refit": ["boolean"],
+    "random_state": ["random_state"],
+    "n_jobs": N_JOBS,
+    "verbose": ["verbose"],
+}
+
+
+class Path(NamedTuple):
+    """Problems of one fold that differ in C.
+
+    Attributes
+    ----------
+    matrix : Table or Gram
+        Kernel matrix of all rows.
+    kernel : Kernel
+        Its gamma is a number.
+    data : object
+        Rows and targets, as the estimator wants them.
+    part : ndarray of shape (n_samples,)
+        Weights of the rows in training; 0 for held-out rows.
+    test : ndarray of int
+        Held-out rows.
+    params : dict
+        Parameters beside C.
+    Cs : ndarray
+        Rising values of C.
+    seed : int
+    stop : core.Stop
+    """
+
+    matrix: Table | Gram
+    kernel: Kernel
+    data: Any
+    part: Vector
+    test: NDArray[np.intp]
+    params: dict[str, Any]
+    Cs: Vector
+    seed: int
+    stop: Any
+
+
+class _Results:
+    """Scores, gaps and times of the candidates on the folds; NaN where not reached."""
+
+    def __init__(self, name: str, candidates: list[dict[str, Any]], folds: int) -> None:
+        self.name, self.candidates = name, candidates
+        self.number = {_key(params): k for k, params in enumerate(candidates)}
+        self.begun, self.added = time.perf_counter(), itertools.count(1)
+        shape = (folds, len(candidates))
+        self.scores, self.gaps, self.fit_times, self.score_times = np.full(
+            (4, *shape), np.nan
+        )
+        self.certificates: list[tuple[str, Certificate]] = []
+
+    def add(
+        self,
+        fold: int,
+        params: dict[str, Any],
+        certificate: Certificate,
+        score: float,
+        times: tuple[float, float],
+    ) -> None:
+        """Keep the score and the certificate of a model, and log the progress.
+
+        `times` are the seconds of its fit and of its score. Threads may add at the same
+        time.
+        """
+        k = self.number[_key(params)]
+        self.gaps[fold, k] = max(c.relative_gap for c in certificate.parts)
+        self.scores[fold, k] = score
+        self.fit_times[fold, k], self.score_times[fold, k] = times
+        named = ", ".join(f"{n}={v}" for n, v in self.candidates[k].items())
+        self.certificates += [(f"fold {fold}, {named}", c) for c in certificate.parts]
+        done, total = next(self.added), self.scores.size
+        left = (time.perf_counter() - self.begun) / done * (total - done)
+        logger.info(
+            "%s: %d of %d models, fold %d, %s: score %.4g, about %.0f s left",
+            self.name, done, total, fold, named, score, left,
+        )  # fmt: skip
+
+    @property
+    def done(self) -> NDArray[np.bool_]:
+        """Candidates that were scored on all folds."""
+        return ~np.isnan(self.fit_times).any(axis=0)
+
+    def table(self) -> dict[str, Any]:
+        """Return the results in the layout of GridSearchCV, and the proven gaps."""
+        out: dict[str, Any] = {}
+        for name, values in (("fit", self.fit_times), ("score", self.score_times)):
+            out[f"mean_{name}_time"] = values.mean(axis=0)
+            out[f"std_{name}_time"] = values.std(axis=0)
+        for name in self.candidates[0]:
+            kinds = {type(params[name]) for params in self.candidates}
+            column = np.ma.empty(
+                len(self.candidates), dtype=float if kinds == {float} else object
+            )
+            for k, params in enumerate(self.candidates):
+                column[k] = params[name]
+            out[f"param_{name}"] = column
+        out["params"] = self.candidates
+        for fold, scores in enumerate(self.scores):
+            out[f"split{fold}_test_score"] = scores
+        mean = self.scores.mean(axis=0)
+        out["mean_test_score"] = mean
+        out["std_test_score"] = self.scores.std(axis=0)
+        last = np.where(np.isnan(mean), -np.inf, mean)
+        out["rank_test_score"] = rankdata(-last, method="min").astype(np.int32)
+        for fold, gaps in enumerate(self.gaps):
+            out[f"split{fold}_relative_gap"] = gaps
+        return out
+
+
+class KernelSearch(
+    VersionedPickle,
+    KernelParameters,
+    ParameterHints,
+    CertificateHTMLMixin,
+    BaseEstimator,  # type: ignore[misc]
+):
+    """Base of kernel estimators that choose parameters by cross-validation."""
+
+    Cs: int | ArrayLike
+    gammas: Any
+    cv: Any
+    scoring: Any
+    refit: bool
+    tol: float
+    atol: float
+    max_epochs: int
+    time_limit: float | None
+    cache_size: float
+    random_state: Any
+    n_jobs: int | None
+    verbose: int
+
+    #: Names of the grids among the parameters, and of their parameters of the model.
+    _grids: ClassVar[dict[str, str]]
+
+    @abstractmethod
+    def _model(self, fold: bool = False, **params: Any) -> Any:
+        """Return a model with these parameters and the others of this estimator."""
+
+    @abstractmethod
+    def _walk(self, path: Path) -> Iterator[tuple[Any, Vector]]:
+        """Train a model for every C; yield it and its values at the held-out rows."""
+
+    def _common(self) -> dict[str, Any]:
+        own: dict[str, Any] = self.get_params(deep=False)
+        for name in (*self._grids, "cv", "scoring", "refit"):
+            del own[name]
+        return own
+
+    def _candidates(self) -> tuple[list[dict[str, Any]], Vector, list[dict[str, Any]]]:
+        """Return all candidates, the values of C, and all other parameters of these."""
+        grids: dict[str, list[Any]] = {"C": grid_of(self.Cs).tolist()}
+        for own, name in self._grids.items():
+            if own == "Cs":
+                continue
+            value = getattr(self, own)
+            single = isinstance(value, (str, Real))
+            values = [value] if single else list(value)
+            if not values:
+                raise ValueError(f"{own}={value!r} is empty; give one or more values")
+            values = [v if isinstance(v, str) else float(v) for v in values]
+            grids[name] = list(dict.fromkeys(values))
+        Cs = np.unique(grids["C"])
+        others = {name: values for name, values in grids.items() if name != "C"}
+        return list(ParameterGrid(grids)), Cs, list(ParameterGrid(others))
+
+    def _fit_search(
+        self,
+        X: Any,
+        y: Any,
+        given: Any,
+        weight: Vector,
+        groups: Any,
+        data_of: Function[[Any], Any],
+    ) -> None:
+        """Search, and train the final model; X and y are validated."""
+        stop = begin(self.time_limit)
+        candidates, Cs, others = self._candidates()
+        probe = self._model(**candidates[0])
+        splitter = check_cv(self.cv, y, classifier=is_classifier(self))
+        folds = [
+            (part_of(weight, train), np.arange(len(y))[test])
+            for train, test in splitter.split(X, y, groups)
+        ]
+        scorer = check_scoring(probe, scoring=self.scoring)
+        results = _Results(type(self).__name__, candidates, len(folds))
+        points = points_of(X, probe._kernel_record())
+        data = data_of(points)
+        threads = min(effective_n_jobs(self.n_jobs), len(folds))
+
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+
+        def score_path(
+            fold: int, matrix: Table | Gram, kernel: Kernel, params: dict[str, Any]
+        ) -> Iterator[None]:
+            part, test = folds[fold]
+            X_test, y_test = _safe_indexing(X, test), y[test]
+            path = Path(matrix, kernel, data, part, test, params, Cs, seed, stop)
+            begun = time.perf_counter()
+            for model, values in self._walk(path):
+                certificate = model.certificate_
+                if any(c.status in CUT_SHORT for c in certificate.parts):
+                    return
+                model._held_out = X_test, values
+                model.n_features_in_ = X.shape[1]
+                fitted = time.perf_counter()
+                score = float(scorer(model, X_test, y_test))
+                scored = time.perf_counter()
+                results.add(
+                    fold,
+                    {**params, "C": float(model.C)},
+                    certificate,
+                    score,
+                    (fitted - begun, scored - fitted),
+                )
+                begun = scored
+                yield
+
+        for gamma in dict.fromkeys(params["gamma"] for params in others):
+            if stop.requested or stop.expired:
+                break
+            kernel = self._model(gamma=gamma)._kernel_record()
+            kernel = kernel.resolve(points.X, weight)
+            try:
+                matrix = shared_matrix(points, kernel, self.cache_size, threads, stop)
+            except StoppedError:
+                break
+            for params in others:
+                if params["gamma"] != gamma:
+                    continue
+                run_folds(
+                    partial(score_path, matrix=matrix, kernel=kernel, params=params),
+                    len(folds),
+                    n_jobs=self.n_jobs,
+                    stop=stop,
+                    verbose=self.verbose,
+                )
+            del matrix
+        self._choose(results, stop)
+        if self.refit:
+            model = self._model(**self.best_params_)
+            begun = time.perf_counter()
+            model.set_params(time_limit=None).fit(X, y, given)
+            self.refit_time_ = time.perf_counter() - begun
+            self.best_estimator_ = model.set_params(time_limit=self.time_limit)
+            self.certificate_ = model.certificate_
+
+    def _choose(self, results: _Results, stop: Any) -> None:
+        """Set the attributes of the search."""
+        name, done = results.name, results.done
+        table = results.table()
+        found = np.flatnonzero(done)
+        mean = table["mean_test_score"]
+        best = best_of(mean[found], stop, "candidate", self.scoring, self.time_limit)
+        self.cv_results_ = table
+        self.best_index_ = int(found[best])
+        self.best_params_ = results.candidates[self.best_index_]
+        self.best_score_ = float(mean[self.best_index_])
+        self.n_splits_ = len(results.scores)
+        for parameter, value in self.best_params_.items():
+            setattr(self, f"{parameter}_", value)
+        if results.certificates:
+            names, certificates = zip(*results.certificates, strict=True)
+            everything = Certificate.total(list(certificates), list(names))
+            warn_of_failures(name, everything, "models", stacklevel=6)
+        if not done.all():
+            why = why_ended(stop, self.time_limit)
+            warnings.warn(
+                f"{name}: {why} after {done.sum()} of {len(done)} candidates were "
+                f"scored on all folds. best_params_={self.best_params_} are the best "
+                "of these; missing scores are NaN",
+                ConvergenceWarning,
+                stacklevel=5,
+            )
+
+    def _checked(self, X: Any, y: Any, sample_weight: Any, **options: Any) -> Any:
+        refuse_masks(X=X, y=y, sample_weight=sample_weight)
+        X, y = validate_data(
+            self,
+            X,
+            y,
+            accept_sparse=["csr", "csc", "coo"],
+            dtype=[np.float64, np.float32],
+            ensure_all_finite=False,  # points_of checks every entry
+            **options,
+        )
+        if hasattr(X, "tocsr"):
+            X = X.tocsr()
+        weight = _check_sample_weight(
+            sample_weight, X, dtype=np.float64, ensure_non_negative=True
+        )
+        return X, y, weight
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Predict with the final model; see the `predict` of `best_estimator_`.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        model, X = self._final(X)
+        found: NDArray[Any] = model.predict(X)
+        return found
+
+    def _final(self, X: Any) -> tuple[Any, Any]:
+        """Return the final model and the checked rows."""
+        check_is_fitted(self)
+        if not self.refit:
+            raise AttributeError(
+                f"{type(self).__name__} has refit=False, so there is no final model"
+            )
+        X = validate_data(
+            self, X, reset=False, accept_sparse="csr", dtype=[np.float64, np.float32]
+        )
+        return self.best_estimator_, X
+
+
+def has_final_model(search: Any) -> bool:
+    return bool(search.refit)
+
+
+def _key(params: dict[str, Any]) -> tuple[tuple[str, Any], ...]:
+    return tuple(sorted(params.items()))

@@ -1,0 +1,102 @@
+"""Parts of the searches over folds: walks over them, and the end of a search."""
+
+from __future__ import annotations
+
+import itertools
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from joblib import effective_n_jobs
+from numpy.typing import NDArray
+
+from ..certificate import Status
+from ..losses import Vector
+from ._fitting import fit_all
+
+__all__ = ["CUT_SHORT", "best_of", "part_of", "run_folds", "why_ended"]
+
+#: A model with one of these statuses is incomplete and is not scored.
+CUT_SHORT = (Status.INTERRUPTED, Status.TIME_LIMIT)
+
+
+def part_of(weight: Vector, train: NDArray[Any]) -> Vector:
+    """Return the weights of a training part: 0 for other rows, k times for repeats."""
+    rows = np.arange(len(weight))[train]
+    return weight * np.bincount(rows, minlength=len(weight))
+
+
+def run_folds(
+    walk: Callable[[int], Iterator[None]],
+    folds: int,
+    *,
+    n_jobs: int | None,
+    stop: Any,
+    verbose: int,
+) -> None:
+    """Run the walk of every fold to its end.
+
+    One thread takes a step of each fold in turn, so that after a stop all folds have
+    got as far. Several threads walk one fold each.
+
+    Parameters
+    ----------
+    walk : callable
+        Returns the steps of a fold.
+    folds : int
+    n_jobs, verbose
+        As for an estimator.
+    stop : core.Stop
+    """
+
+    def in_turns(_: int) -> None:
+        deque(itertools.zip_longest(*map(walk, range(folds))), maxlen=0)
+
+    def alone(fold: int) -> None:
+        deque(walk(fold), maxlen=0)
+
+    options = {"n_jobs": n_jobs, "stop": stop, "verbose": verbose}
+    if min(effective_n_jobs(n_jobs), folds) == 1:
+        fit_all(in_turns, 1, **options)
+    else:
+        fit_all(alone, folds, **options)
+
+
+def why_ended(stop: Any, time_limit: float | None) -> str:
+    """Return the reason why a search was cut short."""
+    return "interrupted" if stop.requested else f"{time_limit=!r} was reached"
+
+
+def best_of(
+    mean: Vector, stop: Any, what: str, scoring: Any, time_limit: float | None
+) -> int:
+    """Return the index of the best mean score; the first of equal ones.
+
+    Parameters
+    ----------
+    mean : ndarray of shape (n,)
+        Mean scores of what was scored on all folds; empty if nothing was.
+    stop : core.Stop
+    what : str
+        Word for what is scored, such as "C".
+    scoring, time_limit
+        As for the estimator.
+
+    Raises
+    ------
+    ValueError
+        If there is no score, or every score is NaN.
+    KeyboardInterrupt
+        If there is no score because of Ctrl-C.
+    """
+    if not np.isnan(mean).all():
+        return int(np.nanargmax(mean))
+    if mean.size:
+        raise ValueError(
+            f"scoring={scoring!r} gave NaN for every {what}; choose another score"
+        )
+    message = f"{why_ended(stop, time_limit)} before any {what} was scored on all folds"
+    if stop.requested:
+        raise KeyboardInterrupt(message)
+    raise ValueError(f"{message}; give more time, or fewer values or folds")

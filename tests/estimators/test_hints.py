@@ -1,0 +1,115 @@
+"""Wrong parameters and missing methods are answered with the right ones."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from sklearn.datasets import make_classification
+
+from dualgap import (
+    SVC,
+    SVCCV,
+    SVR,
+    SVRCV,
+    LinearOneClassSVM,
+    LinearSVC,
+    LinearSVCCV,
+    LinearSVR,
+    OneClassSVM,
+)
+
+CLASSIFIERS = [SVC, SVCCV, LinearSVC, LinearSVCCV]
+FACES = [*CLASSIFIERS, SVR, SVRCV, LinearSVR, OneClassSVM, LinearOneClassSVM]
+
+
+@pytest.fixture(scope="module")
+def data():
+    return make_classification(120, 5, random_state=0)
+
+
+@pytest.mark.parametrize(
+    ("face", "name", "answer"),
+    [
+        *((f, "max_iter", "use max_epochs") for f in FACES),
+        *((f, "shrinking", "leave it out") for f in FACES),
+        *((f, "dual", "leave it out") for f in (LinearSVC, LinearSVR, LinearSVCCV)),
+        *((f, "penalty", "there is no L1 penalty") for f in (LinearSVC, LinearSVCCV)),
+        *((f, "probability", "CalibratedClassifierCV") for f in CLASSIFIERS),
+        (SVR, "probability", "only classifiers"),
+        (OneClassSVM, "C", "use nu"),
+        (LinearSVCCV, "C", "use Cs"),
+        (SVCCV, "gamma", "use gammas"),
+        (SVRCV, "epsilon", "use epsilons"),
+        (SVC, "nu", "use C$"),
+        (SVR, "nu", "use C and epsilon"),
+        (LinearSVC, "kernel", "SVC, SVR and OneClassSVM have kernels"),
+        (SVC, "c", "did you mean 'C'"),
+        (SVC, "gama", "did you mean 'gamma'"),
+        (SVR, "cachesize", "did you mean 'cache_size'"),
+        (LinearOneClassSVM, "wide", "it has nu, "),
+    ],
+)
+def test_parameters_of_other_models_are_answered(face, name, answer):
+    told = f"{face.__name__} has no parameter '{name}': "
+    with pytest.raises(TypeError, match=f"{re.escape(told)}.*{answer}"):
+        face(**{name: 1})
+
+
+def test_a_subclass_may_take_any_parameter():
+    class Mine(LinearSVC):
+        def __init__(self, **options):
+            self.options = options
+
+    assert Mine(whatever=1).options == {"whatever": 1}
+
+
+@pytest.mark.parametrize("face", CLASSIFIERS)
+def test_the_way_to_probabilities_is_told(face):
+    for name in ("predict_proba", "predict_log_proba"):
+        assert not hasattr(face(), name)
+        with pytest.raises(AttributeError, match=rf"{name}.*CalibratedClassifierCV"):
+            getattr(face(), name)
+
+
+@pytest.mark.parametrize(
+    ("face", "name", "value", "meant"),
+    [
+        (LinearSVC, "solver", "newtn", "newton"),
+        (LinearSVC, "loss", "squared-hinge", "squared_hinge"),
+        (LinearSVC, "class_weight", "balancd", "balanced"),
+        (LinearSVCCV, "scoring", "acuracy", "accuracy"),
+        (SVC, "kernel", "gaussian", "rbf"),
+        (SVC, "kernel", "gausian", "rbf"),
+        (SVC, "solver", "smo", "auto"),
+        (SVR, "kernel", "rfb", "rbf"),
+        (SVCCV, "kernel", "rfb", "rbf"),
+        (OneClassSVM, "gamma", "scal", "scale"),
+        (SVC, "kernel", "wavelet", None),
+        (SVC, "gamma", -1.0, None),
+    ],
+)
+def test_wrong_values_are_answered_with_the_ones_meant(data, face, name, value, meant):
+    with pytest.raises(ValueError, match=f"Got {value!r} instead") as told:
+        face(**{name: value}).fit(*data)
+    end = "" if meant is None else f" Did you mean {meant!r}?"
+    assert str(told.value).endswith(f"instead.{end}")
+    # Names are sorted, and few.
+    names = re.findall(r"'[a-z_-]+'", "".join(re.findall(r"\{.*\}", str(told.value))))
+    assert len(names) < 20
+    assert name == "scoring" or names == sorted(names)
+    assert len(str(told.value)) < 500
+
+
+@pytest.mark.parametrize("face", [SVC, LinearSVC, LinearSVCCV])
+def test_a_key_of_class_weight_is_a_class(data, face):
+    X, y = data
+    with pytest.raises(ValueError, match="key 'z', which is no class; the classes are"):
+        face(class_weight={0: 1.0, "z": 2.0}).fit(X, y)
+    # A class that a fold lacks may have a weight.
+    face(class_weight={0: 1.0, 1: 1.0, 2: 5.0}).fit(X, y)
+
+
+def test_the_folder_of_a_checkpoint_is_looked_up_first(data, tmp_path):
+    with pytest.raises(FileNotFoundError, match="no such folder"):
+        LinearSVC(checkpoint=tmp_path / "none" / "c").fit(*data)
