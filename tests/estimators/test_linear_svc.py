@@ -550,7 +550,7 @@ def test_rows_of_zeros_and_of_weight_zero():
         ({"intercept_scaling": -1}, "'intercept_scaling' parameter"),
         ({"class_weight": "equal"}, "'class_weight' parameter"),
         ({"class_weight": {0: 1, 1: -1}}, "class_weight={0: 1, 1: -1}: weights must"),
-        ({"class_weight": {7: 1}}, "not in class_weight"),
+        ({"class_weight": {7: 1}}, "class_weight has the key 7, which is no class"),
         (
             {"warm_start": True, "solver": "pegasos"},
             "'pegasos' keeps no dual variables",

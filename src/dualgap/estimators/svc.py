@@ -37,6 +37,7 @@ from ..kernel.predict import pair_values
 from ..kernel.problem import IndefiniteKernelError
 from ..loop import HISTORY_DTYPE, Solution, confirm, ctrl_c, solve
 from ..losses import Hinge, SquaredHinge, Vector, get_loss
+from ..problems.checks import check_costs
 from ..problems.rounding import Rounding
 from ..solvers import Auto
 from ._binary import certificate_of, refuse_missing
@@ -411,6 +412,7 @@ class SVC(
         pairs = list(combinations(range(len(classes)), 2))
         rows = _Rows(points, kernel, codes, weight * factor[codes])
         refuse_missing(classes, np.diff(rows.bounds))
+        cost = check_costs(self.C, rows.weight, len(rows.weight))
         threads = effective_n_jobs(self.n_jobs)
         together = rows.pairs_at_a_time(solver, self.cache_size, threads)
         matrix = rows.matrices(self.cache_size, together)
@@ -437,7 +439,7 @@ class SVC(
         if hinge and not bias["penalize_intercept"] and not tasks.heard:
             with ctrl_c(stop):
                 solved = solve_pairs(
-                    solver, rows.points, kernel, rows.bounds, self.C * rows.weight,
+                    solver, rows.points, kernel, rows.bounds, cost,
                     cache_size=self.cache_size, tol=self.tol, atol=self.atol,
                     max_epochs=self.max_epochs, stop=stop,
                 )  # fmt: skip
@@ -481,9 +483,9 @@ class SVC(
                         models[p] = proved.alpha * problem.y, proved.bias
                         return proved
                 if stop.requested or stop.expired:
-                    cost = self.C * rows.weights_of(*pairs[p])
-                    models[p] = np.zeros(len(cost)), 0.0
-                    return _unreached(cost, stop, solver.name, self.tol, self.atol)
+                    unreached = self.C * rows.weights_of(*pairs[p])
+                    models[p] = np.zeros(len(unreached)), 0.0
+                    return _unreached(unreached, stop, solver.name, self.tol, self.atol)
                 solution = solve(
                     problem,
                     engine,
