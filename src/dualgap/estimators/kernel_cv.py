@@ -147,8 +147,8 @@ class SVCCV(ProbabilityHints, ClassifierMixin, KernelSearch):  # type: ignore[mi
 
     Models are proved to `tol` and not solved further, even where :class:`SVC` solves
     small problems up to rounding. The scores can then differ by a few rows near the
-    boundary; a smaller `tol` brings them closer. The certificates of the search are about the kernel matrix as
-    computed in float64.
+    boundary; a smaller `tol` brings them closer. The certificates of the search are
+    about the kernel matrix as computed in float64.
 
     Ctrl-C or `time_limit` ends the search, and the best of the candidates that were
     scored on all folds is trained on all rows. If there is none, Ctrl-C raises
