@@ -202,7 +202,7 @@ sanitized = env OPENBLAS_NUM_THREADS=1 PYTHONPATH="$(CURDIR)/build/$(1)" \
 
 # What starts threads: in the core, in joblib's pools and those of the files. Not
 # Ctrl-C, for ThreadSanitizer holds signals back.
-threaded := tests/test_core.py tests/test_loop.py tests/trust/test_load.py \
+threaded := tests/test_core.py tests/training/test_loop.py tests/trust/test_load.py \
   $(addprefix tests/estimators/,test_callbacks.py test_linear_svc.py \
     test_multiclass.py test_partial_fit.py test_path.py test_svc.py) \
   $(addprefix tests/io/,test_convert.py test_store.py test_svmlight.py) \

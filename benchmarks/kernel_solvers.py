@@ -17,6 +17,7 @@ import time
 import numpy as np
 from datasets import _svmlight
 
+from dualgap import solve
 from dualgap.kernel import (
     FW,
     MFW,
@@ -26,7 +27,6 @@ from dualgap.kernel import (
     SWAP2o,
     get_kernel_solver,
 )
-from dualgap.loop import solve
 
 DATA = {
     "a1a": "adult/a1a",

@@ -12,7 +12,7 @@ STATIC = Path(__file__).parent / "_static"
 USE, TRAIN, GROUND, NATIVE = "#f9d9c8", "#ececec", "#cfe8f1", "#9fd0e3"
 BANDS = [
     (USE, [("cli/, __main__.py", "the command line")]),
-    (USE, [("__init__.py, _show_versions.py", "public names, versions")]),
+    (USE, [("__init__.py, _moved.py, _show_versions.py", "public names, versions")]),
     (
         USE,
         [
@@ -20,17 +20,21 @@ BANDS = [
             ("patch.py", "scikit-learn's classes"),
         ],
     ),
-    (USE, [("estimators/", "scikit-learn's interface; functions on fitted models")]),
     (
-        TRAIN,
+        USE,
         [
-            ("path.py", "paths of C"),
-            ("stream.py", "batches"),
-            ("kernel/", "kernel SVMs"),
+            ("models/", "certify, compress, files"),
             ("distributed/", "clusters"),
         ],
     ),
-    (TRAIN, [("loop.py, checkpoint.py", "the training loop decides when to stop")]),
+    (USE, [("estimators/", "scikit-learn's interface")]),
+    (
+        TRAIN,
+        [
+            ("training/", "the loop decides when to stop"),
+            ("kernel/", "kernel SVMs"),
+        ],
+    ),
     (TRAIN, [("solvers/", "make epochs and claim a result")]),
     (TRAIN, [("problems/", "prove the result"), ("io/", "files and row stores")]),
     (GROUND, [("data/", "what X may be, and the row accessor")]),

@@ -57,7 +57,7 @@ NO_DIFFERENCE = {
 #: The quickest to notice come first.
 TESTS = [
     *("tests/test_core.py", "tests/solvers", "tests/kernel", "tests/test_problem.py"),
-    *("tests/test_loop.py", "tests/trust", "tests"),
+    *("tests/training/test_loop.py", "tests/trust", "tests"),
 ]
 
 
@@ -85,7 +85,7 @@ def candidates() -> list[tuple[Path, int, list[tuple[str, str]]]]:
         *sorted((COPY / "src" / "core").rglob("*.hpp")),
         *sorted((COPY / "src" / "dualgap" / "problems").glob("*.py")),
         *sorted((COPY / "src" / "dualgap" / "data").glob("*.py")),
-        COPY / "src" / "dualgap" / "loop.py",
+        COPY / "src" / "dualgap" / "training" / "loop.py",
     ]
     found = []
     for file in files:

@@ -23,9 +23,9 @@ else:
 
 FOLDER = Path(__file__).parent
 NUMERICAL = [
-    *("core", "kernel", "solvers"),
-    *("test_certificate.py", "test_checkpoint.py", "test_core.py", "test_loop.py"),
-    *("test_losses.py", "test_problem.py", "test_unpenalised.py"),
+    *("core", "kernel", "solvers", "training"),
+    *("test_certificate.py", "test_core.py", "test_losses.py", "test_problem.py"),
+    "test_unpenalised.py",
 ]
 
 #: Instruction sets that NumPy would use here beyond those it is compiled for.

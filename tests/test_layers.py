@@ -21,23 +21,10 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 VERSION = "a constant that is written into files; it imports nothing"
 #: Imports from a layer above, each with its reason. None may be added.
 UP = {
-    ("checkpoint.py", "dualgap.__version__"): VERSION,
-    ("estimators/_fitting.py", "dualgap.__version__"): VERSION,
+    ("training/checkpoint.py", "dualgap.__version__"): VERSION,
+    ("estimators/fitting.py", "dualgap.__version__"): VERSION,
     ("io/convert.py", "dualgap.__version__"): VERSION,
     ("io/model.py", "dualgap.__version__"): VERSION,
-    (
-        "distributed/__init__.py",
-        "dualgap.estimators.distributed.DistributedLinearSVC",
-    ): "its public name is dualgap.distributed.LinearSVC; imported on first use",
-}
-
-NAMES = "messages name a problem of a model by its class or pair"
-#: Private names that another folder imports, each with its reason. None may be added.
-PRIVATE = {
-    ("cli/report.py", "dualgap.estimators._binary.problem_labels"): NAMES,
-    ("cli/report.py", "dualgap.estimators._binary.problem_name"): NAMES,
-    ("plot.py", "dualgap.estimators._binary.problem_labels"): NAMES,
-    ("plot.py", "dualgap.estimators._binary.problem_name"): NAMES,
 }
 
 
@@ -125,12 +112,12 @@ def test_private_names_stay_in_their_folder():
         for file, name in IMPORTS
         if folder_of(name) != (PACKAGE / file).parent and re.search(r"\._(?!_)", name)
     }
-    assert crossing == PRIVATE.keys()
+    assert crossing == set()
 
 
 def test_the_loop_and_the_kernels_know_no_linear_solver():
     for file, name in IMPORTS:
-        if place(file) in ("loop", "checkpoint", "kernel"):
+        if file.startswith(("training/loop", "training/checkpoint", "kernel/")):
             assert not re.match(r"dualgap\.solvers\.(?!base\.|registry\.)", name), file
 
 

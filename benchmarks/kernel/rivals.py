@@ -218,9 +218,8 @@ class Dualgap(Rival):
     loss: str = "hinge"
 
     def load(self):
-        from dualgap import SVC
+        from dualgap import SVC, solve
         from dualgap.kernel import RBF, BlockSolver, KernelProblem
-        from dualgap.loop import solve
 
         self.model, self.proofs = SVC, Proofs(KernelProblem)
         self.parts = RBF, BlockSolver, KernelProblem, solve

@@ -19,8 +19,7 @@ import time
 import numpy as np
 from bench import DATA, HERE, load
 
-from dualgap import Problem
-from dualgap.loop import solve
+from dualgap import Problem, solve
 from dualgap.solvers import Auto
 
 TEXT = ["sector", "20news", "imdb", "phish-urls", "imdb-bigrams", "rcv1-like"]

@@ -127,8 +127,8 @@ def check_store(path: Path, fingerprint: str | None) -> None:
 
 
 def check_checkpoint(path: Path) -> bool:
-    from dualgap.checkpoint import FORMAT
     from dualgap.io import model
+    from dualgap.training.checkpoint import FORMAT
 
     if path.exists():
         model.read(os.fspath(path), FORMAT)

@@ -219,8 +219,7 @@ def judge(case: str, free: bool, answer: dict) -> str:
         return answer["verdict"]
     if answer["warned"]:
         return "warns"
-    from dualgap import Problem
-    from dualgap.loop import solve
+    from dualgap import Problem, solve
     from dualgap.solvers import DCD, get_solver
 
     w = np.array([float.fromhex(v) for v in answer["w"]])

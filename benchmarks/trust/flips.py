@@ -19,9 +19,9 @@ import numpy as np
 from scipy import sparse
 
 from dualgap import DCD, SVC, LinearSVC, Problem, save_model, solve
-from dualgap.checkpoint import FORMAT as CHECKPOINT
 from dualgap.io import RowStore, convert
 from dualgap.io import model as model_file
+from dualgap.training.checkpoint import FORMAT as CHECKPOINT
 
 
 def rows(n):

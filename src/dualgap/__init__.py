@@ -7,7 +7,10 @@ model is from the optimum.
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
+
+from ._moved import MovedModules
 
 if TYPE_CHECKING:
     __version__: str
@@ -24,6 +27,18 @@ if TYPE_CHECKING:
         LinearSVR,
         OneClassSVM,
         SVMPath,
+        svm_path,
+    )
+    from .html_report import Report, report
+    from .io import load_svmlight
+    from .losses import (
+        EpsilonInsensitive,
+        Hinge,
+        SmoothedHinge,
+        SquaredEpsilonInsensitive,
+        SquaredHinge,
+    )
+    from .models import (
         certify,
         compress,
         load_model,
@@ -31,20 +46,9 @@ if TYPE_CHECKING:
         read_libsvm,
         register_skl2onnx,
         save_model,
-        svm_path,
         to_onnx,
         write_liblinear,
         write_libsvm,
-    )
-    from .html_report import Report, report
-    from .io import load_svmlight
-    from .loop import Solution, solve
-    from .losses import (
-        EpsilonInsensitive,
-        Hinge,
-        SmoothedHinge,
-        SquaredEpsilonInsensitive,
-        SquaredHinge,
     )
     from .patch import patch_sklearn, unpatch_sklearn
     from .problems.binary import BinaryProblem
@@ -62,6 +66,7 @@ if TYPE_CHECKING:
         SGDs,
         SvmSGD,
     )
+    from .training.loop import Solution, solve
 
 # Public names and the modules that define them. A module is imported when one of its
 # names is first used, which keeps `import dualgap` fast.
@@ -94,27 +99,27 @@ _HOME = {
     "SGDr": ".solvers",
     "SGDs": ".solvers",
     "SmoothedHinge": ".losses",
-    "Solution": ".loop",
+    "Solution": ".training.loop",
     "SquaredHinge": ".losses",
     "Status": ".certificate",
     "SvmSGD": ".solvers",
-    "certify": ".estimators",
-    "compress": ".estimators",
-    "load_model": ".estimators",
+    "certify": ".models",
+    "compress": ".models",
+    "load_model": ".models",
     "load_svmlight": ".io",
     "patch_sklearn": ".patch",
-    "read_liblinear": ".estimators",
-    "read_libsvm": ".estimators",
-    "register_skl2onnx": ".estimators",
+    "read_liblinear": ".models",
+    "read_libsvm": ".models",
+    "register_skl2onnx": ".models",
     "report": ".html_report",
-    "save_model": ".estimators",
+    "save_model": ".models",
     "show_versions": "._show_versions",
-    "solve": ".loop",
+    "solve": ".training.loop",
     "svm_path": ".estimators",
-    "to_onnx": ".estimators",
+    "to_onnx": ".models",
     "unpatch_sklearn": ".patch",
-    "write_liblinear": ".estimators",
-    "write_libsvm": ".estimators",
+    "write_liblinear": ".models",
+    "write_libsvm": ".models",
 }
 
 # Short public names of classes that have a longer name in their module.
@@ -176,6 +181,8 @@ __all__ = [
 
 #: Submodules that are available after `import dualgap`. Each is imported on first use.
 _MODULES = {"distributed", "io", "kernel", "losses", "plot", "solvers"}
+
+sys.meta_path.append(MovedModules())
 
 
 def __getattr__(name: str) -> Any:

@@ -202,7 +202,7 @@ class ConvergenceDisplay:
             If matplotlib is missing.
         """
         from .estimators import unwrap
-        from .estimators._binary import problem_labels, problem_name
+        from .problems.multiclass import problem_labels, problem_name
 
         curves, tols = {}, set()
         for label, estimator in estimators.items():

@@ -26,8 +26,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
 from sklearn.preprocessing import scale
 
-import dualgap.estimators._binary as module
 import dualgap.estimators.linear_svc as linear_svc
+import dualgap.problems.multiclass as module
 from dualgap import (
     SDCA,
     SOLVERS,

@@ -22,7 +22,7 @@ from dualgap import certify as certify_any
 from dualgap.certificate import Status
 from dualgap.estimators._streaming import _TOLD, rows_of_fit
 from dualgap.io import RowStore, convert
-from dualgap.stream import Stream, add_exactly
+from dualgap.training.stream import Stream, add_exactly
 from tests import qp
 from tests.twins import stream as twins
 from tests.twins.random import Random

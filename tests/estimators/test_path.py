@@ -38,7 +38,7 @@ from dualgap import (
 )
 from dualgap.certificate import Status
 from dualgap.io import convert
-from dualgap.path import carried
+from dualgap.training.path import carried
 
 from ..qp import optimum
 

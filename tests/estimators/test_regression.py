@@ -198,8 +198,8 @@ def test_model_files(tmp_path, estimator, layout):
 
 
 def test_a_file_with_classes_that_should_have_none_is_refused(tmp_path):
-    from dualgap.estimators import model_file
     from dualgap.io import model as format_
+    from dualgap.models import files as model_file
 
     X, y = data(30)
     save_model(LinearSVR().fit(X, y), tmp_path / "a")

@@ -37,18 +37,18 @@ import dualgap
 from dualgap import LinearSVC, LinearSVR, load_model, save_model
 from dualgap.estimators.kernel_regression import SVR, OneClassSVM
 from dualgap.estimators.linear_regression import LinearOneClassSVM
-from dualgap.estimators.peers import (
-    read_liblinear,
-    read_libsvm,
-    write_liblinear,
-    write_libsvm,
-)
 from dualgap.estimators.svc import SVC
 from dualgap.io import RowStore, convert
 from dualgap.io import model as model_file
 from dualgap.io.description import DESCRIPTION
 from dualgap.io.description import digest as store_digest
 from dualgap.losses import LOSSES
+from dualgap.models.peers import (
+    read_liblinear,
+    read_libsvm,
+    write_liblinear,
+    write_libsvm,
+)
 from dualgap.solvers import SOLVERS
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))

@@ -24,7 +24,7 @@ from dualgap.kernel import (
     Nystroem,
     get_kernel_solver,
 )
-from dualgap.loop import solve
+from dualgap.training.loop import solve
 
 from ..twins import kernel_pegasos
 from .data import form, make, optimum, values

@@ -24,8 +24,8 @@ from dualgap.kernel import (
     Precomputed,
 )
 from dualgap.kernel import block as block_module
-from dualgap.loop import solve
 from dualgap.problems.base import Claim
+from dualgap.training.loop import solve
 
 from ..twins import block as twin
 from .data import look_first, resting

@@ -27,7 +27,7 @@ from dualgap.kernel import (
     SWAP2o,
     get_kernel_solver,
 )
-from dualgap.loop import solve
+from dualgap.training.loop import solve
 
 from ..conftest import examples
 from .data import form, optimum, values

@@ -19,7 +19,7 @@ import dualgap
 from dualgap import SVC, SVR, OneClassSVM, core
 from dualgap.kernel import RBF, Gram, KernelProblem, Laplacian
 from dualgap.kernel.predict import single_values
-from dualgap.loop import solve
+from dualgap.training.loop import solve
 
 PLACES = {
     "ordinary": lambda rng, X: X,

@@ -18,7 +18,7 @@ from dualgap.kernel import (
     Precomputed,
 )
 from dualgap.kernel.interior import interior_point
-from dualgap.loop import solve
+from dualgap.training.loop import solve
 
 from .test_block import check_certificate, fit, hinge, matrix, points
 

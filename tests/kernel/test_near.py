@@ -23,8 +23,8 @@ from dualgap.kernel import (
 from dualgap.kernel import block as block_module
 from dualgap.kernel.gram import Gram
 from dualgap.kernel.rows import row_source
-from dualgap.loop import solve
 from dualgap.problems.base import Claim, KernelHint, Near
+from dualgap.training.loop import solve
 
 from .data import resting
 

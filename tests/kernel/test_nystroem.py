@@ -21,8 +21,8 @@ from dualgap.kernel import (
     Polynomial,
     Precomputed,
 )
-from dualgap.loop import solve
 from dualgap.solvers import Auto
+from dualgap.training.loop import solve
 
 from ..twins import nystroem as twin
 from .test_block import points

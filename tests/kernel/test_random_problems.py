@@ -17,7 +17,7 @@ from dualgap.kernel import (
     Linear,
     Polynomial,
 )
-from dualgap.loop import solve
+from dualgap.training.loop import solve
 
 from .. import qp
 from .test_block import reference

@@ -23,7 +23,7 @@ from dualgap.kernel import (
     Polynomial,
     Precomputed,
 )
-from dualgap.loop import solve
+from dualgap.training.loop import solve
 
 from .. import qp
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
-from dualgap import SVC, core, load_model, loop, save_model
+from dualgap import SVC, core, load_model, save_model
 from dualgap.certificate import Status
 from dualgap.kernel import (
     FW,
@@ -23,8 +23,9 @@ from dualgap.kernel import (
     KernelProblem,
     SWAP2o,
 )
-from dualgap.loop import solve
 from dualgap.problems.base import StoppedError
+from dualgap.training import loop
+from dualgap.training.loop import solve
 
 from .data import form, kernel_matrix, make, optimum, values
 

@@ -14,7 +14,7 @@ import pytest
 from dualgap import core
 from dualgap.kernel import RBF, CoreVector, KernelProblem, SWAP2o, core_vector
 from dualgap.kernel.frank_wolfe import SimplexState
-from dualgap.loop import solve
+from dualgap.training.loop import solve
 
 from .data import make
 

@@ -26,7 +26,7 @@ from dualgap.kernel import (
     SWAP2o,
     get_kernel_solver,
 )
-from dualgap.loop import solve
+from dualgap.training.loop import solve
 
 from .data import KERNELS, form, layouts, make, optimum, values
 

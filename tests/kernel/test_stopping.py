@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from dualgap import SVC, core, load_model, loop, save_model
+from dualgap import SVC, core, load_model, save_model
 from dualgap.certificate import Status
 from dualgap.kernel import (
     RBF,
@@ -17,8 +17,9 @@ from dualgap.kernel import (
     KernelProblem,
     Precomputed,
 )
-from dualgap.loop import solve
 from dualgap.problems.base import Claim, KernelHint, StoppedError
+from dualgap.training import loop
+from dualgap.training.loop import solve
 
 from .data import look_first, make
 

@@ -11,7 +11,6 @@ from scipy import sparse
 
 from dualgap import LinearSVC, Problem, core
 from dualgap.certificate import Status
-from dualgap.loop import solve
 from dualgap.solvers import (
     DCD,
     Auto,
@@ -31,6 +30,7 @@ from dualgap.solvers.auto import (
 from dualgap.solvers.dcd import cost
 from dualgap.solvers.smoothing_newton import predicted_work
 from dualgap.solvers.some_rows import factor_work, gram_work, plain_speed
+from dualgap.training.loop import solve
 
 from .data import LOSSES
 

@@ -14,9 +14,9 @@ from sklearn.svm import SVC
 
 from dualgap import Problem, core
 from dualgap.certificate import Status
-from dualgap.loop import solve
 from dualgap.problems.base import Claim
 from dualgap.solvers import DCD, Auto, InteriorPoint, Pegasos, SmoothingNewton
+from dualgap.training.loop import solve
 
 from ..twins import dcd, pegasos_bias
 from .data import LAYOUTS, LOSSES, close, make

@@ -10,8 +10,8 @@ from scipy import sparse
 
 from dualgap import Problem, core
 from dualgap.certificate import Status
-from dualgap.loop import solve
 from dualgap.solvers import DCD, OCAS, CuttingPlane
+from dualgap.training.loop import solve
 
 from .. import qp
 from ..twins import cutting_planes as twins

@@ -11,10 +11,10 @@ from scipy import sparse
 
 from dualgap import Problem, core
 from dualgap.certificate import Status
-from dualgap.loop import solve
 from dualgap.problems.base import Claim
 from dualgap.solvers import DCD
 from dualgap.solvers.dcd import coherent
+from dualgap.training.loop import solve
 
 from .. import qp
 from .data import LOSSES

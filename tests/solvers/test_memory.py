@@ -17,8 +17,8 @@ import pytest
 from scipy import sparse
 
 from dualgap import Problem
-from dualgap.loop import solve
 from dualgap.solvers import DCD
+from dualgap.training.loop import solve
 
 from ..conftest import unsanitized
 

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from dualgap import Problem, core
 from dualgap.certificate import Status
-from dualgap.loop import solve
 from dualgap.solvers.dcd import DCD
 from dualgap.solvers.mpu import MPU
+from dualgap.training.loop import solve
 
 from .. import qp
 from ..twins import mpu

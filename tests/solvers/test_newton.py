@@ -8,11 +8,11 @@ from scipy import sparse
 
 from dualgap import LinearSVR, OneClassProblem, RegressionProblem, core
 from dualgap.certificate import Status
-from dualgap.loop import solve
 from dualgap.losses import EpsilonInsensitive, SquaredEpsilonInsensitive
 from dualgap.solvers import solver_for
 from dualgap.solvers.newton import ResidualNewton
 from dualgap.solvers.regression import RegressionDCD
+from dualgap.training.loop import solve
 
 from ..twins import regression as twin
 from .data import LAYOUTS, close

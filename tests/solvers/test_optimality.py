@@ -17,8 +17,8 @@ from sklearn.svm import LinearSVC
 
 from dualgap import Problem
 from dualgap.certificate import Status
-from dualgap.loop import solve
 from dualgap.solvers import get_solver
+from dualgap.training.loop import solve
 
 
 def primal(X, y, C, loss, w):

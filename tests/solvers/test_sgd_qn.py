@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from dualgap import Problem, core
 from dualgap.certificate import Status
-from dualgap.loop import solve
 from dualgap.solvers.dcd import DCD
 from dualgap.solvers.sgd_qn import SGDQN, default_skip
+from dualgap.training.loop import solve
 
 from .. import qp
 from ..twins import sgd_qn

@@ -12,7 +12,6 @@ from scipy import sparse
 from dualgap import LinearSVC, Problem, core
 from dualgap.certificate import Status
 from dualgap.io import RowStore, convert
-from dualgap.loop import solve
 from dualgap.solvers import (
     DCD,
     OCAS,
@@ -25,6 +24,7 @@ from dualgap.solvers import (
     get_solver,
 )
 from dualgap.solvers.some_rows import SomeRowsState
+from dualgap.training.loop import solve
 
 from .. import memory
 from ..conftest import unsanitized

@@ -11,7 +11,6 @@ from scipy import sparse
 
 from dualgap import Problem, core
 from dualgap.certificate import Status
-from dualgap.loop import solve
 from dualgap.losses import Hinge, SmoothedHinge
 from dualgap.solvers import (
     DCD,
@@ -30,6 +29,7 @@ from dualgap.solvers import (
     SvmSGD,
     get_solver,
 )
+from dualgap.training.loop import solve
 
 from ..twins import dcd
 from ..twins.losses import dual, primal

@@ -77,7 +77,7 @@ FULL_DISK = """
 import errno, os, resource, subprocess, sys, warnings
 import numpy as np
 from dualgap import LinearSVC, save_model
-from dualgap.checkpoint import FORMAT as CHECKPOINT
+from dualgap.training.checkpoint import FORMAT as CHECKPOINT
 from dualgap.io import convert
 from dualgap.io.model import read
 

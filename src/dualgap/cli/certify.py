@@ -134,8 +134,8 @@ def certify(
 ) -> None:
     """Bound how far MODEL is from the optimum of its training problem on DATA."""
     with told_plainly(debug):
-        from ..estimators.foreign import certify as prove
-        from ..estimators.foreign import other_objective
+        from ..models.certification import certify as prove
+        from ..models.certification import other_objective
 
         kind, fitted, examples = read_with_data(
             data, model, C, epsilon, nu, label, zero_based, n_jobs
@@ -259,8 +259,8 @@ def read_model(
     ValueError
         If the file is of another kind, or malformed.
     """
-    from ..estimators import read_liblinear, read_libsvm
-    from ..estimators.model_file import load_parts
+    from ..models import read_liblinear, read_libsvm
+    from ..models.files import load_parts
 
     whose = refuse_no_model(path, others=True)
     told: dict[str, Any] = {"C": C or 1.0, "epsilon": epsilon or 0.0, "nu": nu or 0.5}
@@ -276,7 +276,7 @@ def _find_support(model: Any, examples: Data) -> None:
     """Find the support vectors of a model of LIBSVM among the rows."""
     from scipy import sparse
 
-    from ..estimators.peers import find_support
+    from ..models.peers import find_support
 
     find_support(model, sparse.csr_matrix(examples.X), examples.y)
 

@@ -247,9 +247,9 @@ def _warm_up(names: list[str], loss: str) -> None:
     """Train every solver on two rows, so that no measured fit loads modules or BLAS."""
     import numpy as np
 
-    from ..loop import solve
     from ..problems.binary import BinaryProblem
     from ..solvers import SOLVERS, get_solver
+    from ..training.loop import solve
 
     problem = BinaryProblem(np.eye(2), np.array([-1, 1]), loss=loss)
     # auto may switch to the other two.
@@ -261,8 +261,8 @@ def _warm_up(names: list[str], loss: str) -> None:
 def _ours(
     problem: BinaryProblem, name: str, tol: float, limit: float, seed: int, quiet: bool
 ) -> _Run:
-    from ..loop import solve
     from ..solvers import get_solver
+    from ..training.loop import solve
 
     if not quiet:
         typer.echo(f"C={problem.C:g}, {name}", err=True)
@@ -285,8 +285,8 @@ def _ours(
 
 def _bound(problem: BinaryProblem, tol: float, limit: float, seed: int) -> float:
     """Return a dual value so close to the optimum that gaps of `tol` are resolved."""
-    from ..loop import solve
     from ..solvers import get_solver
+    from ..training.loop import solve
 
     solution = solve(
         problem, get_solver("auto"), tol=tol, time_limit=limit, random_state=seed

@@ -328,7 +328,7 @@ def read_as_trained(
     # Without scikit-learn if possible: its import takes longer than the prediction.
     loaded = None if is_store(path) else load_plain(model)
     if loaded is None:
-        from ..estimators.model_file import load_parts
+        from ..models.files import load_parts
 
         loaded = load_parts(model)
     fitted, notes, scaling = loaded

@@ -126,7 +126,7 @@ def _refuse_overwriting(path: str) -> None:
 
 
 def _liblinear(model: Any, output: str) -> None:
-    from ..estimators import write_liblinear
+    from ..models import write_liblinear
 
     if hasattr(model, "kernel"):
         raise ValueError(
@@ -137,7 +137,7 @@ def _liblinear(model: Any, output: str) -> None:
 
 
 def _libsvm(model: Any, output: str) -> None:
-    from ..estimators import write_libsvm
+    from ..models import write_libsvm
 
     if not hasattr(model, "kernel"):
         raise ValueError(

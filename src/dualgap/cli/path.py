@@ -271,7 +271,7 @@ def _search(
     model: str | None,
 ) -> tuple[list[dict[str, Any]], dict[str, Any], Any]:
     from ..estimators import LinearSVCCV
-    from ..estimators.model_file import save_parts
+    from ..models.files import save_parts
 
     found = LinearSVCCV(grid, cv=cv, refit=model is not None, **options)
     found.fit(examples.X, examples.y)

@@ -17,7 +17,7 @@ from ..certificate import distance
 
 if TYPE_CHECKING:
     from ..certificate import Certificate
-    from ..loop import EpochInfo, Forecast
+    from ..training.loop import EpochInfo, Forecast
 
 
 @contextlib.contextmanager
@@ -80,8 +80,8 @@ class _Paced:
         self.forecasts: dict[Any, Forecast] = {}  # of the problems that have begun
 
     def __call__(self, label: Any, epoch: EpochInfo) -> None:
-        from ..estimators._binary import problem_name
-        from ..loop import Forecast, told
+        from ..problems.multiclass import problem_name
+        from ..training.loop import Forecast, told
 
         forecast = self.forecasts.setdefault(label, Forecast(self.tol))
         left = forecast.left(epoch.seconds, epoch.relative_gap)
@@ -108,7 +108,7 @@ def by_problem(fitted: Any) -> list[tuple[Any, Certificate]]:
 
     A label is the positive class, a pair of classes, or None without classes.
     """
-    from ..estimators._binary import problem_labels
+    from ..problems.multiclass import problem_labels
 
     if not hasattr(fitted, "classes_"):
         return [(None, fitted.certificate_)]
@@ -155,7 +155,7 @@ def worst_problem(
     certificates: Sequence[tuple[Any, Certificate]],
 ) -> tuple[str, Certificate]:
     """Return name and certificate of the problem that is farthest from its optimum."""
-    from ..estimators._binary import problem_name
+    from ..problems.multiclass import problem_name
 
     label, worst = max(
         certificates, key=lambda entry: (not entry[1].certified, entry[1].relative_gap)
@@ -181,7 +181,7 @@ _FINE = 1e-6  # gaps below this are shown as this, unless tol is smaller
 
 def print_details(certificates: Sequence[tuple[Any, Certificate]]) -> None:
     """Print a table of all certificates."""
-    from ..estimators._binary import problem_name
+    from ..problems.multiclass import problem_name
 
     head = ("problem", "status", "primal", "dual", "gap", "epochs", "seconds", "solver")
     rows = [

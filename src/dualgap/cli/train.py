@@ -453,7 +453,7 @@ def train(
                 fitted.fit(examples.X, examples.y, on_epoch)
             save_plain(fitted, model, notes, scaling, examples.names)
         else:
-            from ..estimators.model_file import save_parts
+            from ..models.files import save_parts
 
             fitted = _fit(
                 parameters, examples, quiet, estimator_of(task, kernel is not None)

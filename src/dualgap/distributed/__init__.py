@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ..estimators.distributed import DistributedLinearSVC as LinearSVC
     from .cluster import ClusterError
     from .cocoa import CoCoA
+    from .linear_svc import DistributedLinearSVC as LinearSVC
 
 __all__ = ["ClusterError", "CoCoA", "LinearSVC"]
 
@@ -32,7 +32,6 @@ def __getattr__(name: str) -> Any:
         from .cluster import ClusterError
 
         return ClusterError
-    # The estimator is defined in dualgap.estimators; this is its public name.
-    from ..estimators.distributed import DistributedLinearSVC
+    from .linear_svc import DistributedLinearSVC
 
     return DistributedLinearSVC

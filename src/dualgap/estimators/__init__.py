@@ -1,4 +1,4 @@
-"""Estimators with scikit-learn's interface, and functions on fitted models.
+"""Estimators with scikit-learn's interface.
 
 A module is imported when one of its names is first used: modules that need no
 scikit-learn, such as ``plain.py``, do not pay for its import.
@@ -10,18 +10,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ._meta import unwrap
-    from .compression import compress
-    from .export import register_skl2onnx, to_onnx
-    from .foreign import certify
     from .kernel_cv import SVCCV, SVRCV
     from .kernel_regression import SVR, OneClassSVM
     from .linear_regression import LinearOneClassSVM, LinearSVR
     from .linear_svc import LinearSVC
     from .linear_svc_cv import LinearSVCCV
-    from .model_file import load_model, save_model
+    from .meta import unwrap
     from .path import SVMPath, svm_path
-    from .peers import read_liblinear, read_libsvm, write_liblinear, write_libsvm
     from .svc import SVC
 
 _HOME = {
@@ -35,18 +30,8 @@ _HOME = {
     "LinearSVR": ".linear_regression",
     "OneClassSVM": ".kernel_regression",
     "SVMPath": ".path",
-    "certify": ".foreign",
-    "compress": ".compression",
-    "load_model": ".model_file",
-    "read_liblinear": ".peers",
-    "read_libsvm": ".peers",
-    "register_skl2onnx": ".export",
-    "save_model": ".model_file",
     "svm_path": ".path",
-    "to_onnx": ".export",
-    "unwrap": "._meta",
-    "write_liblinear": ".peers",
-    "write_libsvm": ".peers",
+    "unwrap": ".meta",
 }
 
 __all__ = [
@@ -60,18 +45,8 @@ __all__ = [
     "LinearSVR",
     "OneClassSVM",
     "SVMPath",
-    "certify",
-    "compress",
-    "load_model",
-    "read_liblinear",
-    "read_libsvm",
-    "register_skl2onnx",
-    "save_model",
     "svm_path",
-    "to_onnx",
     "unwrap",
-    "write_liblinear",
-    "write_libsvm",
 ]
 
 

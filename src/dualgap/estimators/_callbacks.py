@@ -22,8 +22,8 @@ from typing import Any
 
 import sklearn
 
-from ..loop import EpochInfo
 from ..losses import Vector
+from ..training.loop import EpochInfo
 
 __all__ = ["CallbackSupportMixin", "FitTasks"]
 

@@ -39,19 +39,19 @@ from ..kernel.gram import points_of
 from ..kernel.table import Table, shared_matrix
 from ..losses import Vector
 from ..problems.base import StoppedError
-from ._fitting import (
+from ._html import CertificateHTMLMixin
+from ._kernels import KERNEL_CONSTRAINTS, KernelParameters
+from ._search import CUT_SHORT, best_of, part_of, run_folds, why_ended
+from .fitting import (
     CACHE_SIZE,
     N_JOBS,
     VersionedPickle,
     refuse_masks,
     warn_of_failures,
 )
-from ._hints import ParameterHints
-from ._html import CertificateHTMLMixin
-from ._kernels import KERNEL_CONSTRAINTS, KernelParameters
-from ._search import CUT_SHORT, best_of, part_of, run_folds, why_ended
-from ._single import begin
+from .hints import ParameterHints
 from .path import grid_of
+from .single import begin
 
 __all__ = ["CONSTRAINTS", "KernelSearch", "Path", "has_final_model"]
 

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from ..certificate import Bounds, Status
 from ..kernel.functions import Kernel
-from ..loop import HISTORY_DTYPE, Solution
 from ..losses import Vector
 from ..problems.base import EMPTY
-from . import _originals
+from ..training.loop import HISTORY_DTYPE, Solution
+from . import originals
 
 __all__ = ["CAN_BE_INDEFINITE", "trained_by_libsvm"]
 
@@ -60,7 +60,7 @@ def trained_by_libsvm(
         Its certificate has the status "uncertified" and no bound.
     """
     known: Any = kernel
-    model = _originals.SVC(
+    model = originals.SVC(
         C=C,
         kernel=kernel.name,
         gamma=known.gamma,

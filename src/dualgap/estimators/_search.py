@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ..certificate import Status
 from ..losses import Vector
-from ._fitting import fit_all
+from .fitting import fit_all
 
 __all__ = ["CUT_SHORT", "best_of", "part_of", "run_folds", "why_ended"]
 

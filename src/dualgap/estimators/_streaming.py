@@ -23,11 +23,11 @@ from ..certificate import Bounds, Certificate, Status
 from ..losses import Vector
 from ..problems import one_vs_rest
 from ..problems.binary import BinaryProblem
+from ..problems.multiclass import certificate_of
 from ..solvers import DCD, get_solver
 from ..solvers.auto import Auto
-from ..stream import Stream, key_of
-from ._binary import certificate_of
-from ._fitting import class_factors, fit_all, refuse_masks
+from ..training.stream import Stream, key_of
+from .fitting import class_factors, fit_all, refuse_masks
 
 #: Parameters that define the problem. They must not change between calls.
 FIXED = (

@@ -26,11 +26,11 @@ from ..kernel import Precomputed
 from ..kernel.functions import Kernel
 from ..kernel.predict import pair_values, single_values
 from ..kernel.problem import IndefiniteKernelError
-from . import _originals
-from ._fitting import silent_failures
+from . import originals
 from ._kernels import KERNELS
-from ._single import on_the_plane
+from .fitting import silent_failures
 from .kernel_regression import least_decision
+from .single import on_the_plane
 
 __all__ = ["DROP_INS", "SVC", "SVR", "LinearSVC", "LinearSVR", "OneClassSVM"]
 
@@ -211,7 +211,7 @@ class _LinearMachine:
 
 class LinearSVC(_LinearMachine, _classes.LinearSVC):  # type: ignore[misc]
     __doc__ = _classes.LinearSVC.__doc__
-    _original = _originals.LinearSVC
+    _original = originals.LinearSVC
 
     def _labels(self, y: Any) -> Any:
         return self.classes_[y.astype(np.intp)]
@@ -234,7 +234,7 @@ class LinearSVC(_LinearMachine, _classes.LinearSVC):  # type: ignore[misc]
 
 class LinearSVR(_LinearMachine, _classes.LinearSVR):  # type: ignore[misc]
     __doc__ = _classes.LinearSVR.__doc__
-    _original = _originals.LinearSVR
+    _original = originals.LinearSVR
 
     def _counterpart(self, class_weight: Any, seed: int) -> estimators.LinearSVR:
         return estimators.LinearSVR(
@@ -418,7 +418,7 @@ class _KernelMachine:
 
 class SVC(_KernelMachine, _classes.SVC):  # type: ignore[misc]
     __doc__ = _classes.SVC.__doc__
-    _original = _originals.SVC
+    _original = originals.SVC
 
     def _counterpart(self, **common: Any) -> estimators.SVC:
         weights = _by_label(self, self.class_weight_)
@@ -448,7 +448,7 @@ class SVC(_KernelMachine, _classes.SVC):  # type: ignore[misc]
 
 class SVR(_KernelMachine, _classes.SVR):  # type: ignore[misc]
     __doc__ = _classes.SVR.__doc__
-    _original = _originals.SVR
+    _original = originals.SVR
 
     def _counterpart(self, **common: Any) -> estimators.SVR:
         return estimators.SVR(C=self.C, epsilon=self.epsilon, **common)
@@ -456,7 +456,7 @@ class SVR(_KernelMachine, _classes.SVR):  # type: ignore[misc]
 
 class OneClassSVM(_KernelMachine, _classes.OneClassSVM):  # type: ignore[misc]
     __doc__ = _classes.OneClassSVM.__doc__
-    _original = _originals.OneClassSVM
+    _original = originals.OneClassSVM
 
     def _counterpart(self, **common: Any) -> estimators.OneClassSVM:
         return estimators.OneClassSVM(nu=self.nu, **common)

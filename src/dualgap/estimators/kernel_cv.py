@@ -21,17 +21,17 @@ from sklearn.utils.metaestimators import available_if
 from ..kernel import BlockSolver, KernelRegression
 from ..kernel.functions import Kernel
 from ..kernel.table import values_at
-from ..loop import Solution
 from ..losses import Hinge, SquaredHinge, Vector
-from ..path import kernel_solutions
 from ..problems.base import StoppedError
-from ._binary import refuse_missing
-from ._fitting import (
+from ..problems.multiclass import refuse_missing
+from ..training.loop import Solution
+from ..training.path import kernel_solutions
+from ._kernel_search import CONSTRAINTS, KernelSearch, Path, has_final_model
+from .fitting import (
     encode,
     weights,
 )
-from ._hints import ProbabilityHints
-from ._kernel_search import CONSTRAINTS, KernelSearch, Path, has_final_model
+from .hints import ProbabilityHints
 from .kernel_regression import SVR
 from .svc import SVC, _Rows
 

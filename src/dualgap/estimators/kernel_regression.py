@@ -19,12 +19,12 @@ from ..kernel.functions import Kernel, Precomputed
 from ..kernel.gram import points_of
 from ..kernel.predict import single_values
 from ..kernel.regression import BoxProblem
-from ..loop import Solution
 from ..losses import Vector
 from ..solvers import get_solver, solvers_of
-from ._fitting import CACHE_SIZE, N_JOBS, refuse_masks
+from ..training.loop import Solution
 from ._kernels import KERNEL_CONSTRAINTS, KernelParameters
-from ._single import ZERO, SingleFit, begin, checked_weights, on_the_plane
+from .fitting import CACHE_SIZE, N_JOBS, refuse_masks
+from .single import ZERO, SingleFit, begin, checked_weights, on_the_plane
 
 __all__ = ["BOX_SOLVERS", "SVR", "OneClassSVM"]
 

@@ -15,14 +15,14 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..data.rows import check_indices
-from ..loop import Solution
 from ..losses import RESIDUAL_LOSSES, Vector
 from ..problems.one_class import OneClassProblem
 from ..problems.regression import RegressionProblem
 from ..solvers import solver_for, solvers_of
+from ..training.loop import Solution
 from ._columns import StoredColumns
-from ._fitting import N_JOBS, refuse_masks
-from ._single import ZERO, SingleFit, begin, checked_weights, on_the_plane
+from .fitting import N_JOBS, refuse_masks
+from .single import ZERO, SingleFit, begin, checked_weights, on_the_plane
 
 __all__ = ["LinearOneClassSVM", "LinearSVR"]
 

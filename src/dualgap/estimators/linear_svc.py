@@ -20,21 +20,23 @@ from ..data.blocks import RowSource
 from ..data.rows import check_indices
 from ..io.atomic import check_target
 from ..io.store import RowStore
-from ..loop import Solution, solve
 from ..losses import LOSSES, Loss, Vector, get_loss
-from ..path import carried
 from ..problems.binary import BinaryProblem
 from ..problems.crammer_singer import CrammerSingerProblem
-from ..solvers import SOLVERS, SequentialDual, Solver, get_solver
-from ._binary import (
+from ..problems.multiclass import (
     BinaryProblems,
     binary_problems,
     certificate_of,
     number_of_problems,
 )
+from ..solvers import SOLVERS, SequentialDual, Solver, get_solver
+from ..training.loop import Solution, solve
+from ..training.path import carried
 from ._callbacks import CallbackSupportMixin, FitTasks
 from ._columns import StoredColumns
-from ._fitting import (
+from ._html import CertificateHTMLMixin
+from ._streaming import StreamingMixin, rows_of_fit
+from .fitting import (
     N_JOBS,
     OnEpoch,
     VersionedPickle,
@@ -47,10 +49,8 @@ from ._fitting import (
     warn_of_failures,
     weights,
 )
-from ._hints import ParameterHints, ProbabilityHints
-from ._html import CertificateHTMLMixin
-from ._single import begin
-from ._streaming import StreamingMixin, rows_of_fit
+from .hints import ParameterHints, ProbabilityHints
+from .single import begin
 
 
 class LinearSVC(
@@ -221,8 +221,8 @@ class LinearSVC(
 
     Callbacks set with ``set_callbacks`` (scikit-learn 1.9 or newer) receive a task
     named "epoch" per epoch, grouped into stages by the gap. The context of a finished
-    epoch has an attribute ``epoch_info``, a :class:`dualgap.loop.EpochInfo`. If a hook
-    returns True, the fit ends.
+    epoch has an attribute ``epoch_info``, a :class:`dualgap.training.loop.EpochInfo`.
+    If a hook returns True, the fit ends.
 
     References
     ----------

@@ -22,10 +22,12 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 from ..certificate import Certificate
 from ..data.rows import check_indices
 from ..losses import LOSSES, Loss, Vector
-from ..path import solutions
+from ..problems.multiclass import binary_problems
 from ..solvers import SOLVERS, Solver, get_solver
-from ._binary import binary_problems
-from ._fitting import (
+from ..training.path import solutions
+from ._html import CertificateHTMLMixin
+from ._search import CUT_SHORT, best_of, part_of, run_folds, why_ended
+from .fitting import (
     N_JOBS,
     VersionedPickle,
     class_scores,
@@ -35,12 +37,10 @@ from ._fitting import (
     warn_of_failures,
     weights,
 )
-from ._hints import ParameterHints, ProbabilityHints
-from ._html import CertificateHTMLMixin
-from ._search import CUT_SHORT, best_of, part_of, run_folds, why_ended
-from ._single import begin
+from .hints import ParameterHints, ProbabilityHints
 from .linear_svc import LinearSVC
 from .path import PATH_ON_STORE, grid_of
+from .single import begin
 
 __all__ = ["LinearSVCCV"]
 

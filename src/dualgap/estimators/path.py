@@ -15,11 +15,11 @@ from sklearn.utils.validation import check_X_y
 from .. import core
 from ..certificate import Certificate
 from ..losses import LOSSES, Loss, Vector
-from ..path import solutions
+from ..problems.multiclass import binary_problems, number_of_problems
 from ..solvers import SOLVERS, Solver, get_solver
-from ._binary import binary_problems, number_of_problems
+from ..training.path import solutions
 from ._columns import StoredColumns
-from ._fitting import (
+from .fitting import (
     N_JOBS,
     encode,
     fit_all,

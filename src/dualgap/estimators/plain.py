@@ -19,15 +19,15 @@ from ..certificate import Certificate
 from ..io import model as file
 from ..io.scaling import VERSION as SCALED
 from ..io.scaling import Scaling
-from ..loop import ctrl_c, solve
+from ..problems.multiclass import OneVsRest, certificate_of
 from ..solvers import get_solver
-from ._binary import OneVsRest, certificate_of
+from ..training.loop import ctrl_c, solve
 from ._columns import StoredColumns
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..loop import EpochInfo
+    from ..training.loop import EpochInfo
 
 __all__ = ["DEFAULTS", "PlainLinearSVC", "load_plain", "save_plain"]
 

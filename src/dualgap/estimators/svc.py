@@ -35,14 +35,17 @@ from ..kernel.gram import Matrix, Pairs, points_of, rows_in
 from ..kernel.pairs import SolvedPair, solve_pairs
 from ..kernel.predict import pair_values
 from ..kernel.problem import IndefiniteKernelError
-from ..loop import HISTORY_DTYPE, Solution, confirm, ctrl_c, solve
 from ..losses import Hinge, SquaredHinge, Vector, get_loss
 from ..problems.checks import check_costs
+from ..problems.multiclass import certificate_of, refuse_missing
 from ..problems.rounding import Rounding
 from ..solvers import Auto
-from ._binary import certificate_of, refuse_missing
+from ..training.loop import HISTORY_DTYPE, Solution, confirm, ctrl_c, solve
 from ._callbacks import CallbackSupportMixin, FitTasks
-from ._fitting import (
+from ._html import CertificateHTMLMixin
+from ._kernels import KERNEL_CONSTRAINTS, KERNELS, KernelParameters
+from ._libsvm import CAN_BE_INDEFINITE, trained_by_libsvm
+from .fitting import (
     CACHE_SIZE,
     N_JOBS,
     OnEpoch,
@@ -56,10 +59,7 @@ from ._fitting import (
     warn_of_failures,
     weights,
 )
-from ._hints import ParameterHints, ProbabilityHints
-from ._html import CertificateHTMLMixin
-from ._kernels import KERNEL_CONSTRAINTS, KERNELS, KernelParameters
-from ._libsvm import CAN_BE_INDEFINITE, trained_by_libsvm
+from .hints import ParameterHints, ProbabilityHints
 
 __all__ = ["KERNELS", "SVC"]
 

@@ -4,7 +4,7 @@ A file contains named tensors, which any reader of safetensors can use, and one 
 text in the metadata entry ``"dualgap"``. The text contains format and versions, the
 fields of the estimator, and a SHA-256 of the whole content.
 
-``estimators/model_file.py`` interprets the record. This module writes and reads plain
+``models/files.py`` interprets the record. This module writes and reads plain
 values exactly, and converts them to and from dualgap's frozen dataclasses.
 """
 

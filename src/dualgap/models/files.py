@@ -24,6 +24,10 @@ from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from ..certificate import Certificate
+from ..estimators.kernel_regression import BOX_SOLVERS, SVR, OneClassSVM
+from ..estimators.linear_regression import LinearOneClassSVM, LinearSVR
+from ..estimators.linear_svc import LinearSVC
+from ..estimators.svc import KERNELS, SVC
 from ..io import model as file
 from ..io.model import Path, Record, Scalar, Tensors
 from ..io.scaling import VERSION as SCALED
@@ -31,12 +35,8 @@ from ..io.scaling import Scaling
 from ..kernel import APPROXIMATIONS, KERNEL_SOLVERS, Precomputed
 from ..kernel import Callable as CallableKernel
 from ..losses import LOSSES
+from ..problems.multiclass import certificate_of, number_of_problems
 from ..solvers import SOLVERS
-from ._binary import certificate_of, number_of_problems
-from .kernel_regression import BOX_SOLVERS, SVR, OneClassSVM
-from .linear_regression import LinearOneClassSVM, LinearSVR
-from .linear_svc import LinearSVC
-from .svc import KERNELS, SVC
 
 __all__ = ["load_model", "save_model"]
 

@@ -24,12 +24,12 @@ import pytest
 
 from dualgap import Problem, core
 from dualgap.certificate import Status, relative_gap
-from dualgap.loop import EpochInfo, Forecast, solve, told
 from dualgap.solvers import DCD, SDCA, SOLVERS, Pegasos, SGDs, SvmSGD
 from dualgap.solvers.base import Solver, State, new_order
+from dualgap.training.loop import EpochInfo, Forecast, solve, told
 
-from . import long_epochs, qp
-from .long_epochs import LongEpochs
+from .. import long_epochs, qp
+from ..long_epochs import LongEpochs
 
 BLIND = (math.nan, math.nan)
 
@@ -450,9 +450,9 @@ posix = pytest.mark.skipif(
 
 PRELUDE = f"""
 import json, os, signal, sys, threading, time
-sys.path.insert(0, {str(Path(__file__).parent)!r})
+sys.path.insert(0, {str(Path(__file__).parents[1])!r})
 from dualgap import core
-from dualgap.loop import solve
+from dualgap.training.loop import solve
 from dualgap.solvers import DCD
 from long_epochs import make
 

@@ -19,21 +19,21 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from .. import core
-from ..distributed.cocoa import ROUND_DTYPE, CoCoA, PiecewiseProblem, Rounds
-from ..distributed.collections import blocks, have_their_own, is_dask
-from ..distributed.piece import Census, Setup
-from ..distributed.stores import holds_stores, in_batches
-from ..loop import Solution, solve
-from ..losses import LOSSES, Loss, Vector, get_loss
-from ._binary import certificate_of, refuse_missing
-from ._fitting import (
+from ..estimators.fitting import (
     class_factors,
     class_scores,
     fit_all,
     one_or_all,
     warn_of_failures,
 )
-from ._hints import ParameterHints, ProbabilityHints
+from ..estimators.hints import ParameterHints, ProbabilityHints
+from ..losses import LOSSES, Loss, Vector, get_loss
+from ..problems.multiclass import certificate_of, refuse_missing
+from ..training.loop import Solution, solve
+from .cocoa import ROUND_DTYPE, CoCoA, PiecewiseProblem, Rounds
+from .collections import blocks, have_their_own, is_dask
+from .piece import Census, Setup
+from .stores import holds_stores, in_batches
 
 
 class DistributedLinearSVC(
@@ -249,7 +249,7 @@ class DistributedLinearSVC(
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> DistributedLinearSVC:
-        from ..distributed.cluster import Cluster
+        from .cluster import Cluster
 
         solver = CoCoA(local_epochs=self.local_epochs)
         loss, stop = get_loss(self.loss), core.Stop()
@@ -444,7 +444,7 @@ class DistributedLinearSVC(
         return da.concatenate(parts, allow_unknown_chunksizes=True)
 
     def _score_stores(self, X: Any, y: Any, sample_weight: Any) -> float:
-        from ..distributed.cluster import see
+        from .cluster import see
 
         check_is_fitted(self)
         have_their_own("stores, which have their", y, sample_weight)

@@ -13,9 +13,9 @@ from ..certificate import Certificate
 from ..data.blocks import RowSource
 from ..data.rows import Points
 from ..losses import Vector
-from ..problems import one_vs_one, one_vs_rest
-from ..problems.binary import BinaryProblem
-from ..problems.checks import check_constant
+from . import one_vs_one, one_vs_rest
+from .binary import BinaryProblem
+from .checks import check_constant
 
 __all__ = [
     "BinaryProblems",

@@ -14,9 +14,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from dualgap import LinearSVC, Problem, checkpoint
+from dualgap import LinearSVC, Problem
 from dualgap.io import RowStore, convert
-from dualgap.loop import solve
 from dualgap.solvers import (
     DCD,
     SDCA,
@@ -27,6 +26,8 @@ from dualgap.solvers import (
     SvmSGD,
     get_solver,
 )
+from dualgap.training import checkpoint
+from dualgap.training.loop import solve
 
 N, D = 600, 40
 

@@ -21,8 +21,8 @@ from dualgap import (
     read_liblinear,
     read_libsvm,
 )
-from dualgap.estimators.peers import find_support
 from dualgap.losses import SquaredEpsilonInsensitive
+from dualgap.models.peers import find_support
 
 from .. import qp
 

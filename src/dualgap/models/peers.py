@@ -10,6 +10,10 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
+from ..estimators.kernel_regression import SVR, OneClassSVM
+from ..estimators.linear_regression import LinearOneClassSVM, LinearSVR
+from ..estimators.linear_svc import LinearSVC
+from ..estimators.svc import SVC
 from ..io.peers import (
     LIBLINEAR_LOSSES,
     LIBLINEAR_ONE_CLASS,
@@ -25,10 +29,6 @@ from ..io.peers import (
 from ..kernel import RBF, Linear, Polynomial, Sigmoid
 from ..kernel.functions import Kernel
 from ..losses import get_loss
-from .kernel_regression import SVR, OneClassSVM
-from .linear_regression import LinearOneClassSVM, LinearSVR
-from .linear_svc import LinearSVC
-from .svc import SVC
 
 __all__ = ["read_liblinear", "read_libsvm", "write_liblinear", "write_libsvm"]
 

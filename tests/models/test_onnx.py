@@ -28,7 +28,7 @@ from dualgap import (
     register_skl2onnx,
     to_onnx,
 )
-from dualgap.estimators import export
+from dualgap.models import onnx as export
 
 pytest.importorskip("onnx", reason="onnx is not installed")
 ort = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")

@@ -21,6 +21,11 @@ from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d
 
 from .. import core
 from ..certificate import Certificate
+from ..estimators import originals as svm
+from ..estimators.fitting import N_JOBS, encode, weights
+from ..estimators.linear_svc import LinearSVC
+from ..estimators.meta import unwrap
+from ..estimators.svc import KERNELS, SVC
 from ..kernel import (
     BlockSolver,
     Callable,
@@ -41,16 +46,14 @@ from ..losses import (
 from ..problems.base import Claim
 from ..problems.binary import BinaryProblem
 from ..problems.crammer_singer import CrammerSingerProblem
-from ..solvers import solver_for
-from . import _originals as svm
-from ._binary import (
+from ..problems.multiclass import (
     BinaryProblems,
     binary_problems,
     certificate_of,
     number_of_problems,
 )
-from ._fitting import N_JOBS, encode, weights
-from ._foreign_single import (
+from ..solvers import solver_for
+from .single_problems import (
     KERNELS_OF_ONE,
     LINEAR_OF_ONE,
     Limits,
@@ -59,9 +62,6 @@ from ._foreign_single import (
     sharpened,
     single_terms,
 )
-from ._meta import unwrap
-from .linear_svc import LinearSVC
-from .svc import KERNELS, SVC
 
 __all__ = ["certify"]
 

@@ -15,23 +15,23 @@ from sklearn.utils._param_validation import Interval, validate_params
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from ..certificate import Certificate, Status, percent
+from ..estimators.fitting import N_JOBS
+from ..estimators.linear_svc import LinearSVC
+from ..estimators.svc import SVC
 from ..kernel.nystroem import over
-from ..loop import solve
 from ..losses import Vector
 from ..problems.base import Claim, Proof
 from ..problems.binary import BinaryProblem
+from ..problems.multiclass import certificate_of
 from ..solvers import Auto
-from ._binary import certificate_of
-from ._fitting import N_JOBS
-from .foreign import (
+from ..training.loop import solve
+from .certification import (
     KernelPair,
     binary_of,
     kernel_pairs,
     linear_problems,
     linear_terms,
 )
-from .linear_svc import LinearSVC
-from .svc import SVC
 
 __all__ = ["compress"]
 

@@ -28,7 +28,6 @@ from dualgap import (
     load_model,
     save_model,
 )
-from dualgap.estimators import model_file
 from dualgap.io import model as format_
 from dualgap.kernel import (
     APPROXIMATIONS,
@@ -40,6 +39,7 @@ from dualgap.kernel import (
     Polynomial,
     Precomputed,
 )
+from dualgap.models import files as model_file
 from dualgap.solvers import Pegasos
 
 from ..conftest import examples

@@ -22,20 +22,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from . import core
-from .certificate import (
+from .. import core
+from ..certificate import (
     Bounds,
     Certificate,
     Status,
     relative_gap,
     size_of_optimum,
 )
+from ..io.model import Tensors
+from ..losses import Vector
+from ..problems.base import Claim, Problem, Proof, StoppedError
+from ..solvers.base import Solver, State
+from ..solvers.registry import check_kind
 from .checkpoint import Checkpoint, freeze, freeze_state, identity, thaw, thaw_state
-from .io.model import Tensors
-from .losses import Vector
-from .problems.base import Claim, Problem, Proof, StoppedError
-from .solvers.base import Solver, State
-from .solvers.registry import check_kind
 
 logger = logging.getLogger("dualgap")
 

@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..losses import Vector
+from ..problems.binary import BinaryProblem
+from ..solvers.base import Solver
 from .loop import EpochInfo, Solution, solve
-from .losses import Vector
-from .problems.binary import BinaryProblem
-from .solvers.base import Solver
 
 __all__ = ["carried", "extrapolated", "kernel_solutions", "solutions"]
 

@@ -11,11 +11,11 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight
 
 from .. import core
-from ..loop import EpochInfo, Solution, solve
 from ..losses import Vector
 from ..solvers import Solver
+from ..training.loop import EpochInfo, Solution, solve
 from ._callbacks import Attributes, CallbackSupportMixin, FitTasks
-from ._fitting import (
+from .fitting import (
     VersionedPickle,
     fit_all,
     listener,
@@ -23,7 +23,7 @@ from ._fitting import (
     refuse_store,
     warn_of_failures,
 )
-from ._hints import ParameterHints
+from .hints import ParameterHints
 
 __all__ = [
     "ZERO",

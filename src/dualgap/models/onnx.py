@@ -24,15 +24,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from .. import core
 from ..data.rows import inspect_rows
+from ..estimators.kernel_regression import SVR, OneClassSVM
+from ..estimators.linear_regression import LinearOneClassSVM, LinearSVR
+from ..estimators.linear_svc import LinearSVC
+from ..estimators.linear_svc_cv import LinearSVCCV
+from ..estimators.svc import SVC
 from ..kernel import RBF, Laplacian, Linear, Polynomial, Sigmoid
 from ..kernel.functions import Kernel
 from ..kernel.predict import pair_weights
 from ..kernel.rows import core_arguments
-from .kernel_regression import SVR, OneClassSVM
-from .linear_regression import LinearOneClassSVM, LinearSVR
-from .linear_svc import LinearSVC
-from .linear_svc_cv import LinearSVCCV
-from .svc import SVC
 
 __all__ = ["register_skl2onnx", "to_onnx"]
 

@@ -31,13 +31,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from . import core
-from .certificate import Bounds
-from .losses import Vector
-from .problems.binary import BinaryProblem
-from .problems.rounding import Rounding, Values
-from .solvers.base import new_order
-from .solvers.dcd import DCD, DCDState
+from .. import core
+from ..certificate import Bounds
+from ..losses import Vector
+from ..problems.binary import BinaryProblem
+from ..problems.rounding import Rounding, Values
+from ..solvers.base import new_order
+from ..solvers.dcd import DCD, DCDState
 
 __all__ = ["Batch", "Stream"]
 

@@ -13,9 +13,12 @@ from sklearn.linear_model import SGDOneClassSVM, SGDRegressor
 from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d
 
 from ..certificate import Certificate
+from ..estimators import originals as svm
+from ..estimators.kernel_regression import SVR, OneClassSVM
+from ..estimators.linear_regression import LinearOneClassSVM, LinearSVR
+from ..estimators.single import checked_weights
 from ..kernel import BlockSolver, Gram, KernelOneClass, KernelRegression, Linear
 from ..kernel.regression import BoxProblem
-from ..loop import solve
 from ..losses import (
     RESIDUAL_LOSSES,
     EpsilonInsensitive,
@@ -27,10 +30,7 @@ from ..problems.base import Claim
 from ..problems.one_class import OneClassProblem
 from ..problems.regression import FreeBiasRegression, RegressionProblem
 from ..solvers import get_solver, solver_for
-from . import _originals as svm
-from ._single import checked_weights
-from .kernel_regression import SVR, OneClassSVM
-from .linear_regression import LinearOneClassSVM, LinearSVR
+from ..training.loop import solve
 
 __all__ = [
     "KERNELS_OF_ONE",

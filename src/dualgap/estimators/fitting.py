@@ -28,9 +28,9 @@ from threadpoolctl import threadpool_limits
 from .. import __version__
 from ..certificate import Certificate, Status
 from ..data.blocks import RowSource
-from ..loop import EpochInfo, ctrl_c
 from ..losses import Vector
 from ..memory import make_room_for
+from ..training.loop import EpochInfo, ctrl_c
 
 __all__ = [
     "CACHE_SIZE",

@@ -19,12 +19,12 @@ from typing import Any
 
 import numpy as np
 
-from . import __version__, core
-from .io import model
-from .io.atomic import check_target, remove_leftovers
-from .io.lock import locked
-from .losses import Vector
-from .solvers.base import Solver, State
+from .. import __version__, core
+from ..io import model
+from ..io.atomic import check_target, remove_leftovers
+from ..io.lock import locked
+from ..losses import Vector
+from ..solvers.base import Solver, State
 
 __all__ = ["Checkpoint", "identity"]
 

@@ -1,0 +1,1 @@
+"""Training: the loop, its checkpoints, paths of C, and streams of batches."""
