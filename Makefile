@@ -206,8 +206,8 @@ threaded := tests/test_core.py tests/training/test_loop.py tests/trust/test_load
   $(addprefix tests/estimators/,test_callbacks.py test_linear_svc.py \
     test_multiclass.py test_partial_fit.py test_path.py test_svc.py) \
   $(addprefix tests/io/,test_convert.py test_store.py test_svmlight.py) \
-  $(addprefix tests/kernel/,test_block.py test_gram.py test_nystroem.py \
-    test_regression.py test_tile.py) \
+  tests/kernels/test_gram.py tests/kernels/test_tile.py \
+  $(addprefix tests/solvers/kernel/,test_block.py test_nystroem.py test_regression.py) \
   $(addprefix tests/solvers/,test_crammer_singer.py test_cutting_planes.py \
     test_interior_point.py test_streaming.py)
 

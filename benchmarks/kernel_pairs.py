@@ -22,7 +22,7 @@ from nanculef2014 import SETS, some
 from dualgap import SVC
 from dualgap.estimators import svc
 from dualgap.kernel import Gram
-from dualgap.kernel.gram import Pairs
+from dualgap.kernels.gram import Pairs
 
 
 class Own(Pairs):

@@ -32,12 +32,19 @@ BANDS = [
         TRAIN,
         [
             ("training/", "the loop decides when to stop"),
-            ("kernel/", "kernel SVMs"),
+            ("kernel/", "names of kernel SVMs"),
         ],
     ),
     (TRAIN, [("solvers/", "make epochs and claim a result")]),
     (TRAIN, [("problems/", "prove the result"), ("io/", "files and row stores")]),
-    (GROUND, [("data/", "what X may be, and the row accessor")]),
+    (GROUND, [("kernels/", "kernel functions and their values")]),
+    (
+        GROUND,
+        [
+            ("checks.py", "refuses wrong arguments"),
+            ("data/", "what X may be, and the row accessor"),
+        ],
+    ),
     (
         GROUND,
         [

@@ -56,7 +56,7 @@ NO_DIFFERENCE = {
 
 #: The quickest to notice come first.
 TESTS = [
-    *("tests/test_core.py", "tests/solvers", "tests/kernel", "tests/test_problem.py"),
+    *("tests/test_core.py", "tests/solvers", "tests/kernels", "tests/test_problem.py"),
     *("tests/training/test_loop.py", "tests/trust", "tests"),
 ]
 

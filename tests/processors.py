@@ -23,7 +23,7 @@ else:
 
 FOLDER = Path(__file__).parent
 NUMERICAL = [
-    *("core", "kernel", "solvers", "training"),
+    *("core", "kernels", "solvers", "training"),
     *("test_certificate.py", "test_core.py", "test_losses.py", "test_problem.py"),
     "test_unpenalised.py",
 ]

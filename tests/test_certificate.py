@@ -464,8 +464,8 @@ def test_certificates_come_from_proofs_alone():
     """Only modules that bound the rounding, or read a proof, may make certificates."""
     provers = {
         "problems/binary.py", "problems/regression.py", "problems/one_class.py",
-        "problems/rounding.py", "training/stream.py", "kernel/problem.py",
-        "kernel/regression.py", "kernel/base.py", "estimators/svc.py",
+        "problems/rounding.py", "training/stream.py", "problems/kernel.py",
+        "problems/kernel_boxes.py", "solvers/kernel/base.py", "estimators/svc.py",
         "estimators/_libsvm.py",  # infinite bounds, which claim nothing
     }  # fmt: skip
     allowed = {

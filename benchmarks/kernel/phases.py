@@ -20,7 +20,8 @@ from serving import read
 from threadpoolctl import threadpool_limits
 
 from dualgap import core
-from dualgap.kernel import RBF, BlockSolver, KernelProblem, block
+from dualgap.kernel import RBF, BlockSolver, KernelProblem
+from dualgap.solvers.kernel import block
 
 EPS = 1e-3
 

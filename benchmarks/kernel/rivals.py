@@ -302,7 +302,7 @@ class _Model:
         self.counts, self.kernel = counts.astype(np.int32), kernel
 
     def predict(self, Q):
-        from dualgap.kernel.predict import pair_values
+        from dualgap.kernels.predict import pair_values
 
         values = pair_values(self.kernel, Q, self.support_vectors_, self.dual_coef_,
                              self.counts, self.intercept_)  # fmt: skip

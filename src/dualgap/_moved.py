@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from importlib.abc import Loader
-else:  # the import would take longer than that of dualgap
+else:  # its import takes longer than `import dualgap`
     Loader = object
 
 __all__ = ["MOVED", "MovedModules"]
@@ -20,6 +20,22 @@ __all__ = ["MOVED", "MovedModules"]
 MOVED = {
     "dualgap.checkpoint": "dualgap.training.checkpoint",
     "dualgap.estimators.distributed": "dualgap.distributed.linear_svc",
+    "dualgap.kernel.auto": "dualgap.solvers.kernel.auto",
+    "dualgap.kernel.base": "dualgap.solvers.kernel.base",
+    "dualgap.kernel.block": "dualgap.solvers.kernel.block",
+    "dualgap.kernel.core_vector": "dualgap.solvers.kernel.core_vector",
+    "dualgap.kernel.frank_wolfe": "dualgap.solvers.kernel.frank_wolfe",
+    "dualgap.kernel.functions": "dualgap.kernels.functions",
+    "dualgap.kernel.gram": "dualgap.kernels.gram",
+    "dualgap.kernel.interior": "dualgap.solvers.kernel.interior",
+    "dualgap.kernel.nystroem": "dualgap.solvers.kernel.nystroem",
+    "dualgap.kernel.pairs": "dualgap.solvers.kernel.pairs",
+    "dualgap.kernel.pegasos": "dualgap.solvers.kernel.pegasos",
+    "dualgap.kernel.predict": "dualgap.kernels.predict",
+    "dualgap.kernel.problem": "dualgap.problems.kernel",
+    "dualgap.kernel.regression": "dualgap.problems.kernel_boxes",
+    "dualgap.kernel.rows": "dualgap.kernels.rows",
+    "dualgap.kernel.table": "dualgap.kernels.table",
     "dualgap.loop": "dualgap.training.loop",
     "dualgap.path": "dualgap.training.path",
     "dualgap.stream": "dualgap.training.stream",

@@ -75,3 +75,7 @@ _core = import_module(f"{__package__}._core_{_level}".removesuffix("_"))
 globals().update(
     {name: value for name, value in vars(_core).items() if not name.startswith("_")}
 )
+
+
+class StoppedError(Exception):
+    """Raised when a stop request ends a proof early; nothing is proved then."""

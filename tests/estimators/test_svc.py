@@ -44,10 +44,10 @@ from dualgap.kernel import (
     Polynomial,
     Precomputed,
     Sigmoid,
-    block,
-    predict,
 )
+from dualgap.kernels import predict
 from dualgap.losses import Hinge, SmoothedHinge, get_loss
+from dualgap.solvers.kernel import block
 
 from ..conftest import SANITIZED, examples
 

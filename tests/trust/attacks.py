@@ -36,8 +36,8 @@ from dualgap.kernel import (
     Polynomial,
     Precomputed,
 )
-from dualgap.kernel.problem import MatrixProblem
 from dualgap.losses import RESIDUAL_LOSSES, SmoothedHinge
+from dualgap.problems.kernel import MatrixProblem
 from dualgap.solvers import SOLVERS
 
 from .nasty import Drawn, Rng, draw, given_matrix, lowered, near_origin, rows

@@ -10,8 +10,8 @@ from scipy import sparse
 
 from dualgap import Problem
 from dualgap.kernel import Gram
-from dualgap.kernel.block import row_source
-from dualgap.kernel.gram import roundings_of_values
+from dualgap.kernels.gram import roundings_of_values
+from dualgap.solvers.kernel.block import row_source
 
 from .attacks import rational_kernel
 

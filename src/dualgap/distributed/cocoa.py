@@ -29,9 +29,10 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from ..checks import check_option
 from ..losses import Loss, Vector
 from ..problems.base import EMPTY, Claim, Problem, Proof
-from ..solvers.base import Solver, State, check_option
+from ..solvers.base import Solver, State
 from ..solvers.registry import register
 from .engine import Engine, Outcome, Summary
 from .messages import Task

@@ -33,12 +33,12 @@ from sklearn.utils.validation import (
 )
 
 from ..certificate import Certificate
+from ..core import StoppedError
 from ..kernel import Gram
-from ..kernel.functions import Kernel
-from ..kernel.gram import points_of
-from ..kernel.table import Table, shared_matrix
+from ..kernels.functions import Kernel
+from ..kernels.gram import points_of
+from ..kernels.table import Table, shared_matrix
 from ..losses import Vector
-from ..problems.base import StoppedError
 from ._html import CertificateHTMLMixin
 from ._kernels import KERNEL_CONSTRAINTS, KernelParameters
 from ._search import CUT_SHORT, best_of, part_of, run_folds, why_ended

@@ -17,7 +17,7 @@ from ..kernel import (
     Precomputed,
     Sigmoid,
 )
-from ..kernel.functions import Kernel
+from ..kernels.functions import Kernel
 
 __all__ = ["KERNELS", "KernelParameters"]
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..certificate import Bounds, Status
-from ..kernel.functions import Kernel
+from ..kernels.functions import Kernel
 from ..losses import Vector
 from ..problems.base import EMPTY
 from ..training.loop import HISTORY_DTYPE, Solution

@@ -23,9 +23,9 @@ from sklearn.svm import _base, _classes
 from .. import estimators
 from ..certificate import Certificate, Status
 from ..kernel import Precomputed
-from ..kernel.functions import Kernel
-from ..kernel.predict import pair_values, single_values
-from ..kernel.problem import IndefiniteKernelError
+from ..kernels.functions import Kernel
+from ..kernels.predict import pair_values, single_values
+from ..problems.kernel import IndefiniteKernelError
 from . import originals
 from ._kernels import KERNELS
 from .fitting import silent_failures

@@ -18,11 +18,11 @@ from sklearn.base import (
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.metaestimators import available_if
 
+from ..core import StoppedError
 from ..kernel import BlockSolver, KernelRegression
-from ..kernel.functions import Kernel
-from ..kernel.table import values_at
+from ..kernels.functions import Kernel
+from ..kernels.table import values_at
 from ..losses import Hinge, SquaredHinge, Vector
-from ..problems.base import StoppedError
 from ..problems.multiclass import refuse_missing
 from ..training.loop import Solution
 from ..training.path import kernel_solutions

@@ -15,11 +15,11 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..kernel import BlockSolver, Gram, KernelOneClass, KernelRegression
-from ..kernel.functions import Kernel, Precomputed
-from ..kernel.gram import points_of
-from ..kernel.predict import single_values
-from ..kernel.regression import BoxProblem
+from ..kernels.functions import Kernel, Precomputed
+from ..kernels.gram import points_of
+from ..kernels.predict import single_values
 from ..losses import Vector
+from ..problems.kernel_boxes import BoxProblem
 from ..solvers import get_solver, solvers_of
 from ..training.loop import Solution
 from ._kernels import KERNEL_CONSTRAINTS, KernelParameters

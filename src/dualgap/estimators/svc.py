@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .. import core
 from ..certificate import Bounds, Status
+from ..checks import check_costs
 from ..data.rows import Points
 from ..kernel import (
     APPROXIMATIONS,
@@ -29,17 +30,16 @@ from ..kernel import (
     Precomputed,
     get_kernel_solver,
 )
-from ..kernel.base import KernelSolver
-from ..kernel.functions import Kernel
-from ..kernel.gram import Matrix, Pairs, points_of, rows_in
-from ..kernel.pairs import SolvedPair, solve_pairs
-from ..kernel.predict import pair_values
-from ..kernel.problem import IndefiniteKernelError
+from ..kernels.functions import Kernel
+from ..kernels.gram import Matrix, Pairs, points_of, rows_in
+from ..kernels.predict import pair_values
 from ..losses import Hinge, SquaredHinge, Vector, get_loss
-from ..problems.checks import check_costs
+from ..problems.kernel import IndefiniteKernelError
 from ..problems.multiclass import certificate_of, refuse_missing
 from ..problems.rounding import Rounding
 from ..solvers import Auto
+from ..solvers.kernel.base import KernelSolver
+from ..solvers.kernel.pairs import SolvedPair, solve_pairs
 from ..training.loop import HISTORY_DTYPE, Solution, confirm, ctrl_c, solve
 from ._callbacks import CallbackSupportMixin, FitTasks
 from ._html import CertificateHTMLMixin

@@ -1,14 +1,8 @@
-"""Kernel SVMs: kernel functions, kernel rows on demand, problems and solvers."""
+"""Public names of kernel SVMs: kernel functions, problems and solvers."""
 
 from __future__ import annotations
 
-from ..solvers.registry import solvers_of
-from .auto import Auto
-from .base import KernelSolver, KernelState
-from .block import BlockSolver
-from .core_vector import CoreVector
-from .frank_wolfe import FW, MDM, MFW, SWAP, SWAP2o
-from .functions import (
+from ..kernels.functions import (
     RBF,
     Callable,
     Kernel,
@@ -18,55 +12,26 @@ from .functions import (
     Precomputed,
     Sigmoid,
 )
-from .gram import Gram
-from .nystroem import Nystroem
-from .pegasos import KernelPegasos
-from .problem import KernelProblem
-from .regression import KernelOneClass, KernelRegression
-
-KERNEL_SOLVERS: dict[str, type[KernelSolver]] = {
-    name: solver
-    for name, solver in solvers_of("kernel").items()
-    if issubclass(solver, KernelSolver)
-}
-
-#: Approximations that SVC accepts besides the solvers. They pose a linear problem.
-APPROXIMATIONS: dict[str, type[Nystroem]] = {Nystroem.name: Nystroem}
-
-
-def get_kernel_solver(
-    solver: str | KernelSolver | Nystroem,
-) -> KernelSolver | Nystroem:
-    """Return the record of a kernel solver or approximation.
-
-    "auto" is the block solver for both losses and every kernel. Of the other kernel
-    solvers, only ``block`` and ``kernel-pegasos`` can train the hinge.
-
-    Parameters
-    ----------
-    solver : str, KernelSolver or Nystroem
-        A name, or a record, which is returned as it is.
-
-    Returns
-    -------
-    KernelSolver or Nystroem
-
-    Raises
-    ------
-    ValueError
-        If the name is unknown.
-    """
-    if isinstance(solver, (KernelSolver, Nystroem)):
-        return solver
-    try:
-        return (KERNEL_SOLVERS | APPROXIMATIONS)[solver]()
-    except (KeyError, TypeError):
-        known = ", ".join(map(repr, KERNEL_SOLVERS | APPROXIMATIONS))
-        raise ValueError(
-            f"solver={solver!r} is unknown; use one of {known} or a record such as "
-            "SWAP2o(ranking='paper')"
-        ) from None
-
+from ..kernels.gram import Gram
+from ..problems.kernel import KernelProblem
+from ..problems.kernel_boxes import KernelOneClass, KernelRegression
+from ..solvers.kernel import (
+    APPROXIMATIONS,
+    FW,
+    KERNEL_SOLVERS,
+    MDM,
+    MFW,
+    SWAP,
+    Auto,
+    BlockSolver,
+    CoreVector,
+    KernelPegasos,
+    KernelSolver,
+    KernelState,
+    Nystroem,
+    SWAP2o,
+    get_kernel_solver,
+)
 
 __all__ = [
     "APPROXIMATIONS",

@@ -18,12 +18,12 @@ from ..certificate import Certificate, Status, percent
 from ..estimators.fitting import N_JOBS
 from ..estimators.linear_svc import LinearSVC
 from ..estimators.svc import SVC
-from ..kernel.nystroem import over
 from ..losses import Vector
 from ..problems.base import Claim, Proof
 from ..problems.binary import BinaryProblem
 from ..problems.multiclass import certificate_of
 from ..solvers import Auto
+from ..solvers.kernel.nystroem import over
 from ..training.loop import solve
 from .certification import (
     KernelPair,

@@ -8,7 +8,7 @@ variables.
 For class i with support vectors V_i, let ``S_i = K(X, V_i) A_i^T``, where A_i contains
 their coefficients against the K - 1 other classes, in the layout of LIBSVM. The
 decision value of the pair (i, j) is ``S_i[:, j - 1] + S_j[:, i] + b_ij``. Every kernel
-value is therefore computed once, as in ``kernel/predict.py``.
+value is therefore computed once, as in ``kernels/predict.py``.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from ..estimators.linear_svc import LinearSVC
 from ..estimators.linear_svc_cv import LinearSVCCV
 from ..estimators.svc import SVC
 from ..kernel import RBF, Laplacian, Linear, Polynomial, Sigmoid
-from ..kernel.functions import Kernel
-from ..kernel.predict import pair_weights
-from ..kernel.rows import core_arguments
+from ..kernels.functions import Kernel
+from ..kernels.predict import pair_weights
+from ..kernels.rows import core_arguments
 
 __all__ = ["register_skl2onnx", "to_onnx"]
 
@@ -473,7 +473,7 @@ def _squares(graph: Any, kernel: RBF, X: str, vectors: NDArray[Any]) -> str:
     """Add ``||x - v||^2`` for all rows of X and all vectors.
 
     They are computed from products of centred points where these are accurate enough
-    for all vectors, as in prediction (kernel/predict.py); else from differences.
+    for all vectors, as in prediction (kernels/predict.py); else from differences.
     """
     rows, _, _ = inspect_rows(np.ascontiguousarray(vectors), 0.0)
     points = core.KernelRows(rows, *core_arguments(kernel), None, True, 1)

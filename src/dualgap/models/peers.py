@@ -27,7 +27,7 @@ from ..io.peers import (
     write_libsvm_file,
 )
 from ..kernel import RBF, Linear, Polynomial, Sigmoid
-from ..kernel.functions import Kernel
+from ..kernels.functions import Kernel
 from ..losses import get_loss
 
 __all__ = ["read_liblinear", "read_libsvm", "write_liblinear", "write_libsvm"]

@@ -18,7 +18,6 @@ from ..estimators.kernel_regression import SVR, OneClassSVM
 from ..estimators.linear_regression import LinearOneClassSVM, LinearSVR
 from ..estimators.single import checked_weights
 from ..kernel import BlockSolver, Gram, KernelOneClass, KernelRegression, Linear
-from ..kernel.regression import BoxProblem
 from ..losses import (
     RESIDUAL_LOSSES,
     EpsilonInsensitive,
@@ -27,6 +26,7 @@ from ..losses import (
     get_residual_loss,
 )
 from ..problems.base import Claim
+from ..problems.kernel_boxes import BoxProblem
 from ..problems.one_class import OneClassProblem
 from ..problems.regression import FreeBiasRegression, RegressionProblem
 from ..solvers import get_solver, solver_for

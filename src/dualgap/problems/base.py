@@ -50,10 +50,6 @@ class Proof(NamedTuple):
 EMPTY: Vector = np.empty(0)
 
 
-class StoppedError(Exception):
-    """Raised when a stop request ends a proof early; nothing is proved then."""
-
-
 @dataclass(frozen=True, slots=True)
 class Hint:
     """Base of the hints that a solver may add to a claim, one class per kind."""

@@ -19,12 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .. import core
 from ..certificate import Bounds, Certificate
-from ..data.blocks import Block, RowSource, StreamedRows
-from ..data.rows import Norms, inspect_rows
-from ..losses import Loss, Vector, get_loss
-from .base import BinaryHint, Claim, Problem, Proof, hint_of
-from .bias import balanced, best_bias
-from .checks import (
+from ..checks import (
     check_C,
     check_constant,
     check_costs,
@@ -34,6 +29,11 @@ from .checks import (
     check_threads,
     check_vector,
 )
+from ..data.blocks import Block, RowSource, StreamedRows
+from ..data.rows import Norms, inspect_rows
+from ..losses import Loss, Vector, get_loss
+from .base import BinaryHint, Claim, Problem, Proof, hint_of
+from .bias import balanced, best_bias
 from .rounding import Rounding, Values
 
 

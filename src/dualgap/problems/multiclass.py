@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..certificate import Certificate
+from ..checks import check_constant
 from ..data.blocks import RowSource
 from ..data.rows import Points
 from ..losses import Vector
 from . import one_vs_one, one_vs_rest
 from .binary import BinaryProblem
-from .checks import check_constant
 
 __all__ = [
     "BinaryProblems",

@@ -19,11 +19,11 @@ from numpy.typing import ArrayLike
 
 from .. import core
 from ..certificate import Bounds
+from ..checks import check_vector
 from ..losses import OneClassHinge, ResidualLoss, Vector
 from .base import Claim, LinearHint, Proof, hint_of
 from .bias import into_sum, weighted_quantile
 from .binary import BinaryProblem
-from .checks import check_vector
 from .rounding import Rounding
 
 

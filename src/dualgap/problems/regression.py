@@ -19,11 +19,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from .. import core
 from ..certificate import Bounds, Certificate
+from ..checks import check_costs, check_vector
 from ..losses import ResidualLoss, Vector, get_residual_loss
 from .base import Claim, LinearHint, Proof, hint_of
 from .bias import into_sum
 from .binary import BinaryProblem
-from .checks import check_costs, check_vector
 from .rounding import Rounding, Values
 
 

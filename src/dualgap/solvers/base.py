@@ -18,12 +18,12 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from numbers import Integral
 from typing import Any, ClassVar, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..checks import check_count
 from ..data.blocks import Block
 from ..losses import Vector
 from ..problems.base import Claim, Proof
@@ -307,40 +307,3 @@ def row_visits(
         yield block, order[: state.rows_left(block.size, batch)]
         if stop.requested or stop.expired or state.steps_left == 0:
             return
-
-
-def check_option(name: str, value: object, allowed: tuple[object, ...]) -> None:
-    """Refuse a hyper-parameter that is not one of the allowed words or flags.
-
-    Raises
-    ------
-    ValueError
-    """
-    if not any(type(value) is type(word) and value == word for word in allowed):
-        words = ", ".join(map(repr, allowed))
-        raise ValueError(f"{name}={value!r}: use one of {words}")
-
-
-def check_count(name: str, value: object) -> None:
-    """Refuse a hyper-parameter that is not a positive whole number.
-
-    Raises
-    ------
-    ValueError
-    """
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
-        raise ValueError(f"{name}={value!r}: give a whole number, 1 or more")
-
-
-def check_step(name: str, value: object, largest: float = math.inf) -> None:
-    """Refuse a step size that is not a positive, finite number up to `largest`.
-
-    Raises
-    ------
-    ValueError
-    """
-    if not (
-        isinstance(value, (int, float)) and 0.0 < value <= largest and value < math.inf
-    ):
-        limit = "" if math.isinf(largest) else f" of at most {largest:g}"
-        raise ValueError(f"{name}={value!r}: give a positive, finite number{limit}")

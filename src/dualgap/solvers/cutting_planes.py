@@ -29,9 +29,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import core
+from ..checks import check_count, check_step
 from ..losses import Vector
 from ..problems.binary import BinaryProblem
-from .base import Solver, State, check_count, check_step, new_order
+from .base import Solver, State, new_order
 from .registry import register
 
 Set = NDArray[np.uint8]  # a set of rows, one bit each

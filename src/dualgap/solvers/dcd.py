@@ -47,19 +47,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import core
+from ..checks import check_count, check_option
 from ..data.blocks import Block
 from ..losses import Vector
 from ..problems.base import BinaryHint, Claim
 from ..problems.binary import BinaryProblem
-from .base import (
-    Solver,
-    State,
-    check_count,
-    check_option,
-    new_order,
-    page_order,
-    random_blocks,
-)
+from .base import Solver, State, new_order, page_order, random_blocks
 from .conjugate import Accelerator, Mode
 from .registry import register
 

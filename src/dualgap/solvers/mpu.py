@@ -30,9 +30,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .. import core
+from ..checks import check_step
 from ..losses import Vector
 from ..problems.binary import BinaryProblem
-from .base import Solver, State, check_step, new_order, row_visits
+from .base import Solver, State, new_order, row_visits
 from .registry import register
 
 

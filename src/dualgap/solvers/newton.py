@@ -22,11 +22,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .. import core
+from ..checks import check_option
 from ..losses import Vector
 from ..problems.binary import BinaryProblem
 from ..problems.regression import RegressionProblem
 from . import regression
-from .base import TINY, Solver, State, check_option, new_order
+from .base import TINY, Solver, State, new_order
 from .registry import register, register_choice
 from .regression import RegressionDCD, RegressionSolver
 from .some_rows import lone_blas

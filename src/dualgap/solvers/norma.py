@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from .. import core
+from ..checks import check_step
 from ..problems.binary import BinaryProblem
-from .base import check_step
 from .registry import register
 from .stochastic_gradient import StochasticGradient
 

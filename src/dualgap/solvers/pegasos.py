@@ -21,10 +21,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from .. import core
+from ..checks import check_count, check_option
 from ..losses import Vector
 from ..problems.bias import best_bias
 from ..problems.binary import BinaryProblem
-from .base import RowOrder, check_count, check_option
+from .base import RowOrder
 from .registry import register
 from .stochastic_gradient import GradientState, StochasticGradient
 

@@ -20,16 +20,11 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from .. import core
+from ..checks import check_option
 from ..data.blocks import Block
 from ..losses import Vector
 from ..problems.binary import BinaryProblem
-from .base import (
-    RowOrder,
-    SteppedSolver,
-    check_option,
-    new_order,
-    row_visits,
-)
+from .base import RowOrder, SteppedSolver, new_order, row_visits
 from .dcd import DualState
 from .registry import register
 

@@ -22,9 +22,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import core
+from ..checks import check_count
 from ..losses import Vector
 from ..problems.binary import BinaryProblem
-from .base import RowOrder, State, SteppedSolver, check_count, new_order, row_visits
+from .base import RowOrder, State, SteppedSolver, new_order, row_visits
 from .registry import register
 
 

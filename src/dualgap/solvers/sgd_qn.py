@@ -31,18 +31,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import core
+from ..checks import check_count, check_option, check_step
 from ..data.blocks import Block
 from ..losses import Vector
 from ..problems.binary import BinaryProblem
-from .base import (
-    State,
-    SteppedSolver,
-    check_count,
-    check_option,
-    check_step,
-    new_order,
-    row_visits,
-)
+from .base import State, SteppedSolver, new_order, row_visits
 from .registry import register
 
 

@@ -33,9 +33,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import core
+from ..checks import check_count
 from ..losses import Vector
 from ..problems.binary import BinaryProblem
-from .base import check_count, new_order
+from .base import new_order
 from .registry import register
 from .some_rows import (
     FewFeatures,

@@ -20,9 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import core
+from ..checks import check_step
 from ..data.blocks import Block
 from ..problems.binary import BinaryProblem
-from .base import check_step, new_order
+from .base import new_order
 from .registry import register
 from .stochastic_gradient import StochasticGradient, fresh_state, gradient_pass
 

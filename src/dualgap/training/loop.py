@@ -30,9 +30,10 @@ from ..certificate import (
     relative_gap,
     size_of_optimum,
 )
+from ..core import StoppedError
 from ..io.model import Tensors
 from ..losses import Vector
-from ..problems.base import Claim, Problem, Proof, StoppedError
+from ..problems.base import Claim, Problem, Proof
 from ..solvers.base import Solver, State
 from ..solvers.registry import check_kind
 from .checkpoint import Checkpoint, freeze, freeze_state, identity, thaw, thaw_state

@@ -1,0 +1,162 @@
+"""Checks of arguments that several modules share."""
+
+from __future__ import annotations
+
+import math
+import sys
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .losses import Vector
+
+# Squares of costs outside this range overflow or underflow float64.
+_SMALLEST_COST, _LARGEST_COST = 1e-150, 1e150
+
+
+def check_C(C: float | None, lambda_: float | None, n: int) -> float:
+    """Return C, or ``1/(lambda n)`` if lambda_ is given instead."""
+    if lambda_ is None:
+        return check_positive("C", 1.0 if C is None else C)
+    if C is not None:
+        raise ValueError(
+            f"C={C!r} and lambda_={lambda_!r} set the same parameter; give only one"
+        )
+    C = 1.0 / (check_positive("lambda_", lambda_) * n)
+    if math.isinf(C):
+        raise ValueError(
+            f"lambda_={lambda_!r} is too small: 1/(lambda n) overflows; give a larger "
+            "value"
+        )
+    return C
+
+
+def check_threads(n_jobs: object) -> int:
+    """Return n_jobs as a number of threads."""
+    if isinstance(n_jobs, bool) or not isinstance(n_jobs, Integral) or n_jobs < 1:
+        raise ValueError(f"n_jobs={n_jobs!r}: give a number of threads, 1 or more")
+    return int(n_jobs)
+
+
+def check_constant(fit_intercept: bool, intercept_scaling: float) -> float:
+    """Return the value of the constant feature; 0 without an intercept."""
+    scaling = check_positive("intercept_scaling", intercept_scaling)
+    return scaling if fit_intercept else 0.0
+
+
+def check_free_bias(penalize_intercept: bool, constant: float) -> bool:
+    """Return whether there is an unpenalised bias."""
+    if penalize_intercept:
+        return False
+    if constant == 0.0:
+        raise ValueError(
+            "penalize_intercept=False needs fit_intercept=True; without it there is no "
+            "intercept"
+        )
+    if constant != 1.0:
+        raise ValueError(
+            f"intercept_scaling={constant!r} has no effect with "
+            "penalize_intercept=False; leave it at 1"
+        )
+    return True
+
+
+def check_positive(name: str, value: Any) -> float:
+    """Return a positive, finite number as a float."""
+    numbers = (int, float, np.integer, np.floating)
+    if isinstance(value, np.floating):
+        value = float(value)  # a float32 would round the limit in the comparison
+    if not (isinstance(value, numbers) and 0 < value <= sys.float_info.max):
+        raise ValueError(f"{name}={value!r}: give a positive, finite number")
+    return float(value)
+
+
+def check_labels(y: ArrayLike, n: int) -> NDArray[np.int8]:
+    """Return labels, -1 or +1, one per row."""
+    y = np.asarray(y)
+    if y.shape != (n,):
+        raise ValueError(f"y has shape {y.shape}; expected ({n},), one label per row")
+    known = (y == 1) | (y == -1)
+    if not np.all(known):
+        i = int(np.argmin(known))
+        value = y[i : i + 1].tolist()[0]
+        raise ValueError(f"y[{i}]={value!r}: labels are -1 and +1 here; map them first")
+    return np.ascontiguousarray(y, dtype=np.int8)
+
+
+def check_costs(C: float, sample_weight: ArrayLike | None, n: int) -> Vector:
+    """Return ``c_i = C sample_weight_i``, shape (n,)."""
+    if sample_weight is None:
+        weight = np.ones(1)  # stands for all rows
+    else:
+        weight = check_vector("sample_weight", sample_weight, n)
+    if (weight < 0.0).any():
+        i = int(np.argmax(weight < 0.0))
+        raise ValueError(
+            f"sample_weight[{i}]={float(weight[i])!r}: weights must be zero or positive"
+        )
+    if not weight.any():
+        raise ValueError("sample_weight is zero everywhere; give a positive weight")
+    with np.errstate(over="ignore"):
+        cost = C * weight
+    used = cost[weight > 0.0]
+    if used.min() < _SMALLEST_COST or used.max() > _LARGEST_COST:
+        raise ValueError(
+            f"C times sample_weight spans [{used.min():.3g}, {used.max():.3g}]; keep "
+            f"it within [{_SMALLEST_COST:g}, {_LARGEST_COST:g}]"
+        )
+    return np.full(n, cost[0]) if sample_weight is None else cost
+
+
+def check_vector(name: str, value: ArrayLike, size: int) -> Vector:
+    """Return finite numbers as a contiguous array of shape (size,)."""
+    try:
+        value = np.require(value, np.float64, ["C", "A", "W"])
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} is not an array of numbers: {error}") from None
+    if value.shape != (size,):
+        raise ValueError(f"{name} has shape {value.shape}; expected ({size},)")
+    finite = np.isfinite(value)
+    if not finite.all():
+        i = int(np.argmin(finite))
+        raise ValueError(f"{name}[{i}]={float(value[i])!r}: give finite numbers")
+    return value
+
+
+def check_option(name: str, value: object, allowed: tuple[object, ...]) -> None:
+    """Refuse a hyper-parameter that is not one of the allowed words or flags.
+
+    Raises
+    ------
+    ValueError
+    """
+    if not any(type(value) is type(word) and value == word for word in allowed):
+        words = ", ".join(map(repr, allowed))
+        raise ValueError(f"{name}={value!r}: use one of {words}")
+
+
+def check_count(name: str, value: object) -> None:
+    """Refuse a hyper-parameter that is not a positive whole number.
+
+    Raises
+    ------
+    ValueError
+    """
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
+        raise ValueError(f"{name}={value!r}: give a whole number, 1 or more")
+
+
+def check_step(name: str, value: object, largest: float = math.inf) -> None:
+    """Refuse a step size that is not a positive, finite number up to `largest`.
+
+    Raises
+    ------
+    ValueError
+    """
+    if not (
+        isinstance(value, (int, float)) and 0.0 < value <= largest and value < math.inf
+    ):
+        limit = "" if math.isinf(largest) else f" of at most {largest:g}"
+        raise ValueError(f"{name}={value!r}: give a positive, finite number{limit}")

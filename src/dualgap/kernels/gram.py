@@ -1,0 +1,592 @@
+"""Rows of the kernel matrix on demand, in a least-recently-used cache.
+
+The matrix holds no labels, so all binary problems over the same rows share it. Pairs of
+classes share the kernel values that they have in common; see :class:`Pairs`.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import weakref
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cached_property, partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+
+from .. import core
+from ..core import StoppedError
+from ..data.rows import Points
+from .functions import Block, Kernel, Precomputed
+from .rows import row_source
+
+logger = logging.getLogger("dualgap")
+
+_MEGABYTE = 1_000_000
+# Bookkeeping bytes of the cache: per row of X, and per cached row.
+_PER_ROW, _PER_CACHED_ROW = 4, 48
+
+
+class Statistics(NamedTuple):
+    """Cache and computation counts of a :class:`Gram`.
+
+    Attributes
+    ----------
+    hits, misses : int
+        Rows found in the cache, and rows computed.
+    evaluations : int
+        Kernel values computed.
+    copied : int
+        Kernel values copied while a row was computed: k(j, i) for k(i, j), or values
+        that pairs of classes share.
+    """
+
+    hits: int
+    misses: int
+    evaluations: int
+    copied: int
+
+
+class Matrix:
+    """Base class of the kernel matrices :class:`Gram` and :class:`Pair`.
+
+    Attributes
+    ----------
+    kernel : Kernel
+        Its gamma is resolved.
+    n : int
+        Rows and columns of the matrix.
+    cache_size : float
+        Limit of the cache in megabytes.
+    core : core.Gram
+        Rows and cache, made on first use. Threads that share it wait for each other.
+    fast : core.KernelRows or None
+        Computes many rows at a time, and sums of rows. None if Python computes the
+        kernel.
+    accessor : core.Rows or None
+        Row accessor of the data. None if Python computes the kernel.
+    """
+
+    kernel: Kernel
+    n: int
+    cache_size: float
+    accessor: Any = None
+
+    @cached_property
+    def core(self) -> Any:
+        return self._make_core()
+
+    @cached_property
+    def fast(self) -> Any:
+        return None if self.kernel.form is None else row_source(self)
+
+    @property
+    def bounded(self) -> bool:
+        """Whether :meth:`times` bounds the rounding errors of kernel values."""
+        return self.fast is not None and bool(self.fast.bounded)
+
+    def _make_core(self) -> Any:
+        raise NotImplementedError
+
+    @property
+    def columns(self) -> NDArray[np.uint32] | None:
+        """Rows of this matrix among the rows of the core; None for all."""
+        return None
+
+    def source(self) -> tuple[Any, NDArray[np.uint32] | None]:
+        """Return the data and the numbers of the rows in use; None for all rows."""
+        raise NotImplementedError
+
+    @property
+    def statistics(self) -> Statistics:
+        """Cache and computation counts so far."""
+        return Statistics(*self.core.statistics)
+
+    def row(self, i: int) -> Block:
+        """Return ``k(x_i, x_j)`` for all j, shape (n,), float32.
+
+        The row comes from the cache; if it is not there, it is computed and cached.
+        """
+        out = np.empty(self.n, dtype=np.float32)
+        self.core.row(i, out)
+        return out
+
+    def block(self, rows: ArrayLike, columns: ArrayLike | None = None) -> Block:
+        """Compute ``k(x_i, x_j)`` for the rows i and columns j, without the cache.
+
+        Parameters
+        ----------
+        rows : array-like of int
+        columns : array-like of int, optional
+            Defaults to all columns.
+
+        Returns
+        -------
+        ndarray of shape (len(rows), len(columns)), float64
+        """
+        every = np.arange(self.n) if columns is None else columns
+        rows, every = _order(rows, self.n), _order(every, self.n)
+        out = np.empty((len(rows), len(every)))
+        self.core.block(rows, every, out.reshape(-1))
+        return out
+
+    def diagonal(self) -> NDArray[np.float64]:
+        """Return ``k(x_i, x_i)``, shape (n,), float64."""
+        raise NotImplementedError
+
+    def times(
+        self,
+        c: NDArray[np.float64],
+        stop: Any = None,
+        at: Any = None,
+        errors: NDArray[np.float64] | None = None,
+    ) -> NDArray[np.float64]:
+        """Return ``sum_j c_j k(x_j, x_i)`` for the rows i, with float64 kernel values.
+
+        Parameters
+        ----------
+        c : ndarray of shape (n,)
+        stop : core.Stop, optional
+            A request that ends the computation early.
+        at : ndarray of int, optional
+            The rows i. Defaults to all rows.
+        errors : ndarray of shape (n,) or (len(at),), optional
+            If the matrix is `bounded`, filled with bounds on the distances of the sums
+            from the sums over exact kernel values.
+
+        Returns
+        -------
+        ndarray of shape (n,) or (len(at),), float64
+
+        Raises
+        ------
+        StoppedError
+            If `stop` ends the computation early.
+        """
+        if self.fast is not None:
+            return fast_times(self.fast, c, stop, at, errors)
+        whole = self._times(c, None, stop)
+        return whole if at is None else whole[at]
+
+    def _times(
+        self,
+        c: NDArray[np.float64],
+        columns: NDArray[np.uint32] | None,
+        stop: Any,
+    ) -> NDArray[np.float64]:
+        """Return the sums of :meth:`times` at some columns; c has one entry each."""
+        stop = core.Stop() if stop is None else stop
+        used = np.flatnonzero(c)
+        rows = used.astype(np.uint32) if columns is None else columns[used]
+        out = np.zeros(len(c))
+        if not self.core.add_times(rows, c[used], columns, out, stop):
+            raise StoppedError
+        return out
+
+    def subset(self, indices: ArrayLike) -> Subset:
+        """Return the kernel matrix of some rows, over the cache of this matrix."""
+        return Subset(self, _order(indices, self.n))
+
+    def _values(self, rows: Any, columns: Any = None) -> Block:
+        """Return float64 entries of a kernel that Python computes.
+
+        Without `columns` the entries of all columns are returned.
+        """
+        raise NotImplementedError
+
+    def _python_core(self, capacity: int) -> Any:
+        # A strong reference from the core would be a cycle that the garbage collector
+        # cannot see.
+        values = partial(_values_of, weakref.ref(self))
+        return core.python_gram(self.n, capacity, values, values)
+
+
+class Gram(Matrix):
+    """Kernel matrix of the rows of X, computed row by row on demand.
+
+    Rows are float32, so a cached row takes 4 n bytes. Values that enter a certificate
+    are computed in float64 and not cached. Besides the cache it keeps one float32 copy
+    of X: dense, or by column if less than a fifth of the entries is stored.
+
+    Parameters
+    ----------
+    X : ndarray, sparse matrix or Points of shape (n, d), float32 or float64
+        For a precomputed kernel, the kernel matrix of shape (n, n).
+    kernel : Kernel
+        A gamma rule is resolved for X.
+    cache_size : float, default=200
+        Hard limit of the cache in megabytes (10**6 bytes).
+
+    Attributes
+    ----------
+    X : ndarray or CSR matrix
+    kernel : Kernel
+    n : int
+    core : core.Gram
+        Rows and cache. Threads that share it wait for each other.
+
+    Raises
+    ------
+    ValueError
+        If X holds values that are not finite, a precomputed matrix is not square,
+        `cache_size` does not hold two rows, or squared row norms overflow float32.
+    TypeError
+        If X is neither an array nor a sparse matrix.
+    """
+
+    def __init__(self, X: Any, kernel: Kernel, cache_size: float = 200) -> None:
+        if not (isinstance(cache_size, (int, float)) and cache_size > 0):
+            raise ValueError(
+                f"cache_size={cache_size!r}: give a positive number of megabytes"
+            )
+        points = points_of(X, kernel)
+        self.X = points.X
+        self.kernel = kernel.resolve(self.X)
+        self.cache_size = cache_size
+        self.n = self.X.shape[0]
+        _capacity(self.n, cache_size)
+        if self.kernel.form is not None:
+            self.accessor = _accessor(points, self.kernel)
+
+    def _make_core(self) -> Any:
+        capacity, form = _capacity(self.n, self.cache_size), self.kernel.form
+        if form is None:
+            return self._python_core(capacity)
+        return core.rows_gram(self.accessor, *form, capacity)
+
+    def source(self) -> tuple[Any, None]:
+        return self.X, None
+
+    def diagonal(self) -> NDArray[np.float64]:
+        """Return ``k(x_i, x_i)``, shape (n,), float64."""
+        return self.kernel.diagonal(self.X)
+
+    def _values(self, rows: Any, columns: Any = None) -> Block:
+        if columns is None:
+            return self.kernel.block(self.X, rows, dtype=np.float64)
+        if isinstance(self.kernel, Precomputed):
+            return np.ascontiguousarray(self._values(rows)[:, columns])
+        return self.kernel.block(self.X, rows, self.X[columns], dtype=np.float64)
+
+
+class Pairs:
+    """Kernel matrices of all pairs of classes.
+
+    The row of x_i in the matrix of a pair has two segments. The columns of its own
+    class are the same in all pairs with that class; the columns of the other class are
+    needed by no other pair. The cache keeps the first segments for all pairs, as far as
+    there is room, so each is computed once. Every thread works on its own pair. Threads
+    wait for each other to copy a segment, but never to compute one. Two threads may
+    compute the same segment, with the same bits.
+
+    Sharing takes no cached rows from any pair. Each thread gets the cache that the
+    largest pair can use, at most its part of the limit, and the rest of the limit holds
+    the shared segments. If no cache is left, nothing is shared. A kernel value does not
+    depend on where it comes from, so sharing changes the time only.
+
+    Kernels that Python computes share nothing. A precomputed matrix has nothing to
+    save, and a Python function would be called twice per row.
+
+    Parameters
+    ----------
+    X : ndarray, sparse matrix or Points of shape (n, d)
+        Rows sorted by class; the whole matrix if the kernel is precomputed.
+    kernel : Kernel
+        Its gamma is resolved.
+    bounds : sequence of int
+        Class c has the rows bounds[c] to bounds[c + 1] - 1, at least one.
+    cache_size : float, default=200
+        Hard limit of all caches together in megabytes (10**6 bytes).
+    threads : int, default=1
+        Number of pairs in use at the same time.
+    order : ndarray of int, optional
+        Rows of a precomputed matrix, sorted by class.
+
+    Raises
+    ------
+    ValueError
+        If `cache_size` does not hold two rows of the largest pair for each thread.
+    """
+
+    def __init__(
+        self,
+        X: Any,
+        kernel: Kernel,
+        bounds: Sequence[int],
+        cache_size: float = 200,
+        threads: int = 1,
+        order: NDArray[Any] | None = None,
+    ) -> None:
+        self.points = points = points_of(X, kernel)
+        self.kernel, self.bounds = kernel, list(bounds)
+        self.order = order
+        self.cache_size = cache_size / threads
+        sizes = np.diff(self.bounds)
+        largest = int(np.sort(sizes)[-2:].sum())
+        _capacity(largest, self.cache_size, threads)
+        left = cache_size * _MEGABYTE - threads * min(
+            _bytes(largest, largest), self.cache_size * _MEGABYTE
+        )
+        whole = [_bytes(n, n) for n in sizes.tolist()]
+        part = min(1.0, left / sum(whole))
+        self._capacities = [
+            min(n, max(0, int((part * most - _PER_ROW * n) // _per_row(n))))
+            for n, most in zip(sizes.tolist(), whole, strict=True)
+        ]
+        self.diagonal: NDArray[np.float64] | None = None
+        self.accessor: Any = None
+        if kernel.form is not None:
+            self.diagonal = kernel.diagonal(points.X)
+            self.accessor = _accessor(points, kernel)
+
+    @cached_property
+    def core(self) -> Any:
+        """Shared segments, made on first use. The block solver does not use them."""
+        assert self.kernel.form is not None
+        return core.rows_of_classes(
+            self.accessor, *self.kernel.form, self.bounds, self._capacities
+        )
+
+    def pair(self, a: int, b: int) -> Pair | Gram:
+        """Return the kernel matrix of the rows of class a followed by class b."""
+        if self.kernel.form is None and self.order is None:
+            return Gram(self.points[self.rows(a, b)], self.kernel, self.cache_size)
+        return Pair(self, a, b)
+
+    def rows(self, a: int, b: int) -> NDArray[np.intp]:
+        """Return the numbers of the rows of class a followed by class b."""
+        return np.concatenate(
+            [np.arange(self.bounds[k], self.bounds[k + 1]) for k in (a, b)]
+        )
+
+
+class Pair(Matrix):
+    """Kernel matrix of two classes; see :meth:`Pairs.pair`."""
+
+    def __init__(self, pairs: Pairs, a: int, b: int) -> None:
+        self.pairs, self.kernel, self.classes = pairs, pairs.kernel, (a, b)
+        self.rows = pairs.rows(a, b)
+        self.n = len(self.rows)
+        self.cache_size = pairs.cache_size
+        self.accessor = pairs.accessor
+        if pairs.order is not None:
+            self.rows = pairs.order[self.rows]
+
+    def _make_core(self) -> Any:
+        capacity = _capacity(self.n, self.cache_size)
+        if self.kernel.form is None:
+            return self._python_core(capacity)
+        return self.pairs.core.gram(*self.classes, capacity)
+
+    def source(self) -> tuple[Any, NDArray[np.uint32]]:
+        return self.pairs.points.X, self.rows.astype(np.uint32)
+
+    def diagonal(self) -> NDArray[np.float64]:
+        """Return ``k(x_i, x_i)``, shape (n,), float64."""
+        if self.pairs.diagonal is None:
+            return self.kernel.diagonal(self.pairs.points.X)[self.rows]
+        return self.pairs.diagonal[self.rows]
+
+    def _values(self, rows: Any, columns: Any = None) -> Block:
+        whole = self.kernel.block(
+            self.pairs.points.X, self.rows[rows], dtype=np.float64
+        )
+        own = self.rows if columns is None else self.rows[columns]
+        return np.ascontiguousarray(whole[:, own])
+
+
+class Subset:
+    """Kernel matrix of some rows of another matrix; see :meth:`Gram.subset`."""
+
+    def __init__(self, parent: Matrix, columns: NDArray[np.uint32]) -> None:
+        self.parent, self.columns = parent, columns
+        self.cache_size = parent.cache_size
+        self.accessor = parent.accessor
+        self.kernel, self.n = parent.kernel, len(columns)
+
+    @property
+    def core(self) -> Any:
+        return self.parent.core
+
+    @cached_property
+    def fast(self) -> Any:
+        """Fast rows of this subset; see :attr:`Matrix.fast`."""
+        return None if self.kernel.form is None else row_source(self)
+
+    @property
+    def bounded(self) -> bool:
+        """Whether :meth:`times` bounds rounding errors; see :attr:`Matrix.bounded`."""
+        return self.fast is not None and bool(self.fast.bounded)
+
+    def source(self) -> tuple[Any, NDArray[np.uint32]]:
+        """Return the data and the numbers of the rows; see :meth:`Matrix.source`."""
+        X, rows = self.parent.source()
+        return X, self.columns if rows is None else rows[self.columns]
+
+    @property
+    def statistics(self) -> Statistics:
+        """Counts of the whole matrix."""
+        return self.parent.statistics
+
+    def row(self, i: int) -> Block:
+        """Return ``k(x_i, x_j)`` for all j of the subset; see :meth:`Gram.row`."""
+        return self.parent.row(int(self.columns[i]))[self.columns]
+
+    def block(self, rows: ArrayLike, columns: ArrayLike | None = None) -> Block:
+        """Compute some entries of this matrix; see :meth:`Gram.block`."""
+        some = (
+            self.columns if columns is None else self.columns[_order(columns, self.n)]
+        )
+        return self.parent.block(self.columns[_order(rows, self.n)], some)
+
+    def diagonal(self) -> NDArray[np.float64]:
+        """Return ``k(x_i, x_i)``, shape (n,), float64."""
+        return self.parent.diagonal()[self.columns]
+
+    def times(
+        self,
+        c: NDArray[np.float64],
+        stop: Any = None,
+        at: Any = None,
+        errors: NDArray[np.float64] | None = None,
+    ) -> NDArray[np.float64]:
+        """Return sums of columns times coefficients; see :meth:`Gram.times`."""
+        if self.fast is not None:
+            return fast_times(self.fast, c, stop, at, errors)
+        whole = self.parent._times(c, self.columns, stop)
+        return whole if at is None else whole[at]
+
+    def subset(self, indices: ArrayLike) -> Subset:
+        """Return the kernel matrix of some of these rows."""
+        return Subset(self.parent, self.columns[_order(indices, self.n)])
+
+
+def roundings_of_values(gram: Matrix | Subset) -> float:
+    """Return a bound on the rounding errors of the values in :meth:`Matrix.times`.
+
+    It is in units of ``2**-53 sqrt(k_ii k_jj)``; see :meth:`Kernel.roundings`. The sums
+    of a `bounded` matrix come with their own bounds instead.
+    """
+    X, _ = gram.source()
+    entries = X.shape[1]
+    if sparse.issparse(X):
+        entries = int(np.diff(X.indptr).max())
+    return gram.kernel.roundings(entries)
+
+
+def _accessor(points: Points, kernel: Kernel) -> Any:
+    """Return the core's accessor of rows.
+
+    Raises
+    ------
+    ValueError
+        If a float32 kernel row could overflow. Rows of exponential kernels never do.
+    """
+    exponential = kernel.form is None or kernel.form[0] == "exponential"
+    if not exponential and not float(points.q.max()) <= float(np.finfo(np.float32).max):
+        raise ValueError(
+            "X has rows whose squared norm leaves the range of float32; rescale the "
+            "features"
+        )
+    return points.accessor
+
+
+def fast_times(
+    fast: Any,
+    c: NDArray[np.float64],
+    stop: Any,
+    at: Any = None,
+    errors: NDArray[np.float64] | None = None,
+) -> NDArray[np.float64]:
+    """Compute the sums of :meth:`Matrix.times`, many rows at a time."""
+    used = np.flatnonzero(c)
+    if at is not None:
+        at = at.astype(np.uint32)
+    out = np.zeros(len(c) if at is None else len(at))
+    stop = core.Stop() if stop is None else stop
+    if not fast.times(used.astype(np.uint32), c[used], at, out, errors, stop):
+        raise StoppedError
+    return out
+
+
+def _values_of(matrix: weakref.ref[Matrix], rows: Any, columns: Any = None) -> Block:
+    whole = matrix()
+    assert whole is not None
+    return whole._values(rows, columns)
+
+
+def _per_row(n: int) -> int:
+    """Return the bytes of a cached row of n values."""
+    return 4 * n + _PER_CACHED_ROW
+
+
+def _bytes(n: int, rows: int) -> int:
+    """Return the bytes of a cache for `rows` of n rows of n values."""
+    return _PER_ROW * n + rows * _per_row(n)
+
+
+def rows_in(cache_size: float, n: int) -> int:
+    """Return how many rows of n float32 values fit into `cache_size` megabytes.
+
+    Bookkeeping is counted, and n is rounded up to whole panels of 32.
+    """
+    stride = -(-n // 32) * 32
+    return max(0, int((cache_size * _MEGABYTE - _PER_ROW * n) // _per_row(stride)))
+
+
+def _capacity(n: int, cache_size: float, threads: int = 1) -> int:
+    """Return how many rows of n values fit into `cache_size` megabytes.
+
+    Raises
+    ------
+    ValueError
+        If fewer than two rows fit.
+    """
+    capacity = int((cache_size * _MEGABYTE - _PER_ROW * n) // _per_row(n))
+    if capacity < 2:
+        several = f" for each of {threads} threads" if threads > 1 else ""
+        raise ValueError(
+            f"cache_size={cache_size * threads!r} does not hold two rows of {n} "
+            f"values{several}; give {math.ceil(threads * _bytes(n, 2) / _MEGABYTE)} or "
+            "more megabytes"
+        )
+    return capacity
+
+
+def _order(indices: ArrayLike, n: int) -> NDArray[np.uint32]:
+    indices = np.asarray(indices)
+    if indices.ndim != 1 or indices.dtype.kind not in "iu" or len(indices) == 0:
+        raise ValueError("indices: give a nonempty list of row numbers")
+    if indices.min() < 0 or indices.max() >= n:
+        raise ValueError(f"indices: give row numbers from 0 to {n - 1}")
+    return indices.astype(np.uint32)
+
+
+def points_of(X: Any, kernel: Kernel) -> Points:
+    """Return the rows of X, inspected unless X is :class:`Points` already.
+
+    Raises
+    ------
+    ValueError
+        If X has no rows, a value is not finite, or a precomputed matrix is not square.
+    TypeError
+        If X is neither an array nor a sparse matrix.
+    """
+    points = X if isinstance(X, Points) else Points.of(X)
+    if sparse.issparse(points.X) and not points.X.has_canonical_format:
+        X = points.X.copy()
+        X.sum_duplicates()
+        points = replace(points, X=X)
+    shape = points.X.shape
+    if shape[0] == 0:
+        raise ValueError("X has 0 rows; at least one example is needed")
+    if isinstance(kernel, Precomputed) and shape[0] != shape[1]:
+        raise ValueError(
+            f"X has shape {shape}; give a square kernel matrix with one row and one "
+            "column per example"
+        )
+    return points

@@ -1,0 +1,146 @@
+"""Kernel matrices that are computed once, for many problems over the same rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import issparse
+
+from ..core import StoppedError
+from ..data.rows import Points
+from ..losses import Vector
+from .functions import Block, Kernel, Precomputed
+from .gram import Gram, Matrix
+
+__all__ = ["Table", "shared_matrix", "values_at"]
+
+# Bytes of a value in a table, and in the cache of a problem.
+_VALUE, _CACHED = 8, 4
+# Rows of the table that are copied at a time.
+_ROWS = 64
+# Values of dense rows with fewer features are computed faster than read. Measured on
+# columns of usps, with 2,000 and 5,000 rows.
+_FEATURES = 50
+
+
+@dataclass(frozen=True)
+class Tabulated(Precomputed):
+    """Kernel of a table: a precomputed kernel with the properties of another one."""
+
+    of: Kernel
+    #: Largest number of stored entries of a row.
+    entries: int
+
+    @property
+    def positive(self) -> bool:
+        return self.of.positive
+
+    def roundings(self, entries: int) -> float:
+        return self.of.roundings(self.entries)
+
+
+class Table(Matrix):
+    """Kernel matrix of the rows of X in memory, in float64.
+
+    A certificate over it is about the matrix as computed, as with a precomputed kernel.
+
+    Parameters
+    ----------
+    gram : Gram
+    cache_size : float
+        Megabytes of float32 rows for each problem over this matrix.
+    stop : core.Stop
+
+    Raises
+    ------
+    StoppedError
+        If `stop` ends the computation early.
+    """
+
+    def __init__(self, gram: Gram, cache_size: float, stop: Any) -> None:
+        self.n, self.cache_size = gram.n, cache_size
+        X = gram.X
+        entries = X.shape[1]
+        self.kernel: Kernel = Tabulated(gram.kernel, entries)
+        if isinstance(gram.kernel, Precomputed):
+            self.kernel = gram.kernel
+        self.values = np.empty((self.n, self.n))
+        for begin in range(0, self.n, _ROWS):
+            if stop.requested or stop.expired:
+                raise StoppedError
+            rows = np.arange(begin, min(begin + _ROWS, self.n))
+            self.values[rows] = gram.block(rows)
+
+    def _make_core(self) -> Any:
+        return self._python_core(2)
+
+    def source(self) -> tuple[Any, None]:
+        return self.values, None
+
+    def diagonal(self) -> NDArray[np.float64]:
+        """Return ``k(x_i, x_i)``, shape (n,), float64."""
+        return self.values.diagonal().copy()
+
+    def _values(self, rows: Any, columns: Any = None) -> Block:
+        some = self.values[rows] if columns is None else self.values[rows][:, columns]
+        return np.ascontiguousarray(some)
+
+    def _times(
+        self, c: Vector, columns: NDArray[np.uint32] | None, stop: Any
+    ) -> NDArray[np.float64]:
+        used = np.flatnonzero(c)
+        if columns is None:
+            columns = np.arange(self.n, dtype=np.uint32)
+        out = np.zeros(len(c))
+        for begin in range(0, len(used), _ROWS):
+            some = used[begin : begin + _ROWS]
+            out += c[some] @ self.values[columns[some]].take(columns, axis=1)
+        return out
+
+
+def shared_matrix(
+    points: Points, kernel: Kernel, cache_size: float, threads: int, stop: Any
+) -> Table | Gram:
+    """Return a kernel matrix that many problems share.
+
+    It is computed at once if `cache_size` holds it in float64, and for each thread the
+    float32 rows of a problem, and if its values cost more to compute than to read.
+    Otherwise each problem has a cache of rows of its own.
+
+    Parameters
+    ----------
+    points : Points
+    kernel : Kernel
+        Its gamma is resolved.
+    cache_size : float
+        Megabytes.
+    threads : int
+        Number of problems in use at the same time.
+    stop : core.Stop
+    """
+    n, d = points.X.shape
+    cheap = kernel.form is not None and not issparse(points.X) and d < _FEATURES
+    # An eighth of the cache of a problem is for the matrix of its working set.
+    room = _CACHED * n * n * 8 / 7 + 1e5
+    left = cache_size * 1e6 - _VALUE * n * n
+    if left >= threads * room and not cheap:
+        return Table(Gram(points, kernel, cache_size), left / threads / 1e6, stop)
+    return Gram(points, kernel, cache_size / threads)
+
+
+def values_at(
+    matrix: Table | Gram, rows: NDArray[np.intp], coef: Vector, stop: Any
+) -> Vector:
+    """Return ``sum_j coef_pj k(x_j, x_i)`` for some rows i, shape (len(rows), p)."""
+    if isinstance(matrix, Table):
+        used = np.flatnonzero(coef.any(axis=0))
+        found = np.empty((len(rows), len(coef)))
+        for begin in range(0, len(rows), _ROWS):
+            some = slice(begin, begin + _ROWS)
+            block = matrix.values[rows[some]].take(used, axis=1)
+            found[some] = block @ coef[:, used].T
+        return found
+    return np.stack([matrix.times(c, stop, rows) for c in coef], axis=1)

@@ -1,0 +1,387 @@
+"""Kernel regression and one-class problems, and their certificates.
+
+Both have the same dual form, with a box and a sum constraint:
+
+D(a) = sum_i (p_i a_i - epsilon |a_i|) - 1/2 a'Ka,   lo_i <= a_i <= hi_i,
+                                                     sum_i a_i = total
+P(a, b) = 1/2 a'Ka + b total
+        + sum_i max(0, hi_i (r_i - epsilon), lo_i (r_i + epsilon)),  r = p - Ka - b
+
+The dual variables a are signed: f(x) = sum_i a_i k(x_i, x) + b.
+
+Regression (Vapnik 1995; Smola and Schoelkopf 2004, eqs. 3 and 10): p are the targets,
+hi_i = -lo_i = c_i = C sample_weight_i, total = 0, and P = 1/2 ||w||^2 +
+sum_i c_i max(0, |y_i - f(x_i)| - epsilon). The bias is not penalised.
+
+One class (Schoelkopf et al., Neural Computation 13, 2001) on LIBSVM's scale: p = 0,
+epsilon = 0, lo = 0, hi_i = c_i = sample_weight_i, total = nu sum_i c_i, b = -rho, and
+P = 1/2 ||w||^2 - total rho + sum_i c_i max(0, rho - w.x_i). The w, rho and a of the
+paper are these divided by total. The optimum is -1/2 ||w||^2, which is negative.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..certificate import Bounds, Certificate
+from ..checks import check_C, check_costs, check_vector
+from ..kernels.functions import Kernel
+from ..kernels.gram import roundings_of_values
+from ..losses import EpsilonInsensitive, OneClassHinge, ResidualLoss, Vector
+from .base import EMPTY, Claim, KernelHint, Near, Proof, hint_of
+from .bias import into_sum, weighted_quantile
+from .kernel import _BEYOND, _TIMES, MatrixProblem, dual_point
+from .one_class import (
+    check_nu,
+    first_rows,
+    largest_rho,
+    orthogonal_optimum,
+    sum_of_duals,
+)
+from .rounding import Rounding
+
+
+class BoxProblem(MatrixProblem):
+    """Base of the regression and one-class problems; see the module docstring.
+
+    Attributes
+    ----------
+    gram : Gram
+    linear : ndarray of shape (n,)
+        ``p_i`` minus `centre`.
+    centre : float
+        Subtracted from all targets and added to the unpenalised bias.
+    epsilon, total : float
+    lower, upper : ndarray of shape (n,)
+        Bounds ``lo_i`` and ``hi_i`` of the dual variables.
+    cost : ndarray of shape (n,)
+        ``c_i``.
+    y : ndarray of shape (n,), int8
+        Signs of the core's variables: all 1.
+    n : int
+        Rows.
+    """
+
+    free_bias = True
+    centre = 0.0
+    epsilon = 0.0
+    total = 0.0
+    loss: ResidualLoss
+    cost: Vector
+    linear: Vector
+    lower: Vector
+
+    def __init__(
+        self, X: Any, kernel: Kernel | None, cache_size: float, rows: ArrayLike | None
+    ) -> None:
+        super().__init__(X, kernel, cache_size, rows)
+        self.y = np.ones(self.n, np.int8)
+        self._check_positive()
+
+    @property
+    def two_sided(self) -> bool:
+        """Whether dual variables may have either sign."""
+        return self.total == 0.0
+
+    @property
+    def upper(self) -> Vector:
+        """Upper bounds of the dual variables, shape (n,)."""
+        return self.cost
+
+    @property
+    def lowest(self) -> float:
+        """Lower bound on P that needs no solution."""
+        if self.total == 0.0:
+            return 0.0
+        # w is a sum of rows with weights that add up to `total`.
+        longest = self.total * float(self.lengths.max())
+        more = (roundings_of_values(self.gram) + 12.0) * Rounding.unit
+        return -0.5 * longest * longest * (1.0 + more) - 4 * Rounding.least
+
+    @functools.cached_property
+    def floor(self) -> float:
+        """Smallest size of P* in relative gaps; see :class:`dualgap.Certificate`."""
+        share = self.total / float(self.cost.sum())
+        return orthogonal_optimum(share * self.cost, self.gram.diagonal())
+
+    def start(self) -> Vector | None:
+        """Return a dual point to start from, or None for 0, which needs no kernel row.
+
+        For one class the first rows are at their upper bounds, as in LIBSVM.
+        """
+        if self.total == 0.0:
+            return None
+        return first_rows(self.cost, self.total)
+
+    def combine(self, alpha: Vector) -> Vector:
+        """Return the decisions at all rows, bias included, shape (n,), float64."""
+        known = self.known(alpha)
+        return known.scores + known.bias
+
+    def coef(self, alpha: Vector) -> tuple[Vector, float]:
+        """Return ``a_i``, shape (n,), and the bias."""
+        return alpha, self.known(alpha).bias
+
+    def _bias(self, alpha: Vector, scores: Vector) -> float:
+        """Return the b with the least P.
+
+        The derivative of P in b is a step function. It rises at each breakpoint by the
+        width of a side of the box.
+        """
+        rest = self.linear - scores
+        sides = [(rest - self.epsilon, self.upper)]
+        if self.two_sided:
+            sides.append((rest + self.epsilon, -self.lower))
+        points, weight = (np.concatenate(part) for part in zip(*sides, strict=True))
+        used = weight > 0.0
+        target = float(self.upper.sum()) - self.total
+        return self.centre + weighted_quantile(points[used], weight[used], target)
+
+    def in_doubt(self, near: Near) -> NDArray[np.bool_]:
+        rest = self.linear - near.scores - (near.bias - self.centre)
+        off = 2.0 * _TIMES * near.error + _BEYOND  # at least the error in `_above`
+        above, below = self.loss.excess(rest + off), self.loss.excess(rest - off)
+        return (above != 0.0) | (below != 0.0)
+
+    def prove(self, claim: Claim) -> Proof:
+        """Return bounds on P and D of alpha, made feasible, from a scan in float64.
+
+        Rounding may leave a remainder ``r = sum_i a_i - total``. It costs at most |r|
+        times the size of an optimal bias, as in :meth:`dualgap.Problem.prove`. There is
+        an optimal bias among the points where a loss begins.
+
+        Parameters
+        ----------
+        claim : Claim
+            Its hint is a :class:`~dualgap.problems.base.KernelHint`.
+
+        Returns
+        -------
+        Proof
+            It holds the decisions at the rows, and no w.
+
+        Raises
+        ------
+        StoppedError
+            If the stop request of the hint ends the scan. There is no proof then.
+        """
+        given, hint = dual_point(claim), hint_of(claim, KernelHint)
+        alpha = into_sum(given, self.lower, self.upper, self.total)
+        near = self._moved(hint.near, alpha - given)
+        scores, _, bias = self.known(alpha, hint.stop, near)
+        bounds = self.bounds(alpha, scores, bias)
+        certificate = replace(bounds.certificate, floor=self.floor)
+        return Proof(EMPTY, alpha, certificate, bias, scores + bias)
+
+    def bounds(self, alpha: Vector, scores: Vector, bias: float) -> Bounds:
+        """Bound P of the model alpha with this bias above, and D of alpha below.
+
+        The bounds include the rounding errors of kernel values and of sums over them.
+        """
+        with np.errstate(over="ignore", invalid="ignore"):
+            primal, more, norm = self._above(alpha, scores, bias)
+            dual, less = 0.0, 0.0
+            if alpha.any():  # else D is exactly 0
+                dual, less = self._below(alpha, norm, primal + more)
+            lowest = Bounds.proved(dual=self.lowest)
+        return Bounds.proved(primal, more, dual, less).with_dual_of(lowest)
+
+    def _above(
+        self, alpha: Vector, scores: Vector, bias: float
+    ) -> tuple[float, float, tuple[float, float, float]]:
+        """Return P of alpha, its error, and its squared norm.
+
+        alpha need not be in its box.
+        """
+        b, unit, summed = bias - self.centre, Rounding.unit, Rounding.summed
+        error = self.rounding_of_scores(alpha) + self._underflow(alpha)
+        norm, norm_error, size = self.squared_norm(alpha, scores, error)
+        rest = self.linear - scores - b
+        # The exact scores are scores of the matrix with `shift` on its diagonal.
+        off = error + self.shift * np.abs(alpha)
+        off += 4 * unit * (np.abs(self.linear) + np.abs(scores) + abs(b) + self.epsilon)
+        off *= Rounding.slack
+        loss = float((self.cost * self.loss.excess(rest)).sum())
+        far = np.maximum(
+            self.loss.excess(rest + 2 * off), self.loss.excess(rest - 2 * off)
+        )
+        wrong = float((self.cost * off)[far > 0.0].sum())
+        closing = summed * (0.5 * size + loss) + 4 * unit * abs(b * self.total)
+        more = Rounding.slack * (0.5 * norm_error + wrong + closing)
+        more += self._lost(alpha, far)
+        primal = 0.5 * norm + loss + b * self.total
+        return primal, more, (norm, norm_error, size)
+
+    def _below(
+        self, alpha: Vector, norm: tuple[float, float, float], primal: float
+    ) -> tuple[float, float]:
+        """Return D and its error, given an upper bound on P* and the squared norm."""
+        squared, squared_error, size = norm
+        terms, reach = self.linear * alpha, float(np.abs(alpha).sum())
+        dual = float(terms.sum()) - self.epsilon * reach - 0.5 * squared
+        less = 0.5 * squared_error + Rounding.summed * (
+            0.5 * size + float(np.abs(terms).sum()) + self.epsilon * reach
+        )
+        left = abs(math.fsum([*alpha.tolist(), -self.total]))
+        if left > 0.0:
+            less += left * self._largest_bias(primal, squared + squared_error, left)
+        return dual, Rounding.slack * less + self._lost(alpha)
+
+    def certify_model(self, coef: Vector, bias: float) -> Certificate:
+        """Prove an upper bound on P of ``sum_j coef_j k(x_j, .) + bias``.
+
+        The certificate has no dual value.
+
+        Parameters
+        ----------
+        coef : ndarray of shape (n,)
+            Coefficients; they need not be in the box of the dual variables.
+        bias : float
+        """
+        scores = self.scores(coef)
+        with np.errstate(over="ignore", invalid="ignore"):
+            primal, more, _ = self._above(coef, scores, bias)
+        return replace(Bounds.proved(primal, more).certificate, floor=self.floor)
+
+    def _largest_bias(self, primal: float, norm: float, off: float) -> float:
+        """Return a bound on the size of some optimal bias minus `centre`."""
+        widest = float(self.lengths.max())
+        if not self.two_sided:
+            return largest_rho(max(norm, 0.0), off, widest * widest)
+        # ||w*||^2 <= 2 P, as the loss is not negative.
+        length = math.sqrt(2.0 * max(primal, 0.0))
+        return float(np.abs(self.linear).max()) + self.epsilon + widest * length
+
+    def certify(self, alpha: ArrayLike) -> Certificate:
+        """Return the certificate of dual variables.
+
+        Parameters
+        ----------
+        alpha : array-like of shape (n,)
+
+        Returns
+        -------
+        Certificate
+
+        Raises
+        ------
+        ValueError
+            If the shape is wrong, or a value is outside the box or not finite.
+        """
+        alpha = check_vector("alpha", alpha, self.n)
+        outside = (alpha < self.lower) | (alpha > self.upper)
+        if outside.any():
+            i = int(np.argmax(outside))
+            raise ValueError(
+                f"alpha[{i}]={float(alpha[i])!r} is outside its box "
+                f"[{float(self.lower[i])!r}, {float(self.upper[i])!r}]"
+            )
+        return self.prove(Claim(alpha=alpha)).certificate
+
+
+class KernelRegression(BoxProblem):
+    """Epsilon-insensitive regression over a kernel matrix, with an unpenalised bias.
+
+    Parameters
+    ----------
+    X : ndarray or sparse matrix of shape (n, d), or Gram
+        Rows, or a kernel matrix; with a matrix, leave `kernel` out.
+    y : array-like of shape (n,)
+        Targets, finite numbers.
+    C : float, default=1.0
+        Weight of the loss, which is a sum over the examples.
+    kernel : Kernel, optional
+        A record of :mod:`dualgap.kernels.functions`.
+    epsilon : float, default=0.1
+        Half the width of the tube without loss, zero or positive.
+    sample_weight : array-like of shape (n,), optional
+        Factors of C, zero or positive.
+    cache_size : float, default=200
+        Megabytes of cached kernel rows.
+    rows : array-like of int, optional
+        Train on these rows of X only; y and sample_weight have one entry for each.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range or of the wrong shape, or the kernel matrix is
+        not positive semidefinite.
+    """
+
+    kind: ClassVar[str] = "kernel-regression"
+
+    def __init__(
+        self,
+        X: Any,
+        y: ArrayLike,
+        C: float | None = None,
+        *,
+        kernel: Kernel | None = None,
+        epsilon: float = 0.1,
+        sample_weight: ArrayLike | None = None,
+        cache_size: float = 200,
+        rows: ArrayLike | None = None,
+    ) -> None:
+        self.loss = EpsilonInsensitive(epsilon)
+        super().__init__(X, kernel, cache_size, rows)
+        self.C = check_C(C, None, self.n)
+        self.epsilon = self.loss.epsilon
+        self.cost = check_costs(self.C, sample_weight, self.n)
+        self.lower = -self.cost
+        y = check_vector("y", y, self.n)
+        used = y[self.cost > 0.0]
+        self.centre = float(0.5 * used.min() + 0.5 * used.max())
+        self.linear = y - self.centre
+
+
+class KernelOneClass(BoxProblem):
+    """One-class SVM over a kernel matrix.
+
+    Parameters
+    ----------
+    X : ndarray or sparse matrix of shape (n, d), or Gram
+        Rows, or a kernel matrix; with a matrix, leave `kernel` out.
+    nu : float, default=0.5
+        In (0, 1]: an upper bound on the share of rows with a loss, and a lower bound on
+        the share of support vectors.
+    kernel : Kernel, optional
+        A record of :mod:`dualgap.kernels.functions`.
+    sample_weight : array-like of shape (n,), optional
+        Weights of the rows, zero or positive.
+    cache_size : float, default=200
+        Megabytes of cached kernel rows.
+    rows : array-like of int, optional
+        Train on these rows of X only; sample_weight has one entry for each.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range or of the wrong shape, or the kernel matrix is
+        not positive semidefinite.
+    """
+
+    kind: ClassVar[str] = "kernel-one-class"
+
+    def __init__(
+        self,
+        X: Any,
+        nu: float = 0.5,
+        *,
+        kernel: Kernel | None = None,
+        sample_weight: ArrayLike | None = None,
+        cache_size: float = 200,
+        rows: ArrayLike | None = None,
+    ) -> None:
+        self.loss = OneClassHinge()
+        super().__init__(X, kernel, cache_size, rows)
+        self.nu = check_nu(nu)
+        self.cost = check_costs(1.0, sample_weight, self.n)
+        self.lower = np.zeros(self.n)
+        self.linear = np.zeros(self.n)
+        self.total = sum_of_duals(self.nu, self.cost)

@@ -1,0 +1,71 @@
+"""`auto`: the block solver, run down to rounding where this costs little.
+
+Problem    hinge with an unpenalised bias, or squared hinge with a penalised bias
+           (problem.py)
+Update     as in `block` (block.py)
+Guarantee  as in `block`
+Cost       at most twice the work that reaches tol, plus `FREE` entries of kernel rows,
+           and no extra work beyond `LIMIT` entries in all. Work is counted, not timed.
+Source     measured, docs/kernel.md
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+from ...certificate import size_of_optimum
+from ...losses import Vector
+from ..registry import register
+from .block import BlockSolver, BlockState
+
+# Extra work of a fit that has reached tol, in entries of kernel rows: the allowance
+# beyond twice the work so far, and the limit on all work of a fit.
+FREE, LIMIT = 2e7, 1e8
+# The extra work begins when the estimated gap is below this multiple of tol.
+NEAR = 1.25
+# Target gap for the squared hinge. Its gap is of second order in the violation of the
+# optimality conditions, the gap of the hinge of first order.
+_SQUARED = 1e-15
+
+
+@register("kernel", "kernel-regression", "kernel-one-class")
+@dataclass(frozen=True)
+class Auto(BlockSolver):
+    """Default solver of kernel problems: the block solver.
+
+    Problems of up to about 2,000 rows are solved to rounding if this takes at most
+    about twice as long. Small models then do not depend on the order of their rows, and
+    a row of weight k is worth k equal rows.
+
+    Parameters
+    ----------
+    problems : int, default=1
+        Number of problems in the whole fit. They share the extra work for this.
+    """
+
+    problems: int = 1
+
+    name: ClassVar[str] = "auto"
+
+    def one_of(self, problems: int, threads: int) -> Auto:
+        return replace(self, problems=problems, threads=threads)
+
+    def start(self, problem: Any, rng: Any, warm: Vector | None) -> BlockState:
+        state = super().start(problem, rng, warm)
+        state.method = BlockSolver.name
+        return state
+
+    def goal(self, state: BlockState) -> float:
+        work = state.block.q * float(state.epochs * state.problem.n + state.updates)
+        if math.isnan(state.reached):
+            size = size_of_optimum(state.primal, state.dual, state.problem.floor)
+            if not state.primal - state.dual <= NEAR * state.tol * size:
+                return state.tol
+            state.reached = work
+        limit, longest = LIMIT / self.problems, 2.0 * state.reached
+        if longest <= limit and work < min(limit, longest + FREE):
+            squared = state.problem.loss.name == "squared_hinge"
+            return min(state.tol, _SQUARED if squared else self.free_goal)
+        return state.tol

@@ -1,0 +1,574 @@
+"""Block solver: working sets of many rows, and the gradient at all rows.
+
+Problem    hinge with an unpenalised bias (the C-SVC of LIBSVM), or squared hinge with a
+           penalised bias (problem.py), regression or one class (regression.py); solved
+           through the dual
+Update     the rows that violate the optimality conditions most join the newest rows of
+           the last working set. The problem of the working set is solved in cache, by
+           pairs (hinge) or coordinates (squared hinge), to a tenth of the violation.
+           Then F = K c is updated at all rows, c_i = y_i alpha_i.
+Guarantee  D never falls, and converges to the optimum.
+Cost       2 n d operations for a kernel row that is not cached, 2 n q for F. Memory:
+           4 n d bytes of packed rows (sparse rows take none, or 8 to 20 bytes an entry
+           if there are very many features), and the cache. The matrix of the working
+           set, 4 q^2 bytes, takes at most an eighth of the cache.
+Source     Decomposition: Joachims 1999; second-order pairs: Fan, Chen and Lin, JMLR 6,
+           2005; large working sets: Wen et al., JMLR 19, 2018. For the squared hinge
+           max sum_i a_i - 1/2 a'(Q + diag delta)a over a >= 0 is the problem of
+           Nanculef et al. 2014 without the constraint of the simplex: their point is
+           a/sum_i a_i.
+
+Shrinking (Joachims 1999): rows firmly at a bound, by more than the largest violation,
+leave the active set together with their columns of K. They return when a certificate
+fails.
+
+Kernel rows are float32. The cache holds them in 16 bits a value if the values are in
+[0, 1] and the cache has no room for two thirds of the float32 rows. When the estimated
+gap meets tol, F is recomputed in float64 for the certificate. Rows keep their
+approximate F if they have no dual variable and, by a bound on the error of F, no loss.
+If the certificate fails, the fit goes on from the recomputed F; after repeated failures
+the cache holds float32 rows. It also changes to float32 rows when the violation is so
+small that the rounding to 16 bits may have caused it. Kernel rows are computed in
+float64 and then rounded for rows far from the centre on the scale of the kernel, for
+data that are all very near the centre, and when plain float32 rows cannot reach tol.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
+
+from ... import core
+from ...checks import check_count
+from ...core import StoppedError
+from ...kernels.gram import Subset
+from ...kernels.rows import row_source
+from ...losses import Vector
+from ...problems.base import Claim, KernelHint, Near, Proof
+from ...problems.kernel import IndefiniteKernelError
+from ..base import new_order
+from ..registry import register
+from .base import KernelSolver, KernelState
+from .interior import interior_point
+
+# The problem of a working set is solved to this fraction of the largest violation.
+_INNER = 0.1
+# If half the squared norms of the scaled rows (kernel_rows.hpp) are below this, all
+# kernel values are near 1, and K - 1 is computed to tell them apart.
+_NEAR = 0.1
+# Rows of the largest working set, whose matrix takes 64 MB.
+_LARGEST = 4096
+# The interior-point method takes over from slow progress on problems of at most _SMALL
+# rows, after _CRAWL n^2 inner steps. It then costs about as much as the steps so far.
+_SMALL, _CRAWL = 2000, 2.5
+# Largest target of the relative gap for the interior-point method.
+_LEAP = 1e-8
+# Shrinking begins above _MANY active rows, and only if it leaves at most _PART of them.
+_MANY, _PART = 4000, 0.7
+# Least distance from the bound of an inactive row, in units of the range of the linear
+# term: F still moves after the largest violation has become small.
+_LEAST = 0.15
+# Certificates that fail before the cache holds float32 rows, and then before rows are
+# computed in float64.
+_PATIENCE = 2
+# Root mean square of the rounding to 16 bits. The error of the violation may be _DOUBT
+# times this, times the norm of the change of alpha.
+_ROUNDED, _DOUBT = 2.0**-17 / math.sqrt(3.0), 8.0
+# Factor for the rounding of the error bounds themselves.
+_SLACK = 1.0 + 1e-6
+# If more than this share of rows is in doubt, finding the others is not worthwhile.
+_VAGUE = 0.6
+
+
+@dataclass(kw_only=True)
+class BlockState(KernelState):
+    """State of the block solver.
+
+    The core keeps alpha, F, the working set, and the cache of rows.
+    """
+
+    source: Any
+    block: Any
+    #: Kernel rows that `block` works on: the source, or some of its rows.
+    held: Any
+    #: Whether the cache holds 16 bits a value.
+    fixed: bool
+    rejected: int = 0
+    moved: bool = True
+    #: Whether the interior-point method has been tried.
+    tried: bool = False
+    whole: bool = True  # F is K c
+    #: The active rows, if shrinking has left rows out; None if all rows are active.
+    part: Part | None = None
+    due: int = 0  # number of computed kernel rows at which shrinking is tried again
+    spent: dict[str, float] = field(default_factory=dict)
+    computed_before: int = 0
+    #: Norm of the changes of alpha since F was exact, before the present active set.
+    drifted: float = 0.0
+    #: Bounds on the error of F at all rows when the core received it.
+    given_error: Vector = field(init=False)
+    #: Bounds on the errors of the kernel rows of `held` and of `source`; None if they
+    #: have not been computed.
+    row_error: Vector | None = None
+    source_error: Vector | None = None
+    #: Work until the estimated gap first met tol.
+    reached: float = math.nan
+
+    def __post_init__(self) -> None:
+        self.given_error = np.zeros(self.problem.n)
+
+    def finite(self) -> bool:
+        return math.isfinite(self.dual)
+
+    @property
+    def seconds(self) -> dict[str, float]:
+        """Processor seconds of the steps so far, by kind of work."""
+        now = {"refresh": 0.0, **self.block.seconds}
+        return {k: v + self.spent.get(k, 0.0) for k, v in now.items()}
+
+    @property
+    def computed(self) -> int:
+        """Kernel rows computed so far; rows of an active set are shorter."""
+        return self.computed_before + int(self.block.computed)
+
+    def alpha(self) -> Vector:
+        """Return the dual variables, shape (n,)."""
+        out = np.empty(self.block.n)
+        self.block.alpha(out)
+        return out if self.part is None else self.part.whole(out)
+
+    def gradient(self) -> Vector:
+        """Return F, shape (n,), with NaN at inactive rows."""
+        F = np.empty(self.block.n)
+        self.block.gradient(F)
+        if self.part is None:
+            return F
+        out = np.full(self.problem.n, math.nan)
+        out[self.part.rows] = F
+        return out
+
+    @property
+    def here(self) -> Near:
+        """F at the active rows, with bounds on its errors."""
+        rows = slice(None) if self.part is None else self.part.rows
+        if self.row_error is None:
+            self.row_error = self._row_error(self.held, self.fixed)
+        error = np.full(self.problem.n, math.inf)
+        error[rows] = self.given_error[rows]
+        if self.block.moved > 0.0:
+            error[rows] += _SLACK * self.block.moved * self.row_error
+        return Near(self.gradient(), error, self.bias)
+
+    @property
+    def bias(self) -> float:
+        """Bias of the iterate.
+
+        An unpenalised bias is half way between the bounds that the rows put on it.
+        """
+        if self.problem.free_bias:
+            return float(self.block.threshold) + self.problem.centre
+        return float(core.signed_sum(self.problem.y, self.alpha()))
+
+    def near(self, stop: Any = None) -> Near | None:
+        """Return F at all rows with bounds on its errors, or None if they are too weak.
+
+        At inactive rows F is brought up to date with float32 kernel values.
+
+        Raises
+        ------
+        StoppedError
+            If `stop` ends the computation early.
+        """
+        here = self.here
+        if not self.whole or not np.isfinite(here.error).any():
+            return None
+        if self.part is None:
+            return here
+        rest = np.ones(self.problem.n, bool)
+        rest[self.part.rows] = False
+        if self.source_error is None:
+            self.source_error = self._row_error(self.source, False)
+        alpha, (scores, error, _) = self.part.begun
+        moved = self.problem.y * (self.alpha() - alpha)
+        here.error[rest] = error[rest]
+        if moved.any():
+            more = _SLACK * float(np.abs(moved).sum()) * self.source_error
+            here.error[rest] += more[rest]
+        here.scores[rest] = scores[rest]
+        doubt = (self.alpha() != 0.0) | self.problem.in_doubt(here)
+        if doubt.mean() > _VAGUE:
+            return None
+        here.scores[rest] += self._times(moved, np.flatnonzero(rest), stop)
+        return here
+
+    def _row_error(self, source: Any, fixed: bool) -> Vector:
+        """Return bounds on the errors of kernel rows, shape (source.n,)."""
+        out = np.full(source.n, math.inf)
+        if isinstance(source, core.KernelRows):
+            source.errors(fixed and _worth_fixed(self.problem, source.n), out)
+        return out
+
+    def _times(self, c: Vector, at: NDArray[np.intp], stop: Any) -> Vector:
+        """Return ``sum_j c_j k(x_j, x_i)`` at some rows, from float32 kernel values."""
+        used, out = np.flatnonzero(c), np.zeros(len(at))
+        rows, targets = used.astype(np.uint32), at.astype(np.uint32)
+        stop = core.Stop() if stop is None else stop
+        if not self.source.add_rows(rows, c[used], targets, out, stop):
+            raise StoppedError
+        return out
+
+    def set_gradient(self, near: Near) -> None:
+        """Give F to the core, and note the bounds on its errors."""
+        rows = slice(None) if self.part is None else self.part.rows
+        self.block.set_gradient(near.scores[rows])
+        self.given_error = near.error
+        self.measure()
+
+    def refresh(self, stop: Any = None, near: Near | None = None) -> None:
+        """Recompute F of the iterate, in float64 where the certificate needs it."""
+        begun = time.process_time()
+        problem, alpha = self.problem, self.alpha()
+        self.set_gradient(problem.known(alpha, stop, near))
+        self.drifted = 0.0
+        self.spent["refresh"] = self.seconds["refresh"] + time.process_time() - begun
+
+    @property
+    def blurred(self) -> bool:
+        """Whether the violation may come mostly from rounding rows to 16 bits."""
+        if not self.fixed:
+            return False
+        drift = math.hypot(self.drifted, self.block.drift)
+        return bool(self.block.violation < _DOUBT * _ROUNDED * drift)
+
+    def measure(self) -> None:
+        """Take over P and D from the core's last scan."""
+        self.primal, self.dual = self.block.primal, self.block.dual
+        if self.part is not None:
+            gap = self.primal - self.dual
+            self.dual = self.part.dual(self.alpha(), self.gradient())
+            self.primal = self.dual + gap
+
+
+@dataclass(frozen=True)
+class Part:
+    """Active set of shrinking, and the point at which it was chosen.
+
+    The gap is a sum over the rows. Inactive rows add nothing to it as long as they
+    rightly stay at their bounds. D follows from the change t of c:
+    ``D(c + t) = D(c) + t'p - epsilon (|c + t| - |c|) - t'(F(c) + F(c + t))/2``.
+    """
+
+    problem: Any
+    rows: NDArray[np.uint32]
+    alpha: Vector  # of all rows at that point; inactive rows keep their values
+    F: Vector  # F of the active rows at that point
+    value: float  # D at that point
+    #: Alpha, and F at all rows, when the first inactive rows left the active set.
+    begun: tuple[Vector, Near]
+
+    def whole(self, part: Vector) -> Vector:
+        """Return alpha of all rows, given alpha of the active rows."""
+        out = self.alpha.copy()
+        out[self.rows] = part
+        return out
+
+    def dual(self, alpha: Vector, F: Vector) -> float:
+        """Return D, given alpha and F of all rows."""
+        problem, rows = self.problem, self.rows
+        y = problem.y[rows]
+        old, new = y * self.alpha[rows], y * alpha[rows]
+        t = new - old
+        value = self.value + float(
+            t @ problem.linear[rows] - 0.5 * t @ (self.F + F[rows])
+        )
+        value -= problem.epsilon * float((np.abs(new) - np.abs(old)).sum())
+        if not problem.free_bias:
+            begun = float(problem.y @ self.alpha)
+            value -= float(t.sum()) * (begun + 0.5 * float(t.sum()))
+            value -= 0.5 * float(problem.delta[rows] @ (new * new - old * old))
+        return value
+
+
+@register("kernel", "kernel-regression", "kernel-one-class")
+@dataclass(frozen=True)
+class BlockSolver(KernelSolver):
+    """Block solver of the kernel SVM.
+
+    Parameters
+    ----------
+    q : int, optional
+        Rows of a working set. By default 256 below 3,000 rows, 512 below 8,000 and
+        1,024 above. After 64 working sets the default doubles, up to 4,096, if inner
+        steps are cheap compared with kernel rows. The matrix of a working set never
+        takes more than an eighth of the cache.
+    threads : int, default=1
+        Threads that share kernel rows and updates. The result does not depend on it.
+    """
+
+    q: int | None = None
+    threads: int = 1
+
+    name: ClassVar[str] = "block"
+    losses: ClassVar[tuple[str, ...]] = (
+        *("hinge", "squared_hinge"),
+        *("epsilon_insensitive", "one_class"),
+    )
+    # A proof may cost as much as all steps. The estimated gap is nearly exact, so it
+    # need be only a little below tol before a proof.
+    check_factor: ClassVar[float] = 0.95
+    mends_estimate: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if self.q is not None:
+            check_count("q", self.q)
+        check_count("threads", self.threads)
+
+    @property
+    def monotone(self) -> bool:
+        return True
+
+    @property
+    def free_bias(self) -> bool:
+        return True
+
+    def rows_held(self, n: int) -> int:
+        return min(n, 2 * self._sizes(n)[0])
+
+    def one_of(self, problems: int, threads: int) -> BlockSolver:
+        return replace(self, threads=threads)
+
+    def check(self, problem: Any) -> None:
+        super().check(problem)
+        if problem.free_bias == (problem.loss.name == "squared_hinge"):
+            raise ValueError(
+                f"penalize_intercept={not problem.free_bias}: solver={self.name!r} "
+                f"does not support it with loss={problem.loss.name!r}; use "
+                "penalize_intercept=False with loss='hinge', True with 'squared_hinge',"
+                " or solver='kernel-pegasos'"
+            )
+
+    def start(self, problem: Any, rng: Any, warm: Vector | None) -> BlockState:
+        gram = problem.gram
+        source = row_source(gram, self.threads)
+        if isinstance(source, core.KernelRows):
+            near = source.bounded and source.largest_half_self < _NEAR
+            source.shifted = source.precise = problem.free_bias and near
+            gram.fast = source
+        fixed = source.fixed and _worth_fixed(problem, problem.n)
+        block = self._block(problem, source, fixed, rng)
+        state = BlockState(
+            problem, rng, new_order(0), source=source, block=block, held=source,
+            fixed=fixed,
+        )  # fmt: skip
+        begin = problem.start() if warm is None else warm
+        if begin is None:
+            state.measure()
+        else:
+            block.set_alpha(begin)
+            state.dual, state.whole = problem.lowest, False
+        return state
+
+    def _block(
+        self, problem: Any, source: Any, fixed: bool, rng: Any, part: Part | None = None
+    ) -> Any:
+        """Return the core's solver of all rows, or of an active set.
+
+        The dual variables of inactive rows enter it as constants.
+        """
+        rows: Any = slice(None) if part is None else part.rows
+        linear, total = problem.linear[rows], problem.total
+        if part is not None:
+            rest = problem.y * part.alpha
+            rest[rows] = 0.0
+            if problem.free_bias:
+                total = math.fsum([total, *(-rest[rest != 0.0]).tolist()])
+            else:
+                linear = linear - float(rest.sum())
+        return core.BlockSolver(
+            source, problem.y[rows].astype(np.float64), problem.cost[rows],
+            problem.gram.diagonal()[rows], problem.loss.name == "squared_hinge", linear,
+            problem.epsilon, total, problem.two_sided, *self._sizes(source.n),
+            int(problem.gram.cache_size * 1e6), fixed, rng,
+        )  # fmt: skip
+
+    def _rest(self, state: BlockState) -> None:
+        """Shrink the active set if many rows can leave it."""
+        problem, part = state.problem, state.part
+        alpha, F = state.alpha(), state.gradient()
+        slack = max(state.block.violation, _LEAST * float(np.ptp(problem.linear)))
+        busy = movable(problem, alpha, F, state.block.threshold, slack)
+        rows = np.arange(problem.n) if part is None else part.rows
+        rows, among = rows[busy[rows]].astype(np.uint32), len(rows)
+        state.due = state.block.computed + state.block.q
+        if 1 < len(rows) <= _PART * among:
+            here = state.here
+            begun = (alpha, here) if part is None else part.begun
+            self._open(state, Part(problem, rows, alpha, F[rows], state.dual, begun))
+            state.block.set_alpha(alpha[rows])
+            state.set_gradient(here)
+
+    def _wake(
+        self,
+        state: BlockState,
+        alpha: Vector | None = None,
+        stop: Any = None,
+        near: Near | None = None,
+    ) -> None:
+        """Activate all rows, and go on from the iterate or from another alpha."""
+        if state.part is not None and alpha is None:
+            alpha = state.alpha()
+        if state.part is not None:
+            self._open(state, None)
+        if alpha is not None:
+            state.block.set_alpha(alpha)
+        try:
+            state.refresh(stop, near)
+        except StoppedError:
+            state.whole = False
+
+    def _open(self, state: BlockState, part: Part | None) -> None:
+        """Replace the core's solver by a solver of an active set, or of all rows."""
+        problem, source = state.problem, state.source
+        state.spent, state.computed_before = state.seconds, state.computed
+        state.drifted = math.hypot(state.drifted, state.block.drift)
+        state.part = part
+        state.block = state.row_error = None  # frees the memory for the next solver
+        if part is not None:
+            some = row_source(Subset(problem.gram, part.rows), self.threads)
+            if isinstance(some, core.KernelRows):
+                some.shifted, some.precise = source.shifted, source.precise
+            source = some
+        fixed = state.fixed and _worth_fixed(problem, source.n)
+        state.held = source
+        state.block = self._block(problem, source, fixed, state.rng, part)
+        state.due = state.block.q
+
+    def _sizes(self, n: int) -> tuple[int, int]:
+        """Return the first and the largest size of a working set."""
+        if self.q is not None:
+            return self.q, self.q
+        return 256 if n < 3000 else 512 if n < 8000 else 1024, _LARGEST
+
+    def step(self, state: BlockState, stop: Any) -> None:
+        if not state.whole:
+            try:
+                state.refresh(stop)
+            except StoppedError:
+                return
+            state.whole = True
+        state.epochs += 1
+        try:
+            steps = state.block.step(_INNER, stop)
+        except ValueError as error:  # the step met negative curvature
+            raise IndefiniteKernelError(str(error)) from None
+        state.updates += steps
+        state.moved = steps > 0
+        state.measure()
+        if state.updates > _CRAWL * state.problem.n**2:
+            self._leap(state, stop)
+        # Shrinking discards the cache, so it waits until the cache is full.
+        block = state.block
+        full = block.held == block.capacity
+        if state.blurred:
+            self._look_again(state, finer=True, stop=stop)
+        elif full and block.n > _MANY and block.computed >= state.due:
+            self._rest(state)
+
+    def _leap(self, state: BlockState, stop: Any) -> None:
+        """Solve a small problem by the interior-point method if progress is slow."""
+        n = state.problem.n
+        room = 16.0 * n * n <= 1e6 * state.problem.gram.cache_size
+        # interior_point does not support the dual terms of regression and one class.
+        known = state.problem.loss.name in ("hinge", "squared_hinge")
+        if state.tried or n > _SMALL or not (room and known):
+            return
+        state.tried = True
+        # With more threads than the fit has, BLAS waits for busy processors.
+        with threadpool_limits(self.threads, "blas"):
+            alpha = interior_point(state.problem, 0.1 * min(state.tol, _LEAP), stop)
+        if alpha is not None:
+            self._wake(state, alpha)
+            # Cancellation may hide from the estimate that this point is optimal. NaN
+            # makes the loop ask for a proof.
+            state.primal = math.nan
+
+    def iterate(self, state: BlockState) -> tuple[None, Vector]:
+        return None, state.alpha()
+
+    def claim(self, state: BlockState) -> Claim:
+        alpha = state.alpha()
+        hint = KernelHint(state.near(state.stop), state.stop)
+        return Claim(alpha=alpha, hint=hint)
+
+    def unproved(self, state: BlockState) -> Proof | None:
+        proof = super().unproved(state)
+        if proof is None:
+            return None
+        decisions = state.gradient() + state.bias
+        return proof._replace(decisions=decisions, bias=state.bias)
+
+    def reject(self, state: BlockState) -> None:
+        state.rejected += 1
+        if not state.moved:
+            self._leap(state, state.stop)
+        finer = state.rejected >= _PATIENCE or not state.moved
+        self._look_again(state, finer, stop=None)
+
+    def _look_again(self, state: BlockState, finer: bool, stop: Any) -> None:
+        """Go on from an exact F with all rows active.
+
+        With `finer`, kernel rows are also held or computed more accurately.
+        """
+        try:
+            near = state.near(stop)
+        except StoppedError:
+            near = None
+        resting = state.part is not None
+        if finer:
+            precise = getattr(state.source, "precise", True)
+            if not precise and not (state.fixed and state.moved):
+                state.source.precise = True
+            if not precise or state.fixed:
+                state.block.forget_rows()
+            state.fixed, state.rejected = False, 0
+            state.row_error = state.source_error = None
+        self._wake(state, stop=stop, near=near)
+        if resting and state.whole:  # few of the inactive rows had to return
+            self._rest(state)
+
+
+def movable(
+    problem: Any, alpha: Vector, F: Vector, threshold: float, slack: float
+) -> NDArray[np.bool_]:
+    """Return a mask of the rows that may still move if v is wrong by `slack`.
+
+    src/core/gram/block.hpp defines v.
+    """
+    c, cost = problem.y * alpha, problem.cost
+    v = problem.linear - F - threshold
+    below = np.where(c < 0.0, problem.epsilon, -problem.epsilon)
+    above = np.where(c > 0.0, -problem.epsilon, problem.epsilon)
+    if problem.loss.name == "squared_hinge":
+        v -= float(c.sum()) + problem.delta * c
+        cost = np.where(cost > 0.0, math.inf, 0.0)
+    high = np.where(problem.two_sided | (problem.y > 0), cost, 0.0)
+    low = np.where(problem.two_sided | (problem.y < 0), -cost, 0.0)
+    least = 1e-15 * float(problem.cost.max())  # the core rounds bounds to a grid
+    rises = (c < high - least) & (v + below > -slack)
+    falls = (c > low + least) & (v + above < slack)
+    return (rises | falls) & (problem.cost > 0.0)
+
+
+def _worth_fixed(problem: Any, n: int) -> bool:
+    """Return whether a cache of 16 bits a value is faster than float32.
+
+    It is faster if a float32 cache would drop rows that are needed again. This is rare
+    if the cache holds two thirds of all rows, because few other rows are needed.
+    """
+    return bool(8.0 / 3.0 * n * n > 1e6 * problem.gram.cache_size)

@@ -1,0 +1,328 @@
+"""Nystroem approximation: the kernel SVM over the span of some landmark rows.
+
+Problem    min 1/2 ||f||^2 + sum_i c_i l(y_i (f(x_i) + b)), f = sum_j beta_j k(x_j, .)
+           over m landmarks x_j instead of all rows; b as in the kernel problem
+Update     with K_mm = V S V' over the landmarks and
+           z(x) = S^-1/2 V' (k(x_1, x), ..., k(x_m, x)), f(x) = w.z(x) for
+           beta = V S^-1/2 w, and ||f|| = ||w||. This is a linear SVM over at most m
+           features, which the linear solvers train.
+Guarantee  the certificate of the linear solver, about the linear problem with float32
+           features. In exact arithmetic P(w) is also P of the kernel problem at f.
+           D(alpha) need not be a bound for the kernel problem, because z'z is at most
+           K. `Approximation.bound` proves both values for the kernel problem with K
+           itself, in float64.
+Cost       n m (2 d + 2 m) operations and m^3, then the linear fit. 4 n m bytes of
+           float32 features, and 16 MB more, or 16 m^2 bytes from m = 1000 on.
+Source     Williams and Seeger, "Using the Nystroem method to speed up kernel machines",
+           NIPS 13, 2001
+
+Eigenvalues that are 0 up to the rounding of float32 kernel values are left out.
+"""
+
+from __future__ import annotations
+
+import math
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
+
+from ... import core
+from ...certificate import Certificate
+from ...checks import check_count
+from ...kernels.rows import core_arguments, packs
+from ...losses import Vector
+from ...memory import BLAS, make_room_for
+from ...problems.binary import BinaryProblem
+from ...problems.kernel import KernelProblem
+from ...problems.rounding import Rounding
+
+# Error of a float32 kernel value, in units of float32 rounding.
+_NOISE = 10.0
+# Kernel values in memory at a time.
+_VALUES = 4_000_000
+# Rows of a product that one thread computes.
+_PART = 1024
+
+
+@dataclass(frozen=True)
+class Nystroem:
+    """Approximation of a kernel problem by landmarks.
+
+    Parameters
+    ----------
+    n_components : int, default=300
+        Number of landmarks. Half of them are drawn from each class; a class with fewer
+        rows gives all its rows.
+    threads : int, default=1
+        Threads that compute features. The result does not depend on it.
+    """
+
+    n_components: int = 300
+    threads: int = 1
+
+    name: ClassVar[str] = "nystroem"
+    free_bias: ClassVar[bool] = True
+    without_bias: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        check_count("n_components", self.n_components)
+        check_count("threads", self.threads)
+
+    def rows_held(self, n: int) -> int:
+        """Return 1: Nystroem needs no cached kernel rows."""
+        return 1
+
+    def one_of(self, problems: int, threads: int) -> Nystroem:
+        """Return a copy that uses `threads` threads."""
+        return replace(self, threads=threads)
+
+    def approximate(
+        self,
+        problem: KernelProblem,
+        random_state: int = 0,
+        *,
+        stop: Any = None,
+    ) -> Approximation:
+        """Return the linear problem over the features of all rows.
+
+        Parameters
+        ----------
+        problem : KernelProblem
+        random_state : int, default=0
+            Seed of the landmarks. The landmarks of a class do not depend on the other
+            class, so pairs of classes share landmarks.
+        stop : core.Stop, optional
+            A request that ends the computation early; the features are then incomplete.
+
+        Returns
+        -------
+        Approximation
+
+        Raises
+        ------
+        ValueError
+            If the kernel is 0 at all landmarks.
+        """
+        drawn = [
+            _drawn(np.flatnonzero((problem.y == label) & (problem.cost > 0.0)),
+                   -(-self.n_components // 2), random_state)
+            for label in (-1, 1)
+        ]  # fmt: skip
+        return over(problem, np.concatenate(drawn), self.threads, stop)
+
+
+def over(
+    problem: KernelProblem,
+    landmarks: NDArray[np.intp],
+    threads: int = 1,
+    stop: Any = None,
+) -> Approximation:
+    """Return the linear problem over the functions that these landmarks span.
+
+    Parameters
+    ----------
+    problem : KernelProblem
+    landmarks : ndarray of shape (m,)
+        Rows of the problem.
+    threads : int, default=1
+    stop : core.Stop, optional
+        A request that ends the computation early; the features are then incomplete.
+
+    Returns
+    -------
+    Approximation
+
+    Raises
+    ------
+    ValueError
+        If the kernel is 0 at all landmarks.
+    MemoryError
+        If there is no memory for the threads or the buffers of BLAS.
+    """
+    K = problem.gram.block(landmarks, landmarks)
+    # The last bits of `eigh` depend on the number of its threads.
+    with threadpool_limits(1, "blas"):
+        values, vectors = np.linalg.eigh(K)
+    # The rounding of m kernel values, divided by the root of an eigenvalue, is the
+    # error of its feature.
+    noise = _NOISE * np.finfo(np.float32).eps * float(K.diagonal().max())
+    kept = values > math.sqrt(len(landmarks)) * noise
+    if not kept.any():
+        raise ValueError(
+            f"kernel={problem.gram.kernel.name!r} is 0 at all {len(landmarks)} "
+            "landmarks; give rows that are not all 0, or another kernel"
+        )
+    whiten = vectors[:, kept] / np.sqrt(values[kept])
+    stop = core.Stop() if stop is None else stop
+    return Approximation(problem, landmarks, whiten, threads, stop)
+
+
+class Approximation(BinaryProblem):
+    """Linear problem of :meth:`Nystroem.approximate`, for the linear solvers.
+
+    Attributes
+    ----------
+    kernel : KernelProblem
+        The problem that it approximates.
+    landmarks : ndarray of shape (m,)
+        Rows of the kernel problem.
+    whiten : ndarray of shape (m, n_features), float64
+        ``V S^-1/2``.
+    """
+
+    def __init__(
+        self,
+        problem: KernelProblem,
+        landmarks: NDArray[np.intp],
+        whiten: Vector,
+        threads: int,
+        stop: Any,
+    ) -> None:
+        self.kernel, self.landmarks, self.whiten = problem, landmarks, whiten
+        super().__init__(
+            _features(problem, landmarks, whiten.astype(np.float32), threads, stop),
+            problem.y,
+            1.0,
+            loss=problem.loss,
+            sample_weight=problem.cost,
+            fit_intercept=problem.free_bias or problem.constant != 0.0,
+            penalize_intercept=not problem.free_bias,
+        )
+
+    @property
+    def about(self) -> str:
+        """Description of the problem that the certificates are about."""
+        return (
+            f"the problem over {len(self.landmarks)} landmarks, not of the kernel "
+            "problem"
+        )
+
+    def expand(self, w: Vector) -> tuple[Vector, float]:
+        """Return the kernel coefficients and the bias of a model w.
+
+        Returns
+        -------
+        coef : ndarray of shape (n,)
+            Coefficients of all rows, 0 except at the landmarks.
+        bias : float
+        """
+        features, bias = self.coef(w)
+        coef = np.zeros(self.n)
+        coef[self.landmarks] = self.whiten @ features
+        return coef, bias
+
+    def bound(self, w: Vector, alpha: Vector) -> Certificate:
+        """Prove bounds on the kernel problem from a solution of this one.
+
+        The primal value is P of the kernel problem at the expanded model, computed with
+        float64 kernel values and rounded up. alpha is in the box of both problems. The
+        dual value is D of the kernel problem at the best multiple of alpha, rounded
+        down.
+
+        Parameters
+        ----------
+        w : ndarray of shape (width,)
+            Primal point of a solution.
+        alpha : ndarray of shape (n,)
+            Dual point of a solution.
+
+        Returns
+        -------
+        Certificate
+            The relative gap bounds the distance of the model from the optimum of the
+            kernel problem. It includes the error of the approximation.
+
+        Notes
+        -----
+        The cost is one pass over the kernel rows of the landmarks, and one over the
+        kernel rows with alpha > 0.
+        """
+        problem = self.kernel
+        proof = problem.certify_model(*self.expand(w))
+        scores = problem.scores(alpha)
+        off = float(core.signed_sum(self.y, alpha))
+        norm = float((alpha * self.y) @ scores)
+        norm += problem.constant * off * off
+        total = float(alpha.sum())
+        curvature = norm + float((self.delta * alpha * alpha).sum())
+        # Slightly smaller, so that rounding takes no product out of the box.
+        scale = self.best_scale(alpha, total, curvature) * (1.0 - 8 * Rounding.unit)
+        bounds = problem.bounds(alpha, scores, 0.0, scale)
+        return proof.with_dual_of(bounds.certificate)
+
+
+def _drawn(rows: NDArray[np.intp], most: int, seed: int) -> NDArray[np.intp]:
+    """Return at most `most` random rows, sorted.
+
+    The choice depends on the number of rows and on the seed only.
+    """
+    order = np.random.default_rng(seed).permutation(len(rows))
+    return np.sort(rows[order[:most]])
+
+
+def _features(
+    problem: KernelProblem,
+    landmarks: NDArray[np.intp],
+    whiten: NDArray[np.float32],
+    threads: int,
+    stop: Any,
+) -> NDArray[np.float32]:
+    """Return ``z(x_i)`` of all rows, shape (n, n_features), block by block."""
+    X, columns = problem.gram.source()
+    kernel, (m, width) = problem.gram.kernel, whiten.shape
+    rows = np.arange(problem.n) if columns is None else columns
+    out = np.zeros((problem.n, width), np.float32)
+    # Every block packs the landmarks again, so it needs enough rows to pay for that.
+    step = max(4 * m, _VALUES // m)
+    make_room_for(threads, BLAS)
+    with threadpool_limits(1, "blas"), ThreadPoolExecutor(threads) as team:
+        for first in range(0, problem.n, step):
+            if stop.requested or stop.expired:
+                break
+            block = rows[first : first + step]
+            if kernel.form is None:
+                values = kernel.block(X, rows[landmarks], X[block], np.float32)
+            else:
+                values = _packed(problem.gram, rows[landmarks], block, threads, stop)
+            _product(values, whiten, out[first : first + len(block)], team)
+    return out
+
+
+def _product(
+    values: NDArray[np.float32],
+    whiten: NDArray[np.float32],
+    out: NDArray[np.float32],
+    team: ThreadPoolExecutor,
+) -> None:
+    """Compute ``values.T @ whiten`` in parts of fixed size.
+
+    The last bits of a product depend on how BLAS shares it among its own threads.
+    """
+
+    def compute(first: int) -> None:
+        some = slice(first, first + _PART)
+        np.matmul(values[:, some].T, whiten, out=out[some])
+
+    list(team.map(compute, range(0, len(out), _PART)))
+
+
+def _packed(
+    gram: Any, landmarks: Any, block: Any, threads: int, stop: Any
+) -> NDArray[np.float32]:
+    """Return kernel values of landmarks and a block of rows, shape (m, len(block))."""
+    m = len(landmarks)
+    named = np.concatenate([landmarks, block]).astype(np.uint32)
+    source = core.KernelRows(
+        gram.accessor,
+        *core_arguments(gram.kernel),
+        named,
+        packs(gram.source()[0]),
+        threads,
+    )
+    values = np.zeros((m, -(-len(named) // 32) * 32), np.float32)
+    source.rows(np.arange(m, dtype=np.uint32), values, stop)
+    return values[:, m : len(named)]

@@ -1,0 +1,387 @@
+"""The cache of kernel rows: what it forgets, what it holds, what it counts."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections import OrderedDict
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from dualgap.kernel import RBF, Callable, Gram, Linear, Precomputed, Sigmoid
+from dualgap.kernels.gram import Pairs
+
+from ..conftest import unsanitized
+from ..solvers.kernel.data import KERNELS, layouts
+
+
+def test_least_recently_used_rows_are_forgotten():
+    n = 200
+    X = np.random.default_rng(0).normal(size=(n, 3))
+    gram = Gram(X, RBF(0.5), cache_size=(5 * (4 * n + 48) + 4 * n) / 1e6)
+    assert gram.core.capacity == 5
+    whole = Gram(X, RBF(0.5))
+    expected, hits, misses = OrderedDict(), 0, 0
+    for i in np.random.default_rng(1).integers(0, 12, 600):
+        row = gram.row(int(i))
+        np.testing.assert_array_equal(row, whole.row(int(i)))
+        if i in expected:
+            expected.move_to_end(i)
+            hits += 1
+        else:
+            misses += 1
+            expected[i] = True
+            if len(expected) > 5:
+                expected.popitem(last=False)
+        assert {j for j in range(n) if gram.core.holds(j)} == set(expected)
+        assert gram.core.held <= 5
+    assert gram.statistics == (hits, misses, misses * n, 0)
+
+
+def test_a_row_that_fails_leaves_the_cache_whole():
+    fail = [False]
+
+    def kernel(A, B):
+        if fail[0]:
+            raise RuntimeError("not now")
+        return A @ B.T
+
+    X = np.random.default_rng(0).normal(size=(10, 2))
+    gram = Gram(X, Callable(kernel), cache_size=(2 * (40 + 48) + 40) / 1e6)
+    gram.row(0)
+    held = gram.row(1).copy()
+    fail[0] = True
+    with pytest.raises(RuntimeError, match="not now"):
+        gram.row(2)
+    assert not gram.core.holds(0)  # it made room
+    np.testing.assert_array_equal(gram.row(1), held)
+    fail[0] = False
+    for i in (2, 0, 1, 5, 0):
+        np.testing.assert_allclose(gram.row(i), X @ X[i], rtol=1e-6)
+    assert gram.core.held == 2
+
+
+def test_evaluations_are_counted():
+    X = np.random.default_rng(0).normal(size=(50, 3))
+    gram = Gram(X, Linear())
+    gram.row(3)
+    gram.block([1, 2], [3, 4, 5])
+    assert gram.statistics.evaluations == 50 + 6
+
+
+MEASURE = """
+import ctypes
+import resource
+import sys
+from pathlib import Path
+import numpy as np
+from dualgap.kernel import RBF, Gram
+n, megabytes = 20_000, int(sys.argv[1])
+X = np.random.default_rng(0).normal(size=(n, 4)).astype(np.float32)
+gram = Gram(X, RBF(0.5), cache_size=megabytes)
+out = np.ones(n, np.float32)
+gram.core.row(0, out)
+page = resource.getpagesize()
+resident = lambda: page * int(Path("/proc/self/statm").read_text().split()[1])
+# What the imports freed would hold rows that are not seen.
+getattr(ctypes.CDLL(None), "malloc_trim", int)(0)
+before = peak = resident()
+for i in range(2000):
+    gram.core.row(i, out)
+    peak = max(peak, resident())
+print(peak - before, 4 * n * gram.core.held)
+"""
+
+
+@pytest.mark.long
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+@unsanitized("its own memory is counted too")
+@pytest.mark.parametrize("megabytes", [20, 60])
+def test_the_limit_in_bytes_is_kept(megabytes):
+    out = subprocess.run(
+        [sys.executable, "-c", MEASURE, str(megabytes)],
+        check=True, capture_output=True, text=True,
+    )  # fmt: skip
+    grown, held = map(int, out.stdout.split())
+    assert 0.9 * megabytes * 1e6 <= held <= megabytes * 1e6
+    assert grown <= 1.05 * megabytes * 1e6
+
+
+# Pairs of classes
+
+BOUNDS = [0, 33, 70, 171]
+
+
+def three_classes(layout="dense-f8"):
+    X = np.random.default_rng(0).normal(size=(171, 7))
+    X[np.abs(X) < 0.4] = 0.0
+    return layouts(X)[layout]
+
+
+def sparse_rows():
+    X = np.random.default_rng(0).normal(size=(171, 40))
+    return sparse.csr_matrix(np.where(np.abs(X) < 1.5, 0.0, X))
+
+
+def bits_of_pairs(pairs, seed):
+    """All rows of all pairs, asked for in a random order, twice."""
+    rng = np.random.default_rng(seed)
+    out = {}
+    for a, b in rng.permutation([(0, 1), (0, 2), (1, 2), (2, 0)]).tolist():
+        matrix = pairs.pair(a, b)
+        for i in rng.permutation(np.tile(np.arange(matrix.n), 2)).tolist():
+            row = matrix.row(i)
+            assert np.array_equal(out.setdefault((a, b, i), row), row)
+    return out
+
+
+@pytest.mark.parametrize("kernel", [*KERNELS.values(), Sigmoid(0.1)], ids=repr)
+@pytest.mark.parametrize("layout", ["dense-f8", "csr-f4", "sparse"])
+def test_pairs_are_the_matrices_of_their_rows(kernel, layout):
+    X = sparse_rows() if layout == "sparse" else three_classes(layout)
+    pairs = Pairs(X, kernel, BOUNDS)
+    for a, b in ((0, 1), (0, 2), (2, 1)):
+        rows = pairs.rows(a, b)
+        matrix, own = pairs.pair(a, b), Gram(X[rows], kernel)
+        assert matrix.n == own.n == len(rows)
+        every = np.arange(own.n)
+        for i in (0, 20, 32, 33, 34, own.n - 1):
+            # They differ in the point that distances are centred at.
+            np.testing.assert_allclose(matrix.row(i), own.row(i), rtol=2e-5, atol=2e-6)
+        np.testing.assert_array_equal(matrix.block(every), own.block(every))
+        np.testing.assert_array_equal(matrix.diagonal(), own.diagonal())
+        c = np.where(every % 3 == 0, np.cos(every), 0.0)
+        np.testing.assert_array_equal(matrix.times(c), own.times(c))
+        some = matrix.subset([1, 40])
+        np.testing.assert_array_equal(some.block([0, 1]), own.block([1, 40], [1, 40]))
+
+
+@pytest.mark.parametrize("kernel", [RBF(0.3), KERNELS["laplacian"], Sigmoid(0.1)])
+@pytest.mark.parametrize("X", [three_classes(), sparse_rows()], ids=["dense", "csr"])
+def test_what_is_held_changes_no_bit(kernel, X):
+    whole = bits_of_pairs(Pairs(X, kernel, BOUNDS), 0)
+    # 0.11 MB: the largest pair whole, and room for some shared segments; 0.003: two
+    # rows of it.
+    for cache_size, threads in ((0.11, 1), (0.003, 1), (0.2, 4)):
+        other = bits_of_pairs(Pairs(X, kernel, BOUNDS, cache_size, threads), 1)
+        assert whole.keys() == other.keys()
+        for key, row in whole.items():
+            np.testing.assert_array_equal(other[key], row)
+
+
+def test_dense_and_sparse_rows_are_symmetric_to_the_bit():
+    for X in (three_classes(), sparse_rows()):
+        for kernel in (*KERNELS.values(), Sigmoid(0.1)):
+            gram = Gram(X, kernel)
+            K = np.stack([gram.row(i) for i in range(gram.n)])
+            np.testing.assert_array_equal(K, K.T)
+            pair = Pairs(X, kernel, BOUNDS).pair(2, 0)
+            K = np.stack([pair.row(i) for i in range(pair.n)])
+            np.testing.assert_array_equal(K, K.T)
+
+
+@pytest.mark.cases(1)
+@pytest.mark.parametrize("kernel", [*KERNELS.values(), Sigmoid(0.01)], ids=repr)
+def test_values_known_by_symmetry_are_copied_to_the_same_bits(kernel):
+    n = 8193
+    X = np.random.default_rng(0).normal(size=(n, 512)).astype(np.float32) / 20
+    asked = np.random.default_rng(1).integers(0, 100, 150) * 80
+    # Rows of pairs copy nothing by symmetry.
+    pair = Pairs(X, kernel, [0, 4000, n]).pair(0, 1)
+    alone = {i: pair.row(i) for i in set(asked.tolist())}
+    assert pair.statistics == (0, len(alone), len(alone) * n, 0)
+    for capacity in (2, 40, n):
+        gram = Gram(X, kernel, cache_size=(capacity * (4 * n + 48) + 4 * n) / 1e6)
+        assert gram.core.capacity == capacity
+        for i in asked.tolist():
+            np.testing.assert_array_equal(gram.row(i), alone[i])
+        _, misses, evaluations, copied = gram.statistics
+        assert evaluations + copied == misses * n
+        # Whole panels of 32 rows that are held are left out.
+        assert (copied > 0) == (capacity > 32)
+    assert misses == len(alone)
+    assert copied == sum(k // 32 * 32 for k in range(misses))
+
+
+def test_few_narrow_or_sparse_rows_copy_nothing():
+    rng = np.random.default_rng(0)
+    for X in (rng.normal(size=(171, 600)), rng.normal(size=(9000, 3)), sparse_rows()):
+        gram = Gram(X, RBF(0.1))
+        some = min(gram.n, 100)
+        for i in range(some):
+            gram.row(i)
+        assert gram.statistics == (0, some, some * gram.n, 0)
+
+
+def test_shared_segments_are_computed_once():
+    pairs = Pairs(three_classes(), RBF(0.3), BOUNDS)
+    sizes = np.diff(BOUNDS).tolist()
+    first = pairs.pair(0, 1)
+    for i in range(first.n):
+        first.row(i)
+    assert first.statistics == (0, first.n, first.n**2, 0)
+    second = pairs.pair(0, 2)
+    for i in range(second.n):
+        second.row(i)
+    # The rows of class 0 have their own segments already.
+    copied = sizes[0] ** 2
+    assert second.statistics == (0, second.n, second.n**2 - copied, copied)
+    # No room is left beside the rows of a pair: nothing is shared.
+    tight = Pairs(three_classes(), RBF(0.3), BOUNDS, cache_size=0.05)
+    for other in (1, 2):
+        matrix = tight.pair(0, other)
+        for i in range(matrix.n):
+            matrix.row(i)
+        assert matrix.statistics == (0, matrix.n, matrix.n**2, 0)
+
+
+def test_pairs_in_threads_have_the_same_bits():
+    X = np.random.default_rng(0).normal(size=(450, 9))
+    bounds = [0, 150, 300, 450]
+    serial = bits_of_pairs(Pairs(X, RBF(0.1), bounds), 0)
+    for cache_size in (200, 1.5):
+        pairs = Pairs(X, RBF(0.1), bounds, cache_size, 4)
+        with ThreadPoolExecutor(4) as pool:
+            for found in pool.map(partial(bits_of_pairs, pairs), range(4)):
+                for key, row in found.items():
+                    np.testing.assert_array_equal(serial[key], row)
+
+
+def test_pairs_of_kernels_that_python_computes():
+    X = three_classes()
+    order = np.random.default_rng(2).permutation(len(X))
+    K = X @ X.T
+    given = Pairs(K, Precomputed(), BOUNDS, order=order)
+    computed = Pairs(X[order], Callable(lambda A, B: A @ B.T), BOUNDS)
+    for a, b in ((0, 1), (2, 1)):
+        rows = order[given.rows(a, b)]
+        expected = K[np.ix_(rows, rows)]
+        for pairs in (given, computed):
+            matrix = pairs.pair(a, b)
+            every = np.arange(matrix.n)
+            np.testing.assert_allclose(matrix.row(3), expected[3], rtol=1e-5, atol=1e-6)
+            np.testing.assert_allclose(
+                matrix.block(every, [2, 5]), expected[:, [2, 5]], atol=1e-12
+            )
+            np.testing.assert_allclose(matrix.diagonal(), np.diag(expected), atol=1e-12)
+            c = np.sin(every)
+            np.testing.assert_allclose(matrix.times(c), expected @ c, atol=1e-10)
+
+
+MEASURE_PAIRS = """
+import resource
+from pathlib import Path
+import numpy as np
+from dualgap.kernel import RBF
+from dualgap.kernels.gram import Pairs
+page = resource.getpagesize()
+X = np.random.default_rng(0).normal(size=(6000, 4)).astype(np.float32)
+pairs = Pairs(X, RBF(0.5), [0, 2000, 4000, 6000], 90)
+resident = lambda: page * int(Path("/proc/self/statm").read_text().split()[1])
+out = np.ones(4000, np.float32)
+before = peak = resident()
+for pair in ((0, 1), (0, 2), (1, 2)):
+    gram = pairs.pair(*pair)
+    for i in range(4000):
+        gram.core.row(i, out)
+        peak = max(peak, resident())
+print(peak - before)
+"""
+
+
+@pytest.mark.long
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+@unsanitized("its own memory is counted too")
+def test_the_limit_in_bytes_holds_for_pairs_and_what_they_share():
+    out = subprocess.run(
+        [sys.executable, "-c", MEASURE_PAIRS],
+        check=True, capture_output=True, text=True,
+    )  # fmt: skip
+    assert 0.9 * 90e6 <= int(out.stdout) <= 1.05 * 90e6
+
+
+CYCLES = """
+import gc, weakref
+import numpy as np
+from dualgap import SVC
+from dualgap.kernel import Callable, Gram, KernelProblem, Precomputed, SWAP2o
+from dualgap.training.loop import solve
+
+class Function:
+    def __call__(self, A, B):
+        if self.fails:
+            raise RuntimeError("no")
+        return A @ B.T
+
+def fit(fails):
+    function = Function()
+    function.fails = False
+    function.gram = gram = Gram(X, Callable(function))  # a cycle
+    problem = KernelProblem(gram, y)
+    gram.row(0)
+    function.fails = fails
+    try:
+        solve(problem, SWAP2o())
+    except RuntimeError as error:
+        function.error = error  # its frames hold the problem
+    return weakref.ref(gram)
+
+X = np.random.default_rng(0).normal(size=(60, 3))
+y = np.where(X[:, 0] > 0, 1, -1)
+kept = [fit(False), fit(True)]
+gc.collect()
+assert [gram() for gram in kept] == [None, None]
+function = Function()
+function.fails = False
+three = np.digitize(X[:, 0], [-0.5, 0.5])
+model = SVC(kernel=function, n_jobs=2).fit(X, three)
+given = SVC(kernel="precomputed", n_jobs=2).fit(X @ X.T, three)
+problem = KernelProblem(X @ X.T, y, kernel=Precomputed())
+function.gram = Gram(X, Callable(function))  # still there at exit
+"""
+
+
+@pytest.mark.long
+def test_kernels_that_python_computes_leave_nothing_behind():
+    out = subprocess.run(
+        [sys.executable, "-c", CYCLES], check=True, capture_output=True, text=True
+    )
+    assert out.stderr == ""
+
+
+def test_refusals():
+    X = np.ones((1000, 2))
+    with pytest.raises(ValueError, match=r"cache_size=0\.001 does not hold two rows"):
+        Gram(X, Linear(), cache_size=0.001)
+    for size in (0, -1, "much"):
+        with pytest.raises(ValueError, match="cache_size"):
+            Gram(X, Linear(), cache_size=size)
+    match = "two rows of 1000 values for each of 3 threads; give 1 or more"
+    with pytest.raises(ValueError, match=match):
+        Pairs(X, Linear(), [0, 400, 1000], cache_size=0.02, threads=3)
+    gram = Gram(X, Linear())
+    for indices in ([], [1000], [-1], [0.5], [[1]]):
+        with pytest.raises(ValueError, match="indices"):
+            gram.subset(indices)
+    with pytest.raises(ValueError, match="NaN"):
+        Gram(np.array([[np.nan]]), Linear())
+    with pytest.raises(ValueError, match="range of float32"):
+        Gram(np.array([[1e25], [-1e25]]), Linear())
+    with pytest.raises(ValueError, match="0 rows"):
+        Gram(np.zeros((0, 2)), Linear())
+    with pytest.raises(TypeError, match="list"):
+        Gram([[1.0]], Linear())
+
+
+def test_columns_named_twice_are_summed():
+    X = sparse.csr_matrix(
+        (np.array([1.0, 2.0, 5.0]), np.array([0, 0, 1]), np.array([0, 2, 3])),
+        shape=(2, 3),
+    )
+    np.testing.assert_array_equal(
+        Gram(X, Linear()).block([0, 1]), [[9.0, 0.0], [0.0, 25.0]]
+    )

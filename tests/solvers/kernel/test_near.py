@@ -1,0 +1,257 @@
+"""The block solver's bounds on scores, and proofs that scan again only rows whose
+bounds do not suffice."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from dualgap import core
+from dualgap.kernel import (
+    RBF,
+    BlockSolver,
+    KernelOneClass,
+    KernelProblem,
+    KernelRegression,
+    Laplacian,
+    Polynomial,
+)
+from dualgap.kernels.gram import Gram
+from dualgap.kernels.rows import row_source
+from dualgap.problems.base import Claim, KernelHint, Near
+from dualgap.solvers.kernel import block as block_module
+from dualgap.training.loop import solve
+
+from .data import resting
+
+U = 2.0**-24
+
+
+def exact_values(X, gamma):
+    """The Gaussian kernel to 18 digits, without cancellation."""
+    X = np.asarray(X.toarray() if sparse.issparse(X) else X, np.longdouble)
+    square = np.array([((X - x) ** 2).sum(axis=1) for x in X])
+    return np.exp(-np.longdouble(gamma) * square)
+
+
+def data(kind, rng, n=130):
+    if kind == "dense":
+        return rng.standard_normal((n, 37)), 0.02
+    if kind == "float32":
+        return rng.standard_normal((n, 5)).astype(np.float32) * 3, 0.1
+    if kind == "far":  # h near what float32 is still asked for
+        return rng.standard_normal((n, 60)) + 30.0 * rng.random((n, 1)), 0.05
+    if kind == "many columns":
+        X = rng.standard_normal((n, 700))
+        X[:, 1:] *= 0.05  # the first of the partial sums is nearly all of it
+        return X, 0.3
+    X = sparse.random(n, 40 if kind == "sparse" else 5_000, 0.1, "csr", rng=rng)
+    X.data = rng.standard_normal(len(X.data))
+    return X, 0.2 if kind == "sparse" else 1e-3
+
+
+@pytest.mark.parametrize("fixed", [False, True])
+@pytest.mark.parametrize(
+    "kind", ["dense", "float32", "far", "many columns", "sparse", "rare features"]
+)
+def test_no_value_is_farther_off_than_said(kind, fixed):
+    rng = np.random.default_rng(3)
+    X, gamma = data(kind, rng)
+    if not sparse.issparse(X):
+        X[7] = X[6]
+    source = row_source(Gram(X, RBF(gamma)))
+    n = source.n
+    bound = np.empty(n)
+    source.errors(fixed, bound)
+    who, K = np.arange(n, dtype=np.uint32), exact_values(X, gamma)
+    out = np.empty((n, -(-n // 32) * 32), np.float32)
+    assert source.rows(who, out, core.Stop())
+    values = out[:, :n].astype(np.float64)
+    if fixed:
+        values = np.rint(65535.0 * values) / 65535.0
+    off = abs(values - K).astype(np.float64)
+    assert (off <= bound[:, None] - 16 * U).all()
+    assert (off <= bound[None, :] - 16 * U).all()  # whichever of the two it is asked of
+    assert bound.max() < 0.05  # "far" has the largest one
+    # Sums of products are held to it too.
+    c, sums = rng.standard_normal(n), np.zeros(n)
+    if not fixed:
+        assert source.add_rows(who, c, None, sums, core.Stop())
+        assert (abs(sums - K @ c) <= bound * abs(c).sum()).all()
+
+
+def test_precise_rows_are_rounded_once():
+    rng = np.random.default_rng(4)
+    X = 1e-3 * rng.standard_normal((70, 3))
+    source = row_source(Gram(X, RBF(1.0)))
+    source.precise = source.shifted = True
+    bound, sums, c = np.empty(70), np.zeros(70), rng.standard_normal(70)
+    c[0] -= c.sum()
+    source.errors(False, bound)
+    assert (bound == bound[0]).all()
+    assert bound[0] <= 50 * U
+    assert source.add_rows(np.arange(70, dtype=np.uint32), c, None, sums, core.Stop())
+    assert (abs(sums - exact_values(X, 1.0) @ c) <= bound * abs(c).sum()).all()
+
+
+@pytest.mark.parametrize("kernel", [Laplacian(0.3), Polynomial(2, 0.5, 1.0)])
+def test_other_kernels_have_no_bound(kernel):
+    X = np.random.default_rng(5).standard_normal((70, 3))
+    source, bound = row_source(Gram(X, kernel)), np.empty(70)
+    for source.precise in (False, True):
+        source.errors(False, bound)
+        assert np.isinf(bound).all()
+    y = np.where(X[:, 0] > 0.2, 1, -1)
+    problem = KernelProblem(
+        X, y, 1.0, kernel=kernel, loss="hinge", penalize_intercept=False
+    )
+    state = BlockSolver().start(problem, core.Random(0), None)
+    BlockSolver().step(state, core.Stop())
+    assert state.near() is None
+
+
+@pytest.mark.parametrize("form", ["dense", "csr"])
+def test_products_at_some_rows_are_those_at_all(form):
+    rng = np.random.default_rng(6)
+    X = rng.standard_normal((150, 4))
+    X = sparse.csr_matrix(X * (rng.random((150, 4)) < 0.4)) if form == "csr" else X
+    wide = sparse.random(150, 30_000, 0.01, "csr", rng=rng)
+    for rows in (X, wide) if form == "csr" else (X,):
+        gram = Gram(rows, RBF(0.3))
+        c, at = rng.standard_normal(150), rng.permutation(150)[:71]
+        own = gram.times(c)
+        np.testing.assert_array_equal(gram.times(c, at=at), own[at])
+        gram.fast = row_source(gram)
+        np.testing.assert_array_equal(gram.times(c, at=at), gram.times(c)[at])
+        part = gram.subset(np.arange(20, 140))
+        part.fast = row_source(part)
+        some = np.array([3, 0, 119])
+        np.testing.assert_array_equal(
+            part.times(c[:120], at=some), part.times(c[:120])[some]
+        )
+    one, beyond = np.zeros(1, np.uint32), np.array([150], np.uint32)
+    with pytest.raises((ValueError, IndexError)):
+        gram.fast.times(one, np.ones(1), beyond, np.zeros(1), None, core.Stop())
+
+
+def problem_of(kind, rng, n=900, **options):
+    X = rng.standard_normal((n, 6))
+    y = np.where(X[:, 0] + 0.3 * rng.standard_normal(n) > 0, 1, -1)
+    if kind == "regression":
+        return KernelRegression(
+            X, X[:, 0] + X[:, 1], 5.0, kernel=RBF(0.1), epsilon=0.1, **options
+        )
+    if kind == "one class":
+        return KernelOneClass(X, 0.1, kernel=RBF(0.1), **options)
+    return KernelProblem(
+        X, y, 5.0, kernel=RBF(0.1), loss=kind, penalize_intercept=kind != "hinge",
+        sample_weight=rng.integers(0, 3, n), **options,
+    )  # fmt: skip
+
+
+KINDS = ["hinge", "squared_hinge", "regression", "one class"]
+
+
+def as_near_as_it_says(problem, state):
+    near = state.near()
+    assert near is not None
+    exact = problem.gram.times(state.alpha() * problem.y)
+    return (abs(near.scores - exact) <= near.error).all() and near.error.max() <= 0.1
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_near_is_as_near_as_it_says(kind):
+    """While rows are held in 16 bits, and F is exact at some rows only."""
+    problem = problem_of(kind, np.random.default_rng(7), cache_size=1.5)
+    solver, fixed = BlockSolver(q=32), 0
+    state = solver.start(problem, core.Random(0), None)
+    state.tol = 1e-3
+    for step in range(60):
+        solver.step(state, core.Stop())
+        assert as_near_as_it_says(problem, state)
+        fixed += state.fixed
+        if step in (15, 30):  # as a proof that failed would have it
+            solver.reject(state)
+            assert as_near_as_it_says(problem, state)
+    assert 0 < fixed < 60
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_it_is_so_while_rows_rest(kind, monkeypatch):
+    monkeypatch.setattr(block_module, "_MANY", 50)
+    monkeypatch.setattr(block_module, "_VAGUE", 1.0)
+    problem = resting(kind, np.random.default_rng(4))
+    solver, parts = BlockSolver(q=16), []
+    state = solver.start(problem, core.Random(0), None)
+    state.tol = 1e-9
+    for step in range(300):
+        solver.step(state, core.Stop())
+        if state.part is None:
+            continue
+        if not any(part is state.part for part in parts):
+            parts.append(state.part)
+        assert as_near_as_it_says(problem, state)
+        if step % 100 == 99:
+            solver.reject(state)
+    assert parts
+    if kind in ("hinge", "one class"):  # rows came to rest after others had begun to
+        assert any(b.begun is a.begun for a, b in itertools.pairwise(parts))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_proof_is_the_same_and_scans_fewer_rows(kind):
+    rng = np.random.default_rng(8)
+    problem = problem_of(kind, rng)
+    solution = solve(problem, BlockSolver(), tol=1e-4)
+    assert solution.certificate.certified
+    again = problem_of(kind, np.random.default_rng(8)).prove(
+        Claim(alpha=solution.alpha)
+    )
+    found, full = solution.certificate, again.certificate
+    assert found.primal == pytest.approx(full.primal, rel=1e-12)
+    assert found.dual == pytest.approx(full.dual, rel=1e-12)
+    assert solution.bias == pytest.approx(again.bias, abs=1e-7)
+    np.testing.assert_allclose(solution.decisions, again.decisions, atol=1e-4)
+    last = problem._combined
+    assert last.exact[solution.alpha != 0.0].all()
+    assert last.exact.mean() < 0.9
+    # All of them, where all are asked for.
+    problem.scores(solution.alpha)
+    assert problem._combined.exact.all()
+
+
+def test_scores_that_are_known_badly_cost_a_scan_and_never_the_truth():
+    rng = np.random.default_rng(9)
+    problem = problem_of("hinge", rng)
+    alpha = solve(problem, BlockSolver(), tol=1e-4).alpha
+    full = problem_of("hinge", np.random.default_rng(9)).prove(Claim(alpha=alpha))
+    scores = problem.scores(alpha)
+    for error in (1e-6, 0.1, 1.0, 100.0, math.inf):
+        rough = scores + min(error, 100.0) * rng.uniform(-1.0, 1.0, problem.n)
+        fresh = problem_of("hinge", np.random.default_rng(9))
+        near = Near(rough, np.full(problem.n, error), 0.0)
+        proof = fresh.prove(Claim(alpha=alpha, hint=KernelHint(near)))
+        upper, lower = proof.certificate.primal, proof.certificate.dual
+        assert upper >= full.certificate.primal - full.certificate.rounding
+        assert lower <= full.certificate.dual + full.certificate.rounding
+        assert fresh._combined.exact.all() == (error >= 100.0)
+        if error <= 0.1:
+            assert upper - lower <= 1.01 * (
+                full.certificate.primal - full.certificate.dual
+            )
+    # A dual point that is made feasible is another one than that whose scores are near.
+    fresh = problem_of("hinge", np.random.default_rng(9))
+    off = alpha.copy()
+    off[np.argmax(alpha * (problem.y > 0))] *= 0.5
+    near = Near(fresh.scores(off), np.full(problem.n, 1e-9), 0.0)
+    proof = problem_of("hinge", np.random.default_rng(9)).prove(
+        Claim(alpha=off, hint=KernelHint(near))
+    )
+    full = problem_of("hinge", np.random.default_rng(9)).prove(Claim(alpha=off))
+    assert not np.array_equal(full.alpha, off)
+    np.testing.assert_array_equal(proof.alpha, full.alpha)
+    assert proof.certificate.primal == pytest.approx(full.certificate.primal, rel=1e-10)

@@ -1,0 +1,312 @@
+"""Small problems of all pairs of classes, solved in one call into the core."""
+
+from __future__ import annotations
+
+import math
+from itertools import combinations
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn import svm
+from sklearn.datasets import load_iris, load_wine
+from sklearn.preprocessing import scale
+from threadpoolctl import threadpool_limits
+
+from dualgap import SVC, core
+from dualgap.data.rows import Points
+from dualgap.kernel import RBF, Auto, Gram, KernelProblem, Linear, Polynomial
+from dualgap.kernels.rows import row_source
+from dualgap.solvers.kernel.pairs import solve_pairs
+
+from ...twins import whole
+from .data import make
+
+KERNELS = [RBF(0.4), Linear(), Polynomial(3, 0.3, 1.0)]
+SIZES = [13, 30, 1, 8]
+
+
+def classes(seed, sizes=SIZES, d=3):
+    """Rows, sorted by class, with their bounds and costs."""
+    rng = np.random.default_rng(seed)
+    y = np.repeat(np.arange(len(sizes)), sizes)
+    X = rng.normal(size=(len(y), d)) + 0.7 * rng.normal(size=(len(sizes), d))[y]
+    return X, [0, *np.cumsum(sizes).tolist()], rng.uniform(0.1, 3.0, len(y))
+
+
+def solved(X, kernel, bounds, cost, stop=None, **options):
+    given = {"cache_size": 200, "tol": 1e-3, "atol": 0.0, "max_epochs": 1000}
+    stop = core.Stop() if stop is None else stop
+    return solve_pairs(
+        Auto(), Points.of(X), kernel.resolve(X), bounds, cost,
+        **(given | options), stop=stop,
+    )  # fmt: skip
+
+
+def pair_of(bounds, i, j):
+    """The rows of two classes, and their signs."""
+    rows = np.r_[bounds[i] : bounds[i + 1], bounds[j] : bounds[j + 1]]
+    first = 1.0 if len(bounds) > 3 else -1.0
+    return rows, np.where(rows < bounds[i + 1], first, -first)
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
+@pytest.mark.parametrize("sizes", [SIZES, [20, 17]])
+def test_the_optimum_is_that_of_the_reference(kernel, sizes):
+    X, bounds, cost = classes(1, sizes)
+    K = kernel.block(X, slice(None), dtype=np.float64)
+    found = solved(X, kernel, bounds, cost)
+    for p, (i, j) in enumerate(combinations(range(len(sizes)), 2)):
+        rows, y = pair_of(bounds, i, j)
+        # Rounding decides between equal pairs, so only the results are compared.
+        c, primal, dual, _ = whole.solve(K[np.ix_(rows, rows)], y, cost[rows], 30)[-1]
+        assert primal - dual <= 1e-9 * dual
+        assert found[p].epochs[-1][:2] == pytest.approx((primal, dual), rel=1e-9)
+        scores = found[p].claim.hint.near.scores
+        np.testing.assert_allclose(scores, K[np.ix_(rows, rows)] @ c, atol=1e-5)
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
+def test_scores_are_as_near_to_the_exact_ones_as_they_say(kernel):
+    X, bounds, cost = classes(2)
+    long = X.astype(np.longdouble)
+    if kernel.name == "rbf":
+        K = np.exp(-0.4 * ((long[:, None] - long) ** 2).sum(axis=2))
+    elif kernel.name == "linear":
+        K = long @ long.T
+    else:
+        K = (long @ long.T * np.longdouble(0.3) + 1) ** 3
+    for p, (i, j) in enumerate(combinations(range(len(SIZES)), 2)):
+        rows, y = pair_of(bounds, i, j)
+        claim = solved(X, kernel, bounds, cost)[p].claim
+        exact = K[np.ix_(rows, rows)] @ (claim.alpha * y)
+        gram = Gram(X[rows], kernel)
+        problem = KernelProblem(
+            gram, y, 1.0, loss="hinge", sample_weight=cost[rows],
+            penalize_intercept=False,
+        )  # fmt: skip
+        proof = problem.prove(claim)
+        error = problem.rounding_of_scores(claim.alpha)
+        np.testing.assert_array_equal(problem.scores(claim.alpha), claim.hint.near[0])
+        assert (np.abs(claim.hint.near.scores - exact) <= error + 1e-18).all()
+        assert error.max() <= 1e-12 * max(1.0, float(np.abs(exact).max()))
+        # The certificate is as tight as one whose scores are computed from the rows.
+        again = problem.certify(claim.alpha)
+        own = proof.certificate
+        assert own.primal == pytest.approx(again.primal, rel=1e-12)
+        assert own.dual == pytest.approx(again.dual, rel=1e-12)
+
+
+@pytest.mark.parametrize("C", [0.01, 1.0, 100.0])
+@pytest.mark.parametrize("name", ["rbf", "poly", "linear"])
+@pytest.mark.parametrize("load", [load_iris, load_wine])
+def test_the_optimum_is_that_of_libsvm(load, name, C):
+    X, y = load(return_X_y=True)
+    X = scale(X)
+    model = SVC(C=C, kernel=name).fit(X, y)
+    peer = svm.SVC(C=C, kernel=name, tol=1e-10).fit(X, y)
+    assert model.certificate_.certified
+    assert all(part.relative_gap <= 1e-3 for part in model.certificate_.parts)
+    np.testing.assert_allclose(
+        model._pair_values(X), peer._decision_function(X), rtol=1e-4, atol=1e-4
+    )
+    # P and D of the sum, from the coefficients and in extended precision.
+    gamma = 1.0 / (X.shape[1] * X.var())
+    long = X.astype(np.longdouble)
+    K = {
+        "rbf": lambda: np.exp(-gamma * ((long[:, None] - long) ** 2).sum(axis=2)),
+        "poly": lambda: (gamma * (long @ long.T)) ** 3,
+        "linear": lambda: long @ long.T,
+    }[name]()
+    primal = dual = np.longdouble(0)
+    for p, (i, j) in enumerate(combinations(range(3), 2)):
+        c = np.zeros(len(y), np.longdouble)
+        ends = np.r_[0, np.cumsum(model.n_support_)]
+        for k, other in ((i, j - 1), (j, i)):
+            at = slice(ends[k], ends[k + 1])
+            c[model.support_[at]] = model.dual_coef_[other, at]
+        some, signs = (y == i) | (y == j), np.where(y == i, 1, -1)
+        f = K @ c
+        loss = np.maximum(0, 1 - signs * (f + model.intercept_[p]))[some].sum()
+        primal += c @ f / 2 + C * loss
+        dual += np.abs(c).sum() - c @ f / 2
+    slack = 1e-14 * float(primal)
+    assert dual - slack <= primal
+    assert model.certificate_.dual <= dual + slack
+    assert primal <= model.certificate_.primal + slack
+    assert model.certificate_.gap <= float(primal - dual) + 1e-9 * float(primal)
+
+
+def test_attributes_have_the_form_of_every_fit():
+    X, y = load_iris(return_X_y=True)
+    model = SVC().fit(X, y)
+    assert len(model.history_) == 3
+    for history, part in zip(model.history_, model.certificate_, strict=True):
+        np.testing.assert_array_equal(history["epoch"], np.arange(1, len(history) + 1))
+        assert set(history["solver"]) == {"block"}
+        assert history["exact"].tolist() == [False] * (len(history) - 1) + [True]
+        assert (np.diff(history["updates"]) > 0).all()
+        assert (np.diff(history["seconds"]) >= 0).all()
+        assert history["primal"][-1] == part.primal
+        assert history["dual"][-1] == part.dual
+        assert part.epochs == len(history)
+        assert part.updates == history["updates"][-1]
+        assert part.solver == "auto"
+        assert part.seconds >= history["seconds"][-1]
+    assert model.n_iter_ == max(map(len, model.history_))
+    assert str(model.certificate_).startswith("Converged: within")
+
+
+ODD = {
+    "duplicates": lambda X, y: (np.repeat(X[::10], 10, axis=0), y),
+    "one row per class": lambda X, y: (X[[0, 60, 120]], y[[0, 60, 120]]),
+    "all rows equal": lambda X, y: (np.ones_like(X), y),
+    "a column of 1e8": lambda X, y: (X * [1.0, 1e8, 1.0, 1e-8], y),
+    "tiny": lambda X, y: (1e-30 * X, y),
+    "far from 0": lambda X, y: (X + 1e6, y),
+}
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("name", ["rbf", "linear", "poly"])
+@pytest.mark.parametrize("C", [1e-6, 1.0, 1e8])
+@pytest.mark.parametrize("odd", ODD)
+def test_odd_data_are_proved_or_the_fit_says_that_they_are_not(odd, C, name):
+    X, y = ODD[odd](*load_iris(return_X_y=True))
+    hard = C == 1e8 or odd in ("a column of 1e8", "far from 0")
+    options = {"gamma": 1e-3} if odd == "far from 0" and name != "linear" else {}
+    model = SVC(kernel=name, C=C, max_epochs=200, **options)
+    model.fit(X, y)
+    assert hard or model.certificate_.certified
+    for part in model.certificate_:
+        assert part.dual <= part.primal
+        assert part.certified == (part.relative_gap <= 1e-3)
+
+
+def test_rows_of_weight_0_do_not_count():
+    X, y = load_iris(return_X_y=True)
+    weight = np.where(np.arange(150) % 3 == 0, 0.0, 1.0)
+    model = SVC().fit(X, y, sample_weight=weight)
+    other = SVC(gamma=model._fitted_kernel.gamma).fit(X[weight > 0], y[weight > 0])
+    np.testing.assert_array_equal(model.dual_coef_, other.dual_coef_)
+    np.testing.assert_array_equal(model.intercept_, other.intercept_)
+
+
+def test_threads_change_no_bit():
+    X, y = load_wine(return_X_y=True)
+    X = scale(X)
+    one = SVC().fit(X, y)
+    with threadpool_limits(2, "blas"):
+        others = [SVC(n_jobs=2).fit(X, y), SVC(n_jobs=None).fit(X, y)]
+    for other in others:
+        np.testing.assert_array_equal(one.dual_coef_, other.dual_coef_)
+        np.testing.assert_array_equal(one.intercept_, other.intercept_)
+        assert one.certificate_.bounds == other.certificate_.bounds
+
+
+def test_what_is_not_small_goes_to_the_loop():
+    X = load_iris().data
+    bounds, cost = [0, 50, 100, 150], np.ones(150)
+    assert solved(X, RBF(0.5), bounds, cost) is not None
+    assert solved(X, RBF(0.5), bounds, cost, cache_size=0.3) is None
+    assert solved(sparse.random(150, 5000, 1e-3, "csr"), RBF(1.0), bounds, cost) is None
+    # Values that need differences instead of products.
+    assert solved(1e7 * X, RBF(0.5), bounds, cost) is None
+
+
+def test_a_stop_leaves_nothing():
+    X, y = load_iris(return_X_y=True)
+    for end in (lambda stop: stop.request(), lambda stop: stop.set_deadline(0.0)):
+        stop = core.Stop()
+        end(stop)
+        assert solved(X, RBF(0.5), [0, 50, 100, 150], np.ones(150), stop) is None
+    with pytest.warns(match="Stopped at time_limit"):
+        model = SVC(time_limit=1e-9).fit(X, y)
+    assert not model.certificate_.certified
+
+
+def test_too_few_epochs_are_reported():
+    X, y = load_iris(return_X_y=True)
+    with pytest.warns(match="Stopped at max_epochs"):
+        model = SVC(max_epochs=1, tol=1e-9).fit(X, y)
+    assert model.n_iter_ == 1
+
+
+def test_a_listener_hears_of_every_pair_and_changes_nothing():
+    X, y = load_iris(return_X_y=True)
+    heard = []
+
+    def hear(label, info):
+        assert info.final
+        assert info.exact
+        heard.append((label, info.model()))
+
+    model = SVC()._fit(X, y, on_epoch=hear)
+    pairs = [(0, 1), (0, 2), (1, 2)]
+    assert [label for label, _ in heard] == pairs
+    columns = SVC(decision_function_shape="ovo").fit(X, y).decision_function(X).T
+    for (pair, decisions), column in zip(heard, columns, strict=True):
+        np.testing.assert_allclose(decisions, column[np.isin(y, pair)], atol=1e-9)
+    other = SVC().fit(X, y)
+    np.testing.assert_array_equal(other.dual_coef_, model.dual_coef_)
+    assert other.certificate_.primal == model.certificate_.primal
+
+
+def test_wrong_arguments_of_the_core_are_refused():
+    X, bounds, cost = classes(3)
+    n = len(X)
+    rows = row_source(Gram(X, RBF(0.4)))
+    a = np.empty((3, 3 * n))
+    rest = (True, 1e-3, 0.0, 1e-12, 1e6, 1e6, 10, *a, core.Stop())
+    assert len(core.solve_pairs(rows, bounds, cost, *rest)) == 6
+    for wrong in ([], [0, 3], [0, 30, 13, 43, n], [1, *bounds[1:]]):
+        with pytest.raises(ValueError, match="bounds"):
+            core.solve_pairs(rows, wrong, cost, *rest)
+    with pytest.raises(ValueError, match="cost"):
+        core.solve_pairs(rows, bounds, cost[1:], *rest)
+    short = (*rest[:7], a[0], a[1, 1:], *rest[9:])
+    with pytest.raises(ValueError, match="scores"):
+        core.solve_pairs(rows, bounds, cost, *short)
+    far = row_source(Gram(1e7 * X, RBF(0.4)))
+    with pytest.raises(ValueError, match="differences"):
+        core.solve_pairs(far, bounds, cost, *rest)
+
+
+@pytest.mark.parametrize("n", [1, 2, 40])
+def test_the_bias_of_the_hinge_has_least_loss(n):
+    rng = np.random.default_rng(n)
+    for _ in range(20):
+        scores, cost = rng.normal(size=n), rng.choice([0.0, 0.5, 2.0], n)
+        y = rng.choice([-1, 1], n).astype(np.int8)
+        b = core.hinge_bias(scores, y, cost)
+
+        def loss(b, y=y, scores=scores, cost=cost):
+            return cost @ np.maximum(0.0, 1.0 - y * (scores + b))
+
+        least = min(loss(at) for at in [*(y - scores), 0.0])
+        assert math.isfinite(b)
+        assert loss(b) <= least + 1e-12
+
+
+def test_sums_of_a_certificate_are_those_of_numpy():
+    X, y = make(50, 3, 4)
+    rng = np.random.default_rng(4)
+    for loss in ("hinge", "squared_hinge", "smoothed_hinge"):
+        problem = KernelProblem(X, y, 2.0, kernel=RBF(0.3), loss=loss)
+        alpha = rng.choice([0.0, 0.7, 1.3], 50)
+        scores, error = rng.normal(size=50), rng.uniform(0, 0.1, 50)
+        sums = core.kernel_sums(
+            problem.y, problem.cost, alpha, scores, error, problem.core_loss, 0.2,
+            0.3, 1.1, 0.05, 1e-3, 1e-4,
+        )  # fmt: skip
+        error = error + 1.1e-3 * alpha.sum()
+        margins = 1.1 * (y * (scores + 0.3))
+        off = 1.01 * 1.1 * error
+        slope = problem.loss.derivative(margins - off)
+        terms = alpha * y * (scores + 0.2)
+        expected = [
+            alpha.sum(), alpha.sum(), (problem.delta * alpha**2).sum(),
+            problem.cost @ problem.loss.value(margins), problem.cost @ (slope * off),
+            terms.sum(), alpha @ error + 0.05 * (alpha**2).sum(), np.abs(terms).sum(),
+        ]  # fmt: skip
+        np.testing.assert_allclose(sums, expected, rtol=1e-12)

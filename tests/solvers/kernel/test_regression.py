@@ -1,0 +1,275 @@
+"""Kernel regression and one class: certificates, optima, and the pair steps."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.svm import SVR, OneClassSVM
+
+from dualgap.certificate import Status
+from dualgap.kernel import (
+    RBF,
+    SWAP,
+    Auto,
+    BlockSolver,
+    Gram,
+    KernelOneClass,
+    KernelRegression,
+    Laplacian,
+    Linear,
+    Polynomial,
+    Precomputed,
+)
+from dualgap.training.loop import solve
+
+from ... import qp
+
+KERNELS = [RBF(gamma=0.5), Laplacian(gamma=0.3), Polynomial(2, 0.5, 1.0), Linear()]
+by_name = pytest.mark.parametrize("kernel", KERNELS, ids=lambda k: k.name)
+
+
+def data(n, d, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d))
+    y = np.sin(2.0 * X[:, 0]) + X[:, -1] + 0.2 * rng.standard_t(3, n) + 10.0
+    weight = rng.uniform(0.1, 3.0, n)
+    weight[rng.random(n) < 0.2] = 0.0
+    weight[0] = 1.0
+    return X, y, weight
+
+
+def dense(coefficients):
+    if sparse.issparse(coefficients):
+        coefficients = coefficients.toarray()
+    return coefficients[0]
+
+
+def matrix(problem):
+    n = problem.n
+    return problem.gram.kernel.block(problem.gram.X, slice(0, n), dtype=np.float64)
+
+
+def check(problem, target, solution, tol):
+    """P and D of the very points, from outside, and a generic solver's bracket."""
+    certificate, alpha = solution.certificate, solution.alpha
+    assert (alpha >= problem.lower).all()
+    assert (alpha <= problem.upper).all()
+    total = problem.total
+    assert abs(math.fsum(alpha) - total) <= 1e-13 * max(total, problem.cost.max())
+    K = matrix(problem)
+    form = qp.Box(K, target, problem.lower, problem.upper, problem.epsilon, total=total)
+    P, D = form.primal(alpha, solution.bias), form.dual(alpha)
+    size = np.abs(alpha).sum() * (
+        np.abs(target).max() + (np.abs(K) @ np.abs(alpha)).max()
+    )
+    rounding = 1e-13 * (size + abs(P)) + 1e-300
+    assert -rounding <= certificate.primal - P <= rounding + certificate.rounding
+    assert -rounding <= D - certificate.dual <= rounding + certificate.rounding
+    # No breakpoint is a better bias.
+    assert form.primal(alpha, form.best_bias(alpha)) >= P - rounding
+    lower, upper = form.optimum()
+    slack = 1e-8 * abs(upper) + rounding
+    assert certificate.primal >= lower - slack
+    assert certificate.dual <= upper + slack
+    if certificate.certified:
+        size = max(abs(upper), problem.floor)
+        assert certificate.primal - upper <= tol * size + slack
+
+
+@by_name
+@pytest.mark.parametrize("epsilon", [0.0, 0.1, 1.0])
+def test_regression_certificates_hold_against_a_generic_solver(kernel, epsilon):
+    rng = np.random.default_rng(3)
+    for seed in range(8):
+        n, d = int(rng.integers(4, 60)), int(rng.integers(1, 6))
+        X, y, weight = data(n, d, seed)
+        C = float(10.0 ** rng.uniform(-3, 3))
+        tol = float(10.0 ** rng.uniform(-6, -1))
+        problem = KernelRegression(
+            X, y, C, kernel=kernel, epsilon=epsilon, sample_weight=weight
+        )
+        solution = solve(problem, BlockSolver(), tol=tol)
+        assert solution.certificate.certified, (n, d, C, tol)
+        check(problem, y, solution, tol)
+
+
+@by_name
+@pytest.mark.parametrize("nu", [0.05, 0.5, 1.0])
+def test_one_class_certificates_hold_against_a_generic_solver(kernel, nu):
+    rng = np.random.default_rng(4)
+    for seed in range(8):
+        n, d = int(rng.integers(4, 60)), int(rng.integers(1, 6))
+        X, _, weight = data(n, d, seed)
+        if kernel.name == "linear":  # there is a plane, and P* is not 0
+            X = X + 2.0
+        tol = float(10.0 ** rng.uniform(-6, -1))
+        problem = KernelOneClass(X, nu, kernel=kernel, sample_weight=weight)
+        solution = solve(problem, BlockSolver(), tol=tol)
+        assert solution.certificate.certified, (n, d, nu, tol)
+        assert solution.certificate.dual <= 1e-12 * problem.floor
+        check(problem, np.zeros(n), solution, tol)
+
+
+@pytest.mark.parametrize(("C", "epsilon"), [(1.0, 0.1), (30.0, 0.0), (0.1, 0.5)])
+@pytest.mark.parametrize("layout", [np.asarray, np.float32, sparse.csr_matrix])
+def test_the_regression_is_that_of_libsvm(C, epsilon, layout):
+    X, y, _ = data(400, 3, seed=7)
+    X = layout(X)
+    problem = KernelRegression(X, y, C, kernel=RBF(0.5), epsilon=epsilon)
+    solution = solve(problem, Auto(), tol=1e-8)
+    theirs = SVR(C=C, epsilon=epsilon, gamma=0.5, tol=1e-6).fit(X, y)
+    alpha = np.zeros(400)
+    alpha[theirs.support_] = dense(theirs.dual_coef_)
+    found = problem.certify(np.clip(alpha, -C, C))
+    assert solution.certificate.primal <= found.primal * (1 + 1e-12)
+    assert found.primal <= solution.certificate.primal * (1 + 1e-4)
+    assert found.dual == pytest.approx(solution.certificate.dual, rel=1e-6)
+    scale = np.abs(y - y.mean()).max()
+    np.testing.assert_allclose(solution.decisions, theirs.predict(X), atol=2e-4 * scale)
+
+
+@pytest.mark.parametrize("nu", [0.0215, 0.333, 0.9013])
+@pytest.mark.parametrize("layout", [np.asarray, np.float32, sparse.csr_matrix])
+def test_the_one_class_is_that_of_libsvm(nu, layout):
+    X = layout(data(400, 3, seed=8)[0])
+    problem = KernelOneClass(X, nu, kernel=RBF(0.5))
+    solution = solve(problem, Auto(), tol=1e-8)
+    theirs = OneClassSVM(nu=nu, gamma=0.5, tol=1e-6).fit(X)
+    alpha = np.zeros(400)
+    alpha[theirs.support_] = dense(theirs.dual_coef_)
+    found = problem.certify(np.clip(alpha, 0.0, 1.0))
+    assert found.dual == pytest.approx(solution.certificate.dual, rel=1e-6)
+    scale = np.abs(theirs.offset_).max()
+    np.testing.assert_allclose(
+        solution.decisions, theirs.decision_function(X), atol=1e-5 * scale
+    )
+
+
+def test_rows_near_one_another_are_told_apart_by_their_kernel_less_one():
+    # Kernel values near 1: the core's rows are then those of K - 1.
+    X, y, _ = data(80, 2, seed=1)
+    for problem, target in (
+        (KernelRegression(X, y, 10.0, kernel=RBF(1e-5), epsilon=0.05), y),
+        (KernelOneClass(X, 0.3, kernel=RBF(1e-5)), np.zeros(80)),
+    ):
+        solution = solve(problem, BlockSolver(), tol=1e-7)
+        assert solution.certificate.certified
+        check(problem, target, solution, 1e-7)
+
+
+def test_a_constant_in_the_targets_is_the_bias_alone():
+    X, y, _ = data(60, 3)
+    fits = []
+    for shift in (0.0, 1e6):
+        problem = KernelRegression(X, y + shift, 2.0, kernel=RBF(0.5))
+        fits.append(solve(problem, Auto(), tol=1e-9))
+    np.testing.assert_allclose(fits[0].alpha, fits[1].alpha, atol=1e-6)
+    assert fits[1].bias - fits[0].bias == pytest.approx(1e6, abs=1e-5)
+    assert fits[1].certificate.primal == pytest.approx(fits[0].certificate.primal)
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.3])
+def test_pair_steps_with_an_epsilon_reach_the_optimum_of_their_problem(epsilon):
+    """The whole training set is one working set: the inner steps alone solve it."""
+    X, y, _ = data(40, 3, seed=5)
+    problem = KernelRegression(X, y, 5.0, kernel=RBF(0.5), epsilon=epsilon)
+    solution = solve(problem, BlockSolver(q=40), tol=1e-9)
+    assert solution.certificate.certified
+    alpha = solution.alpha
+    inside = np.abs(y - solution.decisions) < epsilon - 1e-6
+    assert not alpha[inside].any()
+    free = (alpha != 0.0) & (np.abs(alpha) < 5.0)
+    residual = (y - solution.decisions)[free]
+    np.testing.assert_allclose(residual, np.sign(alpha[free]) * epsilon, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("X", "y"),
+    [
+        ([[0.0]], [3.0]),
+        ([[0.0], [1.0]], [1.0, 1.0]),
+        ([[0.0], [0.0]], [1.0, 5.0]),
+        ([[1.0]] * 6, [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]),
+    ],
+)
+def test_smallest_problems(X, y):
+    X, y = np.array(X), np.array(y)
+    problem = KernelRegression(X, y, 2.0, kernel=RBF(1.0))
+    solution = solve(problem, Auto(), tol=1e-8)
+    assert solution.certificate.certified
+    check(problem, y, solution, 1e-8)
+    for nu in (0.3, 1.0):
+        problem = KernelOneClass(X, nu, kernel=RBF(1.0))
+        solution = solve(problem, Auto(), tol=1e-8)
+        assert solution.certificate.certified
+        check(problem, np.zeros(len(X)), solution, 1e-8)
+
+
+def test_precomputed_subsets_and_warm_starts():
+    X, y, _ = data(90, 3, seed=6)
+    K = RBF(0.5).block(X, slice(0, 90))
+    rows = np.arange(0, 90, 2)
+    whole = Gram(K, Precomputed())
+    some = KernelRegression(whole, y[rows], 2.0, rows=rows)
+    direct = KernelRegression(X[rows], y[rows], 2.0, kernel=RBF(0.5))
+    fits = [solve(problem, Auto(), tol=1e-9) for problem in (some, direct)]
+    np.testing.assert_allclose(fits[0].decisions, fits[1].decisions, atol=1e-5)
+    again = solve(direct, BlockSolver(), tol=1e-6, warm=fits[1].alpha)
+    assert again.certificate.epochs == 0
+    narrow = KernelOneClass(X, 0.2, kernel=RBF(0.5))
+    first = solve(narrow, BlockSolver(), tol=1e-8)
+    for nu in (0.1, 0.6):
+        problem = KernelOneClass(X, nu, kernel=RBF(0.5))
+        warm = solve(problem, BlockSolver(), tol=1e-6, warm=first.alpha)
+        assert warm.certificate.certified
+        check(problem, np.zeros(90), warm, 1e-6)
+
+
+def test_fits_end_when_told_and_bound_what_they_can():
+    X, y, _ = data(2000, 5)
+    problems = [
+        KernelRegression(X, y, 10.0, kernel=RBF(0.5), epsilon=0.0),
+        KernelOneClass(X, 0.5, kernel=RBF(0.5)),
+    ]
+    for problem in problems:
+        late = solve(problem, BlockSolver(), tol=1e-12, time_limit=1e-9)
+        assert late.certificate.status is Status.TIME_LIMIT
+        assert late.bias is not None
+        best = solve(problem, BlockSolver(), tol=1e-4)
+        assert late.certificate.dual <= best.certificate.primal
+        few = solve(problem, BlockSolver(), tol=1e-12, max_epochs=2)
+        assert few.certificate.status is Status.EPOCH_LIMIT
+        assert few.certificate.dual <= best.certificate.primal
+        assert few.certificate.primal >= best.certificate.dual
+
+
+def test_the_same_seed_gives_the_same_bits_on_any_number_of_threads():
+    X, y, _ = data(700, 4)
+    problem = KernelRegression(X, y, 1.0, kernel=RBF(0.5))
+    fits = [
+        solve(problem, BlockSolver(threads=t), random_state=3).alpha for t in (1, 1, 2)
+    ]
+    assert (fits[0] == fits[1]).all()
+    assert (fits[0] == fits[2]).all()
+
+
+def test_what_does_not_fit_is_refused():
+    X, y, _ = data(20, 2)
+    problem = KernelRegression(X, y, kernel=RBF(0.5))
+    with pytest.raises(ValueError, match="for kernel-regression use 'auto', 'block'"):
+        solve(problem, SWAP())
+    with pytest.raises(ValueError, match="outside its box"):
+        problem.certify(np.full(20, 2.0))
+    with pytest.raises(ValueError, match="give a kernel"):
+        KernelRegression(X, y)
+    with pytest.raises(ValueError, match="has its kernel already"):
+        KernelOneClass(problem.gram, kernel=RBF(0.5))
+    with pytest.raises(ValueError, match="epsilon="):
+        KernelRegression(X, y, kernel=RBF(0.5), epsilon=-1.0)
+    with pytest.raises(ValueError, match="nu="):
+        KernelOneClass(X, 0.0, kernel=RBF(0.5))
+    with pytest.raises(ValueError, match="indefinite"):
+        KernelOneClass(np.diag([1.0, -1.0]), kernel=Precomputed())

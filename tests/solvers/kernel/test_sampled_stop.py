@@ -1,0 +1,234 @@
+"""The papers' stop: one sample of rows ends a fit, and one proof follows.
+
+That the core stops at the first such sample is in test_twins.py.
+"""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+from dualgap import SVC, core, load_model, save_model
+from dualgap.certificate import Status
+from dualgap.core import StoppedError
+from dualgap.kernel import (
+    FW,
+    MDM,
+    MFW,
+    RBF,
+    SWAP,
+    CoreVector,
+    KernelProblem,
+    SWAP2o,
+)
+from dualgap.training import loop
+from dualgap.training.loop import solve
+
+from .data import form, kernel_matrix, make, optimum, values
+
+WALKS = [FW, MFW, MDM, SWAP, SWAP2o]
+
+
+def bench(n=300, C=10.0, seed=0):
+    X, y = make(n, 4, seed)
+    return KernelProblem(X, y, C, kernel=RBF(0.3))
+
+
+def records(**options):
+    walks = [record(stop="sampled", eps=1e-3, **options) for record in WALKS]
+    return [*walks, CoreVector(stop="sampled", eps=1e-3, **options)]
+
+
+@pytest.mark.parametrize("solver", records(sample=5), ids=lambda s: s.name)
+def test_the_certificate_is_about_the_model_where_the_sample_stopped(solver):
+    problem = bench()
+    seen = []
+    solution = solve(problem, solver, tol=1e-9, on_epoch=lambda i: seen.append(i))
+    certificate, history = solution.certificate, solution.history
+    assert certificate.status is Status.SAMPLED
+    assert certificate.status.label == "sampled"
+    assert "a sample of rows showed, which proves nothing" in certificate.message
+    assert certificate.relative_gap > 1e-9
+    # Proved once, after the last step; the callback saw the fit before and after.
+    assert history["exact"].tolist() == [False] * (len(history) - 1) + [True]
+    assert history["updates"][-2] == history["updates"][-1] == certificate.updates
+    assert [info.final for info in seen] == [False] * (len(seen) - 1) + [True]
+    assert not seen[-2].exact
+    # The bounds are those of plain NumPy, and hold the optimum between them.
+    P, D = values(problem, solution.alpha)
+    assert P == pytest.approx(certificate.primal, rel=1e-9)
+    assert D == pytest.approx(certificate.dual, rel=1e-9)
+    best = optimum(problem)
+    assert certificate.dual <= best.upper * (1 + 1e-9)
+    assert certificate.primal >= best.lower * (1 - 1e-9)
+
+
+def paper_gap(problem, alpha, rows):
+    """2(p - min g) over some rows, on the simplex, in float64."""
+    K = form(problem) + np.diag(problem.delta)
+    a = alpha / alpha.sum()
+    g = K @ a
+    return 2 * (a @ g - g[rows].min())
+
+
+@pytest.mark.parametrize("record", WALKS)
+def test_the_last_sample_has_the_gap_and_all_rows_may_have_more(record):
+    eps, sample = 2e-3, 20
+    solver = record(stop="sampled", eps=eps, sample=sample)
+    problem = bench(n=150)
+    state = solver.start(problem, core.Random(3), None)
+    while not state.ended:
+        before = state.rng.state
+        solver.step(state, core.Stop())
+    # The samples of the last epoch, drawn once more.
+    rng = core.Random(0)
+    rng.state = before
+    last = [rng.below(problem.n) for _ in range(sample)]
+    while rng.state != state.rng.state:
+        last = [rng.below(problem.n) for _ in range(sample)]
+    _, alpha = solver.iterate(state)
+    assert paper_gap(problem, alpha, last) <= eps * (1 + 1e-6)
+    assert paper_gap(problem, alpha, slice(None)) >= paper_gap(problem, alpha, last)
+
+
+def test_a_sample_can_be_wrong_and_the_certificate_says_so():
+    """One row in 400 has a loss: most samples of two rows miss it."""
+    X = np.zeros((400, 2))
+    X[:, 0] = 1.0
+    X[1, 1] = 8.0
+    y = np.ones(400)
+    y[1] = -1
+    solver = FW(stop="sampled", eps=1e-6, sample=2, initial_point="equal", initial=1)
+    solution = solve(KernelProblem(X, y, 100.0, kernel=RBF(1.0)), solver, tol=1e-3)
+    assert solution.certificate.status is Status.SAMPLED
+    assert solution.certificate.relative_gap > 1.0
+    full = solve(KernelProblem(X, y, 100.0, kernel=RBF(1.0)), SWAP(), tol=1e-3)
+    assert full.certificate.certified
+    assert full.certificate.dual > solution.certificate.dual
+
+
+def test_a_fit_that_happens_to_reach_tol_is_certified():
+    solution = solve(bench(), SWAP2o(stop="sampled", eps=1e-5, sample=300), tol=1e-2)
+    assert solution.certificate.status is Status.CERTIFIED
+    assert solution.certificate.relative_gap <= 1e-2
+
+
+@pytest.mark.parametrize("solver", records(), ids=lambda s: s.name)
+def test_proofs_on_the_way_change_nothing(solver):
+    plain = solve(bench(), solver, tol=50.0)
+    watched = solve(bench(), solver, tol=50.0, check_every=1)
+    assert plain.history["exact"].tolist() == [False] * len(watched.history) + [True]
+    assert watched.history["exact"].all()
+    assert plain.history["updates"][-1] == watched.history["updates"][-1]
+    gap = (watched.history["primal"] - watched.history["dual"])[-1]
+    assert gap == plain.certificate.gap
+
+
+@pytest.mark.parametrize("solver", records(), ids=lambda s: s.name)
+def test_a_warm_start_at_the_optimum_ends_at_the_first_sample(solver):
+    problem = bench()
+    alpha = solve(problem, SWAP2o(), tol=1e-8).alpha
+    solution = solve(bench(), solver, tol=1e-3, warm=alpha)
+    assert solution.certificate.certified
+    assert solution.certificate.updates == 0
+    assert solution.certificate.epochs == 1
+
+
+@pytest.mark.parametrize("solver", records(), ids=lambda s: s.name)
+def test_other_limits_keep_their_words(solver, monkeypatch):
+    told = solve(bench(), solver, tol=1e-9, on_epoch=lambda info: True)
+    assert told.certificate.status is Status.INTERRUPTED
+    monkeypatch.setattr(loop, "GRACE", 60.0)
+    late = solve(bench(), solver, tol=1e-9, time_limit=1e-9)
+    assert late.certificate.status is Status.TIME_LIMIT
+    # One sample is not enough to stop at the first epoch's first step.
+    tight = SWAP(stop="sampled", eps=1e-15)
+    short = solve(bench(), tight, tol=1e-9, max_epochs=1)
+    assert short.certificate.status is Status.EPOCH_LIMIT
+    assert short.certificate.updates == 200
+
+
+def test_the_last_proof_may_be_told_to_leave(monkeypatch):
+    """The stop comes during the proof: the model is kept and nothing is promised."""
+    stop = core.Stop()
+
+    def late(self, claim):
+        stop.request()
+        raise StoppedError
+
+    monkeypatch.setattr(KernelProblem, "prove", late)
+    solution = solve(bench(), FW(stop="sampled", eps=0.1), tol=1e-9, stop=stop)
+    assert solution.certificate.status is Status.INTERRUPTED
+    assert solution.certificate.primal == np.inf
+    assert solution.alpha.any()
+
+
+@pytest.mark.parametrize("point", ["balanced", "random", "equal"])
+def test_the_first_point(point):
+    problem = bench(200)
+    for solver in (FW(initial_point=point), CoreVector(initial_point=point)):
+        state = solver.start(problem, core.Random(1), None)
+        rows = np.flatnonzero(state.a)
+        assert len(rows) <= 20
+        K = problem.y[:, None] * problem.y * (kernel_matrix(problem) + 1.0)
+        K += np.diag(problem.delta)
+        g = K @ state.a
+        np.testing.assert_allclose(state.g[rows], g[rows], rtol=1e-5)
+        if point == "equal":
+            np.testing.assert_array_equal(state.a[rows], 1 / 20)
+        else:  # optimal on the rows
+            np.testing.assert_allclose(g[rows], state.a @ g, rtol=1e-4)
+    # Half of each class, or any rows: with one positive row it is seldom drawn.
+    X, y = make(200, 4, 0)
+    y[:] = -1
+    y[7] = 1
+    rare = KernelProblem(X, y, 10.0, kernel=RBF(0.3))
+    drawn = [
+        FW(initial_point=point).start(rare, core.Random(seed), None).a[7] > 0
+        for seed in range(10)
+    ]
+    assert all(drawn) == (point == "balanced")
+
+
+def test_estimators_warn_with_the_gap_that_was_proved(tmp_path):
+    X, y = make(300, 4, 0)
+    solver = SWAP(stop="sampled", eps=1e-2)
+    model = SVC(loss="squared_hinge", gamma=0.3, solver=solver, random_state=0)
+    with pytest.warns(ConvergenceWarning, match="which proves nothing"):
+        model.fit(X, y)
+    assert model.certificate_.status is Status.SAMPLED
+    assert model.certificate_.relative_gap > model.tol
+    save_model(model, tmp_path / "model")
+    assert load_model(tmp_path / "model").certificate_ == model.certificate_
+
+
+def test_several_classes_each_stop_at_their_sample():
+    X, y = make(300, 4, 0)
+    y = np.where(X[:, 1] > 0.7, 2, y)
+    model = SVC(loss="squared_hinge", gamma=0.3, solver=FW(stop="sampled", eps=1e-2))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(X, y)
+    assert {part.status for part in model.certificate_} == {Status.SAMPLED}
+
+
+def test_options():
+    for record in WALKS:
+        assert record(stop="sampled") == record(stop="sampled", sample=60, eps=1e-4)
+        assert record().ends_itself is False
+        assert record(stop="sampled").ends_itself is True
+        with pytest.raises(ValueError, match=r"eps=0\.1 is for stop='sampled' only"):
+            record(eps=0.1)
+        with pytest.raises(ValueError, match="stop='never': use one of 'certified'"):
+            record(stop="never")
+        with pytest.raises(ValueError, match=r"eps=0\.0: give a positive"):
+            record(stop="sampled", eps=0.0)
+        with pytest.raises(ValueError, match="initial_point='first': use one of"):
+            record(initial_point="first")
+    with pytest.raises(ValueError, match="stop='sampled' needs a sample"):
+        CoreVector(stop="sampled", sample=None)
+    with pytest.raises(ValueError, match="stop='never': use one of 'certified'"):
+        CoreVector(stop="never")
