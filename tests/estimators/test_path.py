@@ -195,9 +195,11 @@ def test_a_path_out_of_time_says_so():
     assert (np.array([[c.dual for c in row] for row in path.certificates]) >= 0).all()
 
 
-@pytest.mark.parametrize("name", ["path", "linear_svc_cv", "compression"])
+@pytest.mark.parametrize(
+    "name", ["estimators.path", "estimators.linear_svc_cv", "models.compression"]
+)
 def test_the_examples_run(name):
-    module = importlib.import_module(f"dualgap.estimators.{name}")
+    module = importlib.import_module(f"dualgap.{name}")
     result = doctest.testmod(module)
     assert result.attempted > 3
     assert result.failed == 0
