@@ -211,7 +211,15 @@ def test_modified_sgd_theorem(C):
 
 
 @both_cases
-@pytest.mark.parametrize("solver", [SGDs(), SGDm(), SGDm(repeats=3, period=2, run=2)])
+@pytest.mark.parametrize(
+    "solver",
+    [
+        SGDs(),
+        SGDs(order="fixed", check_factor=2.0),
+        SGDm(order="cyclic"),
+        SGDm(repeats=3, period=2, run=2),
+    ],
+)
 @pytest.mark.parametrize("C", [0.02, 0.5, 3.0])
 def test_counts_are_duals_after_whole_epochs(case, solver, C):
     """Proposition 2: a_k = c_k I_k/T is in the box, w_T = sum a_k y_k x_k."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from copy import deepcopy
 
@@ -44,8 +45,8 @@ linear_losses = pytest.mark.parametrize("loss", ["hinge", "smoothed_hinge"])
 
 def orders(n, epochs, seed, kind="permutation"):
     rng, order = core.Random(seed), np.arange(n, dtype=np.uint32)
-    for _ in range(epochs):
-        if kind == "permutation":
+    for epoch in range(epochs):
+        if kind == "permutation" or (kind == "fixed" and epoch == 0):
             rng.shuffle(order)
         elif kind == "random":
             rng.draw(order, n)
@@ -69,7 +70,9 @@ TIE = 1e-11
         (SDCA(order="random"), "random"),
         (SDCA(order="cyclic"), "cyclic"),
         (SGDs(), "permutation"),
+        (SGDs(order="fixed"), "fixed"),
         (SGDm(), "permutation"),
+        (SGDm(order="cyclic"), "cyclic"),
         (SGDr(), "random"),
         (Pegasos(), "permutation"),
         (Pegasos(sampling="random"), "random"),
@@ -84,6 +87,23 @@ def test_orders_are_the_generators(solver, kind):
         solver.step(state, stop)
         np.testing.assert_array_equal(state.order, order)
         assert (sorted(order) == list(range(bench.n))) == (kind != "random")
+
+
+def test_one_fixed_permutation_needs_the_rows_in_memory():
+    assert SGDs().streams
+    assert not SGDs(order="fixed").streams
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"order": "random"}, "order='random': use one of 'permutation', 'fixed'"),
+        ({"check_factor": 0.0}, "check_factor=0.0: give a positive, finite number"),
+    ],
+)
+def test_wrong_options_of_sgd_are_refused(options, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        SGDs(**options)
 
 
 def begin(solver, problem, seed):

@@ -561,7 +561,10 @@ _BOX: Any = (
 _LATER = frozenset({"atol"})
 _STEPPED = ("Pegasos", "NORMA", "SvmSGD", "SGDr", "SGDs", "SGDm", "SGDQN", "SDCA")
 _LATER_OPTIONS = {name: {"max_steps"} for name in _STEPPED} | {
-    "KernelPegasos": {"batch_size"}
+    "SGDr": {"max_steps", "check_factor"},
+    "SGDs": {"max_steps", "check_factor", "order"},
+    "SGDm": {"max_steps", "check_factor", "order"},
+    "KernelPegasos": {"batch_size", "sampling"},
 }
 
 _FACES: dict[str, _Face] = {

@@ -2,7 +2,8 @@
 
 Problem    min 1/2 ||w||^2 + sum_i c_i max(0, 1 - y_i w.x_i),  lambda = 1/sum_i c_i
 Update     in a_t = lambda t w_t: a <- a + y_k x_k if y_k a.x_k <= lambda t; t <- t + 1
-           SGD-r draws k at random; SGD-s goes through a new permutation every epoch;
+           SGD-r draws k at random; SGD-s goes through a new permutation every epoch, or
+           through one order again and again;
            SGD-m also presents each row 5 times in a row in the T-th epoch if
            0 < T mod 9 < 5, in one O(1) decision (Proposition 3)
 Guarantee  after T whole epochs L_T = C M/T - 1/2 ||w_T||^2 <= P* (Proposition 2)
@@ -15,18 +16,23 @@ Source     Panagiotakopoulos and Tsampouka 2013, arXiv 1304.6383, section 3.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from abc import abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .. import core
-from ..checks import check_count
+from ..checks import check_count, check_option, check_step
+from ..data.blocks import Block
 from ..losses import Vector
 from ..problems.binary import BinaryProblem
-from .base import RowOrder, State, SteppedSolver, new_order, row_visits
+from .base import State, SteppedSolver, new_order, row_visits
 from .registry import register
+
+Visits = Iterator[tuple[Block, NDArray[np.uint32]]]
 
 
 @dataclass(kw_only=True)
@@ -45,12 +51,22 @@ class SGDState(State):
         return math.isfinite(self.norm)
 
 
+@dataclass(frozen=True)
 class _CountingSGD(SteppedSolver):
     """Base of the three variants."""
 
+    check_factor: float = field(default=1.2, kw_only=True)
+
     losses: ClassVar[tuple[str, ...]] = ("hinge",)
-    order: ClassVar[RowOrder] = "permutation"
     resumes: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_step("check_factor", self.check_factor)
+
+    @abstractmethod
+    def visits(self, state: SGDState, stop: Any) -> Visits:
+        """Return the blocks of the next epoch, each with the order of its rows."""
 
     def multiplicity(self, epoch: int) -> int:
         """Presentations of each row per visit in the epoch-th epoch (from 1)."""
@@ -75,7 +91,7 @@ class _CountingSGD(SteppedSolver):
         problem = state.problem
         before = state.visited
         loss, times = 0.0, self.multiplicity(state.epochs + 1)
-        for block, order in row_visits(self.order, state, stop):
+        for block, order in self.visits(state, stop):
             errors = block.take(state.errors)
             visited, updates, weighted, lost, state.t, state.norm = (
                 core.counting_sgd_epoch(
@@ -117,22 +133,53 @@ class SGDr(_CountingSGD):
     max_steps : int, optional
         Largest number of steps, that is, of visits to rows; it may be less than an
         epoch. Of the fit, only the last proof then reads all rows.
+    check_factor : float, default=1.2
+        f of the paper: J is measured by an independent pass once the estimated gap is
+        below `check_factor` times the target. While the estimate proves too low, the
+        fit lowers the factor by itself.
     """
 
     name: ClassVar[str] = "sgd-r"
-    order: ClassVar[RowOrder] = "random"
+
+    def visits(self, state: SGDState, stop: Any) -> Visits:
+        return row_visits("random", state, stop)
+
+
+@dataclass(frozen=True)
+class _EpochSGD(_CountingSGD):
+    """Base of the variants that visit every row once an epoch."""
+
+    order: Literal["permutation", "fixed", "cyclic"] = "permutation"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_option("order", self.order, ("permutation", "fixed", "cyclic"))
+
+    @property
+    def streams(self) -> bool:
+        return self.order != "fixed"
+
+    def visits(self, state: SGDState, stop: Any) -> Visits:
+        return row_visits(self.order, state, stop)
 
 
 @register("binary")
 @dataclass(frozen=True)
-class SGDs(_CountingSGD):
-    """SGD-s: a new permutation every epoch, stopped by the dual lower bound.
+class SGDs(_EpochSGD):
+    """SGD-s: every row once an epoch, stopped by the dual lower bound.
 
     Parameters
     ----------
+    order : {"permutation", "fixed", "cyclic"}, default="permutation"
+        Order of the rows: a new permutation every epoch, one permutation for all epochs
+        or the order of the data. "fixed" needs the rows in memory.
     max_steps : int, optional
         Largest number of steps, that is, of visits to rows; it may be less than an
         epoch. Of the fit, only the last proof then reads all rows.
+    check_factor : float, default=1.2
+        f of the paper: J is measured by an independent pass once the estimated gap is
+        below `check_factor` times the target. While the estimate proves too low, the
+        fit lowers the factor by itself.
     """
 
     name: ClassVar[str] = "sgd-s"
@@ -140,11 +187,14 @@ class SGDs(_CountingSGD):
 
 @register("binary")
 @dataclass(frozen=True)
-class SGDm(_CountingSGD):
+class SGDm(_EpochSGD):
     """SGD-m: SGD-s with multiple updates in some epochs.
 
     Parameters
     ----------
+    order : {"permutation", "fixed", "cyclic"}, default="permutation"
+        Order of the rows: a new permutation every epoch, one permutation for all epochs
+        or the order of the data. "fixed" needs the rows in memory.
     repeats : int, default=5
         Presentations l of a row per visit in the multiple epochs.
     period, run : int, default=9 and 5
@@ -152,6 +202,10 @@ class SGDm(_CountingSGD):
     max_steps : int, optional
         Largest number of steps, that is, of visits to rows; it may be less than an
         epoch. Of the fit, only the last proof then reads all rows.
+    check_factor : float, default=1.2
+        f of the paper: J is measured by an independent pass once the estimated gap is
+        below `check_factor` times the target. While the estimate proves too low, the
+        fit lowers the factor by itself.
     """
 
     repeats: int = 5

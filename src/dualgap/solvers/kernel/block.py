@@ -321,7 +321,7 @@ class BlockSolver(KernelSolver):
     )
     # A proof may cost as much as all steps. The estimated gap is nearly exact, so it
     # need be only a little below tol before a proof.
-    check_factor: ClassVar[float] = 0.95
+    check_factor = 0.95
     mends_estimate: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
