@@ -564,7 +564,7 @@ _LATER_OPTIONS = {name: {"max_steps"} for name in _STEPPED} | {
     "SGDr": {"max_steps", "check_factor"},
     "SGDs": {"max_steps", "check_factor", "order"},
     "SGDm": {"max_steps", "check_factor", "order"},
-    "KernelPegasos": {"batch_size", "sampling"},
+    "KernelPegasos": {"batch_size"},
 }
 
 _FACES: dict[str, _Face] = {

@@ -10,23 +10,21 @@ Guarantee  suboptimality O(log t/(lambda t)) in expectation. After whole epochs
            alpha = s/(lambda t) is a dual point that defines this w.
 Cost       one kernel row and O(n) per row with a loss, O(1) for each other row
 Source     Shalev-Shwartz, Singer, Srebro and Cotter, Math. Prog. 127 (2011), Fig. 3.
-           By default every epoch visits the rows in a new permutation. The paper found
-           this faster than independent draws, and it keeps alpha in the box of the
-           hinge. The budget removes vectors as in Wang, Crammer and Vucetic, JMLR 13
-           (2012).
+           Every epoch visits the rows in a new permutation. The paper found this faster
+           than independent draws, and it keeps alpha in the box of the hinge. The
+           budget removes vectors as in Wang, Crammer and Vucetic, JMLR 13 (2012).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 
 from ... import core
-from ...checks import check_count, check_option
+from ...checks import check_count
 from ...losses import Vector
-from ..base import next_order
 from ..registry import register
 from .base import KernelSolver
 from .frank_wolfe import SimplexState
@@ -94,15 +92,10 @@ class KernelPegasos(KernelSolver):
         Rows per step. If it does not divide the number of rows, the last batch of an
         epoch is shorter; dual variables that its larger steps take out of the box are
         clipped.
-    sampling : {"permutation", "random"}, default="permutation"
-        How an epoch visits the rows: in a new permutation, or by independent draws, as
-        many as there are rows. Draws take dual variables out of the box; the model has
-        them clipped.
     """
 
     budget: int | None = None
     batch_size: int = 1
-    sampling: Literal["permutation", "random"] = "permutation"
 
     name: ClassVar[str] = "kernel-pegasos"
     losses: ClassVar[tuple[str, ...]] = ("hinge", "squared_hinge", "smoothed_hinge")
@@ -113,7 +106,6 @@ class KernelPegasos(KernelSolver):
         if self.budget is not None:
             check_count("budget", self.budget)
         check_count("batch_size", self.batch_size)
-        check_option("sampling", self.sampling, ("permutation", "random"))
 
     def check(self, problem: Any) -> None:
         super().check(problem)
@@ -140,7 +132,7 @@ class KernelPegasos(KernelSolver):
     def step(self, state: PegasosState, stop: Any) -> None:
         problem = state.problem
         state.epochs += 1
-        next_order(self.sampling, state.rng, state.order, len(state.order))
+        state.rng.shuffle(state.order)
         visited, steps, updates, state.size = core.kernel_pegasos(
             problem.gram.core, state.columns, problem.core_loss, state.y, state.omega,
             problem.lambda_, self.budget or 0, self.batch_size, problem.constant,
