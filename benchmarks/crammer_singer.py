@@ -14,7 +14,7 @@ import warnings
 
 import numpy as np
 import sklearn.svm
-from datasets import _unpack
+from datasets import unpack
 from sklearn.datasets import load_digits, load_svmlight_file
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import MaxAbsScaler
@@ -31,7 +31,7 @@ def load(name: str):
     if name == "digits":
         X, y = load_digits(return_X_y=True)
     else:
-        X, y = load_svmlight_file(_unpack(FILES[name]))
+        X, y = load_svmlight_file(unpack(FILES[name]))
         X.indices, X.indptr = X.indices.astype(np.int32), X.indptr.astype(np.int32)
     return MaxAbsScaler().fit_transform(X), y
 

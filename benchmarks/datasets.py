@@ -23,7 +23,7 @@ CACHE = Path(os.environ.get("DUALGAP_CACHE", Path.home() / ".cache" / "dualgap")
 Data = tuple[sparse.csr_matrix | np.ndarray, np.ndarray]
 
 
-def _unpack(name: str) -> io.BytesIO:
+def unpack(name: str) -> io.BytesIO:
     with lzma.open(DATA / f"{name}.xz") as file:
         return io.BytesIO(file.read())
 
@@ -37,22 +37,23 @@ def _narrow(X: sparse.csr_matrix) -> sparse.csr_matrix:
 def _svmlight(name: str, n_features: int | None = None) -> Data:
     from sklearn.datasets import load_svmlight_file
 
-    X, y = load_svmlight_file(_unpack(name), n_features=n_features)
+    X, y = load_svmlight_file(unpack(name), n_features=n_features)
     return X, np.where(y > 0, 1.0, -1.0)
 
 
-def _covtype() -> Data:
+def _covtype(positive: int = 2) -> Data:
+    """Return one class of forest cover against the rest."""
     from sklearn.datasets import load_svmlight_file
 
-    X, y = load_svmlight_file(_unpack("covtype/covtype.binary.scale.subset92962"))
-    return X, np.where(y == 2, 1.0, -1.0)
+    X, y = load_svmlight_file(unpack("covtype/covtype.binary.scale.subset92962"))
+    return X, np.where(y == positive, 1.0, -1.0)
 
 
 def _sector() -> Data:
     """The most frequent of the 105 classes against the rest."""
     from sklearn.datasets import load_svmlight_file
 
-    X, y = load_svmlight_file(_unpack("sector/sector.scale"))
+    X, y = load_svmlight_file(unpack("sector/sector.scale"))
     classes, counts = np.unique(y, return_counts=True)
     return X, np.where(y == classes[counts.argmax()], 1.0, -1.0)
 
@@ -61,7 +62,7 @@ def _texts(*names: str) -> tuple[list[str], list[str]]:
     """Texts and labels of packed tables whose last column is the text."""
     texts, labels = [], []
     for name in names:
-        for line in _unpack(name).read().decode().rstrip("\n").split("\n"):
+        for line in unpack(name).read().decode().rstrip("\n").split("\n"):
             _, label, *_, text = line.split("\t")
             texts.append(text.replace("\\n", " "))
             labels.append(label)
@@ -89,14 +90,14 @@ def _phish_urls() -> Data:
     """URLs, phishing (+1) or not, as 3-grams of characters."""
     from sklearn.feature_extraction.text import TfidfVectorizer
 
-    lines = _unpack("phish_urls/urls.tsv").read().decode().rstrip("\n").split("\n")
+    lines = unpack("phish_urls/urls.tsv").read().decode().rstrip("\n").split("\n")
     labels, urls = zip(*(line.split("\t", 1) for line in lines), strict=True)
     X = TfidfVectorizer(analyzer="char", ngram_range=(3, 3)).fit_transform(urls)
     return X, np.where(np.array(labels) == "1", 1.0, -1.0)
 
 
 def _mnist() -> Data:
-    packed = np.load(_unpack("mnist/mnist.npz"))
+    packed = np.load(unpack("mnist/mnist.npz"))
     key = {name.lower(): name for name in packed.files}
     images = packed[key.get("x_train", packed.files[0])]
     digits = packed[key.get("y_train", packed.files[1])]
@@ -106,7 +107,7 @@ def _mnist() -> Data:
 
 def _standardised(name: str) -> Data:
     """Dense rows of ADBench, every column of mean 0 and variance 1."""
-    packed = np.load(_unpack(name))
+    packed = np.load(unpack(name))
     X = packed["X"].astype(np.float64)
     X = (X - X.mean(axis=0)) / np.maximum(X.std(axis=0), 1e-12)
     return np.ascontiguousarray(X), np.where(packed["y"] > 0, 1.0, -1.0)
@@ -116,7 +117,7 @@ def _kdd99(scaled: bool = True) -> Data:
     """Attack against normal; categories one-hot, numbers raw or scaled to [0, 1]."""
     from sklearn.preprocessing import MaxAbsScaler, OneHotEncoder
 
-    lines = _unpack("kdd99/kddcup.data_10_percent").read().decode().split()
+    lines = unpack("kdd99/kddcup.data_10_percent").read().decode().split()
     fields = np.array([line.split(",") for line in lines])
     names = [1, 2, 3]  # protocol, service, flag
     rest = np.delete(fields[:, :-1], names, axis=1).astype(np.float64)
@@ -159,6 +160,7 @@ NAMES: dict[str, Callable[[], Data]] = {
     "w8a": lambda: _svmlight("web/w8a", 300),
     "ijcnn1": lambda: _svmlight("ijcnn1/ijcnn1", 22),
     "covtype": _covtype,
+    "cov1": lambda: _covtype(1),
     "imdb": _imdb,
     "imdb-bigrams": lambda: _imdb(ngram_range=(1, 2), min_df=2),
     "20news": _20news,

@@ -26,7 +26,7 @@ from statistics import median
 
 import numpy as np
 import sklearn.svm
-from datasets import _unpack
+from datasets import unpack
 from scipy import sparse
 
 from dualgap import SVC
@@ -51,7 +51,7 @@ def main() -> None:
     parser.add_argument("--queries", type=int, default=10_000)
     parser.add_argument("--rounds", type=int, default=3)
     args = parser.parse_args()
-    packed = np.load(_unpack("mnist/mnist.npz"))
+    packed = np.load(unpack("mnist/mnist.npz"))
     X = packed["X_train"][: args.rows].reshape(-1, 784) / 255.0
     new = packed["X_test"][: args.queries].reshape(-1, 784) / 255.0
     theirs = sklearn.svm.SVC(C=10.0, cache_size=500)

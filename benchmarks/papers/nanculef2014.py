@@ -29,7 +29,7 @@ from pathlib import Path
 
 import numpy as np
 from common import DOCS, Report
-from datasets import CACHE, DATA, _unpack
+from datasets import CACHE, DATA, unpack
 from matplotlib.figure import Figure
 from rank_tests import friedman, wilcoxon
 from scipy import sparse
@@ -139,12 +139,12 @@ ABSENT = (
 
 def svmlight(train: str, test: str):
     """Two svmlight files of the same features."""
-    return load_svmlight_files([_unpack(train), _unpack(test)])
+    return load_svmlight_files([unpack(train), unpack(test)])
 
 
 def images(name: str, factor: float):
     """The .npz of mnist or usps, pixels scaled."""
-    packed = np.load(_unpack(name))
+    packed = np.load(unpack(name))
     parts = []
     for part in ("train", "test"):
         X = packed[f"X_{part}"]
@@ -173,14 +173,14 @@ def letter():
 
 def ijcnn1():
     """Training part, and validation part as the test: the test file is not here."""
-    X, y = load_svmlight_file(_unpack("ijcnn1/ijcnn1"), n_features=22)
+    X, y = load_svmlight_file(unpack("ijcnn1/ijcnn1"), n_features=22)
     X = X.toarray()
     return X[:35_000], y[:35_000], X[35_000:], y[35_000:]
 
 
 def covtype():
     """Class 2 against the rest; a fifth of the subset is the test."""
-    X, y = load_svmlight_file(_unpack("covtype/covtype.binary.scale.subset92962"))
+    X, y = load_svmlight_file(unpack("covtype/covtype.binary.scale.subset92962"))
     X, X_t, y, y_t = train_test_split(
         X.toarray(), y == 2, test_size=0.2, random_state=0
     )
@@ -191,7 +191,7 @@ def kdd99():
     """Attack against normal; categories one-hot, numbers scaled to [0, 1]."""
     tables = []
     for name in ("kdd99/kddcup.data_10_percent", "kdd99/corrected"):
-        lines = _unpack(name).read().decode().split()
+        lines = unpack(name).read().decode().split()
         tables.append(np.array([line.split(",") for line in lines]))
     words = [1, 2, 3]  # protocol, service, flag
     encoder = OneHotEncoder(handle_unknown="ignore").fit(tables[0][:, words])
@@ -207,7 +207,7 @@ def kdd99():
 
 def reuters():
     """money-fx against the rest, tf-idf, ModApte split."""
-    text = _unpack("reuters21578/reut2-all.sgm").read().decode("latin-1")
+    text = unpack("reuters21578/reut2-all.sgm").read().decode("latin-1")
     parts = {"TRAIN": ([], []), "TEST": ([], [])}
     for entry in re.findall(r"<REUTERS.*?</REUTERS>", text, flags=re.DOTALL):
         split = re.search(r'LEWISSPLIT="([\w-]+)"', entry)[1]
