@@ -18,7 +18,7 @@ import numpy as np
 from common import Problem, Report, load, objective, optimum, reach
 
 from dualgap import solve
-from dualgap.solvers import SDCA, Pegasos, get_solver
+from dualgap.solvers import NORMA, SDCA, Pegasos, get_solver
 
 mpl.use("agg")
 from matplotlib import pyplot as plt
@@ -97,14 +97,29 @@ def studies(report: Report, name: str, ax) -> None:
     problem, best = Problem(X, y, C), optimum(X, y, C, 1e-5)
 
     ks = [1, 4, 16, 64, 256, 1024, 4096, n]
-    for epochs in (2, 8):
-        curve = [
-            excess(X, y, C, best, problem, Pegasos(batch_size=k), epochs) for k in ks
-        ]
-        ax.loglog(ks, curve, "o-", label=f"kT = {epochs} n")
-        report.results[f"{name}, batches, {epochs} epochs"] = [ks, curve]
-        report.say(f"Mini-batches, (P − P\\*)/P\\* after kT = {epochs} n rows:\n")
-        report.table([f"k = {k}" for k in ks], [[f"{v:.2g}" for v in curve]])
+    rows = []
+    for projection, style in ((True, "o-"), (False, "s:")):
+        for epochs in (2, 8):
+            curve = [
+                excess(
+                    *(X, y, C, best, problem),
+                    Pegasos(batch_size=k, projection=projection),
+                    epochs,
+                )
+                for k in ks
+            ]
+            on = "on" if projection else "off"
+            ax.loglog(ks, curve, style, label=f"kT = {epochs} n, projection {on}")
+            report.results[f"{name}, batches, {epochs} epochs, projection {on}"] = [
+                *(ks, curve)
+            ]
+            flat = [k for k, v in zip(ks, curve, strict=True) if v <= 2 * curve[0]]
+            rows.append([on, f"{epochs} n", *(f"{v:.2g}" for v in curve), flat[-1]])
+    report.say(
+        "Mini-batches of k rows, (P − P\\*)/P\\* after kT rows. The last column is the "
+        "largest k of the table with at most twice the error of k = 1:\n"
+    )
+    report.table(["projection", "kT", *(f"k = {k}" for k in ks), "flat to"], rows)
     ax.set(title=name, xlabel="k", ylabel="(P − P*)/P*")
     ax.legend()
 
@@ -120,6 +135,13 @@ def studies(report: Report, name: str, ax) -> None:
     report.say("Sampling and projection, (P − P\\*)/P\\*:\n")
     report.table(header, rows)
 
+    values = [excess(X, y, C, best, problem, NORMA(), e) for e in (2, 8, 32)]
+    report.results[f"{name}, NORMA"] = values
+    report.say(
+        "NORMA, whose steps fall as 1/√t, for comparison: "
+        + ", ".join(f"{v:.2g}" for v in values) + " after 2, 8 and 32 epochs.\n"
+    )  # fmt: skip
+
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -128,22 +150,27 @@ def main() -> None:
     args = parser.parse_args()
     report = Report("pegasos2011", "Pegasos (Shalev-Shwartz et al. 2011), reproduced")
     report.conclusion = (
-        "**Permutations beat independent draws and projection matters little, as the "
-        "paper reports.\nA larger batch costs little accuracy on text, up to a size of "
-        "64, but it does on covtype.**"
+        "**Claimed**: a new permutation in every epoch beats independent draws, "
+        "projection matters little, and at a fixed number kT of rows read the error is "
+        "flat in the batch size k up to a few hundred.\n\n"
+        "**Reproduced**: permutations win and projection matters little at k = 1. On "
+        "text the error is flat in k up to 64.\n\n"
+        "**Not reproduced**: on covtype the error is flat in k up to 4 only.\n\n"
+        "**Why**: the paper's batch figure is of astro-ph, which is text. At large k "
+        "projection, which the paper of 2007 always makes, limits the damage.\n\n"
+        "**Limits**: the paper's sets are not included. The tables have relative "
+        "errors, which are known to 1e-5. The first table of each set has the paper's "
+        "absolute accuracy on the scale of lambda. [Kernels](pegasos2011_kernels.md) and "
+        "[the number of rows](pegasos_rows.md) have pages of their own."
     )
     report.say("## What was measured\n")
     report.say(
-        "- **Paper.** It reports that a new permutation in every epoch beats "
-        "independent draws, and that projection matters little.\n"
-        "  At a fixed number kT of rows read, the error is flat in the batch size k up "
-        "to a few hundred.\n"
         "- **Data.** imdb stands in for astro-ph, text in the shape of RCV1 for CCAT, "
         "and a sixth of covtype for cov1.\n"
         "  Each has the paper's lambda.\n"
         "- **Model.** There is no bias.\n"
-        "- **Time.** Published seconds are from a machine of 2009. Compare ratios "
-        "within a row only.\n"
+        "- **Time.** Seconds are of processor time. Published seconds are from a "
+        "machine of 2009. Compare ratios within a row only.\n"
         "- **Command.** `python benchmarks/papers/pegasos2011.py --data "
         + " ".join(args.data) + "`.\n"
     )  # fmt: skip

@@ -15,7 +15,7 @@ import matplotlib as mpl
 import numpy as np
 from common import Problem, Report, gaps, load, objective, optimum, reach
 
-from dualgap import Hinge, SmoothedHinge
+from dualgap import Hinge, SmoothedHinge, solve
 from dualgap.solvers import SDCA, Pegasos
 
 mpl.use("agg")
@@ -36,8 +36,35 @@ def at(trace, epoch: int) -> str:
     return f"{min(seen):.0e}" if seen else "–"
 
 
-def experiments(report: Report, name: str, epochs: int, axes) -> None:
+def split(name: str):
+    """Training and test rows in random order: imdb's own halves, a tenth of others.
+
+    The rows of imdb are sorted by label, which would make cyclic order look worse.
+    """
     X, y = load(name)
+    order = np.random.default_rng(0).permutation(len(y))
+    test = order >= 25_000 if name == "imdb" else np.arange(len(y)) < len(y) // 10
+    X, y = X[order], y[order]
+    return X[~test], y[~test], X[test], y[test]
+
+
+def errors(X, y, test, labels, lam: float, gamma: float, marks) -> list[str]:
+    """Return the test errors of SDCA in percent after the epochs `marks`."""
+    found: dict[int, float] = {}
+
+    def look(info):
+        if info.epoch in marks and info.epoch not in found:
+            w = info.model()
+            found[info.epoch] = 100 * float(np.mean((test @ w > 0) != (labels > 0)))
+
+    problem = Problem(X, y, lambda_=lam, loss=loss_of(gamma))
+    solve(problem, SDCA(), tol=1e-12, max_epochs=max(marks), random_state=0,
+          on_epoch=look)  # fmt: skip
+    return [f"{found[mark]:.2f}" if mark in found else "–" for mark in marks]
+
+
+def experiments(report: Report, name: str, epochs: int, axes) -> None:
+    X, y, test, labels = split(name)
     marks = [e for e in (5, 20, epochs) if e <= epochs]
     results = report.results.setdefault(name, {})
     report.say(f"## {name}\n")
@@ -74,6 +101,15 @@ def experiments(report: Report, name: str, epochs: int, axes) -> None:
                  "Smoothing: each gap is of its own problem, and gamma = 0 is the hinge"
                  )  # fmt: skip
 
+    rows = [
+        [f"{lam:g}", f"{gamma:g}", *errors(X, y, test, labels, lam, gamma, marks)]
+        for lam in LAMBDAS
+        for gamma in GAMMAS
+    ]
+    header = [f"error at {e}" for e in marks]
+    results["test errors"] = rows
+    report.table(["lambda", "gamma", *header], rows, "Test error in percent")
+
     rows = []
     for lam in LAMBDAS:
         C = 1.0 / (lam * len(y))
@@ -95,6 +131,20 @@ def experiments(report: Report, name: str, epochs: int, axes) -> None:
     report.say("Epochs of Pegasos / SDCA to an accuracy (P - P\\*)/P\\*:\n")
     report.table(["lambda", "1e-1", "1e-2", "1e-3"], rows)
 
+    rows = []
+    for lam in LAMBDAS:
+        C, row = 1.0 / (lam * len(y)), [f"{lam:g}"]
+        for accuracy in (1e-2, 1e-3, 1e-4):
+            solution = solve(Problem(X, y, C), SDCA(), tol=1e-12, random_state=0,
+                             atol=accuracy / lam, max_epochs=1000)  # fmt: skip
+            found = solution.certificate
+            ended = lam * (found.primal - found.dual) <= accuracy
+            row.append(solution.history["epoch"][-1] if ended else "> 1000")
+        rows.append(row)
+    results["absolute accuracies"] = [list(map(str, row)) for row in rows]
+    report.say("Epochs of SDCA to a proved P - D on the scale of lambda (`atol`):\n")
+    report.table(["lambda", "1e-2", "1e-3", "1e-4"], rows)
+
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -103,21 +153,25 @@ def main() -> None:
     args = parser.parse_args()
     report = Report("sdca2013", "SDCA (Shalev-Shwartz and Zhang 2013), reproduced")
     report.conclusion = (
-        "**The paper's findings show on imdb and covtype too.\nThe smoothed hinge "
-        "converges linearly, and cyclic order is much worse than random order.**"
+        "**Claimed**: the smoothed hinge converges linearly and the hinge more slowly "
+        "at the end. Cyclic order is much worse than random order. SGD is better only "
+        "for large lambda and few epochs.\n\n"
+        "**Reproduced**: the smoothed hinge converges linearly. Cyclic order, of rows "
+        "shuffled once, ends furthest from the optimum after 60 epochs at every lambda. "
+        "Pegasos needs fewer epochs than SDCA only to an accuracy of 1 % or worse. With "
+        "gamma = 1 the test error after 5 epochs is lower than with the hinge in 7 of 8 "
+        "cases.\n\n"
+        "**Not reproduced**: no claim. How much the order matters depends on the set "
+        "and on lambda.\n\n"
+        "**Why**: the paper has figures only, so its numbers cannot be compared.\n\n"
+        "**Limits**: astro-ph, CCAT and cov1 are not included; imdb and a sixth of "
+        "covtype stand in."
     )
     report.say("## What was measured\n")
     report.say(
-        "- **Paper.** It has figures only, on astro-ph, CCAT and cov1. These sets are "
-        "not included here.\n"
-        "- **Smoothing.** It reports that the smoothed hinge converges linearly, and "
-        "the hinge more slowly at the end.\n"
-        "- **Order.** It reports that cyclic order is much worse than random. "
-        "Permutations are sometimes faster than independent draws.\n"
-        "- **SGD.** It reports that SGD is better only for large lambda and few "
-        "epochs.\n"
-        "- **Figures.** Each is the relative gap (P − D)/D proved after a number of "
+        "- **Gaps.** Each is the relative gap (P − D)/D proved after a number of "
         "epochs. There is no bias.\n"
+        "- **Test rows.** imdb's own test half, and a tenth of covtype.\n"
         "- **Command.** `python benchmarks/papers/sdca2013.py "
         + " ".join(args.data) + f" --epochs {args.epochs}`.\n"
     )  # fmt: skip
