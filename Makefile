@@ -7,6 +7,8 @@
 # make test-processors  the numerical tests once as each kind of processor would run
 #                them, older ones than this included
 # make mutations  break 40 lines at random: does the fast suite notice?
+# make papers  run the papers' experiments and write their pages, in about two hours; needs
+#                the real data sets (DUALGAP_DATA)
 # make lint    ruff and mypy
 # make docs    build the pages, warnings are errors, into build/docs; look for dead links
 #                and, with Chromium or Chrome installed, for what is too wide; build/look
@@ -38,7 +40,8 @@ comma := ,
 # The environments hold bytecode of what was imported, or every process compiles it anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-all test-orders test-processors test-arm mutations lint docs wheel
+.PHONY: demo test test-all test-orders test-processors test-arm mutations papers lint docs
+.PHONY: wheel
 .PHONY: try-test-processors try-wheel coverage sanitize sanitize-quick clean
 .PHONY: fuzz fuzz-parser fuzz-python
 .DELETE_ON_ERROR:
@@ -133,6 +136,12 @@ mutations: .venv-test/$(installed)
 	$(call pip,.venv-test) install cmake ninja nanobind
 	rm -rf build/mutations
 	PATH="$(CURDIR)/.venv-test/bin:$$PATH" .venv-test/bin/python tests/mutations.py
+
+papers: .venv-test/$(installed)
+	for page in sgd_revisited_table1 sgd_revisited_tables pegasos2011 pegasos2011_kernels \
+	  pegasos_rows sdca2013 nanculef2014; do \
+	  .venv-test/bin/python benchmarks/papers/$$page.py || exit; done
+	.venv-test/bin/python examples/blood_cells.py
 
 lint: .venv-lint/$(installed)
 	.venv-lint/bin/ruff check
