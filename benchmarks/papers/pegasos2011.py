@@ -160,8 +160,8 @@ def main() -> None:
         "projection, which the paper of 2007 always makes, limits the damage.\n\n"
         "**Limits**: the paper's sets are not included. The tables have relative "
         "errors, which are known to 1e-5. The first table of each set has the paper's "
-        "absolute accuracy on the scale of lambda. [Kernels](pegasos2011_kernels.md) and "
-        "[the number of rows](pegasos_rows.md) have pages of their own."
+        "absolute accuracy on the scale of lambda. [Kernels](pegasos2011_kernels.md) "
+        "and [the number of rows](pegasos_rows.md) have pages of their own."
     )
     report.say("## What was measured\n")
     report.say(
