@@ -7,11 +7,10 @@ import logging
 import time
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable as Function
 from collections.abc import Iterator
 from functools import partial
 from numbers import Integral, Real
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -40,6 +39,7 @@ from ..kernels.gram import points_of
 from ..kernels.table import Table, shared_matrix
 from ..losses import Vector
 from ._html import CertificateHTMLMixin
+from ._kernel_walks import Path, Targets
 from ._kernels import KERNEL_CONSTRAINTS, KernelParameters
 from ._search import CUT_SHORT, best_of, part_of, run_folds, why_ended
 from .fitting import (
@@ -53,7 +53,7 @@ from .hints import ParameterHints
 from .path import grid_of
 from .single import begin
 
-__all__ = ["CONSTRAINTS", "KernelSearch", "Path", "has_final_model"]
+__all__ = ["CONSTRAINTS", "KernelSearch", "has_final_model"]
 
 logger = logging.getLogger("dualgap")
 
@@ -73,40 +73,6 @@ CONSTRAINTS: dict[str, list[Any]] = {
     "n_jobs": N_JOBS,
     "verbose": ["verbose"],
 }
-
-
-class Path(NamedTuple):
-    """Problems of one fold that differ in C.
-
-    Attributes
-    ----------
-    matrix : Table or Gram
-        Kernel matrix of all rows.
-    kernel : Kernel
-        Its gamma is a number.
-    data : object
-        Rows and targets, as the estimator wants them.
-    part : ndarray of shape (n_samples,)
-        Weights of the rows in training; 0 for held-out rows.
-    test : ndarray of int
-        Held-out rows.
-    params : dict
-        Parameters beside C.
-    Cs : ndarray
-        Rising values of C.
-    seed : int
-    stop : core.Stop
-    """
-
-    matrix: Table | Gram
-    kernel: Kernel
-    data: Any
-    part: Vector
-    test: NDArray[np.intp]
-    params: dict[str, Any]
-    Cs: Vector
-    seed: int
-    stop: Any
 
 
 class _Results:
@@ -207,7 +173,7 @@ class KernelSearch(
     _grids: ClassVar[dict[str, str]]
 
     @abstractmethod
-    def _model(self, fold: bool = False, **params: Any) -> Any:
+    def _model(self, **params: Any) -> Any:
         """Return a model with these parameters and the others of this estimator."""
 
     @abstractmethod
@@ -244,7 +210,7 @@ class KernelSearch(
         given: Any,
         weight: Vector,
         groups: Any,
-        data_of: Function[[Any], Any],
+        targets: Targets,
     ) -> None:
         """Search, and train the final model; X and y are validated."""
         stop = begin(self.time_limit)
@@ -258,7 +224,6 @@ class KernelSearch(
         scorer = check_scoring(probe, scoring=self.scoring)
         results = _Results(type(self).__name__, candidates, len(folds))
         points = points_of(X, probe._kernel_record())
-        data = data_of(points)
         threads = min(effective_n_jobs(self.n_jobs), len(folds))
 
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
@@ -268,14 +233,16 @@ class KernelSearch(
         ) -> Iterator[None]:
             part, test = folds[fold]
             X_test, y_test = _safe_indexing(X, test), y[test]
-            path = Path(matrix, kernel, data, part, test, params, Cs, seed, stop)
+            path = Path(
+                matrix, kernel, points, targets, part, test,
+                self._model(**params), Cs, seed, stop,
+            )  # fmt: skip
             begun = time.perf_counter()
             for model, values in self._walk(path):
                 certificate = model.certificate_
                 if any(c.status in CUT_SHORT for c in certificate.parts):
                     return
                 model._held_out = X_test, values
-                model.n_features_in_ = X.shape[1]
                 fitted = time.perf_counter()
                 score = float(scorer(model, X_test, y_test))
                 scored = time.perf_counter()

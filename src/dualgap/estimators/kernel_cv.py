@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable as Function
 from collections.abc import Iterator
-from itertools import combinations
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -18,45 +17,19 @@ from sklearn.base import (
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.metaestimators import available_if
 
-from ..core import StoppedError
-from ..kernel import BlockSolver, KernelRegression
 from ..kernels.functions import Kernel
-from ..kernels.table import values_at
 from ..losses import Hinge, SquaredHinge, Vector
-from ..problems.multiclass import refuse_missing
-from ..training.loop import Solution
-from ..training.path import kernel_solutions
-from ._kernel_search import CONSTRAINTS, KernelSearch, Path, has_final_model
+from ._kernel_search import CONSTRAINTS, KernelSearch, has_final_model
+from ._kernel_walks import Path, Targets, walk_svc, walk_svr
 from .fitting import (
     encode,
     weights,
 )
 from .hints import ProbabilityHints
 from .kernel_regression import SVR
-from .svc import SVC, _Rows
+from .svc import SVC
 
 __all__ = ["SVCCV", "SVRCV"]
-
-
-class _HeldOut:
-    """Mixin of a model of a fold, which knows its values at the held-out rows."""
-
-    _held_out: tuple[Any, Vector] | None = None
-
-    def _known(self, X: Any) -> Vector | None:
-        return self._held_out[1] if self._held_out and X is self._held_out[0] else None
-
-
-class _FoldSVC(_HeldOut, SVC):
-    def _pair_values(self, X: Any) -> Vector:
-        known = self._known(X)
-        return super()._pair_values(X) if known is None else known
-
-
-class _FoldSVR(_HeldOut, SVR):
-    def _values(self, X: Any) -> Vector:
-        known = self._known(X)
-        return super()._values(X) if known is None else known[:, 0]
 
 
 class SVCCV(ProbabilityHints, ClassifierMixin, KernelSearch):  # type: ignore[misc]
@@ -265,64 +238,15 @@ class SVCCV(ProbabilityHints, ClassifierMixin, KernelSearch):  # type: ignore[mi
         y = np.asarray(y)
         self.classes_, codes = encode(y)
         weights(self.class_weight, X, self.classes_, codes, weight)
-        self._fit_search(
-            X, y, sample_weight, weight, groups, lambda points: (points, codes)
-        )
+        targets = Targets(codes, self.classes_)
+        self._fit_search(X, y, sample_weight, weight, groups, targets)
         return self
 
-    def _model(self, fold: bool = False, **params: Any) -> SVC:
-        return (_FoldSVC if fold else SVC)(**{**self._common(), **params})
+    def _model(self, **params: Any) -> SVC:
+        return SVC(**{**self._common(), **params})
 
     def _walk(self, path: Path) -> Iterator[tuple[Any, Vector]]:
-        points, codes = path.data
-        # Classes without a row in this training part are left out, as in a search that
-        # copies the rows.
-        present = np.unique(codes[path.part > 0.0])
-        own = np.searchsorted(present, codes).clip(max=len(present) - 1)
-        classes = self.classes_[present]
-        part, factor = weights(self.class_weight, points.X, classes, own, path.part)
-        rows = _Rows(points, path.kernel, own, part * factor[own])
-        refuse_missing(classes, np.diff(rows.bounds))
-        pairs = list(combinations(range(len(classes)), 2))
-        bias = self._model()._bias_of_problems()
-        solver = BlockSolver()
-
-        def subset(i: int, j: int) -> Any:
-            of = [np.arange(rows.bounds[k], rows.bounds[k + 1]) for k in (i, j)]
-            return path.matrix.subset(rows.order[np.concatenate(of)])
-
-        def solutions_of(i: int, j: int) -> Iterator[tuple[Any, Solution]]:
-            some = subset(i, j)
-            return kernel_solutions(
-                lambda C: rows.problem(lambda i, j: some, i, j, C, self.loss, bias),
-                path.Cs,
-                solver,
-                tol=self.tol,
-                atol=self.atol,
-                max_epochs=self.max_epochs,
-                random_state=path.seed,
-                stop=path.stop,
-            )
-
-        walks = [solutions_of(i, j) for i, j in pairs]
-        for C in path.Cs:
-            if path.stop.requested or path.stop.expired:
-                return
-            found = [next(walk) for walk in walks]
-            model = self._model(fold=True, C=float(C), **path.params)
-            model.classes_, model.shape_fit_ = classes, points.X.shape
-            solutions = [solution for _, solution in found]
-            models = [(s.alpha * p.y, float(s.bias or 0.0)) for p, s in found]
-            model._keep(rows, pairs, models, solutions)
-            coef = np.zeros((len(pairs), len(codes)))
-            for p, (i, j) in enumerate(pairs):
-                at = np.concatenate([rows.order[rows.of(i)], rows.order[rows.of(j)]])
-                coef[p, at] = models[p][0]
-            try:
-                values = values_at(path.matrix, path.test, coef, path.stop)
-            except StoppedError:
-                return
-            yield model, values + model.intercept_
+        return walk_svc(path)
 
     @available_if(has_final_model)  # type: ignore[untyped-decorator]
     def decision_function(self, X: Any) -> Vector:
@@ -504,47 +428,11 @@ class SVRCV(RegressorMixin, KernelSearch):  # type: ignore[misc]
                 "None."
             )
         X, y, weight = self._checked(X, y, sample_weight, y_numeric=True)
-        self._fit_search(
-            X, y, sample_weight, weight, groups, lambda points: (points, y)
-        )
+        self._fit_search(X, y, sample_weight, weight, groups, Targets(y))
         return self
 
-    def _model(self, fold: bool = False, **params: Any) -> SVR:
-        return (_FoldSVR if fold else SVR)(**{**self._common(), **params})
+    def _model(self, **params: Any) -> SVR:
+        return SVR(**{**self._common(), **params})
 
     def _walk(self, path: Path) -> Iterator[tuple[Any, Vector]]:
-        points, y = path.data
-        kept = np.flatnonzero(path.part > 0.0)
-        if not kept.size:
-            raise ValueError("a training part has no row with a positive weight")
-        some, part = path.matrix.subset(kept), path.part[kept]
-        for problem, solution in kernel_solutions(
-            lambda C: KernelRegression(
-                some, y[kept], C, epsilon=path.params["epsilon"], sample_weight=part
-            ),
-            path.Cs,
-            BlockSolver(),
-            tol=self.tol,
-            atol=self.atol,
-            max_epochs=self.max_epochs,
-            random_state=path.seed,
-            stop=path.stop,
-        ):
-            model = self._model(fold=True, C=problem.C, **path.params)
-            support = np.flatnonzero(solution.alpha)
-            model.support_ = kept[support]
-            model.n_support_ = np.array([support.size], np.int32)
-            model.dual_coef_ = solution.alpha[None, support]
-            model.intercept_ = np.array([solution.bias])
-            model.support_vectors_ = (
-                np.empty((0, 0)) if self._precomputed else points.X[kept[support]]
-            )
-            model._fitted_kernel = path.kernel
-            model.certificate_ = solution.certificate
-            coef = np.zeros((1, len(y)))
-            coef[0, kept] = solution.alpha
-            try:
-                values = values_at(path.matrix, path.test, coef, path.stop)
-            except StoppedError:
-                return
-            yield model, values + model.intercept_
+        return walk_svr(path)

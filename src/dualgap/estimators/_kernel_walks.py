@@ -1,0 +1,204 @@
+"""Kernel models of one fold for many values of C, over a matrix of all rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import combinations
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import issparse
+
+from ..core import StoppedError
+from ..data.rows import Points
+from ..kernel import BlockSolver, Gram, KernelRegression
+from ..kernels.functions import Kernel
+from ..kernels.table import Table, values_at
+from ..losses import Vector
+from ..problems.multiclass import refuse_missing
+from ..training.loop import Solution
+from ..training.path import kernel_solutions
+from .fitting import weights
+from .kernel_regression import SVR
+from .svc import SVC, _Rows
+
+__all__ = ["Path", "Targets", "walk_svc", "walk_svr"]
+
+
+class Targets(NamedTuple):
+    """Targets of a regression, or classes and the index of each row's class."""
+
+    values: NDArray[Any]
+    classes: NDArray[Any] | None = None
+
+
+class Path(NamedTuple):
+    """Problems of one fold that differ in C.
+
+    Attributes
+    ----------
+    matrix : Table or Gram
+        Kernel matrix of all rows.
+    kernel : Kernel
+        Its gamma is a number.
+    points : Points
+    targets : Targets
+    part : ndarray of shape (n_samples,)
+        Weights of the rows in training; 0 for held-out rows.
+    test : ndarray of int
+        Held-out rows.
+    model : SVC or SVR
+        Its parameters are those of all models, except for C.
+    Cs : ndarray
+        Rising values of C.
+    seed : int
+    stop : core.Stop
+    """
+
+    matrix: Table | Gram
+    kernel: Kernel
+    points: Points
+    targets: Targets
+    part: Vector
+    test: NDArray[np.intp]
+    model: Any
+    Cs: Vector
+    seed: int
+    stop: Any
+
+    def solutions(self, problem_of: Any) -> Iterator[tuple[Any, Solution]]:
+        """Train the problem of every C."""
+        return kernel_solutions(
+            problem_of,
+            self.Cs,
+            BlockSolver(),
+            tol=self.model.tol,
+            atol=self.model.atol,
+            max_epochs=self.model.max_epochs,
+            random_state=self.seed,
+            stop=self.stop,
+        )
+
+    def fold_model(self, kind: Any, C: float) -> Any:
+        """Return a model of the fold, still without coefficients."""
+        model = kind(**{**self.model.get_params(deep=False), "C": C})
+        model.n_features_in_ = self.points.X.shape[1]
+        return model
+
+    def held_out(self, coef: Vector) -> Vector:
+        """Return the kernel sums at the held-out rows, shape (len(test), len(coef))."""
+        return values_at(self.matrix, self.test, coef, self.stop)
+
+
+class _HeldOut:
+    """Mixin of a model of a fold, which knows its values at the held-out rows."""
+
+    _held_out: tuple[Any, Vector] | None = None
+
+    def _known(self, X: Any) -> Vector | None:
+        if self._held_out is None:
+            return None
+        rows, values = self._held_out
+        return values if X is rows or _equal(X, rows) else None
+
+
+class _FoldSVC(_HeldOut, SVC):
+    def _pair_values(self, X: Any) -> Vector:
+        known = self._known(X)
+        return super()._pair_values(X) if known is None else known
+
+
+class _FoldSVR(_HeldOut, SVR):
+    def _values(self, X: Any) -> Vector:
+        known = self._known(X)
+        return super()._values(X) if known is None else known[:, 0]
+
+
+def _equal(A: Any, B: Any) -> bool:
+    """Whether two matrices are equal; a comparison costs less than kernel values."""
+    if issparse(A) and issparse(B):
+        return A.shape == B.shape and A.nnz == B.nnz and (A != B).nnz == 0
+    arrays = isinstance(A, np.ndarray) and isinstance(B, np.ndarray)
+    return arrays and np.array_equal(A, B)
+
+
+def walk_svc(path: Path) -> Iterator[tuple[SVC, Vector]]:
+    """Train a classifier for every C; yield it and its values at the held-out rows."""
+    template, codes, everything = path.model, *path.targets
+    assert everything is not None
+    # Classes without a row in this training part are left out, as in a search that
+    # copies the rows.
+    present = np.unique(codes[path.part > 0.0])
+    own = np.searchsorted(present, codes).clip(max=len(present) - 1)
+    classes = everything[present]
+    part, factor = weights(
+        template.class_weight, path.points.X, classes, own, path.part
+    )
+    rows = _Rows(path.points, path.kernel, own, part * factor[own])
+    refuse_missing(classes, np.diff(rows.bounds))
+    pairs = list(combinations(range(len(classes)), 2))
+    bias = template._bias_of_problems()
+
+    def subset(i: int, j: int) -> Any:
+        of = [np.arange(rows.bounds[k], rows.bounds[k + 1]) for k in (i, j)]
+        return path.matrix.subset(rows.order[np.concatenate(of)])
+
+    def solutions_of(i: int, j: int) -> Iterator[tuple[Any, Solution]]:
+        some = subset(i, j)
+        return path.solutions(
+            lambda C: rows.problem(lambda i, j: some, i, j, C, template.loss, bias)
+        )
+
+    walks = [solutions_of(i, j) for i, j in pairs]
+    for C in path.Cs:
+        if path.stop.requested or path.stop.expired:
+            return
+        found = [next(walk) for walk in walks]
+        model = path.fold_model(_FoldSVC, float(C))
+        model.classes_, model.shape_fit_ = classes, path.points.X.shape
+        solutions = [solution for _, solution in found]
+        models = [(s.alpha * p.y, float(s.bias or 0.0)) for p, s in found]
+        model._keep(rows, pairs, models, solutions)
+        coef = np.zeros((len(pairs), len(codes)))
+        for p, (i, j) in enumerate(pairs):
+            at = np.concatenate([rows.order[rows.of(i)], rows.order[rows.of(j)]])
+            coef[p, at] = models[p][0]
+        try:
+            values = path.held_out(coef)
+        except StoppedError:
+            return
+        yield model, values + model.intercept_
+
+
+def walk_svr(path: Path) -> Iterator[tuple[SVR, Vector]]:
+    """Train a regressor for every C; yield it and its values at the held-out rows."""
+    y = path.targets.values
+    kept = np.flatnonzero(path.part > 0.0)
+    if not kept.size:
+        raise ValueError("a training part has no row with a positive weight")
+    some, part = path.matrix.subset(kept), path.part[kept]
+    epsilon = path.model.epsilon
+    for problem, solution in path.solutions(
+        lambda C: KernelRegression(
+            some, y[kept], C, epsilon=epsilon, sample_weight=part
+        )
+    ):
+        model = path.fold_model(_FoldSVR, problem.C)
+        support = np.flatnonzero(solution.alpha)
+        model.support_ = kept[support]
+        model.n_support_ = np.array([support.size], np.int32)
+        model.dual_coef_ = solution.alpha[None, support]
+        model.intercept_ = np.array([solution.bias])
+        model.support_vectors_ = (
+            np.empty((0, 0)) if model._precomputed else path.points.X[kept[support]]
+        )
+        model._fitted_kernel = path.kernel
+        model.certificate_ = solution.certificate
+        coef = np.zeros((1, len(y)))
+        coef[0, kept] = solution.alpha
+        try:
+            values = path.held_out(coef)
+        except StoppedError:
+            return
+        yield model, values + model.intercept_
