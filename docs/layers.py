@@ -17,7 +17,7 @@ BANDS = [
         USE,
         [
             ("plot.py, html_report.py", "pictures, reports"),
-            ("patch.py", "scikit-learn's classes"),
+            ("patch.py, model_selection.py", "scikit-learn's names"),
         ],
     ),
     (

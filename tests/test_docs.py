@@ -284,7 +284,7 @@ def test_what_the_answers_to_demand_name_is_there():
         assert f"`{name}`" in text, name
 
 
-@pytest.mark.parametrize("module", ["", "io", "plot", "distributed"])
+@pytest.mark.parametrize("module", ["", "io", "model_selection", "plot", "distributed"])
 def test_every_public_name_is_in_the_reference(module):
     if module == "distributed":
         pytest.importorskip("distributed", reason="distributed is not installed")

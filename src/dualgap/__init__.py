@@ -180,7 +180,15 @@ __all__ = [
 
 
 #: Submodules that are available after `import dualgap`. Each is imported on first use.
-_MODULES = {"distributed", "io", "kernel", "losses", "plot", "solvers"}
+_MODULES = {
+    "distributed",
+    "io",
+    "kernel",
+    "losses",
+    "model_selection",
+    "plot",
+    "solvers",
+}
 
 sys.meta_path.append(MovedModules())
 

@@ -49,7 +49,7 @@ class Path(NamedTuple):
     test : ndarray of int
         Held-out rows.
     model : SVC or SVR
-        Its parameters are those of all models, except for C.
+        All models have its parameters, except for C.
     Cs : ndarray
         Rising values of C.
     seed : int

@@ -428,7 +428,7 @@ class SVRCV(RegressorMixin, KernelSearch):  # type: ignore[misc]
                 "None."
             )
         X, y, weight = self._checked(X, y, sample_weight, y_numeric=True)
-        self._fit_search(X, y, sample_weight, weight, groups, Targets(y))
+        self._fit_search(X, y, sample_weight, weight, groups, Targets(np.asarray(y)))
         return self
 
     def _model(self, **params: Any) -> SVR:

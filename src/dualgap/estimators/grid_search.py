@@ -1,0 +1,205 @@
+"""scikit-learn's grid search, which shares the work between the values of C."""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone, is_classifier
+from sklearn.model_selection import GridSearchCV as _GridSearchCV
+from sklearn.model_selection import ParameterGrid, check_cv
+from sklearn.utils import indexable
+from sklearn.utils.validation import _check_method_params, _check_sample_weight
+
+from ..certificate import Certificate
+from ._shared_grid import Score, Scored, plan_of, search
+from .fitting import warn_of_failures
+
+__all__ = ["GridSearchCV"]
+
+logger = logging.getLogger("dualgap")
+
+
+class GridSearchCV(_GridSearchCV):  # type: ignore[misc]
+    """Grid search of scikit-learn that shares work between the values of C.
+
+    It takes the parameters of ``sklearn.model_selection.GridSearchCV`` and has its
+    attributes. If the estimator is an :class:`SVC`, :class:`SVR`, :class:`LinearSVC` or
+    :class:`LinearSVR`, or a ``Pipeline`` that ends in one, then
+
+    - the steps of a pipeline are fitted once per fold, not once per candidate;
+    - each fit starts from the solutions for smaller values of C;
+    - candidates of a kernel SVM that differ in C share the kernel matrix, if
+      `cache_size` holds it, and folds share it if their gamma is the same number.
+
+    Every model is proved to its `tol`, as a single fit is. scikit-learn's own search
+    runs in all other cases; see Notes.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Any estimator of scikit-learn's interface.
+    param_grid : dict or list of dict
+        Parameters to search.
+    scoring, n_jobs, refit, cv, verbose, pre_dispatch, error_score, return_train_score
+        As for scikit-learn's ``GridSearchCV``. If the work is shared, `n_jobs` is a
+        number of threads, which share the folds.
+
+    Attributes
+    ----------
+    cv_results_, best_estimator_, best_score_, best_params_, best_index_, scorer_, \
+n_splits_, refit_time_, multimetric_, classes_, n_features_in_, feature_names_in_
+        As for scikit-learn's ``GridSearchCV``.
+    shared_ : bool
+        Whether the work was shared. If not, scikit-learn's own search ran.
+    relative_gaps_ : ndarray of shape (n_candidates, n_splits)
+        Proven relative gaps of the scored models; of several classes or pairs, the
+        largest. Only if the work was shared.
+
+    See Also
+    --------
+    SVCCV : Search of a kernel classifier with a time limit and checkpoints.
+    LinearSVCCV : Search of C for linear classifiers.
+
+    Notes
+    -----
+    The work is shared if every candidate has its own C, the grid holds only parameters
+    of the SVM, its solver is "auto" or "block" (kernel SVMs), and it has no time limit
+    and no callbacks. Fit parameters other than `sample_weight` and `groups`, and
+    a `cv` that can be read only once, also lead to scikit-learn's search. So does an
+    error in a fit or a score: scikit-learn then repeats the search, and `error_score`
+    counts.
+
+    Scores are equal to scikit-learn's except for rows so near the boundary
+    that both models are within `tol` on either side of it.
+
+    Examples
+    --------
+    >>> from dualgap import SVC
+    >>> from dualgap.model_selection import GridSearchCV
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> grid = {"C": [0.1, 1.0, 10.0], "gamma": [0.1, 1.0]}
+    >>> search = GridSearchCV(SVC(random_state=0), grid).fit(X, y)
+    >>> search.shared_, search.best_params_
+    (True, {'C': 1.0, 'gamma': 0.1})
+    >>> bool((search.relative_gaps_ <= 1e-3).all())
+    True
+    """
+
+    def fit(self, X: Any, y: Any = None, **params: Any) -> GridSearchCV:
+        """Search, and train the best candidate on all rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Training rows; with a precomputed kernel, the kernel matrix.
+        y : array-like of shape (n_samples,), optional
+            Targets.
+        **params : dict
+            Parameters of the estimator's fit, such as `sample_weight`, and `groups` for
+            the splitter.
+
+        Returns
+        -------
+        GridSearchCV
+            The fitted search.
+
+        Raises
+        ------
+        ValueError
+            As scikit-learn's search.
+        KeyboardInterrupt
+            After Ctrl-C.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If a model did not reach `tol`.
+        """
+        scored = None
+        if y is not None and not hasattr(self, "_skl_callbacks"):
+            try:
+                scored = self._fit_shared(X, y, params)
+            except Exception as error:  # scikit-learn meets it too, and handles it
+                logger.info("GridSearchCV shares no work: %s", error)
+        self.shared_ = scored is not None
+        if scored is None:
+            self.__dict__.pop("relative_gaps_", None)
+            super().fit(X, y, **params)
+        else:
+            self.relative_gaps_ = scored.gaps
+            names, certificates = zip(*scored.certificates, strict=True)
+            whole = Certificate.total(list(certificates), list(names))
+            warn_of_failures("GridSearchCV", whole, "models", stacklevel=3)
+        return self
+
+    def _fit_shared(self, X: Any, y: Any, params: dict[str, Any]) -> Scored | None:
+        """Search if the work can be shared, and return what was found."""
+        candidates = list(ParameterGrid(self.param_grid))
+        plan = plan_of(self.estimator, candidates)
+        if plan is None or hasattr(self.cv, "__next__"):
+            return None
+        self._validate_params()
+        scorer, refit_metric = self._get_scorers()
+        X, y = indexable(X, y)
+        params = _check_method_params(X, params=params)
+        routed = self._get_routed_params_for_fit(params)
+        own, weighted = routed.estimator.fit, f"{plan.prefix}sample_weight"
+        if set(own) - {weighted}:
+            return None
+        weight = own.get(weighted)
+        if weight is not None:
+            weight = _check_sample_weight(
+                weight, X, dtype=np.float64, ensure_non_negative=True
+            )
+        splitter = check_cv(self.cv, y, classifier=is_classifier(self.estimator))
+        folds = list(splitter.split(X, y, **routed.splitter.split))
+        if self.verbose > 0:
+            print(
+                f"Fitting {len(folds)} folds for each of {len(candidates)} candidates, "
+                f"totalling {len(folds) * len(candidates)} fits"
+            )
+        scored = search(
+            plan, X, y, weight, folds,
+            Score(scorer, routed.scorer.score, self.return_train_score),
+            n_jobs=self.n_jobs, verbose=max(model.verbose for model, _ in plan.groups),
+        )  # fmt: skip
+        self.n_splits_ = len(folds)
+        self._set_results(candidates, scored, scorer, refit_metric)
+        if self.refit:
+            self._refit(X, y, own)
+        return scored
+
+    def _set_results(
+        self,
+        candidates: list[dict[str, Any]],
+        scored: Scored,
+        scorer: Any,
+        refit_metric: Any,
+    ) -> None:
+        """Set the attributes about the scores, as scikit-learn's search does."""
+        results = self._format_results(candidates, self.n_splits_, scored.out)
+        first = scored.out[0]["test_scores"]
+        self.multimetric_ = isinstance(first, dict)
+        if callable(self.scoring) and self.multimetric_:
+            self._check_refit_for_multimetric(first)
+            refit_metric = self.refit
+        if self.refit or not self.multimetric_:
+            best = self._select_best_index(self.refit, refit_metric, results)
+            if not callable(self.refit):
+                self.best_score_ = results[f"mean_test_{refit_metric}"][best]
+            self.best_index_, self.best_params_ = best, results["params"][best]
+        self.scorer_ = getattr(scorer, "_scorers", scorer)
+        self.cv_results_ = results
+
+    def _refit(self, X: Any, y: Any, options: dict[str, Any]) -> None:
+        """Train the best candidate on all rows."""
+        model = clone(self.estimator).set_params(**clone(self.best_params_, safe=False))
+        begun = time.time()
+        self.best_estimator_ = model.fit(X, y, **options)
+        self.refit_time_ = time.time() - begun
+        if hasattr(model, "feature_names_in_"):
+            self.feature_names_in_ = model.feature_names_in_

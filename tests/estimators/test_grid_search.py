@@ -1,0 +1,265 @@
+"""GridSearchCV of dualgap beside scikit-learn's."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn.model_selection
+import sklearn.svm
+from scipy.sparse import csr_array
+from sklearn.base import clone
+from sklearn.datasets import make_classification, make_regression
+from sklearn.feature_selection import SelectKBest
+from sklearn.metrics import make_scorer
+from sklearn.model_selection import GroupKFold, ShuffleSplit, StratifiedKFold
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from dualgap import SVC, SVR, LinearSVC, LinearSVR, OneClassSVM
+from dualgap.model_selection import GridSearchCV
+
+CS = [0.03, 1.0, 0.2, 30.0]
+
+
+def make(classes=2, n=90, d=60):
+    """So many features that the searches share a table of kernel values."""
+    X, y = make_classification(
+        n, d, n_informative=4, n_classes=classes, flip_y=0.1, random_state=0
+    )
+    return 0.3 * X, y
+
+
+def mean_decision(model, X, y, sample_weight=None):
+    """Score without the jumps that accuracy makes where a row is on the boundary."""
+    size = np.abs(model.decision_function(X))
+    weight = np.ones(len(y)) if sample_weight is None else sample_weight
+    return float(np.average(size.reshape(len(y), -1).mean(axis=1), weights=weight))
+
+
+def both(estimator, grid, X, y, scoring=mean_decision, given=None, **options):
+    """Fit both searches, and compare all that they set."""
+    options = {"cv": 3, "scoring": scoring, **options}
+    ours = GridSearchCV(estimator, grid, **options)
+    plain = sklearn.model_selection.GridSearchCV(estimator, grid, **options)
+    given = given or {}
+    ours.fit(X, y, **given)
+    plain.fit(X, y, **given)
+    assert [*ours.cv_results_] == [*plain.cv_results_]
+    for name, found in plain.cv_results_.items():
+        mine = ours.cv_results_[name]
+        if name == "params":
+            assert mine == found
+        elif name.startswith("param_"):
+            assert mine.dtype == found.dtype
+            assert mine.tolist() == found.tolist()
+        elif not name.endswith("_time"):
+            np.testing.assert_allclose(mine, found, rtol=2e-3, atol=1e-3, err_msg=name)
+    assert ours.n_splits_ == plain.n_splits_
+    assert ours.multimetric_ == plain.multimetric_
+    if hasattr(plain, "best_index_"):
+        assert ours.best_index_ == plain.best_index_
+        assert ours.best_params_ == plain.best_params_
+    return ours, plain
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize(
+    ("options", "grid"),
+    [
+        ({}, {"C": CS, "gamma": [0.05, 0.3]}),  # folds share a matrix
+        ({"class_weight": "balanced"}, {"C": CS, "gamma": ["scale", "auto"]}),
+        ({"cache_size": 0.2}, [{"C": CS}, {"C": CS[:2], "kernel": ["linear"]}]),
+        ({"loss": "squared_hinge"}, {"C": CS}),
+    ],
+)
+def test_kernel_classifiers(classes, options, grid):
+    model = SVC(tol=1e-6, decision_function_shape="ovo", random_state=0, **options)
+    ours, plain = both(model, grid, *make(classes))
+    assert ours.shared_
+    assert ours.relative_gaps_.shape == (len(ours.cv_results_["params"]), 3)
+    assert (ours.relative_gaps_ <= 1e-6).all()
+    X = make(classes)[0]
+    assert (ours.predict(X) == plain.predict(X)).all()
+    assert ours.best_estimator_.certificate_.certified
+
+
+@pytest.mark.parametrize(
+    ("model", "grid"),
+    [
+        (SVR(tol=1e-7), {"C": CS, "epsilon": [0.05, 0.4]}),
+        (LinearSVR(tol=1e-6), {"C": [0.003, 0.001, 0.01], "epsilon": [0.0, 0.3]}),
+    ],
+)
+def test_regressors(model, grid):
+    X, y = make_regression(90, 60, n_informative=5, noise=5.0, random_state=0)
+    X = X[:, :8] if isinstance(model, LinearSVR) else X
+    ours, _ = both(model, grid, X, y / y.std(), scoring=None)
+    assert ours.shared_
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_linear_classifiers(classes, loss):
+    model = LinearSVC(loss=loss, tol=1e-6, random_state=0)
+    ours, _ = both(model, {"C": CS}, *make(classes))
+    assert ours.shared_
+    assert (ours.relative_gaps_ <= 1e-6).all()
+    assert ours.best_estimator_.warm_start is False
+
+
+@pytest.mark.parametrize("last", [SVC(tol=1e-6), LinearSVC(tol=1e-6, random_state=0)])
+def test_pipelines_fit_their_steps_in_every_fold(last):
+    X, y = make()
+    table = pd.DataFrame(X, columns=[f"x{k}" for k in range(X.shape[1])])
+    names = np.array(["no", "yes"])[y]
+    model = Pipeline(
+        [("scale", StandardScaler()), ("best", SelectKBest(k=55)), ("svm", last)]
+    )
+    ours, _ = both(model, {"svm__C": CS}, table, names)
+    assert ours.shared_
+    assert ours.feature_names_in_.tolist() == table.columns.tolist()
+    model.set_params(scale="passthrough", best="passthrough")
+    assert both(model, {"svm__C": CS}, table, names)[0].shared_
+
+
+@pytest.mark.long
+def test_sparse_rows_groups_and_weights():
+    X, y = make()
+    X[np.abs(X) < 0.2] = 0.0
+    given = {
+        "sample_weight": np.random.default_rng(0).integers(0, 3, len(y)).astype(float),
+        "groups": np.arange(len(y)) % 7,
+    }
+    for model in (SVC(tol=1e-6), LinearSVC(tol=1e-6, random_state=0)):
+        for rows in (csr_array(X), X.astype(np.float32)):
+            ours, plain = both(model, {"C": CS}, rows, y, cv=GroupKFold(3), given=given)
+            assert ours.shared_
+            np.testing.assert_allclose(
+                ours.decision_function(X), plain.decision_function(X), atol=1e-3
+            )
+    pipe = make_pipeline(StandardScaler(with_mean=False), SVC(tol=1e-6))
+    given = {"svc__sample_weight": given["sample_weight"]}
+    assert both(pipe, {"svc__C": CS}, csr_array(X), y, given=given)[0].shared_
+
+
+def test_several_scores_and_a_choice_of_ones_own():
+    X, y = make(3)
+    model = SVC(tol=1e-6, random_state=0, decision_function_shape="ovo")
+    several = {"size": mean_decision, "other": lambda m, X, y: -mean_decision(m, X, y)}
+    options = {"scoring": several, "return_train_score": True}
+    for refit in ("other", False):
+        assert both(model, {"C": CS}, X, y, refit=refit, **options)[0].shared_
+    ours, _ = both(
+        model, {"C": CS}, X, y, refit=lambda results: len(results["params"]) - 1
+    )
+    assert ours.best_index_ == 3
+
+    def as_dict(model, X, y):
+        return {"one": mean_decision(model, X, y), "two": 1.0}
+
+    assert both(model, {"C": CS}, X, y, scoring=as_dict, refit="one")[0].shared_
+
+
+@pytest.mark.long
+def test_other_splitters_and_a_precomputed_kernel():
+    X, y = make()
+    K = X @ X.T
+    bootstrap = ShuffleSplit(3, random_state=0)
+    for cv in (4, bootstrap, StratifiedKFold(3, shuffle=True, random_state=1)):
+        assert both(SVC(tol=1e-6), {"C": CS}, X, y, cv=cv)[0].shared_
+    rng = np.random.default_rng(0)
+    drawn = [(rng.integers(0, 60, 80), np.arange(60, 90)) for _ in range(2)]
+    assert both(SVC(tol=1e-6, gamma=0.2), {"C": CS}, X, y, cv=drawn)[0].shared_
+    model = SVC(tol=1e-6, kernel="precomputed")
+    assert both(model, {"C": CS}, K, y)[0].shared_
+
+
+@pytest.mark.long
+def test_threads_change_nothing():
+    X, y = make(3)
+    for model in (SVC(random_state=0), LinearSVC(random_state=0)):
+        one = GridSearchCV(model, {"C": CS}).fit(X, y)
+        two = GridSearchCV(model, {"C": CS}, n_jobs=2).fit(X, y)
+        for k in range(5):
+            name = f"split{k}_test_score"
+            assert (one.cv_results_[name] == two.cv_results_[name]).all()
+
+
+@pytest.mark.parametrize(
+    ("model", "grid"),
+    [
+        (sklearn.svm.SVC(), {"C": CS}),
+        (SVC(), {"gamma": [0.1, 1.0]}),  # no C
+        (SVC(), {"C": [1.0, 1.0]}),
+        (SVC(solver="mfw", loss="squared_hinge"), {"C": [0.1, 1.0]}),
+        (SVC(time_limit=100.0), {"C": [0.1, 1.0]}),
+        (
+            make_pipeline(SelectKBest(k=9), SVC()),
+            {"svc__C": [0.1, 1.0], "selectkbest__k": [3, 9]},
+        ),
+    ],
+)
+def test_searches_that_scikit_learn_does(model, grid):
+    ours, _ = both(model, grid, *make(), scoring=None)
+    assert not ours.shared_
+    assert not hasattr(ours, "relative_gaps_")
+
+
+def test_an_iterator_of_folds_is_left_to_scikit_learn():
+    X, y = make()
+    search = GridSearchCV(
+        SVC(), {"C": CS}, cv=iter([(np.arange(60), np.arange(60, 90))])
+    )
+    assert not search.fit(X, y).shared_
+
+
+def test_errors_are_those_of_scikit_learn():
+    X, y = make()
+    with (
+        pytest.warns(sklearn.exceptions.FitFailedWarning),
+        pytest.warns(UserWarning, match="non-finite"),
+    ):
+        search = GridSearchCV(SVC(), {"C": [-1.0, 1.0]}).fit(X, y)
+    assert search.best_params_ == {"C": 1.0}
+    assert np.isnan(search.cv_results_["mean_test_score"][0])
+    broken = GridSearchCV(SVC(), {"C": [-1.0, 1.0]}, error_score="raise")
+    with pytest.raises(ValueError, match="'C' parameter"):
+        broken.fit(X, y)
+    with pytest.raises(ValueError, match="Invalid parameter"):
+        GridSearchCV(SVC(), {"C": CS, "no": [1]}).fit(X, y)
+    X[3, 4] = np.nan
+    with pytest.raises(ValueError, match="NaN"):
+        GridSearchCV(SVC(), {"C": CS}, error_score="raise").fit(X, y)
+    with pytest.raises(sklearn.utils._param_validation.InvalidParameterError):
+        GridSearchCV(SVC(), {"C": CS}, refit=3).fit(X, y)
+
+
+def test_ctrl_c_ends_the_search():
+    X, y = make()
+
+    def scorer(model, X, y):
+        import _thread
+
+        _thread.interrupt_main()
+        return 0.0
+
+    for model in (SVC(), make_pipeline(StandardScaler(), SVC())):
+        grid = {f"{'svc__' if model.__class__ is Pipeline else ''}C": CS}
+        with pytest.raises(KeyboardInterrupt):
+            GridSearchCV(model, grid, scoring=scorer).fit(X, y)
+
+
+def test_it_is_an_estimator_of_scikit_learn():
+    search = GridSearchCV(SVC(), {"C": CS}, cv=2)
+    again = clone(search)
+    assert again.get_params(deep=False).keys() == search.get_params(deep=False).keys()
+    assert isinstance(search, sklearn.model_selection.GridSearchCV)
+    scorer = make_scorer(lambda y, p: np.mean(y == p))
+    assert both(SVC(), {"C": CS}, *make(), scoring=scorer, return_train_score=True)
+    assert (
+        not GridSearchCV(OneClassSVM(), {"nu": [0.1]}, scoring=lambda m, X: 0.0)
+        .fit(make()[0])
+        .shared_
+    )
