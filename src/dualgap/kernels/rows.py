@@ -63,7 +63,7 @@ def _python_rows(X: Any, kernel: Any, named: NDArray[np.uint32] | None) -> Any:
             who, columns = named[who], named if columns is None else named[columns]
         if isinstance(kernel, Precomputed):
             out = kernel.block(X, who)
-            out = out if columns is None else out[:, columns]
+            out = out if columns is None else out.take(columns, axis=1)
         else:
             out = kernel.block(X, who, None if columns is None else X[columns])
         return np.ascontiguousarray(out, dtype=np.float32)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import issparse
+from scipy.sparse import csr_array, issparse
 
 from ..core import StoppedError
 from ..data.rows import Points
@@ -92,13 +92,11 @@ class Table(Matrix):
         self, c: Vector, columns: NDArray[np.uint32] | None, stop: Any
     ) -> NDArray[np.float64]:
         used = np.flatnonzero(c)
-        if columns is None:
-            columns = np.arange(self.n, dtype=np.uint32)
-        out = np.zeros(len(c))
-        for begin in range(0, len(used), _ROWS):
-            some = used[begin : begin + _ROWS]
-            out += c[some] @ self.values[columns[some]].take(columns, axis=1)
-        return out
+        rows = used if columns is None else columns[used]
+        # A sparse product adds the rows that are needed without copying them.
+        coef = csr_array((c[used], rows, [0, len(rows)]), shape=(1, self.n))
+        out = (coef @ self.values)[0]
+        return out if columns is None else out[columns]
 
 
 def shared_matrix(
