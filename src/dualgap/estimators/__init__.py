@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .kernel_cv import SVCCV, SVRCV
+    from .kernel_path import SVCPath, svc_path
     from .kernel_regression import SVR, OneClassSVM
     from .linear_regression import LinearOneClassSVM, LinearSVR
     from .linear_svc import LinearSVC
@@ -29,7 +30,9 @@ _HOME = {
     "LinearSVCCV": ".linear_svc_cv",
     "LinearSVR": ".linear_regression",
     "OneClassSVM": ".kernel_regression",
+    "SVCPath": ".kernel_path",
     "SVMPath": ".path",
+    "svc_path": ".kernel_path",
     "svm_path": ".path",
     "unwrap": ".meta",
 }
@@ -44,7 +47,9 @@ __all__ = [
     "LinearSVCCV",
     "LinearSVR",
     "OneClassSVM",
+    "SVCPath",
     "SVMPath",
+    "svc_path",
     "svm_path",
     "unwrap",
 ]

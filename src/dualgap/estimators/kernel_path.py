@@ -1,0 +1,488 @@
+"""Regularisation path of kernel classifiers: models for many values of C."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable as Function
+from collections.abc import Iterable
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import _check_sample_weight, validate_data
+
+from ..certificate import Certificate
+from ..core import StoppedError
+from ..io import model as file
+from ..kernels.functions import Callable, Kernel, Precomputed
+from ..kernels.gram import points_of
+from ..kernels.table import shared_matrix
+from ..losses import Vector
+from ._kernel_walks import Path, Targets, walk_svc
+from ._kernels import KERNELS
+from ._search import CUT_SHORT, why_ended
+from .fitting import encode, fit_all, refuse_masks, warn_of_failures, weights
+from .path import grid_of
+from .single import begin
+from .svc import SVC
+
+__all__ = ["SVCPath", "svc_path"]
+
+_FORMAT = "dualgap-path"
+
+
+@dataclass(frozen=True, eq=False)
+class SVCPath:
+    """Result of :func:`svc_path`: kernel classifiers for rising C, with certificates.
+
+    Support vectors are stored once for all models, and coefficients sparsely.
+
+    Attributes
+    ----------
+    Cs : ndarray of shape (n_Cs,)
+        Values of C, increasing.
+    classes : ndarray of shape (n_classes,)
+        Labels, sorted.
+    support : ndarray of shape (n_support,)
+        Training rows that are a support vector of some model, sorted by class.
+    support_vectors : {ndarray, sparse matrix} of shape (n_support, n_features)
+        These rows; empty for a precomputed kernel.
+    dual_coefs : list of csr_matrix of shape (n_classes - 1, n_support)
+        Dual coefficients of every model, in the layout of ``SVC.dual_coef_``.
+    intercepts : ndarray of shape (n_Cs, n_pairs)
+        Intercepts of every model.
+    certificates : list of Certificate
+        One per C; with several pairs of classes they have a part for each.
+    kernel : Kernel
+        Kernel function; its gamma is a number.
+    sizes : ndarray of shape (n_classes,)
+        Number of support vectors of every class.
+    shape : tuple of int
+        Shape of the training data.
+    parameters : dict
+        Parameters of the models, as for :class:`SVC`, without C.
+    """
+
+    Cs: Vector
+    classes: NDArray[Any]
+    support: NDArray[np.intp]
+    support_vectors: Any
+    dual_coefs: list[Any]
+    intercepts: Vector
+    certificates: list[Certificate]
+    kernel: Kernel
+    sizes: NDArray[np.int64]
+    shape: tuple[int, int]
+    parameters: dict[str, Any]
+
+    def __len__(self) -> int:
+        return len(self.Cs)
+
+    @property
+    def relative_gaps(self) -> Vector:
+        """``(P - D)/D`` of every model, shape (n_Cs,) or (n_Cs, n_pairs)."""
+        gaps = [[part.relative_gap for part in c.parts] for c in self.certificates]
+        found = np.array(gaps)
+        return found[:, 0] if found.shape[1] == 1 else found
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arrays, all models together."""
+        arrays = [self.Cs, self.support, self.intercepts, self.sizes]
+        for matrix in (*self.dual_coefs, self.support_vectors):
+            arrays += _parts(matrix).values()
+        return sum(array.nbytes for array in arrays)
+
+    def model(self, k: int) -> SVC:
+        """Return the k-th model, for ``Cs[k]``.
+
+        Parameters
+        ----------
+        k : int
+            Index of a value of C; negative values count from the end.
+
+        Returns
+        -------
+        SVC
+            A fitted model, without ``history_``.
+
+        Raises
+        ------
+        IndexError
+            If there is no k-th model.
+        """
+        model = SVC(**{**self.parameters, "C": float(self.Cs[k])})
+        coef = self.dual_coefs[k].toarray()
+        used = coef.any(axis=0)
+        model.classes_, model.shape_fit_ = self.classes, self.shape
+        model.n_features_in_ = self.shape[1]
+        model.support_ = self.support[used]
+        ends = np.cumsum(self.sizes)
+        model.n_support_ = np.array(
+            [used[e - m : e].sum() for e, m in zip(ends, self.sizes, strict=True)],
+            np.int32,
+        )
+        model.dual_coef_ = np.ascontiguousarray(coef[:, used])
+        model.intercept_ = self.intercepts[k].copy()
+        vectors = self.support_vectors
+        model.support_vectors_ = vectors if vectors.shape[1] == 0 else vectors[used]
+        model._fitted_kernel = self.kernel
+        model.certificate_ = self.certificates[k]
+        model.n_iter_ = max(part.epochs for part in self.certificates[k].parts)
+        model.fit_status_ = int(not self.certificates[k].certified)
+        return model
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the path to a file, atomically; :meth:`load` reads it.
+
+        Parameters
+        ----------
+        path : str or path-like
+            File to write, usually named ``*.safetensors``.
+
+        Raises
+        ------
+        ImportError
+            If the package safetensors is missing.
+        OSError
+            If the file cannot be written.
+        ValueError
+            If the kernel is a function, or a parameter is an object.
+        """
+        if isinstance(self.kernel, Callable):
+            raise ValueError(
+                f"kernel={self.kernel!r} is a function, which a file cannot hold; use "
+                "a kernel's name, or pickle the path"
+            )
+        coefs = sparse.vstack(self.dual_coefs, format="csr")
+        tensors = {
+            "Cs": self.Cs,
+            "support": self.support.astype("<i8"),
+            "sizes": self.sizes.astype("<i8"),
+            "intercepts": self.intercepts,
+            **{f"dual_coefs{name}": v for name, v in _parts(coefs).items()},
+            **{f"vectors{name}": v for name, v in _parts(self.support_vectors).items()},
+        }
+        parameters = {k: v for k, v in self.parameters.items() if k != "kernel"}
+        record = {
+            "estimator": "SVCPath",
+            "kernel": self.kernel.name,
+            "kernel_fields": file.fields_of(self.kernel),
+            "classes": file.classes_fields(self.classes),
+            "rows": self.shape[0],
+            "columns": self.shape[1],
+            "parameters": {k: file.scalar(k, v) for k, v in parameters.items()},
+            "certificates": [
+                [file.certificate_fields(part) for part in c.parts]
+                for c in self.certificates
+            ],
+        }
+        file.write(path, file.seal(record, tensors, _FORMAT), tensors)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> SVCPath:
+        """Read a path that :meth:`save` wrote. No code of the file is run.
+
+        Parameters
+        ----------
+        path : str or path-like
+
+        Raises
+        ------
+        ImportError
+            If the package safetensors is missing.
+        OSError
+            If the file cannot be read.
+        ValueError
+            If the file holds no path, or is damaged.
+        """
+        try:
+            record, tensors = file.read(os.fspath(path), _FORMAT)
+            return cls._assembled(record, tensors)
+        except (KeyError, TypeError, ValueError) as error:
+            raise ValueError(f"{path} cannot be read: {error}") from error
+
+    @classmethod
+    def _assembled(cls, record: file.Record, tensors: file.Tensors) -> SVCPath:
+        file.expect_fields(
+            record,
+            {
+                **{"kernel": str, "kernel_fields": dict, "classes": dict},
+                **{"rows": int, "columns": int, "parameters": dict},
+                "certificates": list,
+            },
+        )
+        if record["kernel"] not in KERNELS:
+            raise ValueError(f"its kernel {record['kernel']!r} is unknown")
+        kernel = file.from_fields(KERNELS[record["kernel"]], record["kernel_fields"])
+        classes = file.classes(record["classes"])
+        n, d = record["rows"], record["columns"]
+        k, m, models = len(classes), tensors["support"].size, len(tensors["Cs"])
+        pairs = k * (k - 1) // 2
+        integers, reals = ("I64",), ("F64",)
+        expected: dict[str, tuple[tuple[str, ...], tuple[int, ...]]] = {
+            "Cs": (reals, (-1,)),
+            "support": (integers, (-1,)),
+            "sizes": (integers, (k,)),
+            "intercepts": (reals, (models, pairs)),
+            "dual_coefs.data": (reals, (-1,)),
+            "dual_coefs.indices": (integers, (-1,)),
+            "dual_coefs.indptr": (integers, (models * (k - 1) + 1,)),
+        }
+        floats = ("F32", "F64")
+        if "vectors" in tensors:
+            empty = isinstance(kernel, Precomputed)
+            expected["vectors"] = (floats, (0, 0) if empty else (m, d))
+        else:
+            expected["vectors.data"] = (floats, (-1,))
+            expected["vectors.indices"] = (integers, (-1,))
+            expected["vectors.indptr"] = (integers, (m + 1,))
+        file.expect_tensors(tensors, expected)
+        support, sizes = tensors["support"], tensors["sizes"]
+        if support.size and not 0 <= support.min() <= support.max() < n:
+            raise ValueError(f"support has indices outside the {n} training rows")
+        if (sizes < 0).any() or sizes.sum() != m:
+            raise ValueError(f"sizes do not match the {m} support vectors")
+        coefs = _matrix("dual_coefs", tensors, (models * (k - 1), m))
+        certificates = [
+            Certificate.total([file.certificate(part) for part in parts], names)
+            for parts in record["certificates"]
+            for names in [_names(classes)]
+        ]
+        if len(certificates) != models:
+            raise ValueError(f"it has {len(certificates)} certificates for {models} C")
+        parameters = {**record["parameters"], "kernel": record["kernel"]}
+        SVC(**parameters)._validate_params()
+        return cls(
+            tensors["Cs"],
+            classes,
+            support.astype(np.intp),
+            _matrix("vectors", tensors, (m, d)),
+            [coefs[i * (k - 1) : (i + 1) * (k - 1)] for i in range(models)],
+            tensors["intercepts"],
+            certificates,
+            kernel,
+            sizes,
+            (n, d),
+            parameters,
+        )
+
+
+def _parts(matrix: Any) -> dict[str, NDArray[Any]]:
+    """Return the arrays of a matrix, dense or CSR, by the ends of their names."""
+    if not sparse.issparse(matrix):
+        return {"": np.ascontiguousarray(matrix)}
+    return {
+        ".data": matrix.data,
+        ".indices": matrix.indices.astype("<i8"),
+        ".indptr": matrix.indptr.astype("<i8"),
+    }
+
+
+def _matrix(name: str, tensors: file.Tensors, shape: tuple[int, int]) -> Any:
+    """Return a matrix, after checking its indices."""
+    if name in tensors:
+        return tensors[name]
+    data, indices, indptr = (
+        tensors[f"{name}.{part}"] for part in ("data", "indices", "indptr")
+    )
+    inside = not indices.size or 0 <= indices.min() <= indices.max() < shape[1]
+    rising = indptr[0] == 0 and (np.diff(indptr) >= 0).all()
+    if not (inside and rising and indptr[-1] == len(data) == len(indices)):
+        raise ValueError(f"{name} is not a valid CSR matrix")
+    return sparse.csr_matrix((data, indices, indptr), shape=shape)
+
+
+def _names(classes: NDArray[Any]) -> list[str]:
+    labels = classes.tolist()
+    if len(labels) == 2:
+        return [str(labels[1])]
+    return [f"{a} against {b}" for k, a in enumerate(labels) for b in labels[k + 1 :]]
+
+
+def _collected(models: Iterable[SVC], codes: NDArray[np.intp], classes: int) -> Any:
+    """Return Cs, support, sizes of classes, coefficients, and intercepts."""
+    kept = [
+        (model.C, model.support_, sparse.csr_matrix(model.dual_coef_), model.intercept_)
+        for model in models
+    ]
+    support = np.unique(np.concatenate([rows for _, rows, _, _ in kept]))
+    support = support[np.argsort(codes[support], kind="stable")]
+    place = np.zeros(len(codes), dtype=np.int64)
+    place[support] = np.arange(len(support))
+    coefs = [
+        sparse.csr_matrix(
+            (coef.data, place[rows][coef.indices], coef.indptr),
+            shape=(classes - 1, len(support)),
+        )
+        for _, rows, coef, _ in kept
+    ]
+    Cs, intercepts = [np.array([entry[k] for entry in kept]) for k in (0, 3)]
+    sizes = np.bincount(codes[support], minlength=classes)
+    return Cs, support, sizes, coefs, intercepts
+
+
+def _trained(
+    path: Function[[], Path], verbose: int, stop: Any, time_limit: float | None
+) -> list[SVC]:
+    """Train the models of a path until its end or a stop.
+
+    Raises
+    ------
+    ValueError, KeyboardInterrupt
+        If no model was finished.
+    """
+
+    def train(_: int) -> list[SVC]:
+        found: list[SVC] = []
+        try:
+            for model, _values in walk_svc(path()):
+                if any(c.status in CUT_SHORT for c in model.certificate_.parts):
+                    break
+                found.append(model)
+        except StoppedError:
+            pass
+        return found
+
+    [models] = fit_all(train, 1, n_jobs=1, stop=stop, verbose=verbose)
+    if models:
+        return models
+    message = f"{why_ended(stop, time_limit)} before any model was finished"
+    if stop.requested:
+        raise KeyboardInterrupt(message)
+    raise ValueError(f"{message}; give more time")
+
+
+def svc_path(
+    X: Any,
+    y: ArrayLike,
+    Cs: int | ArrayLike = 10,
+    *,
+    sample_weight: ArrayLike | None = None,
+    time_limit: float | None = None,
+    **parameters: Any,
+) -> SVCPath:
+    """Train kernel SVMs for many values of C, each with a certificate.
+
+    All values of C share a kernel matrix, if `cache_size` holds it. Each fit starts
+    from the dual variables of the two smaller values, extrapolated into the new box.
+
+    Parameters
+    ----------
+    X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        Training rows; with a precomputed kernel, the kernel matrix.
+    y : array-like of shape (n_samples,)
+        Class labels.
+    Cs : int or array-like of shape (n_Cs,), default=10
+        Values of C in any order, different from each other; an int gives that many,
+        evenly spaced in their logarithm from 1e-4 to 1e4.
+    sample_weight : array-like of shape (n_samples,), optional
+        Factors of C.
+    time_limit : float, optional
+        Seconds for the whole path.
+    **parameters
+        Other parameters of :class:`SVC`, such as `kernel`, `gamma`, `tol` and
+        `cache_size`. The solver is "auto" or "block".
+
+    Returns
+    -------
+    SVCPath
+        After Ctrl-C or `time_limit`, only the models that were finished.
+
+    Raises
+    ------
+    ValueError
+        If an argument is invalid, or no model was finished in time.
+    KeyboardInterrupt
+        After Ctrl-C, if no model was finished.
+
+    Warns
+    -----
+    ConvergenceWarning
+        If a model did not reach `tol`, or the path was cut short.
+
+    See Also
+    --------
+    svm_path : The same for linear SVMs.
+    SVCCV : Choose C and gamma by cross-validation.
+
+    Examples
+    --------
+    >>> from dualgap import svc_path
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.preprocessing import scale
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> path = svc_path(scale(X), y, [0.1, 1.0, 10.0], gamma=0.03)
+    >>> bool((path.relative_gaps <= 1e-3).all())
+    True
+    >>> path.model(1).C
+    1.0
+    """
+    stop = begin(time_limit)
+    grid = np.unique(grid_of(Cs))
+    if not isinstance(Cs, Integral) and len(grid) < len(np.asarray(Cs)):
+        raise ValueError(f"Cs={Cs!r} has equal values; give each value once")
+    template = SVC(**parameters)
+    template._validate_params()
+    if template.solver not in ("auto", "block"):
+        raise ValueError(f"solver={template.solver!r}: a path needs 'auto' or 'block'")
+    refuse_masks(X=X, y=y, sample_weight=sample_weight)
+    X, y = validate_data(
+        template,
+        X,
+        y,
+        accept_sparse=["csr", "csc", "coo"],
+        dtype=[np.float64, np.float32],
+        ensure_all_finite=False,  # points_of checks every entry
+    )
+    classes, codes = encode(np.asarray(y))
+    weight = _check_sample_weight(
+        sample_weight, X, dtype=np.float64, ensure_non_negative=True
+    )
+    weights(template.class_weight, X, classes, codes, weight)
+    record = template._kernel_record()
+    points = points_of(X.tocsr() if sparse.issparse(X) else X, record)
+    kernel = record.resolve(points.X, weight)
+    seed = int(check_random_state(template.random_state).randint(2**31 - 1))
+
+    def path() -> Path:
+        matrix = shared_matrix(points, kernel, template.cache_size, 1, stop)
+        return Path(
+            matrix, kernel, points, Targets(codes, classes), weight,
+            np.empty(0, np.intp), template, grid, seed, stop,
+        )  # fmt: skip
+
+    models = _trained(path, template.verbose, stop, time_limit)
+    if len(models) < len(grid):
+        warnings.warn(
+            f"svc_path: {why_ended(stop, time_limit)} after {len(models)} of "
+            f"{len(grid)} models; the others are missing",
+            ConvergenceWarning,
+            stacklevel=2,
+        )
+    numbers, support, sizes, coefs, intercepts = _collected(models, codes, len(classes))
+    parts = [part for model in models for part in model.certificate_.parts]
+    names = [f"C={model.C:g}, {n}" for model in models for n in _names(classes)]
+    warn_of_failures(
+        "svc_path", Certificate.total(parts, names), "models", stacklevel=3
+    )
+    precomputed = isinstance(kernel, Precomputed)
+    return SVCPath(
+        numbers,
+        classes,
+        support,
+        np.empty((0, 0)) if precomputed else points.X[support],
+        coefs,
+        intercepts,
+        [model.certificate_ for model in models],
+        kernel,
+        sizes,
+        points.X.shape,
+        {k: v for k, v in template.get_params(deep=False).items() if k != "C"},
+    )

@@ -1,0 +1,133 @@
+"""svc_path: certified kernel classifiers for many values of C, and their file."""
+
+from __future__ import annotations
+
+import _thread
+import time
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_matrix
+from sklearn.datasets import make_classification
+from sklearn.exceptions import ConvergenceWarning
+
+from dualgap import SVC, SVCPath, svc_path
+from dualgap.estimators import kernel_path
+
+CS = [0.03, 10.0, 0.5]
+
+
+def make(classes=2, n=90):
+    X, y = make_classification(
+        n, 6, n_informative=4, n_classes=classes, flip_y=0.1, random_state=0
+    )
+    return X, np.array(["a", "b", "c"])[y]
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"gamma": 0.2},
+        {"kernel": "poly", "coef0": 1.0},
+        {"loss": "squared_hinge", "class_weight": "balanced"},
+    ],
+)
+def test_every_model_is_that_of_a_single_fit(classes, options):
+    X, y = make(classes)
+    weight = np.random.default_rng(0).integers(0, 3, len(y)).astype(float)
+    path = svc_path(X, y, CS, tol=1e-7, sample_weight=weight, **options)
+    assert path.Cs.tolist() == sorted(CS)
+    assert (path.relative_gaps <= 1e-7).all()
+    for k, C in enumerate(sorted(CS)):
+        model = path.model(k)
+        single = SVC(C, tol=1e-7, **options).fit(X, y, sample_weight=weight)
+        assert model.C == C
+        assert (weight[model.support_] > 0.0).all()
+        np.testing.assert_allclose(
+            model.decision_function(X), single.decision_function(X), atol=2e-3
+        )
+        for ours, best in zip(model.certificate_, single.certificate_, strict=True):
+            assert ours.certified
+            assert ours.dual <= best.primal
+            assert best.dual <= ours.primal
+    assert path.model(-1).C == max(CS)
+
+
+@pytest.mark.parametrize("kind", ["dense", "float32", "sparse", "precomputed"])
+def test_a_file_holds_all_models(kind, tmp_path):
+    X, y = make(3)
+    options = {"gamma": 0.3}
+    if kind == "float32":
+        X = X.astype(np.float32)
+    elif kind == "sparse":
+        X = csr_matrix(np.where(np.abs(X) < 0.5, 0.0, X))
+    elif kind == "precomputed":
+        X, options = X @ X.T, {"kernel": "precomputed"}
+    path = svc_path(X, y, CS, **options)
+    file = tmp_path / "path.safetensors"
+    path.save(file)
+    again = SVCPath.load(file)
+    assert (again.relative_gaps == path.relative_gaps).all()
+    assert again.classes.tolist() == ["a", "b", "c"]
+    for k in range(3):
+        first, second = path.model(k), again.model(k)
+        assert (first.decision_function(X) == second.decision_function(X)).all()
+        assert first.get_params() == second.get_params()
+        assert second.certificate_.parts[0].status == first.certificate_.parts[0].status
+    # Vectors once, 16 bytes a coefficient, and what does not grow with the rows.
+    coefs = sum(coef.nnz for coef in path.dual_coefs)
+    vectors = path.support_vectors
+    if sparse := hasattr(vectors, "nnz"):
+        assert again.support_vectors.nnz == vectors.nnz
+    size = 16 * vectors.nnz + 8 * len(path.support) if sparse else vectors.nbytes
+    assert file.stat().st_size <= size + 16 * coefs + 8 * len(path.support) + 12_000
+
+
+def test_a_damaged_file_is_refused(tmp_path):
+    X, y = make()
+    file = tmp_path / "path.safetensors"
+    svc_path(X, y, CS).save(file)
+    data = bytearray(file.read_bytes())
+    data[-9] ^= 1
+    file.write_bytes(data)
+    with pytest.raises(ValueError, match="cannot be read: its checksum"):
+        SVCPath.load(file)
+    with pytest.raises(ValueError, match="is a function"):
+        svc_path(X, y, CS, kernel=lambda A, B: A @ B.T).save(file)
+
+
+def test_a_path_that_is_cut_short(monkeypatch):
+    X, y = make()
+    with pytest.raises(ValueError, match="before any model was finished"):
+        svc_path(X, y, CS, time_limit=1e-9)
+    walk = kernel_path.walk_svc
+
+    def interrupted(path):
+        for k, found in enumerate(walk(path)):
+            if k == after:
+                _thread.interrupt_main()
+                time.sleep(0.0)
+            yield found
+
+    monkeypatch.setattr(kernel_path, "walk_svc", interrupted)
+    after = 1
+    with pytest.warns(ConvergenceWarning, match="interrupted after 2 of 3 models"):
+        path = svc_path(X, y, CS)
+    assert path.Cs.tolist() == sorted(CS)[:2]
+    assert (path.relative_gaps <= 1e-3).all()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"Cs": [1.0, 1.0]}, "equal values"),
+        ({"Cs": [0.0]}, "positive"),
+        ({"solver": "mfw"}, "needs 'auto' or 'block'"),
+        ({"gamma": -1.0}, "gamma"),
+    ],
+)
+def test_refused(options, message):
+    X, y = make()
+    with pytest.raises(ValueError, match=message):
+        svc_path(X, y, **{"Cs": CS, **options})
