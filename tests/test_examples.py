@@ -36,6 +36,8 @@ def test_an_example_runs_and_draws(path, monkeypatch, tmp_path):
     """Run each by itself. What it claims, it asserts."""
     pytest.importorskip("matplotlib", reason="matplotlib is not installed")
     monkeypatch.chdir(tmp_path)
+    if path.stem == "plot_optuna":
+        pytest.importorskip("sklearn.callback", reason="scikit-learn has no callbacks")
     if path.stem == "plot_dask":  # leaves threads and warnings behind
         pytest.importorskip("distributed", reason="distributed is not installed")
         run = subprocess.run(
