@@ -250,3 +250,63 @@ def test_the_examples():
 @parametrize_with_checks([SVCCV([0.1, 10.0], cv=2), SVRCV([0.1, 10.0], cv=2)])
 def test_every_check(estimator, check):
     check(estimator)
+
+
+class StoppedError(Exception):
+    pass
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        "error",
+        *(pytest.param(e, marks=pytest.mark.long) for e in ("ctrl-c", "threads")),
+    ],
+)
+def test_a_search_goes_on_from_its_checkpoint(tmp_path, end):
+    X, y = make(3)
+    file = tmp_path / "search.safetensors"
+    calls = []
+
+    def scorer(model, X, y):
+        calls.append(model.C)
+        if len(calls) == stop_at:
+            if end == "error":
+                raise StoppedError
+            import _thread
+
+            _thread.interrupt_main()
+        return mean_decision(model, X, y)
+
+    options = {"cv": 3, "tol": 1e-5, "scoring": scorer, "random_state": 0}
+    options |= {"decision_function_shape": "ovo"}
+    stop_at = -1
+    whole = SVCCV(GRID, [0.1, 0.3], **options).fit(X, y)
+    assert len(calls) == 36
+    options |= {"checkpoint": file, "checkpoint_every": 1e-9}
+    calls, stop_at = [], 27
+    if end == "error":
+        with pytest.raises(StoppedError):
+            SVCCV(GRID, [0.1, 0.3], **options).fit(X, y)
+    else:
+        with pytest.warns(ConvergenceWarning, match="interrupted after"):
+            SVCCV(GRID, [0.1, 0.3], n_jobs=2 if end == "threads" else 1, **options).fit(
+                X, y
+            )
+    before, calls, stop_at = len(calls), [], -1
+    again = SVCCV(GRID, [0.1, 0.3], **options).fit(X, y)
+    assert len(calls) == 36 - before + (end == "error")
+    for name, found in whole.cv_results_.items():
+        if name.endswith("_score") and "rank" not in name:
+            np.testing.assert_allclose(again.cv_results_[name], found, rtol=0.02)
+    assert max(again.cv_results_[f"split{k}_relative_gap"].max() for k in range(3)) <= (
+        1e-5
+    )
+    assert again.best_params_ == whole.best_params_
+    calls = []
+    SVCCV(GRID, [0.1, 0.3], **options).fit(X, y)
+    assert calls == []
+    with pytest.raises(ValueError, match="written by a fit of other data"):
+        SVCCV(GRID, [0.1, 0.3], **options).fit(X, 1 - np.minimum(y, 1))
+    with pytest.raises(ValueError, match=r"fit of tol='1e-05', this fit has tol='0.1'"):
+        SVCCV(GRID, [0.1, 0.3], **{**options, "tol": 0.1}).fit(X, y)

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import logging
+import os
+import threading
 import time
 import warnings
 from abc import abstractmethod
 from collections.abc import Iterator
 from functools import partial
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
+import joblib
 import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
@@ -33,11 +37,13 @@ from sklearn.utils.validation import (
 
 from ..certificate import Certificate
 from ..core import StoppedError
+from ..io import model as model_file
 from ..kernel import Gram
 from ..kernels.functions import Kernel
 from ..kernels.gram import points_of
 from ..kernels.table import Table, shared_matrix
 from ..losses import Vector
+from ..training.checkpoint import Checkpoint
 from ._html import CertificateHTMLMixin
 from ._kernel_walks import Path, Targets
 from ._kernels import KERNEL_CONSTRAINTS, KernelParameters
@@ -68,10 +74,21 @@ CONSTRAINTS: dict[str, list[Any]] = {
     "max_epochs": [Interval(Integral, 1, None, closed="left")],
     "time_limit": [Interval(Real, 0, None, closed="neither"), None],
     "cache_size": CACHE_SIZE,
+    "checkpoint": [str, os.PathLike, None],
+    "checkpoint_every": [Interval(Real, 0, None, closed="neither")],
     "refit": ["boolean"],
     "random_state": ["random_state"],
     "n_jobs": N_JOBS,
     "verbose": ["verbose"],
+}
+
+
+#: Parameters of the search, not of its models.
+_OF_SEARCH = ("cv", "scoring", "refit", "checkpoint", "checkpoint_every")
+#: Parameters that do not change the scores. The folds are part of the data.
+_LIMITS = {
+    *("cv", "refit", "checkpoint", "checkpoint_every", "time_limit", "cache_size"),
+    *("n_jobs", "verbose", "decision_function_shape"),
 }
 
 
@@ -82,11 +99,57 @@ class _Results:
         self.name, self.candidates = name, candidates
         self.number = {_key(params): k for k, params in enumerate(candidates)}
         self.begun, self.added = time.perf_counter(), itertools.count(1)
+        self.before = 0  # models that a checkpoint held
         shape = (folds, len(candidates))
         self.scores, self.gaps, self.fit_times, self.score_times = np.full(
             (4, *shape), np.nan
         )
         self.certificates: list[tuple[str, Certificate]] = []
+        self.file: Checkpoint | None = None
+        self.writing = threading.Lock()
+
+    def resume(self, file: Checkpoint) -> None:
+        """Take over the models in a checkpoint, and write the next ones to it.
+
+        Raises
+        ------
+        ValueError
+            If the file is damaged, or was written by another search.
+        """
+        self.file, found = file, file.read()
+        if found is None:
+            return
+        certificates, tensors = found
+        values = tensors["values"]
+        self.scores, self.gaps, self.fit_times, self.score_times = values
+        self.certificates = [
+            (name, model_file.certificate(fields)) for name, fields in certificates
+        ]
+        before = int((~np.isnan(self.fit_times)).sum())
+        logger.info("%s: %d models are in %s", self.name, before, file.path)
+        self.before, self.added = before, itertools.count(before + 1)
+
+    def save(self) -> None:
+        """Write the checkpoint, if there is one."""
+        if self.file is None:
+            return
+        with self.writing:
+            values = [self.scores, self.gaps, self.fit_times, self.score_times]
+            certificates = [
+                (name, model_file.certificate_fields(c))
+                for name, c in list(self.certificates)
+            ]
+            self.file.write(certificates, {"values": np.stack(values)}, self.name)
+
+    def unscored(self, gamma: Any) -> bool:
+        """Whether a candidate with this gamma is not scored on all folds yet."""
+        of = [params["gamma"] == gamma for params in self.candidates]
+        return bool(np.isnan(self.fit_times[:, of]).any())
+
+    def missing(self, fold: int, params: dict[str, Any], Cs: Vector) -> Vector:
+        """Return the values of C that are not scored yet, with these parameters."""
+        numbers = [self.number[_key({**params, "C": float(C)})] for C in Cs]
+        return Cs[np.isnan(self.fit_times[fold, numbers])]
 
     def add(
         self,
@@ -108,11 +171,14 @@ class _Results:
         named = ", ".join(f"{n}={v}" for n, v in self.candidates[k].items())
         self.certificates += [(f"fold {fold}, {named}", c) for c in certificate.parts]
         done, total = next(self.added), self.scores.size
-        left = (time.perf_counter() - self.begun) / done * (total - done)
+        each = (time.perf_counter() - self.begun) / (done - self.before)
+        left = each * (total - done)
         logger.info(
             "%s: %d of %d models, fold %d, %s: score %.4g, about %.0f s left",
             self.name, done, total, fold, named, score, left,
         )  # fmt: skip
+        if self.file is not None and self.file.due:
+            self.save()
 
     @property
     def done(self) -> NDArray[np.bool_]:
@@ -146,6 +212,20 @@ class _Results:
         return out
 
 
+class _Work(NamedTuple):
+    """Rows, folds and parameters of a search."""
+
+    X: Any
+    y: Any
+    weight: Vector
+    targets: Targets
+    folds: list[tuple[Vector, NDArray[np.intp]]]
+    Cs: Vector
+    #: Parameters of the candidates without C.
+    others: list[dict[str, Any]]
+    stop: Any
+
+
 class KernelSearch(
     VersionedPickle,
     KernelParameters,
@@ -168,6 +248,8 @@ class KernelSearch(
     random_state: Any
     n_jobs: int | None
     verbose: int
+    checkpoint: str | os.PathLike[str] | None
+    checkpoint_every: float
 
     #: Names of the grids among the parameters, and of their parameters of the model.
     _grids: ClassVar[dict[str, str]]
@@ -182,9 +264,20 @@ class KernelSearch(
 
     def _common(self) -> dict[str, Any]:
         own: dict[str, Any] = self.get_params(deep=False)
-        for name in (*self._grids, "cv", "scoring", "refit"):
+        for name in (*self._grids, *_OF_SEARCH):
             del own[name]
         return own
+
+    def _file(self, data: Any) -> Any:
+        """Return the checkpoint of the search as a context, or an empty context."""
+        if self.checkpoint is None:
+            return contextlib.nullcontext()
+        own = {k: v for k, v in self.get_params(deep=False).items() if k not in _LIMITS}
+        about = {
+            "data": joblib.hash(data),
+            **{k: getattr(v, "__qualname__", repr(v)) for k, v in sorted(own.items())},
+        }
+        return Checkpoint(self.checkpoint, self.checkpoint_every, about)
 
     def _candidates(self) -> tuple[list[dict[str, Any]], Vector, list[dict[str, Any]]]:
         """Return all candidates, the values of C, and all other parameters of these."""
@@ -221,11 +314,27 @@ class KernelSearch(
             (part_of(weight, train), np.arange(len(y))[test])
             for train, test in splitter.split(X, y, groups)
         ]
-        scorer = check_scoring(probe, scoring=self.scoring)
         results = _Results(type(self).__name__, candidates, len(folds))
-        points = points_of(X, probe._kernel_record())
-        threads = min(effective_n_jobs(self.n_jobs), len(folds))
+        with self._file((X, y, weight, folds)) as file:
+            if file is not None:
+                results.resume(file)
+            work = _Work(X, y, weight, targets, folds, Cs, others, stop)
+            self._search(work, results, check_scoring(probe, scoring=self.scoring))
+            results.save()
+        self._choose(results, stop)
+        if self.refit:
+            model = self._model(**self.best_params_)
+            begun = time.perf_counter()
+            model.set_params(time_limit=None).fit(X, y, given)
+            self.refit_time_ = time.perf_counter() - begun
+            self.best_estimator_ = model.set_params(time_limit=self.time_limit)
+            self.certificate_ = model.certificate_
 
+    def _search(self, work: _Work, results: _Results, scorer: Any) -> None:
+        """Train and score all candidates until the end or a stop."""
+        X, y, weight, targets, folds, Cs, others, stop = work
+        points = points_of(X, self._model()._kernel_record())
+        threads = min(effective_n_jobs(self.n_jobs), len(folds))
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
 
         def score_path(
@@ -233,9 +342,12 @@ class KernelSearch(
         ) -> Iterator[None]:
             part, test = folds[fold]
             X_test, y_test = _safe_indexing(X, test), y[test]
+            left = results.missing(fold, params, Cs)
+            if not left.size:
+                return
             path = Path(
                 matrix, kernel, points, targets, part, test,
-                self._model(**params), Cs, seed, stop,
+                self._model(**params), left, seed, stop,
             )  # fmt: skip
             begun = time.perf_counter()
             for model, values in self._walk(path):
@@ -259,6 +371,8 @@ class KernelSearch(
         for gamma in dict.fromkeys(params["gamma"] for params in others):
             if stop.requested or stop.expired:
                 break
+            if not results.unscored(gamma):
+                continue
             kernel = self._model(gamma=gamma)._kernel_record()
             kernel = kernel.resolve(points.X, weight)
             try:
@@ -276,14 +390,6 @@ class KernelSearch(
                     verbose=self.verbose,
                 )
             del matrix
-        self._choose(results, stop)
-        if self.refit:
-            model = self._model(**self.best_params_)
-            begun = time.perf_counter()
-            model.set_params(time_limit=None).fit(X, y, given)
-            self.refit_time_ = time.perf_counter() - begun
-            self.best_estimator_ = model.set_params(time_limit=self.time_limit)
-            self.certificate_ = model.certificate_
 
     def _choose(self, results: _Results, stop: Any) -> None:
         """Set the attributes of the search."""

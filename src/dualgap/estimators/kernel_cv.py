@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable as Function
 from collections.abc import Iterator
 from numbers import Real
@@ -61,6 +62,12 @@ class SVCCV(ProbabilityHints, ClassifierMixin, KernelSearch):  # type: ignore[mi
         Seconds for the search. The final fit comes after them.
     cache_size : float, default=200
         Megabytes (10**6 bytes) for kernel values, for all threads together; see Notes.
+    checkpoint : str or path-like, optional
+        File that holds the scores so far. The same search goes on from it after it was
+        killed or cut short. Its folds must be the same again, so a splitter that
+        shuffles needs a seed. It needs safetensors.
+    checkpoint_every : float, default=60.0
+        Seconds between two checkpoints.
     decision_function_shape, break_ties
         As for :class:`SVC`.
     refit : bool, default=True
@@ -127,6 +134,10 @@ class SVCCV(ProbabilityHints, ClassifierMixin, KernelSearch):  # type: ignore[mi
     scored on all folds is trained on all rows. If there is none, Ctrl-C raises
     KeyboardInterrupt and `time_limit` raises ValueError.
 
+    A search that goes on from a checkpoint keeps its scores. It begins the paths of C
+    without a starting point. Later scores are therefore not bit for bit the scores of
+    an uninterrupted search, but as close to them as two fits within `tol`.
+
     Examples
     --------
     >>> from dualgap import SVCCV
@@ -164,6 +175,8 @@ class SVCCV(ProbabilityHints, ClassifierMixin, KernelSearch):  # type: ignore[mi
         max_epochs: int = 10_000,
         time_limit: float | None = None,
         cache_size: float = 200,
+        checkpoint: str | os.PathLike[str] | None = None,
+        checkpoint_every: float = 60.0,
         class_weight: dict[Any, float] | str | None = None,
         decision_function_shape: str = "ovr",
         break_ties: bool = False,
@@ -185,6 +198,8 @@ class SVCCV(ProbabilityHints, ClassifierMixin, KernelSearch):  # type: ignore[mi
         self.max_epochs = max_epochs
         self.time_limit = time_limit
         self.cache_size = cache_size
+        self.checkpoint = checkpoint
+        self.checkpoint_every = checkpoint_every
         self.class_weight = class_weight
         self.decision_function_shape = decision_function_shape
         self.break_ties = break_ties
@@ -294,6 +309,8 @@ class SVRCV(RegressorMixin, KernelSearch):  # type: ignore[misc]
         Seconds for the search. The final fit comes after them.
     cache_size : float, default=200
         Megabytes for kernel values; see :class:`SVCCV`.
+    checkpoint, checkpoint_every
+        As for :class:`SVCCV`.
     refit : bool, default=True
         Whether to train a final model on all rows with the best parameters.
     random_state : int, RandomState instance or None, default=None
@@ -359,6 +376,8 @@ class SVRCV(RegressorMixin, KernelSearch):  # type: ignore[misc]
         max_epochs: int = 10_000,
         time_limit: float | None = None,
         cache_size: float = 200,
+        checkpoint: str | os.PathLike[str] | None = None,
+        checkpoint_every: float = 60.0,
         refit: bool = True,
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
@@ -377,6 +396,8 @@ class SVRCV(RegressorMixin, KernelSearch):  # type: ignore[misc]
         self.max_epochs = max_epochs
         self.time_limit = time_limit
         self.cache_size = cache_size
+        self.checkpoint = checkpoint
+        self.checkpoint_every = checkpoint_every
         self.refit = refit
         self.random_state = random_state
         self.n_jobs = n_jobs
