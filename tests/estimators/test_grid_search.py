@@ -76,9 +76,11 @@ def both(estimator, grid, X, y, scoring=mean_decision, given=None, **options):
 def test_kernel_classifiers(classes, options, grid):
     model = SVC(tol=1e-6, decision_function_shape="ovo", random_state=0, **options)
     ours, plain = both(model, grid, *make(classes))
-    assert ours.shared_
-    assert ours.relative_gaps_.shape == (len(ours.cv_results_["params"]), 3)
-    assert (ours.relative_gaps_ <= 1e-6).all()
+    # Small problems of several classes are solved in one call instead.
+    assert ours.shared_ is (classes == 2 or model.loss == "squared_hinge")
+    if ours.shared_:
+        assert ours.relative_gaps_.shape == (len(ours.cv_results_["params"]), 3)
+        assert (ours.relative_gaps_ <= 1e-6).all()
     X = make(classes)[0]
     assert (ours.predict(X) == plain.predict(X)).all()
     assert ours.best_estimator_.certificate_.certified
@@ -145,8 +147,8 @@ def test_sparse_rows_groups_and_weights():
 
 
 def test_several_scores_and_a_choice_of_ones_own():
-    X, y = make(3)
-    model = SVC(tol=1e-6, random_state=0, decision_function_shape="ovo")
+    X, y = make()
+    model = SVC(tol=1e-6, random_state=0)
     several = {"size": mean_decision, "other": lambda m, X, y: -mean_decision(m, X, y)}
     options = {"scoring": several, "return_train_score": True}
     for refit in ("other", False):
@@ -178,7 +180,7 @@ def test_other_splitters_and_a_precomputed_kernel():
 
 @pytest.mark.long
 def test_threads_change_nothing():
-    X, y = make(3)
+    X, y = make()
     for model in (SVC(random_state=0), LinearSVC(random_state=0)):
         one = GridSearchCV(model, {"C": CS}).fit(X, y)
         two = GridSearchCV(model, {"C": CS}, n_jobs=2).fit(X, y)
@@ -193,7 +195,7 @@ def test_threads_change_nothing():
         (sklearn.svm.SVC(), {"C": CS}),
         (SVC(), {"gamma": [0.1, 1.0]}),  # no C
         (SVC(), {"C": [1.0, 1.0]}),
-        (SVC(solver="mfw", loss="squared_hinge"), {"C": [0.1, 1.0]}),
+        (SVC(solver="mfw", loss="squared_hinge", random_state=0), {"C": [0.1, 1.0]}),
         (SVC(time_limit=100.0), {"C": [0.1, 1.0]}),
         (
             make_pipeline(SelectKBest(k=9), SVC()),

@@ -25,7 +25,7 @@ from ..kernel import Auto, BlockSolver
 from ..kernels.functions import Kernel
 from ..kernels.gram import points_of
 from ..kernels.table import shared_matrix
-from ..losses import Vector
+from ..losses import Vector, get_loss
 from ._kernel_walks import Path, Targets, walk_svc, walk_svr
 from ._search import CUT_SHORT, part_of
 from .fitting import encode, fit_all, silent_failures
@@ -34,10 +34,12 @@ from .linear_regression import LinearSVR
 from .linear_svc import LinearSVC
 from .svc import SVC
 
-__all__ = ["Plan", "Score", "Scored", "plan_of", "search"]
+__all__ = ["Plan", "Score", "Scored", "plan_of", "search", "solves_pairs_at_once"]
 
 _KERNEL, _LINEAR = (SVC, SVR), (LinearSVC, LinearSVR)
 _SOLVERS = ("auto", "block")
+# With at most this many rows `SVC` solves all pairs at once (kernel/pairs.py).
+_AT_ONCE = 2000
 
 
 class Plan(NamedTuple):
@@ -114,6 +116,15 @@ def _shares(model: Any) -> bool:
     if isinstance(model, _LINEAR):
         return True
     return model.solver in _SOLVERS or isinstance(model.solver, (Auto, BlockSolver))
+
+
+def solves_pairs_at_once(plan: Plan, X: Any, y: Any) -> bool:
+    """Whether `SVC` solves all pairs of classes in one call, faster than paths of C."""
+    if not all(isinstance(model, SVC) for model, _ in plan.groups):
+        return False
+    hinge = all(get_loss(model.loss).name == "hinge" for model, _ in plan.groups)
+    small = len(y) <= _AT_ONCE and not sparse.issparse(X)
+    return hinge and small and len(np.unique(np.asarray(y))) > 2
 
 
 @dataclass
