@@ -62,8 +62,8 @@ def test_either_method_where_it_is_the_faster(C, expected):
 
 
 #: `dcd` begins whatever is predicted, or never.
-DCD_FIRST = Auto()._with_settings(margin=math.inf)
-DCD_NEVER_FIRST = Auto()._with_settings(margin=0.0)
+DCD_FIRST = Auto()._with_settings(margin=math.inf, few_entries=0)
+DCD_NEVER_FIRST = Auto()._with_settings(margin=0.0, few_entries=0)
 
 
 def test_other_settings_change_one_record_only():

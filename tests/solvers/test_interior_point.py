@@ -433,6 +433,29 @@ def test_few_positives_and_sorted_rows(positive, order):
     assert solution.certificate.status is Status.CERTIFIED
 
 
+@every_loss
+@pytest.mark.parametrize("free_bias", [False, True])
+def test_rows_far_beyond_the_margin_are_no_support_vectors(loss, free_bias):
+    rng = np.random.default_rng(0)
+    y = np.where(rng.random(200) < 0.5, 1, -1)
+    X = rng.normal(size=(200, 3))
+    X[:, 0] += 3.0 * y  # most rows are easy
+    record, _ = LOSSES[loss]
+    problem = Problem(
+        X,
+        y,
+        1.0,
+        loss=record,
+        fit_intercept=free_bias,
+        penalize_intercept=not free_bias,
+    )
+    solution = solve(problem, InteriorPoint(), tol=1e-3)
+    assert solution.certificate.status is Status.CERTIFIED
+    easy = problem.margins(solution.w) > 2.0
+    assert np.count_nonzero(easy) > 50
+    assert not solution.alpha[easy].any()
+
+
 @pytest.mark.cases(1)
 @pytest.mark.parametrize("name", ["adult/a9a", "web/w8a", "ijcnn1/ijcnn1"])
 def test_agrees_with_dcd_on_real_data(name, load_xz):

@@ -10,7 +10,10 @@ Update     the update of the method that runs. :func:`choose` decides which meth
               they exceed the passes of Newton's method by the factor `margin`, that
               method begins. If the rows are few (`few_rows`), interior point replaces
               Newton's method, which then takes many steps. If the rows are so few
-              that some plane separates any labels, `dcd` begins in any case.
+              that some plane separates any labels, `dcd` begins in any case. Otherwise
+              the method of the fewest passes begins where a pass takes no longer than
+              its call: Newton's with the squared hinge or a large mean of
+              c_i q_i, else interior point.
            2. Otherwise `dcd` begins. Once it has spent `share` of the cost of its
               successor, and whenever that doubles, :func:`remaining` extrapolates
               its gap. If the successor, started cold, is predicted to need fewer
@@ -61,6 +64,10 @@ class Settings:
     #: Up to this many rows per feature a plane is likely to separate any labels (Cover
     #: 1965): duals then stay below their bounds, and `dcd` hardly slows down with C.
     separable_rows: float = 2.0
+    #: Rows times features up to which a pass takes about as long as its call.
+    few_entries: int = 20_000
+    #: Mean of c_i q_i from which interior point would leave most duals off their bounds.
+    steep: float = 4000.0
     #: A method makes this many epochs before it is compared with its successor.
     least_epochs: int = 3
     #: `dcd` is first compared after this share of the passes of its successor.
@@ -129,6 +136,14 @@ def choose(
         return Plan(DCD(), "it reads the store block by block")
     if problem.width > SmoothingNewton().max_features:
         return Plan(DCD(), f"{problem.d} features are too many for newton")
+    separable = problem.n <= settings.separable_rows * problem.width
+    short = problem.n * problem.width <= settings.few_entries
+    if short and not (warm_started or separable):
+        smooth = math.isinf(problem.loss.slope)
+        steep = float(np.dot(problem.cost, problem.q)) > settings.steep * problem.n
+        fewest = SmoothingNewton() if smooth or steep else InteriorPoint()
+        passes = predicted_passes(fewest, problem, tol, settings)
+        return Plan(fewest, "passes are so short that only their number counts", passes)
     other = successor(DCD(), problem)
     passes = predicted_passes(DCD(), problem, tol, settings)
     other_passes = predicted_passes(other, problem, tol, settings)
@@ -137,7 +152,6 @@ def choose(
         slow = predicted_passes(
             DCD(), problem, goal, settings
         ) >= settings.margin * predicted_passes(other, problem, goal, settings)
-    separable = problem.n <= settings.separable_rows * problem.width
     if slow and not (warm_started or separable):
         reason = _expectation(other_passes, DCD(), passes)
         return Plan(other, reason, other_passes)
@@ -443,6 +457,7 @@ class Auto(Solver):
         return state.engine.iterate(state.inner)
 
     def claim(self, state: AutoState) -> Claim:
+        state.inner.tol = self.goal(state)
         return state.engine.claim(state.inner)
 
     def reject(self, state: AutoState) -> None:

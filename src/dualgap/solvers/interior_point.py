@@ -35,6 +35,7 @@ from numpy.typing import NDArray
 from .. import core
 from ..checks import check_count
 from ..losses import Vector
+from ..problems.base import Claim
 from ..problems.binary import BinaryProblem
 from .base import TINY, new_order
 from .registry import register
@@ -84,6 +85,8 @@ class Settings:
     short_step: float = 0.2
     #: Duals within this share of U of a bound are set to the bound.
     snap: float = 1e-8
+    #: Once the target is met, larger shares are tried, the largest first.
+    snaps: tuple[float, ...] = (0.1, 1e-2, 1e-3, 1e-4, 1e-6)
     #: Relative gap that rounding hides.
     rounding: float = 1e-15
     #: Iterations in a row without progress after which a solve is stuck.
@@ -232,6 +235,32 @@ class InteriorState(SomeRowsState):
         most = np.minimum(snap * upper, 1e-11 * float(active.mean()))
         active[active < most] = 0.0
         alpha[self.members] = np.where(upper - active < most, upper, active)
+        return alpha
+
+    def meets_target(self, dual: float | None = None) -> bool:
+        """Whether the gap is at most `tol`, for another dual value if it is given."""
+        dual = self.dual if dual is None else dual
+        return self.primal - dual <= self.tol * dual
+
+    def sparser(self, snaps: tuple[float, ...]) -> Vector | None:
+        """Return duals that meet the target with more of them at their bounds.
+
+        Iterates are inside the box: without this every row is a support vector.
+        """
+        problem, alpha = self.problem, self.alpha
+        if alpha is None:
+            return None
+        upper = problem.upper
+        size = np.minimum(upper, float(alpha.mean()))
+        for snap in snaps:
+            some = np.where(alpha < snap * size, 0.0, alpha)
+            some = np.where(upper - alpha < snap * size, upper, some)
+            if problem.free_bias:
+                some = problem.balance(some)
+            norm = problem.squared_norm(problem.weighted_sum(some))
+            self.visited += problem.n
+            if self.meets_target(problem.dual_value(some, norm)):
+                return some
         return alpha
 
 
@@ -454,3 +483,8 @@ class InteriorPoint(FewFeatures):
     def iterate(self, state: InteriorState) -> tuple[Vector, Vector | None]:
         alpha = state.alpha
         return state.w, None if alpha is None else state.spread(alpha)
+
+    def claim(self, state: InteriorState) -> Claim:
+        if state.meets_target() and not state.problem.streamed:
+            state.alpha = state.sparser(self.settings.snaps)
+        return super().claim(state)
