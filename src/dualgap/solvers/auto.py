@@ -66,7 +66,7 @@ class Settings:
     separable_rows: float = 2.0
     #: Rows times features up to which a pass takes about as long as its call.
     few_entries: int = 20_000
-    #: Mean of c_i q_i from which interior point would leave most duals off their bounds.
+    #: Mean of c_i q_i beyond which interior point leaves most duals inside their box.
     steep: float = 4000.0
     #: A method makes this many epochs before it is compared with its successor.
     least_epochs: int = 3

@@ -45,7 +45,7 @@ class Settings:
     """Tuning constants of the solvers in this file."""
 
     #: No work is free after this many epochs.
-    free_epochs: int = 10_000
+    free_epochs: int = 500
     #: Gap to aim at while work is free, if the loss is squared: it is of second order
     #: in the error of w.
     squared_goal: float = 1e-15
@@ -66,7 +66,7 @@ class RegressionSolver(Solver):
 
     settings: ClassVar[Settings] = Settings()
     dual: ClassVar[bool] = True
-    free_work: ClassVar[float] = 2e6
+    free_work: ClassVar[float] = 5e5
 
     @property
     def monotone(self) -> bool:
