@@ -76,6 +76,49 @@ def test_code_of_the_pages(page, tmp_path, monkeypatch):
             assert run.returncode == 0, run.stderr
 
 
+class Differences(doctest.DocTestRunner):
+    """Collects the statements with another output; an exception ends the run."""
+
+    def __init__(self):
+        super().__init__()
+        self.found = []
+
+    def report_failure(self, out, test, example, got):
+        self.found.append(example.source.split("#")[0].strip())
+
+    def report_unexpected_exception(self, out, test, example, exc_info):
+        raise exc_info[1]
+
+
+#: Statements of the pages that are about the breast-cancer data alone.
+ABOUT_TWO_CLASSES = {
+    'model = LinearSVC(loss="hinge", random_state=0).fit(X, y)',  # its warning
+    "bound.relative_gap > 0.5",
+    "49.95 < proof.dual <= proof.primal < 49.97",
+    "bound.primal > 1.5 * proof.primal",
+    "0.01 < bound.relative_gap < 0.1",
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.cases(None)
+@pytest.mark.parametrize("page", ["README.md", "docs/start.md"])
+def test_the_first_pages_hold_for_three_classes(page, tmp_path, monkeypatch):
+    page = ROOT / page
+    for package in NEEDS.get(page.name, ()):
+        pytest.importorskip(package, reason=f"{package} is not installed")
+    importlib.import_module("matplotlib").use("agg")
+    monkeypatch.chdir(tmp_path)
+    parser, runner, names = doctest.DocTestParser(), Differences(), {}
+    for source, line in blocks(page):
+        source = source.replace("load_breast_cancer", "load_wine")
+        test = parser.get_doctest(source, names, page.name, str(page), line)
+        runner.run(test, clear_globs=False)
+        names = test.globs
+    assert len(set(names["y"])) == 3
+    assert set(runner.found) <= ABOUT_TWO_CLASSES
+
+
 def test_no_line_of_a_page_is_a_comment():
     """MyST takes a line that begins with a percent sign for one, and drops it."""
     texts = {page: page.read_text("utf-8") for page in PAGES}

@@ -65,7 +65,7 @@ class Settings:
     #: 1965): duals then stay below their bounds, and `dcd` hardly slows down with C.
     separable_rows: float = 2.0
     #: Rows times features up to which a pass takes about as long as its call.
-    few_entries: int = 20_000
+    few_entries: int = 15_000
     #: Mean of c_i q_i beyond which interior point leaves most duals inside their box.
     steep: float = 4000.0
     #: A method makes this many epochs before it is compared with its successor.
