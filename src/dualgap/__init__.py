@@ -51,6 +51,7 @@ if TYPE_CHECKING:
         to_onnx,
         write_liblinear,
         write_libsvm,
+        write_proof,
     )
     from .patch import patch_sklearn, unpatch_sklearn
     from .problems.binary import BinaryProblem
@@ -124,6 +125,7 @@ _HOME = {
     "unpatch_sklearn": ".patch",
     "write_liblinear": ".models",
     "write_libsvm": ".models",
+    "write_proof": ".models",
 }
 
 # Short public names of classes that have a longer name in their module.
@@ -182,6 +184,7 @@ __all__ = [
     "unpatch_sklearn",
     "write_liblinear",
     "write_libsvm",
+    "write_proof",
 ]
 
 

@@ -21,6 +21,7 @@ from . import (
     inspect,
     path,
     predict,
+    prove,
     score,
     train,
 )
@@ -30,7 +31,7 @@ __all__ = ["INTERRUPTED", "NOT_CERTIFIED", "app", "main"]
 # Importing a module registers its command with the app.
 COMMANDS = (
     *(train, predict, score, certify, html_report),
-    *(path, compare, export, inspect, convert),
+    *(path, compare, export, prove, inspect, convert),
 )
 
 

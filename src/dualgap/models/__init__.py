@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from .files import load_model, save_model
     from .onnx import register_skl2onnx, to_onnx
     from .peers import read_liblinear, read_libsvm, write_liblinear, write_libsvm
+    from .proofs import write_proof
 
 _HOME = {
     "certify": ".certification",
@@ -26,6 +27,7 @@ _HOME = {
     "to_onnx": ".onnx",
     "write_liblinear": ".peers",
     "write_libsvm": ".peers",
+    "write_proof": ".proofs",
 }
 
 __all__ = [
@@ -39,6 +41,7 @@ __all__ = [
     "to_onnx",
     "write_liblinear",
     "write_libsvm",
+    "write_proof",
 ]
 
 

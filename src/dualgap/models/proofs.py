@@ -1,0 +1,393 @@
+"""Proof files, which the separate program ``dualgap-check`` checks exactly."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+from collections.abc import Iterable, Iterator
+from fractions import Fraction
+from numbers import Real
+from operator import mul
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+from sklearn.linear_model import SGDClassifier
+from sklearn.utils._param_validation import Interval, validate_params
+from sklearn.utils.validation import check_array
+
+from dualgap_check import NotValidError, Proof, claim_of
+
+from ..certificate import Bounds, Certificate
+from ..estimators import originals as svm
+from ..estimators.fitting import encode
+from ..estimators.linear_regression import LinearSVR
+from ..estimators.linear_svc import LinearSVC
+from ..estimators.meta import unwrap
+from ..estimators.single import checked_weights
+from ..io.atomic import check_target, write_atomically
+from ..losses import Hinge, SquaredHinge, Vector, get_loss
+from ..problems.base import Claim
+from ..problems.multiclass import OneVsOne, certificate_of
+from ..problems.regression import RegressionProblem
+from ..solvers import solver_for
+from ..training.loop import solve
+from .certification import binary_of, linear_problems, linear_terms
+from .single_problems import single_terms, targets
+
+__all__ = ["write_proof"]
+
+_CLASSIFIERS = (LinearSVC, svm.LinearSVC, SGDClassifier)
+_REGRESSORS = (LinearSVR, svm.LinearSVR)
+
+# Bits of the largest entry of w and of alpha. Smaller entries have the same grid.
+_BITS = 53
+
+
+class _Part(NamedTuple):
+    """One problem of a model, with its points and the part that it has in the file."""
+
+    sides: str  # classes: positive and negative, -1 for all others
+    problem: Any
+    w: Vector
+    alpha: Vector
+    place: NDArray[np.intp]  # rows of the problem in X
+
+    def costs(self, n: int) -> Vector:
+        """Return the costs of all rows of X, shape (n,), or (1,) if they are equal."""
+        cost = self.problem.cost
+        if (cost == cost[0]).all():
+            return np.asarray(cost[:1])
+        every = np.zeros(n)
+        every[self.place] = cost
+        return every
+
+
+class _Grid(NamedTuple):
+    """Exponents e of the integers in a file; each stands for integer/2**e."""
+
+    x: int
+    w: int
+    alpha: int
+    cost: int
+    y: int
+
+
+@validate_params(  # type: ignore[untyped-decorator]
+    {
+        "tol": [Interval(Real, 0, None, closed="neither")],
+        "data": [str, os.PathLike, None],
+        "zero_based": ["boolean"],
+    },
+    prefer_skip_nested_validation=True,
+)
+def write_proof(
+    model: Any,
+    X: Any,
+    y: ArrayLike,
+    path: str | os.PathLike[str],
+    *,
+    sample_weight: ArrayLike | None = None,
+    tol: float = 1e-3,
+    data: str | os.PathLike[str] | None = None,
+    zero_based: bool = False,
+) -> Certificate:
+    """Write a file that proves how far a linear model is from the optimum.
+
+    The file holds the training problem, the rows, the model w and dual variables alpha
+    as integers over powers of two, and the exact values of P(w) and D(alpha). The
+    program ``dualgap-check`` computes both again in exact integers. It is one file of
+    plain Python without any code of this package.
+
+    w and alpha are rounded to 53 bits of their largest entry first, so the proof is
+    about a model that differs from `model` by less than its own rounding.
+
+    Parameters
+    ----------
+    model : estimator
+        A fitted `LinearSVC` or `LinearSVR` of dualgap or scikit-learn, or a
+        `SGDClassifier`, alone or at the end of a pipeline or search. The loss must be
+        the hinge, its square, or an epsilon-insensitive loss.
+    X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        Training rows.
+    y : array-like of shape (n_samples,)
+        Training labels or targets.
+    path : str or path-like
+        File to write; an existing file is replaced.
+    sample_weight : array-like of shape (n_samples,), optional
+        The sample weights that the model was fitted with.
+    tol : float, default=1e-3
+        Relative gap to prove. If the dual variables of the model, or those that its
+        margins suggest, leave a larger gap, dualgap trains until `tol` to find better
+        ones. A model that is far from optimal has a larger gap all the same.
+    data : str or path-like, optional
+        The svmlight text that X and y were read from. The file then names its
+        checksum, and ``dualgap-check`` can compare it with the rows.
+    zero_based : bool, default=False
+        Whether the features in `data` are numbered from 0.
+
+    Returns
+    -------
+    Certificate
+        The proved values, rounded outward to float64, one part per binary problem.
+
+    Raises
+    ------
+    TypeError
+        If the type of the model is not supported, such as a kernel model.
+    ValueError
+        If the loss or the treatment of several classes is not supported, or X and y do
+        not fit the model.
+    OSError
+        If the file cannot be written.
+
+    See Also
+    --------
+    certify : The same bounds, computed in float64 with rounding counted.
+
+    Notes
+    -----
+    docs/proof-format.md specifies the file and what is checked.
+    """
+    model, X = unwrap(model, X)
+    check_target(path)
+    X = check_array(
+        X,
+        accept_sparse=["csr", "csc", "coo"],
+        dtype=[np.float64, np.float32],
+        ensure_all_finite=False,  # the problem checks every entry
+    )
+    if isinstance(model, _REGRESSORS):
+        parts, labels = _regression(model, X, y, sample_weight, tol), []
+        marks: NDArray[Any] = parts[0].problem.target
+    elif isinstance(model, _CLASSIFIERS):
+        parts = _classification(model, X, y, sample_weight, tol)
+        classes, marks = encode(np.asarray(y))
+        labels = classes.tolist()
+    else:
+        raise TypeError(
+            f"{type(model).__name__} has no proof file: these are for linear "
+            "classifiers and regressors; use certify, which takes any SVM"
+        )
+    content = None
+    named = "none"
+    if data is not None:
+        content = Path(data).read_bytes()
+        named = f"{hashlib.sha256(content).hexdigest()} {0 if zero_based else 1}"
+    head, about, body = _text(parts, X, labels, marks)
+
+    def sealed(claims: list[str]) -> bytes:
+        lines = ["dualgap-proof 1", f"data {named}", *head]
+        for part, claim in zip(about, claims, strict=True):
+            lines += [*part, f"claim {claim}"]
+        text = "\n".join([*lines, body]).encode()
+        return b"%bsha256 %b\n" % (text, hashlib.sha256(text).hexdigest().encode())
+
+    try:
+        bounds = Proof(sealed(["?"] * len(parts))).bounds(content)
+    except NotValidError as error:
+        raise ValueError(
+            f"X and y are not the rows of data={os.fspath(data or '')!r}: {error}; "
+            "leave data out"
+        ) from None
+    proof = sealed([claim_of(*pair).decode() for pair in bounds])
+    with write_atomically(path) as file:
+        file.write(proof)
+    found = [
+        Bounds.proved(_up(primal), 0.0, -_up(-dual), 0.0).certificate
+        for primal, dual in bounds
+    ]
+    return certificate_of(model, found) if labels else found[0]
+
+
+def _classification(
+    model: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None, tol: float
+) -> list[_Part]:
+    """Return the binary problems of a classifier with their points."""
+    terms = linear_terms(model, X.shape[0])
+    loss = get_loss(terms.loss or "hinge")
+    if not isinstance(loss, (Hinge, SquaredHinge)):
+        raise ValueError(
+            f"loss={terms.loss!r} has no proof file; train with loss='hinge' or "
+            "'squared_hinge'"
+        )
+    binary = binary_of(terms, X, y, terms.C, sample_weight, None)
+    table = _duals(model, X.shape[0])
+    parts = []
+    for k, (problem, w) in enumerate(linear_problems(terms, binary)):
+        if isinstance(binary, OneVsOne):
+            low, high = binary.pairs[k]
+            sides, place = f"{high} {low}", binary.place(k)
+        else:
+            sides, place = f"{binary.positive[k]} -1", np.arange(X.shape[0])
+        alpha = None if table is None else binary.unpack(table, k)
+        parts.append(
+            _Part(sides, problem, w, _dual_point(problem, w, alpha, tol), place)
+        )
+    return parts
+
+
+def _regression(
+    model: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None, tol: float
+) -> list[_Part]:
+    """Return the problem of a regressor with its points, as a list of one."""
+    terms = single_terms(model, X.shape[0], sample_weight)
+    problem = RegressionProblem(
+        X,
+        targets(y, X.shape[0]),
+        terms.C,
+        loss=terms.loss or "epsilon_insensitive",
+        sample_weight=checked_weights(sample_weight, X),
+        fit_intercept=terms.fit_intercept,
+        intercept_scaling=terms.intercept_scaling,
+    )
+    w = terms.coef
+    if terms.fit_intercept:
+        w = np.append(w, terms.bias / terms.intercept_scaling)
+    table = _duals(model, X.shape[0])
+    alpha = _dual_point(problem, w, None if table is None else table[0], tol)
+    return [_Part("-1 -1", problem, w, alpha, np.arange(X.shape[0]))]
+
+
+def _duals(model: Any, n: int) -> NDArray[np.float64] | None:
+    """Return the dual variables of a model of dualgap, shape (tables, n), if known."""
+    if not hasattr(model, "dual_coef_") or getattr(model, "_n_rows", None) != n:
+        return None
+    table = np.zeros((len(model.dual_coef_), n))
+    table[:, model.support_] = model.dual_coef_
+    return table
+
+
+def _dual_point(problem: Any, w: Vector, alpha: Vector | None, tol: float) -> Vector:
+    """Return dual variables that prove a model w, from a fit if they must."""
+    proof = problem.prove(Claim(w, alpha))
+    if proof.certificate.relative_gap <= tol:
+        return proof.alpha
+    return solve(problem, solver_for(problem), tol=tol, random_state=0).alpha
+
+
+# -------------------------------------------------------------------------- numbers
+
+
+def _exponent(values: Vector) -> int:
+    """Return the least e >= 0 for which all values times 2**e are integers."""
+    values = np.asarray(values, dtype=np.float64)
+    fraction, exponent = np.frexp(values[values != 0.0])
+    whole = (fraction * 2.0**53).astype(np.int64)
+    zeros = np.frexp((whole & -whole).astype(np.float64))[1] - 1  # trailing zero bits
+    return max(0, int((53 - exponent - zeros).max(initial=0)))
+
+
+def _grid_of(values: Vector) -> int:
+    """Return the exponent of a grid that gives the largest value 53 bits."""
+    largest = float(np.abs(values).max(initial=0.0))
+    return max(0, _BITS - math.frexp(largest)[1]) if largest else 0
+
+
+def _integers(values: ArrayLike, exponent: int) -> list[int]:
+    """Return values times 2**exponent; all must be integers."""
+    values = np.asarray(values, dtype=np.float64)
+    with np.errstate(over="ignore"):
+        scaled = np.ldexp(values, exponent)
+    if np.isfinite(scaled).all():
+        return list(map(int, scaled.tolist()))
+    return [int(Fraction(value) * 2**exponent) for value in values.tolist()]
+
+
+def _on_grid(values: Vector, exponent: int) -> list[int]:
+    """Return values times 2**exponent, rounded to the nearest integers."""
+    return _integers(np.rint(np.ldexp(values, exponent)), 0)
+
+
+def _spread(part: _Part, grid: _Grid, n: int) -> NDArray[Any]:
+    """Return the dual variables of all rows as integers, rounded into the box.
+
+    With a free bias they balance exactly: rows of the heavier class give up the
+    difference, which is a few units.
+    """
+    inside = _integers(np.trunc(np.ldexp(part.alpha, grid.alpha)), 0)
+    if part.problem.free_bias:
+        signs = part.problem.y.tolist()
+        off = sum(map(mul, inside, signs))
+        heavier = [i for i, sign in enumerate(signs) if sign * off > 0]
+        for i in sorted(heavier, key=inside.__getitem__, reverse=True):
+            less = min(inside[i], abs(off))
+            inside[i] -= less
+            off -= less * signs[i]
+            if off == 0:
+                break
+    every = np.zeros(n, dtype=object)
+    every[part.place] = inside
+    return every
+
+
+def _up(value: Fraction) -> float:
+    """Return a float64 at or above an exact value."""
+    near = float(value)
+    return near if near >= value else math.nextafter(near, math.inf)
+
+
+# ----------------------------------------------------------------------------- text
+
+
+def _text(
+    parts: list[_Part], X: Any, labels: list[Any], marks: NDArray[Any]
+) -> tuple[list[str], list[list[str]], str]:
+    """Return the header, the lines of every part without its claim, and the rows."""
+    first = parts[0].problem
+    rows = sparse.csr_matrix(X, dtype=np.float64, copy=True)
+    rows.sum_duplicates()
+    rows.eliminate_zeros()
+    weights = np.concatenate([part.w[: first.d] for part in parts])
+    if not weights.any():
+        weights = np.concatenate([part.w for part in parts])
+    epsilon = 0.0 if labels else first.loss.epsilon
+    grid = _Grid(
+        x=_exponent(np.append(rows.data, first.intercept_scaling)),
+        w=_grid_of(weights),
+        alpha=_grid_of(np.concatenate([part.alpha for part in parts])),
+        cost=_exponent(np.concatenate([part.problem.cost for part in parts])),
+        y=_exponent(np.append(marks, epsilon)),
+    )
+    constant = _integers([first.intercept_scaling], grid.x)[0]
+    kind = "free" if first.free_bias else "penalised" if constant else "none"
+    head = [
+        f"loss {first.loss.name} {_integers([epsilon], grid.y)[0]}",
+        f"size {rows.shape[0]} {rows.shape[1]}",
+        f"exponents {_joined(grid)}",
+        f"bias {kind} {constant}",
+        f"labels {json.dumps(labels)}",
+        f"parts {len(parts)}",
+    ]
+    about = [
+        [
+            f"part {part.sides}",
+            f"w {_joined(_on_grid(part.w, grid.w))}",
+            f"costs {_joined(_integers(part.costs(rows.shape[0]), grid.cost))}",
+        ]
+        for part in parts
+    ]
+    duals = np.stack([_spread(part, grid, rows.shape[0]) for part in parts], axis=1)
+    lines = _rows(rows, _integers(marks, grid.y), duals, grid)
+    return head, about, "\n".join(["rows", *lines, ""])
+
+
+def _joined(numbers: Iterable[int]) -> str:
+    return " ".join(map(str, numbers))
+
+
+def _rows(
+    rows: Any, marks: list[int], duals: NDArray[Any], grid: _Grid
+) -> Iterator[str]:
+    """Yield the line of every row: label and dual variables, columns, values."""
+    values = list(map(str, _integers(rows.data, grid.x)))
+    columns = list(map(str, rows.indices.tolist()))
+    ends = rows.indptr.tolist()
+    for i, (mark, alpha) in enumerate(zip(marks, duals.tolist(), strict=True)):
+        place = slice(ends[i], ends[i + 1])
+        fields = _joined([mark, *alpha]), " ".join(columns[place])
+        yield ";".join([*fields, " ".join(values[place])])

@@ -1,0 +1,56 @@
+"""``dualgap prove``, and the check of what it writes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from dualgap import load_model
+from dualgap_check import Proof, check
+
+from .running import call, refused, write
+
+
+def checked(proof: str, data: str | None = None) -> int:
+    content = None if data is None else Path(data).read_bytes()
+    return len(check(Proof(Path(proof).read_bytes()), content))
+
+
+@pytest.mark.parametrize("base", [0, 1])
+def test_a_model_file_is_proved_about_its_data(base: int) -> None:
+    write("data", [1, 2, 3], base=base)
+    call("train", "data", "model", "--tol", "1e-4", "--quiet")
+    output = call("prove", "data", "model", "-o", "proof").stdout
+    assert output.startswith("proof proves: the worst part, class ")
+    assert output.endswith("Next: dualgap-check proof data\n")
+    assert checked("proof", "data") == 3
+    report = json.loads(call("prove", "data", "model", "-o", "proof", "--json").stdout)
+    assert report["compares_data"]
+    for certificate in report["certificates"]:
+        assert certificate["relative_gap"] <= 2e-3
+    assert load_model("model").coef_.shape == (3, 6)
+
+
+def test_a_table_is_proved_by_the_rows_in_the_proof() -> None:
+    lines = [f"{i % 2},{i % 3 - i % 2},{i % 5}" for i in range(30)]
+    Path("data.csv").write_text("\n".join(["y,a,b", *lines]) + "\n")
+    call("train", "data.csv", "model", "--label", "y", "--quiet")
+    result = call("prove", "data.csv", "model", "-o", "proof")
+    assert "cannot read data.csv" in result.stderr
+    assert result.stdout.endswith("Next: dualgap-check proof\n")
+    assert checked("proof") == 1
+
+
+def test_what_has_no_proof_is_refused() -> None:
+    write("data", [-1, 1])
+    call("train", "data", "kernel", "--kernel", "rbf", "--quiet")
+    assert "kernel: SVC has no proof file" in refused(
+        "prove", "data", "kernel", "-o", "proof"
+    )
+    call("train", "data", "scaled", "--standardize", "--quiet")
+    assert "--standardize" in refused("prove", "data", "scaled", "-o", "proof")
+    call("train", "data", "model", "--quiet")
+    assert "is the input" in refused("prove", "data", "model", "-o", "data")
+    assert "not a proof" in refused("prove", "data", "model", "-o", "kernel")

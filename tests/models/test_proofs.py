@@ -1,0 +1,390 @@
+"""Proof files, and the program that checks them in exact integers."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import random
+import subprocess
+import sys
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+import sklearn.svm
+from scipy import sparse
+from sklearn.datasets import dump_svmlight_file, load_svmlight_file
+from sklearn.linear_model import SGDClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import dualgap_check
+from dualgap import SVC, LinearSVC, LinearSVR, certify, write_proof
+from dualgap_check import FAILURES, Proof, check
+
+CHECKER = Path(dualgap_check.__file__)
+
+
+def examples(classes=2, n=24, d=4, seed=0):
+    """Overlapping classes with a zero row and a repeated row."""
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) % classes
+    X = rng.standard_normal((n, d)) + y[:, None] * rng.standard_normal(d)
+    X[0] = 0.0
+    X[1] = X[1 + classes]
+    return X, y
+
+
+def proved(model, X, y, path, **options):
+    """Write a proof, check it, and return it with the checked values and bounds."""
+    bounds = write_proof(model, X, y, path, **options)
+    content = path.read_bytes()
+    data = options.get("data")
+    found = check(Proof(content), None if data is None else data.read_bytes())
+    for (primal, dual), part in zip(found, bounds.parts, strict=True):
+        assert part.dual <= dual <= primal <= part.primal
+        assert part.primal - primal <= 1e-15 * part.primal
+    return content, found, bounds
+
+
+def by_hand(content, X, y, C, loss, part=0):
+    """P and D of a part, in fractions, from X and y and the integers of the file."""
+    proof = Proof(content)
+    ew, ea = proof.exponent_w, proof.exponent_a
+    w = [Fraction(entry, 2**ew) for entry in proof.parts[part].w]
+    alpha = [Fraction(head[1 + part], 2**ea) for head, _, _ in proof.rows()]
+    rows = [[Fraction(float(x)) for x in row] for row in np.asarray(X)]
+    if proof.constant:
+        for row in rows:
+            row.append(Fraction(proof.constant, 2**proof.exponent_x))
+    primal = sum(e * e for e in w[: len(w) - proof.free]) / 2
+    v, dual = [Fraction(0)] * len(w), Fraction(0)
+    for row, sign, a in zip(rows, y.tolist(), alpha, strict=True):
+        score = sum(map(Fraction.__mul__, w, row))
+        if proof.residual:
+            target, epsilon = Fraction(sign), Fraction(proof.epsilon)
+            epsilon /= 2**proof.exponent_y
+            slack, gain, sign = abs(target - score) - epsilon, target * a, 1
+            gain -= epsilon * abs(a)
+        else:
+            slack, gain = 1 - sign * score, a
+        assert loss.startswith("squared") or abs(a) <= Fraction(C)
+        assert a >= 0 or proof.residual
+        slack = max(slack, Fraction(0))
+        primal += Fraction(C) * (slack * slack if loss.startswith("squared") else slack)
+        dual += gain - (a * a / (4 * Fraction(C)) if loss.startswith("squared") else 0)
+        v = [e + sign * a * x for e, x in zip(v, row, strict=True)]
+    assert not (proof.free and v[-1] != 0)
+    return primal, dual - sum(e * e for e in v) / 2
+
+
+BIAS = [
+    {"fit_intercept": False},
+    {"intercept_scaling": 0.3},
+    {"penalize_intercept": False},
+]
+
+
+@pytest.mark.cases(None)
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@pytest.mark.parametrize("bias", BIAS)
+def test_claims_are_the_exact_values(tmp_path, loss, bias):
+    X, y = examples()
+    model = LinearSVC(C=0.7, loss=loss, tol=1e-6, random_state=0, **bias).fit(X, y)
+    content, [(primal, dual)], _ = proved(model, X, y, tmp_path / "proof")
+    exact = by_hand(content, X, np.where(y > 0, 1, -1), 0.7, loss)
+    assert primal == exact[0]
+    # D of the squared hinge rounds every term down by at most 2^-(2 ea + 2).
+    assert 0 <= exact[1] - dual <= Fraction(len(y), 4**40)
+    assert dual <= primal <= Fraction(model.certificate_.primal)
+    assert primal - dual <= Fraction(2, 10**6) * dual
+
+
+@pytest.mark.cases(None)
+@pytest.mark.parametrize("loss", ["epsilon_insensitive", "squared_epsilon_insensitive"])
+def test_claims_of_a_regression_are_the_exact_values(tmp_path, loss):
+    X, y = examples()
+    t = X @ [1.0, -2.0, 0.5, 0.1] + 0.3 * y
+    options = {"loss": loss, "epsilon": 0.1, "tol": 1e-4, "random_state": 0}
+    model = LinearSVR(C=0.3, **options).fit(X, t)
+    content, [(primal, dual)], _ = proved(model, X, t, tmp_path / "proof")
+    exact = by_hand(content, X, t, 0.3, loss)
+    assert primal == exact[0]
+    assert 0 <= exact[1] - dual <= Fraction(len(y), 4**40)
+    assert primal - dual <= Fraction(1, 1000) * dual
+
+
+@pytest.mark.cases(None)
+@pytest.mark.parametrize("multi_class", ["ovr", "ovo"])
+@pytest.mark.parametrize("bias", BIAS[1:])
+def test_several_classes_have_a_part_each(tmp_path, multi_class, bias):
+    X, y = examples(classes=3)
+    options = {"class_weight": {0: 2.0, 1: 1.0, 2: 0.25}, "multi_class": multi_class}
+    model = LinearSVC(tol=1e-5, random_state=0, **options, **bias)
+    data = tmp_path / "data"
+    dump_svmlight_file(X, y, str(data), zero_based=False)
+    X = load_svmlight_file(str(data))[0]  # rounded to the digits in the text
+    model.fit(X, y)
+    weight = np.arange(len(y)) / len(y)
+    _, found, bounds = proved(model, X, y, tmp_path / "proof", data=data)
+    assert len(found) == 3
+    for part, own in zip(bounds.parts, model.certificate_.parts, strict=True):
+        assert part.dual <= own.primal
+        assert own.dual <= part.primal
+        assert part.name == own.name
+    assert bounds.relative_gap <= 2e-5
+    model.fit(X, y, weight)
+    *_, bounds = proved(
+        model, X, y, tmp_path / "proof", sample_weight=weight, data=data
+    )
+    assert bounds.relative_gap <= 2e-5
+
+
+def test_models_of_other_packages_get_dual_variables_from_a_fit(tmp_path):
+    X, y = examples(n=60)
+    for model in (
+        sklearn.svm.LinearSVC(loss="hinge", random_state=0),
+        sklearn.svm.LinearSVC(random_state=0),
+        SGDClassifier(random_state=0),
+        make_pipeline(StandardScaler(), LinearSVC(random_state=0)),
+    ):
+        *_, bounds = proved(model.fit(X, y), X, y, tmp_path / "proof")
+        own = certify(model, X, y)
+        assert bounds.primal == pytest.approx(own.primal, rel=1e-9)
+        assert bounds.dual >= (1 - 1e-3) * own.dual
+
+
+ODD = {
+    "one column": (np.array([[1.0], [0.0], [-1.0], [0.5]]), [1, 0, 0, 1], {}),
+    "two rows": (np.eye(2), [0, 1], {}),
+    "only zeros": (np.zeros((3, 2)), [0, 1, 1], {}),
+    "tiny entries": (np.array([[5e-324, 1.0], [0.0, -1e-300]]), [0, 1], {}),
+    "large entries": (np.array([[1e150, 1.0], [0.0, -1e-3]]), [0, 1], {}),
+    "tiny C": (*examples(), {"C": 1e-12}),
+    "huge C": (*examples(), {"C": 1e9, "max_epochs": 50}),
+}
+
+
+@pytest.mark.cases(None)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("case", list(ODD))
+def test_odd_data_and_costs_are_proved_too(tmp_path, case):
+    X, y, options = ODD[case]
+    for bias in BIAS:
+        model = LinearSVC(random_state=0, **options, **bias).fit(X, y)
+        proved(model, X, np.array(y), tmp_path / "proof")
+
+
+def test_the_same_rows_have_the_same_proof(tmp_path):
+    X, y = examples()
+    X = X.astype(np.float32)
+    X[X < -1] = 0.0
+    model = LinearSVC(random_state=0).fit(X, y)
+    text = {
+        proved(model, rows, y, tmp_path / "proof")[0]
+        for rows in (X, X.astype(float), sparse.csr_matrix(X), sparse.coo_matrix(X))
+    }
+    assert len(text) == 1
+    *_, bounds = proved(
+        model, X, y, tmp_path / "proof", sample_weight=np.arange(24) % 3 + 0.0
+    )
+    assert bounds.relative_gap > 0.0
+
+
+def test_models_without_a_proof_are_refused_in_a_sentence(tmp_path):
+    X, y = examples(classes=3)
+    path = tmp_path / "proof"
+    with pytest.raises(TypeError, match="SVC has no proof file"):
+        write_proof(SVC().fit(X, y), X, y, path)
+    with pytest.raises(ValueError, match="smoothed_hinge"):
+        write_proof(LinearSVC(loss="smoothed_hinge").fit(X, y), X, y, path)
+    with pytest.raises(ValueError, match="crammer_singer"):
+        write_proof(LinearSVC(multi_class="crammer_singer").fit(X, y), X, y, path)
+    data = tmp_path / "data"
+    data.write_text("1 1:1\n")
+    with pytest.raises(ValueError, match="not the rows of data"):
+        write_proof(LinearSVC().fit(X, y), X, y, path, data=data)
+    assert not path.exists()
+
+
+# ---------------------------------------------------------------------- tampering
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """A proof and its data: dense rows, every row with a loss or a dual variable."""
+    folder = tmp_path_factory.mktemp("proof")
+    rng = np.random.default_rng(3)
+    X, y = rng.integers(-99, 99, (13, 3)) / 64, np.arange(13) % 2
+    dump_svmlight_file(X, y, str(folder / "data"), zero_based=False, comment="rows")
+    model = LinearSVC(C=0.01, tol=1e-6, random_state=0).fit(X, y)
+    write_proof(model, X, y, folder / "proof", data=folder / "data")
+    return (folder / "proof").read_bytes(), (folder / "data").read_bytes()
+
+
+def mutated(text, rng):
+    """A different text: a byte changed, removed, doubled or inserted, or a cut."""
+    while True:
+        i, j = rng.randrange(len(text)), rng.randrange(len(text))
+        byte = bytes([rng.choice(b"0123456789 \n\t\r-+:;.#_eE\x00\xff")])
+        other = [
+            text[:i] + byte + text[i + 1 :],
+            text[:i] + bytes([text[i] ^ 1 << rng.randrange(8)]) + text[i + 1 :],
+            text[:i] + text[i + 1 :],
+            text[:i] + text[i : i + 1] + text[i:],
+            text[:i] + byte + text[i:],
+            text[: min(i, j)] + text[max(i, j) :],
+            text + byte,
+        ][rng.randrange(7)]
+        if other != text:
+            return other
+
+
+def sealed(text):
+    """The text with the checksum that belongs to it."""
+    body = text.rpartition(b"sha256 ")[0]
+    return body + b"sha256 " + hashlib.sha256(body).hexdigest().encode() + b"\n"
+
+
+def accepted(proof, data=None):
+    try:
+        check(Proof(proof), data)
+    except FAILURES:
+        return False
+    return True
+
+
+NUMBERS = [60, pytest.param(1000, marks=pytest.mark.long)]
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+def test_no_mutation_is_accepted(files, number):
+    proof, data = files
+    assert accepted(proof)
+    assert accepted(proof, data)
+    rng = random.Random(number)
+    for _ in range(number):
+        assert not accepted(mutated(proof, rng))
+        assert not accepted(proof, mutated(data, rng))
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+def test_no_mutation_with_a_new_checksum_is_accepted(files, number):
+    """Someone who changes a proof can compute the checksum again."""
+    proof, data = files
+    rng = random.Random(number)
+    tried = 0
+    while tried < number:
+        other = sealed(mutated(proof, rng))
+        tried += other != proof  # a mutation of the old checksum changes nothing
+        assert other == proof or not accepted(other, data), other
+
+
+def changed(proof, key, change):
+    """The proof with another value on the line of a keyword, and its checksum."""
+    lines = proof.split(b"\n")
+    (i,) = [i for i, line in enumerate(lines) if line.startswith(key + b" ")]
+    lines[i] = key + b" " + change(lines[i][len(key) + 1 :])
+    return sealed(b"\n".join(lines))
+
+
+def test_forgeries_are_refused_for_their_reason(files):
+    proof, data = files
+    first = proof.split(b"rows\n")[1].split(b"\n")[0]
+    forged = {
+        "dualgap-proof": changed(proof, b"dualgap-proof", lambda _: b"2"),
+        "unknown": changed(proof, b"loss", lambda _: b"logistic 0"),
+        "not rising": changed(proof, b"labels", lambda _: b"[1, 1]"),
+        "canonical": changed(proof, b"labels", lambda text: text.replace(b", ", b",")),
+        "an exponent": changed(proof, b"exponents", lambda text: text[:-1] + b"9999"),
+        "constant": changed(proof, b"bias", lambda _: b"penalised 0"),
+        "one class twice": changed(proof, b"part", lambda _: b"1 1"),
+        "not there": changed(proof, b"part", lambda _: b"2 -1"),
+        "w has the wrong": changed(proof, b"w", lambda text: text + b" 1"),
+        "a cost is negative": changed(proof, b"costs", lambda text: b"-" + text),
+        "a claim": changed(proof, b"claim", lambda text: text.replace(b" ", b" -")),
+        "no parts": changed(proof, b"parts", lambda _: b"0"),
+        "outside its box": sealed(proof.replace(b"\n" + first, b"\n0 -1" + first[18:])),
+        "more after": sealed(proof.replace(b"sha256 ", first + b"\nsha256 ")),
+    }
+    for reason, other in forged.items():
+        with pytest.raises(FAILURES, match=reason.replace("dualgap-proof", "no proof")):
+            check(Proof(other), data)
+
+
+def test_unbalanced_dual_variables_are_refused(tmp_path):
+    X, y = examples()
+    model = LinearSVC(penalize_intercept=False, random_state=0).fit(X, y)
+    content, _, _ = proved(model, X, y, tmp_path / "proof")
+    head, _, rows = content.partition(b"\nrows\n")
+    lines = rows.split(b"\n")
+    i = next(
+        i for i, line in enumerate(lines) if not line.split(b" ")[1].startswith(b"0")
+    )
+    label, alpha = lines[i].split(b";")[0].split(b" ")
+    lines[i] = b"%b %d;%b" % (label, int(alpha) - 1, lines[i].partition(b";")[2])
+    with pytest.raises(FAILURES, match="do not balance"):
+        check(Proof(sealed(head + b"\nrows\n" + b"\n".join(lines))))
+
+
+# -------------------------------------------------------------------- the program
+
+
+def test_the_checker_is_one_short_file_of_plain_python():
+    text = CHECKER.read_text("utf-8")
+    assert len(text.splitlines()) <= 300
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0
+            names = [node.module]
+        else:
+            continue
+        assert {name.split(".")[0] for name in names} <= sys.stdlib_module_names
+    named = {
+        node.id for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name)
+    }
+    assert not named & {"eval", "exec", "compile", "__import__"}
+
+
+def test_the_lone_file_says_valid_or_not(files, tmp_path):
+    lone = tmp_path / "lone.py"
+    lone.write_bytes(CHECKER.read_bytes())
+    for name, content in zip(("proof", "data"), files, strict=True):
+        (tmp_path / name).write_bytes(content)
+    (tmp_path / "bad").write_bytes(files[0].replace(b"0", b"1", 1))
+
+    def run(*arguments):
+        command = [sys.executable, "-I", "-S", lone, *arguments]
+        found = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+        return found.returncode, found.stdout, found.stderr
+
+    status, output, _ = run("proof", "data")
+    assert status == 0
+    assert output.endswith(
+        "VALID: the claims hold exactly; DATA holds the same rows.\n"
+    )
+    assert run("proof")[1].endswith("no DATA was given to compare.\n")
+    assert run("bad")[:2] == (1, "NOT VALID: the checksum does not match\n")
+    assert run("proof", "bad")[0] == 1
+    for wrong in ([], ["absent"], ["--help"], ["proof", "data", "more"]):
+        status, output, error = run(*wrong)
+        assert (status, output) == (2, "")
+        assert error.startswith("dualgap-check: ")
+
+
+def test_the_program_in_this_process(files, tmp_path, monkeypatch, capsys):
+    """As the lone file, but seen by a coverage measurement."""
+    (tmp_path / "proof").write_bytes(files[0])
+    for arguments, status in ((["proof"], None), (["proof", "proof"], 1), ([], 2)):
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setattr(sys, "argv", ["dualgap-check", *arguments])
+        if status is None:
+            dualgap_check.main()
+        else:
+            with pytest.raises(SystemExit) as left:
+                dualgap_check.main()
+            assert left.value.code == status
+    assert "VALID" in capsys.readouterr().out
