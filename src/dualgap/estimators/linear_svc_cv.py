@@ -24,7 +24,9 @@ from ..data.rows import check_indices
 from ..losses import LOSSES, Loss, Vector
 from ..problems.multiclass import binary_problems
 from ..solvers import SOLVERS, Solver, get_solver
+from ..training.loop import Solution
 from ..training.path import solutions
+from ._certified import Folds, Found, Settings, search
 from ._html import CertificateHTMLMixin
 from ._search import CUT_SHORT, best_of, part_of, run_folds, why_ended
 from .fitting import (
@@ -32,6 +34,7 @@ from .fitting import (
     VersionedPickle,
     class_scores,
     encode,
+    fit_all,
     refuse_masks,
     refuse_store,
     warn_of_failures,
@@ -92,6 +95,14 @@ penalize_intercept, class_weight
         Seconds for the whole search, including the final fit.
     refit : bool, default=True
         Fit all rows with the best C. If False, there are scores but no model.
+    certify : {"error"}, optional
+        Prove that no C from ``min(Cs)`` to ``max(Cs)`` has a smaller cross-validation
+        error by more than `accuracy`, also between the values of `Cs`. The search adds
+        values of C until this is proved. It needs accuracy as the score, one versus the
+        rest, and a penalised bias or none. Its fits have a `tol` of 1e-9 or less.
+    accuracy : float, default=0.01
+        Difference of errors to prove, as a fraction of the test rows. The number of
+        fits grows like the inverse.
     random_state : int, RandomState instance or None, default=None
         Seed of the solver. The folds have their own seed, in `cv`.
     n_jobs : int, optional
@@ -105,7 +116,7 @@ penalize_intercept, class_weight
         Best C: the smallest of those with the best mean score. Only values that were
         scored on all folds count.
     Cs_ : ndarray of shape (n_Cs,)
-        Values of C, in the given order.
+        Values of C, in the given order; with `certify` all that were tried, increasing.
     scores_ : ndarray of shape (n_folds, n_Cs)
         Scores on the test part of each fold; NaN where the search was cut short.
     relative_gaps_ : ndarray of shape (n_folds, n_Cs)
@@ -113,6 +124,14 @@ penalize_intercept, class_weight
         farthest from its optimum. NaN where there is no score.
     best_score_ : float
         Mean over the folds of the scores at `C_`.
+    error_bounds_ : ErrorBounds
+        With `certify`: a tuple (edges, lower, upper) of proved bounds on the mean error
+        over the folds of the exact optimum at every C from ``edges[k]`` to
+        ``edges[k + 1]``.
+    accuracy_ : float
+        With `certify`: the proved difference ``1 - best_score_ - min(lower)``.
+    n_fits_ : int
+        With `certify`: number of fits of the search, values of C times folds.
     classes_ : ndarray of shape (n_classes,)
         Labels, sorted.
     best_estimator_ : LinearSVC
@@ -143,6 +162,10 @@ penalize_intercept, class_weight
     for all rows and the status "interrupted" or "time_limit". If no value was scored on
     all folds, Ctrl-C raises KeyboardInterrupt and `time_limit` raises ValueError.
 
+    `certify` bounds the error of the exact optimum at every C between two fitted values
+    by a ball around the line between the two models (Shibagaki et al., NIPS 2015, have
+    the ball of one fit). See docs/certified-selection.md.
+
     Examples
     --------
     >>> from dualgap import LinearSVCCV
@@ -172,6 +195,8 @@ penalize_intercept, class_weight
         "class_weight": [dict, StrOptions({"balanced"}), None],
         "multi_class": [StrOptions({"ovr", "ovo"})],
         "refit": ["boolean"],
+        "certify": [StrOptions({"error"}), None],
+        "accuracy": [Interval(Real, 0, 1, closed="neither")],
         "random_state": ["random_state"],
         "n_jobs": N_JOBS,
         "verbose": ["verbose"],
@@ -195,6 +220,8 @@ penalize_intercept, class_weight
         class_weight: dict[Any, float] | str | None = None,
         multi_class: str = "ovr",
         refit: bool = True,
+        certify: str | None = None,
+        accuracy: float = 0.01,
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -214,6 +241,8 @@ penalize_intercept, class_weight
         self.class_weight = class_weight
         self.multi_class = multi_class
         self.refit = refit
+        self.certify = certify
+        self.accuracy = accuracy
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -260,10 +289,11 @@ penalize_intercept, class_weight
         Warns
         -----
         ConvergenceWarning
-            If a scored model or the final model did not reach `tol`, or the search was
-            cut short.
+            If a scored model or the final model did not reach `tol`, the search was
+            cut short, or `accuracy` was not proved.
         """
         grid = grid_of(self.Cs)
+        self._check_certify(grid)
         refuse_store(X, "LinearSVCCV", PATH_ON_STORE)
         refuse_masks(X=X, y=y, sample_weight=sample_weight)
         stop = begin(self.time_limit)
@@ -305,12 +335,21 @@ penalize_intercept, class_weight
         rows = binary.rows
         order = np.argsort(grid, kind="stable")
         scorer = check_scoring(self._model(1.0), scoring=self.scoring)
-
+        owns = [binary.reweighted(*own) for own in zip(parts, factors, strict=True)]
         found = [_Fold([], [], []) for _ in folds]
+
+        def score(fold: int, C: float, now: list[Solution]) -> float:
+            """Return the score of the models of a fold on its test part."""
+            model = self._model(C)
+            model.classes_, model.n_features_in_ = classes, rows.d
+            coef, intercept = zip(*[rows.coef(s.w) for s in now], strict=True)
+            model.coef_, model.intercept_ = np.stack(coef), np.array(intercept)
+            test = folds[fold][1]
+            return float(scorer(model, _safe_indexing(X, test), y[test]))
 
         def score_path(fold: int) -> Iterator[None]:
             """Train and score the values of C one by one; yield after each."""
-            own = binary.reweighted(parts[fold], factors[fold])
+            own = owns[fold]
             paths = [
                 solutions(
                     rows,
@@ -326,29 +365,33 @@ penalize_intercept, class_weight
                 )
                 for k in range(len(own.labels))
             ]
-            test = folds[fold][1]
-            X_test, y_test = _safe_indexing(X, test), y[test]
             for C in grid[order]:
                 if stop.requested or stop.expired:
                     return
                 now = [next(path) for path in paths]
                 if any(s.certificate.status in CUT_SHORT for s in now):
                     return
-                model = self._model(float(C))
-                model.classes_, model.n_features_in_ = classes, rows.d
-                coef, intercept = zip(*[rows.coef(s.w) for s in now], strict=True)
-                model.coef_, model.intercept_ = np.stack(coef), np.array(intercept)
                 found[fold].certificates.append([s.certificate for s in now])
                 if fold == 0 and self.refit:
                     table = own.pack([s.alpha for s in now])
                     support = np.flatnonzero(table.any(axis=0))
                     found[fold].duals.append((support, table[:, support]))
-                found[fold].scores.append(float(scorer(model, X_test, y_test)))
+                found[fold].scores.append(score(fold, float(C), now))
                 yield
 
-        run_folds(
-            score_path, len(folds), n_jobs=self.n_jobs, stop=stop, verbose=self.verbose
-        )
+        run: dict[str, Any] = {"n_jobs": self.n_jobs, "verbose": self.verbose}
+        if self.certify is None:
+            run_folds(score_path, len(folds), stop=stop, **run)
+        else:
+            options = {"tol": self.tol, "atol": self.atol, "random_state": seed}
+            options |= {"max_epochs": self.max_epochs, "stop": stop}
+            tests = [np.arange(len(y))[test] for _, test in folds]
+            grid = self._search(
+                Folds(rows, owns, tests, codes, score, method, options, **run),
+                np.unique(grid),
+                found,
+            )
+            order = np.arange(len(grid))
         scores = np.full((len(folds), len(grid)), np.nan)
         gaps = np.full_like(scores, np.nan)
         for fold, part in enumerate(found):
@@ -365,7 +408,8 @@ penalize_intercept, class_weight
         self.scores_, self.relative_gaps_ = scores, gaps
         self.C_ = float(grid[order[best]])
         self.best_score_ = float(mean[best])
-        _warn_of_folds(found, grid[order], binary.names)
+        if self.certify is None:
+            _warn_of_folds(found, grid[order], binary.names)
         if whole < len(grid):
             why = why_ended(stop, self.time_limit)
             warnings.warn(
@@ -379,10 +423,75 @@ penalize_intercept, class_weight
             self._train(X, y, sample_weight, found[0].duals[best], stop)
         return self
 
+    def _check_certify(self, grid: Vector) -> None:
+        """Raise an error for parameters that `certify` does not support."""
+        if self.certify is None:
+            return
+        for name, value, known in (
+            ("scoring", self.scoring, (None, "accuracy")),
+            ("multi_class", self.multi_class, ("ovr",)),
+            ("penalize_intercept", self.penalize_intercept, (True,)),
+        ):
+            if value not in known:
+                raise ValueError(
+                    f"{name}={value!r} does not go with certify={self.certify!r}; use "
+                    f"{known[-1]!r}, or certify=None"
+                )
+        if grid.min() == grid.max():
+            raise ValueError(
+                f"Cs={self.Cs!r} is one value, but certify={self.certify!r} needs an "
+                "interval; give its ends, such as (1e-3, 10)"
+            )
+
+    def _search(self, folds: Folds, start: Vector, found: list[_Fold]) -> Vector:
+        """Choose C with a proof, fill `found`, and return the values of C."""
+        settings = Settings()
+        folds.options["tol"] = min(self.tol, settings.tol)
+        stop = folds.options["stop"]
+        (proof,) = fit_all(
+            lambda _: search(folds, start, self.accuracy, settings),
+            1,
+            n_jobs=None,
+            stop=stop,
+            verbose=self.verbose,
+        )
+        if proof is None:
+            return start
+        for fold, part in enumerate(found):
+            for fits in proof.fits.values():
+                part.scores.append(fits[fold].score)
+                part.certificates.append(fits[fold].certificates)
+                part.duals.append(fits[fold].duals)
+        self.error_bounds_, self.accuracy_ = proof.bounds, proof.accuracy
+        self.n_fits_ = len(proof.fits) * len(found)
+        if proof.accuracy > self.accuracy + 1e-12:
+            self._warn_of_accuracy(proof, stop)
+        return np.array(list(proof.fits))
+
+    def _warn_of_accuracy(self, proof: Found, stop: Any) -> None:
+        """Warn that the search ended before the accuracy was proved."""
+        why = "" if proof.narrow else f" because {why_ended(stop, self.time_limit)}"
+        message = (
+            f"LinearSVCCV: C is proved to be within {proof.accuracy:.2%} of the best, "
+            f"not within accuracy={self.accuracy:g}{why}"
+        )
+        if proof.narrow:
+            gap = max(
+                certificate.relative_gap
+                for C in proof.narrow
+                for fit in proof.fits[C]
+                for certificate in fit.certificates
+            )
+            message += (
+                f". Near C={proof.narrow[0]:.4g} the gaps of the fits, {gap:.1e}, do "
+                "not allow more: raise accuracy, or lower tol below 1e-9"
+            )
+        warnings.warn(message, ConvergenceWarning, stacklevel=5)
+
     def _model(self, C: float) -> LinearSVC:
         """Return a LinearSVC with this C and the other parameters of this estimator."""
         own = self.get_params(deep=False)
-        for name in ("Cs", "cv", "scoring", "refit"):
+        for name in ("Cs", "cv", "scoring", "refit", "certify", "accuracy"):
             del own[name]
         return LinearSVC(C=C, **own)
 

@@ -329,6 +329,18 @@ class BinaryProblem(Problem):
         self._evaluate(check_vector("w", w, self.width), "of w", None, None, out)
         return out
 
+    def scores(self, w: ArrayLike) -> tuple[Vector, Vector]:
+        """Return ``w.x_i`` at all rows and bounds on the errors, both of shape (n,).
+
+        A constant feature is part of the rows, also of an unpenalised bias.
+        """
+        w, out = check_vector("w", w, self.width), np.empty(self.n)
+        # Not `_evaluate`, which regression replaces by residuals.
+        values = BinaryProblem._evaluate(self, w, "of w", None, None, out)
+        error = self.rounding.of_scores(values, self.q)
+        last = Rounding.slack * Rounding.unit * (values.roundings + 2) * values.last
+        return self.y * out, error + last
+
     def combine(self, alpha: Vector, out: Vector | None = None) -> Vector:
         """Return ``w(alpha) = sum_i alpha_i y_i x_i``, shape (width,).
 

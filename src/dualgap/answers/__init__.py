@@ -1,0 +1,1 @@
+"""Proven answers about the exact optimum, from an approximate model and its gap."""
