@@ -196,6 +196,7 @@ _MODULES = {
     "losses",
     "model_selection",
     "plot",
+    "plot_bounds",
     "solvers",
 }
 

@@ -1,0 +1,117 @@
+"""Plot of proved bounds along C."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .plot import COLORS, pyplot
+
+__all__ = ["ErrorBoundsDisplay"]
+
+
+class ErrorBoundsDisplay:
+    """Plot of the proved bounds on the cross-validation error along C.
+
+    Parameters
+    ----------
+    edges : array-like of shape (n_pieces + 1,)
+        Increasing values of C.
+    lower, upper : array-like of shape (n_pieces,)
+        Bounds for all C in each piece.
+    Cs, errors : array-like of shape (n_Cs,)
+        Fitted values of C, and the errors of the models there.
+    accuracy : float
+        Proved accuracy, drawn as a band below the least of `errors`.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        Axes with the curves.
+    figure_ : matplotlib Figure
+        Figure that contains the axes.
+    """
+
+    ax_: Any
+    figure_: Any
+
+    def __init__(
+        self,
+        edges: ArrayLike,
+        lower: ArrayLike,
+        upper: ArrayLike,
+        *,
+        Cs: ArrayLike,
+        errors: ArrayLike,
+        accuracy: float,
+    ) -> None:
+        self.edges = np.asarray(edges, dtype=np.float64)
+        self.lower = np.asarray(lower, dtype=np.float64)
+        self.upper = np.asarray(upper, dtype=np.float64)
+        self.Cs = np.asarray(Cs, dtype=np.float64)
+        self.errors = np.asarray(errors, dtype=np.float64)
+        self.accuracy = accuracy
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, *, ax: Any = None) -> ErrorBoundsDisplay:
+        """Draw the search of a :class:`LinearSVCCV` fitted with `certify`.
+
+        Parameters
+        ----------
+        estimator : LinearSVCCV
+            A fitted estimator.
+        ax : matplotlib Axes, optional
+            Axes to draw on; by default the axes of a new figure.
+
+        Returns
+        -------
+        ErrorBoundsDisplay
+
+        Raises
+        ------
+        ValueError
+            If the estimator was fitted without `certify`.
+        """
+        if not hasattr(estimator, "error_bounds_"):
+            raise ValueError(
+                "estimator has no error_bounds_; fit LinearSVCCV with certify='error'"
+            )
+        display = cls(
+            *estimator.error_bounds_,
+            Cs=estimator.Cs_,
+            errors=1.0 - estimator.scores_.mean(axis=0),
+            accuracy=estimator.accuracy_,
+        )
+        return display.plot(ax=ax)
+
+    def plot(self, *, ax: Any = None) -> ErrorBoundsDisplay:
+        """Draw the bounds, the errors of the fitted models, and the accuracy.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Axes to draw on; by default the axes of a new figure.
+
+        Returns
+        -------
+        ErrorBoundsDisplay
+        """
+        plt = pyplot()
+        if ax is None:
+            _, ax = plt.subplots(layout="constrained")
+        for bound, color, name in (
+            (self.upper, COLORS[1], "upper bound"),
+            (self.lower, COLORS[0], "lower bound"),
+        ):
+            ax.stairs(bound, self.edges, color=color, label=name, baseline=None)
+        ax.plot(self.Cs, self.errors, ".", color=COLORS[-1], label="fitted models")
+        best = float(self.errors.min())
+        ax.axhspan(
+            best - self.accuracy, best, color="0.5", alpha=0.25, label="proved accuracy"
+        )
+        ax.set(xscale="log", xlabel="C", ylabel="cross-validation error")
+        ax.legend()
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
