@@ -19,7 +19,7 @@ from sklearn.preprocessing import StandardScaler
 
 from dualgap import LinearSVC, load_svmlight
 from dualgap.plot import ConvergenceDisplay
-from dualgap.training.loop import HISTORY_DTYPE
+from dualgap.training import HISTORY_DTYPE
 
 ROOT = Path(__file__).resolve().parent.parent
 DATA = Path(os.environ.get("DUALGAP_DATA", ROOT.parent / "shared" / "data"))

@@ -54,6 +54,9 @@ NO_DIFFERENCE = {
     ),
 }
 
+#: Modules of the training loop.
+LOOP = ["fit", "loop", "schedule"]
+
 #: The quickest to notice come first.
 TESTS = [
     *("tests/test_core.py", "tests/solvers", "tests/kernels", "tests/test_problem.py"),
@@ -85,7 +88,7 @@ def candidates() -> list[tuple[Path, int, list[tuple[str, str]]]]:
         *sorted((COPY / "src" / "core").rglob("*.hpp")),
         *sorted((COPY / "src" / "dualgap" / "problems").glob("*.py")),
         *sorted((COPY / "src" / "dualgap" / "data").glob("*.py")),
-        COPY / "src" / "dualgap" / "training" / "loop.py",
+        *(COPY / "src" / "dualgap" / "training" / f"{name}.py" for name in LOOP),
     ]
     found = []
     for file in files:

@@ -22,6 +22,6 @@ def test_an_old_name_is_the_module_of_today(old):
 
 def test_a_pickle_with_an_old_name_is_read():
     kept = pickle.dumps(dualgap.Solution, protocol=0)
-    assert b"cdualgap.training.loop\n" in kept
-    old = kept.replace(b"dualgap.training.loop", b"dualgap.loop")
+    assert b"cdualgap.training.solution\n" in kept
+    old = kept.replace(b"dualgap.training.solution", b"dualgap.loop")
     assert pickle.loads(old) is dualgap.Solution

@@ -69,7 +69,7 @@ if TYPE_CHECKING:
         SGDs,
         SvmSGD,
     )
-    from .training.loop import Solution, solve
+    from .training import Solution, solve
 
 # Public names and the modules that define them. A module is imported when one of its
 # names is first used, which keeps `import dualgap` fast.
@@ -103,7 +103,7 @@ _HOME = {
     "SGDr": ".solvers",
     "SGDs": ".solvers",
     "SmoothedHinge": ".losses",
-    "Solution": ".training.loop",
+    "Solution": ".training",
     "SquaredHinge": ".losses",
     "Status": ".certificate",
     "SvmSGD": ".solvers",
@@ -118,7 +118,7 @@ _HOME = {
     "report": ".html_report",
     "save_model": ".models",
     "show_versions": "._show_versions",
-    "solve": ".training.loop",
+    "solve": ".training",
     "svc_path": ".estimators",
     "svm_path": ".estimators",
     "to_onnx": ".models",

@@ -36,7 +36,7 @@ MOVED = {
     "dualgap.kernel.regression": "dualgap.problems.kernel_boxes",
     "dualgap.kernel.rows": "dualgap.kernels.rows",
     "dualgap.kernel.table": "dualgap.kernels.table",
-    "dualgap.loop": "dualgap.training.loop",
+    "dualgap.loop": "dualgap.training",
     "dualgap.path": "dualgap.training.path",
     "dualgap.stream": "dualgap.training.stream",
 }

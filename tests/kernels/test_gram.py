@@ -309,7 +309,7 @@ import gc, weakref
 import numpy as np
 from dualgap import SVC
 from dualgap.kernel import Callable, Gram, KernelProblem, Precomputed, SWAP2o
-from dualgap.training.loop import solve
+from dualgap import solve
 
 class Function:
     def __call__(self, A, B):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from dualgap import LinearSVC, Problem, core
+from dualgap import LinearSVC, Problem, core, solve
 from dualgap.certificate import Status
 from dualgap.solvers import (
     DCD,
@@ -30,7 +30,6 @@ from dualgap.solvers.auto import (
 from dualgap.solvers.dcd import cost
 from dualgap.solvers.smoothing_newton import predicted_work
 from dualgap.solvers.some_rows import factor_work, gram_work, plain_speed
-from dualgap.training.loop import solve
 
 from .data import LOSSES
 

@@ -8,10 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from dualgap import Problem, core
+from dualgap import Problem, core, solve
 from dualgap.certificate import Status
 from dualgap.solvers import DCD, OCAS, CuttingPlane
-from dualgap.training.loop import solve
 
 from .. import qp
 from ..twins import cutting_planes as twins

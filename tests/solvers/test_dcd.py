@@ -9,12 +9,11 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from dualgap import Problem, core
+from dualgap import Problem, core, solve
 from dualgap.certificate import Status
 from dualgap.problems.base import Claim
 from dualgap.solvers import DCD
 from dualgap.solvers.dcd import coherent
-from dualgap.training.loop import solve
 
 from .. import qp
 from .data import LOSSES

@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dualgap import LinearSVC, Problem, core
+from dualgap import LinearSVC, Problem, core, solve
 from dualgap.certificate import Status
 from dualgap.io import RowStore, convert
 from dualgap.solvers import DCD, NORMA, SDCA, SGDQN, Pegasos, SGDm, SGDr, SGDs, SvmSGD
-from dualgap.training.loop import solve
 
 from ..twins import norma, pegasos, sdca, sgd, sgd_qn, svmsgd
 from .data import close, make

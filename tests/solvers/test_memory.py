@@ -16,9 +16,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from dualgap import Problem
+from dualgap import Problem, solve
 from dualgap.solvers import DCD
-from dualgap.training.loop import solve
 
 from ..conftest import unsanitized
 

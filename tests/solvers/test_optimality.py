@@ -15,10 +15,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import normalize
 from sklearn.svm import LinearSVC
 
-from dualgap import Problem
+from dualgap import Problem, solve
 from dualgap.certificate import Status
 from dualgap.solvers import get_solver
-from dualgap.training.loop import solve
 
 
 def primal(X, y, C, loss, w):

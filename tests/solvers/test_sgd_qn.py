@@ -7,11 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dualgap import Problem, core
+from dualgap import Problem, core, solve
 from dualgap.certificate import Status
 from dualgap.solvers.dcd import DCD
 from dualgap.solvers.sgd_qn import SGDQN, default_skip
-from dualgap.training.loop import solve
 
 from .. import qp
 from ..twins import sgd_qn

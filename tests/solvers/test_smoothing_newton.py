@@ -8,13 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from dualgap import Problem, core
+from dualgap import Problem, core, solve
 from dualgap.certificate import Status
 from dualgap.losses import Hinge, SmoothedHinge
 from dualgap.solvers import DCD, InteriorPoint, SmoothingNewton
 from dualgap.solvers import smoothing_newton as module
 from dualgap.solvers.some_rows import algebra, draw_sample
-from dualgap.training.loop import solve
 
 from .. import qp
 from ..conftest import examples

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from dualgap import LinearSVC, Problem, core
+from dualgap import LinearSVC, Problem, core, solve
 from dualgap.certificate import Status
 from dualgap.io import RowStore, convert
 from dualgap.solvers import (
@@ -24,7 +24,6 @@ from dualgap.solvers import (
     get_solver,
 )
 from dualgap.solvers.some_rows import SomeRowsState
-from dualgap.training.loop import solve
 
 from .. import memory
 from ..conftest import unsanitized

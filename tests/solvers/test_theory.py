@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from dualgap import Problem, core
+from dualgap import Problem, core, solve
 from dualgap.certificate import Status
 from dualgap.losses import Hinge, SmoothedHinge
 from dualgap.solvers import (
@@ -29,7 +29,6 @@ from dualgap.solvers import (
     SvmSGD,
     get_solver,
 )
-from dualgap.training.loop import solve
 
 from ..twins import dcd
 from ..twins.losses import dual, primal

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from dualgap import LinearSVC, Problem
+from dualgap import LinearSVC, Problem, solve
 from dualgap.io import RowStore, convert
 from dualgap.solvers import (
     DCD,
@@ -27,7 +27,6 @@ from dualgap.solvers import (
     get_solver,
 )
 from dualgap.training import checkpoint
-from dualgap.training.loop import solve
 
 N, D = 600, 40
 
@@ -157,19 +156,19 @@ def test_a_stream_goes_on_in_the_midst_of_a_pass(tmp_path, store, name, monkeypa
     options = {"tol": 1e-3, "max_epochs": 20}
     whole = solve(problem, get_solver(name), **options)
     options |= {"checkpoint": tmp_path / "c", "checkpoint_every": 1e-9}
-    write, count = checkpoint.Checkpoint.write, []
+    save, sweeps = checkpoint.Checkpoint.save, []
 
-    def killed_after_seven(self, *arguments):
-        write(self, *arguments)
-        count.append(arguments[0]["solver"])
-        if len(count) == 7:
+    def killed_after_seven(self, solver, state, kept):
+        save(self, solver, state, kept)
+        sweeps.append(getattr(state, "sweep", None))
+        if len(sweeps) == 7:
             raise KilledError
 
-    monkeypatch.setattr(checkpoint.Checkpoint, "write", killed_after_seven)
+    monkeypatch.setattr(checkpoint.Checkpoint, "save", killed_after_seven)
     with pytest.raises(KilledError):
         solve(problem, get_solver(name), **options)
     if name == "dcd":
-        assert any(state["sweep"] is not None for state in count)
+        assert any(sweep is not None for sweep in sweeps)
     same(solve(problem, get_solver(name), **options), whole)
 
 

@@ -26,7 +26,7 @@ from dualgap import Problem, core
 from dualgap.certificate import Status, relative_gap
 from dualgap.solvers import DCD, SDCA, SOLVERS, Pegasos, SGDs, SvmSGD
 from dualgap.solvers.base import Solver, State, new_order
-from dualgap.training.loop import EpochInfo, Forecast, solve, told
+from dualgap.training import EpochInfo, Forecast, solve, told
 
 from .. import long_epochs, qp
 from ..long_epochs import LongEpochs
@@ -452,7 +452,7 @@ PRELUDE = f"""
 import json, os, signal, sys, threading, time
 sys.path.insert(0, {str(Path(__file__).parents[1])!r})
 from dualgap import core
-from dualgap.training.loop import solve
+from dualgap import solve
 from dualgap.solvers import DCD
 from long_epochs import make
 

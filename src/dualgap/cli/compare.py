@@ -249,7 +249,7 @@ def _warm_up(names: list[str], loss: str) -> None:
 
     from ..problems.binary import BinaryProblem
     from ..solvers import SOLVERS, get_solver
-    from ..training.loop import solve
+    from ..training import solve
 
     problem = BinaryProblem(np.eye(2), np.array([-1, 1]), loss=loss)
     # auto may switch to the other two.
@@ -262,7 +262,7 @@ def _ours(
     problem: BinaryProblem, name: str, tol: float, limit: float, seed: int, quiet: bool
 ) -> _Run:
     from ..solvers import get_solver
-    from ..training.loop import solve
+    from ..training import solve
 
     if not quiet:
         typer.echo(f"C={problem.C:g}, {name}", err=True)
@@ -286,7 +286,7 @@ def _ours(
 def _bound(problem: BinaryProblem, tol: float, limit: float, seed: int) -> float:
     """Return a dual value so close to the optimum that gaps of `tol` are resolved."""
     from ..solvers import get_solver
-    from ..training.loop import solve
+    from ..training import solve
 
     solution = solve(
         problem, get_solver("auto"), tol=tol, time_limit=limit, random_state=seed

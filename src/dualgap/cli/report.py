@@ -17,7 +17,7 @@ from ..certificate import distance
 
 if TYPE_CHECKING:
     from ..certificate import Certificate
-    from ..training.loop import EpochInfo, Forecast
+    from ..training import EpochInfo, Forecast
 
 
 @contextlib.contextmanager
@@ -81,7 +81,7 @@ class _Paced:
 
     def __call__(self, label: Any, epoch: EpochInfo) -> None:
         from ..problems.multiclass import problem_name
-        from ..training.loop import Forecast, told
+        from ..training import Forecast, told
 
         forecast = self.forecasts.setdefault(label, Forecast(self.tol))
         left = forecast.left(epoch.seconds, epoch.relative_gap)

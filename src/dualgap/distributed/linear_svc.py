@@ -29,7 +29,7 @@ from ..estimators.fitting import (
 from ..estimators.hints import ParameterHints, ProbabilityHints
 from ..losses import LOSSES, Loss, Vector, get_loss
 from ..problems.multiclass import certificate_of, refuse_missing
-from ..training.loop import Solution, solve
+from ..training import Solution, solve
 from .cocoa import ROUND_DTYPE, CoCoA, PiecewiseProblem, Rounds
 from .collections import blocks, have_their_own, is_dask
 from .piece import Census, Setup

@@ -23,7 +23,7 @@ from typing import Any
 import sklearn
 
 from ..losses import Vector
-from ..training.loop import EpochInfo
+from ..training import EpochInfo
 
 __all__ = ["CallbackSupportMixin", "FitTasks"]
 

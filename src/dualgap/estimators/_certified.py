@@ -25,7 +25,7 @@ from ..problems.binary import BinaryProblem
 from ..problems.multiclass import BinaryProblems
 from ..problems.rounding import Rounding
 from ..solvers import Solver
-from ..training.loop import Solution, solve
+from ..training import Solution, solve
 from ._search import CUT_SHORT
 from .fitting import fit_all
 

@@ -17,7 +17,7 @@ from ..kernels.functions import Kernel
 from ..kernels.table import Table, values_at
 from ..losses import Vector
 from ..problems.multiclass import refuse_missing
-from ..training.loop import Solution
+from ..training import Solution
 from ..training.path import kernel_solutions
 from .fitting import weights
 from .kernel_regression import SVR

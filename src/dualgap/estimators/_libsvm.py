@@ -17,7 +17,7 @@ from ..certificate import Bounds, Status
 from ..kernels.functions import Kernel
 from ..losses import Vector
 from ..problems.base import EMPTY
-from ..training.loop import HISTORY_DTYPE, Solution
+from ..training import HISTORY_DTYPE, Solution
 from . import originals
 
 __all__ = ["CAN_BE_INDEFINITE", "trained_by_libsvm"]

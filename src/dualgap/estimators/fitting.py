@@ -30,7 +30,7 @@ from ..certificate import Certificate, Status
 from ..data.blocks import RowSource
 from ..losses import Vector
 from ..memory import make_room_for
-from ..training.loop import EpochInfo, ctrl_c
+from ..training import EpochInfo, ctrl_c
 
 __all__ = [
     "CACHE_SIZE",

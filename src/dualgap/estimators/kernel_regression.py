@@ -21,7 +21,7 @@ from ..kernels.predict import single_values
 from ..losses import Vector
 from ..problems.kernel_boxes import BoxProblem
 from ..solvers import get_solver, solvers_of
-from ..training.loop import Solution
+from ..training import Solution
 from ._kernels import KERNEL_CONSTRAINTS, KernelParameters
 from .fitting import CACHE_SIZE, N_JOBS, refuse_masks
 from .single import ZERO, SingleFit, begin, checked_weights, on_the_plane

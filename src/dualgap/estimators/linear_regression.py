@@ -19,7 +19,7 @@ from ..losses import RESIDUAL_LOSSES, Vector
 from ..problems.one_class import OneClassProblem
 from ..problems.regression import RegressionProblem
 from ..solvers import solver_for, solvers_of
-from ..training.loop import Solution
+from ..training import Solution
 from ._columns import StoredColumns
 from .fitting import N_JOBS, refuse_masks
 from .single import ZERO, SingleFit, begin, checked_weights, on_the_plane

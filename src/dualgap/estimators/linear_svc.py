@@ -30,7 +30,7 @@ from ..problems.multiclass import (
     number_of_problems,
 )
 from ..solvers import SOLVERS, SequentialDual, Solver, get_solver
-from ..training.loop import Solution, solve
+from ..training import Solution, solve
 from ..training.path import carried
 from ._callbacks import CallbackSupportMixin, FitTasks
 from ._columns import StoredColumns
@@ -221,7 +221,7 @@ class LinearSVC(
 
     Callbacks set with ``set_callbacks`` (scikit-learn 1.9 or newer) receive a task
     named "epoch" per epoch, grouped into stages by the gap. The context of a finished
-    epoch has an attribute ``epoch_info``, a :class:`dualgap.training.loop.EpochInfo`.
+    epoch has an attribute ``epoch_info``, a :class:`dualgap.training.EpochInfo`.
     If a hook returns True, the fit ends.
 
     References

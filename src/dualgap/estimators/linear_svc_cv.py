@@ -24,7 +24,7 @@ from ..data.rows import check_indices
 from ..losses import LOSSES, Loss, Vector
 from ..problems.multiclass import binary_problems
 from ..solvers import SOLVERS, Solver, get_solver
-from ..training.loop import Solution
+from ..training import Solution
 from ..training.path import solutions
 from ._certified import Folds, Found, Settings, search
 from ._html import CertificateHTMLMixin

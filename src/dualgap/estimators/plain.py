@@ -21,13 +21,13 @@ from ..io.scaling import VERSION as SCALED
 from ..io.scaling import Scaling
 from ..problems.multiclass import OneVsRest, certificate_of
 from ..solvers import get_solver
-from ..training.loop import ctrl_c, solve
+from ..training import ctrl_c, solve
 from ._columns import StoredColumns
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..training.loop import EpochInfo
+    from ..training import EpochInfo
 
 __all__ = ["DEFAULTS", "PlainLinearSVC", "load_plain", "save_plain"]
 

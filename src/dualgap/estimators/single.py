@@ -13,7 +13,7 @@ from sklearn.utils.validation import _check_sample_weight
 from .. import core
 from ..losses import Vector
 from ..solvers import Solver
-from ..training.loop import EpochInfo, Solution, solve
+from ..training import EpochInfo, Solution, solve
 from ._callbacks import Attributes, CallbackSupportMixin, FitTasks
 from .fitting import (
     VersionedPickle,

@@ -40,7 +40,7 @@ from ..problems.rounding import Rounding
 from ..solvers import Auto
 from ..solvers.kernel.base import KernelSolver
 from ..solvers.kernel.pairs import SolvedPair, solve_pairs
-from ..training.loop import HISTORY_DTYPE, Solution, confirm, ctrl_c, solve
+from ..training import HISTORY_DTYPE, Solution, confirm, ctrl_c, solve
 from ._callbacks import CallbackSupportMixin, FitTasks
 from ._html import CertificateHTMLMixin
 from ._kernels import KERNEL_CONSTRAINTS, KERNELS, KernelParameters

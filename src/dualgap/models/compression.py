@@ -24,7 +24,7 @@ from ..problems.binary import BinaryProblem
 from ..problems.multiclass import certificate_of
 from ..solvers import Auto
 from ..solvers.kernel.nystroem import over
-from ..training.loop import solve
+from ..training import solve
 from .certification import (
     KernelPair,
     binary_of,

@@ -35,7 +35,7 @@ from ..problems.base import Claim
 from ..problems.multiclass import OneVsOne, certificate_of
 from ..problems.regression import RegressionProblem
 from ..solvers import solver_for
-from ..training.loop import solve
+from ..training import solve
 from .certification import binary_of, linear_problems, linear_terms
 from .single_problems import single_terms, targets
 

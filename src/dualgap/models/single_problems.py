@@ -30,7 +30,7 @@ from ..problems.kernel_boxes import BoxProblem
 from ..problems.one_class import OneClassProblem
 from ..problems.regression import FreeBiasRegression, RegressionProblem
 from ..solvers import get_solver, solver_for
-from ..training.loop import solve
+from ..training import solve
 
 __all__ = [
     "KERNELS_OF_ONE",

@@ -303,7 +303,7 @@ class MatrixProblem(Problem):
 
 
 class KernelProblem(MatrixProblem):
-    """Binary SVM over a kernel matrix, for :func:`dualgap.training.loop.solve`.
+    """Binary SVM over a kernel matrix, for :func:`dualgap.solve`.
 
     The model is the ``alpha`` of a solution, of shape (n,). The decision at a point x
     is ``sum_i alpha_i y_i (k(x_i, x) + 1)``, so a penalised bias is

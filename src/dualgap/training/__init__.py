@@ -1,1 +1,19 @@
 """Training: the loop, its checkpoints, paths of C, and streams of batches."""
+
+from __future__ import annotations
+
+from .fit import confirm, solve
+from .interrupt import ctrl_c
+from .progress import HISTORY_DTYPE, EpochInfo, Forecast, told
+from .solution import Solution
+
+__all__ = [
+    "HISTORY_DTYPE",
+    "EpochInfo",
+    "Forecast",
+    "Solution",
+    "confirm",
+    "ctrl_c",
+    "solve",
+    "told",
+]

@@ -12,21 +12,28 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import hashlib
+import logging
 import os
 import time
+from dataclasses import replace
 from enum import Enum
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from .. import __version__, core
+from ..certificate import Bounds
 from ..io import model
 from ..io.atomic import check_target, remove_leftovers
 from ..io.lock import locked
 from ..losses import Vector
+from ..problems.base import Proof
 from ..solvers.base import Solver, State
+from .progress import Epoch
 
-__all__ = ["Checkpoint", "identity"]
+__all__ = ["Checkpoint", "Kept", "identity", "restore"]
+
+logger = logging.getLogger("dualgap")
 
 FORMAT = "dualgap-checkpoint"
 # Attributes of a solver's state that `start` creates again or that belong to others.
@@ -37,6 +44,17 @@ _NOT_KEPT = frozenset(
 
 Plain = Any  # JSON
 Tensors = model.Tensors
+
+
+class Kept(NamedTuple):
+    """State of the loop: what a checkpoint keeps besides the solver's state."""
+
+    factor: float
+    next_blind_check: int
+    idle: int
+    seconds: float
+    best: Proof | None
+    history: list[Epoch]
 
 
 class Checkpoint(contextlib.AbstractContextManager["Checkpoint"]):
@@ -88,11 +106,22 @@ class Checkpoint(contextlib.AbstractContextManager["Checkpoint"]):
     def due(self) -> bool:
         return time.perf_counter() - self.last >= self.every
 
-    def write(self, plain: Plain, tensors: Tensors, solver: str) -> None:
-        """Write a frozen state atomically: the whole file or none of it."""
-        record = {"estimator": solver, "about": self.about, "state": plain}
+    def save(self, solver: Solver, state: State, kept: Kept) -> None:
+        """Write the state of a fit atomically: the whole file or none of it."""
+        tensors: Tensors = {}
+        best = None
+        if kept.best is not None:
+            c = kept.best.certificate
+            best = (kept.best.w, kept.best.alpha, c.primal, c.dual, c.rounding)
+        plain = {
+            "solver": freeze_state(state, "solver", tensors),
+            "loop": freeze((*kept[:4], best, kept.history), "loop", tensors),
+            "random": list(state.rng.state),
+        }
+        record = {"estimator": solver.name, "about": self.about, "state": plain}
         model.write(self.path, model.seal(record, tensors, FORMAT), tensors)
         self.last = time.perf_counter()
+        logger.debug("%s: checkpoint after epoch %d", solver.name, state.epochs)
 
     def read(self) -> tuple[Plain, Tensors] | None:
         """Return the state that an equal fit has written; None if there is no file.
@@ -121,6 +150,29 @@ class Checkpoint(contextlib.AbstractContextManager["Checkpoint"]):
                     "remove the file to start over, or choose another name"
                 )
         return record["state"], tensors
+
+
+def restore(state: State, floor: float, plain: Plain, tensors: Tensors) -> Kept:
+    """Restore a solver's state; return the loop's.
+
+    Parameters
+    ----------
+    state : State
+        A state that was just started.
+    floor : float
+        The problem's floor of the size of the optimum.
+    plain, tensors
+        The state that :meth:`Checkpoint.read` has returned.
+    """
+    thaw_state(state, plain["solver"], tensors)
+    state.rng.state = plain["random"]
+    factor, blind, idle, seconds, best, history = thaw(plain["loop"], tensors, {})
+    proof = None
+    if best is not None:
+        w, alpha, *bounds = best
+        proved = Bounds.stored(*bounds).certificate
+        proof = Proof(w, alpha, replace(proved, floor=floor))
+    return Kept(factor, blind, idle, seconds, proof, history)
 
 
 def identity(

@@ -21,7 +21,9 @@ from numpy.typing import ArrayLike, NDArray
 from ..losses import Vector
 from ..problems.binary import BinaryProblem
 from ..solvers.base import Solver
-from .loop import EpochInfo, Solution, solve
+from .fit import solve
+from .progress import EpochInfo
+from .solution import Solution
 
 __all__ = ["carried", "extrapolated", "kernel_solutions", "solutions"]
 

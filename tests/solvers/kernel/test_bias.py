@@ -14,6 +14,7 @@ from dualgap import (
     core,
     load_model,
     save_model,
+    solve,
     write_libsvm,
 )
 from dualgap.kernel import (
@@ -24,7 +25,6 @@ from dualgap.kernel import (
     Nystroem,
     get_kernel_solver,
 )
-from dualgap.training.loop import solve
 
 from ...twins import kernel_pegasos
 from .data import form, make, optimum, values

@@ -10,7 +10,7 @@ import pytest
 from scipy import sparse
 from sklearn.svm import SVC as LIBSVC
 
-from dualgap import core
+from dualgap import core, solve
 from dualgap.certificate import Status
 from dualgap.kernel import (
     RBF,
@@ -25,7 +25,6 @@ from dualgap.kernel import (
 )
 from dualgap.problems.base import Claim
 from dualgap.solvers.kernel import block as block_module
-from dualgap.training.loop import solve
 
 from ...twins import block as twin
 from .data import look_first, resting

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from dualgap import core
+from dualgap import core, solve
 from dualgap.kernel import (
     RBF,
     SWAP,
@@ -18,7 +18,6 @@ from dualgap.kernel import (
     Precomputed,
 )
 from dualgap.solvers.kernel.interior import interior_point
-from dualgap.training.loop import solve
 
 from .test_block import check_certificate, fit, hinge, matrix, points
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from dualgap import core
+from dualgap import core, solve
 from dualgap.kernel import (
     RBF,
     BlockSolver,
@@ -24,7 +24,6 @@ from dualgap.kernels.gram import Gram
 from dualgap.kernels.rows import row_source
 from dualgap.problems.base import Claim, KernelHint, Near
 from dualgap.solvers.kernel import block as block_module
-from dualgap.training.loop import solve
 
 from .data import resting
 

@@ -9,7 +9,7 @@ import pytest
 from scipy import sparse
 from threadpoolctl import threadpool_limits
 
-from dualgap import core
+from dualgap import core, solve
 from dualgap.kernel import (
     RBF,
     BlockSolver,
@@ -22,7 +22,6 @@ from dualgap.kernel import (
     Precomputed,
 )
 from dualgap.solvers import Auto
-from dualgap.training.loop import solve
 
 from ...twins import nystroem as twin
 from .test_block import points

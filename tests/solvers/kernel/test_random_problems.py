@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from dualgap import solve
 from dualgap.kernel import (
     RBF,
     Auto,
@@ -17,7 +18,6 @@ from dualgap.kernel import (
     Linear,
     Polynomial,
 )
-from dualgap.training.loop import solve
 
 from ... import qp
 from .test_block import reference

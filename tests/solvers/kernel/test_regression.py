@@ -9,6 +9,7 @@ import pytest
 from scipy import sparse
 from sklearn.svm import SVR, OneClassSVM
 
+from dualgap import solve
 from dualgap.certificate import Status
 from dualgap.kernel import (
     RBF,
@@ -23,7 +24,6 @@ from dualgap.kernel import (
     Polynomial,
     Precomputed,
 )
-from dualgap.training.loop import solve
 
 from ... import qp
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
-from dualgap import SVC, core, load_model, save_model
+from dualgap import SVC, core, load_model, save_model, solve
 from dualgap.certificate import Status
 from dualgap.core import StoppedError
 from dualgap.kernel import (
@@ -25,7 +25,6 @@ from dualgap.kernel import (
     SWAP2o,
 )
 from dualgap.training import loop
-from dualgap.training.loop import solve
 
 from .data import form, kernel_matrix, make, optimum, values
 

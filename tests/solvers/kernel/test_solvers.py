@@ -9,7 +9,7 @@ import pytest
 from scipy import sparse
 from sklearn.svm import LinearSVC
 
-from dualgap import Problem, core
+from dualgap import Problem, core, solve
 from dualgap.certificate import Status
 from dualgap.kernel import (
     FW,
@@ -26,7 +26,6 @@ from dualgap.kernel import (
     SWAP2o,
     get_kernel_solver,
 )
-from dualgap.training.loop import solve
 
 from .data import KERNELS, form, layouts, make, optimum, values
 

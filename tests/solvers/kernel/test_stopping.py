@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from dualgap import SVC, core, load_model, save_model
+from dualgap import SVC, core, load_model, save_model, solve
 from dualgap.certificate import Status
 from dualgap.core import StoppedError
 from dualgap.kernel import (
@@ -20,7 +20,6 @@ from dualgap.kernel import (
 )
 from dualgap.problems.base import Claim, KernelHint
 from dualgap.training import loop
-from dualgap.training.loop import solve
 
 from .data import look_first, make
 

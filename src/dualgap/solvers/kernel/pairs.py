@@ -73,7 +73,7 @@ def solve_pairs(
     cache_size : float
         Megabytes for kernel values.
     tol, atol : float
-        As for :func:`dualgap.training.loop.solve`.
+        As for :func:`dualgap.solve`.
     max_epochs : int
     stop : core.Stop
 

@@ -1,0 +1,71 @@
+"""Schedule of the proofs: after which epochs an exact pass is worth its cost."""
+
+from __future__ import annotations
+
+import math
+
+from ..certificate import Certificate, relative_gap, size_of_optimum
+from ..solvers.base import Solver, State
+
+__all__ = ["Schedule"]
+
+
+class Schedule:
+    """Decides from a solver's estimates when to prove.
+
+    Parameters
+    ----------
+    solver : Solver
+    tol, atol : float
+        Relative gap, and gap, to prove.
+    floor : float
+        Lower bound on the size of the optimum that makes gaps relative.
+    """
+
+    def __init__(self, solver: Solver, tol: float, atol: float, floor: float) -> None:
+        self.solver = solver
+        self.tol, self.atol, self.floor = tol, atol, floor
+        self.factor = solver.check_factor
+        self.next_blind_check = 1
+
+    def aim(self, state: State, primal: float, dual: float) -> None:
+        """Set the relative gap of the solver to the looser of `tol` and `atol`."""
+        largest = max(primal, -dual, self.floor)  # bounds |P*| from above
+        if self.atol > 0.0 and 0.0 < largest < math.inf:
+            state.tol = max(self.tol, self.atol / largest)
+
+    def worth_checking(self, state: State, primal: float, dual: float) -> bool:
+        """Whether the estimates are near enough to the goal for a proof."""
+        if self.solver.ends_itself:
+            return False
+        blind = math.isnan(primal) or math.isnan(dual)
+        goal = self.solver.goal(state)
+        gap = self.factor * goal
+        floor = 0.0 if blind else size_of_optimum(primal, dual, self.floor)
+        if not blind and primal - dual <= gap * floor:
+            return True
+        near = not blind and primal - dual <= self.factor * self.atol
+        if near and goal >= state.tol:
+            return True
+        # Without an estimate, or between tol and a tighter goal, check at growing
+        # intervals. This costs a few passes in all, and reject() learns what an
+        # estimate misses.
+        if blind or near or primal - dual <= self.factor * self.tol * floor:
+            if not blind and self.next_blind_check == 1:
+                self.next_blind_check = 2 * state.epochs + 8
+            if state.epochs < self.next_blind_check:
+                return False
+            soonest = state.epochs + (1 if blind else 4)
+            self.next_blind_check = max(soonest, int(1.25 * state.epochs))
+            return True
+        return False
+
+    def learn(self, state: State, exact: Certificate) -> None:
+        """Learn from a proof how optimistic the solver's estimate is."""
+        primal, dual = self.solver.estimate(state)
+        estimated = relative_gap(primal, dual, exact.floor)
+        met = exact.meets(self.tol, self.atol)
+        misled = not met and 0.0 < estimated < math.inf
+        if misled and not self.solver.mends_estimate:
+            ratio = estimated / exact.relative_gap
+            self.factor = min(self.solver.check_factor, max(0.95 * ratio, 1e-3))
