@@ -23,7 +23,7 @@ VERSION = "a constant that is written into files; it imports nothing"
 UP = {
     ("training/checkpoint.py", "dualgap.__version__"): VERSION,
     ("estimators/fitting.py", "dualgap.__version__"): VERSION,
-    ("io/convert.py", "dualgap.__version__"): VERSION,
+    ("io/gather.py", "dualgap.__version__"): VERSION,
     ("io/model.py", "dualgap.__version__"): VERSION,
 }
 

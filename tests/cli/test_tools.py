@@ -14,12 +14,12 @@ from sklearn.datasets import dump_svmlight_file
 
 import dualgap
 from dualgap import SVC, LinearSVC, certify, load_model, save_model, write_liblinear
+from dualgap.cli.app import in_options
 from dualgap.cli.options import (
     complete_kernel,
     complete_loss,
     complete_multi_class,
     complete_solver,
-    in_options,
 )
 from dualgap.cli.task import complete_task
 from dualgap.io import convert

@@ -18,9 +18,9 @@ from scipy import sparse
 import dualgap
 from dualgap.distributed import ClusterError, LinearSVC
 from dualgap.distributed.cluster import Cluster
-from dualgap.distributed.cluster import see as seen_by
 from dualgap.distributed.piece import Piece
 from dualgap.distributed.stores import StorePart, View, locate, part_of, parts_of
+from dualgap.distributed.tasks import see as seen_by
 from dualgap.io import RowStore, convert
 
 from .conftest import cluster

@@ -18,7 +18,7 @@ from dualgap.io.description import CHECKSUMS, DESCRIPTION, digest
 from dualgap.io.segments import Segments, joined, partial_sums
 
 #: The package has a function of the same name.
-convert_module = sys.modules["dualgap.io.convert"]
+gather_module = sys.modules["dualgap.io.gather"]
 
 _SEGMENT = 4096
 
@@ -133,7 +133,7 @@ def example(dense, n=1500):
 @pytest.fixture(params=["csr", "dense"])
 def store(tmp_path, monkeypatch, request):
     """Rows in several shards, their arrays of several segments."""
-    monkeypatch.setattr(convert_module, "SEGMENT", _SEGMENT)
+    monkeypatch.setattr(gather_module, "SEGMENT", _SEGMENT)
     batch = example(request.param == "dense")
     store = convert([batch], tmp_path / "s", memory=2**20)
     assert len(store.shards) > 1

@@ -21,7 +21,7 @@ from dualgap.io.segments import SEGMENT
 from ..sealing import seal
 
 #: The package has a function of the same name.
-convert_module = sys.modules["dualgap.io.convert"]
+gather_module = sys.modules["dualgap.io.gather"]
 
 
 def data(n=1500, d=40, seed=0, dtype=np.float64):
@@ -132,7 +132,7 @@ def test_blocks_are_of_the_pages_named_and_give_their_places(store):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_blocks_read_past_the_cache_are_the_same(tmp_path, monkeypatch, kind, dtype):
     monkeypatch.setattr(files_module, "_STRAIGHT", 8192)  # several pieces to a part
-    monkeypatch.setattr(convert_module, "SEGMENT", 4096)
+    monkeypatch.setattr(gather_module, "SEGMENT", 4096)
     X, y, weight = data(dtype=dtype)
     X = X if kind == "csr" else X.toarray()
     plain = convert([(X, y, weight)], tmp_path / "s", dtype=dtype)

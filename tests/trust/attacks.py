@@ -37,7 +37,7 @@ from dualgap.kernel import (
     Precomputed,
 )
 from dualgap.losses import RESIDUAL_LOSSES, SmoothedHinge
-from dualgap.problems.kernel import MatrixProblem
+from dualgap.problems.kernel_matrix import MatrixProblem
 from dualgap.solvers import SOLVERS
 
 from .nasty import Drawn, Rng, draw, given_matrix, lowered, near_origin, rows

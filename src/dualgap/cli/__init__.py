@@ -5,13 +5,13 @@ Exit status: 0 success, and for ``train`` certified to ``--tol``; 1 bad data or 
 
 Commands import NumPy, SciPy and scikit-learn only when they need them, so that help and
 usage errors appear at once, and linear classifiers do without scikit-learn. Shared
-code is in ``options.py`` (the app, options, errors), ``data.py`` (files),
-``quality.py`` (accuracy) and ``report.py`` (progress, certificates, JSON).
+code is in ``app.py`` (the program, its help, errors), ``options.py``, ``data.py``
+(files), ``quality.py`` (accuracy) and ``report.py`` (progress, certificates, JSON).
 """
 
 from __future__ import annotations
 
-from .options import INTERRUPTED, NOT_CERTIFIED, app  # isort: skip  (checks packages)
+from .app import INTERRUPTED, NOT_CERTIFIED, app  # isort: skip  (checks packages)
 from . import (
     certify,
     compare,

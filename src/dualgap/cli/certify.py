@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from .app import app, paragraphs, told_plainly
 from .data import (
     columns_of,
     facts_of,
@@ -23,10 +24,7 @@ from .options import (
     PredictJobs,
     Verbose,
     ZeroBasedAsTrained,
-    app,
-    paragraphs,
     positive,
-    told_plainly,
 )
 from .report import (
     by_problem,

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from .app import app, paragraphs, told_plainly
 from .data import (
     chosen_columns,
     facts_of,
@@ -37,14 +38,11 @@ from .options import (
     Seed,
     Standardize,
     ZeroBased,
-    app,
     complete_loss,
     known_word,
     loss_name,
-    paragraphs,
     positive,
     positive_numbers,
-    told_plainly,
 )
 from .report import picture_format, print_json, progress, table
 

@@ -7,18 +7,9 @@ from typing import Annotated
 
 import typer
 
+from .app import app, paragraphs, told_plainly
 from .data import refuse_model
-from .options import (
-    Debug,
-    Json,
-    ReadJobs,
-    ZeroBasedInputs,
-    app,
-    known_word,
-    megabytes,
-    paragraphs,
-    told_plainly,
-)
+from .options import Debug, Json, ReadJobs, ZeroBasedInputs, known_word, megabytes
 from .report import print_json
 
 

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from .app import app, paragraphs, told_plainly
 from .certify import read_model
 from .data import refuse_unwritable, whose_model
-from .options import Debug, Json, app, known_word, paragraphs, told_plainly
+from .options import Debug, Json, known_word
 from .report import print_json
 
 if TYPE_CHECKING:

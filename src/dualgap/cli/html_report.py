@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from .app import app, paragraphs, told_plainly
 from .certify import (
     AnyModel,
     BoundTime,
@@ -23,9 +24,6 @@ from .options import (
     LabelAsTrained,
     PredictJobs,
     ZeroBasedAsTrained,
-    app,
-    paragraphs,
-    told_plainly,
 )
 from .report import print_json
 

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from .app import app, paragraphs, told_plainly
 from .data import (
     Data,
     chosen_columns,
@@ -24,9 +25,6 @@ from .options import (
     Label,
     ReadJobs,
     ZeroBased,
-    app,
-    paragraphs,
-    told_plainly,
 )
 from .report import print_json
 

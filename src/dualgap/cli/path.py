@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from .app import NOT_CERTIFIED, app, paragraphs, told_plainly
 from .data import (
     chosen_columns,
     facts_of,
@@ -21,7 +22,6 @@ from .data import (
     summary,
 )
 from .options import (
-    NOT_CERTIFIED,
     DataPath,
     Debug,
     FeatureColumns,
@@ -32,18 +32,15 @@ from .options import (
     Seed,
     Standardize,
     ZeroBased,
-    app,
     complete_loss,
     complete_solver,
     loss_name,
-    paragraphs,
     positive,
     positive_numbers,
     solver_name,
-    told_plainly,
 )
+from .parameters import refuse_mismatch
 from .report import picture_format, print_json, table
-from .train import refuse_mismatch
 
 if TYPE_CHECKING:
     from ..io.scaling import Scaling

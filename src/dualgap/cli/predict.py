@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from .app import app, paragraphs, told_plainly
 from .data import (
     read_as_trained,
     refuse_unreadable,
@@ -19,9 +20,6 @@ from .options import (
     LabelAsTrained,
     PredictJobs,
     ZeroBasedAsTrained,
-    app,
-    paragraphs,
-    told_plainly,
 )
 from .quality import in_words, predictions, quality
 from .report import print_json

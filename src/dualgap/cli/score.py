@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from .app import app, paragraphs, told_plainly
 from .data import facts_of, read_as_trained
 from .options import (
     DataOrStore,
@@ -14,9 +15,6 @@ from .options import (
     LabelAsTrained,
     PredictJobs,
     ZeroBasedAsTrained,
-    app,
-    paragraphs,
-    told_plainly,
 )
 from .quality import auc, in_words, is_regression, predictions, quality
 from .report import print_json

@@ -20,36 +20,54 @@ import math
 import statistics
 import time
 import uuid
-import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
 from typing import Any
 
 import dask
-from dask import delayed
 from distributed import Client, Future, wait
-from distributed.comm import get_address_host
 from distributed.scheduler import KilledWorker
 from numpy.typing import NDArray
 
 from ..losses import Vector
-from .engine import ARITY, Engine, Outcome, Points, aggregate, branches, zero_points
-from .messages import Order, Reply, Task
-from .piece import Census, Piece, Setup
-from .stores import StorePart, locate, look
+from .engine import ARITY, Engine, Outcome, branches
+from .messages import Order, Task
+from .piece import Census, Setup
+from .stores import StorePart
+from .tasks import (
+    _RUNNING,
+    _aggregate,
+    _build,
+    _census,
+    _duals,
+    _duals_and_labels,
+    _hold,
+    _later,
+    _merge,
+    _outcome,
+    _recover,
+    _take_part,
+    _zero,
+    host_of,
+    see,
+)
 
 logger = logging.getLogger("dualgap")
 
-#: The w of all binary problems, and the result of the round that led to them.
-State = tuple[Points, Outcome]
 
 # Seconds between two checks for events, and between two checks of live workers.
 _GLANCE, _LOOK = 0.1, 0.5
+
+
 # They are the same class from Python 3.11 on.
 _TIMEOUTS = (TimeoutError, asyncio.TimeoutError)
+
+
 # A round goes on without workers that take this many times the usual time of a round,
 # and at least this many seconds.
 PATIENCE, LEAST_PATIENCE = 5.0, 10.0
+
+
 # Seconds to wait for a new worker on a host that alone has a store.
 ABSENCE = 60.0
 
@@ -60,95 +78,6 @@ class ClusterError(RuntimeError):
 
 class _Disturbed(Exception):  # noqa: N818  (it never leaves this module)
     """Raised when a piece has to be found or built again."""
-
-
-# Functions that run on the workers
-
-# Pieces in use, with the tokens of their fits.
-_RUNNING: weakref.WeakKeyDictionary[Piece, str] = weakref.WeakKeyDictionary()
-
-
-def _later(function: Any) -> Any:
-    """Wrap a function of this module as a task of a graph.
-
-    The function is sent by its name. A decorated function would be sent as a copy with
-    its own `_RUNNING`.
-    """
-    return delayed(function, pure=False)
-
-
-def _build(blocks: Sequence[Any], index: int) -> Piece:
-    from .collections import join, store_of
-
-    source = store_of(blocks)
-    if source is not None:
-        return Piece.of(source, index)
-    return Piece(*join(blocks, index), index=index)
-
-
-def _census(piece: Piece) -> Census:
-    return piece.census()
-
-
-def _take_part(
-    piece: Piece, setup: Setup, order: Order, state: State, fit: str
-) -> Reply:
-    _RUNNING[piece] = fit
-    return piece.take_part(setup, order, state[0])
-
-
-def _recover(
-    piece: Piece, setup: Setup, order: Order, duals: list[Vector | None] | None
-) -> bool:
-    return piece.recover(setup, order, duals)
-
-
-def _duals(piece: Piece) -> list[Vector | None]:
-    return piece.duals()
-
-
-def _duals_and_labels(piece: Piece) -> tuple[list[Vector | None], NDArray[Any]]:
-    return piece.duals(), piece.y
-
-
-def _hold(duals: list[Vector | None]) -> list[Vector | None]:
-    return duals
-
-
-def _merge(replies: list[Reply]) -> Reply:
-    return Reply.merge(replies)
-
-
-def _aggregate(state: State, replies: list[Reply], tasks: dict[int, Task]) -> State:
-    return aggregate(state[0], Reply.merge(replies), tasks)
-
-
-def _outcome(state: State) -> Outcome:
-    return state[1]
-
-
-def _zero(problems: list[int], width: int) -> State:
-    return zero_points(problems, width), Outcome()
-
-
-def see(client: Client, parts: Sequence[StorePart]) -> list[tuple[StorePart, Any]]:
-    """Return each part with its checksum, and the hosts that can open it.
-
-    The hosts are None if all workers can open the part.
-    """
-    views = client.run(look, list({part.path: None for part in parts}))
-    return [
-        (part, None if len(there) == len(views) else {host_of(a) for a in there})
-        for part, there in locate(parts, views)
-    ]
-
-
-def host_of(address: str) -> str:
-    """Return the host of an address.
-
-    A restarted worker has another port, but sees the same disks.
-    """
-    return str(get_address_host(address))
 
 
 async def _leave(fit: str) -> None:

@@ -444,7 +444,7 @@ class DistributedLinearSVC(
         return da.concatenate(parts, allow_unknown_chunksizes=True)
 
     def _score_stores(self, X: Any, y: Any, sample_weight: Any) -> float:
-        from .cluster import see
+        from .tasks import see
 
         check_is_fitted(self)
         have_their_own("stores, which have their", y, sample_weight)

@@ -25,11 +25,11 @@ from ..certificate import Certificate, Status
 from ..kernel import Precomputed
 from ..kernels.functions import Kernel
 from ..kernels.predict import pair_values, single_values
-from ..problems.kernel import IndefiniteKernelError
+from ..problems.kernel_matrix import IndefiniteKernelError
 from . import originals
 from ._kernels import KERNELS
 from .fitting import silent_failures
-from .kernel_regression import least_decision
+from .kernel_single import least_decision
 from .single import on_the_plane
 
 __all__ = ["DROP_INS", "SVC", "SVR", "LinearSVC", "LinearSVR", "OneClassSVM"]

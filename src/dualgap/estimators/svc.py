@@ -34,7 +34,7 @@ from ..kernels.functions import Kernel
 from ..kernels.gram import Matrix, Pairs, points_of, rows_in
 from ..kernels.predict import pair_values
 from ..losses import Hinge, SquaredHinge, Vector, get_loss
-from ..problems.kernel import IndefiniteKernelError
+from ..problems.kernel_matrix import IndefiniteKernelError
 from ..problems.multiclass import certificate_of, refuse_missing
 from ..problems.rounding import Rounding
 from ..solvers import Auto

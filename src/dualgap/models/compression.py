@@ -25,13 +25,8 @@ from ..problems.multiclass import certificate_of
 from ..solvers import Auto
 from ..solvers.kernel.nystroem import over
 from ..training import solve
-from .certification import (
-    KernelPair,
-    binary_of,
-    kernel_pairs,
-    linear_problems,
-    linear_terms,
-)
+from .kernels import KernelPair, kernel_pairs
+from .linear import binary_of, linear_problems, linear_terms
 
 __all__ = ["compress"]
 

@@ -24,7 +24,8 @@ from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from ..certificate import Certificate
-from ..estimators.kernel_regression import BOX_SOLVERS, SVR, OneClassSVM
+from ..estimators.kernel_regression import SVR, OneClassSVM
+from ..estimators.kernel_single import BOX_SOLVERS
 from ..estimators.linear_regression import LinearOneClassSVM, LinearSVR
 from ..estimators.linear_svc import LinearSVC
 from ..estimators.svc import KERNELS, SVC

@@ -14,16 +14,12 @@ value is therefore computed once, as in ``kernels/predict.py``.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import combinations
 from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
-from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
-from .. import core
-from ..data.rows import inspect_rows
 from ..estimators.kernel_regression import SVR, OneClassSVM
 from ..estimators.linear_regression import LinearOneClassSVM, LinearSVR
 from ..estimators.linear_svc import LinearSVC
@@ -31,19 +27,26 @@ from ..estimators.linear_svc_cv import LinearSVCCV
 from ..estimators.svc import SVC
 from ..kernel import RBF, Laplacian, Linear, Polynomial, Sigmoid
 from ..kernels.functions import Kernel
-from ..kernels.predict import pair_weights
-from ..kernels.rows import core_arguments
+from .onnx_graph import (
+    _LARGEST,
+    _OPSET,
+    _element,
+    _Graph,
+    _integer,
+    _outputs,
+    _side,
+    _single,
+    _Skl2onnxGraph,
+)
 
 __all__ = ["register_skl2onnx", "to_onnx"]
-
-_OPSET = 13  # the lowest with all operators used here
-_LARGEST = 2**31 - 1  # largest size of a protocol buffer in bytes
-
 
 Model = (
     LinearSVC | LinearSVCCV | SVC | LinearSVR | SVR | LinearOneClassSVM | OneClassSVM
 )
+
 _REGRESSORS = (LinearSVR, SVR)
+
 _ONE_CLASS = (LinearOneClassSVM, OneClassSVM)
 
 
@@ -201,63 +204,6 @@ def register_skl2onnx() -> None:
         )
 
 
-# -------------------------------------------------------------------- the two writers
-
-
-class _Graph:
-    """Nodes and constants of a stand-alone ONNX graph."""
-
-    def __init__(self) -> None:
-        self.nodes: list[Any] = []
-        self.constants: list[Any] = []
-
-    def constant(self, array: NDArray[Any]) -> str:
-        """Add a constant and return its name."""
-        from onnx import numpy_helper
-
-        name = f"constant_{len(self.constants)}"
-        self.constants.append(numpy_helper.from_array(array, name))
-        return name
-
-    def node(self, kind: str, *inputs: str, name: str = "", **attributes: Any) -> str:
-        """Add an operator and return the name of its output."""
-        from onnx import helper
-
-        name = name or f"{kind}_{len(self.nodes)}"
-        self.nodes.append(helper.make_node(kind, inputs, [name], **attributes))
-        return name
-
-
-class _Skl2onnxGraph:
-    """Nodes and constants within a graph that skl2onnx builds."""
-
-    def __init__(self, scope: Any, container: Any) -> None:
-        self.scope = scope
-        self.container = container
-
-    def constant(self, array: NDArray[Any]) -> str:
-        from onnx import numpy_helper
-
-        name = str(self.scope.get_unique_variable_name("constant"))
-        tensor = numpy_helper.from_array(array, name)
-        # skl2onnx does not copy the strings of a tensor
-        content = tensor if array.dtype != object else tensor.string_data
-        self.container.add_initializer(name, tensor.data_type, array.shape, content)
-        return name
-
-    def node(self, kind: str, *inputs: str, name: str = "", **attributes: Any) -> str:
-        name = name or str(self.scope.get_unique_variable_name(kind))
-        self.container.add_node(
-            kind,
-            list(inputs),
-            name,
-            name=self.scope.get_unique_operator_name(kind),
-            op_version=_OPSET,
-            **attributes,
-        )
-        return name
-
-
 def _shapes(operator: Any) -> None:
     """Set the types and shapes of a classifier's outputs, for skl2onnx."""
     from skl2onnx.common.shape_calculator import (
@@ -326,203 +272,6 @@ def _refuse_old(model: Any, container: Any) -> None:
             f"target_opset={container.target_opset} is too old for "
             f"{type(model).__name__}; use {_OPSET} or later"
         )
-
-
-# ------------------------------------------------------------------------- the graphs
-
-
-def _single(graph: Any, model: Any, X: str) -> str:
-    """Add the decision values of a model without classes: float64, shape (n, 1)."""
-    if isinstance(model, LinearSVR | LinearOneClassSVM):
-        coef = graph.constant(_double(np.reshape(_dense(model.coef_), (-1, 1))))
-        values = graph.node("MatMul", X, coef)
-    elif isinstance(model._fitted_kernel, Linear):
-        values = graph.node("MatMul", X, graph.constant(_double(_dense(model.coef_).T)))
-    else:
-        vectors = _dense(model.support_vectors_)
-        values = _kernel(graph, model._fitted_kernel, X, vectors)
-        coef = graph.constant(_double(model.dual_coef_.T))
-        values = graph.node("MatMul", values, coef)
-    constant = graph.constant(_double(model.intercept_))
-    return str(graph.node("Add", values, constant))
-
-
-def _side(graph: Any, model: Any, values: str) -> tuple[str, str]:
-    """Add the label, 1 or -1, and the decision, with rounding errors set to 0."""
-    zero = graph.constant(np.zeros(1))
-    least = graph.constant(np.full(1, model._least))
-    off = graph.node("Greater", graph.node("Abs", values), least)
-    decision = graph.node("Where", off, values, zero)
-    outside = graph.node("Less", decision, zero)
-    one = graph.constant(np.ones(1, np.int64))
-    label = graph.node("Where", outside, graph.constant(-np.ones(1, np.int64)), one)
-    return label, decision
-
-
-def _outputs(graph: Any, model: Any, X: str, labels: NDArray[Any]) -> tuple[str, str]:
-    """Add the labels, shape (n,), and the scores in float64, shape (n, m)."""
-    X = graph.node("Cast", X, to=_element(double=True))
-    if isinstance(model, LinearSVC):
-        coef = _dense(model.coef_)
-        scores = graph.node("MatMul", X, graph.constant(_double(coef.T)))
-        scores = graph.node("Add", scores, graph.constant(_double(model.intercept_)))
-        elected = scores
-        if model.multi_class == "ovo" and len(labels) > 2:
-            values = graph.node("Neg", scores)  # positive for the first of a pair
-            scores, elected = _elect(graph, len(labels), values, True, True)
-    else:
-        values = _pair_values(graph, model, X)
-        by_class = model.decision_function_shape == "ovr"
-        scores, elected = _elect(graph, len(labels), values, by_class, model.break_ties)
-    if len(labels) == 2:
-        zero = graph.constant(np.zeros(1))
-        chosen = graph.node("Cast", graph.node("Greater", scores, zero), to=_integer())
-        chosen = graph.node("Squeeze", chosen, graph.constant(np.array([1])))
-    else:
-        chosen = graph.node("ArgMax", elected, axis=1, keepdims=0)
-    return graph.node("Gather", graph.constant(labels), chosen), scores
-
-
-def _pair_values(graph: Any, model: SVC, X: str) -> str:
-    """Add the decision values of the pairs, shape (n, K (K - 1) / 2)."""
-    classes = len(model.classes_)
-    vectors = _dense(model.support_vectors_)
-    if isinstance(model._fitted_kernel, Linear):
-        weights = pair_weights(vectors, model.dual_coef_, model.n_support_)
-        values = graph.node("MatMul", X, graph.constant(_double(weights.T)))
-        constant = graph.constant(_double(model.intercept_))
-        return str(graph.node("Add", values, constant))
-    ends = np.cumsum(model.n_support_)
-    sums = []
-    for end, size in zip(ends, model.n_support_, strict=True):
-        coef = graph.constant(_double(model.dual_coef_[:, end - size : end].T))
-        values = _kernel(graph, model._fitted_kernel, X, vectors[end - size : end])
-        sums.append(graph.node("MatMul", values, coef))
-    every = graph.node("Concat", *sums, axis=1)
-    pairs = list(combinations(range(classes), 2))
-    width = classes - 1
-    first = np.array([i * width + j - 1 for i, j in pairs])
-    second = np.array([j * width + i for i, j in pairs])
-    values = graph.node(
-        "Add",
-        graph.node("Gather", every, graph.constant(first), axis=1),
-        graph.node("Gather", every, graph.constant(second), axis=1),
-    )
-    return str(graph.node("Add", values, graph.constant(_double(model.intercept_))))
-
-
-def _elect(
-    graph: Any, classes: int, values: str, by_class: bool, break_ties: bool
-) -> tuple[str, str]:
-    """Add the scores of `decision_function`, and the values whose maximum wins."""
-    if classes == 2:
-        return values, values
-    pairs = list(combinations(range(classes), 2))
-    gain = np.zeros(
-        (len(pairs), classes)
-    )  # +1 for the first of a pair, -1 for the second
-    for p, (i, j) in enumerate(pairs):
-        gain[p, i], gain[p, j] = 1.0, -1.0
-    change = graph.constant(gain)
-    zero = graph.constant(np.zeros(1))
-    lost = graph.constant(_double((gain < 0.0).sum(axis=0)))
-
-    def votes(first: str) -> str:
-        won = graph.node("Cast", first, to=_element(double=True))
-        return str(graph.node("Add", graph.node("MatMul", won, change), lost))
-
-    scores = values
-    if break_ties or by_class:
-        # as in scikit-learn: votes, plus the confidence scaled to at most 1/3
-        total = graph.node("MatMul", values, change)
-        size = graph.node("Add", graph.node("Abs", total), graph.constant(np.ones(1)))
-        size = graph.node("Mul", size, graph.constant(np.full(1, 3.0)))
-        first = graph.node("Not", graph.node("Less", values, zero))
-        confident = graph.node("Div", total, size)
-        scores = graph.node("Add", votes(first), confident)
-    if break_ties:
-        return scores, scores
-    return scores, votes(graph.node("Greater", values, zero))
-
-
-def _kernel(graph: Any, kernel: Kernel, X: str, vectors: NDArray[Any]) -> str:
-    """Add the kernel values of X and the vectors, shape (n, len(vectors))."""
-
-    def number(value: float) -> str:
-        return str(graph.constant(np.full(1, float(value))))
-
-    gamma = float(getattr(kernel, "gamma", 1.0))
-    if isinstance(kernel, RBF | Laplacian):
-        if isinstance(kernel, Laplacian):
-            distance = _distances(graph, X, vectors, "Abs")
-        else:
-            distance = _squares(graph, kernel, X, vectors)
-        return str(graph.node("Exp", graph.node("Mul", distance, number(-gamma))))
-    values = graph.node("MatMul", X, _constant_double(graph, vectors.T))
-    if isinstance(kernel, Polynomial | Sigmoid):
-        values = graph.node("Mul", values, number(gamma))
-        values = graph.node("Add", values, number(kernel.coef0))
-        if isinstance(kernel, Sigmoid):
-            values = graph.node("Tanh", values)
-        else:
-            values = graph.node("Pow", values, number(kernel.degree))
-    return str(values)
-
-
-def _squares(graph: Any, kernel: RBF, X: str, vectors: NDArray[Any]) -> str:
-    """Add ``||x - v||^2`` for all rows of X and all vectors.
-
-    They are computed from products of centred points where these are accurate enough
-    for all vectors, as in prediction (kernels/predict.py); else from differences.
-    """
-    rows, _, _ = inspect_rows(np.ascontiguousarray(vectors), 0.0)
-    points = core.KernelRows(rows, *core_arguments(kernel), None, True, 1)
-    if not points.by_products:
-        return _distances(graph, X, vectors, "Mul")
-    centred = vectors.astype(np.float64) - points.centre
-    X = graph.node("Sub", X, graph.constant(points.centre))
-    own = graph.node("Mul", X, X)
-    own = graph.node("ReduceSum", own, graph.constant(np.array([1])), keepdims=1)
-    norms = np.einsum("ij,ij->i", centred, centred)
-    twice = graph.node(
-        "MatMul", X, graph.constant(np.ascontiguousarray(-2.0 * centred.T))
-    )
-    square = graph.node("Add", graph.node("Add", own, graph.constant(norms)), twice)
-    # Rounding can make a square negative. Squares of very distant rows can overflow.
-    square = graph.node("Max", square, graph.constant(np.zeros(1)))
-    far = graph.constant(np.full(1, np.finfo(np.float64).max))
-    return str(graph.node("Where", graph.node("IsNaN", square), far, square))
-
-
-def _distances(graph: Any, X: str, vectors: NDArray[Any], size: str) -> str:
-    """Add the L1 distances (`size` "Abs") or squared L2 distances ("Mul").
-
-    A scan over the rows of X avoids an array of all differences.
-    """
-    from onnx import TensorProto, helper
-
-    points = _constant_double(graph, vectors)
-    axes = graph.constant(np.array([1]))
-    apart = ["difference"] if size == "Abs" else ["difference", "difference"]
-    body = helper.make_graph(
-        [
-            helper.make_node("Sub", [points, "row"], ["difference"]),
-            helper.make_node(size, apart, ["distance"]),
-            helper.make_node("ReduceSum", ["distance", axes], ["sum"], keepdims=0),
-        ],
-        "distances",
-        [helper.make_tensor_value_info("row", TensorProto.DOUBLE, [vectors.shape[1]])],
-        [helper.make_tensor_value_info("sum", TensorProto.DOUBLE, [len(vectors)])],
-    )
-    return str(graph.node("Scan", X, body=body, num_scan_inputs=1))
-
-
-def _constant_double(graph: Any, array: NDArray[Any]) -> str:
-    """Add a float64 constant, stored as float32 if the array is float32."""
-    name: str = graph.constant(np.ascontiguousarray(array))
-    if array.dtype == np.float64:
-        return name
-    return str(graph.node("Cast", name, to=_element(double=True)))
 
 
 def _columns(model: Any) -> int:
@@ -595,27 +344,6 @@ def _refuse(model: Any) -> None:
             "Train on fewer features, or with solver='nystroem' for fewer support "
             "vectors"
         )
-
-
-def _double(array: Any) -> NDArray[np.float64]:
-    return np.ascontiguousarray(array, dtype=np.float64)
-
-
-def _dense(array: Any) -> NDArray[Any]:
-    return np.asarray(array.toarray() if sparse.issparse(array) else array)
-
-
-def _element(double: bool) -> int:
-    """Return ONNX's number for float64 or float32."""
-    from onnx import TensorProto
-
-    return int(TensorProto.DOUBLE if double else TensorProto.FLOAT)
-
-
-def _integer() -> int:
-    from onnx import TensorProto
-
-    return int(TensorProto.INT64)
 
 
 def _require(package: str) -> None:

@@ -16,290 +16,29 @@ dual has the additional constraint sum_i a_i y_i = 0. Without a bias
 
 from __future__ import annotations
 
-import functools
-import logging
 import math
-from abc import abstractmethod
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
 
 from .. import core
 from ..certificate import Bounds, Certificate
 from ..checks import check_C, check_costs, check_labels, check_vector
 from ..kernels.functions import Kernel
-from ..kernels.gram import Gram, Matrix, Subset, roundings_of_values
 from ..losses import Loss, Vector, get_loss
-from .base import EMPTY, Claim, KernelHint, Near, Problem, Proof, hint_of
+from .base import EMPTY, Claim, KernelHint, Near, Proof, hint_of
 from .bias import balanced, best_bias
+from .kernel_matrix import (
+    BEYOND,
+    SUM,
+    TIMES,
+    UNIT,
+    MatrixProblem,
+    dual_point,
+    scaled_values,
+)
 from .rounding import Rounding
-
-logger = logging.getLogger("dualgap")
-
-# A kernel that may be indefinite is checked on the whole matrix up to this many rows,
-# and on a sample of this many rows beyond.
-_CHECKED = 1000
-
-_UNIT, _SUM = Rounding.unit, Rounding.summed
-
-# A row surely has no loss if its margin is beyond the kink of the loss by this multiple
-# of its error plus this distance. The multiple covers the rounding up in the
-# certificate, the distance a change of the bias once other scores become exact.
-_TIMES, _BEYOND = 1.05, 1e-3
-
-
-class Combined(NamedTuple):
-    """Scores that were computed last.
-
-    Attributes
-    ----------
-    alpha : ndarray of shape (n,)
-        Dual variables of the scores.
-    near : Near
-        Scores, their errors, and the bias.
-    exact : ndarray of shape (n,), bool
-        Rows whose scores were computed in float64.
-    """
-
-    alpha: Vector
-    near: Near
-    exact: NDArray[np.bool_]
-
-
-class MatrixProblem(Problem):
-    """Base of all problems over a kernel matrix.
-
-    Attributes
-    ----------
-    gram : Gram
-    y : ndarray of shape (n,), int8
-        Signs of the dual variables.
-    n : int
-        Rows.
-    width : int
-        Always 0, because there is no w.
-    shift : float
-        Amount added to the diagonal so that the kernel matrix is positive semidefinite.
-    constant : float
-        Number added to kernel values: 1 for a penalised bias, else 0.
-    """
-
-    width = 0
-    y: NDArray[np.int8]
-    shift = 0.0
-    constant = 0.0
-
-    def __init__(
-        self, X: Any, kernel: Kernel | None, cache_size: float, rows: ArrayLike | None
-    ) -> None:
-        if isinstance(X, (Matrix, Subset)):
-            if kernel is not None:
-                raise ValueError(
-                    f"kernel={kernel!r}: a Gram has its kernel already; leave it out"
-                )
-            gram: Matrix | Subset = X
-        elif kernel is None:
-            raise ValueError("kernel=None: give a kernel, such as RBF(gamma='scale')")
-        else:
-            gram = Gram(X, kernel, cache_size)
-        self.gram = gram if rows is None else gram.subset(rows)
-        self.n = self.gram.n
-        self._combined: Combined | None = None
-        self._lengths: Vector | None = None
-
-    def _check_positive(self) -> None:
-        if not self.gram.kernel.positive:
-            self.shift = _check_positive(self.gram)
-
-    def scores(self, alpha: Vector) -> Vector:
-        """Return ``sum_j alpha_j y_j k_ij`` at all rows i, shape (n,), float64."""
-        return self.known(alpha).scores.copy()
-
-    def known(self, alpha: Vector, stop: Any = None, near: Near | None = None) -> Near:
-        """Return the scores of alpha, bounds on their errors, and the best bias.
-
-        A row keeps its approximate score from `near` if `near` shows that it has no
-        loss and its dual variable is 0: the certificate does not depend on its exact
-        score. All other scores are computed in float64. The result is cached, because a
-        solver asks for it again when its proof fails.
-
-        Parameters
-        ----------
-        alpha : ndarray of shape (n,)
-        stop : core.Stop, optional
-            A request that ends the computation early.
-        near : Near, optional
-            Approximate scores of this alpha. Without them all scores are computed.
-
-        Returns
-        -------
-        Near
-
-        Raises
-        ------
-        StoppedError
-            If `stop` ends the computation early.
-        """
-        last = self._combined
-        if (
-            last is not None
-            and (near is not None or last.exact.all())
-            and np.array_equal(last.alpha, alpha)
-        ):
-            return last.near
-        exact, wanted = np.zeros(self.n, bool), np.ones(self.n, bool)
-        scores, error = np.zeros(self.n), np.zeros(self.n)
-        if near is not None:
-            scores, error = near.scores.copy(), near.error.copy()
-            wanted = (alpha != 0.0) | self.in_doubt(near)
-        while True:
-            self._scan(alpha, wanted, scores, error, stop)
-            exact |= wanted
-            near = Near(scores, error, self._bias(alpha, scores))
-            # The bias has changed, so other rows may be in doubt now.
-            if exact.all() or not (wanted := self.in_doubt(near) & ~exact).any():
-                break
-        self._combined = Combined(alpha.copy(), near, exact)
-        return near
-
-    def _take(self, alpha: Vector, near: Near) -> None:
-        """Take over float64 scores of alpha as the result of :meth:`known`."""
-        scores, error, _ = near
-        if np.isinf(error).any():
-            error = self._error(alpha, self.lengths)
-        near = Near(scores, error, self._bias(alpha, scores))
-        self._combined = Combined(alpha.copy(), near, np.ones(self.n, bool))
-
-    def _error(self, change: Vector, lengths: Vector) -> Vector:
-        """Bound the errors of float64 scores of a change at rows of these lengths."""
-        bound = self._roundings(change) * _UNIT * self._reach(change)
-        return Rounding.slack * bound * lengths
-
-    def _scan(
-        self,
-        alpha: Vector,
-        rows: NDArray[np.bool_],
-        scores: Vector,
-        error: Vector,
-        stop: Any,
-    ) -> None:
-        """Write the float64 scores of some rows, and bounds on their errors."""
-        last, signed = self._combined, alpha * self.y
-        groups = [(rows, signed)]
-        if last is not None:
-            # If the change of alpha has fewer entries than alpha, add the scores of the
-            # change to the last scores.
-            moved = signed - last.alpha * self.y
-            if np.count_nonzero(moved) < np.count_nonzero(signed):
-                groups = [(rows & ~last.exact, signed), (rows & last.exact, moved)]
-        for some, change in groups:
-            if not some.any():
-                continue
-            at = None if some.all() else np.flatnonzero(some)
-            of: Any = slice(None) if at is None else at
-            lengths = self.lengths[of]
-            off = np.zeros(len(lengths))
-            scores[of] = self.gram.times(change, stop, at, off)
-            if not self.gram.bounded:
-                off = self._error(change, lengths)
-            error[of] = off
-            if change is not signed:
-                assert last is not None
-                scores[of] += last.near.scores[of]
-                # Rounding of `moved` and of the sum above.
-                reach = self._reach(np.abs(alpha) + np.abs(last.alpha))
-                error[of] += Rounding.slack * 3 * _UNIT * reach * lengths
-                error[of] += last.near.error[of]
-
-    @abstractmethod
-    def _bias(self, alpha: Vector, scores: Vector) -> float:
-        """Return the best bias if it is unpenalised, else the bias of alpha."""
-
-    @abstractmethod
-    def in_doubt(self, near: Near) -> NDArray[np.bool_]:
-        """Return a mask of the rows that may have a loss, given approximate scores."""
-
-    def _moved(self, near: Near | None, by: Vector) -> Near | None:
-        """Return the approximate scores with their errors raised for a change `by`."""
-        if near is None or not by.any():
-            return near
-        return near._replace(error=near.error + self._reach(by) * self.lengths)
-
-    @property
-    def lengths(self) -> Vector:
-        """Upper bounds on ``sqrt(k(x_i, x_i))``, shape (n,).
-
-        They are larger than the root where it underflows.
-        """
-        if self._lengths is None:
-            diagonal = np.maximum(self.gram.diagonal() + self.shift, 0.0)
-            self._lengths = np.sqrt(diagonal + self._underflow_of_values)
-        return self._lengths
-
-    @functools.cached_property
-    def _underflow_of_values(self) -> float:
-        """Bound on the underflow error of a kernel value of `linear` or `poly`.
-
-        It is 0 for other kernels, whose certificate is about the computed values.
-        """
-        return _underflow_of_values(self.gram)
-
-    def _underflow(self, change: Vector) -> float:
-        """Return a bound on the underflow error of a score."""
-        used = int(np.count_nonzero(change))
-        if used == 0:
-            return 0.0
-        of_values = self._underflow_of_values * float(np.abs(change).sum())
-        return of_values + (used + 8) * Rounding.least
-
-    def _lost(self, *terms: Vector) -> float:
-        """Return a bound on the underflow error of sums of these terms."""
-        some = any(term.any() for term in terms)
-        return (4 * self.n + 16) * Rounding.least if some else 0.0
-
-    def _roundings(self, change: Vector) -> float:
-        """Bound the roundings of a term of the scores, its kernel value included."""
-        m = int(np.count_nonzero(change))
-        # The core adds up the products of 6, 12 or 32 rows, and then adds these sums
-        # one by one: at most m/6 + 8, m/12 + 14 or, in lanes of two, m/32 + 19
-        # roundings. Values that Python computes are added one by one.
-        added = m if self.gram.kernel.form is None else m // 6
-        return added + 20 + roundings_of_values(self.gram)
-
-    def _reach(self, change: Vector) -> float:
-        return float(np.abs(change) @ self.lengths)
-
-    def rounding_of_scores(self, alpha: Vector) -> Vector:
-        """Return bounds on the errors of the :meth:`scores` of alpha, shape (n,).
-
-        The bounds use that kernel values are at most ``sqrt(k_ii k_jj)``.
-        """
-        last = self._combined
-        if last is not None and np.array_equal(last.alpha, alpha):
-            return last.near.error
-        return self.known(alpha).error
-
-    def squared_norm(
-        self, signed: Vector, scores: Vector, error: Vector
-    ) -> tuple[float, float, float]:
-        """Return ``sum_i signed_i scores_i``, its error, and the sum of absolute terms.
-
-        Parameters
-        ----------
-        signed : ndarray of shape (n,)
-            ``alpha_i y_i``.
-        scores, error : ndarray of shape (n,)
-            Scores of alpha, and bounds on their errors.
-        """
-        terms = signed * scores
-        size = float(np.abs(terms).sum())
-        rounding = float(np.abs(signed) @ error) + _SUM * size
-        # The certificate is about the matrix with `shift` on its diagonal.
-        rounding += self.shift * float(signed @ signed)
-        rounding += 4 * int(np.count_nonzero(signed)) * Rounding.least
-        return float(terms.sum()), rounding, size
 
 
 class KernelProblem(MatrixProblem):
@@ -426,7 +165,7 @@ class KernelProblem(MatrixProblem):
 
     def in_doubt(self, near: Near) -> NDArray[np.bool_]:
         margins = self.y * (near.scores + near.bias)
-        return self.loss.value(margins - _TIMES * near.error - _BEYOND) != 0.0
+        return self.loss.value(margins - TIMES * near.error - BEYOND) != 0.0
 
     def _bias(self, alpha: Vector, scores: Vector) -> float:
         if self.free_bias:
@@ -498,8 +237,8 @@ class KernelProblem(MatrixProblem):
             primal = 0.5 * s * s * norm + loss
             dual = s * total - 0.5 * s * s * (norm + bent)
             both = 0.5 * s * s * norm_error
-            more = both + loss_error + _SUM * (0.5 * s * s * size + loss)
-            less = both + _SUM * (s * reach + s * s * (size + bent))
+            more = both + loss_error + SUM * (0.5 * s * s * size + loss)
+            less = both + SUM * (s * reach + s * s * (size + bent))
             lost = self._lost(alpha)
             more, less = Rounding.slack * more + lost, Rounding.slack * less + lost
             if self.free_bias:
@@ -518,7 +257,7 @@ class KernelProblem(MatrixProblem):
     @property
     def _adding(self) -> float:
         """Relative error of a compensated sum of dual variables."""
-        return _UNIT + (self.n * _UNIT) ** 2
+        return UNIT + (self.n * UNIT) ** 2
 
     def _sums(
         self, alpha: Vector, scores: Vector, bias: float, own: float, s: float = 1.0
@@ -566,7 +305,7 @@ class KernelProblem(MatrixProblem):
             )
             own = self.constant * bias * bias
             primal = 0.5 * (norm + own) + loss
-            more = 0.5 * norm_error + loss_error + _SUM * (0.5 * (size + own) + loss)
+            more = 0.5 * norm_error + loss_error + SUM * (0.5 * (size + own) + loss)
             more = Rounding.slack * more + self._lost(alpha)
         return Bounds.proved(primal, more).certificate
 
@@ -599,121 +338,3 @@ class KernelProblem(MatrixProblem):
                 f"[0, {float(self.upper[i])!r}]"
             )
         return self.prove(Claim(alpha=alpha)).certificate
-
-
-def dual_point(claim: Claim) -> Vector:
-    """Return the alpha of a claim, which alone defines a kernel model.
-
-    Raises
-    ------
-    TypeError
-        If the claim has no alpha, or a w or bias besides.
-    """
-    if claim.alpha is None or claim.w is not None or claim.bias is not None:
-        raise TypeError("a claim on a kernel problem must hold alpha, and no w or bias")
-    return claim.alpha
-
-
-def _underflow_of_values(gram: Matrix | Subset) -> float:
-    """Return a bound on the underflow error of a value of `linear` or `poly`.
-
-    It is 0 for the other kernels. A product of two rows, or of scaled entries, loses a
-    few units of 2^-1074 for every entry. The power multiplies this loss by its slope,
-    which is taken at the largest kernel value.
-    """
-    form = gram.kernel.form
-    if form is None or form[0] not in ("linear", "power"):
-        return 0.0
-    _, _, gamma, _, degree = form
-    X, _ = gram.source()
-    entries = X.nnz if sparse.issparse(X) else X.shape[1]
-    largest = float(gram.diagonal().max())
-    base = max(largest, 0.0) ** (1.0 / degree)
-    slope = degree * max(base, 1.0) ** (degree - 1)
-    scale = 1.0 if gamma == 1.0 else 1.0 + gamma + math.sqrt(base / gamma)
-    return slope * scale * (entries + 8) * Rounding.least
-
-
-def scaled_values(
-    cost: Vector, delta: Vector, alpha: Vector, margins: Vector
-) -> tuple[float, float, float]:
-    """Return the s >= 0 that minimises ``P(s alpha) - D(s alpha)``, and P and D there.
-
-    The difference is convex and once differentiable in s. It is minimised by
-    safeguarded Newton steps.
-
-    Parameters
-    ----------
-    cost, delta, alpha, margins : ndarray of shape (n,)
-        The margins are ``y_i f(x_i)`` of the model alpha.
-    """
-    total, norm = float(alpha.sum()), float((alpha * margins).sum())
-    diagonal = float((delta * alpha * alpha).sum())
-    curvature = 2.0 * norm + diagonal
-    # A point that is 0, or whose sums overflow, cannot be scaled: s is 0.
-    s = 1.0 if 0.0 < total < math.inf and 0.0 < curvature < math.inf else 0.0
-    for _ in range(30 if s > 0.0 else 0):
-        slack = np.maximum(0.0, 1.0 - s * margins)
-        pull = cost * margins
-        slope = s * curvature - total - 2.0 * float((pull * slack).sum())
-        bend = curvature + 2.0 * float((pull * margins)[slack > 0.0].sum())
-        step = slope / bend
-        s = max(s - step, 0.5 * s)
-        if abs(step) <= 1e-12 * s:
-            break
-    if s == 0.0:
-        return 0.0, float(cost.sum()), 0.0
-    slack = np.maximum(0.0, 1.0 - s * margins)
-    primal = 0.5 * s * s * norm + float((cost * slack * slack).sum())
-    return s, primal, s * total - 0.5 * s * s * (norm + diagonal)
-
-
-class IndefiniteKernelError(ValueError):
-    """A kernel matrix that is not positive semidefinite, so that no gap is a proof."""
-
-
-def _check_positive(gram: Matrix | Subset) -> float:
-    """Check that a kernel matrix is symmetric and positive semidefinite.
-
-    Up to `_CHECKED` rows the whole matrix is checked, beyond a sample of that size.
-
-    Returns
-    -------
-    float
-        Amount to add to the diagonal so that no eigenvalue is negative. It includes the
-        rounding errors of the eigenvalues.
-
-    Raises
-    ------
-    IndefiniteKernelError
-        If the matrix is not symmetric, or indefinite beyond rounding.
-    """
-    n = gram.n
-    rows = np.arange(n)
-    if n > _CHECKED:
-        rows = np.sort(np.random.default_rng(0).choice(n, _CHECKED, replace=False))
-        logger.info(
-            "kernel %r may be indefinite: checking a sample of %d of %d rows",
-            gram.kernel.name,
-            _CHECKED,
-            n,
-        )
-    block = gram.block(rows, rows)
-    size = float(np.abs(block).max())
-    if not np.allclose(block, block.T, rtol=0.0, atol=1e-6 * size):
-        raise IndefiniteKernelError(
-            f"kernel={gram.kernel.name!r}: the matrix is not symmetric; make "
-            "K[i, j] equal to K[j, i]"
-        )
-    values = np.linalg.eigvalsh((block + block.T) / 2.0)
-    largest = max(float(values[-1]), -float(values[0]))
-    if values[0] < -1e-6 * largest:
-        raise IndefiniteKernelError(
-            f"kernel={gram.kernel.name!r}: the kernel matrix is indefinite "
-            f"(eigenvalues from {float(values[0]):.3g} to {float(values[-1]):.3g}). "
-            "No duality gap would bound the optimum; use 'rbf', 'laplacian', 'linear', "
-            "or 'poly' with coef0 >= 0"
-        )
-    asymmetry = float(np.abs(block - block.T).sum(axis=1).max())
-    rounding = 4.0 * len(rows) * np.finfo(np.float64).eps * largest
-    return max(0.0, -float(values[0])) + rounding + asymmetry

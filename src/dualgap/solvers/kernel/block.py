@@ -51,7 +51,7 @@ from ...kernels.gram import Subset
 from ...kernels.rows import row_source
 from ...losses import Vector
 from ...problems.base import Claim, KernelHint, Near, Proof
-from ...problems.kernel import IndefiniteKernelError
+from ...problems.kernel_matrix import IndefiniteKernelError
 from ..base import new_order
 from ..registry import register
 from .base import KernelSolver, KernelState

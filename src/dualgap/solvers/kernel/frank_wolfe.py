@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from ... import core
 from ...checks import check_count, check_option, check_step
 from ...losses import Vector
-from ...problems.kernel import scaled_values
+from ...problems.kernel_matrix import scaled_values
 from ..base import new_order
 from ..registry import register
 from .base import KernelSolver, KernelState

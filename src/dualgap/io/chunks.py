@@ -1,0 +1,170 @@
+"""Chunks of the rows that a conversion reads, and how to read them."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import lzma
+import os
+import zipfile
+import zlib
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+_PIECE = 2**24  # bytes to read at a time from arrays whose file gives their size
+#: Errors of zipfile for archives that are damaged, encrypted or of another kind.
+_DAMAGED = (
+    *(zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError),
+    *(RuntimeError, OSError),
+)
+
+Rows = tuple[Any, NDArray[np.float64], NDArray[np.float64] | None]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Options for reading inputs; see :func:`dualgap.io.convert`."""
+
+    dtype: np.dtype[Any]
+    chunk: int  # bytes
+    zero_based: bool | Literal["auto"]
+    label: str
+    weight: str | None
+    y: Any
+    sample_weight: Any
+
+
+class Chunk(ABC):
+    """Some rows of an input."""
+
+    #: Number of the first row among all rows; in text, of its line among all lines.
+    first: int
+    dense = False
+    #: Whether the width of X is known; else the largest index determines it.
+    columns = True
+
+    @abstractmethod
+    def load(self) -> Rows:
+        """Return rows (an ndarray or CSR matrix), labels, and weights or None."""
+
+    @abstractmethod
+    def place(self, row: int) -> str:
+        """Return the place of a row in the input, for messages."""
+
+
+class Source(ABC):
+    """Base of the kinds of inputs."""
+
+    name: str
+    #: Equal for equal inputs; decides whether a killed conversion may resume.
+    identity: dict[str, Any]
+
+    @abstractmethod
+    def chunks(self, known: Mapping[int, int]) -> Iterator[Chunk | None]:
+        """Yield all chunks, in the same order each time.
+
+        Parameters
+        ----------
+        known : mapping of int to int
+            Numbers of the chunks that are already written, and their numbers of rows.
+            For these a source may yield None instead of making the chunk.
+        """
+
+
+def _refuse_labels(reading: Reading, kind: str) -> None:
+    for name in ("y", "sample_weight"):
+        if getattr(reading, name) is not None:
+            raise ValueError(f"{name} is for .npy and .npz files, not for {kind}")
+
+
+class Files(Source):
+    """Files of one kind, whose rows are concatenated."""
+
+    kind: str
+
+    def __init__(self, paths: list[str], reading: Reading) -> None:
+        self.paths, self.reading = paths, reading
+        self.name = ", ".join(paths)
+        states = [(os.path.abspath(path), os.stat(path)) for path in paths]
+        files = [[path, state.st_size, state.st_mtime_ns] for path, state in states]
+        self.identity = {"kind": self.kind, "files": files}
+
+
+class ArrayChunk(Chunk):
+    """Chunk of arrays in memory."""
+
+    def __init__(self, source: str, first: int, X: Any, y: Any, weight: Any) -> None:
+        self.source, self.first = source, first
+        self.X, self.y, self.weight = X, y, weight
+        self.dense = not sparse.issparse(X)
+
+    def load(self) -> Rows:
+        return self.X, self.y, self.weight
+
+    def place(self, row: int) -> str:
+        return f"{self.source}, row {self.first + row}"
+
+
+def _column(name: str, value: Any, n: int) -> NDArray[np.float64]:
+    """Return labels or weights of n rows as float64, shape (n,).
+
+    Raises
+    ------
+    ValueError
+        If they are not numbers, or have another shape.
+    """
+    array = np.asarray(value)
+    if array.dtype.kind not in "biuf":
+        raise ValueError(
+            f"{name} has dtype {array.dtype}, but stores hold only numbers; map the "
+            "classes to 0, 1, 2, ... first"
+        )
+    if array.shape != (n,):
+        raise ValueError(f"{name} has shape {array.shape}; expected ({n},)")
+    return np.ascontiguousarray(array, dtype=np.float64)
+
+
+def _tidy(X: Any, dtype: np.dtype[Any]) -> Any:
+    """Return a matrix as ndarray, or as CSR with sorted rows without duplicates."""
+    if sparse.issparse(X):
+        with np.errstate(over="ignore"):  # infinite values raise later, with their row
+            X = sparse.csr_matrix(X, dtype=dtype)
+        if not X.has_canonical_format:
+            X = X.copy()
+            X.sum_duplicates()
+        return X
+    X = np.asarray(X)
+    if X.ndim != 2 or X.dtype.kind not in "biuf":
+        raise ValueError(
+            f"X has shape {X.shape} and dtype {X.dtype}; give numbers of shape (n, d)"
+        )
+    with np.errstate(over="ignore"):
+        return np.ascontiguousarray(X, dtype=dtype)
+
+
+def _row_bytes(X: Any) -> int:
+    entries = X.nnz if sparse.issparse(X) else X.size
+    return max(1, 12 * entries // max(X.shape[0], 1))
+
+
+# ------------------------------------------------------------------- .npy and .npz
+
+
+@contextlib.contextmanager
+def _named(name: str, kinds: tuple[type[Exception], ...]) -> Iterator[None]:
+    """Turn a library's errors about a file into ValueErrors that name the file."""
+    try:
+        yield
+    except kinds as error:
+        # Errors of the system, such as a failing disk, are not the file's fault.
+        if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
+            raise
+        # pyarrow's second sentence repeats the first one.
+        reason = str(error).split(". ")[0].rstrip(".")
+        raise ValueError(f"{name}: {reason}") from None

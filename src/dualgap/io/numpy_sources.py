@@ -1,0 +1,255 @@
+"""Rows in files of NumPy, and in arrays that a program gives."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import math
+import os
+import tokenize
+import zipfile
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from .chunks import (
+    _DAMAGED,
+    _PIECE,
+    ArrayChunk,
+    Chunk,
+    Files,
+    Reading,
+    Source,
+    _column,
+    _named,
+    _row_bytes,
+    _tidy,
+)
+from .kinds import kind_of_file
+
+
+class _Batches(Source):
+    name = "the iterable"
+
+    def __init__(self, batches: Iterable[Any], reading: Reading) -> None:
+        self.batches, self.reading = batches, reading
+        self.identity = {"kind": "batches"}
+
+    def chunks(self, known: Mapping[int, int]) -> Iterator[Chunk | None]:
+        first = number = 0
+        for k, batch in enumerate(self.batches):
+            late = callable(batch)
+            if late and number in known:
+                yield None
+                first, number = first + known[number], number + 1
+                continue
+            if late:
+                batch = batch()
+            if not isinstance(batch, tuple) or len(batch) not in (2, 3):
+                raise ValueError(
+                    f"batch {k} is a {type(batch).__name__}, not a tuple (X, y) or "
+                    "(X, y, sample_weight)"
+                )
+            X, y = batch[0], batch[1]
+            n = X.shape[0] if hasattr(X, "shape") else len(X)
+            y = _column(f"batch {k}: y", y, n)
+            weight = None
+            if len(batch) == 3 and batch[2] is not None:
+                weight = _column(f"batch {k}: sample_weight", batch[2], n)
+            if not sparse.issparse(X):
+                X = np.asarray(X)
+            elif X.format != "csr":
+                X = X.tocsr()
+            step = max(1, self.reading.chunk // _row_bytes(X))
+            if late and not 0 < n <= step:
+                raise ValueError(
+                    f"batch {k}, returned by a function, has {n} rows; with this "
+                    f"memory, it must have 1 to {step}"
+                )
+            for at in range(0, n, step):
+                part = slice(at, min(at + step, n))
+                rows = _tidy(X[part], self.reading.dtype)
+                own = None if weight is None else weight[part]
+                yield ArrayChunk(self.name, first + at, rows, y[part], own)
+                number += 1
+            first += n
+
+
+class _Npy:
+    """Array in a .npy file or in a member of a .npz file, read from start to end."""
+
+    def __init__(self, file: Any, name: str) -> None:
+        self.file, self.name = file, name
+        try:
+            version = np.lib.format.read_magic(file)
+            header = {
+                (1, 0): np.lib.format.read_array_header_1_0,
+                (2, 0): np.lib.format.read_array_header_2_0,
+            }[version]
+            self.shape, fortran, self.dtype = header(file)
+        except (ValueError, KeyError, RecursionError, tokenize.TokenError) as error:
+            raise ValueError(f"{name} is not a .npy array: {error}") from None
+        if any(size < 0 for size in self.shape):
+            raise ValueError(f"{name} has the invalid shape {self.shape}")
+        if fortran and len(self.shape) > 1:
+            raise ValueError(
+                f"{name} is in Fortran order; save numpy.ascontiguousarray(X)"
+            )
+        if self.dtype.hasobject:
+            raise ValueError(f"{name} contains Python objects; save it as numbers")
+        if self.dtype.itemsize == 0:
+            raise ValueError(f"{name} has dtype {self.dtype}; save it as numbers")
+
+    def take(self, count: int, width: int = 1) -> NDArray[Any]:
+        """Return the next `count` entries, or `count` rows of `width` entries."""
+        size = count * width * self.dtype.itemsize
+        # Read in pieces, because a damaged header could announce any size.
+        parts, left = [], size
+        while left > 0:
+            with _named(self.name, _DAMAGED):
+                parts.append(self.file.read(min(left, _PIECE)))
+            left -= len(parts[-1])
+            if not parts[-1]:
+                raise ValueError(f"{self.name} is truncated; make the file again")
+        data = parts[0] if len(parts) == 1 else b"".join(parts)
+        return np.frombuffer(data, self.dtype)
+
+    def whole(self) -> NDArray[Any]:
+        return self.take(math.prod(self.shape)).reshape(self.shape)
+
+
+class _Numpy(Files):
+    kind = "numpy"
+
+    def __init__(self, paths: list[str], reading: Reading) -> None:
+        super().__init__(paths, reading)
+        self.y = self._given("y")
+        self.weight = self._given("sample_weight")
+
+    def _given(self, name: str) -> NDArray[Any] | None:
+        value = getattr(self.reading, name)
+        if isinstance(value, (str, os.PathLike)):
+            value = np.load(value, mmap_mode="r", allow_pickle=False)
+        if value is None:
+            return None
+        value = np.asarray(value)
+        self.identity[name] = hashlib.sha256(value.tobytes()).hexdigest()
+        return value
+
+    def chunks(self, known: Mapping[int, int]) -> Iterator[Chunk | None]:
+        first = 0
+        for path in self.paths:
+            for chunk in self._of_file(path, first):
+                yield chunk
+                first = chunk.first + len(chunk.y)
+        for name, given in (("y", self.y), ("sample_weight", self.weight)):
+            if given is not None and len(given) != first:
+                raise ValueError(
+                    f"{name} has {len(given)} entries, but there are {first} rows; "
+                    "give one entry per row"
+                )
+
+    def _of_file(self, path: str, first: int) -> Iterator[ArrayChunk]:
+        with contextlib.ExitStack() as stack:
+            file: BinaryIO = stack.enter_context(open(path, "rb"))
+            if kind_of_file(path) == "npy":
+                arrays = {"X": _Npy(file, path)}
+            else:
+                with _named(path, _DAMAGED):
+                    members = stack.enter_context(zipfile.ZipFile(file))
+                    arrays = {
+                        name[:-4]: _Npy(
+                            stack.enter_context(members.open(name)),
+                            f"{path}, array {name}",
+                        )
+                        for name in members.namelist()
+                        if name.endswith(".npy")
+                    }
+            n, parts = self._rows(path, arrays)
+            labels = self._labels(arrays, "y", self.y, first, n)
+            if labels is None:
+                raise ValueError(
+                    f"{path} has no labels; give y=..., or save an array y in a .npz "
+                    "file"
+                )
+            weight = self._labels(arrays, "sample_weight", self.weight, first, n)
+            at = 0
+            for X in parts:
+                part = slice(at, at + X.shape[0])
+                own = None if weight is None else weight[part]
+                yield ArrayChunk(path, first + at, X, labels[part], own)
+                at += X.shape[0]
+
+    def _labels(
+        self, arrays: dict[str, _Npy], name: str, given: Any, first: int, n: int
+    ) -> NDArray[np.float64] | None:
+        if given is not None:
+            return _column(name, given[first : first + n], n)
+        if name not in arrays:
+            return None
+        return _column(arrays[name].name, arrays[name].whole(), n)
+
+    def _rows(self, path: str, arrays: dict[str, _Npy]) -> tuple[int, Iterator[Any]]:
+        if "X" in arrays:
+            X = arrays["X"]
+            if len(X.shape) != 2:
+                raise ValueError(f"{path}: X has shape {X.shape}; expected (n, d)")
+            if X.dtype.kind not in "biuf":
+                raise ValueError(f"{X.name} has dtype {X.dtype}; save it as numbers")
+            return X.shape[0], self._dense(X)
+        if not {"data", "indices", "indptr", "shape", "format"} <= set(arrays):
+            raise ValueError(
+                f"{path} has the arrays {sorted(arrays)}; expected X, or the arrays of "
+                "scipy.sparse.save_npz"
+            )
+        kinds = {"format": "SU", "shape": "iu", "indptr": "iu", "indices": "iu"}
+        for name, kind in {**kinds, "data": "biuf"}.items():
+            array = arrays[name]
+            shape = {"format": (), "shape": (2,)}.get(name, array.shape[:1] or (0,))
+            if array.dtype.kind not in kind or array.shape != shape:
+                raise ValueError(
+                    f"{array.name} has shape {array.shape} and dtype {array.dtype}, "
+                    "unlike a file of scipy.sparse.save_npz; save it again"
+                )
+        form = arrays["format"].whole().item()
+        if form not in (b"csr", "csr"):
+            raise ValueError(
+                f"{path} has a matrix in the format {form!r}; save X.tocsr()"
+            )
+        n, d = (int(size) for size in arrays["shape"].whole())
+        if n < 0 or d < 0:
+            raise ValueError(f"{path} has a matrix of the invalid shape {(n, d)}")
+        return n, self._csr(arrays, n, d)
+
+    def _dense(self, X: _Npy) -> Iterator[Any]:
+        n, d = X.shape
+        step = max(1, self.reading.chunk // max(1, 12 * d))
+        for at in range(0, n, step):
+            rows = min(step, n - at)
+            yield _tidy(X.take(rows, d).reshape(rows, d), self.reading.dtype)
+
+    def _csr(self, arrays: dict[str, _Npy], n: int, d: int) -> Iterator[Any]:
+        indptr = arrays["indptr"].whole().astype(np.int64)
+        if indptr.shape != (n + 1,) or indptr[0] != 0 or (np.diff(indptr) < 0).any():
+            raise ValueError(
+                f"{arrays['indptr'].name} does not increase from 0; save it again"
+            )
+        limit = max(1, self.reading.chunk // 16)
+        at = 0
+        while at < n:
+            end = int(np.searchsorted(indptr, indptr[at] + limit, side="right")) - 1
+            end = min(max(end, at + 1), n)
+            count = int(indptr[end] - indptr[at])
+            values = arrays["data"].take(count)
+            indices = arrays["indices"].take(count)
+            if count and not (0 <= indices.min() and indices.max() < d):
+                raise ValueError(
+                    f"{arrays['indices'].name} has an index out of range; save it again"
+                )
+            parts = values, indices, indptr[at : end + 1] - indptr[at]
+            X = sparse.csr_matrix(parts, shape=(end - at, d))
+            yield _tidy(X, self.reading.dtype)
+            at = end

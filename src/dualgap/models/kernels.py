@@ -1,0 +1,168 @@
+"""Certificates of kernel classifiers from anywhere."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import combinations
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_array, check_is_fitted
+
+from ..certificate import Certificate
+from ..estimators.fitting import weights
+from ..estimators.svc import KERNELS, SVC
+from ..kernel import (
+    BlockSolver,
+    Callable,
+    Gram,
+    KernelPegasos,
+    KernelProblem,
+    KernelSolver,
+    Precomputed,
+)
+from ..losses import (
+    SquaredHinge,
+    Vector,
+    get_loss,
+)
+from ..problems.multiclass import (
+    certificate_of,
+)
+from .agreement import _agreed, _differ, _labels
+from .single_problems import (
+    Limits,
+    sharpened,
+)
+
+
+def _certify_kernel(
+    model: Any,
+    X: Any,
+    y: ArrayLike,
+    C: float | None,
+    sample_weight: ArrayLike | None,
+    limits: Limits,
+) -> Certificate:
+    """Certify a kernel model from its dual variables, or a fit that starts there."""
+    parts = []
+    for pair in kernel_pairs(model, X, y, C, sample_weight):
+        proof = pair.problem.certify_model(pair.coef, pair.bias)
+        proof = proof.with_dual_of(pair.problem.certify(pair.alpha))
+        solver = _solver_of(pair.problem)
+        if solver is not None:
+            warm = pair.alpha if solver.dual else None
+            proof = sharpened(proof, pair.problem, solver, limits, warm)
+        parts.append(replace(proof, tol=math.nan))
+    return certificate_of(model, parts)
+
+
+def _solver_of(problem: KernelProblem) -> KernelSolver | None:
+    """Return a solver that can train a kernel problem; None if there is none."""
+    for solver in (BlockSolver(), KernelPegasos()):
+        with contextlib.suppress(ValueError):
+            solver.check(problem)
+            return solver
+    return None
+
+
+class KernelPair(NamedTuple):
+    """Problem of a pair of classes of a kernel model, and the model's solution."""
+
+    problem: KernelProblem
+    coef: Vector  # coefficients of the kernel at the rows of the problem
+    alpha: Vector  # the coefficients clipped to the box: a dual point
+    bias: float
+    classes: tuple[int, int]
+    rows: NDArray[np.intp]  # indices into the training data
+
+
+def kernel_pairs(
+    model: Any,
+    X: Any,
+    y: ArrayLike,
+    C: float | None,
+    sample_weight: ArrayLike | None,
+) -> Iterator[KernelPair]:
+    """Yield the pairs of classes of a fitted kernel model."""
+    check_is_fitted(model)
+    C = _agreed(C, model.C, model)
+    squared = isinstance(model, SVC) and isinstance(get_loss(model.loss), SquaredHinge)
+    kind_of_bias: dict[str, Any] = {"penalize_intercept": False}
+    if isinstance(model, SVC):
+        kind_of_bias = model._bias_of_problems()
+    kernel = _kernel_of(model)
+    X = _rows_of(model, X, kernel)
+    classes, codes = _labels(y, X.shape[0], model.classes_)
+    support = np.asarray(model.support_)
+    weight, factor = weights(model.class_weight, X, classes, codes, sample_weight)
+    dual_coef = model.dual_coef_
+    dual_coef = dual_coef.toarray() if hasattr(dual_coef, "toarray") else dual_coef
+    gram = Gram(X, kernel, getattr(model, "cache_size", 200))
+    for p, (i, j) in enumerate(combinations(range(len(classes)), 2)):
+        rows = np.flatnonzero((codes == i) | (codes == j))
+        # The first class of a pair is positive; with only two classes, the second is.
+        first = 1 if len(classes) > 2 else -1
+        signs = np.where(codes[rows] == i, first, -first)
+        problem = KernelProblem(
+            gram,
+            signs,
+            C,
+            loss="squared_hinge" if squared else "hinge",
+            sample_weight=(weight * factor[codes])[rows],
+            rows=rows,
+            **kind_of_bias,
+        )
+        coef = np.zeros(X.shape[0])
+        coef[support] = np.where(codes[support] == i, dual_coef[j - 1], dual_coef[i])
+        signed: Vector = coef[rows]
+        alpha: Vector = np.clip(signed * problem.y, 0.0, problem.upper)
+        bias = float(model.intercept_[p])
+        yield KernelPair(problem, signed, alpha, bias, (i, j), rows)
+
+
+def _rows_of(model: Any, X: Any, kernel: Any) -> Any:
+    """Return X after checking that the kernel model was trained on these rows.
+
+    Raises
+    ------
+    ValueError
+        If the model does not know its training rows, or X differs from them.
+    """
+    if np.any(np.asarray(model.support_) < 0):
+        raise ValueError(
+            "model was read from a file that does not name its training rows; fit it "
+            "again, or give its coefficients if it is linear"
+        )
+    X = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32], order="C")
+    if X.shape != model.shape_fit_:
+        raise ValueError(
+            f"X has shape {X.shape}, but the model was trained with shape "
+            f"{model.shape_fit_}; give the training rows"
+        )
+    if not isinstance(kernel, Precomputed) and _differ(
+        X[model.support_], model.support_vectors_
+    ):
+        raise ValueError(
+            "X does not contain the model's support vectors; give the training rows, "
+            "in the same order"
+        )
+    return X
+
+
+def _kernel_of(model: Any) -> Any:
+    """Return the record of the model's kernel."""
+    if hasattr(model, "_fitted_kernel"):
+        return model._fitted_kernel
+    if callable(model.kernel):
+        return Callable(model.kernel)
+    options = {
+        "poly": {"degree": model.degree, "gamma": model._gamma, "coef0": model.coef0},
+        "rbf": {"gamma": model._gamma},
+        "sigmoid": {"gamma": model._gamma, "coef0": model.coef0},
+    }
+    return KERNELS[model.kernel](**options.get(model.kernel, {}))
