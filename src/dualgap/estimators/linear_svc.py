@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, _fit_context
 from sklearn.linear_model._base import LinearClassifierMixin, SparseCoefMixin
-from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
@@ -30,9 +29,9 @@ from ..problems.multiclass import (
     number_of_problems,
 )
 from ..solvers import SOLVERS, SequentialDual, Solver, get_solver
-from ..training import Solution, solve
+from ..training import Solution
 from ..training.path import carried
-from ._callbacks import CallbackSupportMixin, FitTasks
+from ._callbacks import CallbackSupportMixin
 from ._columns import StoredColumns
 from ._html import CertificateHTMLMixin
 from ._streaming import StreamingMixin, rows_of_fit
@@ -42,15 +41,23 @@ from .fitting import (
     VersionedPickle,
     class_scores,
     encode,
-    fit_all,
-    listener,
     one_or_all,
     refuse_masks,
-    warn_of_failures,
     weights,
 )
 from .hints import ParameterHints, ProbabilityHints
 from .single import begin
+from .training import Training
+
+
+class Given(NamedTuple):
+    """Training data of a classifier, and the class of every row."""
+
+    X: Any
+    y: Any
+    sample_weight: ArrayLike | None
+    classes: NDArray[Any]
+    codes: NDArray[np.intp]
 
 
 class LinearSVC(
@@ -370,34 +377,14 @@ class LinearSVC(
         The label is the positive class or, one versus one, the pair of classes. A given
         `stop` belongs to a longer job; its deadline replaces `time_limit`.
         """
-        if self.checkpoint is not None:
-            check_target(self.checkpoint)
-            if not isinstance(self.random_state, Integral):
-                raise ValueError(
-                    "checkpoint needs an integer random_state, got "
-                    f"{self.random_state!r}; give one, such as 0"
-                )
         if stop is None:
             stop = begin(self.time_limit)
-        refuse_masks(X=X, y=y, sample_weight=sample_weight)
-        if isinstance(X, RowSource):
-            y, sample_weight = self._of_store(X, y, sample_weight)
-        else:
-            X, y = validate_data(
-                self,
-                X,
-                y,
-                accept_sparse=["csr", "csc", "coo"],  # BinaryProblem logs a copy
-                dtype=[np.float64, np.float32],
-                ensure_all_finite=False,  # BinaryProblem checks every entry
-            )
+        X, y, sample_weight = self._validated(X, y, sample_weight)
         classes, codes = encode(np.asarray(y))
         weight, factor = weights(self.class_weight, X, classes, codes, sample_weight)
         if self.multi_class == "crammer_singer":
-            data = {"X": X, "y": y, "sample_weight": sample_weight}
-            return self._fit_together(
-                data, classes, codes, weight * factor[codes], stop, on_epoch
-            )
+            given = Given(X, y, sample_weight, classes, codes)
+            return self._fit_together(given, weight * factor[codes], stop, on_epoch)
         problems = number_of_problems(self.multi_class, len(classes))
         weighted = sample_weight is not None or self.class_weight is not None
         columns = StoredColumns(X)
@@ -416,7 +403,6 @@ class LinearSVC(
             n_jobs=max(1, effective_n_jobs(self.n_jobs) // problems),
         )
         rows = binary.rows
-        seeds = check_random_state(self.random_state).randint(2**31 - 1, size=problems)
         warm = self._previous_duals(classes, binary.tables, len(codes))
         # Dual variables of another C are scaled. For the same C they may be optimal.
         same_C = getattr(self, "_fitted_C", self.C) == self.C
@@ -425,10 +411,16 @@ class LinearSVC(
         if self.warm_start:  # raise before the first fit, not after it
             solver.check_warm(rows, np.zeros(rows.n))
 
-        data = {"X": X, "y": y, "metadata": None}
-        if sample_weight is not None:
-            data["metadata"] = {"sample_weight": sample_weight}
-        tasks = FitTasks(self, data, binary.names, stop)
+        training = Training(
+            self,
+            X,
+            y,
+            sample_weight,
+            names=binary.names,
+            labels=binary.labels,
+            stop=stop,
+            on_epoch=on_epoch,
+        )
         models = [np.zeros(rows.width)] * problems  # zeros until a problem is solved
 
         def train(k: int) -> Solution:
@@ -439,28 +431,22 @@ class LinearSVC(
                 return {"classes_": classes, "coef_": coef, "intercept_": intercept}
 
             problem = binary.problem(k)
-            problem.title = binary.names[k] if problems > 1 else ""
+            problem.title = training.title(k)
             alpha = None if warm is None else binary.unpack(warm, k)
-            with tasks.problem(k, attributes) as callback:
-                solution = solve(
+            with training.problem(k, attributes) as callback:
+                solution = training.solve(
+                    k,
                     problem,
                     solver,
-                    tol=self.tol,
-                    atol=self.atol,
-                    max_epochs=self.max_epochs,
-                    random_state=int(seeds[k]),
+                    callback,
                     warm=None if alpha is None else start(problem, alpha),
-                    on_epoch=listener(binary.labels[k], callback, on_epoch),
-                    stop=stop,
                     checkpoint=self._checkpoint_file(k, problems),
                     checkpoint_every=self.checkpoint_every,
                 )
                 models[k] = solution.w
             return solution
 
-        solutions = fit_all(
-            train, problems, n_jobs=self.n_jobs, stop=stop, verbose=self.verbose
-        )
+        solutions = training.run(train, self.n_jobs)
         self.classes_ = classes
         self._forget_stream()
         if self.multi_class == "ovr":
@@ -468,20 +454,101 @@ class LinearSVC(
         self._keep(binary, solutions)
         self.coef_ = columns.spread(self.coef_)
         self.n_support_ = _counts(codes[self.support_], classes)
-        tasks.end()
-        warn_of_failures("LinearSVC", self.certificate_, binary.several)
+        training.end(self.certificate_, binary.several, name="LinearSVC")
         return self
 
+    def _validated(
+        self, X: Any, y: ArrayLike | None, sample_weight: ArrayLike | None
+    ) -> tuple[Any, Any, ArrayLike | None]:
+        """Return rows, labels and weights, after checking them and `checkpoint`."""
+        if self.checkpoint is not None:
+            check_target(self.checkpoint)
+            if not isinstance(self.random_state, Integral):
+                raise ValueError(
+                    "checkpoint needs an integer random_state, got "
+                    f"{self.random_state!r}; give one, such as 0"
+                )
+        refuse_masks(X=X, y=y, sample_weight=sample_weight)
+        if isinstance(X, RowSource):
+            return X, *self._of_store(X, y, sample_weight)
+        X, y = validate_data(
+            self,
+            X,
+            y,
+            accept_sparse=["csr", "csc", "coo"],  # BinaryProblem logs a copy
+            dtype=[np.float64, np.float32],
+            ensure_all_finite=False,  # BinaryProblem checks every entry
+        )
+        return X, y, sample_weight
+
     def _fit_together(
-        self,
-        given: dict[str, Any],
-        classes: NDArray[Any],
-        codes: NDArray[np.intp],
-        weight: Vector,
-        stop: Any,
-        on_epoch: OnEpoch | None,
+        self, given: Given, weight: Vector, stop: Any, on_epoch: OnEpoch | None
     ) -> LinearSVC:
         """Train the joint problem of Crammer and Singer."""
+        solver = self._solver_of_all_classes()
+        classes, codes = given.classes, given.codes
+        K = len(classes)
+        columns = StoredColumns(given.X)
+        rows = BinaryProblem(
+            columns.X,
+            np.ones(len(codes)),
+            self.C,
+            sample_weight=weight,
+            fit_intercept=self.fit_intercept,
+            intercept_scaling=self.intercept_scaling,
+            n_jobs=max(1, effective_n_jobs(self.n_jobs)),
+        )
+        problem = CrammerSingerProblem(rows, codes, K)
+        warm = self._previous_duals(classes, K, len(codes))
+        if warm is not None:
+            warm *= self.C / getattr(self, "_fitted_C", self.C)
+            warm = np.ascontiguousarray(warm.T).ravel()
+        training = Training(
+            self,
+            given.X,
+            given.y,
+            given.sample_weight,
+            names=["all classes"],
+            labels=[classes[-1]],
+            stop=stop,
+            on_epoch=on_epoch,
+        )
+
+        def attributes(model: Vector) -> dict[str, Any]:
+            coef, intercept = _of_two(*problem.coef(model))
+            coef = columns.spread(coef)
+            return {"classes_": classes, "coef_": coef, "intercept_": intercept}
+
+        def train(k: int) -> Solution:
+            with training.problem(k, attributes) as callback:
+                return training.solve(
+                    k,
+                    problem,
+                    solver,
+                    callback,
+                    warm=warm,
+                    checkpoint=self._checkpoint_file(0, 1),
+                    checkpoint_every=self.checkpoint_every,
+                )
+
+        (solution,) = training.run(train, self.n_jobs)
+        self.classes_ = classes
+        self._forget_stream()
+        coef, self.intercept_ = _of_two(*problem.coef(solution.w))
+        self.coef_ = columns.spread(coef)
+        alpha = solution.alpha.reshape(-1, K)
+        self.support_ = np.flatnonzero(alpha.any(axis=1))
+        self.n_support_ = _counts(codes[self.support_], classes)
+        self.dual_coef_ = np.ascontiguousarray(alpha[self.support_].T)
+        self._n_rows, self._fitted_C = rows.n, self.C
+        self.n_iter_ = solution.certificate.epochs
+        self.certificate_ = solution.certificate
+        self.history_: Any = solution.history
+        training.end(self.certificate_, name="LinearSVC")
+        return self
+
+    def _solver_of_all_classes(self) -> SequentialDual:
+        """Return the solver of the joint problem, after checking the parameters."""
         solver = SequentialDual() if self.solver == "auto" else get_solver(self.solver)
         if not isinstance(solver, SequentialDual):
             raise ValueError(
@@ -498,66 +565,7 @@ class LinearSVC(
                 "penalize_intercept=False is not supported by "
                 "multi_class='crammer_singer'; use multi_class='ovr'"
             )
-        K = len(classes)
-        columns = StoredColumns(given["X"])
-        rows = BinaryProblem(
-            columns.X,
-            np.ones(len(codes)),
-            self.C,
-            sample_weight=weight,
-            fit_intercept=self.fit_intercept,
-            intercept_scaling=self.intercept_scaling,
-            n_jobs=max(1, effective_n_jobs(self.n_jobs)),
-        )
-        problem = CrammerSingerProblem(rows, codes, K)
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        warm = self._previous_duals(classes, K, len(codes))
-        if warm is not None:
-            warm *= self.C / getattr(self, "_fitted_C", self.C)
-            warm = np.ascontiguousarray(warm.T).ravel()
-        metadata = {k: given[k] for k in ("sample_weight",) if given[k] is not None}
-        data = {"X": given["X"], "y": given["y"], "metadata": metadata or None}
-        tasks = FitTasks(self, data, ["all classes"], stop)
-
-        def attributes(model: Vector) -> dict[str, Any]:
-            coef, intercept = _of_two(*problem.coef(model))
-            coef = columns.spread(coef)
-            return {"classes_": classes, "coef_": coef, "intercept_": intercept}
-
-        def train(_: int) -> Solution:
-            with tasks.problem(0, attributes) as callback:
-                return solve(
-                    problem,
-                    solver,
-                    tol=self.tol,
-                    atol=self.atol,
-                    max_epochs=self.max_epochs,
-                    random_state=seed,
-                    warm=warm,
-                    on_epoch=listener(classes[-1], callback, on_epoch),
-                    stop=stop,
-                    checkpoint=self.checkpoint,
-                    checkpoint_every=self.checkpoint_every,
-                )
-
-        (solution,) = fit_all(
-            train, 1, n_jobs=self.n_jobs, stop=stop, verbose=self.verbose
-        )
-        self.classes_ = classes
-        self._forget_stream()
-        coef, self.intercept_ = _of_two(*problem.coef(solution.w))
-        self.coef_ = columns.spread(coef)
-        alpha = solution.alpha.reshape(-1, K)
-        self.support_ = np.flatnonzero(alpha.any(axis=1))
-        self.n_support_ = _counts(codes[self.support_], classes)
-        self.dual_coef_ = np.ascontiguousarray(alpha[self.support_].T)
-        self._n_rows, self._fitted_C = rows.n, self.C
-        self.n_iter_ = solution.certificate.epochs
-        self.certificate_ = solution.certificate
-        self.history_: Any = solution.history
-        tasks.end()
-        warn_of_failures("LinearSVC", self.certificate_)
-        return self
+        return solver
 
     def _checkpoint_file(self, k: int, problems: int) -> str | None:
         if self.checkpoint is None:

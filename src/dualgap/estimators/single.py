@@ -7,23 +7,20 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight
 
 from .. import core
 from ..losses import Vector
 from ..solvers import Solver
-from ..training import EpochInfo, Solution, solve
-from ._callbacks import Attributes, CallbackSupportMixin, FitTasks
+from ..training import EpochInfo, Solution
+from ._callbacks import Attributes, CallbackSupportMixin
 from .fitting import (
     VersionedPickle,
-    fit_all,
-    listener,
     refuse_masks,
     refuse_store,
-    warn_of_failures,
 )
 from .hints import ParameterHints
+from .training import Training
 
 __all__ = [
     "ZERO",
@@ -110,30 +107,25 @@ class SingleFit(
 
         `data` contains X, y and sample_weight as callbacks receive them.
         """
-        weight = data.pop("sample_weight")
-        metadata = None if weight is None else {"sample_weight": weight}
         name = type(self).__name__
-        tasks = FitTasks(self, {**data, "metadata": metadata}, [name], stop)
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        training = Training(
+            self,
+            data["X"],
+            data["y"],
+            data["sample_weight"],
+            names=[name],
+            labels=[name],
+            stop=stop,
+            on_epoch=self._tell,
+        )
 
-        def train(_: int) -> Solution:
-            with tasks.problem(0, attributes) as callback:
-                return solve(
-                    problem,
-                    solver,
-                    tol=self.tol,
-                    atol=self.atol,
-                    max_epochs=self.max_epochs,
-                    random_state=seed,
-                    warm=warm,
-                    on_epoch=listener(name, callback, self._tell),
-                    stop=stop,
-                )
+        def train(k: int) -> Solution:
+            with training.problem(k, attributes) as callback:
+                return training.solve(k, problem, solver, callback, warm=warm)
 
-        solution = fit_all(train, 1, n_jobs=None, stop=stop, verbose=self.verbose)[0]
+        (solution,) = training.run(train, n_jobs=None)
         keep(solution)
         self.n_iter_ = solution.certificate.epochs
         self.certificate_ = solution.certificate
         self.history_ = solution.history
-        tasks.end()
-        warn_of_failures(name, self.certificate_, stacklevel=self._depth)
+        training.end(self.certificate_, name=name, depth=self._depth)
