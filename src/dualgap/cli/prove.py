@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from .app import app, paragraphs, told_plainly
 from .certify import AnyModel, Tightness, TrainedC, TrainedEpsilon, read_with_data
 from .data import refuse_unwritable
 from .options import (
@@ -16,9 +17,6 @@ from .options import (
     LabelAsTrained,
     PredictJobs,
     ZeroBasedAsTrained,
-    app,
-    paragraphs,
-    told_plainly,
 )
 from .report import by_problem, name_of, print_json, reach, worst_problem
 

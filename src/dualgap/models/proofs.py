@@ -36,7 +36,7 @@ from ..problems.multiclass import OneVsOne, certificate_of
 from ..problems.regression import RegressionProblem
 from ..solvers import solver_for
 from ..training import solve
-from .certification import binary_of, linear_problems, linear_terms
+from .linear import binary_of, linear_problems, linear_terms
 from .single_problems import single_terms, targets
 
 __all__ = ["write_proof"]

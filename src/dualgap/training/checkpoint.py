@@ -106,8 +106,14 @@ class Checkpoint(contextlib.AbstractContextManager["Checkpoint"]):
     def due(self) -> bool:
         return time.perf_counter() - self.last >= self.every
 
+    def write(self, plain: Plain, tensors: Tensors, name: str) -> None:
+        """Write a frozen state atomically: the whole file or none of it."""
+        record = {"estimator": name, "about": self.about, "state": plain}
+        model.write(self.path, model.seal(record, tensors, FORMAT), tensors)
+        self.last = time.perf_counter()
+
     def save(self, solver: Solver, state: State, kept: Kept) -> None:
-        """Write the state of a fit atomically: the whole file or none of it."""
+        """Write the state of a fit."""
         tensors: Tensors = {}
         best = None
         if kept.best is not None:
@@ -118,9 +124,7 @@ class Checkpoint(contextlib.AbstractContextManager["Checkpoint"]):
             "loop": freeze((*kept[:4], best, kept.history), "loop", tensors),
             "random": list(state.rng.state),
         }
-        record = {"estimator": solver.name, "about": self.about, "state": plain}
-        model.write(self.path, model.seal(record, tensors, FORMAT), tensors)
-        self.last = time.perf_counter()
+        self.write(plain, tensors, solver.name)
         logger.debug("%s: checkpoint after epoch %d", solver.name, state.epochs)
 
     def read(self) -> tuple[Plain, Tensors] | None:
