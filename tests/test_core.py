@@ -37,64 +37,120 @@ def order(n=N):
     return np.arange(n, dtype=np.uint32)
 
 
-# What the functions refuse. Every array argument of every kernel, by name.
+def numbers(record):
+    """Return the public numbers in a record of the core."""
+    return [getattr(record, name) for name in dir(record) if name[0] != "_"]
+
+
+# What the functions refuse. Every array of every kernel, by name.
+
+
+def examples(rows, y, cost, q, loss=HINGE):
+    return core.Examples(rows, y, cost, q, loss)
+
+
+def labelled():
+    return {"rows": rows(), "y": labels(), "cost": np.ones(N), "q": np.ones(N)}
 
 
 def evaluate_arguments():
-    return {
-        "rows": rows(), "y": labels(), "cost": np.ones(N), "loss": HINGE,
-        "q": np.ones(N), "w": np.ones(D), "dual": "given", "alpha": np.ones(N),
-        "v": np.ones(D), "margins": np.ones(N),
-    }  # fmt: skip
+    points = {"w": np.ones(D), "alpha": np.ones(N), "v": np.ones(D)}
+    return {**labelled(), **points, "margins": np.ones(N), "dual": "given"}
+
+
+def evaluate(rows, y, cost, q, **others):
+    return core.evaluate(examples(rows, y, cost, q), **others)
+
+
+def combine_arguments():
+    return {"rows": rows(), "y": labels(), "alpha": np.ones(N), "v": np.ones(D)}
 
 
 def dual_arguments(**more):
-    return {
-        "rows": rows(), "y": labels(), "cost": np.ones(N), "q": np.ones(N),
-        "loss": HINGE, "order": order(), "alpha": np.zeros(N), "w": np.zeros(D),
-        "stop": core.Stop(), **more,
-    }  # fmt: skip
+    point = {"alpha": np.zeros(N), "w": np.zeros(D)}
+    return {**labelled(), "order": order(), **point, "stop": core.Stop(), **more}
 
 
 def sdca_arguments():
-    return dual_arguments(
-        average_sum=np.zeros(N), average_since=np.zeros(N), average_step=0.0
+    return dual_arguments(sum=np.zeros(N), since=np.zeros(N))
+
+
+def sdca(rows, y, cost, q, order, alpha, w, stop, sum, since):
+    state, average = core.DualState(alpha, w), core.Average(sum, since, 0.0)
+    return core.sdca_epoch(examples(rows, y, cost, q), order, state, average, stop)
+
+
+def modified_sgd_arguments():
+    return dual_arguments(n=N)
+
+
+def modified_sgd(rows, y, cost, q, order, alpha, w, stop, n):
+    state = core.DualState(alpha, w)
+    return core.modified_sgd_epoch(
+        examples(rows, y, cost, q), order, state, before=0, n=n, stop=stop
     )
 
 
 def dcd_arguments():
-    return dual_arguments(active=N, upper=math.inf, lower=-math.inf)
+    return dual_arguments(active=N)
+
+
+def dcd(rows, y, cost, q, order, alpha, w, stop, active):
+    limits = {"upper": math.inf, "lower": -math.inf}
+    state = core.DualState(alpha, w)
+    return core.dcd_epoch(
+        examples(rows, y, cost, q), order, active, state, **limits, stop=stop
+    )
 
 
 def counting_arguments():
-    return {
-        "rows": rows(), "y": labels(), "omega": np.ones(N), "q": np.ones(N),
-        "lambda_": 0.1, "multiplicity": 1, "order": order(), "a": np.zeros(D),
-        "errors": np.zeros(N, np.int64), "t": 0.0, "norm": 0.0, "stop": core.Stop(),
-    }  # fmt: skip
+    point = {"a": np.zeros(D), "errors": np.zeros(N, np.int64)}
+    return {**labelled(), **point, "order": order(), "stop": core.Stop()}
+
+
+def counting(rows, y, cost, q, a, errors, order, stop):
+    state = core.CountingState(a, errors, 0.0, 0.0)
+    return core.counting_sgd_epoch(
+        examples(rows, y, cost, q), 0.1, 1, order, state, stop
+    )
 
 
 def gradient_arguments():
+    point = {"v": np.zeros(D), "beta": np.zeros(N)}
+    sums = {"r": np.zeros(D), "r_beta": np.zeros(N)}
     return {
-        "rows": rows(), "y": labels(), "omega": np.ones(N), "q": np.ones(N),
-        "loss": HINGE, "lambda_": 0.1, "schedule": core.Schedule.pegasos, "eta0": 0.0,
-        "batch": 1, "project": False, "order": order(), "v": np.zeros(D),
-        "beta": np.zeros(N), "scale": 1.0, "norm": 0.0, "t": 0.0, "r": np.zeros(D),
-        "r_beta": np.zeros(N), "sigma": 0.0, "stop": core.Stop(),
-    }  # fmt: skip
+        **{**labelled(), **point, **sums, "batch": 1},
+        **{"order": order(), "stop": core.Stop()},
+    }
+
+
+def gradient(rows, y, cost, q, v, beta, r, r_beta, batch, order, stop):
+    state = core.GradientState(v, beta, sum=core.SumOfSteps(r, r_beta, 0.0))
+    settings = core.GradientSettings(0.1, core.Schedule.pegasos, 0.0, batch)
+    return core.stochastic_gradient_epoch(
+        examples(rows, y, cost, q), settings, order, state, stop
+    )
 
 
 KERNELS = {
     "evaluate": evaluate_arguments,
-    "combine": lambda: {
-        "rows": rows(), "y": labels(), "alpha": np.ones(N), "v": np.ones(D),
-    },
+    "combine": combine_arguments,
     "sdca_epoch": sdca_arguments,
-    "modified_sgd_epoch": lambda: dual_arguments(before=0, n=N),
+    "modified_sgd_epoch": modified_sgd_arguments,
     "dcd_epoch": dcd_arguments,
     "counting_sgd_epoch": counting_arguments,
     "stochastic_gradient_epoch": gradient_arguments,
-}  # fmt: skip
+}
+#: Each kernel, with all that its records hold as arguments.
+CALLS = {
+    "evaluate": evaluate,
+    "combine": core.combine,
+    "sdca_epoch": sdca,
+    "modified_sgd_epoch": modified_sgd,
+    "dcd_epoch": dcd,
+    "counting_sgd_epoch": counting,
+    "stochastic_gradient_epoch": gradient,
+}
 # An order may be of any length; it is looked at below.
 ARRAYS = [
     (kernel, name)
@@ -106,7 +162,7 @@ ORDERED = [kernel for kernel, arguments in KERNELS.items() if "order" in argumen
 OUTPUTS = {
     "evaluate": {"alpha", "v", "margins"},
     "combine": {"v"},
-    "sdca_epoch": {"alpha", "w", "average_sum", "average_since"},
+    "sdca_epoch": {"alpha", "w", "sum", "since"},
     "modified_sgd_epoch": {"alpha", "w"},
     "dcd_epoch": {"alpha", "w", "order"},
     "counting_sgd_epoch": {"a", "errors"},
@@ -129,7 +185,7 @@ def unchanged(arguments, call, error, text=None):
 
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_every_kernel_takes_what_is_right(kernel):
-    getattr(core, kernel)(**KERNELS[kernel]())
+    CALLS[kernel](**KERNELS[kernel]())
 
 
 @pytest.mark.parametrize(("kernel", "name"), ARRAYS)
@@ -139,7 +195,7 @@ def test_wrong_lengths_are_refused(kernel, name, change):
     value = arguments[name]
     arguments[name] = np.ones(len(value) + change, value.dtype)
     text = f"^{name} has {len(value) + change} entries, expected {len(value)}$"
-    unchanged(arguments, getattr(core, kernel), ValueError, text)
+    unchanged(arguments, CALLS[kernel], ValueError, text)
 
 
 @pytest.mark.parametrize(("kernel", "name"), ARRAYS)
@@ -156,7 +212,7 @@ def test_wrong_kinds_of_array_are_refused(kernel, name):
         if wrong is not None:
             arguments = {**KERNELS[kernel](), name: wrong}
             with pytest.raises(TypeError, match="incompatible function arguments"):
-                getattr(core, kernel)(**arguments)
+                CALLS[kernel](**arguments)
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
@@ -168,9 +224,9 @@ def test_read_only_outputs_are_refused_and_read_only_inputs_taken(kernel):
         arguments[name].flags.writeable = False
         if name in OUTPUTS[kernel]:
             with pytest.raises(TypeError, match="incompatible function arguments"):
-                getattr(core, kernel)(**arguments)
+                CALLS[kernel](**arguments)
         else:
-            getattr(core, kernel)(**arguments)
+            CALLS[kernel](**arguments)
 
 
 def out_of_a_message(array):
@@ -183,7 +239,7 @@ def out_of_a_message(array):
 
 @pytest.mark.parametrize(("kernel", "name"), ARRAYS)
 def test_misaligned_outputs_are_refused_and_misaligned_inputs_copied(kernel, name):
-    arguments, call = KERNELS[kernel](), getattr(core, kernel)
+    arguments, call = KERNELS[kernel](), CALLS[kernel]
     given = out_of_a_message(arguments[name])
     assert given.flags.aligned == (given.itemsize == 1)
     arguments[name] = given
@@ -191,7 +247,9 @@ def test_misaligned_outputs_are_refused_and_misaligned_inputs_copied(kernel, nam
         unchanged(arguments, call, TypeError, "incompatible function arguments")
         return
     expected = KERNELS[kernel]()
-    assert call(**arguments) == call(**expected)
+    found, wanted = call(**arguments), call(**expected)
+    if found is not None:
+        assert numbers(found) == numbers(wanted)
     for output in OUTPUTS[kernel]:
         np.testing.assert_array_equal(arguments[output], expected[output])
 
@@ -203,7 +261,7 @@ def test_an_order_that_names_no_row_is_refused(kernel, row, place):
     arguments = KERNELS[kernel]()
     arguments["order"][place] = row
     text = "order names a row that does not exist"
-    unchanged(arguments, getattr(core, kernel), ValueError, text)
+    unchanged(arguments, CALLS[kernel], ValueError, text)
 
 
 @pytest.mark.parametrize("kernel", ORDERED)
@@ -212,30 +270,20 @@ def test_an_order_of_another_dtype_is_refused(kernel, dtype):
     arguments = KERNELS[kernel]()
     arguments["order"] = arguments["order"].astype(dtype)
     with pytest.raises(TypeError, match="incompatible function arguments"):
-        getattr(core, kernel)(**arguments)
+        CALLS[kernel](**arguments)
 
 
 @pytest.mark.parametrize("active", [-1, N + 1, 2**40])
 def test_more_active_rows_than_the_order_holds_are_refused(active):
     arguments = {**dcd_arguments(), "active": active}
-    unchanged(arguments, core.dcd_epoch, ValueError, "active is out of range")
+    unchanged(arguments, dcd, ValueError, "active is out of range")
 
 
 @pytest.mark.parametrize("batch", [0, -3])
 def test_an_empty_batch_is_refused(batch):
     arguments = {**gradient_arguments(), "batch": batch}
     text = "batch must be positive"
-    unchanged(arguments, core.stochastic_gradient_epoch, ValueError, text)
-
-
-@pytest.mark.parametrize("name", ["r", "r_beta"])
-def test_half_an_average_is_refused(name):
-    arguments = {**gradient_arguments(), name: None}
-    text = "r and r_beta come together"
-    with pytest.raises(ValueError, match=text):
-        core.stochastic_gradient_epoch(**arguments)
-    with pytest.raises(ValueError, match="average_sum needs average_since"):
-        core.sdca_epoch(**{**sdca_arguments(), "average_since": None})
+    unchanged(arguments, gradient, ValueError, text)
 
 
 @pytest.mark.parametrize("kind", ["given", "built"])
@@ -243,12 +291,12 @@ def test_half_an_average_is_refused(name):
 def test_a_dual_point_needs_its_arrays(kind, name):
     arguments = {**evaluate_arguments(), "dual": kind, name: None}
     with pytest.raises(ValueError, match="this dual point needs alpha and v"):
-        core.evaluate(**arguments)
+        evaluate(**arguments)
 
 
 def test_an_unknown_kind_of_dual_point_is_refused():
     with pytest.raises(ValueError, match="dual: other"):
-        core.evaluate(**{**evaluate_arguments(), "dual": "other"})
+        evaluate(**{**evaluate_arguments(), "dual": "other"})
 
 
 def test_dual_value_refuses_wrong_lengths():
@@ -315,18 +363,16 @@ class TestSums:
         w = np.array([0.7])
         squared = core.Loss(math.inf, 0.5)
         margins = np.empty(n)
-        loss, total, diagonal, *_ = core.evaluate(
-            core.dense_rows(X, 0.0), y, terms, squared, X[:, 0] ** 2, w, "of w", terms,
-            None, margins,
-        )  # fmt: skip
+        given = core.Examples(core.dense_rows(X, 0.0), y, terms, X[:, 0] ** 2, squared)
+        values = core.evaluate(given, w, "of w", terms, None, margins)
         assert (np.abs(margins - y * X[:, 0] * 0.7) <= EPS).all()
         # Every term has a few roundings of its own; adding them has one.
         exact = math.fsum(terms * (1.0 - margins) ** 2)
-        assert abs(loss - exact) <= 5 * EPS * exact
+        assert abs(values.loss - exact) <= 5 * EPS * exact
         exact = math.fsum(terms)
-        assert abs(total - exact) <= EPS * exact
+        assert abs(values.sum - exact) <= EPS * exact
         exact = math.fsum(0.5 / terms * terms * terms)
-        assert abs(diagonal - exact) <= 5 * EPS * exact
+        assert abs(values.diagonal - exact) <= 5 * EPS * exact
 
     def test_dual_value(self, terms):
         # sum a - sum delta a^2 / 2 = (1 - 1/4) sum a for the squared hinge at a = c.
@@ -364,7 +410,7 @@ def test_a_pass_that_is_told_to_leave_leaves_soon_and_whole(kernel):
         arguments["active"] = 10**6
     stop = arguments["stop"]
     stop.request()
-    visited = getattr(core, kernel)(**arguments)[0]
+    visited = CALLS[kernel](**arguments).visited
     # About a millisecond of work, and nothing half done: w is that of alpha.
     assert 0 < visited < 10**5
     w, alpha = {
@@ -397,9 +443,9 @@ def test_modified_sgd_that_is_told_to_leave_leaves_soon_and_whole():
     matrix.inspect(q)
     stop = core.Stop()
     stop.request()
-    visited, _, _ = core.modified_sgd_epoch(
-        matrix, labels(n), np.ones(n), q, HINGE, order(n), alpha, w, 0, n, stop
-    )
+    visited = modified_sgd(
+        matrix, labels(n), np.ones(n), q, order(n), alpha, w, stop, n
+    ).visited
     assert 0 < visited < 100_000
     assert not alpha[visited:].any()
     combined = np.empty(D)
@@ -410,14 +456,10 @@ def test_modified_sgd_that_is_told_to_leave_leaves_soon_and_whole():
 def test_a_pass_leaves_at_its_deadline_and_holds_no_lock():
     """Another thread sees it begin and tells it to leave, long before its end."""
     d = 3000
-    arguments = sdca_arguments() | {
-        "rows": rows(d=d), "w": np.zeros(d), "q": np.full(N, float(d)),
-        "order": np.resize(order(), 10**7),
-    }  # fmt: skip
+    arguments = sdca_arguments() | {"rows": rows(d=d), "w": np.zeros(d)}
+    arguments |= {"q": np.full(N, float(d)), "order": np.resize(order(), 10**7)}
     stop, visited = arguments["stop"], []
-    thread = threading.Thread(
-        target=lambda: visited.append(core.sdca_epoch(**arguments)[0])
-    )
+    thread = threading.Thread(target=lambda: visited.append(sdca(**arguments).visited))
     thread.start()
     while thread.is_alive() and not arguments["w"].any():
         time.sleep(0.001)
@@ -457,6 +499,12 @@ X[rng.random(X.shape) < 0.5] = 0.0
 y = rng.choice([-1, 1], n).astype(np.int8)
 cost = rng.uniform(0.1, 2.0, n)
 out = {}
+
+def told(passed, *names):
+    # The public numbers of a record, in the order of their names.
+    names = names or [name for name in dir(passed) if name[0] != "_"]
+    return [getattr(passed, name) for name in names]
+
 for dtype in (np.float32, np.float64):
     A = sparse.csr_matrix(X.astype(dtype))
     matrices = {
@@ -474,39 +522,43 @@ for dtype in (np.float32, np.float64):
             stop = core.Stop()
 
             alpha, w = np.zeros(n), np.zeros(d + 1)
-            passed = core.sdca_epoch(
-                rows, y, cost, q, loss, order, alpha, w, None, None, 0.0, stop)
-            out[key + "sdca"] = np.concatenate([alpha, w, passed[:1], passed[2:]])
+            seen = ("visited", "gap")
+            examples = core.Examples(rows, y, cost, q, loss)
+            state = core.DualState(alpha, w)
+            passed = core.sdca_epoch(examples, order, state, None, stop)
+            out[key + "sdca"] = np.concatenate([alpha, w, told(passed, *seen)])
             alpha, w = np.zeros(n), np.zeros(d + 1)
-            passed = core.modified_sgd_epoch(
-                rows, y, cost, q, loss, order[:n], alpha, w, 0, n, stop)
-            out[key + "modified"] = np.concatenate([alpha, w, passed[:1], passed[2:]])
+            state = core.DualState(alpha, w)
+            passed = core.modified_sgd_epoch(examples, order[:n], state, 0, n, stop)
+            out[key + "modified"] = np.concatenate([alpha, w, told(passed, *seen)])
             passed = core.dcd_epoch(
-                rows, y, cost, q, loss, order.copy(), 2 * n, alpha, w, 10.0, -10.0,
-                stop)
-            out[key + "dcd"] = np.concatenate([alpha, w, passed[:1], passed[2:]])
+                examples, order.copy(), 2 * n, state, 10.0, -10.0, stop)
+            seen += ("active", "max_gradient", "min_gradient")
+            out[key + "dcd"] = np.concatenate([alpha, w, told(passed, *seen)])
 
             a, errors = np.zeros(d + 1), np.zeros(n, np.int64)
-            passed = core.counting_sgd_epoch(
-                rows, y, cost, q, 0.01, 3, order, a, errors, 0.0, 0.0, stop)
-            out[key + "counting"] = np.concatenate([a, errors, passed])
+            state = core.CountingState(a, errors, 0.0, 0.0)
+            passed = core.counting_sgd_epoch(examples, 0.01, 3, order, state, stop)
+            out[key + "counting"] = np.concatenate(
+                [a, errors, told(passed), [state.t, state.norm]])
             for schedule in ("pegasos", "norma", "svmsgd"):
                 v, beta = np.zeros(d + 1), np.zeros(n)
+                state = core.GradientState(v, beta)
+                settings = core.GradientSettings(
+                    0.05, getattr(core.Schedule, schedule), 0.5, 2, True)
                 passed = core.stochastic_gradient_epoch(
-                    rows, y, cost, q, loss, 0.05, getattr(core.Schedule, schedule),
-                    0.5, 2, True, order, v, beta, 1.0, 0.0, 0.0, None, None, 0.0, stop)
-                out[key + schedule] = np.concatenate([v, beta, passed])
+                    examples, settings, order, state, stop)
+                out[key + schedule] = np.concatenate(
+                    [v, beta, told(passed), [state.scale, state.norm, state.t]])
 
             margins, sums = np.empty(n), np.empty(d + 1)
-            values = core.evaluate(
-                rows, y, cost, loss, q, w, "given", alpha, sums, margins)
-            out[key + "evaluate"] = np.concatenate([values, sums, margins])
+            values = core.evaluate(examples, w, "given", alpha, sums, margins)
+            out[key + "evaluate"] = np.concatenate([told(values), sums, margins])
             built = np.empty(n)
             # Away from the kink of the hinge, where one rounding decides.
             away = np.linspace(-0.3, 0.4, d + 1)
-            values = core.evaluate(
-                rows, y, cost, loss, q, away, "built", built, sums, None)
-            out[key + "built"] = np.concatenate([values, sums, built])
+            values = core.evaluate(examples, away, "built", built, sums)
+            out[key + "built"] = np.concatenate([told(values), sums, built])
             value = core.dual_value(alpha, cost, loss, 0.7, 1.0)
             out[key + "value"] = np.array([value])
             out[key + "norm"] = np.array([core.squared_norm(w)])
@@ -559,9 +611,8 @@ def test_the_constant_feature_is_a_last_column():
             assert fault is None
             assert unique
             alpha, w = np.zeros(N), np.zeros(D + 1)
-            core.sdca_epoch(
-                matrix, labels(), np.ones(N), q, HINGE, order(), alpha, w, None, None,
-                0.0, core.Stop(),
-            )  # fmt: skip
+            state = core.DualState(alpha, w)
+            given = examples(matrix, labels(), np.ones(N), q)
+            core.sdca_epoch(given, order(), state, None, core.Stop())
             results.append(np.concatenate([q, alpha, w]))
         np.testing.assert_allclose(*results, rtol=1e-12, atol=1e-14)

@@ -137,9 +137,40 @@ void bind_tools(nb::module_ &m) {
       "w"_a.noconvert());
 }
 
+void bind_examples(nb::module_ &m) {
+  nb::class_<Examples>(m, "Examples",
+                       "Rows with their labels -1 or 1, costs c_i, q_i = ||x_i||^2, and "
+                       "the loss.")
+      .def(nb::init<const AnyRows &, Array<const std::int8_t>, Array<const double>,
+                    Array<const double>, const Loss &>(),
+           "rows"_a, "y"_a.noconvert(), "cost"_a.noconvert(), "q"_a.noconvert(),
+           "loss"_a);
+  nb::class_<RegressionExamples>(m, "RegressionExamples",
+                                 "Rows with their targets p_i instead of labels, and the "
+                                 "width of the tube.")
+      .def(nb::init<const AnyRows &, Array<const double>, Array<const double>,
+                    Array<const double>, const Loss &, double>(),
+           "rows"_a, "target"_a.noconvert(), "cost"_a.noconvert(), "q"_a.noconvert(),
+           "loss"_a, "epsilon"_a);
+  nb::class_<Values>(m, "Values",
+                     "Sums over the rows, and what bounds their rounding: "
+                     "dualgap.problems.rounding.Values says what each is.")
+      .def_ro("loss", &Values::loss)
+      .def_ro("sum", &Values::sum)
+      .def_ro("diagonal", &Values::diagonal)
+      .def_ro("loss_error", &Values::loss_error)
+      .def_ro("along", &Values::along)
+      .def_ro("along_error", &Values::along_error)
+      .def_ro("reach", &Values::reach)
+      .def_ro("used", &Values::used)
+      .def_ro("roundings", &Values::roundings)
+      .def_ro("length", &Values::length)
+      .def_ro("last", &Values::last);
+}
+
 // Makes one pass over the rows. `dual` names the kind of dual point.
 template <class Terms>
-auto values_of(const AnyRows &rows, const Terms &terms, const Array<const double> &q,
+Values values_of(const AnyRows &rows, const Terms &terms, const Array<const double> &q,
                const Array<const double> &w, const std::string &dual,
                Maybe<double> &alpha, Maybe<double> &v, Maybe<double> &seen,
                Team &threads) {
@@ -159,11 +190,10 @@ auto values_of(const AnyRows &rows, const Terms &terms, const Array<const double
   if (kind != Dual::kOfW && !(a && sum))
     throw std::invalid_argument("this dual point needs alpha and v");
   if (sum) std::fill(sum, sum + rows.width(), 0.0);
-  const Values values = rows.visit([&](const auto &x) {
+  return rows.visit([&](const auto &x) {
     nb::gil_scoped_release released;
     return evaluate(x, terms, squares, point, kind, a, sum, out, threads);
   });
-  return as_tuple(values);
 }
 
 void bind_certify(nb::module_ &m) {
@@ -220,24 +250,28 @@ void bind_certify(nb::module_ &m) {
       "alpha"_a.noconvert(), "cost"_a.noconvert(), "loss"_a, "scale"_a,
       "alpha_i <- min(scale alpha_i, U_i).");
 
+  nb::class_<Scaled>(m, "Scaled", "The best multiple of a point.")
+      .def_ro("scale", &Scaled::scale)
+      .def_ro("loss", &Scaled::loss, "sum of the losses there")
+      .def_ro("loss_error", &Scaled::loss_error, "what rounding may hide of it");
   m.def(
       "best_multiple",
-      [](Array<const double> margins, Array<const double> cost, const Loss &loss,
-         double norm, Array<const double> q, Index width, double constant,
+      [](const Examples &examples, Array<const double> margins, double norm,
          double length, double last, double roundings) {
-        const auto n = static_cast<Index>(margins.shape(0));
-        const double *c = sized(cost, n, "cost");
-        const Sizes sizes(sized(q, n, "q"), constant * constant, length, last,
-                          static_cast<double>(width + 2));
+        const Index n = examples.n();
+        const double *m = sized(margins, n, "margins");
+        const double constant =
+            examples.rows.visit([](const auto &x) { return x.constant(); });
+        const Sizes sizes(examples.q.data(), constant * constant, length, last,
+                          static_cast<double>(examples.width() + 2));
         nb::gil_scoped_release released;
-        const Scaled best =
-            best_multiple(margins.data(), c, n, loss, norm, sizes, roundings);
-        return std::make_tuple(best.scale, best.loss, best.loss_error);
+        return best_multiple(m, examples.cost.data(), n, examples.loss, norm, sizes,
+                             roundings);
       },
-      "margins"_a.noconvert(), "cost"_a.noconvert(), "loss"_a, "norm"_a,
-      "q"_a.noconvert(), "width"_a, "constant"_a, "length"_a, "last"_a, "roundings"_a,
-      "The b in [1/2, 2] that minimises P(b w), sum c_i l(1 - b m_i), and what "
-      "rounding may hide of it; the last three as `evaluate` returns them.");
+      "examples"_a, "margins"_a.noconvert(), "norm"_a, "length"_a, "last"_a,
+      "roundings"_a,
+      "The b in [1/2, 2] that minimises P(b w), given ||w||^2; the last three as in "
+      "`Values`.");
 
   m.def(
       "combine",
@@ -257,38 +291,32 @@ void bind_certify(nb::module_ &m) {
 
   m.def(
       "evaluate",
-      [](const AnyRows &rows, Array<const std::int8_t> y, Array<const double> cost,
-         const Loss &loss, Array<const double> q, Array<const double> w,
-         const std::string &dual, Maybe<double> alpha, Maybe<double> v,
-         Maybe<double> margins, Team &threads, Maybe<std::uint8_t> wake) {
-        const Index n = rows.n();
-        const MarginTerms terms{sized(y, n, "y"), sized(cost, n, "cost"), loss,
-                                sized(wake, n, "wake")};
-        return values_of(rows, terms, q, w, dual, alpha, v, margins, threads);
+      [](const Examples &examples, Array<const double> w, const std::string &dual,
+         Maybe<double> alpha, Maybe<double> v, Maybe<double> margins, Team &threads,
+         Maybe<std::uint8_t> wake) {
+        const MarginTerms terms{examples.y.data(), examples.cost.data(), examples.loss,
+                                sized(wake, examples.n(), "wake")};
+        return values_of(examples.rows, terms, examples.q, w, dual, alpha, v, margins,
+                         threads);
       },
-      "rows"_a, "y"_a.noconvert(), "cost"_a.noconvert(), "loss"_a, "q"_a.noconvert(),
-      "w"_a.noconvert(), "dual"_a, "alpha"_a.noconvert().none(),
-      "v"_a.noconvert().none(), "margins"_a.noconvert().none(), "threads"_a = 1,
-      "wake"_a.noconvert().none() = nb::none(),
+      "examples"_a, "w"_a.noconvert(), "dual"_a, "alpha"_a.noconvert().none(),
+      "v"_a.noconvert().none(), "margins"_a.noconvert().none() = nb::none(),
+      "threads"_a = 1, "wake"_a.noconvert().none() = nb::none(),
       "One pass: sum c_i l(1 - m_i), sum a_i, sum delta_i a_i^2, and what bounds their "
-      "rounding (dualgap.problems.rounding.Values). `dual` is 'of w', 'given' or "
-      "'built'. `wake` becomes 0 at rows that are not at a bound on their side of the "
-      "margin.");
+      "rounding. `dual` is 'of w', 'given' or 'built'. `wake` becomes 0 at rows that are "
+      "not at a bound on their side of the margin.");
 
   m.def(
       "evaluate_residuals",
-      [](const AnyRows &rows, Array<const double> target, Array<const double> cost,
-         const Loss &loss, double epsilon, Array<const double> q, Array<const double> w,
+      [](const RegressionExamples &examples, Array<const double> w,
          const std::string &dual, Maybe<double> alpha, Maybe<double> v,
          Maybe<double> residuals, Team &threads) {
-        const Index n = rows.n();
-        return values_of(rows,
-                         ResidualTerms{sized(target, n, "target"),
-                                       sized(cost, n, "cost"), loss, epsilon},
-                         q, w, dual, alpha, v, residuals, threads);
+        const ResidualTerms terms{examples.target.data(), examples.cost.data(),
+                                  examples.loss, examples.epsilon};
+        return values_of(examples.rows, terms, examples.q, w, dual, alpha, v, residuals,
+                         threads);
       },
-      "rows"_a, "target"_a.noconvert(), "cost"_a.noconvert(), "loss"_a, "epsilon"_a,
-      "q"_a.noconvert(), "w"_a.noconvert(), "dual"_a, "alpha"_a.noconvert().none(),
+      "examples"_a, "w"_a.noconvert(), "dual"_a, "alpha"_a.noconvert().none(),
       "v"_a.noconvert().none(), "residuals"_a.noconvert().none(), "threads"_a = 1,
       "The same for l(|r_i| - epsilon): sum c_i l, sum (p_i a_i - epsilon |a_i|), "
       "sum delta_i a_i^2, and the bounds.");
@@ -301,6 +329,7 @@ NB_MODULE(DUALGAP_MODULE, m) {
   using namespace dualgap;
   bind_rows(m);
   bind_tools(m);
+  bind_examples(m);
   bind_certify(m);
   bind_block(m);
   bind_crammer_singer(m);

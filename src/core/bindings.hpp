@@ -19,6 +19,8 @@
 #include <variant>
 #include <vector>
 
+#include "epochs/sleeping_rows.hpp"
+#include "losses.hpp"
 #include "rows.hpp"
 #include "stop.hpp"
 
@@ -130,6 +132,67 @@ auto *checked_order(const A &order, Index n) {
   return order.data();
 }
 
+// What Python passes is gathered in records that hold its arrays. Examples check the
+// lengths when they are made. Points are used with different rows, so `of` checks them
+// in every call and returns the record of the core.
+struct Examples {
+  AnyRows rows;
+  Array<const std::int8_t> y;
+  Array<const double> cost, q;
+  Loss loss;
+
+  Examples(const AnyRows &rows, Array<const std::int8_t> y, Array<const double> cost,
+           Array<const double> q, const Loss &loss)
+      : rows(rows), y(std::move(y)), cost(std::move(cost)), q(std::move(q)), loss(loss) {
+    check_length(static_cast<Index>(this->y.shape(0)), n(), "y");
+    check_length(static_cast<Index>(this->cost.shape(0)), n(), "cost");
+    check_length(static_cast<Index>(this->q.shape(0)), n(), "q");
+  }
+  Index n() const { return rows.n(); }
+  Index width() const { return rows.width(); }
+  DualData dual() const { return {y.data(), cost.data(), q.data(), loss}; }
+};
+
+struct RegressionExamples {
+  AnyRows rows;
+  Array<const double> target, cost, q;
+  Loss loss;
+  double epsilon;
+
+  RegressionExamples(const AnyRows &rows, Array<const double> target,
+                     Array<const double> cost, Array<const double> q, const Loss &loss,
+                     double epsilon)
+      : rows(rows),
+        target(std::move(target)),
+        cost(std::move(cost)),
+        q(std::move(q)),
+        loss(loss),
+        epsilon(epsilon) {
+    check_length(static_cast<Index>(this->target.shape(0)), rows.n(), "target");
+    check_length(static_cast<Index>(this->cost.shape(0)), rows.n(), "cost");
+    check_length(static_cast<Index>(this->q.shape(0)), rows.n(), "q");
+  }
+};
+
+struct DualPoint {
+  Array<double> alpha, w;
+  DualState of(const AnyRows &rows) const {
+    return {sized(alpha, rows.n(), "alpha"), sized(w, rows.width(), "w")};
+  }
+};
+
+struct SkippedRows {
+  Array<std::uint8_t> wake, length;
+  double threshold;
+  int longest;
+  Sleep of(const AnyRows &rows) const {
+    if (longest < 1 || longest > 127)
+      throw std::invalid_argument("longest is from 1 to 127");
+    return {sized(wake, rows.n(), "wake"), sized(length, rows.n(), "length"), threshold,
+            longest};
+  }
+};
+
 // Runs a kernel without the GIL. A pending signal runs its Python handler. If the
 // handler raises an exception, the kernel stops and the exception is rethrown.
 template <class F>
@@ -149,6 +212,14 @@ auto without_gil(Stop &stop, F &&kernel) {
   }();
   if (error) throw std::move(*error);
   return result;
+}
+
+// Makes a pass over the rows without the GIL.
+template <class F>
+auto pass_over(const AnyRows &rows, Stop &stop, F &&pass) {
+  return without_gil(stop, [&](Poll &poll) {
+    return rows.visit([&](const auto &x) { return pass(x, poll); });
+  });
 }
 
 }  // namespace dualgap

@@ -3,33 +3,52 @@
 
 namespace dualgap {
 
+namespace {
+
+struct CountingPoint {
+  Array<double> a;
+  Array<std::int64_t> errors;
+  double t, norm;
+};
+
+}  // namespace
+
 void bind_counting_sgd(nb::module_ &m) {
+  nb::class_<CountingPoint>(m, "CountingState",
+                            "a = lambda t w with ||a||^2 = norm after t presentations, "
+                            "and the margin errors of the rows.")
+      .def(nb::init<Array<double>, Array<std::int64_t>, double, double>(),
+           "a"_a.noconvert(), "errors"_a.noconvert(), "t"_a, "norm"_a)
+      .def_ro("t", &CountingPoint::t)
+      .def_ro("norm", &CountingPoint::norm);
+  nb::class_<CountingPass>(m, "CountingPass")
+      .def_ro("visited", &CountingPass::visited)
+      .def_ro("updates", &CountingPass::updates, "margin errors")
+      .def_ro("weighted", &CountingPass::weighted, "their weights")
+      .def_ro("loss", &CountingPass::loss, "sum of the losses at the visits");
+
   m.def(
       "counting_sgd_epoch",
-      [](const AnyRows &rows, Array<const std::int8_t> y, Array<const double> omega,
-         Array<const double> q, double lambda, Index multiplicity,
-         Array<const Order> order, Array<double> a, Array<std::int64_t> errors,
-         double t, double norm, Stop &stop) {
-        const Index n = rows.n();
-        const CountingData data{sized(y, n, "y"), sized(omega, n, "omega"),
-                                sized(q, n, "q"), lambda, multiplicity};
-        CountingState state{sized(a, rows.width(), "a"), sized(errors, n, "errors"), t,
-                            norm};
+      [](const Examples &examples, double lambda, Index multiplicity,
+         Array<const Order> order, CountingPoint &point, Stop &stop) {
+        const Index n = examples.n();
+        const CountingData data{examples.y.data(), examples.cost.data(),
+                                examples.q.data(), lambda, multiplicity};
+        CountingState state{sized(point.a, examples.width(), "a"),
+                            sized(point.errors, n, "errors"), point.t, point.norm};
         const auto *visits = checked_order(order, n);
         const auto count = static_cast<Index>(order.shape(0));
-        const CountingPass pass = without_gil(stop, [&](Poll &poll) {
-          return rows.visit([&](const auto &x) {
-            return counting_sgd_epoch(x, data, visits, count, state, poll);
-          });
-        });
-        return std::make_tuple(pass.visited, pass.updates, pass.weighted, pass.loss,
-                               state.t, state.norm);
+        const CountingPass pass =
+            pass_over(examples.rows, stop, [&](const auto &x, Poll &poll) {
+              return counting_sgd_epoch(x, data, visits, count, state, poll);
+            });
+        point.t = state.t;
+        point.norm = state.norm;
+        return pass;
       },
-      "rows"_a, "y"_a.noconvert(), "omega"_a.noconvert(), "q"_a.noconvert(),
-      "lambda_"_a, "multiplicity"_a, "order"_a.noconvert(), "a"_a.noconvert(),
-      "errors"_a.noconvert(), "t"_a, "norm"_a, "stop"_a,
-      "One pass of SGD-r/s/m: (visited, errors, weighted errors, loss estimate, t, "
-      "||a||^2).");
+      "examples"_a, "lambda_"_a, "multiplicity"_a, "order"_a.noconvert(), "state"_a,
+      "stop"_a,
+      "One pass of SGD-r/s/m. The costs are the relative weights omega.");
 }
 
 }  // namespace dualgap

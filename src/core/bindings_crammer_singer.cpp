@@ -1,4 +1,5 @@
 #include "bindings.hpp"
+#include "certify.hpp"
 #include "epochs/crammer_singer.hpp"
 #include "random.hpp"
 
@@ -6,59 +7,87 @@ namespace dualgap {
 
 namespace {
 
-MulticlassData multiclass_data(const AnyRows &rows, const Array<const std::int32_t> &y,
-                               const Array<const double> &cost,
-                               const Array<const double> &q, Index classes) {
-  if (classes < 2) throw std::invalid_argument("classes must be 2 or more");
-  const Index n = rows.n();
-  const std::int32_t *codes = sized(y, n, "y");
-  for (Index i = 0; i < n; ++i)
-    if (codes[i] < 0 || codes[i] >= classes)
-      throw std::invalid_argument("y names a class that does not exist");
-  return {codes, sized(cost, n, "cost"), sized(q, n, "q"), classes};
-}
+struct MulticlassExamples {
+  AnyRows rows;
+  Array<const std::int32_t> y;
+  Array<const double> cost, q;
+  Index classes;
+
+  MulticlassExamples(const AnyRows &rows, Array<const std::int32_t> y,
+                     Array<const double> cost, Array<const double> q, Index classes)
+      : rows(rows),
+        y(std::move(y)),
+        cost(std::move(cost)),
+        q(std::move(q)),
+        classes(classes) {
+    if (classes < 2) throw std::invalid_argument("classes must be 2 or more");
+    const std::int32_t *codes = sized(this->y, n(), "y");
+    check_length(static_cast<Index>(this->cost.shape(0)), n(), "cost");
+    check_length(static_cast<Index>(this->q.shape(0)), n(), "q");
+    for (Index i = 0; i < n(); ++i)
+      if (codes[i] < 0 || codes[i] >= classes)
+        throw std::invalid_argument("y names a class that does not exist");
+  }
+  Index n() const { return rows.n(); }
+  // Entries of a primal point.
+  Index size() const { return rows.width() * class_stride(classes); }
+  MulticlassData data() const { return {y.data(), cost.data(), q.data(), classes}; }
+};
+
+struct MulticlassPoint {
+  Array<double> alpha, w;
+  Array<std::uint8_t> wake, length;
+};
 
 }  // namespace
 
 void bind_crammer_singer(nb::module_ &m) {
+  nb::class_<MulticlassExamples>(m, "MulticlassExamples",
+                                 "Rows with their classes 0 to K - 1, costs c_i, and "
+                                 "q_i = ||x_i||^2.")
+      .def(nb::init<const AnyRows &, Array<const std::int32_t>, Array<const double>,
+                    Array<const double>, Index>(),
+           "rows"_a, "y"_a.noconvert(), "cost"_a.noconvert(), "q"_a.noconvert(),
+           "classes"_a);
+  nb::class_<MulticlassPoint>(m, "MulticlassState",
+                              "A dual point, its w, and the counters of shrinking.")
+      .def(nb::init<Array<double>, Array<double>, Array<std::uint8_t>,
+                    Array<std::uint8_t>>(),
+           "alpha"_a.noconvert(), "w"_a.noconvert(), "wake"_a.noconvert(),
+           "length"_a.noconvert());
+  nb::class_<MulticlassPass>(m, "MulticlassPass")
+      .def_ro("visited", &MulticlassPass::visited)
+      .def_ro("updates", &MulticlassPass::updates)
+      .def_ro("gap", &MulticlassPass::gap, "estimate of the gap, from the visits")
+      .def_ro("linear", &MulticlassPass::linear, "change of sum_i a_{i,y_i}");
+
   m.def(
       "crammer_singer_epoch",
-      [](const AnyRows &rows, Array<const std::int32_t> y, Array<const double> cost,
-         Array<const double> q, Index classes, Array<double> alpha, Array<double> w,
-         Array<std::uint8_t> wake, Array<std::uint8_t> length, Array<Order> order,
-         Random &random, Stop &stop) {
-        const MulticlassData data = multiclass_data(rows, y, cost, q, classes);
-        const Index n = rows.n();
-        const MulticlassState state{sized(alpha, n * classes, "alpha"),
-                                    sized(w, rows.width() * class_stride(classes), "w"),
-                                    sized(wake, n, "wake"), sized(length, n, "length")};
+      [](const MulticlassExamples &examples, const MulticlassPoint &point,
+         Array<Order> order, Random &random, Stop &stop) {
+        const Index n = examples.n(), classes = examples.classes;
+        const MulticlassState state{
+            sized(point.alpha, n * classes, "alpha"), sized(point.w, examples.size(), "w"),
+            sized(point.wake, n, "wake"), sized(point.length, n, "length")};
         Order *visits = sized(order, n, "order");
         std::vector<double> scratch(
             static_cast<std::size_t>(3 * class_stride(classes)));
-        const MulticlassPass pass = without_gil(stop, [&](Poll &poll) {
-          return rows.visit([&](const auto &x) {
-            return crammer_singer_epoch(x, data, state, visits, scratch.data(), random,
-                                        poll);
-          });
+        return pass_over(examples.rows, stop, [&](const auto &x, Poll &poll) {
+          return crammer_singer_epoch(x, examples.data(), state, visits, scratch.data(),
+                                      random, poll);
         });
-        return std::make_tuple(pass.visited, pass.updates, pass.gap, pass.linear);
       },
-      "rows"_a, "y"_a.noconvert(), "cost"_a.noconvert(), "q"_a.noconvert(), "classes"_a,
-      "alpha"_a.noconvert(), "w"_a.noconvert(), "wake"_a.noconvert(),
-      "length"_a.noconvert(), "order"_a.noconvert(), "random"_a, "stop"_a,
-      "One pass over the rows that are awake; `order` receives them as visited: "
-      "(visited, updates, gap estimate, change of sum_i a_{i,y_i}).");
+      "examples"_a, "state"_a, "order"_a.noconvert(), "random"_a, "stop"_a,
+      "One pass over the rows that are awake; `order` receives them as visited.");
 
   m.def(
       "multiclass_feasible",
-      [](const AnyRows &rows, Array<const std::int32_t> y, Array<const double> cost,
-         Array<const double> q, Index classes, Array<double> alpha) {
-        const MulticlassData data = multiclass_data(rows, y, cost, q, classes);
-        return multiclass_feasible(data, rows.n(),
-                                   sized(alpha, rows.n() * classes, "alpha"));
+      [](const MulticlassExamples &examples, Array<double> alpha) {
+        const Index n = examples.n();
+        return multiclass_feasible(examples.data(), n,
+                                   sized(alpha, n * examples.classes, "alpha"));
       },
-      "rows"_a, "y"_a.noconvert(), "cost"_a.noconvert(), "q"_a.noconvert(), "classes"_a,
-      "alpha"_a.noconvert(),
+      "examples"_a, "alpha"_a.noconvert(),
       "Moves alpha into the feasible set: how many rows were outside.");
 
   m.def(
@@ -78,22 +107,18 @@ void bind_crammer_singer(nb::module_ &m) {
 
   m.def(
       "multiclass_values",
-      [](const AnyRows &rows, Array<const std::int32_t> y, Array<const double> cost,
-         Array<const double> q, Index classes, Array<const double> w,
+      [](const MulticlassExamples &examples, Array<const double> w,
          Maybe<const double> alpha, Team &threads) {
-        const MulticlassData data = multiclass_data(rows, y, cost, q, classes);
-        const double *point = sized(w, rows.width() * class_stride(classes), "w");
-        const double *a = sized(alpha, rows.n() * classes, "alpha");
-        const Values values = rows.visit([&](const auto &x) {
+        const double *point = sized(w, examples.size(), "w");
+        const double *a = sized(alpha, examples.n() * examples.classes, "alpha");
+        return examples.rows.visit([&](const auto &x) {
           nb::gil_scoped_release released;
-          return multiclass_values(x, data, point, a, threads);
+          return multiclass_values(x, examples.data(), point, a, threads);
         });
-        return as_tuple(values);
       },
-      "rows"_a, "y"_a.noconvert(), "cost"_a.noconvert(), "q"_a.noconvert(), "classes"_a,
-      "w"_a.noconvert(), "alpha"_a.noconvert().none(), "threads"_a = 1,
+      "examples"_a, "w"_a.noconvert(), "alpha"_a.noconvert().none(), "threads"_a = 1,
       "One pass: sum_i c_i max_m (w_m.x_i - w_{y_i}.x_i + e_im), sum_i a_{i,y_i}, and "
-      "what bounds their rounding (dualgap.problems.rounding.Values).");
+      "what bounds their rounding.");
 }
 
 }  // namespace dualgap

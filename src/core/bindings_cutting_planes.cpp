@@ -30,23 +30,21 @@ void bind_cutting_planes(nb::module_ &m) {
 
   m.def(
       "change_plane",
-      [](const AnyRows &rows, Array<const std::int8_t> y, Array<const double> cost,
-         Set from, Set to, Array<double> a, double b, Team &threads, Stop &stop) {
-        const auto *labels = sized(y, rows.n(), "y");
-        const auto *c = sized(cost, rows.n(), "cost");
-        const auto *before = sized(from, bytes(rows.n()), "from_");
-        const auto *after = sized(to, bytes(rows.n()), "to");
-        double *sum = sized(a, rows.width(), "a");
-        const Plane plane = without_gil(stop, [&](Poll &poll) {
-          return rows.visit([&](const auto &x) {
-            return change_plane(x, labels, c, before, after, sum, b, threads, poll,
-                                stop);
-          });
-        });
+      [](const Examples &examples, Set from, Set to, Array<double> a, double b,
+         Team &threads, Stop &stop) {
+        const Index n = examples.n();
+        const auto *before = sized(from, bytes(n), "from_");
+        const auto *after = sized(to, bytes(n), "to");
+        double *sum = sized(a, examples.width(), "a");
+        const Plane plane =
+            pass_over(examples.rows, stop, [&](const auto &x, Poll &poll) {
+              return change_plane(x, examples.y.data(), examples.cost.data(), before,
+                                  after, sum, b, threads, poll, stop);
+            });
         return std::make_tuple(plane.done, plane.b);
       },
-      "rows"_a, "y"_a.noconvert(), "cost"_a.noconvert(), "from_"_a.noconvert(),
-      "to"_a.noconvert(), "a"_a.noconvert(), "b"_a, "threads"_a, "stop"_a,
+      "examples"_a, "from_"_a.noconvert(), "to"_a.noconvert(), "a"_a.noconvert(), "b"_a,
+      "threads"_a, "stop"_a,
       "Turns (a, b) of one set of rows into (a, b) of another. Returns (rows done, b).");
 
   m.def(

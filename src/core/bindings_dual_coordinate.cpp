@@ -5,202 +5,212 @@
 #include "epochs/sleeping_rows.hpp"
 #include "random.hpp"
 
+#include <nanobind/stl/array.h>
+
 namespace dualgap {
 
 namespace {
 
-DualData dual_data(const AnyRows &rows, const Array<const std::int8_t> &y,
-                   const Array<const double> &cost, const Array<const double> &q,
-                   const Loss &loss) {
-  return {sized(y, rows.n(), "y"), sized(cost, rows.n(), "cost"),
-          sized(q, rows.n(), "q"), loss};
-}
+struct RunningAverage {
+  Array<double> sum, since;
+  double step;
+  Average of(const AnyRows &rows) const {
+    return {sized(sum, rows.n(), "sum"), sized(since, rows.n(), "since"), step};
+  }
+};
 
-DualState dual_state(const AnyRows &rows, Array<double> &alpha, Array<double> &w) {
-  return {sized(alpha, rows.n(), "alpha"), sized(w, rows.width(), "w")};
+struct Steps {
+  DualPoint base;
+  std::array<Array<double>, 2> points, images;
+  std::array<double, 2> norms;
+  Index next;
+  Directions of(const AnyRows &rows) const {
+    if (next != 0 && next != 1) throw std::invalid_argument("next is 0 or 1");
+    const Index n = rows.n(), width = rows.width();
+    const DualState start = base.of(rows);
+    return {start.alpha,
+            start.w,
+            {sized(points[0], n, "points[0]"), sized(points[1], n, "points[1]")},
+            {sized(images[0], width, "images[0]"), sized(images[1], width, "images[1]")},
+            norms,
+            next};
+  }
+};
+
+void bind_records(nb::module_ &m) {
+  nb::class_<DualPoint>(m, "DualState", "A dual point, and w = sum_i alpha_i y_i x_i.")
+      .def(nb::init<Array<double>, Array<double>>(), "alpha"_a.noconvert(),
+           "w"_a.noconvert());
+  nb::class_<DualPass>(m, "DualPass", "Result of a pass of dual coordinate ascent.")
+      .def_ro("visited", &DualPass::visited)
+      .def_ro("updates", &DualPass::updates)
+      .def_ro("gap", &DualPass::gap, "estimate of the gap, from the visits");
+  nb::class_<ShrunkPass, DualPass>(m, "ShrunkPass", "Result of `dcd_epoch`.")
+      .def_ro("active", &ShrunkPass::active, "rows left")
+      .def_ro("max_gradient", &ShrunkPass::max_gradient, "largest projected gradient")
+      .def_ro("min_gradient", &ShrunkPass::min_gradient, "smallest one");
+  nb::class_<SleepingPass, DualPass>(m, "SleepingPass",
+                                     "Result of a pass that skips rows.")
+      .def_ro("linear", &SleepingPass::linear, "change of the terms of D without w")
+      .def_ro("threshold", &SleepingPass::threshold, "mean projected gradient")
+      .def_ro("norm", &SleepingPass::norm, "||w||^2")
+      .def_ro("saved", &SleepingPass::saved,
+              "change of the gap by the best multiple of w, at most 0; with `scale`");
+  nb::class_<Leap>(m, "Leap", "Result of a step between two sweeps.")
+      .def_ro("whole", &Leap::whole, "whether w belongs to alpha")
+      .def_ro("taken", &Leap::taken, "whether a conjugate step was taken")
+      .def_ro("clipped", &Leap::clipped, "rows clipped to their boxes")
+      .def_ro("moved", &Leap::moved, "rows whose alpha has changed")
+      .def_ro("linear", &Leap::linear, "sum a_i - 1/2 sum delta_i a_i^2");
+
+  nb::class_<RunningAverage>(
+      m, "Average", "Time-weighted sum of alpha after `step` steps of `sdca_epoch`.")
+      .def(nb::init<Array<double>, Array<double>, double>(), "sum"_a.noconvert(),
+           "since"_a.noconvert(), "step"_a);
+  nb::class_<SkippedRows>(
+      m, "Sleep",
+      "Rows that shrinking skips: `wake` counts down the epochs, `length` is the last "
+      "number of them, at most `longest`. Rows whose gradient points outward by more "
+      "than `threshold` are skipped; NaN: the pass finds it out.")
+      .def(nb::init<Array<std::uint8_t>, Array<std::uint8_t>, double, int>(),
+           "wake"_a.noconvert(), "length"_a.noconvert(), "threshold"_a, "longest"_a);
+  nb::class_<SweepSettings>(m, "SweepSettings",
+                            "Over-relaxation `omega`, rows of a `chunk`, whether to "
+                            "find the best multiple of w, and whether the pass is "
+                            "Modified-SGD.")
+      .def(
+          "__init__",
+          [](SweepSettings *self, double omega, Index chunk, bool scale,
+             bool modified_sgd) {
+            if (chunk < 1) throw std::invalid_argument("chunk must be positive");
+            new (self) SweepSettings{omega, chunk, scale, modified_sgd};
+          },
+          "omega"_a = 1.0, "chunk"_a = 1, "scale"_a = false, "modified_sgd"_a = false);
+  nb::class_<Steps>(m, "Directions",
+                    "Two directions, of squared lengths `norms`, the one to be replaced "
+                    "`next`, and the start of the next step.")
+      .def(nb::init<const DualPoint &, std::array<Array<double>, 2>,
+                    std::array<Array<double>, 2>, std::array<double, 2>, Index>(),
+           "base"_a, "points"_a.noconvert(), "images"_a.noconvert(), "norms"_a,
+           "next"_a)
+      .def_prop_ro("norms", [](const Steps &self) {
+        return std::make_tuple(self.norms[0], self.norms[1]);
+      })
+      .def_ro("next", &Steps::next);
 }
 
 }  // namespace
 
 void bind_dual_coordinate(nb::module_ &m) {
+  bind_records(m);
   m.def(
       "sdca_epoch",
-      [](const AnyRows &rows, Array<const std::int8_t> y, Array<const double> cost,
-         Array<const double> q, const Loss &loss, Array<const Order> order,
-         Array<double> alpha, Array<double> w, Maybe<double> average_sum,
-         Maybe<double> average_since, double average_step, Stop &stop) {
-        const DualData data = dual_data(rows, y, cost, q, loss);
-        const DualState state = dual_state(rows, alpha, w);
-        const auto *visits = checked_order(order, rows.n());
-        const Average average{sized(average_sum, rows.n(), "average_sum"),
-                              sized(average_since, rows.n(), "average_since"),
-                              average_step};
-        if (average.sum && !average.since)
-          throw std::invalid_argument("average_sum needs average_since");
+      [](const Examples &examples, Array<const Order> order, const DualPoint &point,
+         const RunningAverage *average, Stop &stop) {
+        const DualState state = point.of(examples.rows);
+        const auto *visits = checked_order(order, examples.n());
         const auto count = static_cast<Index>(order.shape(0));
-        const DualPass pass = without_gil(stop, [&](Poll &poll) {
-          return rows.visit([&](const auto &x) {
-            return sdca_epoch(x, data, visits, count, state, average, poll);
-          });
+        const Average mean = average ? average->of(examples.rows) : Average{};
+        return pass_over(examples.rows, stop, [&](const auto &x, Poll &poll) {
+          return sdca_epoch(x, examples.dual(), visits, count, state, mean, poll);
         });
-        return std::make_tuple(pass.visited, pass.updates, pass.gap);
       },
-      "rows"_a, "y"_a.noconvert(), "cost"_a.noconvert(), "q"_a.noconvert(), "loss"_a,
-      "order"_a.noconvert(), "alpha"_a.noconvert(), "w"_a.noconvert(),
-      "average_sum"_a.noconvert().none(), "average_since"_a.noconvert().none(),
-      "average_step"_a, "stop"_a,
-      "One pass of SDCA: (visited, updates, gap estimate).");
+      "examples"_a, "order"_a.noconvert(), "state"_a, "average"_a.none(), "stop"_a,
+      "One pass of SDCA.");
 
   m.def(
       "modified_sgd_epoch",
-      [](const AnyRows &rows, Array<const std::int8_t> y, Array<const double> cost,
-         Array<const double> q, const Loss &loss, Array<const Order> order,
-         Array<double> alpha, Array<double> w, Index before, Index n, Stop &stop) {
-        const DualData data = dual_data(rows, y, cost, q, loss);
-        const DualState state = dual_state(rows, alpha, w);
-        const auto *visits = checked_order(order, rows.n());
+      [](const Examples &examples, Array<const Order> order, const DualPoint &point,
+         Index before, Index n, Stop &stop) {
+        const DualState state = point.of(examples.rows);
+        const auto *visits = checked_order(order, examples.n());
         const auto count = static_cast<Index>(order.shape(0));
-        const DualPass pass = without_gil(stop, [&](Poll &poll) {
-          return rows.visit([&](const auto &x) {
-            return modified_sgd_epoch(x, data, visits, count, before,
-                                      static_cast<double>(n), state, poll);
-          });
+        return pass_over(examples.rows, stop, [&](const auto &x, Poll &poll) {
+          return modified_sgd_epoch(x, examples.dual(), visits, count, before,
+                                    static_cast<double>(n), state, poll);
         });
-        return std::make_tuple(pass.visited, pass.updates, pass.gap);
       },
-      "rows"_a, "y"_a.noconvert(), "cost"_a.noconvert(), "q"_a.noconvert(), "loss"_a,
-      "order"_a.noconvert(), "alpha"_a.noconvert(), "w"_a.noconvert(), "before"_a,
-      "n"_a, "stop"_a,
-      "A pass of Modified-SGD from alpha = 0, or what of it comes after the first "
-      "`before` of n rows: (visited, updates, gap estimate).");
+      "examples"_a, "order"_a.noconvert(), "state"_a, "before"_a, "n"_a, "stop"_a,
+      "The part of a pass of Modified-SGD from alpha = 0 that comes after the first "
+      "`before` of n rows.");
 
   m.def(
       "dcd_epoch",
-      [](const AnyRows &rows, Array<const std::int8_t> y, Array<const double> cost,
-         Array<const double> q, const Loss &loss, Array<Order> order, Index active,
-         Array<double> alpha, Array<double> w, double upper, double lower, Stop &stop) {
-        const DualData data = dual_data(rows, y, cost, q, loss);
-        const DualState state = dual_state(rows, alpha, w);
-        Order *visits = checked_order(order, rows.n());
+      [](const Examples &examples, Array<Order> order, Index active,
+         const DualPoint &point, double upper, double lower, Stop &stop) {
+        const DualState state = point.of(examples.rows);
+        Order *visits = checked_order(order, examples.n());
         if (active < 0 || active > static_cast<Index>(order.shape(0)))
           throw std::invalid_argument("active is out of range");
-        const ShrunkPass pass = without_gil(stop, [&](Poll &poll) {
-          return rows.visit([&](const auto &x) {
-            return dcd_epoch(x, data, visits, active, state, {upper, lower}, poll);
-          });
+        return pass_over(examples.rows, stop, [&](const auto &x, Poll &poll) {
+          return dcd_epoch(x, examples.dual(), visits, active, state, {upper, lower},
+                           poll);
         });
-        return std::make_tuple(pass.visited, pass.updates, pass.gap, pass.active,
-                               pass.max_gradient, pass.min_gradient);
       },
-      "rows"_a, "y"_a.noconvert(), "cost"_a.noconvert(), "q"_a.noconvert(), "loss"_a,
-      "order"_a.noconvert(), "active"_a, "alpha"_a.noconvert(), "w"_a.noconvert(),
-      "upper"_a, "lower"_a, "stop"_a,
-      "One pass of DCD over order[:active]: (visited, updates, gap estimate, active "
-      "rows left, largest and smallest projected gradient).");
+      "examples"_a, "order"_a.noconvert(), "active"_a, "state"_a, "upper"_a, "lower"_a,
+      "stop"_a,
+      "One pass of DCD over order[:active]; rows at a bound whose gradient is beyond "
+      "`upper` or `lower` leave the active ones.");
 
   m.def(
       "sleeping_epoch",
-      [](const AnyRows &rows, Array<const std::int8_t> y, Array<const double> cost,
-         Array<const double> q, const Loss &loss, Array<double> alpha, Array<double> w,
-         Array<std::uint8_t> wake, Array<std::uint8_t> length, double threshold,
-         int longest, double omega, Index chunk, bool scale, bool modified_sgd,
-         Array<Order> order, Random &random, Stop &stop) {
-        const DualData data = dual_data(rows, y, cost, q, loss);
-        const DualState state = dual_state(rows, alpha, w);
-        const Sleep sleep{sized(wake, rows.n(), "wake"),
-                          sized(length, rows.n(), "length"), threshold, longest};
-        Order *visits = sized(order, rows.n(), "order");
-        if (chunk < 1) throw std::invalid_argument("chunk must be positive");
-        if (longest < 1 || longest > 127)
-          throw std::invalid_argument("longest is from 1 to 127");
-        double saved = 0, norm = 0;
-        const SleepingPass pass = without_gil(stop, [&](Poll &poll) {
-          return rows.visit([&](const auto &x) {
-            const SleepingPass done =
-                sleeping_epoch(x, data, state, sleep, omega, chunk, scale, modified_sgd,
-                               visits, random, poll);
-            norm = squared_norm(state.w, x.width());
-            if (scale && std::isfinite(threshold))
-              saved = done.best_scale(norm, threshold);
-            return done;
-          });
+      [](const Examples &examples, const DualPoint &point, const SkippedRows &skipped,
+         const SweepSettings &settings, Array<Order> order, Random &random,
+         Stop &stop) {
+        const DualState state = point.of(examples.rows);
+        const Sleep sleep = skipped.of(examples.rows);
+        Order *visits = sized(order, examples.n(), "order");
+        return pass_over(examples.rows, stop, [&](const auto &x, Poll &poll) {
+          SleepingPass pass = sleeping_epoch(x, examples.dual(), state, sleep, settings,
+                                             visits, random, poll);
+          pass.norm = squared_norm(state.w, x.width());
+          if (settings.scale && std::isfinite(sleep.threshold))
+            pass.saved = pass.best_scale(pass.norm, sleep.threshold);
+          return pass;
         });
-        return std::make_tuple(pass.visited, pass.updates, pass.gap, pass.linear,
-                               pass.threshold, norm, saved);
       },
-      "rows"_a, "y"_a.noconvert(), "cost"_a.noconvert(), "q"_a.noconvert(), "loss"_a,
-      "alpha"_a.noconvert(), "w"_a.noconvert(), "wake"_a.noconvert(),
-      "length"_a.noconvert(), "threshold"_a, "longest"_a, "omega"_a, "chunk"_a,
-      "scale"_a, "modified_sgd"_a, "order"_a.noconvert(), "random"_a, "stop"_a,
-      "One pass over the rows that are awake; `order` receives them as visited: "
-      "(visited, updates, gap estimate, change of sum a_i - 1/2 sum delta_i a_i^2, "
-      "mean projected gradient, ||w||^2, and with `scale` what the best multiple of w "
-      "takes off "
-      "the gap, at most 0).");
+      "examples"_a, "state"_a, "sleep"_a, "settings"_a, "order"_a.noconvert(),
+      "random"_a, "stop"_a,
+      "One pass over the rows that are awake; `order` receives them as visited.");
 
   m.def(
       "momentum",
-      [](const AnyRows &rows, Array<const std::int8_t> y, Array<const double> cost,
-         Array<const double> q, const Loss &loss, Array<double> alpha, Array<double> w,
-         Array<double> end, Array<double> end_w, double beta, Array<std::uint8_t> wake,
-         Array<Order> order, Stop &stop) {
-        const DualData data = dual_data(rows, y, cost, q, loss);
-        const DualState state = dual_state(rows, alpha, w);
-        double *point = sized(end, rows.n(), "end");
-        double *image = sized(end_w, rows.width(), "end_w");
-        std::uint8_t *asleep = sized(wake, rows.n(), "wake");
-        Order *visits = sized(order, rows.n(), "order");
-        const Leap leap = without_gil(stop, [&](Poll &poll) {
-          return rows.visit([&](const auto &x) {
-            return momentum(x, data, state, point, image, beta, asleep, visits, poll);
-          });
+      [](const Examples &examples, const DualPoint &point, const DualPoint &end,
+         double beta, Array<std::uint8_t> wake, Array<Order> order, Stop &stop) {
+        const DualState state = point.of(examples.rows);
+        const DualState last = end.of(examples.rows);
+        std::uint8_t *asleep = sized(wake, examples.n(), "wake");
+        Order *visits = sized(order, examples.n(), "order");
+        return pass_over(examples.rows, stop, [&](const auto &x, Poll &poll) {
+          return momentum(x, examples.dual(), state, last.alpha, last.w, beta, asleep,
+                          visits, poll);
         });
-        return std::make_tuple(leap.whole, leap.clipped, leap.moved, leap.linear);
       },
-      "rows"_a, "y"_a.noconvert(), "cost"_a.noconvert(), "q"_a.noconvert(), "loss"_a,
-      "alpha"_a.noconvert(), "w"_a.noconvert(), "end"_a.noconvert(),
-      "end_w"_a.noconvert(), "beta"_a, "wake"_a.noconvert(), "order"_a.noconvert(),
-      "stop"_a,
-      "Momentum between two sweeps: (whether w belongs to alpha, rows clipped, rows "
-      "moved, sum a_i - 1/2 sum delta_i a_i^2).");
+      "examples"_a, "state"_a, "end"_a, "beta"_a, "wake"_a.noconvert(),
+      "order"_a.noconvert(), "stop"_a,
+      "Momentum between two sweeps; `end` is the end of the sweep before, and becomes "
+      "that of the last one.");
 
   m.def(
       "conjugate_step",
-      [](const AnyRows &rows, Array<const std::int8_t> y, Array<const double> cost,
-         Array<const double> q, const Loss &loss, Array<double> alpha, Array<double> w,
-         double dual, Array<double> base, Array<double> base_w, Array<double> point0,
-         Array<double> point1, Array<double> image0, Array<double> image1, double norm0,
-         double norm1, Index next, Array<std::uint8_t> wake, Array<Order> order,
-         Stop &stop) {
-        const DualData data = dual_data(rows, y, cost, q, loss);
-        const DualState state = dual_state(rows, alpha, w);
-        const Index n = rows.n(), width = rows.width();
-        if (next != 0 && next != 1) throw std::invalid_argument("next is 0 or 1");
-        Directions dirs{
-            sized(base, n, "base"),
-            sized(base_w, width, "base_w"),
-            {sized(point0, n, "point0"), sized(point1, n, "point1")},
-            {sized(image0, width, "image0"), sized(image1, width, "image1")},
-            {norm0, norm1},
-            next};
-        std::uint8_t *asleep = sized(wake, n, "wake");
-        Order *visits = sized(order, n, "order");
-        const Leap leap = without_gil(stop, [&](Poll &poll) {
-          return rows.visit([&](const auto &x) {
-            return conjugate_step(x, data, state, dual, dirs, asleep, visits, poll);
-          });
-        });
-        return std::make_tuple(leap.taken, leap.clipped, leap.moved, leap.linear,
-                               dirs.norm[0], dirs.norm[1], dirs.next);
+      [](const Examples &examples, const DualPoint &point, double dual, Steps &steps,
+         Array<std::uint8_t> wake, Array<Order> order, Stop &stop) {
+        const DualState state = point.of(examples.rows);
+        Directions directions = steps.of(examples.rows);
+        std::uint8_t *asleep = sized(wake, examples.n(), "wake");
+        Order *visits = sized(order, examples.n(), "order");
+        const Leap leap =
+            pass_over(examples.rows, stop, [&](const auto &x, Poll &poll) {
+              return conjugate_step(x, examples.dual(), state, dual, directions, asleep,
+                                    visits, poll);
+            });
+        steps.norms = directions.norm;
+        steps.next = directions.next;
+        return leap;
       },
-      "rows"_a, "y"_a.noconvert(), "cost"_a.noconvert(), "q"_a.noconvert(), "loss"_a,
-      "alpha"_a.noconvert(), "w"_a.noconvert(), "dual"_a, "base"_a.noconvert(),
-      "base_w"_a.noconvert(), "point0"_a.noconvert(), "point1"_a.noconvert(),
-      "image0"_a.noconvert(), "image1"_a.noconvert(), "norm0"_a, "norm1"_a, "next"_a,
-      "wake"_a.noconvert(), "order"_a.noconvert(), "stop"_a,
-      "A conjugate step after a sweep from base: (whether it was taken, rows clipped, "
-      "rows moved, sum a_i - 1/2 sum delta_i a_i^2 of its end, both norms, which "
-      "direction gives way next).");
+      "examples"_a, "state"_a, "dual"_a, "directions"_a, "wake"_a.noconvert(),
+      "order"_a.noconvert(), "stop"_a,
+      "A conjugate step after a sweep from the base of the directions, given D.");
 }
 
 }  // namespace dualgap

@@ -3,6 +3,23 @@
 
 namespace dualgap {
 
+namespace {
+
+// The sum of w_1 ... w_t is sigma v + r; that of the coefficients, sigma beta + r_beta.
+struct SumOfSteps {
+  Array<double> r, r_beta;
+  double sigma;
+};
+
+struct GradientPoint {
+  Array<double> v, beta;
+  double scale, norm, t;
+  SumOfSteps *sum;
+  Maybe<double> bias;
+};
+
+}  // namespace
+
 void bind_stochastic_gradient(nb::module_ &m) {
   nb::enum_<Schedule>(m, "Schedule")
       .value("pegasos", Schedule::kPegasos)
@@ -12,58 +29,80 @@ void bind_stochastic_gradient(nb::module_ &m) {
       .value("fixed", BiasRule::kFixed)
       .value("step", BiasRule::kStep)
       .value("batch", BiasRule::kBatch);
+  nb::class_<GradientSettings>(m, "GradientSettings",
+                               "Step sizes of Pegasos, NORMA or SvmSGD, rows of a "
+                               "batch, and how the bias moves.")
+      .def(
+          "__init__",
+          [](GradientSettings *self, double lambda, Schedule schedule, double eta0,
+             Index batch, bool project, BiasRule rule) {
+            if (batch < 1) throw std::invalid_argument("batch must be positive");
+            new (self) GradientSettings{lambda, schedule, eta0, batch, project, rule};
+          },
+          "lambda_"_a, "schedule"_a, "eta0"_a, "batch"_a = 1, "project"_a = false,
+          "rule"_a = BiasRule::kFixed);
+  nb::class_<SumOfSteps>(m, "SumOfSteps",
+                         "Sum of the w of all steps, sigma v + r, and of their "
+                         "coefficients, sigma beta + r_beta.")
+      .def(nb::init<Array<double>, Array<double>, double>(), "r"_a.noconvert(),
+           "r_beta"_a.noconvert(), "sigma"_a)
+      .def_ro("sigma", &SumOfSteps::sigma);
+  nb::class_<GradientPoint>(m, "GradientState",
+                            "w = scale v with v = sum_i beta_i y_i x_i, ||w||^2 = norm, "
+                            "after t steps. `bias`, of shape (1,), is left as the rule "
+                            "moves it.")
+      .def(nb::init<Array<double>, Array<double>, double, double, double, SumOfSteps *,
+                    Maybe<double>>(),
+           "v"_a.noconvert(), "beta"_a.noconvert(), "scale"_a = 1.0, "norm"_a = 0.0,
+           "t"_a = 0.0, "sum"_a.none() = nb::none(),
+           "bias"_a.noconvert().none() = nb::none(), nb::keep_alive<1, 7>())
+      .def_ro("scale", &GradientPoint::scale)
+      .def_ro("norm", &GradientPoint::norm)
+      .def_ro("t", &GradientPoint::t);
+  nb::class_<GradientPass>(m, "GradientPass")
+      .def_ro("visited", &GradientPass::visited)
+      .def_ro("updates", &GradientPass::updates)
+      .def_ro("loss", &GradientPass::loss, "sum of the losses at the visits");
+
   m.def(
       "stochastic_gradient_epoch",
-      [](const AnyRows &rows, Array<const std::int8_t> y, Array<const double> omega,
-         Array<const double> q, const Loss &loss, double lambda, Schedule schedule,
-         double eta0, Index batch, bool project, Array<const Order> order,
-         Array<double> v, Array<double> beta, double scale, double norm, double t,
-         Maybe<double> r, Maybe<double> r_beta, double sigma, Stop &stop,
-         Maybe<double> bias, BiasRule rule) {
-        const Index n = rows.n(), width = rows.width();
-        if (batch < 1) throw std::invalid_argument("batch must be positive");
-        const GradientData data{sized(y, n, "y"),
-                                sized(omega, n, "omega"),
-                                sized(q, n, "q"),
-                                loss,
-                                lambda,
-                                schedule,
-                                eta0,
-                                batch,
-                                project,
-                                rule};
-        double *moved = sized(bias, 1, "bias");
-        if (rule != BiasRule::kFixed && !moved)
+      [](const Examples &examples, const GradientSettings &settings,
+         Array<const Order> order, GradientPoint &point, Stop &stop) {
+        const Index n = examples.n(), width = examples.width();
+        const GradientData data{settings, examples.y.data(), examples.cost.data(),
+                                examples.q.data(), examples.loss};
+        double *moved = sized(point.bias, 1, "bias");
+        if (data.rule != BiasRule::kFixed && !moved)
           throw std::invalid_argument("this rule needs a bias");
-        if (rule == BiasRule::kBatch && loss.curvature != 0.0)
+        if (data.rule == BiasRule::kBatch && data.loss.curvature != 0.0)
           throw std::invalid_argument("the bias of a batch is for the hinge");
-        GradientState state{
-            sized(v, width, "v"), sized(beta, n, "beta"),     scale, norm, t,
-            sized(r, width, "r"), sized(r_beta, n, "r_beta"), sigma};
-        if (static_cast<bool>(state.r) != static_cast<bool>(state.r_beta))
-          throw std::invalid_argument("r and r_beta come together");
+        SumOfSteps *sum = point.sum;
+        GradientState state{sized(point.v, width, "v"),
+                            sized(point.beta, n, "beta"),
+                            point.scale,
+                            point.norm,
+                            point.t,
+                            sum ? sized(sum->r, width, "r") : nullptr,
+                            sum ? sized(sum->r_beta, n, "r_beta") : nullptr,
+                            sum ? sum->sigma : 0.0};
         if (moved) state.bias = *moved;
         const auto *visits = checked_order(order, n);
         const auto count = static_cast<Index>(order.shape(0));
-        std::vector<double> slopes(static_cast<std::size_t>(batch));
-        const GradientPass pass = without_gil(stop, [&](Poll &poll) {
-          return rows.visit([&](const auto &x) {
-            return stochastic_gradient_epoch(x, data, visits, count, slopes.data(),
-                                             state, poll);
-          });
-        });
+        std::vector<double> slopes(static_cast<std::size_t>(data.batch));
+        const GradientPass pass =
+            pass_over(examples.rows, stop, [&](const auto &x, Poll &poll) {
+              return stochastic_gradient_epoch(x, data, visits, count, slopes.data(),
+                                               state, poll);
+            });
         if (moved) *moved = state.bias;
-        return std::make_tuple(pass.visited, pass.updates, pass.loss, state.a,
-                               state.norm, state.t, state.sigma);
+        if (sum) sum->sigma = state.sigma;
+        point.scale = state.a;
+        point.norm = state.norm;
+        point.t = state.t;
+        return pass;
       },
-      "rows"_a, "y"_a.noconvert(), "omega"_a.noconvert(), "q"_a.noconvert(), "loss"_a,
-      "lambda_"_a, "schedule"_a, "eta0"_a, "batch"_a, "project"_a,
-      "order"_a.noconvert(), "v"_a.noconvert(), "beta"_a.noconvert(), "scale"_a,
-      "norm"_a, "t"_a, "r"_a.noconvert().none(), "r_beta"_a.noconvert().none(),
-      "sigma"_a, "stop"_a, "bias"_a.noconvert() = nb::none(),
-      "rule"_a = BiasRule::kFixed,
-      "One pass of Pegasos, NORMA or SvmSGD: (visited, updates, loss estimate, scale, "
-      "||w||^2, t, sigma). `bias`, of shape (1,), is left as the rule moves it.");
+      "examples"_a, "settings"_a, "order"_a.noconvert(), "state"_a, "stop"_a,
+      "One pass of Pegasos, NORMA or SvmSGD. The costs are the relative weights omega.");
 }
 
 }  // namespace dualgap

@@ -15,7 +15,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <tuple>
 #include <vector>
 
 #include "losses.hpp"
@@ -194,11 +193,6 @@ struct Values {
   double length = 0;     // length of w, without the constant feature
   double last = 0;       // |constant w_d|
 };
-
-inline auto as_tuple(const Values &v) {
-  return std::make_tuple(v.loss, v.sum, v.diagonal, v.loss_error, v.along,
-                         v.along_error, v.reach, v.used, v.roundings, v.length, v.last);
-}
 
 // Values of one part of the rows.
 struct PartValues {

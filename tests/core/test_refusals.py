@@ -26,56 +26,67 @@ def order(n=N):
     return np.arange(n, dtype=np.uint32)
 
 
-def sleeping(**changes):
-    arguments = {
-        "rows": ROWS, "y": LABELS, "cost": np.ones(N), "q": np.ones(N), "loss": HINGE,
-        "alpha": np.zeros(N), "w": np.zeros(D), "wake": np.zeros(N, np.uint8),
-        "length": np.zeros(N, np.uint8), "threshold": math.inf, "longest": 127,
-        "omega": 1.0, "chunk": 1, "scale": False, "modified_sgd": False,
-        "order": order(), "random": core.Random(0), "stop": core.Stop(),
-    }  # fmt: skip
-    return core.sleeping_epoch(**{**arguments, **changes})
+def examples(loss=HINGE):
+    return core.Examples(ROWS, LABELS, np.ones(N), np.ones(N), loss)
 
 
-def regression(**changes):
-    arguments = {
-        "rows": ROWS, "target": np.ones(N), "cost": np.ones(N), "q": np.ones(N),
-        "loss": HINGE, "epsilon": 0.1, "alpha": np.zeros(N), "w": np.zeros(D),
-        "wake": np.zeros(N, np.uint8), "length": np.zeros(N, np.uint8),
-        "threshold": math.inf, "longest": 127, "chunk": 1, "order": order(),
-        "random": core.Random(0), "stop": core.Stop(),
-    }  # fmt: skip
-    return core.regression_epoch(**{**arguments, **changes})
+def point():
+    return core.DualState(np.zeros(N), np.zeros(D))
+
+
+def sleep(longest):
+    wake, length = np.zeros(N, np.uint8), np.zeros(N, np.uint8)
+    return core.Sleep(wake, length, math.inf, longest)
+
+
+def how():
+    """Return the generator and the stop of a pass."""
+    return core.Random(0), core.Stop()
+
+
+def sleeping(chunk=1, longest=127):
+    settings = core.SweepSettings(chunk=chunk)
+    return core.sleeping_epoch(
+        examples(), point(), sleep(longest), settings, order(), *how()
+    )
+
+
+def regression(chunk=1, longest=127):
+    targets = core.RegressionExamples(ROWS, *np.ones((3, N)), HINGE, 0.1)
+    return core.regression_epoch(
+        targets, point(), sleep(longest), chunk, order(), *how()
+    )
 
 
 def conjugate(next_direction):
+    points, images = tuple(np.zeros((2, N))), tuple(np.zeros((2, D)))
+    directions = core.Directions(point(), points, images, (0.0, 0.0), next_direction)
+    wake = np.zeros(N, np.uint8)
     return core.conjugate_step(
-        ROWS, LABELS, np.ones(N), np.ones(N), HINGE, np.zeros(N), np.zeros(D), 0.0,
-        *(np.zeros(N), np.zeros(D), np.zeros(N), np.zeros(N), np.zeros(D), np.zeros(D)),
-        *(0.0, 0.0, next_direction, np.zeros(N, np.uint8), order(), core.Stop()),
-    )  # fmt: skip
+        examples(), point(), 0.0, directions, wake, order(), core.Stop()
+    )
 
 
 def crammer_singer(classes, codes):
     codes = np.asarray(codes, np.int32)
     alpha = np.zeros(N * max(classes, 1))
-    return core.multiclass_feasible(ROWS, codes, np.ones(N), np.ones(N), classes, alpha)
+    given = core.MulticlassExamples(ROWS, codes, np.ones(N), np.ones(N), classes)
+    return core.multiclass_feasible(given, alpha)
 
 
 def gradient(rule, loss=HINGE, bias=None):
+    settings = core.GradientSettings(0.1, core.Schedule.svmsgd, 1.0, rule=rule)
+    state = core.GradientState(np.zeros(D), np.zeros(N), bias=bias)
     return core.stochastic_gradient_epoch(
-        ROWS, LABELS, np.ones(N), np.ones(N), loss, 0.1, core.Schedule.svmsgd, 1.0, 1,
-        False, order(), np.zeros(D), np.zeros(N), 1.0, 0.0, 0.0, None, None, 0.0,
-        core.Stop(), bias, rule,
-    )  # fmt: skip
+        examples(loss), settings, order(), state, core.Stop()
+    )
 
 
 def sgd_qn(skip):
-    return core.sgd_qn_epoch(
-        ROWS, LABELS, np.ones(N), HINGE, 0.1, True, skip, 1.0, 1.0, order(),
-        *(np.zeros(D), np.ones(D), np.zeros(D), np.zeros(N), 0.0, 1.0, skip, False),
-        core.Stop(),
-    )  # fmt: skip
+    settings = core.SgdQnSettings(0.1, True, skip, 1.0, 1.0)
+    arrays = np.zeros(D), np.ones(D), np.zeros(D), np.zeros(N)
+    state = core.SgdQnState(*arrays, 0.0, 1.0, skip, False)
+    return core.sgd_qn_epoch(examples(), settings, order(), state, core.Stop())
 
 
 def kernel_rows(kernel="rbf"):
@@ -188,8 +199,8 @@ WRONG = [
     ("no spell", lambda: sleeping(longest=0), "longest is from 1 to 127"),
     ("long spell", lambda: sleeping(longest=128), "longest is from 1 to 127"),
     ("regression: no chunk", lambda: regression(chunk=0), "chunk must be positive"),
-    ("regression: spell below 0", lambda: regression(longest=-1), "out of range"),
-    ("regression: long spell", lambda: regression(longest=128), "out of range"),
+    ("regression: no spell", lambda: regression(longest=0), "longest is from 1"),
+    ("regression: long spell", lambda: regression(longest=128), "longest is from 1"),
     ("direction below 0", lambda: conjugate(-1), "next is 0 or 1"),
     ("third direction", lambda: conjugate(2), "next is 0 or 1"),
     ("one class", lambda: crammer_singer(1, [0] * N), "classes must be 2 or more"),

@@ -396,11 +396,10 @@ def test_entries_beyond_two_to_the_31_are_read_and_trained_on(tmp_path):
     alpha, w = np.zeros(4), np.zeros(7)
     q = np.array([0.0, 5.0, 9.0, 41.0])
     y = store.y
-    visited, updates, _ = core.sdca_epoch(
-        rows, y, np.ones(4), q, core.Loss(1.0, 0.0), order, alpha, w, None, None, 0.0,
-        core.Stop(),
-    )  # fmt: skip
-    assert (visited, updates) == (3, 3)
+    examples = core.Examples(rows, y, np.ones(4), q, core.Loss(1.0, 0.0))
+    state = core.DualState(alpha, w)
+    found = core.sdca_epoch(examples, order, state, None, core.Stop())
+    assert (found.visited, found.updates) == (3, 3)
     # The rows have no feature in common: each step is exact, a_i = min(1/q_i, 1).
     assert np.allclose(alpha, [0.0, 1 / 5, 1 / 9, 1 / 41], rtol=1e-15)
     assert np.allclose(w, (alpha[1:] * y[1:]) @ expected, rtol=1e-15)

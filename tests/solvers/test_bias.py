@@ -290,13 +290,15 @@ def test_the_bias_of_a_batch_is_the_best_and_its_errors_balance(seed):
     order = np.arange(n, dtype=np.uint32)
     v, beta, bias = rng.standard_normal(2), np.zeros(n), np.zeros(1)
     omega, start = problem.omega, v.copy()
-    rows_alone, q = problem.rows.with_constant(0.0), np.empty(n)
-    rows_alone.inspect(q)
-    _, _, loss, scale, *_ = core.stochastic_gradient_epoch(
-        rows_alone, problem.y, omega, q, problem.core_loss, problem.lambda_,
-        core.Schedule.pegasos, 0.0, n, False, order, v, beta, 1.0, start @ start, 4.0,
-        None, None, 0.0, core.Stop(), bias, core.BiasRule.batch,
-    )  # fmt: skip
+    examples = problem.examples(cost=omega, q=problem.norms(0.0), constant=0.0)
+    settings = core.GradientSettings(
+        *(problem.lambda_, core.Schedule.pegasos, 0.0, n), rule=core.BiasRule.batch
+    )
+    state = core.GradientState(v, beta, 1.0, start @ start, 4.0, bias=bias)
+    loss = core.stochastic_gradient_epoch(
+        examples, settings, order, state, core.Stop()
+    ).loss
+    scale = state.scale
     kinks = y - X @ start
 
     def lost(b):

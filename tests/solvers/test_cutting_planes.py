@@ -433,7 +433,7 @@ def test_passes_in_parts(threads, layout):
     sets = [np.packbits(rows, bitorder="little") for rows in (before, inside)]
     start = rng.normal(size=p.width)
     a = start.copy()
-    done, b = core.change_plane(p.rows, p.y, p.cost, *sets, a, 3.0, threads, stop)
+    done, b = core.change_plane(p.examples(), *sets, a, 3.0, threads, stop)
     assert done == bench.n
     change = bench.c * (inside.astype(float) - before)
     close(a - start, (change * bench.y) @ bench.X, 1e-13)

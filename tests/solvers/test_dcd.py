@@ -216,10 +216,7 @@ def test_a_proof_wakes_the_rows_on_the_wrong_side():
     alpha = np.array([0.0, 0.0, 0.5, 0.5, 0.2, 0.0])
     problem = Problem(X, np.ones(6), 0.5, loss="hinge", penalize_intercept=True)
     wake = np.full(6, 7, np.uint8)
-    core.evaluate(
-        problem.rows, problem.y, problem.cost, problem.core_loss, problem.q,
-        np.ones(1), "of w", alpha, None, None, problem.threads, wake,
-    )  # fmt: skip
+    core.evaluate(problem.examples(), np.ones(1), "of w", alpha, None, wake=wake)
     # At 0 and beyond the margin or on it, or at C and short of it: no reason to look.
     assert wake.tolist() == [7, 0, 7, 0, 0, 7]
 

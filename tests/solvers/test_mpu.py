@@ -67,18 +67,16 @@ def test_row_by_row(case, layout, loss, delta):
                 + 0.5 * bench.phi.diagonal(bench.c)[k] * twin.alpha[k] ** 2
             )
             result = core.unlearning_epoch(
-                p.rows, p.y, p.cost, p.q, p.core_loss, s, np.array([k]), a, count, stop
+                p.examples(), s, np.array([k]), a, count, stop
             )
             twin.visit(k)
             if twin.unclear:
                 continue
             many += abs(twin.n[k] - before) > 1
-            assert result[:3] == (
-                1,
-                twin.updates - updates,
-                twin.unlearned - unlearned,
-            )
-            np.testing.assert_allclose(result[3], share, 1e-9, 1e-12)
+            assert result.visited == 1
+            assert result.updates == twin.updates - updates
+            assert result.unlearned == twin.unlearned - unlearned
+            np.testing.assert_allclose(result.gap, share, 1e-9, 1e-12)
             close(count, twin.n, 1e-12)
             close(a, twin.a[: twin.d])
     assert many > 0

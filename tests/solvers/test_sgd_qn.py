@@ -45,7 +45,9 @@ def test_row_by_row(case, layout, loss, update, skip, t0):
     twin = twin_of(bench, skip, t0, update)
     w, past, slope = np.zeros(p.width), np.zeros(p.width), np.zeros(bench.n)
     B = twin.B.copy()
-    t, r, count, refresh = 0.0, 2.0, skip, False
+    examples = p.examples(cost=p.omega)
+    settings = core.SgdQnSettings(p.lambda_, update == "corrected", skip, t0, 0.25)
+    state = core.SgdQnState(w, B, past, slope, 0.0, 2.0, skip, False)
     order, rng = np.arange(bench.n, dtype=np.uint32), core.Random(3)
     for _ in range(5):
         rng.shuffle(order)
@@ -55,27 +57,24 @@ def test_row_by_row(case, layout, loss, update, skip, t0):
             errors, loss_before = twin.errors, twin.loss
             m = bench.y[i] * (bench.X[i] @ twin.w)
             mean = slope[i]
-            visited, updates, seen, gap, t, r, count, refresh = core.sgd_qn_epoch(
-                p.rows, p.y, p.omega, p.core_loss, p.lambda_, update == "corrected",
-                skip, t0, 0.25, np.array([i]), w, B, past, slope, t, r, count,
-                refresh, stop,
-            )  # fmt: skip
+            found = core.sgd_qn_epoch(examples, settings, np.array([i]), state, stop)
             twin.visit(i)
-            assert visited == 1
-            assert (t, count, refresh) == (twin.t, twin.count, twin.refresh)
+            assert found.visited == 1
+            assert state.t == twin.t
+            assert (state.count, state.refresh) == (twin.count, twin.refresh)
             if update == "2009":
-                assert r == twin.r
+                assert state.r == twin.r
             if twin.unclear:
                 continue
-            assert updates == twin.errors - errors
-            np.testing.assert_allclose(seen, twin.loss - loss_before, 1e-9, 1e-12)
+            assert found.updates == twin.errors - errors
+            np.testing.assert_allclose(found.loss, twin.loss - loss_before, 1e-9, 1e-12)
             close(w, twin.w, 1e-8)
             close(B, twin.B, 1e-8)
             expected = mean + 0.25 * (bench.phi.slope(m) - mean)
             np.testing.assert_allclose(slope[i], expected, 1e-8, 1e-12)
             # Fenchel's inequality of the row, for the dual variable it had so far.
             share = bench.phi.value(m) + mean * m + bench.phi.conjugate(mean)
-            np.testing.assert_allclose(gap, bench.omega[i] * share, 1e-8, 1e-9)
+            np.testing.assert_allclose(found.gap, bench.omega[i] * share, 1e-8, 1e-9)
     assert twin.refreshes > 0  # B has learned something
     assert B.max() > 1.001 * B.min()
 

@@ -258,14 +258,12 @@ def test_a_pass_is_that_over_rows_in_memory_in_the_same_order(stores, dense, sol
     assert sorted(order) == list(range(N))
     whole = Problem(store.matrix(), store.y, 3.0, sample_weight=store.sample_weight)
     alpha, w = np.zeros(N), np.zeros(D)
-    _, updates, gap = core.sdca_epoch(
-        whole.rows, whole.y, whole.cost, whole.q, whole.core_loss, order, alpha, w,
-        None, None, 0.0, core.Stop(),
-    )  # fmt: skip
+    state_of_whole = core.DualState(alpha, w)
+    found = core.sdca_epoch(whole.examples(), order, state_of_whole, None, core.Stop())
     assert np.allclose(state.alpha, alpha, rtol=1e-12, atol=1e-14)
     assert np.allclose(state.w, w, rtol=1e-12, atol=1e-14)
-    assert state.updates == updates
-    assert np.isclose(state.primal - state.dual, gap, rtol=1e-10)
+    assert state.updates == found.updates
+    assert np.isclose(state.primal - state.dual, found.gap, rtol=1e-10)
 
 
 def test_averages_run_on_from_block_to_block(streamed):
@@ -276,10 +274,9 @@ def test_averages_run_on_from_block_to_block(streamed):
     whole = Problem(streamed.matrix(), streamed.y, 1.0)
     alpha, w = np.zeros(N), np.zeros(D)
     total, since = np.zeros(N), np.zeros(N)
-    core.sdca_epoch(
-        whole.rows, whole.y, whole.cost, whole.q, whole.core_loss,
-        visiting_order(streamed, 5), alpha, w, total, since, 0.0, core.Stop(),
-    )  # fmt: skip
+    point, average = core.DualState(alpha, w), core.Average(total, since, 0.0)
+    order = visiting_order(streamed, 5)
+    core.sdca_epoch(whole.examples(), order, point, average, core.Stop())
     mean = (total + alpha * (N - since)) / N
     assert np.allclose(solver.iterate(state)[1], mean, rtol=1e-12, atol=1e-15)
 
@@ -290,10 +287,8 @@ def test_the_start_by_sgd_runs_on_from_block_to_block(streamed):
     SDCA(init="sgd").step(state, core.Stop())
     whole = Problem(streamed.matrix(), streamed.y, 1.0)
     alpha, w = np.zeros(N), np.zeros(D)
-    core.modified_sgd_epoch(
-        whole.rows, whole.y, whole.cost, whole.q, whole.core_loss,
-        visiting_order(streamed, 5), alpha, w, 0, N, core.Stop(),
-    )  # fmt: skip
+    order, point = visiting_order(streamed, 5), core.DualState(alpha, w)
+    core.modified_sgd_epoch(whole.examples(), order, point, 0, N, core.Stop())
     assert np.allclose(state.alpha, alpha, rtol=1e-12, atol=1e-15)
     assert np.allclose(state.w, w, rtol=1e-12, atol=1e-15)
 
@@ -311,10 +306,8 @@ def test_the_random_output_is_a_point_within_a_block(streamed):
         cut = random.below(N) + 1
         order = visiting_order(streamed, random)[:cut]
         alpha, w = np.zeros(N), np.zeros(D)
-        core.sdca_epoch(
-            whole.rows, whole.y, whole.cost, whole.q, whole.core_loss, order, alpha, w,
-            None, None, 0.0, core.Stop(),
-        )  # fmt: skip
+        point = core.DualState(alpha, w)
+        core.sdca_epoch(whole.examples(), order, point, None, core.Stop())
         found = solver.iterate(state)[1]
         assert np.allclose(found, alpha, rtol=1e-12, atol=1e-15)
         assert not np.array_equal(found, state.alpha)

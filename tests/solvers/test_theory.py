@@ -268,19 +268,19 @@ def test_projection_keeps_pegasos_in_the_ball(case, batch):
     for project in (False, True):
         p, stop = bench.problem, core.Stop()
         v, beta = np.zeros(p.width), np.zeros(bench.n)
-        scale, norm, t, sigma = 1.0, 0.0, 0.0, 0.0
+        examples, state = p.examples(cost=p.omega), core.GradientState(v, beta)
+        settings = core.GradientSettings(
+            p.lambda_, core.Schedule.pegasos, 0.0, batch, project
+        )
         order, rng = np.arange(bench.n, dtype=np.uint32), core.Random(0)
         norms = []
         for _ in range(5):
             rng.shuffle(order)
             for s in range(0, bench.n, batch):
-                *_, scale, norm, t, sigma = core.stochastic_gradient_epoch(
-                    p.rows, p.y, p.omega, p.q, p.core_loss, p.lambda_,
-                    core.Schedule.pegasos, 0.0, batch, project,
-                    order[s : s + batch], v, beta, scale, norm, t, None, None, sigma,
-                    stop,
-                )  # fmt: skip
-                norms.append(np.linalg.norm(scale * v))
+                core.stochastic_gradient_epoch(
+                    examples, settings, order[s : s + batch], state, stop
+                )
+                norms.append(np.linalg.norm(state.scale * v))
         farthest[project] = max(norms)
     assert farthest[True] <= radius * (1 + 1e-12)
     assert farthest[False] > radius

@@ -121,24 +121,22 @@ class DualKernel:
         self.alpha = np.zeros(bench.n)
         self.w = np.zeros(bench.problem.width)
 
-    def data(self):
-        p = self.problem
-        return p.rows, p.y, p.cost, p.q, p.core_loss
+    def records(self):
+        return self.problem.examples(), core.DualState(self.alpha, self.w)
 
-    def sdca(self, order, total=None, since=None, step=0.0):
-        return core.sdca_epoch(
-            *self.data(), order, self.alpha, self.w, total, since, step, self.stop
-        )
+    def sdca(self, order):
+        examples, state = self.records()
+        return core.sdca_epoch(examples, order, state, None, self.stop)
 
     def modified_sgd(self, order):
+        examples, state = self.records()
         return core.modified_sgd_epoch(
-            *self.data(), order, self.alpha, self.w, 0, self.problem.n, self.stop
+            examples, order, state, 0, self.problem.n, self.stop
         )
 
     def dcd(self, order, active, upper=np.inf, lower=-np.inf):
-        return core.dcd_epoch(
-            *self.data(), order, active, self.alpha, self.w, upper, lower, self.stop
-        )
+        examples, state = self.records()
+        return core.dcd_epoch(examples, order, active, state, upper, lower, self.stop)
 
 
 def dcd_twin(bench):
@@ -161,10 +159,10 @@ def test_dcd_row_by_row(case, layout, loss):
             before, m = kernel.alpha[i], bench.y[i] * (bench.X[i] @ twin.w)
             share = bench.c[i] * bench.phi.value(m) + twin.a[i] * (m - 1)
             share += 0.5 * twin.D[i] * twin.a[i] ** 2
-            visited, updates, gap, active, largest, smallest = kernel.dcd(
-                np.array([i]), 1, *bounds
-            )
-            np.testing.assert_allclose(gap, share, 1e-10, 1e-12)
+            found = kernel.dcd(np.array([i]), 1, *bounds)
+            visited, updates, active = found.visited, found.updates, found.active
+            largest, smallest = found.max_gradient, found.min_gradient
+            np.testing.assert_allclose(found.gap, share, 1e-10, 1e-12)
             PG = twin.visit(i)
             assert visited == 1
             assert updates == (kernel.alpha[i] != before)
@@ -455,11 +453,11 @@ def test_sdca_row_by_row(case, layout, loss):
         for i in order:
             before = kernel.alpha[i]
             share = bench.mean_cost * twin.gap_share(i)
-            visited, updates, gap = kernel.sdca(np.array([i]))
+            found = kernel.sdca(np.array([i]))
             twin.visit(i)
-            assert visited == 1
-            assert updates == (kernel.alpha[i] != before)
-            np.testing.assert_allclose(gap, share, 1e-10, 1e-12)
+            assert found.visited == 1
+            assert found.updates == (kernel.alpha[i] != before)
+            np.testing.assert_allclose(found.gap, share, 1e-10, 1e-12)
             close(kernel.alpha, on_our_scale(bench, twin.a))
             close(kernel.w, twin.w)
 
@@ -472,9 +470,9 @@ def test_modified_sgd_row_by_row(case, layout, loss):
     twin = sdca_twin(bench)
     for t, _ in enumerate(twin.modified_sgd(order), start=1):
         kernel = DualKernel(bench)
-        visited, updates, _ = kernel.modified_sgd(order[:t])
-        assert visited == t
-        assert updates == np.count_nonzero(kernel.alpha)
+        found = kernel.modified_sgd(order[:t])
+        assert found.visited == t
+        assert found.updates == np.count_nonzero(kernel.alpha)
         close(kernel.alpha, on_our_scale(bench, twin.a))
         close(kernel.w, twin.w)
 
@@ -603,29 +601,32 @@ def test_counting_sgd_row_by_row(case, layout, C, times):
     bench = make(case, layout, C=C)
     p, stop = bench.problem, core.Stop()
     twin = sgd_twin(bench)
-    a, errors, t, norm = np.zeros(p.width), np.zeros(bench.n, np.int64), 0.0, 0.0
+    a, errors = np.zeros(p.width), np.zeros(bench.n, np.int64)
+    examples, state = p.examples(cost=p.omega), core.CountingState(a, errors, 0.0, 0.0)
     partly = 0
     for order in orders(bench.n, 2, seed=8):
         for k in order:
             twin.a, twin.I, twin.unclear = a.copy(), errors.copy(), 0
             before, M, loss = twin.I[k], twin.M, twin.loss
-            visited, updates, weighted, seen, t, norm = core.counting_sgd_epoch(
-                p.rows, p.y, p.omega, p.q, p.lambda_, times, np.array([k]), a, errors,
-                t, norm, stop,
-            )  # fmt: skip
+            found = core.counting_sgd_epoch(
+                examples, p.lambda_, times, np.array([k]), state, stop
+            )
             twin.visit(k, times)
-            assert visited == 1
-            assert t == twin.t
+            assert found.visited == 1
+            assert state.t == twin.t
             if twin.unclear:
                 continue
-            assert updates == twin.I[k] - before
-            partly += 0 < updates < times
+            assert found.updates == twin.I[k] - before
+            partly += 0 < found.updates < times
             np.testing.assert_array_equal(errors, twin.I)
             np.testing.assert_allclose(
-                [weighted, seen], [twin.M - M, twin.loss - loss], 1e-10, 1e-10
+                [found.weighted, found.loss],
+                [twin.M - M, twin.loss - loss],
+                1e-10,
+                1e-10,
             )
             close(a, twin.a)
-            np.testing.assert_allclose(norm, twin.a @ twin.a, 1e-10)
+            np.testing.assert_allclose(state.norm, twin.a @ twin.a, 1e-10)
     assert partly > 0 or times == 1  # the formula was put to work
 
 
@@ -633,7 +634,7 @@ def test_proposition_3_from_any_state():
     """Rows shorter and longer than lambda, from just before to just after an error."""
     bench = make("everything", C=0.02)
     p, stop, rng = bench.problem, core.Stop(), np.random.default_rng(0)
-    partly = {False: 0, True: 0}
+    examples, partly = p.examples(cost=p.omega), {False: 0, True: 0}
     for _ in range(3000):
         k, times = rng.integers(bench.n), int(rng.integers(1, 9))
         twin = sgd_twin(bench)
@@ -644,17 +645,18 @@ def test_proposition_3_from_any_state():
             wanted = twin.lam * (twin.t + rng.uniform(-2, times))
             twin.a += (wanted - twin.a @ twin.Y[k]) / size * twin.Y[k]
         a, errors = twin.a.copy(), np.zeros(bench.n, np.int64)
-        _, updates, _, _, t, norm = core.counting_sgd_epoch(
-            p.rows, p.y, p.omega, p.q, p.lambda_, times, np.array([k], np.uint32), a,
-            errors, float(twin.t), twin.a @ twin.a, stop,
-        )  # fmt: skip
+        state = core.CountingState(a, errors, float(twin.t), twin.a @ twin.a)
+        order = np.array([k], np.uint32)
+        updates = core.counting_sgd_epoch(
+            examples, p.lambda_, times, order, state, stop
+        ).updates
         twin.visit(k, times)
-        assert t == twin.t
+        assert state.t == twin.t
         if twin.unclear:
             continue
         assert updates == twin.I[k] == errors[k]
         close(a, twin.a)
-        np.testing.assert_allclose(norm, twin.a @ twin.a, 1e-10)
+        np.testing.assert_allclose(state.norm, twin.a @ twin.a, 1e-10)
         partly[bool(bench.omega[k] * size < twin.lam)] += 0 < updates < times
     assert min(partly.values()) > 200
 
@@ -706,20 +708,20 @@ class GradientKernel:
 
     def __init__(self, bench, schedule, eta0=0.0, batch=1, project=False):
         self.problem, self.stop = bench.problem, core.Stop()
-        self.method = schedule, eta0, batch, project
+        self.examples = bench.problem.examples(cost=bench.problem.omega)
+        self.settings = core.GradientSettings(
+            bench.problem.lambda_, schedule, eta0, batch, project
+        )
         self.v, self.beta = np.zeros(bench.problem.width), np.zeros(bench.n)
-        self.scale, self.norm, self.t, self.sigma = 1.0, 0.0, 0.0, 0.0
+        self.scale, self.norm, self.t = 1.0, 0.0, 0.0
 
     def run(self, order):
-        p = self.problem
-        visited, updates, loss, self.scale, self.norm, self.t, self.sigma = (
-            core.stochastic_gradient_epoch(
-                p.rows, p.y, p.omega, p.q, p.core_loss, p.lambda_, *self.method,
-                order, self.v, self.beta, self.scale, self.norm, self.t, None, None,
-                self.sigma, self.stop,
-            )
-        )  # fmt: skip
-        return visited, updates, loss
+        state = core.GradientState(self.v, self.beta, self.scale, self.norm, self.t)
+        found = core.stochastic_gradient_epoch(
+            self.examples, self.settings, order, state, self.stop
+        )
+        self.scale, self.norm, self.t = state.scale, state.norm, state.t
+        return found.visited, found.updates, found.loss
 
 
 def follows(bench, kernel, twin, epochs, batch=1, kind="permutation", seed=10):
@@ -806,21 +808,20 @@ def test_a_scale_near_underflow_is_absorbed_by_the_average():
     p, stop = bench.problem, core.Stop()
     twin = norma.NORMA(*paper(bench), 1.0)
     v, beta, r, r_beta = (np.zeros(k) for k in (p.width, bench.n) * 2)
-    scale, norm, t, sigma = 1.0, 0.0, 0.0, 0.0
+    sums = core.SumOfSteps(r, r_beta, 0.0)
+    examples, state = p.examples(cost=p.omega), core.GradientState(v, beta, sum=sums)
+    settings = core.GradientSettings(p.lambda_, core.Schedule.norma, 1.0)
     total, total_b = np.zeros(p.width), np.zeros(bench.n)
     absorbed = 0
     for order in orders(bench.n, 400, seed=15):
-        before = scale
-        *_, scale, norm, t, sigma = core.stochastic_gradient_epoch(
-            p.rows, p.y, p.omega, p.q, p.core_loss, p.lambda_, core.Schedule.norma,
-            1.0, 1, False, order, v, beta, scale, norm, t, r, r_beta, sigma, stop,
-        )  # fmt: skip
-        absorbed += scale > before
+        before = state.scale
+        core.stochastic_gradient_epoch(examples, settings, order, state, stop)
+        absorbed += state.scale > before
         for i in order:
             total, total_b = total + twin.w, total_b + twin.b
             twin.step([i])
-        close(sigma * v + r, total)
-        close(sigma * beta + r_beta, total_b)
+        close(sums.sigma * v + r, total)
+        close(sums.sigma * beta + r_beta, total_b)
     assert absorbed
 
 
@@ -934,8 +935,8 @@ def test_a_pass_is_its_rows_bit_for_bit(case, layout, loss):
     bench = make(case, layout, loss)
     (order,) = orders(bench.n, 1, seed=12)
     whole, parts = DualKernel(bench), DualKernel(bench)
-    _, updates, _ = whole.sdca(order)
-    assert updates == sum(parts.sdca(A)[1] for A in one_by_one(order))
+    updates = whole.sdca(order).updates
+    assert updates == sum(parts.sdca(A).updates for A in one_by_one(order))
     np.testing.assert_array_equal(whole.alpha, parts.alpha)
     np.testing.assert_array_equal(whole.w, parts.w)
 

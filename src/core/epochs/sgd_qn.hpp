@@ -37,15 +37,18 @@
 
 namespace dualgap {
 
-struct SgdQnData {
-  const std::int8_t *y;
-  const double *omega;
-  Loss loss;
+struct SgdQnSettings {
   double lambda;
   bool corrected;
   Index skip;
   double t0;
   double gain;  // weight of a new l' in the running mean
+};
+
+struct SgdQnData : SgdQnSettings {
+  const std::int8_t *y;
+  const double *omega;
+  Loss loss;
 };
 
 struct SgdQnState {

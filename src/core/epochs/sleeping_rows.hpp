@@ -53,9 +53,18 @@ struct Sleep {
 inline constexpr Index kScales = 8;
 inline constexpr double kStretch[kScales] = {0, 0.25, 0.5, 1, 1.5, 2, 3, 5};
 
+struct SweepSettings {
+  double omega = 1;  // over-relaxation
+  Index chunk = 1;   // consecutive rows that are visited together
+  bool scale = false;
+  bool modified_sgd = false;
+};
+
 struct SleepingPass : DualPass {
-  double linear = 0;            // change of sum a_i - 1/2 sum delta_i a_i^2
-  double threshold = 0;         // mean projected gradient of this pass
+  double linear = 0;     // change of sum a_i - 1/2 sum delta_i a_i^2
+  double threshold = 0;  // mean projected gradient of this pass
+  double norm = 0;       // ||w||^2 after it
+  double saved = 0;      // best_scale(), if wanted
   double scaled[kScales] = {};  // sum c_i l(1 - b_k m_i), if wanted
   double product = 0;           // sum a_i m_i, if wanted
 
@@ -123,18 +132,19 @@ inline void shuffle_chunks(Order *order, Index m, Index chunk, Random &random) {
 
 template <class Rows>
 SleepingPass sleeping_epoch(const Rows &rows, const DualData &data,
-                            const DualState &state, const Sleep &sleep, double omega,
-                            Index chunk, bool scale, bool modified_sgd, Order *order,
+                            const DualState &state, const Sleep &sleep,
+                            const SweepSettings &settings, Order *order,
                             Random &random, Poll &poll) {
   constexpr double kInf = std::numeric_limits<double>::infinity();
   SleepingPass pass;
+  const auto [omega, chunk, wants_scale, modified_sgd] = settings;
   const Index m = awake_rows(sleep.wake, rows.rows(), order);
   shuffle_chunks(order, m, chunk, random);
   double moving = 0;  // sum of |projected gradient|
   const bool learns = std::isnan(sleep.threshold);
   double threshold = learns ? kInf : sleep.threshold;
   double scales[kScales];
-  scale = scale && sleep.threshold < kInf;
+  const bool scale = wants_scale && sleep.threshold < kInf;
   for (Index k = 0; k < kScales; ++k) scales[k] = 1.0 + kStretch[k] * sleep.threshold;
   for (Index t = 0; t < m; ++t) {
     look_ahead(rows, order, t, m, state.alpha, data.cost, data.q, data.y, sleep.length);

@@ -38,17 +38,20 @@ namespace dualgap {
 enum class Schedule { kPegasos, kNorma, kSvmSgd };
 enum class BiasRule { kFixed, kStep, kBatch };
 
-struct GradientData {
-  const std::int8_t *y;
-  const double *omega;
-  const double *q;
-  Loss loss;
+struct GradientSettings {
   double lambda;
   Schedule schedule;
   double eta0;  // NORMA: p.  SvmSGD: eta0.  Pegasos: unused
   Index batch;  // k
   bool project;
   BiasRule rule = BiasRule::kFixed;
+};
+
+struct GradientData : GradientSettings {
+  const std::int8_t *y;
+  const double *omega;
+  const double *q;
+  Loss loss;
 };
 
 struct GradientState {

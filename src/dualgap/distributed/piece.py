@@ -231,11 +231,16 @@ class Binary:
 
     def evaluate(self, w: Vector, wake: NDArray[np.uint8] | None = None) -> Part:
         problem = self.problem
-        values = core.evaluate(
-            problem.rows, problem.y, problem.cost, problem.core_loss, problem.q, w,
-            "of w", self.alpha, None, None, problem.threads, wake,
-        )  # fmt: skip
-        return Part(values=Values(*values), rows=problem.n)
+        found = core.evaluate(
+            problem.examples(),
+            w,
+            "of w",
+            self.alpha,
+            None,
+            threads=problem.threads,
+            wake=wake,
+        )
+        return Part(values=Values.of(found), rows=problem.n)
 
     def combine(self) -> Part:
         return Part(update=Update.dense(self.problem.combine(self.alpha)))

@@ -243,6 +243,27 @@ class BinaryProblem(Problem):
             self._norms.look(block, self.source.name)
             yield block
 
+    def examples(
+        self,
+        block: Block | None = None,
+        *,
+        cost: Vector | None = None,
+        q: Vector | None = None,
+        constant: float | None = None,
+    ) -> Any:
+        """Return the core's record of the rows of a block, or of all rows in memory.
+
+        Costs, squared norms and the constant feature default to those of the problem.
+        """
+        rows = self.rows if block is None else block.rows
+        y, cost = self.y, self.cost if cost is None else cost
+        q = self.q_read if q is None else q
+        if block is not None:
+            y, cost, q = block.take(y), block.take(cost), block.take(q)
+        if constant is not None:
+            rows = rows.with_constant(constant)
+        return core.Examples(rows, y, cost, q, self.core_loss)
+
     def norms(self, constant: float) -> Vector:
         """Return ``||x_i||^2`` with another constant feature, shape (n,); one pass."""
         q = np.empty(self.n)
@@ -548,10 +569,10 @@ class BinaryProblem(Problem):
         self, w: Vector, values: Values, norm: float, margins: Vector
     ) -> tuple[Vector, Values, float]:
         """Return the best ``b w``, its losses, and its squared norm."""
-        b, loss, error = core.best_multiple(
-            margins, self.cost, self.core_loss, norm, self.q, self.width,
-            self.intercept_scaling, values.length, values.last, values.roundings,
-        )  # fmt: skip
+        best = core.best_multiple(
+            self.examples(), margins, norm, values.length, values.last, values.roundings
+        )
+        b, loss, error = best.scale, best.loss, best.loss_error
         before = 0.5 * norm + values.loss + values.loss_error
         if 0.5 * b * b * norm + loss + error < before:
             return b * w, values._replace(loss=loss, loss_error=error), b * b * norm
@@ -619,26 +640,26 @@ class BinaryProblem(Problem):
         skipped: NDArray[np.uint8] | None = None,
     ) -> Values:
         if not self.streamed:
-            return Values(
-                *core.evaluate(
-                    self.rows, self.y, self.cost, self.core_loss, self.q_read, w, kind,
-                    alpha, v, margins, self.threads, skipped,
-                )
-            )  # fmt: skip
+            found = core.evaluate(
+                self.examples(), w, kind, alpha, v, margins, self.threads, skipped
+            )
+            return Values.of(found)
         assert skipped is None
         parts = []
         part = None if v is None else np.empty(self.width)
         if v is not None:
             v[:] = 0.0
         for block in self.blocks():
-            rows, span = block.rows, block.span
-            sums = core.evaluate(
-                rows, self.y[span], self.cost[span], self.core_loss,
-                self.q_read[span], w, kind,
-                None if alpha is None else alpha[span], part,
-                None if margins is None else margins[span], self.threads,
-            )  # fmt: skip
-            parts.append(Values(*sums))
+            found = core.evaluate(
+                self.examples(block),
+                w,
+                kind,
+                block.take(alpha),
+                part,
+                block.take(margins),
+                self.threads,
+            )
+            parts.append(Values.of(found))
             if v is not None and part is not None:
                 v += part
         return Values.merge(parts)

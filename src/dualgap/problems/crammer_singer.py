@@ -79,9 +79,11 @@ class CrammerSingerProblem(Problem):
         return self.n * self.classes
 
     @property
-    def _labelled(self) -> tuple[Any, ...]:
-        """First arguments of the core's passes."""
-        return self.rows, self.y, self.cost, self.q, self.classes
+    def examples(self) -> Any:
+        """The core's record of the rows and their classes."""
+        return core.MulticlassExamples(
+            self.rows, self.y, self.cost, self.q, self.classes
+        )
 
     def coef(self, w: Vector) -> tuple[Vector, Vector]:
         """Return the coefficients (K, d) and intercepts (K,) of a point w."""
@@ -114,7 +116,8 @@ class CrammerSingerProblem(Problem):
         return 0.5 * float(core.squared_norm(w)) + self._evaluate(w, None).loss
 
     def _evaluate(self, w: Vector, alpha: Vector | None) -> Values:
-        return Values(*core.multiclass_values(*self._labelled, w, alpha, self.threads))
+        found = core.multiclass_values(self.examples, w, alpha, self.threads)
+        return Values.of(found)
 
     def own_duals(self, alpha: Vector) -> Vector:
         """Return ``a_{i,y_i}`` of every row, shape (n,)."""
@@ -123,7 +126,7 @@ class CrammerSingerProblem(Problem):
 
     def feasible(self, alpha: Vector) -> None:
         """Make a dual point feasible, in place."""
-        core.multiclass_feasible(*self._labelled, alpha)
+        core.multiclass_feasible(self.examples, alpha)
 
     def prove(self, claim: Claim) -> Proof:
         """Return a primal and a dual point, with proved bounds on P and D there.

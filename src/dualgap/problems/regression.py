@@ -94,6 +94,14 @@ class RegressionProblem(BinaryProblem):
         self.core_loss = core.Loss(self.loss.slope, self.loss.curvature)
 
     @property
+    def with_targets(self) -> Any:
+        """The core's record of the rows and their targets."""
+        loss, epsilon = self.core_loss, self.loss.epsilon
+        return core.RegressionExamples(
+            self.rows, self.target, self.cost, self.q, loss, epsilon
+        )
+
+    @property
     def lower(self) -> Vector:
         """Lower bounds of the dual variables, ``-U_i``, shape (n,)."""
         return -self.upper
@@ -176,12 +184,10 @@ class RegressionProblem(BinaryProblem):
         skipped: NDArray[np.uint8] | None = None,
     ) -> Values:
         assert skipped is None
-        return Values(
-            *core.evaluate_residuals(
-                self.rows, self.target, self.cost, self.core_loss, self.loss.epsilon,
-                self.q, w, kind, alpha, v, margins, self.threads,
-            )
-        )  # fmt: skip
+        found = core.evaluate_residuals(
+            self.with_targets, w, kind, alpha, v, margins, self.threads
+        )
+        return Values.of(found)
 
 
 class FreeBiasRegression:

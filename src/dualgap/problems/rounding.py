@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -31,6 +31,11 @@ class Values(NamedTuple):
     roundings: float  # largest number of roundings in a product x_i.w
     length: float  # length of w, without the constant feature
     last: float  # absolute share of the constant feature in x_i.w
+
+    @classmethod
+    def of(cls, found: Any) -> Values:
+        """Return the values in a record of the core."""
+        return cls(*[getattr(found, name) for name in cls._fields])
 
     @classmethod
     def merge(cls, parts: Sequence[Values]) -> Values:

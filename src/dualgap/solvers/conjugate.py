@@ -157,26 +157,34 @@ class Accelerator:
         return True
 
     def _momentum(self, state: DCDState, stop: Any) -> bool:
-        problem = state.problem
         restart = state.dual < self.dual
         if restart:
             self.t = 1.0
         t = 0.5 * (1.0 + math.sqrt(1.0 + 4.0 * self.t * self.t))
         beta, self.t, self.dual = (self.t - 1.0) / t, t, state.dual
         last = state.last_visited
-        whole, clipped, moved, state.linear = core.momentum(
-            problem.rows, problem.y, problem.cost, state.q, problem.core_loss,
-            state.alpha, state.w, self.alpha, self.w, beta, state.wake, state.order,
+        leap = core.momentum(
+            state.examples(),
+            state.point,
+            core.DualState(self.alpha, self.w),
+            beta,
+            state.wake,
+            state.order,
             stop,
-        )  # fmt: skip
-        state.updates += max(clipped, int(moved > 0))  # never an idle pass
-        state.visited += clipped
+        )
+        state.linear = leap.linear
+        self._count(state, leap)
         self.steps += 1
-        settled = clipped <= self.settings.settled_share * last
+        settled = leap.clipped <= self.settings.settled_share * last
         self.calm = self.calm + 1 if settled else 0
         if self.steps > self.settings.momentum_steps and (restart or self.calm >= 2):
             self._settle(state)
-        return bool(whole)
+        return bool(leap.whole)
+
+    def _count(self, state: DCDState, leap: Any) -> None:
+        """Count the rows of a step; never as an idle pass if it moved any."""
+        state.updates += max(leap.clipped, int(leap.moved > 0))
+        state.visited += leap.clipped
 
     def _settle(self, state: DCDState) -> None:
         self.mode = Mode.CONJUGATE
@@ -186,7 +194,6 @@ class Accelerator:
         self.images = np.zeros(width), np.zeros(width)
 
     def _conjugate(self, state: DCDState, stop: Any) -> None:
-        problem = state.problem
         # D is of second order in the error of alpha, the gap is of first order.
         resolved = state.dual - self.dual > self.settings.noise * abs(state.dual)
         self.dull, self.dual = 0 if resolved else self.dull + 1, state.dual
@@ -195,13 +202,20 @@ class Accelerator:
             return
         assert self.points is not None
         assert self.images is not None
-        taken, clipped, moved, linear, *norms, self.next = core.conjugate_step(
-            problem.rows, problem.y, problem.cost, state.q, problem.core_loss,
-            state.alpha, state.w, state.dual, self.alpha, self.w, *self.points,
-            *self.images, *self.norms, self.next, state.wake, state.order, stop,
-        )  # fmt: skip
-        self.norms = norms[0], norms[1]
-        if taken:
-            state.linear = linear
-        state.updates += max(clipped, int(moved > 0))  # never an idle pass
-        state.visited += clipped
+        base = core.DualState(self.alpha, self.w)
+        directions = core.Directions(
+            base, self.points, self.images, self.norms, self.next
+        )
+        leap = core.conjugate_step(
+            state.examples(),
+            state.point,
+            state.dual,
+            directions,
+            state.wake,
+            state.order,
+            stop,
+        )
+        self.norms, self.next = directions.norms, directions.next
+        if leap.taken:
+            state.linear = leap.linear
+        self._count(state, leap)

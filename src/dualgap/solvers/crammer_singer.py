@@ -100,17 +100,16 @@ class SequentialDual(Solver):
         problem: Any = state.problem
         if (state.epochs + 1) % self.settings.repair_every == 0:
             state.repair()
-        visited, updates, gap, linear = core.crammer_singer_epoch(
-            problem.rows, problem.y, problem.cost, problem.q, problem.classes,
-            state.alpha, state.w, state.wake, state.length, state.order, state.rng,
-            stop,
-        )  # fmt: skip
+        point = core.MulticlassState(state.alpha, state.w, state.wake, state.length)
+        found = core.crammer_singer_epoch(
+            problem.examples, point, state.order, state.rng, stop
+        )
         state.epochs += 1
-        state.visited += visited
-        state.updates += updates
-        state.linear += linear
+        state.visited += found.visited
+        state.updates += found.updates
+        state.linear += found.linear
         state.dual = state.linear - 0.5 * core.squared_norm(state.w)
-        state.primal = state.dual + gap
+        state.primal = state.dual + found.gap
 
     def iterate(self, state: MulticlassState) -> tuple[None, Vector]:
         return None, state.alpha

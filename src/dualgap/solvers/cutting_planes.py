@@ -322,12 +322,17 @@ class CuttingPlane(Solver):
             state.forget_plane()
         done = 0
         for block in problem.blocks():
-            rows, span = block.rows, block.span
+            span = block.span
             bits = slice(span.start // 8, -(-span.stop // 8))
             part, state.b = core.change_plane(
-                rows, problem.y[span], problem.cost[span], state.rows[bits],
-                state.next_set[bits], state.a, state.b, self.threads, stop,
-            )  # fmt: skip
+                problem.examples(block),
+                state.rows[bits],
+                state.next_set[bits],
+                state.a,
+                state.b,
+                self.threads,
+                stop,
+            )
             done += part
             if stop.requested or stop.expired:
                 break

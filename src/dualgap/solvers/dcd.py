@@ -124,6 +124,11 @@ class DualState(State):
     alpha: Vector
     w: Vector
 
+    @property
+    def point(self) -> Any:
+        """The core's record of alpha and w."""
+        return core.DualState(self.alpha, self.w)
+
     def finite(self) -> bool:
         return math.isfinite(self.dual)
 
@@ -184,9 +189,13 @@ class DCDState(DualState):
 
     parts: ClassVar[tuple[type, ...]] = (Sweep, Accelerator, Mode)
 
-    def accessor(self, rows: Any) -> Any:
-        """Return the rows of a block with the constant feature of this state."""
-        return rows if self.constant is None else rows.with_constant(self.constant)
+    def examples(self, block: Block | None = None) -> Any:
+        """Return the core's record of the rows, with the feature of this state."""
+        return self.problem.examples(block, q=self.q, constant=self.constant)
+
+    def skipped(self, threshold: float, longest: int) -> Any:
+        """Return the core's record of shrinking."""
+        return core.Sleep(self.wake, self.length, threshold, longest)
 
     def restore(self) -> None:
         """Make all rows active, and shrink nothing in the next pass."""
@@ -227,9 +236,17 @@ class FreeBiasState(DCDState):
         # large enough for all rows together to move the bias by 1 in a pass.
         s = max(math.sqrt(0.01 * q.mean()), 1.0 / math.sqrt(problem.cost.sum()))
         state = cls(
-            problem, rng, new_order(0 if problem.streamed else problem.n), alpha=alpha,
-            w=w, constant=s, q=q + s * s, active=problem.n, s=s, centre=float(w[-1]),
-        )  # fmt: skip
+            problem,
+            rng,
+            new_order(0 if problem.streamed else problem.n),
+            alpha=alpha,
+            w=w,
+            constant=s,
+            q=q + s * s,
+            active=problem.n,
+            s=s,
+            centre=float(w[-1]),
+        )
         state.w[-1] = state.weight()
         return state
 
@@ -346,9 +363,14 @@ class DCD(Solver):
         else:
             w = np.zeros(problem.width) if warm is None else problem.combine(alpha)
             state = DCDState(
-                problem, rng, new_order(0 if problem.streamed else problem.n),
-                alpha=alpha, w=w, q=problem.q_read, active=problem.n,
-            )  # fmt: skip
+                problem,
+                rng,
+                new_order(0 if problem.streamed else problem.n),
+                alpha=alpha,
+                w=w,
+                q=problem.q_read,
+                active=problem.n,
+            )
         if self.shrinking == "sleep" or problem.streamed:
             state.start_shrinking(self.settings)
         if self.accelerates(problem):
@@ -370,7 +392,7 @@ class DCD(Solver):
         return (state.epochs + 1) % self.settings.repair_every == 0
 
     def _skipping_pass(self, state: DCDState, stop: Any) -> None:
-        problem, accelerator = state.problem, state.accelerator
+        accelerator = state.accelerator
         longest, omega, moving = self.settings.longest_skip, 1.0, False
         modified_sgd = state.modified_sgd and state.epochs == 0
         repair = self._repair_is_due(state)
@@ -385,20 +407,23 @@ class DCD(Solver):
             state.repair()
             if accelerator is not None:
                 accelerator.forget(state)
-        (
-            visited, updates, gap, linear, state.threshold, norm, saved
-        ) = core.sleeping_epoch(
-            state.accessor(problem.rows), problem.y, problem.cost, state.q,
-            problem.core_loss, state.alpha, state.w, state.wake, state.length,
-            state.threshold, longest, omega, state.chunk, moving, modified_sgd,
-            state.order, state.rng, stop,
-        )  # fmt: skip
-        state.linear += linear
-        state.last_visited = visited
+        found = core.sleeping_epoch(
+            state.examples(),
+            state.point,
+            state.skipped(state.threshold, longest),
+            core.SweepSettings(omega, state.chunk, moving, modified_sgd),
+            state.order,
+            state.rng,
+            stop,
+        )
+        state.threshold = found.threshold
+        state.linear += found.linear
+        state.last_visited = found.visited
+        gap = found.gap
         if accelerator is not None:
             after_sgd = state.modified_sgd and state.epochs == 1
-            gap = accelerator.estimate(gap, saved, after_sgd)
-        state.after_pass(visited, updates, gap, norm)
+            gap = accelerator.estimate(gap, found.saved, after_sgd)
+        state.after_pass(found.visited, found.updates, gap, found.norm)
 
     def _streamed_pass(self, state: DCDState, stop: Any) -> None:
         problem, sweep = state.problem, state.sweep
@@ -424,48 +449,50 @@ class DCD(Solver):
     def _sweep_block(
         self, state: DCDState, sweep: Sweep, block: Block, stop: Any
     ) -> None:
-        problem = state.problem
-        rows, order = state.accessor(block.rows), np.empty(block.size, np.uint32)
-        y, cost, q = (block.take(a) for a in (problem.y, problem.cost, state.q))
+        examples, order = state.examples(block), np.empty(block.size, np.uint32)
         alpha = block.take(state.alpha)
         wake, length = block.take(state.wake), block.take(state.length)
         # In the first pass w is still being built: gradients say little about later.
         skips = self.shrinking == "sleep" and not math.isnan(state.threshold)
         threshold = state.threshold if skips else math.inf
-        for k in range(self.sweeps(problem)):
-            visited, updates, gap, linear, steepness, sweep.norm, _ = (
-                core.sleeping_epoch(
-                    rows, y, cost, q, problem.core_loss, alpha, state.w, wake, length,
-                    threshold, self.settings.longest_skip, 1.0, state.chunk, False,
-                    False, order, state.rng, stop,
-                )
-            )  # fmt: skip
-            state.linear += linear
-            sweep.visited += visited
-            sweep.updates += updates
-            sweep.moving += visited * steepness if visited else 0.0
+        point = core.DualState(alpha, state.w)
+        sleep = core.Sleep(wake, length, threshold, self.settings.longest_skip)
+        settings = core.SweepSettings(chunk=state.chunk)
+        for k in range(self.sweeps(state.problem)):
+            found = core.sleeping_epoch(
+                examples, point, sleep, settings, order, state.rng, stop
+            )
+            sweep.norm = found.norm
+            state.linear += found.linear
+            sweep.visited += found.visited
+            sweep.updates += found.updates
+            sweep.moving += found.visited * found.threshold if found.visited else 0.0
             if k == 0:  # later sweeps see a w that is fitted to this block
-                sweep.gap += gap
+                sweep.gap += found.gap
         block.put(state.alpha, alpha)
         block.put(state.wake, wake)
         block.put(state.length, length)
 
     def _hsieh_pass(self, state: DCDState, stop: Any) -> None:
-        problem = state.problem
         if self.shrinking == "none":
             state.restore()
         state.rng.shuffle(state.order[: state.active])
-        visited, updates, gap, active, largest, smallest = core.dcd_epoch(
-            state.accessor(problem.rows), problem.y, problem.cost, state.q,
-            problem.core_loss, state.order, state.active, state.alpha, state.w,
-            state.upper, state.lower, stop,
-        )  # fmt: skip
-        state.after_pass(visited, updates, gap)
-        everything = state.active == problem.n
-        state.active = active
+        found = core.dcd_epoch(
+            state.examples(),
+            state.order,
+            state.active,
+            state.point,
+            state.upper,
+            state.lower,
+            stop,
+        )
+        state.after_pass(found.visited, found.updates, found.gap)
+        everything = state.active == state.problem.n
+        state.active = found.active
+        largest, smallest = found.max_gradient, found.min_gradient
         state.upper = largest if largest > 0.0 else math.inf
         state.lower = smallest if smallest < 0.0 else -math.inf
-        if active == 0 or largest - smallest <= state.eps:
+        if found.active == 0 or largest - smallest <= state.eps:
             if everything:
                 state.eps *= 0.1
             state.restore()

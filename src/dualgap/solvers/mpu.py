@@ -128,15 +128,13 @@ class MPU(Solver):
         updates, gap = 0, 0.0
         for block, order in row_visits("permutation", state, stop):
             count = block.take(state.count)
-            visited, some, unlearned, share = core.unlearning_epoch(
-                block.rows, block.take(problem.y), block.take(problem.cost),
-                block.take(problem.q), problem.core_loss, state.s, order, state.a,
-                count, stop,
-            )  # fmt: skip
+            found = core.unlearning_epoch(
+                problem.examples(block), state.s, order, state.a, count, stop
+            )
             block.put(state.count, count)
-            state.visited += visited
-            state.unlearned += unlearned
-            updates, gap = updates + some, gap + share
+            state.visited += found.visited
+            state.unlearned += found.unlearned
+            updates, gap = updates + found.updates, gap + found.gap
         state.epochs += 1
         state.updates += updates
         norm = core.squared_norm(state.s * state.a)

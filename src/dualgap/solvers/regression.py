@@ -102,9 +102,14 @@ class RegressionDCD(RegressionSolver):
         alpha = np.zeros(problem.n) if warm is None else warm
         w = np.zeros(problem.width) if warm is None else problem.combine(alpha)
         state = DCDState(
-            problem, rng, new_order(problem.n),
-            alpha=alpha, w=w, q=problem.q, active=problem.n,
-        )  # fmt: skip
+            problem,
+            rng,
+            new_order(problem.n),
+            alpha=alpha,
+            w=w,
+            q=problem.q,
+            active=problem.n,
+        )
         state.start_shrinking()
         return state
 
@@ -112,15 +117,19 @@ class RegressionDCD(RegressionSolver):
         problem: Any = state.problem
         if (state.epochs + 1) % self.settings.repair_every == 0:
             state.repair()
-        visited, updates, gap, linear, state.threshold, norm = core.regression_epoch(
-            problem.rows, problem.target, problem.cost, state.q, problem.core_loss,
-            problem.loss.epsilon, state.alpha, state.w, state.wake, state.length,
-            state.threshold, self.settings.longest_skip, state.chunk, state.order,
-            state.rng, stop,
-        )  # fmt: skip
-        state.linear += linear
-        state.last_visited = visited
-        state.after_pass(visited, updates, gap, norm)
+        found = core.regression_epoch(
+            problem.with_targets,
+            state.point,
+            state.skipped(state.threshold, self.settings.longest_skip),
+            state.chunk,
+            state.order,
+            state.rng,
+            stop,
+        )
+        state.threshold = found.threshold
+        state.linear += found.linear
+        state.last_visited = found.visited
+        state.after_pass(found.visited, found.updates, found.gap, found.norm)
 
     def iterate(self, state: DCDState) -> tuple[None, Vector]:
         return None, state.alpha
@@ -150,9 +159,13 @@ class PairDescent(RegressionSolver):
     def start(self, problem: Any, rng: Any, warm: Vector | None) -> PairState:
         alpha = problem.start() if warm is None else problem.feasible(warm)
         return PairState(
-            problem, rng, new_order(0), alpha=alpha, w=problem.combine(alpha),
+            problem,
+            rng,
+            new_order(0),
+            alpha=alpha,
+            w=problem.combine(alpha),
             room=np.zeros(problem.width),
-        )  # fmt: skip
+        )
 
     def step(self, state: PairState, stop: Any) -> None:
         problem: Any = state.problem
@@ -165,13 +178,19 @@ class PairDescent(RegressionSolver):
         state.dual = -0.5 * norm
         state.visited += problem.n
         rise, fall = self.pairs(problem, state.alpha, scores)
-        visited, updates = core.pair_epoch(
-            problem.rows, problem.cost, problem.q, rise, fall, state.alpha, state.w,
-            state.room, stop,
-        )  # fmt: skip
-        state.visited += visited
-        state.updates += updates
-        if updates:
+        found = core.pair_epoch(
+            problem.rows,
+            problem.cost,
+            problem.q,
+            rise,
+            fall,
+            state.point,
+            state.room,
+            stop,
+        )
+        state.visited += found.visited
+        state.updates += found.updates
+        if found.updates:
             # P belongs to the scores before the pass, so the estimate is too large.
             state.dual = -0.5 * core.squared_norm(state.w)
 

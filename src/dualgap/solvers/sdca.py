@@ -136,31 +136,30 @@ class SDCA(SteppedSolver):
     def _sgd_pass(
         self, state: SDCAState, block: Block, order: np.ndarray, before: int, stop: Any
     ) -> tuple[int, int, float]:
-        problem, take = state.problem, block.take
-        alpha = take(state.alpha)
-        visited, updates, gap = core.modified_sgd_epoch(
-            block.rows, take(problem.y), take(problem.cost), take(problem.q_read),
-            problem.core_loss, order, alpha, state.w, before, problem.n, stop,
-        )  # fmt: skip
+        problem, alpha = state.problem, block.take(state.alpha)
+        point = core.DualState(alpha, state.w)
+        found = core.modified_sgd_epoch(
+            problem.examples(block), order, point, before, problem.n, stop
+        )
         block.put(state.alpha, alpha)
-        return visited, updates, gap
+        return found.visited, found.updates, found.gap
 
     def _pass(
         self, state: SDCAState, block: Block, order: np.ndarray, stop: Any
     ) -> tuple[int, int, float]:
-        problem, take = state.problem, block.take
-        alpha = take(state.alpha)
-        total, since = take(state.average_sum), take(state.average_since)
-        visited, updates, gap = core.sdca_epoch(
-            block.rows, take(problem.y), take(problem.cost), take(problem.q_read),
-            problem.core_loss, order, alpha, state.w, total, since,
-            float(state.steps), stop,
-        )  # fmt: skip
+        alpha, average = block.take(state.alpha), None
+        total, since = block.take(state.average_sum), block.take(state.average_since)
+        if total is not None:
+            average = core.Average(total, since, state.steps)
+        point = core.DualState(alpha, state.w)
+        found = core.sdca_epoch(
+            state.problem.examples(block), order, point, average, stop
+        )
         block.put(state.alpha, alpha)
         block.put(state.average_sum, total)
         block.put(state.average_since, since)
-        state.steps += visited
-        return visited, updates, gap
+        state.steps += found.visited
+        return found.visited, found.updates, found.gap
 
     def _move_window(self, state: SDCAState) -> None:
         """Start a new window when the epochs so far are a power of two."""

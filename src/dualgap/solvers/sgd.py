@@ -93,18 +93,17 @@ class _CountingSGD(SteppedSolver):
         loss, times = 0.0, self.multiplicity(state.epochs + 1)
         for block, order in self.visits(state, stop):
             errors = block.take(state.errors)
-            visited, updates, weighted, lost, state.t, state.norm = (
-                core.counting_sgd_epoch(
-                    block.rows, block.take(problem.y), block.take(state.omega),
-                    block.take(problem.q_read), state.lambda_, times, order, state.a,
-                    errors, state.t, state.norm, stop,
-                )
-            )  # fmt: skip
+            point = core.CountingState(state.a, errors, state.t, state.norm)
+            examples = problem.examples(block, cost=state.omega)
+            found = core.counting_sgd_epoch(
+                examples, state.lambda_, times, order, point, stop
+            )
+            state.t, state.norm = point.t, point.norm
             block.put(state.errors, errors)
-            loss += lost
-            state.visited += visited
-            state.updates += updates
-            state.total_errors += weighted
+            loss += found.loss
+            state.visited += found.visited
+            state.updates += found.updates
+            state.total_errors += found.weighted
         state.epochs += 1
         # J and L_T of the paper's pseudocode; C = mean cost, T = t/n.
         mean_cost = 1.0 / (state.lambda_ * problem.n)

@@ -186,20 +186,28 @@ class SGDQN(SteppedSolver):
 
         Both are sums over the rows, in units of the mean cost.
         """
-        problem, take = state.problem, block.take
-        slope = take(state.slope)
-        (
-            visited, updates, loss, gap, state.t, state.r, state.count, state.refresh,
-        ) = core.sgd_qn_epoch(
-            block.rows, take(problem.y), take(state.omega), problem.core_loss,
-            state.lambda_, self.update == "corrected", state.skip, state.t0, gain,
-            order, state.w, state.B, state.past, slope, state.t, state.r, state.count,
-            state.refresh, stop,
-        )  # fmt: skip
+        slope, corrected = block.take(state.slope), self.update == "corrected"
+        settings = core.SgdQnSettings(
+            state.lambda_, corrected, state.skip, state.t0, gain
+        )
+        point = core.SgdQnState(
+            state.w,
+            state.B,
+            state.past,
+            slope,
+            state.t,
+            state.r,
+            state.count,
+            state.refresh,
+        )
+        examples = state.problem.examples(block, cost=state.omega)
+        found = core.sgd_qn_epoch(examples, settings, order, point, stop)
+        state.t, state.r = point.t, point.r
+        state.count, state.refresh = point.count, point.refresh
         block.put(state.slope, slope)
-        state.visited += visited
-        state.updates += updates
-        return loss, gap
+        state.visited += found.visited
+        state.updates += found.updates
+        return found.loss, found.gap
 
     def step(self, state: SGDQNState, stop: Any) -> None:
         gain = 2.0 / (state.epochs + 2)  # epoch e has weight e in the running means

@@ -114,9 +114,16 @@ def fresh_state(
         width, q, bias = problem.d, problem.norms(0.0), np.zeros(1)
     v, beta = np.zeros(width), np.zeros(problem.n)
     return GradientState(
-        problem, rng, order, q=q, v=v, beta=beta, omega=problem.omega,
-        lambda_=problem.lambda_, bias=bias,
-    )  # fmt: skip
+        problem,
+        rng,
+        order,
+        q=q,
+        v=v,
+        beta=beta,
+        omega=problem.omega,
+        lambda_=problem.lambda_,
+        bias=bias,
+    )
 
 
 def gradient_pass(
@@ -129,20 +136,24 @@ def gradient_pass(
     project: bool = False,
 ) -> float:
     """Make a pass over a block; return sum_i omega_i l_i as seen at the visits."""
-    problem, rows, take = state.problem, block.rows, block.take
-    beta, r_beta = take(state.beta), take(state.r_beta)
-    if problem.free_bias:
-        rows = rows.with_constant(0.0)
-    (
-        visited, updates, loss, state.scale, state.norm, state.t, state.sigma,
-    ) = core.stochastic_gradient_epoch(
-        rows, take(problem.y), take(state.omega), take(state.q), problem.core_loss,
-        state.lambda_, solver.schedule, state.eta0, batch, project, order,
-        state.v, beta, state.scale, state.norm, state.t, state.r, r_beta,
-        state.sigma, stop, state.bias, solver.bias_rule,
-    )  # fmt: skip
+    problem, total = state.problem, None
+    beta, r_beta = block.take(state.beta), block.take(state.r_beta)
+    if state.r is not None:
+        total = core.SumOfSteps(state.r, r_beta, state.sigma)
+    settings = core.GradientSettings(
+        state.lambda_, solver.schedule, state.eta0, batch, project, solver.bias_rule
+    )
+    point = core.GradientState(
+        state.v, beta, state.scale, state.norm, state.t, total, state.bias
+    )
+    constant = 0.0 if problem.free_bias else None
+    examples = problem.examples(block, cost=state.omega, q=state.q, constant=constant)
+    found = core.stochastic_gradient_epoch(examples, settings, order, point, stop)
+    state.scale, state.norm, state.t = point.scale, point.norm, point.t
+    if total is not None:
+        state.sigma = total.sigma
     block.put(state.beta, beta)
     block.put(state.r_beta, r_beta)
-    state.visited += visited
-    state.updates += updates
-    return loss
+    state.visited += found.visited
+    state.updates += found.updates
+    return float(found.loss)

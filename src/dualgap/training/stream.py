@@ -246,10 +246,14 @@ class Stream:
                 if problem is None:
                     continue
                 found = core.evaluate(
-                    problem.rows, problem.y, problem.cost, problem.core_loss, problem.q,
-                    self.w[k], "given", batch.alpha[k], part, None, problem.threads,
-                )  # fmt: skip
-                sums[k].append(Values(*found))
+                    problem.examples(),
+                    self.w[k],
+                    "given",
+                    batch.alpha[k],
+                    part,
+                    threads=problem.threads,
+                )
+                sums[k].append(Values.of(found))
                 n[k] += problem.n
                 parts[k] += problem.threads.size + 1
                 v[k] += part
