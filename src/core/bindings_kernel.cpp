@@ -98,40 +98,171 @@ Method method_of(const std::string &name) {
   throw std::invalid_argument("method: " + name);
 }
 
-// Checks the arrays of a simplex problem.
-Simplex simplex_of(Gram &gram, const Maybe<const Order> &columns,
-                   const Array<const double> &y, const Array<const double> &delta,
-                   const Array<const double> &diagonal, const Array<double> &a,
-                   const Array<double> &g, const Array<Order> &active, Index size) {
-  const auto m = static_cast<Index>(a.shape(0));
-  const Order *map = sized(columns, m, "columns");
-  if (map)
-    checked_order(*columns, gram.n());
-  else
-    check_length(m, gram.n(), "a");
-  sized(active, m, "active");
-  if (size < 1 || size > m) throw std::invalid_argument("size does not fit active");
-  checked_order(active, m);
-  return {&gram,
-          map,
-          m,
-          sized(y, m, "y"),
-          sized(delta, m, "delta"),
-          sized(diagonal, m, "diagonal"),
-          a.data(),
-          sized(g, m, "g"),
-          active.data(),
-          size};
+// A problem over a simplex, as Python holds it.
+struct SimplexProblem {
+  Gram *gram;
+  Maybe<const Order> columns;
+  Array<const double> y, delta, diagonal;
+  double constant;
+
+  SimplexProblem(Gram *gram, Maybe<const Order> columns, Array<const double> y,
+                 Array<const double> delta, Array<const double> diagonal,
+                 double constant)
+      : gram(gram),
+        columns(std::move(columns)),
+        y(std::move(y)),
+        delta(std::move(delta)),
+        diagonal(std::move(diagonal)),
+        constant(constant) {
+    const Index m = this->m();
+    sized(this->columns, m, "columns");
+    this->columns ? (void)checked_order(*this->columns, gram->n())
+                  : check_length(m, gram->n(), "y");
+    check_length(static_cast<Index>(this->delta.shape(0)), m, "delta");
+    check_length(static_cast<Index>(this->diagonal.shape(0)), m, "diagonal");
+  }
+  Index m() const { return static_cast<Index>(y.shape(0)); }
+  // The problem with its gradient, and no point.
+  Simplex with(const Array<double> &g) const {
+    return {gram,
+            columns ? columns->data() : nullptr,
+            m(),
+            y.data(),
+            delta.data(),
+            diagonal.data(),
+            nullptr,
+            sized(g, m(), "g"),
+            nullptr,
+            0,
+            constant};
+  }
+};
+
+// A point, its gradient, and its rows with a > 0.
+struct SimplexPoint {
+  Array<double> a, g;
+  Array<Order> active;
+  Index size;
+
+  Simplex of(const SimplexProblem &problem, Index least) const {
+    Simplex s = problem.with(g);
+    s.a = sized(a, s.m, "a");
+    s.active = sized(active, s.m, "active");
+    s.size = size;
+    if (size < least || size > s.m)
+      throw std::invalid_argument("size does not fit active");
+    checked_order(active, s.m);
+    return s;
+  }
+};
+
+struct WalkSettings {
+  Method method;
+  Ranking ranking;
+  Index steps;
+};
+
+struct SampleOfRows {
+  Index count;
+  Array<const Order> order;
+  Index split, vertex;
+  double eps;
+};
+
+KernelPoint kernel_point(const Array<const std::int8_t> &y,
+                         const Array<const double> &cost,
+                         const Array<const double> &alpha,
+                         const Array<const double> &scores,
+                         const Array<const double> &error) {
+  const auto n = static_cast<Index>(alpha.shape(0));
+  return {n,
+          sized(y, n, "y"),
+          sized(cost, n, "cost"),
+          alpha.data(),
+          sized(scores, n, "scores"),
+          sized(error, n, "error")};
 }
 
-auto result(const Simplex &s, const SimplexWalk &walk) {
-  return std::make_tuple(walk.steps, s.size, walk.p, walk.loss,
-                         std::make_tuple(walk.swaps, walk.drops, walk.aways));
+void bind_records(nb::module_ &m) {
+  nb::class_<GramStatistics>(m, "GramStatistics", "What a kernel matrix has done.")
+      .def_ro("hits", &GramStatistics::hits)
+      .def_ro("misses", &GramStatistics::misses)
+      .def_ro("evaluations", &GramStatistics::evaluations)
+      .def_ro("copied", &GramStatistics::copied);
+  nb::class_<KernelFunction>(m, "KernelFunction", "A function of x.z or ||x - z||^2.")
+      .def(
+          "__init__",
+          [](KernelFunction *self, const std::string &shape, bool overlap, double gamma,
+             double coef0, int degree) {
+            new (self)
+                KernelFunction(make_function(shape, overlap, gamma, coef0, degree));
+          },
+          "shape"_a, "overlap"_a, "gamma"_a, "coef0"_a, "degree"_a);
+  nb::class_<KernelScalars>(m, "KernelScalars",
+                            "The share `own` of a penalised bias, the bias, the factor "
+                            "of the model, the shift of the diagonal, the relative error "
+                            "of sum_i alpha_i y_i, and the underflow of a kernel value.")
+      .def(nb::init<double, double, double, double, double, double>(), "own"_a,
+           "bias"_a, "factor"_a, "shift"_a, "adding"_a, "underflow"_a);
+  nb::class_<KernelSums>(m, "KernelSums", "Sums over the rows of a kernel problem.")
+      .def_ro("alpha", &KernelSums::alpha)
+      .def_ro("reach", &KernelSums::reach, "of |alpha|")
+      .def_ro("bent", &KernelSums::bent, "of delta alpha^2")
+      .def_ro("loss", &KernelSums::loss)
+      .def_ro("loss_error", &KernelSums::loss_error)
+      .def_ro("norm", &KernelSums::norm, "alpha' Q alpha")
+      .def_ro("norm_error", &KernelSums::norm_error)
+      .def_ro("size", &KernelSums::size, "size of its terms");
+  nb::class_<SimplexProblem>(m, "Simplex",
+                             "min 1/2 a'Ka over the simplex, for the `columns` of a "
+                             "Gram matrix or all of them; `diagonal` is that of K.")
+      .def(nb::init<Gram *, Maybe<const Order>, Array<const double>,
+                    Array<const double>, Array<const double>, double>(),
+           "gram"_a, "columns"_a.noconvert().none(), "y"_a.noconvert(),
+           "delta"_a.noconvert(), "diagonal"_a.noconvert(), "constant"_a = 1.0,
+           nb::keep_alive<1, 2>());
+  nb::class_<SimplexPoint>(m, "SimplexState",
+                           "A point, its gradient, and its `size` rows with a > 0.")
+      .def(nb::init<Array<double>, Array<double>, Array<Order>, Index>(),
+           "a"_a.noconvert(), "g"_a.noconvert(), "active"_a.noconvert(), "size"_a)
+      .def_ro("size", &SimplexPoint::size);
+  nb::class_<WalkSettings>(m, "WalkSettings",
+                           "Method, whether gains are those of clipped steps, and how "
+                           "many steps to make.")
+      .def(
+          "__init__",
+          [](WalkSettings *self, const std::string &method, bool clipped, Index steps) {
+            new (self) WalkSettings{
+                method_of(method), clipped ? Ranking::kClipped : Ranking::kPaper, steps};
+          },
+          "method"_a, "clipped"_a, "steps"_a);
+  nb::class_<SampleOfRows>(m, "Sample",
+                           "Draws `count` rows per step, half of them from either side "
+                           "of order[split] if split > 0; the first step goes to "
+                           "`vertex`, if it is one; the last has 2 (p - g_i) <= eps.")
+      .def(nb::init<Index, Array<const Order>, Index, Index, double>(), "count"_a,
+           "order"_a.noconvert(), "split"_a = 0, "vertex"_a = -1,
+           "eps"_a = -std::numeric_limits<double>::infinity());
+  nb::class_<SimplexWalk>(m, "SimplexWalk", "Result of steps over the simplex.")
+      .def_ro("steps", &SimplexWalk::steps)
+      .def_ro("p", &SimplexWalk::p)
+      .def_ro("loss", &SimplexWalk::loss, "mean loss of the drawn rows with a = 0")
+      .def_ro("swaps", &SimplexWalk::swaps)
+      .def_ro("drops", &SimplexWalk::drops)
+      .def_ro("aways", &SimplexWalk::aways)
+      .def_prop_ro(
+          "gap", [](const SimplexWalk &self) { return 2.0 * self.gap; },
+          "2 (p - g_i) of the last sample");
+  nb::class_<PegasosWalk>(m, "PegasosWalk")
+      .def_ro("visited", &PegasosWalk::visited)
+      .def_ro("steps", &PegasosWalk::steps)
+      .def_ro("updates", &PegasosWalk::updates);
 }
 
 }  // namespace
 
 void bind_kernel(nb::module_ &m) {
+  bind_records(m);
   nb::class_<Gram>(m, "Gram", "The kernel matrix on demand, float32 rows cached.")
       .def_prop_ro("n", &Gram::n)
       .def_prop_ro("capacity", &Gram::capacity, "rows held at most")
@@ -142,11 +273,7 @@ void bind_kernel(nb::module_ &m) {
             return i >= 0 && i < self.n() && self.holds(i);
           },
           "i"_a)
-      .def_prop_ro("statistics",
-                   [](const Gram &self) {
-                     const GramStatistics &s = self.statistics();
-                     return std::make_tuple(s.hits, s.misses, s.evaluations, s.copied);
-                   })
+      .def_prop_ro("statistics", [](const Gram &self) { return self.statistics(); })
       .def(
           "row",
           [](Gram &self, Index i, Array<float> out) {
@@ -213,14 +340,11 @@ void bind_kernel(nb::module_ &m) {
 
   m.def(
       "rows_of_classes",
-      [](const AnyRows &rows, const std::string &shape, bool overlap, double gamma,
-         double coef0, int degree, const std::vector<Index> &bounds,
-         const std::vector<Index> &capacities) {
+      [](const AnyRows &rows, const KernelFunction &function,
+         const std::vector<Index> &bounds, const std::vector<Index> &capacities) {
         if (bounds.size() != capacities.size() + 1 || bounds.front() != 0 ||
             !std::is_sorted(bounds.begin(), bounds.end()))
           throw std::invalid_argument("bounds");
-        const KernelFunction function =
-            make_function(shape, overlap, gamma, coef0, degree);
         return rows.visit([&](const auto &x) -> std::unique_ptr<Classes> {
           using Rows = std::decay_t<decltype(x)>;
           check_length(bounds.back(), x.rows(), "bounds");
@@ -229,15 +353,11 @@ void bind_kernel(nb::module_ &m) {
                                                     capacities));
         });
       },
-      "rows"_a, "shape"_a, "overlap"_a, "gamma"_a, "coef0"_a, "degree"_a, "bounds"_a,
-      "capacities"_a, nb::keep_alive<0, 1>());
+      "rows"_a, "function"_a, "bounds"_a, "capacities"_a, nb::keep_alive<0, 1>());
 
   m.def(
       "rows_gram",
-      [](const AnyRows &rows, const std::string &shape, bool overlap, double gamma,
-         double coef0, int degree, Index capacity) {
-        const KernelFunction function =
-            make_function(shape, overlap, gamma, coef0, degree);
+      [](const AnyRows &rows, const KernelFunction &function, Index capacity) {
         return rows.visit([&](const auto &x) -> std::unique_ptr<Gram> {
           using Rows = std::decay_t<decltype(x)>;
           const std::vector<Index> bounds{0, x.rows()}, none{0};
@@ -246,8 +366,7 @@ void bind_kernel(nb::module_ &m) {
           return std::make_unique<RowsGram<Rows>>(std::move(data), 0, -1, capacity);
         });
       },
-      "rows"_a, "shape"_a, "overlap"_a, "gamma"_a, "coef0"_a, "degree"_a, "capacity"_a,
-      nb::keep_alive<0, 1>());
+      "rows"_a, "function"_a, "capacity"_a, nb::keep_alive<0, 1>());
 
   m.def(
       "python_gram",
@@ -260,27 +379,14 @@ void bind_kernel(nb::module_ &m) {
 
   m.def(
       "kernel_sums",
-      [](Array<const std::int8_t> y, Array<const double> cost,
+      [](Array<const std::int8_t> y, Array<const double> cost, const Loss &loss,
          Array<const double> alpha, Array<const double> scores,
-         Array<const double> error, const Loss &loss, double own, double bias,
-         double factor, double shift, double adding, double underflow) {
-        const auto n = static_cast<Index>(alpha.shape(0));
-        const KernelPoint point{n,
-                                sized(y, n, "y"),
-                                sized(cost, n, "cost"),
-                                alpha.data(),
-                                sized(scores, n, "scores"),
-                                sized(error, n, "error")};
-        const KernelSums s =
-            kernel_sums(point, loss, {own, bias, factor, shift, adding, underflow});
-        return std::make_tuple(s.alpha, s.reach, s.bent, s.loss, s.loss_error, s.norm,
-                               s.norm_error, s.size);
+         Array<const double> error, const KernelScalars &scalars) {
+        return kernel_sums(kernel_point(y, cost, alpha, scores, error), loss, scalars);
       },
-      "y"_a.noconvert(), "cost"_a.noconvert(), "alpha"_a.noconvert(),
-      "scores"_a.noconvert(), "error"_a.noconvert(), "loss"_a, "own"_a, "bias"_a,
-      "factor"_a, "shift"_a, "adding"_a, "underflow"_a,
-      "Sums over the rows of a kernel problem: alpha, |alpha|, delta alpha^2, the losses "
-      "and their error, alpha' Q alpha, its error, and the size of its terms.");
+      "y"_a.noconvert(), "cost"_a.noconvert(), "loss"_a, "alpha"_a.noconvert(),
+      "scores"_a.noconvert(), "error"_a.noconvert(), "scalars"_a,
+      "Sums over the rows of a kernel problem, given its scores and their errors.");
 
   m.def(
       "hinge_bias",
@@ -304,137 +410,97 @@ void bind_kernel(nb::module_ &m) {
 
   m.def(
       "frank_wolfe",
-      [](Gram &gram, Maybe<const Order> columns, Array<const double> y,
-         Array<const double> delta, Array<const double> diagonal, Array<double> a,
-         Array<double> g, Array<Order> active, Index size, const std::string &method,
-         bool clipped, Index steps, Stop &stop) {
-        Simplex s = simplex_of(gram, columns, y, delta, diagonal, a, g, active, size);
-        const Method kind = method_of(method);
-        const Ranking ranking = clipped ? Ranking::kClipped : Ranking::kPaper;
+      [](const SimplexProblem &problem, SimplexPoint &point,
+         const WalkSettings &settings, Stop &stop) {
+        Simplex s = point.of(problem, 1);
+        const auto [method, ranking, steps] = settings;
         const SimplexWalk walk = without_gil(stop, [&](Poll &poll) {
-          const std::lock_guard lock(gram.mutex());
-          return s.columns ? full_steps<true>(s, kind, ranking, steps, poll)
-                           : full_steps<false>(s, kind, ranking, steps, poll);
+          const std::lock_guard lock(s.gram->mutex());
+          return s.columns ? full_steps<true>(s, method, ranking, steps, poll)
+                           : full_steps<false>(s, method, ranking, steps, poll);
         });
-        return result(s, walk);
+        point.size = s.size;
+        return walk;
       },
-      "gram"_a, "columns"_a.noconvert().none(), "y"_a.noconvert(),
-      "delta"_a.noconvert(), "diagonal"_a.noconvert(), "a"_a.noconvert(),
-      "g"_a.noconvert(), "active"_a.noconvert(), "size"_a, "method"_a, "clipped"_a,
-      "steps"_a, "stop"_a,
-      "Steps on the full gradient. Returns (steps, size, p, loss, (swaps, drops, "
-      "aways)); the loss is 0.");
+      "problem"_a, "state"_a, "settings"_a, "stop"_a, "Steps on the full gradient.");
 
   m.def(
       "frank_wolfe_sampled",
-      [](Gram &gram, Maybe<const Order> columns, Array<const double> y,
-         Array<const double> delta, Array<const double> diagonal, Array<double> a,
-         Array<double> g, Array<Order> active, Index size, const std::string &method,
-         bool clipped, Index steps, Index count, Array<const Order> order, Index split,
-         Index vertex, Random &random, Stop &stop, double eps) {
-        Simplex s = simplex_of(gram, columns, y, delta, diagonal, a, g, active, size);
-        const Method kind = method_of(method);
-        const Ranking ranking = clipped ? Ranking::kClipped : Ranking::kPaper;
-        if (count < 1) throw std::invalid_argument("count must be positive");
-        if (split < 0 || split > s.m) throw std::invalid_argument("split");
-        if (vertex >= s.m) throw std::invalid_argument("vertex");
-        if (split > 0) check_length(static_cast<Index>(order.shape(0)), s.m, "order");
-        const Sample sample{count, checked_order(order, s.m), split};
+      [](const SimplexProblem &problem, SimplexPoint &point,
+         const WalkSettings &settings, const SampleOfRows &rows, Random &random,
+         Stop &stop) {
+        Simplex s = point.of(problem, 1);
+        if (rows.count < 1) throw std::invalid_argument("count must be positive");
+        if (rows.split < 0 || rows.split > s.m) throw std::invalid_argument("split");
+        if (rows.vertex >= s.m) throw std::invalid_argument("vertex");
+        if (rows.split > 0)
+          check_length(static_cast<Index>(rows.order.shape(0)), s.m, "order");
+        const Sample sample{rows.count, checked_order(rows.order, s.m), rows.split};
         const SimplexWalk walk = without_gil(stop, [&](Poll &poll) {
-          const std::lock_guard lock(gram.mutex());
-          return sampled_steps(s, kind, ranking, steps, sample, vertex, eps, random,
-                               poll);
+          const std::lock_guard lock(s.gram->mutex());
+          return sampled_steps(s, settings.method, settings.ranking, settings.steps,
+                               sample, rows.vertex, rows.eps, random, poll);
         });
-        return std::tuple_cat(result(s, walk), std::make_tuple(2.0 * walk.gap));
+        point.size = s.size;
+        return walk;
       },
-      "gram"_a, "columns"_a.noconvert().none(), "y"_a.noconvert(),
-      "delta"_a.noconvert(), "diagonal"_a.noconvert(), "a"_a.noconvert(),
-      "g"_a.noconvert(), "active"_a.noconvert(), "size"_a, "method"_a, "clipped"_a,
-      "steps"_a, "count"_a, "order"_a.noconvert(), "split"_a, "vertex"_a, "random"_a,
-      "stop"_a, "eps"_a = -std::numeric_limits<double>::infinity(),
-      "Steps with i from samples, until 2 (p - g_i) <= eps in one. Returns (steps, size, "
-      "p, loss, (swaps, drops, aways), gap): the mean loss of drawn rows with a = 0, and "
-      "2 (p - g_i) of the last sample.");
+      "problem"_a, "state"_a, "settings"_a, "sample"_a, "random"_a, "stop"_a,
+      "Steps with i from samples.");
 
   m.def(
       "add_gradient",
-      [](Gram &gram, Maybe<const Order> columns, Array<const double> y,
-         Array<const double> delta, Array<const Order> rows, Array<const double> change,
-         Array<double> g, Stop &stop) {
-        const auto size = static_cast<Index>(g.shape(0));
-        const Order *map = sized(columns, size, "columns");
-        if (map)
-          checked_order(*columns, gram.n());
-        else
-          check_length(size, gram.n(), "g");
+      [](const SimplexProblem &problem, Array<const Order> rows,
+         Array<const double> change, Array<double> g, Stop &stop) {
         const auto many = static_cast<Index>(rows.shape(0));
-        const Order *who = checked_order(rows, size);
+        const Order *who = checked_order(rows, problem.m());
         const double *c = sized(change, many, "change");
-        sized(y, size, "y");
-        sized(delta, size, "delta");
-        Simplex s{};
-        s.gram = &gram;
-        s.columns = map;
-        s.m = size;
-        s.y = y.data();
-        s.delta = delta.data();
-        s.g = g.data();
+        Simplex s = problem.with(g);
         return without_gil(stop, [&](Poll &poll) {
-          const std::lock_guard lock(gram.mutex());
+          const std::lock_guard lock(s.gram->mutex());
           for (Index t = 0; t < many; ++t) {
             if (c[t] == 0.0) continue;
             const Index i = who[t];
-            const float *k = gram.row(s.column(i));
+            const float *k = s.gram->row(s.column(i));
             const double u = c[t] * s.y[i];
             s.g[i] += c[t] * s.delta[i];
-            map ? move_gradient<true, 1>(s, 1.0, u, k, 0.0, nullptr)
-                : move_gradient<false, 1>(s, 1.0, u, k, 0.0, nullptr);
-            if (poll(size)) return t + 1;
+            s.columns ? move_gradient<true, 1>(s, 1.0, u, k, 0.0, nullptr)
+                      : move_gradient<false, 1>(s, 1.0, u, k, 0.0, nullptr);
+            if (poll(s.m)) return t + 1;
           }
           return many;
         });
       },
-      "gram"_a, "columns"_a.noconvert().none(), "y"_a.noconvert(),
-      "delta"_a.noconvert(), "rows"_a.noconvert(), "change"_a.noconvert(),
-      "g"_a.noconvert(), "stop"_a,
+      "problem"_a, "rows"_a.noconvert(), "change"_a.noconvert(), "g"_a.noconvert(),
+      "stop"_a,
       "g += K change, for a change of some entries of a. Returns the entries done.");
 
+  nb::class_<PegasosSettings>(m, "PegasosSettings",
+                              "Most rows with a > 0, 0 for any number; rows of a batch.")
+      .def(
+          "__init__",
+          [](PegasosSettings *self, double lambda, Index budget, Index batch) {
+            if (batch < 1) throw std::invalid_argument("batch");
+            new (self) PegasosSettings{lambda, budget, batch};
+          },
+          "lambda_"_a, "budget"_a, "batch"_a);
   m.def(
       "kernel_pegasos",
-      [](Gram &gram, Maybe<const Order> columns, const Loss &loss,
-         Array<const double> y, Array<const double> omega, double lambda, Index budget,
-         Index batch, double constant, Array<double> a, Array<double> g, Array<Order> active, Index size,
+      [](const SimplexProblem &problem, SimplexPoint &point, const Loss &loss,
+         Array<const double> omega, const PegasosSettings &settings,
          Array<const Order> order, double t, Stop &stop) {
-        const auto m = static_cast<Index>(a.shape(0));
-        Simplex s{};
-        s.gram = &gram;
-        s.columns = sized(columns, m, "columns");
-        s.columns ? (void)checked_order(*columns, gram.n())
-                  : check_length(m, gram.n(), "a");
-        s.m = m;
-        s.y = sized(y, m, "y");
-        s.a = a.data();
-        s.g = sized(g, m, "g");
-        s.active = sized(active, m, "active");
-        s.size = size;
-        if (size < 0 || size > m) throw std::invalid_argument("size");
-        checked_order(active, m);
-        s.constant = constant;
-        if (batch < 1) throw std::invalid_argument("batch");
-        const PegasosData data{loss,   s.y,    sized(omega, m, "omega"),
-                               lambda, budget, batch};
-        const Order *rows = checked_order(order, m);
+        Simplex s = point.of(problem, 0);
+        const PegasosData data{settings, loss, s.y, sized(omega, s.m, "omega")};
+        const Order *rows = checked_order(order, s.m);
         const auto many = static_cast<Index>(order.shape(0));
         const PegasosWalk walk = without_gil(stop, [&](Poll &poll) {
-          const std::lock_guard lock(gram.mutex());
+          const std::lock_guard lock(s.gram->mutex());
           return kernel_pegasos(s, data, rows, many, t, poll);
         });
-        return std::make_tuple(walk.visited, walk.steps, walk.updates, s.size);
+        point.size = s.size;
+        return walk;
       },
-      "gram"_a, "columns"_a.noconvert().none(), "loss"_a, "y"_a.noconvert(),
-      "omega"_a.noconvert(), "lambda_"_a, "budget"_a, "batch"_a, "constant"_a,
-      "a"_a.noconvert(), "g"_a.noconvert(), "active"_a.noconvert(), "size"_a, "order"_a.noconvert(), "t"_a,
-      "stop"_a, "Kernelised Pegasos. Returns (visited, steps, updates, size).");
+      "problem"_a, "state"_a, "loss"_a, "omega"_a.noconvert(), "settings"_a,
+      "order"_a.noconvert(), "t"_a, "stop"_a, "Kernelised Pegasos, after t steps.");
 
   m.def(
       "solve_small",

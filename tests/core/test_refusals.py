@@ -94,7 +94,7 @@ def kernel_rows(kernel="rbf"):
 
 
 def gram(shape="exponential"):
-    return core.rows_gram(ROWS, shape, False, 1.0, 0.0, 3, N)
+    return core.rows_gram(ROWS, core.KernelFunction(shape, False, 1.0, 0.0, 3), N)
 
 
 def python_gram(rows, block):
@@ -102,33 +102,32 @@ def python_gram(rows, block):
 
 
 def classes(bounds=(0, 2, 4, N), capacities=(2, 2, 2)):
-    return core.rows_of_classes(
-        ROWS, "exponential", False, 1.0, 0.0, 3, list(bounds), list(capacities)
-    )
+    function = core.KernelFunction("exponential", False, 1.0, 0.0, 3)
+    return core.rows_of_classes(ROWS, function, list(bounds), list(capacities))
 
 
 def simplex(size=1):
-    return (
-        *(gram(), None, np.ones(N), np.ones(N), np.ones(N), np.eye(N)[0], np.ones(N)),
-        *(order(), size),
-    )
+    problem = core.Simplex(gram(), None, np.ones(N), np.ones(N), np.ones(N))
+    return problem, core.SimplexState(np.eye(N)[0], np.ones(N), order(), size)
 
 
 def frank_wolfe(method="fw", size=1):
-    return core.frank_wolfe(*simplex(size), method, False, 1, core.Stop())
+    settings = core.WalkSettings(method, False, 1)
+    return core.frank_wolfe(*simplex(size), settings, core.Stop())
 
 
 def sampled(count=2, split=0, vertex=-1):
-    return core.frank_wolfe_sampled(
-        *(*simplex(), "fw", False, 1, count, NONE, split, vertex),
-        *(core.Random(0), core.Stop()),
+    settings, sample = (
+        core.WalkSettings("fw", False, 1),
+        core.Sample(count, NONE, split, vertex),
     )
+    return core.frank_wolfe_sampled(*simplex(), settings, sample, *how())
 
 
 def kernel_pegasos(size=0, batch=1):
+    settings = core.PegasosSettings(0.1, N, batch)
     return core.kernel_pegasos(
-        *(gram(), None, HINGE, np.ones(N), np.ones(N), 0.1, N, batch, 1.0, np.zeros(N)),
-        *(np.zeros(N), order(), size, order(), 1.0, core.Stop()),
+        *simplex(size), HINGE, np.ones(N), settings, order(), 1.0, core.Stop()
     )
 
 

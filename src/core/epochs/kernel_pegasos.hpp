@@ -26,12 +26,15 @@
 
 namespace dualgap {
 
-struct PegasosData {
-  Loss loss;
-  const double *y, *omega;
+struct PegasosSettings {
   double lambda;
   Index budget;  // rows with s > 0, or 0 for any number
   Index batch;   // k; the last batch of an order may be shorter
+};
+
+struct PegasosData : PegasosSettings {
+  Loss loss;
+  const double *y, *omega;
 };
 
 struct PegasosWalk {

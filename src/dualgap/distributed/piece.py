@@ -159,6 +159,7 @@ class Binary:
     def rescale(self, sigma: float) -> None:
         self.sigma = sigma
         self.state.problem.cost = sigma * self.problem.cost
+        self.state.data = None
         self.scaled_upper = self.state.problem.upper
 
     def commit(self, gamma: float) -> None:

@@ -383,7 +383,8 @@ def _exponentials(kernel: Kernel, A: Any, B: Any) -> Block:
     m, n = A.shape[0], B.shape[0]
     out = np.empty(m * n)
     order = np.arange(m + n, dtype=np.uint32)
-    core.rows_gram(rows, *kernel.form, 2).block(order[:m], order[m:], out)
+    function = core.KernelFunction(*kernel.form)
+    core.rows_gram(rows, function, 2).block(order[:m], order[m:], out)
     return out.reshape(m, n).astype(A.dtype, copy=False)
 
 

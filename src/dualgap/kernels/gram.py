@@ -104,7 +104,8 @@ class Matrix:
     @property
     def statistics(self) -> Statistics:
         """Cache and computation counts so far."""
-        return Statistics(*self.core.statistics)
+        found = self.core.statistics
+        return Statistics(*[getattr(found, name) for name in Statistics._fields])
 
     def row(self, i: int) -> Block:
         """Return ``k(x_i, x_j)`` for all j, shape (n,), float32.
@@ -256,7 +257,7 @@ class Gram(Matrix):
         capacity, form = _capacity(self.n, self.cache_size), self.kernel.form
         if form is None:
             return self._python_core(capacity)
-        return core.rows_gram(self.accessor, *form, capacity)
+        return core.rows_gram(self.accessor, core.KernelFunction(*form), capacity)
 
     def source(self) -> tuple[Any, None]:
         return self.X, None
@@ -347,8 +348,9 @@ class Pairs:
     def core(self) -> Any:
         """Shared segments, made on first use. The block solver does not use them."""
         assert self.kernel.form is not None
+        function = core.KernelFunction(*self.kernel.form)
         return core.rows_of_classes(
-            self.accessor, *self.kernel.form, self.bounds, self._capacities
+            self.accessor, function, self.bounds, self._capacities
         )
 
     def pair(self, a: int, b: int) -> Pair | Gram:

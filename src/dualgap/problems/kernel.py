@@ -231,26 +231,25 @@ class KernelProblem(MatrixProblem):
         """
         own = float(core.signed_sum(self.y, alpha)) if self.constant else 0.0
         with np.errstate(over="ignore", invalid="ignore"):
-            total, reach, bent, loss, loss_error, norm, norm_error, size = self._sums(
-                alpha, scores, bias, own, s
-            )
+            sums = self._sums(alpha, scores, bias, own, s)
+            norm, loss, size = sums.norm, sums.loss, sums.size
             primal = 0.5 * s * s * norm + loss
-            dual = s * total - 0.5 * s * s * (norm + bent)
-            both = 0.5 * s * s * norm_error
-            more = both + loss_error + SUM * (0.5 * s * s * size + loss)
-            less = both + SUM * (s * reach + s * s * (size + bent))
+            dual = s * sums.alpha - 0.5 * s * s * (norm + sums.bent)
+            both = 0.5 * s * s * sums.norm_error
+            more = both + sums.loss_error + SUM * (0.5 * s * s * size + loss)
+            less = both + SUM * (s * sums.reach + s * s * (size + sums.bent))
             lost = self._lost(alpha)
             more, less = Rounding.slack * more + lost, Rounding.slack * less + lost
             if self.free_bias:
                 # BinaryProblem.prove shows that an optimal bias is at most
                 # 1 + longest in size.
                 off_zero = abs(float(core.signed_sum(self.y, alpha)))
-                off_zero += self._adding * reach
+                off_zero += self._adding * sums.reach
                 least = float(self.loss.value(0.0)) * float(self.cost.sum())
                 least = max(min(primal + more, least), 0.0)
                 longest = math.sqrt(2.0 * least) * float(self.lengths.max())
                 less += Rounding.slack * s * off_zero * (1.0 + longest)
-        if reach == 0.0:  # no terms, so no rounding
+        if sums.reach == 0.0:  # no terms, so no rounding
             less = 0.0
         return Bounds.proved(primal, more, dual, less)
 
@@ -261,7 +260,7 @@ class KernelProblem(MatrixProblem):
 
     def _sums(
         self, alpha: Vector, scores: Vector, bias: float, own: float, s: float = 1.0
-    ) -> tuple[float, ...]:
+    ) -> Any:
         """Return the sums over all rows at `s alpha` and `s bias`.
 
         They are the sums of alpha, ``|alpha|`` and ``delta alpha^2``, the losses and a
@@ -269,12 +268,13 @@ class KernelProblem(MatrixProblem):
         of its terms. `own`, the share of a penalised bias ``sum_i alpha_i y_i``, is
         added to the scores.
         """
-        sums: tuple[float, ...] = core.kernel_sums(
-            self.y, self.cost, alpha, scores, self.rounding_of_scores(alpha),
-            self.core_loss, own, bias, s, self.shift, self._adding,
-            self._underflow_of_values,
-        )  # fmt: skip
-        return sums
+        scalars = core.KernelScalars(
+            own, bias, s, self.shift, self._adding, self._underflow_of_values
+        )
+        errors = self.rounding_of_scores(alpha)
+        return core.kernel_sums(
+            self.y, self.cost, self.core_loss, alpha, scores, errors, scalars
+        )
 
     def certify_model(self, coef: Vector, bias: float) -> Certificate:
         """Prove an upper bound on P of ``sum_j coef_j k(x_j, .) + bias``.
@@ -300,12 +300,11 @@ class KernelProblem(MatrixProblem):
         alpha = coef * self.y
         scores = self.scores(alpha)
         with np.errstate(over="ignore", invalid="ignore"):
-            _, _, _, loss, loss_error, norm, norm_error, size = self._sums(
-                alpha, scores, bias, 0.0
-            )
-            own = self.constant * bias * bias
-            primal = 0.5 * (norm + own) + loss
-            more = 0.5 * norm_error + loss_error + SUM * (0.5 * (size + own) + loss)
+            sums = self._sums(alpha, scores, bias, 0.0)
+            loss, own = sums.loss, self.constant * bias * bias
+            primal = 0.5 * (sums.norm + own) + loss
+            more = 0.5 * sums.norm_error + sums.loss_error
+            more += SUM * (0.5 * (sums.size + own) + loss)
             more = Rounding.slack * more + self._lost(alpha)
         return Bounds.proved(primal, more).certificate
 

@@ -186,12 +186,18 @@ class DCDState(DualState):
     last_visited: int = 0
     accelerator: Accelerator | None = None
     modified_sgd: bool = False  # in the first pass
+    data: Any = None  # the core's record of all rows, made once
 
     parts: ClassVar[tuple[type, ...]] = (Sweep, Accelerator, Mode)
 
     def examples(self, block: Block | None = None) -> Any:
         """Return the core's record of the rows, with the feature of this state."""
-        return self.problem.examples(block, q=self.q, constant=self.constant)
+        if block is None and self.data is not None:
+            return self.data
+        found = self.problem.examples(block, q=self.q, constant=self.constant)
+        if block is None:
+            self.data = found
+        return found
 
     def skipped(self, threshold: float, longest: int) -> Any:
         """Return the core's record of shrinking."""

@@ -117,8 +117,10 @@ class RegressionDCD(RegressionSolver):
         problem: Any = state.problem
         if (state.epochs + 1) % self.settings.repair_every == 0:
             state.repair()
+        if state.data is None:
+            state.data = problem.with_targets
         found = core.regression_epoch(
-            problem.with_targets,
+            state.data,
             state.point,
             state.skipped(state.threshold, self.settings.longest_skip),
             state.chunk,

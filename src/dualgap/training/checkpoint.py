@@ -38,7 +38,7 @@ logger = logging.getLogger("dualgap")
 FORMAT = "dualgap-checkpoint"
 # Attributes of a solver's state that `start` creates again or that belong to others.
 _NOT_KEPT = frozenset(
-    {"problem", "rng", "q", "engine", "warm_started"}
+    {"problem", "rng", "q", "data", "engine", "warm_started"}
     | {"pause", "stop", "resources", "alone"}
 )
 

@@ -295,18 +295,24 @@ def test_sums_of_a_certificate_are_those_of_numpy():
         problem = KernelProblem(X, y, 2.0, kernel=RBF(0.3), loss=loss)
         alpha = rng.choice([0.0, 0.7, 1.3], 50)
         scores, error = rng.normal(size=50), rng.uniform(0, 0.1, 50)
+        scalars = core.KernelScalars(0.2, 0.3, 1.1, 0.05, 1e-3, 1e-4)
         sums = core.kernel_sums(
-            problem.y, problem.cost, alpha, scores, error, problem.core_loss, 0.2,
-            0.3, 1.1, 0.05, 1e-3, 1e-4,
-        )  # fmt: skip
+            problem.y, problem.cost, problem.core_loss, alpha, scores, error, scalars
+        )
         error = error + 1.1e-3 * alpha.sum()
         margins = 1.1 * (y * (scores + 0.3))
         off = 1.01 * 1.1 * error
         slope = problem.loss.derivative(margins - off)
         terms = alpha * y * (scores + 0.2)
-        expected = [
-            alpha.sum(), alpha.sum(), (problem.delta * alpha**2).sum(),
-            problem.cost @ problem.loss.value(margins), problem.cost @ (slope * off),
-            terms.sum(), alpha @ error + 0.05 * (alpha**2).sum(), np.abs(terms).sum(),
-        ]  # fmt: skip
-        np.testing.assert_allclose(sums, expected, rtol=1e-12)
+        expected = {
+            "alpha": alpha.sum(),
+            "reach": alpha.sum(),
+            "bent": (problem.delta * alpha**2).sum(),
+            "loss": problem.cost @ problem.loss.value(margins),
+            "loss_error": problem.cost @ (slope * off),
+            "norm": terms.sum(),
+            "norm_error": alpha @ error + 0.05 * (alpha**2).sum(),
+            "size": np.abs(terms).sum(),
+        }
+        for name, value in expected.items():
+            np.testing.assert_allclose(getattr(sums, name), value, rtol=1e-12)

@@ -36,11 +36,10 @@ def begin(n, C, seed=0, start=5):
 
 def walk(state, method, steps=1, clipped=False):
     """Return the counts of swaps, drops and away steps of full-gradient steps."""
-    _, state.size, *_, counts = core.frank_wolfe(
-        state.problem.gram.core, None, state.y, state.delta, state.diagonal, state.a,
-        state.g, state.active, state.size, method, clipped, steps, core.Stop(),
-    )  # fmt: skip
-    return counts
+    point, settings = state.point, core.WalkSettings(method, clipped, steps)
+    found = core.frank_wolfe(state.simplex, point, settings, core.Stop())
+    state.size = point.size
+    return found.swaps, found.drops, found.aways
 
 
 def least(state, K):
@@ -173,12 +172,12 @@ def test_a_sample_holds_one_of_the_best_rows_with_the_stated_probability(count, 
     a, g, size, rng = state.a.copy(), state.g.copy(), state.size, core.Random(0)
     active, trials, hits = state.active.copy(), 2000, 0
     best = round((1 - share) * len(a))
+    settings, sample = core.WalkSettings("fw", True, 1), core.Sample(count, state.order)
     for _ in range(trials):
+        state.size = size
         core.frank_wolfe_sampled(
-            state.problem.gram.core, None, state.y, state.delta, state.diagonal,
-            state.a, state.g, state.active, size, "fw", True, 1, count, state.order, 0,
-            -1, rng, core.Stop(),
-        )  # fmt: skip
+            state.simplex, state.point, settings, sample, rng, core.Stop()
+        )
         hits += ranks[np.argmax(state.a - a)] < best
         state.a[:], state.g[:], state.active[:] = a, g, active
     expected = 1 - (1 - best / len(a)) ** count

@@ -51,11 +51,29 @@ def matrix(problem, state, dtype):
     return state.y[:, None] * state.y * (k + 1.0) + np.diag(state.delta)
 
 
-def arguments(problem, state, method, clipped):
-    return (
-        problem.gram.core, state.columns, state.y, state.delta, state.diagonal, state.a,
-        state.g, state.active, state.size, method, clipped,
-    )  # fmt: skip
+def walk(state, method, steps, clipped=True):
+    """Make steps on the full gradient."""
+    point = state.point
+    settings = core.WalkSettings(method, clipped, steps)
+    found = core.frank_wolfe(state.simplex, point, settings, core.Stop())
+    state.size = point.size
+    return found
+
+
+def walk_sampled(state, method, steps, sample, rng, gram=None):
+    """Make steps toward sampled rows; `gram` replaces the matrix of the state."""
+    simplex, point = state.simplex, state.point
+    if gram is not None:
+        arrays = state.y, state.delta, state.diagonal
+        simplex = core.Simplex(gram.core, state.columns, *arrays)
+    settings = core.WalkSettings(method, True, steps)
+    found = core.frank_wolfe_sampled(simplex, point, settings, sample, rng, core.Stop())
+    state.size = point.size
+    return found
+
+
+def moves(found):
+    return np.array([found.swaps, found.drops, found.aways])
 
 
 @pytest.mark.parametrize("mapped", [False, True])
@@ -73,12 +91,10 @@ def test_full_steps(method, ranking, weighted, mapped):
         # From the same point: where rounding decides, either step is right.
         twin.a, p = state.a.copy(), state.a @ state.g
         twin.swaps, twin.drops, twin.aways = counts
-        steps, state.size, _, _, more = core.frank_wolfe(
-            *arguments(problem, state, method, ranking == "clipped"), 1, core.Stop()
-        )
-        assert steps == 1
+        found = walk(state, method, 1, ranking == "clipped")
+        assert found.steps == 1
         assert twin.step()
-        counts += more
+        counts += moves(found)
         np.testing.assert_array_equal(
             np.sort(state.active[: state.size]), np.flatnonzero(state.a)
         )
@@ -101,10 +117,7 @@ def test_many_steps_in_one_call_are_the_same_steps(method):
     for state, calls in ((first, [100]), (second, [1, 9, 40, 50])):
         state.g = matrix(state.problem, state, np.float32) @ state.a
         for steps in calls:
-            out = core.frank_wolfe(
-                *arguments(state.problem, state, method, True), steps, core.Stop()
-            )
-            state.size = out[1]
+            walk(state, method, steps)
     np.testing.assert_array_equal(first.a, second.a)
     np.testing.assert_array_equal(first.g, second.g)
 
@@ -112,10 +125,7 @@ def test_many_steps_in_one_call_are_the_same_steps(method):
 def test_sums_stay_sums_over_thousands_of_steps():
     problem, state = begin(False, False)
     state.g = (K := matrix(problem, state, np.float32)) @ state.a
-    steps, *_ = core.frank_wolfe(
-        *arguments(problem, state, "fw", True), 20_000, core.Stop()
-    )
-    assert steps == 20_000
+    assert walk(state, "fw", 20_000).steps == 20_000
     assert abs(state.a.sum() - 1.0) < 1e-12
     np.testing.assert_allclose(state.g, K @ state.a, rtol=1e-11)
 
@@ -133,6 +143,7 @@ def test_sampled_steps(method, mapped, balanced):
     if balanced:
         order = np.argsort(-state.y, kind="stable").astype(np.uint32)
         split = int((state.y > 0).sum())
+    sample = core.Sample(count, order, split)
     state.g[:] = np.nan  # only entries with a > 0 may be read
     state.g[state.a > 0] = (K @ state.a)[state.a > 0]
     twin = frank_wolfe.FrankWolfe(K, state.a, method)
@@ -147,17 +158,13 @@ def test_sampled_steps(method, mapped, balanced):
 
     clear = 0
     for _ in range(100):
-        columns = state.columns
         twin.a = state.a.copy()
         twin.swaps, twin.drops, twin.aways = counts
-        _, state.size, _, _, more, gap = core.frank_wolfe_sampled(
-            fresh.gram.core, columns, *arguments(problem, state, method, True)[2:],
-            1, count, order, split, -1, rng, core.Stop(),
-        )  # fmt: skip
+        found = walk_sampled(state, method, 1, sample, rng, fresh.gram)
         drawn = [int(draw(t)) for t in range(count)]
-        assert gap == pytest.approx(twin.gap(drawn), rel=1e-8, abs=1e-12)
+        assert found.gap == pytest.approx(twin.gap(drawn), rel=1e-8, abs=1e-12)
         twin.step(drawn)
-        counts += more
+        counts += moves(found)
         active = state.active[: state.size]
         np.testing.assert_allclose(
             state.g[active], (K @ state.a)[active], rtol=1e-8, atol=1e-14
@@ -178,25 +185,20 @@ def test_the_first_sample_with_a_small_gap_ends_the_steps(method):
     one = begin(False, False)[1]
     one.g = state.g.copy()
     eps, count, rng = 0.01, 12, core.Random(5)
-    steps, state.size, _, _, _, gap = core.frank_wolfe_sampled(
-        *arguments(state.problem, state, method, True),
-        5000, count, state.order, 0, -1, core.Random(5), core.Stop(), eps,
-    )  # fmt: skip
-    assert gap <= eps
+    sample = core.Sample(count, state.order, eps=eps)
+    found = walk_sampled(state, method, 5000, sample, core.Random(5))
+    assert found.gap <= eps
     # The same steps one by one, from samples that the twin looks at.
-    for _ in range(steps):
+    for _ in range(found.steps):
         drawn = core.Random(0)
         drawn.state = rng.state
         seen = [drawn.below(len(one.a)) for _ in range(count)]
         twin = frank_wolfe.FrankWolfe(K, one.a, method)
         assert twin.gap(seen) > eps
-        _, one.size, *_ = core.frank_wolfe_sampled(
-            *arguments(one.problem, one, method, True),
-            1, count, one.order, 0, -1, rng, core.Stop(),
-        )  # fmt: skip
+        walk_sampled(one, method, 1, core.Sample(count, one.order), rng)
     seen = [rng.below(len(one.a)) for _ in range(count)]
     twin = frank_wolfe.FrankWolfe(K, one.a, method)
-    assert twin.gap(seen) == pytest.approx(gap, rel=1e-6)
+    assert twin.gap(seen) == pytest.approx(found.gap, rel=1e-6)
     np.testing.assert_array_equal(state.a, one.a)
 
 
@@ -207,10 +209,8 @@ def test_a_sampled_step_goes_on_from_the_vertex_of_a_scan():
     state.g = K @ state.a
     twin = frank_wolfe.FrankWolfe(K, state.a, "swap")
     twin.step()
-    core.frank_wolfe_sampled(
-        fresh.gram.core, *arguments(problem, state, "swap", True)[1:],
-        1, 5, state.order, 0, int(np.argmin(state.g)), core.Random(0), core.Stop(),
-    )  # fmt: skip
+    sample = core.Sample(5, state.order, vertex=int(np.argmin(state.g)))
+    walk_sampled(state, "swap", 1, sample, core.Random(0), fresh.gram)
     np.testing.assert_allclose(state.a, twin.a, rtol=1e-8)
 
 

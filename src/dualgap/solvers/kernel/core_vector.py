@@ -110,10 +110,8 @@ class CoreState(SimplexState):
         if self.sampling:
             self.g[self.core_set] = self.core_g
         else:
-            core.add_gradient(
-                self.problem.gram.core, self.columns, self.y, self.delta,
-                self.core_set.copy(), self.core_a - before, self.g, stop,
-            )  # fmt: skip
+            change = self.core_a - before
+            self.add_gradient(self.core_set.copy(), change, stop)
         return int(steps)
 
 
@@ -171,11 +169,16 @@ class CoreVector(KernelSolver):
     def start(self, problem: Any, rng: Any, warm: Vector | None) -> CoreState:
         simplex = SimplexState.begin(problem, rng)
         state = CoreState(
-            **vars(simplex), H=np.zeros((0, 0), dtype=np.float32),
-            core_a=np.zeros(0), core_g=np.zeros(0), classes=split_classes(simplex.y),
-            eps=self.eps, kappa=float(simplex.diagonal.max()),
-            sampling=self.sample is not None, next_rows=np.zeros(0, dtype=np.intp),
-        )  # fmt: skip
+            **vars(simplex),
+            H=np.zeros((0, 0), dtype=np.float32),
+            core_a=np.zeros(0),
+            core_g=np.zeros(0),
+            classes=split_classes(simplex.y),
+            eps=self.eps,
+            kappa=float(simplex.diagonal.max()),
+            sampling=self.sample is not None,
+            next_rows=np.zeros(0, dtype=np.intp),
+        )
         begin_anywhere(state, rng, self.initial, self.initial_point, warm)
         rows = state.core_set.copy()
         state.size = 0

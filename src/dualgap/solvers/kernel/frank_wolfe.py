@@ -81,11 +81,35 @@ class SimplexState(KernelState):
             columns = every[used]
         delta = problem.delta[used]
         return cls(
-            problem, rng, new_order(0), used=used, columns=columns,
-            y=problem.y[used].astype(np.float64), delta=delta,
+            problem,
+            rng,
+            new_order(0),
+            used=used,
+            columns=columns,
+            y=problem.y[used].astype(np.float64),
+            delta=delta,
             diagonal=problem.gram.diagonal()[used] + problem.constant + delta,
-            a=np.zeros(m), g=np.zeros(m), active=new_order(m),
-        )  # fmt: skip
+            a=np.zeros(m),
+            g=np.zeros(m),
+            active=new_order(m),
+        )
+
+    @property
+    def simplex(self) -> Any:
+        """The core's record of the problem over the m rows."""
+        matrix, constant = self.problem.gram.core, float(self.problem.constant)
+        return core.Simplex(
+            matrix, self.columns, self.y, self.delta, self.diagonal, constant
+        )
+
+    @property
+    def point(self) -> Any:
+        """The core's record of a, g and the rows with a > 0."""
+        return core.SimplexState(self.a, self.g, self.active, self.size)
+
+    def add_gradient(self, rows: NDArray[np.uint32], change: Vector, stop: Any) -> None:
+        """Add ``K change`` to g, for a change of a at some rows."""
+        core.add_gradient(self.simplex, rows, change, self.g, stop)
 
     def finite(self) -> bool:
         return 0.0 < self.p < math.inf
@@ -237,30 +261,30 @@ class FrankWolfe(KernelSolver):
 
     def step(self, state: WalkState, stop: Any) -> None:
         state.epochs += 1
-        common = (
-            state.problem.gram.core, state.columns, state.y, state.delta,
-            state.diagonal, state.a, state.g, state.active, state.size, self.method,
-            self.clipped,
-        )  # fmt: skip
+        problem, point = state.simplex, state.point
         if state.sampling:
             eps = -math.inf if self.eps is None else self.eps
-            *out, gap = core.frank_wolfe_sampled(
-                *common, _SAMPLED, self.sample, state.order, state.split, state.vertex,
-                state.rng, stop, eps,
-            )  # fmt: skip
-            state.ended = gap <= eps
+            how = core.WalkSettings(self.method, self.clipped, _SAMPLED)
+            sample = core.Sample(
+                self.sample, state.order, state.split, state.vertex, eps
+            )
+            walk = core.frank_wolfe_sampled(
+                problem, point, how, sample, state.rng, stop
+            )
+            state.ended = walk.gap <= eps
         else:
             steps = min(max(_FEWEST, len(state.a)), _MOST)
-            out = core.frank_wolfe(*common, steps, stop)
-        steps, state.size, state.p, loss, (swaps, drops, aways) = out
-        state.updates += steps
-        state.visited += steps
-        state.swaps += swaps
-        state.drops += drops
-        state.aways += aways
+            how = core.WalkSettings(self.method, self.clipped, steps)
+            walk = core.frank_wolfe(problem, point, how, stop)
+        state.size, state.p = point.size, walk.p
+        state.updates += walk.steps
+        state.visited += walk.steps
+        state.swaps += walk.swaps
+        state.drops += walk.drops
+        state.aways += walk.aways
         if state.sampling:
-            state.vertex = -1 if steps else state.vertex
-            state.guess(loss)
+            state.vertex = -1 if walk.steps else state.vertex
+            state.guess(walk.loss)
         else:
             state.measure()
 
@@ -307,11 +331,8 @@ def begin_anywhere(
         a, _ = solve_whole(H.astype(np.float32), 1e-6)
     state.place(rows, a)
     state.g[:] = 0.0
-    core.add_gradient(
-        state.problem.gram.core, state.columns, state.y, state.delta,
-        state.active[: state.size].copy(), state.a[state.active[: state.size]],
-        state.g, core.Stop(),
-    )  # fmt: skip
+    some = state.active[: state.size].copy()
+    state.add_gradient(some, state.a[some], core.Stop())
     state.p = float((state.a * state.g).sum())
 
 

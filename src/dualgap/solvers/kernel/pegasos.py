@@ -133,15 +133,24 @@ class KernelPegasos(KernelSolver):
         problem = state.problem
         state.epochs += 1
         state.rng.shuffle(state.order)
-        visited, steps, updates, state.size = core.kernel_pegasos(
-            problem.gram.core, state.columns, problem.core_loss, state.y, state.omega,
-            problem.lambda_, self.budget or 0, self.batch_size, problem.constant,
-            state.a, state.g, state.active, state.size, state.order,
-            state.offset + state.t, stop,
-        )  # fmt: skip
-        state.t += steps
-        state.visited += visited
-        state.updates += updates
+        point = state.point
+        settings = core.PegasosSettings(
+            problem.lambda_, self.budget or 0, self.batch_size
+        )
+        walk = core.kernel_pegasos(
+            state.simplex,
+            point,
+            problem.core_loss,
+            state.omega,
+            settings,
+            state.order,
+            state.offset + state.t,
+            stop,
+        )
+        state.size = point.size
+        state.t += walk.steps
+        state.visited += walk.visited
+        state.updates += walk.updates
         state.measure()
 
     def iterate(self, state: PegasosState) -> tuple[None, Vector]:
