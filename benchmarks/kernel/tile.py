@@ -42,7 +42,7 @@ def speeds(
     X = rng.standard_normal((n, d)).astype(np.float32)
     who = rng.permutation(n)[:m].astype(np.uint32)
     rows = core.KernelRows(
-        core.dense_rows(X, 0.0), kernel, 1.0 / d, 0.5, 3, None, True, 1
+        core.dense_rows(X, 0.0), core.KernelMap(kernel, 1.0 / d, 0.5, 3), None, True, 1
     )
     out = np.zeros((m, -(-n // 32) * 32), np.float32)
     f, c = np.zeros(n), rng.standard_normal(m)
@@ -61,7 +61,8 @@ def of_data(name: str, m: int, repeat: int) -> tuple[float, float, float]:
     X, stop, n = X.astype(np.float32), core.Stop(), X.shape[0]
     who = np.random.default_rng(0).permutation(n)[:m].astype(np.uint32)
     accessor = core.csr_rows(X.data, X.indices, X.indptr, X.shape[1], 0.0)
-    rows = core.KernelRows(accessor, "rbf", 1.0, 0.0, 1, None, False, 1)
+    form = core.KernelMap("rbf", 1.0, 0.0, 1)
+    rows = core.KernelRows(accessor, form, None, False, 1)
     out = np.zeros((m, -(-n // 32) * 32), np.float32)
     f, c, Q, T = np.zeros(n), np.ones(m), X[who], X.T.tocsr()
     nano = 1e9 / (n * m)

@@ -3,6 +3,7 @@
 #include "gram/kernel_rows.hpp"
 #include "gram/whole.hpp"
 
+#include <nanobind/stl/array.h>
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
@@ -109,6 +110,43 @@ bool add_at(const KernelRows &rows, const Array<const Order> &who,
   return whole;
 }
 
+// A problem of the block solver, as Python holds it.
+struct BoxProblem {
+  Array<const double> y, cost, diagonal;
+  bool squared;
+  Array<const double> linear;
+  double epsilon, total;
+  bool two_sided;
+
+  BlockProblem taken(Index n) const {
+    const auto take = [&](const Array<const double> &a, const char *name) {
+      const double *data = sized(a, n, name);
+      return std::vector<double>(data, data + n);
+    };
+    BlockProblem problem;
+    problem.squared = squared;
+    problem.epsilon = epsilon;
+    problem.total = total;
+    problem.two_sided = two_sided;
+    problem.y = take(y, "y");
+    problem.cost = take(cost, "cost");
+    problem.diagonal = take(diagonal, "diagonal");
+    problem.p = take(linear, "linear");
+    return problem;
+  }
+};
+
+// Arrays for the dual variables of all pairs, their scores, and the errors of these.
+struct PairArrays {
+  Array<double> alpha, scores, errors;
+};
+
+// How to compute products: from dense packed rows, and all in float64.
+struct ProductSettings {
+  bool dense, precise;
+  Index threads;
+};
+
 Inner small_problem(const Table<const float> &H, Index m) {
   check_length(static_cast<Index>(H.shape(0)), m, "H");
   check_length(static_cast<Index>(H.shape(1)), m, "a row of H");
@@ -131,20 +169,26 @@ void bind_block(nb::module_ &m) {
                                     "Rows of a kernel matrix that Python computes.")
       .def(nb::init<Index, nb::object>(), "n"_a, "block"_a);
 
+  nb::class_<KernelMap>(m, "KernelMap", "A kernel by its name and parameters.")
+      .def(
+          "__init__",
+          [](KernelMap *self, const std::string &name, double gamma, double coef0,
+             int degree) {
+            new (self) KernelMap(KernelMap::of(shape_of(name), gamma, coef0, degree));
+          },
+          "name"_a, "gamma"_a, "coef0"_a, "degree"_a);
   nb::class_<KernelRows, RowSource>(m, "KernelRows",
                                     "Kernel values of the rows of a matrix.")
       .def(
           "__init__",
-          [](KernelRows *self, const AnyRows &rows, const std::string &kernel,
-             double gamma, double coef0, int degree, Maybe<const Order> named,
-             bool dense, Index threads) {
-            auto map = KernelMap::of(shape_of(kernel), gamma, coef0, degree);
+          [](KernelRows *self, const AnyRows &rows, const KernelMap &kernel,
+             Maybe<const Order> named, bool dense, Index threads) {
+            KernelMap map = kernel;
             auto points = points_of(rows, named);
             nb::gil_scoped_release released;
             new (self) KernelRows(std::move(points), std::move(map), dense, threads);
           },
-          "rows"_a, "kernel"_a, "gamma"_a, "coef0"_a, "degree"_a,
-          "named"_a.noconvert().none(), "dense"_a, "threads"_a, nb::keep_alive<1, 2>())
+          "rows"_a, "kernel"_a, "named"_a.noconvert().none(), "dense"_a, "threads"_a, nb::keep_alive<1, 2>())
       .def_prop_ro("dense", &KernelRows::dense, "whether the points were packed")
       .def_prop_ro("largest_half_self", &KernelRows::largest_half_self)
       .def_prop_ro("by_products", &KernelRows::by_products,
@@ -245,33 +289,24 @@ void bind_block(nb::module_ &m) {
           "out_i >= |k - k(x_i, x_j)| for the values of `rows` and all j, and what it "
           "costs to add one up; infinity where no bound is known.");
 
+  nb::class_<BoxProblem>(m, "BlockProblem",
+                         "Labels, costs and k(x_i, x_i); the loss; the linear term, the "
+                         "width of the tube, the sum of the variables, and whether they "
+                         "have both signs.")
+      .def(nb::init<Array<const double>, Array<const double>, Array<const double>, bool,
+                    Array<const double>, double, double, bool>(),
+           "y"_a.noconvert(), "cost"_a.noconvert(), "diagonal"_a.noconvert(),
+           "squared"_a, "linear"_a.noconvert(), "epsilon"_a, "total"_a, "two_sided"_a);
   nb::class_<BlockSolver>(m, "BlockSolver", "State of the block solver.")
       .def(
           "__init__",
-          [](BlockSolver *self, RowSource &rows, Array<const double> y,
-             Array<const double> cost, Array<const double> diagonal, bool squared,
-             Array<const double> linear, double epsilon, double total, bool two_sided,
+          [](BlockSolver *self, RowSource &rows, const BoxProblem &problem,
              Index q, Index largest_q, Index cache_bytes, bool fixed, Random &random) {
-            BlockProblem problem;
-            problem.squared = squared;
-            problem.epsilon = epsilon;
-            problem.total = total;
-            problem.two_sided = two_sided;
-            const auto take = [&](const Array<const double> &a, const char *name) {
-              const double *data = sized(a, rows.n(), name);
-              return std::vector<double>(data, data + rows.n());
-            };
-            problem.y = take(y, "y");
-            problem.cost = take(cost, "cost");
-            problem.diagonal = take(diagonal, "diagonal");
-            problem.p = take(linear, "linear");
-            new (self) BlockSolver(rows, std::move(problem), q, largest_q, cache_bytes,
-                                   fixed, random);
+            new (self) BlockSolver(rows, problem.taken(rows.n()), q, largest_q,
+                                   cache_bytes, fixed, random);
           },
-          "rows"_a, "y"_a.noconvert(), "cost"_a.noconvert(), "diagonal"_a.noconvert(),
-          "squared"_a, "linear"_a.noconvert(), "epsilon"_a, "total"_a, "two_sided"_a,
-          "q"_a, "largest_q"_a, "cache_bytes"_a, "fixed"_a, "random"_a,
-          nb::keep_alive<1, 2>())
+          "rows"_a, "problem"_a, "q"_a, "largest_q"_a, "cache_bytes"_a, "fixed"_a,
+          "random"_a, nb::keep_alive<1, 2>())
       .def_prop_ro("n", &BlockSolver::n, "rows")
       .def_prop_ro("q", &BlockSolver::q, "rows of a working set")
       .def_prop_ro("steps", &BlockSolver::steps, "inner steps so far")
@@ -342,17 +377,17 @@ void bind_block(nb::module_ &m) {
 
   m.def(
       "pair_steps",
-      [](Table<const float> H, Array<double> c, Array<const double> lo,
-         Array<const double> hi, Array<float> v, double unit, double tol, Index most,
-         Stop &stop) {
+      [](Table<const float> H, Array<double> c,
+         const std::array<Array<const double>, 2> &box, Array<float> v, double unit,
+         double tol, Index most, Stop &stop) {
         const auto m = static_cast<Index>(c.shape(0));
         Inner inner = small_problem(H, m);
         for (Index i = 0; i < m; ++i) {
           const auto at = static_cast<std::size_t>(i);
           inner.s[at] = inner.row(i)[i];
           inner.c[at] = c.data()[i];
-          inner.lo[at] = sized(lo, m, "lo")[i];
-          inner.hi[at] = sized(hi, m, "hi")[i];
+          inner.lo[at] = sized(box[0], m, "box[0]")[i];
+          inner.hi[at] = sized(box[1], m, "box[1]")[i];
           inner.v[at] = sized(v, m, "v")[i];
         }
         const Index steps = without_gil(
@@ -361,8 +396,8 @@ void bind_block(nb::module_ &m) {
         std::copy_n(inner.v.begin(), m, v.data());
         return steps;
       },
-      "H"_a.noconvert(), "c"_a.noconvert(), "lo"_a.noconvert(), "hi"_a.noconvert(),
-      "v"_a.noconvert(), "unit"_a, "tol"_a, "most"_a, "stop"_a,
+      "H"_a.noconvert(), "c"_a.noconvert(), "box"_a.noconvert(), "v"_a.noconvert(),
+      "unit"_a, "tol"_a, "most"_a, "stop"_a,
       "The inner steps of the hinge on one matrix. Returns how many were made.");
 
   m.def(
@@ -389,12 +424,21 @@ void bind_block(nb::module_ &m) {
       "v"_a.noconvert(), "tol"_a, "most"_a, "stop"_a,
       "The inner steps of the squared hinge on one matrix, as pair_steps.");
 
+  nb::class_<WholeSettings>(m, "WholeSettings",
+                            "Accuracies to reach: tol, atol, and `goal` while less than "
+                            "`free` of the work is done; the limits of work and epochs.")
+      .def(nb::init<double, double, double, double, double, Index>(), "tol"_a, "atol"_a,
+           "goal"_a, "free"_a, "limit"_a, "epochs"_a);
+  nb::class_<PairArrays>(m, "PairSolutions",
+                         "Room for the dual variables of all pairs, their scores, and "
+                         "bounds on the errors of these.")
+      .def(nb::init<Array<double>, Array<double>, Array<double>>(),
+           "alpha"_a.noconvert(), "scores"_a.noconvert(), "errors"_a.noconvert());
   m.def(
       "solve_pairs",
       [](const KernelRows &rows, const std::vector<Index> &bounds,
-         Array<const double> cost, bool first_positive, double tol, double atol,
-         double goal, double free, double limit, Index epochs, Array<double> alpha,
-         Array<double> scores, Array<double> errors, Stop &stop) {
+         Array<const double> cost, bool first_positive, const WholeSettings &settings,
+         const PairArrays &solutions, Stop &stop) {
         if (!rows.dense() || !rows.by_products())
           throw std::invalid_argument("rows are sparse, or need differences");
         if (bounds.empty() || bounds.front() != 0 || bounds.back() != rows.n() ||
@@ -403,10 +447,9 @@ void bind_block(nb::module_ &m) {
         const auto classes = static_cast<Index>(bounds.size()) - 1;
         const Index all = (classes - 1) * rows.n();
         const double *costs = sized(cost, rows.n(), "cost");
-        const WholeSettings settings{tol, atol, goal, free, limit, epochs};
-        PairSolutions out{sized(alpha, all, "alpha"),
-                          sized(scores, all, "scores"),
-                          sized(errors, all, "errors"),
+        PairSolutions out{sized(solutions.alpha, all, "alpha"),
+                          sized(solutions.scores, all, "scores"),
+                          sized(solutions.errors, all, "errors"),
                           {}};
         const bool whole = without_gil(stop, [&](Poll &poll) {
           return solve_pairs(rows, bounds, costs, first_positive, settings, out, stop,
@@ -421,22 +464,24 @@ void bind_block(nb::module_ &m) {
         }
         return told;
       },
-      "rows"_a, "bounds"_a, "cost"_a.noconvert(), "first_positive"_a, "tol"_a, "atol"_a,
-      "goal"_a, "free"_a, "limit"_a, "epochs"_a, "alpha"_a.noconvert(),
-      "scores"_a.noconvert(), "errors"_a.noconvert(), "stop"_a,
+      "rows"_a, "bounds"_a, "cost"_a.noconvert(), "first_positive"_a, "settings"_a,
+      "solutions"_a, "stop"_a,
       "Solves the problems of all pairs of classes, hinge with a free bias. The rows of "
       "class k are bounds[k] to bounds[k + 1] - 1. Writes the dual variables of the "
       "pairs (0, 1), (0, 2), ..., of the rows of both classes, their scores, and bounds "
       "on the errors of these, infinity if KernelRows is not `bounded`. Returns (primal, "
       "dual, steps) of the epochs of each pair; nothing if told to stop.");
 
+  nb::class_<ProductSettings>(m, "ProductSettings",
+                              "Whether to pack the rows as dense ones, whether to "
+                              "compute in float64, and the threads.")
+      .def(nb::init<bool, bool, Index>(), "dense"_a, "precise"_a, "threads"_a);
   m.def(
       "kernel_times",
-      [](const AnyRows &rows, Table<const double> coef, Array<const std::int64_t> ends,
-         const AnyRows &targets, Table<double> out, const std::string &kernel,
-         double gamma, double coef0, int degree, bool dense, bool precise,
-         Index threads, Stop &stop) {
-        auto map = KernelMap::of(shape_of(kernel), gamma, coef0, degree);
+      [](const KernelMap &kernel, const AnyRows &rows, Table<const double> coef,
+         Array<const std::int64_t> ends, const AnyRows &targets, Table<double> out,
+         const ProductSettings &settings, Stop &stop) {
+        KernelMap map = kernel;
         const auto points = points_of(rows, std::nullopt);
         const auto to = points_of(targets, std::nullopt);
         const auto outputs = static_cast<Index>(coef.shape(0));
@@ -460,17 +505,16 @@ void bind_block(nb::module_ &m) {
           first = end;
         }
         const bool whole = without_gil(stop, [&](Poll &poll) {
-          Team team(threads);
-          return add_placed(std::move(map), dense, precise, *points, coef.data(),
-                            outputs, parts, *to, team, poll);
+          Team team(settings.threads);
+          return add_placed(std::move(map), settings.dense, settings.precise, *points,
+                            coef.data(), outputs, parts, *to, team, poll);
         });
         for (std::size_t o = 0; o < each.size(); ++o)
           std::copy(each[o], each[o] + n, out.data() + static_cast<Index>(o) * n);
         return whole;
       },
-      "rows"_a, "coef"_a.noconvert(), "ends"_a.noconvert(), "targets"_a,
-      "out"_a.noconvert(), "kernel"_a, "gamma"_a, "coef0"_a, "degree"_a, "dense"_a,
-      "precise"_a, "threads"_a, "stop"_a,
+      "kernel"_a, "rows"_a, "coef"_a.noconvert(), "ends"_a.noconvert(), "targets"_a,
+      "out"_a.noconvert(), "settings"_a, "stop"_a,
       "For every part p of the rows, those up to ends[p] that no part before it has: "
       "out[p outputs + o, j] <- sum_i coef[o, i] k(x_i, z_j), sums in float64. Values "
       "are off by 1e-8 at most where they are from 0 to 1; by 1e-4, in float32, unless "

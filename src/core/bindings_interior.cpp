@@ -124,13 +124,6 @@ std::vector<T> values_of(const Array<const T> &array, Index n, const char *name)
 using Bytes = Array<const std::int8_t>;
 using Doubles = Array<const double>;
 
-SomeRows some_rows(std::unique_ptr<RowSet> rows, const Bytes &y, const Doubles &cost,
-                   const Doubles &fixed, double constant) {
-  const Index n = rows->rows(), width = rows->width();
-  return {std::move(rows), values_of(y, n, "y"), values_of(cost, n, "cost"),
-          values_of(fixed, width, "fixed"), constant};
-}
-
 // Makes a set of rows from a list of accessors, or from a function that yields blocks.
 std::unique_ptr<RowSet> row_set(const nb::object &rows, const Bytes &y,
                                 const Doubles &fixed) {
@@ -144,6 +137,20 @@ std::unique_ptr<RowSet> row_set(const nb::object &rows, const Bytes &y,
     held.push_back(nb::cast<const AnyRows &>(part));
   return std::make_unique<HeldRows>(std::move(held));
 }
+
+// The arguments of a set of rows, as Python holds them.
+struct ChosenExamples {
+  nb::object rows;
+  Bytes y;
+  Doubles cost, fixed;
+  double constant;
+  SomeRows taken() const {
+    std::unique_ptr<RowSet> set = row_set(rows, y, fixed);
+    const Index n = set->rows(), width = set->width();
+    return {std::move(set), values_of(y, n, "y"), values_of(cost, n, "cost"),
+            values_of(fixed, width, "fixed"), constant};
+  }
+};
 
 nb::object copied(const Vec &x) {
   auto *data = new Vec(x);
@@ -169,43 +176,50 @@ AnyRows chosen_rows(const AnyRows &rows, Array<const Order> chosen, double const
   });
 }
 
-NewtonPoint point_of(const AnyRows &rows, const Array<double> &w,
-                     const Array<double> &residual, const Array<double> &gradient) {
-  return {sized(w, rows.width(), "w"), sized(residual, rows.n(), "residual"),
-          sized(gradient, rows.width(), "gradient")};
+// A point, its residuals and gradient, and room for a step and its image.
+struct NewtonArrays {
+  Array<double> w, residual, gradient, step, image;
+  NewtonPoint of(const AnyRows &rows) const {
+    return {sized(w, rows.width(), "w"), sized(residual, rows.n(), "residual"),
+            sized(gradient, rows.width(), "gradient")};
+  }
+};
+
+NewtonData newton_data(const RegressionExamples &examples) {
+  return {examples.target.data(), examples.cost.data(), examples.epsilon};
 }
 
 void bind_newton(nb::module_ &m) {
+  nb::class_<NewtonArrays>(m, "NewtonState",
+                           "A point, its residuals and gradient, and room for a step "
+                           "and its image.")
+      .def(nb::init<Array<double>, Array<double>, Array<double>, Array<double>,
+                    Array<double>>(),
+           "w"_a.noconvert(), "residual"_a.noconvert(), "gradient"_a.noconvert(),
+           "step"_a.noconvert(), "image"_a.noconvert());
   m.def(
       "newton_point",
-      [](const AnyRows &rows, Array<const double> target, Array<const double> cost,
-         double epsilon, Array<double> w, Array<double> residual,
-         Array<double> gradient, Team &threads) {
-        const Index n = rows.n();
-        const NewtonData data{sized(target, n, "target"), sized(cost, n, "cost"),
-                              epsilon};
-        const NewtonPoint point = point_of(rows, w, residual, gradient);
+      [](const RegressionExamples &examples, const NewtonArrays &state, Team &threads) {
+        const NewtonData data = newton_data(examples);
+        const NewtonPoint point = state.of(examples.rows);
         nb::gil_scoped_release released;
-        const NewtonValues values = rows.visit(
+        const NewtonValues values = examples.rows.visit(
             [&](const auto &x) { return newton_point(x, data, point, threads); });
         return std::make_tuple(values.primal, values.gap, values.outside);
       },
-      "rows"_a, "target"_a.noconvert(), "cost"_a.noconvert(), "epsilon"_a,
-      "w"_a.noconvert(), "residual"_a.noconvert(), "gradient"_a.noconvert(),
-      "threads"_a.noconvert(),
+      "examples"_a, "state"_a, "threads"_a.noconvert(),
       "Residuals and gradient of the squared loss at w: (P, P - D, rows outside of the "
       "tube).");
   m.def(
       "newton_step",
-      [](const AnyRows &rows, Array<const double> target, Array<const double> cost,
-         double epsilon, Array<double> w, Array<double> residual,
-         Array<double> gradient, Array<double> step, Array<double> image,
-         double accuracy, Index most, nb::tuple algebra, Team &threads, Stop &stop) {
+      [](const RegressionExamples &examples, const NewtonArrays &state, double accuracy,
+         Index most, nb::tuple algebra, Team &threads, Stop &stop) {
+        const AnyRows &rows = examples.rows;
         const Index n = rows.n(), d = rows.width();
-        const NewtonData data{sized(target, n, "target"), sized(cost, n, "cost"),
-                              epsilon};
-        const NewtonPoint point = point_of(rows, w, residual, gradient);
-        double *s = sized(step, d, "step"), *moved = sized(image, n, "image");
+        const NewtonData data = newton_data(examples);
+        const NewtonPoint point = state.of(rows);
+        double *s = sized(state.step, d, "step");
+        double *moved = sized(state.image, n, "image");
         const LinearAlgebra functions = look_up(algebra);
         return without_gil(stop, [&](Poll &poll) {
           return rows.visit([&](const auto &x) {
@@ -227,9 +241,7 @@ void bind_newton(nb::module_ &m) {
           });
         });
       },
-      "rows"_a, "target"_a.noconvert(), "cost"_a.noconvert(), "epsilon"_a,
-      "w"_a.noconvert(), "residual"_a.noconvert(), "gradient"_a.noconvert(),
-      "step"_a.noconvert(), "image"_a.noconvert(), "accuracy"_a, "most"_a, "algebra"_a,
+      "examples"_a, "state"_a, "accuracy"_a, "most"_a, "algebra"_a,
       "threads"_a.noconvert(), "stop"_a,
       "A Newton step and how far to go along it: (length, conjugate gradients); by a "
       "factor if `most` is 0. The length is 0 if told to leave, or at the optimum.");
@@ -238,20 +250,16 @@ void bind_newton(nb::module_ &m) {
 void bind_smoothing_newton(nb::module_ &m) {
   using Newton = SmoothingNewton;
   nb::class_<Newton>(m, "SmoothingNewton",
-                     "Newton's method on a smoothed loss; every cost is positive. Rows "
-                     "as in Interior.")
+                     "Newton's method on a smoothed loss; every cost is positive.")
       .def(
           "__init__",
-          [](Newton *self, nb::object rows, Bytes y, Doubles cost, const Loss &loss,
-             Doubles fixed, double constant, bool free_bias, Team &threads,
-             nb::tuple algebra) {
+          [](Newton *self, const ChosenExamples &examples, const Loss &loss,
+             bool free_bias, Team &threads, nb::tuple algebra) {
             new (self)
-                Newton(some_rows(row_set(rows, y, fixed), y, cost, fixed, constant),
-                       loss, free_bias, threads, look_up(algebra));
+                Newton(examples.taken(), loss, free_bias, threads, look_up(algebra));
           },
-          "rows"_a, "y"_a.noconvert(), "cost"_a.noconvert(), "loss"_a,
-          "fixed"_a.noconvert(), "constant"_a, "free_bias"_a, "threads"_a.noconvert(),
-          "algebra"_a, nb::keep_alive<1, 9>())
+          "examples"_a, "loss"_a, "free_bias"_a, "threads"_a.noconvert(), "algebra"_a,
+          nb::keep_alive<1, 5>())
       .def(
           "start",
           [](Newton &self, Doubles w, double tau, Stop &stop) {
@@ -294,6 +302,14 @@ void bind_smoothing_newton(nb::module_ &m) {
 }  // namespace
 
 void bind_interior(nb::module_ &m) {
+  nb::class_<ChosenExamples>(m, "SomeRows",
+                             "Rows with labels and costs; the sum `fixed` and the dual "
+                             "variables `constant` of all other rows. The rows are a "
+                             "list of accessors, or what a function yields in every "
+                             "pass: an accessor, and which of its rows or None for all.")
+      .def(nb::init<nb::object, Bytes, Doubles, Doubles, double>(), "rows"_a,
+           "y"_a.noconvert(), "cost"_a.noconvert(), "fixed"_a.noconvert(),
+           "constant"_a);
   bind_newton(m);
   bind_smoothing_newton(m);
   m.def(
@@ -319,21 +335,16 @@ void bind_interior(nb::module_ &m) {
         "A copy of the chosen rows.");
 
   nb::class_<Interior>(m, "Interior",
-                       "The interior-point iteration; every cost is positive. The rows "
-                       "are a list of accessors, or what a function yields in every "
-                       "pass: an accessor, and which of its rows or None for all.")
+                       "The interior-point iteration; every cost is positive.")
       .def(
           "__init__",
-          [](Interior *self, nb::object rows, Bytes y, Doubles cost, const Loss &loss,
-             Doubles fixed, double constant, double scale, bool free_bias,
-             Team &threads, nb::tuple algebra) {
-            new (self)
-                Interior(some_rows(row_set(rows, y, fixed), y, cost, fixed, constant),
-                         loss, scale, free_bias, threads, look_up(algebra));
+          [](Interior *self, const ChosenExamples &examples, const Loss &loss,
+             double scale, bool free_bias, Team &threads, nb::tuple algebra) {
+            new (self) Interior(examples.taken(), loss, scale, free_bias, threads,
+                                look_up(algebra));
           },
-          "rows"_a, "y"_a.noconvert(), "cost"_a.noconvert(), "loss"_a,
-          "fixed"_a.noconvert(), "constant"_a, "scale"_a, "free_bias"_a,
-          "threads"_a.noconvert(), "algebra"_a, nb::keep_alive<1, 10>())
+          "examples"_a, "loss"_a, "scale"_a, "free_bias"_a, "threads"_a.noconvert(),
+          "algebra"_a, nb::keep_alive<1, 6>())
       .def(
           "start",
           [](Interior &self, Doubles w, double mu, Stop &stop) {

@@ -27,8 +27,14 @@ nb::object to_numpy(svmlight::Array<T> &array) {
   return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(data, {size}, owner));
 }
 
+// The arrays of parsed text.
+struct Parsed {
+  nb::object labels, values, indices, indptr, qid;
+  std::int64_t n_features;
+};
+
 template <class Value, class Index>
-nb::tuple parse_as(std::string_view text, const svmlight::Options &options) {
+Parsed parse_as(std::string_view text, const svmlight::Options &options) {
   const auto interrupted = [] {
     nb::gil_scoped_acquire held;
     return PyErr_CheckSignals() != 0;  // the exception stays set
@@ -42,13 +48,12 @@ nb::tuple parse_as(std::string_view text, const svmlight::Options &options) {
   } catch (const svmlight::Malformed &malformed) {
     throw nb::value_error(malformed.what());
   }
-  return nb::make_tuple(to_numpy(table.labels), to_numpy(table.values),
-                        to_numpy(table.indices), to_numpy(table.indptr),
-                        to_numpy(table.qid), table.n_features);
+  return {to_numpy(table.labels), to_numpy(table.values), to_numpy(table.indices),
+          to_numpy(table.indptr), to_numpy(table.qid),    table.n_features};
 }
 
 template <class Value>
-nb::tuple parse_values(std::string_view text, const svmlight::Options &options,
+Parsed parse_values(std::string_view text, const svmlight::Options &options,
                        bool wide) {
   if (!wide) {
     try {
@@ -66,6 +71,13 @@ namespace dualgap {
 using namespace nb::literals;
 
 void bind_io(nb::module_ &m) {
+  nb::class_<Parsed>(m, "ParsedSvmlight", "Arrays of parsed svmlight text.")
+      .def_ro("labels", &Parsed::labels)
+      .def_ro("values", &Parsed::values)
+      .def_ro("indices", &Parsed::indices)
+      .def_ro("indptr", &Parsed::indptr)
+      .def_ro("qid", &Parsed::qid)
+      .def_ro("n_features", &Parsed::n_features);
   m.def(
       "parse_svmlight",
       [](Bytes buffer, int n_threads, nb::object zero_based, bool query_id, bool single_precision,
@@ -84,7 +96,7 @@ void bind_io(nb::module_ &m) {
       },
       nb::arg("buffer"), nb::arg("n_threads"), nb::arg("zero_based").none(),
       nb::arg("query_id"), nb::arg("single_precision"), nb::arg("wide_index"),
-      "Parse svmlight text: (labels, values, indices, indptr, qid, n_features).\n\n"
+      "Parse svmlight text.\n\n"
       "zero_based None detects where indices start. ValueError names line and column "
       "of the first malformed line. Indices are int32 unless wide_index is set or "
       "the text needs int64.");

@@ -90,7 +90,8 @@ def sgd_qn(skip):
 
 
 def kernel_rows(kernel="rbf"):
-    return core.KernelRows(ROWS, kernel, 1.0, 0.0, 3, None, True, 1)
+    form = core.KernelMap(kernel, 1.0, 0.0, 3)
+    return core.KernelRows(ROWS, form, None, True, 1)
 
 
 def gram(shape="exponential"):
@@ -134,17 +135,15 @@ def kernel_pegasos(size=0, batch=1):
 def kernel_times(ends):
     ends = np.asarray(ends, np.int64)
     out = np.empty((len(ends), N))
-    return core.kernel_times(
-        *(ROWS, np.ones((1, N)), ends, ROWS, out, "rbf", 1.0, 0.0, 3, True, False, 1),
-        core.Stop(),
-    )
+    form = core.KernelMap("rbf", 1.0, 0.0, 3)
+    settings = core.ProductSettings(True, False, 1)
+    coef = np.ones((1, N))
+    return core.kernel_times(form, ROWS, coef, ends, ROWS, out, settings, core.Stop())
 
 
 def interior(rows, y=LABELS, algebra=ALGEBRA, width=D):
-    return core.Interior(
-        *(rows, y, np.ones(len(y)), HINGE, np.ones(width), 0.0, 1.0, False),
-        *(core.Team(1), algebra),
-    )
+    given = core.SomeRows(rows, y, np.ones(len(y)), np.ones(width), 0.0)
+    return core.Interior(given, HINGE, 1.0, False, core.Team(1), algebra)
 
 
 def yielding(pairs):

@@ -47,8 +47,21 @@ def points(X):
 
 
 def kernel_rows(X, kernel, *, dense=True, threads=1, named=None, gamma=GAMMA):
-    return core.KernelRows(
-        points(X)[0], kernel, gamma, COEF0, DEGREE, named, dense, threads
+    form = core.KernelMap(kernel, gamma, COEF0, DEGREE)
+    return core.KernelRows(points(X)[0], form, named, dense, threads)
+
+
+def kernel_times(kernel, X, coef, ends, Z, out, *settings):
+    """Write the products of kernel values with `coef`; whether it was not stopped."""
+    return core.kernel_times(
+        core.KernelMap(kernel, GAMMA, COEF0, DEGREE),
+        points(X)[0],
+        coef,
+        np.array(ends),
+        points(Z)[0],
+        out,
+        core.ProductSettings(*settings),
+        core.Stop(),
     )
 
 
@@ -137,10 +150,8 @@ def test_products_with_new_points_and_several_outputs(kernel, form, precise):
         coef = rng.standard_normal((outputs, m))
         for ends in ([m], [0, m // 3, m // 3, m]):
             out = np.full((len(ends) * outputs, n), np.nan)
-            assert core.kernel_times(
-                points(X)[0], coef, np.array(ends), points(Z)[0], out, kernel, GAMMA,
-                COEF0, DEGREE, form == "dense", precise, 1, core.Stop(),
-            )  # fmt: skip
+            settings = form == "dense", precise, 1
+            assert kernel_times(kernel, X, coef, ends, Z, out, *settings)
             K = exact(kernel, points(X)[1], points(Z)[1])
             parts = [slice(a, b) for a, b in zip([0, *ends], ends, strict=False)]
             expected = np.vstack([coef[:, part] @ K[part] for part in parts])
@@ -165,10 +176,7 @@ def test_features_that_do_not_occur_change_no_bit(kernel, precise):
         engine = kernel_rows(X, kernel, dense=False)
         engine.precise = precise
         sums = np.empty((4, 150))
-        assert core.kernel_times(
-            points(X)[0], coef, np.array([70, 150]), points(X)[0], sums, kernel, GAMMA,
-            COEF0, DEGREE, False, precise, 2, core.Stop(),
-        )  # fmt: skip
+        assert kernel_times(kernel, X, coef, [70, 150], X, sums, False, precise, 2)
         found.append(
             (
                 rows_of(engine, who),
@@ -233,11 +241,8 @@ def test_common_and_rare_features(kernel, dtype):
         np.testing.assert_allclose(times, coef[:6] @ expected, atol=1e-12 * size)
         # Other points than those of the problem: each set has common ones of its own.
         few, out = X[some], np.empty((2, n))
-        assert core.kernel_times(
-            points(few)[0], np.vstack([coef[:6], coef[6:12]]), np.array([6]),
-            points(X)[0], out, kernel, GAMMA, COEF0, DEGREE, False, precise, 2,
-            core.Stop(),
-        )  # fmt: skip
+        weights = np.vstack([coef[:6], coef[6:12]])
+        assert kernel_times(kernel, few, weights, [6], X, out, False, precise, 2)
         np.testing.assert_allclose(
             out, np.vstack([coef[:6], coef[6:12]]) @ expected,
             rtol=0, atol=(1e-12 if precise else 3e-5) * size,

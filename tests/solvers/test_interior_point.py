@@ -44,12 +44,16 @@ def inner(problem, chosen, fixed=None, constant=0.0, threads=1, rows=None):
     if rows is None:
         order = np.asarray(chosen, dtype=np.uint32)
         rows = [core.chosen_rows(problem.rows, order, problem.intercept_scaling)]
+    fixed = np.zeros(problem.width) if fixed is None else fixed
+    y, cost = problem.y[chosen], problem.cost[chosen]
     return core.Interior(
-        rows, problem.y[chosen], problem.cost[chosen], problem.core_loss,
-        np.zeros(problem.width) if fixed is None else fixed, constant,
-        float(problem.q[chosen].mean()), problem.free_bias, core.Team(threads),
+        core.SomeRows(rows, y, cost, fixed, constant),
+        problem.core_loss,
+        float(problem.q[chosen].mean()),
+        problem.free_bias,
+        core.Team(threads),
         algebra()[0],
-    )  # fmt: skip
+    )
 
 
 # --- the iteration ---------------------------------------------------------------
@@ -267,13 +271,10 @@ def test_float32_is_left_where_its_rounding_shows():
 
 def test_other_matrices_of_blas_are_refused():
     bench = make()
-    functions = algebra()[0]
+    functions, p = algebra()[0], bench.problem
+    rows = core.SomeRows([p.rows], p.y, p.cost, np.zeros(p.width), 0.0)
     with pytest.raises(ValueError, match="SciPy's BLAS"):
-        core.Interior(
-            [bench.problem.rows], bench.problem.y, bench.problem.cost,
-            bench.problem.core_loss, np.zeros(bench.problem.width), 0.0, 1.0, False,
-            core.Team(1), functions[::-1],
-        )  # fmt: skip
+        core.Interior(rows, p.core_loss, 1.0, False, core.Team(1), functions[::-1])
 
 
 # --- rows that occur more than once ----------------------------------------------

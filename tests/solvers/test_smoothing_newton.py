@@ -27,11 +27,15 @@ def inner(problem, chosen, fixed=None, constant=0.0, threads=1, rows=None):
     if rows is None:
         order = np.asarray(chosen, dtype=np.uint32)
         rows = [core.chosen_rows(problem.rows, order, problem.intercept_scaling)]
+    fixed = np.zeros(problem.width) if fixed is None else fixed
+    y, cost = problem.y[chosen], problem.cost[chosen]
     return core.SmoothingNewton(
-        rows, problem.y[chosen], problem.cost[chosen], problem.core_loss,
-        np.zeros(problem.width) if fixed is None else fixed, constant,
-        problem.free_bias, core.Team(threads), algebra()[0],
-    )  # fmt: skip
+        core.SomeRows(rows, y, cost, fixed, constant),
+        problem.core_loss,
+        problem.free_bias,
+        core.Team(threads),
+        algebra()[0],
+    )
 
 
 def made(n=2000, d=12, seed=0, noise=0.5):

@@ -145,7 +145,7 @@ def load_svmlight(
     text, name = _read_text(path)
     n_threads = _thread_count(n_jobs, len(text))
     try:
-        y, values, indices, indptr, qid, found = parse_svmlight(
+        parsed = parse_svmlight(
             np.frombuffer(text, dtype=np.uint8),
             n_threads=n_threads,
             zero_based=None if zero_based == "auto" else bool(zero_based),
@@ -158,6 +158,7 @@ def load_svmlight(
         raise ValueError(f"{name}, {error}") from None
     del text
 
+    y, qid, found = parsed.labels, parsed.qid, parsed.n_features
     if n_features is None:
         n_features = found
     elif n_features < found:
@@ -166,7 +167,8 @@ def load_svmlight(
             f"features: use n_features={found} or more, or None to take what the file "
             "has."
         )
-    X = csr_matrix((values, indices, indptr), shape=(len(y), n_features))
+    arrays = parsed.values, parsed.indices, parsed.indptr
+    X = csr_matrix(arrays, shape=(len(y), n_features))
     # The parser accepts only increasing indices, so SciPy need not check them.
     X.has_sorted_indices = True
     X.has_canonical_format = True

@@ -92,7 +92,7 @@ class _TextChunk(Chunk):
         # With "auto", keep the indices as written; the merge shifts them if needed.
         zero_based = self.reading.zero_based in ("auto", True)
         try:
-            y, values, indices, indptr, _, found = parse_svmlight(
+            found = parse_svmlight(
                 np.frombuffer(self.text, dtype=np.uint8),
                 n_threads=1,
                 zero_based=zero_based,
@@ -108,8 +108,11 @@ class _TextChunk(Chunk):
             )
             raise ValueError(f"{self.path}, {message}") from None
         self.text = b""
-        X = sparse.csr_matrix((values, indices, indptr), shape=(len(y), found))
-        return X, y, None
+        X = sparse.csr_matrix(
+            (found.values, found.indices, found.indptr),
+            shape=(len(found.labels), found.n_features),
+        )
+        return X, found.labels, None
 
     def place(self, row: int) -> str:
         return f"{self.path}, after line {self.before}, example {row + 1}"

@@ -39,7 +39,7 @@ from ..data.rows import inspect_rows
 from ..losses import Vector
 from ..memory import BLAS, make_room_for
 from .functions import RBF, Kernel, Laplacian, Linear, Precomputed, products
-from .rows import core_arguments, packs
+from .rows import core_kernel, packs
 
 __all__ = ["pair_values", "single_values"]
 
@@ -240,10 +240,15 @@ def _class_sums(
     points, _, _ = inspect_rows(vectors, 0.0)
     sums = np.zeros((len(n_support), len(dual_coef), X.shape[0]))
     core.kernel_times(
-        points, np.ascontiguousarray(dual_coef),
-        np.cumsum(n_support, dtype=np.int64), queries, sums.reshape(-1, X.shape[0]),
-        *core_arguments(kernel), dense, precise, effective_n_jobs(n_jobs), core.Stop(),
-    )  # fmt: skip
+        core_kernel(kernel),
+        points,
+        np.ascontiguousarray(dual_coef),
+        np.cumsum(n_support, dtype=np.int64),
+        queries,
+        sums.reshape(-1, X.shape[0]),
+        core.ProductSettings(dense, precise, effective_n_jobs(n_jobs)),
+        core.Stop(),
+    )
     return sums
 
 

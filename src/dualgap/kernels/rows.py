@@ -35,13 +35,13 @@ def row_source(gram: Matrix | Subset, threads: int = 1) -> Any:
     if kernel.form is None:
         return core.PythonRows(gram.n, _python_rows(X, kernel, columns))
     return core.KernelRows(
-        gram.accessor, *core_arguments(kernel), columns, packs(X), threads
+        gram.accessor, core_kernel(kernel), columns, packs(X), threads
     )
 
 
-def core_arguments(kernel: Kernel) -> tuple[str, float, float, int]:
-    """Return the name, gamma, coef0 and degree of a kernel that the core computes."""
-    return (
+def core_kernel(kernel: Kernel) -> Any:
+    """Return the core's record of a kernel that it computes."""
+    return core.KernelMap(
         kernel.name,
         float(getattr(kernel, "gamma", 1.0)),
         float(getattr(kernel, "coef0", 0.0)),

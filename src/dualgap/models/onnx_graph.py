@@ -17,7 +17,7 @@ from ..estimators.svc import SVC
 from ..kernel import RBF, Laplacian, Linear, Polynomial, Sigmoid
 from ..kernels.functions import Kernel
 from ..kernels.predict import pair_weights
-from ..kernels.rows import core_arguments
+from ..kernels.rows import core_kernel
 
 _OPSET = 13  # the lowest with all operators used here
 
@@ -229,7 +229,7 @@ def _squares(graph: Any, kernel: RBF, X: str, vectors: NDArray[Any]) -> str:
     for all vectors, as in prediction (kernels/predict.py); else from differences.
     """
     rows, _, _ = inspect_rows(np.ascontiguousarray(vectors), 0.0)
-    points = core.KernelRows(rows, *core_arguments(kernel), None, True, 1)
+    points = core.KernelRows(rows, core_kernel(kernel), None, True, 1)
     if not points.by_products:
         return _distances(graph, X, vectors, "Mul")
     centred = vectors.astype(np.float64) - points.centre

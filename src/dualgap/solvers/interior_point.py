@@ -430,11 +430,17 @@ class InteriorPoint(FewFeatures):
         state.iterations = state.idle = 0
         state.least = math.inf
         state.look = self.settings.first_check
+        examples = core.SomeRows(
+            state.rows(), problem.y[members], cost, fixed, constant
+        )
         state.inner = core.Interior(
-            state.rows(), problem.y[members], cost, problem.core_loss,
-            fixed, constant, float(problem.q[members].mean()), problem.free_bias,
-            problem.threads, lone_blas(state),
-        )  # fmt: skip
+            examples,
+            problem.core_loss,
+            float(problem.q[members].mean()),
+            problem.free_bias,
+            problem.threads,
+            lone_blas(state),
+        )
 
     def _verify(self, state: InteriorState, stop: Any, gap: float, stuck: bool) -> None:
         """Compute P and D over all rows; add the fixed rows that are wrong."""

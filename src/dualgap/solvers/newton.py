@@ -67,21 +67,33 @@ class NewtonState(State):
     def at(cls, problem: Any, rng: Any, w: Vector, factor: bool) -> NewtonState:
         """Return the state at w, at the cost of one pass."""
         state = cls(
-            problem, rng, new_order(0), w=w, residual=np.empty(problem.n),
-            gradient=np.empty(problem.width), step=np.empty(problem.width),
-            image=np.empty(problem.n), factor=factor,
-        )  # fmt: skip
+            problem,
+            rng,
+            new_order(0),
+            w=w,
+            residual=np.empty(problem.n),
+            gradient=np.empty(problem.width),
+            step=np.empty(problem.width),
+            image=np.empty(problem.n),
+            factor=factor,
+        )
         state.look()
         state.first = math.sqrt(2.0 * state.gap)
         return state
+
+    @property
+    def arrays(self) -> Any:
+        """The core's record of the point and its scratch space."""
+        return core.NewtonState(
+            self.w, self.residual, self.gradient, self.step, self.image
+        )
 
     def look(self) -> None:
         """Compute residuals, gradient, P and D at w."""
         problem: Any = self.problem
         self.primal, self.gap, self.outside = core.newton_point(
-            problem.rows, problem.target, problem.cost, problem.loss.epsilon, self.w,
-            self.residual, self.gradient, problem.threads,
-        )  # fmt: skip
+            problem.with_targets, self.arrays, problem.threads
+        )
         self.dual = self.primal - self.gap
         self.visited += problem.n + self.outside
 
@@ -136,16 +148,18 @@ class ResidualNewton(RegressionSolver):
     def step(self, state: NewtonState, stop: Any) -> None:
         problem: Any = state.problem
         state.epochs += 1
-        arrays = (
-            problem.rows, problem.target, problem.cost, problem.loss.epsilon, state.w,
-            state.residual, state.gradient, state.step, state.image,
-        )  # fmt: skip
         progress = math.sqrt(2.0 * state.gap) / max(state.first, TINY)
         accuracy = self.settings.accuracy * min(1.0, math.sqrt(progress))
         most = 0 if state.factor else self.settings.most_gradients
         length, gradients = core.newton_step(
-            *arrays, accuracy, most, lone_blas(state), problem.threads, stop,
-        )  # fmt: skip
+            problem.with_targets,
+            state.arrays,
+            accuracy,
+            most,
+            lone_blas(state),
+            problem.threads,
+            stop,
+        )
         work = factor_work(problem) if state.factor else 2.0 * gradients + 1.0
         state.visited += problem.n + round(work * state.outside)
         if length == 0.0:

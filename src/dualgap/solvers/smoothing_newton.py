@@ -317,9 +317,12 @@ class SmoothingNewton(FewFeatures):
         state.spend(2.0 * len(members) * (problem.rows.stored / problem.n + 1.0))
         y = problem.y if len(members) == problem.n else problem.y[members]
         inner = core.SmoothingNewton(
-            state.rows(), y, cost, problem.core_loss, fixed, constant,
-            problem.free_bias, problem.threads, lone_blas(state),
-        )  # fmt: skip
+            core.SomeRows(state.rows(), y, cost, fixed, constant),
+            problem.core_loss,
+            problem.free_bias,
+            problem.threads,
+            lone_blas(state),
+        )
         if not inner.start(state.w, state.tau, stop):
             return False
         state.inner = inner

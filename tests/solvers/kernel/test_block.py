@@ -550,7 +550,7 @@ def test_inner_pairs_are_those_of_the_twin():
         start = (rng.standard_normal(n) * 0.3 + y).astype(np.float32)
 
         def steps(c, v, most, K=K, lo=lo, hi=hi, unit=unit):
-            return core.pair_steps(K, c, lo, hi, v, unit, 1e-3, most, core.Stop())
+            return core.pair_steps(K, c, (lo, hi), v, unit, 1e-3, most, core.Stop())
 
         c, v = np.zeros(n), start.copy()
         for _ in range(20):

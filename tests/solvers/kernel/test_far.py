@@ -148,10 +148,7 @@ def test_rows_of_the_block_solver_are_right(name, layout, threads):
         K = Gram(X, kernel).block(who)
         rows = core.KernelRows(
             Gram(X, kernel).accessor,
-            name,
-            0.5,
-            0.0,
-            1,
+            core.KernelMap(name, 0.5, 0.0, 1),
             None,
             layout == "dense",
             threads,
@@ -205,7 +202,7 @@ def test_tanh_keeps_the_digits_of_small_arguments(gamma):
     X = np.random.default_rng(9).standard_normal((50, 3))
     out = np.zeros(50)
     rows = core.KernelRows(
-        core.dense_rows(X, 0.0), "sigmoid", gamma, 0.0, 1, None, True, 1
+        core.dense_rows(X, 0.0), core.KernelMap("sigmoid", gamma, 0.0, 1), None, True, 1
     )
     for i in range(0, 50, 7):
         out[:] = 0.0

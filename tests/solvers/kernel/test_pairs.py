@@ -257,14 +257,15 @@ def test_wrong_arguments_of_the_core_are_refused():
     n = len(X)
     rows = row_source(Gram(X, RBF(0.4)))
     a = np.empty((3, 3 * n))
-    rest = (True, 1e-3, 0.0, 1e-12, 1e6, 1e6, 10, *a, core.Stop())
+    settings = core.WholeSettings(1e-3, 0.0, 1e-12, 1e6, 1e6, 10)
+    rest = (True, settings, core.PairSolutions(*a), core.Stop())
     assert len(core.solve_pairs(rows, bounds, cost, *rest)) == 6
     for wrong in ([], [0, 3], [0, 30, 13, 43, n], [1, *bounds[1:]]):
         with pytest.raises(ValueError, match="bounds"):
             core.solve_pairs(rows, wrong, cost, *rest)
     with pytest.raises(ValueError, match="cost"):
         core.solve_pairs(rows, bounds, cost[1:], *rest)
-    short = (*rest[:7], a[0], a[1, 1:], *rest[9:])
+    short = (True, settings, core.PairSolutions(a[0], a[1, 1:], a[2]), core.Stop())
     with pytest.raises(ValueError, match="scores"):
         core.solve_pairs(rows, bounds, cost, *short)
     far = row_source(Gram(1e7 * X, RBF(0.4)))

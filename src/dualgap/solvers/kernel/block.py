@@ -363,9 +363,14 @@ class BlockSolver(KernelSolver):
         fixed = source.fixed and _worth_fixed(problem, problem.n)
         block = self._block(problem, source, fixed, rng)
         state = BlockState(
-            problem, rng, new_order(0), source=source, block=block, held=source,
+            problem,
+            rng,
+            new_order(0),
+            source=source,
+            block=block,
+            held=source,
             fixed=fixed,
-        )  # fmt: skip
+        )
         begin = problem.start() if warm is None else warm
         if begin is None:
             state.measure()
@@ -390,12 +395,20 @@ class BlockSolver(KernelSolver):
                 total = math.fsum([total, *(-rest[rest != 0.0]).tolist()])
             else:
                 linear = linear - float(rest.sum())
+        box = core.BlockProblem(
+            problem.y[rows].astype(np.float64),
+            problem.cost[rows],
+            problem.gram.diagonal()[rows],
+            problem.loss.name == "squared_hinge",
+            linear,
+            problem.epsilon,
+            total,
+            problem.two_sided,
+        )
+        cache_bytes = int(problem.gram.cache_size * 1e6)
         return core.BlockSolver(
-            source, problem.y[rows].astype(np.float64), problem.cost[rows],
-            problem.gram.diagonal()[rows], problem.loss.name == "squared_hinge", linear,
-            problem.epsilon, total, problem.two_sided, *self._sizes(source.n),
-            int(problem.gram.cache_size * 1e6), fixed, rng,
-        )  # fmt: skip
+            source, box, *self._sizes(source.n), cache_bytes, fixed, rng
+        )
 
     def _rest(self, state: BlockState) -> None:
         """Shrink the active set if many rows can leave it."""

@@ -33,7 +33,7 @@ from threadpoolctl import threadpool_limits
 from ... import core
 from ...certificate import Certificate
 from ...checks import check_count
-from ...kernels.rows import core_arguments, packs
+from ...kernels.rows import core_kernel, packs
 from ...losses import Vector
 from ...memory import BLAS, make_room_for
 from ...problems.binary import BinaryProblem
@@ -318,7 +318,7 @@ def _packed(
     named = np.concatenate([landmarks, block]).astype(np.uint32)
     source = core.KernelRows(
         gram.accessor,
-        *core_arguments(gram.kernel),
+        core_kernel(gram.kernel),
         named,
         packs(gram.source()[0]),
         threads,

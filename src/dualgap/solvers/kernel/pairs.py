@@ -98,10 +98,13 @@ def solve_pairs(
     classes = len(sizes)
     pairs = classes * (classes - 1) // 2
     alpha, scores, errors = np.empty((3, (classes - 1) * n))
+    settings = core.WholeSettings(
+        tol, atol, min(tol, Auto.free_goal), FREE, LIMIT / pairs, max_epochs
+    )
+    solutions = core.PairSolutions(alpha, scores, errors)
     told = core.solve_pairs(
-        source, bounds, cost, classes > 2, tol, atol, min(tol, Auto.free_goal),
-        FREE, LIMIT / pairs, max_epochs, alpha, scores, errors, stop,
-    )  # fmt: skip
+        source, bounds, cost, classes > 2, settings, solutions, stop
+    )
     if not told:
         return None
     seconds = (time.perf_counter() - begun) / pairs
