@@ -138,16 +138,18 @@ void bind_tools(nb::module_ &m) {
 }
 
 void bind_examples(nb::module_ &m) {
-  nb::class_<Examples>(m, "Examples",
-                       "Rows with their labels -1 or 1, costs c_i, q_i = ||x_i||^2, and "
-                       "the loss.")
+  nb::class_<Examples>(
+      m, "Examples",
+      "Rows with their labels -1 or 1, costs c_i, q_i = ||x_i||^2, and "
+      "the loss.")
       .def(nb::init<const AnyRows &, Array<const std::int8_t>, Array<const double>,
                     Array<const double>, const Loss &>(),
            "rows"_a, "y"_a.noconvert(), "cost"_a.noconvert(), "q"_a.noconvert(),
            "loss"_a);
-  nb::class_<RegressionExamples>(m, "RegressionExamples",
-                                 "Rows with their targets p_i instead of labels, and the "
-                                 "width of the tube.")
+  nb::class_<RegressionExamples>(
+      m, "RegressionExamples",
+      "Rows with their targets p_i instead of labels, and the "
+      "width of the tube.")
       .def(nb::init<const AnyRows &, Array<const double>, Array<const double>,
                     Array<const double>, const Loss &, double>(),
            "rows"_a, "target"_a.noconvert(), "cost"_a.noconvert(), "q"_a.noconvert(),
@@ -171,9 +173,9 @@ void bind_examples(nb::module_ &m) {
 // Makes one pass over the rows. `dual` names the kind of dual point.
 template <class Terms>
 Values values_of(const AnyRows &rows, const Terms &terms, const Array<const double> &q,
-               const Array<const double> &w, const std::string &dual,
-               Maybe<double> &alpha, Maybe<double> &v, Maybe<double> &seen,
-               Team &threads) {
+                 const Array<const double> &w, const std::string &dual,
+                 Maybe<double> &alpha, Maybe<double> &v, Maybe<double> &seen,
+                 Team &threads) {
   const Index n = rows.n();
   const auto *squares = sized(q, n, "q");
   const auto *point = sized(w, rows.width(), "w");
@@ -303,7 +305,8 @@ void bind_certify(nb::module_ &m) {
       "v"_a.noconvert().none(), "margins"_a.noconvert().none() = nb::none(),
       "threads"_a = 1, "wake"_a.noconvert().none() = nb::none(),
       "One pass: sum c_i l(1 - m_i), sum a_i, sum delta_i a_i^2, and what bounds their "
-      "rounding. `dual` is 'of w', 'given' or 'built'. `wake` becomes 0 at rows that are "
+      "rounding. `dual` is 'of w', 'given' or 'built'. `wake` becomes 0 at rows that "
+      "are "
       "not at a bound on their side of the margin.");
 
   m.def(

@@ -143,7 +143,11 @@ struct Examples {
 
   Examples(const AnyRows &rows, Array<const std::int8_t> y, Array<const double> cost,
            Array<const double> q, const Loss &loss)
-      : rows(rows), y(std::move(y)), cost(std::move(cost)), q(std::move(q)), loss(loss) {
+      : rows(rows),
+        y(std::move(y)),
+        cost(std::move(cost)),
+        q(std::move(q)),
+        loss(loss) {
     check_length(static_cast<Index>(this->y.shape(0)), n(), "y");
     check_length(static_cast<Index>(this->cost.shape(0)), n(), "cost");
     check_length(static_cast<Index>(this->q.shape(0)), n(), "q");

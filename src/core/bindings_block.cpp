@@ -188,7 +188,8 @@ void bind_block(nb::module_ &m) {
             nb::gil_scoped_release released;
             new (self) KernelRows(std::move(points), std::move(map), dense, threads);
           },
-          "rows"_a, "kernel"_a, "named"_a.noconvert().none(), "dense"_a, "threads"_a, nb::keep_alive<1, 2>())
+          "rows"_a, "kernel"_a, "named"_a.noconvert().none(), "dense"_a, "threads"_a,
+          nb::keep_alive<1, 2>())
       .def_prop_ro("dense", &KernelRows::dense, "whether the points were packed")
       .def_prop_ro("largest_half_self", &KernelRows::largest_half_self)
       .def_prop_ro("by_products", &KernelRows::by_products,
@@ -289,10 +290,11 @@ void bind_block(nb::module_ &m) {
           "out_i >= |k - k(x_i, x_j)| for the values of `rows` and all j, and what it "
           "costs to add one up; infinity where no bound is known.");
 
-  nb::class_<BoxProblem>(m, "BlockProblem",
-                         "Labels, costs and k(x_i, x_i); the loss; the linear term, the "
-                         "width of the tube, the sum of the variables, and whether they "
-                         "have both signs.")
+  nb::class_<BoxProblem>(
+      m, "BlockProblem",
+      "Labels, costs and k(x_i, x_i); the loss; the linear term, the "
+      "width of the tube, the sum of the variables, and whether they "
+      "have both signs.")
       .def(nb::init<Array<const double>, Array<const double>, Array<const double>, bool,
                     Array<const double>, double, double, bool>(),
            "y"_a.noconvert(), "cost"_a.noconvert(), "diagonal"_a.noconvert(),
@@ -300,8 +302,8 @@ void bind_block(nb::module_ &m) {
   nb::class_<BlockSolver>(m, "BlockSolver", "State of the block solver.")
       .def(
           "__init__",
-          [](BlockSolver *self, RowSource &rows, const BoxProblem &problem,
-             Index q, Index largest_q, Index cache_bytes, bool fixed, Random &random) {
+          [](BlockSolver *self, RowSource &rows, const BoxProblem &problem, Index q,
+             Index largest_q, Index cache_bytes, bool fixed, Random &random) {
             new (self) BlockSolver(rows, problem.taken(rows.n()), q, largest_q,
                                    cache_bytes, fixed, random);
           },
@@ -424,9 +426,10 @@ void bind_block(nb::module_ &m) {
       "v"_a.noconvert(), "tol"_a, "most"_a, "stop"_a,
       "The inner steps of the squared hinge on one matrix, as pair_steps.");
 
-  nb::class_<WholeSettings>(m, "WholeSettings",
-                            "Accuracies to reach: tol, atol, and `goal` while less than "
-                            "`free` of the work is done; the limits of work and epochs.")
+  nb::class_<WholeSettings>(
+      m, "WholeSettings",
+      "Accuracies to reach: tol, atol, and `goal` while less than "
+      "`free` of the work is done; the limits of work and epochs.")
       .def(nb::init<double, double, double, double, double, Index>(), "tol"_a, "atol"_a,
            "goal"_a, "free"_a, "limit"_a, "epochs"_a);
   nb::class_<PairArrays>(m, "PairSolutions",
@@ -466,10 +469,13 @@ void bind_block(nb::module_ &m) {
       },
       "rows"_a, "bounds"_a, "cost"_a.noconvert(), "first_positive"_a, "settings"_a,
       "solutions"_a, "stop"_a,
-      "Solves the problems of all pairs of classes, hinge with a free bias. The rows of "
+      "Solves the problems of all pairs of classes, hinge with a free bias. The rows "
+      "of "
       "class k are bounds[k] to bounds[k + 1] - 1. Writes the dual variables of the "
-      "pairs (0, 1), (0, 2), ..., of the rows of both classes, their scores, and bounds "
-      "on the errors of these, infinity if KernelRows is not `bounded`. Returns (primal, "
+      "pairs (0, 1), (0, 2), ..., of the rows of both classes, their scores, and "
+      "bounds "
+      "on the errors of these, infinity if KernelRows is not `bounded`. Returns "
+      "(primal, "
       "dual, steps) of the epochs of each pair; nothing if told to stop.");
 
   nb::class_<ProductSettings>(m, "ProductSettings",

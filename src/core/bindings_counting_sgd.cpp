@@ -47,8 +47,7 @@ void bind_counting_sgd(nb::module_ &m) {
         return pass;
       },
       "examples"_a, "lambda_"_a, "multiplicity"_a, "order"_a.noconvert(), "state"_a,
-      "stop"_a,
-      "One pass of SGD-r/s/m. The costs are the relative weights omega.");
+      "stop"_a, "One pass of SGD-r/s/m. The costs are the relative weights omega.");
 }
 
 }  // namespace dualgap

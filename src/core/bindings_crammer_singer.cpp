@@ -66,9 +66,10 @@ void bind_crammer_singer(nb::module_ &m) {
       [](const MulticlassExamples &examples, const MulticlassPoint &point,
          Array<Order> order, Random &random, Stop &stop) {
         const Index n = examples.n(), classes = examples.classes;
-        const MulticlassState state{
-            sized(point.alpha, n * classes, "alpha"), sized(point.w, examples.size(), "w"),
-            sized(point.wake, n, "wake"), sized(point.length, n, "length")};
+        const MulticlassState state{sized(point.alpha, n * classes, "alpha"),
+                                    sized(point.w, examples.size(), "w"),
+                                    sized(point.wake, n, "wake"),
+                                    sized(point.length, n, "length")};
         Order *visits = sized(order, n, "order");
         std::vector<double> scratch(
             static_cast<std::size_t>(3 * class_stride(classes)));

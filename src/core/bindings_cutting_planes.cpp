@@ -45,7 +45,8 @@ void bind_cutting_planes(nb::module_ &m) {
       },
       "examples"_a, "from_"_a.noconvert(), "to"_a.noconvert(), "a"_a.noconvert(), "b"_a,
       "threads"_a, "stop"_a,
-      "Turns (a, b) of one set of rows into (a, b) of another. Returns (rows done, b).");
+      "Turns (a, b) of one set of rows into (a, b) of another. Returns (rows done, "
+      "b).");
 
   m.def(
       "solve_master",

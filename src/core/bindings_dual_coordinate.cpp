@@ -28,12 +28,13 @@ struct Steps {
     if (next != 0 && next != 1) throw std::invalid_argument("next is 0 or 1");
     const Index n = rows.n(), width = rows.width();
     const DualState start = base.of(rows);
-    return {start.alpha,
-            start.w,
-            {sized(points[0], n, "points[0]"), sized(points[1], n, "points[1]")},
-            {sized(images[0], width, "images[0]"), sized(images[1], width, "images[1]")},
-            norms,
-            next};
+    return {
+        start.alpha,
+        start.w,
+        {sized(points[0], n, "points[0]"), sized(points[1], n, "points[1]")},
+        {sized(images[0], width, "images[0]"), sized(images[1], width, "images[1]")},
+        norms,
+        next};
   }
 };
 
@@ -86,16 +87,18 @@ void bind_records(nb::module_ &m) {
             new (self) SweepSettings{omega, chunk, scale, modified_sgd};
           },
           "omega"_a = 1.0, "chunk"_a = 1, "scale"_a = false, "modified_sgd"_a = false);
-  nb::class_<Steps>(m, "Directions",
-                    "Two directions, of squared lengths `norms`, the one to be replaced "
-                    "`next`, and the start of the next step.")
+  nb::class_<Steps>(
+      m, "Directions",
+      "Two directions, of squared lengths `norms`, the one to be replaced "
+      "`next`, and the start of the next step.")
       .def(nb::init<const DualPoint &, std::array<Array<double>, 2>,
                     std::array<Array<double>, 2>, std::array<double, 2>, Index>(),
            "base"_a, "points"_a.noconvert(), "images"_a.noconvert(), "norms"_a,
            "next"_a)
-      .def_prop_ro("norms", [](const Steps &self) {
-        return std::make_tuple(self.norms[0], self.norms[1]);
-      })
+      .def_prop_ro("norms",
+                   [](const Steps &self) {
+                     return std::make_tuple(self.norms[0], self.norms[1]);
+                   })
       .def_ro("next", &Steps::next);
 }
 
@@ -189,7 +192,7 @@ void bind_dual_coordinate(nb::module_ &m) {
       "examples"_a, "state"_a, "end"_a, "beta"_a, "wake"_a.noconvert(),
       "order"_a.noconvert(), "stop"_a,
       "Momentum between two sweeps; `end` is the end of the sweep before, and becomes "
-      "that of the last one.");
+      "the end of the last one.");
 
   m.def(
       "conjugate_step",

@@ -302,11 +302,12 @@ void bind_smoothing_newton(nb::module_ &m) {
 }  // namespace
 
 void bind_interior(nb::module_ &m) {
-  nb::class_<ChosenExamples>(m, "SomeRows",
-                             "Rows with labels and costs; the sum `fixed` and the dual "
-                             "variables `constant` of all other rows. The rows are a "
-                             "list of accessors, or what a function yields in every "
-                             "pass: an accessor, and which of its rows or None for all.")
+  nb::class_<ChosenExamples>(
+      m, "SomeRows",
+      "Rows with labels and costs; the sum `fixed` and the dual "
+      "variables `constant` of all other rows. The rows are a "
+      "list of accessors, or what a function yields in every "
+      "pass: an accessor, and which of its rows or None for all.")
       .def(nb::init<nb::object, Bytes, Doubles, Doubles, double>(), "rows"_a,
            "y"_a.noconvert(), "cost"_a.noconvert(), "fixed"_a.noconvert(),
            "constant"_a);

@@ -54,7 +54,7 @@ Parsed parse_as(std::string_view text, const svmlight::Options &options) {
 
 template <class Value>
 Parsed parse_values(std::string_view text, const svmlight::Options &options,
-                       bool wide) {
+                    bool wide) {
   if (!wide) {
     try {
       return parse_as<Value, std::int32_t>(text, options);
@@ -80,8 +80,8 @@ void bind_io(nb::module_ &m) {
       .def_ro("n_features", &Parsed::n_features);
   m.def(
       "parse_svmlight",
-      [](Bytes buffer, int n_threads, nb::object zero_based, bool query_id, bool single_precision,
-         bool wide_index) {
+      [](Bytes buffer, int n_threads, nb::object zero_based, bool query_id,
+         bool single_precision, bool wide_index) {
         svmlight::Options options;
         if (!zero_based.is_none())
           options.base =
@@ -113,7 +113,8 @@ void bind_io(nb::module_ &m) {
       [](Bytes data, std::size_t segment) {
         if (segment == 0) throw nb::value_error("segment must be at least 1");
         const std::size_t size = data.size();
-        auto *sums = new std::vector<std::uint32_t>(size / segment + (size % segment != 0));
+        auto *sums =
+            new std::vector<std::uint32_t>(size / segment + (size % segment != 0));
         nb::capsule owner(sums, [](void *p) noexcept {
           delete static_cast<std::vector<std::uint32_t> *>(p);
         });

@@ -124,16 +124,11 @@ struct SimplexProblem {
   Index m() const { return static_cast<Index>(y.shape(0)); }
   // The problem with its gradient, and no point.
   Simplex with(const Array<double> &g) const {
-    return {gram,
-            columns ? columns->data() : nullptr,
-            m(),
-            y.data(),
-            delta.data(),
-            diagonal.data(),
-            nullptr,
-            sized(g, m(), "g"),
-            nullptr,
-            0,
+    return {gram,         columns ? columns->data() : nullptr,
+            m(),          y.data(),
+            delta.data(), diagonal.data(),
+            nullptr,      sized(g, m(), "g"),
+            nullptr,      0,
             constant};
   }
 };
@@ -198,10 +193,11 @@ void bind_records(nb::module_ &m) {
                 KernelFunction(make_function(shape, overlap, gamma, coef0, degree));
           },
           "shape"_a, "overlap"_a, "gamma"_a, "coef0"_a, "degree"_a);
-  nb::class_<KernelScalars>(m, "KernelScalars",
-                            "The share `own` of a penalised bias, the bias, the factor "
-                            "of the model, the shift of the diagonal, the relative error "
-                            "of sum_i alpha_i y_i, and the underflow of a kernel value.")
+  nb::class_<KernelScalars>(
+      m, "KernelScalars",
+      "The share `own` of a penalised bias, the bias, the factor "
+      "of the model, the shift of the diagonal, the relative error "
+      "of sum_i alpha_i y_i, and the underflow of a kernel value.")
       .def(nb::init<double, double, double, double, double, double>(), "own"_a,
            "bias"_a, "factor"_a, "shift"_a, "adding"_a, "underflow"_a);
   nb::class_<KernelSums>(m, "KernelSums", "Sums over the rows of a kernel problem.")
@@ -215,7 +211,7 @@ void bind_records(nb::module_ &m) {
       .def_ro("size", &KernelSums::size, "size of its terms");
   nb::class_<SimplexProblem>(m, "Simplex",
                              "min 1/2 a'Ka over the simplex, for the `columns` of a "
-                             "Gram matrix or all of them; `diagonal` is that of K.")
+                             "Gram matrix or all of them; `diagonal` holds the K_ii.")
       .def(nb::init<Gram *, Maybe<const Order>, Array<const double>,
                     Array<const double>, Array<const double>, double>(),
            "gram"_a, "columns"_a.noconvert().none(), "y"_a.noconvert(),
@@ -227,13 +223,14 @@ void bind_records(nb::module_ &m) {
            "a"_a.noconvert(), "g"_a.noconvert(), "active"_a.noconvert(), "size"_a)
       .def_ro("size", &SimplexPoint::size);
   nb::class_<WalkSettings>(m, "WalkSettings",
-                           "Method, whether gains are those of clipped steps, and how "
+                           "Method, whether gains assume clipped steps, and how "
                            "many steps to make.")
       .def(
           "__init__",
           [](WalkSettings *self, const std::string &method, bool clipped, Index steps) {
-            new (self) WalkSettings{
-                method_of(method), clipped ? Ranking::kClipped : Ranking::kPaper, steps};
+            new (self)
+                WalkSettings{method_of(method),
+                             clipped ? Ranking::kClipped : Ranking::kPaper, steps};
           },
           "method"_a, "clipped"_a, "steps"_a);
   nb::class_<SampleOfRows>(m, "Sample",
@@ -406,7 +403,8 @@ void bind_kernel(nb::module_ &m) {
         return weighted_quantile(points.data(), sized(weight, n, "weight"), n, target);
       },
       "points"_a.noconvert(), "weight"_a.noconvert(), "target"_a,
-      "The point below which the weights sum to the target; the middle of an interval.");
+      "The point below which the weights sum to the target; the middle of an "
+      "interval.");
 
   m.def(
       "frank_wolfe",
@@ -474,8 +472,8 @@ void bind_kernel(nb::module_ &m) {
       "stop"_a,
       "g += K change, for a change of some entries of a. Returns the entries done.");
 
-  nb::class_<PegasosSettings>(m, "PegasosSettings",
-                              "Most rows with a > 0, 0 for any number; rows of a batch.")
+  nb::class_<PegasosSettings>(
+      m, "PegasosSettings", "Most rows with a > 0, 0 for any number; rows of a batch.")
       .def(
           "__init__",
           [](PegasosSettings *self, double lambda, Index budget, Index batch) {

@@ -25,9 +25,10 @@ void bind_sgd_qn(nb::module_ &m) {
             new (self) SgdQnSettings{lambda, corrected, skip, t0, gain};
           },
           "lambda_"_a, "corrected"_a, "skip"_a, "t0"_a, "gain"_a);
-  nb::class_<SgdQnPoint>(m, "SgdQnState",
-                         "w, the diagonal B, an earlier w, the mean slopes of the rows, "
-                         "and the counts of steps.")
+  nb::class_<SgdQnPoint>(
+      m, "SgdQnState",
+      "w, the diagonal B, an earlier w, the mean slopes of the rows, "
+      "and the counts of steps.")
       .def(nb::init<Array<double>, Array<double>, Array<double>, Array<double>, double,
                     double, Index, bool>(),
            "w"_a.noconvert(), "B"_a.noconvert(), "past"_a.noconvert(),

@@ -5,7 +5,7 @@ namespace dualgap {
 
 namespace {
 
-// The sum of w_1 ... w_t is sigma v + r; that of the coefficients, sigma beta + r_beta.
+// The sum of w_1 ... w_t is sigma v + r, with the coefficients sigma beta + r_beta.
 struct SumOfSteps {
   Array<double> r, r_beta;
   double sigma;
@@ -47,10 +47,11 @@ void bind_stochastic_gradient(nb::module_ &m) {
       .def(nb::init<Array<double>, Array<double>, double>(), "r"_a.noconvert(),
            "r_beta"_a.noconvert(), "sigma"_a)
       .def_ro("sigma", &SumOfSteps::sigma);
-  nb::class_<GradientPoint>(m, "GradientState",
-                            "w = scale v with v = sum_i beta_i y_i x_i, ||w||^2 = norm, "
-                            "after t steps. `bias`, of shape (1,), is left as the rule "
-                            "moves it.")
+  nb::class_<GradientPoint>(
+      m, "GradientState",
+      "w = scale v with v = sum_i beta_i y_i x_i, ||w||^2 = norm, "
+      "after t steps. `bias`, of shape (1,), is left as the rule "
+      "moves it.")
       .def(nb::init<Array<double>, Array<double>, double, double, double, SumOfSteps *,
                     Maybe<double>>(),
            "v"_a.noconvert(), "beta"_a.noconvert(), "scale"_a = 1.0, "norm"_a = 0.0,
@@ -102,7 +103,8 @@ void bind_stochastic_gradient(nb::module_ &m) {
         return pass;
       },
       "examples"_a, "settings"_a, "order"_a.noconvert(), "state"_a, "stop"_a,
-      "One pass of Pegasos, NORMA or SvmSGD. The costs are the relative weights omega.");
+      "One pass of Pegasos, NORMA or SvmSGD. The costs are the relative weights "
+      "omega.");
 }
 
 }  // namespace dualgap

@@ -61,10 +61,10 @@ struct SweepSettings {
 };
 
 struct SleepingPass : DualPass {
-  double linear = 0;     // change of sum a_i - 1/2 sum delta_i a_i^2
-  double threshold = 0;  // mean projected gradient of this pass
-  double norm = 0;       // ||w||^2 after it
-  double saved = 0;      // best_scale(), if wanted
+  double linear = 0;            // change of sum a_i - 1/2 sum delta_i a_i^2
+  double threshold = 0;         // mean projected gradient of this pass
+  double norm = 0;              // ||w||^2 after it
+  double saved = 0;             // best_scale(), if wanted
   double scaled[kScales] = {};  // sum c_i l(1 - b_k m_i), if wanted
   double product = 0;           // sum a_i m_i, if wanted
 
@@ -133,8 +133,8 @@ inline void shuffle_chunks(Order *order, Index m, Index chunk, Random &random) {
 template <class Rows>
 SleepingPass sleeping_epoch(const Rows &rows, const DualData &data,
                             const DualState &state, const Sleep &sleep,
-                            const SweepSettings &settings, Order *order,
-                            Random &random, Poll &poll) {
+                            const SweepSettings &settings, Order *order, Random &random,
+                            Poll &poll) {
   constexpr double kInf = std::numeric_limits<double>::infinity();
   SleepingPass pass;
   const auto [omega, chunk, wants_scale, modified_sgd] = settings;

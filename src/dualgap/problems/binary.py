@@ -253,7 +253,7 @@ class BinaryProblem(Problem):
     ) -> Any:
         """Return the core's record of the rows of a block, or of all rows in memory.
 
-        Costs, squared norms and the constant feature default to those of the problem.
+        Costs, squared norms and the constant feature default to the problem's own.
         """
         rows = self.rows if block is None else block.rows
         y, cost = self.y, self.cost if cost is None else cost

@@ -196,10 +196,8 @@ class InteriorState(SomeRowsState):
         problem, done = self.problem, 0
         self.spend(3.0 * problem.n)  # the work that uses the margins
         for block in problem.blocks():
-            done += core.outputs(
-                block.rows, problem.y[block.span], w, self.margins[block.span],
-                problem.threads, stop,
-            )  # fmt: skip
+            y, out = problem.y[block.span], self.margins[block.span]
+            done += core.outputs(block.rows, y, w, out, problem.threads, stop)
             if done < block.span.stop:
                 break
         self.visited += done
