@@ -62,8 +62,8 @@ def test_the_scores_are_those_of_a_plain_search(classes, options):
     own = {k: v for k, v in options.items() if k != "cache_size"}
     grids = {"C": GRID.tolist(), "gamma": [0.05, 0.3]}
     # Accuracy jumps where a row is on the boundary; this score does not. Both models
-    # are within 1e-7 of the optimum, so the scores differ by less than a hundredth.
-    common = {"tol": 1e-7, "random_state": 0, "decision_function_shape": "ovo"}
+    # are within 1e-8 of the optimum, so the scores differ by less than a hundredth.
+    common = {"tol": 1e-8, "random_state": 0, "decision_function_shape": "ovo"}
     search = {"cv": 4, "scoring": mean_decision}
     ours = SVCCV(GRID, grids["gamma"], **common, **search, **options).fit(X, y)
     plain = GridSearchCV(SVC(**common, **own), grids, **search).fit(X, y)
@@ -74,7 +74,7 @@ def test_the_scores_are_those_of_a_plain_search(classes, options):
         np.testing.assert_allclose(found, known, rtol=1e-2)
     assert known.max() > 1.5 * known.min()
     gaps = [ours.cv_results_[f"split{k}_relative_gap"] for k in range(4)]
-    assert np.max(gaps) <= 1e-7
+    assert np.max(gaps) <= 1e-8
     assert ours.certificate_.certified
 
 
@@ -123,16 +123,25 @@ def test_weights_groups_strings_and_scorers():
     groups = np.arange(len(y)) % 7
     ours = SVCCV(GRID, 0.2, cv=GroupKFold(3), scoring="balanced_accuracy", tol=1e-7)
     ours.fit(X, names, sample_weight=weight, groups=groups)
+    without = 0
     for k, (train, test) in enumerate(GroupKFold(3).split(X, names, groups)):
         for C, score in zip(
             GRID, ours.cv_results_[f"split{k}_test_score"], strict=True
         ):
-            model = SVC(C=C, gamma=0.2, tol=1e-7)
+            model = SVC(C=C, gamma=0.2, tol=1e-7, decision_function_shape="ovo")
             model.fit(X[train], names[train], sample_weight=weight[train])
-            # Weights count in training, not in the scores.
-            assert score == balanced_accuracy_score(names[test], model.predict(X[test]))
+            # Weights count in training, not in the scores. A row on the boundary may
+            # fall to either side.
+            best = balanced_accuracy_score(names[test], model.predict(X[test]))
+            doubt = (np.abs(model.decision_function(X[test])).min(axis=1) < 1e-2).sum()
+            of_a_row = 1.0 / (3 * np.unique(names[test], return_counts=True)[1].min())
+            assert abs(score - best) <= doubt * of_a_row + 1e-12
+            without += abs(score - best) < 1e-12
+    assert without > 9
     final = SVC(C=ours.C_, gamma=0.2, tol=1e-7).fit(X, names, sample_weight=weight)
-    assert (ours.predict(X) == final.predict(X)).all()
+    np.testing.assert_allclose(
+        ours.decision_function(X), final.decision_function(X), atol=1e-2
+    )
 
 
 def test_a_scorer_may_look_at_other_rows():
@@ -150,11 +159,17 @@ def test_a_scorer_may_look_at_other_rows():
 def test_a_precomputed_kernel():
     X, y = make()
     K = X @ X.T
-    ours = SVCCV(GRID, kernel="precomputed", cv=3, tol=1e-7).fit(K, y)
-    linear = SVCCV(GRID, kernel="linear", cv=3, tol=1e-7).fit(X, y)
-    for name in ("mean_test_score", "rank_test_score"):
-        np.testing.assert_allclose(ours.cv_results_[name], linear.cv_results_[name])
-    assert (ours.predict(K) == linear.predict(X)).all()
+    options = {"cv": 3, "tol": 1e-7, "scoring": mean_decision}
+    ours = SVCCV(GRID, kernel="precomputed", **options).fit(K, y)
+    linear = SVCCV(GRID, kernel="linear", **options).fit(X, y)
+    np.testing.assert_allclose(
+        ours.cv_results_["mean_test_score"],
+        linear.cv_results_["mean_test_score"],
+        rtol=1e-2,
+    )
+    np.testing.assert_allclose(
+        ours.decision_function(K), linear.decision_function(X), atol=1e-2
+    )
 
 
 def test_threads_change_nothing():
