@@ -1,4 +1,4 @@
-"""A cluster of processes for the tests of this folder."""
+"""A cluster for the tests of this folder: of processes, or of threads where fast."""
 
 from __future__ import annotations
 
@@ -9,19 +9,23 @@ import pytest
 
 @contextlib.contextmanager
 def cluster(workers, **options):
-    """A client of a LocalCluster of so many processes."""
+    """A client of a LocalCluster of so many workers, each a process."""
     from distributed import Client, LocalCluster
 
-    options = {"threads_per_worker": 1, "dashboard_address": ":0"} | options
+    options = {"processes": True, "threads_per_worker": 1} | options
     with (
-        LocalCluster(n_workers=workers, processes=True, **options) as local,
+        LocalCluster(n_workers=workers, dashboard_address=":0", **options) as local,
         Client(local) as client,
     ):
         yield client
 
 
 @pytest.fixture(scope="package")
-def client():
-    """Three workers that no test may harm."""
-    with cluster(3) as client:
+def client(pytestconfig):
+    """Three workers that no test may harm.
+
+    The fast suite has them in its own process, for four processes and their imports
+    take longer than its tests of them.
+    """
+    with cluster(3, processes=pytestconfig.getoption("all")) as client:
         yield client
