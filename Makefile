@@ -133,9 +133,9 @@ try-test-processors: .venv-test/$(installed)
 	.venv-test/bin/python tests/processors.py -n 2 $(PYTEST_ARGS)
 
 mutations: .venv-test/$(installed)
-	$(call pip,.venv-test) install cmake ninja nanobind
+	$(call pip,.venv-test) install cmake ninja nanobind tree-sitter tree-sitter-cpp
 	rm -rf build/mutations
-	PATH="$(CURDIR)/.venv-test/bin:$$PATH" .venv-test/bin/python tests/mutations.py
+	PATH="$(CURDIR)/.venv-test/bin:$$PATH" .venv-test/bin/python -m tests.mutations
 
 papers: .venv-test/$(installed)
 	for page in sgd_revisited_table1 sgd_revisited_tables pegasos2011 pegasos2011_kernels \
