@@ -126,7 +126,8 @@ def test_wrong_comparisons_are_refused(
 
 def test_a_path_as_text_and_as_json() -> None:
     X, y = write("data", [-1, 1])
-    arguments = ("path", "data", "--C", "1,0.1", "--tol", "1e-6", "--picture", "p.svg")
+    grid = ("--C", "1", "-C", "0.1")
+    arguments = ("path", "data", *grid, "--tol", "1e-6", "--picture", "p.svg")
     head, *rows, last = call(*arguments).stdout.splitlines()
     assert last == "Picture written to p.svg"
     assert "<svg" in Path("p.svg").read_text()

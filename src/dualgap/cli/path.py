@@ -65,7 +65,7 @@ _GRID = "0.001,0.01,0.1,1,10"
 def path(
     data: DataPath,
     C: Annotated[
-        str | None,
+        list[str] | None,
         typer.Option(
             "--C",
             "-C",
@@ -154,7 +154,7 @@ def path(
     """Train linear SVMs for many values of C, each with its proven gap."""
     if C is not None and n_Cs is not None:
         raise typer.BadParameter("--C and --n-Cs exclude each other.")
-    grid = n_Cs or positive_numbers("--C", C or _GRID)
+    grid = n_Cs or positive_numbers("--C", ",".join(C or [_GRID]))
     refuse_mismatch(solver, loss)
     if model is not None and cv is None:
         raise typer.BadParameter("--model needs --cv, which chooses the C.")
