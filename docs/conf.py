@@ -85,10 +85,11 @@ def tidy(app, what, name, obj, options, lines):
     """Prepare docstrings for numpydoc.
 
     Join lines that end in a backslash, keep n_features_in_ in a shape from being read
-    as a link, and drop scikit-learn's links to its own user guide.
+    as a link, and drop scikit-learn's links to its own user guide and glossary.
     """
     text = re.sub(r" \\\n\s+", " ", "\n".join(lines))
     text = re.sub(r":ref:`([^`<]*?)\s*<[^`]*>`", r"\1", text)
+    text = re.sub(r":term:`([^`<]*?)(?:\s*<[^`]*>)?`", r"\1", text)
     lines[:] = text.replace("(n_features_in_,)", "(`n_features_in_`,)").split("\n")
 
 
