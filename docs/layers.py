@@ -31,17 +31,12 @@ BANDS = [
     (
         TRAIN,
         [
-            ("training/", "the loop decides when to stop"),
+            ("answers/", "bounds on the exact optimum"),
             ("kernel/", "names of kernel SVMs"),
         ],
     ),
-    (
-        TRAIN,
-        [
-            ("solvers/", "make epochs and claim a result"),
-            ("answers/", "bounds on the exact optimum"),
-        ],
-    ),
+    (TRAIN, [("training/", "the loop decides when to stop")]),
+    (TRAIN, [("solvers/", "make epochs and claim a result")]),
     (TRAIN, [("problems/", "prove the result"), ("io/", "files and row stores")]),
     (GROUND, [("kernels/", "kernel functions and their values")]),
     (

@@ -144,6 +144,8 @@ def report(
         judge = _one_class if hasattr(model, "decision_function") else _regression
         judge = _classification if hasattr(model, "classes_") else judge
         sections["Training rows"] = judge(model, X, y, advice)
+        if hasattr(model, "certified_labels"):
+            sections["Training rows"] += _undecided(model, X, y, options, advice)
     advice.append(
         "Errors on this page are errors on the training rows. Judge the model on other "
         "rows too: cross_val_score, or dualgap score."
@@ -304,6 +306,29 @@ def _classification(model: Any, X: Any, y: Any, advice: list[str]) -> str:
         + _table(head, list(zip(*columns, strict=True)))
         + f"<h3>Confusion</h3>{_confusion(names, confusion)}"
         + f"<h3>Margins</h3>{_margins(model, X, y)}"
+    )
+
+
+def _undecided(
+    model: Any, X: Any, y: Any, options: dict[str, Any], advice: list[str]
+) -> str:
+    """Tell how many labels training to the end could change; "" where unknown."""
+    model = copy.copy(model)  # the given one does not keep what this page finds
+    try:
+        model.bound_optimum(X, y, options.get("sample_weight"))
+        certain = model.certified_labels(X)
+    except ValueError:  # a problem without bounds, such as one over landmarks
+        return ""
+    left = int(np.count_nonzero(~certain))
+    if left:
+        advice.append(
+            f"{left:,} labels are not certain: a smaller tol, such as 1e-6, or "
+            "fit(X, y, until=Decided(X_new)) proves more."
+        )
+    return (
+        f"<h3>Labels that could still change</h3><p><b>{left:,}</b> of {len(certain):,}"
+        f" ({_share(left / len(certain))}). The others are proved to be the labels of "
+        "the exact optimum, so training longer cannot change them.</p>"
     )
 
 

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..kernel import BlockSolver, KernelOneClass, KernelRegression
 from ..kernels.functions import Kernel
 from ..losses import Vector
+from ._certain import CertainDecisions
 from .kernel_single import CONSTRAINTS, KernelFit, least_decision
 from .single import on_the_plane
 
@@ -22,6 +23,7 @@ __all__ = ["SVR", "OneClassSVM"]
 
 
 class SVR(
+    CertainDecisions,
     KernelFit,
     RegressorMixin,  # type: ignore[misc]
     BaseEstimator,  # type: ignore[misc]

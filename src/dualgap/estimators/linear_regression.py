@@ -20,6 +20,7 @@ from ..problems.one_class import OneClassProblem
 from ..problems.regression import RegressionProblem
 from ..solvers import solver_for, solvers_of
 from ..training import Solution
+from ._certain import CertainDecisions
 from ._columns import StoredColumns
 from .fitting import N_JOBS, refuse_masks
 from .single import ZERO, SingleFit, begin, checked_weights, on_the_plane
@@ -97,6 +98,7 @@ class _LinearFit(SingleFit):
 
 
 class LinearSVR(
+    CertainDecisions,
     _LinearFit,
     RegressorMixin,  # type: ignore[misc]
     BaseEstimator,  # type: ignore[misc]

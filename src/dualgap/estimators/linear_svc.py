@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from numbers import Integral, Real
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -15,6 +15,7 @@ from sklearn.linear_model._base import LinearClassifierMixin, SparseCoefMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
+from ..answers.decided import Decided
 from ..data.blocks import RowSource
 from ..data.rows import check_indices
 from ..io.atomic import check_target
@@ -32,6 +33,7 @@ from ..solvers import SOLVERS, SequentialDual, Solver, get_solver
 from ..training import Solution
 from ..training.path import carried
 from ._callbacks import CallbackSupportMixin
+from ._certain import CertainLinearLabels
 from ._columns import StoredColumns
 from ._html import CertificateHTMLMixin
 from ._streaming import StreamingMixin, rows_of_fit
@@ -47,23 +49,14 @@ from .fitting import (
 )
 from .hints import ParameterHints, ProbabilityHints
 from .single import begin
-from .training import Training
-
-
-class Given(NamedTuple):
-    """Training data of a classifier, and the class of every row."""
-
-    X: Any
-    y: Any
-    sample_weight: ArrayLike | None
-    classes: NDArray[Any]
-    codes: NDArray[np.intp]
+from .training import Given, Training
 
 
 class LinearSVC(
     VersionedPickle,
     CallbackSupportMixin,  # type: ignore[misc]
     StreamingMixin,
+    CertainLinearLabels,
     CertificateHTMLMixin,
     ParameterHints,
     ProbabilityHints,
@@ -328,6 +321,8 @@ class LinearSVC(
         X: Any,
         y: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
+        *,
+        until: Decided | None = None,
     ) -> LinearSVC:
         """Train the model and prove its accuracy.
 
@@ -342,6 +337,8 @@ class LinearSVC(
         sample_weight : array-like of shape (n_samples,), optional
             Factors of C, zero or positive: the integer k counts like k equal rows. If
             both y and `sample_weight` are omitted, the weights of the store are used.
+        until : Decided, optional
+            Train beyond `tol` until given labels are certain: :class:`dualgap.Decided`.
 
         Returns
         -------
@@ -359,9 +356,12 @@ class LinearSVC(
         -----
         ConvergenceWarning
             If the accuracy `tol` was not proved. The message tells the accuracy that
-            was.
+            was. Also if labels of `until` are not certain.
         """
-        return self._fit(X, y, sample_weight)
+        if until is None:
+            return self._fit(X, y, sample_weight)
+        self._fit_until(X, y, sample_weight, until)
+        return self
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def _fit(

@@ -17,6 +17,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .. import core
+from ..answers.decided import Decided
 from ..certificate import Bounds, Status
 from ..checks import check_costs
 from ..data.rows import Points
@@ -42,6 +43,7 @@ from ..solvers.kernel.base import KernelSolver
 from ..solvers.kernel.pairs import SolvedPair, solve_pairs
 from ..training import HISTORY_DTYPE, Solution, confirm, ctrl_c, solve
 from ._callbacks import CallbackSupportMixin, FitTasks
+from ._certain import CertainKernelLabels
 from ._html import CertificateHTMLMixin
 from ._kernels import KERNEL_CONSTRAINTS, KERNELS, KernelParameters
 from ._libsvm import CAN_BE_INDEFINITE, trained_by_libsvm
@@ -60,6 +62,7 @@ from .fitting import (
     weights,
 )
 from .hints import ParameterHints, ProbabilityHints
+from .single import begin
 
 __all__ = ["KERNELS", "SVC"]
 
@@ -68,6 +71,7 @@ class SVC(
     VersionedPickle,
     KernelParameters,
     CallbackSupportMixin,  # type: ignore[misc]
+    CertainKernelLabels,
     CertificateHTMLMixin,
     ParameterHints,
     ProbabilityHints,
@@ -344,7 +348,14 @@ class SVC(
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> SVC:
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        until: Decided | None = None,
+    ) -> SVC:
         """Train the model and prove its accuracy.
 
         Parameters
@@ -356,6 +367,8 @@ class SVC(
             Class labels, numbers or strings.
         sample_weight : array-like of shape (n_samples,), optional
             Factors of C, zero or positive: the integer k counts like k equal rows.
+        until : Decided, optional
+            Train beyond `tol` until given labels are certain: :class:`dualgap.Decided`.
 
         Returns
         -------
@@ -373,9 +386,12 @@ class SVC(
         -----
         ConvergenceWarning
             If the accuracy `tol` was not proved. The message tells the accuracy that
-            was.
+            was. Also if labels of `until` are not certain.
         """
-        return self._fit(X, y, sample_weight)
+        if until is None:
+            return self._fit(X, y, sample_weight)
+        self._fit_until(X, y, sample_weight, until)
+        return self
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def _fit(
@@ -384,14 +400,13 @@ class SVC(
         y: ArrayLike,
         sample_weight: ArrayLike | None = None,
         on_epoch: OnEpoch | None = None,
+        stop: core.Stop | None = None,
     ) -> SVC:
         """Fit, and call on_epoch(label, EpochInfo), which may return True to stop.
 
         With two classes the label is the positive class, else a pair of classes.
         """
-        stop = core.Stop()
-        if self.time_limit is not None:
-            stop.set_deadline(self.time_limit)
+        stop = begin(self.time_limit) if stop is None else stop
         refuse_masks(X=X, y=y, sample_weight=sample_weight)
         self._refuse_ovo_ties()
         solver = get_kernel_solver(self.solver)
@@ -609,26 +624,11 @@ class SVC(
             return values
         return votes(-values, len(self.classes_))
 
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Predict the class labels of rows.
-
-        With more than two classes, each pair has a vote. Of the classes with most votes
-        the first one wins, or with `break_ties` the most confident one.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows; see :meth:`decision_function` for a precomputed kernel.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Labels, of the type of `classes_`.
-        """
+    def _labels(self, X: Any) -> NDArray[Any]:
+        """Return the labels that :meth:`predict` documents."""
         self._refuse_ovo_ties()
-        values = self._pair_values(X)
-        labels: NDArray[Any] = self.classes_[self._codes(values)]
-        return labels
+        codes = self._codes(self._pair_values(X))
+        return np.asarray(self.classes_[codes])
 
     def _scores_and_labels(self, X: Any) -> tuple[Vector, NDArray[Any]]:
         """Return decision values and labels from one computation."""

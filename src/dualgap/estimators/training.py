@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
 from ..certificate import Certificate
@@ -18,7 +18,7 @@ from ..training import EpochInfo, Solution, solve
 from ._callbacks import Attributes, FitTasks
 from .fitting import OnEpoch, fit_all, listener, warn_of_failures
 
-__all__ = ["Trainable", "Training"]
+__all__ = ["Given", "Trainable", "Training"]
 
 Callback = Callable[[EpochInfo], None]
 
@@ -31,6 +31,16 @@ class Trainable(Protocol):
     max_epochs: int
     verbose: int
     random_state: int | np.random.RandomState | None
+
+
+class Given(NamedTuple):
+    """Training data of a classifier, and the class of every row."""
+
+    X: Any
+    y: Any
+    sample_weight: ArrayLike | None
+    classes: NDArray[Any]
+    codes: NDArray[np.intp]
 
 
 class Training:

@@ -1,0 +1,204 @@
+"""Bounds on the decisions of the exact optimum: an oracle, and how tight they are.
+
+    python benchmarks/answers/decisions.py [oracle] [sets] [NAME ...]
+
+`oracle` solves 3,000 small odd linear and 3,000 small odd kernel problems by an
+interior-point solver, gives the bounds a model at a random distance from the optimum,
+and counts bounds that the optimum violates. `sets` prints the share of labels of new
+rows that the bounds prove on real data sets, by the accuracy of the fit. Every fourth
+row is new. Times are processor time of one thread, in units of the fit's.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+from sklearn.datasets import load_breast_cancer, load_svmlight_file
+from sklearn.preprocessing import scale
+from threadpoolctl import threadpool_limits
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+sys.path.insert(0, str(HERE.parents[1] / "tests" / "answers"))
+
+import datasets  # noqa: E402
+from exact import KERNEL, LINEAR, case, loose_point  # noqa: E402
+
+from dualgap import SVC, LinearSVC  # noqa: E402
+from dualgap.answers.ball import Ball  # noqa: E402
+from dualgap.answers.kernel_regions import kernel_bounds, kernel_region_of  # noqa: E402
+from dualgap.answers.regions import linear_bounds, region_of  # noqa: E402
+from dualgap.data.rows import Points  # noqa: E402
+
+PROBLEMS = 3000
+TOLERANCES = (1e-3, 1e-6, 1e-9)
+SECONDS = 60.0  # for one fit
+KERNEL_ROWS = 4000
+
+
+def svmlight(name):
+    X, y = load_svmlight_file(datasets._unpack(name))
+    return X, y
+
+
+def usps():
+    file = np.load(datasets._unpack("usps/usps.npz"))
+    names = list(file)
+    X, y = file[names[0]] * 0.001, file[names[1]]
+    return X, np.where(y % 2 == 0, 1.0, -1.0)
+
+
+def magic04():
+    lines = datasets._unpack("magic04/magic04.data").read().decode().split()
+    table = [line.split(",") for line in lines]
+    y = np.where([row[-1] == "g" for row in table], 1.0, -1.0)
+    return scale(np.array([row[:-1] for row in table], float)), y
+
+
+def letter():
+    X, y = svmlight("letter/letter.scale")
+    return X.toarray(), np.where(y <= 13, 1.0, -1.0)
+
+
+def cancer():
+    X, y = load_breast_cancer(return_X_y=True)
+    return scale(X), np.where(y > 0, 1.0, -1.0)
+
+
+SETS = {
+    "a9a": (lambda: datasets.load("a9a"), (0.01, 1.0)),
+    "w8a": (lambda: datasets.load("w8a"), (1.0,)),
+    "ijcnn1": (lambda: datasets.load("ijcnn1"), (1.0,)),
+    "covtype": (lambda: datasets.load("covtype"), (1.0,)),
+    "letter": (letter, (1.0,)),
+    "usps": (usps, (0.01,)),
+    "magic04": (magic04, (1.0,)),
+    "mushrooms": (lambda: svmlight("mushrooms/mushrooms"), (1.0,)),
+    "splice": (lambda: svmlight("splice/splice.scaled"), (0.01,)),
+    "cancer": (cancer, (1.0,)),
+}
+
+
+def parted(X, y):
+    """Training rows and new rows."""
+    new = np.arange(len(y)) % 4 == 0
+    return X[~new], y[~new], X[new]
+
+
+def timed(work):
+    begun = time.process_time()
+    found = work()
+    return time.process_time() - begun, found
+
+
+# ------------------------------------------------------------------------- the oracle
+
+
+def check(rng, loss, bias, kernel):
+    """Return checks, violations, and widths of bounds in units of 1 + |f|."""
+    given = case(rng, loss, bias, kernel)
+    w, alpha = loose_point(rng, given)
+    ball = Ball.of(given.problem, w, alpha)
+    if kernel:
+        region, form = kernel_region_of(ball, given.X), given.problem.gram.kernel
+        values = form.block(given.new, slice(None), given.X[region.rows], np.float64)
+        lower, upper = kernel_bounds(region, form, given.new, values @ region.coef)
+    else:
+        constant = 1.0 if bias == "penalised" else 0.0
+        region = region_of(ball, Points.of(given.X, constant))
+        lower, upper = (b[:, 0] for b in linear_bounds([region], given.new))
+    f = given.decisions
+    slack = given.exact.slack * given.reach + 1e-6 * (1.0 + np.abs(f))
+    wrong = (lower > f + slack) | (f > upper + slack)
+    return len(f), int(wrong.sum()), (upper - lower) / (1.0 + np.abs(f))
+
+
+def oracle() -> None:
+    print("problems with exact optima from an interior-point solver")
+    print("| problem | problems | checks | violations | median width / (1 + abs(f)) |")
+    print("|---|---|---|---|---|")
+    for kernel, kinds in ((False, LINEAR), (True, KERNEL)):
+        for loss, bias in kinds:
+            rng = np.random.default_rng(0)
+            found = [
+                check(rng, loss, bias, kernel) for _ in range(PROBLEMS // len(kinds))
+            ]
+            checks, wrong, widths = zip(*found, strict=True)
+            name = f"{'kernel' if kernel else 'linear'}, {loss}, bias {bias}"
+            counts = f"{len(found)} | {sum(checks)} | {sum(wrong)}"
+            width = np.median(np.concatenate(widths))
+            print(f"| {name} | {counts} | {width:.2g} |", flush=True)
+
+
+# ------------------------------------------------------------------------ real data
+
+
+def proved(model, X, y, new):
+    """Return the share of proved labels, and the times of the three steps."""
+    fit, _ = timed(lambda: model.fit(X, y))
+    found, _ = timed(lambda: model.bound_optimum(X, y))
+    used, certain = timed(lambda: model.certified_labels(new))
+    return certain.mean(), fit, found, used
+
+
+def row(name, C, of_tolerance, X, y, new) -> None:
+    cells = []
+    for tol in TOLERANCES:
+        share, fit, found, used = proved(of_tolerance(tol), X, y, new)
+        cells.append(f"{share:.4f} ({found / fit:.2g}, {used / fit:.2g})")
+    print(f"| {name} | {C:g} | {' | '.join(cells)} |", flush=True)
+
+
+LINEAR_MODELS = {
+    "hinge, penalised bias": {},
+    "hinge, unpenalised bias": {"penalize_intercept": False},
+    "squared hinge, penalised bias": {"loss": "squared_hinge"},
+}
+
+
+def sets(names) -> None:
+    X, y = cancer()
+    proved(LinearSVC(), X, y, X)  # imports what the methods need
+    head = " | ".join(f"tol {tol:g}" for tol in TOLERANCES)
+    for title, options in LINEAR_MODELS.items():
+        print(f"\n{title}: share of labels (bound_optimum, certified_labels / fit)")
+        print(f"| set | C | {head} |\n|---|---|---|---|---|")
+        for name in names:
+            load, costs = SETS[name]
+            X, y, new = parted(*load())
+            for C in costs:
+                row(
+                    name, C,
+                    lambda tol, C=C, options=options: LinearSVC(
+                        C=C, tol=tol, random_state=0, time_limit=SECONDS, **options
+                    ),
+                    X, y, new,
+                )  # fmt: skip
+    print(f"\nrbf kernel, hinge, unpenalised bias, {KERNEL_ROWS} rows")
+    print(f"| set | C | {head} |\n|---|---|---|---|---|")
+    for name in ("letter", "usps", "ijcnn1", "a9a"):
+        if name not in names:
+            continue
+        X, y = SETS[name][0]()
+        some = np.random.default_rng(0).permutation(len(y))[: KERNEL_ROWS * 4 // 3]
+        X, y, new = parted(X[some], y[some])
+        row(
+            name, 10.0,
+            lambda tol: SVC(C=10.0, tol=tol, random_state=0, time_limit=SECONDS),
+            X, y, new,
+        )  # fmt: skip
+
+
+if __name__ == "__main__":
+    given = sys.argv[1:]
+    chosen = [name for name in given if name in SETS] or list(SETS)
+    with threadpool_limits(1, "blas"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if "oracle" in given or "sets" not in given:
+            oracle()
+        if "sets" in given or "oracle" not in given:
+            sets(chosen)

@@ -1,0 +1,249 @@
+"""Bounds on w*.x + b* where the bias b is not penalised.
+
+The ball of :mod:`~dualgap.answers.ball` does not bound b*. Two other bounds do.
+
+**Joint bound.** Lower the signed mass of dual variables: alpha'_i = alpha_i - sigma
+mu_i y_i with mu >= 0, sum mu = 1, inside the box. Then v' = v - sigma z with z = sum
+mu_i x_i, the duals sum to -sigma, and (T) becomes a bound on sigma b*. Maximised over
+w*, with r and c of the ball and delta_i the diagonal of the dual,
+
+    f*(x) <= c.x + sum_i mu_i (y_i (1 - delta_i alpha_i) - c.x_i)
+             + r^2 / sigma + sigma/4 (||x - z||^2 + 2 sum_i delta_i mu_i^2)
+
+for every optimum (w*, b*), and every smaller sigma, because the box allows it too. The
+lower bound is the same for -f, with y and c negated. Regression lowers a_i at the price
+``y_i - epsilon`` while it is positive, and ``y_i + epsilon`` below.
+
+**Level set.** b* satisfies ``1/2 max(0, ||c|| - r)^2 + sum_i c_i l(y_i (c.x_i + b) + r
+||x_i||) <= P``, which is convex in b.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..losses import Vector
+from ..problems.rounding import Rounding
+from .ball import Ball
+
+__all__ = ["Side", "level_set", "side_of"]
+
+_SLACK, _UNIT = Rounding.slack, Rounding.unit
+
+#: Masses that are tried, in units of ``2 r / (root mean square length of rows)``.
+_MASSES = 2.0 ** np.arange(-2.0, 9.0, 2.0)
+
+#: Share of a capacity that is used, so that rounding does not leave the box.
+_INSIDE = 1.0 - 1e-12
+
+
+@dataclass(frozen=True)
+class Side:
+    """Joint bound from one side, for several choices of mu.
+
+    Attributes
+    ----------
+    sigma : ndarray of shape (K,)
+        Largest mass that each choice allows.
+    level : ndarray of shape (K,)
+        Upper bounds on ``sum_i mu_i (y_i (1 - delta_i alpha_i) - c.x_i)``.
+    bend : ndarray of shape (K,)
+        ``2 sum_i delta_i mu_i^2``.
+    rows : ndarray of shape (m,), intp
+        Rows of the problem with a positive mu in any choice.
+    mu : ndarray of shape (K, m)
+        Weights of these rows.
+    """
+
+    sigma: Vector
+    level: Vector
+    bend: Vector
+    rows: NDArray[np.intp]
+    mu: NDArray[np.float64]
+
+    def above(
+        self, distances: NDArray[np.float64], squared_radius: float, offset: float
+    ) -> Vector:
+        """Return upper bounds on ``+-(f*(x) - c.x)``, shape (n,).
+
+        Parameters
+        ----------
+        distances : ndarray of shape (n, K)
+            Upper bounds on ``||x - z_k||``.
+        squared_radius, offset : float
+            As in :class:`Ball`.
+        """
+        if not len(self.sigma):
+            return np.full(len(distances), np.inf)
+        r = math.sqrt(squared_radius)
+        t = np.sqrt(distances * distances + self.bend)
+        with np.errstate(over="ignore"):
+            cost = np.where(
+                2.0 * r <= self.sigma * t,
+                r * t,
+                squared_radius / self.sigma + 0.25 * self.sigma * t * t,
+            )
+        cost = self.level + (cost + offset * distances) * (1.0 + 64 * _UNIT)
+        best: Vector = cost.min(axis=1)
+        return best + 8 * _UNIT * np.abs(best)
+
+
+def side_of(ball: Ball, sign: int, most: int | None = None) -> Side:
+    """Return the joint bound from above (sign 1) or from below (sign -1).
+
+    Parameters
+    ----------
+    ball : Ball
+        Of a problem with an unpenalised bias, and a finite radius.
+    sign : {1, -1}
+    most : int, optional
+        Largest number of rows that take part.
+
+    Returns
+    -------
+    Side
+        Without choices if the box does not allow the dual sum to change on this side.
+        No bound exists then.
+    """
+    rows, beta, room, delta = _steps(ball, sign)
+    order = np.argsort(beta, kind="stable")[: None if most is None else most]
+    rows, beta, room, delta = rows[order], beta[order], room[order], delta[order]
+    total = float(room.sum())
+    scale = math.sqrt(max(float(ball.squares.mean()), 1e-300))
+    unit = 2.0 * max(math.sqrt(ball.squared_radius), 1e-150) / scale
+    fills: list[Vector] = []
+    for mass in unit * _MASSES:
+        if not mass < math.inf or not total > 0.0:
+            break
+        fills.append(_fill(beta, room, delta, float(mass)))
+        if mass >= total:
+            break
+    fills = [fill for fill in fills if fill.sum() > 0.0]
+    used = int(max((np.flatnonzero(fill)[-1] + 1 for fill in fills), default=0))
+    table = np.array(fills).reshape(len(fills), len(beta))[:, :used]
+    sums = table.sum(axis=1)
+    mu = table / sums[:, None]
+    values, error = ball.products
+    at = rows[:used]
+    size = np.abs(beta[:used]) + 2 * np.abs(values[at])
+    off = error[at] + (used + 16) * _UNIT * size
+    level = mu @ beta[:used] + _SLACK * (mu @ off)
+    bend = 2.0 * (mu * mu) @ delta[:used]
+    return Side(sums * _INSIDE, level, bend, at, mu)
+
+
+def _steps(ball: Ball, sign: int) -> tuple[NDArray[np.intp], Vector, Vector, Vector]:
+    """Return rows whose signed dual variable may fall, with price, room and delta.
+
+    With sign -1 the problem is the one with negated labels or targets.
+    """
+    problem, alpha = ball.problem, ball.alpha
+    upper = problem.upper
+    c = sign * ball.products.values
+    delta = np.asarray(problem.loss.diagonal(problem.cost), np.float64)
+    if ball.of_regression:
+        a, target, epsilon = sign * alpha, sign * ball.targets, problem.loss.epsilon
+        price = np.concatenate([target - epsilon - c, target + epsilon - c])
+        room = np.concatenate([np.maximum(a, 0.0), upper + np.minimum(a, 0.0)])
+        rows, delta = np.tile(np.arange(len(a)), 2), np.tile(delta, 2)
+    else:
+        y = sign * ball.signs
+        price = y * (1.0 - delta * alpha) - c
+        room = np.where(y > 0.0, alpha, upper - alpha)
+        rows = np.arange(len(alpha))
+    room = room * _INSIDE
+    some = room > 0.0
+    return rows[some], price[some], room[some], delta[some]
+
+
+def _fill(beta: Vector, room: Vector, delta: Vector, mass: float) -> Vector:
+    """Spread a mass over rows sorted by price, up to their room, as cheaply as known.
+
+    With delta = 0 the cheapest rows are filled. Otherwise the price of a row rises with
+    its mass, and all rows that take part end at the same price.
+    """
+    if not delta.any():
+        before = np.concatenate([[0.0], np.cumsum(room)[:-1]])
+        return np.clip(mass - before, 0.0, room)
+    widths = np.cumsum(1.0 / delta)
+    prices = (mass + np.cumsum(beta / delta)) / widths
+    last = np.flatnonzero(prices >= beta)
+    price = prices[last[-1]] if last.size else prices[0]
+    return np.clip((price - beta) / delta, 0.0, np.minimum(room, mass))
+
+
+def level_set(ball: Ball) -> tuple[float, float]:
+    """Return an interval that contains every optimal unpenalised bias.
+
+    Parameters
+    ----------
+    ball : Ball
+
+    Returns
+    -------
+    lower, upper : float
+        Infinite where the search finds no bound.
+    """
+    problem, r = ball.problem, ball.radius
+    if not r < math.inf:
+        return -math.inf, math.inf
+    values, error = ball.products
+    reach = r * np.sqrt(ball.squares) * (1.0 + 1e-9) + error
+    length = math.sqrt(max(_squared_norm(ball), 0.0)) * (1.0 - 1e-9)
+    own = 0.5 * max(0.0, length - r) ** 2 * (1.0 - 1e-9)
+    primal = ball.certificate.primal
+    signs = ball.signs
+
+    def outside(b: float) -> bool:
+        """Whether the level set surely does not contain b."""
+        f = values + b
+        slack = reach + 8 * _UNIT * (np.abs(values) + abs(b))
+        if ball.of_regression:
+            rest = np.abs(ball.targets - f) - slack
+            losses = problem.loss.value(np.maximum(rest, 0.0))
+        else:
+            losses = problem.loss.value(signs * f + slack)
+        least = own + float(problem.cost @ losses) * (1.0 - 1e-9)
+        return least * (1.0 - 1e-9) > primal
+
+    if outside(ball.bias):  # the search needs a point inside
+        return -math.inf, math.inf
+    step = 1.0 + abs(ball.bias)
+    return -_edge(lambda b: outside(-b), -ball.bias, step), _edge(
+        outside, ball.bias, step
+    )
+
+
+def _edge(outside: Callable[[float], bool], inner: float, step: float) -> float:
+    """Return a point above `inner` that is outside, close to the edge; inf if none."""
+    outer = inner + step
+    for _ in range(60):
+        if outside(outer):
+            break
+        inner, step = outer, 2.0 * step
+        outer = inner + step
+    else:
+        return math.inf
+    for _ in range(40):
+        middle = 0.5 * (inner + outer)
+        if not inner < middle < outer:
+            break
+        if outside(middle):
+            outer = middle
+        else:
+            inner = middle
+    return outer
+
+
+def _squared_norm(ball: Ball) -> float:
+    """Return a lower bound on ``||c||^2``, up to a relative error of 1e-12."""
+    if ball.centre.size:
+        return float(ball.centre @ ball.centre)
+    values, error = ball.products
+    signed = ball.alpha * ball.signs
+    return float(signed @ values - np.abs(signed) @ error)

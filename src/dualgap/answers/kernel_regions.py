@@ -1,0 +1,205 @@
+"""Regions that contain every optimum of kernel problems, and bounds on decisions there.
+
+A region keeps the dual variables of the centre. With an unpenalised bias it also keeps
+a few rows near the margin, at most `MOST_ROWS` on each side, which may be training rows
+that are no support vectors.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..kernels.functions import RBF, Kernel, Laplacian
+from ..losses import Vector
+from ..problems.rounding import Rounding
+from .ball import Ball
+from .bias import Side, level_set, side_of
+
+__all__ = ["KernelRegion", "Near", "kernel_bounds", "kernel_region_of"]
+
+_SLACK, _UNIT = Rounding.slack, Rounding.unit
+
+#: Most rows of each joint bound.
+MOST_ROWS = 200
+
+#: Error of a kernel value that the core computes from exponentials, for float64 rows.
+_OF_EXPONENTIALS = 1e-8
+
+#: Kernel values of a block.
+_BLOCK = 2_000_000
+
+
+@dataclass(frozen=True)
+class Near:
+    """One side of the bounds on an unpenalised bias, with the rows that it needs.
+
+    Attributes
+    ----------
+    side : Side
+    vectors : ndarray or CSR matrix of shape (m, d)
+        The rows of the side.
+    norms : ndarray of shape (K,)
+        Upper bounds on ``||z_k||^2``.
+    """
+
+    side: Side
+    vectors: Any
+    norms: Vector
+
+
+@dataclass(frozen=True)
+class KernelRegion:
+    """Region that contains the optimum of one kernel problem.
+
+    Attributes
+    ----------
+    rows : ndarray of shape (m,), intp
+        Rows of the problem with a dual variable at the centre.
+    coef : ndarray of shape (m,)
+        ``s_i alpha_i`` of these rows.
+    intercept : float
+        Penalised bias of the centre; 0 if the bias is not penalised.
+    constant : float
+        1 if the bias is penalised, else 0.
+    reach : float
+        ``sum_i |alpha_i| ||x_i||``.
+    radius, squared_radius : float
+        As in :class:`~dualgap.answers.ball.Ball`.
+    near : tuple of Near or None
+        Upper and lower side, where the bias is not penalised.
+    interval : tuple of float
+        Contains every optimal unpenalised bias.
+    """
+
+    rows: NDArray[np.intp]
+    coef: Vector
+    intercept: float
+    constant: float
+    reach: float
+    radius: float
+    squared_radius: float
+    near: tuple[Near, Near] | None = None
+    interval: tuple[float, float] = (0.0, 0.0)
+
+
+def kernel_region_of(ball: Ball, X: Any) -> KernelRegion:
+    """Return the region of a ball.
+
+    Parameters
+    ----------
+    ball : Ball
+        Of a kernel problem.
+    X : ndarray or CSR matrix of shape (n, d)
+        The rows of the problem.
+    """
+    problem, alpha = ball.problem, ball.alpha
+    signed = alpha * ball.signs
+    rows = np.flatnonzero(alpha)
+    reach = float(np.abs(alpha) @ problem.lengths)
+    own = float(signed.sum()) if problem.constant else 0.0
+    sizes = (reach, ball.radius, ball.squared_radius)
+    first = KernelRegion(rows, signed[rows], own, problem.constant, *sizes)
+    if not problem.free_bias:
+        return first
+    near = None
+    if ball.radius < math.inf:
+        near = (_near(ball, X, 1), _near(ball, X, -1))
+    return KernelRegion(
+        rows, signed[rows], 0.0, 0.0, *sizes, near=near, interval=level_set(ball)
+    )
+
+
+def _near(ball: Ball, X: Any, sign: int) -> Near:
+    problem = ball.problem
+    side = side_of(ball, sign, MOST_ROWS)
+    vectors = X[side.rows].astype(np.float64)
+    kernel = problem.gram.kernel
+    norms = np.empty(0)
+    if len(side.rows):
+        matrix = kernel.block(vectors, slice(None), vectors, np.float64)
+        norms = np.einsum("ki,ij,kj->k", side.mu, matrix, side.mu)
+        norms += problem.shift * (side.mu**2).sum(axis=1)
+        most = float(np.abs(matrix).max())
+        norms += _error(kernel, vectors, most, len(side.rows))
+    return Near(side, vectors, np.maximum(norms, 0.0))
+
+
+def _error(kernel: Kernel, X: Any, size: float, terms: int) -> float:
+    """Bound the error of a mean of kernel values up to `size`."""
+    off = _OF_EXPONENTIALS if isinstance(kernel, (RBF, Laplacian)) else 0.0
+    entries = X.shape[1]
+    each = kernel.roundings(entries) + terms + 32
+    return _SLACK * (off + each * _UNIT * size)
+
+
+def kernel_bounds(
+    region: KernelRegion, kernel: Kernel, X: Any, values: Vector
+) -> tuple[Vector, Vector]:
+    """Return bounds on the decisions of every optimum of one problem.
+
+    Parameters
+    ----------
+    region : KernelRegion
+    kernel : Kernel
+    X : ndarray or CSR matrix of shape (n, d), float64
+    values : ndarray of shape (n,)
+        ``sum_i s_i alpha_i k(x_i, x)`` of the region, from
+        :func:`~dualgap.kernel.predict.pair_values`.
+
+    Returns
+    -------
+    lower, upper : ndarray of shape (n,)
+    """
+    squares = np.maximum(kernel.diagonal(X), 0.0)
+    largest = float(squares.max()) if len(squares) else 0.0
+    squares = squares + _error(kernel, X, largest, 0)
+    lengths = np.sqrt(squares)
+    total = float(np.abs(region.coef).sum())
+    off = _OF_EXPONENTIALS if isinstance(kernel, (RBF, Laplacian)) else 0.0
+    many = kernel.roundings(X.shape[1]) + len(region.coef) + 32
+    error = _SLACK * (off * total + many * _UNIT * region.reach * lengths)
+    if region.near is None and region.interval == (0.0, 0.0):
+        reach = region.radius * np.sqrt(squares + region.constant)
+        middle = values + region.intercept
+        error = error + (len(region.coef) + 4) * _UNIT * total + reach
+        return _outward(middle - error, middle + error)
+    reach = region.radius * lengths
+    low, high = region.interval
+    above, below = reach + high, reach - low
+    if region.near is not None:
+        ends = []
+        for near, end in zip(region.near, (above, below), strict=True):
+            far = _distances(kernel, X, near, squares)
+            joint = near.side.above(far, region.squared_radius, 0.0)
+            ends.append(np.minimum(end, joint))
+        above, below = ends
+    return _outward(values - below - error, values + above + error)
+
+
+def _outward(lower: Vector, upper: Vector) -> tuple[Vector, Vector]:
+    few = 8 * _UNIT
+    return lower - few * np.abs(lower), upper + few * np.abs(upper)
+
+
+def _distances(
+    kernel: Kernel, X: Any, near: Near, squares: Vector
+) -> NDArray[np.float64]:
+    """Return upper bounds on ``||x_i - z_k||``, shape (n, K)."""
+    side, m = near.side, len(near.side.rows)
+    out = np.empty((X.shape[0], len(side.sigma)))
+    if not m:
+        return out
+    step = max(1, _BLOCK // m)
+    largest = float(near.norms.max()) + float(squares.max(initial=0.0))
+    more = 4.0 * _error(kernel, X, largest, m)
+    for begin in range(0, X.shape[0], step):
+        span = slice(begin, begin + step)
+        products = kernel.block(X, span, near.vectors, np.float64) @ side.mu.T
+        squared = squares[span, None] - 2.0 * products + near.norms
+        out[span] = np.sqrt(np.maximum(squared, 0.0) + more)
+    return out

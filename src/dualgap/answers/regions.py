@@ -1,0 +1,254 @@
+"""Regions that contain every optimum of linear problems, and bounds on decisions there.
+
+A region keeps a few vectors of the width of the model and no training rows: the centre
+of the ball, with an unpenalised bias also means z of some rows
+(:mod:`~dualgap.answers.bias`), and for the squared hinge an ellipsoid
+(:mod:`~dualgap.answers.ellipsoid`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from ..data.rows import Points
+from ..losses import Vector
+from ..problems.binary import BinaryProblem
+from ..problems.rounding import Rounding
+from .ball import Ball
+from .bias import Side, level_set, side_of
+from .ellipsoid import Ellipsoid, ellipsoid_of
+
+__all__ = ["FreeBias", "LinearRegion", "linear_bounds", "region_of"]
+
+_SLACK, _UNIT = Rounding.slack, Rounding.unit
+
+
+@dataclass(frozen=True)
+class FreeBias:
+    """Bounds of a problem with an unpenalised bias.
+
+    Attributes
+    ----------
+    upper, lower : Side
+        Joint bounds on ``f*(x) - c.x`` and on ``c.x - f*(x)``.
+    means : tuple of (ndarray or CSR matrix)
+        The z of both sides, shape (K, d) each.
+    errors : tuple of ndarray of shape (K,)
+        Bounds on the errors of z.
+    interval : tuple of float
+        Contains every optimal bias.
+    """
+
+    upper: Side
+    lower: Side
+    means: tuple[Any, Any]
+    errors: tuple[Vector, Vector]
+    interval: tuple[float, float]
+
+
+@dataclass(frozen=True)
+class LinearRegion:
+    """Region that contains w* of every optimum of one linear problem.
+
+    Attributes
+    ----------
+    centre : ndarray of shape (d,)
+        Weights of the features at the centre of the ball.
+    intercept : float
+        Constant of the decisions there; 0 if the bias is not penalised.
+    constant : float
+        Value of the constant feature; 0 for none, or if the bias is not penalised.
+    radius, squared_radius, offset : float
+        As in :class:`~dualgap.answers.ball.Ball`.
+    free : FreeBias or None
+        None unless the bias is not penalised.
+    ellipsoid : Ellipsoid or None
+    """
+
+    centre: Vector
+    intercept: float
+    constant: float
+    radius: float
+    squared_radius: float = 0.0
+    offset: float = 0.0
+    free: FreeBias | None = None
+    ellipsoid: Ellipsoid | None = None
+
+    def coef_bounds(self) -> tuple[Vector, Vector]:
+        """Return bounds on the weights of the features at the optimum, (d,) each."""
+        size = self.radius + 4 * _UNIT * np.abs(self.centre)
+        lower, upper = self.centre - size, self.centre + size
+        if self.ellipsoid is not None:
+            d = len(self.centre)
+            middle = self.ellipsoid.centre[:d]
+            size = self.ellipsoid.widths(np.eye(d, len(self.ellipsoid.centre)), 0.0)
+            size += 4 * _UNIT * np.abs(middle)
+            lower = np.maximum(lower, middle - size)
+            upper = np.minimum(upper, middle + size)
+        return lower, upper
+
+
+def region_of(ball: Ball, points: Points) -> LinearRegion:
+    """Return the region of a ball, and whatever narrows it.
+
+    Parameters
+    ----------
+    ball : Ball
+        Of a linear binary or regression problem.
+    points : Points
+        The rows of the problem.
+    """
+    problem: BinaryProblem = ball.problem
+    d = problem.d
+    sizes = (ball.radius, ball.squared_radius, ball.offset)
+    centre = ball.centre[:d].copy()
+    if problem.free_bias:
+        free = _free_bias(ball, points.X)
+        return LinearRegion(centre, 0.0, 0.0, *sizes, free=free)
+    _, intercept = problem.coef(ball.centre)
+    return LinearRegion(
+        centre, intercept, problem.intercept_scaling if problem.width > d else 0.0,
+        *sizes, ellipsoid=ellipsoid_of(ball, points),
+    )  # fmt: skip
+
+
+def _free_bias(ball: Ball, X: Any) -> FreeBias:
+    interval = level_set(ball)
+    sides, means, errors = [], [], []
+    if not ball.radius < math.inf:
+        nothing = np.empty(0)
+        side = Side(nothing, nothing, nothing, np.empty(0, np.intp), np.empty((0, 0)))
+        none = np.empty((0, X.shape[1]))
+        return FreeBias(side, side, (none, none), (nothing, nothing), interval)
+    lengths = np.sqrt(ball.squares)
+    for sign in (1, -1):
+        side = side_of(ball, sign)
+        rows = X[side.rows]
+        if sparse.issparse(rows):
+            mean = (sparse.csr_matrix(side.mu) @ rows.astype(np.float64)).tocsr()
+        else:
+            mean = side.mu @ rows.astype(np.float64)
+        many = len(side.rows) + 16
+        sides.append(side)
+        means.append(mean)
+        errors.append(_SLACK * many * _UNIT * (side.mu @ lengths[side.rows]))
+    return FreeBias(
+        sides[0], sides[1], (means[0], means[1]), (errors[0], errors[1]), interval
+    )
+
+
+def linear_bounds(
+    regions: Sequence[LinearRegion], X: Any
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return bounds on the decisions of every optimum, for several problems.
+
+    Parameters
+    ----------
+    regions : sequence of LinearRegion
+        With the same constant feature.
+    X : ndarray or sparse matrix of shape (n, d)
+
+    Returns
+    -------
+    lower, upper : ndarray of shape (n, len(regions))
+
+    Raises
+    ------
+    TypeError, ValueError
+        If X is not a matrix of finite real numbers.
+    """
+    points = Points.of(X, regions[0].constant)
+    X, entries = points.X, _most_entries(points.X)
+    lengths = np.sqrt(points.q)
+    lengths *= 1.0 + (entries + 8) * _UNIT
+    lengths += 2.0**-500  # far above all underflow
+    coef = np.stack([region.centre for region in regions])
+    # One vector is faster than a matrix of one column.
+    values = X @ coef[0] if len(coef) == 1 else X @ coef.T
+    values = np.asarray(values, np.float64).reshape(len(lengths), len(coef))
+    lower, upper = np.empty_like(values), np.empty_like(values)
+    for k, region in enumerate(regions):
+        middle, low, high = values[:, k], lower[:, k], upper[:, k]
+        middle += region.intercept
+        size = math.sqrt(float(region.centre @ region.centre)) + abs(region.intercept)
+        # Rounding of the product and of the sums below. The constant feature may be far
+        # smaller than the intercept.
+        each = _SLACK * (entries + 16) * _UNIT * size
+        own = 16 * _UNIT * abs(region.intercept)
+        if region.free is None:
+            width = lengths * (region.radius * (1.0 + 16 * _UNIT) + each)
+            width += own
+            np.subtract(middle, width, out=low)
+            np.add(middle, width, out=high)
+        else:
+            below, above = _free_bounds(region, X, lengths, entries)
+            np.subtract(middle - each * lengths, below, out=low)
+            np.add(middle + each * lengths, above, out=high)
+            low -= 4 * _UNIT * np.abs(low)
+            high += 4 * _UNIT * np.abs(high)
+        if region.ellipsoid is not None:
+            _narrow(region.ellipsoid, points, entries, low, high)
+    return lower, upper
+
+
+def _free_bounds(
+    region: LinearRegion, X: Any, lengths: Vector, entries: int
+) -> tuple[Vector, Vector]:
+    """Return bounds on ``c.x - f*(x)`` and ``f*(x) - c.x`` with an unpenalised bias."""
+    free = region.free
+    assert free is not None
+    low, high = free.interval
+    reach = region.radius * lengths
+    found = []
+    sides = ((free.upper, high), (free.lower, -low))
+    for (side, end), mean, error in zip(sides, free.means, free.errors, strict=True):
+        far = distances(X, mean, lengths, entries) + error
+        joint = side.above(far, region.squared_radius, region.offset)
+        found.append(np.minimum(joint, reach + end))
+    return found[1], found[0]
+
+
+def distances(X: Any, means: Any, lengths: Vector, entries: int) -> NDArray[np.float64]:
+    """Return upper bounds on the distances ``||x_i - z_k||``, shape (n, K)."""
+    is_sparse = sparse.issparse(means)
+    products = X @ means.T
+    products = products.toarray() if sparse.issparse(products) else products
+    norms = means.multiply(means).sum(axis=1) if is_sparse else (means**2).sum(axis=1)
+    norms = np.asarray(norms, np.float64).ravel()
+    sizes = np.sqrt(norms) + lengths[:, None]
+    more = _SLACK * (entries + 16) * _UNIT * sizes**2
+    squared = (lengths**2)[:, None] - 2.0 * np.asarray(products) + norms
+    far: NDArray[np.float64] = np.sqrt(np.maximum(squared, 0.0) + more)
+    return far
+
+
+def _narrow(
+    ellipsoid: Ellipsoid, points: Points, entries: int, low: Vector, high: Vector
+) -> None:
+    """Intersect bounds with the bounds of an ellipsoid, in place."""
+    X, constant = points.X, points.constant
+    centre = ellipsoid.centre
+    d = X.shape[1]
+    middle = np.asarray(X @ centre[:d], np.float64)
+    if constant:
+        middle = middle + constant * centre[d]
+    size = math.sqrt(float(centre @ centre))
+    width = ellipsoid.widths(X, constant)
+    width += _SLACK * (entries + 24) * _UNIT * size * np.sqrt(points.q)
+    width *= 1.0 + 8 * _UNIT
+    np.maximum(low, middle - width, out=low)
+    np.minimum(high, middle + width, out=high)
+
+
+def _most_entries(X: Any) -> int:
+    """Return the largest number of stored entries of a row."""
+    if not sparse.issparse(X):
+        return int(X.shape[1])
+    return int(np.diff(X.indptr).max()) if X.shape[0] else 0

@@ -1,0 +1,490 @@
+"""Mixins that tell what is certain about the exact optimum of a fitted estimator."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from dataclasses import replace
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from ..answers.decided import TOLERANCES, Decided
+from ..certificate import Status
+from ..data.blocks import RowSource
+from ..losses import Vector
+from ..problems.multiclass import certificate_of
+from .fitting import refuse_store, silent_failures
+from .regions import (
+    certain_support,
+    kernel_coef_bounds,
+    optimum_of,
+    optimum_of_fit,
+    refuse_without_optimum,
+)
+from .single import begin
+
+__all__ = [
+    "CertainDecisions",
+    "CertainKernelLabels",
+    "CertainLinearLabels",
+]
+
+Pair = tuple[Vector, Vector]
+
+
+class CertainDecisions:
+    """Mixin with proven bounds on the decisions and weights of the exact optimum."""
+
+    certificate_: Any
+
+    def bound_optimum(
+        self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> Any:
+        """Find a small region that contains the exact optimum, from the training rows.
+
+        `decision_bounds` and the other methods about the optimum then use this region.
+        Without it they use the gap alone, which gives wider bounds, and none at all if
+        the bias is not penalised. The region is not saved by :func:`save_model`.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            The arguments of `fit`, unchanged.
+
+        Returns
+        -------
+        self
+            The estimator. It keeps the region, which holds a few vectors of the width
+            of the model, and for kernels a few training rows near the margin.
+
+        Raises
+        ------
+        ValueError
+            If X does not hold the training rows, or the problem has no certificate: a
+            model of ``solver="nystroem"``, or of a kernel matrix that is not positive
+            semidefinite.
+
+        Notes
+        -----
+        It makes a few passes over the rows. With the squared hinge and at most 2,000
+        columns it also factors a matrix of that size: the bounds become 10 to 1,000
+        times narrower. With an unpenalised bias the bounds hold for every optimal bias.
+        """
+        self._bound_optimum(X, y, sample_weight)
+        return self
+
+    def _bound_optimum(
+        self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None
+    ) -> Any:
+        from ..models.balls import balls_of
+
+        refuse_store(X, "bound_optimum", "read the rows into an array first")
+        balls = balls_of(self, X, y, sample_weight)
+        self._optimum = optimum_of(self, X, balls)
+        return balls
+
+    def decision_bounds(self, X: Any) -> Pair:
+        r"""Return bounds that the decisions of the exact optimum cannot leave.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        lower, upper : ndarray
+            Of the shape of ``decision_function(X)``, or of ``predict(X)`` for
+            regression. They hold for every optimum, and count rounding. A row of zeros
+            gives bounds on the intercept.
+
+        Raises
+        ------
+        ValueError
+            If the bias is not penalised and `bound_optimum` has not been called, or the
+            model has no finite gap.
+
+        Notes
+        -----
+        With c = (w + v)/2, where v is the sum of rows that the dual variables define,
+        every optimum is in the ball :math:`\|w^* - c\|^2 \le P - D - \tfrac14 \|w -
+        v\|^2`. So a bound is as wide as the row is long, and a gap 100 times smaller
+        makes it 10 times narrower: set `tol` to 1e-6 or less if much is to be certain.
+        """
+        lower, upper = self._problem_bounds(X)
+        return self._shape_bounds(lower, upper)
+
+    def coef_bounds(self) -> Pair:
+        """Return bounds on ``coef_`` at the exact optimum.
+
+        Returns
+        -------
+        lower, upper : ndarray of the shape of ``coef_``
+            A weight whose bounds have the same sign has this sign at every optimum.
+
+        Raises
+        ------
+        ValueError
+            As :meth:`decision_bounds`; also if the kernel is not linear.
+        """
+        check_is_fitted(self)
+        optimum = self._region(of_weights=True)
+        if optimum.dual_coef is not None:
+            return kernel_coef_bounds(self, optimum)
+        found = [region.coef_bounds() for region in optimum.regions]
+        shape = np.shape(self.coef_)  # type: ignore[attr-defined]
+        lower, upper = (np.reshape(part, shape) for part in zip(*found, strict=True))
+        return lower, upper
+
+    def certified_support(
+        self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Tell which training rows surely are support vectors of the exact optimum.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            The arguments of `fit`, unchanged.
+
+        Returns
+        -------
+        support : ndarray of shape (n_samples,), bool
+            Rows that have a positive dual variable at every optimum.
+        others : ndarray of shape (n_samples,), bool
+            Rows without a dual variable at every optimum: the fit without them has the
+            same optimum. Other rows are undecided.
+
+        Raises
+        ------
+        ValueError
+            As :meth:`bound_optimum`; also for ``multi_class="crammer_singer"``.
+        """
+        balls = self._bound_optimum(X, y, sample_weight)
+        lower, upper = self._problem_bounds(X)
+        return certain_support(len(lower), balls, lower, upper)
+
+    def _problem_bounds(self, X: Any, comparable: bool = False) -> Pair:
+        """Return bounds on the decisions of each problem, (n, problems) each."""
+        check_is_fitted(self)
+        optimum = self._region()
+        if isinstance(X, RowSource):
+            blocks = X.blocks()  # type: ignore[attr-defined]
+            parts = [optimum.bounds(self, block.X, comparable) for block in blocks]
+            lower, upper = (np.vstack(part) for part in zip(*parts, strict=True))
+            return lower, upper
+        X = validate_data(
+            self,
+            X,
+            reset=False,
+            accept_sparse=["csr", "csc", "coo"],
+            dtype=[np.float64, np.float32],
+            ensure_all_finite=optimum.dual_coef is not None,  # Points checks others
+        )
+        if optimum.dual_coef is not None and hasattr(X, "tocsr"):
+            X = X.tocsr()
+        found: Pair = optimum.bounds(self, X, comparable)
+        return found
+
+    def _shape_bounds(self, lower: Vector, upper: Vector) -> Pair:
+        """Return bounds on problems as bounds on the decision function."""
+        return lower.ravel(), upper.ravel()
+
+    def _region(self, of_weights: bool = False) -> Any:
+        """Return the region of `bound_optimum`, else what the gap alone tells."""
+        kept = self.__dict__.get("_optimum")
+        if kept is not None and kept.certificate == self.certificate_:
+            return kept
+        return optimum_of_fit(self, of_weights)
+
+
+class CertainLabels(CertainDecisions):
+    """Mixin of classifiers whose labels may be certain."""
+
+    classes_: Any
+    tol: float
+    time_limit: float | None
+    _fit: Any
+
+    def certified_labels(self, X: Any) -> NDArray[np.bool_]:
+        """Tell for which rows the predicted label is the one of every exact optimum.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,), bool
+            True where training to the end cannot change the label that `predict`
+            returns.
+
+        Raises
+        ------
+        ValueError
+            As :meth:`decision_bounds`.
+        """
+        codes = self._certain_codes(*self._problem_bounds(X, comparable=True))
+        labels = self.predict(X)  # type: ignore[attr-defined]
+        certain: NDArray[np.bool_] = codes >= 0
+        certain[certain] = self.classes_[codes[certain]] == labels[certain]
+        return certain
+
+    def _fit_until(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: ArrayLike | None,
+        until: Decided,
+    ) -> None:
+        """Fit to smaller gaps until labels are certain, and keep the best model."""
+        _check_until(self, X, until)
+        stop = begin(self.time_limit)
+        tol = self.tol
+        self._fit(X, y, sample_weight, stop=stop)
+        certified = True
+        for smaller in [None, *(t for t in TOLERANCES if t < tol)]:
+            if smaller is not None:
+                before = dict(vars(self))
+                with silent_failures():
+                    self._fit_to(smaller, X, y, sample_weight, stop)
+                certified = self.certificate_.certified
+                if not self.certificate_.gap < before["certificate_"].gap:
+                    vars(self).clear()
+                    vars(self).update(before)
+                    break
+                self._promise(tol)
+            if not self.certificate_.gap < math.inf:
+                return  # the fit has warned
+            self.bound_optimum(X, y, sample_weight)
+            certain = self.certified_labels(until.X)
+            ended = stop.requested or stop.expired or not certified
+            if ended or certain.mean() >= until.share:
+                break
+        self._tell_undecided(self.certified_labels(until.X), until.share)
+
+    def _fit_to(
+        self, tol: float, X: Any, y: Any, sample_weight: ArrayLike | None, stop: Any
+    ) -> None:
+        """Fit as if the parameter `tol` were another."""
+        own, self.tol = self.tol, tol
+        try:
+            self._fit(X, y, sample_weight, stop=stop)
+        finally:
+            self.tol = own
+
+    def _promise(self, tol: float) -> None:
+        """Let the certificate be about the accuracy that the parameters ask for."""
+        atol = self.atol  # type: ignore[attr-defined]
+        parts = [
+            replace(
+                part,
+                tol=tol,
+                status=Status.CERTIFIED if part.meets(tol, atol) else part.status,
+            )
+            for part in self.certificate_.parts
+        ]
+        self.certificate_ = certificate_of(self, parts)
+
+    def _tell_undecided(self, certain: NDArray[np.bool_], share: float) -> None:
+        if certain.mean() >= share:
+            return
+        left = np.count_nonzero(~certain)
+        warnings.warn(
+            f"{type(self).__name__}: {left} of {len(certain)} labels could still "
+            f"change, and {certain.mean():.4g} of them are certain, not {share:g}. Find"
+            " them with certified_labels(X), or give more time",
+            ConvergenceWarning,
+            stacklevel=4,
+        )
+
+    def _decided(self, labels: Any, X: Any, undecided: Any) -> NDArray[Any]:
+        """Return labels, with `undecided` in the place of labels that could change."""
+        certain = self.certified_labels(X)
+        kind = np.asarray(undecided).dtype.kind
+        if labels.dtype.kind in "biuf" and kind in "biuf":
+            found: NDArray[Any] = np.where(certain, labels, undecided)
+        elif labels.dtype.kind == kind == "U":
+            found = np.where(certain, labels, undecided)
+        else:
+            found = labels.astype(object)
+            found[~certain] = undecided
+        return found
+
+    def _certain_codes(self, lower: Vector, upper: Vector) -> NDArray[np.intp]:
+        """Return the index of the certain class of each row, -1 where undecided."""
+        raise NotImplementedError
+
+
+class CertainLinearLabels(CertainLabels):
+    """Mixin of linear classifiers."""
+
+    multi_class: str
+
+    def predict(self, X: Any, *, undecided: Any = None) -> NDArray[Any]:
+        """Predict the class labels of rows.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, RowStore} of shape (n_samples, n_features)
+            Rows.
+        undecided : object, optional
+            Label to return where training to the end could still change the label; see
+            `certified_labels`. None returns the label of the model everywhere.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Labels, of the type of `classes_` if `undecided` has this type, else
+            objects.
+        """
+        labels: NDArray[Any] = super().predict(X)  # type: ignore[misc]
+        return labels if undecided is None else self._decided(labels, X, undecided)
+
+    def _shape_bounds(self, lower: Vector, upper: Vector) -> Pair:
+        classes = len(self.classes_)
+        if classes == 2:
+            return lower.ravel(), upper.ravel()
+        ovo = self.multi_class == "ovo"
+        return vote_bounds(lower, upper, classes) if ovo else (lower, upper)
+
+    def _certain_codes(self, lower: Vector, upper: Vector) -> NDArray[np.intp]:
+        classes = len(self.classes_)
+        if classes == 2:
+            return sides(lower, upper)
+        ovo = self.multi_class == "ovo"
+        return largest(*(wins(lower, upper, classes) if ovo else (lower, upper)))
+
+
+class CertainKernelLabels(CertainLabels):
+    """Mixin of kernel classifiers, whose decisions are positive for the first class."""
+
+    decision_function_shape: str
+    _labels: Any
+
+    def predict(self, X: Any, *, undecided: Any = None) -> NDArray[Any]:
+        """Predict the class labels of rows.
+
+        With more than two classes, each pair has a vote. Of the classes with most votes
+        the first one wins, or with `break_ties` the most confident one.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows; see :meth:`decision_function` for a precomputed kernel.
+        undecided : object, optional
+            Label to return where training to the end could still change the label; see
+            `certified_labels`. None returns the label of the model everywhere.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Labels, of the type of `classes_` if `undecided` has this type, else
+            objects.
+        """
+        labels: NDArray[Any] = self._labels(X)
+        return labels if undecided is None else self._decided(labels, X, undecided)
+
+    def _shape_bounds(self, lower: Vector, upper: Vector) -> Pair:
+        if len(self.classes_) == 2:
+            return lower.ravel(), upper.ravel()
+        if self.decision_function_shape == "ovo":
+            return lower, upper
+        return vote_bounds(-upper, -lower, len(self.classes_))
+
+    def _certain_codes(self, lower: Vector, upper: Vector) -> NDArray[np.intp]:
+        if len(self.classes_) == 2:
+            return sides(lower, upper)
+        return largest(*wins(-upper, -lower, len(self.classes_)))
+
+
+def _check_until(model: Any, X: Any, until: Any) -> None:
+    """Raise an error before any work if a fit cannot end by this rule.
+
+    Raises
+    ------
+    TypeError
+        If the rule is of another type.
+    ValueError
+        If its rows do not match, or the problem has no bounds.
+    """
+    if not isinstance(until, Decided):
+        raise TypeError(f"until={until!r} is not a rule; give Decided(X_new)")
+    refuse_store(X, "until", "train without it")
+    shape, columns = np.shape(until.X), np.shape(X)[-1]
+    if len(shape) != 2 or shape[1] != columns or not shape[0]:
+        raise ValueError(
+            f"until=Decided(X) has X of shape {shape}; give rows with the {columns} "
+            "features of the training rows"
+        )
+    if getattr(model, "checkpoint", None) is not None:
+        raise ValueError(
+            "until is not supported together with checkpoint; set checkpoint=None"
+        )
+    refuse_without_optimum(model, fitted=False)
+    if getattr(model, "kernel", None) == "precomputed":
+        raise ValueError(
+            "kernel='precomputed' has no bounds on decisions; leave until out"
+        )
+
+
+def largest(lower: Vector, upper: Vector) -> NDArray[np.intp]:
+    """Return the class whose score is surely the largest, -1 where there is none."""
+    rows = np.arange(len(lower))
+    best = lower.argmax(axis=1)
+    others = upper.astype(np.float64)
+    others[rows, best] = -np.inf
+    return np.where(lower[rows, best] > others.max(axis=1), best, -1)
+
+
+def sides(lower: Vector, upper: Vector) -> NDArray[np.intp]:
+    """Return 1 or 0 where the decision is surely positive or not, else -1."""
+    low, high = lower.ravel(), upper.ravel()
+    return np.where(low > 0.0, 1, np.where(high <= 0.0, 0, -1))
+
+
+def wins(lower: Vector, upper: Vector, classes: int) -> tuple[Any, Any]:
+    """Return the certain and the possible votes of each class, (n, classes) each.
+
+    Parameters
+    ----------
+    lower, upper : ndarray of shape (n, pairs)
+        Bounds on decisions that are positive for the second class of the pair.
+    classes : int
+    """
+    certain = np.zeros((len(lower), classes), np.intp)
+    possible = np.zeros_like(certain)
+    for p, (i, j) in enumerate(combinations(range(classes), 2)):
+        certain[:, i] += upper[:, p] <= 0.0
+        certain[:, j] += lower[:, p] > 0.0
+        possible[:, i] += lower[:, p] <= 0.0
+        possible[:, j] += upper[:, p] > 0.0
+    return certain, possible
+
+
+def vote_bounds(lower: Vector, upper: Vector, classes: int) -> Pair:
+    """Return bounds on scikit-learn's scores of votes, (n, classes) each.
+
+    A score is the number of votes, plus the sum s of confidences squeezed to ``s/(3
+    (|s| + 1))``, which rises with s.
+    """
+    certain, possible = wins(lower, upper, classes)
+    least, most = (np.zeros((len(lower), classes)) for _ in range(2))
+    for p, (i, j) in enumerate(combinations(range(classes), 2)):
+        least[:, i] -= upper[:, p]
+        most[:, i] -= lower[:, p]
+        least[:, j] += lower[:, p]
+        most[:, j] += upper[:, p]
+
+    def squeezed(total: Any) -> Any:
+        with np.errstate(invalid="ignore"):
+            inside = total / (3.0 * (np.abs(total) + 1.0))
+        return np.where(np.isinf(total), np.sign(total) / 3.0, inside)
+
+    few = 1e-13  # rounding of the sums, whose squeezed values are below 1/3
+    return certain + squeezed(least) - few, possible + squeezed(most) + few

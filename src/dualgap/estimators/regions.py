@@ -1,0 +1,360 @@
+"""Regions that contain the optimum of a fitted estimator, and bounds on decisions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import issparse
+
+from ..answers.ball import Ball
+from ..answers.kernel_regions import KernelRegion, kernel_bounds, kernel_region_of
+from ..answers.regions import LinearRegion, linear_bounds, region_of
+from ..certificate import Certificate
+from ..data.rows import Points
+from ..kernel import Nystroem, Precomputed
+from ..kernels.predict import pair_values, pair_weights
+from ..losses import Vector
+from ..problems import one_vs_one
+from ..problems.rounding import Rounding
+
+__all__ = [
+    "Optimum",
+    "ProblemBall",
+    "certain_support",
+    "kernel_coef_bounds",
+    "optimum_of",
+    "optimum_of_fit",
+    "refuse_without_optimum",
+]
+
+Pair = tuple[NDArray[np.float64], NDArray[np.float64]]
+
+#: The difference of two classes of Crammer and Singer's problem is a product with two
+#: of the joint weights, so its bound is this many times as wide.
+_OF_TWO = math.sqrt(2.0)
+
+
+@dataclass(frozen=True)
+class ProblemBall:
+    """Ball of one problem of an estimator.
+
+    Attributes
+    ----------
+    ball : Ball
+    label : object
+        The positive class, or the pair of classes; None for regression.
+    rows : ndarray of shape (n,), intp
+        Training rows of the problem, as indices into X.
+    """
+
+    ball: Ball
+    label: Any
+    rows: NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class Optimum:
+    """Regions that contain the optima of all problems of an estimator.
+
+    Attributes
+    ----------
+    certificate : Certificate
+        Certificate of the fit that the regions belong to.
+    regions : list of LinearRegion or KernelRegion
+        One per problem; for Crammer and Singer's problem one per class.
+    joint : bool
+        Whether the regions are about one problem of all classes.
+    dual_coef : ndarray of shape (tables, n_SV) or None
+        For kernels, the dual variables of the centres, in the layout of the estimator.
+    """
+
+    certificate: Certificate
+    regions: list[Any]
+    joint: bool = False
+    dual_coef: NDArray[np.float64] | None = None
+
+    def bounds(self, model: Any, X: Any, comparable: bool = False) -> Pair:
+        """Return bounds on the decisions of each problem, of shape (n, problems).
+
+        Parameters
+        ----------
+        model : estimator
+        X : ndarray or CSR matrix of shape (n, d)
+            Rows that the estimator has validated.
+        comparable : bool, default=False
+            Whether to return narrower intervals that bound differences of classes, but
+            not single decisions. They are the same except for a joint problem.
+        """
+        if self.dual_coef is None:
+            regions = self.regions
+            if comparable and self.joint and len(regions) > 1:
+                # Each interval is half as wide as the bound on a difference.
+                half = 0.5 * _OF_TWO * (1.0 + 1e-12)
+                regions = [replace(one, radius=half * one.radius) for one in regions]
+            return linear_bounds(regions, X)
+        X = X.astype(np.float64, copy=False)  # float32 kernel values are less accurate
+        values = _kernel_values(model, X, self.dual_coef, len(self.regions))
+        found = [
+            kernel_bounds(region, model._fitted_kernel, X, values[:, k])
+            for k, region in enumerate(self.regions)
+        ]
+        lower, upper = zip(*found, strict=True)
+        return np.column_stack(lower), np.column_stack(upper)
+
+
+def refuse_without_optimum(model: Any, fitted: bool = True) -> None:
+    """Raise an error if the certificate is not about the optimum of all rows.
+
+    Raises
+    ------
+    ValueError
+        For landmarks, and for a model without a certificate.
+    """
+    certificate = getattr(model, "certificate_", None)
+    landmarks = isinstance(getattr(model, "solver", None), Nystroem)
+    if landmarks or getattr(model, "solver", None) == "nystroem":
+        raise ValueError(
+            "solver='nystroem' trains an approximation of the problem, whose exact "
+            "optimum is unknown; train with solver='auto'"
+        )
+    if fitted and certificate is None:
+        raise ValueError(
+            f"this {type(model).__name__} has no certificate, so nothing is known "
+            "about the optimum; train it with fit"
+        )
+
+
+def kernel_coef_bounds(model: Any, optimum: Optimum) -> Pair:
+    """Return bounds on the weights of a linear kernel, (problems, d) each."""
+    model._refuse_coef()
+    assert optimum.dual_coef is not None
+    coef = pair_weights(model.support_vectors_, optimum.dual_coef, _counts(model))
+    coef = coef.toarray() if hasattr(coef, "toarray") else coef
+    radius = np.array([region.radius for region in optimum.regions])[:, None]
+    size = np.array([region.reach for region in optimum.regions])[:, None]
+    many = optimum.dual_coef.shape[1] + 8
+    width = radius + many * 2 * Rounding.unit * size
+    return coef - width, coef + width
+
+
+def optimum_of_fit(model: Any, of_weights: bool = False) -> Optimum:
+    """Return what the fitted model and its certificate tell without the training rows.
+
+    With `of_weights` it is only about w, and an unpenalised bias has no bound.
+
+    Raises
+    ------
+    ValueError
+        If the bias is not penalised, so that the training rows are needed, or there is
+        no finite gap.
+    """
+    refuse_without_optimum(model)
+    kernel = hasattr(model, "kernel")
+    certificate = model.certificate_
+    if not certificate.gap < math.inf:
+        raise ValueError(
+            f"{certificate.message.rstrip('.')}: without a finite gap nothing is known "
+            "about the optimum. Train the model with fit, or prove it with certify"
+        )
+    free = _has_free_bias(model)
+    if free and not of_weights:
+        raise ValueError(
+            "bounds on an unpenalised bias need the training rows, which fit does not "
+            "keep; call bound_optimum(X, y) with them once"
+        )
+    if kernel:
+        return _kernel_optimum_of_fit(model)
+    joint = getattr(model, "multi_class", "ovr") == "crammer_singer"
+    coef = model.coef_.toarray() if issparse(model.coef_) else model.coef_
+    coef = np.atleast_2d(np.asarray(coef, np.float64))
+    parts = certificate.parts * (len(coef) if joint else 1)
+    penalised = model.fit_intercept and not free
+    constant = float(model.intercept_scaling) if penalised else 0.0
+    regions = []
+    for row, intercept, part in zip(
+        coef, np.broadcast_to(model.intercept_, len(coef)), parts, strict=True
+    ):
+        # P is strongly convex in w: 1/2 ||w - w*||^2 <= P(w) - P*.
+        radius = math.sqrt(2.0 * max(part.gap, 0.0)) * (1.0 + 1e-12)
+        radius *= _OF_TWO if joint and len(coef) == 1 else 1.0
+        # The intercept is the constant times a weight, and so rounded.
+        radius += 1e-15 * abs(float(intercept)) / (constant or 1.0)
+        regions.append(LinearRegion(row, float(intercept), constant, radius))
+    return Optimum(certificate, regions, joint)
+
+
+def optimum_of(model: Any, X: Any, balls: Sequence[ProblemBall]) -> Optimum:
+    """Return the optimum's regions, from the training rows and their balls."""
+    if hasattr(model, "kernel"):
+        return _kernel_optimum(model, X, balls)
+    if getattr(model, "multi_class", "ovr") == "crammer_singer":
+        regions = _regions_of_classes(balls[0].ball)
+        return Optimum(model.certificate_, regions, joint=True)
+    problem = balls[0].ball.problem
+    constant = problem.intercept_scaling if problem.width > problem.d else 0.0
+    points = Points.of(X, constant)
+    every = np.arange(len(points.q))
+    regions = []
+    for found in balls:
+        rows = points
+        if not np.array_equal(found.rows, every):
+            rows = points[found.rows]
+        regions.append(region_of(found.ball, rows))
+    return Optimum(model.certificate_, regions)
+
+
+def _has_free_bias(model: Any) -> bool:
+    """Whether the estimator trains an unpenalised bias."""
+    if hasattr(model, "_bias_of_problems"):
+        options = model._bias_of_problems()
+        return options["fit_intercept"] and not options["penalize_intercept"]
+    if hasattr(model, "kernel"):
+        return True  # SVR
+    return not getattr(model, "penalize_intercept", True)
+
+
+def _regions_of_classes(ball: Ball) -> list[LinearRegion]:
+    """Return the regions of the classes of Crammer and Singer's problem."""
+    problem = ball.problem
+    coef, bias = problem.coef(ball.centre)
+    scaling = problem.data.intercept_scaling
+    constant = scaling if problem.width > problem.d else 0.0
+    if len(coef) == 2:  # the model is the difference
+        row, own = coef[1] - coef[0], float(bias[1] - bias[0])
+        return [LinearRegion(row, own, constant, _OF_TWO * ball.radius * (1 + 1e-12))]
+    return [
+        LinearRegion(row, float(own), constant, ball.radius)
+        for row, own in zip(coef, bias, strict=True)
+    ]
+
+
+# ------------------------------------------------------------------------- kernels
+
+
+def _kernel_optimum(model: Any, X: Any, balls: Sequence[ProblemBall]) -> Optimum:
+    _refuse_precomputed(model)
+    X = X.tocsr() if hasattr(X, "tocsr") else np.asarray(X)
+    regions = [kernel_region_of(found.ball, X[found.rows]) for found in balls]
+    table = np.zeros_like(model.dual_coef_)
+    place = np.full(X.shape[0], -1)
+    place[model.support_] = np.arange(len(model.support_))
+    first, own = _tables(model)
+    for k, (found, region) in enumerate(zip(balls, regions, strict=True)):
+        at = place[found.rows[region.rows]]
+        assert (at >= 0).all()  # proofs add no dual variables
+        table[np.where(own[at] == first[k][0], *first[k][1]), at] = region.coef
+    return Optimum(model.certificate_, regions, dual_coef=table)
+
+
+def _kernel_optimum_of_fit(model: Any) -> Optimum:
+    """Return the regions of a kernel model without an unpenalised bias."""
+    _refuse_precomputed(model)
+    kernel, table = model._fitted_kernel, model.dual_coef_
+    lengths = np.sqrt(np.maximum(kernel.diagonal(model.support_vectors_), 0.0))
+    lengths = lengths * (1.0 + 1e-9) + 1e-150
+    first, own = _tables(model)
+    constant = 0.0 if _has_free_bias(model) else float(model.fit_intercept)
+    regions = []
+    for (i, rows), part in zip(first, model.certificate_.parts, strict=True):
+        j = rows[0] + 1  # the classes of the pair
+        at = np.flatnonzero((own == i) | (own == j))
+        coef = table[np.where(own[at] == i, *rows), at]
+        at, coef = at[coef != 0.0], coef[coef != 0.0]
+        # The dual bound may be the one of other dual variables, so this is the radius
+        # for any model, as for linear ones.
+        radius = math.sqrt(2.0 * max(part.gap, 0.0)) * (1.0 + 1e-12)
+        intercept = float(coef.sum()) if constant else 0.0
+        reach = float(np.abs(coef) @ lengths[at])
+        regions.append(
+            KernelRegion(at, coef, intercept, constant, reach, radius, radius**2)
+        )
+    return Optimum(model.certificate_, regions, dual_coef=table)
+
+
+def _tables(model: Any) -> tuple[list[Any], NDArray[np.intp]]:
+    """Return the layout of ``dual_coef_``, and the class of every support vector.
+
+    The layout has, for each pair (i, j), the class i and the rows of the table that
+    hold the dual variables of class i and of class j.
+    """
+    if not hasattr(model, "classes_"):
+        return [(0, (0, 0))], np.zeros(len(model.support_), np.intp)
+    classes = len(model.classes_)
+    own = np.repeat(np.arange(classes), model.n_support_)
+    return [(i, (j - 1, i)) for i, j in one_vs_one.pairs(classes)], own
+
+
+def _kernel_values(model: Any, X: Any, table: Vector, problems: int) -> Vector:
+    """Return the decisions without bias of all problems, (n, problems)."""
+    if table.shape[1] == 0:
+        return np.zeros((X.shape[0], problems))
+    return pair_values(
+        model._fitted_kernel, X, model.support_vectors_, table, _counts(model),
+        np.zeros(problems), support=model.support_, n_jobs=model.n_jobs,
+    )  # fmt: skip
+
+
+def _counts(model: Any) -> NDArray[np.integer[Any]]:
+    """Return the number of support vectors of each class."""
+    if hasattr(model, "classes_"):
+        counts: NDArray[np.integer[Any]] = model.n_support_
+        return counts
+    return np.array([len(model.support_), 0])  # one model is a pair with an empty class
+
+
+def _refuse_precomputed(model: Any) -> None:
+    if isinstance(model._fitted_kernel, Precomputed):
+        raise ValueError(
+            "kernel='precomputed' has no bounds on decisions, because they need k(x, x)"
+            " of every new row; give the kernel as a function of two matrices"
+        )
+
+
+# ------------------------------------------------------------------- support vectors
+
+
+def certain_support(
+    n: int, balls: Sequence[ProblemBall], lower: Vector, upper: Vector
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Return masks of certain support vectors and of certain others, (n,) each.
+
+    Parameters
+    ----------
+    n : int
+        Training rows.
+    balls : sequence of ProblemBall
+    lower, upper : ndarray of shape (n, problems)
+        Bounds on the decisions at the training rows.
+
+    Raises
+    ------
+    ValueError
+        For Crammer and Singer's problem.
+    """
+    support, others = np.zeros(n, bool), np.ones(n, bool)
+    for k, found in enumerate(balls):
+        rows, ball = found.rows, found.ball
+        if ball.problem.kind == "crammer-singer":
+            raise ValueError(
+                "multi_class='crammer_singer' has no bounds on support vectors; use "
+                "multi_class='ovr' or 'ovo'"
+            )
+        low, high = lower[rows, k], upper[rows, k]
+        used = ball.problem.cost > 0.0
+        if ball.of_regression:
+            epsilon = ball.problem.loss.epsilon
+            low, high = ball.targets - high, ball.targets - low
+            lost = (low > epsilon) | (high < -epsilon)
+            free = (low > -epsilon) & (high < epsilon)
+        else:
+            positive = ball.signs > 0.0
+            low, high = np.where(positive, low, -high), np.where(positive, high, -low)
+            lost, free = high < 1.0, low > 1.0
+        support[rows] |= used & lost
+        others[rows] &= ~used | free
+    return support, others

@@ -1,0 +1,183 @@
+"""Balls of fitted estimators: one per problem, from the training rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from joblib import effective_n_jobs
+from numpy.typing import ArrayLike
+from sklearn.utils.validation import check_array, check_is_fitted
+
+from ..answers.ball import Ball
+from ..estimators.fitting import weights
+from ..estimators.kernel_regression import SVR
+from ..estimators.linear_regression import LinearSVR
+from ..estimators.linear_svc import LinearSVC
+from ..estimators.regions import ProblemBall, refuse_without_optimum
+from ..estimators.single import checked_weights
+from ..estimators.svc import SVC
+from ..kernel import Gram, KernelRegression
+from ..losses import EpsilonInsensitive, Vector
+from ..problems.binary import BinaryProblem
+from ..problems.crammer_singer import CrammerSingerProblem
+from ..problems.multiclass import problem_labels
+from ..problems.regression import RegressionProblem
+from .agreement import _labels
+from .kernels import _kernel_of, _rows_of, kernel_pairs
+from .linear import binary_of, linear_problems, linear_terms
+from .single_problems import single_terms, targets
+
+__all__ = ["balls_of"]
+
+
+def balls_of(
+    model: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None
+) -> list[ProblemBall]:
+    """Prove the balls of a fitted estimator, from its training rows.
+
+    Parameters
+    ----------
+    model : LinearSVC, SVC, LinearSVR or SVR
+        With unchanged parameters since `fit`.
+    X, y, sample_weight
+        The arguments of `fit`.
+
+    Returns
+    -------
+    list of ProblemBall
+        One per problem, in the order of ``certificate_.parts``.
+
+    Raises
+    ------
+    ValueError
+        If X holds other rows than the fit had, or the problem has no certificate.
+    TypeError
+        If the estimator is of another type.
+    """
+    check_is_fitted(model)
+    refuse_without_optimum(model)
+    if isinstance(model, SVC):
+        labels = problem_labels(model)
+        return [
+            ProblemBall(Ball.of(pair.problem, alpha=pair.alpha), label, pair.rows)
+            for pair, label in zip(
+                kernel_pairs(model, X, y, None, sample_weight), labels, strict=True
+            )
+        ]
+    if isinstance(model, SVR):
+        return [_of_svr(model, X, y, sample_weight)]
+    if not isinstance(model, (LinearSVC, LinearSVR)):
+        raise TypeError(
+            f"model={type(model).__name__} is not supported; give a fitted LinearSVC, "
+            "SVC, LinearSVR or SVR"
+        )
+    X = check_array(
+        X,
+        accept_sparse=["csr", "csc", "coo"],
+        dtype=[np.float64, np.float32],
+        ensure_all_finite=False,  # the problem checks every entry
+    )
+    if isinstance(model, LinearSVR):
+        return [_of_linear_svr(model, X, y, sample_weight)]
+    if model.multi_class == "crammer_singer":
+        return [_together(model, X, y, sample_weight)]
+    return list(_of_linear_svc(model, X, y, sample_weight))
+
+
+def _of_linear_svc(
+    model: LinearSVC, X: Any, y: ArrayLike, sample_weight: ArrayLike | None
+) -> Iterator[ProblemBall]:
+    terms = linear_terms(model, X.shape[0])
+    binary = binary_of(terms, X, y, model.C, sample_weight, model.n_jobs)
+    table = _table(model, binary.tables, X.shape[0])
+    labels = problem_labels(model)
+    for k, (problem, w) in enumerate(linear_problems(terms, binary)):
+        alpha = None if table is None else binary.unpack(table, k)
+        place = getattr(binary, "place", lambda _: np.arange(X.shape[0]))
+        yield ProblemBall(Ball.of(problem, w, alpha), labels[k], place(k))
+
+
+def _table(model: Any, tables: int, n: int) -> Vector | None:
+    """Return the stored dual variables of all rows, (tables, n); None without any.
+
+    Raises
+    ------
+    ValueError
+        If the model was trained on another number of rows.
+    """
+    if not hasattr(model, "dual_coef_"):
+        return None
+    if n != model._n_rows:
+        raise ValueError(
+            f"X has {n} rows, but the model was trained on {model._n_rows}; give the "
+            "training rows, in the same order"
+        )
+    table = np.zeros((tables, n))
+    table[:, model.support_] = model.dual_coef_
+    return table
+
+
+def _together(
+    model: LinearSVC, X: Any, y: ArrayLike, sample_weight: ArrayLike | None
+) -> ProblemBall:
+    classes, codes = _labels(y, X.shape[0], model.classes_)
+    weight, factor = weights(model.class_weight, X, classes, codes, sample_weight)
+    data = BinaryProblem(
+        X,
+        np.ones(X.shape[0]),
+        model.C,
+        sample_weight=weight * factor[codes],
+        fit_intercept=model.fit_intercept,
+        intercept_scaling=model.intercept_scaling,
+        n_jobs=effective_n_jobs(model.n_jobs),
+    )
+    problem = CrammerSingerProblem(data, codes, len(classes))
+    coef, bias = model.coef_, model.intercept_
+    if len(classes) == 2:  # one row, w1 - w0; at the optimum w0 + w1 = 0
+        coef, bias = np.vstack([-coef, coef]) / 2, np.concatenate([-bias, bias]) / 2
+    table = _table(model, len(classes), X.shape[0])
+    alpha = None if table is None else np.ascontiguousarray(table.T).ravel()
+    ball = Ball.of(problem, problem.point(coef, bias), alpha)
+    return ProblemBall(ball, problem_labels(model)[0], np.arange(X.shape[0]))
+
+
+def _of_linear_svr(
+    model: LinearSVR, X: Any, y: ArrayLike, sample_weight: ArrayLike | None
+) -> ProblemBall:
+    terms = single_terms(model, X.shape[0], sample_weight)
+    problem = RegressionProblem(
+        X,
+        targets(y, X.shape[0]),
+        model.C,
+        loss=terms.loss or "epsilon_insensitive",
+        sample_weight=checked_weights(sample_weight, X),
+        fit_intercept=terms.fit_intercept,
+        intercept_scaling=terms.intercept_scaling,
+        n_jobs=effective_n_jobs(model.n_jobs),
+    )
+    w = terms.coef
+    if terms.fit_intercept:
+        w = np.append(w, terms.bias / terms.intercept_scaling)
+    table = _table(model, 1, X.shape[0])
+    ball = Ball.of(problem, w, None if table is None else table[0])
+    return ProblemBall(ball, None, np.arange(X.shape[0]))
+
+
+def _of_svr(
+    model: SVR, X: Any, y: ArrayLike, sample_weight: ArrayLike | None
+) -> ProblemBall:
+    kernel = _kernel_of(model)
+    X = _rows_of(model, X, kernel)
+    problem = KernelRegression(
+        Gram(X, kernel, model.cache_size),
+        targets(y, X.shape[0]),
+        model.C,
+        epsilon=EpsilonInsensitive(model.epsilon).epsilon,
+        sample_weight=checked_weights(sample_weight, X),
+    )
+    coef = np.zeros(X.shape[0])
+    coef[model.support_] = model.dual_coef_[0]
+    alpha = np.clip(coef, problem.lower, problem.upper)
+    return ProblemBall(Ball.of(problem, alpha=alpha), None, np.arange(X.shape[0]))

@@ -1,0 +1,381 @@
+"""Bounds on a model as if some training rows were not there, or others were."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.utils.validation import check_array
+from threadpoolctl import threadpool_limits
+
+from ..answers.ball import Ball
+from ..answers.left_out import alpha_without, repaired, sharpened
+from ..estimators.fitting import weights
+from ..estimators.meta import unwrap
+from ..estimators.regions import ProblemBall, optimum_of
+from ..kernel import Gram, KernelProblem
+from ..losses import Loss, Vector
+from ..problems import one_vs_rest
+from ..problems.binary import BinaryProblem
+from ..problems.kernel_matrix import MatrixProblem
+from ..problems.multiclass import certificate_of
+from .leave_one_out import problems_of
+
+__all__ = ["WhatIf", "what_if"]
+
+Pair = tuple[NDArray[np.float64], NDArray[np.float64]]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class WhatIf:
+    """Bounds on the exact optimum of a changed training set, without a fit.
+
+    Attributes
+    ----------
+    model : LinearSVC or SVC
+        The model, trained before the change.
+    n_without, n_more : int
+        Rows that left and rows that joined.
+    radius : float
+        Upper bound on the distance of the new optimum from the centre of the ball that
+        is known to contain it; with several classes, the largest.
+    """
+
+    model: Any
+    n_without: int
+    n_more: int
+    radius: float
+    _view: Any
+    _data: tuple[Any, NDArray[Any], Vector]
+
+    def decision_bounds(self, X: Any) -> Pair:
+        """Return bounds that the decisions of the new exact optimum cannot leave.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        lower, upper : ndarray
+            Of the shape of ``decision_function(X)``.
+        """
+        found: Pair = self._view.decision_bounds(X)
+        return found
+
+    def coef_bounds(self) -> Pair:
+        """Return bounds on ``coef_`` at the new exact optimum, of the same shape.
+
+        Raises
+        ------
+        ValueError
+            If the kernel is not linear.
+        """
+        found: Pair = self._view.coef_bounds()
+        return found
+
+    def certified_labels(self, X: Any) -> NDArray[np.bool_]:
+        """Tell for which rows the change surely leaves the predicted label as it is.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,), bool
+            True where every new exact optimum has the label that ``model.predict(X)``
+            returns.
+        """
+        view = self._view
+        codes = view._certain_codes(*view._problem_bounds(X, comparable=True))
+        labels = self.model.predict(X)
+        certain: NDArray[np.bool_] = codes >= 0
+        certain[certain] = view.classes_[codes[certain]] == labels[certain]
+        return certain
+
+    def refit(self, tol: float | None = None) -> Any:
+        """Train on the changed rows, from a warm start where the solver has one.
+
+        The certificate of the result says that it equals training from the beginning:
+        both objectives are within `tol` of the same optimum.
+
+        Parameters
+        ----------
+        tol : float, optional
+            Relative gap to prove. Defaults to the model's own.
+
+        Returns
+        -------
+        LinearSVC or SVC
+            A new estimator with the model's parameters. Weights of classes, and a gamma
+            that depends on the data, keep the values that they had for the model.
+        """
+        X, y, weight = self._data
+        model = clone(self.model).set_params(tol=tol or self.model.tol)
+        if hasattr(model, "kernel"):
+            gamma = getattr(self.model._fitted_kernel, "gamma", None)
+            if isinstance(model.gamma, str) and gamma is not None:
+                model.set_params(gamma=gamma)
+            return model.set_params(class_weight=None).fit(X, y, weight)
+        model.set_params(class_weight=self._view.class_weight)
+        if model.solver in ("auto", "dcd", "sdca"):
+            for name in ("classes_", "support_", "dual_coef_", "_n_rows", "_fitted_C"):
+                setattr(model, name, getattr(self._view, name))
+            model.set_params(warm_start=True).fit(X, y, weight)
+            return model.set_params(warm_start=self.model.warm_start)
+        return model.fit(X, y, weight)
+
+    def __repr__(self) -> str:
+        return (
+            f"WhatIf(n_without={self.n_without}, n_more={self.n_more}, "
+            f"radius={self.radius:.3g})"
+        )
+
+    def __str__(self) -> str:
+        change = [f"without {_rows(self.n_without)}"] if self.n_without else []
+        change += [f"with {_rows(self.n_more)} more"] if self.n_more else []
+        what = " and ".join(change) or "without a change"
+        return f"The exact optimum {what} is in a ball of radius {self.radius:.3g}."
+
+
+def _rows(n: int) -> str:
+    return "1 row" if n == 1 else f"{n} rows"
+
+
+def what_if(
+    model: Any,
+    X: Any,
+    y: ArrayLike,
+    *,
+    without: ArrayLike | None = None,
+    X_more: Any = None,
+    y_more: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    tol: float | None = None,
+) -> WhatIf:
+    """Bound the exact optimum as if some rows had not been there, or others had.
+
+    No fit is made: the dual variables of the rows nearest the margin make up for the
+    change, which takes a few passes over the rows. Weights of classes and parameters of
+    the kernel stay as they are.
+
+    Parameters
+    ----------
+    model : LinearSVC or SVC
+        As for :func:`loo_bounds`. Train it with a small `tol`, such as 1e-9: the gap of
+        the model is part of all bounds.
+    X, y, sample_weight
+        The arguments of `fit`.
+    without : array-like, optional
+        Rows to leave out: their indices, or a mask of shape (n_samples,).
+    X_more, y_more : {array-like, sparse matrix} and array-like, optional
+        Rows to add, with labels of known classes. They have weight 1.
+    tol : float, optional
+        Train the model further to this gap first, for the bounds only.
+
+    Returns
+    -------
+    WhatIf
+
+    Raises
+    ------
+    ValueError
+        If rows do not exist, labels are unknown, a class would have no row left, or as
+        in :func:`loo_bounds`.
+    TypeError
+        If the model is of another type.
+
+    Notes
+    -----
+    The bounds are honest but weak where much changes: many support vectors at C = 1 or
+    more. Then train again with ``refit()``.
+
+    References
+    ----------
+    S. Okumura, Y. Suzuki, I. Takeuchi, "Quick sensitivity analysis for incremental data
+    modification and its application to leave-one-out CV in linear classification
+    problems", KDD 2015.
+
+    Examples
+    --------
+    >>> from dualgap import LinearSVC, what_if
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.preprocessing import scale
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> X = scale(X)
+    >>> model = LinearSVC(C=0.01, tol=1e-9, random_state=0).fit(X, y)
+    >>> change = what_if(model, X, y, without=[0, 1, 2])
+    >>> change.radius < 1e-3
+    True
+    >>> bool(change.certified_labels(X).all())
+    True
+    >>> change.refit().certificate_.certified
+    True
+    """
+    model, X = unwrap(model, X)
+    balls, codes = problems_of(model, X, y, sample_weight)
+    X = _matrix(X)
+    more = None if X_more is None else _matrix(X_more)
+    kept = _kept(without, len(codes))
+    new_codes = _new_codes(model, y_more, more, X)
+    all_codes = np.concatenate([codes[kept], new_codes])
+    _refuse_empty(model.classes_, all_codes)
+    rows = X[kept] if more is None else _stacked(X[kept], more)
+    classes = model.classes_
+    weight, factor = weights(model.class_weight, X, classes, codes, sample_weight)
+    left = np.setdiff1d(np.arange(len(codes)), kept)
+    added = np.ones(len(new_codes))
+    found = []
+    with threadpool_limits(1, "blas"):
+        shared: Any = None
+        for k, ball in zip(one_vs_rest.positives(len(factor)), balls, strict=True):
+            ball = sharpened(ball, tol)
+            joined = model.C * one_vs_rest.weights(new_codes, k, added, factor)
+            cost = np.concatenate([ball.problem.cost[kept], joined])
+            signs = one_vs_rest.signs(all_codes, k)
+            shared = _changed(ball.problem, rows, signs, cost, model, shared)
+            alpha = alpha_without(ball, left)[kept]
+            alpha = np.append(alpha, np.zeros(len(new_codes)))
+            w = ball.w if len(ball.w) else None
+            new = repaired(Ball.of(shared, w, np.minimum(alpha, shared.upper)))
+            found.append(ProblemBall(new, None, np.arange(len(all_codes))))
+    total = np.concatenate([weight[kept], added])
+    if hasattr(model, "kernel"):
+        total = total * factor[all_codes]
+    view = _view(model, found, rows, all_codes, factor)
+    data = (rows, model.classes_[all_codes], total)
+    radius = max(part.ball.radius for part in found)
+    return WhatIf(model, len(codes) - len(kept), len(new_codes), radius, view, data)
+
+
+def _matrix(X: Any) -> Any:
+    return check_array(
+        X,
+        accept_sparse="csr",
+        dtype=[np.float64, np.float32],
+        ensure_min_samples=0,
+    )
+
+
+def _kept(without: ArrayLike | None, n: int) -> NDArray[np.intp]:
+    """Return the rows that stay."""
+    rows = np.asarray([] if without is None else without)
+    if rows.dtype == bool:
+        if rows.shape != (n,):
+            raise ValueError(
+                f"without is a mask of shape {rows.shape}, but X has {n} rows; give "
+                "one entry per row, or indices"
+            )
+        return np.flatnonzero(~rows)
+    if rows.size and (rows.ndim != 1 or rows.dtype.kind not in "iu"):
+        raise ValueError(
+            f"without has dtype {rows.dtype} and shape {rows.shape}; give indices of "
+            "rows, or a mask"
+        )
+    rows = rows.astype(np.intp)
+    outside = (rows < 0) | (rows >= n)
+    if outside.any():
+        raise ValueError(
+            f"without has row {rows[outside][0]}, but X has rows 0 to {n - 1}"
+        )
+    return np.setdiff1d(np.arange(n), rows)
+
+
+def _new_codes(model: Any, y_more: Any, more: Any, X: Any) -> NDArray[np.intp]:
+    """Return the classes of the rows that join."""
+    if (more is None) != (y_more is None):
+        raise ValueError("X_more and y_more belong together; give both or neither")
+    if more is None:
+        return np.empty(0, np.intp)
+    labels = np.asarray(y_more)
+    if labels.shape != (more.shape[0],) or more.shape[1] != X.shape[1]:
+        raise ValueError(
+            f"X_more has shape {more.shape} and y_more {labels.shape}; give rows with "
+            f"{X.shape[1]} features and one label each"
+        )
+    unknown = ~np.isin(labels, model.classes_)
+    if unknown.any():
+        raise ValueError(
+            f"y_more has the label {labels[unknown][0]}, which the model does not "
+            "know; train a model with it"
+        )
+    return np.searchsorted(model.classes_, labels)
+
+
+def _refuse_empty(classes: NDArray[Any], codes: NDArray[np.intp]) -> None:
+    missing = np.flatnonzero(np.bincount(codes, minlength=len(classes)) == 0)
+    if len(missing):
+        raise ValueError(
+            f"class {classes[missing[0]]} has no row left; keep one, or train with the "
+            "other classes"
+        )
+
+
+def _stacked(X: Any, more: Any) -> Any:
+    if sparse.issparse(X) or sparse.issparse(more):
+        return sparse.vstack([X, more], format="csr")
+    return np.vstack([X, more])
+
+
+def _changed(
+    old: Any, rows: Any, signs: NDArray[np.int8], cost: Vector, model: Any, shared: Any
+) -> Any:
+    """Return one problem of the changed rows, with the costs given.
+
+    `shared` is another problem of the same rows, if there is one.
+    """
+    if isinstance(old, MatrixProblem):
+        gram = Gram(rows, model._fitted_kernel, model.cache_size)
+        bias = model._bias_of_problems()
+        assert isinstance(old.loss, Loss)
+        return KernelProblem(
+            gram, signs, 1.0, loss=old.loss, sample_weight=cost, **bias
+        )
+    if shared is not None:
+        return shared.with_labels(signs, cost, 1.0)
+    constant = old.intercept_scaling
+    return BinaryProblem(
+        rows,
+        signs,
+        1.0,
+        loss=old.loss,
+        sample_weight=cost,
+        fit_intercept=constant > 0.0,
+        intercept_scaling=constant or 1.0,
+        penalize_intercept=not old.free_bias,
+        n_jobs=old.threads.size,
+    )
+
+
+def _view(
+    model: Any,
+    found: list[ProblemBall],
+    rows: Any,
+    codes: NDArray[np.intp],
+    factor: Vector,
+) -> Any:
+    """Return a shallow copy of the model that holds the new balls."""
+    view = copy.copy(model)
+    view.certificate_ = certificate_of(model, [part.ball.certificate for part in found])
+    balls = [part.ball for part in found]
+    table = np.stack([ball.alpha * ball.signs for ball in balls])
+    if hasattr(model, "kernel"):
+        used = np.flatnonzero(table.any(axis=0))
+        view.support_ = used[np.argsort(codes[used], kind="stable")]
+        view.n_support_ = np.bincount(codes[used], minlength=2).astype(np.int32)
+        view.support_vectors_ = rows[view.support_]
+        view.dual_coef_ = table[:, view.support_]
+    else:
+        view.support_ = np.arange(len(codes))
+        view.dual_coef_ = table
+        view._n_rows, view._fitted_C = len(codes), model.C
+        if model.class_weight is not None:
+            view.class_weight = dict(zip(model.classes_, factor, strict=True))
+    view._optimum = optimum_of(view, rows, found)
+    return view

@@ -1,0 +1,192 @@
+"""Training rows whose removal could flip a prediction."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_array
+from threadpoolctl import threadpool_limits
+
+from ..answers.ball import Ball
+from ..answers.left_out import Leaving, LeftOut, neighbourhood_size, sharpened
+from ..answers.removal import Neighbourhood, inner, loosely
+from ..estimators.meta import unwrap
+from ..losses import Vector
+from ..problems.kernel_matrix import MatrixProblem
+from ..problems.rounding import Rounding
+from .leave_one_out import problems_of
+
+__all__ = ["influence"]
+
+_UNIT, _SLACK = Rounding.unit, Rounding.slack
+
+# Training rows of one block of products with the new rows.
+_ROWS = 256
+
+
+def influence(
+    model: Any,
+    X: Any,
+    y: ArrayLike,
+    X_new: Any,
+    *,
+    sample_weight: ArrayLike | None = None,
+    repair: bool = True,
+    tol: float | None = 1e-9,
+) -> NDArray[np.bool_]:
+    """Find the training rows whose removal could flip a prediction.
+
+    Each training row is taken away alone. Where the result is False, the exact optimum
+    without this row surely has the same label as the model at this new row.
+
+    Parameters
+    ----------
+    model : LinearSVC or SVC
+        Of two classes, with a penalised bias or none.
+    X, y, sample_weight
+        The arguments of `fit`.
+    X_new : {array-like, sparse matrix} of shape (n_new, n_features)
+        Rows whose predictions are in question.
+    repair : bool, default=True
+        Repair the dual variables for the training rows that leave a prediction open.
+    tol : float or None, default=1e-9
+        As for :func:`loo_bounds`.
+
+    Returns
+    -------
+    ndarray of shape (n_new, n_samples), bool
+        True where the removal of the training row could flip the label of the new row,
+        as far as the bounds tell. It is True for all training rows if the label is not
+        even certain with all of them.
+
+    Raises
+    ------
+    ValueError
+        If there are more than two classes, the bias is not penalised, or as in
+        :func:`loo_bounds`.
+
+    Examples
+    --------
+    >>> from dualgap import LinearSVC, influence
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.preprocessing import scale
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> X = scale(X)
+    >>> model = LinearSVC(C=0.01, random_state=0).fit(X, y)
+    >>> flips = influence(model, X, y, X[:100])
+    >>> flips.shape
+    (100, 569)
+    >>> bool(flips.any(axis=0).sum() < 20)
+    True
+    """
+    model, X = unwrap(model, X)
+    balls, _ = problems_of(model, X, y, sample_weight)
+    if len(balls) > 1:
+        raise ValueError(
+            f"y has {len(balls)} classes, but influence needs two; use what_if(model, "
+            "X, y, without=[i]) for single rows"
+        )
+    if balls[0].problem.free_bias:
+        raise ValueError(
+            "penalize_intercept=False is not supported by influence; use what_if(model,"
+            " X, y, without=[i]) for single rows, or train with a penalised bias"
+        )
+    X_new = check_array(X_new, accept_sparse="csr", dtype=[np.float64, np.float32])
+    positive = model.predict(X_new) == model.classes_[1]
+    with threadpool_limits(1, "blas"):
+        return _influence(sharpened(balls[0], tol), X, X_new, positive, repair)
+
+
+class _Values:
+    """Products of new rows with training rows, and decisions of the centre there.
+
+    Parameters
+    ----------
+    near : Neighbourhood
+        Of the ball of all training rows.
+    X, X_new : ndarray or CSR matrix
+        Training rows, and new rows.
+    """
+
+    def __init__(self, near: Neighbourhood, X: Any, X_new: Any) -> None:
+        self.near, self.problem = near, near.ball.problem
+        self.X = X.tocsr() if hasattr(X, "tocsr") else np.asarray(X)
+        self.X_new, self.constant = X_new, near.products.constant
+
+    def block(self, rows: NDArray[np.intp]) -> NDArray[np.float64]:
+        """Return the products of all new rows with some training rows."""
+        if isinstance(self.problem, MatrixProblem):
+            kernel = self.problem.gram.kernel
+            X = self.X[rows].astype(np.float64)
+            new = self.X_new.astype(np.float64)
+            return np.asarray(kernel.block(new, slice(None), X) + self.constant)
+        return inner(self.X_new, self.X[rows]) + self.constant
+
+    @cached_property
+    def lengths(self) -> Vector:
+        """Upper bounds on the lengths of the new rows."""
+        if isinstance(self.problem, MatrixProblem):
+            squares = self.problem.gram.kernel.diagonal(self.X_new.astype(np.float64))
+        else:
+            X = self.X_new.astype(np.float64)
+            square = X.multiply(X) if hasattr(X, "multiply") else X * X
+            squares = np.asarray(square.sum(axis=1)).ravel()
+        many = (self.problem.width + 16) * _UNIT + self.near.products.error
+        lengths: Vector = np.sqrt(squares + self.constant) * (1.0 + many)
+        return lengths
+
+    @cached_property
+    def centre(self) -> Vector:
+        """Decisions of the centre of the ball at the new rows."""
+        ball = self.near.ball
+        if isinstance(self.problem, MatrixProblem):
+            used = np.flatnonzero(ball.alpha)
+            return np.asarray(self.block(used) @ (ball.alpha * ball.signs)[used])
+        coef, intercept = self.problem.coef(ball.centre)
+        return np.asarray(self.X_new @ coef + intercept)
+
+    def error(self, reach: Any) -> Any:
+        """Bound the errors of decisions at the new rows, after moves of this reach."""
+        ball, all_rows = self.near.ball, self.near.all
+        if isinstance(self.problem, MatrixProblem):
+            size = float(ball.alpha @ all_rows.lengths)
+        else:
+            size = float(np.sqrt(ball.centre @ ball.centre))
+        terms = self.problem.n + self.problem.width + 16
+        relative = self.near.products.error + terms * _UNIT
+        return self.lengths * (_SLACK * relative * (size + reach) + ball.offset)
+
+
+def _influence(
+    ball: Ball, X: Any, X_new: Any, positive: NDArray[np.bool_], repair: bool
+) -> NDArray[np.bool_]:
+    """Return the table of :func:`influence`."""
+    out = LeftOut(ball)
+    near = Neighbourhood(ball, neighbourhood_size(ball), out.rows)
+    values = _Values(near, X, X_new)
+    sign = np.where(positive, 1.0, -1.0)
+    members = values.block(near.members)
+    flips = np.zeros((X_new.shape[0], ball.problem.n), bool)
+    used = np.flatnonzero(out.rows.upper > 0.0)
+    for begin in range(0, len(used), _ROWS):
+        some = used[begin : begin + _ROWS]
+        blocks = values.block(some)
+        own = out.rows.signs[some] * out.rows.alpha[some]
+        reach = np.abs(own) * out.rows.lengths[some]
+        for k, i in enumerate(some):
+            middle = values.centre - 0.5 * own[k] * blocks[:, k]
+            width = out.radii[i] * values.lengths + values.error(reach[k])
+            open_ = ~(sign * middle > width)
+            if repair and open_.any():
+                leaving = Leaving.of(near, int(i))
+                d = leaving.moves()
+                moved = members @ d - own[k] * blocks[:, k]
+                far = float(np.abs(d) @ near.rows.lengths) + reach[k]
+                width = loosely(leaving.squared(d, -own[k])) * values.lengths
+                width += values.error(far)
+                open_ &= ~(sign * (values.centre + 0.5 * moved) > width)
+            flips[:, i] = open_
+    return flips

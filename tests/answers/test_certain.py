@@ -1,0 +1,324 @@
+"""What estimators tell about the exact optimum, against fits to rounding level."""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import threadpool_limits
+
+from dualgap import (
+    SVC,
+    SVR,
+    Decided,
+    Hinge,
+    LinearSVC,
+    LinearSVR,
+    load_model,
+    save_model,
+)
+from dualgap.io import convert
+
+CLASSIFIERS = [
+    (LinearSVC, {}),
+    (LinearSVC, {"fit_intercept": False, "intercept_scaling": 1.0}),
+    (LinearSVC, {"loss": "squared_hinge", "intercept_scaling": 3.0}),
+    (LinearSVC, {"loss": "smoothed_hinge", "class_weight": "balanced"}),
+    (LinearSVC, {"penalize_intercept": False}),
+    (LinearSVC, {"penalize_intercept": False, "loss": "squared_hinge"}),
+    (LinearSVC, {"multi_class": "ovo"}),
+    (LinearSVC, {"multi_class": "ovo", "penalize_intercept": False}),
+    (LinearSVC, {"multi_class": "crammer_singer"}),
+    (SVC, {}),
+    (SVC, {"kernel": "linear", "class_weight": "balanced"}),
+    (SVC, {"kernel": "poly", "coef0": 1.0, "decision_function_shape": "ovo"}),
+    (SVC, {"loss": "squared_hinge", "kernel": "laplacian"}),
+]
+REGRESSORS = [
+    (LinearSVR, {"epsilon": 0.1}),
+    (LinearSVR, {"loss": "squared_epsilon_insensitive", "fit_intercept": False}),
+    (SVR, {"epsilon": 0.2}),
+    (SVR, {"kernel": "linear"}),
+]
+
+
+@pytest.fixture(autouse=True)
+def _one_thread():
+    """Let BLAS start no threads for products of a few numbers."""
+    with threadpool_limits(1, "blas"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        yield
+
+
+def data(classes=2, n=60, seed=0):
+    """Rows with duplicates and a zero row, labels, targets, and new rows."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 4)) + 0.5
+    X[0], X[1] = 0.0, X[2]
+    score = X[:, 0] + 0.5 * rng.normal(size=n)
+    y = np.digitize(score, np.quantile(score, np.arange(1, classes) / classes))
+    new = np.vstack([rng.normal(size=(30, 4)) + 0.5, np.zeros(4)])
+    return X, y, score, new
+
+
+def loose(kind, options, X, y, weight=None):
+    """A model that is far from the optimum, and one that is at it."""
+    short = {"max_epochs": 2, "tol": 1e-14}
+    exact = kind(tol=1e-12, random_state=0, **options).fit(X, y, weight)
+    if kind is LinearSVC and options.get("multi_class") != "crammer_singer":
+        short["solver"] = "dcd"
+    if kind in (SVC, SVR):  # these solve small problems in one working set
+        short["solver"] = "block"
+    if kind is SVC and options.get("loss") == "squared_hinge":
+        short["solver"], short["max_epochs"] = "kernel-pegasos", 30
+    return kind(random_state=0, **options, **short).fit(X, y, weight), exact
+
+
+def values(model, X):
+    return getattr(model, "decision_function", model.predict)(X)
+
+
+def inside(lower, middle, upper):
+    off = 1e-5 * (1.0 + np.abs(middle))  # the reference is not exact either
+    return (lower - off <= middle).all() and (middle <= upper + off).all()
+
+
+@pytest.mark.cases(None)
+@pytest.mark.parametrize("classes", [2, 4])
+@pytest.mark.parametrize(("kind", "options"), CLASSIFIERS)
+def test_decisions_weights_and_labels_of_classifiers(kind, options, classes):
+    X, y, _, new = data(classes)
+    model, exact = loose(kind, options, X, y)
+    free = options.get("penalize_intercept") is False
+    free |= kind is SVC and "loss" not in options
+    for rows in ((), (X, y)):
+        if rows:
+            assert model.bound_optimum(*rows) is model
+        elif free:
+            with pytest.raises(ValueError, match=r"bound_optimum\(X, y\)"):
+                model.decision_bounds(new)
+            continue
+        lower, upper = model.decision_bounds(new)
+        assert lower.shape == upper.shape == values(exact, new).shape
+        assert inside(lower, values(exact, new), upper)
+        certain = model.certified_labels(new)
+        assert certain.shape == (len(new),)
+        assert (model.predict(new)[certain] == exact.predict(new)[certain]).all()
+        told = model.predict(new, undecided=-1)
+        assert (told[certain] == model.predict(new)[certain]).all()
+        assert (told[~certain] == -1).all()
+    if kind is LinearSVC or options.get("kernel") == "linear":
+        low, high = model.coef_bounds()
+        assert low.shape == exact.coef_.shape
+        assert inside(low, exact.coef_, high)
+    # At the optimum nearly all is certain; classes between others have w = 0.
+    exact.bound_optimum(X, y)
+    assert exact.certified_labels(new).mean() > (0.9 if classes == 2 else 0.7)
+
+
+@pytest.mark.cases(None)
+@pytest.mark.parametrize(("kind", "options"), REGRESSORS)
+def test_predictions_and_weights_of_regressors(kind, options):
+    X, _, t, new = data()
+    model, exact = loose(kind, options, X, t)
+    model.bound_optimum(X, t)
+    lower, upper = model.decision_bounds(new)
+    assert lower.shape == (len(new),)
+    assert inside(lower, exact.predict(new), upper)
+    if hasattr(model, "coef_"):
+        low, high = model.coef_bounds()
+        assert low.shape == exact.coef_.shape
+        assert inside(low, exact.coef_, high)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize(
+    ("kind", "options"), [one for one in CLASSIFIERS if "multi_class" not in one[1]]
+)
+def test_support_vectors(kind, options, classes):
+    X, y, _, _ = data(classes)
+    weight = np.ones(len(y))
+    weight[-2:] = 0.0
+    model, exact = loose(kind, options, X, y, weight)
+    for one in (model, exact):
+        support, others = one.certified_support(X, y, weight)
+        of_exact = np.isin(np.arange(len(y)), exact.support_)
+        assert not (support & others).any()
+        assert of_exact[support].all()
+        assert not of_exact[others].any()
+    assert others[-2:].all()
+    assert (support | others).mean() > 0.3
+
+
+def test_support_vectors_of_regression():
+    X, _, t, _ = data()
+    for kind in (LinearSVR, SVR):
+        exact = kind(epsilon=0.3, tol=1e-12).fit(X, t)
+        support, others = exact.certified_support(X, t)
+        of_exact = np.isin(np.arange(len(t)), exact.support_)
+        assert of_exact[support].all()
+        assert not of_exact[others].any()
+        assert (support | others).mean() > 0.5
+
+
+def test_every_optimal_bias_is_inside():
+    """Two rows, C too small for a free support vector: b may be anything in between."""
+    X, y = np.array([[-1.0], [1.0]]), np.array([-1, 1])
+    C = 0.1  # w = 0.2, and all b in [-0.8, 0.8] are optimal
+    for model in (
+        LinearSVC(C=C, penalize_intercept=False),
+        SVC(C=C, kernel="linear"),
+    ):
+        model.fit(X, y).bound_optimum(X, y)
+        for x, middle in ((-3.0, -0.6), (0.0, 0.0), (2.0, 0.4)):
+            lower, upper = model.decision_bounds([[x]])
+            assert lower[0] <= middle - 0.8
+            assert upper[0] >= middle + 0.8
+            assert upper[0] - lower[0] < 2.0  # and not much more
+
+
+def test_the_ellipsoid_is_far_narrower_than_the_ball():
+    X, y, _, new = data(n=200)
+    model = LinearSVC(loss="squared_hinge", tol=1e-3, solver="dcd", random_state=0)
+    model.fit(X, y)
+    wide = np.subtract(*model.decision_bounds(new)[::-1])
+    narrow = np.subtract(*model.bound_optimum(X, y).decision_bounds(new)[::-1])
+    assert (narrow < 0.1 * wide)[:-1].all()
+    model.set_params(loss=Hinge()).fit(X, y)  # a new fit forgets the region
+    assert "_optimum" not in vars(model) or model._region() is not model._optimum
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix, sparse.csc_matrix])
+def test_forms_of_rows(form, dtype):
+    X, y, _, new = data()
+    X, new = X.astype(dtype), new.astype(dtype)
+    for kind, options in ((LinearSVC, {"penalize_intercept": False}), (SVC, {})):
+        model = kind(tol=1e-4, random_state=0, **options).fit(form(X), y)
+        lower, upper = model.bound_optimum(form(X), y).decision_bounds(form(new))
+        exact = kind(tol=1e-12, random_state=0, **options).fit(X, y)
+        assert inside(lower, exact.decision_function(new), upper)
+        for bad in (np.nan, np.inf):
+            wrong = new.copy()
+            wrong[3, 1] = bad
+            with pytest.raises(ValueError, match=r"NaN|infinit"):
+                model.decision_bounds(form(wrong))
+
+
+def test_a_store_of_rows(tmp_path):
+    X, y, _, _ = data()
+    model = LinearSVC(random_state=0).fit(X, y)
+    store = convert([(sparse.csr_matrix(X), y)], tmp_path / "rows", shuffle=False)
+    np.testing.assert_allclose(
+        model.decision_bounds(store), model.decision_bounds(X), rtol=1e-12
+    )
+    with pytest.raises(ValueError, match="rows in memory"):
+        model.bound_optimum(store, y)
+
+
+def test_pickles_keep_the_region_and_files_do_not(tmp_path):
+    X, y, _, new = data()
+    model = LinearSVC(penalize_intercept=False, random_state=0).fit(X, y)
+    bounds = model.bound_optimum(X, y).decision_bounds(new)
+    again = pickle.loads(pickle.dumps(model))
+    assert np.array_equal(again.decision_bounds(new), bounds)
+    save_model(model, tmp_path / "one.model")
+    loaded = load_model(tmp_path / "one.model")
+    with pytest.raises(ValueError, match="training rows"):
+        loaded.decision_bounds(new)
+    # A file has no dual variables, so the bounds are wider.
+    lower, upper = loaded.bound_optimum(X, y).decision_bounds(new)
+    exact = LinearSVC(penalize_intercept=False, tol=1e-12, random_state=0).fit(X, y)
+    assert inside(lower, exact.decision_function(new), upper)
+    model = LinearSVC(random_state=0).fit(X, y)
+    save_model(model, tmp_path / "two.model")
+    loaded = load_model(tmp_path / "two.model")
+    assert np.array_equal(loaded.decision_bounds(new), model.decision_bounds(new))
+
+
+def test_string_labels_may_be_undecided():
+    X, y, _, new = data()
+    names = np.array(["no", "yes"])[y]
+    model = LinearSVC(tol=0.5, max_epochs=1, solver="dcd").fit(X, names)
+    told = model.predict(new, undecided="perhaps")
+    assert told.dtype.kind == "U"
+    assert set(told) <= {"no", "yes", "perhaps"}
+    assert "perhaps" in told
+    assert model.predict(new, undecided=0).dtype == object
+
+
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [
+        (LinearSVC, {}),
+        (LinearSVC, {"penalize_intercept": False}),
+        (LinearSVC, {"multi_class": "ovo"}),
+        (SVC, {"tol": 0.1}),
+    ],
+)
+def test_a_fit_ends_once_labels_are_decided(kind, options):
+    X, y, _, new = data(3, n=300)
+    model = kind(random_state=0, **options).fit(X, y, until=Decided(new[:-1]))
+    assert model.certified_labels(new[:-1]).all()
+    assert model.certificate_.certified
+    assert model.certificate_.parts[0].tol == model.tol
+
+
+def test_a_fit_tells_how_many_labels_are_left():
+    X, y, _, _ = data()
+    new = np.vstack([X, np.zeros((1, 4))])  # a decision that is exactly 0
+    model = LinearSVC(fit_intercept=False, random_state=0)
+    with pytest.warns(ConvergenceWarning, match="2 of 61 labels could still change"):
+        model.fit(X, y, until=Decided(new))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.fit(X, y, until=Decided(new, share=0.9))
+    limited = LinearSVC(time_limit=1e-9, solver="dcd")
+    with pytest.warns(ConvergenceWarning, match="could still change|time limit"):
+        limited.fit(X, y, until=Decided(new))
+
+
+def test_refusals():
+    X, y, _, new = data()
+    fitted = LinearSVC(random_state=0).fit(X, y)
+    for arguments, message in (
+        ((X[:-1], y[:-1]), "59 rows"),
+        ((X, y[:-1]), "59 labels"),
+        ((X[:, :2], y), "features"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            fitted.bound_optimum(*arguments)
+    with pytest.raises(ValueError, match="features"):
+        fitted.decision_bounds(new[:, :2])
+    with pytest.raises(ValueError, match="crammer_singer"):
+        LinearSVC(multi_class="crammer_singer").fit(X, y).certified_support(X, y)
+    with pytest.raises(ValueError, match="nystroem"):
+        SVC(solver="nystroem").fit(X, y).bound_optimum(X, y)
+    with pytest.raises(ValueError, match="nystroem"):
+        SVC(solver="nystroem").fit(X, y, until=Decided(new))
+    with pytest.raises(ValueError, match=r"k\(x, x\)"):
+        SVC(kernel="precomputed").fit(X @ X.T, y).bound_optimum(X @ X.T, y)
+    with pytest.raises(AttributeError, match="linear"):
+        SVC().fit(X, y).coef_bounds()
+    streamed = LinearSVC().partial_fit(X, y, classes=[0, 1]).partial_fit(-X, y)
+    with pytest.raises(ValueError, match="certify"):
+        streamed.decision_bounds(new)
+
+
+def test_refused_rules(tmp_path):
+    X, y, _, new = data()
+    for share in (0.0, 1.5, np.nan):
+        with pytest.raises(ValueError, match="share"):
+            Decided(new, share)
+    with pytest.raises(TypeError, match="Decided"):
+        LinearSVC().fit(X, y, until=new)
+    with pytest.raises(ValueError, match="4 features"):
+        LinearSVC().fit(X, y, until=Decided(new[:, :2]))
+    with pytest.raises(ValueError, match="checkpoint"):
+        LinearSVC(checkpoint=tmp_path / "c", random_state=0).fit(
+            X, y, until=Decided(new)
+        )

@@ -1,0 +1,166 @@
+"""loo_bounds and cv_bounds enclose the errors that refits have."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.datasets import load_iris
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import KFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler, scale
+
+from dualgap import SVC, LinearSVC, cv_bounds, loo_bounds
+from dualgap.answers import left_out
+
+
+def iris(classes=3, n=60):
+    X, y = load_iris(return_X_y=True)
+    rows = np.flatnonzero(y >= 3 - classes)
+    rows = np.random.default_rng(0).permutation(rows)[:n]
+    return scale(X[rows]), y[rows]
+
+
+MODELS = [
+    LinearSVC(0.5),
+    LinearSVC(1.0, loss="squared_hinge", fit_intercept=False),
+    LinearSVC(0.5, penalize_intercept=False, class_weight={1: 2.0}),
+    SVC(C=2.0, gamma=0.5),
+    SVC(C=2.0, gamma=0.5, loss="squared_hinge"),
+]
+
+
+def wrong_without(model, X, y, folds):
+    """Whether each row is predicted wrongly by a tight fit without its fold."""
+    exact = clone(model).set_params(tol=1e-11)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        parts = [
+            exact.fit(X[train], y[train]).predict(X[test]) != y[test]
+            for train, test in folds
+        ]
+    return np.concatenate(parts)
+
+
+@pytest.mark.cases(None)
+@pytest.mark.parametrize("model", MODELS, ids=range(len(MODELS)))
+def test_the_exact_error_is_that_of_n_refits(model):
+    X, y = iris(2, 30)
+    model.fit(X, y)
+    folds = [(np.delete(np.arange(30), i), [i]) for i in range(30)]
+    wrong = wrong_without(model, X, y, folds)
+    assert wrong.any()
+    before = None
+    for refine in ("none", "local", "exact"):
+        found = loo_bounds(model, X, y, refine=refine)
+        assert not (found.right & wrong).any()
+        assert not (found.wrong & ~wrong).any()
+        if before is not None:
+            assert found.lower >= before.lower
+            assert found.upper <= before.upper
+        before = found
+    assert found.exact
+    assert found.lower == found.upper == wrong.mean()
+
+
+@pytest.mark.parametrize("model", MODELS[:2], ids=range(2))
+def test_several_classes(model):
+    X, y = iris(3, 30)
+    model.fit(X, y)
+    folds = [(np.delete(np.arange(30), i), [i]) for i in range(30)]
+    found = loo_bounds(model, X, y, refine="exact")
+    assert found.lower == found.upper == wrong_without(model, X, y, folds).mean()
+
+
+@pytest.mark.cases(None)
+@pytest.mark.parametrize("model", MODELS, ids=range(len(MODELS)))
+def test_folds(model):
+    X, y = iris(2, 60)
+    model.fit(X, y)
+    folds = list(KFold(4, shuffle=True, random_state=0).split(X))
+    found = cv_bounds(model, X, y, cv=folds, refine="exact")
+    np.testing.assert_array_equal(found.wrong, wrong_without(model, X, y, folds))
+    assert found.exact
+    assert found.n_fits >= 4
+    assert found.method == "4-fold"
+    loose = cv_bounds(model, X, y, cv=folds, refine="none", tol=1e-3)
+    assert loose.lower <= found.lower <= loose.upper
+
+
+def test_kinds_of_input_and_a_pipeline():
+    X, y = iris(2, 30)
+    names = np.array(["setosa", "versicolor", "virginica"])[y]
+    model = LinearSVC(0.3, random_state=0).fit(X, names)
+    whole = loo_bounds(model, X, names)
+    for rows in (sparse.csr_matrix(X), pd.DataFrame(X), X.astype(np.float32)):
+        other = loo_bounds(model, rows, pd.Series(names))
+        assert (other.lower_margins <= whole.upper_margins + 1e-4).all()
+        assert (other.upper_margins >= whole.lower_margins - 1e-4).all()
+    pipe = make_pipeline(StandardScaler(), LinearSVC(0.3, random_state=0))
+    pipe.fit(3.0 * X, names)
+    again = loo_bounds(pipe, 3.0 * X, names)
+    assert (again.lower, again.upper) == (whole.lower, whole.upper)
+
+
+def test_odd_rows():
+    X = np.array([[0.0, 0.0], [0.0, 0.0], [1.0, 1.0], [1.0, 1.0], [-1.0, 2.0]])
+    y, weight = np.array([1, 0, 1, 1, 0]), np.array([1.0, 1.0, 0.0, 2.0, 1.0])
+    for C in (1e-6, 1.0, 1e4):
+        model = LinearSVC(C, fit_intercept=False).fit(X, y, weight)
+        found = loo_bounds(model, X, y, sample_weight=weight, refine="exact")
+        # A row of zeros has the decision 0, which predicts the first class.
+        assert found.wrong[0]
+        assert found.right[1]
+
+
+def test_a_class_of_one_row_and_one_feature():
+    X, y = np.array([[1.0], [2.0], [-1.0]]), np.array([1, 1, 0])
+    for options in ({}, {"penalize_intercept": False}):
+        model = LinearSVC(1.0, **options).fit(X, y)
+        found = loo_bounds(model, X, y, refine="exact")
+        assert not found.right[2]  # nothing tells of the class that is left out
+
+
+def test_the_record_says_what_is_known():
+    X, y = iris(2, 30)
+    model = LinearSVC(0.5).fit(X, y)
+    found = loo_bounds(model, X, y, refine="none")
+    assert f"{len(found.undecided)} of 30 rows are undecided." in str(found)
+    assert repr(found).startswith("ErrorBounds(lower=")
+    found = loo_bounds(model, X, y, refine="exact")
+    assert str(found).endswith("%, proved for all rows.")
+
+
+def test_a_time_limit_and_ctrl_c_keep_the_bounds_so_far(monkeypatch):
+    X, y = iris(2, 40)
+    model = LinearSVC(1.0, random_state=0).fit(X, y)
+    with pytest.warns(ConvergenceWarning, match="at the time limit"):
+        some = loo_bounds(model, X, y, refine="exact", time_limit=1e-9)
+    exact = loo_bounds(model, X, y, refine="exact")
+    assert some.lower <= exact.lower <= some.upper
+
+    def interrupted(*args, **named):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(left_out.LeftOut, "settle", interrupted)
+    with pytest.warns(ConvergenceWarning, match="by Ctrl-C"):
+        some = loo_bounds(model, X, y, refine="exact")
+    assert some.lower <= exact.lower <= some.upper
+
+
+def test_refusals_name_a_remedy():
+    X, y = iris(3, 45)
+    for model in (SVC(), LinearSVC(multi_class="ovo")):
+        with pytest.raises(ValueError, match="use LinearSVC\\(multi_class='ovr'\\)"):
+            loo_bounds(model.fit(X, y), X, y)
+    two, labels = iris(2, 30)
+    together = LinearSVC(multi_class="crammer_singer").fit(two, labels)
+    with pytest.raises(ValueError, match="use LinearSVC\\(multi_class='ovr'\\)"):
+        loo_bounds(together, two, labels)
+    with pytest.raises(ValueError, match="refine"):
+        loo_bounds(together, two, labels, refine="all")

@@ -1,0 +1,125 @@
+"""what_if and influence enclose what refits of changed rows do."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.datasets import load_breast_cancer
+from sklearn.preprocessing import scale
+
+from dualgap import SVC, LinearSVC, influence, what_if
+
+from .. import removed
+
+
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.long)])
+def test_decisions_of_refits_are_inside_the_bounds(seed):
+    rng = np.random.default_rng(seed)
+    for count in range(20 if seed == 1 else 200):
+        X, y, model = removed.random_model(rng, count)
+        left = rng.choice(np.arange(5, len(y)), 1, replace=False)
+        more = (X[:2] + 0.5, y[:2]) if count % 2 else (None, None)
+        change = what_if(model, X, y, without=left, X_more=more[0], y_more=more[1])
+        violated, checked = removed.violations(change, X)
+        assert checked
+        assert not violated, (count, model)
+
+
+def cancer(n=200):
+    X, y = load_breast_cancer(return_X_y=True)
+    return scale(X)[:n], y[:n]
+
+
+@pytest.mark.parametrize("as_sparse", [False, True])
+def test_weights_labels_and_a_warm_refit(as_sparse):
+    X, y = cancer()
+    X = sparse.csr_matrix(X) if as_sparse else X
+    model = LinearSVC(0.05, tol=1e-9, class_weight="balanced", random_state=0)
+    model.fit(X, y)
+    rows = model.support_[:3]
+    change = what_if(model, X, y, without=rows)
+    again = change.refit(1e-10)
+    assert again.certificate_.certified
+    lower, upper = change.coef_bounds()
+    assert lower.shape == model.coef_.shape
+    assert (lower <= again.coef_).all()
+    assert (again.coef_ <= upper).all()
+    assert (upper - lower < 0.5 * np.abs(model.coef_).max()).all()
+    certain = change.certified_labels(X)
+    assert certain.mean() > 0.9
+    same = again.predict(X) == model.predict(X)
+    assert same[certain].all()
+    # The same costs, trained from the beginning.
+    weight = len(y) / (2 * np.bincount(y))[y]
+    kept = np.setdiff1d(np.arange(len(y)), rows)
+    cold = LinearSVC(0.05, tol=1e-10).fit(X[kept], y[kept], weight[kept])
+    np.testing.assert_allclose(
+        cold.certificate_.primal, again.certificate_.primal, rtol=1e-9
+    )
+
+
+def test_a_row_without_a_dual_variable_changes_nothing():
+    X, y = cancer()
+    model = LinearSVC(0.05, tol=1e-10, random_state=0).fit(X, y)
+    _, others = model.certified_support(X, y)
+    change = what_if(model, X, y, without=np.flatnonzero(others)[:20])
+    assert change.radius < 1e-3
+    assert "without 20 rows" in str(change)
+    mask = np.zeros(len(y), bool)
+    mask[np.flatnonzero(others)[:20]] = True
+    assert repr(what_if(model, X, y, without=mask)) == repr(change)
+    nothing = what_if(model, X, y)
+    assert nothing.n_without == nothing.n_more == 0
+    assert "without a change" in str(nothing)
+
+
+@pytest.mark.cases(None)
+@pytest.mark.parametrize(
+    "model",
+    [
+        LinearSVC(1.0, tol=1e-9, random_state=0),
+        SVC(C=2.0, gamma=0.05, loss="squared_hinge", tol=1e-9),
+    ],
+    ids=["linear", "kernel"],
+)
+def test_influence_names_every_row_whose_removal_flips_a_label(model):
+    X, y = cancer(80)
+    model.fit(X, y)
+    new = 0.3 * cancer(300)[0][-40:]
+    before = model.predict(new)
+    flips = influence(model, X, y, new)
+    assert flips.shape == (40, 80)
+    assert not flips.all()
+    really = 0
+    for i in model.support_:
+        kept = np.delete(np.arange(80), i)
+        again = type(model)(**model.get_params()).fit(X[kept], y[kept])
+        changed = again.predict(new) != before
+        really += changed.sum()
+        assert flips[changed, i].all()
+    assert really
+    without_repair = influence(model, X, y, new, repair=False)
+    assert (without_repair | ~flips).all()
+
+
+def test_refusals_name_a_remedy():
+    X, y = cancer(60)
+    model = LinearSVC().fit(X, y)
+    for given, message in [
+        ({"without": [60]}, "without has row 60, but X has rows 0 to 59"),
+        ({"without": [0.5]}, "give indices"),
+        ({"without": np.zeros(3, bool)}, "one entry per row"),
+        ({"without": np.flatnonzero(y == 1)}, "class 1 has no row left"),
+        ({"X_more": X[:1]}, "belong together"),
+        ({"X_more": X[:1], "y_more": [7]}, "label 7"),
+        ({"X_more": X[:1, :3], "y_more": [1]}, "30 features"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            what_if(model, X, y, **given)
+    free = LinearSVC(penalize_intercept=False).fit(X, y)
+    with pytest.raises(ValueError, match="use what_if"):
+        influence(free, X, y, X)
+    labels = np.arange(60) % 3
+    with pytest.raises(ValueError, match="influence needs two"):
+        influence(LinearSVC().fit(X, labels), X, labels, X)
