@@ -185,7 +185,7 @@ def test_the_numbers_of_the_readme_are_those_of_the_pages_it_links_to():
     text = (ROOT / "README.md").read_text("utf-8")
     bullets = re.search(r"^## Why dualgap\n\n(.*?)\n\n", text, re.S | re.M)[1]
     bullets = bullets.split("\n- ")
-    assert len(bullets) == 6
+    assert len(bullets) == 7
     for bullet in bullets:
         said, _, link = bullet.partition("](")
         page = re.match(r"docs/[\w-]+\.md", link)[0]
