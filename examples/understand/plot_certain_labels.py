@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.datasets import make_blobs
 
 from dualgap import Decided, LinearSVC
+from dualgap.plot import COLORS
 
 X, y = make_blobs(400, centers=2, cluster_std=2.4, random_state=3)
 X -= X.mean(axis=0)
@@ -21,7 +22,7 @@ X -= X.mean(axis=0)
 # training rows once. Then ``certified_labels`` is true where the label of the model is
 # proved to be the label of every exact optimum.
 
-first, second = np.meshgrid(np.linspace(-9, 9, 120), np.linspace(-9, 9, 120))
+first, second = np.meshgrid(np.linspace(-10, 10, 120), np.linspace(-10, 10, 120))
 grid = np.column_stack([first.ravel(), second.ravel()])
 
 figure, axes = plt.subplots(1, 3, figsize=(8.4, 3.1), layout="constrained")
@@ -35,9 +36,11 @@ for axis, tol in zip(axes, (1e-2, 1e-4, 1e-6), strict=True):
         second,
         told.reshape(first.shape),
         levels=[-1.5, -0.5, 0.5, 1.5],
-        colors=["#bbbbbb", "#cfe8f1", "#f9d9c8"],
+        colors=["gray", *COLORS[:2]],
+        alpha=0.3,
     )
-    axis.scatter(*X.T, c=y, s=4, cmap="coolwarm")
+    for label in (0, 1):
+        axis.scatter(*X[y == label].T, color=COLORS[label], s=4)
     axis.set(title=f"tol={tol:g}: {share:.1%} certain", xticks=[], yticks=[])
 
 # %%
