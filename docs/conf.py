@@ -89,7 +89,7 @@ def tidy(app, what, name, obj, options, lines):
     """
     text = re.sub(r" \\\n\s+", " ", "\n".join(lines))
     text = re.sub(r":ref:`([^`<]*?)\s*<[^`]*>`", r"\1", text)
-    text = re.sub(r":term:`([^`<]*?)(?:\s*<[^`]*>)?`", r"\1", text)
+    text = re.sub(r":term:`([^`<]*?)(?:\s*<[^`]*>)?`", r"``\1``", text)
     lines[:] = text.replace("(n_features_in_,)", "(`n_features_in_`,)").split("\n")
 
 
