@@ -77,7 +77,7 @@ def refitted(X, y, weight, C, kind, loss, kept, points):
 
 
 def slack(problem, true, off):
-    """How far an interval may be from a refit: its own error, and more for a bias."""
+    """Bound how far an interval is from a refit: its error, more for a bias."""
     return off + 1e-7 * (1.0 + np.abs(true)) + (1e-6 if problem.free_bias else 0.0)
 
 

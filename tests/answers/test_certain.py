@@ -1,4 +1,4 @@
-"""What estimators tell about the exact optimum, against fits to rounding level."""
+"""Test bounds of estimators on the exact optimum against fits to rounding level."""
 
 from __future__ import annotations
 

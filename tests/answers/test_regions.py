@@ -22,7 +22,7 @@ def _one_thread():
 
 
 def slack_of(given):
-    """How wrong the reference may be at the new rows."""
+    """Bound the error of the reference at the new rows."""
     size = 1.0 + np.abs(given.decisions)
     return given.exact.slack * given.reach + 1e-6 * size
 
