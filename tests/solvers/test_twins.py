@@ -11,7 +11,7 @@ import pytest
 from scipy import sparse
 
 from dualgap import Problem, core
-from dualgap.solvers import DCD, NORMA, SDCA, Pegasos, SGDm, SGDr, SGDs, SvmSGD
+from dualgap.solvers import DCD, NORMA, SDCA, SGDQN, Pegasos, SGDm, SGDr, SGDs, SvmSGD
 
 from ..twins import dcd, norma, pegasos, sdca, sgd, svmsgd
 from ..twins.losses import dual
@@ -78,6 +78,10 @@ TIE = 1e-11
         (Pegasos(sampling="random"), "random"),
         (NORMA(), "permutation"),
         (SvmSGD(initial_step=1.0), "permutation"),
+        (SvmSGD(initial_step=1.0, order="fixed"), "fixed"),
+        (SGDQN(t0=100.0), "permutation"),
+        (SGDQN(t0=100.0, order="fixed"), "fixed"),
+        (SGDQN(t0=100.0, order="cyclic"), "cyclic"),
     ],
 )
 def test_orders_are_the_generators(solver, kind):
@@ -89,9 +93,10 @@ def test_orders_are_the_generators(solver, kind):
         assert (sorted(order) == list(range(bench.n))) == (kind != "random")
 
 
-def test_one_fixed_permutation_needs_the_rows_in_memory():
-    assert SGDs().streams
-    assert not SGDs(order="fixed").streams
+@pytest.mark.parametrize("solver", [SGDs, SGDm, SvmSGD, SGDQN])
+def test_one_fixed_permutation_needs_the_rows_in_memory(solver):
+    assert solver().streams
+    assert not solver(order="fixed").streams
 
 
 @pytest.mark.parametrize(

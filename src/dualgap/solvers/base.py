@@ -23,7 +23,7 @@ from typing import Any, ClassVar, Literal, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..checks import check_count
+from ..checks import check_count, check_option
 from ..data.blocks import Block
 from ..losses import Vector
 from ..problems.base import Claim, Proof
@@ -250,6 +250,23 @@ class SteppedSolver(Solver):
     def __post_init__(self) -> None:
         if self.max_steps is not None:
             check_count("max_steps", self.max_steps)
+
+
+@dataclass(frozen=True)
+class OrderedSolver(SteppedSolver):
+    """Base of the solvers that visit every row once an epoch, in a chosen order."""
+
+    order: Literal["permutation", "fixed", "cyclic"] = field(
+        default="permutation", kw_only=True
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_option("order", self.order, ("permutation", "fixed", "cyclic"))
+
+    @property
+    def streams(self) -> bool:
+        return self.order != "fixed"
 
 
 def new_order(n: int) -> NDArray[np.uint32]:

@@ -19,17 +19,17 @@ import math
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .. import core
-from ..checks import check_count, check_option, check_step
+from ..checks import check_count, check_step
 from ..data.blocks import Block
 from ..losses import Vector
 from ..problems.binary import BinaryProblem
-from .base import State, SteppedSolver, new_order, row_visits
+from .base import OrderedSolver, State, SteppedSolver, new_order, row_visits
 from .registry import register
 
 Visits = Iterator[tuple[Block, NDArray[np.uint32]]]
@@ -145,18 +145,8 @@ class SGDr(_CountingSGD):
 
 
 @dataclass(frozen=True)
-class _EpochSGD(_CountingSGD):
+class _EpochSGD(OrderedSolver, _CountingSGD):
     """Base of the variants that visit every row once an epoch."""
-
-    order: Literal["permutation", "fixed", "cyclic"] = "permutation"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_option("order", self.order, ("permutation", "fixed", "cyclic"))
-
-    @property
-    def streams(self) -> bool:
-        return self.order != "fixed"
 
     def visits(self, state: SGDState, stop: Any) -> Visits:
         return row_visits(self.order, state, stop)

@@ -35,7 +35,7 @@ from ..checks import check_count, check_option, check_step
 from ..data.blocks import Block
 from ..losses import Vector
 from ..problems.binary import BinaryProblem
-from .base import State, SteppedSolver, new_order, row_visits
+from .base import OrderedSolver, State, new_order, row_visits
 from .registry import register
 
 
@@ -70,7 +70,7 @@ class SGDQNState(State):
 
 @register("binary")
 @dataclass(frozen=True)
-class SGDQN(SteppedSolver):
+class SGDQN(OrderedSolver):
     """SGD-QN of Bordes, Bottou and Gallinari 2009.
 
     Parameters
@@ -82,6 +82,10 @@ class SGDQN(SteppedSolver):
     t0 : float, optional
         The first step size is 1/(lambda t0). None: the best of 1, 10, 100, ... after
         one pass over a tenth of the rows (at least 1000).
+    order : {"permutation", "fixed", "cyclic"}, default="permutation"
+        Order of the rows: a new permutation every epoch, one permutation for all epochs
+        (as in the experiments of Panagiotakopoulos and Tsampouka 2013) or the order of
+        the data. "fixed" needs the rows in memory.
     max_steps : int, optional
         Largest number of steps, that is, of visits to rows; it may be less than an
         epoch. Of the fit, only the last proof then reads all rows.
@@ -102,10 +106,6 @@ class SGDQN(SteppedSolver):
             check_count("skip", self.skip)
         if self.t0 is not None:
             check_step("t0", self.t0)
-
-    @property
-    def streams(self) -> bool:
-        return True
 
     def start(
         self, problem: BinaryProblem, rng: Any, warm: Vector | None
@@ -212,7 +212,7 @@ class SGDQN(SteppedSolver):
     def step(self, state: SGDQNState, stop: Any) -> None:
         gain = 2.0 / (state.epochs + 2)  # epoch e has weight e in the running means
         loss, gap, before = 0.0, 0.0, state.visited
-        for block, order in row_visits("permutation", state, stop):
+        for block, order in row_visits(self.order, state, stop):
             some = self._pass(state, block, order, gain, stop)
             loss, gap = loss + some[0], gap + some[1]
         state.epochs += 1

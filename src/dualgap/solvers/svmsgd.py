@@ -23,7 +23,7 @@ from .. import core
 from ..checks import check_step
 from ..data.blocks import Block
 from ..problems.binary import BinaryProblem
-from .base import new_order
+from .base import OrderedSolver, RowOrder, new_order
 from .registry import register
 from .stochastic_gradient import StochasticGradient, fresh_state, gradient_pass
 
@@ -38,13 +38,17 @@ class Settings:
 
 @register("binary")
 @dataclass(frozen=True)
-class SvmSGD(StochasticGradient):
+class SvmSGD(OrderedSolver, StochasticGradient):
     """Stochastic gradient descent of Bottou's svmsgd.
 
     Parameters
     ----------
     initial_step : float, optional
         Constant eta0 of the step size. None: chosen on 1000 rows.
+    order : {"permutation", "fixed", "cyclic"}, default="permutation"
+        Order of the rows: a new permutation every epoch, one permutation for all epochs
+        (as in the experiments of Panagiotakopoulos and Tsampouka 2013) or the order of
+        the data. "fixed" needs the rows in memory.
     max_steps : int, optional
         Largest number of steps, that is, of visits to rows; it may be less than an
         epoch. Of the fit, only the last proof then reads all rows.
@@ -61,6 +65,9 @@ class SvmSGD(StochasticGradient):
         super().__post_init__()
         if self.initial_step is not None:
             check_step("initial_step", self.initial_step)
+
+    def options(self) -> tuple[RowOrder, int, bool, bool]:
+        return self.order, 1, False, False
 
     def eta0(self, problem: BinaryProblem, rng: Any) -> float:
         if self.initial_step is not None:
