@@ -23,7 +23,7 @@ else:
 
 FOLDER = Path(__file__).parent
 NUMERICAL = [
-    *("core", "kernels", "solvers", "training"),
+    *("answers", "core", "kernels", "models", "solvers", "training"),
     *("test_certificate.py", "test_core.py", "test_losses.py", "test_problem.py"),
     "test_unpenalised.py",
 ]

@@ -19,7 +19,7 @@
 #include <variant>
 #include <vector>
 
-#include "epochs/sleeping_rows.hpp"
+#include "epochs/dual.hpp"
 #include "losses.hpp"
 #include "rows.hpp"
 #include "stop.hpp"

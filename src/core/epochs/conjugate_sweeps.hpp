@@ -28,7 +28,7 @@
 #include "../rows.hpp"
 #include "../stop.hpp"
 #include "../sums.hpp"
-#include "dual_coordinate.hpp"
+#include "dual.hpp"
 
 namespace dualgap {
 

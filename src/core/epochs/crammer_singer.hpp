@@ -34,7 +34,7 @@
 #include "../stop.hpp"
 #include "../sums.hpp"
 #include "../threads.hpp"
-#include "sleeping_rows.hpp"
+#include "dual.hpp"
 
 namespace dualgap {
 

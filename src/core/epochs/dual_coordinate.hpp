@@ -16,31 +16,14 @@
 // of the gap that schedules the exact pass and never replaces it.
 #pragma once
 
+#include <algorithm>
+#include <limits>
 #include <utility>
 
-#include "../losses.hpp"
-#include "../rows.hpp"
 #include "../stop.hpp"
+#include "dual.hpp"
 
 namespace dualgap {
-
-struct DualData {
-  const std::int8_t *y;
-  const double *cost;
-  const double *q;
-  Loss loss;
-};
-
-struct DualState {
-  double *alpha;
-  double *w;
-};
-
-struct DualPass {
-  Index visited = 0;
-  Index updates = 0;
-  double gap = 0;  // sum of gap shares at visit time
-};
 
 // Time-weighted sum of every a_i, so that an average over steps costs O(1) per step:
 // sum_i grows by a_i (t - since_i) whenever a_i is about to change.

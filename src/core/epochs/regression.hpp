@@ -25,7 +25,8 @@
 #include <cmath>
 #include <limits>
 
-#include "sleeping_rows.hpp"
+#include "../stop.hpp"
+#include "dual.hpp"
 
 namespace dualgap {
 
