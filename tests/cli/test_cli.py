@@ -940,7 +940,8 @@ def test_help_has_groups_and_plain_placeholders() -> None:
         (["--n-jobs", "0"], "--n-jobs: 0 is not a number of threads; give 1, 2, ... "),
         (["--tol", "0"], "--tol: 0.0 is not a positive, finite number."),
         (["--bogus"], "No such option: --bogus. See --help."),
-        (["another"], "Got unexpected extra argument"),
+        (["--tol", "2"], "--tol: 2 is 200 %, which proves nothing; give a fraction"),
+        (["another"], "another is one argument too many; the usage is: dualgap train"),
     ],
 )
 def test_wrong_usage_is_one_line(options: list[str], sentence: str) -> None:

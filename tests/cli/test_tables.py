@@ -231,6 +231,12 @@ def test_a_pipeline_is_saved_as_it_is() -> None:
         (("train", "gap.csv", "m"), "line 3, column 1 ('a'): the value is missing"),
         (("train", "two.csv", "m"), "name it with --label ..."),
         (("score", "data", "m"), "m: No such file"),
+        (("score", "odd.model", "t.csv"), "DATA comes before MODEL"),
+        (("certify", "odd.model", "t.csv"), "DATA comes before MODEL"),
+        (("score", "t.csv", "t.csv"), "give a file that train has written"),
+        (("convert", "t.csv", "s", "--labels", "c"), "--labels c is for .npy and .npz"),
+        (("train", "data", "m", "--zero-based", "--label", "1"), "leave --label and"),
+        (("train", "zero", "m", "--one-based"), "least 1 (--zero-based reads indices"),
         (("train", "picture.csv", "m"), "is not a data file; give svmlight text, CSV"),
         (("convert", "t.csv", "s.store"), "line 2: the label 'no' is not a finite"),
         (("convert", "picture.csv", "s.store"), "is not a data file; give svmlight"),
@@ -241,6 +247,8 @@ def test_what_is_wrong_is_one_sentence(command: tuple[str, ...], words: str) -> 
     Path("picture.csv").write_bytes(b"\x89PNG\0\1")
     Path("gap.csv").write_text("a,y\n1,2\n,3\n")
     Path("two.csv").write_text("a,b\n1,2\n,3\n")
+    Path("odd.model").write_text("svm_type c_svc\n")
+    Path("zero").write_text("1 0:1\n")
     write("data", [-1, 1])
     assert words in refused(*command)
 

@@ -383,11 +383,13 @@ def test_the_same_coefficients_give_scikit_learns_decisions(
 
 def test_shapes_and_types_are_scikit_learns():
     X, y = make(classes=3)
-    ours, theirs = SVC().fit(X, y), sklearn.svm.SVC().fit(X, y)
+    given_ = {"class_weight": {0: 0.5, 1: 2.0}}
+    ours, theirs = (kind(**given_).fit(X, y) for kind in (SVC, sklearn.svm.SVC))
     for name in ("intercept_", "n_support_", "shape_fit_", "classes_"):
         assert np.shape(getattr(ours, name)) == np.shape(getattr(theirs, name)), name
     assert ours.n_support_.dtype == theirs.n_support_.dtype
     assert ours.shape_fit_ == theirs.shape_fit_
+    np.testing.assert_allclose(ours.class_weight_, theirs.class_weight_)
     assert ours.fit_status_ == theirs.fit_status_ == 0
     np.testing.assert_array_equal(ours.support_vectors_, X[ours.support_])
     codes = y[ours.support_]

@@ -187,7 +187,7 @@ def test_float32_rounds_and_labels_that_are_no_whole_numbers_stay(tmp_path):
         (b"1 9:1\n", {"n_features": 3}, "n_features=3, but the inputs have 9"),
         (b"1 9:1\n", {"memory": 100}, "memory=100"),
         (b"1 9:1\n", {"format": "coo"}, "format='coo'"),
-        (b"1 9:1\n", {"y": [1]}, "y is for .npy and .npz files"),
+        (b"1 9:1\n", {"y": [1]}, "y=... is for .npy and .npz files"),
         ([(np.ones((2, 2)), [1, np.nan])], {}, "row 1: label is nan"),
         ([(np.ones((2, 2)), [1, 2], [1, -1])], {}, "row 1: weight -1"),
         ([(np.array([[1.0], [np.inf]]), [1, 2])], {}, "row 1: value is NaN"),

@@ -62,12 +62,13 @@ def _reason(error: Any) -> str:
     parameter: Any = getattr(error, "param", None)
     message = str(error.message or "")
     if type(error).__name__ == "MissingParameter":
-        usage = error.ctx.command.get_usage(error.ctx).split(":", 1)[1]
         name = parameter.metavar or parameter.name.upper()
-        return f"{name} is missing; the usage is: {' '.join(usage.split())}"
+        return f"{name} is missing; the usage is: {_usage(error)}"
     if parameter is None:
         if "No such command" in message:
             return f"{message} dualgap --help lists the commands."
+        if found := re.search(r"unexpected extra argument\S* \((.*)\)", message):
+            return f"{found[1]} is one argument too many; the usage is: {_usage(error)}"
         return message
     name = max(parameter.opts, key=len) if parameter.opts else parameter.name
     for pattern, remedy in _TYPES.items():
@@ -87,6 +88,11 @@ _TYPES = {
     r"not in the range ([\d.]+)<=x<=([\d.]+)": r"a number from \1 to \2",
 }
 _ARGUMENTS_KEY = "dualgap.arguments"
+
+
+def _usage(error: Any) -> str:
+    usage = error.ctx.command.get_usage(error.ctx).split(":", 1)[1]
+    return " ".join(usage.split())
 
 
 def _value_of(parameter: Any, ctx: Any) -> str:
@@ -439,6 +445,9 @@ _ARGUMENT = re.compile(rf"(?<![\w./-])({'|'.join(_OPTION_OF)})=('[^']*'|[^\s,;:)
 def in_options(sentence: str) -> str:
     """Replace Python arguments in a message, such as n_jobs=2, by options."""
     for python, option in {
+        ", as zero_based=False says (zero_based=True or 'auto' reads": (
+            " (--zero-based reads"
+        ),
         "overwrite=True": "--overwrite",
         "resume=False": "--fresh",
         "repeat that call": "repeat that command",

@@ -24,6 +24,7 @@ from .options import (
     PredictJobs,
     Verbose,
     ZeroBasedAsTrained,
+    fraction,
     positive,
 )
 from .report import (
@@ -86,7 +87,7 @@ TrainedNu = Annotated[
 Tightness = Annotated[
     float,
     typer.Option(
-        callback=positive,
+        callback=fraction,
         help="Tightness of the bound: it overstates the true distance by at most "
         "this fraction. Smaller takes longer.",
     ),

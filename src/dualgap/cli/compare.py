@@ -39,6 +39,7 @@ from .options import (
     Standardize,
     ZeroBased,
     complete_loss,
+    fraction,
     known_word,
     loss_name,
     positive,
@@ -108,7 +109,7 @@ def compare(
     ] = "hinge",
     tol: Annotated[
         float,
-        typer.Option(callback=positive, help="Relative duality gap to prove."),
+        typer.Option(callback=fraction, help="Relative duality gap to prove."),
     ] = 1e-3,
     time_limit: Annotated[
         float,

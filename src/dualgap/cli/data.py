@@ -61,12 +61,14 @@ def chosen_columns(label: str | None, columns: str | None) -> Columns:
 
 
 def refuse_unreadable(path: str) -> None:
-    """Raise an error for a missing file or a folder, before any work.
+    """Raise an error for a missing file, a folder or a model, before any work.
 
     Raises
     ------
     OSError
         If the file cannot be read.
+    ValueError
+        If it is a model file.
     """
     if path == STDIN:
         return
@@ -79,6 +81,7 @@ def refuse_unreadable(path: str) -> None:
         )
     if not os.access(path, os.R_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+    refuse_model(path, "DATA comes before MODEL")
 
 
 def is_store(path: str) -> bool:
@@ -121,7 +124,9 @@ def refuse_no_model(path: str, others: bool = False) -> str:
     whose = whose_model(path)
     if whose is None:
         known = "dualgap, LIBLINEAR or LIBSVM" if others else "dualgap"
-        raise ValueError(f"{path} is not a model file of {known}")
+        raise ValueError(
+            f"{path} is not a model file of {known}; give a file that train has written"
+        )
     if whose != "dualgap" and not others:
         raise ValueError(
             f"{path} is a model file of {whose}; give a file of dualgap train"
@@ -178,7 +183,6 @@ def read_data(
 
     if is_store(path):
         return _opened(path, zero_based, n_features, remedy, columns)
-    refuse_model(path, "DATA comes before MODEL")
     wanted = columns or Columns()
     with _source(path) as (kind, content, name):
         if kind == "svmlight":

@@ -19,6 +19,17 @@ def positive(value: float | None) -> float | None:
     return value
 
 
+def fraction(value: float) -> float:
+    """Return a relative accuracy, after checking that it is between 0 and 1."""
+    positive(value)
+    if value >= 1.0:
+        raise typer.BadParameter(
+            f"{value:g} is {100.0 * value:g} %, which proves nothing; give a fraction "
+            "below 1, such as 0.001 for 0.1 %."
+        )
+    return value
+
+
 def known_word(value: str, known: Sequence[str], parameter: str = "") -> str:
     """Return a known word; an alias of the parameter's is replaced by its word.
 

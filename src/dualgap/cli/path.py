@@ -34,6 +34,7 @@ from .options import (
     ZeroBased,
     complete_loss,
     complete_solver,
+    fraction,
     loss_name,
     positive,
     positive_numbers,
@@ -117,7 +118,7 @@ def path(
     tol: Annotated[
         float,
         typer.Option(
-            callback=positive, help="Relative duality gap to prove for each model."
+            callback=fraction, help="Relative duality gap to prove for each model."
         ),
     ] = 1e-3,
     time_limit: Annotated[

@@ -146,6 +146,8 @@ _REASONS = {
     "interrupted": "Stopped by Ctrl-C: the model is the best so far.",
     "sampled": "Stopped at the gap that a sample of rows showed, which proves nothing: "
     "leave out --solver-option stop=sampled to train until --tol is proved.",
+    "uncertified": "Nothing is proved: the kernel matrix is indefinite, so no duality "
+    "gap bounds the optimum. LIBSVM trained the model; for a proof use --kernel rbf.",
     "stalled": "Stopped by rounding in float64: scale the columns, or accept less "
     "accuracy (--tol).",
 }

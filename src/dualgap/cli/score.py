@@ -52,7 +52,8 @@ def score(
         figures, remark = quality(fitted, examples, labels)
         known = any(value is not None for value in figures.values())
         if not known:
-            raise ValueError(f"{data}: {remark}")
+            remedy = "" if examples.labelled else "; name their column with --label"
+            raise ValueError(f"{data}: {remark}{remedy}")
         if not is_regression(fitted):
             figures["auc"] = auc(fitted, examples, values)
         if json_:

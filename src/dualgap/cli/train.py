@@ -45,6 +45,7 @@ from .options import (
     complete_loss,
     complete_multi_class,
     complete_solver,
+    fraction,
     gamma_value,
     kernel_name,
     loss_name,
@@ -256,7 +257,7 @@ def train(
     tol: Annotated[
         float,
         typer.Option(
-            callback=positive,
+            callback=fraction,
             help="Target accuracy: the relative duality gap to prove. The objective is "
             "then within this fraction of the optimum.",
         ),

@@ -164,9 +164,10 @@ class SVC(
     ----------
     classes_ : ndarray of shape (n_classes,)
         Labels, sorted. With two, the second one is the positive class.
+    class_weight_ : ndarray of shape (n_classes,), float64
+        Factors of C for the classes, as `class_weight` says.
     support_ : ndarray of shape (n_SV,), intp
-        Indices of the support vectors among the training rows, sorted by class, then by
-        row.
+        Indices of the rows that are support vectors, sorted by class, then by row.
     support_vectors_ : ndarray or CSR matrix of shape (n_SV, n_features)
         Support vectors, of the type of X, float32 or float64. Empty, of shape (0, 0),
         for a precomputed kernel.
@@ -188,9 +189,8 @@ class SVC(
     n_iter_ : int
         Number of epochs, the maximum over all pairs.
     certificate_ : Certificate
-        Proven bound on the distance to the optimum. With more than two classes it is
-        about the sum of the objectives of all pairs, and ``certificate_.parts`` has one
-        certificate per pair.
+        Proven bound on the distance to the optimum of the summed objectives of all
+        pairs. ``certificate_.parts`` has one certificate per pair.
     history_ : structured ndarray or list of structured ndarray
         One record per epoch. A list, with one array per pair, if there are more than
         two classes.
@@ -521,7 +521,7 @@ class SVC(
         solutions = fit_all(
             train, len(pairs), n_jobs=together, stop=stop, verbose=self.verbose
         )
-        self.classes_ = classes
+        self.classes_, self.class_weight_ = classes, factor
         self.shape_fit_ = X.shape
         self._keep(rows, pairs, [models[p] for p in range(len(pairs))], solutions)
         tasks.end()

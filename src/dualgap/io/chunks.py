@@ -79,8 +79,13 @@ class Source(ABC):
 
 def _refuse_labels(reading: Reading, kind: str) -> None:
     for name in ("y", "sample_weight"):
-        if getattr(reading, name) is not None:
-            raise ValueError(f"{name} is for .npy and .npz files, not for {kind}")
+        value = getattr(reading, name)
+        if value is not None:
+            given = repr(value) if isinstance(value, str) else "..."
+            raise ValueError(
+                f"{name}={given} is for .npy and .npz files, not for {kind}; leave it "
+                "out"
+            )
 
 
 class Files(Source):
