@@ -29,10 +29,10 @@ from .plot import (
     ConvergenceDisplay,
     MarginDisplay,
     PathDisplay,
-    _proved,
     pyplot,
     svg,
 )
+from .plot.training import proved_gaps
 
 __all__ = ["Report", "report"]
 
@@ -243,7 +243,7 @@ def _convergence(model: Any, certificate: Certificate) -> str:
     names = [
         part.name.replace("$", r"\$") or type(model).__name__ for part in certificate
     ]
-    if not any(np.isfinite(_proved(history)).any() for history in histories):
+    if not any(np.isfinite(proved_gaps(history)).any() for history in histories):
         return "<p>No relative gap was known before the end of the fit.</p>"
     curves = dict(zip(names, histories, strict=True))
     return _picture(

@@ -1,0 +1,418 @@
+"""Pictures of the training: bounds over time, and paths of C."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..certificate import relative_gap
+from ..losses import Vector
+from .axes import COLORS, axes_of, refuse_unknown
+
+__all__ = ["ConvergenceDisplay", "PathDisplay", "proved_gaps"]
+
+_AXES = {"seconds": "seconds", "epoch": "epochs"}
+
+# More curves than this are drawn in grey, and the worst of them in colour.
+_MOST_CURVES = len(COLORS)
+
+
+class ConvergenceDisplay:
+    """Plot of the best proved bound, or of P and D, during training.
+
+    The horizontal axis shows seconds or epochs, with one curve per solver, class or
+    pair. Dots are proofs, which take a full pass over the data. With more than seven
+    curves only the one that was proved last, or least, is in colour.
+
+    Parameters
+    ----------
+    histories : mapping of str to structured ndarray
+        ``Solution.history`` or ``LinearSVC.history_`` (of one class), by label.
+    tol : float, optional
+        Relative gap to draw as a dashed line.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        Axes with the curves.
+    figure_ : matplotlib Figure
+        Figure that contains the axes.
+
+    Examples
+    --------
+    Several solvers on one axis::
+
+        models = {s: LinearSVC(solver=s).fit(X, y) for s in ("dcd", "sdca", "sgd-s")}
+        ConvergenceDisplay.from_estimators(models, x="epoch")
+    """
+
+    ax_: Any
+    figure_: Any
+
+    def __init__(
+        self, histories: Mapping[str, NDArray[np.void]], *, tol: float | None = None
+    ) -> None:
+        self.histories = dict(histories)
+        self.tol = tol
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        *,
+        name: str | None = None,
+        x: str = "seconds",
+        y: str = "gap",
+        ax: Any = None,
+    ) -> ConvergenceDisplay:
+        """Draw the history of a fitted estimator, one curve per class or pair.
+
+        Parameters
+        ----------
+        estimator : estimator
+            Fitted model of dualgap, alone or in a pipeline or search.
+        name : str, optional
+            Label of the curve; by default the name of the class.
+        x : {"seconds", "epoch"}, default="seconds"
+            Horizontal axis.
+        y : {"gap", "objective"}, default="gap"
+            Vertical axis; see :meth:`plot`.
+        ax : matplotlib Axes, optional
+            Axes to draw on; by default the axes of a new figure.
+
+        Returns
+        -------
+        ConvergenceDisplay
+
+        Raises
+        ------
+        ValueError
+            If the estimator has no history, or x or y is unknown.
+        ImportError
+            If matplotlib is missing.
+        """
+        from ..estimators import unwrap
+
+        label = name or type(unwrap(estimator)[0]).__name__
+        return cls.from_estimators({label: estimator}, x=x, y=y, ax=ax)
+
+    @classmethod
+    def from_estimators(
+        cls,
+        estimators: Mapping[str, Any],
+        *,
+        x: str = "seconds",
+        y: str = "gap",
+        ax: Any = None,
+    ) -> ConvergenceDisplay:
+        """Draw several fitted estimators on one axis.
+
+        Parameters
+        ----------
+        estimators : mapping of str to estimator
+            Fitted estimators by label.
+        x : {"seconds", "epoch"}, default="seconds"
+            Horizontal axis.
+        y : {"gap", "objective"}, default="gap"
+            Vertical axis; see :meth:`plot`.
+        ax : matplotlib Axes, optional
+            Axes to draw on; by default the axes of a new figure.
+
+        Returns
+        -------
+        ConvergenceDisplay
+
+        Raises
+        ------
+        ValueError
+            If an estimator has no history, or x or y is unknown.
+        ImportError
+            If matplotlib is missing.
+        """
+        from ..estimators import unwrap
+        from ..problems.multiclass import problem_labels, problem_name
+
+        curves, tols = {}, set()
+        for label, estimator in estimators.items():
+            estimator, _ = unwrap(estimator)
+            history = getattr(estimator, "history_", None)
+            if history is None:
+                raise ValueError(
+                    f"{label} has no history_; fit it first (a model loaded from a "
+                    "file has none)"
+                )
+            tols.add(getattr(estimator, "tol", None))
+            if not isinstance(history, list):
+                curves[label] = history
+                continue
+            names = map(problem_name, problem_labels(estimator))
+            for problem, of_problem in zip(names, history, strict=True):
+                curves[f"{label}, {problem}"] = of_problem
+        tol = tols.pop() if len(tols) == 1 else None
+        return cls(curves, tol=tol).plot(x=x, y=y, ax=ax)
+
+    def plot(
+        self, *, x: str = "seconds", y: str = "gap", ax: Any = None
+    ) -> ConvergenceDisplay:
+        """Draw the curves.
+
+        Parameters
+        ----------
+        x : {"seconds", "epoch"}, default="seconds"
+            Horizontal axis.
+        y : {"gap", "objective"}, default="gap"
+            The best proved relative gap ``(P - D)/D`` so far, over the solver's own
+            estimates (thin line). Or P (solid) and D (dashed): the optimum lies between
+            them at every dot.
+        ax : matplotlib Axes, optional
+            Axes to draw on; by default the axes of a new figure.
+
+        Returns
+        -------
+        ConvergenceDisplay
+            This display.
+
+        Raises
+        ------
+        ValueError
+            If x or y is unknown.
+        ImportError
+            If matplotlib is missing.
+        """
+        refuse_unknown("x", x, _AXES)
+        refuse_unknown("y", y, {"gap": 0, "objective": 0})
+        ax = axes_of(ax)
+        if y == "gap":
+            self._bounds(ax, x)
+        else:
+            for label, history in self.histories.items():
+                values = history["primal"], history["dual"]
+                color = self._curve(ax, history, x, values[0], f"{label}, P", None, "-")
+                self._curve(ax, history, x, values[1], f"{label}, D", color, "--")
+        name = {"gap": "proved relative gap (P − D)/D", "objective": "objective"}[y]
+        ax.set(xlabel=_AXES[x], ylabel=name, yscale="log")
+        ax.grid(True, which="major", alpha=0.3)
+        ax.legend()
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+    def _bounds(self, ax: Any, x: str) -> None:
+        """Draw the best proved gaps, and the estimates below them as thin lines."""
+        last = {
+            label: proved_gaps(h)[-1] for label, h in self.histories.items() if len(h)
+        }
+        many = len(last) > _MOST_CURVES
+        worst = max(last, key=lambda label: last[label], default=None)
+        for label, history in self.histories.items():
+            if not len(history):
+                continue
+            best, at = proved_gaps(history), history[x]
+            shown = np.isfinite(best)
+            grey = many and label != worst
+            style: dict[str, Any] = {"lw": 2.0, "zorder": 3, "label": label}
+            if grey:  # a label that begins with "_" has no place in the legend
+                style = {"lw": 0.8, "color": "#BBBBBB", "label": "_"}
+            elif many:
+                style["label"] = f"{label} (worst of {len(last)})"
+            (line,) = ax.plot(at[shown], best[shown], drawstyle="steps-post", **style)
+            if grey:
+                continue
+            proofs = shown & (best < np.append(np.inf, best[:-1]))
+            color = line.get_color()
+            ax.plot(at[proofs], best[proofs], "o", color=color, ms=5, zorder=3)
+            if not many:
+                estimates = np.minimum.accumulate(np.fmin(_gaps(history), best))
+                seen = np.isfinite(estimates) & (estimates > 0)
+                ax.plot(at[seen], estimates[seen], color=color, lw=1.2, alpha=0.6)
+        if self.tol is not None:
+            ax.axhline(
+                self.tol, color="black", ls="--", lw=1.0, label=f"tol = {self.tol:g}"
+            )
+
+    @staticmethod
+    def _curve(
+        ax: Any,
+        history: NDArray[np.void],
+        x: str,
+        values: Vector,
+        label: str,
+        color: str | None,
+        ls: str,
+    ) -> Any:
+        """Draw P or D with dots where they were proved, and return the colour."""
+        shown = np.isfinite(values) & (values > 0)
+        (line,) = ax.plot(
+            history[x][shown], values[shown], label=label, color=color, ls=ls
+        )
+        proved = shown & history["exact"]
+        ax.plot(history[x][proved], values[proved], "o", color=line.get_color(), ms=4)
+        return line.get_color()
+
+
+def _gaps(history: NDArray[np.void]) -> Vector:
+    """Return the relative gap of every record; infinite where there is none."""
+    gaps = [relative_gap(row["primal"], row["dual"]) for row in history]
+    return np.nan_to_num(np.array(gaps), nan=np.inf, posinf=np.inf)
+
+
+def proved_gaps(history: NDArray[np.void]) -> Vector:
+    """Return the best relative gap proved up to every record."""
+    gaps = np.where(history["exact"], _gaps(history), np.inf)
+    return np.minimum.accumulate(gaps)
+
+
+class PathDisplay:
+    """Plot of a regularisation path: coefficients, gaps or cross-validation scores.
+
+    Parameters
+    ----------
+    Cs : array-like of shape (n_Cs,)
+        Values of C.
+    coefs : array-like of shape (n_Cs, n_features), optional
+        Coefficients for each C.
+    relative_gaps : array-like of shape (n_Cs,) or (n_Cs, n_curves), optional
+        Proven relative gaps for each C.
+    scores : array-like of shape (n_folds, n_Cs), optional
+        Scores of a cross-validation.
+    best : float, optional
+        Value of C to mark.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        Axes with the curves.
+    figure_ : matplotlib Figure
+        Figure that contains the axes.
+    """
+
+    ax_: Any
+    figure_: Any
+
+    def __init__(
+        self,
+        Cs: ArrayLike,
+        *,
+        coefs: ArrayLike | None = None,
+        relative_gaps: ArrayLike | None = None,
+        scores: ArrayLike | None = None,
+        best: float | None = None,
+    ) -> None:
+        self.Cs = np.asarray(Cs, dtype=np.float64)
+        self.best = best
+        self.curves = {
+            name: np.asarray(values, dtype=np.float64)
+            for name, values in (
+                ("coefs", coefs),
+                ("gaps", relative_gaps),
+                ("scores", None if scores is None else np.transpose(scores)),
+            )
+            if values is not None
+        }
+
+    @classmethod
+    def from_path(
+        cls, path: Any, *, y: str = "coefs", positive: int = 0, ax: Any = None
+    ) -> PathDisplay:
+        """Draw a regularisation path.
+
+        Parameters
+        ----------
+        path : SVMPath
+            Result of :func:`svm_path`.
+        y : {"coefs", "norm", "gaps"}, default="coefs"
+            Vertical axis; see :meth:`plot`.
+        positive : int, default=0
+            With more than two classes, the index of the class whose coefficients are
+            shown.
+        ax : matplotlib Axes, optional
+            Axes to draw on; by default the axes of a new figure.
+
+        Returns
+        -------
+        PathDisplay
+        """
+        coefs = path.coefs if path.coefs.ndim == 2 else path.coefs[:, positive]
+        display = cls(path.Cs, coefs=coefs, relative_gaps=path.relative_gaps)
+        return display.plot(y=y, ax=ax)
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, *, y: str = "scores", ax: Any = None
+    ) -> PathDisplay:
+        """Draw the search of a fitted :class:`LinearSVCCV`.
+
+        Parameters
+        ----------
+        estimator : LinearSVCCV
+            A fitted estimator.
+        y : {"scores", "gaps"}, default="scores"
+            Vertical axis; see :meth:`plot`.
+        ax : matplotlib Axes, optional
+            Axes to draw on; by default the axes of a new figure.
+
+        Returns
+        -------
+        PathDisplay
+        """
+        display = cls(
+            estimator.Cs_,
+            relative_gaps=estimator.relative_gaps_.T,
+            scores=estimator.scores_,
+            best=estimator.C_,
+        )
+        return display.plot(y=y, ax=ax)
+
+    def plot(self, *, y: str = "coefs", ax: Any = None) -> PathDisplay:
+        """Draw the curves.
+
+        Parameters
+        ----------
+        y : {"coefs", "norm", "gaps", "scores"}, default="coefs"
+            Every coefficient; the norm of the coefficients; the proven relative gaps;
+            or mean and standard deviation of the scores over the folds.
+        ax : matplotlib Axes, optional
+            Axes to draw on; by default the axes of a new figure.
+
+        Returns
+        -------
+        PathDisplay
+            This display.
+
+        Raises
+        ------
+        ValueError
+            If y is unknown, or the display has no such values.
+        ImportError
+            If matplotlib is missing.
+        """
+        known = dict(self.curves)
+        if "coefs" in known:
+            known["norm"] = np.linalg.norm(known["coefs"], axis=1)
+        refuse_unknown("y", y, known)
+        ax = axes_of(ax)
+        order = np.argsort(self.Cs)
+        Cs, values = self.Cs[order], known[y][order]
+        if y == "scores":
+            mean, spread = values.mean(axis=1), values.std(axis=1)
+            ax.plot(Cs, mean, "o-")
+            ax.fill_between(Cs, mean - spread, mean + spread, alpha=0.2)
+        else:
+            ax.plot(Cs, values, "o-" if y in ("gaps", "norm") else "-")
+        if self.best is not None:
+            ax.axvline(self.best, ls="--", color="gray", label=f"C = {self.best:.3g}")
+            ax.legend()
+        names = {
+            "coefs": "coefficients",
+            "norm": "‖w‖",
+            "gaps": "relative gap (P − D)/D",
+            "scores": "score",
+        }
+        ax.set(xlabel="C", ylabel=names[y], xscale="log")
+        if y == "gaps" and (values > 0).any():
+            ax.set_yscale("log")
+        ax.grid(True, which="major", alpha=0.3)
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
