@@ -362,6 +362,15 @@ class Certificate:
             several=tuple(certificates),
         )
 
+    def named(self, outer: str) -> tuple[Certificate, ...]:
+        """Return the parts, with the name of the model that they belong to."""
+        if not outer:
+            return self.parts
+        return tuple(
+            replace(part, name=f"{outer}, {part.name}" if part.name else outer)
+            for part in self.parts
+        )
+
     def with_dual_of(self, other: Certificate) -> Certificate:
         """Combine the primal bound of this certificate with the better dual bound.
 

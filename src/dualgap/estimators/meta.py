@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
 
 __all__ = ["unwrap"]
 
@@ -31,7 +32,9 @@ def unwrap(model: Any, X: Any = None) -> tuple[Any, Any]:
         If a search was not fitted, or not refitted on all rows.
     """
     while True:
-        if isinstance(getattr(model, "steps", None), list):  # a Pipeline
+        if isinstance(model, FrozenEstimator):
+            model = model.estimator
+        elif isinstance(getattr(model, "steps", None), list):  # a Pipeline
             if X is not None:
                 for _, step in model.steps[:-1]:
                     if step is not None and step != "passthrough":

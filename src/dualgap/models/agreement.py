@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import column_or_1d
 
 from ..estimators.fitting import encode
@@ -64,6 +65,21 @@ def _refuse(given: dict[str, Any], model: Any) -> None:
                 f"{name}={value!r} is not for estimators: {type(model).__name__} has "
                 "its own; leave it out, or give the coefficients instead"
             )
+
+
+def support_of(
+    model: BaseEstimator, sample_weight: ArrayLike | None
+) -> NDArray[np.intp]:
+    """Return the training rows that are the support vectors of a kernel model.
+
+    LIBSVM numbers them among the rows of positive weight, and scikit-learn keeps its
+    numbers. Models of dualgap count all rows.
+    """
+    support = np.asarray(model.support_)
+    own = hasattr(model, "_fitted_kernel") or hasattr(model, "certificate_")
+    if sample_weight is None or own:
+        return support
+    return np.flatnonzero(np.asarray(sample_weight) > 0.0)[support]
 
 
 def _differ(rows: Any, others: Any) -> bool:

@@ -169,7 +169,7 @@ def _of_svr(
     model: SVR, X: Any, y: ArrayLike, sample_weight: ArrayLike | None
 ) -> ProblemBall:
     kernel = _kernel_of(model)
-    X = _rows_of(model, X, kernel)
+    X = _rows_of(model, X, kernel, sample_weight)
     problem = KernelRegression(
         Gram(X, kernel, model.cache_size),
         targets(y, X.shape[0]),

@@ -19,7 +19,6 @@ from ..certificate import Certificate
 from ..estimators import originals as svm
 from ..estimators.fitting import N_JOBS
 from ..estimators.linear_svc import LinearSVC
-from ..estimators.meta import unwrap
 from ..estimators.svc import SVC
 from ..losses import (
     RESIDUAL_LOSSES,
@@ -27,6 +26,7 @@ from ..losses import (
     ResidualLoss,
 )
 from .agreement import _agreed, _agreed_of_one, _refuse
+from .ensembles import Member, members_of
 from .kernels import _certify_kernel, _kernel_of, _rows_of
 from .linear import _certify_linear, _certify_together, _coefficients, linear_terms
 from .single_problems import (
@@ -90,7 +90,9 @@ def certify(
         A fitted `LinearSVC`, `SVC`, `SGDClassifier`, `LinearSVR`, `SVR`,
         `SGDRegressor`, `OneClassSVM` or `SGDOneClassSVM` of scikit-learn, a fitted
         estimator of dualgap, or the coefficients of any linear model: one row, or one
-        per class (one versus the rest).
+        per class (one versus the rest). The SVMs inside pipelines, searches,
+        `OneVsRestClassifier`, `OneVsOneClassifier`, `CalibratedClassifierCV`,
+        `BaggingClassifier` and `BaggingRegressor` are found.
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
         The training rows; with a precomputed kernel, the kernel matrix.
     y : array-like of shape (n_samples,)
@@ -136,7 +138,7 @@ def certify(
     Certificate
         ``relative_gap`` is the bound, and ``status`` is None. With more than two
         classes, ``parts`` has one certificate per class (per pair of classes for `SVC`
-        and one versus one).
+        and one versus one). For ensembles it has the certificates of all members.
 
     Raises
     ------
@@ -158,7 +160,12 @@ def certify(
     >>> certificate.dual <= certificate.primal
     True
     """
-    model, X = unwrap(model, X)
+    for name, value in (("X", X), ("y", y)):
+        if hasattr(value, "fit"):
+            raise TypeError(
+                f"{name} is the estimator {type(value).__name__}; the model comes "
+                "first: certify(model, X, y)"
+            )
     seed = int(check_random_state(random_state).randint(2**31 - 1))
     stop = core.Stop()
     if time_limit is not None:
@@ -172,17 +179,21 @@ def certify(
         "class_weight": class_weight,
     }
     limits = Limits(float(tol), seed, stop, n_jobs)
-    found = _certify(model, X, y, C, given, sample_weight, limits)
-    known = getattr(model, "certificate_", None)
-    if isinstance(known, Certificate) and (moved := other_objective(known, found)):
-        now, before = moved
-        warnings.warn(
-            "X and y are not the rows that the model was trained on: its objective is "
-            f"{now:.6g} there, and was {before:.6g} in training. The certificate is "
-            "about the rows given.",
-            stacklevel=3,
-        )
-    return found
+    parts: list[Certificate] = []
+    for member in members_of(Member("", model, X, y, sample_weight)):
+        name, model, X, y, weight = member
+        found = _certify(model, X, y, C, dict(given), weight, limits)
+        known = getattr(model, "certificate_", None)
+        if isinstance(known, Certificate) and (moved := other_objective(known, found)):
+            now, before = moved
+            warnings.warn(
+                "X and y are not the rows that the model was trained on: its objective "
+                f"is {now:.6g} there, and was {before:.6g} in training. The "
+                "certificate is about the rows given.",
+                stacklevel=3,
+            )
+        parts += found.named(name)
+    return Certificate.total(parts)
 
 
 def other_objective(
@@ -224,9 +235,8 @@ def _certify(
         check_is_fitted(model)
         _agreed_of_one(C, model)
         kernel = _kernel_of(model)
-        return certify_kernel(
-            model, _rows_of(model, X, kernel), y, kernel, sample_weight, limits
-        )
+        X = _rows_of(model, X, kernel, sample_weight)
+        return certify_kernel(model, X, y, kernel, sample_weight, limits)
     if isinstance(model, LINEAR_OF_ONE):
         _refuse(given, model)
         single = single_terms(model, np.shape(X)[0], sample_weight)
@@ -280,7 +290,9 @@ def _certify(
         raise TypeError(
             f"model={model!r} does not minimise the objective of an SVM, so there is "
             "nothing to bound; give an SVM of scikit-learn or dualgap, alone or in a "
-            "pipeline or search, or the coefficients of a linear SVM as an array"
+            "pipeline, search, OneVsRestClassifier, OneVsOneClassifier, "
+            "CalibratedClassifierCV or bagging ensemble, or the coefficients of a "
+            "linear SVM as an array"
         )
     else:
         terms = _coefficients(model, **given)

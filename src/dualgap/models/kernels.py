@@ -33,7 +33,7 @@ from ..losses import (
 from ..problems.multiclass import (
     certificate_of,
 )
-from .agreement import _agreed, _differ, _labels
+from .agreement import _agreed, _differ, _labels, support_of
 from .single_problems import (
     Limits,
     sharpened,
@@ -96,9 +96,9 @@ def kernel_pairs(
     if isinstance(model, SVC):
         kind_of_bias = model._bias_of_problems()
     kernel = _kernel_of(model)
-    X = _rows_of(model, X, kernel)
+    X = _rows_of(model, X, kernel, sample_weight)
     classes, codes = _labels(y, X.shape[0], model.classes_)
-    support = np.asarray(model.support_)
+    support = support_of(model, sample_weight)
     weight, factor = weights(model.class_weight, X, classes, codes, sample_weight)
     dual_coef = model.dual_coef_
     dual_coef = dual_coef.toarray() if hasattr(dual_coef, "toarray") else dual_coef
@@ -125,7 +125,7 @@ def kernel_pairs(
         yield KernelPair(problem, signed, alpha, bias, (i, j), rows)
 
 
-def _rows_of(model: Any, X: Any, kernel: Any) -> Any:
+def _rows_of(model: Any, X: Any, kernel: Any, sample_weight: ArrayLike | None) -> Any:
     """Return X after checking that the kernel model was trained on these rows.
 
     Raises
@@ -145,7 +145,7 @@ def _rows_of(model: Any, X: Any, kernel: Any) -> Any:
             f"{model.shape_fit_}; give the training rows"
         )
     if not isinstance(kernel, Precomputed) and _differ(
-        X[model.support_], model.support_vectors_
+        X[support_of(model, sample_weight)], model.support_vectors_
     ):
         raise ValueError(
             "X does not contain the model's support vectors; give the training rows, "

@@ -31,6 +31,7 @@ from ..problems.one_class import OneClassProblem
 from ..problems.regression import FreeBiasRegression, RegressionProblem
 from ..solvers import get_solver, solver_for
 from ..training import solve
+from .agreement import support_of
 
 __all__ = [
     "KERNELS_OF_ONE",
@@ -304,7 +305,8 @@ def certify_kernel(
         )
     coef = np.zeros(X.shape[0])
     own = model.dual_coef_
-    coef[model.support_] = np.ravel(own.toarray() if hasattr(own, "toarray") else own)
+    support = support_of(model, sample_weight)
+    coef[support] = np.ravel(own.toarray() if hasattr(own, "toarray") else own)
     alpha = np.clip(coef, problem.lower, problem.upper)
     proof = problem.certify(alpha)
     # P is computed from the unclipped coefficients, which rounding may put outside
