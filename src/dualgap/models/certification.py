@@ -289,10 +289,9 @@ def _certify(
     elif hasattr(model, "predict"):
         raise TypeError(
             f"model={model!r} does not minimise the objective of an SVM, so there is "
-            "nothing to bound; give an SVM of scikit-learn or dualgap, alone or in a "
-            "pipeline, search, OneVsRestClassifier, OneVsOneClassifier, "
-            "CalibratedClassifierCV or bagging ensemble, or the coefficients of a "
-            "linear SVM as an array"
+            "nothing to bound; give an SVM of scikit-learn or dualgap, alone or inside "
+            "a pipeline, search, multi-class wrapper, calibration or bagging ensemble, "
+            "or the coefficients of a linear SVM as an array"
         )
     else:
         terms = _coefficients(model, **given)
