@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import os
 import re
 from collections.abc import Callable, Iterator
-from typing import Annotated, Any, TypeVar
+from dataclasses import MISSING, fields
+from typing import Annotated, Any, TypeVar, get_type_hints
 
 try:
     import rich  # noqa: F401
@@ -131,8 +133,9 @@ class _Plain:
         return found.replace(_HYPHEN, "-")
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        names = ("Arguments", *_GROUPS, "Options")
-        groups: dict[str, list[tuple[str, str]]] = {name: [] for name in names}
+        groups: dict[str, list[tuple[str, str]]] = {
+            name: [] for name in ("Arguments", *_GROUPS, "Options")
+        }
         order = list(_GROUP_OF)
         for parameter in sorted(
             self.params,
@@ -145,9 +148,8 @@ class _Plain:
                 groups[group].append(_described(parameter))
         help_option = self.get_help_option(ctx)  # type: ignore[attr-defined]
         if help_option is not None:
-            groups["Options"].append(
-                (", ".join(help_option.opts), "Show this message and exit.")
-            )
+            names = ", ".join(sorted(help_option.opts, key=len))
+            groups["Options"].append((names, "Show this message and exit."))
         for name, rows in groups.items():
             if rows:
                 with formatter.section(name):
@@ -251,7 +253,7 @@ _GROUPS = {
         *("labels", "class_weight", "positive_label"),
     ),
     "Model": (
-        *("task", "C", "lambda_", "n_Cs", "cv", "loss", "epsilon", "nu"),
+        *("task", "C", "lambda_", "n_costs", "cv", "loss", "epsilon", "nu"),
         "multi_class",
     ),
     "Bias": ("intercept", "intercept_scaling", "penalize_intercept"),
@@ -271,7 +273,7 @@ _GROUP_OF = {name: group for group, names in _GROUPS.items() for name in names}
 
 # Placeholders of options that do not take a real number.
 _PLACES = dict.fromkeys(
-    ("cv", "degree", "max_epochs", "n_Cs", "n_features", "n_jobs", "seed"), "N"
+    ("cv", "degree", "max_epochs", "n_costs", "n_features", "n_jobs", "seed"), "N"
 )
 _PLACES |= dict.fromkeys(
     ("format_", "kernel", "label", "loss", "solver", "task", "weight"), "NAME"
@@ -348,6 +350,7 @@ class _Command(_Plain, typer.core.TyperCommand):
 
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
+_Options = TypeVar("_Options")
 
 
 class _App(typer.Typer):
@@ -355,6 +358,39 @@ class _App(typer.Typer):
         self, epilog: str
     ) -> Callable[[_Function], _Function]:
         return super().command(cls=_Command, epilog=epilog)
+
+
+def taking(
+    record: type[_Options],
+) -> Callable[[Callable[[_Options], None]], Callable[..., None]]:
+    """Turn a function of one record into a command with an option for every field.
+
+    The record is a dataclass; its fields are annotated as typer's parameters are.
+    """
+
+    def of(function: Callable[[_Options], None]) -> Callable[..., None]:
+        def command(**options: Any) -> None:
+            function(record(**options))
+
+        hints = get_type_hints(record, include_extras=True)
+        kind = inspect.Parameter.KEYWORD_ONLY
+        parameters = [
+            inspect.Parameter(
+                field.name,
+                kind,
+                annotation=hints[field.name],
+                default=inspect.Parameter.empty
+                if field.default is MISSING
+                else field.default,
+            )
+            for field in fields(record)  # type: ignore[arg-type]
+        ]
+        command.__name__, command.__doc__ = function.__name__, function.__doc__
+        command.__annotations__ = hints
+        command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        return command
+
+    return of
 
 
 app = _App(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.util import find_spec
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .app import app, paragraphs, told_plainly
+from .app import app, paragraphs, taking, told_plainly
 from .data import (
     chosen_columns,
     facts_of,
@@ -72,6 +72,67 @@ class _Run:
     history: NDArray[Any] | None = None
 
 
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """Options of ``dualgap compare``."""
+
+    data: DataPath
+    solvers: Annotated[
+        str,
+        typer.Option(metavar="NAME,...", help="Solvers of dualgap."),
+    ] = "auto,dcd,sdca,sgd-s,pegasos"
+    C: Annotated[
+        str,
+        typer.Option("--C", "-C", "-c", metavar="C,...", help="Values of C."),
+    ] = "1"
+    loss: Annotated[
+        str,
+        typer.Option(
+            callback=loss_name,
+            autocompletion=complete_loss,
+            help="hinge, squared_hinge or smoothed_hinge.",
+        ),
+    ] = "hinge"
+    tol: Annotated[
+        float,
+        typer.Option(callback=fraction, help="Relative duality gap to prove."),
+    ] = 1e-3
+    time_limit: Annotated[
+        float,
+        typer.Option(callback=positive, help="Seconds for each fit of dualgap."),
+    ] = 10.0
+    intercept: Annotated[
+        bool, typer.Option(help="Fit a bias: the weight of a constant feature.")
+    ] = True
+    peers: Annotated[bool, typer.Option(help="Also train with other packages.")] = True
+    positive_label: Annotated[
+        str | None,
+        typer.Option(
+            "--positive",
+            metavar="LABEL",
+            help="With more than two classes: the class to train against the rest.",
+            show_default=False,
+        ),
+    ] = None
+    picture: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Draw the gaps against seconds: .png, .svg or .pdf.",
+            show_default=False,
+        ),
+    ] = None
+    seed: Seed = 0
+    label: Label = None
+    columns: FeatureColumns = None
+    standardize: Standardize = False
+    zero_based: ZeroBased = None
+    n_jobs: ReadJobs = None
+    json_: Json = False
+    quiet: Quiet = False
+    debug: Debug = False
+
+
 @app.command(
     epilog=paragraphs(
         "[bold]Examples[/bold]",
@@ -89,100 +150,35 @@ class _Run:
         "liblinear-official), each with the tolerances 1, 0.1, 0.01 and 0.001.",
     )
 )
-def compare(
-    data: DataPath,
-    solvers: Annotated[
-        str,
-        typer.Option(metavar="NAME,...", help="Solvers of dualgap."),
-    ] = "auto,dcd,sdca,sgd-s,pegasos",
-    C: Annotated[
-        str,
-        typer.Option("--C", "-C", "-c", metavar="C,...", help="Values of C."),
-    ] = "1",
-    loss: Annotated[
-        str,
-        typer.Option(
-            callback=loss_name,
-            autocompletion=complete_loss,
-            help="hinge, squared_hinge or smoothed_hinge.",
-        ),
-    ] = "hinge",
-    tol: Annotated[
-        float,
-        typer.Option(callback=fraction, help="Relative duality gap to prove."),
-    ] = 1e-3,
-    time_limit: Annotated[
-        float,
-        typer.Option(callback=positive, help="Seconds for each fit of dualgap."),
-    ] = 10.0,
-    intercept: Annotated[
-        bool, typer.Option(help="Fit a bias: the weight of a constant feature.")
-    ] = True,
-    peers: Annotated[bool, typer.Option(help="Also train with other packages.")] = True,
-    positive_label: Annotated[
-        str | None,
-        typer.Option(
-            "--positive",
-            metavar="LABEL",
-            help="With more than two classes: the class to train against the rest.",
-            show_default=False,
-        ),
-    ] = None,
-    picture: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE",
-            help="Draw the gaps against seconds: .png, .svg or .pdf.",
-            show_default=False,
-        ),
-    ] = None,
-    seed: Seed = 0,
-    label: Label = None,
-    columns: FeatureColumns = None,
-    standardize: Standardize = False,
-    zero_based: ZeroBased = None,
-    n_jobs: ReadJobs = None,
-    json_: Json = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
-) -> None:
+@taking(Options)
+def compare(options: Options) -> None:
     """Compare solvers on DATA: their gaps and training times."""
-    names, costs = _solvers(solvers, loss), positive_numbers("--C", C)
-    with told_plainly(debug):
-        refuse_unreadable(data)
-        if is_store(data):
-            raise ValueError(
-                f"{data} is a store, which compare cannot read; give a data file"
-            )
-        if picture is not None:
-            refuse_unwritable(picture, [data])
-            picture_format(picture)
-        chosen = chosen_columns(label, columns)
-        examples = read_data(data, zero_based, n_jobs, columns=chosen)
-        examples, _ = standardized(examples, standardize)
+    names = _solvers(options.solvers, options.loss)
+    costs = positive_numbers("--C", options.C)
+    picture = options.picture
+    with told_plainly(options.debug):
+        _refuse_files(options)
+        chosen = chosen_columns(options.label, options.columns)
+        examples = read_data(
+            options.data, options.zero_based, options.n_jobs, columns=chosen
+        )
+        examples, _ = standardized(examples, options.standardize)
         refuse_untrainable(examples)
-        y = _signs(examples, positive_label)
-        if not quiet:
+        y = _signs(examples, options.positive_label)
+        if not options.quiet:
             typer.echo(summary(examples), err=True)
-        _warm_up(names, loss)
-        runs = []
-        for cost in costs:
-            problem = _problem(examples, y, cost, loss, intercept)
-            for name in names:
-                runs.append(_ours(problem, name, tol, time_limit, seed, quiet))
-            if peers:
-                for peer in _peers(loss):
-                    if not quiet:
-                        typer.echo(f"C={cost:g}, {peer.name}", err=True)
-                    runs.append(peer.train(problem, examples.X, y, intercept, seed))
+        _warm_up(names, options.loss)
+        runs = [
+            run for cost in costs for run in _runs(options, names, examples, y, cost)
+        ]
         best = {c: max(run.dual for run in runs if run.C == c) for c in costs}
         for cost in costs:
-            problem = _problem(examples, y, cost, loss, intercept)
-            best[cost] = max(best[cost], _bound(problem, 0.01 * tol, time_limit, seed))
+            problem = _problem(options, examples, y, cost)
+            best[cost] = max(best[cost], _bound(options, problem))
         if picture is not None:
             _draw(runs, best, picture)
         rows = [_row(run, best[run.C]) for run in runs]
-        if json_:
+        if options.json_:
             print_json({"runs": rows, "data": facts_of(examples)})
             return
         cells = [[_cell(*item) for item in row.items()] for row in rows]
@@ -190,6 +186,32 @@ def compare(
             typer.echo(line)
         if picture is not None:
             typer.echo(f"Picture written to {picture}")
+
+
+def _refuse_files(options: Options) -> None:
+    """Raise an error for files that cannot be read or written, before any work."""
+    refuse_unreadable(options.data)
+    if is_store(options.data):
+        raise ValueError(
+            f"{options.data} is a store, which compare cannot read; give a data file"
+        )
+    if options.picture is not None:
+        refuse_unwritable(options.picture, [options.data])
+        picture_format(options.picture)
+
+
+def _runs(
+    options: Options, names: list[str], examples: Data, y: NDArray[Any], cost: float
+) -> Iterator[_Run]:
+    """Train with every solver and, if asked, every other package."""
+    problem = _problem(options, examples, y, cost)
+    for name in names:
+        yield _ours(options, problem, name)
+    if options.peers:
+        for peer in _peers(options.loss):
+            if not options.quiet:
+                typer.echo(f"C={cost:g}, {peer.name}", err=True)
+            yield peer.train(problem, examples.X, y, options.intercept, options.seed)
 
 
 def _solvers(text: str, loss: str) -> list[str]:
@@ -235,11 +257,13 @@ def _signs(examples: Data, wanted: str | None) -> NDArray[Any]:
 
 
 def _problem(
-    examples: Data, y: NDArray[Any], C: float, loss: str, intercept: bool
+    options: Options, examples: Data, y: NDArray[Any], C: float
 ) -> BinaryProblem:
     from ..problems.binary import BinaryProblem
 
-    return BinaryProblem(examples.X, y, C, loss=loss, fit_intercept=intercept)
+    return BinaryProblem(
+        examples.X, y, C, loss=options.loss, fit_intercept=options.intercept
+    )
 
 
 def _warm_up(names: list[str], loss: str) -> None:
@@ -257,38 +281,46 @@ def _warm_up(names: list[str], loss: str) -> None:
             solve(problem, get_solver(name), max_epochs=3, random_state=0)
 
 
-def _ours(
-    problem: BinaryProblem, name: str, tol: float, limit: float, seed: int, quiet: bool
-) -> _Run:
+def _ours(options: Options, problem: BinaryProblem, name: str) -> _Run:
     from ..solvers import get_solver
     from ..training import solve
 
-    if not quiet:
+    if not options.quiet:
         typer.echo(f"C={problem.C:g}, {name}", err=True)
-    with progress(quiet, tol) as show:
+    with progress(options.quiet, options.tol) as show:
         solution = solve(
             problem,
             get_solver(name),
-            tol=tol,
-            time_limit=limit,
-            random_state=seed,
+            tol=options.tol,
+            time_limit=options.time_limit,
+            random_state=options.seed,
             on_epoch=None if show is None else lambda epoch: show(None, epoch),
         )
     c = solution.certificate
     status = c.status.label if c.status else ""
     return _Run(
-        problem.C, name, [c.seconds], [c.primal], c.dual, c.epochs, status,
-        solution.history,
-    )  # fmt: skip
+        C=problem.C,
+        name=name,
+        seconds=[c.seconds],
+        primal=[c.primal],
+        dual=c.dual,
+        epochs=c.epochs,
+        status=status,
+        history=solution.history,
+    )
 
 
-def _bound(problem: BinaryProblem, tol: float, limit: float, seed: int) -> float:
+def _bound(options: Options, problem: BinaryProblem) -> float:
     """Return a dual value so close to the optimum that gaps of `tol` are resolved."""
     from ..solvers import get_solver
     from ..training import solve
 
     solution = solve(
-        problem, get_solver("auto"), tol=tol, time_limit=limit, random_state=seed
+        problem,
+        get_solver("auto"),
+        tol=0.01 * options.tol,
+        time_limit=options.time_limit,
+        random_state=options.seed,
     )
     return float(solution.certificate.dual)
 

@@ -3,14 +3,86 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from typing import Annotated
 
 import typer
 
-from .app import app, paragraphs, told_plainly
+from .app import app, paragraphs, taking, told_plainly
 from .data import refuse_model
 from .options import Debug, Json, ReadJobs, ZeroBasedInputs, known_word, megabytes
 from .report import print_json
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """Options of ``dualgap convert``."""
+
+    inputs: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="IN... STORE",
+            help="Input files: svmlight text, CSV or TSV (also compressed), Parquet, "
+            "Arrow, .npy or .npz, known by their content. The last argument is the "
+            "folder to create.",
+            show_default=False,
+        ),
+    ]
+    format_: Annotated[
+        str,
+        typer.Option(
+            "--format", help="csr, dense, or auto: the format of the first rows."
+        ),
+    ] = "auto"
+    single: Annotated[
+        bool, typer.Option("--single", help="Round values to float32.")
+    ] = False
+    shuffle: Annotated[
+        bool,
+        typer.Option(help="Put the rows in random order, which the solvers rely on."),
+    ] = True
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the random order.")] = 0
+    memory: Annotated[
+        str,
+        typer.Option(metavar="SIZE", help="Memory to use, such as 500MB or 4GB."),
+    ] = "1GiB"
+    label: Annotated[str, typer.Option(help="Column of the labels in tables.")] = (
+        "label"
+    )
+    weight: Annotated[
+        str | None,
+        typer.Option(
+            help="Column of the weights in tables.",
+            show_default="none",
+        ),
+    ] = None
+    labels: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help=".npy file with the labels, for .npy and .npz files without labels.",
+            show_default=False,
+        ),
+    ] = None
+    n_features: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Number of features, if the last ones do not occur in IN.",
+            show_default="from IN",
+        ),
+    ] = None
+    zero_based: ZeroBasedInputs = None
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace an existing store.")
+    ] = False
+    fresh: Annotated[
+        bool,
+        typer.Option("--fresh", help="Start over instead of resuming a conversion."),
+    ] = False
+    n_jobs: ReadJobs = None
+    json_: Json = False
+    debug: Debug = False
 
 
 @app.command(
@@ -24,103 +96,40 @@ from .report import print_json
         "appears when it is complete.",
     )
 )
-def convert(
-    inputs: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="IN... STORE",
-            help="Input files: svmlight text, CSV or TSV (also compressed), Parquet, "
-            "Arrow, .npy or .npz, known by their content. The last argument is the "
-            "folder to create.",
-            show_default=False,
-        ),
-    ],
-    format_: Annotated[
-        str,
-        typer.Option(
-            "--format", help="csr, dense, or auto: the format of the first rows."
-        ),
-    ] = "auto",
-    single: Annotated[
-        bool, typer.Option("--single", help="Round values to float32.")
-    ] = False,
-    shuffle: Annotated[
-        bool,
-        typer.Option(help="Put the rows in random order, which the solvers rely on."),
-    ] = True,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the random order.")] = 0,
-    memory: Annotated[
-        str,
-        typer.Option(metavar="SIZE", help="Memory to use, such as 500MB or 4GB."),
-    ] = "1GiB",
-    label: Annotated[
-        str, typer.Option(help="Column of the labels in tables.")
-    ] = "label",
-    weight: Annotated[
-        str | None,
-        typer.Option(
-            help="Column of the weights in tables.",
-            show_default="none",
-        ),
-    ] = None,
-    labels: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE",
-            help=".npy file with the labels, for .npy and .npz files without labels.",
-            show_default=False,
-        ),
-    ] = None,
-    n_features: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            help="Number of features, if the last ones do not occur in IN.",
-            show_default="from IN",
-        ),
-    ] = None,
-    zero_based: ZeroBasedInputs = None,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace an existing store.")
-    ] = False,
-    fresh: Annotated[
-        bool,
-        typer.Option("--fresh", help="Start over instead of resuming a conversion."),
-    ] = False,
-    n_jobs: ReadJobs = None,
-    json_: Json = False,
-    debug: Debug = False,
-) -> None:
+@taking(Options)
+def convert(options: Options) -> None:
     """Convert data larger than memory to a STORE, with its rows in random order."""
-    if len(inputs) < 2:
+    o = options
+    if len(o.inputs) < 2:
         raise typer.BadParameter("STORE is missing; give one file or more, then STORE.")
-    known_word(format_, ["auto", "csr", "dense"])
-    size = megabytes(memory)
-    with told_plainly(debug):
+    known_word(o.format_, ["auto", "csr", "dense"])
+    size = megabytes(o.memory)
+    *files, target = o.inputs
+    with told_plainly(o.debug):
         from ..io import convert as convert_files
 
-        for path in inputs[:-1]:
+        for path in files:
             refuse_model(path)
         begun = time.perf_counter()
         store = convert_files(
-            inputs[:-1],
-            inputs[-1],
-            format=format_,  # type: ignore[arg-type]
-            dtype="float32" if single else "float64",
-            shuffle=shuffle,
-            seed=seed,
+            files,
+            target,
+            format=o.format_,  # type: ignore[arg-type]
+            dtype="float32" if o.single else "float64",
+            shuffle=o.shuffle,
+            seed=o.seed,
             memory=int(1e6 * (size or 0.0)),
-            n_jobs=n_jobs,
-            overwrite=overwrite,
-            resume=not fresh,
-            zero_based="auto" if zero_based is None else zero_based,
-            n_features=n_features,
-            label=label,
-            weight=weight,
-            y=labels,
+            n_jobs=o.n_jobs,
+            overwrite=o.overwrite,
+            resume=not o.fresh,
+            zero_based="auto" if o.zero_based is None else o.zero_based,
+            n_features=o.n_features,
+            label=o.label,
+            weight=o.weight,
+            y=o.labels,
         )
         seconds = time.perf_counter() - begun
-    if json_:
+    if o.json_:
         print_json(
             {
                 "path": store.path,
@@ -136,6 +145,6 @@ def convert(
         )
         return
     typer.echo(
-        f"{inputs[-1]}: {store.n_samples:,} examples, {store.n_features:,} features, "
+        f"{target}: {store.n_samples:,} examples, {store.n_features:,} features, "
         f"{store.nnz:,} values, made in {seconds:.2f} s"
     )

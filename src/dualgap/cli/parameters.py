@@ -7,7 +7,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import fields
 from typing import (
-    TYPE_CHECKING,
     Any,
     Literal,
     get_args,
@@ -23,8 +22,8 @@ from .data import (
     shortened,
 )
 
-if TYPE_CHECKING:
-    pass
+#: Parameters of an estimator.
+Parameters = dict[str, Any]
 
 
 def configured_solver(
@@ -94,10 +93,10 @@ def _parsed(text: str) -> Any:
 def of_linear_svc(
     solver: str,
     loss: str | None,
-    bias: dict[str, Any],
-    shape: dict[str, Any],
+    bias: Parameters,
+    shape: Parameters,
     multi_class: str,
-) -> dict[str, Any]:
+) -> Parameters:
     """Return the parameters of LinearSVC, after checking the options."""
     loss, gamma, scaling = loss or "hinge", shape["gamma"], bias["intercept_scaling"]
     for name, option in _ONLY_KERNEL.items():
@@ -128,10 +127,10 @@ def of_linear_svc(
 def of_svc(
     solver: str,
     loss: str | None,
-    bias: dict[str, Any],
-    shape: dict[str, Any],
+    bias: Parameters,
+    shape: Parameters,
     kernel: str,
-) -> dict[str, Any]:
+) -> Parameters:
     """Return the parameters of SVC, after checking the options."""
     from ..kernel import APPROXIMATIONS, KERNEL_SOLVERS
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from .app import NOT_CERTIFIED, app, paragraphs, told_plainly
+from .app import NOT_CERTIFIED, app, paragraphs, taking, told_plainly
 from .data import (
     chosen_columns,
     facts_of,
@@ -40,14 +42,108 @@ from .options import (
     positive_numbers,
     solver_name,
 )
-from .parameters import refuse_mismatch
+from .parameters import Parameters, refuse_mismatch
 from .report import picture_format, print_json, table
 
 if TYPE_CHECKING:
     from ..io.scaling import Scaling
+    from ..plot import PathDisplay
     from .data import Data
 
 _GRID = "0.001,0.01,0.1,1,10"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """Options of ``dualgap path``."""
+
+    data: DataPath
+    C: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--C",
+            "-C",
+            "-c",
+            metavar="C,...",
+            help="Values of C.",
+            show_default=_GRID,
+        ),
+    ] = None
+    n_costs: Annotated[
+        int | None,
+        typer.Option(
+            "--n-Cs",
+            min=2,
+            help="Instead of --C: this many values from 1e-4 to 1e4.",
+            show_default=False,
+        ),
+    ] = None
+    cv: Annotated[
+        int | None,
+        typer.Option(
+            min=2, help="Number of cross-validation folds.", show_default="none"
+        ),
+    ] = None
+    model: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="With --cv: write the model of the best C.",
+            show_default=False,
+        ),
+    ] = None
+    loss: Annotated[
+        str,
+        typer.Option(
+            callback=loss_name,
+            autocompletion=complete_loss,
+            help="hinge, squared_hinge or smoothed_hinge.",
+        ),
+    ] = "hinge"
+    solver: Annotated[
+        str,
+        typer.Option(
+            callback=solver_name,
+            autocompletion=complete_solver,
+            help="auto, dcd or sdca: solvers that keep dual variables.",
+        ),
+    ] = "auto"
+    tol: Annotated[
+        float,
+        typer.Option(
+            callback=fraction, help="Relative duality gap to prove for each model."
+        ),
+    ] = 1e-3
+    time_limit: Annotated[
+        float | None,
+        typer.Option(
+            callback=positive, help="Seconds for the whole path.", show_default="none"
+        ),
+    ] = None
+    intercept: Annotated[
+        bool, typer.Option(help="Fit a bias: the weight of a constant feature.")
+    ] = True
+    class_weight: Annotated[
+        bool,
+        typer.Option("--balanced", help="Give all classes the same total weight."),
+    ] = False
+    picture: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Draw scores (with --cv) or coefficients against C: .png, .svg, .pdf.",
+            show_default=False,
+        ),
+    ] = None
+    seed: Seed = 0
+    label: Label = None
+    columns: FeatureColumns = None
+    standardize: Standardize = False
+    zero_based: ZeroBased = None
+    n_jobs: LinearJobs = None
+    json_: Json = False
+    quiet: Quiet = False
+    debug: Debug = False
 
 
 @app.command(
@@ -63,178 +159,113 @@ _GRID = "0.001,0.01,0.1,1,10"
         "not; 1 bad data or files; 2 wrong usage.",
     )
 )
-def path(
-    data: DataPath,
-    C: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--C",
-            "-C",
-            "-c",
-            metavar="C,...",
-            help="Values of C.",
-            show_default=_GRID,
-        ),
-    ] = None,
-    n_Cs: Annotated[
-        int | None,
-        typer.Option(
-            "--n-Cs",
-            min=2,
-            help="Instead of --C: this many values from 1e-4 to 1e4.",
-            show_default=False,
-        ),
-    ] = None,
-    cv: Annotated[
-        int | None,
-        typer.Option(
-            min=2, help="Number of cross-validation folds.", show_default="none"
-        ),
-    ] = None,
-    model: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE",
-            help="With --cv: write the model of the best C.",
-            show_default=False,
-        ),
-    ] = None,
-    loss: Annotated[
-        str,
-        typer.Option(
-            callback=loss_name,
-            autocompletion=complete_loss,
-            help="hinge, squared_hinge or smoothed_hinge.",
-        ),
-    ] = "hinge",
-    solver: Annotated[
-        str,
-        typer.Option(
-            callback=solver_name,
-            autocompletion=complete_solver,
-            help="auto, dcd or sdca: solvers that keep dual variables.",
-        ),
-    ] = "auto",
-    tol: Annotated[
-        float,
-        typer.Option(
-            callback=fraction, help="Relative duality gap to prove for each model."
-        ),
-    ] = 1e-3,
-    time_limit: Annotated[
-        float | None,
-        typer.Option(
-            callback=positive, help="Seconds for the whole path.", show_default="none"
-        ),
-    ] = None,
-    intercept: Annotated[
-        bool, typer.Option(help="Fit a bias: the weight of a constant feature.")
-    ] = True,
-    class_weight: Annotated[
-        bool,
-        typer.Option("--balanced", help="Give all classes the same total weight."),
-    ] = False,
-    picture: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE",
-            help="Draw scores (with --cv) or coefficients against C: .png, .svg, .pdf.",
-            show_default=False,
-        ),
-    ] = None,
-    seed: Seed = 0,
-    label: Label = None,
-    columns: FeatureColumns = None,
-    standardize: Standardize = False,
-    zero_based: ZeroBased = None,
-    n_jobs: LinearJobs = None,
-    json_: Json = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
-) -> None:
+@taking(Options)
+def path(options: Options) -> None:
     """Train linear SVMs for many values of C, each with its proven gap."""
-    if C is not None and n_Cs is not None:
+    if options.C is not None and options.n_costs is not None:
         raise typer.BadParameter("--C and --n-Cs exclude each other.")
-    grid = n_Cs or positive_numbers("--C", ",".join(C or [_GRID]))
-    refuse_mismatch(solver, loss)
-    if model is not None and cv is None:
+    grid = options.n_costs or positive_numbers("--C", ",".join(options.C or [_GRID]))
+    refuse_mismatch(options.solver, options.loss)
+    if options.model is not None and options.cv is None:
         raise typer.BadParameter("--model needs --cv, which chooses the C.")
-    with told_plainly(debug):
-        from sklearn.exceptions import ConvergenceWarning
-
-        from ..solvers import get_solver
-
-        if not get_solver(solver).dual:
-            raise ValueError(
-                f"--solver {solver} keeps no dual variables; use auto, dcd or sdca"
-            )
-        refuse_unreadable(data)
-        if is_store(data):
-            raise ValueError(
-                f"{data} is a store, which path cannot read; give a data file"
-            )
-        outputs = [name for name in (model, picture) if name is not None]
-        for name in outputs:
-            refuse_unwritable(name, [data])
-        if model is not None:
-            refuse_overwriting(model)
-        if picture is not None:
-            picture_format(picture)
-        chosen = chosen_columns(label, columns)
-        examples = read_data(data, zero_based, n_jobs, columns=chosen)
-        examples, scaling = standardized(examples, standardize)
+    with told_plainly(options.debug):
+        _refuse_early(options)
+        chosen = chosen_columns(options.label, options.columns)
+        examples = read_data(
+            options.data, options.zero_based, options.n_jobs, columns=chosen
+        )
+        examples, scaling = standardized(examples, options.standardize)
         refuse_untrainable(examples)
-        if not quiet:
+        if not options.quiet:
             typer.echo(summary(examples), err=True)
-        options = {
-            "loss": loss,
-            "solver": solver,
-            "tol": tol,
-            "time_limit": time_limit,
-            "fit_intercept": intercept,
-            "class_weight": "balanced" if class_weight else None,
-            "random_state": seed,
-            "n_jobs": n_jobs,
-        }
-        with warnings.catch_warnings():
-            # The table and the exit status tell it.
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            if cv is None:
-                rows, facts, display = _path(examples, grid, options)
-            else:
-                rows, facts, display = _search(
-                    examples, scaling, grid, cv, options, model
-                )
-        if picture is not None:
-            display(picture)
-        if json_:
-            print_json({**facts, "models": rows, "data": facts_of(examples)})
-        else:
-            for line in table(list(rows[0]), [_cells(row) for row in rows]):
-                typer.echo(line)
-            if cv is not None:
-                typer.echo(f"Best C: {facts['best_C']:g}")
-            for file, what in ((model, "Model"), (picture, "Picture")):
-                if file is not None:
-                    typer.echo(f"{what} written to {file}")
+        found = _trained(options, examples, scaling, grid)
+        if options.picture is not None:
+            found.draw().figure_.savefig(options.picture, dpi=150)
+        _say(options, found, examples)
     # The gap of a model that was not trained in time is NaN.
-    proved = all(row["relative_gap"] <= tol for row in rows)
-    if not (proved and facts["certified"]):
+    proved = all(row["relative_gap"] <= options.tol for row in found.rows)
+    if not (proved and found.facts["certified"]):
         raise typer.Exit(NOT_CERTIFIED)
+
+
+class _Found(NamedTuple):
+    """Trained models as rows of a table, facts about all of them, and their picture."""
+
+    rows: list[dict[str, Any]]
+    facts: dict[str, Any]
+    draw: Callable[[], PathDisplay]
+
+
+def _refuse_early(options: Options) -> None:
+    """Raise an error for a solver or files that cannot be used, before any work."""
+    from ..solvers import get_solver
+
+    data, model, picture = options.data, options.model, options.picture
+    if not get_solver(options.solver).dual:
+        raise ValueError(
+            f"--solver {options.solver} keeps no dual variables; use auto, dcd or sdca"
+        )
+    refuse_unreadable(data)
+    if is_store(data):
+        raise ValueError(f"{data} is a store, which path cannot read; give a data file")
+    for name in (model, picture):
+        if name is not None:
+            refuse_unwritable(name, [data])
+    if model is not None:
+        refuse_overwriting(model)
+    if picture is not None:
+        picture_format(picture)
+
+
+def _trained(
+    options: Options, examples: Data, scaling: Scaling | None, grid: list[float] | int
+) -> _Found:
+    """Train a path or, with --cv, search for the best C."""
+    from sklearn.exceptions import ConvergenceWarning
+
+    parameters = {
+        "loss": options.loss,
+        "solver": options.solver,
+        "tol": options.tol,
+        "time_limit": options.time_limit,
+        "fit_intercept": options.intercept,
+        "class_weight": "balanced" if options.class_weight else None,
+        "random_state": options.seed,
+        "n_jobs": options.n_jobs,
+    }
+    with warnings.catch_warnings():
+        # The table and the exit status tell it.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        if options.cv is None:
+            return _path(examples, grid, parameters)
+        parameters |= {"cv": options.cv, "refit": options.model is not None}
+        return _search(examples, scaling, grid, parameters, options.model)
+
+
+def _say(options: Options, found: _Found, examples: Data) -> None:
+    """Print the models as a table, or as JSON."""
+    if options.json_:
+        print_json({**found.facts, "models": found.rows, "data": facts_of(examples)})
+        return
+    for line in table(list(found.rows[0]), [_cells(row) for row in found.rows]):
+        typer.echo(line)
+    if options.cv is not None:
+        typer.echo(f"Best C: {found.facts['best_C']:g}")
+    for file, what in ((options.model, "Model"), (options.picture, "Picture")):
+        if file is not None:
+            typer.echo(f"{what} written to {file}")
 
 
 def _cells(row: dict[str, Any]) -> list[str]:
     return [f"{value:.6g}" if value is not None else "-" for value in row.values()]
 
 
-def _path(
-    examples: Data, grid: Any, options: dict[str, Any]
-) -> tuple[list[dict[str, Any]], dict[str, Any], Any]:
+def _path(examples: Data, grid: Any, parameters: Parameters) -> _Found:
     import numpy as np
 
     from ..estimators import svm_path
 
-    found = svm_path(examples.X, examples.y, grid, **options)
+    found = svm_path(examples.X, examples.y, grid, **parameters)
     rows = []
     for C, coefs, certificate in zip(
         found.Cs, found.coefs, found.certificates, strict=True
@@ -252,26 +283,25 @@ def _path(
             }
         )
 
-    def draw(picture: str) -> None:
+    def draw() -> PathDisplay:
         from ..plot import PathDisplay
 
-        _save(PathDisplay.from_path(found), picture)
+        return PathDisplay.from_path(found)
 
-    return rows, {"certified": True}, draw
+    return _Found(rows, {"certified": True}, draw)
 
 
 def _search(
     examples: Data,
     scaling: Scaling | None,
     grid: Any,
-    cv: int,
-    options: dict[str, Any],
+    parameters: Parameters,
     model: str | None,
-) -> tuple[list[dict[str, Any]], dict[str, Any], Any]:
+) -> _Found:
     from ..estimators import LinearSVCCV
     from ..models.files import save_parts
 
-    found = LinearSVCCV(grid, cv=cv, refit=model is not None, **options)
+    found = LinearSVCCV(grid, **parameters)
     found.fit(examples.X, examples.y)
     rows = [
         {
@@ -298,13 +328,9 @@ def _search(
         save_parts(best, model, False, notes_of(examples), scaling, examples.names)
         facts |= {"model": model, "certified": best.certificate_.certified}
 
-    def draw(picture: str) -> None:
+    def draw() -> PathDisplay:
         from ..plot import PathDisplay
 
-        _save(PathDisplay.from_estimator(found), picture)
+        return PathDisplay.from_estimator(found)
 
-    return rows, facts, draw
-
-
-def _save(display: Any, picture: str) -> None:
-    display.figure_.savefig(picture, dpi=150)
+    return _Found(rows, facts, draw)

@@ -7,6 +7,7 @@ from typing import Any
 import typer
 
 from .options import known_word
+from .parameters import Parameters
 
 TASKS = ("classification", "regression", "one-class")
 _SHAPED = ("poly", "rbf", "sigmoid", "laplacian")  # kernels with a gamma
@@ -26,13 +27,13 @@ def of_task(
     task: str,
     solver: str,
     loss: str | None,
-    bias: dict[str, Any],
-    shape: dict[str, Any],
+    bias: Parameters,
+    shape: Parameters,
     kernel: str | None,
     epsilon: float | None,
     nu: float | None,
-    given: dict[str, Any],
-) -> dict[str, Any]:
+    given: Parameters,
+) -> Parameters:
     """Return the estimator's parameters for a task, after checking the options.
 
     `given` are options that the task does not have; None where they were left out.

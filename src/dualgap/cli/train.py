@@ -4,16 +4,11 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Mapping
-from typing import (
-    TYPE_CHECKING,
-    Annotated,
-    Any,
-)
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from .app import NOT_CERTIFIED, app, paragraphs, told_plainly
+from .app import NOT_CERTIFIED, app, paragraphs, taking, told_plainly
 from .data import (
     Data,
     chosen_columns,
@@ -30,29 +25,13 @@ from .data import (
     standardized,
     summary,
 )
-from .options import (
-    DataOrStore,
-    Debug,
-    FeatureColumns,
-    Jobs,
-    Json,
-    Label,
-    Quiet,
-    Standardize,
-    Verbose,
-    ZeroBased,
-    complete_kernel,
-    complete_loss,
-    complete_multi_class,
-    complete_solver,
-    fraction,
-    gamma_value,
-    kernel_name,
-    loss_name,
-    megabytes,
-    multi_class_name,
-    positive,
-    solver_name,
+from .parameters import (
+    Parameters,
+    class_weights,
+    configured_solver,
+    of_linear_svc,
+    of_svc,
+    weights_of_labels,
 )
 from .quality import Figures, on_training_rows
 from .report import (
@@ -63,17 +42,12 @@ from .report import (
     print_outcome,
     progress,
 )
-from .task import complete_task, estimator_of, of_task, task_name
+from .task import estimator_of, of_task
+from .train_options import TrainOptions
 
 if TYPE_CHECKING:
     from ..estimators import SVC, LinearSVC
-from .parameters import (
-    class_weights,
-    configured_solver,
-    of_linear_svc,
-    of_svc,
-    weights_of_labels,
-)
+    from ..io.scaling import Scaling
 
 
 @app.command(
@@ -99,370 +73,32 @@ from .parameters import (
         "wrong usage; 130 interrupted outside the training, nothing is written.",
     )
 )
-def train(
-    data: DataOrStore,
-    model: Annotated[
-        str,
-        typer.Argument(
-            metavar="MODEL",
-            help="File to write, in the safetensors format. An existing model is "
-            "replaced when the new one is complete.",
-            show_default=False,
-        ),
-    ],
-    task: Annotated[
-        str,
-        typer.Option(
-            callback=task_name,
-            autocompletion=complete_task,
-            help="classification; regression, which predicts numbers (-s 11 to 13 of "
-            "LIBLINEAR, -s 3 of LIBSVM); or one-class, which ignores the labels (-s 21 "
-            "of LIBLINEAR, -s 2 of LIBSVM).",
-        ),
-    ] = "classification",
-    epsilon: Annotated[
-        float | None,
-        typer.Option(
-            "--epsilon",
-            "-p",
-            min=0.0,
-            help="For regression: residuals up to epsilon cost nothing.",
-            show_default="0.1",
-        ),
-    ] = None,
-    nu: Annotated[
-        float | None,
-        typer.Option(
-            "--nu",
-            "-n",
-            min=0.0,
-            max=1.0,
-            help="For one-class: largest fraction of outliers in DATA.",
-            show_default="0.5",
-        ),
-    ] = None,
-    C: Annotated[
-        float | None,
-        typer.Option(
-            "--C",
-            "-C",
-            "-c",
-            callback=positive,
-            help="Weight of the loss, summed over the examples.",
-            show_default="1",
-        ),
-    ] = None,
-    lambda_: Annotated[
-        float | None,
-        typer.Option(
-            "--lambda",
-            callback=positive,
-            help="Weight of the norm, instead of --C: C = 1/(lambda n) for n examples.",
-            show_default=False,
-        ),
-    ] = None,
-    loss: Annotated[
-        str | None,
-        typer.Option(
-            callback=loss_name,
-            autocompletion=complete_loss,
-            help="hinge, squared_hinge or, without --kernel, smoothed_hinge. For "
-            "regression: epsilon_insensitive or, without --kernel, "
-            "squared_epsilon_insensitive.",
-            show_default="hinge; epsilon_insensitive",
-        ),
-    ] = None,
-    kernel: Annotated[
-        str | None,
-        typer.Option(
-            callback=kernel_name,
-            autocompletion=complete_kernel,
-            help="Train a kernel SVM, one versus one: linear, poly, rbf, sigmoid or "
-            "laplacian.",
-            show_default="none: a linear SVM",
-        ),
-    ] = None,
-    gamma: Annotated[
-        str | None,
-        typer.Option(
-            "--gamma",
-            "-g",
-            callback=gamma_value,
-            metavar="G",
-            help="Scale of the kernel: a number, scale, auto or mean-distance. With "
-            "the smoothed hinge: width of its kink.",
-            show_default="scale; 1",
-        ),
-    ] = None,
-    degree: Annotated[
-        int | None,
-        typer.Option(
-            "--degree",
-            "-d",
-            min=1,
-            help="Degree of the kernel poly.",
-            show_default="3",
-        ),
-    ] = None,
-    coef0: Annotated[
-        float | None,
-        typer.Option(
-            "--coef0",
-            "-r",
-            help="Constant term of the kernels poly and sigmoid.",
-            show_default="0",
-        ),
-    ] = None,
-    cache: Annotated[
-        str | None,
-        typer.Option(
-            callback=megabytes,
-            metavar="SIZE",
-            help="Memory for kernel values, such as 500MB or 2GB.",
-            show_default="200MB",
-        ),
-    ] = None,
-    multi_class: Annotated[
-        str | None,
-        typer.Option(
-            callback=multi_class_name,
-            autocompletion=complete_multi_class,
-            metavar="WAY",
-            help="With more than two labels: ovr (one versus the rest), ovo (one "
-            "versus one: more and smaller problems) or crammer-singer (one joint "
-            "problem, with the hinge). Always ovo with --kernel.",
-            show_default="ovr",
-        ),
-    ] = None,
-    solver: Annotated[
-        str,
-        typer.Option(
-            callback=solver_name,
-            autocompletion=complete_solver,
-            help="auto, dcd, newton, interior-point, sdca, sgd-s, sgd-m, sgd-r, "
-            "pegasos, norma, svmsgd, cutting-plane, ocas, mpu or sgd-qn. With "
-            "--kernel: auto, block, fw, mfw, mdm, swap, swap-2o, core-vector, "
-            "kernel-pegasos or nystroem. For regression: auto, dcd or newton; with "
-            "--kernel auto or block.",
-        ),
-    ] = "auto",
-    solver_option: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME=VALUE",
-            help="Option of the solver, such as batch_size=64; may be repeated.",
-            show_default=False,
-        ),
-    ] = None,
-    tol: Annotated[
-        float,
-        typer.Option(
-            callback=fraction,
-            help="Target accuracy: the relative duality gap to prove. The objective is "
-            "then within this fraction of the optimum.",
-        ),
-    ] = 1e-3,
-    atol: Annotated[
-        float | None,
-        typer.Option(
-            callback=positive,
-            help="Another target accuracy, of which one is enough: the duality gap "
-            "P - D, in units of the objective with C.",
-            show_default="none",
-        ),
-    ] = None,
-    max_epochs: Annotated[
-        int, typer.Option(min=1, help="Largest number of epochs, per class or pair.")
-    ] = 10_000,
-    time_limit: Annotated[
-        float | None,
-        typer.Option(
-            callback=positive,
-            help="Seconds of training, all classes together.",
-            show_default="none",
-        ),
-    ] = None,
-    intercept: Annotated[
-        bool, typer.Option(help="Fit a bias: the weight of a constant feature.")
-    ] = True,
-    intercept_scaling: Annotated[
-        float | None,
-        typer.Option(
-            callback=positive,
-            metavar="X",
-            help="Value of the constant feature. A larger value penalises the bias "
-            "less.",
-            show_default="1",
-        ),
-    ] = None,
-    penalize_intercept: Annotated[
-        bool,
-        typer.Option(
-            help="Penalise the bias like the other weights, or not, as in the textbook "
-            "SVM (--solver auto, dcd, newton or interior-point)."
-        ),
-    ] = True,
-    class_weight: Annotated[
-        str | None,
-        typer.Option(
-            metavar="WEIGHTS",
-            help="Factors of C for the classes: balanced, or LABEL=W,... such as "
-            "-1=1,1=2.5.",
-            show_default="1 for all",
-        ),
-    ] = None,
-    seed: Annotated[
-        int,
-        typer.Option(min=0, help="The same seed gives the same model."),
-    ] = 0,
-    n_features: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            help="Number of features, if the last ones do not occur in DATA.",
-            show_default="from DATA",
-        ),
-    ] = None,
-    checkpoint: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE",
-            help="Write checkpoints of the training to FILE, and resume from FILE if "
-            "it exists. Not with --kernel.",
-            show_default=False,
-        ),
-    ] = None,
-    checkpoint_every: Annotated[
-        float,
-        typer.Option(callback=positive, help="Seconds between two checkpoints."),
-    ] = 60.0,
-    label: Label = None,
-    columns: FeatureColumns = None,
-    standardize: Standardize = False,
-    zero_based: ZeroBased = None,
-    n_jobs: Jobs = None,
-    json_: Json = False,
-    quiet: Quiet = False,
-    verbose: Verbose = False,
-    debug: Debug = False,
-) -> None:
+@taking(TrainOptions)
+def train(options: TrainOptions) -> None:
     """Train an SVM on DATA until its accuracy is proved, and write MODEL."""
-    classes = task == "classification"
-    if C is not None and lambda_ is not None:
-        raise typer.BadParameter("--C and --lambda exclude each other.")
-    bias = {
-        "fit_intercept": intercept,
-        "intercept_scaling": intercept_scaling,
-        "penalize_intercept": penalize_intercept,
-    }
-    shape = {"gamma": gamma, "degree": degree, "coef0": coef0, "cache_size": cache}
-    told: dict[str, Any] = {}  # entries of the JSON that replace records
-    if not classes:
-        one_class = task == "one-class"
-        given = {
-            "--class-weight": class_weight,
-            "--checkpoint": checkpoint,
-            "--multi-class": multi_class,
-            "--C": C if one_class else None,
-            "--lambda": lambda_ if one_class else None,
-        }
-        own = of_task(task, solver, loss, bias, shape, kernel, epsilon, nu, given)
-    elif epsilon is not None or nu is not None:
-        name = "--nu" if epsilon is None else "--epsilon"
-        raise typer.BadParameter(f"{name} needs --task regression or one-class.")
-    elif kernel is None:
-        own = of_linear_svc(solver, loss, bias, shape, multi_class or "ovr")
-        told = {"loss": loss or "hinge", "gamma": gamma}
-        own |= {"checkpoint": checkpoint, "checkpoint_every": checkpoint_every}
-    else:
-        own = of_svc(solver, loss, bias, shape, kernel)
-        if multi_class not in (None, "ovo"):
-            raise typer.BadParameter(
-                f"--multi-class {multi_class} is not for --kernel, which trains one "
-                "versus one; leave it out."
-            )
-        if checkpoint is not None:
-            raise typer.BadParameter("--checkpoint is not for --kernel; leave it out.")
-    weights = class_weights(class_weight)
-    configured = configured_solver(solver, solver_option or [], kernel, task)
-    with told_plainly(debug):
-        refuse_unreadable(data)
-        refuse_unwritable(model, [data])
-        refuse_overwriting(model)
-        if checkpoint is not None:
-            refuse_unwritable(checkpoint, [data])
-        if kernel is not None and is_store(data):
-            raise ValueError(
-                f"{data} is a store, which --kernel cannot use; give a data file"
-            )
-        if not classes and is_store(data):
-            raise ValueError(
-                f"{data} is a store, which --task {task} cannot use; give a data file"
-            )
+    own, told = _of_estimator(options)
+    weights = class_weights(options.class_weight)
+    solver = configured_solver(
+        options.solver, options.solver_option or [], options.kernel, options.task
+    )
+    with told_plainly(options.debug):
+        _refuse_files(options)
         begun = time.perf_counter()
-        remedy = "leave --n-features out, or give a larger number"
-        chosen = chosen_columns(label, columns)
-        examples = read_data(data, zero_based, n_jobs, n_features, remedy, chosen)
-        examples, scaling = standardized(examples, standardize)
+        examples, scaling = _read(options)
         seconds = time.perf_counter() - begun
-        if classes:
-            refuse_untrainable(examples)
-        else:
-            refuse_unfit(examples, task)
         weights = weights_of_labels(weights, examples)
-        if not quiet:
-            told_of = summary(examples, task)
-            typer.echo(f"{told_of}, read in {seconds:.2f} s", err=True)
-            if classes:
-                _suspect_targets(examples)
-        if C is None:
-            C = 1.0 if lambda_ is None else 1.0 / (lambda_ * examples.shape[0])
-        parameters = {
-            "C": C,
-            **own,
-            "solver": configured,
-            "tol": tol,
-            "atol": 0.0 if atol is None else atol,
-            "max_epochs": max_epochs,
-            "time_limit": time_limit,
-            "class_weight": weights,
-            "random_state": seed,
-            "n_jobs": n_jobs,
-        }
-        if solver_option:
-            told |= {"solver": solver, "solver_options": solver_option}
-        if not classes:
-            del parameters["class_weight"]
-            parameters |= own
-            if solver == "auto":
-                del parameters["solver"]
-            if task == "one-class":
-                del parameters["C"]
-                if kernel is None:
-                    del parameters["random_state"]
-        from ..estimators.plain import PlainLinearSVC, save_plain
-
-        notes = notes_of(examples)
-        linear = classes and kernel is None
-        if linear and PlainLinearSVC.can_train(parameters, examples.X):
-            fitted: Any = PlainLinearSVC(parameters)
-            with progress(quiet, tol, _problems("ovr", examples)) as on_epoch:
-                fitted.fit(examples.X, examples.y, on_epoch)
-            save_plain(fitted, model, notes, scaling, examples.names)
-        else:
-            from ..models.files import save_parts
-
-            fitted = _fit(
-                parameters, examples, quiet, estimator_of(task, kernel is not None)
-            )
-            save_parts(fitted, model, False, notes, scaling, examples.names)
-        certificates = by_problem(fitted)
+        if not options.quiet:
+            _tell_of(examples, options.task, seconds)
+        common = _common(options, examples) | {"class_weight": weights}
+        parameters = _without_foreign(options, common | {"solver": solver} | own)
+        model = _train(options, parameters, examples, scaling)
+        certificates = by_problem(model)
+        figures = on_training_rows(model, examples, options.n_jobs)
         certified = all(c.certified for _, c in certificates)
-        figures = on_training_rows(fitted, examples, n_jobs)
-        if json_:
+        if options.json_:
             print_json(
                 {
-                    "model": model,
+                    "model": options.model,
                     "certified": certified,
                     "certificates": [
                         name_of(label) | certificate.to_dict()
@@ -475,12 +111,168 @@ def train(
             )
         else:
             print_outcome(certificates)
-            if verbose:
+            if options.verbose:
                 print_details(certificates)
             typer.echo(_on_training_rows(figures))
-            typer.echo(f"Model written to {model}. Next: dualgap predict DATA {model}")
+            typer.echo(
+                f"Model written to {options.model}. "
+                f"Next: dualgap predict DATA {options.model}"
+            )
     if not certified:
         raise typer.Exit(NOT_CERTIFIED)
+
+
+def _of_estimator(options: TrainOptions) -> tuple[Parameters, Parameters]:
+    """Return the parameters that only some estimators have, after checking them.
+
+    The second dictionary has words for JSON in the place of records.
+    """
+    o, told = options, Parameters()
+    if o.C is not None and o.lambda_ is not None:
+        raise typer.BadParameter("--C and --lambda exclude each other.")
+    bias = {
+        "fit_intercept": o.intercept,
+        "intercept_scaling": o.intercept_scaling,
+        "penalize_intercept": o.penalize_intercept,
+    }
+    shape = {
+        "gamma": o.gamma,
+        "degree": o.degree,
+        "coef0": o.coef0,
+        "cache_size": o.cache,
+    }
+    if o.task != "classification":
+        one_class = o.task == "one-class"
+        given = {
+            "--class-weight": o.class_weight,
+            "--checkpoint": o.checkpoint,
+            "--multi-class": o.multi_class,
+            "--C": o.C if one_class else None,
+            "--lambda": o.lambda_ if one_class else None,
+        }
+        own = of_task(
+            o.task, o.solver, o.loss, bias, shape, o.kernel, o.epsilon, o.nu, given
+        )
+    elif o.epsilon is not None or o.nu is not None:
+        name = "--nu" if o.epsilon is None else "--epsilon"
+        raise typer.BadParameter(f"{name} needs --task regression or one-class.")
+    elif o.kernel is None:
+        own = of_linear_svc(o.solver, o.loss, bias, shape, o.multi_class or "ovr")
+        told = {"loss": o.loss or "hinge", "gamma": o.gamma}
+        own |= {"checkpoint": o.checkpoint, "checkpoint_every": o.checkpoint_every}
+    else:
+        own = of_svc(o.solver, o.loss, bias, shape, o.kernel)
+        if o.multi_class not in (None, "ovo"):
+            raise typer.BadParameter(
+                f"--multi-class {o.multi_class} is not for --kernel, which trains one "
+                "versus one; leave it out."
+            )
+        if o.checkpoint is not None:
+            raise typer.BadParameter("--checkpoint is not for --kernel; leave it out.")
+    if o.solver_option:
+        told |= {"solver": o.solver, "solver_options": o.solver_option}
+    return own, told
+
+
+def _refuse_files(options: TrainOptions) -> None:
+    """Raise an error for files that cannot be read or written, before any work."""
+    data = options.data
+    refuse_unreadable(data)
+    refuse_unwritable(options.model, [data])
+    refuse_overwriting(options.model)
+    if options.checkpoint is not None:
+        refuse_unwritable(options.checkpoint, [data])
+    if is_store(data):
+        for option, cannot in (
+            ("--kernel", options.kernel is not None),
+            (f"--task {options.task}", options.task != "classification"),
+        ):
+            if cannot:
+                raise ValueError(
+                    f"{data} is a store, which {option} cannot use; give a data file"
+                )
+
+
+def _read(options: TrainOptions) -> tuple[Data, Scaling | None]:
+    """Read the examples and, if asked, standardise them."""
+    examples = read_data(
+        options.data,
+        options.zero_based,
+        options.n_jobs,
+        options.n_features,
+        "leave --n-features out, or give a larger number",
+        chosen_columns(options.label, options.columns),
+    )
+    examples, scaling = standardized(examples, options.standardize)
+    if options.task == "classification":
+        refuse_untrainable(examples)
+    else:
+        refuse_unfit(examples, options.task)
+    return examples, scaling
+
+
+def _tell_of(examples: Data, task: str, seconds: float) -> None:
+    """Print the size of the data, and advice if the labels look like numbers."""
+    typer.echo(f"{summary(examples, task)}, read in {seconds:.2f} s", err=True)
+    if task == "classification":
+        _suspect_targets(examples)
+
+
+def _common(options: TrainOptions, examples: Data) -> Parameters:
+    """Return the parameters that estimators have in common."""
+    C = options.C
+    if C is None:
+        lambda_ = options.lambda_
+        C = 1.0 if lambda_ is None else 1.0 / (lambda_ * examples.shape[0])
+    return {
+        "C": C,
+        "tol": options.tol,
+        "atol": 0.0 if options.atol is None else options.atol,
+        "max_epochs": options.max_epochs,
+        "time_limit": options.time_limit,
+        "random_state": options.seed,
+        "n_jobs": options.n_jobs,
+    }
+
+
+def _without_foreign(options: TrainOptions, parameters: Parameters) -> Parameters:
+    """Return the parameters without those that the estimator of the task lacks."""
+    foreign: set[str] = set()
+    if options.task != "classification":
+        foreign = {"class_weight"}
+        if options.solver == "auto":
+            foreign.add("solver")
+    if options.task == "one-class":
+        foreign.add("C")
+        if options.kernel is None:
+            foreign.add("random_state")
+    return {name: value for name, value in parameters.items() if name not in foreign}
+
+
+def _train(
+    options: TrainOptions,
+    parameters: Parameters,
+    examples: Data,
+    scaling: Scaling | None,
+) -> Any:
+    """Train a model, write it, and return it."""
+    from ..estimators.plain import PlainLinearSVC, save_plain
+
+    notes, kernel = notes_of(examples), options.kernel is not None
+    linear = options.task == "classification" and not kernel
+    if linear and PlainLinearSVC.can_train(parameters, examples.X):
+        plain = PlainLinearSVC(parameters)
+        problems = _problems("ovr", examples)
+        with progress(options.quiet, options.tol, problems) as on_epoch:
+            plain.fit(examples.X, examples.y, on_epoch)
+        save_plain(plain, options.model, notes, scaling, examples.names)
+        return plain
+    from ..models.files import save_parts
+
+    estimator = estimator_of(options.task, kernel)
+    model = _fit(parameters, examples, options.quiet, estimator)
+    save_parts(model, options.model, False, notes, scaling, examples.names)
+    return model
 
 
 def _suspect_targets(examples: Data) -> None:
@@ -525,7 +317,7 @@ def _problems(multi_class: str, examples: Data) -> int:
 
 
 def _fit(
-    parameters: Mapping[str, Any],
+    parameters: Parameters,
     examples: Data,
     quiet: bool,
     estimator: type[LinearSVC] | type[SVC],
