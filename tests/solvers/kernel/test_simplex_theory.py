@@ -88,6 +88,29 @@ def test_frank_wolfe_converges_as_one_over_k():
             assert best <= 27 / 4 * curvature / (k + 2)
 
 
+@pytest.mark.parametrize("sampled", [False, True])
+def test_a_sum_that_drifted_is_mended(sampled):
+    """Pair steps keep sum a; every 1,024 steps a and its gradient are scaled to 1."""
+    state, K = begin(60, 10.0)
+    state.a *= 1.25
+    state.g *= 1.25
+    if sampled:
+        settings = core.WalkSettings("mdm", False, 1024)
+        sample = core.Sample(20, np.arange(60, dtype=np.uint32), 0, -1, -math.inf)
+        point = state.point
+        core.frank_wolfe_sampled(
+            state.simplex, point, settings, sample, core.Random(0), core.Stop()
+        )
+        state.size = point.size
+    else:
+        walk(state, "mdm", 1024)
+    active = state.active[: state.size]
+    assert state.a.sum() == pytest.approx(1.0, abs=1e-12)
+    # A gradient that is not scaled is off by a quarter; kernel values are of float32.
+    known = active if sampled else slice(None)
+    np.testing.assert_allclose(state.g[known], (K @ state.a)[known], rtol=1e-4)
+
+
 def share(K):
     """Return mu delta^2 / (L M^2): Lacoste-Julien and Jaggi 2015, section 2.
 
