@@ -1,5 +1,6 @@
 """Settings of Sphinx, which builds the pages: ``make docs``."""
 
+import os
 import re
 from importlib.metadata import metadata
 from pathlib import Path
@@ -29,11 +30,7 @@ suppress_warnings = ["myst.header"]
 
 myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 3
-myst_html_meta = {
-    "description": summary,
-    "property=og:title": project,
-    "property=og:description": summary,
-}
+myst_html_meta = {"description": summary}
 autosummary_generate = True
 autosummary_ignore_module_all = False  # document exactly what __all__ lists
 autodoc_typehints = "none"  # numpydoc has them
@@ -60,6 +57,20 @@ html_theme_options = {
     "secondary_sidebar_items": {"**": ["page-toc", "sourcelink"], "index": []},
     "show_prev_next": False,
 }
+
+# A sitemap, and cards for links to the pages, need the address of the pages:
+# DOCS_URL=https://example.org/dualgap make docs
+html_baseurl = os.environ.get("DOCS_URL", "")
+if html_baseurl:
+    html_baseurl = html_baseurl.rstrip("/") + "/"
+    extensions += ["sphinx_sitemap", "sphinxext.opengraph"]
+    sitemap_url_scheme = "{link}"
+    sitemap_excludes = ["search.html", "genindex.html"]
+    ogp_site_url, ogp_site_name = html_baseurl, project
+    ogp_image, ogp_image_alt = f"{html_baseurl}_static/card.png", summary
+    ogp_use_first_image = False
+    ogp_social_cards = {"enable": False}  # one drawn card serves all pages
+    ogp_custom_meta_tags = ['<meta name="twitter:card" content="summary_large_image">']
 
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",

@@ -1,10 +1,12 @@
-"""Draw the logo and the favicon: ``python docs/logo.py``.
+"""Draw the logo, the favicon and the card of links: ``python docs/logo.py``.
 
-P falls, D rises, and the optimum is between them.
+P falls, D rises, and the optimum is between them. The card, a picture of 1200 x 630
+pixels, is what a post shows beside a link to the pages; it needs matplotlib.
 """
 
 from __future__ import annotations
 
+import textwrap
 from math import exp
 from pathlib import Path
 
@@ -38,6 +40,32 @@ def draw(stroke: float) -> str:
 """
 
 
+def draw_card(path: Path) -> None:
+    """Draw the logo, the name and the summary of the package, as PNG."""
+    import matplotlib as mpl
+
+    mpl.use("agg")
+    import matplotlib.pyplot as plt
+
+    figure = plt.figure(figsize=(12, 6.3), facecolor="white")
+    ax = figure.add_axes((0, 0, 1, 1), xlim=(0, 1200), ylim=(630, 0))
+    ax.axis("off")
+    points = {
+        sign: [(90 + 5 * x, 155 + 5 * y) for x, y in curve(sign)] for sign in (-1, 1)
+    }
+    ax.fill(*zip(*points[-1], *points[1][::-1], strict=True), BETWEEN, alpha=0.25)
+    for sign, color in ((-1, PRIMAL), (1, DUAL)):
+        line = ax.plot(*zip(*points[sign], strict=True), color=color, linewidth=16)
+        line[0].set_solid_capstyle("round")
+    ax.text(480, 250, "dualgap", fontsize=84, weight="bold", color="#222222")
+    project = (STATIC.parents[1] / "pyproject.toml").read_text("utf-8")
+    summary = textwrap.fill(project.split('description = "')[1].split('"')[0], 26)
+    ax.text(480, 310, summary, fontsize=36, color="#444444", va="top", linespacing=1.4)
+    figure.savefig(path, dpi=100)
+    plt.close(figure)
+
+
 if __name__ == "__main__":
+    draw_card(STATIC / "card.png")
     (STATIC / "logo.svg").write_text(draw(4.5), "utf-8")
     (STATIC / "favicon.svg").write_text(draw(7), "utf-8")
