@@ -250,6 +250,19 @@ def test_the_scripts_that_the_pages_name_are_there():
     assert sorted(name for name in named if not (ROOT / name).exists()) == []
 
 
+def test_the_scripts_take_from_datasets_what_is_there():
+    defined = set(runpy.run_path(str(ROOT / "benchmarks" / "datasets.py")))
+    taken = set()
+    for script in (ROOT / "benchmarks").rglob("*.py"):
+        text = script.read_text("utf-8")
+        if re.search(r"^import datasets", text, re.M):
+            taken |= set(re.findall(r"\bdatasets\.(\w+)", text))
+        for names in re.findall(r"^from datasets import (.*?)(?: *#.*)?$", text, re.M):
+            taken |= {name.split(" as ")[0] for name in re.split(r", ?", names)}
+    assert len(taken) > 4
+    assert taken <= defined
+
+
 def test_the_pages_that_the_code_names_are_there():
     named = set()
     for suffix in ("py", "hpp", "cpp"):

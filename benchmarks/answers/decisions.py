@@ -41,19 +41,19 @@ KERNEL_ROWS = 4000
 
 
 def svmlight(name):
-    X, y = load_svmlight_file(datasets._unpack(name))
+    X, y = load_svmlight_file(datasets.unpack(name))
     return X, y
 
 
 def usps():
-    file = np.load(datasets._unpack("usps/usps.npz"))
+    file = np.load(datasets.unpack("usps/usps.npz"))
     names = list(file)
     X, y = file[names[0]] * 0.001, file[names[1]]
     return X, np.where(y % 2 == 0, 1.0, -1.0)
 
 
 def magic04():
-    lines = datasets._unpack("magic04/magic04.data").read().decode().split()
+    lines = datasets.unpack("magic04/magic04.data").read().decode().split()
     table = [line.split(",") for line in lines]
     y = np.where([row[-1] == "g" for row in table], 1.0, -1.0)
     return scale(np.array([row[:-1] for row in table], float)), y

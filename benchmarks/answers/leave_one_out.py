@@ -34,12 +34,12 @@ from dualgap.answers.left_out import LeftOut  # noqa: E402
 
 
 def _svmlight(name: str, positive: object) -> datasets.Data:
-    X, y = load_svmlight_file(datasets._unpack(name))
+    X, y = load_svmlight_file(datasets.unpack(name))
     return X, np.where(positive(y), 1.0, -1.0)
 
 
 def _usps() -> datasets.Data:
-    packed = np.load(datasets._unpack("usps/usps.npz"))
+    packed = np.load(datasets.unpack("usps/usps.npz"))
     X = packed["X_train"] * float(packed["scale"])
     return X, np.where(packed["y_train"] % 2 == 1, 1.0, -1.0)
 

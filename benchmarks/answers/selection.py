@@ -27,7 +27,7 @@ from dualgap import LinearSVC, LinearSVCCV
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from datasets import _unpack, load
+from datasets import load, unpack
 
 
 def exact(X: Any, y: Any, folds: Any, C: float, **options: Any) -> tuple[float, float]:
@@ -86,10 +86,10 @@ def real(name: str) -> tuple[Any, Any]:
         X, y = load_breast_cancer(return_X_y=True)
         return scale(X), y
     if name == "splice":
-        X, y = load_svmlight_file(_unpack("splice/splice.scaled"))
+        X, y = load_svmlight_file(unpack("splice/splice.scaled"))
         return X, y
     if name == "letter":  # A to M against N to Z
-        X, y = load_svmlight_file(_unpack("letter/letter.scale"))
+        X, y = load_svmlight_file(unpack("letter/letter.scale"))
         return X, y <= 13
     return load(name)
 
