@@ -16,7 +16,6 @@ TREES = {
 #: Files that are longer than the limit, with their lengths. These may only fall.
 LONG_FILES: dict[str, int] = {
     "estimators/linear_svc.py": 701,
-    "estimators/svc.py": 786,
     "models/files.py": 606,
     "problems/binary.py": 678,
 }
@@ -26,12 +25,11 @@ LONG_FUNCTIONS: dict[tuple[str, str], int] = {
     ("estimators/linear_svc.py", "_fit"): 87,
     ("estimators/linear_svc_cv.py", "fit"): 133,
     ("estimators/path.py", "svm_path"): 95,
-    ("estimators/svc.py", "_fit"): 130,
     ("models/certification.py", "_certify"): 82,
 }
 
 #: Uses of `Any` as a type. They may only fall.
-ANY = 1686
+ANY = 1680
 
 
 def lines_of(function):

@@ -19,9 +19,10 @@ from ..losses import Vector
 from ..problems.multiclass import refuse_missing
 from ..training import Solution
 from ..training.path import kernel_solutions
+from ._pairs import PairRows, TrainedPair
 from .fitting import weights
 from .kernel_regression import SVR
-from .svc import SVC, _Rows
+from .svc import SVC
 
 __all__ = ["Path", "Targets", "walk_svc", "walk_svr"]
 
@@ -135,7 +136,7 @@ def walk_svc(path: Path) -> Iterator[tuple[SVC, Vector]]:
     part, factor = weights(
         template.class_weight, path.points.X, classes, own, path.part
     )
-    rows = _Rows(path.points, path.kernel, own, part * factor[own])
+    rows = PairRows(path.points, path.kernel, own, part * factor[own])
     refuse_missing(classes, np.diff(rows.bounds))
     pairs = list(combinations(range(len(classes)), 2))
     bias = template._bias_of_problems()
@@ -157,13 +158,14 @@ def walk_svc(path: Path) -> Iterator[tuple[SVC, Vector]]:
         found = [next(walk) for walk in walks]
         model = path.fold_model(_FoldSVC, float(C))
         model.classes_, model.shape_fit_ = classes, path.points.X.shape
-        solutions = [solution for _, solution in found]
-        models = [(s.alpha * p.y, float(s.bias or 0.0)) for p, s in found]
-        model._keep(rows, pairs, models, solutions)
+        trained = [
+            TrainedPair(s.alpha * p.y, float(s.bias or 0.0), s) for p, s in found
+        ]
+        model._keep(rows, pairs, trained)
         coef = np.zeros((len(pairs), len(codes)))
         for p, (i, j) in enumerate(pairs):
             at = np.concatenate([rows.order[rows.of(i)], rows.order[rows.of(j)]])
-            coef[p, at] = models[p][0]
+            coef[p, at] = trained[p].coef
         try:
             values = path.held_out(coef)
         except StoppedError:

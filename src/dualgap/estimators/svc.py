@@ -3,66 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Callable as Function
-from dataclasses import replace
 from itertools import combinations
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
-from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .. import core
 from ..answers.decided import Decided
-from ..certificate import Bounds, Status
-from ..checks import check_costs
-from ..data.rows import Points
 from ..kernel import (
     APPROXIMATIONS,
     KERNEL_SOLVERS,
-    BlockSolver,
-    Gram,
-    KernelProblem,
     Nystroem,
-    Precomputed,
     get_kernel_solver,
 )
 from ..kernels.functions import Kernel
-from ..kernels.gram import Matrix, Pairs, points_of, rows_in
+from ..kernels.gram import points_of
 from ..kernels.predict import pair_values
 from ..losses import Hinge, SquaredHinge, Vector, get_loss
-from ..problems.kernel_matrix import IndefiniteKernelError
 from ..problems.multiclass import certificate_of, refuse_missing
-from ..problems.rounding import Rounding
-from ..solvers import Auto
 from ..solvers.kernel.base import KernelSolver
-from ..solvers.kernel.pairs import SolvedPair, solve_pairs
-from ..training import HISTORY_DTYPE, Solution, confirm, ctrl_c, solve
-from ._callbacks import CallbackSupportMixin, FitTasks
+from ._callbacks import CallbackSupportMixin
 from ._certain import CertainKernelLabels
 from ._html import CertificateHTMLMixin
 from ._kernels import KERNEL_CONSTRAINTS, KERNELS, KernelParameters
-from ._libsvm import CAN_BE_INDEFINITE, trained_by_libsvm
+from ._pairs import PairRows, PairTraining, TrainedPair
 from .fitting import (
     CACHE_SIZE,
     N_JOBS,
     OnEpoch,
     VersionedPickle,
     encode,
-    fit_all,
-    listener,
     one_or_all,
     refuse_masks,
     votes,
-    warn_of_failures,
     weights,
 )
 from .hints import ParameterHints, ProbabilityHints
 from .single import begin
+from .training import Training
 
 __all__ = ["KERNELS", "SVC"]
 
@@ -424,123 +407,29 @@ class SVC(
         points = points_of(X, kernel)  # before sorting: errors name rows of X
         X = points.X
         kernel = kernel.resolve(X, weight)
-        pairs = list(combinations(range(len(classes)), 2))
-        rows = _Rows(points, kernel, codes, weight * factor[codes])
+        rows = PairRows(points, kernel, codes, weight * factor[codes])
         refuse_missing(classes, np.diff(rows.bounds))
-        cost = check_costs(self.C, rows.weight, len(rows.weight))
-        threads = effective_n_jobs(self.n_jobs)
-        together = rows.pairs_at_a_time(solver, self.cache_size, threads)
-        matrix = rows.matrices(self.cache_size, together)
-        if isinstance(self.solver, str):
-            solver = solver.one_of(len(pairs), max(1, threads // together))
-
         labels: list[Any] = list(combinations(classes.tolist(), 2))
-        names = [f"{first!s} against {second!s}" for first, second in labels]
-        if len(pairs) == 1:
-            labels = [classes[1]]
-        seeds = check_random_state(self.random_state).randint(
-            2**31 - 1, size=len(pairs)
+        training = Training(
+            self,
+            X,
+            y,
+            sample_weight,
+            names=[f"{first!s} against {second!s}" for first, second in labels],
+            labels=labels if len(labels) > 1 else [classes[1]],
+            stop=stop,
+            on_epoch=on_epoch,
         )
-        data = {"X": X, "y": y, "metadata": None}
-        if sample_weight is not None:
-            data["metadata"] = {"sample_weight": sample_weight}
-        tasks = FitTasks(self, data, names, stop)
-
+        pairs = list(combinations(range(len(classes)), 2))
         bias = self._bias_of_problems()
-        # Small problems are solved in one call, and then only proved here. Callbacks of
-        # scikit-learn want to see the epochs, so with them the loop trains.
-        solved: list[SolvedPair] | None = None
-        hinge = get_loss(self.loss).name == "hinge"
-        if hinge and not bias["penalize_intercept"] and not tasks.heard:
-            with ctrl_c(stop):
-                solved = solve_pairs(
-                    solver, rows.points, kernel, rows.bounds, cost,
-                    cache_size=self.cache_size, tol=self.tol, atol=self.atol,
-                    max_epochs=self.max_epochs, stop=stop,
-                )  # fmt: skip
-        models: dict[int, tuple[Vector, float]] = {}  # coefficients and bias
-
-        def train(p: int) -> Solution:
-            try:
-                return prove(p)
-            except IndefiniteKernelError:
-                if not self._trains_unproved(kernel, solver, bias):
-                    raise
-            i, j = pairs[p]
-            coef, intercept, solution = trained_by_libsvm(
-                rows.X_of(i, j), rows.signs_of(i, j), kernel, self.C,
-                rows.weights_of(i, j), self.cache_size, self.tol, self.atol,
-            )  # fmt: skip
-            models[p] = coef, intercept
-            return solution
-
-        def prove(p: int) -> Solution:
-            with tasks.problem(p, None) as callback:
-                problem: Any = None
-                engine: Any = solver
-                if not (stop.requested or stop.expired):
-                    problem = rows.problem(matrix, *pairs[p], self.C, self.loss, bias)
-                    problem.title = names[p] if len(pairs) > 1 else ""
-                    if isinstance(solver, Nystroem):
-                        engine = Auto()
-                        problem = solver.approximate(problem, int(seeds[0]), stop=stop)
-                if solved is not None and problem is not None:
-                    assert isinstance(solver, KernelSolver)
-                    pair = solved[p]
-                    proved = confirm(
-                        problem, solver, pair.claim, pair.epochs,
-                        method=BlockSolver.name, tol=self.tol, atol=self.atol,
-                        seconds=pair.seconds,
-                        on_epoch=listener(labels[p], None, on_epoch),
-                    )  # fmt: skip
-                    if proved is not None:
-                        assert proved.bias is not None
-                        models[p] = proved.alpha * problem.y, proved.bias
-                        return proved
-                if stop.requested or stop.expired:
-                    unreached = self.C * rows.weights_of(*pairs[p])
-                    models[p] = np.zeros(len(unreached)), 0.0
-                    return _unreached(unreached, stop, solver.name, self.tol, self.atol)
-                solution = solve(
-                    problem,
-                    engine,
-                    tol=self.tol,
-                    atol=self.atol,
-                    max_epochs=self.max_epochs,
-                    random_state=int(seeds[p]),
-                    on_epoch=listener(labels[p], callback, on_epoch),
-                    stop=stop,
-                )
-                if isinstance(solver, Nystroem):
-                    models[p] = problem.expand(solution.w)
-                else:
-                    assert solution.bias is not None
-                    models[p] = solution.alpha * problem.y, solution.bias
-                return solution
-
-        solutions = fit_all(
-            train, len(pairs), n_jobs=together, stop=stop, verbose=self.verbose
-        )
+        trained = PairTraining(self, training, rows, pairs, solver, bias).run()
         self.classes_, self.class_weight_ = classes, factor
         self.shape_fit_ = X.shape
-        self._keep(rows, pairs, [models[p] for p in range(len(pairs))], solutions)
-        tasks.end()
-        warn_of_failures("SVC", self.certificate_, "pairs")
+        self._keep(rows, pairs, trained)
+        training.end(self.certificate_, "pairs", name="SVC")
         return self
 
-    def _trains_unproved(
-        self, kernel: Kernel, solver: Any, bias: dict[str, Any]
-    ) -> bool:
-        """Whether LIBSVM may train this problem, without a proof."""
-        return (
-            self._may_be_unproved
-            and kernel.name in CAN_BE_INDEFINITE
-            and isinstance(solver, BlockSolver)
-            and get_loss(self.loss).name == "hinge"
-            and not bias["penalize_intercept"]
-        )
-
-    def _bias_of_problems(self) -> dict[str, Any]:
+    def _bias_of_problems(self) -> dict[str, bool]:
         """Return the arguments of KernelProblem that set the bias."""
         penalised = self.penalize_intercept
         if penalised is None:
@@ -551,10 +440,9 @@ class SVC(
 
     def _keep(
         self,
-        rows: _Rows,
+        rows: PairRows,
         pairs: list[tuple[int, int]],
-        models: list[tuple[Vector, float]],
-        solutions: list[Solution],
+        trained: list[TrainedPair],
     ) -> None:
         """Set the fitted attributes."""
         classes = len(self.classes_)
@@ -562,7 +450,7 @@ class SVC(
         intercept = np.empty(len(pairs))
         for p, (i, j) in enumerate(pairs):
             first, second = rows.of(i), rows.of(j)
-            signed, intercept[p] = models[p]
+            signed, intercept[p], _ = trained[p]
             split = first.stop - first.start
             coef[j - 1, first], coef[i, second] = signed[:split], signed[split:]
         used: NDArray[np.bool_] = np.asarray(coef.any(axis=0))
@@ -576,11 +464,11 @@ class SVC(
             np.empty((0, 0)) if self._precomputed else rows.points.X[used]
         )
         self._fitted_kernel = rows.kernel
-        parts = [solution.certificate for solution in solutions]
+        parts = [pair.solution.certificate for pair in trained]
         self.n_iter_ = max(part.epochs for part in parts)
         self.certificate_ = certificate_of(self, parts)
         self.fit_status_ = int(not self.certificate_.certified)
-        self.history_ = one_or_all([solution.history for solution in solutions])
+        self.history_ = one_or_all([pair.solution.history for pair in trained])
 
     @property
     def coef_(self) -> Vector:
@@ -675,112 +563,3 @@ class SVC(
             raise ValueError(
                 "break_ties must be False when decision_function_shape is 'ovo'"
             )
-
-
-class _Rows:
-    """Training rows of positive weight, sorted by class.
-
-    Attributes
-    ----------
-    points : Points
-        These rows in sorted order. For a precomputed kernel, the whole matrix in its
-        original order, because reordering would copy it.
-    order : ndarray of shape (m,)
-        Indices of the rows in the training data, class by class.
-    """
-
-    def __init__(
-        self, points: Points, kernel: Kernel, codes: NDArray[np.intp], weight: Vector
-    ) -> None:
-        self.kernel = kernel
-        kept = np.flatnonzero(weight > 0.0)
-        self.order = kept[np.argsort(codes[kept], kind="stable")]
-        self.weight = weight[self.order]
-        self.bounds = np.searchsorted(
-            codes[self.order], np.arange(codes.max() + 2)
-        ).tolist()
-        self.precomputed = isinstance(kernel, Precomputed)
-        if not self.precomputed and not np.array_equal(
-            self.order, np.arange(len(codes))
-        ):
-            points = points[self.order]
-        self.points = points
-
-    def of(self, k: int) -> slice:
-        """Return the slice of the rows of class k."""
-        return slice(self.bounds[k], self.bounds[k + 1])
-
-    def X_of(self, i: int, j: int) -> Any:
-        """Return the rows of two classes."""
-        of = [np.arange(self.bounds[k], self.bounds[k + 1]) for k in (i, j)]
-        return self.points.X[np.concatenate(of)]
-
-    def signs_of(self, i: int, j: int) -> NDArray[np.int8]:
-        """Return the labels of the rows of two classes, -1 or +1.
-
-        Class i is positive, except with two classes, where class j is.
-        """
-        sizes = [self.bounds[k + 1] - self.bounds[k] for k in (i, j)]
-        signs = [-1, 1] if len(self.bounds) == 3 else [1, -1]
-        return np.repeat(np.array(signs, np.int8), sizes)
-
-    def weights_of(self, i: int, j: int) -> Vector:
-        """Return the weights of the rows of two classes."""
-        return np.concatenate([self.weight[self.of(i)], self.weight[self.of(j)]])
-
-    def pairs_at_a_time(
-        self, solver: KernelSolver | Nystroem, cache_size: float, threads: int
-    ) -> int:
-        """Return the number of pairs to train at the same time, limited by the cache.
-
-        Each pair must have enough cache that sharing does not change its result.
-        """
-        sizes = np.sort(np.diff(self.bounds))
-        largest, pairs = int(sizes[-2:].sum()), len(sizes) * (len(sizes) - 1) // 2
-        room = rows_in(cache_size, largest) // solver.rows_held(largest)
-        return max(1, min(threads, pairs, room))
-
-    def matrices(self, cache_size: float, threads: int) -> Function[[int, int], Matrix]:
-        """Return a function that gives the kernel matrix of a pair of classes."""
-        if len(self.bounds) == 3 and not self.precomputed:
-            return lambda i, j: Gram(self.points, self.kernel, cache_size)
-        order = self.order if self.precomputed else None
-        return Pairs(
-            self.points, self.kernel, self.bounds, cache_size, threads, order
-        ).pair
-
-    def problem(
-        self,
-        matrix: Function[[int, int], Matrix],
-        i: int,
-        j: int,
-        C: float,
-        loss: Any,
-        bias: dict[str, Any],
-    ) -> KernelProblem:
-        """Return the problem of classes i and j."""
-        return KernelProblem(
-            matrix(i, j),
-            self.signs_of(i, j),
-            C,
-            loss=loss,
-            sample_weight=self.weights_of(i, j),
-            **bias,
-        )
-
-
-def _unreached(
-    cost: Vector, stop: Any, solver: str, tol: float, atol: float
-) -> Solution:
-    """Return the zero model of a pair that was not trained; P is the sum of the costs.
-
-    Preparing a fit (copying the rows, computing norms) would exceed the time limit.
-    """
-    status = Status.INTERRUPTED if stop.requested else Status.TIME_LIMIT
-    zero = np.zeros(len(cost))
-    total = float(cost.sum())
-    bounds = Bounds.proved(total, Rounding.summed * total, 0.0)
-    certificate = replace(
-        bounds.certificate, status=status, solver=solver, tol=tol, atol=atol
-    )
-    return Solution(zero, zero, certificate, np.empty(0, HISTORY_DTYPE), 0.0)

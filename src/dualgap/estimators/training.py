@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,6 +21,7 @@ from .fitting import OnEpoch, fit_all, listener, warn_of_failures
 __all__ = ["Given", "Trainable", "Training"]
 
 Callback = Callable[[EpochInfo], None]
+T = TypeVar("T")
 
 
 class Trainable(Protocol):
@@ -121,9 +122,7 @@ class Training:
             checkpoint_every=checkpoint_every,
         )
 
-    def run(
-        self, train: Callable[[int], Solution], n_jobs: int | None
-    ) -> list[Solution]:
+    def run(self, train: Callable[[int], T], n_jobs: int | None) -> list[T]:
         """Train every problem by `train(k)`, in threads that stop together."""
         return fit_all(
             train,

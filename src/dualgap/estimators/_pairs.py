@@ -1,0 +1,312 @@
+"""Training of a kernel SVM's pairs of classes, over rows that are sorted by class."""
+
+from __future__ import annotations
+
+from collections.abc import Callable as Function
+from dataclasses import replace
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from joblib import effective_n_jobs
+from numpy.typing import NDArray
+
+from ..certificate import Bounds, Status
+from ..checks import check_costs
+from ..data.rows import Points
+from ..kernel import BlockSolver, Gram, KernelProblem, Nystroem, Precomputed
+from ..kernels.functions import Kernel
+from ..kernels.gram import Matrix, Pairs, rows_in
+from ..losses import Hinge, SquaredHinge, Vector, get_loss
+from ..problems.kernel_matrix import IndefiniteKernelError
+from ..problems.rounding import Rounding
+from ..solvers import Auto
+from ..solvers.kernel.base import KernelSolver
+from ..solvers.kernel.pairs import SolvedPair, solve_pairs
+from ..training import HISTORY_DTYPE, Solution, confirm, ctrl_c
+from ._libsvm import CAN_BE_INDEFINITE, trained_by_libsvm
+from .fitting import listener
+from .training import Callback, Trainable, Training
+
+__all__ = ["PairRows", "PairTraining", "TrainedPair"]
+
+
+class PairParameters(Trainable, Protocol):
+    """Parameters of an estimator that the training of its pairs reads."""
+
+    C: float
+    loss: str | Hinge | SquaredHinge
+    solver: str | KernelSolver
+    cache_size: float
+    n_jobs: int | None
+    _may_be_unproved: bool
+
+
+class TrainedPair(NamedTuple):
+    """Model of a pair of classes: ``y_i alpha_i`` of its rows, bias, and solution."""
+
+    coef: Vector
+    intercept: float
+    solution: Solution
+
+
+class PairRows:
+    """Training rows of positive weight, sorted by class.
+
+    Attributes
+    ----------
+    points : Points
+        These rows in sorted order. For a precomputed kernel, the whole matrix in its
+        original order, because reordering would copy it.
+    order : ndarray of shape (m,)
+        Indices of the rows in the training data, class by class.
+    """
+
+    def __init__(
+        self, points: Points, kernel: Kernel, codes: NDArray[np.intp], weight: Vector
+    ) -> None:
+        self.kernel = kernel
+        kept = np.flatnonzero(weight > 0.0)
+        self.order = kept[np.argsort(codes[kept], kind="stable")]
+        self.weight = weight[self.order]
+        self.bounds = np.searchsorted(
+            codes[self.order], np.arange(codes.max() + 2)
+        ).tolist()
+        self.precomputed = isinstance(kernel, Precomputed)
+        if not self.precomputed and not np.array_equal(
+            self.order, np.arange(len(codes))
+        ):
+            points = points[self.order]
+        self.points = points
+
+    def of(self, k: int) -> slice:
+        """Return the slice of the rows of class k."""
+        return slice(self.bounds[k], self.bounds[k + 1])
+
+    def X_of(self, i: int, j: int) -> Any:
+        """Return the rows of two classes."""
+        of = [np.arange(self.bounds[k], self.bounds[k + 1]) for k in (i, j)]
+        return self.points.X[np.concatenate(of)]
+
+    def signs_of(self, i: int, j: int) -> NDArray[np.int8]:
+        """Return the labels of the rows of two classes, -1 or +1.
+
+        Class i is positive, except with two classes, where class j is.
+        """
+        sizes = [self.bounds[k + 1] - self.bounds[k] for k in (i, j)]
+        signs = [-1, 1] if len(self.bounds) == 3 else [1, -1]
+        return np.repeat(np.array(signs, np.int8), sizes)
+
+    def weights_of(self, i: int, j: int) -> Vector:
+        """Return the weights of the rows of two classes."""
+        return np.concatenate([self.weight[self.of(i)], self.weight[self.of(j)]])
+
+    def pairs_at_a_time(
+        self, solver: KernelSolver | Nystroem, cache_size: float, threads: int
+    ) -> int:
+        """Return the number of pairs to train at the same time, limited by the cache.
+
+        Each pair must have enough cache that sharing does not change its result.
+        """
+        sizes = np.sort(np.diff(self.bounds))
+        largest, pairs = int(sizes[-2:].sum()), len(sizes) * (len(sizes) - 1) // 2
+        room = rows_in(cache_size, largest) // solver.rows_held(largest)
+        return max(1, min(threads, pairs, room))
+
+    def matrices(self, cache_size: float, threads: int) -> Function[[int, int], Matrix]:
+        """Return a function that gives the kernel matrix of a pair of classes."""
+        if len(self.bounds) == 3 and not self.precomputed:
+            return lambda i, j: Gram(self.points, self.kernel, cache_size)
+        order = self.order if self.precomputed else None
+        return Pairs(
+            self.points, self.kernel, self.bounds, cache_size, threads, order
+        ).pair
+
+    def problem(
+        self,
+        matrix: Function[[int, int], Matrix],
+        i: int,
+        j: int,
+        C: float,
+        loss: Any,
+        bias: dict[str, Any],
+    ) -> KernelProblem:
+        """Return the problem of classes i and j."""
+        return KernelProblem(
+            matrix(i, j),
+            self.signs_of(i, j),
+            C,
+            loss=loss,
+            sample_weight=self.weights_of(i, j),
+            **bias,
+        )
+
+
+class PairTraining:
+    """One fit of all pairs of classes.
+
+    Parameters
+    ----------
+    model : PairParameters
+        The estimator.
+    training : Training
+        Its fit, with one problem per pair.
+    rows : PairRows
+    pairs : list of tuple of int
+        Numbers of the classes of each pair.
+    solver : KernelSolver or Nystroem
+    bias : dict
+        Arguments of KernelProblem that set the bias.
+    """
+
+    def __init__(
+        self,
+        model: PairParameters,
+        training: Training,
+        rows: PairRows,
+        pairs: list[tuple[int, int]],
+        solver: KernelSolver | Nystroem,
+        bias: dict[str, bool],
+    ) -> None:
+        self.model, self.training, self.rows = model, training, rows
+        self.pairs, self.bias = pairs, bias
+        self.cost = check_costs(model.C, rows.weight, len(rows.weight))
+        threads = effective_n_jobs(model.n_jobs)
+        self.together = rows.pairs_at_a_time(solver, model.cache_size, threads)
+        self.matrix = rows.matrices(model.cache_size, self.together)
+        if isinstance(model.solver, str):
+            solver = solver.one_of(len(pairs), max(1, threads // self.together))
+        self.solver: Any = solver
+        hinge = get_loss(model.loss).name == "hinge"
+        self.free_hinge = hinge and not bias["penalize_intercept"]
+        self.solved: list[SolvedPair] | None = None
+
+    def run(self) -> list[TrainedPair]:
+        """Train every pair."""
+        self.solved = self._solve_together()
+        return self.training.run(self._train, self.together)
+
+    def _solve_together(self) -> list[SolvedPair] | None:
+        """Solve small problems in one call, without proofs; None if they are not small.
+
+        Callbacks of scikit-learn want to see the epochs, so with them the loop trains.
+        """
+        if not self.free_hinge or self.training.tasks.heard:
+            return None
+        model, rows, stop = self.model, self.rows, self.training.stop
+        with ctrl_c(stop):
+            return solve_pairs(
+                self.solver,
+                rows.points,
+                rows.kernel,
+                rows.bounds,
+                self.cost,
+                cache_size=model.cache_size,
+                tol=model.tol,
+                atol=model.atol,
+                max_epochs=model.max_epochs,
+                stop=stop,
+            )
+
+    def _train(self, p: int) -> TrainedPair:
+        """Train pair p with a proof or, where there can be none, by LIBSVM."""
+        try:
+            return self._proved(p)
+        except IndefiniteKernelError:
+            if not self._trains_unproved():
+                raise
+        model, rows, (i, j) = self.model, self.rows, self.pairs[p]
+        return TrainedPair(
+            *trained_by_libsvm(
+                rows.X_of(i, j),
+                rows.signs_of(i, j),
+                rows.kernel,
+                model.C,
+                rows.weights_of(i, j),
+                model.cache_size,
+                model.tol,
+                model.atol,
+            )
+        )
+
+    def _trains_unproved(self) -> bool:
+        """Whether LIBSVM may train these problems, without a proof."""
+        return (
+            self.model._may_be_unproved
+            and self.rows.kernel.name in CAN_BE_INDEFINITE
+            and isinstance(self.solver, BlockSolver)
+            and self.free_hinge
+        )
+
+    def _proved(self, p: int) -> TrainedPair:
+        """Train pair p, and prove its accuracy."""
+        training, (i, j) = self.training, self.pairs[p]
+        with training.problem(p, None) as callback:
+            if not training.stopped:
+                problem = self.rows.problem(
+                    self.matrix, i, j, self.model.C, self.model.loss, self.bias
+                )
+                problem.title = training.title(p)
+                if isinstance(self.solver, Nystroem):
+                    return self._approximated(p, problem, callback)
+                if self.solved is not None:
+                    proved = self._confirmed(p, problem, self.solved[p])
+                    if proved is not None:
+                        return proved
+            if training.stopped:  # preparing a problem takes time too
+                return self._unreached(self.model.C * self.rows.weights_of(i, j))
+            solution = training.solve(p, problem, self.solver, callback)
+            return self._of_duals(problem, solution)
+
+    def _approximated(
+        self, p: int, problem: KernelProblem, callback: Callback | None
+    ) -> TrainedPair:
+        """Train pair p over landmark rows."""
+        training = self.training
+        seed = int(training.seeds[0])  # pairs of a class share its landmarks
+        features = self.solver.approximate(problem, seed, stop=training.stop)
+        if training.stopped:
+            return self._unreached(self.model.C * self.rows.weights_of(*self.pairs[p]))
+        solution = training.solve(p, features, Auto(), callback)
+        coef, intercept = features.expand(solution.w)
+        return TrainedPair(coef, intercept, solution)
+
+    def _confirmed(
+        self, p: int, problem: KernelProblem, pair: SolvedPair
+    ) -> TrainedPair | None:
+        """Prove a pair that was solved with the others; None if the proof fails."""
+        training = self.training
+        solution = confirm(
+            problem,
+            self.solver,
+            pair.claim,
+            pair.epochs,
+            method=BlockSolver.name,
+            tol=self.model.tol,
+            atol=self.model.atol,
+            seconds=pair.seconds,
+            on_epoch=listener(training.labels[p], None, training.on_epoch),
+        )
+        return None if solution is None else self._of_duals(problem, solution)
+
+    @staticmethod
+    def _of_duals(problem: KernelProblem, solution: Solution) -> TrainedPair:
+        assert solution.bias is not None
+        return TrainedPair(solution.alpha * problem.y, solution.bias, solution)
+
+    def _unreached(self, cost: Vector) -> TrainedPair:
+        """Return the zero model of a pair that was not trained; P is the sum of costs.
+
+        Preparing a fit (copying the rows, computing norms) would exceed the time limit.
+        """
+        interrupted = self.training.stop.requested
+        zero, total = np.zeros(len(cost)), float(cost.sum())
+        bounds = Bounds.proved(total, Rounding.summed * total, 0.0)
+        certificate = replace(
+            bounds.certificate,
+            status=Status.INTERRUPTED if interrupted else Status.TIME_LIMIT,
+            solver=self.solver.name,
+            tol=self.model.tol,
+            atol=self.model.atol,
+        )
+        history = np.empty(0, HISTORY_DTYPE)
+        return TrainedPair(zero, 0.0, Solution(zero, zero, certificate, history, 0.0))
