@@ -12,6 +12,7 @@ from dualgap.losses import EpsilonInsensitive, SquaredEpsilonInsensitive
 from dualgap.solvers import solver_for
 from dualgap.solvers.newton import ResidualNewton
 from dualgap.solvers.regression import RegressionDCD
+from dualgap.solvers.regression_interior import RegressionInterior
 
 from ..twins import regression as twin
 from .data import LAYOUTS, close
@@ -133,12 +134,13 @@ def test_targets_inside_the_tube_need_no_model():
 
 def test_auto_goes_by_the_shape_and_the_loss():
     X, y, _ = data(n=40, d=10)
-    for n, loss, kind in (
-        (40, SquaredEpsilonInsensitive(), ResidualNewton),
-        (39, SquaredEpsilonInsensitive(), RegressionDCD),
-        (40, EpsilonInsensitive(), RegressionDCD),
+    for n, loss, C, kind in (
+        (40, SquaredEpsilonInsensitive(), 1.0, ResidualNewton),
+        (39, SquaredEpsilonInsensitive(), 1.0, RegressionDCD),
+        (40, EpsilonInsensitive(), 1.0, RegressionInterior),
+        (40, EpsilonInsensitive(), 0.01, RegressionDCD),
     ):
-        problem = RegressionProblem(X[:n], y[:n], loss=loss)
+        problem = RegressionProblem(X[:n], y[:n], C, loss=loss)
         assert type(solver_for(problem)) is kind
         assert type(solver_for(problem, "newton")) is ResidualNewton
         assert type(solver_for(problem, "dcd")) is RegressionDCD

@@ -310,7 +310,10 @@ def test_problems_and_solvers_that_do_not_fit_are_refused():
     ):
         with pytest.raises(ValueError, match=r"is for [\w-]+ problems, got a"):
             solve(problem, solver)
-    for problem, able in ((regression, "'dcd', 'newton'"), (plane, "'pairs'")):
+    for problem, able in (
+        (regression, "'dcd', 'interior-point', 'newton'"),
+        (plane, "'pairs'"),
+    ):
         with pytest.raises(ValueError, match=f"for {problem.kind} use {able}$"):
             solve(problem, DCD())
     for bad in (0.0, 1.5, -1.0, math.nan, "half"):

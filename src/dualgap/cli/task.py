@@ -58,7 +58,7 @@ def of_task(
         raise typer.BadParameter("--nu is for --task one-class.")
     solvers = {"auto", "block"} if kernel else {"auto"}
     if regression and not kernel:
-        solvers = {"auto", "dcd", "newton"}
+        solvers = {"auto", "dcd", "interior-point", "newton"}
     if solver not in solvers:
         raise typer.BadParameter(
             f"--solver {solver} is not for this --task {task}; use "

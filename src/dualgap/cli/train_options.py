@@ -180,8 +180,8 @@ class TrainOptions:
             help="auto, dcd, newton, interior-point, sdca, sgd-s, sgd-m, sgd-r, "
             "pegasos, norma, svmsgd, cutting-plane, ocas, mpu or sgd-qn. With "
             "--kernel: auto, block, fw, mfw, mdm, swap, swap-2o, core-vector, "
-            "kernel-pegasos or nystroem. For regression: auto, dcd or newton; with "
-            "--kernel auto or block.",
+            "kernel-pegasos or nystroem. For regression: auto, dcd, newton or "
+            "interior-point; with --kernel auto or block.",
         ),
     ] = "auto"
     solver_option: Annotated[

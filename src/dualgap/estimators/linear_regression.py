@@ -129,10 +129,11 @@ class LinearSVR(
         other weights.
     intercept_scaling : float, default=1.0
         Value of the constant feature. A larger value penalises the bias less.
-    solver : {"auto", "dcd", "newton"}, default="auto"
-        Training method: dual coordinate descent [1]_ or, for the squared loss, Newton's
-        method [2]_. "auto" uses Newton's method for the squared loss if there are at
-        least 4 times as many rows as features.
+    solver : {"auto", "dcd", "interior-point", "newton"}, default="auto"
+        Training method: dual coordinate descent [1]_; for the squared loss, Newton's
+        method [2]_; for the other loss, interior point. "auto" uses Newton's method if
+        there are at least 4 times as many rows as features, and interior point for up
+        to 100 features unless C or the features are small.
     max_epochs : int, default=10000
         Largest number of epochs.
     time_limit : float, optional
@@ -185,9 +186,9 @@ class LinearSVR(
               + \sum_i c_i \max(0, |y_i - w \cdot x_i| - \epsilon)^p
 
     with p = 1 or 2. With `fit_intercept`, every row ends in the constant feature
-    `intercept_scaling`. The methods are dual coordinate descent [1]_ and, for p = 2,
-    Newton's method with an exact line search [2]_. Small problems are solved more
-    accurately than `tol`.
+    `intercept_scaling`. The methods are dual coordinate descent [1]_, for p = 2
+    Newton's method with an exact line search [2]_, and for p = 1 interior point.
+    Small problems are solved more accurately than `tol`.
 
     References
     ----------

@@ -14,6 +14,7 @@ from .norma import NORMA
 from .pegasos import Pegasos
 from .registry import get_solver, register, solver_for, solvers_of
 from .regression import PairDescent, RegressionDCD
+from .regression_interior import RegressionInterior
 from .sdca import SDCA
 from .sgd import SGDm, SGDr, SGDs
 from .sgd_qn import SGDQN
@@ -36,6 +37,7 @@ __all__ = [
     "PairDescent",
     "Pegasos",
     "RegressionDCD",
+    "RegressionInterior",
     "ResidualNewton",
     "SGDm",
     "SGDr",

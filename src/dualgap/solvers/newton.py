@@ -30,6 +30,7 @@ from . import regression
 from .base import TINY, Solver, State, new_order
 from .registry import register, register_choice
 from .regression import RegressionDCD, RegressionSolver
+from .regression_interior import RegressionInterior, fits
 from .some_rows import lone_blas
 
 
@@ -196,4 +197,9 @@ def choose_regression(problem: RegressionProblem) -> Solver:
     squared = problem.loss.name in ResidualNewton.losses
     rows_per_feature = ResidualNewton.settings.rows_per_feature
     many = problem.n >= rows_per_feature * problem.width
-    return ResidualNewton() if squared and many else RegressionDCD()
+    if squared:
+        return ResidualNewton() if many else RegressionDCD()
+    settings = RegressionInterior.settings
+    steep = float(problem.cost @ problem.q) >= settings.steep * problem.n
+    few = problem.width <= settings.auto_features and fits(problem)
+    return RegressionInterior() if steep and few else RegressionDCD()

@@ -1,0 +1,96 @@
+"""Interior point for linear regression: optima, bad scaling, and what is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.datasets import load_diabetes, load_wine
+
+from dualgap import LinearSVR, RegressionProblem, solve
+from dualgap.certificate import Status
+from dualgap.losses import EpsilonInsensitive, SquaredEpsilonInsensitive
+from dualgap.solvers.regression import RegressionDCD
+from dualgap.solvers.regression_interior import RegressionInterior
+
+from .data import LAYOUTS, close
+from .test_regression import box, data
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("epsilon", [0.0, 0.2, 5.0])
+@pytest.mark.parametrize("C", [1e-3, 0.1, 3.0, 1e3])
+def test_certificates_hold_against_a_generic_solver(layout, epsilon, C):
+    for seed in range(3):
+        X, y, weight = data(seed=seed, n=(9, 40, 70)[seed], hollow=seed == 1)
+        problem = RegressionProblem(
+            LAYOUTS[layout](X), y, C, loss=EpsilonInsensitive(epsilon),
+            sample_weight=weight, fit_intercept=True, intercept_scaling=0.7,
+        )  # fmt: skip
+        solution = solve(problem, RegressionInterior(), tol=1e-5)
+        certificate, alpha = solution.certificate, solution.alpha
+        assert certificate.certified
+        assert certificate.epochs < 40
+        assert (np.abs(alpha) <= problem.upper).all()
+        stored = LAYOUTS[layout](X)
+        seen = stored.toarray() if sparse.issparse(stored) else stored
+        rows = np.column_stack([seen.astype(float), np.full(len(y), 0.7)])
+        close(solution.w, rows.T @ alpha)
+        lower, upper = box(problem, rows).optimum()
+        slack = 1e-6 * upper + 1e-8
+        assert certificate.primal >= lower - slack
+        assert certificate.dual <= upper + slack
+
+
+@pytest.mark.parametrize("C", [1e-2, 1.0, 100.0])
+@pytest.mark.parametrize("epsilon", [0.0, 0.5])
+@pytest.mark.parametrize("load", [load_wine, load_diabetes])
+def test_raw_columns_converge(load, C, epsilon):
+    X, y = load(return_X_y=True)
+    model = LinearSVR(C=C, epsilon=epsilon).fit(X, y)
+    assert model.certificate_.certified
+    assert model.n_iter_ < 100
+
+
+def test_rows_inside_the_tube_are_no_support_vectors():
+    X, y, _ = data(n=80)
+    problem = RegressionProblem(X, y, 5.0, loss=EpsilonInsensitive(0.4))
+    by_dcd = solve(problem, RegressionDCD(), tol=1e-9, max_epochs=100_000)
+    by_interior = solve(problem, RegressionInterior(), tol=1e-9)
+    assert by_interior.certificate.relative_gap < 1e-9
+    found, expected = (np.count_nonzero(s.alpha) for s in (by_interior, by_dcd))
+    assert found == expected < 80
+    wide = RegressionProblem(X, y, loss=EpsilonInsensitive(100.0))
+    assert not solve(wide, RegressionInterior()).w.any()
+
+
+def test_a_warm_start_is_proved_first():
+    X, y, _ = data(n=80)
+    problem = RegressionProblem(X, y, 5.0)
+    first = solve(problem, RegressionInterior(), tol=1e-6)
+    again = solve(problem, RegressionInterior(), tol=1e-6, warm=first.alpha)
+    assert again.certificate.certified
+    assert again.certificate.epochs == 0
+    far = solve(problem, RegressionInterior(), tol=1e-6, warm=-first.alpha)
+    assert far.certificate.certified
+
+
+def test_the_end_is_reached_or_said():
+    X, y, _ = data(n=80)
+    problem = RegressionProblem(X, y, 5.0)
+    limited = solve(problem, RegressionInterior(), max_epochs=2)
+    assert limited.certificate.status is Status.EPOCH_LIMIT
+    assert np.isfinite(limited.certificate.relative_gap)
+    exact = solve(problem, RegressionInterior(), tol=1e-18)
+    assert exact.certificate.status is Status.STALLED
+    assert exact.certificate.relative_gap < 1e-9
+
+
+def test_what_it_cannot_train_is_refused():
+    X, y, _ = data()
+    squared = RegressionProblem(X, y, loss=SquaredEpsilonInsensitive())
+    with pytest.raises(ValueError, match="use solver='newton' or 'dcd' for it"):
+        solve(squared, RegressionInterior())
+    wide = RegressionProblem(sparse.csr_matrix((2, 3000)), y[:2])
+    with pytest.raises(ValueError, match="2 rows of 3000 features are too many"):
+        solve(wide, RegressionInterior())
