@@ -15,14 +15,12 @@ TREES = {
 
 #: Files that are longer than the limit, with their lengths. These may only fall.
 LONG_FILES: dict[str, int] = {
-    "estimators/linear_svc.py": 701,
     "models/files.py": 606,
     "problems/binary.py": 678,
 }
 
 #: Functions that are longer than the limit, with their lines. These may only fall.
 LONG_FUNCTIONS: dict[tuple[str, str], int] = {
-    ("estimators/linear_svc.py", "_fit"): 87,
     ("estimators/linear_svc_cv.py", "fit"): 133,
     ("estimators/path.py", "svm_path"): 95,
     ("models/certification.py", "_certify"): 82,

@@ -1,9 +1,10 @@
-"""A fit looks at every entry of X once, however many problems it trains."""
+"""A fit looks at every entry of X once, and few functions lead from it to a solver."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -14,8 +15,11 @@ from sklearn.base import is_classifier
 from sklearn.datasets import make_classification
 from sklearn.utils import validation
 
+import dualgap
 from dualgap import SVC, SVR, LinearOneClassSVM, LinearSVC, LinearSVR, OneClassSVM
 from dualgap.data import rows
+
+PACKAGE = Path(dualgap.__file__).parent
 
 #: Functions that read every entry of a matrix.
 READERS = {
@@ -60,3 +64,30 @@ def test_x_is_inspected_once(model: Any, layout: Any) -> None:
     target = y if is_classifier(model) else X[:, 0]
     X = layout(X)
     assert inspections(lambda: model.fit(X, target), X.shape) == 1
+
+
+@pytest.mark.parametrize("multi_class", ["ovr", "crammer_singer"])
+def test_six_functions_lead_from_fit_to_the_solver(multi_class: str) -> None:
+    """Of the package; scikit-learn checks the parameters in one of its own."""
+    X, y = make_classification(60, 5, random_state=0)
+    model = LinearSVC(solver="dcd" if multi_class == "ovr" else "auto")
+    model.set_params(multi_class=multi_class)
+    paths: set[tuple[str, ...]] = set()
+
+    def watch(frame: FrameType, event: str, _: object) -> None:
+        if event != "call" or frame.f_code.co_name != "step":
+            return
+        names: list[str] = []
+        above = frame.f_back
+        while above is not None and (not names or names[-1] != "fit"):
+            if Path(above.f_code.co_filename).is_relative_to(PACKAGE):
+                names.append(above.f_code.co_name)
+            above = above.f_back
+        paths.add(tuple(reversed(names)))
+
+    sys.setprofile(watch)
+    try:
+        model.fit(X, y)
+    finally:
+        sys.setprofile(None)
+    assert paths == {("fit", "_fit", "fit_all", "train", "solve", "run")}

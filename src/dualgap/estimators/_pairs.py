@@ -22,9 +22,9 @@ from ..problems.rounding import Rounding
 from ..solvers import Auto
 from ..solvers.kernel.base import KernelSolver
 from ..solvers.kernel.pairs import SolvedPair, solve_pairs
-from ..training import HISTORY_DTYPE, Solution, confirm, ctrl_c
+from ..training import HISTORY_DTYPE, Solution, confirm, ctrl_c, solve
 from ._libsvm import CAN_BE_INDEFINITE, trained_by_libsvm
-from .fitting import listener
+from .fitting import fit_all, listener
 from .training import Callback, Trainable, Training
 
 __all__ = ["PairRows", "PairTraining", "TrainedPair"]
@@ -183,7 +183,13 @@ class PairTraining:
     def run(self) -> list[TrainedPair]:
         """Train every pair."""
         self.solved = self._solve_together()
-        return self.training.run(self._train, self.together)
+        return fit_all(
+            self._train,
+            len(self.pairs),
+            n_jobs=self.together,
+            stop=self.training.stop,
+            verbose=self.model.verbose,
+        )
 
     def _solve_together(self) -> list[SolvedPair] | None:
         """Solve small problems in one call, without proofs; None if they are not small.
@@ -254,7 +260,7 @@ class PairTraining:
                         return proved
             if training.stopped:  # preparing a problem takes time too
                 return self._unreached(self.model.C * self.rows.weights_of(i, j))
-            solution = training.solve(p, problem, self.solver, callback)
+            solution = solve(problem, self.solver, **training.limits(p, callback))
             return self._of_duals(problem, solution)
 
     def _approximated(
@@ -266,7 +272,7 @@ class PairTraining:
         features = self.solver.approximate(problem, seed, stop=training.stop)
         if training.stopped:
             return self._unreached(self.model.C * self.rows.weights_of(*self.pairs[p]))
-        solution = training.solve(p, features, Auto(), callback)
+        solution = solve(features, Auto(), **training.limits(p, callback))
         coef, intercept = features.expand(solution.w)
         return TrainedPair(coef, intercept, solution)
 

@@ -266,7 +266,7 @@ def fit_all(
     with _visible_logs(verbose), ctrl_c(stop):
         # joblib and its warning filters take longer than a small fit.
         if count == 1 or effective_n_jobs(n_jobs) == 1:
-            return [fit(k) for k in range(count)]
+            return list(map(fit, range(count)))
         make_room_for(min(effective_n_jobs(n_jobs), count) + _POOL)
         # BLAS starts threads of its own in each thread of the fit.
         with threadpool_limits(1, "blas"):

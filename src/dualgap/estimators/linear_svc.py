@@ -7,7 +7,6 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, _fit_context
@@ -20,22 +19,17 @@ from ..data.blocks import RowSource
 from ..data.rows import check_indices
 from ..io.atomic import check_target
 from ..io.store import RowStore
-from ..losses import LOSSES, Loss, Vector, get_loss
-from ..problems.binary import BinaryProblem
-from ..problems.crammer_singer import CrammerSingerProblem
+from ..losses import LOSSES, Loss, Vector
 from ..problems.multiclass import (
-    BinaryProblems,
-    binary_problems,
     certificate_of,
-    number_of_problems,
 )
-from ..solvers import SOLVERS, SequentialDual, Solver, get_solver
+from ..solvers import SOLVERS, Solver
 from ..training import Solution
-from ..training.path import carried
 from ._callbacks import CallbackSupportMixin
 from ._certain import CertainLinearLabels
 from ._columns import StoredColumns
 from ._html import CertificateHTMLMixin
+from ._linear_problems import JointProblem, Rows, SeparateProblems
 from ._streaming import StreamingMixin, rows_of_fit
 from .fitting import (
     N_JOBS,
@@ -43,13 +37,14 @@ from .fitting import (
     VersionedPickle,
     class_scores,
     encode,
+    fit_all,
     one_or_all,
     refuse_masks,
     weights,
 )
 from .hints import ParameterHints, ProbabilityHints
 from .single import begin
-from .training import Given, Training
+from .training import Training
 
 
 class LinearSVC(
@@ -382,79 +377,29 @@ class LinearSVC(
         X, y, sample_weight = self._validated(X, y, sample_weight)
         classes, codes = encode(np.asarray(y))
         weight, factor = weights(self.class_weight, X, classes, codes, sample_weight)
-        if self.multi_class == "crammer_singer":
-            given = Given(X, y, sample_weight, classes, codes)
-            return self._fit_together(given, weight * factor[codes], stop, on_epoch)
-        problems = number_of_problems(self.multi_class, len(classes))
         weighted = sample_weight is not None or self.class_weight is not None
-        columns = StoredColumns(X)
-        binary = binary_problems(
-            self.multi_class,
-            columns.X,
-            classes,
-            codes,
-            weight if weighted else None,
-            factor,
-            self.C,
-            loss=self.loss,
-            fit_intercept=self.fit_intercept,
-            intercept_scaling=self.intercept_scaling,
-            penalize_intercept=self.penalize_intercept,
-            n_jobs=max(1, effective_n_jobs(self.n_jobs) // problems),
-        )
-        rows = binary.rows
-        warm = self._previous_duals(classes, binary.tables, len(codes))
-        # Dual variables of another C are scaled. For the same C they may be optimal.
-        same_C = getattr(self, "_fitted_C", self.C) == self.C
-        start = (lambda _, alpha: alpha) if same_C else carried
-        solver = get_solver(self.solver)
-        if self.warm_start:  # raise before the first fit, not after it
-            solver.check_warm(rows, np.zeros(rows.n))
-
+        rows = Rows(StoredColumns(X), classes, codes, weight, factor, weighted)
+        together = self.multi_class == "crammer_singer"
+        problems = (JointProblem if together else SeparateProblems)(self, rows)
         training = Training(
             self,
             X,
             y,
             sample_weight,
-            names=binary.names,
-            labels=binary.labels,
+            names=problems.names,
+            labels=problems.labels,
             stop=stop,
             on_epoch=on_epoch,
         )
-        models = [np.zeros(rows.width)] * problems  # zeros until a problem is solved
-
-        def train(k: int) -> Solution:
-            def attributes(model: Vector) -> dict[str, Any]:
-                now = [*models[:k], model, *models[k + 1 :]]
-                coef, intercept = _coefficients(rows, now)
-                coef = columns.spread(coef)
-                return {"classes_": classes, "coef_": coef, "intercept_": intercept}
-
-            problem = binary.problem(k)
-            problem.title = training.title(k)
-            alpha = None if warm is None else binary.unpack(warm, k)
-            with training.problem(k, attributes) as callback:
-                solution = training.solve(
-                    k,
-                    problem,
-                    solver,
-                    callback,
-                    warm=None if alpha is None else start(problem, alpha),
-                    checkpoint=self._checkpoint_file(k, problems),
-                    checkpoint_every=self.checkpoint_every,
-                )
-                models[k] = solution.w
-            return solution
-
-        solutions = training.run(train, self.n_jobs)
-        self.classes_ = classes
-        self._forget_stream()
-        if self.multi_class == "ovr":
-            self._fit_rows = rows_of_fit(codes, rows)
-        self._keep(binary, solutions)
-        self.coef_ = columns.spread(self.coef_)
-        self.n_support_ = _counts(codes[self.support_], classes)
-        training.end(self.certificate_, binary.several, name="LinearSVC")
+        solutions = fit_all(
+            training.trainer(problems.start, problems.keep),
+            len(problems.names),
+            n_jobs=self.n_jobs,
+            stop=stop,
+            verbose=self.verbose,
+        )
+        self._keep(rows, problems, solutions)
+        training.end(self.certificate_, problems.several, name="LinearSVC")
         return self
 
     def _validated(
@@ -480,98 +425,6 @@ class LinearSVC(
             ensure_all_finite=False,  # BinaryProblem checks every entry
         )
         return X, y, sample_weight
-
-    def _fit_together(
-        self, given: Given, weight: Vector, stop: Any, on_epoch: OnEpoch | None
-    ) -> LinearSVC:
-        """Train the joint problem of Crammer and Singer."""
-        solver = self._solver_of_all_classes()
-        classes, codes = given.classes, given.codes
-        K = len(classes)
-        columns = StoredColumns(given.X)
-        rows = BinaryProblem(
-            columns.X,
-            np.ones(len(codes)),
-            self.C,
-            sample_weight=weight,
-            fit_intercept=self.fit_intercept,
-            intercept_scaling=self.intercept_scaling,
-            n_jobs=max(1, effective_n_jobs(self.n_jobs)),
-        )
-        problem = CrammerSingerProblem(rows, codes, K)
-        warm = self._previous_duals(classes, K, len(codes))
-        if warm is not None:
-            warm *= self.C / getattr(self, "_fitted_C", self.C)
-            warm = np.ascontiguousarray(warm.T).ravel()
-        training = Training(
-            self,
-            given.X,
-            given.y,
-            given.sample_weight,
-            names=["all classes"],
-            labels=[classes[-1]],
-            stop=stop,
-            on_epoch=on_epoch,
-        )
-
-        def attributes(model: Vector) -> dict[str, Any]:
-            coef, intercept = _of_two(*problem.coef(model))
-            coef = columns.spread(coef)
-            return {"classes_": classes, "coef_": coef, "intercept_": intercept}
-
-        def train(k: int) -> Solution:
-            with training.problem(k, attributes) as callback:
-                return training.solve(
-                    k,
-                    problem,
-                    solver,
-                    callback,
-                    warm=warm,
-                    checkpoint=self._checkpoint_file(0, 1),
-                    checkpoint_every=self.checkpoint_every,
-                )
-
-        (solution,) = training.run(train, self.n_jobs)
-        self.classes_ = classes
-        self._forget_stream()
-        coef, self.intercept_ = _of_two(*problem.coef(solution.w))
-        self.coef_ = columns.spread(coef)
-        alpha = solution.alpha.reshape(-1, K)
-        self.support_ = np.flatnonzero(alpha.any(axis=1))
-        self.n_support_ = _counts(codes[self.support_], classes)
-        self.dual_coef_ = np.ascontiguousarray(alpha[self.support_].T)
-        self._n_rows, self._fitted_C = rows.n, self.C
-        self.n_iter_ = solution.certificate.epochs
-        self.certificate_ = solution.certificate
-        self.history_: Any = solution.history
-        training.end(self.certificate_, name="LinearSVC")
-        return self
-
-    def _solver_of_all_classes(self) -> SequentialDual:
-        """Return the solver of the joint problem, after checking the parameters."""
-        solver = SequentialDual() if self.solver == "auto" else get_solver(self.solver)
-        if not isinstance(solver, SequentialDual):
-            raise ValueError(
-                f"solver={self.solver!r} trains only binary problems; with "
-                "multi_class='crammer_singer' use solver='auto'"
-            )
-        if get_loss(self.loss).name != "hinge":
-            raise ValueError(
-                f"loss={self.loss!r} is not supported by multi_class='crammer_singer'; "
-                "use loss='hinge', or multi_class='ovr'"
-            )
-        if not self.penalize_intercept:
-            raise ValueError(
-                "penalize_intercept=False is not supported by "
-                "multi_class='crammer_singer'; use multi_class='ovr'"
-            )
-        return solver
-
-    def _checkpoint_file(self, k: int, problems: int) -> str | None:
-        if self.checkpoint is None:
-            return None
-        path = os.fspath(self.checkpoint)
-        return path if problems == 1 else f"{path}.{k}"
 
     def _of_store(
         self, store: RowSource, y: ArrayLike | None, sample_weight: ArrayLike | None
@@ -669,33 +522,26 @@ class LinearSVC(
         warm[:, self.support_] = self.dual_coef_
         return warm
 
-    def _keep(self, binary: BinaryProblems, solutions: list[Solution]) -> None:
+    def _keep(
+        self,
+        rows: Rows,
+        problems: SeparateProblems | JointProblem,
+        solutions: list[Solution],
+    ) -> None:
         """Set the fitted attributes."""
-        rows = binary.rows
-        self.coef_, self.intercept_ = _coefficients(rows, [s.w for s in solutions])
-        table = binary.pack([solution.alpha for solution in solutions])
+        self.classes_ = rows.classes
+        coef, self.intercept_ = problems.model([solution.w for solution in solutions])
+        self.coef_ = rows.columns.spread(coef)
+        self._forget_stream()
+        if self.multi_class == "ovr":
+            self._fit_rows = rows_of_fit(rows.codes, problems.rows)
+        table = problems.table([solution.alpha for solution in solutions])
         self.support_ = np.flatnonzero(table.any(axis=0))
-        self.dual_coef_ = table[:, self.support_]
-        self._n_rows, self._fitted_C = rows.n, self.C
+        counts = np.bincount(rows.codes[self.support_], minlength=len(rows.classes))
+        self.n_support_ = counts.astype(np.int32)
+        self.dual_coef_ = np.ascontiguousarray(table[:, self.support_])
+        self._n_rows, self._fitted_C = problems.rows.n, self.C
         parts = [solution.certificate for solution in solutions]
         self.n_iter_ = max(part.epochs for part in parts)
         self.certificate_ = certificate_of(self, parts)
-        self.history_ = one_or_all([solution.history for solution in solutions])
-
-
-def _counts(codes: NDArray[np.intp], classes: NDArray[Any]) -> NDArray[np.int32]:
-    """Return the number of rows of every class, shape (n_classes,)."""
-    return np.bincount(codes, minlength=len(classes)).astype(np.int32)
-
-
-def _of_two(coef: Vector, intercept: Vector) -> tuple[Vector, Vector]:
-    """Reduce a two-class model to one row, w1 - w0; return larger models unchanged."""
-    if len(coef) > 2:
-        return coef, intercept
-    return coef[1:] - coef[:1], intercept[1:] - intercept[:1]
-
-
-def _coefficients(rows: BinaryProblem, models: list[Vector]) -> tuple[Vector, Vector]:
-    """Return ``coef_`` and ``intercept_`` from the w of each binary problem."""
-    coef, intercept = zip(*[rows.coef(w) for w in models], strict=True)
-    return np.stack(coef), np.array(intercept)
+        self.history_: Any = one_or_all([solution.history for solution in solutions])

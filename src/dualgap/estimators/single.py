@@ -16,11 +16,12 @@ from ..training import EpochInfo, Solution
 from ._callbacks import Attributes, CallbackSupportMixin
 from .fitting import (
     VersionedPickle,
+    fit_all,
     refuse_masks,
     refuse_store,
 )
 from .hints import ParameterHints
-from .training import Training
+from .training import Start, Training
 
 __all__ = [
     "ZERO",
@@ -119,11 +120,13 @@ class SingleFit(
             on_epoch=self._tell,
         )
 
-        def train(k: int) -> Solution:
-            with training.problem(k, attributes) as callback:
-                return training.solve(k, problem, solver, callback, warm=warm)
-
-        (solution,) = training.run(train, n_jobs=None)
+        (solution,) = fit_all(
+            training.trainer(lambda _: Start(problem, solver, attributes, warm)),
+            1,
+            n_jobs=None,
+            stop=stop,
+            verbose=self.verbose,
+        )
         keep(solution)
         self.n_iter_ = solution.certificate.epochs
         self.certificate_ = solution.certificate

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypedDict
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
 from ..certificate import Certificate
@@ -16,12 +16,11 @@ from ..problems.base import Problem
 from ..solvers import Solver
 from ..training import EpochInfo, Solution, solve
 from ._callbacks import Attributes, FitTasks
-from .fitting import OnEpoch, fit_all, listener, warn_of_failures
+from .fitting import OnEpoch, listener, warn_of_failures
 
-__all__ = ["Given", "Trainable", "Training"]
+__all__ = ["Limits", "Start", "Trainable", "Training"]
 
 Callback = Callable[[EpochInfo], None]
-T = TypeVar("T")
 
 
 class Trainable(Protocol):
@@ -34,14 +33,38 @@ class Trainable(Protocol):
     random_state: int | np.random.RandomState | None
 
 
-class Given(NamedTuple):
-    """Training data of a classifier, and the class of every row."""
+class Start(NamedTuple):
+    """Problem and solver of a part of a fit, and the point to start from.
 
-    X: Any
-    y: Any
-    sample_weight: ArrayLike | None
-    classes: NDArray[Any]
-    codes: NDArray[np.intp]
+    Attributes
+    ----------
+    problem : Problem
+    solver : Solver
+    attributes : callable or None
+        Turns a model into attributes of the estimator, for callbacks.
+    warm : ndarray or None
+        Dual variables to start from.
+    checkpoint, checkpoint_every
+        As for :func:`dualgap.solve`.
+    """
+
+    problem: Problem
+    solver: Solver
+    attributes: Attributes | None = None
+    warm: Vector | None = None
+    checkpoint: str | None = None
+    checkpoint_every: float = 60.0
+
+
+class Limits(TypedDict):
+    """Arguments of :func:`dualgap.solve` that a fit sets alike for all its problems."""
+
+    tol: float
+    atol: float
+    max_epochs: int
+    random_state: int
+    on_epoch: Callable[[EpochInfo], object] | None
+    stop: Any
 
 
 class Training:
@@ -96,41 +119,49 @@ class Training:
         """Return the callbacks' tasks of problem k; see :meth:`FitTasks.problem`."""
         return self.tasks.problem(k, attributes)
 
-    def solve(
-        self,
-        k: int,
-        problem: Problem,
-        solver: Solver,
-        callback: Callback | None,
-        *,
-        warm: Vector | None = None,
-        checkpoint: str | None = None,
-        checkpoint_every: float = 60.0,
-    ) -> Solution:
-        """Train problem k; `callback` is from :meth:`problem`."""
-        return solve(
-            problem,
-            solver,
-            tol=self.estimator.tol,
-            atol=self.estimator.atol,
-            max_epochs=self.estimator.max_epochs,
-            random_state=int(self.seeds[k]),
-            warm=warm,
-            on_epoch=listener(self.labels[k], callback, self.on_epoch),
-            stop=self.stop,
-            checkpoint=checkpoint,
-            checkpoint_every=checkpoint_every,
-        )
+    def limits(self, k: int, callback: Callback | None) -> Limits:
+        """Return the limits of problem k; `callback` is from :meth:`problem`."""
+        return {
+            "tol": self.estimator.tol,
+            "atol": self.estimator.atol,
+            "max_epochs": self.estimator.max_epochs,
+            "random_state": int(self.seeds[k]),
+            "on_epoch": listener(self.labels[k], callback, self.on_epoch),
+            "stop": self.stop,
+        }
 
-    def run(self, train: Callable[[int], T], n_jobs: int | None) -> list[T]:
-        """Train every problem by `train(k)`, in threads that stop together."""
-        return fit_all(
-            train,
-            len(self.names),
-            n_jobs=n_jobs,
-            stop=self.stop,
-            verbose=self.estimator.verbose,
-        )
+    def trainer(
+        self,
+        start: Callable[[int], Start],
+        keep: Callable[[int, Solution], None] | None = None,
+    ) -> Callable[[int], Solution]:
+        """Return a function that trains problem k, for :func:`fit_all`.
+
+        Parameters
+        ----------
+        start : callable
+            Returns what problem k starts from.
+        keep : callable, optional
+            Called with k and the solution once the problem is solved.
+        """
+
+        def train(k: int) -> Solution:
+            begun = start(k)
+            begun.problem.title = self.title(k)
+            with self.problem(k, begun.attributes) as callback:
+                solution = solve(
+                    begun.problem,
+                    begun.solver,
+                    warm=begun.warm,
+                    checkpoint=begun.checkpoint,
+                    checkpoint_every=begun.checkpoint_every,
+                    **self.limits(k, callback),
+                )
+                if keep is not None:
+                    keep(k, solution)
+            return solution
+
+        return train
 
     def end(
         self,

@@ -1,0 +1,205 @@
+"""The problems of a linear classifier: one by one, or one for all classes."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from joblib import effective_n_jobs
+from numpy.typing import NDArray
+
+from ..losses import Vector, get_loss
+from ..problems.binary import BinaryProblem
+from ..problems.crammer_singer import CrammerSingerProblem
+from ..problems.multiclass import binary_problems, number_of_problems
+from ..solvers import SequentialDual, get_solver
+from ..training import Solution
+from ..training.path import carried
+from ._columns import StoredColumns
+from .training import Start
+
+if TYPE_CHECKING:
+    from .linear_svc import LinearSVC
+
+__all__ = ["JointProblem", "Rows", "SeparateProblems"]
+
+
+class Rows(NamedTuple):
+    """Training rows of a classifier, with their classes and weights.
+
+    Attributes
+    ----------
+    columns : StoredColumns
+        The rows over the columns that are not empty.
+    classes : ndarray of shape (K,)
+    codes : ndarray of shape (n,)
+        Index of every row's class.
+    weight : ndarray of shape (n,)
+        Sample weights.
+    factor : ndarray of shape (K,)
+        Class weights.
+    weighted : bool
+        Whether weights were given; else all are 1.
+    """
+
+    columns: StoredColumns
+    classes: NDArray[Any]
+    codes: NDArray[np.intp]
+    weight: Vector
+    factor: Vector
+    weighted: bool
+
+    def attributes(self, coef: Vector, intercept: Vector) -> dict[str, Any]:
+        """Return the attributes with which an estimator predicts."""
+        coef = self.columns.spread(coef)
+        return {"classes_": self.classes, "coef_": coef, "intercept_": intercept}
+
+
+class SeparateProblems:
+    """Binary problems of classes against the rest, or of pairs of classes.
+
+    Parameters
+    ----------
+    parameters : LinearSVC
+        The estimator.
+    data : Rows
+    """
+
+    def __init__(self, parameters: LinearSVC, data: Rows) -> None:
+        p = self.parameters = parameters
+        self.data = data
+        count = number_of_problems(p.multi_class, len(data.classes))
+        self.binary = binary_problems(
+            p.multi_class,
+            data.columns.X,
+            data.classes,
+            data.codes,
+            data.weight if data.weighted else None,
+            data.factor,
+            p.C,
+            loss=p.loss,
+            fit_intercept=p.fit_intercept,
+            intercept_scaling=p.intercept_scaling,
+            penalize_intercept=p.penalize_intercept,
+            n_jobs=max(1, effective_n_jobs(p.n_jobs) // count),
+        )
+        self.rows: BinaryProblem = self.binary.rows
+        self.names, self.labels = self.binary.names, self.binary.labels
+        self.several = self.binary.several
+        tables, n = self.binary.tables, len(data.codes)
+        self.warm = p._previous_duals(data.classes, tables, n)
+        self.solver = get_solver(p.solver)
+        if p.warm_start:  # raise before the first fit, not after it
+            self.solver.check_warm(self.rows, np.zeros(self.rows.n))
+        self.models = [np.zeros(self.rows.width)] * count  # zeros until solved
+
+    def start(self, k: int) -> Start:
+        """Return what problem k starts from."""
+        p, problem = self.parameters, self.binary.problem(k)
+        alpha = None if self.warm is None else self.binary.unpack(self.warm, k)
+        # Dual variables of another C are scaled. For the same C they may be optimal.
+        if alpha is not None and getattr(p, "_fitted_C", p.C) != p.C:
+            alpha = carried(problem, alpha)
+
+        def attributes(model: Vector) -> dict[str, Any]:
+            now = [*self.models[:k], model, *self.models[k + 1 :]]
+            return self.data.attributes(*self.model(now))
+
+        file = None if p.checkpoint is None else os.fspath(p.checkpoint)
+        if file is not None and len(self.models) > 1:
+            file = f"{file}.{k}"
+        return Start(problem, self.solver, attributes, alpha, file, p.checkpoint_every)
+
+    def keep(self, k: int, solution: Solution) -> None:
+        """Keep the model of problem k for the callbacks of the others."""
+        self.models[k] = solution.w
+
+    def model(self, models: list[Vector]) -> tuple[Vector, Vector]:
+        """Return ``coef_`` and ``intercept_`` from the w of each problem."""
+        coef, intercept = zip(*[self.rows.coef(w) for w in models], strict=True)
+        return np.stack(coef), np.array(intercept)
+
+    def table(self, alphas: list[Vector]) -> Vector:
+        """Return the ``dual_coef_`` of all rows."""
+        return self.binary.pack(alphas)
+
+
+class JointProblem:
+    """The problem of Crammer and Singer, for all classes together.
+
+    Parameters
+    ----------
+    parameters : LinearSVC
+        The estimator.
+    data : Rows
+    """
+
+    names = ("all classes",)
+    several = "problems"
+
+    def __init__(self, parameters: LinearSVC, data: Rows) -> None:
+        p = self.parameters = parameters
+        self.data, self.solver = data, _joint_solver(p)
+        self.labels, classes = [data.classes[-1]], len(data.classes)
+        self.rows = BinaryProblem(
+            data.columns.X,
+            np.ones(len(data.codes)),
+            p.C,
+            sample_weight=data.weight * data.factor[data.codes],
+            fit_intercept=p.fit_intercept,
+            intercept_scaling=p.intercept_scaling,
+            n_jobs=max(1, effective_n_jobs(p.n_jobs)),
+        )
+        self.problem = CrammerSingerProblem(self.rows, data.codes, classes)
+        self.warm = p._previous_duals(data.classes, classes, len(data.codes))
+
+    def start(self, _: int) -> Start:
+        """Return what the problem starts from."""
+        p, warm = self.parameters, self.warm
+        if warm is not None:
+            warm = warm * (p.C / getattr(p, "_fitted_C", p.C))
+            warm = np.ascontiguousarray(warm.T).ravel()
+
+        def attributes(model: Vector) -> dict[str, Any]:
+            return self.data.attributes(*self.model([model]))
+
+        file = None if p.checkpoint is None else os.fspath(p.checkpoint)
+        every = p.checkpoint_every
+        return Start(self.problem, self.solver, attributes, warm, file, every)
+
+    def keep(self, _: int, solution: Solution) -> None:
+        """Do nothing: no other problem needs this model."""
+
+    def model(self, models: list[Vector]) -> tuple[Vector, Vector]:
+        """Return ``coef_`` and ``intercept_``; of two classes one row, w1 - w0."""
+        coef, intercept = self.problem.coef(models[0])
+        if len(coef) > 2:
+            return coef, intercept
+        return coef[1:] - coef[:1], intercept[1:] - intercept[:1]
+
+    def table(self, alphas: list[Vector]) -> Vector:
+        """Return the ``dual_coef_`` of all rows."""
+        return alphas[0].reshape(-1, len(self.data.classes)).T
+
+
+def _joint_solver(parameters: LinearSVC) -> SequentialDual:
+    """Return the solver of the joint problem, after checking the parameters."""
+    given = parameters.solver
+    solver = SequentialDual() if given == "auto" else get_solver(given)
+    if not isinstance(solver, SequentialDual):
+        raise ValueError(
+            f"solver={given!r} trains only binary problems; with "
+            "multi_class='crammer_singer' use solver='auto'"
+        )
+    if get_loss(parameters.loss).name != "hinge":
+        raise ValueError(
+            f"loss={parameters.loss!r} is not supported by "
+            "multi_class='crammer_singer'; use loss='hinge', or multi_class='ovr'"
+        )
+    if not parameters.penalize_intercept:
+        raise ValueError(
+            "penalize_intercept=False is not supported by "
+            "multi_class='crammer_singer'; use multi_class='ovr'"
+        )
+    return solver
