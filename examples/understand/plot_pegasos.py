@@ -6,7 +6,12 @@ Pegasos looks at one row at a time. If the margin of the row is below 1, it turn
 line toward classifying that row. The certificate says how far each line is from the
 best one.
 
-``python plot_pegasos.py FILE`` also writes the first picture to a file.
+.. image:: /pegasos-walk.gif
+   :alt: A line between two classes turns at every row inside its margins, less and less
+   :width: 380
+
+``python plot_pegasos.py PICTURE ANIMATION`` writes the first picture below, and the
+animation above.
 """
 
 import sys
@@ -14,6 +19,7 @@ import warnings
 
 import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.animation import FuncAnimation, PillowWriter
 from sklearn.datasets import make_blobs
 from sklearn.exceptions import ConvergenceWarning
 
@@ -42,22 +48,46 @@ def draw(ax, a, b, bias):
 
 rows = np.column_stack([X, np.ones(len(X))])
 rng = np.random.default_rng(2)
-figure, axes = plt.subplots(1, 4, figsize=(9, 2.5), layout="constrained")
-shown = dict(zip((1, 3, 20, 400), axes, strict=True))
-w = np.zeros(3)
-for t in range(1, max(shown) + 1):
+steps, w = [], np.zeros(3)
+for t in range(1, 401):
     i = rng.integers(len(rows))
     below = signs[i] * (rows[i] @ w) < 1
-    w *= 1 - 1 / t
+    w = (1 - 1 / t) * w
     if below:
         w += len(rows) * C / t * signs[i] * rows[i]
-    if t in shown:
-        draw(shown[t], *w)
-        shown[t].scatter(*X[i], s=120, facecolors="none", edgecolors="black")
-        what = "line turned" if below else "w shrunk"
-        shown[t].set_title(f"step {t}: {what}", fontsize="medium")
+    steps.append((i, below, w))
+
+
+def show(ax, t):
+    """Draw step t: the line after it, and the row that it looked at."""
+    i, below, w = steps[t - 1]
+    draw(ax, *w)
+    ax.scatter(*X[i], s=120, facecolors="none", edgecolors="black")
+    what = "line turned" if below else "w shrunk"
+    ax.set_title(f"step {t}: {what}", fontsize="medium")
+
+
+figure, axes = plt.subplots(1, 4, figsize=(9, 2.5), layout="constrained")
+for t, ax in zip((1, 3, 20, 400), axes, strict=True):
+    show(ax, t)
 if len(sys.argv) > 1:
     figure.savefig(sys.argv[1], dpi=120)
+
+# %%
+# The animation has the first steps one by one, and then fewer and fewer of them.
+
+if len(sys.argv) > 2:
+    walk, ax = plt.subplots(figsize=(3.8, 4), layout="constrained")
+    frames = [*range(1, 31), *range(33, 100, 4), *range(110, 401, 20)]
+
+    def frame(t):
+        """Draw step t alone."""
+        ax.clear()
+        show(ax, t)
+
+    animation = FuncAnimation(walk, frame, frames=frames)
+    animation.save(sys.argv[2], writer=PillowWriter(fps=3), dpi=100)
+    plt.close(walk)
 
 # %%
 # dualgap's Pegasos on the same rows after 1, 10 and 1000 epochs, with the proved bound
