@@ -20,11 +20,7 @@ LONG_FILES: dict[str, int] = {
 }
 
 #: Functions that are longer than the limit, with their lines. These may only fall.
-LONG_FUNCTIONS: dict[tuple[str, str], int] = {
-    ("estimators/linear_svc_cv.py", "fit"): 133,
-    ("estimators/path.py", "svm_path"): 95,
-    ("models/certification.py", "_certify"): 82,
-}
+LONG_FUNCTIONS: dict[tuple[str, str], int] = {}
 
 #: Uses of `Any` as a type. They may only fall.
 ANY = 1680

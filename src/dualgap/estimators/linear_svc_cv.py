@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from numbers import Integral, Real
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,22 +13,21 @@ from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model._base import LinearClassifierMixin, SparseCoefMixin
-from sklearn.metrics import check_scoring, get_scorer_names
+from sklearn.metrics import get_scorer_names
 from sklearn.model_selection import check_cv
-from sklearn.utils import _safe_indexing, check_random_state
+from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from ..certificate import Certificate
+from .. import core
 from ..data.rows import check_indices
 from ..losses import LOSSES, Loss, Vector
 from ..problems.multiclass import binary_problems
-from ..solvers import SOLVERS, Solver, get_solver
-from ..training import Solution
-from ..training.path import solutions
+from ..solvers import SOLVERS, Solver
 from ._certified import Folds, Found, Settings, search
 from ._html import CertificateHTMLMixin
-from ._search import CUT_SHORT, best_of, part_of, run_folds, why_ended
+from ._linear_walks import LinearWalks, warn_of_folds
+from ._search import best_of, part_of, run_folds, why_ended
 from .fitting import (
     N_JOBS,
     VersionedPickle,
@@ -37,7 +36,6 @@ from .fitting import (
     fit_all,
     refuse_masks,
     refuse_store,
-    warn_of_failures,
     weights,
 )
 from .hints import ParameterHints, ProbabilityHints
@@ -46,19 +44,6 @@ from .path import PATH_ON_STORE, grid_of
 from .single import begin
 
 __all__ = ["LinearSVCCV"]
-
-
-class _Fold(NamedTuple):
-    """Results of the path over one training part, in the order of increasing C.
-
-    The lists are shorter than the grid if the search was cut short.
-    """
-
-    scores: list[float]
-    certificates: list[list[Certificate]]
-    duals: list[
-        tuple[NDArray[np.intp], Vector]
-    ]  # support, y_i alpha_i; first fold only
 
 
 class LinearSVCCV(
@@ -308,6 +293,29 @@ penalize_intercept, class_weight
         if hasattr(X, "tocsr"):
             X = X.tocsr()  # once for all folds; no copy if it is CSR already
         y = np.asarray(y)
+        walks = self._walks(X, y, sample_weight, stop)
+        found = walks.found
+        if self.certify is None:
+            order = np.argsort(grid, kind="stable")
+            run_folds(
+                lambda fold: walks.walk(fold, grid[order]),
+                len(found),
+                n_jobs=self.n_jobs,
+                stop=stop,
+                verbose=self.verbose,
+            )
+        else:
+            grid = self._search(walks, np.unique(grid))
+            order = np.arange(len(grid))
+        best = self._keep_scores(walks, grid, order)
+        if self.refit:
+            self._train(X, y, sample_weight, found[0].duals[best], stop)
+        return self
+
+    def _walks(
+        self, X: Any, y: NDArray[Any], sample_weight: ArrayLike | None, stop: core.Stop
+    ) -> LinearWalks:
+        """Return the problems of all folds, over one copy of the rows."""
         classes, codes = encode(y)
         weight = _check_sample_weight(
             sample_weight, X, dtype=np.float64, ensure_non_negative=True
@@ -317,8 +325,6 @@ penalize_intercept, class_weight
         factors = [
             weights(self.class_weight, X, classes, codes, part)[1] for part in parts
         ]
-        method = get_solver(self.solver)
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         binary = binary_problems(
             self.multi_class,
             X,
@@ -332,67 +338,28 @@ penalize_intercept, class_weight
             penalize_intercept=self.penalize_intercept,
             copies=False,  # all pairs are in use at the same time
         )
-        rows = binary.rows
-        order = np.argsort(grid, kind="stable")
-        scorer = check_scoring(self._model(1.0), scoring=self.scoring)
-        owns = [binary.reweighted(*own) for own in zip(parts, factors, strict=True)]
-        found = [_Fold([], [], []) for _ in folds]
+        return LinearWalks(
+            self,
+            X,
+            y,
+            classes,
+            codes,
+            binary,
+            owns=[binary.reweighted(*own) for own in zip(parts, factors, strict=True)],
+            tests=[test for _, test in folds],
+            seed=int(check_random_state(self.random_state).randint(2**31 - 1)),
+            stop=stop,
+        )
 
-        def score(fold: int, C: float, now: list[Solution]) -> float:
-            """Return the score of the models of a fold on its test part."""
-            model = self._model(C)
-            model.classes_, model.n_features_in_ = classes, rows.d
-            coef, intercept = zip(*[rows.coef(s.w) for s in now], strict=True)
-            model.coef_, model.intercept_ = np.stack(coef), np.array(intercept)
-            test = folds[fold][1]
-            return float(scorer(model, _safe_indexing(X, test), y[test]))
+    def _keep_scores(
+        self, walks: LinearWalks, grid: Vector, order: NDArray[np.intp]
+    ) -> int:
+        """Set the attributes of the search; return the number of the best C in order.
 
-        def score_path(fold: int) -> Iterator[None]:
-            """Train and score the values of C one by one; yield after each."""
-            own = owns[fold]
-            paths = [
-                solutions(
-                    rows,
-                    grid[order],
-                    method,
-                    y=own.signs(k),
-                    sample_weight=own.weights(k),
-                    tol=self.tol,
-                    atol=self.atol,
-                    max_epochs=self.max_epochs,
-                    random_state=seed,
-                    stop=stop,
-                )
-                for k in range(len(own.labels))
-            ]
-            for C in grid[order]:
-                if stop.requested or stop.expired:
-                    return
-                now = [next(path) for path in paths]
-                if any(s.certificate.status in CUT_SHORT for s in now):
-                    return
-                found[fold].certificates.append([s.certificate for s in now])
-                if fold == 0 and self.refit:
-                    table = own.pack([s.alpha for s in now])
-                    support = np.flatnonzero(table.any(axis=0))
-                    found[fold].duals.append((support, table[:, support]))
-                found[fold].scores.append(score(fold, float(C), now))
-                yield
-
-        run: dict[str, Any] = {"n_jobs": self.n_jobs, "verbose": self.verbose}
-        if self.certify is None:
-            run_folds(score_path, len(folds), stop=stop, **run)
-        else:
-            options = {"tol": self.tol, "atol": self.atol, "random_state": seed}
-            options |= {"max_epochs": self.max_epochs, "stop": stop}
-            tests = [np.arange(len(y))[test] for _, test in folds]
-            grid = self._search(
-                Folds(rows, owns, tests, codes, score, method, options, **run),
-                np.unique(grid),
-                found,
-            )
-            order = np.arange(len(grid))
-        scores = np.full((len(folds), len(grid)), np.nan)
+        `order` sorts the grid as the folds went through it.
+        """
+        found, stop = walks.found, walks.stop
+        scores = np.full((len(found), len(grid)), np.nan)
         gaps = np.full_like(scores, np.nan)
         for fold, part in enumerate(found):
             reached = order[: len(part.scores)]
@@ -404,12 +371,12 @@ penalize_intercept, class_weight
         whole = min(len(part.scores) for part in found)  # values scored on all folds
         mean = scores.mean(axis=0)[order]
         best = best_of(mean[:whole], stop, "C", self.scoring, self.time_limit)
-        self.Cs_, self.classes_ = grid, classes
+        self.Cs_, self.classes_ = grid, walks.classes
         self.scores_, self.relative_gaps_ = scores, gaps
         self.C_ = float(grid[order[best]])
         self.best_score_ = float(mean[best])
         if self.certify is None:
-            _warn_of_folds(found, grid[order], binary.names)
+            warn_of_folds(found, grid[order], walks.binary.names)
         if whole < len(grid):
             why = why_ended(stop, self.time_limit)
             warnings.warn(
@@ -417,11 +384,9 @@ penalize_intercept, class_weight
                 f"of C were scored on all folds. C_={self.C_:g} is the best of these; "
                 "missing scores_ are NaN",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
-        if self.refit:
-            self._train(X, y, sample_weight, found[0].duals[best], stop)
-        return self
+        return best
 
     def _check_certify(self, grid: Vector) -> None:
         """Raise an error for parameters that `certify` does not support."""
@@ -443,11 +408,20 @@ penalize_intercept, class_weight
                 "interval; give its ends, such as (1e-3, 10)"
             )
 
-    def _search(self, folds: Folds, start: Vector, found: list[_Fold]) -> Vector:
-        """Choose C with a proof, fill `found`, and return the values of C."""
-        settings = Settings()
-        folds.options["tol"] = min(self.tol, settings.tol)
-        stop = folds.options["stop"]
+    def _search(self, walks: LinearWalks, start: Vector) -> Vector:
+        """Choose C with a proof, keep its fits, and return the values of C."""
+        settings, stop, found = Settings(), walks.stop, walks.found
+        folds = Folds(
+            walks.binary.rows,
+            walks.owns,
+            [np.arange(len(walks.y))[test] for test in walks.tests],
+            walks.codes,
+            walks.score,
+            walks.solver,
+            walks.options | {"tol": min(self.tol, settings.tol)},
+            n_jobs=self.n_jobs,
+            verbose=self.verbose,
+        )
         (proof,) = fit_all(
             lambda _: search(folds, start, self.accuracy, settings),
             1,
@@ -514,15 +488,3 @@ penalize_intercept, class_weight
             *("n_iter_", "certificate_", "history_"),
         ):
             setattr(self, name, getattr(model, name))
-
-
-def _warn_of_folds(found: list[_Fold], grid: Vector, problems: list[str]) -> None:
-    """Warn once about the scored models that did not converge."""
-    parts, names = [], []
-    for fold, part in enumerate(found):
-        for C, now in zip(grid, part.certificates, strict=False):
-            for problem, certificate in zip(problems, now, strict=True):
-                parts.append(certificate)
-                several = f", {problem}" if len(problems) > 1 else ""
-                names.append(f"fold {fold}, C={C:g}{several}")
-    warn_of_failures("LinearSVCCV", Certificate.total(parts, names), "models")

@@ -12,10 +12,9 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions, validate_params
 from sklearn.utils.validation import check_X_y
 
-from .. import core
 from ..certificate import Certificate
 from ..losses import LOSSES, Loss, Vector
-from ..problems.multiclass import binary_problems, number_of_problems
+from ..problems.multiclass import BinaryProblems, binary_problems, number_of_problems
 from ..solvers import SOLVERS, Solver, get_solver
 from ..training.path import solutions
 from ._columns import StoredColumns
@@ -28,6 +27,7 @@ from .fitting import (
     warn_of_failures,
     weights,
 )
+from .single import begin
 
 __all__ = ["SVMPath", "svm_path"]
 
@@ -190,9 +190,7 @@ class_weight, random_state
     grid = grid_of(Cs)
     refuse_store(X, "svm_path", PATH_ON_STORE)
     refuse_masks(X=X, y=y, sample_weight=sample_weight)
-    stop = core.Stop()
-    if time_limit is not None:
-        stop.set_deadline(time_limit)
+    stop = begin(time_limit)
     X, y = check_X_y(
         X,
         y,
@@ -238,26 +236,33 @@ class_weight, random_state
         return [(solution.w, solution.certificate) for solution in found]
 
     by_problem = fit_all(train, problems, n_jobs=n_jobs, stop=stop, verbose=verbose)
-    shape, rows = (len(grid), problems), binary.rows
+    found = _of_problems(grid, order, by_problem, binary)
+    whole = [part for certificate in found.certificates for part in certificate.parts]
+    names = [
+        f"C={C:g}" + (f", {name}" if problems > 1 else "")
+        for C in grid
+        for name in binary.names
+    ]
+    warn_of_failures("svm_path", Certificate.total(whole, names), "models")
+    return found._replace(coefs=columns.spread(found.coefs))
+
+
+def _of_problems(
+    grid: Vector,
+    order: NDArray[np.intp],
+    by_problem: list[list[tuple[Vector, Certificate]]],
+    binary: BinaryProblems,
+) -> SVMPath:
+    """Return the path from the models of each problem, which rise in C."""
+    problems, rows = len(by_problem), binary.rows
+    shape = (len(grid), problems)
     coefs, intercepts = np.empty((*shape, rows.d)), np.empty(shape)
     certificates: NDArray[Any] = np.empty(shape, dtype=object)
     for k, found in enumerate(by_problem):
         for at, (w, certificate) in zip(order, found, strict=True):
             coefs[at, k], intercepts[at, k] = rows.coef(w)
             certificates[at, k] = certificate
-    names = [
-        f"C={C:g}" + (f", {name}" if problems > 1 else "")
-        for C in grid
-        for name in binary.names
-    ]
-    whole = Certificate.total(certificates.ravel().tolist(), names)
-    warn_of_failures("svm_path", whole, "models")
-    coefs = columns.spread(coefs)
     if problems == 1:
         coefs, intercepts = coefs[:, 0], intercepts[:, 0]
-    return SVMPath(
-        grid,
-        coefs,
-        intercepts,
-        [Certificate.total(parts, binary.names) for parts in certificates.tolist()],
-    )
+    totals = [Certificate.total(parts, binary.names) for parts in certificates.tolist()]
+    return SVMPath(grid, coefs, intercepts, totals)

@@ -243,30 +243,7 @@ def _certify(
         C = _agreed_of_one(C, model, single.C)
         return single.certify(X, y, C, sample_weight, limits)
     if isinstance(loss, ResidualLoss) or loss in RESIDUAL_LOSSES or nu is not None:
-        if (class_weight := given["class_weight"]) is not None:
-            raise ValueError(
-                f"class_weight={class_weight!r} needs classes, but this model has none;"
-                " use sample_weight"
-            )
-        if nu is not None and C is not None:
-            raise ValueError(
-                f"C={C!r} does not apply to a one-class SVM; leave it out, and give nu"
-            )
-        intercept = given["intercept"]
-        classless = _coefficients(model, intercept, None, None, None)
-        if len(classless.coef) != 1:
-            raise ValueError(
-                f"model has coefficients of shape {classless.coef.shape}; a model "
-                "without classes needs one row"
-            )
-        return coefficient_terms(
-            classless.coef[0],
-            None if intercept is None else float(classless.intercept[0]),
-            loss,
-            epsilon,
-            nu,
-            given["penalize_intercept"],
-        ).certify(X, y, C, sample_weight, limits)
+        return _certify_classless(model, X, y, C, given, sample_weight, limits)
     if epsilon is not None:
         raise ValueError(
             f"epsilon={epsilon!r} is for regression; also give "
@@ -296,3 +273,39 @@ def _certify(
     else:
         terms = _coefficients(model, **given)
     return _certify_linear(terms, X, y, C, sample_weight, limits)
+
+
+def _certify_classless(
+    model: Any,
+    X: Any,
+    y: ArrayLike | None,
+    C: float | None,
+    given: dict[str, Any],
+    sample_weight: ArrayLike | None,
+    limits: Limits,
+) -> Certificate:
+    """Certify coefficients of a regression or of a one-class SVM."""
+    nu, intercept = given["nu"], given["intercept"]
+    if (class_weight := given["class_weight"]) is not None:
+        raise ValueError(
+            f"class_weight={class_weight!r} needs classes, but this model has none;"
+            " use sample_weight"
+        )
+    if nu is not None and C is not None:
+        raise ValueError(
+            f"C={C!r} does not apply to a one-class SVM; leave it out, and give nu"
+        )
+    classless = _coefficients(model, intercept, None, None, None)
+    if len(classless.coef) != 1:
+        raise ValueError(
+            f"model has coefficients of shape {classless.coef.shape}; a model "
+            "without classes needs one row"
+        )
+    return coefficient_terms(
+        classless.coef[0],
+        None if intercept is None else float(classless.intercept[0]),
+        given["loss"],
+        given["epsilon"],
+        nu,
+        given["penalize_intercept"],
+    ).certify(X, y, C, sample_weight, limits)
