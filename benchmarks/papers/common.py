@@ -99,6 +99,7 @@ class Report:
         (DOCS / f"{self.name}.md").write_text(text, encoding="utf-8")
         data = json.dumps(self.results, indent=None, separators=(",", ":"))
         (DOCS / f"{self.name}.json").write_text(data + "\n")
+        print(f"{self.name}: {time.process_time():.0f} s of processor time")
 
 
 __all__ = [

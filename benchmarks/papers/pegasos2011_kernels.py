@@ -24,6 +24,7 @@ from dualgap import SVC, solve
 from dualgap.kernel import RBF, KernelPegasos, KernelProblem
 
 CACHE = 1500.0  # megabytes
+MNIST = 4000  # training rows
 
 # rows, gamma, lambda, accuracy; published seconds (test error %), optimum's error
 SETS = {
@@ -49,8 +50,8 @@ longer on small sets: it suits rough models of many rows.
 0.5 points of the published one, with one row a step.
 
 **Not reproduced**: USPS, whose published error of 0.457 % is on another split of
-another number of rows. MNIST is not on this page: it runs only where it is named on
-the command line.
+another number of rows. MNIST runs on 4,000 random rows, so its errors and
+seconds do not compare with the published ones. There is no averaged output.
 
 **Why**: permutations take the place of independent draws. Draws put dual variables
 outside their box, where nothing can be proved.
@@ -113,8 +114,12 @@ def digits(name: str):
 
 
 def data(name: str):
-    if name in ("usps", "mnist"):
+    if name == "usps":
         return digits(name)
+    if name == "mnist":
+        X, y, test, labels = digits(name)
+        rows = np.random.default_rng(0).choice(len(y), MNIST, replace=False)
+        return X[rows], y[rows], test, labels
     return reuters() if name == "reuters" else adult()
 
 
@@ -208,7 +213,7 @@ def experiment(report: Report, name: str, seeds: int, limit: float) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("data", nargs="*", default=["reuters", "adult", "usps"])
+    parser.add_argument("data", nargs="*", default=list(SETS))
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--limit", type=float, default=200.0, help="seconds a run")
     args = parser.parse_args()
