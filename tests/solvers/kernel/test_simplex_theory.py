@@ -69,6 +69,8 @@ def test_what_drops_was_added_or_there_at_the_start(method, C):
         assert dropped <= added + start - 1
         if method == "mfw":  # an away step adds no vertex, so drops are not half
             assert 2 * dropped <= step + start
+    if C == 10.0:
+        assert (dropped > 0) == (method != "fw")
 
 
 def test_frank_wolfe_converges_as_one_over_k():
