@@ -23,7 +23,6 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
-from ..certificate import Certificate
 from ..estimators.kernel_regression import SVR, OneClassSVM
 from ..estimators.kernel_single import BOX_SOLVERS
 from ..estimators.linear_regression import LinearOneClassSVM, LinearSVR
@@ -36,8 +35,9 @@ from ..io.scaling import Scaling
 from ..kernel import APPROXIMATIONS, KERNEL_SOLVERS, Precomputed
 from ..kernel import Callable as CallableKernel
 from ..losses import LOSSES
-from ..problems.multiclass import certificate_of, number_of_problems
+from ..problems.multiclass import certificate_of
 from ..solvers import SOLVERS
+from .linear_files import certificates_of, make_linear, support_of, take_linear
 
 __all__ = ["load_model", "save_model"]
 
@@ -330,22 +330,6 @@ def _assemble(record: Record, tensors: Tensors) -> Any:
     return model
 
 
-def _certificates(record: Record, problems: int) -> list[Certificate]:
-    certificates = [file.certificate(fields) for fields in record["certificates"]]
-    if len(certificates) != problems:
-        raise ValueError(
-            f"it has {len(certificates)} certificates, but should have {problems}"
-        )
-    return certificates
-
-
-def _support(tensors: Tensors, n: int) -> Any:
-    support = tensors["support"].astype(np.intp)
-    if support.size and not 0 <= support.min() <= support.max() < n:
-        raise ValueError(f"support has indices outside the {n} training rows")
-    return support
-
-
 def _plain(key: str, value: Any, face: _Face) -> Any:
     """Return a parameter as JSON, from which :func:`_parameter` restores it.
 
@@ -392,70 +376,6 @@ def _parameter(key: str, value: Any, face: _Face) -> Any:
     # Older files lack options that their solvers did not have.
     later = _LATER_OPTIONS.get(record.__name__, set()) - set(fields)
     return file.from_fields(record, fields, without=later)
-
-
-# -------------------------------------------------------------------------- LinearSVC
-
-
-def _take_linear(model: Any, duals: bool) -> tuple[Record, Tensors]:
-    if duals and not hasattr(model, "dual_coef_"):
-        raise ValueError(
-            "duals=True: this model has no dual variables, because the file that it "
-            "was loaded from has none; use duals=False, or fit the model"
-        )
-    coef = model.coef_.toarray() if hasattr(model.coef_, "toarray") else model.coef_
-    tensors = {
-        "coef": np.ascontiguousarray(coef, dtype="<f8"),
-        "intercept": np.ascontiguousarray(model.intercept_, dtype="<f8"),
-    }
-    if hasattr(model, "n_support_"):
-        tensors["n_support"] = np.ascontiguousarray(model.n_support_, dtype="<i8")
-    if duals:
-        tensors["support"] = np.ascontiguousarray(model.support_, dtype="<i8")
-        tensors["dual_coef"] = np.ascontiguousarray(model.dual_coef_, dtype="<f8")
-    return {"n_rows": int(model._n_rows) if duals else None}, tensors
-
-
-def _make_linear(model: Any, record: Record, tensors: Tensors) -> None:
-    classes = len(getattr(model, "classes_", "ab"))  # without classes, count as two
-    kind = getattr(model, "multi_class", "ovr")
-    problems, together = number_of_problems(kind, classes), kind == "crammer_singer"
-    n, d = record["n_rows"], model.n_features_in_
-    flat = isinstance(model, LinearSVR)
-    expected: dict[str, tuple[tuple[str, ...], tuple[int, ...]]] = {
-        "coef": (("F64",), (d,) if flat else (problems, d)),
-        "intercept": (("F64",), (problems,)),
-    }
-    if n is not None:
-        size = tensors["support"].size if "support" in tensors else -1
-        expected["support"] = (("I64",), (-1,))
-        tables = classes if together else problems
-        if kind == "ovo":
-            tables = classes - 1
-        expected["dual_coef"] = (("F64",), (tables, size))
-    if "n_support" in tensors and isinstance(model, LinearSVC):
-        expected["n_support"] = (("I64",), (classes,))
-    file.expect_tensors(tensors, expected)
-    certificates = _certificates(record, 1 if together else problems)
-    model.coef_, model.intercept_ = tensors["coef"], tensors["intercept"]
-    model.certificate_ = certificate_of(model, certificates)
-    model.n_iter_ = max(certificate.epochs for certificate in certificates)
-    if "n_support" in expected:
-        counts = tensors["n_support"]
-        if not 0 <= counts.min() <= counts.max() < 2**31 or (
-            n is not None and counts.sum() != size
-        ):
-            raise ValueError("n_support does not match the number of support vectors")
-        model.n_support_ = counts.astype(np.int32)
-    if isinstance(model, LinearOneClassSVM):
-        model.offset_ = -model.intercept_
-    if n is not None:
-        model.support_ = _support(tensors, n)
-        if (np.diff(model.support_) <= 0).any():
-            raise ValueError("support is not sorted")
-        model.dual_coef_, model._n_rows = tensors["dual_coef"], n
-        if isinstance(model, LinearSVC):
-            model._fitted_C = model.C
 
 
 # -------------------------------------------------------------------------------- SVC
@@ -516,8 +436,8 @@ def _make_kernel(model: Any, record: Record, tensors: Tensors) -> None:
     counts = tensors["n_support"]
     if (counts < 0).any() or (counts > size).any() or counts.sum() != size:
         raise ValueError(f"n_support does not match the {size} support vectors")
-    certificates = _certificates(record, pairs)
-    model.support_ = _support(tensors, n)
+    certificates = certificates_of(record, pairs)
+    model.support_ = support_of(tensors, n)
     model.n_support_ = counts.astype(np.int32)
     model.dual_coef_, model.intercept_ = tensors["dual_coef"], tensors["intercept"]
     model.support_vectors_ = _vectors(tensors, size, d)
@@ -573,8 +493,8 @@ _FACES: dict[str, _Face] = {
         LinearSVC,
         {"loss": LOSSES, "solver": SOLVERS},
         {},
-        _take_linear,
-        _make_linear,
+        take_linear,
+        make_linear,
         later=frozenset({"multi_class"}),
     ),
     "SVC": _Face(
@@ -593,13 +513,13 @@ _FACES: dict[str, _Face] = {
         LinearSVR,
         {},
         {},
-        _take_linear,
-        _make_linear,
+        take_linear,
+        make_linear,
         False,
         later=frozenset({"solver"}),
     ),
     "LinearOneClassSVM": _Face(
-        LinearOneClassSVM, {}, {}, _take_linear, _make_linear, False
+        LinearOneClassSVM, {}, {}, take_linear, make_linear, False
     ),
     "SVR": _Face(SVR, *_BOX),
     "OneClassSVM": _Face(OneClassSVM, *_BOX),

@@ -11,7 +11,6 @@ from __future__ import annotations
 import copy
 import hashlib
 import math
-from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -29,15 +28,15 @@ from ..checks import (
     check_threads,
     check_vector,
 )
-from ..data.blocks import Block, RowSource, StreamedRows
-from ..data.rows import Norms, inspect_rows
+from ..data.blocks import Block
 from ..losses import Loss, Vector, get_loss
-from .base import BinaryHint, Claim, Problem, Proof, hint_of
+from .base import BinaryHint, Claim, Proof, hint_of
 from .bias import balanced, best_bias
+from .linear_rows import RowsProblem
 from .rounding import Rounding, Values
 
 
-class BinaryProblem(Problem):
+class BinaryProblem(RowsProblem):
     """Binary linear SVM: rows, labels, costs and loss. The rows are not copied.
 
     Parameters
@@ -103,7 +102,6 @@ class BinaryProblem(Problem):
 
     kind: ClassVar[str] = "binary"
     loss: Loss
-    rows: Any
     y: NDArray[np.int8]
     cost: Vector
     _loss_of = staticmethod(get_loss)
@@ -126,14 +124,7 @@ class BinaryProblem(Problem):
         self.threads = core.Team(check_threads(n_jobs))
         self.intercept_scaling = check_constant(fit_intercept, intercept_scaling)
         self.free_bias = check_free_bias(penalize_intercept, self.intercept_scaling)
-        self.source = X if isinstance(X, RowSource) else None
-        self.rows, self._norms, self.d = inspect_rows(X, self.intercept_scaling)
-        self.n = self.rows.n
-        self.width = self.rows.width
-        if self.n == 0:
-            raise ValueError("X has 0 rows; at least one example is needed")
-        if self.n >= 2**32:
-            raise ValueError(f"X has {self.n} rows; at most 2**32 - 1 are supported")
+        self._set_rows(X)
         self.C = check_C(C, lambda_, self.n)
         if y is None and self.source is not None:
             y = self.source.y
@@ -190,59 +181,6 @@ class BinaryProblem(Problem):
         self.cost = check_costs(self.C, sample_weight, self.n)
         self.core_loss = core.Loss(self.loss.slope, self.loss.curvature)
 
-    @property
-    def q(self) -> Vector:
-        if not self.all_read:
-            for _ in self.blocks():
-                pass
-        return self._norms.q
-
-    @q.setter
-    def q(self, q: Vector) -> None:
-        self._norms = Norms(q)
-
-    @property
-    def q_read(self) -> Vector:
-        return self._norms.q
-
-    @property
-    def all_read(self) -> bool:
-        """Whether every row is in memory or has been read in a block."""
-        return not self.streamed or bool(self._norms.seen.all())
-
-    @property
-    def streamed(self) -> bool:
-        """Whether the rows are read block by block."""
-        return isinstance(self.rows, StreamedRows)
-
-    def blocks(self, blocks: Sequence[Any] | None = None) -> Iterator[Block]:
-        """Yield the rows block by block. Rows in memory are one block.
-
-        Streamed rows are checked, and their norms noted, when they are first read. A
-        separate pass for this would cost as much as an epoch of a solver.
-
-        Parameters
-        ----------
-        blocks : sequence of sequences of int, optional
-            Pages of each block, for streamed rows. Defaults to all pages in order. A
-            block is valid until the next one.
-
-        Yields
-        ------
-        Block
-
-        Raises
-        ------
-        ValueError
-            If a streamed row is damaged.
-        """
-        if self.source is None or not self.streamed:
-            yield Block(self.rows, (slice(0, self.n),))
-            return
-        for block in self.source.read(self.rows.constant, blocks):
-            self._norms.look(block, self.source.name)
-            yield block
-
     def examples(
         self,
         block: Block | None = None,
@@ -263,13 +201,6 @@ class BinaryProblem(Problem):
         if constant is not None:
             rows = rows.with_constant(constant)
         return core.Examples(rows, y, cost, q, self.core_loss)
-
-    def norms(self, constant: float) -> Vector:
-        """Return ``||x_i||^2`` with another constant feature, shape (n,); one pass."""
-        q = np.empty(self.n)
-        for block in self.blocks():
-            block.rows.with_constant(constant).inspect(q[block.span])
-        return q
 
     @property
     def lambda_(self) -> float:
@@ -296,20 +227,10 @@ class BinaryProblem(Problem):
         """Diagonal ``delta_i``, shape (n,)."""
         return self.loss.diagonal(self.cost)
 
-    def coef(self, w: Vector) -> tuple[Vector, float]:
-        """Return the coefficients, shape (d,), and the intercept of a point w."""
-        if self.width == self.d:
-            return w, 0.0
-        return w[: self.d], self.intercept_scaling * float(w[self.d])
-
     def primal(self, w: ArrayLike) -> float:
         """Return ``P(w)`` of a w of shape (width,), from one pass in float64."""
         w = check_vector("w", w, self.width)
         return 0.5 * self.squared_norm(w) + self._evaluate(w, "of w", None, None).loss
-
-    def squared_norm(self, w: Vector) -> float:
-        """Return ``||w||^2`` as in the objective: without an unpenalised bias."""
-        return core.squared_norm(w[: self.d] if self.free_bias else w)
 
     def dual(self, alpha: ArrayLike) -> float:
         """Return ``D(alpha)`` of a feasible alpha, from one pass in float64.

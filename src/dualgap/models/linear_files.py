@@ -1,0 +1,97 @@
+"""Linear models in model files: their tensors, and checks that kernel models share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..certificate import Certificate
+from ..estimators.linear_regression import LinearOneClassSVM, LinearSVR
+from ..estimators.linear_svc import LinearSVC
+from ..io import model as file
+from ..io.model import Record, Tensors
+from ..problems.multiclass import certificate_of, number_of_problems
+
+__all__ = ["certificates_of", "make_linear", "support_of", "take_linear"]
+
+
+def certificates_of(record: Record, problems: int) -> list[Certificate]:
+    """Return the certificates of a record, after checking how many there are."""
+    certificates = [file.certificate(fields) for fields in record["certificates"]]
+    if len(certificates) != problems:
+        raise ValueError(
+            f"it has {len(certificates)} certificates, but should have {problems}"
+        )
+    return certificates
+
+
+def support_of(tensors: Tensors, n: int) -> Any:
+    """Return the indices of the support vectors among n rows, after checking them."""
+    support = tensors["support"].astype(np.intp)
+    if support.size and not 0 <= support.min() <= support.max() < n:
+        raise ValueError(f"support has indices outside the {n} training rows")
+    return support
+
+
+def take_linear(model: Any, duals: bool) -> tuple[Record, Tensors]:
+    """Return the extra fields and the tensors of a linear model."""
+    if duals and not hasattr(model, "dual_coef_"):
+        raise ValueError(
+            "duals=True: this model has no dual variables, because the file that it "
+            "was loaded from has none; use duals=False, or fit the model"
+        )
+    coef = model.coef_.toarray() if hasattr(model.coef_, "toarray") else model.coef_
+    tensors = {
+        "coef": np.ascontiguousarray(coef, dtype="<f8"),
+        "intercept": np.ascontiguousarray(model.intercept_, dtype="<f8"),
+    }
+    if hasattr(model, "n_support_"):
+        tensors["n_support"] = np.ascontiguousarray(model.n_support_, dtype="<i8")
+    if duals:
+        tensors["support"] = np.ascontiguousarray(model.support_, dtype="<i8")
+        tensors["dual_coef"] = np.ascontiguousarray(model.dual_coef_, dtype="<f8")
+    return {"n_rows": int(model._n_rows) if duals else None}, tensors
+
+
+def make_linear(model: Any, record: Record, tensors: Tensors) -> None:
+    """Set the attributes of a linear model from the fields and tensors of a file."""
+    classes = len(getattr(model, "classes_", "ab"))  # without classes, count as two
+    kind = getattr(model, "multi_class", "ovr")
+    problems, together = number_of_problems(kind, classes), kind == "crammer_singer"
+    n, d = record["n_rows"], model.n_features_in_
+    flat = isinstance(model, LinearSVR)
+    expected: dict[str, tuple[tuple[str, ...], tuple[int, ...]]] = {
+        "coef": (("F64",), (d,) if flat else (problems, d)),
+        "intercept": (("F64",), (problems,)),
+    }
+    if n is not None:
+        size = tensors["support"].size if "support" in tensors else -1
+        expected["support"] = (("I64",), (-1,))
+        tables = classes if together else problems
+        if kind == "ovo":
+            tables = classes - 1
+        expected["dual_coef"] = (("F64",), (tables, size))
+    if "n_support" in tensors and isinstance(model, LinearSVC):
+        expected["n_support"] = (("I64",), (classes,))
+    file.expect_tensors(tensors, expected)
+    certificates = certificates_of(record, 1 if together else problems)
+    model.coef_, model.intercept_ = tensors["coef"], tensors["intercept"]
+    model.certificate_ = certificate_of(model, certificates)
+    model.n_iter_ = max(certificate.epochs for certificate in certificates)
+    if "n_support" in expected:
+        counts = tensors["n_support"]
+        if not 0 <= counts.min() <= counts.max() < 2**31 or (
+            n is not None and counts.sum() != size
+        ):
+            raise ValueError("n_support does not match the number of support vectors")
+        model.n_support_ = counts.astype(np.int32)
+    if isinstance(model, LinearOneClassSVM):
+        model.offset_ = -model.intercept_
+    if n is not None:
+        model.support_ = support_of(tensors, n)
+        if (np.diff(model.support_) <= 0).any():
+            raise ValueError("support is not sorted")
+        model.dual_coef_, model._n_rows = tensors["dual_coef"], n
+        if isinstance(model, LinearSVC):
+            model._fitted_C = model.C
