@@ -17,7 +17,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent / "papers"))
 
-from nanculef2014 import SETS, some
+from nanculef_data import SETS, some
 
 from dualgap import SVC
 from dualgap.estimators import svc

@@ -10,6 +10,28 @@ from __future__ import annotations
 import numpy as np
 from scipy import stats
 
+METHODS = ("CVM", "FW", "MFW", "SWAP", "SWAP-2o")
+# The paper's comparisons: method, baseline, alternative, the paper's result.
+TIME_TESTS = (
+    ("SWAP", "CVM", "less", "shown"),
+    ("SWAP", "FW", "less", "shown"),
+    ("SWAP", "MFW", "less", "shown"),
+    ("FW", "MFW", "two-sided", "not shown"),
+    ("SWAP-2o", "CVM", "less", "shown"),
+    ("SWAP-2o", "FW", "less", "shown"),
+    ("SWAP-2o", "MFW", "two-sided", "not shown"),
+    ("SWAP-2o", "SWAP", "two-sided", "not shown"),
+)
+ACCURACY_TESTS = (
+    ("SWAP", "CVM", "two-sided", "not shown"),
+    ("SWAP", "FW", "two-sided", "not shown"),
+    ("SWAP", "MFW", "two-sided", "not shown"),
+    ("SWAP-2o", "FW", "greater", "shown"),
+    ("SWAP-2o", "MFW", "greater", "shown"),
+    ("SWAP-2o", "SWAP", "greater", "shown"),
+)
+# The paper's claims: collection, method, baseline, words, least ratio of times.
+FEWEST = 5  # sets: with fewer no exact p of one tail is below 0.05
 # Shares of the same number of test rows differ in the last bits where they are equal.
 DECIMALS = 12
 
@@ -60,3 +82,71 @@ def friedman(samples) -> float:
         return 0.0
     ratio = (sets - 1) * chi2 / rest
     return float(stats.f.sf(ratio, methods - 1, (methods - 1) * (sets - 1)))
+
+
+def compare(values: dict, method: str, baseline: str, alternative: str):
+    """Return the number of sets with both values and p; None for too few sets."""
+    both = np.isfinite(values[method]) & np.isfinite(values[baseline])
+    if both.sum() < FEWEST:
+        return int(both.sum()), None
+    return int(both.sum()), wilcoxon(values[method][both], values[baseline][both],
+                                     alternative)  # fmt: skip
+
+
+def differ(values: dict, methods):
+    """Return the number of sets with all values and p of Friedman's test."""
+    matrix = np.array([values[m] for m in methods])
+    whole = np.isfinite(matrix).all(axis=0)
+    if whole.sum() < FEWEST:
+        return int(whole.sum()), None
+    return int(whole.sum()), friedman(matrix[:, whole])
+
+
+def rank_rows(time: dict, accuracy: dict) -> list[list[str]]:
+    """Return the rows of the table of the paper's tests."""
+    lines = []
+
+    def add(of, comparison, test, sets, p, yes, paper="", alone=""):
+        said = "too few sets" if p is None else yes if p < 0.05 else "not shown"
+        p = "–" if p is None else f"{p:.2g}"
+        lines.append([of, comparison, test, sets, p, said, paper, alone])
+
+    four = [m for m in METHODS if m != "FW"]
+    for of, values, tests in (
+        ("time", time, TIME_TESTS), ("accuracy", accuracy, ACCURACY_TESTS),
+    ):  # fmt: skip
+        add(of, "the five differ", "Friedman", *differ(values, METHODS), "shown")
+        add(of, "all but FW differ", "Friedman", *differ(values, four), "shown")
+        more, less = {
+            "time": ("slower", "faster"),
+            "accuracy": ("more accurate", "less accurate"),
+        }[of]
+        for method, baseline, alternative, paper in tests:
+            sets, p = compare(values, method, baseline, alternative)
+            claim = {
+                "less": f"{method} is {less} than {baseline}",
+                "greater": f"{method} is {more} than {baseline}",
+                "two-sided": f"{method} and {baseline} differ",
+            }[alternative]
+            yes, faster = "shown", method
+            if alternative == "two-sided" and p is not None:
+                low = compare(values, method, baseline, "less")[1] < 0.5
+                yes = f"{method} is {less if low else more}"
+                faster = method if low else baseline
+            # Sets that only one of them ended on are not in the test.
+            ended = {m: np.isfinite(values[m]) for m in (method, baseline)}
+            alone = {
+                method: int((ended[baseline] & ~ended[method]).sum()),
+                baseline: int((ended[method] & ~ended[baseline]).sum()),
+            }
+            if of == "time" and alone[faster]:
+                yes += " where both ended"
+            stopped = ", ".join(f"{m} {count}" for m, count in alone.items() if count)
+            side = "two tails" if alternative == "two-sided" else "one tail"
+            add(of, claim, f"Wilcoxon, {side}", sets, p, yes, paper, stopped)
+    if "auto" in time:
+        found = compare(time, "auto", "SWAP-2o", "less")
+        add(
+            "time", "auto is faster than SWAP-2o", "Wilcoxon, one tail", *found, "shown"
+        )
+    return lines
