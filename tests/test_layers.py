@@ -60,7 +60,7 @@ PLACES = {place(path.relative_to(PACKAGE)) for path in FILES}
 
 def place_of(name):
     """Place of an imported name; what the package itself defines is in __init__."""
-    first = name.split(".")[1:2]
+    first = name.replace("._core.", ".core.").split(".")[1:2]  # the stub of the core
     return first[0] if PLACES.intersection(first) else "__init__"
 
 

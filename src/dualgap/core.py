@@ -16,7 +16,7 @@ from __future__ import annotations
 import os
 from importlib import import_module
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 _LEVELS = ("v2", "v3", "v4")
 
@@ -67,8 +67,7 @@ _level = _choose()
 variant: str = f"x86-64-{_level}" if _level else "generic"
 
 if TYPE_CHECKING:
-
-    def __getattr__(name: str) -> Any: ...
+    from ._core import *  # noqa: F403
 
 
 _core = import_module(f"{__package__}._core_{_level}".removesuffix("_"))

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from string import Template
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,6 +20,7 @@ from sklearn.metrics import confusion_matrix, mean_absolute_error, r2_score
 from sklearn.utils.validation import check_array, column_or_1d
 
 from .certificate import Certificate, percent
+from .data.types import MatrixLike
 from .estimators import SVC, LinearSVCCV, unwrap
 from .io.atomic import write_atomically
 from .models import certify
@@ -33,6 +34,11 @@ from .plot import (
     svg,
 )
 from .plot.training import proved_gaps
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from sklearn.base import BaseEstimator
+
 
 __all__ = ["Report", "report"]
 
@@ -68,8 +74,8 @@ class Report:
 
 
 def report(
-    model: Any,
-    X: Any,
+    model: BaseEstimator,
+    X: MatrixLike,
     y: ArrayLike | None = None,
     *,
     feature_names: Sequence[str] | None = None,
@@ -165,7 +171,9 @@ def report(
     return Report(page)
 
 
-def _certificate(model: Any, X: Any, y: Any, options: dict[str, Any]) -> Certificate:
+def _certificate(
+    model: BaseEstimator, X: MatrixLike, y: ArrayLike | None, options: dict[str, Any]
+) -> Certificate:
     """Return the model's own certificate if it is about these rows, or a new one."""
     own = getattr(model, "certificate_", None)
     if own is None or own.relative_gap == math.inf:
@@ -195,7 +203,9 @@ def _verdict(certificate: Certificate) -> tuple[str, str]:
     return "red", "far from the optimum" if gap < math.inf else "no bound"
 
 
-def _remarks_on_the_fit(model: Any, certificate: Certificate, colour: str) -> list[str]:
+def _remarks_on_the_fit(
+    model: BaseEstimator, certificate: Certificate, colour: str
+) -> list[str]:
     remarks = []
     solver = getattr(model, "solver", "auto")
     if colour != "green" and certificate.status is None:
@@ -235,7 +245,7 @@ def _parts(certificate: Certificate) -> str:
     return _table(head, rows)
 
 
-def _convergence(model: Any, certificate: Certificate) -> str:
+def _convergence(model: BaseEstimator, certificate: Certificate) -> str:
     """Return the plot of the best proved gaps against time."""
     several = isinstance(model.history_, list)
     histories = model.history_ if several else [model.history_]
@@ -253,7 +263,7 @@ def _convergence(model: Any, certificate: Certificate) -> str:
     )
 
 
-def _search(model: Any, advice: list[str]) -> str:
+def _search(model: BaseEstimator, advice: list[str]) -> str:
     """Return the plot of a search for C."""
     for end, C in (("smallest", np.min(model.Cs_)), ("largest", np.max(model.Cs_))):
         if model.C_ == C and len(model.Cs_) > 1:
@@ -264,11 +274,13 @@ def _search(model: Any, advice: list[str]) -> str:
     )
 
 
-def _classification(model: Any, X: Any, y: Any, advice: list[str]) -> str:
-    classes, y = model.classes_, column_or_1d(y)
+def _classification(
+    model: BaseEstimator, X: MatrixLike, y: ArrayLike | None, advice: list[str]
+) -> str:
+    classes, labels = model.classes_, column_or_1d(y)
     names = [str(label) for label in classes]
-    confusion = confusion_matrix(y, model.predict(X), labels=classes)
-    n, rows, right = len(y), confusion.sum(axis=1), confusion.diagonal()
+    confusion = confusion_matrix(labels, model.predict(X), labels=classes)
+    n, rows, right = len(labels), confusion.sum(axis=1), confusion.diagonal()
     accuracy, recalls = right.sum() / n, right / rows
     vectors, sentence = _support(model, n)
     columns = [names, [f"{m:,}" for m in rows], map(_share, rows / n)]
@@ -305,12 +317,16 @@ def _classification(model: Any, X: Any, y: Any, advice: list[str]) -> str:
         f"<b>{_share(recalls.mean())}</b>. {sentence}</p>"
         + _table(head, list(zip(*columns, strict=True)))
         + f"<h3>Confusion</h3>{_confusion(names, confusion)}"
-        + f"<h3>Margins</h3>{_margins(model, X, y)}"
+        + f"<h3>Margins</h3>{_margins(model, X, labels)}"
     )
 
 
 def _undecided(
-    model: Any, X: Any, y: Any, options: dict[str, Any], advice: list[str]
+    model: BaseEstimator,
+    X: MatrixLike,
+    y: ArrayLike | None,
+    options: dict[str, Any],
+    advice: list[str],
 ) -> str:
     """Tell how many labels training to the end could change; "" where unknown."""
     model = copy.copy(model)  # the given one does not keep what this page finds
@@ -347,7 +363,7 @@ def _confusion(names: list[str], confusion: NDArray[np.intp]) -> str:
     return _table(["true class", "predicted", "rows, most frequent first"], body)
 
 
-def _margins(model: Any, X: Any, y: NDArray[Any]) -> str:
+def _margins(model: BaseEstimator, X: MatrixLike, y: NDArray[np.generic]) -> str:
     classes = model.classes_
     if getattr(model, "decision_function_shape", "ovr") == "ovo":
         model = copy.copy(model)  # one score per class, the votes of its pairs
@@ -366,7 +382,7 @@ def _margins(model: Any, X: Any, y: NDArray[Any]) -> str:
         label = "score of the true class − best score of another class"
         note = "Rows below 0 are misclassified."
 
-    def draw(ax: Any) -> None:
+    def draw(ax: Axes) -> None:
         MarginDisplay(margins, support=getattr(model, "support_", None)).plot(ax=ax)
         ax.set_xlabel(label)
         if not binary:
@@ -375,30 +391,35 @@ def _margins(model: Any, X: Any, y: NDArray[Any]) -> str:
     return _picture(draw, note)
 
 
-def _regression(model: Any, X: Any, y: Any, advice: list[str]) -> str:
-    y, predicted = column_or_1d(y), np.ravel(model.predict(X))
-    r2, epsilon = r2_score(y, predicted), model.epsilon
-    vectors, sentence = _support(model, len(y))
+def _regression(
+    model: BaseEstimator, X: MatrixLike, y: ArrayLike | None, advice: list[str]
+) -> str:
+    targets, predicted = column_or_1d(y), np.ravel(model.predict(X))
+    r2, epsilon = r2_score(targets, predicted), model.epsilon
+    vectors, sentence = _support(model, len(targets))
     if r2 < 0.0:
         advice.append(
             "The predictions are worse than the mean of the targets (R² < 0): "
             "standardise the columns, or try a larger C."
         )
-    if vectors >= _MOST * len(y):
+    if vectors >= _MOST * len(targets):
         advice.append("Nearly every row is a support vector: try a larger epsilon.")
-    inside = np.mean(np.abs(y - predicted) <= epsilon)
+    inside = np.mean(np.abs(targets - predicted) <= epsilon)
     return (
-        f"<p>Mean absolute error <b>{mean_absolute_error(y, predicted):.6g}</b>, R² "
-        f"<b>{r2:.6g}</b>. Targets from {y.min():.6g} to {y.max():.6g}. {sentence}</p>"
+        f"<p>Mean absolute error <b>{mean_absolute_error(targets, predicted):.6g}</b>, "
+        f"R² <b>{r2:.6g}</b>. Targets from {targets.min():.6g} to "
+        f"{targets.max():.6g}. {sentence}</p>"
     ) + _histogram(
-        y - predicted,
+        targets - predicted,
         (-epsilon, epsilon),
         "residual y − f(x)",
         f"{_share(inside)} of the residuals lie within ±epsilon = ±{epsilon:g}.",
     )
 
 
-def _one_class(model: Any, X: Any, y: Any, advice: list[str]) -> str:
+def _one_class(
+    model: BaseEstimator, X: MatrixLike, y: ArrayLike | None, advice: list[str]
+) -> str:
     outliers = _share(np.mean(model.predict(X) == -1))
     return (
         f"<p><b>{outliers}</b> of the rows are outliers; at the optimum at most nu = "
@@ -411,7 +432,7 @@ def _one_class(model: Any, X: Any, y: Any, advice: list[str]) -> str:
     )
 
 
-def _support(model: Any, n: int) -> tuple[int, str]:
+def _support(model: BaseEstimator, n: int) -> tuple[int, str]:
     """Return the number of support vectors, 0 if unknown, and a sentence about it."""
     counts = getattr(model, "n_support_", None)
     if counts is None and not hasattr(model, "support_"):
@@ -420,7 +441,7 @@ def _support(model: Any, n: int) -> tuple[int, str]:
     return vectors, f"{vectors:,} support vectors, {_share(vectors / n)} of the rows."
 
 
-def _column_names(model: Any, X: Any, given: Any) -> Any:
+def _column_names(model: BaseEstimator, X: MatrixLike, given: Any) -> Any:
     """Return the names of the columns that the inner model sees; None if unknown."""
     d = np.shape(X)[1]
     if given is not None and len(given) != d:
@@ -438,7 +459,7 @@ def _column_names(model: Any, X: Any, given: Any) -> Any:
         return None
 
 
-def _remarks_on_columns(X: Any, names: Any) -> list[str]:
+def _remarks_on_columns(X: MatrixLike, names: Any) -> list[str]:
     """Return remarks on constant columns, uneven scales and far-off values."""
 
     def named(columns: NDArray[np.intp]) -> str:
@@ -510,7 +531,7 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 def _histogram(
     values: NDArray[np.float64], lines: Sequence[float], label: str, note: str
 ) -> str:
-    def draw(ax: Any) -> None:
+    def draw(ax: Axes) -> None:
         ax.hist(values, 50, alpha=0.4, color=COLORS[0])
         for at in lines:
             ax.axvline(at, color="gray", ls="--")

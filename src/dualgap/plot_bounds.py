@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from .plot import COLORS, pyplot
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure, SubFigure
+    from sklearn.base import BaseEstimator
+
 
 __all__ = ["ErrorBoundsDisplay"]
 
@@ -34,8 +40,8 @@ class ErrorBoundsDisplay:
         Figure that contains the axes.
     """
 
-    ax_: Any
-    figure_: Any
+    ax_: Axes
+    figure_: Figure | SubFigure
 
     def __init__(
         self,
@@ -55,7 +61,9 @@ class ErrorBoundsDisplay:
         self.accuracy = accuracy
 
     @classmethod
-    def from_estimator(cls, estimator: Any, *, ax: Any = None) -> ErrorBoundsDisplay:
+    def from_estimator(
+        cls, estimator: BaseEstimator, *, ax: Axes | None = None
+    ) -> ErrorBoundsDisplay:
         """Draw the search of a :class:`LinearSVCCV` fitted with `certify`.
 
         Parameters
@@ -86,7 +94,7 @@ class ErrorBoundsDisplay:
         )
         return display.plot(ax=ax)
 
-    def plot(self, *, ax: Any = None) -> ErrorBoundsDisplay:
+    def plot(self, *, ax: Axes | None = None) -> ErrorBoundsDisplay:
         """Draw the bounds, the errors of the fitted models, and the accuracy.
 
         Parameters

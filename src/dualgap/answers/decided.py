@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+
+from ..data.types import MatrixLike
 
 __all__ = ["Decided"]
 
@@ -45,7 +46,7 @@ class Decided:
     True
     """
 
-    X: Any
+    X: MatrixLike
     share: float = 1.0
 
     def __post_init__(self) -> None:

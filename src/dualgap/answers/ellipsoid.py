@@ -21,13 +21,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, sparse
 
 from ..data.rows import Points
+from ..data.types import MatrixLike
 from ..losses import SquaredHinge, Vector
 from ..problems.binary import BinaryProblem
 from ..problems.rounding import Rounding
@@ -63,7 +63,7 @@ class Ellipsoid:
     factor: NDArray[np.float64]
     radius: float
 
-    def widths(self, X: Any, constant: float) -> Vector:
+    def widths(self, X: MatrixLike, constant: float) -> Vector:
         """Return upper bounds on ``|x.(w - centre)|`` in the ellipsoid, shape (n,).
 
         Parameters
@@ -197,7 +197,9 @@ def _around(
     return Ellipsoid(ball.centre + d, factor, radius)
 
 
-def _blocks(X: Any, constant: float) -> Iterator[tuple[slice, NDArray[np.float64]]]:
+def _blocks(
+    X: MatrixLike, constant: float
+) -> Iterator[tuple[slice, NDArray[np.float64]]]:
     """Yield blocks of rows as dense float64, with the constant feature."""
     n, d = X.shape
     step = max(1, _BLOCK // max(d, 1))

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..data.types import MatrixLike
 from ..kernels.functions import RBF, Kernel, Laplacian
 from ..losses import Vector
 from ..problems.rounding import Rounding
@@ -87,7 +88,7 @@ class KernelRegion:
     interval: tuple[float, float] = (0.0, 0.0)
 
 
-def kernel_region_of(ball: Ball, X: Any) -> KernelRegion:
+def kernel_region_of(ball: Ball, X: MatrixLike) -> KernelRegion:
     """Return the region of a ball.
 
     Parameters
@@ -114,7 +115,7 @@ def kernel_region_of(ball: Ball, X: Any) -> KernelRegion:
     )
 
 
-def _near(ball: Ball, X: Any, sign: int) -> Near:
+def _near(ball: Ball, X: MatrixLike, sign: int) -> Near:
     problem = ball.problem
     side = side_of(ball, sign, MOST_ROWS)
     vectors = X[side.rows].astype(np.float64)
@@ -129,7 +130,7 @@ def _near(ball: Ball, X: Any, sign: int) -> Near:
     return Near(side, vectors, np.maximum(norms, 0.0))
 
 
-def _error(kernel: Kernel, X: Any, size: float, terms: int) -> float:
+def _error(kernel: Kernel, X: MatrixLike, size: float, terms: int) -> float:
     """Bound the error of a mean of kernel values up to `size`."""
     off = _OF_EXPONENTIALS if isinstance(kernel, (RBF, Laplacian)) else 0.0
     entries = X.shape[1]
@@ -138,7 +139,7 @@ def _error(kernel: Kernel, X: Any, size: float, terms: int) -> float:
 
 
 def kernel_bounds(
-    region: KernelRegion, kernel: Kernel, X: Any, values: Vector
+    region: KernelRegion, kernel: Kernel, X: MatrixLike, values: Vector
 ) -> tuple[Vector, Vector]:
     """Return bounds on the decisions of every optimum of one problem.
 
@@ -187,7 +188,7 @@ def _outward(lower: Vector, upper: Vector) -> tuple[Vector, Vector]:
 
 
 def _distances(
-    kernel: Kernel, X: Any, near: Near, squares: Vector
+    kernel: Kernel, X: MatrixLike, near: Near, squares: Vector
 ) -> NDArray[np.float64]:
     """Return upper bounds on ``||x_i - z_k||``, shape (n, K)."""
     side, m = near.side, len(near.side.rows)

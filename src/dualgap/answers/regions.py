@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from ..data.rows import Points
+from ..data.types import MatrixLike
 from ..losses import Vector
 from ..problems.binary import BinaryProblem
 from ..problems.rounding import Rounding
@@ -119,7 +120,7 @@ def region_of(ball: Ball, points: Points) -> LinearRegion:
     )  # fmt: skip
 
 
-def _free_bias(ball: Ball, X: Any) -> FreeBias:
+def _free_bias(ball: Ball, X: MatrixLike) -> FreeBias:
     interval = level_set(ball)
     sides, means, errors = [], [], []
     if not ball.radius < math.inf:
@@ -145,7 +146,7 @@ def _free_bias(ball: Ball, X: Any) -> FreeBias:
 
 
 def linear_bounds(
-    regions: Sequence[LinearRegion], X: Any
+    regions: Sequence[LinearRegion], X: MatrixLike
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return bounds on the decisions of every optimum, for several problems.
 
@@ -199,7 +200,7 @@ def linear_bounds(
 
 
 def _free_bounds(
-    region: LinearRegion, X: Any, lengths: Vector, entries: int
+    region: LinearRegion, X: MatrixLike, lengths: Vector, entries: int
 ) -> tuple[Vector, Vector]:
     """Return bounds on ``c.x - f*(x)`` and ``f*(x) - c.x`` with an unpenalised bias."""
     free = region.free
@@ -215,7 +216,9 @@ def _free_bounds(
     return found[1], found[0]
 
 
-def distances(X: Any, means: Any, lengths: Vector, entries: int) -> NDArray[np.float64]:
+def distances(
+    X: MatrixLike, means: Any, lengths: Vector, entries: int
+) -> NDArray[np.float64]:
     """Return upper bounds on the distances ``||x_i - z_k||``, shape (n, K)."""
     is_sparse = sparse.issparse(means)
     products = X @ means.T
@@ -247,7 +250,7 @@ def _narrow(
     np.minimum(high, middle + width, out=high)
 
 
-def _most_entries(X: Any) -> int:
+def _most_entries(X: MatrixLike) -> int:
     """Return the largest number of stored entries of a row."""
     if not sparse.issparse(X):
         return int(X.shape[1])

@@ -180,7 +180,7 @@ def path(options: Options) -> None:
             typer.echo(summary(examples), err=True)
         found = _trained(options, examples, scaling, grid)
         if options.picture is not None:
-            found.draw().figure_.savefig(options.picture, dpi=150)
+            found.draw().figure_.figure.savefig(options.picture, dpi=150)
         _say(options, found, examples)
     # The gap of a model that was not trained in time is NaN.
     proved = all(row["relative_gap"] <= options.tol for row in found.rows)

@@ -22,7 +22,7 @@ __all__ = ["Block", "RowSource", "StreamedRows"]
 #: Pages begin at multiples of this many rows, so that bit sets of rows can be split.
 ALIGNMENT = 64
 
-Array = TypeVar("Array", bound=NDArray[Any])
+Array = TypeVar("Array", bound=NDArray[np.generic])
 
 
 class Block(NamedTuple):
@@ -56,7 +56,9 @@ class Block(NamedTuple):
             return None if array is None else array[self.spans[0]]
         return np.concatenate([array[span] for span in self.spans])
 
-    def put(self, array: NDArray[Any] | None, part: NDArray[Any] | None) -> None:
+    def put(
+        self, array: NDArray[np.generic] | None, part: NDArray[np.generic] | None
+    ) -> None:
         """Write back an array from :meth:`take` if it was a copy."""
         if len(self.spans) > 1 and array is not None and part is not None:
             at = 0
@@ -81,7 +83,7 @@ class RowSource(ABC):
 
     @property
     @abstractmethod
-    def y(self) -> NDArray[Any]:
+    def y(self) -> NDArray[np.generic]:
         """Labels, shape (n_samples,)."""
 
     @property

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from .. import core
+from ..data.types import MatrixLike
 from .blocks import Block, RowSource, StreamedRows
 
 Vector = NDArray[np.float64]
@@ -39,12 +40,12 @@ class Points:
         Value of the constant feature; 0 for no constant feature.
     """
 
-    X: Any
+    X: MatrixLike
     q: Vector
     constant: float
 
     @classmethod
-    def of(cls, X: Any, constant: float = 0.0) -> Points:
+    def of(cls, X: MatrixLike, constant: float = 0.0) -> Points:
         """Inspect X.
 
         Raises
@@ -62,7 +63,7 @@ class Points:
             return _csr_accessor(self.X, self.constant)
         return core.dense_rows(self.X, self.constant)
 
-    def __getitem__(self, rows: NDArray[Any]) -> Points:
+    def __getitem__(self, rows: NDArray[np.generic]) -> Points:
         return Points(self.X[rows], self.q[rows], self.constant)
 
 
@@ -113,7 +114,7 @@ class Norms:
             self.seen[part] = True
 
 
-def inspect_rows(X: Any, constant: float) -> tuple[Any, Norms, int]:
+def inspect_rows(X: MatrixLike, constant: float) -> tuple[Any, Norms, int]:
     """Return the accessor over X, its squared norms, and the number of columns.
 
     Parameters
@@ -144,7 +145,7 @@ def inspect_rows(X: Any, constant: float) -> tuple[Any, Norms, int]:
     return rows, Norms(q), X.shape[1]
 
 
-def _inspect_matrix(X: Any, constant: float) -> tuple[Any, Any, Vector]:
+def _inspect_matrix(X: MatrixLike, constant: float) -> tuple[Any, Any, Vector]:
     """Return X in a layout that the core reads, its accessor, and its squared norms."""
     is_sparse = sparse.issparse(X)
     if not is_sparse:
@@ -170,7 +171,7 @@ def _stored_rows(source: RowSource, constant: float) -> tuple[Any, Norms, int]:
     return rows, norms, source.n_features
 
 
-def _dense_rows(X: Any, constant: float) -> tuple[Any, Any, Vector]:
+def _dense_rows(X: MatrixLike, constant: float) -> tuple[Any, Any, Vector]:
     if X.dtype not in (np.float32, np.float64):
         logger.info("X is converted from %s to float64: one copy", X.dtype)
         X = X.astype(np.float64, order="C")
@@ -184,7 +185,7 @@ def _dense_rows(X: Any, constant: float) -> tuple[Any, Any, Vector]:
     return X, rows, q
 
 
-def _csr_rows(X: Any, constant: float) -> tuple[Any, Any, Vector]:
+def _csr_rows(X: MatrixLike, constant: float) -> tuple[Any, Any, Vector]:
     if X.format != "csr":
         logger.info("X is converted from %s to CSR: one copy", X.format.upper())
         check_indices(X)
@@ -204,7 +205,7 @@ def _csr_rows(X: Any, constant: float) -> tuple[Any, Any, Vector]:
     return X, rows, q
 
 
-def check_indices(X: Any) -> None:
+def check_indices(X: MatrixLike) -> None:
     """Check that the indices of a sparse matrix are in range; SciPy does not check.
 
     Raises
@@ -230,14 +231,16 @@ def check_indices(X: Any) -> None:
             raise ValueError(f"X: {error}; {_REBUILD}") from None
 
 
-def _inspect_csr(X: Any, constant: float) -> tuple[Any, Vector, str | None, int, bool]:
+def _inspect_csr(
+    X: MatrixLike, constant: float
+) -> tuple[Any, Vector, str | None, int, bool]:
     rows = _csr_accessor(X, constant)
     q = np.empty(rows.n)
     fault, where, unique = rows.inspect(q)
     return rows, q, fault, where, unique
 
 
-def _csr_accessor(X: Any, constant: float) -> Any:
+def _csr_accessor(X: MatrixLike, constant: float) -> Any:
     arrays = []
     for name in ("data", "indices", "indptr"):
         array = getattr(X, name)
@@ -253,7 +256,8 @@ def _csr_accessor(X: Any, constant: float) -> Any:
             f"X has shape {X.shape} but data, indices and indptr of shapes "
             f"{lengths[0]}, {lengths[1]} and {lengths[2]}; {_REBUILD}"
         )
-    return core.csr_rows(*arrays, X.shape[1], constant)
+    values, indices, indptr = arrays
+    return core.csr_rows(values, indices, indptr, X.shape[1], constant)
 
 
 def _refuse(fault: str | None, where: int) -> None:

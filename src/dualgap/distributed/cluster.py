@@ -25,6 +25,7 @@ from concurrent.futures import CancelledError
 from typing import Any
 
 import dask
+import numpy as np
 from distributed import Client, Future, wait
 from distributed.scheduler import KilledWorker
 from numpy.typing import NDArray
@@ -506,7 +507,7 @@ class Cluster(Engine):
             self.safe, self.saving = (held if usable else []), []
             self.state = self._submit(_zero, list(self.problems), self.width)
 
-    def all_duals(self) -> list[tuple[list[Vector | None], NDArray[Any]]]:
+    def all_duals(self) -> list[tuple[list[Vector | None], NDArray[np.generic]]]:
         """Return the duals and labels of every piece."""
         with self._one_clear_error():
             return self._ask_all(_duals_and_labels)

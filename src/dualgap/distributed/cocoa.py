@@ -29,6 +29,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from .. import core
 from ..checks import check_option
 from ..losses import Loss, Vector
 from ..problems.base import EMPTY, Claim, Problem, Proof
@@ -228,10 +229,10 @@ class CoCoA(Solver):
     def monotone(self) -> bool:
         return True
 
-    def start(self, problem: Any, rng: Any, warm: Vector | None) -> CoCoAState:
+    def start(self, problem: Any, rng: core.Random, warm: Vector | None) -> CoCoAState:
         return CoCoAState(problem, rng, np.empty(0, np.uint32))
 
-    def step(self, state: CoCoAState, stop: Any) -> None:
+    def step(self, state: CoCoAState, stop: core.Stop) -> None:
         problem: Any = state.problem
         rounds: Rounds = problem.rounds
         t = 0.5 * (1.0 + math.sqrt(1.0 + 4.0 * state.t * state.t))

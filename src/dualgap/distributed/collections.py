@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,10 +18,15 @@ from scipy import sparse
 from ..io.store import RowStore
 from .stores import StorePart, is_store, part_of, parts_of
 
+if TYPE_CHECKING:
+    from dask.array import Array as DaskArray
+
 Blocks = list[list[tuple[Any, ...]]]
 
 
-def blocks(X: Any, y: Any, weight: Any, count: int) -> Blocks:
+def blocks(
+    X: DaskArray, y: DaskArray | None, weight: DaskArray | None, count: int
+) -> Blocks:
     """Return the blocks of every piece, in the order of the rows.
 
     Parameters
@@ -65,12 +70,12 @@ def blocks(X: Any, y: Any, weight: Any, count: int) -> Blocks:
     )
 
 
-def is_dask(X: Any) -> bool:
+def is_dask(X: DaskArray) -> bool:
     """Return whether X is a Dask array or dataframe."""
     return _is_dask(X, "array") or _is_dask(X, "dataframe")
 
 
-def _is_dask(X: Any, kind: str) -> bool:
+def _is_dask(X: DaskArray, kind: str) -> bool:
     if not hasattr(X, "__dask_graph__"):
         return False
     if kind == "array":
@@ -78,7 +83,7 @@ def _is_dask(X: Any, kind: str) -> bool:
     return hasattr(X, "npartitions") and hasattr(X, "map_partitions")
 
 
-def have_their_own(what: str, y: Any, weight: Any) -> None:
+def have_their_own(what: str, y: DaskArray | None, weight: DaskArray | None) -> None:
     """Check that no labels or weights are given for rows that have their own.
 
     Raises
@@ -92,7 +97,9 @@ def have_their_own(what: str, y: Any, weight: Any) -> None:
         )
 
 
-def _of_sequence(X: Sequence[Any], y: Any, weight: Any) -> Blocks:
+def _of_sequence(
+    X: Sequence[Any], y: DaskArray | None, weight: DaskArray | None
+) -> Blocks:
     have_their_own("a list of pieces, which have their", y, weight)
     if not X:
         raise ValueError("X is an empty list; give at least one piece (X, y)")
@@ -110,7 +117,9 @@ def _of_sequence(X: Sequence[Any], y: Any, weight: Any) -> Blocks:
     return pieces
 
 
-def _of_memory(X: Any, y: Any, weight: Any, count: int) -> Blocks:
+def _of_memory(
+    X: DaskArray, y: DaskArray | None, weight: DaskArray | None, count: int
+) -> Blocks:
     y = np.asarray(y)
     _check_length("y", len(y), X.shape[0])
     if weight is not None:
@@ -125,7 +134,9 @@ def _of_memory(X: Any, y: Any, weight: Any, count: int) -> Blocks:
     ]
 
 
-def _of_array(X: Any, y: Any, weight: Any, count: int) -> Blocks:
+def _of_array(
+    X: DaskArray, y: DaskArray | None, weight: DaskArray | None, count: int
+) -> Blocks:
     if X.ndim != 2:
         raise ValueError(f"X has {X.ndim} dimension(s); reshape it to (n, d)")
     if X.numblocks[1] != 1:
@@ -141,7 +152,7 @@ def _of_array(X: Any, y: Any, weight: Any, count: int) -> Blocks:
     return _grouped(list(zip(*columns, strict=True)), sizes, count)
 
 
-def _aligned(name: str, part: Any, X: Any, known: bool) -> NDArray[Any]:
+def _aligned(name: str, part: Any, X: DaskArray, known: bool) -> NDArray[np.generic]:
     """Return the blocks of a vector, over the same rows as the blocks of X."""
     import dask.array as da
 
@@ -167,11 +178,13 @@ def _aligned(name: str, part: Any, X: Any, known: bool) -> NDArray[Any]:
             f"{name} has {part.numblocks[0]} blocks and X has {X.numblocks[0]}, of "
             "unknown sizes; call compute_chunk_sizes() on both"
         )
-    found: NDArray[Any] = part.to_delayed()
+    found: NDArray[np.generic] = part.to_delayed()
     return found
 
 
-def _of_dataframe(X: Any, y: Any, weight: Any, count: int) -> Blocks:
+def _of_dataframe(
+    X: DaskArray, y: DaskArray | None, weight: DaskArray | None, count: int
+) -> Blocks:
     columns = [X.to_delayed()]
     for name, part in (("y", y), ("sample_weight", weight)):
         if part is None:
@@ -258,7 +271,7 @@ def _opened(part: Sequence[Any], index: int) -> tuple[Any, ...]:
     return whole
 
 
-def _rows(X: Any, index: int) -> Any:
+def _rows(X: DaskArray, index: int) -> Any:
     if hasattr(X, "to_numpy"):
         X = X.to_numpy()
     if hasattr(X, "tocsr"):
@@ -276,6 +289,6 @@ def _rows(X: Any, index: int) -> Any:
     return X
 
 
-def _column(y: Any) -> NDArray[Any]:
+def _column(y: DaskArray) -> NDArray[np.generic]:
     y = y.to_numpy() if hasattr(y, "to_numpy") else np.asarray(y)
     return y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y

@@ -7,14 +7,13 @@ import math
 import time
 from collections.abc import Iterator, Sequence
 from numbers import Integral, Real
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 from sklearn.base import BaseEstimator, _fit_context, clone
 from sklearn.linear_model._base import LinearClassifierMixin, SparseCoefMixin
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
@@ -33,7 +32,11 @@ from ..training import Solution, solve
 from .cocoa import ROUND_DTYPE, CoCoA, PiecewiseProblem, Rounds
 from .collections import blocks, have_their_own, is_dask
 from .piece import Census, Setup
+from .prediction import Parts, classify, count_right, decide, over_batches
 from .stores import holds_stores, in_batches
+
+if TYPE_CHECKING:
+    from dask.array import Array as DaskArray
 
 
 class DistributedLinearSVC(
@@ -205,7 +208,10 @@ class DistributedLinearSVC(
         return {**super().__getstate__(), "client": None}
 
     def fit(
-        self, X: Any, y: Any = None, sample_weight: Any = None
+        self,
+        X: DaskArray,
+        y: DaskArray | None = None,
+        sample_weight: DaskArray | None = None,
     ) -> DistributedLinearSVC:
         """Train the model and prove its accuracy.
 
@@ -248,7 +254,9 @@ class DistributedLinearSVC(
         return self._fit(X, y, sample_weight)
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
-    def _fit(self, X: Any, y: Any, sample_weight: Any) -> DistributedLinearSVC:
+    def _fit(
+        self, X: DaskArray, y: DaskArray | None, sample_weight: DaskArray | None
+    ) -> DistributedLinearSVC:
         from .cluster import Cluster
 
         solver = CoCoA(local_epochs=self.local_epochs)
@@ -301,7 +309,7 @@ class DistributedLinearSVC(
         )  # fmt: skip
 
     def _solve(
-        self, rounds: Rounds, solver: CoCoA, loss: Loss, stop: Any
+        self, rounds: Rounds, solver: CoCoA, loss: Loss, stop: core.Stop
     ) -> list[Solution]:
         """Solve all binary problems in threads, which share every round."""
         problems = len(rounds.going)
@@ -341,7 +349,7 @@ class DistributedLinearSVC(
         self.rounds_ = np.array(rounds.records, dtype=ROUND_DTYPE)
         self.recoveries_ = cluster.recoveries
 
-    def decision_function(self, X: Any) -> Any:
+    def decision_function(self, X: DaskArray) -> DaskArray | NDArray[np.generic]:
         """Return decision scores: positive for the second class, or one per class.
 
         Parameters
@@ -355,14 +363,14 @@ class DistributedLinearSVC(
             A lazy Dask array if X is a Dask collection or consists of stores.
         """
         if holds_stores(X):
-            return self._of_stores(X, _decide, np.float64)
+            return self._of_stores(X, decide, np.float64)
         if not is_dask(X):
             values = super().decision_function(X)
             return class_scores(values, self.multi_class, len(self.classes_))
         check_is_fitted(self)
-        return self._lazily(X, _decide, np.float64)
+        return self._lazily(X, decide, np.float64)
 
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: DaskArray) -> DaskArray | NDArray[np.generic]:
         """Predict the class labels of rows.
 
         Parameters
@@ -376,13 +384,18 @@ class DistributedLinearSVC(
             A lazy Dask array if X is a Dask collection or consists of stores.
         """
         if holds_stores(X):
-            return self._of_stores(X, _classify, np.asarray(self.classes_).dtype)
+            return self._of_stores(X, classify, np.asarray(self.classes_).dtype)
         if not is_dask(X):
             return super().predict(X)
         check_is_fitted(self)
-        return self._lazily(X, _classify, self.classes_.dtype)
+        return self._lazily(X, classify, self.classes_.dtype)
 
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+    def score(
+        self,
+        X: DaskArray,
+        y: DaskArray | None = None,
+        sample_weight: DaskArray | None = None,
+    ) -> float:
         """Return the accuracy: the fraction of rows whose class is predicted correctly.
 
         Parameters
@@ -423,15 +436,15 @@ class DistributedLinearSVC(
         total, whole = dask.compute((right * weight).sum(), weight.sum())
         return float(total / whole)
 
-    def _of_stores(self, X: Any, function: Any, dtype: Any) -> Any:
+    def _of_stores(self, X: DaskArray, function: Any, dtype: DTypeLike) -> DaskArray:
         """Return a lazy Dask array whose tasks read the stores on their workers."""
         import dask
         import dask.array as da
 
         check_is_fitted(self)
         several = (len(self.classes_),) if len(self.classes_) > 2 else ()
-        shape = several if function is _decide else ()
-        task = dask.delayed(_over_batches, pure=False)
+        shape = several if function is decide else ()
+        task = dask.delayed(over_batches, pure=False)
         model = dask.delayed(self._model)
         parts = [
             da.from_delayed(
@@ -443,7 +456,9 @@ class DistributedLinearSVC(
         ]
         return da.concatenate(parts, allow_unknown_chunksizes=True)
 
-    def _score_stores(self, X: Any, y: Any, sample_weight: Any) -> float:
+    def _score_stores(
+        self, X: DaskArray, y: DaskArray | None, sample_weight: DaskArray | None
+    ) -> float:
         from .tasks import see
 
         check_is_fitted(self)
@@ -453,7 +468,7 @@ class DistributedLinearSVC(
             client.wait_for_workers(1)
             asked = [
                 client.submit(
-                    _count_right, part, model, pure=False,
+                    count_right, part, model, pure=False,
                     workers=None if hosts is None else sorted(hosts),
                 )
                 for part, hosts in see(client, in_batches(X))
@@ -463,11 +478,11 @@ class DistributedLinearSVC(
         return float(right / whole)
 
     @property
-    def _model(self) -> tuple[Any, ...]:
+    def _model(self) -> Parts:
         """Parts of the model that workers need for prediction."""
         return self.coef_, self.intercept_, self.classes_, self.multi_class
 
-    def _lazily(self, X: Any, function: Any, dtype: Any) -> Any:
+    def _lazily(self, X: DaskArray, function: Any, dtype: DTypeLike) -> DaskArray:
         if hasattr(X, "map_partitions"):
             X = X.to_dask_array()
         if X.shape[1] != self.n_features_in_:
@@ -476,7 +491,7 @@ class DistributedLinearSVC(
                 f"{self.n_features_in_} features as input"
             )
         X = X.rechunk({1: -1})
-        several = len(self.classes_) > 2 and function is _decide
+        several = len(self.classes_) > 2 and function is decide
         chunks = (X.chunks[0], (len(self.classes_),)) if several else (X.chunks[0],)
         return X.map_blocks(
             function, *self._model, dtype=dtype, chunks=chunks,
@@ -525,48 +540,7 @@ def _check_alike(census: Sequence[Census]) -> None:
         )
 
 
-def _over_batches(function: Any, part: Any, model: Any) -> Any:
-    """Return scores or classes of the rows of a store."""
-    found = [function(_as_wide(b.X, model, part), *model) for b in part.batches()]
-    return np.concatenate(found)
-
-
-def _count_right(part: Any, model: Any) -> tuple[float, float]:
-    """Return the weight of correctly classified rows of a store, and of all rows."""
-    right = whole = 0.0
-    for batch in part.batches():
-        hits = _classify(_as_wide(batch.X, model, part), *model) == batch.y
-        weight = np.ones(len(hits)) if batch[2] is None else batch[2]
-        right, whole = right + float(weight @ hits), whole + float(weight.sum())
-    return right, whole
-
-
-def _as_wide(X: Any, model: Any, part: Any) -> Any:
-    if X.shape[1] != model[0].shape[1]:
-        raise ValueError(
-            f"{part.path} has {X.shape[1]} features, but LinearSVC is expecting "
-            f"{model[0].shape[1]} features as input"
-        )
-    return X
-
-
-def _decide(
-    X: Any, coef: Vector, intercept: Vector, classes: NDArray[Any], multi_class: str
-) -> Vector:
-    X = X.tocsr() if hasattr(X, "tocsr") else X
-    values = np.asarray(safe_sparse_dot(X, coef.T)) + intercept
-    if values.shape[1] == 1:
-        return values[:, 0]
-    return class_scores(values, multi_class, len(classes))
-
-
-def _classify(X: Any, *model: Any) -> NDArray[Any]:
-    scores, classes = _decide(X, *model), model[2]
-    best = scores.argmax(axis=1) if scores.ndim == 2 else (scores > 0).astype(np.intp)
-    return classes[best]
-
-
-def _signed(found: list[tuple[list[Any], NDArray[Any]]], setup: Setup) -> Vector:
+def _signed(found: list[tuple[list[Any], NDArray[np.generic]]], setup: Setup) -> Vector:
     """Return ``y_i alpha_i`` of all rows, from dual variables and labels by piece."""
     rows = []
     for duals, labels in found:

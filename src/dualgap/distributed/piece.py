@@ -37,10 +37,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from .. import core
+from ..data.types import MatrixLike
 from ..losses import Loss, Vector
 from ..problems import one_vs_one, one_vs_rest
 from ..problems.binary import BinaryProblem
@@ -71,7 +72,7 @@ class Setup:
     multi_class : {"ovr", "ovo"}
     """
 
-    classes: NDArray[Any]
+    classes: NDArray[np.generic]
     factors: Vector
     C: float
     loss: Loss
@@ -177,7 +178,7 @@ class Binary:
         """Discard the trial point."""
         self.trial[:] = self.alpha
 
-    def advance(self, w: Vector, task: Task, stop: Any) -> Part:
+    def advance(self, w: Vector, task: Task, stop: core.Stop) -> Part:
         """Run epochs over the rows of the piece, and propose a step."""
         sigma, state = task.sigma, self.state
         # Other pieces have changed w, so skipped rows may have to return.
@@ -261,13 +262,13 @@ class Census:
     rows: int
     width: int
     stored: int
-    labels: NDArray[Any]
+    labels: NDArray[np.generic]
     weights: Vector  # sum of the weights of each label
     name: str = ""  # path, for a store
     zero_based: bool = True  # whether column numbers of a store begin at 0
 
     @staticmethod
-    def stored_in(X: Any) -> int:
+    def stored_in(X: MatrixLike) -> int:
         return int(X.nnz if sparse.issparse(X) else X.size)
 
 
@@ -296,8 +297,8 @@ class Piece:
 
     def __init__(
         self,
-        X: Any,
-        y: Any,
+        X: MatrixLike,
+        y: ArrayLike,
         weight: Any = None,
         *,
         index: int = 0,

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..data.types import MatrixLike
 from ..io.store import Batch, RowStore
 from ..losses import Vector
 
@@ -67,7 +68,7 @@ class StorePart:
             )
         return store
 
-    def open(self) -> tuple[Any, NDArray[Any], Vector | None]:
+    def open(self) -> tuple[Any, NDArray[np.generic], Vector | None]:
         """Return the rows, mapped into memory, the labels, and the weights if any."""
         store = self.store()
         rows = self.start, self.stop
@@ -84,19 +85,19 @@ class StorePart:
             yield store.rows(begin, min(begin + step, stop))
 
 
-def is_store(X: Any) -> bool:
+def is_store(X: MatrixLike) -> bool:
     """Return whether X, as an entry of a list, is a store or the path of a store."""
     return isinstance(X, (RowStore, StorePart, str, os.PathLike))
 
 
-def holds_stores(X: Any) -> bool:
+def holds_stores(X: MatrixLike) -> bool:
     """Return whether X is a store, or a nonempty list of stores or their paths."""
     if isinstance(X, (list, tuple)):
         return bool(X) and all(is_store(entry) for entry in X)
     return isinstance(X, RowStore)
 
 
-def part_of(X: Any) -> StorePart:
+def part_of(X: MatrixLike) -> StorePart:
     """Return a part with all rows of a store or of the store at a path."""
     if isinstance(X, StorePart):
         return X
@@ -115,7 +116,7 @@ def parts_of(X: RowStore, count: int) -> list[StorePart]:
     return [replace(whole, start=a, stop=b) for a, b in itertools.pairwise(cuts)]
 
 
-def in_batches(X: Any) -> list[StorePart]:
+def in_batches(X: MatrixLike) -> list[StorePart]:
     """Return parts of moderate size, each to be read by one task.
 
     A store that is given by its path is one part.

@@ -6,6 +6,7 @@ import weakref
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 from dask import delayed
 from distributed import Client
 from distributed.comm import get_address_host
@@ -66,7 +67,7 @@ def _duals(piece: Piece) -> list[Vector | None]:
     return piece.duals()
 
 
-def _duals_and_labels(piece: Piece) -> tuple[list[Vector | None], NDArray[Any]]:
+def _duals_and_labels(piece: Piece) -> tuple[list[Vector | None], NDArray[np.generic]]:
     return piece.duals(), piece.y
 
 

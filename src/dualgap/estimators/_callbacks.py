@@ -18,12 +18,17 @@ import math
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import sklearn
 
+from .. import core
 from ..losses import Vector
 from ..training import EpochInfo
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
+
 
 __all__ = ["CallbackSupportMixin", "FitTasks"]
 
@@ -70,10 +75,10 @@ class FitTasks:
 
     def __init__(
         self,
-        estimator: Any,
+        estimator: BaseEstimator,
         data: dict[str, Any],
         names: Sequence[str],
-        stop: Any,
+        stop: core.Stop,
     ) -> None:
         self.data = {"estimator": estimator, **data}
         self.stop = stop

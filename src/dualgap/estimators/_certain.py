@@ -6,16 +6,18 @@ import math
 import warnings
 from dataclasses import replace
 from itertools import combinations
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from .. import core
 from ..answers.decided import TOLERANCES, Decided
 from ..certificate import Status
 from ..data.blocks import RowSource
+from ..data.types import MatrixLike
 from ..losses import Vector
 from ..problems.multiclass import certificate_of
 from .fitting import refuse_store, silent_failures
@@ -27,6 +29,10 @@ from .regions import (
     refuse_without_optimum,
 )
 from .single import begin
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
+
 
 __all__ = [
     "CertainDecisions",
@@ -43,7 +49,7 @@ class CertainDecisions:
     certificate_: Any
 
     def bound_optimum(
-        self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None
+        self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> Any:
         """Find a small region that contains the exact optimum, from the training rows.
 
@@ -79,7 +85,7 @@ class CertainDecisions:
         return self
 
     def _bound_optimum(
-        self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None
+        self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None
     ) -> Any:
         from ..models.balls import balls_of
 
@@ -88,7 +94,7 @@ class CertainDecisions:
         self._optimum = optimum_of(self, X, balls)
         return balls
 
-    def decision_bounds(self, X: Any) -> Pair:
+    def decision_bounds(self, X: MatrixLike) -> Pair:
         r"""Return bounds that the decisions of the exact optimum cannot leave.
 
         Parameters
@@ -142,7 +148,7 @@ class CertainDecisions:
         return lower, upper
 
     def certified_support(
-        self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None
+        self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """Tell which training rows surely are support vectors of the exact optimum.
 
@@ -168,7 +174,7 @@ class CertainDecisions:
         lower, upper = self._problem_bounds(X)
         return certain_support(len(lower), balls, lower, upper)
 
-    def _problem_bounds(self, X: Any, comparable: bool = False) -> Pair:
+    def _problem_bounds(self, X: MatrixLike, comparable: bool = False) -> Pair:
         """Return bounds on the decisions of each problem, (n, problems) each."""
         check_is_fitted(self)
         optimum = self._region()
@@ -210,7 +216,7 @@ class CertainLabels(CertainDecisions):
     time_limit: float | None
     _fit: Any
 
-    def certified_labels(self, X: Any) -> NDArray[np.bool_]:
+    def certified_labels(self, X: MatrixLike) -> NDArray[np.bool_]:
         """Tell for which rows the predicted label is the one of every exact optimum.
 
         Parameters
@@ -237,8 +243,8 @@ class CertainLabels(CertainDecisions):
 
     def _fit_until(
         self,
-        X: Any,
-        y: Any,
+        X: MatrixLike,
+        y: ArrayLike | None,
         sample_weight: ArrayLike | None,
         until: Decided,
     ) -> None:
@@ -261,6 +267,7 @@ class CertainLabels(CertainDecisions):
                 self._promise(tol)
             if not self.certificate_.gap < math.inf:
                 return  # the fit has warned
+            assert y is not None  # the fit refuses rows without labels
             self.bound_optimum(X, y, sample_weight)
             certain = self.certified_labels(until.X)
             ended = stop.requested or stop.expired or not certified
@@ -269,7 +276,12 @@ class CertainLabels(CertainDecisions):
         self._tell_undecided(self.certified_labels(until.X), until.share)
 
     def _fit_to(
-        self, tol: float, X: Any, y: Any, sample_weight: ArrayLike | None, stop: Any
+        self,
+        tol: float,
+        X: MatrixLike,
+        y: ArrayLike | None,
+        sample_weight: ArrayLike | None,
+        stop: core.Stop,
     ) -> None:
         """Fit as if the parameter `tol` were another."""
         own, self.tol = self.tol, tol
@@ -303,12 +315,14 @@ class CertainLabels(CertainDecisions):
             stacklevel=4,
         )
 
-    def _decided(self, labels: Any, X: Any, undecided: Any) -> NDArray[Any]:
+    def _decided(
+        self, labels: Any, X: MatrixLike, undecided: Any
+    ) -> NDArray[np.generic]:
         """Return labels, with `undecided` in the place of labels that could change."""
         certain = self.certified_labels(X)
         kind = np.asarray(undecided).dtype.kind
         if labels.dtype.kind in "biuf" and kind in "biuf":
-            found: NDArray[Any] = np.where(certain, labels, undecided)
+            found: NDArray[np.generic] = np.where(certain, labels, undecided)
         elif labels.dtype.kind == kind == "U":
             found = np.where(certain, labels, undecided)
         else:
@@ -326,7 +340,7 @@ class CertainLinearLabels(CertainLabels):
 
     multi_class: str
 
-    def predict(self, X: Any, *, undecided: Any = None) -> NDArray[Any]:
+    def predict(self, X: MatrixLike, *, undecided: Any = None) -> NDArray[np.generic]:
         """Predict the class labels of rows.
 
         Parameters
@@ -343,7 +357,7 @@ class CertainLinearLabels(CertainLabels):
             Labels, of the type of `classes_` if `undecided` has this type, else
             objects.
         """
-        labels: NDArray[Any] = super().predict(X)  # type: ignore[misc]
+        labels: NDArray[np.generic] = super().predict(X)  # type: ignore[misc]
         return labels if undecided is None else self._decided(labels, X, undecided)
 
     def _shape_bounds(self, lower: Vector, upper: Vector) -> Pair:
@@ -367,7 +381,7 @@ class CertainKernelLabels(CertainLabels):
     decision_function_shape: str
     _labels: Any
 
-    def predict(self, X: Any, *, undecided: Any = None) -> NDArray[Any]:
+    def predict(self, X: MatrixLike, *, undecided: Any = None) -> NDArray[np.generic]:
         """Predict the class labels of rows.
 
         With more than two classes, each pair has a vote. Of the classes with most votes
@@ -387,7 +401,7 @@ class CertainKernelLabels(CertainLabels):
             Labels, of the type of `classes_` if `undecided` has this type, else
             objects.
         """
-        labels: NDArray[Any] = self._labels(X)
+        labels: NDArray[np.generic] = self._labels(X)
         return labels if undecided is None else self._decided(labels, X, undecided)
 
     def _shape_bounds(self, lower: Vector, upper: Vector) -> Pair:
@@ -403,7 +417,7 @@ class CertainKernelLabels(CertainLabels):
         return largest(*wins(-upper, -lower, len(self.classes_)))
 
 
-def _check_until(model: Any, X: Any, until: Any) -> None:
+def _check_until(model: BaseEstimator, X: MatrixLike, until: Any) -> None:
     """Raise an error before any work if a fit cannot end by this rule.
 
     Raises

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import logging
-from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from ..data.rows import check_indices
+from ..data.types import MatrixLike
 from ..losses import Vector
 
 __all__ = ["StoredColumns"]
@@ -38,7 +38,7 @@ class StoredColumns:
         The rows over the remaining columns; the given X if none is left out.
     """
 
-    def __init__(self, X: Any) -> None:
+    def __init__(self, X: MatrixLike) -> None:
         self.X, self._d, self._columns = X, 0, None
         if not sparse.issparse(X) or X.shape[1] <= _FEW * (X.nnz + X.shape[0]):
             return

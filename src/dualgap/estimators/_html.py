@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
+
 
 __all__ = ["CertificateHTMLMixin"]
 
@@ -24,7 +28,7 @@ class CertificateHTMLMixin:
         return bundle
 
 
-def _table(estimator: Any) -> str:
+def _table(estimator: BaseEstimator) -> str:
     if not hasattr(estimator, "certificate_"):
         return ""
     found: str = estimator.certificate_._repr_html_()

@@ -35,8 +35,10 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from .. import core
 from ..certificate import Certificate
 from ..core import StoppedError
+from ..data.types import Matrix, MatrixLike
 from ..io import model as model_file
 from ..kernel import Gram
 from ..kernels.functions import Kernel
@@ -215,15 +217,15 @@ class _Results:
 class _Work(NamedTuple):
     """Rows, folds and parameters of a search."""
 
-    X: Any
-    y: Any
+    X: MatrixLike
+    y: NDArray[np.generic]
     weight: Vector
     targets: Targets
     folds: list[tuple[Vector, NDArray[np.intp]]]
     Cs: Vector
     #: Parameters of the candidates without C.
     others: list[dict[str, Any]]
-    stop: Any
+    stop: core.Stop
 
 
 class KernelSearch(
@@ -298,8 +300,8 @@ class KernelSearch(
 
     def _fit_search(
         self,
-        X: Any,
-        y: Any,
+        X: MatrixLike,
+        y: NDArray[np.generic],
         given: Any,
         weight: Vector,
         groups: Any,
@@ -391,7 +393,7 @@ class KernelSearch(
                 )
             del matrix
 
-    def _choose(self, results: _Results, stop: Any) -> None:
+    def _choose(self, results: _Results, stop: core.Stop) -> None:
         """Set the attributes of the search."""
         name, done = results.name, results.done
         table = results.table()
@@ -419,9 +421,15 @@ class KernelSearch(
                 stacklevel=5,
             )
 
-    def _checked(self, X: Any, y: Any, sample_weight: Any, **options: Any) -> Any:
+    def _checked(
+        self,
+        X: MatrixLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None,
+        **options: Any,
+    ) -> tuple[Matrix, NDArray[np.generic], Vector]:
         refuse_masks(X=X, y=y, sample_weight=sample_weight)
-        X, y = validate_data(
+        rows, labels = validate_data(
             self,
             X,
             y,
@@ -430,14 +438,14 @@ class KernelSearch(
             ensure_all_finite=False,  # points_of checks every entry
             **options,
         )
-        if hasattr(X, "tocsr"):
-            X = X.tocsr()
+        if hasattr(rows, "tocsr"):
+            rows = rows.tocsr()
         weight = _check_sample_weight(
-            sample_weight, X, dtype=np.float64, ensure_non_negative=True
+            sample_weight, rows, dtype=np.float64, ensure_non_negative=True
         )
-        return X, y, weight
+        return rows, labels, weight
 
-    def predict(self, X: Any) -> NDArray[Any]:
+    def predict(self, X: MatrixLike) -> NDArray[np.generic]:
         """Predict with the final model; see the `predict` of `best_estimator_`.
 
         Parameters
@@ -450,10 +458,10 @@ class KernelSearch(
         ndarray of shape (n_samples,)
         """
         model, X = self._final(X)
-        found: NDArray[Any] = model.predict(X)
+        found: NDArray[np.generic] = model.predict(X)
         return found
 
-    def _final(self, X: Any) -> tuple[Any, Any]:
+    def _final(self, X: MatrixLike) -> tuple[Any, Any]:
         """Return the final model and the checked rows."""
         check_is_fitted(self)
         if not self.refit:

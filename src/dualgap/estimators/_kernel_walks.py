@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
+from .. import core
 from ..core import StoppedError
 from ..data.rows import Points
+from ..data.types import MatrixLike
 from ..kernel import BlockSolver, Gram, KernelRegression
 from ..kernels.functions import Kernel
 from ..kernels.table import Table, values_at
@@ -24,14 +26,18 @@ from .fitting import weights
 from .kernel_regression import SVR
 from .svc import SVC
 
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
+
+
 __all__ = ["Path", "Targets", "walk_svc", "walk_svr"]
 
 
 class Targets(NamedTuple):
     """Targets of a regression, or classes and the index of each row's class."""
 
-    values: NDArray[Any]
-    classes: NDArray[Any] | None = None
+    values: NDArray[np.generic]
+    classes: NDArray[np.generic] | None = None
 
 
 class Path(NamedTuple):
@@ -63,10 +69,10 @@ class Path(NamedTuple):
     targets: Targets
     part: Vector
     test: NDArray[np.intp]
-    model: Any
+    model: BaseEstimator
     Cs: Vector
     seed: int
-    stop: Any
+    stop: core.Stop
 
     def solutions(self, problem_of: Any) -> Iterator[tuple[Any, Solution]]:
         """Train the problem of every C."""
@@ -97,7 +103,7 @@ class _HeldOut:
 
     _held_out: tuple[Any, Vector] | None = None
 
-    def _known(self, X: Any) -> Vector | None:
+    def _known(self, X: MatrixLike) -> Vector | None:
         if self._held_out is None:
             return None
         rows, values = self._held_out
@@ -105,13 +111,13 @@ class _HeldOut:
 
 
 class _FoldSVC(_HeldOut, SVC):
-    def _pair_values(self, X: Any) -> Vector:
+    def _pair_values(self, X: MatrixLike) -> Vector:
         known = self._known(X)
         return super()._pair_values(X) if known is None else known
 
 
 class _FoldSVR(_HeldOut, SVR):
-    def _values(self, X: Any) -> Vector:
+    def _values(self, X: MatrixLike) -> Vector:
         known = self._known(X)
         return super()._values(X) if known is None else known[:, 0]
 

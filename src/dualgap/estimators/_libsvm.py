@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..certificate import Bounds, Status
+from ..data.types import MatrixLike
 from ..kernels.functions import Kernel
 from ..losses import Vector
 from ..problems.base import EMPTY
@@ -27,7 +28,7 @@ CAN_BE_INDEFINITE = ("sigmoid", "poly")
 
 
 def trained_by_libsvm(
-    X: Any,
+    X: MatrixLike,
     y: NDArray[np.int8],
     kernel: Kernel,
     C: float,

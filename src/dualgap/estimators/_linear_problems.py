@@ -44,7 +44,7 @@ class Rows(NamedTuple):
     """
 
     columns: StoredColumns
-    classes: NDArray[Any]
+    classes: NDArray[np.generic]
     codes: NDArray[np.intp]
     weight: Vector
     factor: Vector

@@ -12,6 +12,7 @@ from sklearn.utils import _safe_indexing
 
 from .. import core
 from ..certificate import Certificate
+from ..data.types import MatrixLike
 from ..losses import Vector
 from ..problems.multiclass import BinaryProblems
 from ..solvers import get_solver
@@ -65,14 +66,14 @@ class LinearWalks:
     def __init__(
         self,
         search: LinearSVCCV,
-        X: Any,
-        y: NDArray[Any],
-        classes: NDArray[Any],
+        X: MatrixLike,
+        y: NDArray[np.generic],
+        classes: NDArray[np.generic],
         codes: NDArray[np.intp],
         binary: BinaryProblems,
         *,
         owns: list[BinaryProblems],
-        tests: list[NDArray[Any]],
+        tests: list[NDArray[np.generic]],
         seed: int,
         stop: core.Stop,
     ) -> None:
@@ -81,7 +82,7 @@ class LinearWalks:
         self.binary, self.owns, self.tests, self.stop = binary, owns, tests, stop
         self.solver = get_solver(search.solver)
         self.scorer = check_scoring(search._model(1.0), scoring=search.scoring)
-        self.options = {
+        self.options: dict[str, Any] = {
             "tol": search.tol,
             "atol": search.atol,
             "max_epochs": search.max_epochs,

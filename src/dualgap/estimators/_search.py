@@ -11,6 +11,7 @@ import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
 
+from .. import core
 from ..certificate import Status
 from ..losses import Vector
 from .fitting import fit_all
@@ -21,7 +22,7 @@ __all__ = ["CUT_SHORT", "best_of", "part_of", "run_folds", "why_ended"]
 CUT_SHORT = (Status.INTERRUPTED, Status.TIME_LIMIT)
 
 
-def part_of(weight: Vector, train: NDArray[Any]) -> Vector:
+def part_of(weight: Vector, train: NDArray[np.generic]) -> Vector:
     """Return the weights of a training part: 0 for other rows, k times for repeats."""
     rows = np.arange(len(weight))[train]
     return weight * np.bincount(rows, minlength=len(weight))
@@ -32,7 +33,7 @@ def run_folds(
     folds: int,
     *,
     n_jobs: int | None,
-    stop: Any,
+    stop: core.Stop,
     verbose: int,
 ) -> None:
     """Run the walk of every fold to its end.
@@ -56,20 +57,19 @@ def run_folds(
     def alone(fold: int) -> None:
         deque(walk(fold), maxlen=0)
 
-    options = {"n_jobs": n_jobs, "stop": stop, "verbose": verbose}
     if min(effective_n_jobs(n_jobs), folds) == 1:
-        fit_all(in_turns, 1, **options)
+        fit_all(in_turns, 1, n_jobs=n_jobs, stop=stop, verbose=verbose)
     else:
-        fit_all(alone, folds, **options)
+        fit_all(alone, folds, n_jobs=n_jobs, stop=stop, verbose=verbose)
 
 
-def why_ended(stop: Any, time_limit: float | None) -> str:
+def why_ended(stop: core.Stop, time_limit: float | None) -> str:
     """Return the reason why a search was cut short."""
     return "interrupted" if stop.requested else f"{time_limit=!r} was reached"
 
 
 def best_of(
-    mean: Vector, stop: Any, what: str, scoring: Any, time_limit: float | None
+    mean: Vector, stop: core.Stop, what: str, scoring: Any, time_limit: float | None
 ) -> int:
     """Return the index of the best mean score; the first of equal ones.
 

@@ -6,11 +6,11 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from joblib import effective_n_jobs
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.base import clone, is_classifier
 from sklearn.pipeline import Pipeline
@@ -21,6 +21,7 @@ from .. import core
 from ..certificate import Certificate
 from ..core import StoppedError
 from ..data.rows import Points
+from ..data.types import Matrix, MatrixLike
 from ..kernel import Auto, BlockSolver
 from ..kernels.functions import Kernel
 from ..kernels.gram import points_of
@@ -33,6 +34,10 @@ from .kernel_regression import SVR
 from .linear_regression import LinearSVR
 from .linear_svc import LinearSVC
 from .svc import SVC
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
+
 
 __all__ = ["Plan", "Score", "Scored", "plan_of", "search", "solves_pairs_at_once"]
 
@@ -69,7 +74,7 @@ class Plan(NamedTuple):
         return isinstance(self.groups[0][0], _KERNEL)
 
 
-def plan_of(estimator: Any, candidates: list[dict[str, Any]]) -> Plan | None:
+def plan_of(estimator: BaseEstimator, candidates: list[dict[str, Any]]) -> Plan | None:
     """Return how a grid shares its work, or None if it cannot.
 
     Raises
@@ -109,7 +114,7 @@ def plan_of(estimator: Any, candidates: list[dict[str, Any]]) -> Plan | None:
     return plan
 
 
-def _shares(model: Any) -> bool:
+def _shares(model: BaseEstimator) -> bool:
     """Whether fits of this model for several C can share their work."""
     if model.time_limit is not None or hasattr(model, "_skl_callbacks"):
         return False
@@ -118,13 +123,14 @@ def _shares(model: Any) -> bool:
     return model.solver in _SOLVERS or isinstance(model.solver, (Auto, BlockSolver))
 
 
-def solves_pairs_at_once(plan: Plan, X: Any, y: Any) -> bool:
+def solves_pairs_at_once(plan: Plan, X: MatrixLike, y: ArrayLike) -> bool:
     """Whether `SVC` solves all pairs of classes in one call, faster than paths of C."""
     if not all(isinstance(model, SVC) for model, _ in plan.groups):
         return False
     hinge = all(get_loss(model.loss).name == "hinge" for model, _ in plan.groups)
-    small = len(y) <= _AT_ONCE and not sparse.issparse(X)
-    return hinge and small and len(np.unique(np.asarray(y))) > 2
+    labels = np.asarray(y)
+    small = len(labels) <= _AT_ONCE and not sparse.issparse(X)
+    return hinge and small and len(np.unique(labels)) > 2
 
 
 @dataclass
@@ -162,7 +168,14 @@ class Score(NamedTuple):
     params: dict[str, Any]
     train: bool
 
-    def of(self, model: Any, X: Any, y: Any, everything: Any, rows: Any) -> Any:
+    def of(
+        self,
+        model: BaseEstimator,
+        X: MatrixLike,
+        y: NDArray[np.generic],
+        everything: Any,
+        rows: Any,
+    ) -> Any:
         """Score a model on some rows of everything."""
         params = _check_method_params(everything, self.params, indices=rows)
         return self.scorer(model, X, y, **params)
@@ -173,12 +186,12 @@ class _Data:
     """Rows of the search, and what is done with a fitted model."""
 
     plan: Plan
-    X: Any
-    y: Any
+    X: MatrixLike
+    y: NDArray[np.generic]
     weight: Vector | None
     folds: list[tuple[Any, Any]]
     score: Score
-    stop: Any
+    stop: core.Stop
     scored: Scored
 
     def fold(self, f: int) -> tuple[Any, Any, Any, Any]:
@@ -231,8 +244,8 @@ class _Data:
 
 def search(
     plan: Plan,
-    X: Any,
-    y: Any,
+    X: MatrixLike,
+    y: NDArray[np.generic],
     sample_weight: Vector | None,
     folds: list[tuple[Any, Any]],
     score: Score,
@@ -312,14 +325,16 @@ def _linear(data: _Data, f: int) -> Iterator[None]:
         yield from data.note(f, steps, models(template, Cs), Cs)
 
 
-def _targets(model: Any, y: Any) -> Targets:
+def _targets(model: BaseEstimator, y: NDArray[np.generic]) -> Targets:
     if not is_classifier(model):
         return Targets(np.asarray(y, dtype=np.float64))
     classes, codes = encode(np.asarray(y))
     return Targets(codes, classes)
 
 
-def _checked(model: Any, X: Any, y: Any) -> tuple[Any, Any]:
+def _checked(
+    model: BaseEstimator, X: MatrixLike, y: NDArray[np.generic]
+) -> tuple[Any, Any]:
     X, y = validate_data(
         model,
         X,
@@ -353,12 +368,12 @@ class _Rows:
 
     def models(
         self,
-        model: Any,
+        model: BaseEstimator,
         Cs: list[Any],
         matrix: Any,
         kernel: Kernel,
-        X_test: Any,
-        stop: Any,
+        X_test: Matrix,
+        stop: core.Stop,
     ) -> Iterator[Any]:
         """Train a model for every C; they know their values at `X_test`."""
         state = check_random_state(getattr(model, "random_state", None))
@@ -374,7 +389,9 @@ class _Rows:
             yield found
 
 
-def _rows_of(model: Any, X: Any, y: Any) -> tuple[Any, Points, Targets]:
+def _rows_of(
+    model: BaseEstimator, X: MatrixLike, y: NDArray[np.generic]
+) -> tuple[Any, Points, Targets]:
     source = clone(model)
     X, y = validate_data(
         source,
@@ -416,7 +433,7 @@ def _over_all_rows(
             matrix = shared_matrix(points, kept, model.cache_size, threads, data.stop)
 
         def walk(
-            f: int, model: Any, Cs: Any, kernels: list[Kernel], matrix: Any
+            f: int, model: BaseEstimator, Cs: Any, kernels: list[Kernel], matrix: Any
         ) -> Iterator[None]:
             if matrix is None:
                 room = model.cache_size / threads

@@ -7,7 +7,7 @@ import hashlib
 import time
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -20,6 +20,7 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from .. import core
 from ..certificate import Bounds, Certificate, Status
+from ..data.types import MatrixLike
 from ..losses import Vector
 from ..problems import one_vs_rest
 from ..problems.binary import BinaryProblem
@@ -29,6 +30,10 @@ from ..solvers.auto import Auto
 from ..training.stream import Stream, key_of
 from .fitting import class_factors, fit_all, refuse_masks
 
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
+
+
 #: Parameters that define the problem. They must not change between calls.
 FIXED = (
     "C", "loss", "fit_intercept", "intercept_scaling", "penalize_intercept",
@@ -37,7 +42,7 @@ FIXED = (
 _TOLD = 20_000  # approximate number of rows in the fingerprint of a fit
 
 
-def _learns_in_batches(estimator: Any) -> bool:
+def _learns_in_batches(estimator: BaseEstimator) -> bool:
     """Whether the parameters allow partial_fit; if not, raise an error with the reason.
 
     Raises
@@ -113,7 +118,7 @@ class StreamingMixin:
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def partial_fit(
         self,
-        X: Any,
+        X: MatrixLike,
         y: ArrayLike,
         classes: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
@@ -331,7 +336,7 @@ class StreamingMixin:
         alpha[:, self.support_] = np.abs(self.dual_coef_)
         return alpha
 
-    def _begin_stream(self, classes: NDArray[Any], problems: int) -> None:
+    def _begin_stream(self, classes: NDArray[np.generic], problems: int) -> None:
         self.classes_ = classes
         seeds = check_random_state(self.random_state).randint(2**31 - 1, size=problems)
         width = self.n_features_in_ + bool(self.fit_intercept)
@@ -343,8 +348,8 @@ class StreamingMixin:
 
     def _binary_problems(
         self,
-        X: Any,
-        classes: NDArray[Any],
+        X: MatrixLike,
+        classes: NDArray[np.generic],
         codes: NDArray[np.intp],
         weight: Vector,
     ) -> tuple[list[BinaryProblem | None], bytes]:
@@ -423,7 +428,7 @@ def rows_of_fit(codes: NDArray[np.intp], rows: BinaryProblem | None) -> str | No
     return found.hexdigest()
 
 
-def _first_classes(classes: ArrayLike | None) -> NDArray[Any]:
+def _first_classes(classes: ArrayLike | None) -> NDArray[np.generic]:
     if classes is None:  # scikit-learn's message, which its estimator checks expect
         raise ValueError("classes must be passed on the first call to partial_fit.")
     found = unique_labels(classes)
@@ -435,7 +440,7 @@ def _first_classes(classes: ArrayLike | None) -> NDArray[Any]:
     return found
 
 
-def _codes(y: Any, classes: NDArray[Any]) -> NDArray[np.intp]:
+def _codes(y: ArrayLike, classes: NDArray[np.generic]) -> NDArray[np.intp]:
     """Return the index of every label among the classes, shape (n,)."""
     unknown = np.setdiff1d(y, classes)
     if len(unknown):

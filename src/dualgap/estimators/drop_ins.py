@@ -11,10 +11,10 @@ import warnings
 from collections.abc import Callable
 from itertools import combinations
 from types import FunctionType, SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn import config_context
 from sklearn.base import _fit_context
@@ -22,15 +22,21 @@ from sklearn.svm import _base, _classes
 
 from .. import estimators
 from ..certificate import Certificate, Status
+from ..data.types import Matrix, MatrixLike
 from ..kernel import Precomputed
 from ..kernels.functions import Kernel
 from ..kernels.predict import pair_values, single_values
+from ..losses import Vector
 from ..problems.kernel_matrix import IndefiniteKernelError
 from . import originals
 from ._kernels import KERNELS
 from .fitting import silent_failures
 from .kernel_single import least_decision
 from .single import on_the_plane
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
+
 
 __all__ = ["DROP_INS", "SVC", "SVR", "LinearSVC", "LinearSVR", "OneClassSVM"]
 
@@ -63,7 +69,11 @@ def _instead(module: Any, **functions: Callable[..., Any]) -> SimpleNamespace:
 
 
 def _train(
-    model: Any, make: Callable[[], Any], X: Any, y: Any, sample_weight: Any
+    model: BaseEstimator,
+    make: Callable[[], Any],
+    X: MatrixLike,
+    y: NDArray[np.generic],
+    sample_weight: Vector,
 ) -> Any:
     """Fit dualgap's estimator of a model's problem; None if scikit-learn has to.
 
@@ -111,7 +121,9 @@ def _train(
     return found
 
 
-def _unsupported(model: Any, n: int, y: Any, weight: Any) -> str | None:
+def _unsupported(
+    model: BaseEstimator, n: int, y: NDArray[np.generic], weight: Any
+) -> str | None:
     """Return why dualgap does not train a model, from its parameters and weights.
 
     Only an indefinite kernel matrix is found during a fit. After any other error there
@@ -166,12 +178,18 @@ class _LinearMachine:
     """A drop-in for a class that LIBLINEAR trains."""
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
-        model: Any = self
+    def fit(
+        self,
+        X: MatrixLike,
+        y: NDArray[np.generic],
+        sample_weight: ArrayLike | None = None,
+    ) -> Any:
+        model: BaseEstimator = self
         found: Any = None
 
         def train_wrap(
-            X: Any, y: Any, is_sparse: bool, kind: int, tol: float, bias: float,
+            X: Matrix, y: NDArray[np.generic], is_sparse: bool, kind: int,
+            tol: float, bias: float,
             C: float, class_weight: Any, max_iter: int, seed: int, *others: Any,
         ) -> tuple[Any, Any]:  # fmt: skip
             nonlocal found
@@ -205,7 +223,7 @@ class _LinearMachine:
 
     fit.__doc__ = _classes.LinearSVC.fit.__doc__
 
-    def _labels(self, y: Any) -> Any:
+    def _labels(self, y: NDArray[np.generic]) -> Any:
         return y
 
 
@@ -213,7 +231,7 @@ class LinearSVC(_LinearMachine, _classes.LinearSVC):  # type: ignore[misc]
     __doc__ = _classes.LinearSVC.__doc__
     _original = originals.LinearSVC
 
-    def _labels(self, y: Any) -> Any:
+    def _labels(self, y: NDArray[np.generic]) -> Any:
         return self.classes_[y.astype(np.intp)]
 
     def _counterpart(self, class_weight: Any, seed: int) -> estimators.LinearSVC:
@@ -254,11 +272,18 @@ class _KernelMachine:
     """A drop-in for a class that LIBSVM trains and predicts with."""
 
     def _dense_fit(
-        self, X: Any, y: Any, sample_weight: Any, *args: Any, **kw: Any
+        self,
+        X: MatrixLike,
+        y: NDArray[np.generic],
+        sample_weight: ArrayLike | None,
+        *args: Any,
+        **kw: Any,
     ) -> None:
-        model: Any = self
+        model: BaseEstimator = self
 
-        def fit(X: Any, y: Any, **options: Any) -> Any:  # X may be a kernel matrix
+        def fit(
+            X: MatrixLike, y: NDArray[np.generic], **options: Any
+        ) -> Any:  # X may be a kernel matrix
             found = model._trained(X, y, sample_weight)
             if found is None:
                 return _base.libsvm.fit(X, y, **options)
@@ -270,9 +295,14 @@ class _KernelMachine:
         _seeing(method, libsvm=libsvm)(model, X, y, sample_weight, *args, **kw)
 
     def _sparse_fit(
-        self, X: Any, y: Any, sample_weight: Any, *args: Any, **kw: Any
+        self,
+        X: MatrixLike,
+        y: NDArray[np.generic],
+        sample_weight: ArrayLike | None,
+        *args: Any,
+        **kw: Any,
     ) -> None:
-        model: Any = self
+        model: BaseEstimator = self
 
         def train(*options: Any) -> Any:
             found = model._trained(X, y, sample_weight)
@@ -290,31 +320,33 @@ class _KernelMachine:
         # A matrix or an array, as this version of scikit-learn makes them.
         model.support_vectors_ = type(model.dual_coef_)(model.support_vectors_)
 
-    def _dense_predict(self, X: Any) -> Any:
+    def _dense_predict(self, X: MatrixLike) -> Any:
         values = self._pair_values(self._compute_kernel(X))  # type: ignore[attr-defined]
         if values is None:
             return super()._dense_predict(X)  # type: ignore[misc]
         return self._predicted(values)
 
-    def _sparse_predict(self, X: Any) -> Any:
+    def _sparse_predict(self, X: MatrixLike) -> Any:
         values = self._pair_values(X)
         if values is None:
             return super()._sparse_predict(X)  # type: ignore[misc]
         return self._predicted(values)
 
-    def _dense_decision_function(self, X: Any) -> Any:
+    def _dense_decision_function(self, X: MatrixLike) -> Any:
         values = self._pair_values(X)
         if values is None:
             return super()._dense_decision_function(X)  # type: ignore[misc]
         return values
 
-    def _sparse_decision_function(self, X: Any) -> Any:
+    def _sparse_decision_function(self, X: MatrixLike) -> Any:
         values = self._pair_values(X)
         if values is None:
             return super()._sparse_decision_function(X)  # type: ignore[misc]
         return values
 
-    def _trained(self, X: Any, y: Any, sample_weight: Any) -> Any:
+    def _trained(
+        self, X: MatrixLike, y: NDArray[np.generic], sample_weight: Vector
+    ) -> Any:
         """Fit; return what LIBSVM would without the vectors, or None.
 
         Returns
@@ -323,7 +355,7 @@ class _KernelMachine:
             Support, counts, coefficients, intercepts, no probabilities (2), status and
             iterations.
         """
-        model: Any = self
+        model: BaseEstimator = self
         found = _train(
             model,
             lambda: model._counterpart(
@@ -362,7 +394,7 @@ class _KernelMachine:
         ValueError
             If dualgap has none with these parameters.
         """
-        model: Any = self
+        model: BaseEstimator = self
         if callable(model.kernel):
             return Precomputed()  # scikit-learn has called it
         record = KERNELS[model.kernel]
@@ -370,13 +402,13 @@ class _KernelMachine:
         known = getattr(record, "__dataclass_fields__", {})
         return record(**{name: own[name] for name in own if name in known})
 
-    def _vectors(self, X: Any, support: NDArray[np.int32]) -> Any:
+    def _vectors(self, X: MatrixLike, support: NDArray[np.int32]) -> Any:
         """Return the support vectors; none, as scikit-learn, without rows."""
         if isinstance(self._record(), Precomputed):
             return np.empty((0, 0))
         return X[support]
 
-    def _pair_values(self, X: Any) -> Any:
+    def _pair_values(self, X: MatrixLike) -> Any:
         """Return LIBSVM's decision values of all pairs; None if dualgap cannot.
 
         Parameters
@@ -384,7 +416,7 @@ class _KernelMachine:
         X : {ndarray, CSR matrix} of shape (n_samples, n_features)
             Kernel values of all training rows if the kernel is a function.
         """
-        model: Any = self
+        model: BaseEstimator = self
         if callable(model.kernel) and X.shape[1:] != model.shape_fit_[:1]:
             return None
         try:
@@ -395,9 +427,9 @@ class _KernelMachine:
         coef = coef.toarray() if sparse.issparse(coef) else coef
         return self._values(kernel, X, model.support_vectors_, coef)
 
-    def _values(self, kernel: Kernel, X: Any, vectors: Any, coef: Any) -> Any:
+    def _values(self, kernel: Kernel, X: MatrixLike, vectors: Any, coef: Any) -> Any:
         """Return the decision values of one problem, shape (n_samples, 1)."""
-        model: Any = self
+        model: BaseEstimator = self
         (constant,) = model._intercept_
         support = model.support_
         return single_values(kernel, X, vectors, coef, constant, support=support)[
@@ -408,7 +440,7 @@ class _KernelMachine:
         """Return what LIBSVM predicts, of the decision values."""
         return values.ravel()
 
-    def _labels(self, y: Any) -> Any:
+    def _labels(self, y: NDArray[np.generic]) -> Any:
         return y
 
     def _counts(self, n_support: NDArray[np.int32]) -> NDArray[np.int32]:
@@ -424,13 +456,13 @@ class SVC(_KernelMachine, _classes.SVC):  # type: ignore[misc]
         weights = _by_label(self, self.class_weight_)
         return estimators.SVC(C=self.C, class_weight=weights, **common)
 
-    def _labels(self, y: Any) -> Any:
+    def _labels(self, y: NDArray[np.generic]) -> Any:
         return self.classes_[y.astype(np.intp)]
 
     def _counts(self, n_support: NDArray[np.int32]) -> NDArray[np.int32]:
         return n_support
 
-    def _values(self, kernel: Kernel, X: Any, vectors: Any, coef: Any) -> Any:
+    def _values(self, kernel: Kernel, X: MatrixLike, vectors: Any, coef: Any) -> Any:
         return pair_values(
             kernel, X, vectors, coef, self._n_support, self._intercept_,
             support=self.support_,
@@ -461,7 +493,7 @@ class OneClassSVM(_KernelMachine, _classes.OneClassSVM):  # type: ignore[misc]
     def _counterpart(self, **common: Any) -> estimators.OneClassSVM:
         return estimators.OneClassSVM(nu=self.nu, **common)
 
-    def _values(self, kernel: Kernel, X: Any, vectors: Any, coef: Any) -> Any:
+    def _values(self, kernel: Kernel, X: MatrixLike, vectors: Any, coef: Any) -> Any:
         values = super()._values(kernel, X, vectors, coef)
         least = least_decision(kernel, vectors, coef, float(self._intercept_[0]))
         return on_the_plane(values, least)
@@ -470,7 +502,7 @@ class OneClassSVM(_KernelMachine, _classes.OneClassSVM):  # type: ignore[misc]
         return np.where(values.ravel() >= 0.0, 1.0, -1.0)
 
 
-def _by_label(model: Any, weights: Any) -> dict[Any, float] | None:
+def _by_label(model: BaseEstimator, weights: Any) -> dict[Any, float] | None:
     """Return the factors of the classes, which scikit-learn has computed."""
     if model.class_weight is None:
         return None

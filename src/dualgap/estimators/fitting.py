@@ -25,9 +25,10 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _check_sample_weight
 from threadpoolctl import threadpool_limits
 
-from .. import __version__
+from .. import __version__, core
 from ..certificate import Certificate, Status
 from ..data.blocks import RowSource
+from ..data.types import MatrixLike
 from ..losses import Vector
 from ..memory import make_room_for
 from ..training import EpochInfo, ctrl_c
@@ -98,7 +99,7 @@ class VersionedPickle:
         super().__setstate__(kept)  # type: ignore[misc]
 
 
-def encode(y: Any) -> tuple[NDArray[Any], NDArray[np.intp]]:
+def encode(y: NDArray[np.generic]) -> tuple[NDArray[np.generic], NDArray[np.intp]]:
     """Return the sorted classes of y, and the index of every row's class.
 
     Returns
@@ -145,7 +146,7 @@ def refuse_masks(**arrays: Any) -> None:
             )
 
 
-def refuse_store(X: Any, who: str, remedy: str) -> None:
+def refuse_store(X: MatrixLike, who: str, remedy: str) -> None:
     """Raise an error if X is on disk where the rows must be in memory.
 
     Raises
@@ -159,8 +160,8 @@ def refuse_store(X: Any, who: str, remedy: str) -> None:
 
 def weights(
     class_weight: dict[Any, float] | str | None,
-    X: Any,
-    classes: NDArray[Any],
+    X: MatrixLike,
+    classes: NDArray[np.generic],
     codes: NDArray[np.intp],
     sample_weight: ArrayLike | None,
 ) -> tuple[Vector, Vector]:
@@ -187,7 +188,9 @@ def weights(
 
 
 def class_factors(
-    class_weight: dict[Any, float] | str | None, classes: NDArray[Any], total: Vector
+    class_weight: dict[Any, float] | str | None,
+    classes: NDArray[np.generic],
+    total: Vector,
 ) -> Vector:
     """Return class weights, shape (n_classes,), given each class's total sample weight.
 
@@ -243,7 +246,7 @@ def fit_all(
     count: int,
     *,
     n_jobs: int | None,
-    stop: Any,
+    stop: core.Stop,
     verbose: int,
 ) -> list[T]:
     """Fit `count` binary problems in threads that stop together.

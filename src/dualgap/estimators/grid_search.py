@@ -7,6 +7,7 @@ import time
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import clone, is_classifier
 from sklearn.model_selection import GridSearchCV as _GridSearchCV
 from sklearn.model_selection import ParameterGrid, check_cv
@@ -14,6 +15,7 @@ from sklearn.utils import indexable
 from sklearn.utils.validation import _check_method_params, _check_sample_weight
 
 from ..certificate import Certificate
+from ..data.types import MatrixLike
 from ._shared_grid import Score, Scored, plan_of, search, solves_pairs_at_once
 from .fitting import warn_of_failures
 
@@ -93,7 +95,9 @@ n_splits_, refit_time_, multimetric_, classes_, n_features_in_, feature_names_in
     True
     """
 
-    def fit(self, X: Any, y: Any = None, **params: Any) -> GridSearchCV:
+    def fit(
+        self, X: MatrixLike, y: ArrayLike | None = None, **params: Any
+    ) -> GridSearchCV:
         """Search, and train the best candidate on all rows.
 
         Parameters
@@ -140,7 +144,9 @@ n_splits_, refit_time_, multimetric_, classes_, n_features_in_, feature_names_in
             warn_of_failures("GridSearchCV", whole, "models", stacklevel=3)
         return self
 
-    def _fit_shared(self, X: Any, y: Any, params: dict[str, Any]) -> Scored | None:
+    def _fit_shared(
+        self, X: MatrixLike, y: ArrayLike, params: dict[str, Any]
+    ) -> Scored | None:
         """Search if the work can be shared, and return what was found."""
         candidates = list(ParameterGrid(self.param_grid))
         plan = plan_of(self.estimator, candidates)
@@ -150,7 +156,7 @@ n_splits_, refit_time_, multimetric_, classes_, n_features_in_, feature_names_in
             return None
         self._validate_params()
         scorer, refit_metric = self._get_scorers()
-        X, y = indexable(X, y)
+        X, labels = indexable(X, y)
         params = _check_method_params(X, params=params)
         routed = self._get_routed_params_for_fit(params)
         own, weighted = routed.estimator.fit, f"{plan.prefix}sample_weight"
@@ -161,15 +167,15 @@ n_splits_, refit_time_, multimetric_, classes_, n_features_in_, feature_names_in
             weight = _check_sample_weight(
                 weight, X, dtype=np.float64, ensure_non_negative=True
             )
-        splitter = check_cv(self.cv, y, classifier=is_classifier(self.estimator))
-        folds = list(splitter.split(X, y, **routed.splitter.split))
+        splitter = check_cv(self.cv, labels, classifier=is_classifier(self.estimator))
+        folds = list(splitter.split(X, labels, **routed.splitter.split))
         if self.verbose > 0:
             print(
                 f"Fitting {len(folds)} folds for each of {len(candidates)} candidates, "
                 f"totalling {len(folds) * len(candidates)} fits"
             )
         scored = search(
-            plan, X, y, weight, folds,
+            plan, X, labels, weight, folds,
             Score(scorer, routed.scorer.score, self.return_train_score),
             n_jobs=self.n_jobs, verbose=max(model.verbose for model, _ in plan.groups),
         )  # fmt: skip
@@ -201,7 +207,7 @@ n_splits_, refit_time_, multimetric_, classes_, n_features_in_, feature_names_in
         self.scorer_ = getattr(scorer, "_scorers", scorer)
         self.cv_results_ = results
 
-    def _refit(self, X: Any, y: Any, options: dict[str, Any]) -> None:
+    def _refit(self, X: MatrixLike, y: ArrayLike, options: dict[str, Any]) -> None:
         """Train the best candidate on all rows."""
         model = clone(self.estimator).set_params(**clone(self.best_params_, safe=False))
         begun = time.time()

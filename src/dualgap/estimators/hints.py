@@ -5,11 +5,15 @@ from __future__ import annotations
 import re
 from difflib import get_close_matches
 from inspect import Parameter, signature
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from sklearn.utils._param_validation import InvalidParameterError, StrOptions
 
 from ..names import nearest
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
+
 
 __all__ = ["ParameterHints", "ProbabilityHints"]
 
@@ -47,7 +51,7 @@ class ProbabilityHints:
         raise AttributeError(_no_probabilities(self, "predict_log_proba"))
 
 
-def _no_probabilities(model: Any, name: str) -> str:
+def _no_probabilities(model: BaseEstimator, name: str) -> str:
     return f"{type(model).__name__} has no {name}: {_CALIBRATE}"
 
 
@@ -60,7 +64,7 @@ def _answer(name: str, known: list[str]) -> str:
     return f"did you mean {near!r}?" if near else f"it has {', '.join(known)}"
 
 
-def _with_a_hint(model: Any, message: str) -> str:
+def _with_a_hint(model: BaseEstimator, message: str) -> str:
     """Return scikit-learn's message with few names, sorted, and the one meant."""
     name = message.split("'")[1]
     value = getattr(model, name, None)

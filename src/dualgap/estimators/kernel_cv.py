@@ -18,6 +18,7 @@ from sklearn.base import (
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.metaestimators import available_if
 
+from ..data.types import MatrixLike
 from ..kernels.functions import Kernel
 from ..losses import Hinge, SquaredHinge, Vector
 from ._kernel_search import CONSTRAINTS, KernelSearch, has_final_model
@@ -211,7 +212,7 @@ class SVCCV(ProbabilityHints, ClassifierMixin, KernelSearch):  # type: ignore[mi
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(
         self,
-        X: Any,
+        X: MatrixLike,
         y: ArrayLike,
         sample_weight: ArrayLike | None = None,
         groups: ArrayLike | None = None,
@@ -250,7 +251,6 @@ class SVCCV(ProbabilityHints, ClassifierMixin, KernelSearch):  # type: ignore[mi
             cut short.
         """
         X, y, weight = self._checked(X, y, sample_weight)
-        y = np.asarray(y)
         self.classes_, codes = encode(y)
         weights(self.class_weight, X, self.classes_, codes, weight)
         targets = Targets(codes, self.classes_)
@@ -264,7 +264,7 @@ class SVCCV(ProbabilityHints, ClassifierMixin, KernelSearch):  # type: ignore[mi
         return walk_svc(path)
 
     @available_if(has_final_model)  # type: ignore[untyped-decorator]
-    def decision_function(self, X: Any) -> Vector:
+    def decision_function(self, X: MatrixLike) -> Vector:
         """Return the decision values of the final model; see :class:`SVC`.
 
         Parameters
@@ -406,7 +406,7 @@ class SVRCV(RegressorMixin, KernelSearch):  # type: ignore[misc]
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(
         self,
-        X: Any,
+        X: MatrixLike,
         y: ArrayLike,
         sample_weight: ArrayLike | None = None,
         groups: ArrayLike | None = None,

@@ -17,8 +17,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
+from .. import core
 from ..certificate import Certificate
 from ..core import StoppedError
+from ..data.types import MatrixLike
 from ..io import model as file
 from ..kernels.functions import Callable, Kernel, Precomputed
 from ..kernels.gram import points_of
@@ -70,7 +72,7 @@ class SVCPath:
     """
 
     Cs: Vector
-    classes: NDArray[Any]
+    classes: NDArray[np.generic]
     support: NDArray[np.intp]
     support_vectors: Any
     dual_coefs: list[Any]
@@ -94,7 +96,12 @@ class SVCPath:
     @property
     def nbytes(self) -> int:
         """Bytes of the arrays, all models together."""
-        arrays = [self.Cs, self.support, self.intercepts, self.sizes]
+        arrays: list[NDArray[np.generic]] = [
+            self.Cs,
+            self.support,
+            self.intercepts,
+            self.sizes,
+        ]
         for matrix in (*self.dual_coefs, self.support_vectors):
             arrays += _parts(matrix).values()
         return sum(array.nbytes for array in arrays)
@@ -274,7 +281,7 @@ class SVCPath:
         )
 
 
-def _parts(matrix: Any) -> dict[str, NDArray[Any]]:
+def _parts(matrix: Any) -> dict[str, NDArray[np.generic]]:
     """Return the arrays of a matrix, dense or CSR, by the ends of their names."""
     if not sparse.issparse(matrix):
         return {"": np.ascontiguousarray(matrix)}
@@ -299,7 +306,7 @@ def _matrix(name: str, tensors: file.Tensors, shape: tuple[int, int]) -> Any:
     return sparse.csr_matrix((data, indices, indptr), shape=shape)
 
 
-def _names(classes: NDArray[Any]) -> list[str]:
+def _names(classes: NDArray[np.generic]) -> list[str]:
     labels = classes.tolist()
     if len(labels) == 2:
         return [str(labels[1])]
@@ -329,7 +336,7 @@ def _collected(models: Iterable[SVC], codes: NDArray[np.intp], classes: int) -> 
 
 
 def _trained(
-    path: Function[[], Path], verbose: int, stop: Any, time_limit: float | None
+    path: Function[[], Path], verbose: int, stop: core.Stop, time_limit: float | None
 ) -> list[SVC]:
     """Train the models of a path until its end or a stop.
 
@@ -360,7 +367,7 @@ def _trained(
 
 
 def svc_path(
-    X: Any,
+    X: MatrixLike,
     y: ArrayLike,
     Cs: int | ArrayLike = 10,
     *,

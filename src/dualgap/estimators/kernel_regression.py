@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator, OutlierMixin, RegressorMixin, _fit_conte
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
+from ..data.types import MatrixLike
 from ..kernel import BlockSolver, KernelOneClass, KernelRegression
 from ..kernels.functions import Kernel
 from ..losses import Vector
@@ -179,7 +180,9 @@ class SVR(
         self.verbose = verbose
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> SVR:
+    def fit(
+        self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> SVR:
         """Train the model and prove its accuracy.
 
         Parameters
@@ -224,7 +227,7 @@ class SVR(
         )
         return self
 
-    def predict(self, X: Any) -> Vector:
+    def predict(self, X: MatrixLike) -> Vector:
         """Predict the targets of rows.
 
         Parameters
@@ -358,7 +361,10 @@ class OneClassSVM(
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(
-        self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None
+        self,
+        X: MatrixLike,
+        y: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
     ) -> OneClassSVM:
         """Train the model and prove its accuracy.
 
@@ -411,7 +417,7 @@ class OneClassSVM(
         offset: Vector = -self.intercept_
         return offset
 
-    def score_samples(self, X: Any) -> Vector:
+    def score_samples(self, X: MatrixLike) -> Vector:
         """Return the scores ``sum_i a_i k(x_i, x)`` of rows; lower is more unusual.
 
         Parameters
@@ -426,7 +432,7 @@ class OneClassSVM(
         """
         return self.decision_function(X) + self.offset_[0]
 
-    def decision_function(self, X: Any) -> Vector:
+    def decision_function(self, X: MatrixLike) -> Vector:
         """Return the scores minus `offset_`: negative for outliers, 0 on the boundary.
 
         Values within rounding are set to 0: those below 1e-9 times the offset in size,
@@ -457,7 +463,7 @@ class OneClassSVM(
             float(self.offset_[0]),
         )
 
-    def predict(self, X: Any) -> NDArray[np.intp]:
+    def predict(self, X: MatrixLike) -> NDArray[np.intp]:
         """Predict which rows are inliers (1) and which are outliers (-1).
 
         Parameters

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from ..data.types import MatrixLike
 from ..kernel import BlockSolver, Gram
 from ..kernels.functions import Kernel, Precomputed
 from ..kernels.gram import points_of
@@ -56,8 +57,8 @@ class KernelFit(KernelParameters, SingleFit):
 
     def _fit_problem(
         self,
-        X: Any,
-        y: Any,
+        X: MatrixLike,
+        y: ArrayLike | None,
         sample_weight: ArrayLike | None,
         problem_of: Function[[Any, Any, Vector | None], BoxProblem],
     ) -> None:
@@ -134,7 +135,7 @@ class KernelFit(KernelParameters, SingleFit):
         coef.flags.writeable = False
         return coef
 
-    def _values(self, X: Any) -> Vector:
+    def _values(self, X: MatrixLike) -> Vector:
         """Return ``sum_i a_i k(x_i, x) + intercept``, shape (n_samples,)."""
         check_is_fitted(self)
         X = validate_data(

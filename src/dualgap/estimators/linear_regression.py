@@ -15,6 +15,7 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..data.rows import check_indices
+from ..data.types import MatrixLike
 from ..losses import RESIDUAL_LOSSES, Vector
 from ..problems.one_class import OneClassProblem
 from ..problems.regression import RegressionProblem
@@ -51,7 +52,7 @@ class _LinearFit(SingleFit):
         tags.input_tags.sparse = True
         return tags
 
-    def _read(self, X: Any, y: Any = "no_validation") -> Any:
+    def _read(self, X: MatrixLike, y: ArrayLike = "no_validation") -> Any:
         self._refuse_store(X)
         refuse_masks(X=X, y=y)
         return validate_data(
@@ -85,7 +86,7 @@ class _LinearFit(SingleFit):
         self.dual_coef_ = alpha[None, self.support_]
         self._n_rows = len(alpha)
 
-    def _scores(self, X: Any) -> Vector:
+    def _scores(self, X: MatrixLike) -> Vector:
         """Return ``X @ coef`` in float64, shape (n_samples,)."""
         check_is_fitted(self)
         if issparse(X):
@@ -257,7 +258,7 @@ class LinearSVR(
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(
-        self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None
+        self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> LinearSVR:
         """Train the model and prove its accuracy.
 
@@ -323,7 +324,7 @@ class LinearSVR(
         )
         return self
 
-    def predict(self, X: Any) -> Vector:
+    def predict(self, X: MatrixLike) -> Vector:
         """Predict the targets of rows.
 
         Parameters
@@ -451,7 +452,10 @@ class LinearOneClassSVM(
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(
-        self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None
+        self,
+        X: MatrixLike,
+        y: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
     ) -> LinearOneClassSVM:
         """Train the model and prove its accuracy.
 
@@ -509,7 +513,7 @@ class LinearOneClassSVM(
         )
         return self
 
-    def score_samples(self, X: Any) -> Vector:
+    def score_samples(self, X: MatrixLike) -> Vector:
         """Return the scores ``coef_ . x`` of rows; lower is more unusual.
 
         Parameters
@@ -524,7 +528,7 @@ class LinearOneClassSVM(
         """
         return self.decision_function(X) + self.offset_[0]
 
-    def decision_function(self, X: Any) -> Vector:
+    def decision_function(self, X: MatrixLike) -> Vector:
         """Return the scores minus `offset_`: negative for outliers, 0 on the plane.
 
         Values below 1e-9 times the offset in size are within rounding and set to 0.
@@ -548,7 +552,7 @@ class LinearOneClassSVM(
         """Size up to which a decision counts as 0."""
         return ZERO * abs(float(self.offset_[0]))
 
-    def predict(self, X: Any) -> NDArray[np.intp]:
+    def predict(self, X: MatrixLike) -> NDArray[np.intp]:
         """Predict which rows are inliers (1) and which are outliers (-1).
 
         Parameters

@@ -14,9 +14,11 @@ from sklearn.linear_model._base import LinearClassifierMixin, SparseCoefMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
+from .. import core
 from ..answers.decided import Decided
 from ..data.blocks import RowSource
 from ..data.rows import check_indices
+from ..data.types import MatrixLike
 from ..io.atomic import check_target
 from ..io.store import RowStore
 from ..losses import LOSSES, Loss, Vector
@@ -313,7 +315,7 @@ class LinearSVC(
 
     def fit(
         self,
-        X: Any,
+        X: MatrixLike,
         y: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         *,
@@ -361,11 +363,11 @@ class LinearSVC(
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def _fit(
         self,
-        X: Any,
+        X: MatrixLike,
         y: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         on_epoch: OnEpoch | None = None,
-        stop: Any = None,
+        stop: core.Stop | None = None,
     ) -> LinearSVC:
         """Fit, and call on_epoch(label, EpochInfo), which may return True to stop.
 
@@ -403,7 +405,7 @@ class LinearSVC(
         return self
 
     def _validated(
-        self, X: Any, y: ArrayLike | None, sample_weight: ArrayLike | None
+        self, X: MatrixLike, y: ArrayLike | None, sample_weight: ArrayLike | None
     ) -> tuple[Any, Any, ArrayLike | None]:
         """Return rows, labels and weights, after checking them and `checkpoint`."""
         if self.checkpoint is not None:
@@ -428,7 +430,7 @@ class LinearSVC(
 
     def _of_store(
         self, store: RowSource, y: ArrayLike | None, sample_weight: ArrayLike | None
-    ) -> tuple[NDArray[Any], ArrayLike | None]:
+    ) -> tuple[NDArray[np.generic], ArrayLike | None]:
         """Return labels and weights of a store's rows: the given or the stored ones."""
         if y is None:
             sample_weight = (
@@ -445,7 +447,7 @@ class LinearSVC(
             del self.feature_names_in_
         return labels, sample_weight
 
-    def decision_function(self, X: Any) -> Vector:
+    def decision_function(self, X: MatrixLike) -> Vector:
         """Return decision scores: positive for the second class, or one per class.
 
         One versus one, the score of a class is its number of votes, plus its summed
@@ -475,7 +477,7 @@ class LinearSVC(
 
     def score(
         self,
-        X: Any,
+        X: MatrixLike,
         y: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> float:
@@ -501,7 +503,7 @@ class LinearSVC(
         return super().score(X, y, sample_weight)
 
     def _previous_duals(
-        self, classes: NDArray[Any], tables: int, n: int
+        self, classes: NDArray[np.generic], tables: int, n: int
     ) -> NDArray[np.float64] | None:
         """Return ``dual_coef_`` of all rows, (tables, n); None for a cold start."""
         if not self.warm_start or not hasattr(self, "dual_coef_"):

@@ -21,6 +21,7 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from .. import core
 from ..data.rows import check_indices
+from ..data.types import MatrixLike
 from ..losses import LOSSES, Loss, Vector
 from ..problems.multiclass import binary_problems
 from ..solvers import SOLVERS, Solver
@@ -232,7 +233,7 @@ penalize_intercept, class_weight
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def decision_function(self, X: Any) -> Vector:
+    def decision_function(self, X: MatrixLike) -> Vector:
         if issparse(X):
             check_indices(X)
         values: Vector = super().decision_function(X)
@@ -245,7 +246,7 @@ penalize_intercept, class_weight
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(
-        self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None
+        self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> LinearSVCCV:
         """Choose C by cross-validation, and train on all rows with it.
 
@@ -313,7 +314,11 @@ penalize_intercept, class_weight
         return self
 
     def _walks(
-        self, X: Any, y: NDArray[Any], sample_weight: ArrayLike | None, stop: core.Stop
+        self,
+        X: MatrixLike,
+        y: NDArray[np.generic],
+        sample_weight: ArrayLike | None,
+        stop: core.Stop,
     ) -> LinearWalks:
         """Return the problems of all folds, over one copy of the rows."""
         classes, codes = encode(y)
@@ -442,7 +447,7 @@ penalize_intercept, class_weight
             self._warn_of_accuracy(proof, stop)
         return np.array(list(proof.fits))
 
-    def _warn_of_accuracy(self, proof: Found, stop: Any) -> None:
+    def _warn_of_accuracy(self, proof: Found, stop: core.Stop) -> None:
         """Warn that the search ended before the accuracy was proved."""
         why = "" if proof.narrow else f" because {why_ended(stop, self.time_limit)}"
         message = (
@@ -471,11 +476,11 @@ penalize_intercept, class_weight
 
     def _train(
         self,
-        X: Any,
-        y: NDArray[Any],
+        X: MatrixLike,
+        y: NDArray[np.generic],
         sample_weight: ArrayLike | None,
         duals: tuple[NDArray[np.intp], Vector],
-        stop: Any,
+        stop: core.Stop,
     ) -> None:
         """Train the final model on all rows, from the dual variables of a fold."""
         model = self._model(self.C_).set_params(warm_start=True)

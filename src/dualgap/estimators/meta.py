@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 
+from ..data.types import MatrixLike
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
+
+
 __all__ = ["unwrap"]
 
 
-def unwrap(model: Any, X: Any = None) -> tuple[Any, Any]:
+def unwrap(model: BaseEstimator, X: MatrixLike | None = None) -> tuple[Any, Any]:
     """Return the model inside pipelines and searches, and the rows that it sees.
 
     Parameters

@@ -13,6 +13,7 @@ from sklearn.utils._param_validation import Interval, StrOptions, validate_param
 from sklearn.utils.validation import check_X_y
 
 from ..certificate import Certificate
+from ..data.types import MatrixLike
 from ..losses import LOSSES, Loss, Vector
 from ..problems.multiclass import BinaryProblems, binary_problems, number_of_problems
 from ..solvers import SOLVERS, Solver, get_solver
@@ -99,7 +100,7 @@ def grid_of(Cs: Any) -> Vector:
     prefer_skip_nested_validation=True,
 )
 def svm_path(
-    X: Any,
+    X: MatrixLike,
     y: ArrayLike,
     Cs: int | ArrayLike = 10,
     *,
@@ -257,7 +258,7 @@ def _of_problems(
     problems, rows = len(by_problem), binary.rows
     shape = (len(grid), problems)
     coefs, intercepts = np.empty((*shape, rows.d)), np.empty(shape)
-    certificates: NDArray[Any] = np.empty(shape, dtype=object)
+    certificates: NDArray[np.object_] = np.empty(shape, dtype=object)
     for k, found in enumerate(by_problem):
         for at, (w, certificate) in zip(order, found, strict=True):
             coefs[at, k], intercepts[at, k] = rows.coef(w)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from .. import core
 from ..certificate import Certificate
+from ..data.types import MatrixLike
 from ..io import model as file
 from ..io.scaling import VERSION as SCALED
 from ..io.scaling import Scaling
@@ -66,7 +67,7 @@ class PlainLinearSVC:
     """
 
     multi_class = "ovr"
-    classes_: NDArray[Any]
+    classes_: NDArray[np.generic]
     coef_: NDArray[np.float64]
     intercept_: NDArray[np.float64]
     support_: NDArray[np.intp]
@@ -78,7 +79,7 @@ class PlainLinearSVC:
         self.parameters = DEFAULTS | dict(parameters)
 
     @staticmethod
-    def can_train(parameters: Mapping[str, Any], X: Any) -> bool:
+    def can_train(parameters: Mapping[str, Any], X: MatrixLike) -> bool:
         """Whether it can train with these parameters and rows."""
         return (
             isinstance(X, np.ndarray) or getattr(X, "format", None) == "csr"
@@ -87,7 +88,10 @@ class PlainLinearSVC:
         )
 
     def fit(
-        self, X: Any, y: NDArray[Any], on_epoch: Callable[[Any, EpochInfo], Any] | None
+        self,
+        X: MatrixLike,
+        y: NDArray[np.generic],
+        on_epoch: Callable[[Any, EpochInfo], Any] | None,
     ) -> PlainLinearSVC:
         """Train as LinearSVC does, and call on_epoch(label, EpochInfo) in every epoch.
 
@@ -157,7 +161,7 @@ class PlainLinearSVC:
         )
         return self
 
-    def decision_function(self, X: Any) -> NDArray[np.float64]:
+    def decision_function(self, X: MatrixLike) -> NDArray[np.float64]:
         """Return decision values, shape (n,) or (n, K), as LinearSVC does."""
         values: NDArray[np.float64] = X @ self.coef_.T + self.intercept_
         return values.ravel() if values.shape[1] == 1 else values

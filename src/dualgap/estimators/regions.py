@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,11 +16,16 @@ from ..answers.kernel_regions import KernelRegion, kernel_bounds, kernel_region_
 from ..answers.regions import LinearRegion, linear_bounds, region_of
 from ..certificate import Certificate
 from ..data.rows import Points
+from ..data.types import MatrixLike
 from ..kernel import Nystroem, Precomputed
 from ..kernels.predict import pair_values, pair_weights
 from ..losses import Vector
 from ..problems import one_vs_one
 from ..problems.rounding import Rounding
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
+
 
 __all__ = [
     "Optimum",
@@ -78,7 +83,9 @@ class Optimum:
     joint: bool = False
     dual_coef: NDArray[np.float64] | None = None
 
-    def bounds(self, model: Any, X: Any, comparable: bool = False) -> Pair:
+    def bounds(
+        self, model: BaseEstimator, X: MatrixLike, comparable: bool = False
+    ) -> Pair:
         """Return bounds on the decisions of each problem, of shape (n, problems).
 
         Parameters
@@ -107,7 +114,7 @@ class Optimum:
         return np.column_stack(lower), np.column_stack(upper)
 
 
-def refuse_without_optimum(model: Any, fitted: bool = True) -> None:
+def refuse_without_optimum(model: BaseEstimator, fitted: bool = True) -> None:
     """Raise an error if the certificate is not about the optimum of all rows.
 
     Raises
@@ -129,7 +136,7 @@ def refuse_without_optimum(model: Any, fitted: bool = True) -> None:
         )
 
 
-def kernel_coef_bounds(model: Any, optimum: Optimum) -> Pair:
+def kernel_coef_bounds(model: BaseEstimator, optimum: Optimum) -> Pair:
     """Return bounds on the weights of a linear kernel, (problems, d) each."""
     model._refuse_coef()
     assert optimum.dual_coef is not None
@@ -142,7 +149,7 @@ def kernel_coef_bounds(model: Any, optimum: Optimum) -> Pair:
     return coef - width, coef + width
 
 
-def optimum_of_fit(model: Any, of_weights: bool = False) -> Optimum:
+def optimum_of_fit(model: BaseEstimator, of_weights: bool = False) -> Optimum:
     """Return what the fitted model and its certificate tell without the training rows.
 
     With `of_weights` it is only about w, and an unpenalised bias has no bound.
@@ -188,7 +195,9 @@ def optimum_of_fit(model: Any, of_weights: bool = False) -> Optimum:
     return Optimum(certificate, regions, joint)
 
 
-def optimum_of(model: Any, X: Any, balls: Sequence[ProblemBall]) -> Optimum:
+def optimum_of(
+    model: BaseEstimator, X: MatrixLike, balls: Sequence[ProblemBall]
+) -> Optimum:
     """Return the optimum's regions, from the training rows and their balls."""
     if hasattr(model, "kernel"):
         return _kernel_optimum(model, X, balls)
@@ -208,7 +217,7 @@ def optimum_of(model: Any, X: Any, balls: Sequence[ProblemBall]) -> Optimum:
     return Optimum(model.certificate_, regions)
 
 
-def _has_free_bias(model: Any) -> bool:
+def _has_free_bias(model: BaseEstimator) -> bool:
     """Whether the estimator trains an unpenalised bias."""
     if hasattr(model, "_bias_of_problems"):
         options = model._bias_of_problems()
@@ -236,7 +245,9 @@ def _regions_of_classes(ball: Ball) -> list[LinearRegion]:
 # ------------------------------------------------------------------------- kernels
 
 
-def _kernel_optimum(model: Any, X: Any, balls: Sequence[ProblemBall]) -> Optimum:
+def _kernel_optimum(
+    model: BaseEstimator, X: MatrixLike, balls: Sequence[ProblemBall]
+) -> Optimum:
     _refuse_precomputed(model)
     X = X.tocsr() if hasattr(X, "tocsr") else np.asarray(X)
     regions = [kernel_region_of(found.ball, X[found.rows]) for found in balls]
@@ -251,7 +262,7 @@ def _kernel_optimum(model: Any, X: Any, balls: Sequence[ProblemBall]) -> Optimum
     return Optimum(model.certificate_, regions, dual_coef=table)
 
 
-def _kernel_optimum_of_fit(model: Any) -> Optimum:
+def _kernel_optimum_of_fit(model: BaseEstimator) -> Optimum:
     """Return the regions of a kernel model without an unpenalised bias."""
     _refuse_precomputed(model)
     kernel, table = model._fitted_kernel, model.dual_coef_
@@ -276,7 +287,7 @@ def _kernel_optimum_of_fit(model: Any) -> Optimum:
     return Optimum(model.certificate_, regions, dual_coef=table)
 
 
-def _tables(model: Any) -> tuple[list[Any], NDArray[np.intp]]:
+def _tables(model: BaseEstimator) -> tuple[list[Any], NDArray[np.intp]]:
     """Return the layout of ``dual_coef_``, and the class of every support vector.
 
     The layout has, for each pair (i, j), the class i and the rows of the table that
@@ -289,7 +300,9 @@ def _tables(model: Any) -> tuple[list[Any], NDArray[np.intp]]:
     return [(i, (j - 1, i)) for i, j in one_vs_one.pairs(classes)], own
 
 
-def _kernel_values(model: Any, X: Any, table: Vector, problems: int) -> Vector:
+def _kernel_values(
+    model: BaseEstimator, X: MatrixLike, table: Vector, problems: int
+) -> Vector:
     """Return the decisions without bias of all problems, (n, problems)."""
     if table.shape[1] == 0:
         return np.zeros((X.shape[0], problems))
@@ -299,15 +312,15 @@ def _kernel_values(model: Any, X: Any, table: Vector, problems: int) -> Vector:
     )  # fmt: skip
 
 
-def _counts(model: Any) -> NDArray[np.integer[Any]]:
+def _counts(model: BaseEstimator) -> NDArray[np.integer]:
     """Return the number of support vectors of each class."""
     if hasattr(model, "classes_"):
-        counts: NDArray[np.integer[Any]] = model.n_support_
+        counts: NDArray[np.integer] = model.n_support_
         return counts
     return np.array([len(model.support_), 0])  # one model is a pair with an empty class
 
 
-def _refuse_precomputed(model: Any) -> None:
+def _refuse_precomputed(model: BaseEstimator) -> None:
     if isinstance(model._fitted_kernel, Precomputed):
         raise ValueError(
             "kernel='precomputed' has no bounds on decisions, because they need k(x, x)"

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import _check_sample_weight
 
 from .. import core
+from ..data.types import MatrixLike
 from ..losses import Vector
 from ..solvers import Solver
 from ..training import EpochInfo, Solution
@@ -53,7 +54,7 @@ def on_the_plane(decisions: Vector, least: float) -> Vector:
     return np.where(np.abs(decisions) <= least, 0.0, decisions)
 
 
-def checked_weights(sample_weight: ArrayLike | None, X: Any) -> Vector | None:
+def checked_weights(sample_weight: ArrayLike | None, X: MatrixLike) -> Vector | None:
     """Return sample weights as float64, shape (n,); None stays None.
 
     Raises
@@ -89,7 +90,7 @@ class SingleFit(
     #: Called with a name and an EpochInfo after every epoch, for the command line.
     _tell: Callable[[Any, EpochInfo], object] | None = None
 
-    def _refuse_store(self, X: Any) -> None:
+    def _refuse_store(self, X: MatrixLike) -> None:
         name = type(self).__name__
         refuse_store(X, name, "read the text with dualgap.io.load_svmlight")
 
@@ -99,7 +100,7 @@ class SingleFit(
         solver: Solver,
         data: dict[str, Any],
         keep: Callable[[Solution], None],
-        stop: Any,
+        stop: core.Stop,
         *,
         warm: Vector | None = None,
         attributes: Attributes | None = None,

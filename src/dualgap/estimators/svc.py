@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .. import core
 from ..answers.decided import Decided
+from ..data.types import MatrixLike
 from ..kernel import (
     APPROXIMATIONS,
     KERNEL_SOLVERS,
@@ -333,7 +334,7 @@ class SVC(
 
     def fit(
         self,
-        X: Any,
+        X: MatrixLike,
         y: ArrayLike,
         sample_weight: ArrayLike | None = None,
         *,
@@ -379,7 +380,7 @@ class SVC(
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def _fit(
         self,
-        X: Any,
+        X: MatrixLike,
         y: ArrayLike,
         sample_weight: ArrayLike | None = None,
         on_epoch: OnEpoch | None = None,
@@ -486,7 +487,7 @@ class SVC(
         coef.flags.writeable = False
         return coef
 
-    def decision_function(self, X: Any) -> Vector:
+    def decision_function(self, X: MatrixLike) -> Vector:
         """Return the decision values of rows.
 
         Parameters
@@ -512,13 +513,13 @@ class SVC(
             return values
         return votes(-values, len(self.classes_))
 
-    def _labels(self, X: Any) -> NDArray[Any]:
+    def _labels(self, X: MatrixLike) -> NDArray[np.generic]:
         """Return the labels that :meth:`predict` documents."""
         self._refuse_ovo_ties()
         codes = self._codes(self._pair_values(X))
         return np.asarray(self.classes_[codes])
 
-    def _scores_and_labels(self, X: Any) -> tuple[Vector, NDArray[Any]]:
+    def _scores_and_labels(self, X: MatrixLike) -> tuple[Vector, NDArray[np.generic]]:
         """Return decision values and labels from one computation."""
         self._refuse_ovo_ties()
         values = self._pair_values(X)
@@ -538,7 +539,7 @@ class SVC(
             won[:, j] += ~first
         return won.argmax(axis=1)
 
-    def _pair_values(self, X: Any) -> Vector:
+    def _pair_values(self, X: MatrixLike) -> Vector:
         check_is_fitted(self)
         X = validate_data(
             self,

@@ -10,7 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
+from .. import core
 from ..certificate import Certificate
+from ..data.types import MatrixLike
 from ..losses import Vector
 from ..problems.base import Problem
 from ..solvers import Solver
@@ -64,7 +66,7 @@ class Limits(TypedDict):
     max_epochs: int
     random_state: int
     on_epoch: Callable[[EpochInfo], object] | None
-    stop: Any
+    stop: core.Stop
 
 
 class Training:
@@ -88,13 +90,13 @@ class Training:
     def __init__(
         self,
         estimator: Trainable,
-        X: Any,
-        y: Any,
+        X: MatrixLike,
+        y: ArrayLike,
         sample_weight: ArrayLike | None,
         *,
         names: Sequence[str],
         labels: Sequence[Any],
-        stop: Any,
+        stop: core.Stop,
         on_epoch: OnEpoch | None,
     ) -> None:
         self.estimator, self.stop, self.on_epoch = estimator, stop, on_epoch

@@ -14,8 +14,10 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
+
+from ..data.types import Matrix
 
 _PIECE = 2**24  # bytes to read at a time from arrays whose file gives their size
 #: Errors of zipfile for archives that are damaged, encrypted or of another kind.
@@ -24,20 +26,20 @@ _DAMAGED = (
     *(RuntimeError, OSError),
 )
 
-Rows = tuple[Any, NDArray[np.float64], NDArray[np.float64] | None]
+Rows = tuple[Matrix, NDArray[np.float64], NDArray[np.float64] | None]
 
 
 @dataclass(frozen=True)
 class Reading:
     """Options for reading inputs; see :func:`dualgap.io.convert`."""
 
-    dtype: np.dtype[Any]
+    dtype: np.dtype[np.generic]
     chunk: int  # bytes
     zero_based: bool | Literal["auto"]
     label: str
     weight: str | None
-    y: Any
-    sample_weight: Any
+    y: ArrayLike | None
+    sample_weight: ArrayLike | None
 
 
 class Chunk(ABC):
@@ -104,7 +106,14 @@ class Files(Source):
 class ArrayChunk(Chunk):
     """Chunk of arrays in memory."""
 
-    def __init__(self, source: str, first: int, X: Any, y: Any, weight: Any) -> None:
+    def __init__(
+        self,
+        source: str,
+        first: int,
+        X: Matrix,
+        y: NDArray[np.float64],
+        weight: NDArray[np.float64] | None,
+    ) -> None:
         self.source, self.first = source, first
         self.X, self.y, self.weight = X, y, weight
         self.dense = not sparse.issparse(X)
@@ -135,7 +144,7 @@ def _column(name: str, value: Any, n: int) -> NDArray[np.float64]:
     return np.ascontiguousarray(array, dtype=np.float64)
 
 
-def _tidy(X: Any, dtype: np.dtype[Any]) -> Any:
+def _tidy(X: Matrix, dtype: np.dtype[np.generic]) -> Any:
     """Return a matrix as ndarray, or as CSR with sorted rows without duplicates."""
     if sparse.issparse(X):
         with np.errstate(over="ignore"):  # infinite values raise later, with their row
@@ -153,7 +162,7 @@ def _tidy(X: Any, dtype: np.dtype[Any]) -> Any:
         return np.ascontiguousarray(X, dtype=dtype)
 
 
-def _row_bytes(X: Any) -> int:
+def _row_bytes(X: Matrix) -> int:
     entries = X.nnz if sparse.issparse(X) else X.size
     return max(1, 12 * entries // max(X.shape[0], 1))
 

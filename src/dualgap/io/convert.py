@@ -25,10 +25,11 @@ from dataclasses import asdict
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 from scipy import sparse
 
 from .. import core
+from ..data.types import MatrixLike
 from . import sources
 from .description import (
     DESCRIPTION,
@@ -69,8 +70,8 @@ def convert(
     n_features: int | None = None,
     label: str = "label",
     weight: str | None = None,
-    y: Any = None,
-    sample_weight: Any = None,
+    y: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
     buffer: int = BUFFER,
 ) -> RowStore:
     """Convert data larger than memory to a row store, with its rows in random order.
@@ -246,7 +247,7 @@ class _Conversion:
             X = sparse.csr_matrix(X)
         run = _describe(X, y, weight, chunk)
         order = np.argsort(keys, kind="stable")
-        sections: list[NDArray[Any]] = [keys[order], y[order]]
+        sections: list[NDArray[np.generic]] = [keys[order], y[order]]
         if weight is not None:
             sections.append(weight[order])
         X = X[order]
@@ -273,7 +274,9 @@ def _keys(seed: int, first: int, n: int) -> NDArray[np.uint64]:
     return generator.random_raw(n)
 
 
-def _describe(X: Any, y: Any, weight: Any, chunk: sources.Chunk) -> Run:
+def _describe(
+    X: MatrixLike, y: NDArray[np.generic], weight: Any, chunk: sources.Chunk
+) -> Run:
     """Check the values of a chunk, and return the description of its run.
 
     Raises

@@ -37,12 +37,12 @@ _READERS, _STRAIGHT = 4, 2**22
 class Arrays(NamedTuple):
     """Arrays of a range of rows; pointers are relative to its first entry."""
 
-    values: NDArray[Any]
-    indices: NDArray[Any] | None
+    values: NDArray[np.float32] | NDArray[np.float64]
+    indices: NDArray[np.int32] | NDArray[np.int64] | None
     indptr: NDArray[np.int64] | None
 
-    def accessor(self, d: int, constant: float) -> Any:
-        if self.indices is None:
+    def accessor(self, d: int, constant: float) -> core.Rows:
+        if self.indices is None or self.indptr is None:
             return core.dense_rows(self.values, constant)
         return core.csr_rows(self.values, self.indices, self.indptr, d, constant)
 
@@ -99,7 +99,7 @@ class Files:
                         (stop - start) * kind.itemsize, os.POSIX_FADV_WILLNEED,
                     )  # fmt: skip
 
-    def fill(self, name: str, start: int, out: NDArray[Any]) -> None:
+    def fill(self, name: str, start: int, out: NDArray[np.generic]) -> None:
         """Read entries from `start` on; compare segments that are read first now."""
         self.store.check_all()
         segments = self.store._segments.get(name)
@@ -132,7 +132,7 @@ class Files:
                 raise self._cut_short(name, begin + at)
             at += got
 
-    def mapped(self, name: str, start: int, stop: int) -> NDArray[Any]:
+    def mapped(self, name: str, start: int, stop: int) -> NDArray[np.generic]:
         """Return entries of an array, mapped into memory and compared."""
         self.store.check_all()
         kind = self.store.dtypes[name]
@@ -310,7 +310,7 @@ class _Straight(contextlib.AbstractContextManager["_Straight"]):
         for handle in self.handles.values():
             os.close(handle)
 
-    def read(self, name: str, start: int, out: NDArray[Any]) -> None:
+    def read(self, name: str, start: int, out: NDArray[np.generic]) -> None:
         """Begin to read entries from `start` on."""
         if name not in self.handles:
             path = self.files.store.file(name)
@@ -362,11 +362,11 @@ class _Straight(contextlib.AbstractContextManager["_Straight"]):
             self.pieces.put(piece)
 
 
-_Slot = dict[str, NDArray[Any]]
+_Slot = dict[str, NDArray[np.generic]]
 
 
 def _room(
-    slot: _Slot | None, name: str, size: int, dtype: np.dtype[Any]
+    slot: _Slot | None, name: str, size: int, dtype: np.dtype[np.generic]
 ) -> NDArray[Any]:
     """Return an array to read into: a new one, or part of the slot's array."""
     if slot is None:

@@ -12,7 +12,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 from scipy import sparse
 
 from ..memory import make_room_for
@@ -188,7 +188,7 @@ class Gather:
             for file, (lo, hi) in zip(files, parts, strict=True)
             if hi > lo
         ]
-        arrays: dict[str, NDArray[Any]] = {}
+        arrays: dict[str, NDArray[np.generic]] = {}
         n = entries = 0
         if pieces:
             keys = np.concatenate([f.keys[lo:hi] for f, lo, hi in pieces])
@@ -283,7 +283,7 @@ class Gather:
             json.dump(description, file)
 
 
-def _widened(part: Any, d: int) -> NDArray[Any]:
+def _widened(part: Any, d: int) -> NDArray[np.generic]:
     """Return rows as an ndarray with d columns; missing columns are 0."""
     if not sparse.issparse(part):
         return np.pad(part, ((0, 0), (0, d - part.shape[1])))
@@ -294,7 +294,7 @@ def _widened(part: Any, d: int) -> NDArray[Any]:
 class _RunFile:
     """Sections of a run in its file."""
 
-    def __init__(self, path: str, run: Run, value: np.dtype[Any]) -> None:
+    def __init__(self, path: str, run: Run, value: np.dtype[np.generic]) -> None:
         self.path, self.run, self.value = path, run, value
         self.at = 0
         self.keys = self._section(np.uint64, run.rows)
@@ -310,7 +310,7 @@ class _RunFile:
         if os.path.getsize(path) != self.at:
             raise ValueError(f"{path} was changed; start over with resume=False")
 
-    def _section(self, dtype: Any, count: int) -> NDArray[Any]:
+    def _section(self, dtype: DTypeLike, count: int) -> NDArray[Any]:
         at, self.at = self.at, self.at + count * np.dtype(dtype).itemsize
         if count == 0:
             return np.empty(0, dtype)
@@ -339,20 +339,24 @@ class _RunFile:
 class _Section:
     """Array in a file, whose slices are read and not mapped."""
 
-    def __init__(self, path: str, dtype: np.dtype[Any], at: int, count: int) -> None:
+    def __init__(
+        self, path: str, dtype: np.dtype[np.generic], at: int, count: int
+    ) -> None:
         self.path, self.dtype, self.at, self.count = path, dtype, at, count
 
     def __len__(self) -> int:
         return self.count
 
-    def __getitem__(self, part: slice) -> NDArray[Any]:
+    def __getitem__(self, part: slice) -> NDArray[np.generic]:
         start, stop, _ = part.indices(self.count)
         return np.fromfile(
             self.path, self.dtype, max(stop - start, 0),
             offset=self.at + start * self.dtype.itemsize,
         )  # fmt: skip
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+    def __array__(
+        self, dtype: DTypeLike | None = None, copy: bool | None = None
+    ) -> NDArray[np.generic]:
         return np.asarray(self[:], dtype)
 
 

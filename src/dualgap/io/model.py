@@ -43,7 +43,7 @@ Record = dict[str, Any]
 Tensors = dict[str, NDArray[Any]]
 
 _ENTRY = "dualgap"  # a single metadata entry, so that files are reproducible
-DTYPES: dict[str, np.dtype[Any]] = {
+DTYPES: dict[str, np.dtype[np.generic]] = {
     "U8": np.dtype("|u1"),
     "U32": np.dtype("<u4"),
     "F32": np.dtype("<f4"),
@@ -401,19 +401,19 @@ def certificate(fields: Any) -> Certificate:
     return c
 
 
-def classes_fields(classes: NDArray[Any]) -> Record:
+def classes_fields(classes: NDArray[np.generic]) -> Record:
     """Return sorted class labels as JSON, from which :func:`classes` restores them."""
     return {"dtype": _dtype_name(classes), "values": classes.tolist()}
 
 
-def _dtype_name(classes: NDArray[Any]) -> str:
+def _dtype_name(classes: NDArray[np.generic]) -> str:
     name = "str" if classes.dtype.kind == "U" else classes.dtype.name
     if name not in _CLASS_DTYPES:
         raise ValueError(f"a model file cannot hold classes of dtype {name!r}")
     return str(name)
 
 
-def classes(plain: Record) -> NDArray[Any]:
+def classes(plain: Record) -> NDArray[np.generic]:
     """Invert :func:`classes_fields`, and check every value.
 
     Raises

@@ -103,7 +103,7 @@ class _Npy:
         if self.dtype.itemsize == 0:
             raise ValueError(f"{name} has dtype {self.dtype}; save it as numbers")
 
-    def take(self, count: int, width: int = 1) -> NDArray[Any]:
+    def take(self, count: int, width: int = 1) -> NDArray[np.generic]:
         """Return the next `count` entries, or `count` rows of `width` entries."""
         size = count * width * self.dtype.itemsize
         # Read in pieces, because a damaged header could announce any size.
@@ -117,7 +117,7 @@ class _Npy:
         data = parts[0] if len(parts) == 1 else b"".join(parts)
         return np.frombuffer(data, self.dtype)
 
-    def whole(self) -> NDArray[Any]:
+    def whole(self) -> NDArray[np.generic]:
         return self.take(math.prod(self.shape)).reshape(self.shape)
 
 
@@ -129,7 +129,7 @@ class _Numpy(Files):
         self.y = self._given("y")
         self.weight = self._given("sample_weight")
 
-    def _given(self, name: str) -> NDArray[Any] | None:
+    def _given(self, name: str) -> NDArray[np.generic] | None:
         value = getattr(self.reading, name)
         if isinstance(value, (str, os.PathLike)):
             value = np.load(value, mmap_mode="r", allow_pickle=False)

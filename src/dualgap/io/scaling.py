@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..data.types import MatrixLike
+
 __all__ = ["Scaling"]
 
 
@@ -17,7 +19,7 @@ class Scaling(NamedTuple):
     scale: NDArray[np.float64]
 
     @classmethod
-    def of(cls, X: Any) -> Scaling:
+    def of(cls, X: MatrixLike) -> Scaling:
         """Return the scaling of rows; constant columns get the scale 1."""
         n = X.shape[0]
         if not hasattr(X, "indptr"):
@@ -33,7 +35,7 @@ class Scaling(NamedTuple):
         floor = 10 * np.finfo(float).eps * np.abs(mean)
         return cls(None, np.where(scale > floor, scale, 1.0))
 
-    def transform(self, X: Any) -> Any:
+    def transform(self, X: MatrixLike) -> Any:
         """Return standardised rows; the input is not changed."""
         if not hasattr(X, "indptr"):
             return (X if self.mean is None else X - self.mean) / self.scale

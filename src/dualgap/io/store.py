@@ -40,6 +40,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from ..data.blocks import ALIGNMENT, Block, RowSource
+from ..data.types import MatrixLike
 from ..memory import make_room_for
 from .description import DESCRIPTION, REMEDY, Shard, in_order, parse
 from .files import Arrays, Files
@@ -69,8 +70,8 @@ class Batch(NamedTuple):
         Range of the rows within the store.
     """
 
-    X: Any
-    y: NDArray[Any]
+    X: MatrixLike
+    y: NDArray[np.generic]
     sample_weight: NDArray[np.float64] | None
     start: int
     stop: int
@@ -324,7 +325,7 @@ class RowStore(RowSource):
     # -------------------------------------------------------------------- arrays
 
     @property
-    def y(self) -> NDArray[Any]:
+    def y(self) -> NDArray[np.generic]:
         """Labels, shape (n_samples,); every access reads them again."""
         return self.column("y")
 
@@ -438,7 +439,9 @@ class RowStore(RowSource):
             fault = "a row has a column twice"
         if fault is not None:
             raise ValueError(f"{self.path}, row {start + where}: {fault}; {REMEDY}")
-        weight = files.part("weight", start, stop) if self.has_weights else None
+        weight: NDArray[np.float64] | None = None
+        if self.has_weights:
+            weight = files.part("weight", start, stop).astype(np.float64, copy=False)
         X = arrays.matrix((stop - start, self.n_features))
         return Batch(X, files.part("y", start, stop), weight, start, stop)
 

@@ -14,6 +14,8 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..data.types import MatrixLike
+
 __all__ = ["CsvBlock", "Table", "csv_blocks", "kind_of", "read_table"]
 
 _COMPRESSED = {
@@ -40,8 +42,8 @@ _MISSING = {"", "na", "n/a", "nan", "null", "none", "?", "-"}
 class Table(NamedTuple):
     """Rows of numbers, their labels or None, and the columns they came from."""
 
-    X: Any
-    y: NDArray[Any] | None
+    X: MatrixLike
+    y: NDArray[np.generic] | None
     #: Names of the columns of X; None if the file has no names.
     names: list[str] | None
     #: Name of the label column, or its number, counted from 1.
@@ -126,7 +128,7 @@ def read_table(
     return table
 
 
-def numbers_of(labels: Sequence[str]) -> NDArray[Any]:
+def numbers_of(labels: Sequence[str]) -> NDArray[np.generic]:
     """Return labels as numbers if all of them are numbers, else unchanged."""
     try:
         values = np.array([float(label) for label in labels])
@@ -472,7 +474,7 @@ def _is_numeric(kind: Any, pyarrow: Any) -> bool:
     )
 
 
-def _column(column: Any, name: str, title: str, text: bool) -> NDArray[Any]:
+def _column(column: Any, name: str, title: str, text: bool) -> NDArray[np.generic]:
     if text:
         raise ValueError(
             f"{name}: column {title!r} has type {column.type}, not numbers; leave it "
@@ -516,7 +518,7 @@ def _arrays(
     except (zipfile.BadZipFile, zlib.error, OSError, EOFError, ValueError) as error:
         raise ValueError(f"{name} cannot be read: {error}") from None
     if "X" in arrays:
-        X: Any = arrays["X"]
+        X: MatrixLike = arrays["X"]
     elif {"data", "indices", "indptr", "shape", "format"} <= set(arrays):
         from scipy import sparse
 

@@ -18,14 +18,15 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 from scipy import sparse
 
 from .. import core
 from ..checks import check_count
 from ..data.rows import inspect_rows
+from ..data.types import MatrixLike
 
-Block = NDArray[Any]
+Block = NDArray[np.floating]
 Gamma = float | Literal["scale", "auto", "mean-distance"]
 
 
@@ -68,7 +69,7 @@ class Kernel(ABC):
         """
         return 0.0
 
-    def resolve(self, X: Any, sample_weight: Any = None) -> Kernel:
+    def resolve(self, X: MatrixLike, sample_weight: ArrayLike | None = None) -> Kernel:
         """Return this kernel with ``gamma`` as a number.
 
         Parameters
@@ -87,7 +88,9 @@ class Kernel(ABC):
             return self
         return replace(self, gamma=resolve_gamma(gamma, X, sample_weight))  # type: ignore[type-var]
 
-    def block(self, X: Any, rows: Any, Y: Any = None, dtype: Any = None) -> Block:
+    def block(
+        self, X: MatrixLike, rows: Any, Y: Any = None, dtype: DTypeLike | None = None
+    ) -> Block:
         """Return ``k(x_i, z_j)`` for the rows i of X and all rows j of Y.
 
         Parameters
@@ -125,7 +128,7 @@ class Kernel(ABC):
     def _block(self, A: Any, B: Any) -> Block:
         """Return ``k(a_i, b_j)`` for all rows, in the dtype of A and B."""
 
-    def diagonal(self, X: Any) -> NDArray[np.float64]:
+    def diagonal(self, X: MatrixLike) -> NDArray[np.float64]:
         """Return ``k(x_i, x_i)``, shape (n,), float64."""
         return np.array(
             [float(self.block(X, [i], X[i : i + 1], np.float64)[0, 0])
@@ -154,7 +157,7 @@ class Linear(Kernel):
     def _block(self, A: Any, B: Any) -> Block:
         return products(A, B)
 
-    def diagonal(self, X: Any) -> NDArray[np.float64]:
+    def diagonal(self, X: MatrixLike) -> NDArray[np.float64]:
         return squared_norms(X)
 
 
@@ -187,7 +190,7 @@ class RBF(Kernel):
     def _block(self, A: Any, B: Any) -> Block:
         return _exponentials(self, A, B)
 
-    def diagonal(self, X: Any) -> NDArray[np.float64]:
+    def diagonal(self, X: MatrixLike) -> NDArray[np.float64]:
         return np.ones(X.shape[0])
 
 
@@ -237,7 +240,7 @@ class Polynomial(Kernel):
         out += self.coef0
         return np.power(out, self.degree, out=out)
 
-    def diagonal(self, X: Any) -> NDArray[np.float64]:
+    def diagonal(self, X: MatrixLike) -> NDArray[np.float64]:
         assert not isinstance(self.gamma, str)
         return (self.gamma * squared_norms(X) + self.coef0) ** self.degree
 
@@ -274,7 +277,7 @@ class Sigmoid(Kernel):
         out += self.coef0
         return np.tanh(out, out=out)
 
-    def diagonal(self, X: Any) -> NDArray[np.float64]:
+    def diagonal(self, X: MatrixLike) -> NDArray[np.float64]:
         assert not isinstance(self.gamma, str)
         return np.tanh(self.gamma * squared_norms(X) + self.coef0)
 
@@ -308,7 +311,7 @@ class Laplacian(Kernel):
     def _block(self, A: Any, B: Any) -> Block:
         return _exponentials(self, A, B)
 
-    def diagonal(self, X: Any) -> NDArray[np.float64]:
+    def diagonal(self, X: MatrixLike) -> NDArray[np.float64]:
         return np.ones(X.shape[0])
 
 
@@ -322,7 +325,9 @@ class Precomputed(Kernel):
 
     name: ClassVar[str] = "precomputed"
 
-    def block(self, X: Any, rows: Any, Y: Any = None, dtype: Any = None) -> Block:
+    def block(
+        self, X: MatrixLike, rows: Any, Y: Any = None, dtype: DTypeLike | None = None
+    ) -> Block:
         out = X[rows] if Y is None else Y[:, rows].T
         if sparse.issparse(out):
             out = out.toarray()
@@ -331,7 +336,7 @@ class Precomputed(Kernel):
     def _block(self, A: Any, B: Any) -> Block:
         raise NotImplementedError
 
-    def diagonal(self, X: Any) -> NDArray[np.float64]:
+    def diagonal(self, X: MatrixLike) -> NDArray[np.float64]:
         return np.asarray(X.diagonal(), dtype=np.float64).copy()
 
 
@@ -394,7 +399,7 @@ def products(A: Any, B: Any) -> Block:
     return out.toarray() if sparse.issparse(out) else np.asarray(out)
 
 
-def squared_norms(X: Any) -> NDArray[np.float64]:
+def squared_norms(X: MatrixLike) -> NDArray[np.float64]:
     """Return ``||x_i||^2``, shape (n,), float64."""
     if sparse.issparse(X):
         squares = X.astype(np.float64).power(2)
@@ -402,7 +407,9 @@ def squared_norms(X: Any) -> NDArray[np.float64]:
     return np.einsum("ij,ij->i", X, X, dtype=np.float64)
 
 
-def resolve_gamma(rule: str, X: Any, sample_weight: Any = None) -> float:
+def resolve_gamma(
+    rule: str, X: MatrixLike, sample_weight: ArrayLike | None = None
+) -> float:
     """Return the gamma that a rule gives for X; the module docstring has the formulas.
 
     Parameters

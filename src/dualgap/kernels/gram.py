@@ -19,8 +19,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from .. import core
-from ..core import StoppedError
+from ..core import Stop, StoppedError
 from ..data.rows import Points
+from ..data.types import MatrixLike
 from .functions import Block, Kernel, Precomputed
 from .rows import row_source
 
@@ -142,7 +143,7 @@ class Matrix:
     def times(
         self,
         c: NDArray[np.float64],
-        stop: Any = None,
+        stop: Stop | None = None,
         at: Any = None,
         errors: NDArray[np.float64] | None = None,
     ) -> NDArray[np.float64]:
@@ -151,7 +152,7 @@ class Matrix:
         Parameters
         ----------
         c : ndarray of shape (n,)
-        stop : core.Stop, optional
+        stop : Stop, optional
             A request that ends the computation early.
         at : ndarray of int, optional
             The rows i. Defaults to all rows.
@@ -177,10 +178,10 @@ class Matrix:
         self,
         c: NDArray[np.float64],
         columns: NDArray[np.uint32] | None,
-        stop: Any,
+        stop: Stop | None,
     ) -> NDArray[np.float64]:
         """Return the sums of :meth:`times` at some columns; c has one entry each."""
-        stop = core.Stop() if stop is None else stop
+        stop = Stop() if stop is None else stop
         used = np.flatnonzero(c)
         rows = used.astype(np.uint32) if columns is None else columns[used]
         out = np.zeros(len(c))
@@ -239,7 +240,7 @@ class Gram(Matrix):
         If X is neither an array nor a sparse matrix.
     """
 
-    def __init__(self, X: Any, kernel: Kernel, cache_size: float = 200) -> None:
+    def __init__(self, X: MatrixLike, kernel: Kernel, cache_size: float = 200) -> None:
         if not (isinstance(cache_size, (int, float)) and cache_size > 0):
             raise ValueError(
                 f"cache_size={cache_size!r}: give a positive number of megabytes"
@@ -315,12 +316,12 @@ class Pairs:
 
     def __init__(
         self,
-        X: Any,
+        X: MatrixLike,
         kernel: Kernel,
         bounds: Sequence[int],
         cache_size: float = 200,
         threads: int = 1,
-        order: NDArray[Any] | None = None,
+        order: NDArray[np.intp] | None = None,
     ) -> None:
         self.points = points = points_of(X, kernel)
         self.kernel, self.bounds = kernel, list(bounds)
@@ -452,7 +453,7 @@ class Subset:
     def times(
         self,
         c: NDArray[np.float64],
-        stop: Any = None,
+        stop: Stop | None = None,
         at: Any = None,
         errors: NDArray[np.float64] | None = None,
     ) -> NDArray[np.float64]:
@@ -500,7 +501,7 @@ def _accessor(points: Points, kernel: Kernel) -> Any:
 def fast_times(
     fast: Any,
     c: NDArray[np.float64],
-    stop: Any,
+    stop: Stop | None,
     at: Any = None,
     errors: NDArray[np.float64] | None = None,
 ) -> NDArray[np.float64]:
@@ -509,7 +510,7 @@ def fast_times(
     if at is not None:
         at = at.astype(np.uint32)
     out = np.zeros(len(c) if at is None else len(at))
-    stop = core.Stop() if stop is None else stop
+    stop = Stop() if stop is None else stop
     if not fast.times(used.astype(np.uint32), c[used], at, out, errors, stop):
         raise StoppedError
     return out
@@ -568,7 +569,7 @@ def _order(indices: ArrayLike, n: int) -> NDArray[np.uint32]:
     return indices.astype(np.uint32)
 
 
-def points_of(X: Any, kernel: Kernel) -> Points:
+def points_of(X: MatrixLike, kernel: Kernel) -> Points:
     """Return the rows of X, inspected unless X is :class:`Points` already.
 
     Raises

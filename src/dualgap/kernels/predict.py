@@ -36,6 +36,7 @@ from threadpoolctl import threadpool_limits
 
 from .. import core
 from ..data.rows import inspect_rows
+from ..data.types import MatrixLike
 from ..losses import Vector
 from ..memory import BLAS, make_room_for
 from .functions import RBF, Kernel, Laplacian, Linear, Precomputed, products
@@ -60,13 +61,13 @@ class _Tile:
 
 def pair_values(
     kernel: Kernel,
-    X: Any,
+    X: MatrixLike,
     vectors: Any,
     dual_coef: Vector,
-    n_support: NDArray[np.integer[Any]],
+    n_support: NDArray[np.integer],
     intercept: Vector,
     *,
-    support: NDArray[np.integer[Any]] | None = None,
+    support: NDArray[np.integer] | None = None,
     n_jobs: int | None = None,
 ) -> Vector:
     """Return the decision values of all pairs of classes.
@@ -157,12 +158,12 @@ def pair_values(
 
 def single_values(
     kernel: Kernel,
-    X: Any,
+    X: MatrixLike,
     vectors: Any,
     dual_coef: Vector,
     intercept: float,
     *,
-    support: NDArray[np.integer[Any]] | None = None,
+    support: NDArray[np.integer] | None = None,
     n_jobs: int | None = None,
 ) -> Vector:
     """Return ``sum_s dual_coef_s k(x_s, x) + intercept`` at every row x.
@@ -191,7 +192,7 @@ def single_values(
 
 
 def pair_weights(
-    vectors: Any, dual_coef: Vector, n_support: NDArray[np.integer[Any]]
+    vectors: Any, dual_coef: Vector, n_support: NDArray[np.integer]
 ) -> Any:
     """Return the weights of the features in the decisions of all pairs.
 
@@ -222,10 +223,10 @@ def pair_weights(
 
 def _class_sums(
     kernel: Kernel,
-    X: Any,
+    X: MatrixLike,
     vectors: Any,
     dual_coef: Vector,
-    n_support: NDArray[np.integer[Any]],
+    n_support: NDArray[np.integer],
     n_jobs: int | None,
 ) -> Vector:
     """Return ``sum_s coef_rs k(x_s, x)`` over the support vectors s of every class.
@@ -252,9 +253,7 @@ def _class_sums(
     return sums
 
 
-def _tiles(
-    vectors: Any, n_support: NDArray[np.integer[Any]], width: int
-) -> Iterator[_Tile]:
+def _tiles(vectors: Any, n_support: NDArray[np.integer], width: int) -> Iterator[_Tile]:
     ends = np.cumsum(n_support)
     for begin in range(0, int(ends[-1]), width):
         end = min(begin + width, int(ends[-1]))

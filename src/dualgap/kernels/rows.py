@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from .. import core
+from ..data.types import MatrixLike
 from .functions import Kernel, Precomputed
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def core_kernel(kernel: Kernel) -> Any:
     )
 
 
-def packs(X: Any) -> bool:
+def packs(X: MatrixLike) -> bool:
     """Return whether dense packed rows of X are faster than sparse products."""
     if not sparse.issparse(X):
         return True
@@ -57,7 +58,7 @@ def packs(X: Any) -> bool:
     return bool(n * d <= _ENTRY * X.nnz + _VALUE * n)
 
 
-def _python_rows(X: Any, kernel: Any, named: NDArray[np.uint32] | None) -> Any:
+def _python_rows(X: MatrixLike, kernel: Any, named: NDArray[np.uint32] | None) -> Any:
     def block(who: Any, columns: Any) -> NDArray[np.float32]:
         if named is not None:
             who, columns = named[who], named if columns is None else named[columns]

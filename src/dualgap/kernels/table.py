@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
+from .. import core
 from ..core import StoppedError
 from ..data.rows import Points
 from ..losses import Vector
@@ -60,7 +61,7 @@ class Table(Matrix):
         If `stop` ends the computation early.
     """
 
-    def __init__(self, gram: Gram, cache_size: float, stop: Any) -> None:
+    def __init__(self, gram: Gram, cache_size: float, stop: core.Stop) -> None:
         self.n, self.cache_size = gram.n, cache_size
         X = gram.X
         entries = X.shape[1]
@@ -89,7 +90,7 @@ class Table(Matrix):
         return np.ascontiguousarray(some)
 
     def _times(
-        self, c: Vector, columns: NDArray[np.uint32] | None, stop: Any
+        self, c: Vector, columns: NDArray[np.uint32] | None, stop: core.Stop | None
     ) -> NDArray[np.float64]:
         used = np.flatnonzero(c)
         rows = used if columns is None else columns[used]
@@ -100,7 +101,11 @@ class Table(Matrix):
 
 
 def shared_matrix(
-    points: Points, kernel: Kernel, cache_size: float, threads: int, stop: Any
+    points: Points,
+    kernel: Kernel,
+    cache_size: float,
+    threads: int,
+    stop: core.Stop,
 ) -> Table | Gram:
     """Return a kernel matrix that many problems share.
 
@@ -130,7 +135,7 @@ def shared_matrix(
 
 
 def values_at(
-    matrix: Table | Gram, rows: NDArray[np.intp], coef: Vector, stop: Any
+    matrix: Table | Gram, rows: NDArray[np.intp], coef: Vector, stop: core.Stop | None
 ) -> Vector:
     """Return ``sum_j coef_pj k(x_j, x_i)`` for some rows i, shape (len(rows), p)."""
     if isinstance(matrix, Table):

@@ -13,8 +13,8 @@ from ..estimators.fitting import encode
 
 
 def _labels(
-    y: ArrayLike, n: int, classes: NDArray[Any] | None
-) -> tuple[NDArray[Any], NDArray[np.intp]]:
+    y: ArrayLike, n: int, classes: NDArray[np.generic] | None
+) -> tuple[NDArray[np.generic], NDArray[np.intp]]:
     """Return the classes, and the index of every row's class.
 
     Raises
@@ -36,7 +36,9 @@ def _labels(
     return found, codes
 
 
-def _agreed(given: float | None, own: float | None, model: Any) -> float | None:
+def _agreed(
+    given: float | None, own: float | None, model: BaseEstimator
+) -> float | None:
     if given is not None and given != own:
         raise ValueError(
             f"C={given!r} contradicts {type(model).__name__}, which was trained with "
@@ -46,7 +48,7 @@ def _agreed(given: float | None, own: float | None, model: Any) -> float | None:
 
 
 def _agreed_of_one(
-    given: float | None, model: Any, own: float | None = None
+    given: float | None, model: BaseEstimator, own: float | None = None
 ) -> float | None:
     """Return the C of an estimator that may have none, if the given C agrees."""
     if "nu" not in model.get_params():
@@ -58,7 +60,7 @@ def _agreed_of_one(
     return _agreed(given, own, model)
 
 
-def _refuse(given: dict[str, Any], model: Any) -> None:
+def _refuse(given: dict[str, Any], model: BaseEstimator) -> None:
     for name, value in given.items():
         if value is not None:
             raise ValueError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from ..answers.ball import Ball
+from ..data.types import MatrixLike
 from ..estimators.fitting import weights
 from ..estimators.kernel_regression import SVR
 from ..estimators.linear_regression import LinearSVR
@@ -29,11 +30,18 @@ from .kernels import _kernel_of, _rows_of, kernel_pairs
 from .linear import binary_of, linear_problems, linear_terms
 from .single_problems import single_terms, targets
 
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
+
+
 __all__ = ["balls_of"]
 
 
 def balls_of(
-    model: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None
+    model: BaseEstimator,
+    X: MatrixLike,
+    y: ArrayLike,
+    sample_weight: ArrayLike | None = None,
 ) -> list[ProblemBall]:
     """Prove the balls of a fitted estimator, from its training rows.
 
@@ -87,7 +95,7 @@ def balls_of(
 
 
 def _of_linear_svc(
-    model: LinearSVC, X: Any, y: ArrayLike, sample_weight: ArrayLike | None
+    model: LinearSVC, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None
 ) -> Iterator[ProblemBall]:
     terms = linear_terms(model, X.shape[0])
     binary = binary_of(terms, X, y, model.C, sample_weight, model.n_jobs)
@@ -99,7 +107,7 @@ def _of_linear_svc(
         yield ProblemBall(Ball.of(problem, w, alpha), labels[k], place(k))
 
 
-def _table(model: Any, tables: int, n: int) -> Vector | None:
+def _table(model: BaseEstimator, tables: int, n: int) -> Vector | None:
     """Return the stored dual variables of all rows, (tables, n); None without any.
 
     Raises
@@ -120,7 +128,7 @@ def _table(model: Any, tables: int, n: int) -> Vector | None:
 
 
 def _together(
-    model: LinearSVC, X: Any, y: ArrayLike, sample_weight: ArrayLike | None
+    model: LinearSVC, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None
 ) -> ProblemBall:
     classes, codes = _labels(y, X.shape[0], model.classes_)
     weight, factor = weights(model.class_weight, X, classes, codes, sample_weight)
@@ -144,7 +152,7 @@ def _together(
 
 
 def _of_linear_svr(
-    model: LinearSVR, X: Any, y: ArrayLike, sample_weight: ArrayLike | None
+    model: LinearSVR, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None
 ) -> ProblemBall:
     terms = single_terms(model, X.shape[0], sample_weight)
     problem = RegressionProblem(
@@ -166,7 +174,7 @@ def _of_linear_svr(
 
 
 def _of_svr(
-    model: SVR, X: Any, y: ArrayLike, sample_weight: ArrayLike | None
+    model: SVR, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None
 ) -> ProblemBall:
     kernel = _kernel_of(model)
     X = _rows_of(model, X, kernel, sample_weight)

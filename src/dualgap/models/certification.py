@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from numbers import Real
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .. import core
 from ..certificate import Certificate
+from ..data.types import MatrixLike
 from ..estimators import originals as svm
 from ..estimators.fitting import N_JOBS
 from ..estimators.linear_svc import LinearSVC
@@ -37,6 +38,10 @@ from .single_problems import (
     coefficient_terms,
     single_terms,
 )
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
+
 
 __all__ = ["certify"]
 
@@ -60,8 +65,8 @@ _SVC, _LinearSVC = svm.SVC, svm.LinearSVC
     prefer_skip_nested_validation=True,
 )
 def certify(
-    model: Any,
-    X: Any,
+    model: BaseEstimator,
+    X: MatrixLike,
     y: ArrayLike | None = None,
     C: float | None = None,
     *,
@@ -215,8 +220,8 @@ def other_objective(
 
 
 def _certify(
-    model: Any,
-    X: Any,
+    model: BaseEstimator,
+    X: MatrixLike,
     y: ArrayLike | None,
     C: float | None,
     given: dict[str, Any],
@@ -276,8 +281,8 @@ def _certify(
 
 
 def _certify_classless(
-    model: Any,
-    X: Any,
+    model: BaseEstimator,
+    X: MatrixLike,
     y: ArrayLike | None,
     C: float | None,
     given: dict[str, Any],

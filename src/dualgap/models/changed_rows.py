@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,6 +15,7 @@ from threadpoolctl import threadpool_limits
 
 from ..answers.ball import Ball
 from ..answers.left_out import alpha_without, repaired, sharpened
+from ..data.types import MatrixLike
 from ..estimators.fitting import weights
 from ..estimators.meta import unwrap
 from ..estimators.regions import ProblemBall, optimum_of
@@ -25,6 +26,10 @@ from ..problems.binary import BinaryProblem
 from ..problems.kernel_matrix import MatrixProblem
 from ..problems.multiclass import certificate_of
 from .leave_one_out import problems_of
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
+
 
 __all__ = ["WhatIf", "what_if"]
 
@@ -46,14 +51,14 @@ class WhatIf:
         is known to contain it; with several classes, the largest.
     """
 
-    model: Any
+    model: BaseEstimator
     n_without: int
     n_more: int
     radius: float
     _view: Any
-    _data: tuple[Any, NDArray[Any], Vector]
+    _data: tuple[Any, NDArray[np.generic], Vector]
 
-    def decision_bounds(self, X: Any) -> Pair:
+    def decision_bounds(self, X: MatrixLike) -> Pair:
         """Return bounds that the decisions of the new exact optimum cannot leave.
 
         Parameters
@@ -79,7 +84,7 @@ class WhatIf:
         found: Pair = self._view.coef_bounds()
         return found
 
-    def certified_labels(self, X: Any) -> NDArray[np.bool_]:
+    def certified_labels(self, X: MatrixLike) -> NDArray[np.bool_]:
         """Tell for which rows the change surely leaves the predicted label as it is.
 
         Parameters
@@ -149,12 +154,12 @@ def _rows(n: int) -> str:
 
 
 def what_if(
-    model: Any,
-    X: Any,
+    model: BaseEstimator,
+    X: MatrixLike,
     y: ArrayLike,
     *,
     without: ArrayLike | None = None,
-    X_more: Any = None,
+    X_more: MatrixLike | None = None,
     y_more: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
     tol: float | None = None,
@@ -254,7 +259,7 @@ def what_if(
     return WhatIf(model, len(codes) - len(kept), len(new_codes), radius, view, data)
 
 
-def _matrix(X: Any) -> Any:
+def _matrix(X: MatrixLike) -> Any:
     return check_array(
         X,
         accept_sparse="csr",
@@ -287,7 +292,9 @@ def _kept(without: ArrayLike | None, n: int) -> NDArray[np.intp]:
     return np.setdiff1d(np.arange(n), rows)
 
 
-def _new_codes(model: Any, y_more: Any, more: Any, X: Any) -> NDArray[np.intp]:
+def _new_codes(
+    model: BaseEstimator, y_more: ArrayLike | None, more: Any, X: MatrixLike
+) -> NDArray[np.intp]:
     """Return the classes of the rows that join."""
     if (more is None) != (y_more is None):
         raise ValueError("X_more and y_more belong together; give both or neither")
@@ -308,7 +315,7 @@ def _new_codes(model: Any, y_more: Any, more: Any, X: Any) -> NDArray[np.intp]:
     return np.searchsorted(model.classes_, labels)
 
 
-def _refuse_empty(classes: NDArray[Any], codes: NDArray[np.intp]) -> None:
+def _refuse_empty(classes: NDArray[np.generic], codes: NDArray[np.intp]) -> None:
     missing = np.flatnonzero(np.bincount(codes, minlength=len(classes)) == 0)
     if len(missing):
         raise ValueError(
@@ -317,14 +324,19 @@ def _refuse_empty(classes: NDArray[Any], codes: NDArray[np.intp]) -> None:
         )
 
 
-def _stacked(X: Any, more: Any) -> Any:
+def _stacked(X: MatrixLike, more: Any) -> Any:
     if sparse.issparse(X) or sparse.issparse(more):
         return sparse.vstack([X, more], format="csr")
     return np.vstack([X, more])
 
 
 def _changed(
-    old: Any, rows: Any, signs: NDArray[np.int8], cost: Vector, model: Any, shared: Any
+    old: Any,
+    rows: Any,
+    signs: NDArray[np.int8],
+    cost: Vector,
+    model: BaseEstimator,
+    shared: Any,
 ) -> Any:
     """Return one problem of the changed rows, with the costs given.
 
@@ -354,7 +366,7 @@ def _changed(
 
 
 def _view(
-    model: Any,
+    model: BaseEstimator,
     found: list[ProblemBall],
     rows: Any,
     codes: NDArray[np.intp],

@@ -15,6 +15,7 @@ from sklearn.utils._param_validation import Interval, validate_params
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from ..certificate import Certificate, Status, percent
+from ..data.types import MatrixLike
 from ..estimators.fitting import N_JOBS
 from ..estimators.linear_svc import LinearSVC
 from ..estimators.svc import SVC
@@ -45,7 +46,7 @@ _MOST_PIVOTS = 5000  # 200 MB of kernel values
 )
 def compress(
     model: LinearSVC | SVC,
-    X: Any,
+    X: MatrixLike,
     y: ArrayLike,
     *,
     tol: float = 1e-2,
@@ -161,7 +162,7 @@ def _renewed(old: Certificate, new: Certificate, tol: float) -> Certificate:
 def _compress_linear(
     model: LinearSVC,
     smaller: LinearSVC,
-    X: Any,
+    X: MatrixLike,
     y: ArrayLike,
     tol: float,
     sample_weight: ArrayLike | None,
@@ -249,7 +250,7 @@ def _smaller_linear(
 def _compress_kernel(
     model: SVC,
     smaller: SVC,
-    X: Any,
+    X: MatrixLike,
     y: ArrayLike,
     tol: float,
     sample_weight: ArrayLike | None,

@@ -17,7 +17,7 @@ import dataclasses
 import os
 import types
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, NamedTuple, overload
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 
 import numpy as np
 from scipy import sparse
@@ -38,6 +38,10 @@ from ..losses import LOSSES
 from ..problems.multiclass import certificate_of
 from ..solvers import SOLVERS
 from .linear_files import certificates_of, make_linear, support_of, take_linear
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
+
 
 __all__ = ["load_model", "save_model"]
 
@@ -130,7 +134,7 @@ def save_model(
 
 
 def save_parts(
-    model: Any,
+    model: BaseEstimator,
     path: Path,
     duals: bool,
     notes: Mapping[str, Scalar] | None,
@@ -244,7 +248,7 @@ def load_parts(path: Path) -> tuple[Any, dict[str, Scalar], Scaling | None]:
     return model, record["notes"], scaling
 
 
-def _pipeline(scaling: Scaling, model: Any) -> Any:
+def _pipeline(scaling: Scaling, model: BaseEstimator) -> Any:
     """Return the fitted pipeline of a StandardScaler and a model."""
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
@@ -381,7 +385,7 @@ def _parameter(key: str, value: Any, face: _Face) -> Any:
 # -------------------------------------------------------------------------------- SVC
 
 
-def _take_kernel(model: Any, duals: bool) -> tuple[Record, Tensors]:
+def _take_kernel(model: BaseEstimator, duals: bool) -> tuple[Record, Tensors]:
     tensors = {
         "dual_coef": np.ascontiguousarray(model.dual_coef_, dtype="<f8"),
         "intercept": np.ascontiguousarray(model.intercept_, dtype="<f8"),
@@ -402,7 +406,7 @@ def _take_kernel(model: Any, duals: bool) -> tuple[Record, Tensors]:
     return {"n_rows": int(model.shape_fit_[0]), "kernel": kernel}, tensors
 
 
-def _make_kernel(model: Any, record: Record, tensors: Tensors) -> None:
+def _make_kernel(model: BaseEstimator, record: Record, tensors: Tensors) -> None:
     kernel = _parameter("kernel", record["kernel"], _FACES["SVC"])
     if isinstance(getattr(kernel, "gamma", 1.0), str):
         raise ValueError(f"its kernel has gamma={kernel.gamma!r}, not a number")

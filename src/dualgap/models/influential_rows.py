@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,11 +13,16 @@ from threadpoolctl import threadpool_limits
 from ..answers.ball import Ball
 from ..answers.left_out import Leaving, LeftOut, neighbourhood_size, sharpened
 from ..answers.removal import Neighbourhood, inner, loosely
+from ..data.types import MatrixLike
 from ..estimators.meta import unwrap
 from ..losses import Vector
 from ..problems.kernel_matrix import MatrixProblem
 from ..problems.rounding import Rounding
 from .leave_one_out import problems_of
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
+
 
 __all__ = ["influence"]
 
@@ -28,10 +33,10 @@ _ROWS = 256
 
 
 def influence(
-    model: Any,
-    X: Any,
+    model: BaseEstimator,
+    X: MatrixLike,
     y: ArrayLike,
-    X_new: Any,
+    X_new: MatrixLike,
     *,
     sample_weight: ArrayLike | None = None,
     repair: bool = True,
@@ -111,7 +116,7 @@ class _Values:
         Training rows, and new rows.
     """
 
-    def __init__(self, near: Neighbourhood, X: Any, X_new: Any) -> None:
+    def __init__(self, near: Neighbourhood, X: MatrixLike, X_new: MatrixLike) -> None:
         self.near, self.problem = near, near.ball.problem
         self.X = X.tocsr() if hasattr(X, "tocsr") else np.asarray(X)
         self.X_new, self.constant = X_new, near.products.constant
@@ -161,7 +166,11 @@ class _Values:
 
 
 def _influence(
-    ball: Ball, X: Any, X_new: Any, positive: NDArray[np.bool_], repair: bool
+    ball: Ball,
+    X: MatrixLike,
+    X_new: MatrixLike,
+    positive: NDArray[np.bool_],
+    repair: bool,
 ) -> NDArray[np.bool_]:
     """Return the table of :func:`influence`."""
     out = LeftOut(ball)

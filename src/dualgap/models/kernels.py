@@ -7,13 +7,14 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from ..certificate import Certificate
+from ..data.types import MatrixLike
 from ..estimators.fitting import weights
 from ..estimators.svc import KERNELS, SVC
 from ..kernel import (
@@ -39,10 +40,13 @@ from .single_problems import (
     sharpened,
 )
 
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
+
 
 def _certify_kernel(
-    model: Any,
-    X: Any,
+    model: BaseEstimator,
+    X: MatrixLike,
     y: ArrayLike,
     C: float | None,
     sample_weight: ArrayLike | None,
@@ -82,8 +86,8 @@ class KernelPair(NamedTuple):
 
 
 def kernel_pairs(
-    model: Any,
-    X: Any,
+    model: BaseEstimator,
+    X: MatrixLike,
     y: ArrayLike,
     C: float | None,
     sample_weight: ArrayLike | None,
@@ -125,7 +129,9 @@ def kernel_pairs(
         yield KernelPair(problem, signed, alpha, bias, (i, j), rows)
 
 
-def _rows_of(model: Any, X: Any, kernel: Any, sample_weight: ArrayLike | None) -> Any:
+def _rows_of(
+    model: BaseEstimator, X: MatrixLike, kernel: Any, sample_weight: ArrayLike | None
+) -> Any:
     """Return X after checking that the kernel model was trained on these rows.
 
     Raises
@@ -154,7 +160,7 @@ def _rows_of(model: Any, X: Any, kernel: Any, sample_weight: ArrayLike | None) -
     return X
 
 
-def _kernel_of(model: Any) -> Any:
+def _kernel_of(model: BaseEstimator) -> Any:
     """Return the record of the model's kernel."""
     if hasattr(model, "_fitted_kernel"):
         return model._fitted_kernel

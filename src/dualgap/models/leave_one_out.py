@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,10 +24,15 @@ from threadpoolctl import threadpool_limits
 
 from ..answers.ball import Ball
 from ..answers.left_out import InterruptedFitError, LeftOut, sharpened, without_rows
+from ..data.types import MatrixLike
 from ..estimators.fitting import encode
 from ..estimators.meta import unwrap
 from ..losses import Vector
 from .balls import balls_of
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
+
 
 __all__ = ["ErrorBounds", "cv_bounds", "loo_bounds", "problems_of"]
 
@@ -104,8 +109,8 @@ _PARAMETERS: dict[str, Any] = {
 
 @validate_params(_PARAMETERS, prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
 def loo_bounds(
-    model: Any,
-    X: Any,
+    model: BaseEstimator,
+    X: MatrixLike,
     y: ArrayLike,
     *,
     refine: str = "local",
@@ -209,8 +214,8 @@ def loo_bounds(
     prefer_skip_nested_validation=True,
 )
 def cv_bounds(
-    model: Any,
-    X: Any,
+    model: BaseEstimator,
+    X: MatrixLike,
     y: ArrayLike,
     *,
     cv: Any = 5,
@@ -298,7 +303,7 @@ def cv_bounds(
 
 
 def problems_of(
-    model: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None
+    model: BaseEstimator, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None
 ) -> tuple[list[Ball], NDArray[np.intp]]:
     """Return the balls of a classifier's problems, and the class of every row.
 

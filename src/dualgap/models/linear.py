@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -14,6 +14,7 @@ from sklearn.linear_model import SGDClassifier
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from ..certificate import Certificate
+from ..data.types import MatrixLike
 from ..estimators.fitting import weights
 from ..estimators.linear_svc import LinearSVC
 from ..losses import (
@@ -36,6 +37,9 @@ from .single_problems import (
     sharpened,
 )
 
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
+
 
 @dataclass(frozen=True)
 class _Linear:
@@ -49,11 +53,11 @@ class _Linear:
     intercept_scaling: float = 1.0
     penalize_intercept: bool | None = None
     class_weight: Any = None
-    classes: NDArray[Any] | None = None
+    classes: NDArray[np.generic] | None = None
     multi_class: str = "ovr"
 
 
-def linear_terms(model: Any, n: int) -> _Linear:
+def linear_terms(model: BaseEstimator, n: int) -> _Linear:
     """Return coefficients and training problem of a linear classifier.
 
     Raises
@@ -98,7 +102,7 @@ def linear_terms(model: Any, n: int) -> _Linear:
 
 
 def _coefficients(
-    model: Any,
+    model: BaseEstimator,
     intercept: ArrayLike | None,
     loss: Any,
     penalize_intercept: bool | None,
@@ -151,7 +155,7 @@ def _coefficients(
 
 def _certify_linear(
     terms: _Linear,
-    X: Any,
+    X: MatrixLike,
     y: ArrayLike,
     C: float | None,
     sample_weight: ArrayLike | None,
@@ -175,7 +179,7 @@ def _certify_linear(
 
 def binary_of(
     terms: _Linear,
-    X: Any,
+    X: MatrixLike,
     y: ArrayLike,
     C: float | None,
     sample_weight: ArrayLike | None,
@@ -224,8 +228,8 @@ def linear_problems(
 
 
 def _certify_together(
-    model: Any,
-    X: Any,
+    model: BaseEstimator,
+    X: MatrixLike,
     y: ArrayLike,
     C: float | None,
     sample_weight: ArrayLike | None,

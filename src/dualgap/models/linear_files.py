@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,6 +12,10 @@ from ..estimators.linear_svc import LinearSVC
 from ..io import model as file
 from ..io.model import Record, Tensors
 from ..problems.multiclass import certificate_of, number_of_problems
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
+
 
 __all__ = ["certificates_of", "make_linear", "support_of", "take_linear"]
 
@@ -34,7 +38,7 @@ def support_of(tensors: Tensors, n: int) -> Any:
     return support
 
 
-def take_linear(model: Any, duals: bool) -> tuple[Record, Tensors]:
+def take_linear(model: BaseEstimator, duals: bool) -> tuple[Record, Tensors]:
     """Return the extra fields and the tensors of a linear model."""
     if duals and not hasattr(model, "dual_coef_"):
         raise ValueError(
@@ -54,7 +58,7 @@ def take_linear(model: Any, duals: bool) -> tuple[Record, Tensors]:
     return {"n_rows": int(model._n_rows) if duals else None}, tensors
 
 
-def make_linear(model: Any, record: Record, tensors: Tensors) -> None:
+def make_linear(model: BaseEstimator, record: Record, tensors: Tensors) -> None:
     """Set the attributes of a linear model from the fields and tensors of a file."""
     classes = len(getattr(model, "classes_", "ab"))  # without classes, count as two
     kind = getattr(model, "multi_class", "ovr")

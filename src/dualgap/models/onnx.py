@@ -14,7 +14,7 @@ value is therefore computed once, as in ``kernels/predict.py``.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -38,6 +38,10 @@ from .onnx_graph import (
     _single,
     _Skl2onnxGraph,
 )
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
+
 
 __all__ = ["register_skl2onnx", "to_onnx"]
 
@@ -266,7 +270,7 @@ def _convert_single(scope: Any, operator: Any, container: Any) -> None:
     graph.node("Cast", scores, name=outputs[-1], to=_element(double))
 
 
-def _refuse_old(model: Any, container: Any) -> None:
+def _refuse_old(model: BaseEstimator, container: Any) -> None:
     if container.target_opset < _OPSET:
         raise ValueError(
             f"target_opset={container.target_opset} is too old for "
@@ -274,7 +278,7 @@ def _refuse_old(model: Any, container: Any) -> None:
         )
 
 
-def _columns(model: Any) -> int:
+def _columns(model: BaseEstimator) -> int:
     """Return the number of columns of the scores with more than two classes."""
     classes = len(model.classes_)
     if getattr(model, "decision_function_shape", "ovr") == "ovo":
@@ -282,7 +286,7 @@ def _columns(model: Any) -> int:
     return classes
 
 
-def _labels(classes: NDArray[Any]) -> NDArray[Any]:
+def _labels(classes: NDArray[np.generic]) -> NDArray[np.generic]:
     """Return the classes in a type that ONNX has: integers as int64, strings as object.
 
     Raises
@@ -304,7 +308,7 @@ def _labels(classes: NDArray[Any]) -> NDArray[Any]:
     )
 
 
-def _refuse(model: Any) -> None:
+def _refuse(model: BaseEstimator) -> None:
     """Raise an error for a model that cannot be converted.
 
     Raises

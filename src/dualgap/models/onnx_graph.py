@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import combinations
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,10 @@ from ..kernel import RBF, Laplacian, Linear, Polynomial, Sigmoid
 from ..kernels.functions import Kernel
 from ..kernels.predict import pair_weights
 from ..kernels.rows import core_kernel
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
+
 
 _OPSET = 13  # the lowest with all operators used here
 
@@ -34,7 +38,7 @@ class _Graph:
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
 
-    def constant(self, array: NDArray[Any]) -> str:
+    def constant(self, array: NDArray[np.generic]) -> str:
         """Add a constant and return its name."""
         from onnx import numpy_helper
 
@@ -58,7 +62,7 @@ class _Skl2onnxGraph:
         self.scope = scope
         self.container = container
 
-    def constant(self, array: NDArray[Any]) -> str:
+    def constant(self, array: NDArray[np.generic]) -> str:
         from onnx import numpy_helper
 
         name = str(self.scope.get_unique_variable_name("constant"))
@@ -84,7 +88,7 @@ class _Skl2onnxGraph:
 # ------------------------------------------------------------------------- the graphs
 
 
-def _single(graph: Any, model: Any, X: str) -> str:
+def _single(graph: Any, model: BaseEstimator, X: str) -> str:
     """Add the decision values of a model without classes: float64, shape (n, 1)."""
     if isinstance(model, LinearSVR | LinearOneClassSVM):
         coef = graph.constant(_double(np.reshape(_dense(model.coef_), (-1, 1))))
@@ -100,7 +104,7 @@ def _single(graph: Any, model: Any, X: str) -> str:
     return str(graph.node("Add", values, constant))
 
 
-def _side(graph: Any, model: Any, values: str) -> tuple[str, str]:
+def _side(graph: Any, model: BaseEstimator, values: str) -> tuple[str, str]:
     """Add the label, 1 or -1, and the decision, with rounding errors set to 0."""
     zero = graph.constant(np.zeros(1))
     least = graph.constant(np.full(1, model._least))
@@ -112,7 +116,9 @@ def _side(graph: Any, model: Any, values: str) -> tuple[str, str]:
     return label, decision
 
 
-def _outputs(graph: Any, model: Any, X: str, labels: NDArray[Any]) -> tuple[str, str]:
+def _outputs(
+    graph: Any, model: BaseEstimator, X: str, labels: NDArray[np.generic]
+) -> tuple[str, str]:
     """Add the labels, shape (n,), and the scores in float64, shape (n, m)."""
     X = graph.node("Cast", X, to=_element(double=True))
     if isinstance(model, LinearSVC):
@@ -198,7 +204,7 @@ def _elect(
     return scores, votes(graph.node("Greater", values, zero))
 
 
-def _kernel(graph: Any, kernel: Kernel, X: str, vectors: NDArray[Any]) -> str:
+def _kernel(graph: Any, kernel: Kernel, X: str, vectors: NDArray[np.generic]) -> str:
     """Add the kernel values of X and the vectors, shape (n, len(vectors))."""
 
     def number(value: float) -> str:
@@ -222,7 +228,7 @@ def _kernel(graph: Any, kernel: Kernel, X: str, vectors: NDArray[Any]) -> str:
     return str(values)
 
 
-def _squares(graph: Any, kernel: RBF, X: str, vectors: NDArray[Any]) -> str:
+def _squares(graph: Any, kernel: RBF, X: str, vectors: NDArray[np.generic]) -> str:
     """Add ``||x - v||^2`` for all rows of X and all vectors.
 
     They are computed from products of centred points where these are accurate enough
@@ -230,7 +236,7 @@ def _squares(graph: Any, kernel: RBF, X: str, vectors: NDArray[Any]) -> str:
     """
     rows, _, _ = inspect_rows(np.ascontiguousarray(vectors), 0.0)
     points = core.KernelRows(rows, core_kernel(kernel), None, True, 1)
-    if not points.by_products:
+    if not points.by_products or points.centre is None:
         return _distances(graph, X, vectors, "Mul")
     centred = vectors.astype(np.float64) - points.centre
     X = graph.node("Sub", X, graph.constant(points.centre))
@@ -247,7 +253,7 @@ def _squares(graph: Any, kernel: RBF, X: str, vectors: NDArray[Any]) -> str:
     return str(graph.node("Where", graph.node("IsNaN", square), far, square))
 
 
-def _distances(graph: Any, X: str, vectors: NDArray[Any], size: str) -> str:
+def _distances(graph: Any, X: str, vectors: NDArray[np.generic], size: str) -> str:
     """Add the L1 distances (`size` "Abs") or squared L2 distances ("Mul").
 
     A scan over the rows of X avoids an array of all differences.
@@ -270,7 +276,7 @@ def _distances(graph: Any, X: str, vectors: NDArray[Any], size: str) -> str:
     return str(graph.node("Scan", X, body=body, num_scan_inputs=1))
 
 
-def _constant_double(graph: Any, array: NDArray[Any]) -> str:
+def _constant_double(graph: Any, array: NDArray[np.generic]) -> str:
     """Add a float64 constant, stored as float32 if the array is float32."""
     name: str = graph.constant(np.ascontiguousarray(array))
     if array.dtype == np.float64:
@@ -282,7 +288,7 @@ def _double(array: Any) -> NDArray[np.float64]:
     return np.ascontiguousarray(array, dtype=np.float64)
 
 
-def _dense(array: Any) -> NDArray[Any]:
+def _dense(array: Any) -> NDArray[np.generic]:
     return np.asarray(array.toarray() if sparse.issparse(array) else array)
 
 

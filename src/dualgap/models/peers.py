@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import combinations, pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,10 @@ from ..io.peers import (
 from ..kernel import RBF, Linear, Polynomial, Sigmoid
 from ..kernels.functions import Kernel
 from ..losses import get_loss
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
+
 
 __all__ = ["read_liblinear", "read_libsvm", "write_liblinear", "write_libsvm"]
 
@@ -279,7 +283,9 @@ def _filled(
     return svm
 
 
-def find_support(model: Any, X: sparse.csr_matrix, y: NDArray[Any]) -> None:
+def find_support(
+    model: BaseEstimator, X: sparse.csr_matrix, y: NDArray[np.generic]
+) -> None:
     """Find the support vectors of a model of :func:`read_libsvm` among training rows.
 
     LIBSVM writes values with eight digits. Rows that agree with a support vector in
@@ -389,7 +395,7 @@ def write_libsvm(model: SVC | SVR | OneClassSVM, path: Path) -> None:
     )
 
 
-def _whole(classes: NDArray[Any], package: str) -> tuple[int, ...]:
+def _whole(classes: NDArray[np.generic], package: str) -> tuple[int, ...]:
     """Return class labels as whole numbers.
 
     Raises

@@ -11,7 +11,7 @@ from fractions import Fraction
 from numbers import Real
 from operator import mul
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,6 +23,7 @@ from sklearn.utils.validation import check_array
 from dualgap_check import NotValidError, Proof, claim_of
 
 from ..certificate import Bounds, Certificate
+from ..data.types import MatrixLike
 from ..estimators import originals as svm
 from ..estimators.fitting import encode
 from ..estimators.linear_regression import LinearSVR
@@ -38,6 +39,10 @@ from ..solvers import solver_for
 from ..training import solve
 from .linear import binary_of, linear_problems, linear_terms
 from .single_problems import single_terms, targets
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
+
 
 __all__ = ["write_proof"]
 
@@ -86,8 +91,8 @@ class _Grid(NamedTuple):
     prefer_skip_nested_validation=True,
 )
 def write_proof(
-    model: Any,
-    X: Any,
+    model: BaseEstimator,
+    X: MatrixLike,
     y: ArrayLike,
     path: str | os.PathLike[str],
     *,
@@ -163,7 +168,7 @@ def write_proof(
     )
     if isinstance(model, _REGRESSORS):
         parts, labels = _regression(model, X, y, sample_weight, tol), []
-        marks: NDArray[Any] = parts[0].problem.target
+        marks: NDArray[np.generic] = parts[0].problem.target
     elif isinstance(model, _CLASSIFIERS):
         parts = _classification(model, X, y, sample_weight, tol)
         classes, marks = encode(np.asarray(y))
@@ -205,7 +210,11 @@ def write_proof(
 
 
 def _classification(
-    model: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None, tol: float
+    model: BaseEstimator,
+    X: MatrixLike,
+    y: ArrayLike,
+    sample_weight: ArrayLike | None,
+    tol: float,
 ) -> list[_Part]:
     """Return the binary problems of a classifier with their points."""
     terms = linear_terms(model, X.shape[0])
@@ -232,7 +241,11 @@ def _classification(
 
 
 def _regression(
-    model: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None, tol: float
+    model: BaseEstimator,
+    X: MatrixLike,
+    y: ArrayLike,
+    sample_weight: ArrayLike | None,
+    tol: float,
 ) -> list[_Part]:
     """Return the problem of a regressor with its points, as a list of one."""
     terms = single_terms(model, X.shape[0], sample_weight)
@@ -253,7 +266,7 @@ def _regression(
     return [_Part("-1 -1", problem, w, alpha, np.arange(X.shape[0]))]
 
 
-def _duals(model: Any, n: int) -> NDArray[np.float64] | None:
+def _duals(model: BaseEstimator, n: int) -> NDArray[np.float64] | None:
     """Return the dual variables of a model of dualgap, shape (tables, n), if known."""
     if not hasattr(model, "dual_coef_") or getattr(model, "_n_rows", None) != n:
         return None
@@ -303,7 +316,7 @@ def _on_grid(values: Vector, exponent: int) -> list[int]:
     return _integers(np.rint(np.ldexp(values, exponent)), 0)
 
 
-def _spread(part: _Part, grid: _Grid, n: int) -> NDArray[Any]:
+def _spread(part: _Part, grid: _Grid, n: int) -> NDArray[np.generic]:
     """Return the dual variables of all rows as integers, rounded into the box.
 
     With a free bias they balance exactly: rows of the heavier class give up the
@@ -335,7 +348,7 @@ def _up(value: Fraction) -> float:
 
 
 def _text(
-    parts: list[_Part], X: Any, labels: list[Any], marks: NDArray[Any]
+    parts: list[_Part], X: MatrixLike, labels: list[Any], marks: NDArray[np.generic]
 ) -> tuple[list[str], list[list[str]], str]:
     """Return the header, the lines of every part without its claim, and the rows."""
     first = parts[0].problem
@@ -381,7 +394,7 @@ def _joined(numbers: Iterable[int]) -> str:
 
 
 def _rows(
-    rows: Any, marks: list[int], duals: NDArray[Any], grid: _Grid
+    rows: Any, marks: list[int], duals: NDArray[np.generic], grid: _Grid
 ) -> Iterator[str]:
     """Yield the line of every row: label and dual variables, columns, values."""
     values = list(map(str, _integers(rows.data, grid.x)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -12,7 +12,9 @@ from numpy.typing import ArrayLike
 from sklearn.linear_model import SGDOneClassSVM, SGDRegressor
 from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d
 
+from .. import core
 from ..certificate import Certificate
+from ..data.types import MatrixLike
 from ..estimators import originals as svm
 from ..estimators.kernel_regression import SVR, OneClassSVM
 from ..estimators.linear_regression import LinearOneClassSVM, LinearSVR
@@ -32,6 +34,10 @@ from ..problems.regression import FreeBiasRegression, RegressionProblem
 from ..solvers import get_solver, solver_for
 from ..training import solve
 from .agreement import support_of
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
+
 
 __all__ = [
     "KERNELS_OF_ONE",
@@ -57,7 +63,7 @@ class Limits(NamedTuple):
 
     tol: float
     seed: int
-    stop: Any
+    stop: core.Stop
     n_jobs: int | None
 
 
@@ -77,7 +83,7 @@ class Single:
 
     def certify(
         self,
-        X: Any,
+        X: MatrixLike,
         y: ArrayLike | None,
         C: float | None,
         sample_weight: ArrayLike | None,
@@ -105,7 +111,9 @@ class Single:
             found = regression(self, self.loss, X, y, C, weight, limits)
         return replace(found, tol=math.nan)
 
-    def _one_class(self, X: Any, weight: Vector | None, limits: Limits) -> Certificate:
+    def _one_class(
+        self, X: MatrixLike, weight: Vector | None, limits: Limits
+    ) -> Certificate:
         problem = OneClassProblem(
             X,
             self.nu or 0.5,
@@ -120,7 +128,7 @@ class Single:
 def _penalised(
     terms: Single,
     loss: ResidualLoss,
-    X: Any,
+    X: MatrixLike,
     y: Vector,
     C: float | None,
     weight: Vector | None,
@@ -146,7 +154,7 @@ def _penalised(
 def _free(
     terms: Single,
     loss: ResidualLoss,
-    X: Any,
+    X: MatrixLike,
     y: Vector,
     C: float | None,
     weight: Vector | None,
@@ -192,7 +200,9 @@ def _free(
     return found.with_dual_of(free.certify_dual(fit.alpha, found.primal))
 
 
-def single_terms(model: Any, n: int, sample_weight: ArrayLike | None) -> Single:
+def single_terms(
+    model: BaseEstimator, n: int, sample_weight: ArrayLike | None
+) -> Single:
     """Return coefficients and problem of an estimator of LINEAR_OF_ONE."""
     check_is_fitted(model)
     name = type(model).__name__
@@ -282,8 +292,8 @@ def coefficient_terms(
 
 
 def certify_kernel(
-    model: Any,
-    X: Any,
+    model: BaseEstimator,
+    X: MatrixLike,
     y: ArrayLike | None,
     kernel: Any,
     sample_weight: ArrayLike | None,

@@ -5,7 +5,12 @@ from __future__ import annotations
 import io
 import warnings
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from sklearn.base import BaseEstimator
+
 
 #: Colours of Okabe and Ito (Color Universal Design, 2008), the yellow left out.
 COLORS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#000000")
@@ -40,7 +45,7 @@ def svg(draw: Callable[[Any], object]) -> bytes:
     return file.getvalue()
 
 
-def axes_of(ax: Any) -> Any:
+def axes_of(ax: Axes | None) -> Axes:
     """Return the given axes, or the axes of a new figure."""
     plt = pyplot()
     if ax is None:
@@ -56,7 +61,7 @@ def refuse_unknown(name: str, value: str, known: Mapping[str, Any]) -> None:
         raise ValueError(f"{name}={value!r} is unknown; use one of {words}")
 
 
-def support_of(model: Any, n: int) -> Any:
+def support_of(model: BaseEstimator, n: int) -> Any:
     """Return the numbers of the support vectors among n rows; None if unknown.
 
     Raises

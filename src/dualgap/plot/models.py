@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..data.types import MatrixLike
 from .axes import COLORS, axes_of, support_of
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure, SubFigure
+    from sklearn.base import BaseEstimator
+
 
 __all__ = ["BoundaryDisplay", "MarginDisplay"]
 
@@ -34,8 +41,8 @@ class MarginDisplay:
         Figure that contains the axes.
     """
 
-    ax_: Any
-    figure_: Any
+    ax_: Axes
+    figure_: Figure | SubFigure
 
     def __init__(
         self,
@@ -54,15 +61,15 @@ class MarginDisplay:
     @classmethod
     def from_estimator(
         cls,
-        estimator: Any,
-        X: Any,
+        estimator: BaseEstimator,
+        X: MatrixLike,
         y: ArrayLike,
         *,
         positive: Any = None,
         support: bool = True,
         bins: int = 50,
         name: str | None = None,
-        ax: Any = None,
+        ax: Axes | None = None,
     ) -> MarginDisplay:
         """Draw the margins of a fitted classifier on X.
 
@@ -127,7 +134,7 @@ class MarginDisplay:
         display = cls(np.where(y == positive, score, -score), support=rows, name=name)
         return display.plot(bins=bins, ax=ax)
 
-    def plot(self, *, bins: int = 50, ax: Any = None) -> MarginDisplay:
+    def plot(self, *, bins: int = 50, ax: Axes | None = None) -> MarginDisplay:
         """Draw the histogram.
 
         Parameters
@@ -148,7 +155,7 @@ class MarginDisplay:
             If matplotlib is missing.
         """
         ax = axes_of(ax)
-        edges = np.histogram_bin_edges(self.margins, bins)
+        edges = np.histogram_bin_edges(self.margins, bins).tolist()
         ax.hist(self.margins, edges, alpha=0.4, label=self.name or "all rows")
         if self.support is not None:
             ax.hist(
@@ -195,17 +202,17 @@ class BoundaryDisplay:
         Figure that contains the axes.
     """
 
-    ax_: Any
-    figure_: Any
+    ax_: Axes
+    figure_: Figure | SubFigure
 
     def __init__(
         self,
         grid: NDArray[np.float64],
-        values: NDArray[Any],
+        values: NDArray[np.float64] | NDArray[np.intp],
         X: NDArray[np.float64],
         *,
-        classes: NDArray[Any] | None = None,
-        y: NDArray[Any] | None = None,
+        classes: NDArray[np.generic] | None = None,
+        y: NDArray[np.generic] | None = None,
         support: NDArray[np.intp] | None = None,
         names: tuple[str, str] = ("feature 0", "feature 1"),
     ) -> None:
@@ -216,13 +223,13 @@ class BoundaryDisplay:
     @classmethod
     def from_estimator(
         cls,
-        estimator: Any,
-        X: Any,
+        estimator: BaseEstimator,
+        X: MatrixLike,
         y: ArrayLike | None = None,
         *,
         support: bool = True,
         resolution: int = 200,
-        ax: Any = None,
+        ax: Axes | None = None,
     ) -> BoundaryDisplay:
         """Draw the boundary of a fitted model, and the rows of X.
 
@@ -294,7 +301,7 @@ class BoundaryDisplay:
         )
         return display.plot(ax=ax)
 
-    def plot(self, *, ax: Any = None) -> BoundaryDisplay:
+    def plot(self, *, ax: Axes | None = None) -> BoundaryDisplay:
         """Draw the regions, the boundary, the margins and the rows.
 
         Parameters
@@ -328,18 +335,36 @@ class BoundaryDisplay:
             styles = ["-"] if self.classes is None else ["--", "-", "--"]
             ax.contour(*self.grid, self.values, at, colors="black", linestyles=styles)
         if self.y is None or self.classes is None:
-            ax.scatter(*self.X.T, s=18, color="black", edgecolor="white", lw=0.5)
+            ax.scatter(
+                self.X[:, 0],
+                self.X[:, 1],
+                s=18,
+                color="black",
+                edgecolor="white",
+                lw=0.5,
+            )
         else:
             for k, label in enumerate(self.classes):
                 of = self.X[self.y == label]
                 ax.scatter(
-                    *of.T, s=22, color=colors[k], edgecolor="white", lw=0.5, label=label
+                    of[:, 0],
+                    of[:, 1],
+                    s=22,
+                    color=colors[k],
+                    edgecolor="white",
+                    lw=0.5,
+                    label=label,
                 )
         if self.support is not None:
             ax.scatter(
-                *self.X[self.support].T, s=60, facecolor="none", edgecolor="black",
-                lw=0.8, label=f"{len(self.support)} support vectors",
-            )  # fmt: skip
+                self.X[self.support, 0],
+                self.X[self.support, 1],
+                s=60,
+                facecolor="none",
+                edgecolor="black",
+                lw=0.8,
+                label=f"{len(self.support)} support vectors",
+            )
         ax.set(xlabel=self.names[0], ylabel=self.names[1])
         if ax.get_legend_handles_labels()[0]:
             ax.legend()

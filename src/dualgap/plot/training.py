@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,6 +11,12 @@ from numpy.typing import ArrayLike, NDArray
 from ..certificate import relative_gap
 from ..losses import Vector
 from .axes import COLORS, axes_of, refuse_unknown
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure, SubFigure
+    from sklearn.base import BaseEstimator
+
 
 __all__ = ["ConvergenceDisplay", "PathDisplay", "proved_gaps"]
 
@@ -49,8 +55,8 @@ class ConvergenceDisplay:
         ConvergenceDisplay.from_estimators(models, x="epoch")
     """
 
-    ax_: Any
-    figure_: Any
+    ax_: Axes
+    figure_: Figure | SubFigure
 
     def __init__(
         self, histories: Mapping[str, NDArray[np.void]], *, tol: float | None = None
@@ -61,12 +67,12 @@ class ConvergenceDisplay:
     @classmethod
     def from_estimator(
         cls,
-        estimator: Any,
+        estimator: BaseEstimator,
         *,
         name: str | None = None,
         x: str = "seconds",
         y: str = "gap",
-        ax: Any = None,
+        ax: Axes | None = None,
     ) -> ConvergenceDisplay:
         """Draw the history of a fitted estimator, one curve per class or pair.
 
@@ -106,7 +112,7 @@ class ConvergenceDisplay:
         *,
         x: str = "seconds",
         y: str = "gap",
-        ax: Any = None,
+        ax: Axes | None = None,
     ) -> ConvergenceDisplay:
         """Draw several fitted estimators on one axis.
 
@@ -155,7 +161,7 @@ class ConvergenceDisplay:
         return cls(curves, tol=tol).plot(x=x, y=y, ax=ax)
 
     def plot(
-        self, *, x: str = "seconds", y: str = "gap", ax: Any = None
+        self, *, x: str = "seconds", y: str = "gap", ax: Axes | None = None
     ) -> ConvergenceDisplay:
         """Draw the curves.
 
@@ -199,7 +205,7 @@ class ConvergenceDisplay:
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
-    def _bounds(self, ax: Any, x: str) -> None:
+    def _bounds(self, ax: Axes, x: str) -> None:
         """Draw the best proved gaps, and the estimates below them as thin lines."""
         last = {
             label: proved_gaps(h)[-1] for label, h in self.histories.items() if len(h)
@@ -234,7 +240,7 @@ class ConvergenceDisplay:
 
     @staticmethod
     def _curve(
-        ax: Any,
+        ax: Axes,
         history: NDArray[np.void],
         x: str,
         values: Vector,
@@ -288,8 +294,8 @@ class PathDisplay:
         Figure that contains the axes.
     """
 
-    ax_: Any
-    figure_: Any
+    ax_: Axes
+    figure_: Figure | SubFigure
 
     def __init__(
         self,
@@ -314,7 +320,7 @@ class PathDisplay:
 
     @classmethod
     def from_path(
-        cls, path: Any, *, y: str = "coefs", positive: int = 0, ax: Any = None
+        cls, path: Any, *, y: str = "coefs", positive: int = 0, ax: Axes | None = None
     ) -> PathDisplay:
         """Draw a regularisation path.
 
@@ -340,7 +346,7 @@ class PathDisplay:
 
     @classmethod
     def from_estimator(
-        cls, estimator: Any, *, y: str = "scores", ax: Any = None
+        cls, estimator: BaseEstimator, *, y: str = "scores", ax: Axes | None = None
     ) -> PathDisplay:
         """Draw the search of a fitted :class:`LinearSVCCV`.
 
@@ -365,7 +371,7 @@ class PathDisplay:
         )
         return display.plot(y=y, ax=ax)
 
-    def plot(self, *, y: str = "coefs", ax: Any = None) -> PathDisplay:
+    def plot(self, *, y: str = "coefs", ax: Axes | None = None) -> PathDisplay:
         """Draw the curves.
 
         Parameters

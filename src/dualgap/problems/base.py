@@ -14,6 +14,7 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from .. import core
 from ..certificate import Certificate
 from ..losses import Loss, ResidualLoss, Vector
 
@@ -120,7 +121,7 @@ class KernelHint(Hint):
     """
 
     near: Near | None = None
-    stop: Any = None
+    stop: core.Stop | None = None
     exact: bool = False
 
 

@@ -29,6 +29,7 @@ from ..checks import (
     check_vector,
 )
 from ..data.blocks import Block
+from ..data.types import MatrixLike
 from ..losses import Loss, Vector, get_loss
 from .base import BinaryHint, Claim, Proof, hint_of
 from .bias import balanced, best_bias
@@ -108,7 +109,7 @@ class BinaryProblem(RowsProblem):
 
     def __init__(
         self,
-        X: Any,
+        X: MatrixLike,
         y: ArrayLike | None = None,
         C: float | None = None,
         *,
@@ -157,9 +158,9 @@ class BinaryProblem(RowsProblem):
         if arrays is None and self.source is not None:
             self.rows = self.source.hold(constant)
         elif isinstance(arrays, list) and len(arrays) == 1:
-            self.rows = core.dense_rows(*arrays, constant)
+            self.rows = core.dense_rows(arrays[0], constant)
         elif isinstance(arrays, list):
-            self.rows = core.csr_rows(*arrays, self.d, constant)
+            self.rows = core.csr_rows(arrays[0], arrays[1], arrays[2], self.d, constant)
 
     def with_labels(
         self,

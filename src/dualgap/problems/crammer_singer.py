@@ -54,7 +54,9 @@ class CrammerSingerProblem(Problem):
 
     kind: ClassVar[str] = "crammer-singer"
 
-    def __init__(self, data: BinaryProblem, codes: NDArray[Any], classes: int) -> None:
+    def __init__(
+        self, data: BinaryProblem, codes: NDArray[np.generic], classes: int
+    ) -> None:
         if data.free_bias:
             raise ValueError(
                 "penalize_intercept=False: the problem of Crammer and Singer has "

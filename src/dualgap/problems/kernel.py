@@ -25,6 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 from .. import core
 from ..certificate import Bounds, Certificate
 from ..checks import check_C, check_costs, check_labels, check_vector
+from ..data.types import MatrixLike
 from ..kernels.functions import Kernel
 from ..losses import Loss, Vector, get_loss
 from .base import EMPTY, Claim, KernelHint, Near, Proof, hint_of
@@ -104,7 +105,7 @@ class KernelProblem(MatrixProblem):
 
     def __init__(
         self,
-        X: Any,
+        X: MatrixLike,
         y: ArrayLike,
         C: float | None = None,
         *,

@@ -24,13 +24,14 @@ from __future__ import annotations
 import functools
 import math
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..certificate import Bounds, Certificate
 from ..checks import check_C, check_costs, check_vector
+from ..data.types import MatrixLike
 from ..kernels.functions import Kernel
 from ..kernels.gram import roundings_of_values
 from ..losses import EpsilonInsensitive, OneClassHinge, ResidualLoss, Vector
@@ -78,7 +79,11 @@ class BoxProblem(MatrixProblem):
     lower: Vector
 
     def __init__(
-        self, X: Any, kernel: Kernel | None, cache_size: float, rows: ArrayLike | None
+        self,
+        X: MatrixLike,
+        kernel: Kernel | None,
+        cache_size: float,
+        rows: ArrayLike | None,
     ) -> None:
         super().__init__(X, kernel, cache_size, rows)
         self.y = np.ones(self.n, np.int8)
@@ -318,7 +323,7 @@ class KernelRegression(BoxProblem):
 
     def __init__(
         self,
-        X: Any,
+        X: MatrixLike,
         y: ArrayLike,
         C: float | None = None,
         *,
@@ -370,7 +375,7 @@ class KernelOneClass(BoxProblem):
 
     def __init__(
         self,
-        X: Any,
+        X: MatrixLike,
         nu: float = 0.5,
         *,
         kernel: Kernel | None = None,

@@ -12,6 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from .. import core
+from ..data.types import MatrixLike
 from ..kernels.functions import Kernel
 from ..kernels.gram import Gram, Matrix, Subset, roundings_of_values
 from ..losses import Vector
@@ -74,7 +76,11 @@ class MatrixProblem(Problem):
     constant = 0.0
 
     def __init__(
-        self, X: Any, kernel: Kernel | None, cache_size: float, rows: ArrayLike | None
+        self,
+        X: MatrixLike,
+        kernel: Kernel | None,
+        cache_size: float,
+        rows: ArrayLike | None,
     ) -> None:
         if isinstance(X, (Matrix, Subset)):
             if kernel is not None:
@@ -99,7 +105,9 @@ class MatrixProblem(Problem):
         """Return ``sum_j alpha_j y_j k_ij`` at all rows i, shape (n,), float64."""
         return self.known(alpha).scores.copy()
 
-    def known(self, alpha: Vector, stop: Any = None, near: Near | None = None) -> Near:
+    def known(
+        self, alpha: Vector, stop: core.Stop | None = None, near: Near | None = None
+    ) -> Near:
         """Return the scores of alpha, bounds on their errors, and the best bias.
 
         A row keeps its approximate score from `near` if `near` shows that it has no
@@ -165,7 +173,7 @@ class MatrixProblem(Problem):
         rows: NDArray[np.bool_],
         scores: Vector,
         error: Vector,
-        stop: Any,
+        stop: core.Stop | None,
     ) -> None:
         """Write the float64 scores of some rows, and bounds on their errors."""
         last, signed = self._combined, alpha * self.y

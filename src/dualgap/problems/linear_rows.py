@@ -10,6 +10,7 @@ import numpy as np
 from .. import core
 from ..data.blocks import Block, RowSource, StreamedRows
 from ..data.rows import Norms, inspect_rows
+from ..data.types import MatrixLike
 from ..losses import Vector
 from .base import Problem
 
@@ -34,7 +35,7 @@ class RowsProblem(Problem):
     rows: Any
     intercept_scaling: float
 
-    def _set_rows(self, X: Any) -> None:
+    def _set_rows(self, X: MatrixLike) -> None:
         """Inspect X and set the attributes; `intercept_scaling` is set before."""
         self.source = X if isinstance(X, RowSource) else None
         self.rows, self._norms, self.d = inspect_rows(X, self.intercept_scaling)

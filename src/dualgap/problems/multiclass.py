@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,9 +13,14 @@ from ..certificate import Certificate
 from ..checks import check_constant
 from ..data.blocks import RowSource
 from ..data.rows import Points
+from ..data.types import MatrixLike
 from ..losses import Vector
 from . import one_vs_one, one_vs_rest
 from .binary import BinaryProblem
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
+
 
 __all__ = [
     "BinaryProblems",
@@ -66,8 +71,8 @@ class OneVsRest:
 
     def __init__(
         self,
-        X: Any,
-        classes: NDArray[Any],
+        X: MatrixLike,
+        classes: NDArray[np.generic],
         codes: NDArray[np.intp],
         weight: Vector | None,
         factor: Vector,
@@ -134,8 +139,8 @@ class OneVsOne:
 
     def __init__(
         self,
-        X: Any,
-        classes: NDArray[Any],
+        X: MatrixLike,
+        classes: NDArray[np.generic],
         codes: NDArray[np.intp],
         weight: Vector | None,
         factor: Vector,
@@ -208,8 +213,8 @@ BinaryProblems = OneVsRest | OneVsOne
 
 def binary_problems(
     multi_class: str,
-    X: Any,
-    classes: NDArray[Any],
+    X: MatrixLike,
+    classes: NDArray[np.generic],
     *args: Any,
     copies: bool = True,
     **options: Any,
@@ -227,7 +232,7 @@ def number_of_problems(multi_class: str, classes: int) -> int:
     return classes * (classes - 1) // 2 if multi_class == "ovo" else classes
 
 
-def refuse_missing(classes: NDArray[Any], total: ArrayLike) -> None:
+def refuse_missing(classes: NDArray[np.generic], total: ArrayLike) -> None:
     """Raise an error if all rows of a class have weight 0.
 
     Raises
@@ -250,14 +255,14 @@ def problem_name(label: Any) -> str:
     return f"class {label!s}"
 
 
-def certificate_of(model: Any, parts: Sequence[Certificate]) -> Certificate:
+def certificate_of(model: BaseEstimator, parts: Sequence[Certificate]) -> Certificate:
     """Join the certificates of the binary problems of a fitted classifier."""
     if len(parts) == 1:
         return parts[0]
     return Certificate.total(parts, [problem_name(of) for of in problem_labels(model)])
 
 
-def problem_labels(model: Any) -> list[Any]:
+def problem_labels(model: BaseEstimator) -> list[Any]:
     """Return the label of each certificate of a classifier: a class or a pair.
 
     With two classes, and with a joint problem of all classes, it is the last class.

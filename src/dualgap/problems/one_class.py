@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 import sys
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,6 +19,7 @@ from numpy.typing import ArrayLike
 from .. import core
 from ..certificate import Bounds
 from ..checks import check_vector
+from ..data.types import MatrixLike
 from ..losses import OneClassHinge, ResidualLoss, Vector
 from .base import Claim, LinearHint, Proof, hint_of
 from .bias import into_sum, weighted_quantile
@@ -58,7 +58,7 @@ class OneClassProblem(BinaryProblem):
 
     def __init__(
         self,
-        X: Any,
+        X: MatrixLike,
         nu: float = 0.5,
         *,
         sample_weight: ArrayLike | None = None,

@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from .. import core
 from ..certificate import Bounds, Certificate
 from ..checks import check_costs, check_vector
+from ..data.types import MatrixLike
 from ..losses import ResidualLoss, Vector, get_residual_loss
 from .base import Claim, LinearHint, Proof, hint_of
 from .bias import into_sum
@@ -64,7 +65,7 @@ class RegressionProblem(BinaryProblem):
 
     def __init__(
         self,
-        X: Any,
+        X: MatrixLike,
         y: ArrayLike,
         C: float | None = None,
         *,
@@ -211,7 +212,9 @@ class FreeBiasRegression:
         D of this problem if the dual variables sum to 0.
     """
 
-    def __init__(self, X: Any, y: Vector, C: float | None, **options: Any) -> None:
+    def __init__(
+        self, X: MatrixLike, y: Vector, C: float | None, **options: Any
+    ) -> None:
         self.with_bias = RegressionProblem(X, y, C, fit_intercept=True, **options)
         self.centred = RegressionProblem(X, y - float(np.median(y)), C, **options)
 

@@ -34,7 +34,7 @@ from __future__ import annotations
 import logging
 import math
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -363,14 +363,16 @@ class Auto(Solver):
         # The other methods take few steps: a fit that they end is resumed before them.
         return isinstance(state.inner, DCDState) and state.dcd is None
 
-    def start(self, problem: BinaryProblem, rng: Any, warm: Vector | None) -> AutoState:
+    def start(
+        self, problem: BinaryProblem, rng: core.Random, warm: Vector | None
+    ) -> AutoState:
         dcd = DCD()
         return AutoState(
             problem, rng, new_order(0), engine=dcd,
             inner=dcd.start(problem, rng, warm), warm_started=warm is not None,
         )  # fmt: skip
 
-    def step(self, state: AutoState, stop: Any) -> None:
+    def step(self, state: AutoState, stop: core.Stop) -> None:
         if state.epochs == 0:
             self._begin(state)
         state.inner.pause, state.inner.tol = state.pause, self.goal(state)

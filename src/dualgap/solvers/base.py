@@ -23,6 +23,7 @@ from typing import Any, ClassVar, Literal, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from .. import core
 from ..checks import check_count, check_option
 from ..data.blocks import Block
 from ..losses import Vector
@@ -42,7 +43,7 @@ class State:
     """Base of the states; each solver adds its own arrays."""
 
     problem: BinaryProblem
-    rng: Any
+    rng: core.Random
     order: NDArray[np.uint32]
     epochs: int = 0
     updates: int = 0
@@ -53,7 +54,7 @@ class State:
     #: `atol` allows.
     tol: float = 1e-3
     #: Stop request of the fit; the loop sets it.
-    stop: Any = None
+    stop: core.Stop = field(default_factory=core.Stop)
     #: Steps left of `max_steps`; None for no limit. The loop sets it.
     steps_left: int | None = None
     #: Name of the method that made the last pass, for solvers that run several.
@@ -195,11 +196,11 @@ class Solver(ABC):
         return np.clip(warm, problem.lower, problem.upper)
 
     @abstractmethod
-    def start(self, problem: Any, rng: Any, warm: Vector | None) -> State:
+    def start(self, problem: Any, rng: core.Random, warm: Vector | None) -> State:
         """Return the state before the first pass."""
 
     @abstractmethod
-    def step(self, state: Any, stop: Any) -> None:
+    def step(self, state: Any, stop: core.Stop) -> None:
         """Make one pass over the data, or leave it early in a valid state on `stop`."""
 
     def estimate(self, state: Any) -> tuple[float, float]:
@@ -275,7 +276,12 @@ def new_order(n: int) -> NDArray[np.uint32]:
 
 
 def next_order(
-    kind: RowOrder, rng: Any, order: NDArray[np.uint32], n: int, *, first: bool = True
+    kind: RowOrder,
+    rng: core.Random,
+    order: NDArray[np.uint32],
+    n: int,
+    *,
+    first: bool = True,
 ) -> None:
     """Fill `order` for the next pass: a permutation, independent draws, or 0..n-1.
 
@@ -303,7 +309,7 @@ def page_order(problem: BinaryProblem) -> NDArray[np.uint32]:
 
 
 def row_visits(
-    kind: RowOrder, state: State, stop: Any, batch: int = 1
+    kind: RowOrder, state: State, stop: core.Stop, batch: int = 1
 ) -> Iterator[tuple[Block, NDArray[np.uint32]]]:
     """Yield the blocks of the next pass, each with the order of visits to its rows.
 

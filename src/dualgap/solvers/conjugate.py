@@ -135,7 +135,7 @@ class Accelerator:
             self.alpha[:], self.w[:] = state.alpha, state.w
             self.norms = 0.0, 0.0
 
-    def advance(self, state: DCDState, stop: Any) -> bool:
+    def advance(self, state: DCDState, stop: core.Stop) -> bool:
         """Make the step between two sweeps; rows that leave their bound become active.
 
         Returns
@@ -156,7 +156,7 @@ class Accelerator:
             self.mode = Mode.MOMENTUM
         return True
 
-    def _momentum(self, state: DCDState, stop: Any) -> bool:
+    def _momentum(self, state: DCDState, stop: core.Stop) -> bool:
         restart = state.dual < self.dual
         if restart:
             self.t = 1.0
@@ -193,7 +193,7 @@ class Accelerator:
         self.points = np.zeros(n), np.zeros(n)
         self.images = np.zeros(width), np.zeros(width)
 
-    def _conjugate(self, state: DCDState, stop: Any) -> None:
+    def _conjugate(self, state: DCDState, stop: core.Stop) -> None:
         # D is of second order in the error of alpha, the gap is of first order.
         resolved = state.dual - self.dual > self.settings.noise * abs(state.dual)
         self.dull, self.dual = 0 if resolved else self.dull + 1, state.dual

@@ -82,7 +82,9 @@ class SequentialDual(Solver):
         problem.feasible(warm)
         return warm
 
-    def start(self, problem: Any, rng: Any, warm: Vector | None) -> MulticlassState:
+    def start(
+        self, problem: Any, rng: core.Random, warm: Vector | None
+    ) -> MulticlassState:
         state = MulticlassState(
             problem,
             rng,
@@ -96,7 +98,7 @@ class SequentialDual(Solver):
             state.repair()
         return state
 
-    def step(self, state: MulticlassState, stop: Any) -> None:
+    def step(self, state: MulticlassState, stop: core.Stop) -> None:
         problem: Any = state.problem
         if (state.epochs + 1) % self.settings.repair_every == 0:
             state.repair()

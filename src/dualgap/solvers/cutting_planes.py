@@ -101,7 +101,7 @@ class Planes:
         core.outputs(self._rows(), labels, a, row, threads, core.Stop())
         self.gram[t, : self.size] = self.gram[: self.size, t] = row
 
-    def solve(self, tol: float, stop: Any) -> None:
+    def solve(self, tol: float, stop: core.Stop) -> None:
         """Raise the dual of the master until its gap is at most tol."""
         size = self.size
         core.solve_master(self.gram, self.b[:size], self.beta[:size], tol, stop)
@@ -259,7 +259,7 @@ class CuttingPlane(Solver):
         return True
 
     def start(
-        self, problem: BinaryProblem, rng: Any, warm: Vector | None
+        self, problem: BinaryProblem, rng: core.Random, warm: Vector | None
     ) -> PlaneState:
         planes = Planes(problem.n, problem.width)
         everything = np.full(planes.sets.shape[1], 255, dtype=np.uint8)
@@ -279,7 +279,7 @@ class CuttingPlane(Solver):
             dual=0.0,
         )
 
-    def step(self, state: PlaneState, stop: Any) -> None:
+    def step(self, state: PlaneState, stop: core.Stop) -> None:
         problem, planes = state.problem, state.planes
         state.epochs += 1
         if not self._make_plane(state, stop):
@@ -315,7 +315,7 @@ class CuttingPlane(Solver):
         )
         state.primal = 0.5 * core.squared_norm(state.w) + loss
 
-    def _make_plane(self, state: PlaneState, stop: Any) -> bool:
+    def _make_plane(self, state: PlaneState, stop: core.Stop) -> bool:
         """Update the plane to the next set; return False on a stop request."""
         problem = state.problem
         if state.epochs % self.settings.renew_every == 0:

@@ -235,7 +235,7 @@ class FreeBiasState(DCDState):
 
     @classmethod
     def begin(
-        cls, problem: BinaryProblem, rng: Any, alpha: Vector, w: Vector
+        cls, problem: BinaryProblem, rng: core.Random, alpha: Vector, w: Vector
     ) -> FreeBiasState:
         q = problem.norms(0.0)
         # A tenth of a typical row, so that the feature does not slow the rows down, but
@@ -361,7 +361,9 @@ class DCD(Solver):
             return self.block_sweeps
         return 5 if coherent(problem) else 2
 
-    def start(self, problem: BinaryProblem, rng: Any, warm: Vector | None) -> DCDState:
+    def start(
+        self, problem: BinaryProblem, rng: core.Random, warm: Vector | None
+    ) -> DCDState:
         alpha = np.zeros(problem.n) if warm is None else warm
         state: DCDState
         if problem.free_bias:
@@ -386,7 +388,7 @@ class DCD(Solver):
             state.modified_sgd = warm is None and easy
         return state
 
-    def step(self, state: DCDState, stop: Any) -> None:
+    def step(self, state: DCDState, stop: core.Stop) -> None:
         if state.problem.streamed:
             self._streamed_pass(state, stop)
         elif self.shrinking == "sleep":
@@ -397,7 +399,7 @@ class DCD(Solver):
     def _repair_is_due(self, state: DCDState) -> bool:
         return (state.epochs + 1) % self.settings.repair_every == 0
 
-    def _skipping_pass(self, state: DCDState, stop: Any) -> None:
+    def _skipping_pass(self, state: DCDState, stop: core.Stop) -> None:
         accelerator = state.accelerator
         longest, omega, moving = self.settings.longest_skip, 1.0, False
         modified_sgd = state.modified_sgd and state.epochs == 0
@@ -431,7 +433,7 @@ class DCD(Solver):
             gap = accelerator.estimate(gap, found.saved, after_sgd)
         state.after_pass(found.visited, found.updates, gap, found.norm)
 
-    def _streamed_pass(self, state: DCDState, stop: Any) -> None:
+    def _streamed_pass(self, state: DCDState, stop: core.Stop) -> None:
         problem, sweep = state.problem, state.sweep
         if sweep is None:
             if self._repair_is_due(state):
@@ -453,7 +455,7 @@ class DCD(Solver):
         state.after_pass(sweep.visited, sweep.updates, sweep.gap, sweep.norm)
 
     def _sweep_block(
-        self, state: DCDState, sweep: Sweep, block: Block, stop: Any
+        self, state: DCDState, sweep: Sweep, block: Block, stop: core.Stop
     ) -> None:
         examples, order = state.examples(block), np.empty(block.size, np.uint32)
         alpha = block.take(state.alpha)
@@ -479,7 +481,7 @@ class DCD(Solver):
         block.put(state.wake, wake)
         block.put(state.length, length)
 
-    def _hsieh_pass(self, state: DCDState, stop: Any) -> None:
+    def _hsieh_pass(self, state: DCDState, stop: core.Stop) -> None:
         if self.shrinking == "none":
             state.restore()
         state.rng.shuffle(state.order[: state.active])

@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -191,7 +191,7 @@ class InteriorState(SomeRowsState):
         self.updates += rows
         self.spend(iteration_work(self.problem, rows, correctors))
 
-    def look_at_all_rows(self, w: Vector, stop: Any) -> bool:
+    def look_at_all_rows(self, w: Vector, stop: core.Stop) -> bool:
         """Compute all margins at w; return False on a stop request."""
         problem, done = self.problem, 0
         self.spend(3.0 * problem.n)  # the work that uses the margins
@@ -290,7 +290,7 @@ class InteriorPoint(FewFeatures):
             check_count(name, getattr(self, name))
 
     def start(
-        self, problem: BinaryProblem, rng: Any, warm: Vector | None
+        self, problem: BinaryProblem, rng: core.Random, warm: Vector | None
     ) -> InteriorState:
         whole, group = problem, None
         if not whole.streamed:
@@ -315,7 +315,7 @@ class InteriorPoint(FewFeatures):
             state.spend(grouping_work(whole))
         return state
 
-    def step(self, state: InteriorState, stop: Any) -> None:
+    def step(self, state: InteriorState, stop: core.Stop) -> None:
         if state.inner is None:
             self._begin(state, stop)
         if state.inner is None:
@@ -347,7 +347,7 @@ class InteriorPoint(FewFeatures):
         elif gap <= state.look or stuck:
             self._verify(state, stop, gap, stuck)
 
-    def _begin(self, state: InteriorState, stop: Any) -> None:
+    def _begin(self, state: InteriorState, stop: core.Stop) -> None:
         """Solve a sample of the rows first, if it is much smaller."""
         problem = state.problem
         n, m = problem.n, sample_size(problem.width, problem.n, self.sample)
@@ -359,7 +359,7 @@ class InteriorPoint(FewFeatures):
         self._solve(state, cost, np.zeros(problem.width), 0.0)
         self._start(state, None, 0.0, stop)
 
-    def _screen(self, state: InteriorState, stop: Any, stuck: bool) -> None:
+    def _screen(self, state: InteriorState, stop: core.Stop, stuck: bool) -> None:
         """Find the rows near the margin of the solution of the sample."""
         problem, settings = state.problem, self.settings
         w = state.inner.w
@@ -384,7 +384,7 @@ class InteriorPoint(FewFeatures):
         self._solve_near(state, w, len(state.members) >= 100 * problem.width, stop)
 
     def _solve_near(
-        self, state: InteriorState, w: Vector, warm: bool, stop: Any
+        self, state: InteriorState, w: Vector, warm: bool, stop: core.Stop
     ) -> None:
         """Solve the near rows; fix the others at the bound of their side of w."""
         problem, near = state.problem, state.near
@@ -404,7 +404,7 @@ class InteriorPoint(FewFeatures):
         else:
             self._start(state, None, 0.0, stop)
 
-    def _solve_all(self, state: InteriorState, stop: Any) -> None:
+    def _solve_all(self, state: InteriorState, stop: core.Stop) -> None:
         problem = state.problem
         state.sampling, state.everything, state.warm = False, True, False
         state.members = np.flatnonzero(problem.cost > 0.0).astype(np.uint32)
@@ -413,7 +413,7 @@ class InteriorPoint(FewFeatures):
         self._start(state, None, 0.0, stop)
 
     def _start(
-        self, state: InteriorState, w: Vector | None, mu: float, stop: Any
+        self, state: InteriorState, w: Vector | None, mu: float, stop: core.Stop
     ) -> None:
         """Start from w, or from 0; on a stop request there is no `inner`."""
         w = np.zeros(state.problem.width) if w is None else w
@@ -440,7 +440,9 @@ class InteriorPoint(FewFeatures):
             lone_blas(state),
         )
 
-    def _verify(self, state: InteriorState, stop: Any, gap: float, stuck: bool) -> None:
+    def _verify(
+        self, state: InteriorState, stop: core.Stop, gap: float, stuck: bool
+    ) -> None:
         """Compute P and D over all rows; add the fixed rows that are wrong."""
         problem, inner, settings = state.problem, state.inner, self.settings
         if not inner.refresh(stop):

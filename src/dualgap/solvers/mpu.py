@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -109,7 +109,9 @@ class MPU(Solver):
     def streams(self) -> bool:
         return True
 
-    def start(self, problem: BinaryProblem, rng: Any, warm: Vector | None) -> MPUState:
+    def start(
+        self, problem: BinaryProblem, rng: core.Random, warm: Vector | None
+    ) -> MPUState:
         used = problem.cost > 0.0
         longest = float((problem.q + problem.delta).max(where=used, initial=0.0))
         return MPUState(
@@ -123,7 +125,7 @@ class MPU(Solver):
             delta=self.delta,
         )
 
-    def step(self, state: MPUState, stop: Any) -> None:
+    def step(self, state: MPUState, stop: core.Stop) -> None:
         problem = state.problem
         updates, gap = 0, 0.0
         for block, order in row_visits("permutation", state, stop):

@@ -65,7 +65,7 @@ class NewtonState(State):
     first: float = 0.0  # ||g|| of the first point
 
     @classmethod
-    def at(cls, problem: Any, rng: Any, w: Vector, factor: bool) -> NewtonState:
+    def at(cls, problem: Any, rng: core.Random, w: Vector, factor: bool) -> NewtonState:
         """Return the state at w, at the cost of one pass."""
         state = cls(
             problem,
@@ -137,7 +137,7 @@ class ResidualNewton(RegressionSolver):
                 f"{most}; use direction='gradients' or 'auto'"
             )
 
-    def start(self, problem: Any, rng: Any, warm: Vector | None) -> NewtonState:
+    def start(self, problem: Any, rng: core.Random, warm: Vector | None) -> NewtonState:
         w = np.zeros(problem.width) if warm is None else problem.combine(warm)
         factor = self.direction == "factor" or (
             self.direction == "auto"
@@ -146,7 +146,7 @@ class ResidualNewton(RegressionSolver):
         )
         return NewtonState.at(problem, rng, w, factor)
 
-    def step(self, state: NewtonState, stop: Any) -> None:
+    def step(self, state: NewtonState, stop: core.Stop) -> None:
         problem: Any = state.problem
         state.epochs += 1
         progress = math.sqrt(2.0 * state.gap) / max(state.first, TINY)

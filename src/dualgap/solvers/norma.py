@@ -46,5 +46,5 @@ class NORMA(StochasticGradient):
         super().__post_init__()
         check_step("p", self.p, largest=1.0)
 
-    def eta0(self, problem: BinaryProblem, rng: Any) -> float:
+    def eta0(self, problem: BinaryProblem, rng: core.Random) -> float:
         return self.p

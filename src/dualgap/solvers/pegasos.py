@@ -125,14 +125,14 @@ class Pegasos(StochasticGradient):
             )
 
     def start(
-        self, problem: BinaryProblem, rng: Any, warm: Vector | None
+        self, problem: BinaryProblem, rng: core.Random, warm: Vector | None
     ) -> GradientState:
         state = super().start(problem, rng, warm)
         if self.bias != "search":
             return state
         return SearchState(**vars(state))
 
-    def step(self, state: GradientState, stop: Any) -> None:
+    def step(self, state: GradientState, stop: core.Stop) -> None:
         if isinstance(state, SearchState):
             if state.left == 0:
                 self._next_run(state)

@@ -98,7 +98,7 @@ class RegressionDCD(RegressionSolver):
         "squared_epsilon_insensitive",
     )
 
-    def start(self, problem: Any, rng: Any, warm: Vector | None) -> DCDState:
+    def start(self, problem: Any, rng: core.Random, warm: Vector | None) -> DCDState:
         alpha = np.zeros(problem.n) if warm is None else warm
         w = np.zeros(problem.width) if warm is None else problem.combine(alpha)
         state = DCDState(
@@ -113,7 +113,7 @@ class RegressionDCD(RegressionSolver):
         state.start_shrinking()
         return state
 
-    def step(self, state: DCDState, stop: Any) -> None:
+    def step(self, state: DCDState, stop: core.Stop) -> None:
         problem: Any = state.problem
         if (state.epochs + 1) % self.settings.repair_every == 0:
             state.repair()
@@ -158,7 +158,7 @@ class PairDescent(RegressionSolver):
     name: ClassVar[str] = "pairs"
     losses: ClassVar[tuple[str, ...]] = ("one_class",)
 
-    def start(self, problem: Any, rng: Any, warm: Vector | None) -> PairState:
+    def start(self, problem: Any, rng: core.Random, warm: Vector | None) -> PairState:
         alpha = problem.start() if warm is None else problem.feasible(warm)
         return PairState(
             problem,
@@ -169,7 +169,7 @@ class PairDescent(RegressionSolver):
             room=np.zeros(problem.width),
         )
 
-    def step(self, state: PairState, stop: Any) -> None:
+    def step(self, state: PairState, stop: core.Stop) -> None:
         problem: Any = state.problem
         state.epochs += 1
         if state.epochs % self.settings.repair_every == 0:

@@ -15,7 +15,7 @@ Source     Shalev-Shwartz and Zhang, JMLR 14 (2013), procedures SDCA, SDCA-Perm 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -84,7 +84,9 @@ class SDCA(SteppedSolver):
     def streams(self) -> bool:
         return True
 
-    def start(self, problem: BinaryProblem, rng: Any, warm: Vector | None) -> SDCAState:
+    def start(
+        self, problem: BinaryProblem, rng: core.Random, warm: Vector | None
+    ) -> SDCAState:
         alpha = np.zeros(problem.n) if warm is None else warm
         w = np.zeros(problem.width) if warm is None else problem.combine(alpha)
         order = new_order(0 if problem.streamed else problem.n)
@@ -94,7 +96,7 @@ class SDCA(SteppedSolver):
             state.average_since = np.zeros(problem.n)
         return state
 
-    def step(self, state: SDCAState, stop: Any) -> None:
+    def step(self, state: SDCAState, stop: core.Stop) -> None:
         self._move_window(state)
         sgd = self.init == "sgd" and state.epochs == 0 and not state.alpha.any()
         # Modified-SGD takes every row once: a row drawn twice would count twice in w.
@@ -134,7 +136,12 @@ class SDCA(SteppedSolver):
         return int(state.rng.below(state.problem.n)) + 1 if keep else 0
 
     def _sgd_pass(
-        self, state: SDCAState, block: Block, order: np.ndarray, before: int, stop: Any
+        self,
+        state: SDCAState,
+        block: Block,
+        order: np.ndarray,
+        before: int,
+        stop: core.Stop,
     ) -> tuple[int, int, float]:
         problem, alpha = state.problem, block.take(state.alpha)
         point = core.DualState(alpha, state.w)
@@ -145,11 +152,11 @@ class SDCA(SteppedSolver):
         return found.visited, found.updates, found.gap
 
     def _pass(
-        self, state: SDCAState, block: Block, order: np.ndarray, stop: Any
+        self, state: SDCAState, block: Block, order: np.ndarray, stop: core.Stop
     ) -> tuple[int, int, float]:
         alpha, average = block.take(state.alpha), None
         total, since = block.take(state.average_sum), block.take(state.average_since)
-        if total is not None:
+        if total is not None and since is not None:
             average = core.Average(total, since, state.steps)
         point = core.DualState(alpha, state.w)
         found = core.sdca_epoch(

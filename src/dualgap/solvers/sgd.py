@@ -19,7 +19,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,7 +65,7 @@ class _CountingSGD(SteppedSolver):
         check_step("check_factor", self.check_factor)
 
     @abstractmethod
-    def visits(self, state: SGDState, stop: Any) -> Visits:
+    def visits(self, state: SGDState, stop: core.Stop) -> Visits:
         """Return the blocks of the next epoch, each with the order of its rows."""
 
     def multiplicity(self, epoch: int) -> int:
@@ -76,7 +76,9 @@ class _CountingSGD(SteppedSolver):
     def streams(self) -> bool:
         return True
 
-    def start(self, problem: BinaryProblem, rng: Any, warm: Vector | None) -> SGDState:
+    def start(
+        self, problem: BinaryProblem, rng: core.Random, warm: Vector | None
+    ) -> SGDState:
         return SGDState(
             problem,
             rng,
@@ -87,7 +89,7 @@ class _CountingSGD(SteppedSolver):
             lambda_=problem.lambda_,
         )
 
-    def step(self, state: SGDState, stop: Any) -> None:
+    def step(self, state: SGDState, stop: core.Stop) -> None:
         problem = state.problem
         before = state.visited
         loss, times = 0.0, self.multiplicity(state.epochs + 1)
@@ -140,7 +142,7 @@ class SGDr(_CountingSGD):
 
     name: ClassVar[str] = "sgd-r"
 
-    def visits(self, state: SGDState, stop: Any) -> Visits:
+    def visits(self, state: SGDState, stop: core.Stop) -> Visits:
         return row_visits("random", state, stop)
 
 
@@ -148,7 +150,7 @@ class SGDr(_CountingSGD):
 class _EpochSGD(OrderedSolver, _CountingSGD):
     """Base of the variants that visit every row once an epoch."""
 
-    def visits(self, state: SGDState, stop: Any) -> Visits:
+    def visits(self, state: SGDState, stop: core.Stop) -> Visits:
         return row_visits(self.order, state, stop)
 
 

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -108,7 +108,7 @@ class SGDQN(OrderedSolver):
             check_step("t0", self.t0)
 
     def start(
-        self, problem: BinaryProblem, rng: Any, warm: Vector | None
+        self, problem: BinaryProblem, rng: core.Random, warm: Vector | None
     ) -> SGDQNState:
         order = new_order(0 if problem.streamed else problem.n)
         t0 = self.t0
@@ -125,7 +125,11 @@ class SGDQN(OrderedSolver):
         return self._fresh(problem, rng, order, t0)
 
     def _fresh(
-        self, problem: BinaryProblem, rng: Any, order: NDArray[np.uint32], t0: float
+        self,
+        problem: BinaryProblem,
+        rng: core.Random,
+        order: NDArray[np.uint32],
+        t0: float,
     ) -> SGDQNState:
         """Return the state before the first step, at w = 0."""
         lambda_ = problem.lambda_
@@ -147,7 +151,11 @@ class SGDQN(OrderedSolver):
         )
 
     def _best_t0(
-        self, problem: BinaryProblem, rng: Any, block: Block, sample: NDArray[np.uint32]
+        self,
+        problem: BinaryProblem,
+        rng: core.Random,
+        block: Block,
+        sample: NDArray[np.uint32],
     ) -> float:
         """Return the best of 1, 10, ..., 1e10, and beyond for as long as it helps."""
 
@@ -180,7 +188,7 @@ class SGDQN(OrderedSolver):
         block: Block,
         order: NDArray[np.uint32],
         gain: float,
-        stop: Any,
+        stop: core.Stop,
     ) -> tuple[float, float]:
         """Visit rows of a block; return the loss and the gap as seen at the visits.
 
@@ -209,7 +217,7 @@ class SGDQN(OrderedSolver):
         state.updates += found.updates
         return found.loss, found.gap
 
-    def step(self, state: SGDQNState, stop: Any) -> None:
+    def step(self, state: SGDQNState, stop: core.Stop) -> None:
         gain = 2.0 / (state.epochs + 2)  # epoch e has weight e in the running means
         loss, gap, before = 0.0, 0.0, state.visited
         for block, order in row_visits(self.order, state, stop):

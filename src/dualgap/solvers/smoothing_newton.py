@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -171,7 +171,7 @@ class SmoothingNewton(FewFeatures):
             check_count(name, getattr(self, name))
 
     def start(
-        self, problem: BinaryProblem, rng: Any, warm: Vector | None
+        self, problem: BinaryProblem, rng: core.Random, warm: Vector | None
     ) -> NewtonState:
         whole, group = problem, None
         if distinct_share(whole) < 1.0:
@@ -193,7 +193,7 @@ class SmoothingNewton(FewFeatures):
             state.spend(grouping_work(whole))
         return state
 
-    def step(self, state: NewtonState, stop: Any) -> None:
+    def step(self, state: NewtonState, stop: core.Stop) -> None:
         if state.inner is None and not self._begin(state, stop):
             return
         inner = state.inner
@@ -240,7 +240,7 @@ class SmoothingNewton(FewFeatures):
         moved = float(np.linalg.norm(state.inner.w - state.centre))
         return max(state.radius - moved, 0.0)
 
-    def _sharpen(self, state: NewtonState, stop: Any) -> bool:
+    def _sharpen(self, state: NewtonState, stop: core.Stop) -> bool:
         """Smooth less if smoothing is most of the gap, and too much of it.
 
         Return False on a stop request.
@@ -262,7 +262,7 @@ class SmoothingNewton(FewFeatures):
         goal = state.tol if state.everything else state.sample_tol
         return self.settings.smoothing_share * goal * abs(state.inner.primal)
 
-    def _begin(self, state: NewtonState, stop: Any) -> bool:
+    def _begin(self, state: NewtonState, stop: core.Stop) -> bool:
         """Take up the next sample, or all rows; return False on a stop request."""
         problem = state.problem
         state.full = np.zeros(problem.n)
@@ -311,7 +311,7 @@ class SmoothingNewton(FewFeatures):
         cost: Vector,
         fixed: Vector,
         constant: float,
-        stop: Any,
+        stop: core.Stop,
     ) -> bool:
         problem, members = state.problem, state.members
         state.spend(2.0 * len(members) * (problem.rows.stored / problem.n + 1.0))
@@ -328,7 +328,7 @@ class SmoothingNewton(FewFeatures):
         state.inner = inner
         return True
 
-    def _shrink(self, state: NewtonState, stop: Any) -> None:
+    def _shrink(self, state: NewtonState, stop: core.Stop) -> None:
         """Remove the rows that a few more steps like the last cannot make active."""
         problem, inner, settings = state.problem, state.inner, self.settings
         most = settings.active_share

@@ -208,7 +208,7 @@ def without_duplicates(
 
 
 def draw_sample(
-    y: NDArray[np.int8], cost: Vector, m: int, rng: Any
+    y: NDArray[np.int8], cost: Vector, m: int, rng: core.Random
 ) -> tuple[NDArray[np.uint32], Vector]:
     """Draw about m rows, stratified by class, with costs that represent all rows.
 

@@ -64,12 +64,12 @@ class StochasticGradient(SteppedSolver):
         """Return (order of the rows, batch size, project or not, average or not)."""
         return "permutation", 1, False, False
 
-    def eta0(self, problem: BinaryProblem, rng: Any) -> float:
+    def eta0(self, problem: BinaryProblem, rng: core.Random) -> float:
         """Return the constant of the step size; 0 for a method without one."""
         return 0.0
 
     def start(
-        self, problem: BinaryProblem, rng: Any, warm: Vector | None
+        self, problem: BinaryProblem, rng: core.Random, warm: Vector | None
     ) -> GradientState:
         order = new_order(0 if problem.streamed else problem.n)
         state = fresh_state(problem, rng, order)
@@ -79,7 +79,7 @@ class StochasticGradient(SteppedSolver):
             state.r_beta = np.zeros(problem.n)
         return state
 
-    def step(self, state: GradientState, stop: Any) -> None:
+    def step(self, state: GradientState, stop: core.Stop) -> None:
         problem = state.problem
         kind, batch, project, _ = self.options()
         loss, before = 0.0, state.visited
@@ -106,7 +106,7 @@ class StochasticGradient(SteppedSolver):
 
 
 def fresh_state(
-    problem: BinaryProblem, rng: Any, order: NDArray[np.uint32]
+    problem: BinaryProblem, rng: core.Random, order: NDArray[np.uint32]
 ) -> GradientState:
     """Return the state before the first step, at w = 0."""
     width, q, bias = problem.width, problem.q_read, None
@@ -131,14 +131,14 @@ def gradient_pass(
     state: GradientState,
     block: Block,
     order: NDArray[np.uint32],
-    stop: Any,
+    stop: core.Stop,
     batch: int = 1,
     project: bool = False,
 ) -> float:
     """Make a pass over a block; return sum_i omega_i l_i as seen at the visits."""
     problem, total = state.problem, None
     beta, r_beta = block.take(state.beta), block.take(state.r_beta)
-    if state.r is not None:
+    if state.r is not None and r_beta is not None:
         total = core.SumOfSteps(state.r, r_beta, state.sigma)
     settings = core.GradientSettings(
         state.lambda_, solver.schedule, state.eta0, batch, project, solver.bias_rule

@@ -69,7 +69,7 @@ class SvmSGD(OrderedSolver, StochasticGradient):
     def options(self) -> tuple[RowOrder, int, bool, bool]:
         return self.order, 1, False, False
 
-    def eta0(self, problem: BinaryProblem, rng: Any) -> float:
+    def eta0(self, problem: BinaryProblem, rng: core.Random) -> float:
         if self.initial_step is not None:
             return self.initial_step
         # The rows of a store are in random order: its first page is a sample.
@@ -81,7 +81,11 @@ class SvmSGD(OrderedSolver, StochasticGradient):
         raise AssertionError("every problem has a block")
 
     def _best_start(
-        self, problem: BinaryProblem, rng: Any, block: Block, sample: NDArray[np.uint32]
+        self,
+        problem: BinaryProblem,
+        rng: core.Random,
+        block: Block,
+        sample: NDArray[np.uint32],
     ) -> float:
         def cost(eta0: float) -> float:
             return _cost_after_pass(self, problem, rng, block, sample, eta0)
@@ -104,7 +108,7 @@ class SvmSGD(OrderedSolver, StochasticGradient):
 def _cost_after_pass(
     solver: SvmSGD,
     problem: BinaryProblem,
-    rng: Any,
+    rng: core.Random,
     block: Block,
     sample: NDArray[np.uint32],
     eta0: float,

@@ -39,7 +39,7 @@ def solve(
     random_state: int = 0,
     warm: Vector | None = None,
     on_epoch: Callable[[EpochInfo], object] | None = None,
-    stop: Any = None,
+    stop: core.Stop | None = None,
     check_every: int | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     checkpoint_every: float = 60.0,

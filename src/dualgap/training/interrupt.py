@@ -7,13 +7,14 @@ import signal
 import threading
 from collections.abc import Iterator
 from types import FrameType
-from typing import Any
+
+from .. import core
 
 __all__ = ["ctrl_c"]
 
 
 @contextlib.contextmanager
-def ctrl_c(stop: Any) -> Iterator[None]:
+def ctrl_c(stop: core.Stop) -> Iterator[None]:
     """Turn the first Ctrl-C into a request to stop; the second one raises.
 
     This only happens in the main thread, where signals arrive, and while Python's

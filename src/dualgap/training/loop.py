@@ -11,7 +11,6 @@ from __future__ import annotations
 import logging
 import math
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -60,7 +59,7 @@ class Loop:
         solver: Solver,
         tol: float,
         atol: float,
-        stop: Any,
+        stop: core.Stop,
         progress: Progress,
         checkpoint: Checkpoint | None = None,
     ) -> None:

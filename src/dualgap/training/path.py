@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .. import core
 from ..losses import Vector
 from ..problems.binary import BinaryProblem
 from ..solvers.base import Solver
@@ -65,7 +66,7 @@ def solutions(
     max_epochs: int = 10_000,
     random_state: int = 0,
     on_epoch: Callable[[EpochInfo], object] | None = None,
-    stop: Any = None,
+    stop: core.Stop | None = None,
 ) -> Iterator[Solution]:
     """Train one binary problem for every C, in the order given.
 
@@ -169,7 +170,7 @@ def kernel_solutions(
     atol: float = 0.0,
     max_epochs: int = 10_000,
     random_state: int = 0,
-    stop: Any = None,
+    stop: core.Stop | None = None,
 ) -> Iterator[tuple[Any, Solution]]:
     """Train a kernel problem for every C, each fit from the solutions before it.
 

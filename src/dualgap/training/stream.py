@@ -146,7 +146,7 @@ class Stream:
                 self._note(k, problem, batch)
 
     def learn(
-        self, k: int, problem: BinaryProblem, batch: Batch, solver: DCD, stop: Any
+        self, k: int, problem: BinaryProblem, batch: Batch, solver: DCD, stop: core.Stop
     ) -> None:
         """Sweep the batch for problem k; `problem` has its rows, labels and costs."""
         rng = core.Random(0)

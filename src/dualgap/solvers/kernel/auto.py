@@ -15,6 +15,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
+from ... import core
 from ...certificate import size_of_optimum
 from ...losses import Vector
 from ..registry import register
@@ -52,7 +53,7 @@ class Auto(BlockSolver):
     def one_of(self, problems: int, threads: int) -> Auto:
         return replace(self, problems=problems, threads=threads)
 
-    def start(self, problem: Any, rng: Any, warm: Vector | None) -> BlockState:
+    def start(self, problem: Any, rng: core.Random, warm: Vector | None) -> BlockState:
         state = super().start(problem, rng, warm)
         state.method = BlockSolver.name
         return state

@@ -175,7 +175,7 @@ class BlockState(KernelState):
             return float(self.block.threshold) + self.problem.centre
         return float(core.signed_sum(self.problem.y, self.alpha()))
 
-    def near(self, stop: Any = None) -> Near | None:
+    def near(self, stop: core.Stop | None = None) -> Near | None:
         """Return F at all rows with bounds on its errors, or None if they are too weak.
 
         At inactive rows F is brought up to date with float32 kernel values.
@@ -214,7 +214,7 @@ class BlockState(KernelState):
             source.errors(fixed and _worth_fixed(self.problem, source.n), out)
         return out
 
-    def _times(self, c: Vector, at: NDArray[np.intp], stop: Any) -> Vector:
+    def _times(self, c: Vector, at: NDArray[np.intp], stop: core.Stop | None) -> Vector:
         """Return ``sum_j c_j k(x_j, x_i)`` at some rows, from float32 kernel values."""
         used, out = np.flatnonzero(c), np.zeros(len(at))
         rows, targets = used.astype(np.uint32), at.astype(np.uint32)
@@ -230,7 +230,7 @@ class BlockState(KernelState):
         self.given_error = near.error
         self.measure()
 
-    def refresh(self, stop: Any = None, near: Near | None = None) -> None:
+    def refresh(self, stop: core.Stop | None = None, near: Near | None = None) -> None:
         """Recompute F of the iterate, in float64 where the certificate needs it."""
         begun = time.process_time()
         problem, alpha = self.problem, self.alpha()
@@ -353,7 +353,7 @@ class BlockSolver(KernelSolver):
                 " or solver='kernel-pegasos'"
             )
 
-    def start(self, problem: Any, rng: Any, warm: Vector | None) -> BlockState:
+    def start(self, problem: Any, rng: core.Random, warm: Vector | None) -> BlockState:
         gram = problem.gram
         source = row_source(gram, self.threads)
         if isinstance(source, core.KernelRows):
@@ -380,7 +380,12 @@ class BlockSolver(KernelSolver):
         return state
 
     def _block(
-        self, problem: Any, source: Any, fixed: bool, rng: Any, part: Part | None = None
+        self,
+        problem: Any,
+        source: Any,
+        fixed: bool,
+        rng: core.Random,
+        part: Part | None = None,
     ) -> Any:
         """Return the core's solver of all rows, or of an active set.
 
@@ -430,7 +435,7 @@ class BlockSolver(KernelSolver):
         self,
         state: BlockState,
         alpha: Vector | None = None,
-        stop: Any = None,
+        stop: core.Stop | None = None,
         near: Near | None = None,
     ) -> None:
         """Activate all rows, and go on from the iterate or from another alpha."""
@@ -468,7 +473,7 @@ class BlockSolver(KernelSolver):
             return self.q, self.q
         return 256 if n < 3000 else 512 if n < 8000 else 1024, _LARGEST
 
-    def step(self, state: BlockState, stop: Any) -> None:
+    def step(self, state: BlockState, stop: core.Stop) -> None:
         if not state.whole:
             try:
                 state.refresh(stop)
@@ -493,7 +498,7 @@ class BlockSolver(KernelSolver):
         elif full and block.n > _MANY and block.computed >= state.due:
             self._rest(state)
 
-    def _leap(self, state: BlockState, stop: Any) -> None:
+    def _leap(self, state: BlockState, stop: core.Stop) -> None:
         """Solve a small problem by the interior-point method if progress is slow."""
         n = state.problem.n
         room = 16.0 * n * n <= 1e6 * state.problem.gram.cache_size
@@ -533,7 +538,9 @@ class BlockSolver(KernelSolver):
         finer = state.rejected >= _PATIENCE or not state.moved
         self._look_again(state, finer, stop=None)
 
-    def _look_again(self, state: BlockState, finer: bool, stop: Any) -> None:
+    def _look_again(
+        self, state: BlockState, finer: bool, stop: core.Stop | None
+    ) -> None:
         """Go on from an exact F with all rows active.
 
         With `finer`, kernel rows are also held or computed more accurately.

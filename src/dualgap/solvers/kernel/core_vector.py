@@ -77,7 +77,7 @@ class CoreState(SimplexState):
         radius = (1.0 + self.eps) ** 2 * (self.kappa - self.p)
         return self.kappa - 2.0 * g + self.p <= radius
 
-    def grow(self, rows: NDArray[Any]) -> None:
+    def grow(self, rows: NDArray[np.generic]) -> None:
         """Add rows to the core set, with a = 0."""
         old, new = self.size, self.size + len(rows)
         if new > len(self.H):
@@ -93,7 +93,7 @@ class CoreState(SimplexState):
         gradient = (block * self.core_a).sum(axis=1)
         self.core_g = np.concatenate([self.core_g, gradient])
 
-    def solve(self, stop: Any) -> int:
+    def solve(self, stop: core.Stop) -> int:
         """Solve the problem on the core set, and return the number of steps.
 
         The tolerance is a fraction of the accuracy eps of the ball.
@@ -166,7 +166,7 @@ class CoreVector(KernelSolver):
     def ends_itself(self) -> bool:
         return self.stop == "sampled"
 
-    def start(self, problem: Any, rng: Any, warm: Vector | None) -> CoreState:
+    def start(self, problem: Any, rng: core.Random, warm: Vector | None) -> CoreState:
         simplex = SimplexState.begin(problem, rng)
         state = CoreState(
             **vars(simplex),
@@ -189,7 +189,7 @@ class CoreVector(KernelSolver):
         state.measure()
         return state
 
-    def step(self, state: CoreState, stop: Any) -> None:
+    def step(self, state: CoreState, stop: core.Stop) -> None:
         state.epochs += 1
         quiet, losses = 0, [0.0]
         for _ in range(_SIZE):

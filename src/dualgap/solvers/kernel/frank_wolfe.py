@@ -70,7 +70,7 @@ class SimplexState(KernelState):
     aways: int = 0
 
     @classmethod
-    def begin(cls, problem: Any, rng: Any) -> SimplexState:
+    def begin(cls, problem: Any, rng: core.Random) -> SimplexState:
         """Return a state whose point is not set yet."""
         used = np.flatnonzero(problem.cost > 0.0)
         m, columns = len(used), problem.gram.columns
@@ -107,14 +107,16 @@ class SimplexState(KernelState):
         """The core's record of a, g and the rows with a > 0."""
         return core.SimplexState(self.a, self.g, self.active, self.size)
 
-    def add_gradient(self, rows: NDArray[np.uint32], change: Vector, stop: Any) -> None:
+    def add_gradient(
+        self, rows: NDArray[np.uint32], change: Vector, stop: core.Stop
+    ) -> None:
         """Add ``K change`` to g, for a change of a at some rows."""
         core.add_gradient(self.simplex, rows, change, self.g, stop)
 
     def finite(self) -> bool:
         return 0.0 < self.p < math.inf
 
-    def place(self, rows: NDArray[Any], a: Vector) -> None:
+    def place(self, rows: NDArray[np.generic], a: Vector) -> None:
         """Set the point to a, scaled to sum 1, at some rows and to 0 elsewhere."""
         self.a[:] = 0.0
         self.a[rows] = a / a.sum()
@@ -122,7 +124,7 @@ class SimplexState(KernelState):
         self.size = len(positive)
         self.active[: self.size] = positive
 
-    def matrix(self, rows: NDArray[Any], columns: NDArray[Any]) -> Vector:
+    def matrix(self, rows: NDArray[np.generic], columns: NDArray[np.generic]) -> Vector:
         """Return entries of K, shape (len(rows), len(columns))."""
         k = self.problem.gram.block(self.used[rows], self.used[columns])
         k += 1.0
@@ -245,7 +247,7 @@ class FrankWolfe(KernelSolver):
         """Whether vertices to leave are ranked by the gain of a clipped step."""
         return True
 
-    def start(self, problem: Any, rng: Any, warm: Vector | None) -> WalkState:
+    def start(self, problem: Any, rng: core.Random, warm: Vector | None) -> WalkState:
         state = WalkState(
             **vars(SimplexState.begin(problem, rng))
             | {"sampling": self.sample is not None}
@@ -259,10 +261,10 @@ class FrankWolfe(KernelSolver):
             state.measure()
         return state
 
-    def step(self, state: WalkState, stop: Any) -> None:
+    def step(self, state: WalkState, stop: core.Stop) -> None:
         state.epochs += 1
         problem, point = state.simplex, state.point
-        if state.sampling:
+        if state.sampling and self.sample is not None:
             eps = -math.inf if self.eps is None else self.eps
             how = core.WalkSettings(self.method, self.clipped, _SAMPLED)
             sample = core.Sample(
@@ -309,7 +311,7 @@ def split_classes(y: Vector) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
 
 
 def begin_anywhere(
-    state: SimplexState, rng: Any, count: int, point: Point, warm: Vector | None
+    state: SimplexState, rng: core.Random, count: int, point: Point, warm: Vector | None
 ) -> None:
     """Start at warm dual variables, or on a few random rows."""
     if warm is not None and warm[state.used].sum() > 0.0:

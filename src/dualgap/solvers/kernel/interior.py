@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
+from ... import core
 from ...losses import Vector
 
 # Most steps.
@@ -39,7 +40,7 @@ _SHORT = 0.99
 _ON_BOUND = 1e-12
 
 
-def interior_point(problem: Any, tol: float, stop: Any) -> Vector | None:
+def interior_point(problem: Any, tol: float, stop: core.Stop) -> Vector | None:
     """Return dual variables of a KernelProblem at a relative gap of about `tol`.
 
     Parameters
@@ -71,7 +72,7 @@ def interior_point(problem: Any, tol: float, stop: Any) -> Vector | None:
 
 
 def _solve(
-    Q: Vector, y: Vector, u: Vector, balanced: bool, tol: float, stop: Any
+    Q: Vector, y: Vector, u: Vector, balanced: bool, tol: float, stop: core.Stop
 ) -> Vector | None:
     # The room u - a is updated step by step, because near the bound the computed
     # difference would be 0. Variables without an upper bound have t = 0, and their room

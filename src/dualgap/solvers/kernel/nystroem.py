@@ -85,7 +85,7 @@ class Nystroem:
         problem: KernelProblem,
         random_state: int = 0,
         *,
-        stop: Any = None,
+        stop: core.Stop | None = None,
     ) -> Approximation:
         """Return the linear problem over the features of all rows.
 
@@ -119,7 +119,7 @@ def over(
     problem: KernelProblem,
     landmarks: NDArray[np.intp],
     threads: int = 1,
-    stop: Any = None,
+    stop: core.Stop | None = None,
 ) -> Approximation:
     """Return the linear problem over the functions that these landmarks span.
 
@@ -180,7 +180,7 @@ class Approximation(BinaryProblem):
         landmarks: NDArray[np.intp],
         whiten: Vector,
         threads: int,
-        stop: Any,
+        stop: core.Stop,
     ) -> None:
         self.kernel, self.landmarks, self.whiten = problem, landmarks, whiten
         super().__init__(
@@ -269,7 +269,7 @@ def _features(
     landmarks: NDArray[np.intp],
     whiten: NDArray[np.float32],
     threads: int,
-    stop: Any,
+    stop: core.Stop,
 ) -> NDArray[np.float32]:
     """Return ``z(x_i)`` of all rows, shape (n, n_features), block by block."""
     X, columns = problem.gram.source()
@@ -311,7 +311,7 @@ def _product(
 
 
 def _packed(
-    gram: Any, landmarks: Any, block: Any, threads: int, stop: Any
+    gram: Any, landmarks: Any, block: Any, threads: int, stop: core.Stop
 ) -> NDArray[np.float32]:
     """Return kernel values of landmarks and a block of rows, shape (m, len(block))."""
     m = len(landmarks)

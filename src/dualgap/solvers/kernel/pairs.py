@@ -55,7 +55,7 @@ def solve_pairs(
     tol: float,
     atol: float,
     max_epochs: int,
-    stop: Any,
+    stop: core.Stop,
 ) -> list[SolvedPair] | None:
     """Solve the hinge with an unpenalised bias for every pair of classes.
 

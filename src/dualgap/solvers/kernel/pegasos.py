@@ -115,7 +115,9 @@ class KernelPegasos(KernelSolver):
                 f"give 1 to {problem.n}"
             )
 
-    def start(self, problem: Any, rng: Any, warm: Vector | None) -> PegasosState:
+    def start(
+        self, problem: Any, rng: core.Random, warm: Vector | None
+    ) -> PegasosState:
         simplex = SimplexState.begin(problem, rng)
         cost = problem.cost[simplex.used]
         omega = cost / cost.mean()
@@ -129,7 +131,7 @@ class KernelPegasos(KernelSolver):
         state.primal, state.dual = float(problem.loss.value(0.0) * cost.sum()), 0.0
         return state
 
-    def step(self, state: PegasosState, stop: Any) -> None:
+    def step(self, state: PegasosState, stop: core.Stop) -> None:
         problem = state.problem
         state.epochs += 1
         state.rng.shuffle(state.order)

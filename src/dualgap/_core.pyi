@@ -1,0 +1,1055 @@
+"""Types of the compiled core. The variants (``_core_v2`` and so on) have them too."""
+
+import enum
+from collections.abc import Callable, Iterable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+Vector = NDArray[np.float64]
+Real = NDArray[np.float32] | NDArray[np.float64]
+Index = NDArray[np.int32] | NDArray[np.int64]
+Block = Callable[..., NDArray[np.generic]]
+
+class Rows:
+    @property
+    def n(self) -> int: ...
+    @property
+    def width(self) -> int: ...
+    @property
+    def stored(self) -> int: ...
+    @property
+    def dense(self) -> bool: ...
+    @property
+    def bytes(self) -> int: ...
+    @property
+    def arrays(self) -> list[NDArray[np.generic]]: ...
+    def with_constant(self, constant: float) -> Rows: ...
+    def inspect(self, q: Vector) -> tuple[str | None, int, bool]: ...
+
+def csr_rows(
+    values: Real, indices: Index, indptr: Index, d: int, constant: float
+) -> Rows: ...
+def dense_rows(values: Real, constant: float) -> Rows: ...
+
+class Loss:
+    def __init__(self, slope: float, curvature: float) -> None: ...
+    def value(self, u: float) -> float: ...
+    def derivative(self, u: float) -> float: ...
+
+class Team:
+    def __init__(self, threads: int) -> None: ...
+    @property
+    def size(self) -> int: ...
+
+class Random:
+    def __init__(self, seed: int) -> None: ...
+    def shuffle(self, order: NDArray[np.uint32]) -> None: ...
+    def draw(self, order: NDArray[np.uint32], n: int) -> None: ...
+    def below(self, n: int) -> int: ...
+    state: list[int]
+
+class Stop:
+    def __init__(self) -> None: ...
+    def request(self) -> None: ...
+    def set_deadline(self, seconds_from_now: float) -> None: ...
+    @property
+    def requested(self) -> bool: ...
+    @property
+    def expired(self) -> bool: ...
+
+def squared_norm(w: Vector) -> float: ...
+
+class Examples:
+    def __init__(
+        self,
+        rows: Rows,
+        y: NDArray[np.int8],
+        cost: Vector,
+        q: Vector,
+        loss: Loss,
+    ) -> None: ...
+
+class RegressionExamples:
+    def __init__(
+        self,
+        rows: Rows,
+        target: Vector,
+        cost: Vector,
+        q: Vector,
+        loss: Loss,
+        epsilon: float,
+    ) -> None: ...
+
+class Values:
+    @property
+    def loss(self) -> float: ...
+    @property
+    def sum(self) -> float: ...
+    @property
+    def diagonal(self) -> float: ...
+    @property
+    def loss_error(self) -> float: ...
+    @property
+    def along(self) -> float: ...
+    @property
+    def along_error(self) -> float: ...
+    @property
+    def reach(self) -> float: ...
+    @property
+    def used(self) -> float: ...
+    @property
+    def roundings(self) -> float: ...
+    @property
+    def length(self) -> float: ...
+    @property
+    def last(self) -> float: ...
+
+def signed_sum(y: NDArray[np.int8], alpha: Vector) -> float: ...
+def dual_value(
+    b: Vector,
+    cost: Vector,
+    loss: Loss,
+    scale: float,
+    norm: float,
+) -> float: ...
+def total_loss(margins: Vector, cost: Vector, loss: Loss) -> float: ...
+def in_box(alpha: Vector, cost: Vector, loss: Loss) -> bool: ...
+def fullest(alpha: Vector, cost: Vector, loss: Loss) -> float: ...
+def scale_into_box(alpha: Vector, cost: Vector, loss: Loss, scale: float) -> None: ...
+
+class Scaled:
+    @property
+    def scale(self) -> float: ...
+    @property
+    def loss(self) -> float: ...
+    @property
+    def loss_error(self) -> float: ...
+
+def best_multiple(
+    examples: Examples,
+    margins: Vector,
+    norm: float,
+    length: float,
+    last: float,
+    roundings: float,
+) -> Scaled: ...
+def combine(
+    rows: Rows,
+    y: NDArray[np.int8],
+    alpha: Vector,
+    v: Vector,
+    threads: Team | int = ...,
+) -> None: ...
+def evaluate(
+    examples: Examples,
+    w: Vector,
+    dual: str,
+    alpha: Vector | None,
+    v: Vector | None,
+    margins: Vector | None = ...,
+    threads: Team | int = ...,
+    wake: NDArray[np.uint8] | None = ...,
+) -> Values: ...
+def evaluate_residuals(
+    examples: RegressionExamples,
+    w: Vector,
+    dual: str,
+    alpha: Vector | None,
+    v: Vector | None,
+    residuals: Vector | None,
+    threads: Team | int = ...,
+) -> Values: ...
+
+class RowSource:
+    @property
+    def n(self) -> int: ...
+    @property
+    def fixed(self) -> bool: ...
+
+class PythonRows(RowSource):
+    def __init__(self, n: int, block: Block) -> None: ...
+
+class KernelMap:
+    def __init__(self, name: str, gamma: float, coef0: float, degree: int) -> None: ...
+
+class KernelRows(RowSource):
+    def __init__(
+        self,
+        rows: Rows,
+        kernel: KernelMap,
+        named: NDArray[np.uint32] | None,
+        dense: bool,
+        threads: int,
+    ) -> None: ...
+    @property
+    def dense(self) -> bool: ...
+    @property
+    def largest_half_self(self) -> float: ...
+    @property
+    def by_products(self) -> bool: ...
+    @property
+    def centre(self) -> Vector | None: ...
+    precise: bool
+    shifted: bool
+    def rows(
+        self, who: NDArray[np.uint32], out: NDArray[np.float32], stop: Stop
+    ) -> bool: ...
+    def cross(
+        self,
+        who: NDArray[np.uint32],
+        columns: NDArray[np.uint32],
+        out: NDArray[np.float32],
+        stop: Stop,
+    ) -> bool: ...
+    def add_rows(
+        self,
+        who: NDArray[np.uint32],
+        coef: Vector,
+        at: NDArray[np.uint32] | None,
+        out: Vector,
+        stop: Stop,
+    ) -> bool: ...
+    @property
+    def bounded(self) -> bool: ...
+    def times(
+        self,
+        who: NDArray[np.uint32],
+        coef: Vector,
+        at: NDArray[np.uint32] | None,
+        out: Vector,
+        errors: Vector | None,
+        stop: Stop,
+    ) -> bool: ...
+    def errors(self, fixed: bool, out: Vector) -> None: ...
+
+class BlockProblem:
+    def __init__(
+        self,
+        y: Vector,
+        cost: Vector,
+        diagonal: Vector,
+        squared: bool,
+        linear: Vector,
+        epsilon: float,
+        total: float,
+        two_sided: bool,
+    ) -> None: ...
+
+class BlockSolver:
+    def __init__(
+        self,
+        rows: RowSource,
+        problem: BlockProblem,
+        q: int,
+        largest_q: int,
+        cache_bytes: int,
+        fixed: bool,
+        random: Random,
+    ) -> None: ...
+    @property
+    def n(self) -> int: ...
+    @property
+    def q(self) -> int: ...
+    @property
+    def steps(self) -> int: ...
+    @property
+    def computed(self) -> int: ...
+    @property
+    def seconds(self) -> dict[str, float]: ...
+    @property
+    def capacity(self) -> int: ...
+    @property
+    def held(self) -> int: ...
+    @property
+    def violation(self) -> float: ...
+    @property
+    def moved(self) -> float: ...
+    @property
+    def drift(self) -> float: ...
+    @property
+    def threshold(self) -> float: ...
+    @property
+    def primal(self) -> float: ...
+    @property
+    def dual(self) -> float: ...
+    def set_alpha(self, alpha: Vector) -> None: ...
+    def set_gradient(self, F: Vector) -> None: ...
+    def forget_rows(self) -> None: ...
+    def alpha(self, out: Vector) -> None: ...
+    def gradient(self, out: Vector) -> None: ...
+    def step(self, inner_tolerance: float, stop: Stop) -> int: ...
+
+def pair_steps(
+    H: NDArray[np.float32],
+    c: Vector,
+    box: Sequence[Vector],
+    v: NDArray[np.float32],
+    unit: float,
+    tol: float,
+    most: int,
+    stop: Stop,
+) -> int: ...
+def coordinate_steps(
+    H: NDArray[np.float32],
+    y: Vector,
+    delta: Vector,
+    c: Vector,
+    v: NDArray[np.float32],
+    tol: float,
+    most: int,
+    stop: Stop,
+) -> int: ...
+
+class WholeSettings:
+    def __init__(
+        self,
+        tol: float,
+        atol: float,
+        goal: float,
+        free: float,
+        limit: float,
+        epochs: int,
+    ) -> None: ...
+
+class PairSolutions:
+    def __init__(
+        self,
+        alpha: Vector,
+        scores: Vector,
+        errors: Vector,
+    ) -> None: ...
+
+def solve_pairs(
+    rows: KernelRows,
+    bounds: Sequence[int],
+    cost: Vector,
+    first_positive: bool,
+    settings: WholeSettings,
+    solutions: PairSolutions,
+    stop: Stop,
+) -> list[list[tuple[float, float, int]]]: ...
+
+class ProductSettings:
+    def __init__(self, dense: bool, precise: bool, threads: int) -> None: ...
+
+def kernel_times(
+    kernel: KernelMap,
+    rows: Rows,
+    coef: Vector,
+    ends: NDArray[np.int64],
+    targets: Rows,
+    out: Vector,
+    settings: ProductSettings,
+    stop: Stop,
+) -> bool: ...
+
+class MulticlassExamples:
+    def __init__(
+        self,
+        rows: Rows,
+        y: NDArray[np.int32],
+        cost: Vector,
+        q: Vector,
+        classes: int,
+    ) -> None: ...
+
+class MulticlassState:
+    def __init__(
+        self,
+        alpha: Vector,
+        w: Vector,
+        wake: NDArray[np.uint8],
+        length: NDArray[np.uint8],
+    ) -> None: ...
+
+class MulticlassPass:
+    @property
+    def visited(self) -> int: ...
+    @property
+    def updates(self) -> int: ...
+    @property
+    def gap(self) -> float: ...
+    @property
+    def linear(self) -> float: ...
+
+def crammer_singer_epoch(
+    examples: MulticlassExamples,
+    state: MulticlassState,
+    order: NDArray[np.uint32],
+    random: Random,
+    stop: Stop,
+) -> MulticlassPass: ...
+def multiclass_feasible(examples: MulticlassExamples, alpha: Vector) -> int: ...
+def multiclass_combine(
+    rows: Rows,
+    alpha: Vector,
+    classes: int,
+    w: Vector,
+    threads: Team | int = ...,
+) -> None: ...
+def multiclass_values(
+    examples: MulticlassExamples,
+    w: Vector,
+    alpha: Vector | None,
+    threads: Team | int = ...,
+) -> Values: ...
+def outputs(
+    rows: Rows,
+    y: NDArray[np.int8],
+    w: Vector,
+    out: Vector,
+    threads: Team | int,
+    stop: Stop,
+) -> int: ...
+def change_plane(
+    examples: Examples,
+    from_: NDArray[np.uint8],
+    to: NDArray[np.uint8],
+    a: Vector,
+    b: float,
+    threads: Team | int,
+    stop: Stop,
+) -> tuple[int, float]: ...
+def solve_master(
+    gram: Vector,
+    b: Vector,
+    beta: Vector,
+    tol: float,
+    stop: Stop,
+) -> float: ...
+def line_search(
+    cost: Vector,
+    from_: Vector,
+    to: Vector,
+    slope: float,
+    curvature: float,
+) -> float: ...
+def move_outputs(
+    cost: Vector,
+    from_: Vector,
+    to: Vector,
+    t: float,
+    cut: float,
+    set: NDArray[np.uint8],
+) -> float: ...
+def add_rows(set: NDArray[np.uint8], beta: float, share: Vector) -> None: ...
+
+class DualState:
+    def __init__(self, alpha: Vector, w: Vector) -> None: ...
+
+class DualPass:
+    @property
+    def visited(self) -> int: ...
+    @property
+    def updates(self) -> int: ...
+    @property
+    def gap(self) -> float: ...
+
+class ShrunkPass(DualPass):
+    @property
+    def active(self) -> int: ...
+    @property
+    def max_gradient(self) -> float: ...
+    @property
+    def min_gradient(self) -> float: ...
+
+class SleepingPass(DualPass):
+    @property
+    def linear(self) -> float: ...
+    @property
+    def threshold(self) -> float: ...
+    @property
+    def norm(self) -> float: ...
+    @property
+    def saved(self) -> float: ...
+
+class Leap:
+    @property
+    def whole(self) -> bool: ...
+    @property
+    def taken(self) -> bool: ...
+    @property
+    def clipped(self) -> int: ...
+    @property
+    def moved(self) -> int: ...
+    @property
+    def linear(self) -> float: ...
+
+class Average:
+    def __init__(self, sum: Vector, since: Vector, step: float) -> None: ...
+
+class Sleep:
+    def __init__(
+        self,
+        wake: NDArray[np.uint8],
+        length: NDArray[np.uint8],
+        threshold: float,
+        longest: int,
+    ) -> None: ...
+
+class SweepSettings:
+    def __init__(
+        self,
+        omega: float = ...,
+        chunk: int = ...,
+        scale: bool = ...,
+        modified_sgd: bool = ...,
+    ) -> None: ...
+
+class Directions:
+    def __init__(
+        self,
+        base: DualState,
+        points: Sequence[Vector],
+        images: Sequence[Vector],
+        norms: Sequence[float],
+        next: int,
+    ) -> None: ...
+    @property
+    def norms(self) -> tuple[float, float]: ...
+    @property
+    def next(self) -> int: ...
+
+def sdca_epoch(
+    examples: Examples,
+    order: NDArray[np.uint32],
+    state: DualState,
+    average: Average | None,
+    stop: Stop,
+) -> DualPass: ...
+def modified_sgd_epoch(
+    examples: Examples,
+    order: NDArray[np.uint32],
+    state: DualState,
+    before: int,
+    n: int,
+    stop: Stop,
+) -> DualPass: ...
+def dcd_epoch(
+    examples: Examples,
+    order: NDArray[np.uint32],
+    active: int,
+    state: DualState,
+    upper: float,
+    lower: float,
+    stop: Stop,
+) -> ShrunkPass: ...
+def sleeping_epoch(
+    examples: Examples,
+    state: DualState,
+    sleep: Sleep,
+    settings: SweepSettings,
+    order: NDArray[np.uint32],
+    random: Random,
+    stop: Stop,
+) -> SleepingPass: ...
+def momentum(
+    examples: Examples,
+    state: DualState,
+    end: DualState,
+    beta: float,
+    wake: NDArray[np.uint8],
+    order: NDArray[np.uint32],
+    stop: Stop,
+) -> Leap: ...
+def conjugate_step(
+    examples: Examples,
+    state: DualState,
+    dual: float,
+    directions: Directions,
+    wake: NDArray[np.uint8],
+    order: NDArray[np.uint32],
+    stop: Stop,
+) -> Leap: ...
+
+class CountingState:
+    def __init__(
+        self, a: Vector, errors: NDArray[np.int64], t: float, norm: float
+    ) -> None: ...
+    @property
+    def t(self) -> float: ...
+    @property
+    def norm(self) -> float: ...
+
+class CountingPass:
+    @property
+    def visited(self) -> int: ...
+    @property
+    def updates(self) -> int: ...
+    @property
+    def weighted(self) -> float: ...
+    @property
+    def loss(self) -> float: ...
+
+def counting_sgd_epoch(
+    examples: Examples,
+    lambda_: float,
+    multiplicity: int,
+    order: NDArray[np.uint32],
+    state: CountingState,
+    stop: Stop,
+) -> CountingPass: ...
+
+class Schedule(enum.Enum):
+    pegasos = 0
+    norma = 1
+    svmsgd = 2
+
+class BiasRule(enum.Enum):
+    fixed = 0
+    step = 1
+    batch = 2
+
+class GradientSettings:
+    def __init__(
+        self,
+        lambda_: float,
+        schedule: Schedule,
+        eta0: float,
+        batch: int = ...,
+        project: bool = ...,
+        rule: BiasRule = ...,
+    ) -> None: ...
+
+class SumOfSteps:
+    def __init__(self, r: Vector, r_beta: Vector, sigma: float) -> None: ...
+    @property
+    def sigma(self) -> float: ...
+
+class GradientState:
+    def __init__(
+        self,
+        v: Vector,
+        beta: Vector,
+        scale: float = ...,
+        norm: float = ...,
+        t: float = ...,
+        sum: SumOfSteps | None = ...,
+        bias: Vector | None = ...,
+    ) -> None: ...
+    @property
+    def scale(self) -> float: ...
+    @property
+    def norm(self) -> float: ...
+    @property
+    def t(self) -> float: ...
+
+class GradientPass:
+    @property
+    def visited(self) -> int: ...
+    @property
+    def updates(self) -> int: ...
+    @property
+    def loss(self) -> float: ...
+
+def stochastic_gradient_epoch(
+    examples: Examples,
+    settings: GradientSettings,
+    order: NDArray[np.uint32],
+    state: GradientState,
+    stop: Stop,
+) -> GradientPass: ...
+def regression_epoch(
+    examples: RegressionExamples,
+    state: DualState,
+    sleep: Sleep,
+    chunk: int,
+    order: NDArray[np.uint32],
+    random: Random,
+    stop: Stop,
+) -> SleepingPass: ...
+def pair_epoch(
+    rows: Rows,
+    upper: Vector,
+    q: Vector,
+    rise: NDArray[np.uint32],
+    fall: NDArray[np.uint32],
+    state: DualState,
+    room: Vector,
+    stop: Stop,
+) -> DualPass: ...
+
+class SgdQnSettings:
+    def __init__(
+        self, lambda_: float, corrected: bool, skip: int, t0: float, gain: float
+    ) -> None: ...
+
+class SgdQnState:
+    def __init__(
+        self,
+        w: Vector,
+        B: Vector,
+        past: Vector,
+        slope: Vector,
+        t: float,
+        r: float,
+        count: int,
+        refresh: bool,
+    ) -> None: ...
+    @property
+    def t(self) -> float: ...
+    @property
+    def r(self) -> float: ...
+    @property
+    def count(self) -> int: ...
+    @property
+    def refresh(self) -> bool: ...
+
+class SgdQnPass:
+    @property
+    def visited(self) -> int: ...
+    @property
+    def updates(self) -> int: ...
+    @property
+    def loss(self) -> float: ...
+    @property
+    def gap(self) -> float: ...
+
+def sgd_qn_epoch(
+    examples: Examples,
+    settings: SgdQnSettings,
+    order: NDArray[np.uint32],
+    state: SgdQnState,
+    stop: Stop,
+) -> SgdQnPass: ...
+
+class UnlearningPass:
+    @property
+    def visited(self) -> int: ...
+    @property
+    def updates(self) -> int: ...
+    @property
+    def unlearned(self) -> int: ...
+    @property
+    def gap(self) -> float: ...
+
+def unlearning_epoch(
+    examples: Examples,
+    s: float,
+    order: NDArray[np.uint32],
+    a: Vector,
+    count: Vector,
+    stop: Stop,
+) -> UnlearningPass: ...
+
+class SomeRows:
+    def __init__(
+        self,
+        rows: Rows | Callable[[], Iterable[tuple[Rows, NDArray[np.uint32] | None]]],
+        y: NDArray[np.int8],
+        cost: Vector,
+        fixed: Vector,
+        constant: float,
+    ) -> None: ...
+
+class NewtonState:
+    def __init__(
+        self,
+        w: Vector,
+        residual: Vector,
+        gradient: Vector,
+        step: Vector,
+        image: Vector,
+    ) -> None: ...
+
+def newton_point(
+    examples: RegressionExamples, state: NewtonState, threads: Team
+) -> tuple[float, float, int]: ...
+def newton_step(
+    examples: RegressionExamples,
+    state: NewtonState,
+    accuracy: float,
+    most: int,
+    algebra: tuple[Callable[..., object], ...],
+    threads: Team | int,
+    stop: Stop,
+) -> tuple[float, int]: ...
+
+class SmoothingNewton:
+    def __init__(
+        self,
+        examples: SomeRows,
+        loss: Loss,
+        free_bias: bool,
+        threads: Team | int,
+        algebra: tuple[Callable[..., object], ...],
+    ) -> None: ...
+    def start(self, w: Vector, tau: float, stop: Stop) -> bool: ...
+    def smooth(self, tau: float, stop: Stop) -> bool: ...
+    def iterate(self, limit: float, stop: Stop) -> int: ...
+    @property
+    def w(self) -> Vector: ...
+    @property
+    def alpha(self) -> Vector: ...
+    @property
+    def margins(self) -> Vector: ...
+    @property
+    def tau(self) -> float: ...
+    @property
+    def primal(self) -> float: ...
+    @property
+    def dual(self) -> float: ...
+    @property
+    def smoothing(self) -> float: ...
+    @property
+    def moved(self) -> float: ...
+    @property
+    def decrement(self) -> float: ...
+    @property
+    def inside(self) -> int: ...
+
+def group_duplicates(
+    rows: Rows, y: NDArray[np.int8], group: NDArray[np.uint32]
+) -> int: ...
+def has_windows(rows: Rows) -> bool: ...
+def chosen_rows(rows: Rows, chosen: NDArray[np.uint32], feature: float) -> Rows: ...
+
+class Interior:
+    def __init__(
+        self,
+        examples: SomeRows,
+        loss: Loss,
+        scale: float,
+        free_bias: bool,
+        threads: Team | int,
+        algebra: tuple[Callable[..., object], ...],
+    ) -> None: ...
+    def start(self, w: Vector, mu: float, stop: Stop) -> bool: ...
+    def iterate(self, stop: Stop) -> int: ...
+    def refresh(self, stop: Stop) -> bool: ...
+    @property
+    def w(self) -> Vector: ...
+    @property
+    def alpha(self) -> Vector: ...
+    @property
+    def mu(self) -> float: ...
+    @property
+    def primal(self) -> float: ...
+    @property
+    def dual(self) -> float: ...
+    @property
+    def length(self) -> float: ...
+    @property
+    def correctors(self) -> int: ...
+    @property
+    def single(self) -> bool: ...
+
+class ParsedSvmlight:
+    @property
+    def labels(self) -> Vector: ...
+    @property
+    def values(self) -> Real: ...
+    @property
+    def indices(self) -> Index: ...
+    @property
+    def indptr(self) -> Index: ...
+    @property
+    def qid(self) -> NDArray[np.int64] | None: ...
+    @property
+    def n_features(self) -> int: ...
+
+def parse_svmlight(
+    buffer: NDArray[np.uint8],
+    n_threads: int,
+    zero_based: bool | None,
+    query_id: bool,
+    single_precision: bool,
+    wide_index: bool,
+) -> ParsedSvmlight: ...
+def crc32c(data: NDArray[np.uint8], before: int = ...) -> int: ...
+def crc32c_segments(data: NDArray[np.uint8], segment: int) -> NDArray[np.uint32]: ...
+
+class GramStatistics:
+    @property
+    def hits(self) -> int: ...
+    @property
+    def misses(self) -> int: ...
+    @property
+    def evaluations(self) -> int: ...
+    @property
+    def copied(self) -> int: ...
+
+class KernelFunction:
+    def __init__(
+        self, shape: str, overlap: bool, gamma: float, coef0: float, degree: int
+    ) -> None: ...
+
+class KernelScalars:
+    def __init__(
+        self,
+        own: float,
+        bias: float,
+        factor: float,
+        shift: float,
+        adding: float,
+        underflow: float,
+    ) -> None: ...
+
+class KernelSums:
+    @property
+    def alpha(self) -> float: ...
+    @property
+    def reach(self) -> float: ...
+    @property
+    def bent(self) -> float: ...
+    @property
+    def loss(self) -> float: ...
+    @property
+    def loss_error(self) -> float: ...
+    @property
+    def norm(self) -> float: ...
+    @property
+    def norm_error(self) -> float: ...
+    @property
+    def size(self) -> float: ...
+
+class Simplex:
+    def __init__(
+        self,
+        gram: Gram,
+        columns: NDArray[np.uint32] | None,
+        y: Vector,
+        delta: Vector,
+        diagonal: Vector,
+        constant: float = ...,
+    ) -> None: ...
+
+class SimplexState:
+    def __init__(
+        self,
+        a: Vector,
+        g: Vector,
+        active: NDArray[np.uint32],
+        size: int,
+    ) -> None: ...
+    @property
+    def size(self) -> int: ...
+
+class WalkSettings:
+    def __init__(self, method: str, clipped: bool, steps: int) -> None: ...
+
+class Sample:
+    def __init__(
+        self,
+        count: int,
+        order: NDArray[np.uint32],
+        split: int = ...,
+        vertex: int = ...,
+        eps: float = ...,
+    ) -> None: ...
+
+class SimplexWalk:
+    @property
+    def steps(self) -> int: ...
+    @property
+    def p(self) -> float: ...
+    @property
+    def loss(self) -> float: ...
+    @property
+    def swaps(self) -> int: ...
+    @property
+    def drops(self) -> int: ...
+    @property
+    def aways(self) -> int: ...
+    @property
+    def gap(self) -> float: ...
+
+class PegasosWalk:
+    @property
+    def visited(self) -> int: ...
+    @property
+    def steps(self) -> int: ...
+    @property
+    def updates(self) -> int: ...
+
+class Gram:
+    @property
+    def n(self) -> int: ...
+    @property
+    def capacity(self) -> int: ...
+    @property
+    def held(self) -> int: ...
+    def holds(self, i: int) -> bool: ...
+    @property
+    def statistics(self) -> GramStatistics: ...
+    def row(self, i: int, out: NDArray[np.float32]) -> None: ...
+    def block(
+        self,
+        rows: NDArray[np.uint32],
+        columns: NDArray[np.uint32],
+        out: Vector,
+    ) -> None: ...
+
+class PythonGram(Gram):
+    def add_times(
+        self,
+        rows: NDArray[np.uint32],
+        c: Vector,
+        columns: NDArray[np.uint32] | None,
+        out: Vector,
+        stop: Stop,
+    ) -> bool: ...
+
+class Classes:
+    def gram(self, a: int, b: int, capacity: int) -> Gram: ...
+
+def rows_of_classes(
+    rows: Rows,
+    function: KernelFunction,
+    bounds: Sequence[int],
+    capacities: Sequence[int],
+) -> Classes: ...
+def rows_gram(rows: Rows, function: KernelFunction, capacity: int) -> Gram: ...
+def python_gram(n: int, capacity: int, rows: Block, block: Block) -> PythonGram: ...
+def kernel_sums(
+    y: NDArray[np.int8],
+    cost: Vector,
+    loss: Loss,
+    alpha: Vector,
+    scores: Vector,
+    error: Vector,
+    scalars: KernelScalars,
+) -> KernelSums: ...
+def hinge_bias(scores: Vector, y: NDArray[np.int8], cost: Vector) -> float: ...
+def weighted_quantile(points: Vector, weight: Vector, target: float) -> float: ...
+def frank_wolfe(
+    problem: Simplex, state: SimplexState, settings: WalkSettings, stop: Stop
+) -> SimplexWalk: ...
+def frank_wolfe_sampled(
+    problem: Simplex,
+    state: SimplexState,
+    settings: WalkSettings,
+    sample: Sample,
+    random: Random,
+    stop: Stop,
+) -> SimplexWalk: ...
+def add_gradient(
+    problem: Simplex,
+    rows: NDArray[np.uint32],
+    change: Vector,
+    g: Vector,
+    stop: Stop,
+) -> int: ...
+
+class PegasosSettings:
+    def __init__(self, lambda_: float, budget: int, batch: int) -> None: ...
+
+def kernel_pegasos(
+    problem: Simplex,
+    state: SimplexState,
+    loss: Loss,
+    omega: Vector,
+    settings: PegasosSettings,
+    order: NDArray[np.uint32],
+    t: float,
+    stop: Stop,
+) -> PegasosWalk: ...
+def solve_small(
+    H: NDArray[np.float32],
+    a: Vector,
+    g: Vector,
+    tol: float,
+    steps: int,
+    stop: Stop,
+) -> int: ...

@@ -1,0 +1,25 @@
+"""Types of what users pass as X and y, and of what the package makes of it."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+
+from .blocks import RowSource
+
+#: Rows after their inspection.
+Matrix = NDArray[np.floating] | sparse.csr_matrix
+
+#: Rows as users pass them: anything that NumPy makes an array of (a data frame, too), a
+#: sparse matrix of any format, or a store.
+MatrixLike = ArrayLike | sparse.spmatrix | sparse.sparray | RowSource
+
+#: Labels, targets or marks, of any dtype.
+Labels = NDArray[np.generic]
+
+#: Labels as a file or the columns of a table name them.
+Label = str | int | float | bool
+
+#: Plain values, as JSON has them.
+Json = str | int | float | bool | None | list["Json"] | dict[str, "Json"]
