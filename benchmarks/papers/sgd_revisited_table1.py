@@ -63,15 +63,25 @@ def main() -> None:
             proved = proved[proved["dual"] > 0]
             gaps = (proved["primal"] - proved["dual"]) / proved["dual"]
             ax.loglog(proved["epoch"], gaps.clip(1e-9), label=f"{label}, {solver}")
-    report.conclusion = f"**`sgd-s` needs {' and '.join(agree)}.**"
+    report.conclusion = (
+        "**Claimed**: SGD-s gets as accurate as one likes. At C = 0.1 its own lower "
+        "bound L_T proves a relative gap of 1e-5.\n\n"
+        f"**Reproduced**: `sgd-s` needs {' and '.join(agree)}. J and L_T agree with "
+        "the published ones in at least six digits.\n\n"
+        "**Not reproduced**: nothing on these two sets.\n\n"
+        "**Why**: T depends on the random permutations, so only its size can agree. "
+        "The paper raised its factor f until T no longer changed. Here an exact pass "
+        "every 100 epochs does the same, so T is a multiple of 100.\n\n"
+        "**Limits**: Physics, Realsim, News20, Webspam, the whole of Covertype, C11 "
+        "and CCAT are not included. There is one seed."
+    )
     report.table(["data", "solver", "T", "J", "L_T", "rel. gap", "s"], rows)
     report.say("## What was measured\n")
     report.say(
         "T is the number of epochs to a relative gap of 1e-5, J the primal and L_T the "
-        "dual value.\nC is 0.1 and there is no bias. T depends on the random "
-        "permutations, so only its size can agree.\n\nThe paper's Physics, Realsim, "
-        "News20, Webspam, whole Covertype, C11 and CCAT are not included.\n\nThe "
-        "command is `python benchmarks/papers/sgd_revisited_table1.py`."
+        "dual value.\nC is 0.1 and there is no bias. The last column is seconds by the "
+        "wall clock.\n\nThe command is "
+        "`python benchmarks/papers/sgd_revisited_table1.py`."
     )
     ax.set(xlabel="epochs", ylabel="proved relative gap")
     ax.legend(fontsize=7)
