@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn import svm
-from sklearn.datasets import make_classification
+from sklearn.datasets import load_iris, make_classification
 from sklearn.linear_model import LogisticRegression, SGDClassifier
 from sklearn.metrics.pairwise import pairwise_kernels
 
@@ -200,3 +200,15 @@ def test_refusals(arguments, error, message):
     X, y = make()
     with pytest.raises(error, match=message):
         certify(**({"X": X, "y": y} | arguments))
+
+
+@pytest.mark.cases(None)
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
+def test_kernel_model_without_support_vectors(form):
+    """scikit-learn's model is 0 then, and P is C times the rows of every pair."""
+    X, y = load_iris(return_X_y=True)
+    model = svm.SVC(tol=10.0).fit(form(X), y)
+    assert len(model.support_) == 0
+    found = certify(model, form(X), y)
+    assert found.primal == pytest.approx(300.0)
+    assert 0 < found.dual <= found.primal

@@ -106,6 +106,8 @@ def kernel_pairs(
     weight, factor = weights(model.class_weight, X, classes, codes, sample_weight)
     dual_coef = model.dual_coef_
     dual_coef = dual_coef.toarray() if hasattr(dual_coef, "toarray") else dual_coef
+    if not len(support):  # scikit-learn has one row then, after a fit of sparse rows
+        dual_coef = np.zeros((len(classes) - 1, 0))
     gram = Gram(X, kernel, getattr(model, "cache_size", 200))
     for p, (i, j) in enumerate(combinations(range(len(classes)), 2)):
         rows = np.flatnonzero((codes == i) | (codes == j))
