@@ -154,6 +154,22 @@ def rcv1_like(n: int = 781_265, d: int = 47_236, row: int = 76, seed: int = 0) -
     return X, np.where(score > np.median(score), 1.0, -1.0)
 
 
+def susy_like(n: int = 3_000_000, d: int = 18, seed: int = 0) -> Data:
+    """Dense rows in the shape of SUSY: correlated columns, every second one skewed.
+
+    The labels come from a linear and a quadratic part and from noise, so that a linear
+    model is wrong for about a fifth of the rows.
+    """
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d))
+    X[:, ::2] = np.exp(0.6 * X[:, ::2])
+    X = X @ (np.eye(d) + 0.3 * rng.standard_normal((d, d)))
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    score = X @ rng.standard_normal(d) + 0.5 * (X[:, :6] ** 2 - 1).sum(axis=1)
+    score += 0.5 * score.std() * rng.standard_normal(n)
+    return X, np.where(score > np.median(score), 1.0, -1.0)
+
+
 NAMES: dict[str, Callable[[], Data]] = {
     "a1a": lambda: _svmlight("adult/a1a", 123),
     "a9a": lambda: _svmlight("adult/a9a", 123),
@@ -172,6 +188,7 @@ NAMES: dict[str, Callable[[], Data]] = {
     "kdd99": _kdd99,
     "kdd99-raw": lambda: _kdd99(scaled=False),
     "rcv1-like": rcv1_like,
+    "susy-like": susy_like,
 }
 _CACHED = {
     "imdb", "imdb-bigrams", "20news", "phish-urls", "kdd99", "kdd99-raw", "rcv1-like"
