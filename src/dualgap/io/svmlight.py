@@ -172,7 +172,7 @@ def load_svmlight(
     # The parser accepts only increasing indices, so SciPy need not check them.
     X.has_sorted_indices = True
     X.has_canonical_format = True
-    return (X, y) if qid is None else (X, y, qid)
+    return (X, y, qid) if query_id else (X, y)
 
 
 def _check_n_features(n_features: Any) -> None:
