@@ -31,6 +31,7 @@ from ..data.blocks import RowSource
 from ..data.types import MatrixLike
 from ..losses import Vector
 from ..memory import make_room_for
+from ..solvers.some_rows import one_limit
 from ..training import EpochInfo, ctrl_c
 
 __all__ = [
@@ -269,7 +270,8 @@ def fit_all(
     with _visible_logs(verbose), ctrl_c(stop):
         # joblib and its warning filters take longer than a small fit.
         if count == 1 or effective_n_jobs(n_jobs) == 1:
-            return list(map(fit, range(count)))
+            with one_limit():
+                return list(map(fit, range(count)))
         make_room_for(min(effective_n_jobs(n_jobs), count) + _POOL)
         # BLAS starts threads of its own in each thread of the fit.
         with threadpool_limits(1, "blas"):

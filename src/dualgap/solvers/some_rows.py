@@ -6,11 +6,13 @@ both methods, the search for equal rows, and stratified samples.
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import functools
 import math
 import weakref
 from collections.abc import Iterator
+from contextvars import ContextVar
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
@@ -56,8 +58,9 @@ class Outcome(IntEnum):
 def lone_blas(state: State) -> tuple[Any, ...]:
     """Return SciPy's dsyrk, ssyrk, dpotrf and dpotrs, and give BLAS one thread.
 
-    BLAS gets its threads back when the fit ends. The core calls these functions from
-    threads of its own, so more threads would only wait for each other.
+    BLAS gets its threads back when the fit ends, or where :func:`one_limit` ends. The
+    core calls these functions from threads of its own, so more threads would only wait
+    for each other.
 
     Raises
     ------
@@ -65,14 +68,38 @@ def lone_blas(state: State) -> tuple[Any, ...]:
         If there is no memory for the buffers of BLAS.
     """
     functions, blas = algebra()
-    if not state.alone:
+    limit = _limit.get()
+    if not (state.alone or (limit is not None and limit.entered)):
         make_room_for(state.problem.threads.size, BLAS)
         # Fits in other threads end in any order. The fit that took the threads away
         # gives them back; the others found one thread, and would restore one.
         if any(module["num_threads"] != 1 for module in blas.info()):
-            state.resources.enter_context(blas.limit(limits=1))
-        state.alone = True
+            stack = state.resources if limit is None else limit
+            stack.enter_context(blas.limit(limits=1))
+        if limit is not None:
+            limit.entered = True
+    state.alone = True
     return functions
+
+
+class _Limit(contextlib.ExitStack):
+    """Limit on the threads of BLAS that the fits of several problems share."""
+
+    entered = False
+
+
+_limit: ContextVar[_Limit | None] = ContextVar("_limit", default=None)
+
+
+@contextlib.contextmanager
+def one_limit() -> Iterator[None]:
+    """Let fits in this thread limit BLAS once, which takes long beside a small fit."""
+    with _Limit() as limit:
+        before = _limit.set(limit)
+        try:
+            yield
+        finally:
+            _limit.reset(before)
 
 
 @functools.cache
