@@ -26,6 +26,7 @@ from ..estimators.fitting import (
     warn_of_failures,
 )
 from ..estimators.hints import ParameterHints, ProbabilityHints
+from ..estimators.parameters import constraints
 from ..losses import LOSSES, Loss, Vector, get_loss
 from ..problems.multiclass import certificate_of, refuse_missing
 from ..training import Solution, solve
@@ -136,15 +137,18 @@ class DistributedLinearSVC(
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "C": [Interval(Real, 0, None, closed="neither")],
+        **constraints(
+            "C",
+            "tol",
+            "atol",
+            "time_limit",
+            "fit_intercept",
+            "intercept_scaling",
+            "class_weight",
+            "verbose",
+        ),
         "loss": [StrOptions(set(LOSSES)), Loss],
-        "tol": [Interval(Real, 0, None, closed="neither")],
-        "atol": [Interval(Real, 0, None, closed="left")],
         "max_rounds": [Interval(Integral, 1, None, closed="left")],
-        "time_limit": [Interval(Real, 0, None, closed="neither"), None],
-        "fit_intercept": ["boolean"],
-        "intercept_scaling": [Interval(Real, 0, None, closed="neither")],
-        "class_weight": [dict, StrOptions({"balanced"}), None],
         "multi_class": [StrOptions({"ovr", "ovo"})],
         "n_pieces": [Interval(Integral, 1, None, closed="left"), None],
         "local_epochs": "no_validation",  # CoCoA validates it
@@ -153,7 +157,6 @@ class DistributedLinearSVC(
         "keep_duals": ["boolean"],
         "random_state": [Interval(Integral, 0, None, closed="left")],
         "client": "no_validation",
-        "verbose": ["verbose"],
     }
 
     def __init__(

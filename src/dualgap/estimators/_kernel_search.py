@@ -28,7 +28,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import check_scoring, get_scorer_names
 from sklearn.model_selection import ParameterGrid, check_cv
 from sklearn.utils import _safe_indexing, check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import (
     _check_sample_weight,
     check_is_fitted,
@@ -51,13 +51,12 @@ from ._kernel_walks import Path, Targets
 from ._kernels import KERNEL_CONSTRAINTS, KernelParameters
 from ._search import CUT_SHORT, best_of, part_of, run_folds, why_ended
 from .fitting import (
-    CACHE_SIZE,
-    N_JOBS,
     VersionedPickle,
     refuse_masks,
     warn_of_failures,
 )
 from .hints import ParameterHints
+from .parameters import Constraints, constraints
 from .path import grid_of
 from .single import begin
 
@@ -65,23 +64,25 @@ __all__ = ["CONSTRAINTS", "KernelSearch", "has_final_model"]
 
 logger = logging.getLogger("dualgap")
 
-CONSTRAINTS: dict[str, list[Any]] = {
+CONSTRAINTS: Constraints = {
+    **constraints(
+        "tol",
+        "atol",
+        "max_epochs",
+        "time_limit",
+        "cache_size",
+        "checkpoint",
+        "checkpoint_every",
+        "random_state",
+        "n_jobs",
+        "verbose",
+    ),
     "Cs": [Integral, "array-like"],
     "gammas": [KERNEL_CONSTRAINTS["gamma"][0], Real, "array-like"],
     "cv": ["cv_object"],
     "scoring": [StrOptions(set(get_scorer_names())), callable, None],
     **{name: KERNEL_CONSTRAINTS[name] for name in ("kernel", "degree", "coef0")},
-    "tol": [Interval(Real, 0, None, closed="neither")],
-    "atol": [Interval(Real, 0, None, closed="left")],
-    "max_epochs": [Interval(Integral, 1, None, closed="left")],
-    "time_limit": [Interval(Real, 0, None, closed="neither"), None],
-    "cache_size": CACHE_SIZE,
-    "checkpoint": [str, os.PathLike, None],
-    "checkpoint_every": [Interval(Real, 0, None, closed="neither")],
     "refit": ["boolean"],
-    "random_state": ["random_state"],
-    "n_jobs": N_JOBS,
-    "verbose": ["verbose"],
 }
 
 

@@ -18,6 +18,7 @@ from ..kernel import (
     Sigmoid,
 )
 from ..kernels.functions import Kernel
+from .parameters import Constraints
 
 __all__ = ["KERNELS", "KernelParameters"]
 
@@ -26,7 +27,7 @@ KERNELS: dict[str, type[Kernel]] = {
     for kernel in (Linear, Polynomial, RBF, Sigmoid, Laplacian, Precomputed)
 }
 
-KERNEL_CONSTRAINTS: dict[str, list[Any]] = {
+KERNEL_CONSTRAINTS: Constraints = {
     "kernel": [StrOptions(set(KERNELS)), Kernel, callable],
     "degree": [Interval(Integral, 1, None, closed="left")],
     "gamma": [

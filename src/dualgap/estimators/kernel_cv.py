@@ -29,6 +29,7 @@ from .fitting import (
 )
 from .hints import ProbabilityHints
 from .kernel_regression import SVR
+from .parameters import Constraints, constraints
 from .svc import SVC
 
 __all__ = ["SVCCV", "SVRCV"]
@@ -152,10 +153,10 @@ class SVCCV(ProbabilityHints, ClassifierMixin, KernelSearch):  # type: ignore[mi
     """
 
     _grids: ClassVar[dict[str, str]] = {"Cs": "C", "gammas": "gamma"}
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    _parameter_constraints: ClassVar[Constraints] = {
+        **constraints("class_weight"),
         **CONSTRAINTS,
         "loss": [StrOptions({"hinge", "squared_hinge"}), Hinge, SquaredHinge],
-        "class_weight": [dict, StrOptions({"balanced"}), None],
         "decision_function_shape": [StrOptions({"ovr", "ovo"})],
         "break_ties": ["boolean"],
     }
@@ -355,7 +356,7 @@ class SVRCV(RegressorMixin, KernelSearch):  # type: ignore[misc]
         "gammas": "gamma",
         "epsilons": "epsilon",
     }
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    _parameter_constraints: ClassVar[Constraints] = {
         **CONSTRAINTS,
         "epsilons": [Real, "array-like"],
     }

@@ -18,6 +18,7 @@ from ..kernels.functions import Kernel
 from ..losses import Vector
 from ._certain import CertainDecisions
 from .kernel_single import CONSTRAINTS, KernelFit, least_decision
+from .parameters import Constraints, constraints
 from .single import on_the_plane
 
 __all__ = ["SVR", "OneClassSVM"]
@@ -138,8 +139,8 @@ class SVR(
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "C": [Interval(Real, 0, None, closed="neither")],
+    _parameter_constraints: ClassVar[Constraints] = {
+        **constraints("C"),
         "epsilon": [Interval(Real, 0, None, closed="left")],
         **CONSTRAINTS,
     }
@@ -321,7 +322,7 @@ class OneClassSVM(
     array([-1,  1,  1,  1, -1])
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    _parameter_constraints: ClassVar[Constraints] = {
         "nu": [Interval(Real, 0, 1, closed="right")],
         **CONSTRAINTS,
     }

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable as Function
 from dataclasses import replace
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..data.types import MatrixLike
@@ -23,23 +22,26 @@ from ..problems.kernel_boxes import BoxProblem
 from ..solvers import get_solver, solvers_of
 from ..training import Solution
 from ._kernels import KERNEL_CONSTRAINTS, KernelParameters
-from .fitting import CACHE_SIZE, N_JOBS, refuse_masks
+from .fitting import refuse_masks
+from .parameters import Constraints, constraints
 from .single import ZERO, SingleFit, begin, checked_weights
 
 #: Solvers of these problems, by name.
 BOX_SOLVERS = solvers_of("kernel-regression")
 
-CONSTRAINTS: dict[str, list[Any]] = {
+CONSTRAINTS: Constraints = {
+    **constraints(
+        "tol",
+        "atol",
+        "max_epochs",
+        "time_limit",
+        "cache_size",
+        "random_state",
+        "n_jobs",
+        "verbose",
+    ),
     **KERNEL_CONSTRAINTS,
     "solver": [StrOptions(set(BOX_SOLVERS)), BlockSolver],
-    "tol": [Interval(Real, 0, None, closed="neither")],
-    "atol": [Interval(Real, 0, None, closed="left")],
-    "max_epochs": [Interval(Integral, 1, None, closed="left")],
-    "time_limit": [Interval(Real, 0, None, closed="neither"), None],
-    "cache_size": CACHE_SIZE,
-    "random_state": ["random_state"],
-    "n_jobs": N_JOBS,
-    "verbose": ["verbose"],
 }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -23,19 +23,16 @@ from ..solvers import solver_for, solvers_of
 from ..training import Solution
 from ._certain import CertainDecisions
 from ._columns import StoredColumns
-from .fitting import N_JOBS, refuse_masks
+from .fitting import refuse_masks
+from .parameters import Constraints, constraints
 from .single import ZERO, SingleFit, begin, checked_weights, on_the_plane
 
 __all__ = ["LinearOneClassSVM", "LinearSVR"]
 
-_COMMON: dict[str, list[Any]] = {
-    "tol": [Interval(Real, 0, None, closed="neither")],
-    "atol": [Interval(Real, 0, None, closed="left")],
-    "max_epochs": [Interval(Integral, 1, None, closed="left")],
-    "time_limit": [Interval(Real, 0, None, closed="neither"), None],
-    "warm_start": ["boolean"],
-    "n_jobs": N_JOBS,
-    "verbose": ["verbose"],
+_COMMON: Constraints = {
+    **constraints(
+        "tol", "atol", "max_epochs", "time_limit", "warm_start", "n_jobs", "verbose"
+    ),
 }
 
 
@@ -212,14 +209,11 @@ class LinearSVR(
     0.51
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    _parameter_constraints: ClassVar[Constraints] = {
+        **constraints("C", "fit_intercept", "intercept_scaling", "random_state"),
         "epsilon": [Interval(Real, 0, None, closed="left")],
-        "C": [Interval(Real, 0, None, closed="neither")],
         "loss": [StrOptions(set(RESIDUAL_LOSSES))],
-        "fit_intercept": ["boolean"],
-        "intercept_scaling": [Interval(Real, 0, None, closed="neither")],
         "solver": [StrOptions({"auto", *solvers_of("regression")})],
-        "random_state": ["random_state"],
         **_COMMON,
     }
 
@@ -424,7 +418,7 @@ class LinearOneClassSVM(
     array([-1,  1])
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    _parameter_constraints: ClassVar[Constraints] = {
         "nu": [Interval(Real, 0, 1, closed="right")],
         **_COMMON,
     }

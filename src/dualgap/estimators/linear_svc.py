@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, _fit_context
 from sklearn.linear_model._base import LinearClassifierMixin, SparseCoefMixin
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from .. import core
@@ -34,7 +34,6 @@ from ._html import CertificateHTMLMixin
 from ._linear_problems import JointProblem, Rows, SeparateProblems
 from ._streaming import StreamingMixin, rows_of_fit
 from .fitting import (
-    N_JOBS,
     OnEpoch,
     VersionedPickle,
     class_scores,
@@ -45,6 +44,7 @@ from .fitting import (
     weights,
 )
 from .hints import ParameterHints, ProbabilityHints
+from .parameters import Constraints, constraints
 from .single import begin
 from .training import Training
 
@@ -246,25 +246,27 @@ class LinearSVC(
     array([0, 0, 0, 0, 0])
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "C": [Interval(Real, 0, None, closed="neither")],
+    _parameter_constraints: ClassVar[Constraints] = {
+        **constraints(
+            "C",
+            "tol",
+            "atol",
+            "max_epochs",
+            "time_limit",
+            "fit_intercept",
+            "intercept_scaling",
+            "class_weight",
+            "warm_start",
+            "random_state",
+            "n_jobs",
+            "verbose",
+            "checkpoint",
+            "checkpoint_every",
+        ),
         "loss": [StrOptions(set(LOSSES)), Loss],
         "solver": [StrOptions(set(SOLVERS)), Solver],
-        "tol": [Interval(Real, 0, None, closed="neither")],
-        "atol": [Interval(Real, 0, None, closed="left")],
-        "max_epochs": [Interval(Integral, 1, None, closed="left")],
-        "time_limit": [Interval(Real, 0, None, closed="neither"), None],
-        "fit_intercept": ["boolean"],
-        "intercept_scaling": [Interval(Real, 0, None, closed="neither")],
         "penalize_intercept": ["boolean"],
-        "class_weight": [dict, StrOptions({"balanced"}), None],
         "multi_class": [StrOptions({"ovr", "ovo", "crammer_singer"})],
-        "warm_start": ["boolean"],
-        "random_state": ["random_state"],
-        "n_jobs": N_JOBS,
-        "verbose": ["verbose"],
-        "checkpoint": [str, os.PathLike, None],
-        "checkpoint_every": [Interval(Real, 0, None, closed="neither")],
     }
 
     def __init__(

@@ -30,7 +30,6 @@ from ._html import CertificateHTMLMixin
 from ._linear_walks import LinearWalks, warn_of_folds
 from ._search import best_of, part_of, run_folds, why_ended
 from .fitting import (
-    N_JOBS,
     VersionedPickle,
     class_scores,
     encode,
@@ -41,6 +40,7 @@ from .fitting import (
 )
 from .hints import ParameterHints, ProbabilityHints
 from .linear_svc import LinearSVC
+from .parameters import Constraints, constraints
 from .path import PATH_ON_STORE, grid_of
 from .single import begin
 
@@ -165,27 +165,29 @@ penalize_intercept, class_weight
     (5, 3)
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    _parameter_constraints: ClassVar[Constraints] = {
+        **constraints(
+            "tol",
+            "atol",
+            "max_epochs",
+            "time_limit",
+            "fit_intercept",
+            "intercept_scaling",
+            "class_weight",
+            "random_state",
+            "n_jobs",
+            "verbose",
+        ),
         "Cs": [Integral, "array-like"],
         "cv": ["cv_object"],
         "scoring": [StrOptions(set(get_scorer_names())), callable, None],
         "loss": [StrOptions(set(LOSSES)), Loss],
         "solver": [StrOptions(set(SOLVERS)), Solver],
-        "tol": [Interval(Real, 0, None, closed="neither")],
-        "atol": [Interval(Real, 0, None, closed="left")],
-        "max_epochs": [Interval(Integral, 1, None, closed="left")],
-        "time_limit": [Interval(Real, 0, None, closed="neither"), None],
-        "fit_intercept": ["boolean"],
-        "intercept_scaling": [Interval(Real, 0, None, closed="neither")],
         "penalize_intercept": ["boolean"],
-        "class_weight": [dict, StrOptions({"balanced"}), None],
         "multi_class": [StrOptions({"ovr", "ovo"})],
         "refit": ["boolean"],
         "certify": [StrOptions({"error"}), None],
         "accuracy": [Interval(Real, 0, 1, closed="neither")],
-        "random_state": ["random_state"],
-        "n_jobs": N_JOBS,
-        "verbose": ["verbose"],
     }
 
     def __init__(

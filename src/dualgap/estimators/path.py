@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions, validate_params
+from sklearn.utils._param_validation import StrOptions, validate_params
 from sklearn.utils.validation import check_X_y
 
 from ..certificate import Certificate
@@ -20,7 +20,6 @@ from ..solvers import SOLVERS, Solver, get_solver
 from ..training.path import solutions
 from ._columns import StoredColumns
 from .fitting import (
-    N_JOBS,
     encode,
     fit_all,
     refuse_masks,
@@ -28,6 +27,7 @@ from .fitting import (
     warn_of_failures,
     weights,
 )
+from .parameters import constraints
 from .single import begin
 
 __all__ = ["SVMPath", "svm_path"]
@@ -81,21 +81,23 @@ def grid_of(Cs: Any) -> Vector:
 
 @validate_params(  # type: ignore[untyped-decorator]
     {
+        **constraints(
+            "tol",
+            "atol",
+            "max_epochs",
+            "time_limit",
+            "fit_intercept",
+            "intercept_scaling",
+            "class_weight",
+            "random_state",
+            "n_jobs",
+            "verbose",
+        ),
         "Cs": [Integral, "array-like"],
         "loss": [StrOptions(set(LOSSES)), Loss],
         "solver": [StrOptions(set(SOLVERS)), Solver],
-        "tol": [Interval(Real, 0, None, closed="neither")],
-        "atol": [Interval(Real, 0, None, closed="left")],
-        "max_epochs": [Interval(Integral, 1, None, closed="left")],
-        "time_limit": [Interval(Real, 0, None, closed="neither"), None],
-        "fit_intercept": ["boolean"],
-        "intercept_scaling": [Interval(Real, 0, None, closed="neither")],
         "penalize_intercept": ["boolean"],
-        "class_weight": [dict, StrOptions({"balanced"}), None],
         "multi_class": [StrOptions({"ovr", "ovo"})],
-        "random_state": ["random_state"],
-        "n_jobs": N_JOBS,
-        "verbose": ["verbose"],
     },
     prefer_skip_nested_validation=True,
 )

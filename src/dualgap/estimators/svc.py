@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable as Function
 from itertools import combinations
-from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .. import core
@@ -34,8 +33,6 @@ from ._html import CertificateHTMLMixin
 from ._kernels import KERNEL_CONSTRAINTS, KERNELS, KernelParameters
 from ._pairs import PairRows, PairTraining, TrainedPair
 from .fitting import (
-    CACHE_SIZE,
-    N_JOBS,
     OnEpoch,
     VersionedPickle,
     encode,
@@ -45,6 +42,7 @@ from .fitting import (
     weights,
 )
 from .hints import ParameterHints, ProbabilityHints
+from .parameters import Constraints, constraints
 from .single import begin
 from .training import Training
 
@@ -263,8 +261,20 @@ class SVC(
     #: Whether LIBSVM trains where the kernel matrix is indefinite; not in drop-ins.
     _may_be_unproved = True
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "C": [Interval(Real, 0, None, closed="neither")],
+    _parameter_constraints: ClassVar[Constraints] = {
+        **constraints(
+            "C",
+            "tol",
+            "atol",
+            "max_epochs",
+            "time_limit",
+            "cache_size",
+            "class_weight",
+            "fit_intercept",
+            "random_state",
+            "n_jobs",
+            "verbose",
+        ),
         **KERNEL_CONSTRAINTS,
         "loss": [StrOptions({"hinge", "squared_hinge"}), Hinge, SquaredHinge],
         "solver": [
@@ -272,19 +282,9 @@ class SVC(
             KernelSolver,
             Nystroem,
         ],
-        "tol": [Interval(Real, 0, None, closed="neither")],
-        "atol": [Interval(Real, 0, None, closed="left")],
-        "max_epochs": [Interval(Integral, 1, None, closed="left")],
-        "time_limit": [Interval(Real, 0, None, closed="neither"), None],
-        "cache_size": CACHE_SIZE,
-        "class_weight": [dict, StrOptions({"balanced"}), None],
-        "fit_intercept": ["boolean"],
         "penalize_intercept": ["boolean", None],
         "decision_function_shape": [StrOptions({"ovr", "ovo"})],
         "break_ties": ["boolean"],
-        "random_state": ["random_state"],
-        "n_jobs": N_JOBS,
-        "verbose": ["verbose"],
     }
 
     def __init__(
