@@ -375,7 +375,7 @@ def cell(fits: list[dict], args) -> list[str]:
     return [
         spread(fits, "steps", lambda x: f"{x:.0f}"),
         spread(fits, "values", lambda x: f"{x / 1e6:.1f}"),
-        spread(fits, "cpu", lambda x: f"{x:.2f}"),
+        spread(fits, "cpu", two_digits),
         spread(fits, "accuracy", lambda x: f"{100 * x:.2f}"),
         spread(fits, "support", lambda x: f"{x:.0f}"),
         spread(fits, "gap", percent),
@@ -416,6 +416,8 @@ def draw(found: Found):
             axis.grid(True, alpha=0.3)
             if series:
                 axis.set(xscale="log", xlim=(rows[0] / 1.2, rows[-1] * 1.2))
+            else:
+                axis.set(xlim=(-0.5, len(names) - 0.5))
             ticks = rows if series else range(len(names))
             labels = [f"{n}\n{m:,}" for n, m in zip(names, rows, strict=True)]
             axis.set_xticks(ticks, labels, fontsize=7)
@@ -442,11 +444,12 @@ On Web the speed-up over CVM falls as the sets grow, and CVM is more accurate.
 
 **Why**: the stop looks at 60 rows and proves nothing. On Web FW stops {fw_gap}
 above the optimum, SWAP {swap_gap} and CVM {cvm_gap}.
-[To a proved gap](nanculef2014_proved.md) FW is the slowest, and SWAP beats CVM.
+[To a proved gap](nanculef2014_proved.md) FW is the slowest. With the full gradient
+SWAP is then faster than CVM.
 
 **Limits**: {seeds} seeds, eps = {eps:g}, C and gamma chosen on a part of the rows,
-{limit:g} processor seconds a fit ({stopped} of {count} cells hit this), the sets
-{sets}.
+{limit:g} processor seconds a fit ({stopped} of {count} cells hit this).
+The sets are {sets}.
 The paper's numbers and figures were not at hand, only its text.
 """
 
