@@ -16,7 +16,16 @@ from sklearn.datasets import make_classification
 from sklearn.utils import validation
 
 import dualgap
-from dualgap import SVC, SVR, LinearOneClassSVM, LinearSVC, LinearSVR, OneClassSVM
+from dualgap import (
+    SVC,
+    SVCCV,
+    SVR,
+    LinearOneClassSVM,
+    LinearSVC,
+    LinearSVR,
+    OneClassSVM,
+    svm_path,
+)
 from dualgap.data import rows
 
 PACKAGE = Path(dualgap.__file__).parent
@@ -53,6 +62,7 @@ def inspections(fit: Callable[[], object], shape: tuple[int, int]) -> int:
     [
         *(LinearSVC(), LinearSVC(multi_class="ovo"), LinearSVR(), LinearOneClassSVM()),
         *(SVC(), SVC(kernel="linear"), SVR(), OneClassSVM()),
+        SVCCV([0.1, 1.0], cv=3, refit=False),
     ],
     ids=str,
 )
@@ -64,6 +74,19 @@ def test_x_is_inspected_once(model: Any, layout: Any) -> None:
     target = y if is_classifier(model) else X[:, 0]
     X = layout(X)
     assert inspections(lambda: model.fit(X, target), X.shape) == 1
+
+
+@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_matrix])
+@pytest.mark.parametrize("multi_class", ["ovr", "ovo"])
+@pytest.mark.cases(None)
+def test_a_path_inspects_x_once(multi_class: str, layout: Any) -> None:
+    X, y = make_classification(90, 7, n_informative=5, n_classes=3, random_state=0)
+    X = layout(X)
+
+    def path() -> None:
+        svm_path(X, y, [0.1, 1.0], multi_class=multi_class)
+
+    assert inspections(path, X.shape) == 1
 
 
 @pytest.mark.parametrize("multi_class", ["ovr", "crammer_singer"])
