@@ -338,6 +338,7 @@ NB_MODULE(DUALGAP_MODULE, m) {
   bind_crammer_singer(m);
   bind_cutting_planes(m);
   bind_dual_coordinate(m);
+  bind_folds(m);
   bind_counting_sgd(m);
   bind_stochastic_gradient(m);
   bind_regression(m);

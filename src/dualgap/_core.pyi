@@ -344,6 +344,35 @@ def kernel_times(
     stop: Stop,
 ) -> bool: ...
 
+class FoldProof:
+    @property
+    def sums(self) -> KernelSums: ...
+    @property
+    def bias(self) -> float: ...
+    @property
+    def off(self) -> float: ...
+    @property
+    def rounds(self) -> int: ...
+    @property
+    def steps(self) -> int: ...
+
+class Folds:
+    def __init__(
+        self,
+        values: Vector,
+        order: NDArray[np.uint32],
+        y: NDArray[np.int8],
+        weights: Vector,
+        threads: int,
+    ) -> None: ...
+    def advance(
+        self, C: float, tol: float, atol: float, most: int, stop: Stop
+    ) -> bool: ...
+    def points(self, alpha: Vector, scores: Vector) -> None: ...
+    def proofs(
+        self, loss: Loss, lengths: Vector, each: float, more: float, adding: float
+    ) -> list[FoldProof]: ...
+
 class MulticlassExamples:
     def __init__(
         self,

@@ -9,7 +9,12 @@ import pytest
 from sklearn.datasets import make_classification, make_regression
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import balanced_accuracy_score, mean_absolute_error
-from sklearn.model_selection import GridSearchCV, GroupKFold, ShuffleSplit
+from sklearn.model_selection import (
+    GridSearchCV,
+    GroupKFold,
+    ShuffleSplit,
+    StratifiedKFold,
+)
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from dualgap import SVC, SVCCV, SVR, SVRCV
@@ -97,21 +102,30 @@ def test_the_scores_of_a_regression():
     assert (ours.C_, ours.epsilon_) == (ours.best_estimator_.C, ours.epsilon_)
 
 
-def test_the_objective_of_every_model_is_within_the_gaps(monkeypatch):
-    X, y = make(3)
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("together", [True, False])
+def test_the_objective_of_every_model_is_within_the_gaps(
+    monkeypatch, classes, together
+):
+    X, y = make(classes)
+    weight = np.random.default_rng(0).uniform(0.5, 2.0, len(y))
+    if not together:
+        monkeypatch.setattr(SVCCV, "_together", lambda self, work: None)
     found = []
-    walk = SVCCV._walk
 
-    def noted(self, path):
-        for model, values in walk(self, path):
-            found.append((path.part, model))
-            yield model, values
+    def note(model, X_test, y_test):
+        found.append(model)
+        return 1.0
 
-    monkeypatch.setattr(SVCCV, "_walk", noted)
-    SVCCV(GRID, 0.2, cv=3, random_state=0, refit=False).fit(X, y)
+    search = SVCCV(GRID, 0.2, cv=3, scoring=note, random_state=0, refit=False)
+    search.fit(X, y, sample_weight=weight)
     assert len(found) == 3 * len(GRID)
-    for part, model in found:
-        exact = SVC(C=model.C, gamma=0.2, tol=1e-8).fit(X[part > 0], y[part > 0])
+    parts = [train for train, _ in StratifiedKFold(3).split(X, y)]
+    for model in found:
+        rows = set(model.support_)
+        (part,) = [part for part in parts if rows <= set(part)]
+        exact = SVC(C=model.C, gamma=0.2, tol=1e-8)
+        exact.fit(X[part], y[part], sample_weight=weight[part])
         for ours, best in zip(model.certificate_, exact.certificate_, strict=True):
             assert ours.certified
             assert ours.dual <= best.primal

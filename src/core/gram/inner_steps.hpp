@@ -133,9 +133,11 @@ struct InnerOf {
 };
 using Inner = InnerOf<float>;
 
-// Makes steps until no pair violates by more than tol. `unit` is the grid of c.
-template <class T>
-Index pair_steps(InnerOf<T> &p, double unit, double tol, Index most, Poll &poll) {
+// Makes steps until no pair violates by more than tol. `unit` is the grid of c. `poll`
+// is a Poll or a SharedPoll. `row(i)` returns row i of H.
+template <class T, class AnyPoll, class Row>
+Index pair_steps(InnerOf<T> &p, double unit, double tol, Index most, AnyPoll &poll,
+                 const Row &row) {
   using V = simd::Pack<T>;
   constexpr T kInf = std::numeric_limits<T>::infinity();
   // Least curvature, relative to the diagonal: a few roundings.
@@ -162,7 +164,7 @@ Index pair_steps(InnerOf<T> &p, double unit, double tol, Index most, Poll &poll)
   for (Index steps = 0; steps < most; ++steps) {
     const Index i = top.index();
     if (!(top.value() > -kInf) || poll(p.q)) return steps;
-    const T *Hi = p.row(i);
+    const T *Hi = row(i);
     const V vi = V::all(v[i] + up[i]), si = V::all(s[i]);
     V widest = V::all(T(0));
     LaneGain<T> gain;
@@ -196,7 +198,7 @@ Index pair_steps(InnerOf<T> &p, double unit, double tol, Index most, Poll &poll)
     p.c[p.at(j)] -= t;
     mark(i);
     mark(j);
-    const T *Hj = p.row(j);
+    const T *Hj = row(j);
     const V by = V::all(static_cast<T>(-t));
     top = LaneMaximum<T>();
     index = first;
@@ -207,6 +209,11 @@ Index pair_steps(InnerOf<T> &p, double unit, double tol, Index most, Poll &poll)
     }
   }
   return most;
+}
+
+template <class T>
+Index pair_steps(InnerOf<T> &p, double unit, double tol, Index most, Poll &poll) {
+  return pair_steps(p, unit, tol, most, poll, [&](Index i) { return p.row(i); });
 }
 
 // Makes steps until no row that can move has |v_i| above tol.

@@ -10,7 +10,7 @@ import threading
 import time
 import warnings
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple
@@ -38,15 +38,18 @@ from sklearn.utils.validation import (
 from .. import core
 from ..certificate import Certificate
 from ..core import StoppedError
+from ..data.rows import Points
 from ..data.types import Matrix, MatrixLike
 from ..io import model as model_file
 from ..kernel import Gram
 from ..kernels.functions import Kernel
 from ..kernels.gram import points_of
-from ..kernels.table import Table, shared_matrix
+from ..kernels.table import Table, shared_matrix, whole_table
 from ..losses import Vector
+from ..training import ctrl_c
 from ..training.checkpoint import Checkpoint
 from ._html import CertificateHTMLMixin
+from ._kernel_folds import FoldFit, TogetherSVC
 from ._kernel_walks import Path, Targets
 from ._kernels import KERNEL_CONSTRAINTS, KernelParameters
 from ._search import CUT_SHORT, best_of, part_of, run_folds, why_ended
@@ -60,7 +63,7 @@ from .parameters import Constraints, constraints
 from .path import grid_of
 from .single import begin
 
-__all__ = ["CONSTRAINTS", "KernelSearch", "has_final_model"]
+__all__ = ["CONSTRAINTS", "KernelSearch", "Work", "has_final_model"]
 
 logger = logging.getLogger("dualgap")
 
@@ -158,21 +161,21 @@ class _Results:
         self,
         fold: int,
         params: dict[str, Any],
-        certificate: Certificate,
+        parts: Sequence[Certificate],
         score: float,
         times: tuple[float, float],
     ) -> None:
-        """Keep the score and the certificate of a model, and log the progress.
+        """Keep the score and the certificates of a model, and log the progress.
 
         `times` are the seconds of its fit and of its score. Threads may add at the same
         time.
         """
         k = self.number[_key(params)]
-        self.gaps[fold, k] = max(c.relative_gap for c in certificate.parts)
+        self.gaps[fold, k] = max(c.relative_gap for c in parts)
         self.scores[fold, k] = score
         self.fit_times[fold, k], self.score_times[fold, k] = times
         named = ", ".join(f"{n}={v}" for n, v in self.candidates[k].items())
-        self.certificates += [(f"fold {fold}, {named}", c) for c in certificate.parts]
+        self.certificates += [(f"fold {fold}, {named}", c) for c in parts]
         done, total = next(self.added), self.scores.size
         each = (time.perf_counter() - self.begun) / (done - self.before)
         left = each * (total - done)
@@ -215,7 +218,7 @@ class _Results:
         return out
 
 
-class _Work(NamedTuple):
+class Work(NamedTuple):
     """Rows, folds and parameters of a search."""
 
     X: MatrixLike
@@ -260,6 +263,10 @@ class KernelSearch(
     @abstractmethod
     def _model(self, **params: Any) -> Any:
         """Return a model with these parameters and the others of this estimator."""
+
+    def _together(self, work: Work) -> TogetherSVC | None:
+        """Return the problems of all folds as one object, if they can be."""
+        return None
 
     @abstractmethod
     def _walk(self, path: Path) -> Iterator[tuple[Any, Vector]]:
@@ -321,7 +328,7 @@ class KernelSearch(
         with self._file((X, y, weight, folds)) as file:
             if file is not None:
                 results.resume(file)
-            work = _Work(X, y, weight, targets, folds, Cs, others, stop)
+            work = Work(X, y, weight, targets, folds, Cs, others, stop)
             self._search(work, results, check_scoring(probe, scoring=self.scoring))
             results.save()
         self._choose(results, stop)
@@ -333,7 +340,7 @@ class KernelSearch(
             self.best_estimator_ = model.set_params(time_limit=self.time_limit)
             self.certificate_ = model.certificate_
 
-    def _search(self, work: _Work, results: _Results, scorer: Any) -> None:
+    def _search(self, work: Work, results: _Results, scorer: Any) -> None:
         """Train and score all candidates until the end or a stop."""
         X, y, weight, targets, folds, Cs, others, stop = work
         points = points_of(X, self._model()._kernel_record())
@@ -364,13 +371,14 @@ class KernelSearch(
                 results.add(
                     fold,
                     {**params, "C": float(model.C)},
-                    certificate,
+                    certificate.parts,
                     score,
                     (fitted - begun, scored - fitted),
                 )
                 begun = scored
                 yield
 
+        together = self._together(work)
         for gamma in dict.fromkeys(params["gamma"] for params in others):
             if stop.requested or stop.expired:
                 break
@@ -378,6 +386,19 @@ class KernelSearch(
                 continue
             kernel = self._model(gamma=gamma)._kernel_record()
             kernel = kernel.resolve(points.X, weight)
+            room = 0.0 if together is None else together.bytes
+            if together is not None and kernel.positive:
+                try:
+                    table = whole_table(points, kernel, self.cache_size, room, stop)
+                except StoppedError:
+                    break
+                if table is not None:
+                    walk = partial(together.walk, table, seed=seed, stop=stop)
+                    self._score_together(
+                        walk, gamma, (points, kernel), work, results, scorer
+                    )
+                    del table, walk
+                    continue
             try:
                 matrix = shared_matrix(points, kernel, self.cache_size, threads, stop)
             except StoppedError:
@@ -393,6 +414,43 @@ class KernelSearch(
                     verbose=self.verbose,
                 )
             del matrix
+
+    def _score_together(
+        self,
+        walk: Callable[..., Iterator[list[FoldFit]]],
+        gamma: float | str,
+        rows: tuple[Points, Kernel],
+        work: Work,
+        results: _Results,
+        scorer: Callable[..., float],
+    ) -> None:
+        """Score what is missing for these parameters, all folds of a C at a time."""
+        params = {"gamma": gamma}
+        left = [results.missing(f, params, work.Cs) for f in range(len(work.folds))]
+        Cs = np.unique(np.concatenate(left))
+        plain = self.scoring is None or self.scoring == "accuracy"
+        X_tests = [None if plain else _safe_indexing(work.X, t) for _, t in work.folds]
+        begun = time.perf_counter()
+        with ctrl_c(work.stop):
+            for fits in walk(Cs=Cs, n_jobs=effective_n_jobs(self.n_jobs)):
+                fitted = (time.perf_counter() - begun) / len(fits)
+                for fold, fit in enumerate(fits):
+                    if fit.C not in left[fold]:
+                        continue
+                    if work.stop.requested or work.stop.expired:
+                        return
+                    begun = time.perf_counter()
+                    if plain:
+                        score = fit.accuracy()
+                    else:
+                        model = fit.model(*rows, X_tests[fold])
+                        score = scorer(model, X_tests[fold], work.y[fit.test])
+                    parts = [solution.certificate for solution in fit.solutions]
+                    scored = time.perf_counter() - begun
+                    results.add(
+                        fold, {**params, "C": fit.C}, parts, score, (fitted, scored)
+                    )
+                begun = time.perf_counter()
 
     def _choose(self, results: _Results, stop: core.Stop) -> None:
         """Set the attributes of the search."""

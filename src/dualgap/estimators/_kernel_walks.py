@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
 
 
-__all__ = ["Path", "Targets", "walk_svc", "walk_svr"]
+__all__ = ["FoldSVC", "Path", "Targets", "walk_svc", "walk_svr"]
 
 
 class Targets(NamedTuple):
@@ -110,7 +110,7 @@ class _HeldOut:
         return values if X is rows or _equal(X, rows) else None
 
 
-class _FoldSVC(_HeldOut, SVC):
+class FoldSVC(_HeldOut, SVC):
     def _pair_values(self, X: MatrixLike) -> Vector:
         known = self._known(X)
         return super()._pair_values(X) if known is None else known
@@ -162,7 +162,7 @@ def walk_svc(path: Path) -> Iterator[tuple[SVC, Vector]]:
         if path.stop.requested or path.stop.expired:
             return
         found = [next(walk) for walk in walks]
-        model = path.fold_model(_FoldSVC, float(C))
+        model = path.fold_model(FoldSVC, float(C))
         model.classes_, model.shape_fit_ = classes, path.points.X.shape
         trained = [
             TrainedPair(s.alpha * p.y, float(s.bias or 0.0), s) for p, s in found

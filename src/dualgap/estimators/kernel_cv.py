@@ -21,7 +21,8 @@ from sklearn.utils.metaestimators import available_if
 from ..data.types import MatrixLike
 from ..kernels.functions import Kernel
 from ..losses import Hinge, SquaredHinge, Vector
-from ._kernel_search import CONSTRAINTS, KernelSearch, has_final_model
+from ._kernel_folds import TogetherSVC
+from ._kernel_search import CONSTRAINTS, KernelSearch, Work, has_final_model
 from ._kernel_walks import Path, Targets, walk_svc, walk_svr
 from .fitting import (
     encode,
@@ -39,9 +40,9 @@ class SVCCV(ProbabilityHints, ClassifierMixin, KernelSearch):  # type: ignore[mi
     """Kernel support vector classifier that chooses C and gamma by cross-validation.
 
     It does the search of ``GridSearchCV(SVC(...), {"C": Cs, "gamma": gammas})`` and
-    proves the accuracy of every model. With two classes it is faster. The folds, the
-    classes and all values of C share one kernel matrix per gamma, and each fit starts
-    from the solutions for smaller values of C.
+    proves the accuracy of every model, in less time. The folds, the classes and all
+    values of C share one kernel matrix per gamma, and each fit starts from the
+    solutions for smaller values of C.
 
     Parameters
     ----------
@@ -117,15 +118,15 @@ class SVCCV(ProbabilityHints, ClassifierMixin, KernelSearch):  # type: ignore[mi
 
     Notes
     -----
-    The shared kernel matrix takes ``8 n^2`` bytes, and each thread ``4.6 n^2`` more:
-    200 MB hold 3,900 rows on one thread. If `cache_size` is smaller, every fit
-    computes its kernel rows again, as :class:`SVC` does, and saves only steps.
-
-    Dense rows with fewer than 50 features have no shared matrix, because their kernel
-    values cost less than reading them from memory.
-
-    With three or more classes and few rows per pair of classes, the search can take
-    longer than ``GridSearchCV(SVC(...))``, which solves such pairs in one call.
+    With the hinge and an unpenalised bias, the defaults, all folds are trained
+    together. That takes ``8 n^2`` bytes for the kernel matrix, and ``4 n^2`` more with
+    two classes, up to ``8 n^2`` with several: 200 MB hold 4,000 rows. With a penalised
+    bias, another loss, a precomputed kernel or a Python function, and where a training
+    part lacks a class, the folds are trained one at a time. That takes ``4.6 n^2``
+    bytes for each thread besides the matrix. If `cache_size` is smaller, every fit
+    computes its kernel rows again, as :class:`SVC` does, and saves only steps. One fold
+    at a time, dense rows with fewer than 50 features have no shared matrix, because
+    their kernel values cost less than reading them from memory.
 
     Models are proved to `tol` and not solved further, even where :class:`SVC` solves
     small problems up to rounding. The scores can then differ by a few rows near the
@@ -260,6 +261,9 @@ class SVCCV(ProbabilityHints, ClassifierMixin, KernelSearch):  # type: ignore[mi
 
     def _model(self, **params: Any) -> SVC:
         return SVC(**{**self._common(), **params})
+
+    def _together(self, work: Work) -> TogetherSVC | None:
+        return TogetherSVC.of(self._model(), work.X, work.targets, work.folds)
 
     def _walk(self, path: Path) -> Iterator[tuple[Any, Vector]]:
         return walk_svc(path)

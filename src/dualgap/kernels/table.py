@@ -16,7 +16,7 @@ from ..losses import Vector
 from .functions import Block, Kernel, Precomputed
 from .gram import Gram, Matrix
 
-__all__ = ["Table", "shared_matrix", "values_at"]
+__all__ = ["Table", "shared_matrix", "values_at", "whole_table"]
 
 # Bytes of a value in a table, and in the cache of a problem.
 _VALUE, _CACHED = 8, 4
@@ -132,6 +132,24 @@ def shared_matrix(
     if left >= threads * room and not cheap:
         return Table(Gram(points, kernel, cache_size), left / threads / 1e6, stop)
     return Gram(points, kernel, cache_size / threads)
+
+
+def whole_table(
+    points: Points, kernel: Kernel, cache_size: float, room: float, stop: core.Stop
+) -> Table | None:
+    """Return the kernel matrix in float64, or None if `cache_size` does not hold it.
+
+    Parameters
+    ----------
+    points, kernel, cache_size, stop
+        As for :func:`shared_matrix`.
+    room : float
+        Bytes to leave for others.
+    """
+    left = cache_size * 1e6 - _VALUE * points.X.shape[0] ** 2
+    if left < room:
+        return None
+    return Table(Gram(points, kernel, cache_size), left / 1e6, stop)
 
 
 def values_at(

@@ -17,7 +17,7 @@ dual has the additional constraint sum_i a_i y_i = 0. Without a bias
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -40,6 +40,60 @@ from .kernel_matrix import (
     scaled_values,
 )
 from .rounding import Rounding
+
+
+class FreeBias(NamedTuple):
+    """Unpenalised bias of a model, for its dual bound.
+
+    Attributes
+    ----------
+    off : float
+        ``sum_i alpha_i y_i``, which is 0 up to rounding.
+    adding : float
+        Relative error of such a sum.
+    zero : float
+        P of the zero model.
+    longest : float
+        Bound on ``sqrt(k_ii)``.
+    """
+
+    off: float
+    adding: float
+    zero: float
+    longest: float
+
+
+def bounds_of(
+    sums: core.KernelSums, lost: float, free: FreeBias | None, s: float = 1.0
+) -> Bounds:
+    """Return bounds on P of the model `s alpha` and on D of `s alpha`.
+
+    Parameters
+    ----------
+    sums : core.KernelSums
+        Sums at alpha; losses at `s alpha` and `s bias`.
+    lost : float
+        Bound on the underflow error of sums.
+    free : FreeBias or None
+        None if the bias is penalised or there is none.
+    s : float, default=1.0
+    """
+    norm, loss, size = sums.norm, sums.loss, sums.size
+    primal = 0.5 * s * s * norm + loss
+    dual = s * sums.alpha - 0.5 * s * s * (norm + sums.bent)
+    both = 0.5 * s * s * sums.norm_error
+    more = both + sums.loss_error + SUM * (0.5 * s * s * size + loss)
+    less = both + SUM * (s * sums.reach + s * s * (size + sums.bent))
+    more, less = Rounding.slack * more + lost, Rounding.slack * less + lost
+    if free is not None:
+        # BinaryProblem.prove shows that an optimal bias is at most 1 + longest in size.
+        off_zero = abs(free.off) + free.adding * sums.reach
+        least = max(min(primal + more, free.zero), 0.0)
+        longest = math.sqrt(2.0 * least) * free.longest
+        less += Rounding.slack * s * off_zero * (1.0 + longest)
+    if sums.reach == 0.0:  # no terms, so no rounding
+        less = 0.0
+    return Bounds.proved(primal, more, dual, less)
 
 
 class KernelProblem(MatrixProblem):
@@ -231,28 +285,17 @@ class KernelProblem(MatrixProblem):
         s : float, default=1.0
         """
         own = float(core.signed_sum(self.y, alpha)) if self.constant else 0.0
+        free = None
+        if self.free_bias:
+            free = FreeBias(
+                float(core.signed_sum(self.y, alpha)),
+                self._adding,
+                float(self.loss.value(0.0)) * float(self.cost.sum()),
+                float(self.lengths.max()),
+            )
         with np.errstate(over="ignore", invalid="ignore"):
             sums = self._sums(alpha, scores, bias, own, s)
-            norm, loss, size = sums.norm, sums.loss, sums.size
-            primal = 0.5 * s * s * norm + loss
-            dual = s * sums.alpha - 0.5 * s * s * (norm + sums.bent)
-            both = 0.5 * s * s * sums.norm_error
-            more = both + sums.loss_error + SUM * (0.5 * s * s * size + loss)
-            less = both + SUM * (s * sums.reach + s * s * (size + sums.bent))
-            lost = self._lost(alpha)
-            more, less = Rounding.slack * more + lost, Rounding.slack * less + lost
-            if self.free_bias:
-                # BinaryProblem.prove shows that an optimal bias is at most
-                # 1 + longest in size.
-                off_zero = abs(float(core.signed_sum(self.y, alpha)))
-                off_zero += self._adding * sums.reach
-                least = float(self.loss.value(0.0)) * float(self.cost.sum())
-                least = max(min(primal + more, least), 0.0)
-                longest = math.sqrt(2.0 * least) * float(self.lengths.max())
-                less += Rounding.slack * s * off_zero * (1.0 + longest)
-        if sums.reach == 0.0:  # no terms, so no rounding
-            less = 0.0
-        return Bounds.proved(primal, more, dual, less)
+            return bounds_of(sums, self._lost(alpha), free, s)
 
     @property
     def _adding(self) -> float:

@@ -1,0 +1,79 @@
+#include "bindings.hpp"
+#include "gram/folds.hpp"
+
+#include <nanobind/stl/vector.h>
+
+namespace dualgap {
+
+void bind_folds(nb::module_ &m) {
+  nb::class_<FoldProof>(m, "FoldProof", "What the bounds of a fold follow from.")
+      .def_ro("sums", &FoldProof::sums)
+      .def_ro("bias", &FoldProof::bias)
+      .def_ro("off", &FoldProof::off, "sum_i alpha_i y_i")
+      .def_ro("rounds", &FoldProof::rounds, "working sets for this C")
+      .def_ro("steps", &FoldProof::steps, "pair steps for this C");
+  nb::class_<Folds>(m, "Folds",
+                    "Problems over some rows of a kernel matrix, which differ in the "
+                    "weights of the rows; hinge, free bias.")
+      .def(
+          "__init__",
+          [](Folds *self, Table<const double> values, Array<const Order> order,
+             Array<const std::int8_t> y, Table<const double> weights, Index threads) {
+            const auto n = static_cast<Index>(values.shape(0));
+            check_length(static_cast<Index>(values.shape(1)), n, "a row of values");
+            const Order *rows = checked_order(order, n);
+            const auto m = static_cast<Index>(order.shape(0));
+            check_length(static_cast<Index>(weights.shape(1)), m, "weights");
+            const std::int8_t *labels = sized(y, m, "y");
+            const auto folds = static_cast<Index>(weights.shape(0));
+            const double *all = weights.data();
+            nb::gil_scoped_release released;
+            new (self) Folds(values.data(), n, {rows, rows + m}, {labels, labels + m},
+                             all, folds, threads);
+          },
+          "values"_a.noconvert(), "order"_a.noconvert(), "y"_a.noconvert(),
+          "weights"_a.noconvert(), "threads"_a, nb::keep_alive<1, 2>())
+      .def(
+          "advance",
+          [](Folds &self, double C, double tol, double atol, Index most, Stop &stop) {
+            return without_gil(stop, [&](Poll &poll) {
+              return self.advance(C, tol, atol, most, poll);
+            });
+          },
+          "C"_a, "tol"_a, "atol"_a, "most"_a, "stop"_a,
+          "Solves all folds for a larger C, with at most `most` working sets for each. "
+          "False if told to leave; the folds are not to be used then.")
+      .def(
+          "points",
+          [](const Folds &self, Table<double> alpha, Table<double> scores) {
+            for (const auto *out : {&alpha, &scores}) {
+              check_length(static_cast<Index>(out->shape(0)), self.folds(), "out");
+              check_length(static_cast<Index>(out->shape(1)), self.rows(), "out");
+            }
+            for (Index p = 0; p < self.folds(); ++p) {
+              self.alpha(p, alpha.data() + p * self.rows());
+              std::copy_n(self.scores(p).begin(), self.rows(),
+                          scores.data() + p * self.rows());
+            }
+          },
+          "alpha"_a.noconvert(), "scores"_a.noconvert(),
+          "Writes the dual variables of all folds, and sum_j alpha_j y_j k_ij.")
+      .def(
+          "proofs",
+          [](const Folds &self, const Loss &loss, Array<const double> lengths,
+             double each, double more, double adding) {
+            const FoldRoundings by{sized(lengths, self.rows(), "lengths"), each, more,
+                                   adding};
+            nb::gil_scoped_release released;
+            std::vector<FoldProof> found;
+            for (Index p = 0; p < self.folds(); ++p)
+              found.push_back(self.proof(p, loss, by));
+            return found;
+          },
+          "loss"_a, "lengths"_a.noconvert(), "each"_a, "more"_a, "adding"_a,
+          "Sums for the bounds of all folds, with float64 scores. A score is off by at "
+          "most (each s + more) sqrt(k_ii) sum_j alpha_j sqrt(k_jj), s the number of "
+          "terms; sums of alpha by `adding`.");
+}
+
+}  // namespace dualgap

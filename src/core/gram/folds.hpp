@@ -1,0 +1,581 @@
+// Problems over the same rows that differ in the weights of these, such as the folds of
+// a cross-validation, solved together for one C after another.
+//
+// Problem    for each fold p, in c_i = y_i alpha_i, F = K c, with costs C w_pi:
+//                max sum |c_i| - 1/2 c'F,  0 <= alpha_i <= C w_pi,  sum_i c_i = 0
+//            (the hinge with a free bias; the first problem of block.hpp)
+// Start      from the solutions for the two C before: alpha at a bound goes to the same
+//            bound of the new box, the others follow the line through both solutions,
+//            and the sum is corrected in proportion to alpha
+// Update     for each fold, a working set of all rows between their bounds and the rows
+//            that violate most (all of these, if they are few). Pair steps solve its
+//            problem to a tenth of the violation (inner_steps.hpp). Then F += sum_r
+//            (change of c_r) K_r for all folds in one pass over the rows K_r.
+// Guarantee  as in block.hpp
+// Cost       4 m^2 bytes for the matrix in float32, besides the one in float64; 2 m
+//            flops per fold and changed row; q^2 copies per working set of q rows
+// Source     as in block.hpp; the start extends Chu, Ho, Tsai, Lin and Lin, KDD 2015
+//
+// Steps use float32 values. Once a fold seems to have reached its gap, F = K c is
+// computed again from the float64 matrix, for all folds in one pass, so that no error
+// is carried from one C to the next. A fold that float32 cannot bring to its gap goes
+// on in float64.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "../stop.hpp"
+#include "../threads.hpp"
+#include "inner_steps.hpp"
+#include "proof.hpp"
+
+namespace dualgap {
+
+// F_o[j] += sum_r coef[r * outputs + o] rows[r][j] for begin <= j < end: sums of eight
+// rows in the type of the values, added in float64.
+template <class Value>
+class Products {
+ public:
+  static constexpr Index kTogether = 8;
+
+  // Adds `count` <= kTogether rows; `coef` has kTogether * outputs entries, zero for
+  // missing rows, whose pointers must be valid.
+  static void add(const Value *const *rows, const Value *coef, Index outputs,
+                  double *const *F, Index begin, Index end) {
+    for (Index o = 0; o < outputs; o += 2) {
+      const bool two = o + 1 < outputs;
+      const bool first = used(coef + o, outputs);
+      const bool second = two && used(coef + o + 1, outputs);
+      if (first && second)
+        add_to<2>(rows, coef + o, outputs, F + o, begin, end);
+      else if (first || second)
+        add_to<1>(rows, coef + (first ? o : o + 1), outputs, F + (first ? o : o + 1),
+                  begin, end);
+    }
+  }
+
+ private:
+  using V = simd::Pack<Value>;
+  static bool used(const Value *coef, Index stride) {
+    for (Index r = 0; r < kTogether; ++r)
+      if (coef[r * stride] != Value(0)) return true;
+    return false;
+  }
+  template <int kOutputs>
+  static void add_to(const Value *const *rows, const Value *coef, Index stride,
+                     double *const *F, Index begin, Index end) {
+    constexpr int kRows = static_cast<int>(kTogether);
+    V by[kOutputs][kRows];
+    simd::unroll<kOutputs>([&](auto o) {
+      simd::unroll<kRows>([&](auto r) { by[o][r] = V::all(coef[r * stride + o]); });
+    });
+    Index j = begin;
+    for (; j + V::kLanes <= end; j += V::kLanes) {
+      V sum[kOutputs];
+      const V first = V::load(rows[0] + j);
+      simd::unroll<kOutputs>([&](auto o) { sum[o] = by[o][0] * first; });
+      simd::unroll<kRows - 1>([&](auto r) {
+        const V value = V::load(rows[r + 1] + j);
+        simd::unroll<kOutputs>(
+            [&](auto o) { sum[o] = fma(by[o][r + 1], value, sum[o]); });
+      });
+      simd::unroll<kOutputs>([&](auto o) { sum[o].add_to(F[o] + j); });
+    }
+    for (; j < end; ++j)
+      for (int o = 0; o < kOutputs; ++o)
+        for (int r = 0; r < kRows; ++r)
+          F[o][j] += static_cast<double>(coef[r * stride + o]) *
+                     static_cast<double>(rows[r][j]);
+  }
+};
+
+// Some rows and columns of a matrix in float64, and a float32 copy of them.
+class SharedTable {
+ public:
+  SharedTable(const double *values, Index n, std::vector<Order> order)
+      : values_(values), n_(n), order_(std::move(order)) {
+    const Index m = rows();
+    whole_ = m == n;
+    for (Index i = 0; whole_ && i < m; ++i)
+      whole_ = static_cast<Index>(order_[at(i)]) == i;
+    stride_ = (m + kUnit - 1) / kUnit * kUnit + kUnit;
+    floats_.resize(at(m * stride_));
+    for (Index i = 0; i < m; ++i) copy(i, 0, m, floats_.data() + i * stride_);
+  }
+  Index rows() const { return static_cast<Index>(order_.size()); }
+  // Returns row i from its entry `begin` on; `room` may be used for a copy.
+  const float *row(Index i, Index, Index, float *) const { return floats(i); }
+  const double *row(Index i, Index begin, Index end, double *room) const {
+    if (whole_) return values_ + i * n_;
+    copy(i, begin, end, room);
+    return room;
+  }
+  double diagonal(Index i) const {
+    const auto row = static_cast<Index>(order_[at(i)]);
+    return values_[row * n_ + row];
+  }
+  // Writes the entries of row i at the rows `who`.
+  void gather(Index i, const std::vector<Order> &who, float *out) const {
+    const float *row = floats(i);
+    for (std::size_t t = 0; t < who.size(); ++t) out[t] = row[who[t]];
+  }
+  void gather(Index i, const std::vector<Order> &who, double *out) const {
+    const double *row = values_ + static_cast<Index>(order_[at(i)]) * n_;
+    for (std::size_t t = 0; t < who.size(); ++t) out[t] = row[order_[who[t]]];
+  }
+
+ private:
+  static constexpr Index kUnit = 16;
+  static std::size_t at(Index i) { return static_cast<std::size_t>(i); }
+  const float *floats(Index i) const { return floats_.data() + i * stride_; }
+  template <class Value>
+  void copy(Index i, Index begin, Index end, Value *out) const {
+    const double *row = values_ + static_cast<Index>(order_[at(i)]) * n_;
+    for (Index j = begin; j < end; ++j) out[j] = static_cast<Value>(row[order_[at(j)]]);
+  }
+
+  const double *values_;
+  Index n_, stride_ = 0;
+  std::vector<Order> order_;
+  bool whole_ = false;  // all rows of the matrix, in their order
+  std::vector<float, AlignedAllocator<float>> floats_;
+};
+
+// What a fold has proved from: sums of proof.hpp at the best bias.
+struct FoldProof {
+  KernelSums sums;
+  double bias, off;  // off: the sum of c
+  Index rounds, steps;
+};
+
+// Sizes of rounding errors: bounds on sqrt(k_ii); the error of a score, per row in the
+// sum and besides, as a multiple of sum_j |alpha_j| sqrt(k_jj) sqrt(k_ii); the relative
+// error of a compensated sum.
+struct FoldRoundings {
+  const double *lengths;
+  double each, more, adding;
+};
+
+class Folds {
+ public:
+  // Fold p has the weights weights[p * m] to weights[p * m + m - 1], zero for rows that
+  // it leaves out. It has rows of both labels.
+  Folds(const double *values, Index n, std::vector<Order> order,
+        std::vector<std::int8_t> y, const double *weights, Index folds, Index threads)
+      : table_(values, n, std::move(order)),
+        y_(std::move(y)),
+        m_(table_.rows()),
+        folds_(size(folds)),
+        team_(threads),
+        inner_(size(threads > 1 ? folds : 1)) {
+    for (Index p = 0; p < folds; ++p) {
+      Fold &fold = folds_[size(p)];
+      fold.weight.assign(weights + p * m_, weights + (p + 1) * m_);
+      for (auto *a : {&fold.c, &fold.last, &fold.lo, &fold.hi, &fold.F, &fold.change})
+        a->assign(size(m_), 0.0);
+    }
+  }
+  Index rows() const { return m_; }
+  Index folds() const { return static_cast<Index>(folds_.size()); }
+
+  // Solves all folds for this C, larger than the ones before. A fold ends once its
+  // relative gap is at most tol or its gap at most atol, after `most` working sets, or
+  // where float64 allows no progress. Returns false if told to stop; the duals are not
+  // to be used then.
+  bool advance(double C, double tol, double atol, Index most, Poll &poll) {
+    for (Fold &fold : folds_) begin(fold, C);
+    before_ = std::exchange(C_, C);
+    if (!apply<float>(poll)) return false;
+    for (Fold &fold : folds_) {
+      fold.open = true;
+      fold.stuck = false;
+      fold.tries = fold.rounds = fold.steps = 0;
+      fold.goal = kClose * tol;
+      fold.goal_gap = kClose * atol;
+      forget(fold);
+    }
+    for (;;) {
+      if (!rounds(most, poll)) return false;
+      if (!refresh(poll)) return false;
+      bool again = false;
+      for (Fold &fold : folds_) {
+        if (fold.tries < 0) continue;
+        evaluate(fold);
+        const double gap = fold.primal - fold.dual;
+        if (gap <= kMet * tol * fold.dual || gap <= kMet * atol || fold.stuck ||
+            fold.rounds >= most) {
+          fold.tries = -1;
+          continue;
+        }
+        ++fold.tries;
+        fold.goal *= 0.5;
+        fold.goal_gap *= 0.5;
+        fold.precise = fold.precise || fold.tries > kTries;
+        fold.open = again = true;
+        forget(fold);
+      }
+      if (!again) return true;
+    }
+  }
+
+  void alpha(Index p, double *out) const {
+    for (Index i = 0; i < m_; ++i)
+      out[i] = y_[size(i)] * folds_[size(p)].c[size(i)] + 0.0;
+  }
+  const std::vector<double> &scores(Index p) const { return folds_[size(p)].F; }
+
+  FoldProof proof(Index p, const Loss &loss, const FoldRoundings &by) const {
+    const Fold &fold = folds_[size(p)];
+    std::vector<double> alphas(size(m_)), cost(size(m_)), error(size(m_));
+    alpha(p, alphas.data());
+    double reach = 0.0;
+    Index used = 0;
+    Sum off;
+    for (Index i = 0; i < m_; ++i) {
+      cost[size(i)] = C_ * fold.weight[size(i)];
+      reach += alphas[size(i)] * by.lengths[i];
+      used += alphas[size(i)] != 0.0;
+      off += fold.c[size(i)];
+    }
+    const double one = (by.each * static_cast<double>(used) + by.more) * reach;
+    for (Index i = 0; i < m_; ++i) error[size(i)] = one * by.lengths[i];
+    const KernelPoint point{
+        m_, y_.data(), cost.data(), alphas.data(), fold.F.data(), error.data()};
+    const KernelScalars scalars{0.0, fold.bias, 1.0, 0.0, by.adding, 0.0};
+    return {kernel_sums(point, loss, scalars), fold.bias, off.value(), fold.rounds,
+            fold.steps};
+  }
+
+ private:
+  static constexpr double kInf = std::numeric_limits<double>::infinity();
+  static constexpr double kClose = 0.95;  // part of the gap that a fold aims at
+  static constexpr double kMet = 0.999;   // part that leaves room for rounding
+  static constexpr double kInner = 0.1;
+  static constexpr Index kMostSteps = 100;  // per row of a working set
+  static constexpr Index kTries = 3;        // refreshed gradients before float64
+  static constexpr Index kIdle = 8;  // working sets in a row that do not lower the gap
+  static constexpr Index kLeast = 256, kLargest = 2048;  // rows of a working set
+  static constexpr Index kColumns = 1024;                // of F that stay in cache
+
+  struct Fold {
+    std::vector<double> weight, c, last, lo, hi, F, change;
+    double unit = 1.0, top = 0.0, bottom = 0.0, primal = 0.0, dual = 0.0, bias = 0.0;
+    double goal = 0.0, goal_gap = 0.0, least = kInf;
+    bool open = false, precise = false, stuck = false, moved = false, fresh = true;
+    Index tries = 0, rounds = 0, steps = 0, idle = 0;
+    std::vector<Order> who;
+  };
+
+  static std::size_t size(Index i) { return static_cast<std::size_t>(i); }
+  static void forget(Fold &fold) {
+    fold.least = kInf;
+    fold.idle = 0;
+  }
+
+  // Sets the box and the start for a C. The change of c goes to `change`.
+  void begin(Fold &fold, double C) {
+    const double largest = *std::max_element(fold.weight.begin(), fold.weight.end());
+    const double by = C_ > before_ && before_ > 0.0 ? (C - C_) / (C_ - before_) : 0.0;
+    fold.unit = largest > 0.0 ? std::ldexp(1.0, std::ilogb(C * largest) - 52) : 1.0;
+    std::vector<double> start(size(m_), 0.0);
+    Sum sum;
+    double up = 0.0, down = 0.0;  // of the variables inside the box
+    for (std::size_t i = 0; i < start.size(); ++i) {
+      const double y = y_[i], bound = on_grid(fold, C * fold.weight[i]);
+      const double old = y > 0.0 ? fold.hi[i] : -fold.lo[i], a = y * fold.c[i];
+      (y > 0.0 ? fold.hi : fold.lo)[i] = y * bound;
+      if (a == 0.0) continue;
+      start[i] = bound;
+      if (a < old) {
+        const double wish = a + by * (a - y * fold.last[i]);
+        start[i] = on_grid(fold, std::clamp(wish, 0.0, bound));
+      }
+      start[i] *= y;
+      sum += start[i];
+      if (std::abs(start[i]) < bound) (y > 0.0 ? up : down) += std::abs(start[i]);
+    }
+    const double heavy = sum.value(), most = heavy > 0.0 ? up : down;
+    if (most > 0.0) {
+      const double part = std::min(1.0, std::abs(heavy) / most);
+      for (std::size_t i = 0; i < start.size(); ++i)
+        if (start[i] * heavy > 0.0 &&
+            std::abs(start[i]) < (y_[i] > 0 ? fold.hi[i] : -fold.lo[i]))
+          start[i] = on_grid(fold, start[i] * (1.0 - part));
+    }
+    correct(start);
+    fold.moved = false;
+    for (std::size_t i = 0; i < start.size(); ++i) {
+      fold.change[i] = start[i] - fold.c[i];
+      fold.moved = fold.moved || fold.change[i] != 0.0;
+    }
+    fold.last = fold.c;
+    fold.precise = false;
+  }
+  static double on_grid(const Fold &fold, double x) {
+    return std::trunc(x / fold.unit) * fold.unit;
+  }
+  // Lowers rows of the heavier sign until the sum is 0.
+  static void correct(std::vector<double> &c) {
+    for (bool moved = true; moved;) {
+      Sum sum;
+      for (const double x : c) sum += x;
+      double off = sum.value();
+      moved = false;
+      for (std::size_t i = 0; i < c.size() && off != 0.0; ++i) {
+        if (c[i] * off <= 0.0) continue;
+        const double t = std::copysign(std::min(std::abs(c[i]), std::abs(off)), off);
+        c[i] -= t;
+        off -= t;
+        moved = true;
+      }
+    }
+  }
+
+  // Computes the largest v = y - F that may rise, the least that may fall, and P and D
+  // at the bias between them.
+  void scan(Fold &fold) const {
+    double top = -kInf, bottom = kInf;
+    for (std::size_t i = 0; i < y_.size(); ++i) {
+      const double v = y_[i] - fold.F[i];
+      if (fold.c[i] < fold.hi[i]) top = std::max(top, v);
+      if (fold.c[i] > fold.lo[i]) bottom = std::min(bottom, v);
+    }
+    fold.top = top;
+    fold.bottom = bottom;
+    fold.bias = 0.5 * (top + bottom);
+    sums(fold);
+  }
+  void sums(Fold &fold) const {
+    double norm = 0.0, sum = 0.0, loss = 0.0;
+    for (std::size_t i = 0; i < y_.size(); ++i) {
+      norm += fold.c[i] * fold.F[i];
+      sum += y_[i] * fold.c[i];
+      loss += fold.weight[i] * std::max(0.0, 1.0 - y_[i] * (fold.F[i] + fold.bias));
+    }
+    fold.primal = 0.5 * norm + C_ * loss;
+    fold.dual = sum - 0.5 * norm;
+  }
+  // P and D at the best bias.
+  void evaluate(Fold &fold) const {
+    fold.bias = hinge_bias(fold.F.data(), y_.data(), fold.weight.data(), m_);
+    sums(fold);
+  }
+
+  // Makes working sets for all open folds until they are near their goals.
+  bool rounds(Index most, Poll &poll) {
+    for (;;) {
+      std::vector<Fold *> open;
+      for (Fold &fold : folds_) {
+        if (!fold.open) continue;
+        scan(fold);
+        const double gap = fold.primal - fold.dual;
+        fold.idle = gap < fold.least ? 0 : fold.idle + 1;
+        fold.least = std::min(fold.least, gap);
+        const bool met = gap <= fold.goal * fold.dual || gap <= fold.goal_gap;
+        if (met || !(fold.top > fold.bottom) || fold.rounds >= most ||
+            fold.idle > kIdle) {
+          fold.stuck = !met && fold.precise;
+          fold.precise = fold.precise || !met;
+          fold.open = false;
+        } else {
+          open.push_back(&fold);
+        }
+      }
+      if (open.empty()) return true;
+      SharedPoll shared(poll);
+      const auto many = static_cast<Index>(open.size());
+      const Index parts = team_.size() == 1 ? 1 : many;
+      team_.run(parts, many, [&](Index part, Index first, Index last) {
+        Room &room = inner_[size(part)];
+        for (Index k = first; k < last && !shared.leave(); ++k) {
+          Fold &fold = *open[size(k)];
+          if (fold.precise)
+            work(fold, room.doubles, shared);
+          else
+            work(fold, room.floats, shared);
+        }
+      });
+      if (shared.leave()) return false;
+      if (!apply<float>(poll) || !apply<double>(poll)) return false;
+    }
+  }
+
+  // Chooses the working set of a fold.
+  void choose(Fold &fold) const {
+    struct Candidate {
+      double score;
+      Order row;
+    };
+    std::vector<Candidate> rising, falling;
+    fold.who.clear();
+    Index free = 0;
+    for (std::size_t i = 0; i < y_.size(); ++i) {
+      const bool rises = fold.c[i]<fold.hi[i], falls = fold.c[i]> fold.lo[i];
+      const double v = y_[i] - fold.F[i] - fold.bias;
+      if (rises && falls) {
+        ++free;
+        fold.who.push_back(static_cast<Order>(i));
+      } else if (rises && v > 0.0) {
+        rising.push_back({v, static_cast<Order>(i)});
+      } else if (falls && v < 0.0) {
+        falling.push_back({-v, static_cast<Order>(i)});
+      }
+    }
+    const Index q = std::clamp(2 * free + 128, kLeast, kLargest);
+    const auto keep = [](std::vector<Candidate> &side, Index count) {
+      const auto more = [](const Candidate &a, const Candidate &b) {
+        return std::pair(-a.score, a.row) < std::pair(-b.score, b.row);
+      };
+      if (count >= static_cast<Index>(side.size())) return;
+      std::nth_element(side.begin(), side.begin() + count, side.end(), more);
+      side.resize(size(count));
+    };
+    if (free > 3 * q / 4) {
+      // Too many: keep those that violate most.
+      for (const Order row : std::exchange(fold.who, {})) {
+        const double v = y_[row] - fold.F[row] - fold.bias;
+        (v > 0.0 ? rising : falling).push_back({std::abs(v), row});
+      }
+      free = 0;
+    }
+    const Index room = q - free;
+    const Index up = static_cast<Index>(rising.size());
+    const Index down = static_cast<Index>(falling.size());
+    const Index first = std::min(up, std::max(room / 2, room - down));
+    keep(rising, first);
+    keep(falling, room - first);
+    for (const auto *side : {&rising, &falling})
+      for (const Candidate &candidate : *side) fold.who.push_back(candidate.row);
+    std::sort(fold.who.begin(), fold.who.end());
+  }
+
+  // Solves a working set. The change of c goes to `change`.
+  template <class T, class Leave>
+  void work(Fold &fold, InnerOf<T> &inner, Leave &leave) const {
+    choose(fold);
+    const Index q = static_cast<Index>(fold.who.size());
+    inner.reset(q);
+    for (Index s = 0; s < inner.q; ++s) inner.s[size(s)] = T(1);
+    for (Index s = 0; s < q; ++s) {
+      const std::size_t i = fold.who[size(s)];
+      inner.s[size(s)] = static_cast<T>(table_.diagonal(static_cast<Index>(i)));
+      inner.c[size(s)] = fold.c[i];
+      inner.lo[size(s)] = fold.lo[i];
+      inner.hi[size(s)] = fold.hi[i];
+      inner.v[size(s)] = static_cast<T>(y_[i] - fold.F[i] - fold.bias);
+    }
+    // Few rows of the matrix take part in a step; the others are not copied.
+    std::vector<char> copied(size(q), 0);
+    const auto row = [&](Index s) {
+      T *H = inner.H.data() + s * inner.stride();
+      if (!std::exchange(copied[size(s)], 1))
+        table_.gather(static_cast<Index>(fold.who[size(s)]), fold.who, H);
+      return static_cast<const T *>(H);
+    };
+    const Index made = pair_steps(inner, fold.unit, kInner * (fold.top - fold.bottom),
+                                  kMostSteps * std::max<Index>(q, 100), leave, row);
+    ++fold.rounds;
+    fold.steps += made;
+    fold.moved = made > 0;
+    if (made == 0) fold.idle = kIdle;  // nothing changes any more
+    for (Index s = 0; s < q; ++s) {
+      const std::size_t i = fold.who[size(s)];
+      fold.change[i] = inner.c[size(s)] - fold.c[i];
+    }
+  }
+
+  // Adds the changes of c, and of F, for the folds whose values have this type.
+  template <class Value>
+  bool apply(Poll &poll) {
+    std::vector<Fold *> folds;
+    for (Fold &fold : folds_)
+      if (fold.moved && fold.precise == std::is_same_v<Value, double>)
+        folds.push_back(&fold);
+    if (!add<Value>(
+            folds, [](const Fold &f, std::size_t i) { return f.change[i]; }, poll))
+      return false;
+    for (Fold *fold : folds) {
+      for (std::size_t i = 0; i < y_.size(); ++i) {
+        fold->c[i] += fold->change[i];
+        fold->change[i] = 0.0;
+      }
+      fold->moved = fold->fresh = false;
+    }
+    return true;
+  }
+
+  // Computes F = K c in float64 where c has changed since.
+  bool refresh(Poll &poll) {
+    std::vector<Fold *> folds;
+    for (Fold &fold : folds_)
+      if (!fold.fresh) folds.push_back(&fold);
+    for (Fold *fold : folds) std::fill(fold->F.begin(), fold->F.end(), 0.0);
+    if (!add<double>(folds, [](const Fold &f, std::size_t i) { return f.c[i]; }, poll))
+      return false;
+    for (Fold *fold : folds) fold->fresh = true;
+    return true;
+  }
+
+  // F += sum_i coef(fold, i) K_i for some folds.
+  template <class Value, class Coef>
+  bool add(const std::vector<Fold *> &folds, const Coef &coef, Poll &poll) {
+    constexpr Index kTogether = Products<Value>::kTogether;
+    const Index outputs = static_cast<Index>(folds.size());
+    if (outputs == 0) return true;
+    std::vector<Index> rows;
+    std::vector<Value> by;
+    for (std::size_t i = 0; i < y_.size(); ++i) {
+      bool some = false;
+      for (const Fold *fold : folds) some = some || coef(*fold, i) != 0.0;
+      if (!some) continue;
+      rows.push_back(static_cast<Index>(i));
+      for (const Fold *fold : folds) by.push_back(static_cast<Value>(coef(*fold, i)));
+    }
+    const Index many = static_cast<Index>(rows.size());
+    if (many == 0) return true;
+    const Index groups = (many + kTogether - 1) / kTogether;
+    by.resize(size(groups * kTogether * outputs), Value(0));
+    rows.resize(size(groups * kTogether), rows.back());
+    std::vector<double *> F;
+    for (Fold *fold : folds) F.push_back(fold->F.data());
+    const Index blocks = (m_ + kColumns - 1) / kColumns;
+    SharedPoll shared(poll);
+    team_.run(std::min(team_.shares(), blocks), blocks, [&](Index, Index b, Index e) {
+      std::vector<Value> room(size(kTogether * m_));
+      const Value *from[kTogether];
+      for (; b < e; ++b) {
+        const Index begin = b * kColumns, end = std::min(begin + kColumns, m_);
+        for (Index g = 0; g < groups; ++g) {
+          for (Index r = 0; r < kTogether; ++r)
+            from[r] = table_.row(rows[size(g * kTogether + r)], begin, end,
+                                 room.data() + r * m_);
+          Products<Value>::add(from, by.data() + g * kTogether * outputs, outputs,
+                               F.data(), begin, end);
+          if (shared(kTogether * (end - begin))) return;
+        }
+      }
+    });
+    return !shared.leave();
+  }
+
+  struct Room {
+    InnerOf<float> floats;
+    InnerOf<double> doubles;
+  };
+  SharedTable table_;
+  std::vector<std::int8_t> y_;
+  Index m_;
+  std::vector<Fold> folds_;
+  double C_ = 0.0, before_ = 0.0;
+  Team team_;
+  std::vector<Room> inner_;
+};
+
+}  // namespace dualgap
