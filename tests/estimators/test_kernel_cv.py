@@ -6,6 +6,7 @@ import doctest
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.datasets import make_classification, make_regression
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import balanced_accuracy_score, mean_absolute_error
@@ -17,8 +18,9 @@ from sklearn.model_selection import (
 )
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from dualgap import SVC, SVCCV, SVR, SVRCV
+from dualgap import SVC, SVCCV, SVR, SVRCV, core
 from dualgap.estimators import kernel_cv
+from dualgap.training.folds import Folds
 
 GRID = np.logspace(-2, 2, 6)
 
@@ -130,6 +132,36 @@ def test_the_objective_of_every_model_is_within_the_gaps(
             assert ours.certified
             assert ours.dual <= best.primal
             assert best.dual <= ours.primal <= best.primal * (1 + 1e-3)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_a_fold_that_ends_too_early_goes_on_alone(monkeypatch, classes):
+    X, y = make(classes)
+    whole = SVCCV(GRID, 0.2, cv=3, scoring=mean_decision, random_state=0)
+    whole.set_params(tol=1e-6, decision_function_shape="ovo").fit(X, y)
+    advance = Folds.advance
+
+    def early(self, C, **options):
+        self.core = Early(self.core) if isinstance(self.core, core.Folds) else self.core
+        return advance(self, C, **options)
+
+    class Early:
+        def __init__(self, inside):
+            self.inside = inside
+            self.points, self.proofs = inside.points, inside.proofs
+
+        def advance(self, C, tol, atol, most, stop):
+            return self.inside.advance(C, tol, atol, 1, stop)
+
+    monkeypatch.setattr(Folds, "advance", early)
+    again = clone(whole).fit(X, y)
+    for k in range(3):
+        np.testing.assert_allclose(
+            again.cv_results_[f"split{k}_test_score"],
+            whole.cv_results_[f"split{k}_test_score"],
+            rtol=1e-2,
+        )
+        assert again.cv_results_[f"split{k}_relative_gap"].max() <= 1e-6
 
 
 def test_weights_groups_strings_and_scorers():
