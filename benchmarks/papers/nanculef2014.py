@@ -539,6 +539,7 @@ def page(report: Report, found: Found) -> None:
     report.table(
         ["sets", "claim", "ratio of steps", "ratio of seconds", "here"],
         claim_rows(found),
+        "Every claim on its sets",
     )
     notes(report, found)
     report.say("## Speed-ups over CVM")
@@ -565,6 +566,7 @@ def page(report: Report, found: Found) -> None:
     report.table(
         ["", "comparison", "test", "sets", "p", "at 5 %", "the paper", "stopped alone"],
         tests,
+        "All comparisons",
     )
     report.say(
         "The tests are Wilcoxon's with exact p and Pratt's treatment of zeros, and "

@@ -38,18 +38,20 @@ from .some_rows import lone_blas
 class Settings(regression.Settings):
     """Tuning constants of `RegressionInterior`."""
 
-    #: Most features, and most entries of the dense rows.
+    #: Most features.
     most_features: int = 2000
+    #: Most entries of the dense rows.
     most_entries: int = 20_000_000
     #: "auto" uses this solver for up to this many features, if the mean of c_i q_i is
     #: at least `steep`: below, `dcd` takes few epochs.
     auto_features: int = 100
+    #: Least mean of c_i q_i for "auto".
     steep: float = 2.0
     #: Share of the way to the boundary that a step goes.
     damping: float = 0.995
-    #: Duals are set to a bound within this share of it, and within this many times the
-    #: share of the dual that is nearest to one.
+    #: Duals within this share of a bound are set to it...
     snap: float = 1e-6
+    #: ... and those within this many times the share of the nearest dual.
     cluster: float = 1e3
     #: Relative gap up to which such a point is preferred.
     sparse_gap: float = 1e-11
