@@ -57,7 +57,7 @@ class Points:
         return cls(X, q, constant)
 
     @property
-    def accessor(self) -> Any:
+    def accessor(self) -> core.Rows:
         """Accessor over the rows, a new core.Rows."""
         if sparse.issparse(self.X):
             return _csr_accessor(self.X, self.constant)
@@ -240,7 +240,7 @@ def _inspect_csr(
     return rows, q, fault, where, unique
 
 
-def _csr_accessor(X: MatrixLike, constant: float) -> Any:
+def _csr_accessor(X: MatrixLike, constant: float) -> core.Rows:
     arrays = []
     for name in ("data", "indices", "indptr"):
         array = getattr(X, name)

@@ -18,6 +18,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from .. import core
+from ..data.types import Label
 from ..estimators.fitting import (
     class_factors,
     class_scores,
@@ -170,7 +171,7 @@ class DistributedLinearSVC(
         time_limit: float | None = None,
         fit_intercept: bool = True,
         intercept_scaling: float = 1.0,
-        class_weight: dict[Any, float] | str | None = None,
+        class_weight: dict[Label, float] | str | None = None,
         multi_class: str = "ovr",
         n_pieces: int | None = None,
         local_epochs: int | Literal["auto", "measured"] | Sequence[int] = "auto",

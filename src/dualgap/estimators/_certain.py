@@ -50,7 +50,7 @@ class CertainDecisions:
 
     def bound_optimum(
         self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None
-    ) -> Any:
+    ) -> BaseEstimator:
         """Find a small region that contains the exact optimum, from the training rows.
 
         `decision_bounds` and the other methods about the optimum then use this region.

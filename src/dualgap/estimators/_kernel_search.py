@@ -261,7 +261,7 @@ class KernelSearch(
     _grids: ClassVar[dict[str, str]]
 
     @abstractmethod
-    def _model(self, **params: Any) -> Any:
+    def _model(self, **params: Any) -> BaseEstimator:
         """Return a model with these parameters and the others of this estimator."""
 
     def _together(self, work: Work) -> TogetherSVC | None:

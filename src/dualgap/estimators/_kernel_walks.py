@@ -87,7 +87,7 @@ class Path(NamedTuple):
             stop=self.stop,
         )
 
-    def fold_model(self, kind: Any, C: float) -> Any:
+    def fold_model(self, kind: Any, C: float) -> BaseEstimator:
         """Return a model of the fold, still without coefficients."""
         model = kind(**{**self.model.get_params(deep=False), "C": C})
         model.n_features_in_ = self.points.X.shape[1]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable as Function
 from numbers import Integral, Real
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sklearn.utils._param_validation import Interval, StrOptions
 
@@ -19,6 +19,10 @@ from ..kernel import (
 )
 from ..kernels.functions import Kernel
 from .parameters import Constraints
+
+if TYPE_CHECKING:
+    from sklearn.utils import Tags
+
 
 __all__ = ["KERNELS", "KernelParameters"]
 
@@ -46,7 +50,7 @@ class KernelParameters:
     gamma: str | float
     coef0: float
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()  # type: ignore[misc]
         tags.input_tags.pairwise = self._precomputed
         tags.input_tags.sparse = not self._precomputed

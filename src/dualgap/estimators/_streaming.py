@@ -122,7 +122,7 @@ class StreamingMixin:
         y: ArrayLike,
         classes: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
-    ) -> Any:
+    ) -> BaseEstimator:
         """Learn from one more batch of rows.
 
         The problem is ``fit``'s on the rows of all batches so far, with the same C for

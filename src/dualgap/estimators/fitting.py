@@ -28,7 +28,7 @@ from threadpoolctl import threadpool_limits
 from .. import __version__, core
 from ..certificate import Certificate, Status
 from ..data.blocks import RowSource
-from ..data.types import MatrixLike
+from ..data.types import Label, MatrixLike
 from ..losses import Vector
 from ..memory import make_room_for
 from ..solvers.some_rows import one_limit
@@ -160,7 +160,7 @@ def refuse_store(X: MatrixLike, who: str, remedy: str) -> None:
 
 
 def weights(
-    class_weight: dict[Any, float] | str | None,
+    class_weight: dict[Label, float] | str | None,
     X: MatrixLike,
     classes: NDArray[np.generic],
     codes: NDArray[np.intp],
@@ -189,7 +189,7 @@ def weights(
 
 
 def class_factors(
-    class_weight: dict[Any, float] | str | None,
+    class_weight: dict[Label, float] | str | None,
     classes: NDArray[np.generic],
     total: Vector,
 ) -> Vector:

@@ -18,7 +18,7 @@ from sklearn.base import (
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.metaestimators import available_if
 
-from ..data.types import MatrixLike
+from ..data.types import Label, MatrixLike
 from ..kernels.functions import Kernel
 from ..losses import Hinge, SquaredHinge, Vector
 from ._kernel_folds import TogetherSVC
@@ -180,7 +180,7 @@ class SVCCV(ProbabilityHints, ClassifierMixin, KernelSearch):  # type: ignore[mi
         cache_size: float = 200,
         checkpoint: str | os.PathLike[str] | None = None,
         checkpoint_every: float = 60.0,
-        class_weight: dict[Any, float] | str | None = None,
+        class_weight: dict[Label, float] | str | None = None,
         decision_function_shape: str = "ovr",
         break_ties: bool = False,
         refit: bool = True,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numbers import Real
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -27,6 +27,10 @@ from .fitting import refuse_masks
 from .parameters import Constraints, constraints
 from .single import ZERO, SingleFit, begin, checked_weights, on_the_plane
 
+if TYPE_CHECKING:
+    from sklearn.utils import Tags
+
+
 __all__ = ["LinearOneClassSVM", "LinearSVR"]
 
 _COMMON: Constraints = {
@@ -44,7 +48,7 @@ class _LinearFit(SingleFit):
     coef_: Vector
     intercept_: Vector
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from numbers import Integral
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,7 +18,7 @@ from .. import core
 from ..answers.decided import Decided
 from ..data.blocks import RowSource
 from ..data.rows import check_indices
-from ..data.types import MatrixLike
+from ..data.types import Label, MatrixLike
 from ..io.atomic import check_target
 from ..io.store import RowStore
 from ..losses import LOSSES, Loss, Vector
@@ -47,6 +47,9 @@ from .hints import ParameterHints, ProbabilityHints
 from .parameters import Constraints, constraints
 from .single import begin
 from .training import Training
+
+if TYPE_CHECKING:
+    from sklearn.utils import Tags
 
 
 class LinearSVC(
@@ -282,7 +285,7 @@ class LinearSVC(
         fit_intercept: bool = True,
         intercept_scaling: float = 1.0,
         penalize_intercept: bool = True,
-        class_weight: dict[Any, float] | str | None = None,
+        class_weight: dict[Label, float] | str | None = None,
         multi_class: str = "ovr",
         warm_start: bool = False,
         random_state: int | np.random.RandomState | None = None,
@@ -310,7 +313,7 @@ class LinearSVC(
         self.checkpoint = checkpoint
         self.checkpoint_every = checkpoint_every
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags

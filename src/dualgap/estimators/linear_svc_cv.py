@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,7 +21,7 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from .. import core
 from ..data.rows import check_indices
-from ..data.types import MatrixLike
+from ..data.types import Label, MatrixLike
 from ..losses import LOSSES, Loss, Vector
 from ..problems.multiclass import binary_problems
 from ..solvers import SOLVERS, Solver
@@ -43,6 +43,10 @@ from .linear_svc import LinearSVC
 from .parameters import Constraints, constraints
 from .path import PATH_ON_STORE, grid_of
 from .single import begin
+
+if TYPE_CHECKING:
+    from sklearn.utils import Tags
+
 
 __all__ = ["LinearSVCCV"]
 
@@ -205,7 +209,7 @@ penalize_intercept, class_weight
         fit_intercept: bool = True,
         intercept_scaling: float = 1.0,
         penalize_intercept: bool = True,
-        class_weight: dict[Any, float] | str | None = None,
+        class_weight: dict[Label, float] | str | None = None,
         multi_class: str = "ovr",
         refit: bool = True,
         certify: str | None = None,
@@ -241,7 +245,7 @@ penalize_intercept, class_weight
         values: Vector = super().decision_function(X)
         return class_scores(values, self.multi_class, len(self.classes_))
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags

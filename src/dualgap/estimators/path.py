@@ -13,7 +13,7 @@ from sklearn.utils._param_validation import StrOptions, validate_params
 from sklearn.utils.validation import check_X_y
 
 from ..certificate import Certificate
-from ..data.types import MatrixLike
+from ..data.types import Label, MatrixLike
 from ..losses import LOSSES, Loss, Vector
 from ..problems.multiclass import BinaryProblems, binary_problems, number_of_problems
 from ..solvers import SOLVERS, Solver, get_solver
@@ -115,7 +115,7 @@ def svm_path(
     fit_intercept: bool = True,
     intercept_scaling: float = 1.0,
     penalize_intercept: bool = True,
-    class_weight: dict[Any, float] | str | None = None,
+    class_weight: dict[Label, float] | str | None = None,
     multi_class: str = "ovr",
     sample_weight: ArrayLike | None = None,
     random_state: int | np.random.RandomState | None = None,

@@ -33,7 +33,7 @@ __all__ = [
 ]
 
 
-def begin(time_limit: float | None) -> Any:
+def begin(time_limit: float | None) -> core.Stop:
     """Return a stop request whose time limit starts now."""
     stop = core.Stop()
     if time_limit is not None:

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .. import core
 from ..answers.decided import Decided
-from ..data.types import MatrixLike
+from ..data.types import Label, MatrixLike
 from ..kernel import (
     APPROXIMATIONS,
     KERNEL_SOLVERS,
@@ -302,7 +302,7 @@ class SVC(
         max_epochs: int = 10_000,
         time_limit: float | None = None,
         cache_size: float = 200,
-        class_weight: dict[Any, float] | str | None = None,
+        class_weight: dict[Label, float] | str | None = None,
         fit_intercept: bool = True,
         penalize_intercept: bool | None = None,
         decision_function_shape: str = "ovr",

@@ -144,7 +144,7 @@ def _column(name: str, value: Any, n: int) -> NDArray[np.float64]:
     return np.ascontiguousarray(array, dtype=np.float64)
 
 
-def _tidy(X: Matrix, dtype: np.dtype[np.generic]) -> Any:
+def _tidy(X: Matrix, dtype: np.dtype[np.generic]) -> Matrix:
     """Return a matrix as ndarray, or as CSR with sorted rows without duplicates."""
     if sparse.issparse(X):
         with np.errstate(over="ignore"):  # infinite values raise later, with their row

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from .. import core
+from ..data.types import Matrix
 from ..memory import make_room_for, memory_error
 from .description import REMEDY, shard_parts
 
@@ -46,7 +47,7 @@ class Arrays(NamedTuple):
             return core.dense_rows(self.values, constant)
         return core.csr_rows(self.values, self.indices, self.indptr, d, constant)
 
-    def matrix(self, shape: tuple[int, int]) -> Any:
+    def matrix(self, shape: tuple[int, int]) -> Matrix:
         if self.indices is None:
             return self.values
         X = csr_matrix((self.values, self.indices, self.indptr), shape=shape)

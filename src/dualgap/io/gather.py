@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from scipy import sparse
 
+from ..data.types import Matrix
 from ..memory import make_room_for
 from .atomic import write_atomically
 from .description import (
@@ -223,7 +224,7 @@ class Gather:
         self.work.note(shard=b, **{"is": shard})
         self.work.shards[b] = shard
 
-    def _rows(self, pieces: list[tuple[_RunFile, int, int]]) -> Any:
+    def _rows(self, pieces: list[tuple[_RunFile, int, int]]) -> Matrix:
         """Return the rows of an interval, run by run, in the format of the store."""
         parts = [file.rows(lo, hi, self.d, self.shift) for file, lo, hi in pieces]
         if self.dense:
@@ -322,7 +323,7 @@ class _RunFile:
             int(self.keys[self.run.rows - 1 : self.run.rows][0]) if self.run.rows else 0
         )
 
-    def rows(self, lo: int, hi: int, d: int, shift: int) -> Any:
+    def rows(self, lo: int, hi: int, d: int, shift: int) -> Matrix:
         """Return rows [lo, hi), with column indices reduced by `shift`."""
         if self.run.dense:
             own = self.run.columns

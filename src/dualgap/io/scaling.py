@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..data.types import MatrixLike
+from ..data.types import Matrix, MatrixLike
 
 __all__ = ["Scaling"]
 
@@ -35,7 +35,7 @@ class Scaling(NamedTuple):
         floor = 10 * np.finfo(float).eps * np.abs(mean)
         return cls(None, np.where(scale > floor, scale, 1.0))
 
-    def transform(self, X: MatrixLike) -> Any:
+    def transform(self, X: MatrixLike) -> Matrix:
         """Return standardised rows; the input is not changed."""
         if not hasattr(X, "indptr"):
             return (X if self.mean is None else X - self.mean) / self.scale

@@ -24,7 +24,7 @@ from scipy import sparse
 from .. import core
 from ..checks import check_count
 from ..data.rows import inspect_rows
-from ..data.types import MatrixLike
+from ..data.types import Matrix, MatrixLike
 
 Block = NDArray[np.floating]
 Gamma = float | Literal["scale", "auto", "mean-distance"]
@@ -125,7 +125,7 @@ class Kernel(ABC):
         return self._block(left, right.astype(dtype, copy=False))
 
     @abstractmethod
-    def _block(self, A: Any, B: Any) -> Block:
+    def _block(self, A: Matrix, B: Matrix) -> Block:
         """Return ``k(a_i, b_j)`` for all rows, in the dtype of A and B."""
 
     def diagonal(self, X: MatrixLike) -> NDArray[np.float64]:
@@ -154,7 +154,7 @@ class Linear(Kernel):
         # At worst the products are added one after the other, and each is rounded.
         return entries + 4.0
 
-    def _block(self, A: Any, B: Any) -> Block:
+    def _block(self, A: Matrix, B: Matrix) -> Block:
         return products(A, B)
 
     def diagonal(self, X: MatrixLike) -> NDArray[np.float64]:
@@ -187,7 +187,7 @@ class RBF(Kernel):
         assert not isinstance(self.gamma, str)
         return "exponential", False, self.gamma, 0.0, 1
 
-    def _block(self, A: Any, B: Any) -> Block:
+    def _block(self, A: Matrix, B: Matrix) -> Block:
         return _exponentials(self, A, B)
 
     def diagonal(self, X: MatrixLike) -> NDArray[np.float64]:
@@ -233,7 +233,7 @@ class Polynomial(Kernel):
         # coef0). Each factor has the error of the product and of scaling the entries.
         return self.degree * (entries + 10.0) if self.positive else 0.0
 
-    def _block(self, A: Any, B: Any) -> Block:
+    def _block(self, A: Matrix, B: Matrix) -> Block:
         assert not isinstance(self.gamma, str)
         out = products(A, B)
         out *= self.gamma
@@ -270,7 +270,7 @@ class Sigmoid(Kernel):
         assert not isinstance(self.gamma, str)
         return "tanh", False, self.gamma, self.coef0, 1
 
-    def _block(self, A: Any, B: Any) -> Block:
+    def _block(self, A: Matrix, B: Matrix) -> Block:
         assert not isinstance(self.gamma, str)
         out = products(A, B)
         out *= self.gamma
@@ -308,7 +308,7 @@ class Laplacian(Kernel):
         assert not isinstance(self.gamma, str)
         return "exponential", True, self.gamma, 0.0, 1
 
-    def _block(self, A: Any, B: Any) -> Block:
+    def _block(self, A: Matrix, B: Matrix) -> Block:
         return _exponentials(self, A, B)
 
     def diagonal(self, X: MatrixLike) -> NDArray[np.float64]:
@@ -333,7 +333,7 @@ class Precomputed(Kernel):
             out = out.toarray()
         return np.ascontiguousarray(out, dtype=dtype or X.dtype)
 
-    def _block(self, A: Any, B: Any) -> Block:
+    def _block(self, A: Matrix, B: Matrix) -> Block:
         raise NotImplementedError
 
     def diagonal(self, X: MatrixLike) -> NDArray[np.float64]:
@@ -355,7 +355,7 @@ class Callable(Kernel):
 
     name: ClassVar[str] = "callable"
 
-    def _block(self, A: Any, B: Any) -> Block:
+    def _block(self, A: Matrix, B: Matrix) -> Block:
         out = self.function(A, B)
         if sparse.issparse(out):
             out = out.toarray()
@@ -377,7 +377,7 @@ class Callable(Kernel):
         return out
 
 
-def _exponentials(kernel: Kernel, A: Any, B: Any) -> Block:
+def _exponentials(kernel: Kernel, A: Matrix, B: Matrix) -> Block:
     """Return values of an exponential kernel.
 
     The core computes them, because it computes distances without cancellation.
@@ -393,7 +393,7 @@ def _exponentials(kernel: Kernel, A: Any, B: Any) -> Block:
     return out.reshape(m, n).astype(A.dtype, copy=False)
 
 
-def products(A: Any, B: Any) -> Block:
+def products(A: Matrix, B: Matrix) -> Block:
     """Return the products ``a_i . b_j`` of all rows as a dense array."""
     out = A @ B.T
     return out.toarray() if sparse.issparse(out) else np.asarray(out)

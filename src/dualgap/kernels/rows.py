@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _ENTRY, _VALUE = 4, 64
 
 
-def row_source(gram: Matrix | Subset, threads: int = 1) -> Any:
+def row_source(gram: Matrix | Subset, threads: int = 1) -> core.RowSource:
     """Return an object that computes many rows of a kernel matrix at a time.
 
     Returns
@@ -40,7 +40,7 @@ def row_source(gram: Matrix | Subset, threads: int = 1) -> Any:
     )
 
 
-def core_kernel(kernel: Kernel) -> Any:
+def core_kernel(kernel: Kernel) -> core.KernelMap:
     """Return the core's record of a kernel that it computes."""
     return core.KernelMap(
         kernel.name,

@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_limits
 
 from ..answers.ball import Ball
 from ..answers.left_out import alpha_without, repaired, sharpened
-from ..data.types import MatrixLike
+from ..data.types import Matrix, MatrixLike
 from ..estimators.fitting import weights
 from ..estimators.meta import unwrap
 from ..estimators.regions import ProblemBall, optimum_of
@@ -104,7 +104,7 @@ class WhatIf:
         certain[certain] = view.classes_[codes[certain]] == labels[certain]
         return certain
 
-    def refit(self, tol: float | None = None) -> Any:
+    def refit(self, tol: float | None = None) -> BaseEstimator:
         """Train on the changed rows, from a warm start where the solver has one.
 
         The certificate of the result says that it equals training from the beginning:
@@ -259,7 +259,7 @@ def what_if(
     return WhatIf(model, len(codes) - len(kept), len(new_codes), radius, view, data)
 
 
-def _matrix(X: MatrixLike) -> Any:
+def _matrix(X: MatrixLike) -> Matrix:
     return check_array(
         X,
         accept_sparse="csr",
@@ -324,7 +324,7 @@ def _refuse_empty(classes: NDArray[np.generic], codes: NDArray[np.intp]) -> None
         )
 
 
-def _stacked(X: MatrixLike, more: Any) -> Any:
+def _stacked(X: MatrixLike, more: Any) -> Matrix:
     if sparse.issparse(X) or sparse.issparse(more):
         return sparse.vstack([X, more], format="csr")
     return np.vstack([X, more])
@@ -371,7 +371,7 @@ def _view(
     rows: Any,
     codes: NDArray[np.intp],
     factor: Vector,
-) -> Any:
+) -> BaseEstimator:
     """Return a shallow copy of the model that holds the new balls."""
     view = copy.copy(model)
     view.certificate_ = certificate_of(model, [part.ball.certificate for part in found])

@@ -189,7 +189,7 @@ class BinaryProblem(RowsProblem):
         cost: Vector | None = None,
         q: Vector | None = None,
         constant: float | None = None,
-    ) -> Any:
+    ) -> core.Examples:
         """Return the core's record of the rows of a block, or of all rows in memory.
 
         Costs, squared norms and the constant feature default to the problem's own.

@@ -10,7 +10,7 @@ Source: K. Crammer and Y. Singer, JMLR 2, 2001, on the scale of LIBLINEAR's ``-s
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -81,7 +81,7 @@ class CrammerSingerProblem(Problem):
         return self.n * self.classes
 
     @property
-    def examples(self) -> Any:
+    def examples(self) -> core.MulticlassExamples:
         """The core's record of the rows and their classes."""
         return core.MulticlassExamples(
             self.rows, self.y, self.cost, self.q, self.classes

@@ -95,7 +95,7 @@ class RegressionProblem(BinaryProblem):
         self.core_loss = core.Loss(self.loss.slope, self.loss.curvature)
 
     @property
-    def with_targets(self) -> Any:
+    def with_targets(self) -> core.RegressionExamples:
         """The core's record of the rows and their targets."""
         loss, epsilon = self.core_loss, self.loss.epsilon
         return core.RegressionExamples(

@@ -125,7 +125,7 @@ class DualState(State):
     w: Vector
 
     @property
-    def point(self) -> Any:
+    def point(self) -> core.DualState:
         """The core's record of alpha and w."""
         return core.DualState(self.alpha, self.w)
 
@@ -190,7 +190,7 @@ class DCDState(DualState):
 
     parts: ClassVar[tuple[type, ...]] = (Sweep, Accelerator, Mode)
 
-    def examples(self, block: Block | None = None) -> Any:
+    def examples(self, block: Block | None = None) -> core.Examples:
         """Return the core's record of the rows, with the feature of this state."""
         if block is None and self.data is not None:
             return self.data
@@ -199,7 +199,7 @@ class DCDState(DualState):
             self.data = found
         return found
 
-    def skipped(self, threshold: float, longest: int) -> Any:
+    def skipped(self, threshold: float, longest: int) -> core.Sleep:
         """Return the core's record of shrinking."""
         return core.Sleep(self.wake, self.length, threshold, longest)
 

@@ -83,7 +83,7 @@ class NewtonState(State):
         return state
 
     @property
-    def arrays(self) -> Any:
+    def arrays(self) -> core.NewtonState:
         """The core's record of the point and its scratch space."""
         return core.NewtonState(
             self.w, self.residual, self.gradient, self.step, self.image

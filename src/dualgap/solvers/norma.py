@@ -13,7 +13,7 @@ Source     Kivinen, Smola and Williamson 2004, as the Pegasos paper runs it
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from .. import core
 from ..checks import check_step
@@ -40,7 +40,7 @@ class NORMA(StochasticGradient):
     p: float = 0.5 * 2.0**0.5
 
     name: ClassVar[str] = "norma"
-    schedule: ClassVar[Any] = core.Schedule.norma
+    schedule: ClassVar[core.Schedule] = core.Schedule.norma
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -18,7 +18,7 @@ Source     Shalev-Shwartz, Singer, Srebro and Cotter, Math. Prog. 127 (2011), Fi
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from .. import core
 from ..checks import check_count, check_option
@@ -78,7 +78,7 @@ class Pegasos(StochasticGradient):
     bias: Literal["feature", "subgradient", "batch", "search"] = "feature"
 
     name: ClassVar[str] = "pegasos"
-    schedule: ClassVar[Any] = core.Schedule.pegasos
+    schedule: ClassVar[core.Schedule] = core.Schedule.pegasos
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -102,7 +102,7 @@ class Pegasos(StochasticGradient):
         return self.bias != "feature"
 
     @property
-    def bias_rule(self) -> Any:
+    def bias_rule(self) -> core.BiasRule:
         rules = {"subgradient": core.BiasRule.step, "batch": core.BiasRule.batch}
         return rules.get(self.bias, core.BiasRule.fixed)
 

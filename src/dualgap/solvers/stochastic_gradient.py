@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,12 +47,12 @@ class GradientState(State):
 class StochasticGradient(SteppedSolver):
     """Base of the three methods; each one sets its step size and its options."""
 
-    schedule: ClassVar[Any]
+    schedule: ClassVar[core.Schedule]
     resumes: ClassVar[bool] = True
     losses: ClassVar[tuple[str, ...]] = ("hinge", "smoothed_hinge")
 
     @property
-    def bias_rule(self) -> Any:
+    def bias_rule(self) -> core.BiasRule:
         """Rule by which a pass moves a bias that is not penalised."""
         return core.BiasRule.fixed
 

@@ -14,7 +14,7 @@ Source     Bottou, "Stochastic gradient tricks" (2012), and his program svmsgd. 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,7 +58,7 @@ class SvmSGD(OrderedSolver, StochasticGradient):
 
     name: ClassVar[str] = "svmsgd"
     settings: ClassVar[Settings] = Settings()
-    schedule: ClassVar[Any] = core.Schedule.svmsgd
+    schedule: ClassVar[core.Schedule] = core.Schedule.svmsgd
     losses: ClassVar[tuple[str, ...]] = ("hinge", "squared_hinge", "smoothed_hinge")
 
     def __post_init__(self) -> None:

@@ -386,7 +386,7 @@ class BlockSolver(KernelSolver):
         fixed: bool,
         rng: core.Random,
         part: Part | None = None,
-    ) -> Any:
+    ) -> core.BlockSolver:
         """Return the core's solver of all rows, or of an active set.
 
         The dual variables of inactive rows enter it as constants.

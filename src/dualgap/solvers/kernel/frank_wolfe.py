@@ -95,7 +95,7 @@ class SimplexState(KernelState):
         )
 
     @property
-    def simplex(self) -> Any:
+    def simplex(self) -> core.Simplex:
         """The core's record of the problem over the m rows."""
         matrix, constant = self.problem.gram.core, float(self.problem.constant)
         return core.Simplex(
@@ -103,7 +103,7 @@ class SimplexState(KernelState):
         )
 
     @property
-    def point(self) -> Any:
+    def point(self) -> core.SimplexState:
         """The core's record of a, g and the rows with a > 0."""
         return core.SimplexState(self.a, self.g, self.active, self.size)
 

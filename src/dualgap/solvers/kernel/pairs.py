@@ -92,6 +92,8 @@ def solve_pairs(
     if megabytes > min(_LARGEST, _PART * cache_size):
         return None
     source = row_source(Gram(points, kernel, cache_size))
+    if not isinstance(source, core.KernelRows):
+        return None
     if not (source.dense and source.by_products):
         return None
     sizes = np.diff(bounds)
