@@ -132,7 +132,10 @@ def test_labels_of_one_class_are_judged():
         (("--task", "one-class", "--epsilon", "1"), "for --task regression"),
         (("--task", "regression", "--nu", "0.1"), "for --task one-class"),
         (("--task", "regression", "--loss", "hinge"), "--loss hinge is not"),
-        (("--task", "regression", "--solver", "sdca"), "use auto or dcd or newton"),
+        (
+            ("--task", "regression", "--solver", "sdca"),
+            "use auto or dcd or interior-point",
+        ),
         (
             ("--task", "regression", "--kernel", "rbf", "--solver", "dcd"),
             "auto or block",

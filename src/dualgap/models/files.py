@@ -392,6 +392,8 @@ def _take_kernel(model: BaseEstimator, duals: bool) -> tuple[Record, Tensors]:
         "n_support": np.ascontiguousarray(model.n_support_, dtype="<i8"),
         "support": np.ascontiguousarray(model.support_, dtype="<i8"),
     }
+    if hasattr(model, "class_weight_"):
+        tensors["class_weight"] = np.ascontiguousarray(model.class_weight_, dtype="<f8")
     vectors = model.support_vectors_
     if sparse.issparse(vectors):
         vectors = sparse.csr_matrix(vectors)
@@ -421,6 +423,8 @@ def _make_kernel(model: BaseEstimator, record: Record, tensors: Tensors) -> None
         "n_support": (("I64",), (1 if single else classes,)),
         "support": (("I64",), (-1,)),
     }
+    if "class_weight" in tensors and not single:  # files of before lack it
+        expected["class_weight"] = (("F64",), (classes,))
     floats = ("F32", "F64")
     if isinstance(kernel, Precomputed):
         if n != d:
@@ -445,6 +449,8 @@ def _make_kernel(model: BaseEstimator, record: Record, tensors: Tensors) -> None
     model.n_support_ = counts.astype(np.int32)
     model.dual_coef_, model.intercept_ = tensors["dual_coef"], tensors["intercept"]
     model.support_vectors_ = _vectors(tensors, size, d)
+    if "class_weight" in expected:
+        model.class_weight_ = tensors["class_weight"]
     model.shape_fit_ = (n, d)
     model._fitted_kernel = kernel
     model.certificate_ = certificate_of(model, certificates)
