@@ -19,7 +19,7 @@ import statistics
 import time
 import warnings
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -140,7 +140,7 @@ def measure(name: str, repeats: int) -> dict[str, Any]:
     best = case.objective(case.ours(1e-5).fit(case.X, case.y))
     target = best + ACCURACY * abs(best)
     for tol in TOLS:
-        spent, model = seconds(lambda: case.theirs(tol).fit(case.X, case.y))  # noqa: B023
+        spent, model = seconds(partial(case.theirs(tol).fit, case.X, case.y))
         primal = case.objective(model)
         print(
             f"{name}: tol {tol:g}, {spent:.3f} s, {primal / best - 1:.1e}", flush=True

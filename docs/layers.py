@@ -16,7 +16,7 @@ BANDS = [
     (
         USE,
         [
-            ("plot/, plot_bounds.py, html_report.py", "pictures, reports"),
+            ("plot/, html_report.py", "pictures, reports"),
             ("patch.py, model_selection.py", "scikit-learn's names"),
         ],
     ),

@@ -19,10 +19,10 @@ from dualgap.plot import (
     COLORS,
     BoundaryDisplay,
     ConvergenceDisplay,
+    ErrorBoundsDisplay,
     MarginDisplay,
     PathDisplay,
 )
-from dualgap.plot_bounds import ErrorBoundsDisplay
 
 pyplot = pytest.importorskip("matplotlib.pyplot")
 

@@ -30,7 +30,6 @@ ACCURACY_TESTS = (
     ("SWAP-2o", "MFW", "greater", "shown"),
     ("SWAP-2o", "SWAP", "greater", "shown"),
 )
-# The paper's claims: collection, method, baseline, words, least ratio of times.
 FEWEST = 5  # sets: with fewer no exact p of one tail is below 0.05
 # Shares of the same number of test rows differ in the last bits where they are equal.
 DECIMALS = 12

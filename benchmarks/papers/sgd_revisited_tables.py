@@ -18,6 +18,7 @@ import argparse
 import json
 import re
 from dataclasses import dataclass
+from functools import partial
 
 import matplotlib as mpl
 import numpy as np
@@ -129,7 +130,7 @@ CLAIMS = [
 # --- Measuring -----------------------------------------------------------------------
 
 
-def measure(name, C, methods, args, dtype=np.float64) -> dict[str, Runs]:
+def measure(name, C, methods, args, dtype=np.float64) -> list[Runs]:
     """Return the runs of every method; None is a run that ended at the limit.
 
     A slow method has fewer runs: no more once they took `args.cell` seconds together,
@@ -153,7 +154,7 @@ def measure(name, C, methods, args, dtype=np.float64) -> dict[str, Runs]:
                 continue
             found = reach(problem, solver, loss, target, seed=seed, limit=args.limit)
             done.append(found and found[:2])
-    return runs
+    return list(runs.values())
 
 
 def column(runs: Runs, unit: str) -> np.ndarray:
@@ -336,8 +337,7 @@ def orders(report: Report, names, args) -> None:
         kinds = {kind: SGDs(order=kind) for kind in ("permutation", "fixed", "cyclic")}
         found = once(
             report, [f"{name}, C=1, SGD-s, order={kind}" for kind in kinds],
-            None if args.render else
-            lambda: measure(name, 1.0, kinds, args).values(),  # noqa: B023
+            None if args.render else partial(measure, name, 1.0, kinds, args),
         )  # fmt: skip
         for kind, runs in zip(kinds, found, strict=bool(found)):
             found = column(runs, "epochs")
@@ -485,7 +485,7 @@ def opening(results, held, inside: int, ranged: int, late: list[str], args) -> s
         "**Limits**: Physics, Realsim, News20, Webspam, C11, CCAT and the whole of "
         "Covertype are not included. imdb stands in for Realsim, a sixth of Covertype "
         "for all of it. Cells that end at "
-        f"{args.limit:g} s: {', '.join(late) or 'none'}. Runs of a cell: {runs}. "
+        f"{args.limit:g} s: {'; '.join(late) or 'none'}. Runs of a cell: {runs}. "
         + (f"Not measured: {', '.join(missing)}. " if missing else "")
         + "Table 8's published figures "
         "are not known, only what the text says of them."
@@ -515,15 +515,16 @@ def main() -> None:
         for name in args.data:
             keys = [f"{name}, C={C:g}, {k}{' single' * single}" for k in methods]
             job = name, C, methods, args, dtype
-            make = None if args.render else lambda: measure(*job).values()  # noqa: B023
+            make = None if args.render else partial(measure, *job)
             found = once(report, keys, make)
             if not found:
                 continue
             results[name, C, single] = dict(zip(methods, found, strict=True))
             for key, runs in zip(keys, found, strict=True):
                 print(key, cell(runs, args.limit), flush=True)
-                if None in runs:
-                    late.append(key.replace("C=", "C = "))
+            ended = [m for m, runs in zip(methods, found, strict=True) if None in runs]
+            if ended:
+                late.append(f"{', '.join(ended)} on {name} at C = {C:g}")
     report.say("## How to read the tables\n")
     report.say(
         "Below each of the paper's tables stand its conclusions. Ratios are of the "

@@ -12,7 +12,7 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.preprocessing import StandardScaler
 
 from dualgap import LinearSVCCV
-from dualgap.plot_bounds import ErrorBoundsDisplay
+from dualgap.plot import ErrorBoundsDisplay
 
 X, y = load_breast_cancer(return_X_y=True)
 X = StandardScaler().fit_transform(X)

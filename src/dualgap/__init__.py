@@ -217,7 +217,6 @@ _MODULES = {
     "losses",
     "model_selection",
     "plot",
-    "plot_bounds",
     "solvers",
 }
 

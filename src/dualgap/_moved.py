@@ -38,6 +38,7 @@ MOVED = {
     "dualgap.kernel.table": "dualgap.kernels.table",
     "dualgap.loop": "dualgap.training",
     "dualgap.path": "dualgap.training.path",
+    "dualgap.plot_bounds": "dualgap.plot.bounds",
     "dualgap.stream": "dualgap.training.stream",
 }
 

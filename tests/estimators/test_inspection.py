@@ -91,7 +91,7 @@ def test_a_path_inspects_x_once(multi_class: str, layout: Any) -> None:
 
 @pytest.mark.parametrize("multi_class", ["ovr", "crammer_singer"])
 def test_six_functions_lead_from_fit_to_the_solver(multi_class: str) -> None:
-    """Of the package; scikit-learn checks the parameters in one of its own."""
+    """Count functions of the package; scikit-learn's check of parameters is not one."""
     X, y = make_classification(60, 5, random_state=0)
     model = LinearSVC(solver="dcd" if multi_class == "ovr" else "auto")
     model.set_params(multi_class=multi_class)

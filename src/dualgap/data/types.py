@@ -15,11 +15,5 @@ Matrix = NDArray[np.floating] | sparse.csr_matrix
 #: sparse matrix of any format, or a store.
 MatrixLike = ArrayLike | sparse.spmatrix | sparse.sparray | RowSource
 
-#: Labels, targets or marks, of any dtype.
-Labels = NDArray[np.generic]
-
 #: Labels as a file or the columns of a table name them.
 Label = str | int | float | bool
-
-#: Plain values, as JSON has them.
-Json = str | int | float | bool | None | list["Json"] | dict[str, "Json"]

@@ -40,7 +40,7 @@ from .fitting import (
 )
 from .hints import ParameterHints, ProbabilityHints
 from .linear_svc import LinearSVC
-from .parameters import Constraints, constraints
+from .parameters import OF_LINEAR_SEARCHES, Constraints, constraints
 from .path import PATH_ON_STORE, grid_of
 from .single import begin
 
@@ -170,18 +170,7 @@ penalize_intercept, class_weight
     """
 
     _parameter_constraints: ClassVar[Constraints] = {
-        **constraints(
-            "tol",
-            "atol",
-            "max_epochs",
-            "time_limit",
-            "fit_intercept",
-            "intercept_scaling",
-            "class_weight",
-            "random_state",
-            "n_jobs",
-            "verbose",
-        ),
+        **constraints(*OF_LINEAR_SEARCHES),
         "Cs": [Integral, "array-like"],
         "cv": ["cv_object"],
         "scoring": [StrOptions(set(get_scorer_names())), callable, None],

@@ -10,7 +10,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from .fitting import CACHE_SIZE, N_JOBS
 
-__all__ = ["SHARED", "Constraints", "Shared", "constraints"]
+__all__ = ["OF_LINEAR_SEARCHES", "SHARED", "Constraints", "Shared", "constraints"]
 
 #: Valid values of parameters, as scikit-learn checks them.
 Constraints = dict[str, list[Any]]
@@ -79,6 +79,13 @@ SHARED = {
     "n_jobs": Shared(N_JOBS, "int, optional", "Number of threads"),
     "verbose": Shared(["verbose"], "int, default=0", "1 logs "),
 }
+
+#: Parameters of every search for C of a linear classifier.
+OF_LINEAR_SEARCHES = (
+    *("tol", "atol", "max_epochs", "time_limit"),
+    *("fit_intercept", "intercept_scaling", "class_weight"),
+    *("random_state", "n_jobs", "verbose"),
+)
 
 
 def constraints(*names: str) -> Constraints:

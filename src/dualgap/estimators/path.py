@@ -27,7 +27,7 @@ from .fitting import (
     warn_of_failures,
     weights,
 )
-from .parameters import constraints
+from .parameters import OF_LINEAR_SEARCHES, constraints
 from .single import begin
 
 __all__ = ["SVMPath", "svm_path"]
@@ -81,18 +81,7 @@ def grid_of(Cs: Any) -> Vector:
 
 @validate_params(  # type: ignore[untyped-decorator]
     {
-        **constraints(
-            "tol",
-            "atol",
-            "max_epochs",
-            "time_limit",
-            "fit_intercept",
-            "intercept_scaling",
-            "class_weight",
-            "random_state",
-            "n_jobs",
-            "verbose",
-        ),
+        **constraints(*OF_LINEAR_SEARCHES),
         "Cs": [Integral, "array-like"],
         "loss": [StrOptions(set(LOSSES)), Loss],
         "solver": [StrOptions(set(SOLVERS)), Solver],

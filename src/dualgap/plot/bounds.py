@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .plot import COLORS, pyplot
+from .axes import COLORS, axes_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -106,9 +106,7 @@ class ErrorBoundsDisplay:
         -------
         ErrorBoundsDisplay
         """
-        plt = pyplot()
-        if ax is None:
-            _, ax = plt.subplots(layout="constrained")
+        ax = axes_of(ax)
         for bound, color, name in (
             (self.upper, COLORS[1], "upper bound"),
             (self.lower, COLORS[0], "lower bound"),
