@@ -36,8 +36,6 @@ autosummary_ignore_module_all = False  # document exactly what __all__ lists
 autodoc_typehints = "none"  # numpydoc has them
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
-# Autodoc documents a class under its own name; under another one it says "alias of".
-distributed.LinearSVC.__name__ = "LinearSVC"
 
 # A copied block has the commands alone, without prompts and output.
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
@@ -123,5 +121,7 @@ def write_llms_txt(app, error):
 
 def setup(app):
     """Connect the functions above to Sphinx's events."""
+    # Autodoc documents a class under its own name; under another it says "alias of".
+    distributed.LinearSVC.__name__ = "LinearSVC"
     app.connect("autodoc-process-docstring", tidy, priority=400)
     app.connect("build-finished", write_llms_txt)

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from dualgap import distributed
+
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 CARD = "https://example.org/dualgap/_static/card.png"
@@ -24,6 +26,11 @@ def test_without_an_address_there_is_no_sitemap(monkeypatch):
     found = settings(monkeypatch, "")
     assert found["html_baseurl"] == ""
     assert not {"sphinx_sitemap", "sphinxext.opengraph"} & set(found["extensions"])
+
+
+def test_reading_the_settings_changes_nothing_in_the_package(monkeypatch):
+    settings(monkeypatch, "")
+    assert distributed.LinearSVC.__name__ == "DistributedLinearSVC"
 
 
 @pytest.mark.cases(None)
