@@ -31,7 +31,7 @@
 # PYTHON=python3.12 make test   takes another Python (3.10 or later)
 # VARIANTS=all make test   compiles the core for all levels of x86-64, as wheels have it,
 #                and not for this machine's alone; continuous integration does
-# PYTEST_ARGS="tests/io -x" make test   passes arguments to pytest
+# PYTEST_ARGS="tests/data -x" make test   passes arguments to pytest
 
 PYTHON ?= python3
 PYTEST_ARGS ?=
@@ -216,7 +216,7 @@ sanitized = env OPENBLAS_NUM_THREADS=1 PYTHONPATH="$(CURDIR)/build/$(1)" \
 threaded := tests/test_core.py tests/training/test_loop.py tests/trust/test_load.py \
   $(addprefix tests/estimators/,test_callbacks.py test_linear_svc.py \
     test_multiclass.py test_partial_fit.py test_path.py test_svc.py) \
-  $(addprefix tests/io/,test_convert.py test_store.py test_svmlight.py) \
+  $(addprefix tests/data/,test_conversion.py test_store.py test_svmlight.py) \
   tests/kernels/test_gram.py tests/kernels/test_tile.py \
   $(addprefix tests/solvers/kernel/,test_block.py test_nystroem.py test_regression.py) \
   $(addprefix tests/solvers/,test_crammer_singer.py test_cutting_planes.py \

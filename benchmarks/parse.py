@@ -37,7 +37,7 @@ def reader(name: str) -> Callable[[str], Any]:
     if name == "scikit-learn":
         from sklearn.datasets import load_svmlight_file as read
     else:
-        from dualgap.io import load_svmlight
+        from dualgap.data import load_svmlight
 
         def read(path: str) -> Any:
             return load_svmlight(path, n_jobs=READERS.index(name))
@@ -113,7 +113,7 @@ def plain(path: Path, folder: Path) -> Path:
     """Return the file, unpacked into folder if need be."""
     if path.suffix not in (".gz", ".bz2", ".xz", ".zst"):
         return path
-    from dualgap.io.svmlight import _read_text
+    from dualgap.data.svmlight import _read_text
 
     unpacked = folder / path.stem
     unpacked.write_bytes(_read_text(path)[0])

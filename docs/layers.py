@@ -37,13 +37,13 @@ BANDS = [
     ),
     (TRAIN, [("training/", "the loop decides when to stop")]),
     (TRAIN, [("solvers/", "make epochs and claim a result")]),
-    (TRAIN, [("problems/", "prove the result"), ("io/", "files and row stores")]),
+    (TRAIN, [("problems/", "prove the result")]),
     (GROUND, [("kernels/", "kernel functions and their values")]),
     (
         GROUND,
         [
             ("checks.py", "refuses wrong arguments"),
-            ("data/", "what X may be, and the row accessor"),
+            ("data/", "what X may be, files, row stores"),
         ],
     ),
     (

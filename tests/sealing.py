@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from dualgap import core
-from dualgap.io.description import CHECKSUMS, DESCRIPTION, digest, in_order
+from dualgap.data.description import CHECKSUMS, DESCRIPTION, digest, in_order
 
 
 def seal(folder, **change):

@@ -376,7 +376,9 @@ def test_what_the_answers_to_demand_name_is_there():
         assert f"`{name}`" in text, name
 
 
-@pytest.mark.parametrize("module", ["", "io", "model_selection", "plot", "distributed"])
+@pytest.mark.parametrize(
+    "module", ["", "data", "model_selection", "plot", "distributed"]
+)
 def test_every_public_name_is_in_the_reference(module):
     if module == "distributed":
         pytest.importorskip("distributed", reason="distributed is not installed")
@@ -388,7 +390,7 @@ def test_every_public_name_is_in_the_reference(module):
     assert found.__all__
     for name in found.__all__:
         # what a module gives again is listed where it is first
-        again = hasattr(dualgap, name) and name in dualgap.__all__ and module == "io"
+        again = hasattr(dualgap, name) and name in dualgap.__all__ and module == "data"
         assert prefix + name in listed or (again and name in listed), prefix + name
 
 

@@ -25,8 +25,8 @@ UP = {
     ("estimators/_certain.py", "dualgap.models.balls.balls_of"): MODELS,
     ("training/checkpoint.py", "dualgap.__version__"): VERSION,
     ("estimators/fitting.py", "dualgap.__version__"): VERSION,
-    ("io/gather.py", "dualgap.__version__"): VERSION,
-    ("io/model.py", "dualgap.__version__"): VERSION,
+    ("data/gather.py", "dualgap.__version__"): VERSION,
+    ("data/model_file.py", "dualgap.__version__"): VERSION,
 }
 
 

@@ -14,7 +14,7 @@ import pytest
 from scipy import sparse
 
 from dualgap import OneClassProblem, Problem, RegressionProblem
-from dualgap.io import RowStore, convert
+from dualgap.data import RowStore, convert
 from dualgap.kernel import KernelProblem, Linear
 from dualgap.losses import SmoothedHinge, get_loss
 from dualgap.problems.base import Claim, KernelHint

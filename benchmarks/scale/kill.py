@@ -36,14 +36,14 @@ import numpy as np
 
 CONVERT = """
 import sys
-from dualgap.io import convert
+from dualgap.data import convert
 convert(sys.argv[1], sys.argv[2], memory=2**21, n_jobs=2)
 """
 FIT = """
 import sys, warnings
 import numpy as np
 from dualgap import LinearSVC
-from dualgap.io import RowStore
+from dualgap.data import RowStore
 warnings.simplefilter("ignore")
 store = RowStore.open(sys.argv[1], buffer=2**22)
 model = LinearSVC(C=10.0, tol=1e-9, max_epochs=int(sys.argv[4]), random_state=0,
@@ -58,7 +58,7 @@ CONVERT_LARGE = """
 import sys
 sys.path.insert(0, sys.argv[3])
 import out_of_core
-from dualgap.io import convert
+from dualgap.data import convert
 gb = float(sys.argv[2])
 convert(out_of_core.batches(int(gb * 1e9 / 12)), sys.argv[1], memory=int(gb * 1e9 / 16),
         n_jobs=1)
@@ -67,7 +67,7 @@ FIT_LARGE = """
 import sys
 import numpy as np
 from dualgap import LinearSVC
-from dualgap.io import RowStore
+from dualgap.data import RowStore
 store = RowStore.open(sys.argv[1], buffer=int(float(sys.argv[2]) * 1e9 / 32))
 model = LinearSVC(C=0.1, tol=1e-3, random_state=0, checkpoint=sys.argv[3],
                   checkpoint_every=3.0).fit(store)
@@ -78,7 +78,7 @@ os.replace(sys.argv[4] + ".part.npy", sys.argv[4])
 """
 VERIFY = """
 import sys
-from dualgap.io import RowStore
+from dualgap.data import RowStore
 RowStore.open(sys.argv[1]).verify()
 """
 
@@ -118,7 +118,7 @@ def kill_sometimes(command: list[str], longest: float, rng: random.Random) -> bo
 
 
 def check_store(path: Path, fingerprint: str | None) -> None:
-    from dualgap.io import RowStore
+    from dualgap.data import RowStore
 
     store = RowStore.open(path)
     store.verify()
@@ -127,11 +127,11 @@ def check_store(path: Path, fingerprint: str | None) -> None:
 
 
 def check_checkpoint(path: Path) -> bool:
-    from dualgap.io import model
+    from dualgap.data import model_file
     from dualgap.training.checkpoint import FORMAT
 
     if path.exists():
-        model.read(os.fspath(path), FORMAT)
+        model_file.read(os.fspath(path), FORMAT)
     return path.exists()
 
 
@@ -164,7 +164,7 @@ def main() -> None:
 
 
 def run(root: Path, options: argparse.Namespace, rng: random.Random) -> None:
-    from dualgap.io import RowStore
+    from dualgap.data import RowStore
 
     text, whole, target = root / "text", root / "whole", root / "store"
     write_text(text, options.rows, np.random.default_rng(options.seed))

@@ -79,7 +79,7 @@ def objective(store, w, C: float) -> float:
 
 
 def step_convert(path: str, options: dict) -> dict:
-    from dualgap.io import convert
+    from dualgap.data import convert
 
     entries = int(options["gb"] * 1e9 / 12)
     store = convert(
@@ -96,7 +96,7 @@ def step_fit(path: str, options: dict) -> dict:
     import numpy as np
 
     from dualgap import DCD, Problem, solve
-    from dualgap.io import RowStore
+    from dualgap.data import RowStore
 
     store = RowStore.open(path, buffer=options["buffer"])
     if options["drop"]:
@@ -132,7 +132,7 @@ def step_fit(path: str, options: dict) -> dict:
 def step_sklearn(path: str, options: dict) -> dict:
     from sklearn.linear_model import SGDClassifier
 
-    from dualgap.io import RowStore
+    from dualgap.data import RowStore
 
     store = RowStore.open(path, buffer=options["buffer"])
     model = SGDClassifier(
@@ -190,7 +190,7 @@ def step_vw(path: str, options: dict) -> dict:
     """
     from importlib.metadata import version
 
-    from dualgap.io import RowStore
+    from dualgap.data import RowStore
 
     store = RowStore.open(path, buffer=options["buffer"])
     model, cache = f"{path}.vw", f"{path}.vw.cache"
@@ -278,7 +278,7 @@ def step_read(path: str, options: dict) -> dict:
     import numpy as np
 
     from dualgap import DCD, Problem, core
-    from dualgap.io import RowStore
+    from dualgap.data import RowStore
 
     stores = {
         way: RowStore.open(path, buffer=options["buffer"], direct=way == "past")

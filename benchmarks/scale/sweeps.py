@@ -17,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import datasets
 
 from dualgap import DCD, Problem, solve
-from dualgap.io import RowStore, convert
+from dualgap.data import RowStore, convert
 
 SWEEPS = [1, 2, 3, 5]
 

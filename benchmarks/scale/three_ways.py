@@ -27,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import datasets
 
 from dualgap import LinearSVC
-from dualgap.io import RowStore, convert
+from dualgap.data import RowStore, convert
 
 #: Sample weights are drawn from these.
 WEIGHTS = np.array([0.0, 0.5, 1.0, 3.0])

@@ -26,8 +26,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "scale"))
 from out_of_core import batches
 
 from dualgap import DCD, Problem, core, solve
-from dualgap.io import RowStore, convert
-from dualgap.io.segments import Segments
+from dualgap.data import RowStore, convert
+from dualgap.data.segments import Segments
 
 
 class Spent:

@@ -34,10 +34,10 @@ import numpy as np
 from scipy import sparse
 
 import dualgap
+from dualgap.data import RowStore, convert
 from dualgap.distributed.cocoa import CoCoA, PiecewiseProblem, Rounds
 from dualgap.distributed.engine import Simulation
 from dualgap.distributed.piece import Piece, Setup
-from dualgap.io import RowStore, convert
 from dualgap.kernel import (
     KERNEL_SOLVERS,
     RBF,

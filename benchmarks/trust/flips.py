@@ -19,8 +19,8 @@ import numpy as np
 from scipy import sparse
 
 from dualgap import DCD, SVC, LinearSVC, Problem, save_model, solve
-from dualgap.io import RowStore, convert
-from dualgap.io import model as model_file
+from dualgap.data import RowStore, convert
+from dualgap.data import model_file as model_file
 from dualgap.training.checkpoint import FORMAT as CHECKPOINT
 
 

@@ -32,7 +32,7 @@ import numpy as np
 from scipy import sparse
 
 from dualgap import SVC, LinearSVC, load_model, save_model
-from dualgap.io import RowStore, convert
+from dualgap.data import RowStore, convert
 
 #: MB that resident memory may grow by: what the allocator leaves in pieces.
 SLACK = 6.0

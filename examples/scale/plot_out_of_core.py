@@ -14,7 +14,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from dualgap import LinearSVC
-from dualgap.io import RowStore, convert
+from dualgap.data import RowStore, convert
 from dualgap.plot import ConvergenceDisplay
 
 D = 100

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ._show_versions import show_versions
     from .answers.decided import Decided
     from .certificate import Certificate, Status
+    from .data import load_svmlight
     from .estimators import (
         SVC,
         SVCCV,
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
         svm_path,
     )
     from .html_report import Report, report
-    from .io import load_svmlight
     from .losses import (
         EpsilonInsensitive,
         Hinge,
@@ -122,7 +122,7 @@ _HOME = {
     "cv_bounds": ".models",
     "influence": ".models",
     "load_model": ".models",
-    "load_svmlight": ".io",
+    "load_svmlight": ".data",
     "loo_bounds": ".models",
     "patch_sklearn": ".patch",
     "read_liblinear": ".models",
@@ -211,8 +211,8 @@ __all__ = [
 
 #: Submodules that are available after `import dualgap`. Each is imported on first use.
 _MODULES = {
+    "data",
     "distributed",
-    "io",
     "kernel",
     "losses",
     "model_selection",
@@ -220,7 +220,7 @@ _MODULES = {
     "solvers",
 }
 
-sys.meta_path.append(MovedModules())
+sys.meta_path.insert(0, MovedModules())
 
 
 def __getattr__(name: str) -> Any:

@@ -20,6 +20,10 @@ __all__ = ["MOVED", "MovedModules"]
 MOVED = {
     "dualgap.checkpoint": "dualgap.training.checkpoint",
     "dualgap.estimators.distributed": "dualgap.distributed.linear_svc",
+    "dualgap.io": "dualgap.data",
+    "dualgap.io.convert": "dualgap.data.conversion",
+    "dualgap.io.model": "dualgap.data.model_file",
+    "dualgap.io.peers": "dualgap.models.peer_files",
     "dualgap.kernel.auto": "dualgap.solvers.kernel.auto",
     "dualgap.kernel.base": "dualgap.solvers.kernel.base",
     "dualgap.kernel.block": "dualgap.solvers.kernel.block",
@@ -41,6 +45,12 @@ MOVED = {
     "dualgap.plot_bounds": "dualgap.plot.bounds",
     "dualgap.stream": "dualgap.training.stream",
 }
+#: Modules of `dualgap.io` that kept their names.
+FROM_IO = """
+    atomic chunks description files gather kinds lock numpy_sources scaling segments
+    sources store svmlight tables text_sources work
+"""
+MOVED |= {f"dualgap.io.{name}": f"dualgap.data.{name}" for name in FROM_IO.split()}
 
 
 class MovedModules(Loader):

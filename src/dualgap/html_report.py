@@ -20,9 +20,9 @@ from sklearn.metrics import confusion_matrix, mean_absolute_error, r2_score
 from sklearn.utils.validation import check_array, column_or_1d
 
 from .certificate import Certificate, percent
+from .data.atomic import write_atomically
 from .data.types import MatrixLike
 from .estimators import SVC, LinearSVCCV, unwrap
-from .io.atomic import write_atomically
 from .models import certify
 from .models.certification import other_objective
 from .plot import (

@@ -21,7 +21,7 @@ from dualgap import (
     load_model,
     save_model,
 )
-from dualgap.io import convert
+from dualgap.data import convert
 
 CLASSIFIERS = [
     (LinearSVC, {}),

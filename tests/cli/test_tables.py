@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 import dualgap
 from dualgap import SVC, SVR, LinearSVC, load_model, save_model
 from dualgap.cli import app
-from dualgap.io import RowStore
+from dualgap.data import RowStore
 
 from .running import call, refused, write
 

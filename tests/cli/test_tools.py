@@ -22,7 +22,7 @@ from dualgap.cli.options import (
     complete_solver,
 )
 from dualgap.cli.task import complete_task
-from dualgap.io import convert
+from dualgap.data import convert
 
 from .running import call, refused, write
 

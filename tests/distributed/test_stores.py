@@ -16,12 +16,12 @@ import pytest
 from scipy import sparse
 
 import dualgap
+from dualgap.data import RowStore, convert
 from dualgap.distributed import ClusterError, LinearSVC
 from dualgap.distributed.cluster import Cluster
 from dualgap.distributed.piece import Piece
 from dualgap.distributed.stores import StorePart, View, locate, part_of, parts_of
 from dualgap.distributed.tasks import see as seen_by
-from dualgap.io import RowStore, convert
 
 from .conftest import cluster
 from .test_dask import TOL, check, svc
@@ -197,7 +197,7 @@ def test_a_store_that_one_host_alone_has_is_opened_there(tmp_path, monkeypatch):
 
     def hide():
         """Make the store's folder absent for this process."""
-        from dualgap.io.store import RowStore
+        from dualgap.data.store import RowStore
 
         there = RowStore.open
 

@@ -28,7 +28,7 @@ from dualgap import (
     to_onnx,
     write_liblinear,
 )
-from dualgap.io import RowStore, convert
+from dualgap.data import RowStore, convert
 
 from ..qp import optimum
 

@@ -20,8 +20,8 @@ from sklearn.linear_model import SGDClassifier
 from dualgap import DCD, LinearSVC, Problem, SmoothedHinge, core, load_model, save_model
 from dualgap import certify as certify_any
 from dualgap.certificate import Status
+from dualgap.data import RowStore, convert
 from dualgap.estimators._streaming import _TOLD, rows_of_fit
-from dualgap.io import RowStore, convert
 from dualgap.training.stream import Stream, add_exactly
 from tests import qp
 from tests.twins import stream as twins

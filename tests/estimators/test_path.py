@@ -37,7 +37,7 @@ from dualgap import (
     svm_path,
 )
 from dualgap.certificate import Status
-from dualgap.io import convert
+from dualgap.data import convert
 from dualgap.training.path import carried
 
 from ..qp import optimum

@@ -25,7 +25,7 @@ from dualgap import (
     load_model,
     save_model,
 )
-from dualgap.io import RowStore, convert
+from dualgap.data import RowStore, convert
 from dualgap.kernel import RBF, BlockSolver
 
 ALL = [LinearSVR(), SVR(), LinearOneClassSVM(), OneClassSVM()]
@@ -198,7 +198,7 @@ def test_model_files(tmp_path, estimator, layout):
 
 
 def test_a_file_with_classes_that_should_have_none_is_refused(tmp_path):
-    from dualgap.io import model as format_
+    from dualgap.data import model_file as format_
     from dualgap.models import files as model_file
 
     X, y = data(30)

@@ -35,13 +35,13 @@ from sklearn.exceptions import ConvergenceWarning
 
 import dualgap
 from dualgap import LinearSVC, LinearSVR, load_model, save_model
+from dualgap.data import RowStore, convert
+from dualgap.data import model_file as model_file
+from dualgap.data.description import DESCRIPTION
+from dualgap.data.description import digest as store_digest
 from dualgap.estimators.kernel_regression import SVR, OneClassSVM
 from dualgap.estimators.linear_regression import LinearOneClassSVM
 from dualgap.estimators.svc import SVC
-from dualgap.io import RowStore, convert
-from dualgap.io import model as model_file
-from dualgap.io.description import DESCRIPTION
-from dualgap.io.description import digest as store_digest
 from dualgap.losses import LOSSES
 from dualgap.models.peers import (
     read_liblinear,

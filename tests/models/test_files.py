@@ -1,4 +1,4 @@
-"""Model files of SVC; for LinearSVC and the format see tests/io/test_model.py."""
+"""Model files of SVC; tests/data/test_model_file.py has LinearSVC and the format."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
-import dualgap.io
+import dualgap.data
 from dualgap import (
     SVC,
     SVR,
@@ -28,7 +28,7 @@ from dualgap import (
     load_model,
     save_model,
 )
-from dualgap.io import model as format_
+from dualgap.data import model_file as format_
 from dualgap.kernel import (
     APPROXIMATIONS,
     KERNEL_SOLVERS,
@@ -166,9 +166,9 @@ def test_own_kernels_are_refused(tmp_path: Path) -> None:
 
 
 def test_io_holds_the_format_only() -> None:
-    assert not hasattr(dualgap.io, "load_model")
+    assert not hasattr(dualgap.data, "load_model")
     code = (
-        "import sys, dualgap.io.model\n"
+        "import sys, dualgap.data.model_file\n"
         "assert 'dualgap.estimators' not in sys.modules\n"
         "assert 'dualgap.kernel' not in sys.modules\n"
     )

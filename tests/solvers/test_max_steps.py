@@ -7,7 +7,7 @@ import pytest
 
 from dualgap import LinearSVC, Problem, core, solve
 from dualgap.certificate import Status
-from dualgap.io import RowStore, convert
+from dualgap.data import RowStore, convert
 from dualgap.solvers import DCD, NORMA, SDCA, SGDQN, Pegasos, SGDm, SGDr, SGDs, SvmSGD
 
 from ..twins import norma, pegasos, sdca, sgd, sgd_qn, svmsgd

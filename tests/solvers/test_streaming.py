@@ -11,7 +11,7 @@ from scipy import sparse
 
 from dualgap import LinearSVC, Problem, core, solve
 from dualgap.certificate import Status
-from dualgap.io import RowStore, convert
+from dualgap.data import RowStore, convert
 from dualgap.solvers import (
     DCD,
     OCAS,
@@ -510,7 +510,7 @@ def test_memory_is_model_duals_and_buffer(tmp_path):
     script = (
         "import sys\n"
         "from dualgap import LinearSVC\n"
-        "from dualgap.io import RowStore\n"
+        "from dualgap.data import RowStore\n"
         "folder, buffer, *names = sys.argv[1:]\n"
         "def fit(name, which, buffer):\n"
         "    store = RowStore.open(f'{folder}/{which}', buffer=buffer)\n"

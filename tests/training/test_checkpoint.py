@@ -15,7 +15,7 @@ import pytest
 from scipy import sparse
 
 from dualgap import LinearSVC, Problem, solve
-from dualgap.io import RowStore, convert
+from dualgap.data import RowStore, convert
 from dualgap.solvers import (
     DCD,
     SDCA,
@@ -358,7 +358,7 @@ KILLED = """
 import sys
 import numpy as np
 from dualgap import LinearSVC
-from dualgap.io import RowStore
+from dualgap.data import RowStore
 store = RowStore.open(sys.argv[1], buffer=150_000)
 data = (store,) if sys.argv[4] == "streamed" else (store.matrix(), store.y)
 model = LinearSVC(

@@ -983,8 +983,10 @@ def stored(rng: Rng, drawn: Drawn, kind: Kind, buffer: int, **options: Any) -> A
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "store"
         batch = (drawn.held, drawn.codes, drawn.factors)
-        dualgap.io.convert([batch], path, shuffle=False, dtype=drawn.X.dtype, n_jobs=1)
-        store = dualgap.io.RowStore.open(path, buffer=buffer)
+        dualgap.data.convert(
+            [batch], path, shuffle=False, dtype=drawn.X.dtype, n_jobs=1
+        )
+        store = dualgap.data.RowStore.open(path, buffer=buffer)
         model = dualgap.LinearSVC(
             drawn.C, **{**drawn.limits, **kind.options}, **options
         )

@@ -19,7 +19,7 @@ from scipy import sparse
 from sklearn.base import clone
 
 from dualgap import SVC, LinearSVC, LinearSVR, Problem
-from dualgap.io import load_svmlight
+from dualgap.data import load_svmlight
 
 from ..conftest import examples
 
@@ -170,7 +170,7 @@ def test_bytes_are_text_or_refused(content):
     magic=st.booleans(),
 )
 def test_tables_of_noise_are_refused(tmp_path_factory, content, kind, magic):
-    from dualgap.io import convert
+    from dualgap.data import convert
 
     heads = {"parquet": b"PAR1", "arrow": b"ARROW1\0\0", "feather": b"ARROW1\0\0",
              "npy": b"\x93NUMPY\x01\0", "npz": b"PK\x03\x04"}  # fmt: skip

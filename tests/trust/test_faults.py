@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from dualgap import SVC, LinearSVC, load_model
-from dualgap.io import RowStore, convert
+from dualgap.data import RowStore, convert
 
 from ..conftest import ROOT, unsanitized
 
@@ -78,8 +78,8 @@ import errno, os, resource, subprocess, sys, warnings
 import numpy as np
 from dualgap import LinearSVC, save_model
 from dualgap.training.checkpoint import FORMAT as CHECKPOINT
-from dualgap.io import convert
-from dualgap.io.model import read
+from dualgap.data import convert
+from dualgap.data.model_file import read
 
 folder, kind = sys.argv[1:]
 os.chdir(folder)
@@ -162,7 +162,7 @@ READ_ONLY = """
 import errno, os, subprocess, sys
 import numpy as np
 from dualgap import LinearSVC, load_model, save_model
-from dualgap.io import RowStore, convert
+from dualgap.data import RowStore, convert
 
 folder, = sys.argv[1:]
 os.chdir(folder)
@@ -264,7 +264,7 @@ import ctypes, gc, os, resource, sys, warnings
 import numpy as np
 from scipy import sparse
 from dualgap import SVC, LinearSVC, load_svmlight
-from dualgap.io import RowStore, convert
+from dualgap.data import RowStore, convert
 
 warnings.simplefilter("ignore")
 os.chdir(sys.argv[1])
@@ -445,7 +445,7 @@ CTRL_C = """
 import os, shutil, signal, sys, threading, time, warnings
 import numpy as np
 from dualgap import SVC, LinearSVC, Problem, load_svmlight, save_model
-from dualgap.io import RowStore, convert
+from dualgap.data import RowStore, convert
 
 warnings.simplefilter("ignore")
 os.chdir(sys.argv[1])

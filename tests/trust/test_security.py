@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from dualgap import LinearSVC, load_model, save_model
-from dualgap.io import RowStore, convert, load_svmlight
-from dualgap.io.description import DESCRIPTION, digest
+from dualgap.data import RowStore, convert, load_svmlight
+from dualgap.data.description import DESCRIPTION, digest
 
 from ..conftest import SANITIZED
 
@@ -122,7 +122,7 @@ def test_arrays_of_objects_are_not_unpickled(tmp_path, kind):
 def test_sizes_that_a_store_declares_are_not_believed(store, size):
     for change in ({"n_samples": size}, {"entries": size}):
         rewrite(store, **change)
-        call = f"import dualgap.io; dualgap.io.RowStore.open({store.path!r}).y"
+        call = f"import dualgap.data; dualgap.data.RowStore.open({store.path!r}).y"
         told = limited(REFUSED.format(call=call), Path(store.path))
         assert told == "ValueError"
 
@@ -143,7 +143,9 @@ def test_sizes_that_a_model_declares_are_not_believed(tmp_path, size):
 
 def test_an_index_that_text_names_costs_nothing(tmp_path):
     (tmp_path / "data").write_text(f"1 1:1 {2**62}:1\n-1 2:1\n")
-    call = "from dualgap.io import load_svmlight; print(load_svmlight('data')[0].shape)"
+    call = (
+        "from dualgap.data import load_svmlight; print(load_svmlight('data')[0].shape)"
+    )
     assert limited(call, tmp_path) == str((2, 2**62))
     X, y = load_svmlight(str(tmp_path / "data"))
     with pytest.raises((MemoryError, ValueError)):
@@ -160,7 +162,7 @@ def test_the_shape_of_an_array_file_is_not_believed(tmp_path, size):
     at = longer.index(b"\n")
     longer = longer[: at - cut] + longer[at:]  # the header keeps its length
     (tmp_path / "data.npy").write_bytes(longer)
-    call = "import dualgap.io; dualgap.io.convert('data.npy', 'rows', y='y.npy')"
+    call = "import dualgap.data; dualgap.data.convert('data.npy', 'rows', y='y.npy')"
     assert limited(REFUSED.format(call=call), tmp_path) in ("ValueError", "OSError")
 
 

@@ -38,7 +38,7 @@ from .report import (
 
 if TYPE_CHECKING:
     from ..certificate import Certificate
-    from ..io.scaling import Scaling
+    from ..data.scaling import Scaling
     from .data import Data
 
 

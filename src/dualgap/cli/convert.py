@@ -106,7 +106,7 @@ def convert(options: Options) -> None:
     size = megabytes(o.memory)
     *files, target = o.inputs
     with told_plainly(o.debug):
-        from ..io import convert as convert_files
+        from ..data import convert as convert_files
 
         for path in files:
             refuse_model(path)

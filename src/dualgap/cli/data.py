@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ..io.scaling import Scaling
+    from ..data.scaling import Scaling
 
 
 class Data(NamedTuple):
@@ -86,7 +86,7 @@ def refuse_unreadable(path: str) -> None:
 
 def is_store(path: str) -> bool:
     """Whether a path is a row store, made by convert."""
-    from ..io.description import DESCRIPTION
+    from ..data.description import DESCRIPTION
 
     return os.path.isfile(os.path.join(path, DESCRIPTION))
 
@@ -136,7 +136,7 @@ def refuse_no_model(path: str, others: bool = False) -> str:
 
 def refuse_unwritable(path: str, inputs: Sequence[str]) -> None:
     """Raise an error for an output that cannot be written, or is an input."""
-    from ..io.atomic import check_target
+    from ..data.atomic import check_target
 
     check_target(path)
     for other in inputs:
@@ -179,7 +179,7 @@ def read_data(
     ValueError
         If the file is malformed, of an unknown kind, or does not match the options.
     """
-    from ..io.tables import read_table
+    from ..data.tables import read_table
 
     if is_store(path):
         return _opened(path, zero_based, n_features, remedy, columns)
@@ -238,8 +238,8 @@ def _source(path: str) -> Iterator[tuple[str, Any, str]]:
 
     The content of svmlight text is the path itself if the file can be read directly.
     """
-    from ..io.svmlight import decompressed
-    from ..io.tables import kind_of
+    from ..data.svmlight import decompressed
+    from ..data.tables import kind_of
 
     def held(pieces: Iterable[bytes]) -> _Stream:
         stream = _Stream()
@@ -280,7 +280,7 @@ def _svmlight(
     n_features: int | None,
     remedy: str,
 ) -> Data:
-    from ..io import load_svmlight
+    from ..data import load_svmlight
 
     # If the base is unknown, read the indices as written, and then look for index 0.
     X, y = load_svmlight(
@@ -382,7 +382,7 @@ def _opened(
     """Return the examples of a store; they stay on the disk."""
     import numpy as np
 
-    from ..io import RowStore
+    from ..data import RowStore
 
     if columns is not None and columns.asked:
         raise ValueError(
@@ -437,7 +437,7 @@ def standardized(examples: Data, wanted: bool) -> tuple[Data, Scaling | None]:
     """Return examples with standardised columns, and the scaling; or None for it."""
     if not wanted:
         return examples, None
-    from ..io.scaling import Scaling
+    from ..data.scaling import Scaling
 
     if is_store(examples.path):
         raise ValueError(

@@ -15,7 +15,7 @@ from .options import Debug, Json, known_word
 from .report import print_json
 
 if TYPE_CHECKING:
-    from ..io.scaling import Scaling
+    from ..data.scaling import Scaling
 
 _NAMES = {"liblinear": "LIBLINEAR", "libsvm": "LIBSVM", "onnx": "ONNX runtimes"}
 _EXTENSIONS = {
@@ -150,7 +150,7 @@ def _libsvm(model: Any, output: str) -> None:
 def _onnx(model: Any, output: str) -> None:
     import dualgap
 
-    from ..io.atomic import write_atomically
+    from ..data.atomic import write_atomically
 
     proto = dualgap.to_onnx(model)
     with write_atomically(output) as file:

@@ -93,7 +93,7 @@ def _numbering(examples: Data) -> str:
 def _more_facts(examples: Data) -> dict[str, Any]:
     import numpy as np
 
-    from ..io import RowStore
+    from ..data import RowStore
     from ..problems.binary import BinaryProblem
 
     X, y = examples.X, examples.y

@@ -38,7 +38,7 @@ def configured_solver(
     """
     if not options:
         return solver
-    from ..io.model import from_fields
+    from ..data.model_file import from_fields
     from ..kernel import APPROXIMATIONS, KERNEL_SOLVERS
     from ..solvers import SOLVERS
 

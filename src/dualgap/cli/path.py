@@ -46,7 +46,7 @@ from .parameters import Parameters, refuse_mismatch
 from .report import picture_format, print_json, table
 
 if TYPE_CHECKING:
-    from ..io.scaling import Scaling
+    from ..data.scaling import Scaling
     from ..plot import PathDisplay
     from .data import Data
 

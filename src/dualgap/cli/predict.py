@@ -75,7 +75,7 @@ def predict(
 ) -> None:
     """Predict the labels of DATA with MODEL, one per line."""
     with told_plainly(debug):
-        from ..io.atomic import is_device, write_atomically
+        from ..data.atomic import is_device, write_atomically
 
         refuse_unreadable(data)
         device = output is not None and is_device(output)

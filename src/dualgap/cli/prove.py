@@ -114,7 +114,7 @@ def _refuse_overwriting(path: str) -> None:
 
 def _is_text(path: str) -> bool:
     """Whether a path names a file of plain svmlight text."""
-    from ..io.tables import kind_of
+    from ..data.tables import kind_of
 
     if not os.path.isfile(path):
         return False

@@ -46,8 +46,8 @@ from .task import estimator_of, of_task
 from .train_options import TrainOptions
 
 if TYPE_CHECKING:
+    from ..data.scaling import Scaling
     from ..estimators import SVC, LinearSVC
-    from ..io.scaling import Scaling
 
 
 @app.command(

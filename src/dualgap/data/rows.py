@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from .. import core
-from ..data.types import MatrixLike
 from .blocks import Block, RowSource, StreamedRows
+from .types import MatrixLike
 
 Vector = NDArray[np.float64]
 

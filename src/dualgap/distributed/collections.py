@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from ..io.store import RowStore
+from ..data.store import RowStore
 from .stores import StorePart, is_store, part_of, parts_of
 
 if TYPE_CHECKING:

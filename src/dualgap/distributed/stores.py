@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..data.store import Batch, RowStore
 from ..data.types import MatrixLike
-from ..io.store import Batch, RowStore
 from ..losses import Vector
 
 __all__ = [

@@ -38,9 +38,9 @@ from sklearn.utils.validation import (
 from .. import core
 from ..certificate import Certificate
 from ..core import StoppedError
+from ..data import model_file as model_file
 from ..data.rows import Points
 from ..data.types import Matrix, MatrixLike
-from ..io import model as model_file
 from ..kernel import Gram
 from ..kernels.functions import Kernel
 from ..kernels.gram import points_of

@@ -246,7 +246,7 @@ class StreamingMixin:
         ----------
         batches : iterable of tuples (X, y) or (X, y, sample_weight)
             Every batch that was given to `partial_fit`, once and unchanged, in any
-            order; or a :class:`dualgap.io.RowStore` whose blocks were the batches.
+            order; or a :class:`dualgap.data.RowStore` whose blocks were the batches.
 
         Returns
         -------

@@ -20,8 +20,8 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 from .. import core
 from ..certificate import Certificate
 from ..core import StoppedError
+from ..data import model_file as file
 from ..data.types import MatrixLike
-from ..io import model as file
 from ..kernels.functions import Callable, Kernel, Precomputed
 from ..kernels.gram import points_of
 from ..kernels.table import shared_matrix

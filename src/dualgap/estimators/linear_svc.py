@@ -16,11 +16,11 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 
 from .. import core
 from ..answers.decided import Decided
+from ..data.atomic import check_target
 from ..data.blocks import RowSource
 from ..data.rows import check_indices
+from ..data.store import RowStore
 from ..data.types import Label, MatrixLike
-from ..io.atomic import check_target
-from ..io.store import RowStore
 from ..losses import LOSSES, Loss, Vector
 from ..problems.multiclass import (
     certificate_of,
@@ -331,8 +331,8 @@ class LinearSVC(
         Parameters
         ----------
         X : {array-like, sparse matrix, RowStore} of shape (n_samples, n_features)
-            Training rows. A :class:`dualgap.io.RowStore` larger than its buffer is read
-            block by block in every epoch; memory then holds the model, the dual
+            Training rows. A :class:`dualgap.data.RowStore` larger than its buffer is
+            read block by block in every epoch; memory then holds the model, the dual
             variables and the buffer.
         y : array-like of shape (n_samples,)
             Class labels, numbers or strings. Optional for a store that has labels.

@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 from .. import core
 from ..certificate import Certificate
+from ..data import model_file as file
+from ..data.scaling import VERSION as SCALED
+from ..data.scaling import Scaling
 from ..data.types import MatrixLike
-from ..io import model as file
-from ..io.scaling import VERSION as SCALED
-from ..io.scaling import Scaling
 from ..problems.multiclass import OneVsRest, certificate_of
 from ..solvers import get_solver
 from ..training import ctrl_c, solve

@@ -92,7 +92,7 @@ class SingleFit(
 
     def _refuse_store(self, X: MatrixLike) -> None:
         name = type(self).__name__
-        refuse_store(X, name, "read the text with dualgap.io.load_svmlight")
+        refuse_store(X, name, "read the text with dualgap.data.load_svmlight")
 
     def _train(
         self,

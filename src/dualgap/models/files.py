@@ -1,6 +1,6 @@
 """Model files: write fitted models and read them back.
 
-``io/model.py`` defines the format. A LinearSVC's file has the tensors ``coef``,
+``data/model_file.py`` defines the format. A LinearSVC's file has the tensors ``coef``,
 ``intercept`` and ``n_support``; with dual variables also ``support`` and ``dual_coef``.
 The file of an SVC has ``dual_coef``, ``intercept``, ``n_support``, ``support`` and the
 support vectors: ``support_vectors`` if they are dense, ``support_vectors.data``,
@@ -23,15 +23,15 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
+from ..data import model_file as file
+from ..data.model_file import Path, Record, Scalar, Tensors
+from ..data.scaling import VERSION as SCALED
+from ..data.scaling import Scaling
 from ..estimators.kernel_regression import SVR, OneClassSVM
 from ..estimators.kernel_single import BOX_SOLVERS
 from ..estimators.linear_regression import LinearOneClassSVM, LinearSVR
 from ..estimators.linear_svc import LinearSVC
 from ..estimators.svc import KERNELS, SVC
-from ..io import model as file
-from ..io.model import Path, Record, Scalar, Tensors
-from ..io.scaling import VERSION as SCALED
-from ..io.scaling import Scaling
 from ..kernel import APPROXIMATIONS, KERNEL_SOLVERS, Precomputed
 from ..kernel import Callable as CallableKernel
 from ..losses import LOSSES

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..certificate import Certificate
+from ..data import model_file as file
+from ..data.model_file import Record, Tensors
 from ..estimators.linear_regression import LinearOneClassSVM, LinearSVR
 from ..estimators.linear_svc import LinearSVC
-from ..io import model as file
-from ..io.model import Record, Tensors
 from ..problems.multiclass import certificate_of, number_of_problems
 
 if TYPE_CHECKING:

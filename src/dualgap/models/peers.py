@@ -14,7 +14,10 @@ from ..estimators.kernel_regression import SVR, OneClassSVM
 from ..estimators.linear_regression import LinearOneClassSVM, LinearSVR
 from ..estimators.linear_svc import LinearSVC
 from ..estimators.svc import SVC
-from ..io.peers import (
+from ..kernel import RBF, Linear, Polynomial, Sigmoid
+from ..kernels.functions import Kernel
+from ..losses import get_loss
+from .peer_files import (
     LIBLINEAR_LOSSES,
     LIBLINEAR_ONE_CLASS,
     LIBLINEAR_RESIDUAL_LOSSES,
@@ -26,9 +29,6 @@ from ..io.peers import (
     write_liblinear_file,
     write_libsvm_file,
 )
-from ..kernel import RBF, Linear, Polynomial, Sigmoid
-from ..kernels.functions import Kernel
-from ..losses import get_loss
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator

@@ -23,6 +23,7 @@ from sklearn.utils.validation import check_array
 from dualgap_check import NotValidError, Proof, claim_of
 
 from ..certificate import Bounds, Certificate
+from ..data.atomic import check_target, write_atomically
 from ..data.types import MatrixLike
 from ..estimators import originals as svm
 from ..estimators.fitting import encode
@@ -30,7 +31,6 @@ from ..estimators.linear_regression import LinearSVR
 from ..estimators.linear_svc import LinearSVC
 from ..estimators.meta import unwrap
 from ..estimators.single import checked_weights
-from ..io.atomic import check_target, write_atomically
 from ..losses import Hinge, SquaredHinge, Vector, get_loss
 from ..problems.base import Claim
 from ..problems.multiclass import OneVsOne, certificate_of

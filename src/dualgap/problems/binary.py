@@ -45,7 +45,7 @@ class BinaryProblem(RowsProblem):
     X : ndarray, CSR matrix or RowStore of shape (n, d), float32 or float64
         C-contiguous arrays, and CSR matrices without duplicates, are used in place,
         also from read-only memory. Anything else is copied once, with a log line. A
-        :class:`dualgap.io.RowStore` larger than its buffer is read block by block in
+        :class:`dualgap.data.RowStore` larger than its buffer is read block by block in
         every pass, by solvers that support this.
     y : array-like of shape (n,), optional
         Labels, -1 or +1; :class:`dualgap.LinearSVC` accepts any labels. If None, a

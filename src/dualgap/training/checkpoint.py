@@ -23,9 +23,9 @@ import numpy as np
 
 from .. import __version__, core
 from ..certificate import Bounds
-from ..io import model
-from ..io.atomic import check_target, remove_leftovers
-from ..io.lock import locked
+from ..data import model_file
+from ..data.atomic import check_target, remove_leftovers
+from ..data.lock import locked
 from ..losses import Vector
 from ..problems.base import Proof
 from ..solvers.base import Solver, State
@@ -43,7 +43,7 @@ _NOT_KEPT = frozenset(
 )
 
 Plain = Any  # JSON
-Tensors = model.Tensors
+Tensors = model_file.Tensors
 
 
 class Kept(NamedTuple):
@@ -81,7 +81,7 @@ class Checkpoint(contextlib.AbstractContextManager["Checkpoint"]):
     ) -> None:
         self.path, self.every, self.about = os.fspath(path), every, about
         check_target(self.path)
-        model.safetensors("writing")
+        model_file.safetensors("writing")
         self.last = time.perf_counter()
         self.stack = contextlib.ExitStack()
 
@@ -109,7 +109,7 @@ class Checkpoint(contextlib.AbstractContextManager["Checkpoint"]):
     def write(self, plain: Plain, tensors: Tensors, name: str) -> None:
         """Write a frozen state atomically: the whole file or none of it."""
         record = {"estimator": name, "about": self.about, "state": plain}
-        model.write(self.path, model.seal(record, tensors, FORMAT), tensors)
+        model_file.write(self.path, model_file.seal(record, tensors, FORMAT), tensors)
         self.last = time.perf_counter()
 
     def save(self, solver: Solver, state: State, kept: Kept) -> None:
@@ -139,7 +139,7 @@ class Checkpoint(contextlib.AbstractContextManager["Checkpoint"]):
         if not os.path.exists(self.path):
             return None
         try:
-            record, tensors = model.read(self.path, FORMAT)
+            record, tensors = model_file.read(self.path, FORMAT)
         except ValueError as error:
             raise ValueError(
                 f"checkpoint={self.path!r}: {error}; remove the file to start over"

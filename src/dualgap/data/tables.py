@@ -14,7 +14,7 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..data.types import MatrixLike
+from .types import MatrixLike
 
 __all__ = ["CsvBlock", "Table", "csv_blocks", "kind_of", "read_table"]
 

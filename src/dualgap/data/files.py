@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from .. import core
-from ..data.types import Matrix
 from ..memory import make_room_for, memory_error
 from .description import REMEDY, shard_parts
+from .types import Matrix
 
 if TYPE_CHECKING:
     from .store import RowStore

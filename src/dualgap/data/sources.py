@@ -33,7 +33,7 @@ __all__ = ["Chunk", "Reading", "Source", "source_of"]
 
 
 def source_of(inputs: Any, reading: Reading) -> Source:
-    """Return the source for the argument `inputs` of :func:`dualgap.io.convert`.
+    """Return the source for the argument `inputs` of :func:`dualgap.data.convert`.
 
     Raises
     ------

@@ -25,7 +25,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.svm import LinearSVC as OtherLinearSVC
 
 from dualgap import LinearSVC, SmoothedHinge, load_model, save_model
-from dualgap.io import model as model_io
+from dualgap.data import model_file as model_io
 from dualgap.losses import LOSSES, Hinge
 from dualgap.solvers import DCD, SDCA, SOLVERS, Pegasos, SGDm, SvmSGD
 

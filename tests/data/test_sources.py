@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from dualgap.io import convert
+from dualgap.data import convert
 
 X = np.arange(6.0).reshape(3, 2)
 Y = np.array([0, 1, 1])

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..data.types import Matrix, MatrixLike
+from .types import Matrix, MatrixLike
 
 __all__ = ["Scaling"]
 

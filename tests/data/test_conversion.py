@@ -20,7 +20,7 @@ import pytest
 from scipy import sparse
 from sklearn.datasets import dump_svmlight_file
 
-from dualgap.io import RowStore, convert, load_svmlight
+from dualgap.data import RowStore, convert, load_svmlight
 
 from .. import memory
 from ..conftest import unsanitized
@@ -373,7 +373,7 @@ def test_what_is_refused_leaves_nothing_that_blocks_the_next_try(tmp_path):
 
 KILLED = """
 import sys
-from dualgap.io import convert
+from dualgap.data import convert
 convert(sys.argv[1], sys.argv[2], memory=2**20, n_jobs=2)
 """
 
@@ -423,7 +423,7 @@ def test_memory_stays_bounded(tmp_path):
     path.write_bytes(text_of(X, y) * 4)
     script = (
         "import sys\n"
-        "from dualgap.io import convert\n"
+        "from dualgap.data import convert\n"
         "convert(sys.argv[2], sys.argv[3], memory=2**20, n_jobs=1)\n"
         "before = peak()\n"
         "store = convert(sys.argv[1], sys.argv[4], memory=2**24, n_jobs=2)\n"

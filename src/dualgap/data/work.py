@@ -17,7 +17,7 @@ from .atomic import _flush_folder, write_atomically
 from .description import DESCRIPTION
 
 if TYPE_CHECKING:
-    from .convert import _Conversion
+    from .conversion import _Conversion
 
 logger = logging.getLogger("dualgap")
 

@@ -22,7 +22,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
-from dualgap.io import load_svmlight, svmlight
+from dualgap.data import load_svmlight, svmlight
 
 from ..conftest import examples, unsanitized
 
@@ -417,7 +417,7 @@ def test_interrupt_leaves_at_once():
 MEASURE_MEMORY = """
 import sys
 import numpy as np
-from dualgap.io import load_svmlight
+from dualgap.data import load_svmlight
 
 def resident(field):
     with open("/proc/self/status") as status:

@@ -125,7 +125,7 @@ def load_svmlight(
     Examples
     --------
     >>> import io
-    >>> from dualgap.io import load_svmlight
+    >>> from dualgap.data import load_svmlight
     >>> X, y = load_svmlight(io.BytesIO(b"+1 1:0.5 3:2\n-1 2:1.5  # second\n"))
     >>> X.toarray()
     array([[0.5, 0. , 2. ],

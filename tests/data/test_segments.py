@@ -12,13 +12,13 @@ import pytest
 from scipy import sparse
 
 from dualgap import LinearSVC, Problem, core
+from dualgap.data import RowStore, convert
+from dualgap.data.description import CHECKSUMS, DESCRIPTION, digest
+from dualgap.data.segments import Segments, joined, partial_sums
 from dualgap.distributed.stores import parts_of
-from dualgap.io import RowStore, convert
-from dualgap.io.description import CHECKSUMS, DESCRIPTION, digest
-from dualgap.io.segments import Segments, joined, partial_sums
 
 #: The package has a function of the same name.
-gather_module = sys.modules["dualgap.io.gather"]
+gather_module = sys.modules["dualgap.data.gather"]
 
 _SEGMENT = 4096
 

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from .atomic import write_atomically
+from ..data.atomic import write_atomically
 
 __all__ = [
     "LiblinearFile",

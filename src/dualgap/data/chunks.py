@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from ..data.types import Matrix
+from .types import Matrix
 
 _PIECE = 2**24  # bytes to read at a time from arrays whose file gives their size
 #: Errors of zipfile for archives that are damaged, encrypted or of another kind.
@@ -31,7 +31,7 @@ Rows = tuple[Matrix, NDArray[np.float64], NDArray[np.float64] | None]
 
 @dataclass(frozen=True)
 class Reading:
-    """Options for reading inputs; see :func:`dualgap.io.convert`."""
+    """Options for reading inputs; see :func:`dualgap.data.convert`."""
 
     dtype: np.dtype[np.generic]
     chunk: int  # bytes

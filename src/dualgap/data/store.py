@@ -39,12 +39,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
-from ..data.blocks import ALIGNMENT, Block, RowSource
-from ..data.types import MatrixLike
 from ..memory import make_room_for
+from .blocks import ALIGNMENT, Block, RowSource
 from .description import DESCRIPTION, REMEDY, Shard, in_order, parse
 from .files import Arrays, Files
 from .segments import Segments, read_sums
+from .types import MatrixLike
 
 __all__ = ["Batch", "RowStore"]
 
@@ -80,7 +80,7 @@ class Batch(NamedTuple):
 class RowStore(RowSource):
     """Rows, labels and weights in a folder, read block by block.
 
-    :func:`dualgap.io.convert` makes a store and :meth:`open` opens it. Pass it to
+    :func:`dualgap.data.convert` makes a store and :meth:`open` opens it. Pass it to
     ``LinearSVC.fit`` or ``Problem`` instead of X.
 
     Attributes
@@ -110,7 +110,7 @@ class RowStore(RowSource):
     --------
     >>> import tempfile
     >>> import numpy as np
-    >>> from dualgap.io import RowStore, convert
+    >>> from dualgap.data import RowStore, convert
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(100, 3))
     >>> with tempfile.TemporaryDirectory() as folder:

@@ -29,7 +29,6 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from scipy import sparse
 
 from .. import core
-from ..data.types import MatrixLike
 from . import sources
 from .description import (
     DESCRIPTION,
@@ -39,6 +38,7 @@ from .gather import MOST_THREADS, Crew, Gather
 from .lock import locked
 from .store import BUFFER, RowStore, whole_number
 from .svmlight import _check_n_features, _checked_dtype, _thread_count
+from .types import MatrixLike
 from .work import Run, Work
 
 __all__ = ["convert"]
@@ -140,7 +140,7 @@ def convert(
 
     Examples
     --------
-    >>> from dualgap.io import convert
+    >>> from dualgap.data import convert
     >>> store = convert("big.svm.xz", "big.store", dtype="float32")  # doctest: +SKIP
     """
     target = os.path.abspath(os.fsdecode(path))

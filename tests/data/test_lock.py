@@ -9,12 +9,12 @@ import threading
 
 import pytest
 
-from dualgap.io import lock
-from dualgap.io.lock import locked
+from dualgap.data import lock
+from dualgap.data.lock import locked
 
 HOLD = """
 import sys
-from dualgap.io.lock import locked
+from dualgap.data.lock import locked
 with locked(sys.argv[1], "path"):
     print("held", flush=True)
     sys.stdin.read()

@@ -12,16 +12,16 @@ import pytest
 from scipy import sparse
 
 from dualgap import core
-from dualgap.io import RowStore, convert
-from dualgap.io import files as files_module
-from dualgap.io import store as store_module
-from dualgap.io.description import CHECKSUMS, DESCRIPTION, FORMAT, digest
-from dualgap.io.segments import SEGMENT
+from dualgap.data import RowStore, convert
+from dualgap.data import files as files_module
+from dualgap.data import store as store_module
+from dualgap.data.description import CHECKSUMS, DESCRIPTION, FORMAT, digest
+from dualgap.data.segments import SEGMENT
 
 from ..sealing import seal
 
 #: The package has a function of the same name.
-gather_module = sys.modules["dualgap.io.gather"]
+gather_module = sys.modules["dualgap.data.gather"]
 
 
 def data(n=1500, d=40, seed=0, dtype=np.float64):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from dualgap.io.tables import Table, kind_of, read_table
+from dualgap.data.tables import Table, kind_of, read_table
 
 
 def read(text: str | bytes, kind: str = "csv", **options: Any) -> Table:

@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from scipy import sparse
 
-from ..data.types import Matrix
 from ..memory import make_room_for
 from .atomic import write_atomically
 from .description import (
@@ -28,6 +27,7 @@ from .description import (
     shard_parts,
 )
 from .segments import SEGMENT, joined, partial_sums
+from .types import Matrix
 from .work import Run, Work
 
 MOST_THREADS = 4
