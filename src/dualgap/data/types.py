@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
@@ -17,3 +19,9 @@ MatrixLike = ArrayLike | sparse.spmatrix | sparse.sparray | RowSource
 
 #: Labels as a file or the columns of a table name them.
 Label = str | int | float | bool
+
+#: What tells one of several problems: its positive class, or its pair of classes.
+ProblemLabel = Label | tuple[Label, Label]
+
+#: Parameters of an estimator, by name.
+Parameters = dict[str, Any]

@@ -18,9 +18,11 @@ import math
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NoReturn
 
+import numpy as np
 import sklearn
+from numpy.typing import NDArray
 
 from .. import core
 from ..losses import Vector
@@ -28,6 +30,7 @@ from ..training import EpochInfo
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
+    from sklearn.callback import CallbackContext
 
 
 __all__ = ["CallbackSupportMixin", "FitTasks"]
@@ -39,7 +42,7 @@ except ImportError:
     class CallbackSupportMixin:  # type: ignore[no-redef]
         """Replacement for versions of scikit-learn without callbacks."""
 
-        def set_callbacks(self, *callbacks: Any) -> Any:
+        def set_callbacks(self, *callbacks: object) -> NoReturn:
             """Raise an error: this version of scikit-learn has no callbacks.
 
             Raises
@@ -54,7 +57,9 @@ except ImportError:
             )
 
 
-Attributes = Callable[[Vector], dict[str, Any]]
+#: Attributes of a fitted estimator, by name.
+Fitted = dict[str, NDArray[np.generic]]
+Attributes = Callable[[Vector], Fitted]
 _ROUNDING = 1e-16  # a smaller gap starts no new stage
 
 
@@ -76,7 +81,7 @@ class FitTasks:
     def __init__(
         self,
         estimator: BaseEstimator,
-        data: dict[str, Any],
+        data: dict[str, object],
         names: Sequence[str],
         stop: core.Stop,
     ) -> None:
@@ -84,14 +89,14 @@ class FitTasks:
         self.stop = stop
         self.lock = threading.Lock()
         several = len(names) > 1
-        self.root: Any = None
+        self.root: CallbackContext | None = None
         if hasattr(estimator, "_init_callback_context"):
             self.root = estimator._init_callback_context(
                 max_subtasks=len(names) if several else None,
                 sequential_subtasks=not several,
             )
             self.root.call_on_fit_task_begin(**self.data)
-        self.problems: list[Any] = [None] * len(names)
+        self.problems: list[CallbackContext | None] = [None] * len(names)
         if self.root is not None and hasattr(estimator, "_skl_callbacks"):
             self.problems = [self.root]
             if several:
@@ -139,11 +144,11 @@ class _ProblemTasks:
     """
 
     def __init__(
-        self, fit: FitTasks, context: Any, attributes: Attributes | None
+        self, fit: FitTasks, context: CallbackContext, attributes: Attributes | None
     ) -> None:
         self.fit, self.context, self.attributes = fit, context, attributes
-        self.stage: Any = None
-        self.epoch: Any = None
+        self.stage: CallbackContext | None = None
+        self.epoch: CallbackContext | None = None
         self.level = 0  # power of ten of the smallest gap so far, from 1 down
 
     def __enter__(self) -> _ProblemTasks:
@@ -167,12 +172,13 @@ class _ProblemTasks:
         """End the epoch and begin the next one."""
         with self.fit.lock:
             # The model is dropped because it would keep the data alive in the tree.
+            assert self.epoch is not None
             self.epoch.epoch_info = replace(info, model=None)
             model = info.model
             assert model is not None
             of_model = self.attributes
 
-            def attributes() -> dict[str, Any]:
+            def attributes() -> Fitted:
                 assert of_model is not None
                 return of_model(model())
 
@@ -188,12 +194,14 @@ class _ProblemTasks:
                 self.stage = self._begin(self.context, name, max_subtasks=None)
             self.epoch = self._begin(self.stage, "epoch")
 
-    def _begin(self, parent: Any, name: str, **options: Any) -> Any:
+    def _begin(
+        self, parent: CallbackContext, name: str, **options: None
+    ) -> CallbackContext:
         context = parent.subcontext(name, **options)
         context.call_on_fit_task_begin(**self.fit.data)
         return context
 
-    def _end(self, task: str, attributes: Any = None) -> None:
+    def _end(self, task: str, attributes: Callable[[], Fitted] | None = None) -> None:
         """End the open task of this kind, if there is one."""
         context = getattr(self, task)
         setattr(self, task, None)

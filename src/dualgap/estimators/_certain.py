@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,13 +16,14 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .. import core
 from ..answers.decided import TOLERANCES, Decided
-from ..certificate import Status
+from ..certificate import Certificate, Status
 from ..data.blocks import RowSource
-from ..data.types import MatrixLike
+from ..data.types import Label, MatrixLike
 from ..losses import Vector
 from ..problems.multiclass import certificate_of
 from .fitting import refuse_store, silent_failures
 from .regions import (
+    Optimum,
     certain_support,
     kernel_coef_bounds,
     optimum_of,
@@ -33,6 +35,8 @@ from .single import begin
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
 
+    from .regions import ProblemBall
+
 
 __all__ = [
     "CertainDecisions",
@@ -42,11 +46,14 @@ __all__ = [
 
 Pair = tuple[Vector, Vector]
 
+#: Scores or votes.
+Numbers = Vector | NDArray[np.intp]
+
 
 class CertainDecisions:
     """Mixin with proven bounds on the decisions and weights of the exact optimum."""
 
-    certificate_: Any
+    certificate_: Certificate
 
     def bound_optimum(
         self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None
@@ -86,7 +93,7 @@ class CertainDecisions:
 
     def _bound_optimum(
         self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None
-    ) -> Any:
+    ) -> list[ProblemBall]:
         from ..models.balls import balls_of
 
         refuse_store(X, "bound_optimum", "read the rows into an array first")
@@ -200,7 +207,7 @@ class CertainDecisions:
         """Return bounds on problems as bounds on the decision function."""
         return lower.ravel(), upper.ravel()
 
-    def _region(self, of_weights: bool = False) -> Any:
+    def _region(self, of_weights: bool = False) -> Optimum:
         """Return the region of `bound_optimum`, else what the gap alone tells."""
         kept = self.__dict__.get("_optimum")
         if kept is not None and kept.certificate == self.certificate_:
@@ -211,10 +218,10 @@ class CertainDecisions:
 class CertainLabels(CertainDecisions):
     """Mixin of classifiers whose labels may be certain."""
 
-    classes_: Any
+    classes_: NDArray[np.generic]
     tol: float
     time_limit: float | None
-    _fit: Any
+    _fit: Callable[..., BaseEstimator]
 
     def certified_labels(self, X: MatrixLike) -> NDArray[np.bool_]:
         """Tell for which rows the predicted label is the one of every exact optimum.
@@ -316,7 +323,7 @@ class CertainLabels(CertainDecisions):
         )
 
     def _decided(
-        self, labels: Any, X: MatrixLike, undecided: Any
+        self, labels: NDArray[np.generic], X: MatrixLike, undecided: Label
     ) -> NDArray[np.generic]:
         """Return labels, with `undecided` in the place of labels that could change."""
         certain = self.certified_labels(X)
@@ -340,7 +347,9 @@ class CertainLinearLabels(CertainLabels):
 
     multi_class: str
 
-    def predict(self, X: MatrixLike, *, undecided: Any = None) -> NDArray[np.generic]:
+    def predict(
+        self, X: MatrixLike, *, undecided: Label | None = None
+    ) -> NDArray[np.generic]:
         """Predict the class labels of rows.
 
         Parameters
@@ -379,9 +388,11 @@ class CertainKernelLabels(CertainLabels):
     """Mixin of kernel classifiers, whose decisions are positive for the first class."""
 
     decision_function_shape: str
-    _labels: Any
+    _labels: Callable[[MatrixLike], NDArray[np.generic]]
 
-    def predict(self, X: MatrixLike, *, undecided: Any = None) -> NDArray[np.generic]:
+    def predict(
+        self, X: MatrixLike, *, undecided: Label | None = None
+    ) -> NDArray[np.generic]:
         """Predict the class labels of rows.
 
         With more than two classes, each pair has a vote. Of the classes with most votes
@@ -417,7 +428,7 @@ class CertainKernelLabels(CertainLabels):
         return largest(*wins(-upper, -lower, len(self.classes_)))
 
 
-def _check_until(model: BaseEstimator, X: MatrixLike, until: Any) -> None:
+def _check_until(model: BaseEstimator, X: MatrixLike, until: object) -> None:
     """Raise an error before any work if a fit cannot end by this rule.
 
     Raises
@@ -447,7 +458,7 @@ def _check_until(model: BaseEstimator, X: MatrixLike, until: Any) -> None:
         )
 
 
-def largest(lower: Vector, upper: Vector) -> NDArray[np.intp]:
+def largest(lower: Numbers, upper: Numbers) -> NDArray[np.intp]:
     """Return the class whose score is surely the largest, -1 where there is none."""
     rows = np.arange(len(lower))
     best = lower.argmax(axis=1)
@@ -462,7 +473,9 @@ def sides(lower: Vector, upper: Vector) -> NDArray[np.intp]:
     return np.where(low > 0.0, 1, np.where(high <= 0.0, 0, -1))
 
 
-def wins(lower: Vector, upper: Vector, classes: int) -> tuple[Any, Any]:
+def wins(
+    lower: Vector, upper: Vector, classes: int
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Return the certain and the possible votes of each class, (n, classes) each.
 
     Parameters
@@ -495,7 +508,7 @@ def vote_bounds(lower: Vector, upper: Vector, classes: int) -> Pair:
         least[:, j] += lower[:, p]
         most[:, j] += upper[:, p]
 
-    def squeezed(total: Any) -> Any:
+    def squeezed(total: Vector) -> Vector:
         with np.errstate(invalid="ignore"):
             inside = total / (3.0 * (np.abs(total) + 1.0))
         return np.where(np.isinf(total), np.sign(total) / 3.0, inside)

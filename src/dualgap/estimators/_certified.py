@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,7 @@ from ..problems.multiclass import BinaryProblems
 from ..problems.rounding import Rounding
 from ..solvers import Solver
 from ..training import Solution, solve
-from ._search import CUT_SHORT
+from ._search import CUT_SHORT, FitOptions
 from .fitting import fit_all
 
 __all__ = ["ErrorBounds", "Folds", "Found", "Settings", "search"]
@@ -120,7 +120,7 @@ class Folds:
     codes: NDArray[np.intp]
     score: Callable[[int, float, list[Solution]], float]
     solver: Solver
-    options: dict[str, Any]
+    options: FitOptions
     n_jobs: int | None
     verbose: int
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
@@ -21,7 +21,7 @@ class CertificateHTMLMixin:
     def _repr_html_inner(self) -> str:
         return super()._repr_html_inner() + _table(self)  # type: ignore[misc]
 
-    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+    def _repr_mimebundle_(self, **kwargs: object) -> dict[str, str]:
         bundle: dict[str, str] = super()._repr_mimebundle_(**kwargs)  # type: ignore[misc]
         if "text/html" in bundle:
             bundle["text/html"] += _table(self)

@@ -40,7 +40,7 @@ from ..certificate import Certificate
 from ..core import StoppedError
 from ..data import model_file as model_file
 from ..data.rows import Points
-from ..data.types import Matrix, MatrixLike
+from ..data.types import Matrix, MatrixLike, Parameters
 from ..kernel import Gram
 from ..kernels.functions import Kernel
 from ..kernels.gram import points_of
@@ -52,7 +52,15 @@ from ._html import CertificateHTMLMixin
 from ._kernel_folds import FoldFit, TogetherSVC
 from ._kernel_walks import Path, Targets
 from ._kernels import KERNEL_CONSTRAINTS, KernelParameters
-from ._search import CUT_SHORT, best_of, part_of, run_folds, why_ended
+from ._search import (
+    CUT_SHORT,
+    CrossValidation,
+    Scorer,
+    best_of,
+    part_of,
+    run_folds,
+    why_ended,
+)
 from .fitting import (
     VersionedPickle,
     refuse_masks,
@@ -101,7 +109,7 @@ _LIMITS = {
 class _Results:
     """Scores, gaps and times of the candidates on the folds; NaN where not reached."""
 
-    def __init__(self, name: str, candidates: list[dict[str, Any]], folds: int) -> None:
+    def __init__(self, name: str, candidates: list[Parameters], folds: int) -> None:
         self.name, self.candidates = name, candidates
         self.number = {_key(params): k for k, params in enumerate(candidates)}
         self.begun, self.added = time.perf_counter(), itertools.count(1)
@@ -147,12 +155,12 @@ class _Results:
             ]
             self.file.write(certificates, {"values": np.stack(values)}, self.name)
 
-    def unscored(self, gamma: Any) -> bool:
+    def unscored(self, gamma: str | float) -> bool:
         """Whether a candidate with this gamma is not scored on all folds yet."""
         of = [params["gamma"] == gamma for params in self.candidates]
         return bool(np.isnan(self.fit_times[:, of]).any())
 
-    def missing(self, fold: int, params: dict[str, Any], Cs: Vector) -> Vector:
+    def missing(self, fold: int, params: Parameters, Cs: Vector) -> Vector:
         """Return the values of C that are not scored yet, with these parameters."""
         numbers = [self.number[_key({**params, "C": float(C)})] for C in Cs]
         return Cs[np.isnan(self.fit_times[fold, numbers])]
@@ -160,7 +168,7 @@ class _Results:
     def add(
         self,
         fold: int,
-        params: dict[str, Any],
+        params: Parameters,
         parts: Sequence[Certificate],
         score: float,
         times: tuple[float, float],
@@ -228,7 +236,7 @@ class Work(NamedTuple):
     folds: list[tuple[Vector, NDArray[np.intp]]]
     Cs: Vector
     #: Parameters of the candidates without C.
-    others: list[dict[str, Any]]
+    others: list[Parameters]
     stop: core.Stop
 
 
@@ -242,16 +250,16 @@ class KernelSearch(
     """Base of kernel estimators that choose parameters by cross-validation."""
 
     Cs: int | ArrayLike
-    gammas: Any
-    cv: Any
-    scoring: Any
+    gammas: str | float | ArrayLike
+    cv: CrossValidation
+    scoring: str | Callable[..., float] | None
     refit: bool
     tol: float
     atol: float
     max_epochs: int
     time_limit: float | None
     cache_size: float
-    random_state: Any
+    random_state: int | np.random.RandomState | None
     n_jobs: int | None
     verbose: int
     checkpoint: str | os.PathLike[str] | None
@@ -261,7 +269,7 @@ class KernelSearch(
     _grids: ClassVar[dict[str, str]]
 
     @abstractmethod
-    def _model(self, **params: Any) -> BaseEstimator:
+    def _model(self, **params: str | float) -> BaseEstimator:
         """Return a model with these parameters and the others of this estimator."""
 
     def _together(self, work: Work) -> TogetherSVC | None:
@@ -269,16 +277,18 @@ class KernelSearch(
         return None
 
     @abstractmethod
-    def _walk(self, path: Path) -> Iterator[tuple[Any, Vector]]:
+    def _walk(self, path: Path) -> Iterator[tuple[BaseEstimator, Vector]]:
         """Train a model for every C; yield it and its values at the held-out rows."""
 
-    def _common(self) -> dict[str, Any]:
-        own: dict[str, Any] = self.get_params(deep=False)
+    def _common(self) -> Parameters:
+        own: Parameters = self.get_params(deep=False)
         for name in (*self._grids, *_OF_SEARCH):
             del own[name]
         return own
 
-    def _file(self, data: Any) -> Any:
+    def _file(
+        self, data: object
+    ) -> contextlib.AbstractContextManager[Checkpoint | None]:
         """Return the checkpoint of the search as a context, or an empty context."""
         if self.checkpoint is None:
             return contextlib.nullcontext()
@@ -289,9 +299,9 @@ class KernelSearch(
         }
         return Checkpoint(self.checkpoint, self.checkpoint_every, about)
 
-    def _candidates(self) -> tuple[list[dict[str, Any]], Vector, list[dict[str, Any]]]:
+    def _candidates(self) -> tuple[list[Parameters], Vector, list[Parameters]]:
         """Return all candidates, the values of C, and all other parameters of these."""
-        grids: dict[str, list[Any]] = {"C": grid_of(self.Cs).tolist()}
+        grids: dict[str, list[str | float]] = {"C": grid_of(self.Cs).tolist()}
         for own, name in self._grids.items():
             if own == "Cs":
                 continue
@@ -310,9 +320,9 @@ class KernelSearch(
         self,
         X: MatrixLike,
         y: NDArray[np.generic],
-        given: Any,
+        given: ArrayLike | None,
         weight: Vector,
-        groups: Any,
+        groups: ArrayLike | None,
         targets: Targets,
     ) -> None:
         """Search, and train the final model; X and y are validated."""
@@ -340,7 +350,7 @@ class KernelSearch(
             self.best_estimator_ = model.set_params(time_limit=self.time_limit)
             self.certificate_ = model.certificate_
 
-    def _search(self, work: Work, results: _Results, scorer: Any) -> None:
+    def _search(self, work: Work, results: _Results, scorer: Scorer) -> None:
         """Train and score all candidates until the end or a stop."""
         X, y, weight, targets, folds, Cs, others, stop = work
         points = points_of(X, self._model()._kernel_record())
@@ -348,7 +358,7 @@ class KernelSearch(
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
 
         def score_path(
-            fold: int, matrix: Table | Gram, kernel: Kernel, params: dict[str, Any]
+            fold: int, matrix: Table | Gram, kernel: Kernel, params: Parameters
         ) -> Iterator[None]:
             part, test = folds[fold]
             X_test, y_test = _safe_indexing(X, test), y[test]
@@ -485,7 +495,7 @@ class KernelSearch(
         X: MatrixLike,
         y: ArrayLike,
         sample_weight: ArrayLike | None,
-        **options: Any,
+        **options: bool,
     ) -> tuple[Matrix, NDArray[np.generic], Vector]:
         refuse_masks(X=X, y=y, sample_weight=sample_weight)
         rows, labels = validate_data(
@@ -520,7 +530,7 @@ class KernelSearch(
         found: NDArray[np.generic] = model.predict(X)
         return found
 
-    def _final(self, X: MatrixLike) -> tuple[Any, Any]:
+    def _final(self, X: MatrixLike) -> tuple[BaseEstimator, Matrix]:
         """Return the final model and the checked rows."""
         check_is_fitted(self)
         if not self.refit:
@@ -533,9 +543,9 @@ class KernelSearch(
         return self.best_estimator_, X
 
 
-def has_final_model(search: Any) -> bool:
+def has_final_model(search: KernelSearch) -> bool:
     return bool(search.refit)
 
 
-def _key(params: dict[str, Any]) -> tuple[tuple[str, Any], ...]:
+def _key(params: Parameters) -> tuple[tuple[str, str | float], ...]:
     return tuple(sorted(params.items()))

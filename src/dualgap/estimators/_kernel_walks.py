@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,11 +16,13 @@ from ..data.rows import Points
 from ..data.types import MatrixLike
 from ..kernel import BlockSolver, Gram, KernelRegression
 from ..kernels.functions import Kernel
+from ..kernels.gram import Subset
 from ..kernels.table import Table, values_at
 from ..losses import Vector
+from ..problems.kernel import KernelProblem
 from ..problems.multiclass import refuse_missing
 from ..training import Solution
-from ..training.path import kernel_solutions
+from ..training.path import P, kernel_solutions
 from ._pairs import PairRows, TrainedPair
 from .fitting import weights
 from .kernel_regression import SVR
@@ -74,7 +76,9 @@ class Path(NamedTuple):
     seed: int
     stop: core.Stop
 
-    def solutions(self, problem_of: Any) -> Iterator[tuple[Any, Solution]]:
+    def solutions(
+        self, problem_of: Callable[[float], P]
+    ) -> Iterator[tuple[P, Solution]]:
         """Train the problem of every C."""
         return kernel_solutions(
             problem_of,
@@ -87,7 +91,7 @@ class Path(NamedTuple):
             stop=self.stop,
         )
 
-    def fold_model(self, kind: Any, C: float) -> BaseEstimator:
+    def fold_model(self, kind: type[BaseEstimator], C: float) -> BaseEstimator:
         """Return a model of the fold, still without coefficients."""
         model = kind(**{**self.model.get_params(deep=False), "C": C})
         model.n_features_in_ = self.points.X.shape[1]
@@ -101,7 +105,7 @@ class Path(NamedTuple):
 class _HeldOut:
     """Mixin of a model of a fold, which knows its values at the held-out rows."""
 
-    _held_out: tuple[Any, Vector] | None = None
+    _held_out: tuple[MatrixLike, Vector] | None = None
 
     def _known(self, X: MatrixLike) -> Vector | None:
         if self._held_out is None:
@@ -122,7 +126,7 @@ class _FoldSVR(_HeldOut, SVR):
         return super()._values(X) if known is None else known[:, 0]
 
 
-def _equal(A: Any, B: Any) -> bool:
+def _equal(A: MatrixLike, B: MatrixLike) -> bool:
     """Whether two matrices are equal; a comparison costs less than kernel values."""
     if issparse(A) and issparse(B):
         return A.shape == B.shape and A.nnz == B.nnz and (A != B).nnz == 0
@@ -147,11 +151,11 @@ def walk_svc(path: Path) -> Iterator[tuple[SVC, Vector]]:
     pairs = list(combinations(range(len(classes)), 2))
     bias = template._bias_of_problems()
 
-    def subset(i: int, j: int) -> Any:
+    def subset(i: int, j: int) -> Subset:
         of = [np.arange(rows.bounds[k], rows.bounds[k + 1]) for k in (i, j)]
         return path.matrix.subset(rows.order[np.concatenate(of)])
 
-    def solutions_of(i: int, j: int) -> Iterator[tuple[Any, Solution]]:
+    def solutions_of(i: int, j: int) -> Iterator[tuple[KernelProblem, Solution]]:
         some = subset(i, j)
         return path.solutions(
             lambda C: rows.problem(lambda i, j: some, i, j, C, template.loss, bias)

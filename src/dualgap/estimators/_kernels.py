@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable as Function
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sklearn.utils._param_validation import Interval, StrOptions
 
@@ -17,7 +16,7 @@ from ..kernel import (
     Precomputed,
     Sigmoid,
 )
-from ..kernels.functions import Kernel
+from ..kernels.functions import Kernel, KernelLike
 from .parameters import Constraints
 
 if TYPE_CHECKING:
@@ -45,7 +44,7 @@ KERNEL_CONSTRAINTS: Constraints = {
 class KernelParameters:
     """Mixin for estimators with `kernel`, `degree`, `gamma` and `coef0`."""
 
-    kernel: str | Kernel | Function[[Any, Any], Any]
+    kernel: KernelLike
     degree: int
     gamma: str | float
     coef0: float

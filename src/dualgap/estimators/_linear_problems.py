@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -16,6 +16,7 @@ from ..problems.multiclass import binary_problems, number_of_problems
 from ..solvers import SequentialDual, get_solver
 from ..training import Solution
 from ..training.path import carried
+from ._callbacks import Fitted
 from ._columns import StoredColumns
 from .training import Start
 
@@ -50,7 +51,7 @@ class Rows(NamedTuple):
     factor: Vector
     weighted: bool
 
-    def attributes(self, coef: Vector, intercept: Vector) -> dict[str, Any]:
+    def attributes(self, coef: Vector, intercept: Vector) -> Fitted:
         """Return the attributes with which an estimator predicts."""
         coef = self.columns.spread(coef)
         return {"classes_": self.classes, "coef_": coef, "intercept_": intercept}
@@ -102,7 +103,7 @@ class SeparateProblems:
         if alpha is not None and getattr(p, "_fitted_C", p.C) != p.C:
             alpha = carried(problem, alpha)
 
-        def attributes(model: Vector) -> dict[str, Any]:
+        def attributes(model: Vector) -> Fitted:
             now = [*self.models[:k], model, *self.models[k + 1 :]]
             return self.data.attributes(*self.model(now))
 
@@ -161,7 +162,7 @@ class JointProblem:
             warm = warm * (p.C / getattr(p, "_fitted_C", p.C))
             warm = np.ascontiguousarray(warm.T).ravel()
 
-        def attributes(model: Vector) -> dict[str, Any]:
+        def attributes(model: Vector) -> Fitted:
             return self.data.attributes(*self.model([model]))
 
         file = None if p.checkpoint is None else os.fspath(p.checkpoint)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,7 @@ from ..problems.multiclass import BinaryProblems
 from ..solvers import get_solver
 from ..training import Solution
 from ..training.path import solutions
-from ._search import CUT_SHORT
+from ._search import CUT_SHORT, FitOptions
 from .fitting import warn_of_failures
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ class LinearWalks:
         self.binary, self.owns, self.tests, self.stop = binary, owns, tests, stop
         self.solver = get_solver(search.solver)
         self.scorer = check_scoring(search._model(1.0), scoring=search.scoring)
-        self.options: dict[str, Any] = {
+        self.options: FitOptions = {
             "tol": search.tol,
             "atol": search.atol,
             "max_epochs": search.max_epochs,

@@ -13,10 +13,12 @@ from numpy.typing import NDArray
 from ..certificate import Bounds, Status
 from ..checks import check_costs
 from ..data.rows import Points
+from ..data.types import MatrixLike
 from ..kernel import BlockSolver, Gram, KernelProblem, Nystroem, Precomputed
 from ..kernels.functions import Kernel
-from ..kernels.gram import Matrix, Pairs, rows_in
-from ..losses import Hinge, SquaredHinge, Vector, get_loss
+from ..kernels.gram import Matrix, Pairs, Subset, rows_in
+from ..losses import Hinge, Loss, SquaredHinge, Vector, get_loss
+from ..problems.kernel import Bias
 from ..problems.kernel_matrix import IndefiniteKernelError
 from ..problems.rounding import Rounding
 from ..solvers import Auto
@@ -82,7 +84,7 @@ class PairRows:
         """Return the slice of the rows of class k."""
         return slice(self.bounds[k], self.bounds[k + 1])
 
-    def X_of(self, i: int, j: int) -> Any:
+    def X_of(self, i: int, j: int) -> MatrixLike:
         """Return the rows of two classes."""
         of = [np.arange(self.bounds[k], self.bounds[k + 1]) for k in (i, j)]
         return self.points.X[np.concatenate(of)]
@@ -123,12 +125,12 @@ class PairRows:
 
     def problem(
         self,
-        matrix: Function[[int, int], Matrix],
+        matrix: Function[[int, int], Matrix | Subset],
         i: int,
         j: int,
         C: float,
-        loss: Any,
-        bias: dict[str, Any],
+        loss: str | Loss,
+        bias: Bias,
     ) -> KernelProblem:
         """Return the problem of classes i and j."""
         return KernelProblem(
@@ -165,7 +167,7 @@ class PairTraining:
         rows: PairRows,
         pairs: list[tuple[int, int]],
         solver: KernelSolver | Nystroem,
-        bias: dict[str, bool],
+        bias: Bias,
     ) -> None:
         self.model, self.training, self.rows = model, training, rows
         self.pairs, self.bias = pairs, bias

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import itertools
 from collections import deque
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypedDict
 
 import numpy as np
 from joblib import effective_n_jobs
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+from sklearn.model_selection import BaseCrossValidator
 
 from .. import core
 from ..certificate import Status
@@ -17,6 +18,25 @@ from ..losses import Vector
 from .fitting import fit_all
 
 __all__ = ["CUT_SHORT", "best_of", "part_of", "run_folds", "why_ended"]
+
+#: How rows are split into folds: their number, a splitter, or the folds themselves.
+CrossValidation = (
+    int | BaseCrossValidator | Iterable[tuple[ArrayLike, ArrayLike]] | None
+)
+
+#: Scores a model on test rows: `scorer(model, X, y)`.
+Scorer = Callable[..., float]
+
+
+class FitOptions(TypedDict):
+    """Options of :func:`dualgap.solve` that all fits of a search share."""
+
+    tol: float
+    atol: float
+    max_epochs: int
+    random_state: int
+    stop: core.Stop
+
 
 #: A model with one of these statuses is incomplete and is not scored.
 CUT_SHORT = (Status.INTERRUPTED, Status.TIME_LIMIT)
@@ -69,7 +89,11 @@ def why_ended(stop: core.Stop, time_limit: float | None) -> str:
 
 
 def best_of(
-    mean: Vector, stop: core.Stop, what: str, scoring: Any, time_limit: float | None
+    mean: Vector,
+    stop: core.Stop,
+    what: str,
+    scoring: str | Callable[..., float] | None,
+    time_limit: float | None,
 ) -> int:
     """Return the index of the best mean score; the first of equal ones.
 

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -21,11 +21,11 @@ from .. import core
 from ..certificate import Certificate
 from ..core import StoppedError
 from ..data.rows import Points
-from ..data.types import Matrix, MatrixLike
+from ..data.types import Matrix, MatrixLike, Parameters
 from ..kernel import Auto, BlockSolver
 from ..kernels.functions import Kernel
-from ..kernels.gram import points_of
-from ..kernels.table import shared_matrix
+from ..kernels.gram import Gram, points_of
+from ..kernels.table import Table, shared_matrix
 from ..losses import Vector, get_loss
 from ._kernel_walks import Path, Targets, walk_svc, walk_svr
 from ._search import CUT_SHORT, part_of
@@ -47,6 +47,18 @@ _SOLVERS = ("auto", "block")
 _AT_ONCE = 2000
 
 
+Steps = list[tuple[str, "BaseEstimator"]]
+
+#: Values of C, each with the number of its candidate.
+Costs = list[tuple[float, int]]
+
+#: Training and test rows.
+Fold = tuple[NDArray[np.intp], NDArray[np.intp]]
+
+#: The score of a model, or several by their names.
+Scores = float | dict[str, float]
+
+
 class Plan(NamedTuple):
     """A grid whose candidates differ in the parameters of one estimator of dualgap.
 
@@ -60,9 +72,9 @@ class Plan(NamedTuple):
         A model, and its values of C, increasing, with the number of the candidate.
     """
 
-    before: list[tuple[str, Any]]
+    before: Steps
     name: str
-    groups: list[tuple[Any, list[tuple[float, int]]]]
+    groups: list[tuple[BaseEstimator, Costs]]
 
     @property
     def prefix(self) -> str:
@@ -74,7 +86,7 @@ class Plan(NamedTuple):
         return isinstance(self.groups[0][0], _KERNEL)
 
 
-def plan_of(estimator: BaseEstimator, candidates: list[dict[str, Any]]) -> Plan | None:
+def plan_of(estimator: BaseEstimator, candidates: list[Parameters]) -> Plan | None:
     """Return how a grid shares its work, or None if it cannot.
 
     Raises
@@ -99,7 +111,7 @@ def plan_of(estimator: BaseEstimator, candidates: list[dict[str, Any]]) -> Plan 
         or not all("C" in params for params in own)
     ):
         return None
-    groups: dict[Any, tuple[Any, list[tuple[float, int]]]] = {}
+    groups: dict[tuple[tuple[str, str], ...], tuple[BaseEstimator, Costs]] = {}
     for k, params in enumerate(own):
         model = clone(last).set_params(**params)
         model._validate_params()
@@ -147,7 +159,7 @@ class Scored:
     """
 
     folds: int
-    out: list[Any]
+    out: list[dict[str, Scores]]
     gaps: Vector
     certificates: list[tuple[str, Certificate]] = field(default_factory=list)
 
@@ -164,8 +176,8 @@ class Score(NamedTuple):
         True to score the training rows, too.
     """
 
-    scorer: Callable[..., Any]
-    params: dict[str, Any]
+    scorer: Callable[..., Scores]
+    params: Parameters
     train: bool
 
     def of(
@@ -173,9 +185,9 @@ class Score(NamedTuple):
         model: BaseEstimator,
         X: MatrixLike,
         y: NDArray[np.generic],
-        everything: Any,
-        rows: Any,
-    ) -> Any:
+        everything: MatrixLike,
+        rows: NDArray[np.intp],
+    ) -> Scores:
         """Score a model on some rows of everything."""
         params = _check_method_params(everything, self.params, indices=rows)
         return self.scorer(model, X, y, **params)
@@ -189,12 +201,14 @@ class _Data:
     X: MatrixLike
     y: NDArray[np.generic]
     weight: Vector | None
-    folds: list[tuple[Any, Any]]
+    folds: list[Fold]
     score: Score
     stop: core.Stop
     scored: Scored
 
-    def fold(self, f: int) -> tuple[Any, Any, Any, Any]:
+    def fold(
+        self, f: int
+    ) -> tuple[MatrixLike, NDArray[np.generic], MatrixLike, NDArray[np.generic]]:
         """Return the rows and targets for training and for the test of a fold."""
         train, test = self.folds[f]
         X, y = self.X, self.y
@@ -203,7 +217,7 @@ class _Data:
             *(_safe_indexing(X, test), _safe_indexing(y, test)),
         )
 
-    def transformed(self, f: int) -> tuple[list[Any], Any, Any]:
+    def transformed(self, f: int) -> tuple[Steps, MatrixLike, MatrixLike]:
         """Fit the steps before the estimator; return them and the transformed rows."""
         X_train, y_train, X_test, _ = self.fold(f)
         if not self.plan.before:
@@ -213,7 +227,7 @@ class _Data:
         return before.steps, X_train, before.transform(X_test)
 
     def note(
-        self, f: int, steps: list[Any], models: Iterator[Any], Cs: list[Any]
+        self, f: int, steps: Steps, models: Iterator[BaseEstimator], Cs: Costs
     ) -> Iterator[None]:
         """Score the models of a fold, one for each of `Cs`; yield after each."""
         X_train, y_train, X_test, y_test = self.fold(f)
@@ -247,7 +261,7 @@ def search(
     X: MatrixLike,
     y: NDArray[np.generic],
     sample_weight: Vector | None,
-    folds: list[tuple[Any, Any]],
+    folds: list[Fold],
     score: Score,
     *,
     n_jobs: int | None,
@@ -279,7 +293,7 @@ def search(
     stop = core.Stop()
     count = sum(len(Cs) for _, Cs in plan.groups)
     scored = Scored(
-        len(folds), [None] * (count * len(folds)), np.full((count, len(folds)), np.nan)
+        len(folds), [{}] * (count * len(folds)), np.full((count, len(folds)), np.nan)
     )
     data = _Data(plan, X, y, sample_weight, folds, score, stop, scored)
 
@@ -314,7 +328,7 @@ def _linear(data: _Data, f: int) -> Iterator[None]:
     if data.weight is not None:
         options["sample_weight"] = data.weight[data.folds[f][0]]
 
-    def models(template: Any, Cs: list[Any]) -> Iterator[Any]:
+    def models(template: BaseEstimator, Cs: Costs) -> Iterator[BaseEstimator]:
         model = clone(template).set_params(warm_start=True)
         for C, _ in Cs:
             with silent_failures():
@@ -334,7 +348,7 @@ def _targets(model: BaseEstimator, y: NDArray[np.generic]) -> Targets:
 
 def _checked(
     model: BaseEstimator, X: MatrixLike, y: NDArray[np.generic]
-) -> tuple[Any, Any]:
+) -> tuple[Matrix, NDArray[np.generic]]:
     X, y = validate_data(
         model,
         X,
@@ -360,7 +374,7 @@ class _Rows:
     test : ndarray of int
     """
 
-    source: Any
+    source: BaseEstimator
     points: Points
     targets: Targets
     part: Vector
@@ -369,19 +383,20 @@ class _Rows:
     def models(
         self,
         model: BaseEstimator,
-        Cs: list[Any],
-        matrix: Any,
+        Cs: Costs,
+        matrix: Table | Gram,
         kernel: Kernel,
         X_test: Matrix,
         stop: core.Stop,
-    ) -> Iterator[Any]:
+    ) -> Iterator[BaseEstimator]:
         """Train a model for every C; they know their values at `X_test`."""
         state = check_random_state(getattr(model, "random_state", None))
         path = Path(
             matrix, kernel, self.points, self.targets, self.part, self.test, model,
             np.array([C for C, _ in Cs]), int(state.randint(2**31 - 1)), stop,
         )  # fmt: skip
-        walk: Any = walk_svc if isinstance(model, SVC) else walk_svr
+        walk: Callable[[Path], Iterator[tuple[BaseEstimator, Vector]]]
+        walk = walk_svc if isinstance(model, SVC) else walk_svr
         for found, values in walk(path):
             found._held_out = X_test, values
             if hasattr(self.source, "feature_names_in_"):
@@ -391,7 +406,7 @@ class _Rows:
 
 def _rows_of(
     model: BaseEstimator, X: MatrixLike, y: NDArray[np.generic]
-) -> tuple[Any, Points, Targets]:
+) -> tuple[BaseEstimator, Points, Targets]:
     source = clone(model)
     X, y = validate_data(
         source,
@@ -420,7 +435,7 @@ def _over_all_rows(
         _Rows(source, points, targets, part_of(weight, train), places[test])
         for train, test in data.folds
     ]
-    matrix: Any = None
+    matrix: Table | Gram | None = None
     kept: Kernel | None = None
     for model, Cs in data.plan.groups:
         record = model._kernel_record()
@@ -433,7 +448,11 @@ def _over_all_rows(
             matrix = shared_matrix(points, kept, model.cache_size, threads, data.stop)
 
         def walk(
-            f: int, model: BaseEstimator, Cs: Any, kernels: list[Kernel], matrix: Any
+            f: int,
+            model: BaseEstimator,
+            Cs: Costs,
+            kernels: list[Kernel],
+            matrix: Table | Gram | None,
         ) -> Iterator[None]:
             if matrix is None:
                 room = model.cache_size / threads
@@ -463,11 +482,12 @@ def _behind_steps(data: _Data, threads: int, f: int) -> Iterator[None]:
             matrix = None  # frees its memory first
             room = model.cache_size / threads
             matrix, kept = shared_matrix(points, kernel, room, 1, data.stop), kernel
+        assert matrix is not None
         models = rows.models(model, Cs, matrix, kernel, X_test, data.stop)
         yield from data.note(f, steps, models, Cs)
 
 
-def _stacked(first: Any, second: Any) -> Any:
+def _stacked(first: MatrixLike, second: MatrixLike) -> MatrixLike:
     """Return the rows of two matrices or tables of the same kind as one."""
     if sparse.issparse(first):
         return sparse.vstack([first, second], format="csr")

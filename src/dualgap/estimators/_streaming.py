@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import copy
 import hashlib
+import os
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -20,12 +21,12 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from .. import core
 from ..certificate import Bounds, Certificate, Status
-from ..data.types import MatrixLike
-from ..losses import Vector
+from ..data.types import Label, MatrixLike
+from ..losses import Loss, Vector
 from ..problems import one_vs_rest
 from ..problems.binary import BinaryProblem
 from ..problems.multiclass import certificate_of
-from ..solvers import DCD, get_solver
+from ..solvers import DCD, Solver, get_solver
 from ..solvers.auto import Auto
 from ..training.stream import Stream, key_of
 from .fitting import class_factors, fit_all, refuse_masks
@@ -73,7 +74,7 @@ def _learns_in_batches(estimator: BaseEstimator) -> bool:
     return True
 
 
-def _sweeper(solver: Any) -> DCD | None:
+def _sweeper(solver: str | Solver) -> DCD | None:
     """Return the `DCD` that sweeps a batch for this solver; None if it cannot."""
     try:
         solver = get_solver(solver)
@@ -87,29 +88,33 @@ def _sweeper(solver: Any) -> DCD | None:
     return None
 
 
+#: Rows, labels, and perhaps weights.
+Batch = tuple[MatrixLike, ArrayLike] | tuple[MatrixLike, ArrayLike, ArrayLike | None]
+
+
 class StreamingMixin:
     """Mixin that gives LinearSVC ``partial_fit`` and ``certify``."""
 
     # Set by LinearSVC, by fit and by partial_fit.
-    C: Any
-    loss: Any
-    solver: Any
-    tol: Any
-    atol: Any
-    time_limit: Any
-    fit_intercept: Any
-    intercept_scaling: Any
-    penalize_intercept: Any
-    class_weight: Any
-    random_state: Any
-    n_jobs: Any
-    verbose: Any
-    checkpoint: Any
-    n_features_in_: Any
-    support_: Any
-    dual_coef_: Any
-    classes_: Any
-    certificate_: Any
+    C: float
+    loss: str | Loss
+    solver: str | Solver
+    tol: float
+    atol: float
+    time_limit: float | None
+    fit_intercept: bool
+    intercept_scaling: float
+    penalize_intercept: bool
+    class_weight: dict[Label, float] | str | None
+    random_state: int | np.random.RandomState | None
+    n_jobs: int | None
+    verbose: int
+    checkpoint: str | os.PathLike[str] | None
+    n_features_in_: int
+    support_: NDArray[np.intp]
+    dual_coef_: Vector
+    classes_: NDArray[np.generic]
+    certificate_: Certificate
     _stream: Stream
     _about: dict[str, Any]
     _seconds: float
@@ -239,7 +244,7 @@ class StreamingMixin:
         return self
 
     @available_if(_learns_in_batches)  # type: ignore[untyped-decorator]
-    def certify(self, batches: Iterable[tuple[Any, ...]]) -> Certificate:
+    def certify(self, batches: Iterable[Batch]) -> Certificate:
         """Prove the accuracy of a model of `partial_fit`, by one pass over its batches.
 
         Parameters
@@ -271,7 +276,7 @@ class StreamingMixin:
             )
         self._check_unchanged()
 
-        def problems() -> Any:
+        def problems() -> Iterator[tuple[bytes, list[BinaryProblem | None]]]:
             for batch in batches:
                 X, y = validate_data(
                     self,

@@ -10,8 +10,8 @@ import logging
 import warnings
 from collections.abc import Callable
 from itertools import combinations
-from types import FunctionType, SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from types import FunctionType, ModuleType, SimpleNamespace
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,7 +22,7 @@ from sklearn.svm import _base, _classes
 
 from .. import estimators
 from ..certificate import Certificate, Status
-from ..data.types import Matrix, MatrixLike
+from ..data.types import Label, Matrix, MatrixLike
 from ..kernel import Precomputed
 from ..kernels.functions import Kernel
 from ..kernels.predict import pair_values, single_values
@@ -36,6 +36,7 @@ from .single import on_the_plane
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
+    from typing_extensions import Unpack
 
 
 __all__ = ["DROP_INS", "SVC", "SVR", "LinearSVC", "LinearSVR", "OneClassSVM"]
@@ -45,8 +46,27 @@ _CRAMMER_SINGER = 4  # LIBLINEAR's number of this problem
 
 logger = logging.getLogger("dualgap")
 
+#: What a call of LIBSVM returns: arrays, and the status.
+Trained = tuple[NDArray[np.generic] | int, ...]
 
-def _seeing(function: Any, **names: Any) -> Any:
+
+class Epochs(TypedDict, total=False):
+    """The limit of epochs of a counterpart."""
+
+    max_epochs: int
+
+
+class Common(Epochs, total=False):
+    """Parameters that the counterparts of LIBSVM's classes share."""
+
+    kernel: Kernel
+    tol: float
+    cache_size: float
+    random_state: int
+    verbose: int
+
+
+def _seeing(function: FunctionType, **names: object) -> FunctionType:
     """Return a copy of a function in which some global names mean something else.
 
     It puts dualgap into the place of LIBSVM and LIBLINEAR in scikit-learn's methods,
@@ -63,18 +83,18 @@ def _seeing(function: Any, **names: Any) -> Any:
     return copy
 
 
-def _instead(module: Any, **functions: Callable[..., Any]) -> SimpleNamespace:
+def _instead(module: ModuleType, **functions: Callable[..., object]) -> SimpleNamespace:
     """Return what a module holds, with some functions replaced."""
     return SimpleNamespace(**{**vars(module), **functions})
 
 
 def _train(
     model: BaseEstimator,
-    make: Callable[[], Any],
+    make: Callable[[], BaseEstimator],
     X: MatrixLike,
     y: NDArray[np.generic],
     sample_weight: Vector,
-) -> Any:
+) -> BaseEstimator | None:
     """Fit dualgap's estimator of a model's problem; None if scikit-learn has to.
 
     Parameters
@@ -122,7 +142,7 @@ def _train(
 
 
 def _unsupported(
-    model: BaseEstimator, n: int, y: NDArray[np.generic], weight: Any
+    model: BaseEstimator, n: int, y: NDArray[np.generic], weight: Vector | None
 ) -> str | None:
     """Return why dualgap does not train a model, from its parameters and weights.
 
@@ -160,7 +180,7 @@ def _gap(tol: float) -> float:
     return min(_LARGEST_GAP, tol)
 
 
-def _epochs(max_iter: int, default: int) -> dict[str, Any]:
+def _epochs(max_iter: int, default: int) -> Epochs:
     """Return the limit of epochs, if the user has set one."""
     return {} if max_iter == default else {"max_epochs": max_iter}
 
@@ -183,15 +203,15 @@ class _LinearMachine:
         X: MatrixLike,
         y: NDArray[np.generic],
         sample_weight: ArrayLike | None = None,
-    ) -> Any:
+    ) -> BaseEstimator:
         model: BaseEstimator = self
-        found: Any = None
+        found: BaseEstimator | None = None
 
         def train_wrap(
             X: Matrix, y: NDArray[np.generic], is_sparse: bool, kind: int,
             tol: float, bias: float,
-            C: float, class_weight: Any, max_iter: int, seed: int, *others: Any,
-        ) -> tuple[Any, Any]:  # fmt: skip
+            C: float, class_weight: Vector, max_iter: int, seed: int, *others: Any,
+        ) -> tuple[Vector, NDArray[np.intp]]:  # fmt: skip
             nonlocal found
             found = _train(
                 model,
@@ -223,7 +243,7 @@ class _LinearMachine:
 
     fit.__doc__ = _classes.LinearSVC.fit.__doc__
 
-    def _labels(self, y: NDArray[np.generic]) -> Any:
+    def _labels(self, y: NDArray[np.generic]) -> NDArray[np.generic]:
         return y
 
 
@@ -231,10 +251,10 @@ class LinearSVC(_LinearMachine, _classes.LinearSVC):  # type: ignore[misc]
     __doc__ = _classes.LinearSVC.__doc__
     _original = originals.LinearSVC
 
-    def _labels(self, y: NDArray[np.generic]) -> Any:
+    def _labels(self, y: NDArray[np.generic]) -> NDArray[np.generic]:
         return self.classes_[y.astype(np.intp)]
 
-    def _counterpart(self, class_weight: Any, seed: int) -> estimators.LinearSVC:
+    def _counterpart(self, class_weight: Vector, seed: int) -> estimators.LinearSVC:
         return estimators.LinearSVC(
             C=self.C,
             # scikit-learn ignores the loss of Crammer and Singer's problem.
@@ -254,7 +274,7 @@ class LinearSVR(_LinearMachine, _classes.LinearSVR):  # type: ignore[misc]
     __doc__ = _classes.LinearSVR.__doc__
     _original = originals.LinearSVR
 
-    def _counterpart(self, class_weight: Any, seed: int) -> estimators.LinearSVR:
+    def _counterpart(self, class_weight: Vector, seed: int) -> estimators.LinearSVR:
         return estimators.LinearSVR(
             epsilon=self.epsilon,
             tol=_gap(self.tol),
@@ -276,14 +296,14 @@ class _KernelMachine:
         X: MatrixLike,
         y: NDArray[np.generic],
         sample_weight: ArrayLike | None,
-        *args: Any,
-        **kw: Any,
+        *args: object,
+        **kw: object,
     ) -> None:
         model: BaseEstimator = self
 
         def fit(
-            X: MatrixLike, y: NDArray[np.generic], **options: Any
-        ) -> Any:  # X may be a kernel matrix
+            X: MatrixLike, y: NDArray[np.generic], **options: object
+        ) -> Trained:  # X may be a kernel matrix
             found = model._trained(X, y, sample_weight)
             if found is None:
                 return _base.libsvm.fit(X, y, **options)
@@ -299,12 +319,12 @@ class _KernelMachine:
         X: MatrixLike,
         y: NDArray[np.generic],
         sample_weight: ArrayLike | None,
-        *args: Any,
-        **kw: Any,
+        *args: object,
+        **kw: object,
     ) -> None:
         model: BaseEstimator = self
 
-        def train(*options: Any) -> Any:
+        def train(*options: object) -> Trained:
             found = model._trained(X, y, sample_weight)
             if found is None:
                 return _base.libsvm_sparse.libsvm_sparse_train(*options)
@@ -320,25 +340,25 @@ class _KernelMachine:
         # A matrix or an array, as this version of scikit-learn makes them.
         model.support_vectors_ = type(model.dual_coef_)(model.support_vectors_)
 
-    def _dense_predict(self, X: MatrixLike) -> Any:
+    def _dense_predict(self, X: MatrixLike) -> NDArray[np.generic]:
         values = self._pair_values(self._compute_kernel(X))  # type: ignore[attr-defined]
         if values is None:
             return super()._dense_predict(X)  # type: ignore[misc]
         return self._predicted(values)
 
-    def _sparse_predict(self, X: MatrixLike) -> Any:
+    def _sparse_predict(self, X: MatrixLike) -> NDArray[np.generic]:
         values = self._pair_values(X)
         if values is None:
             return super()._sparse_predict(X)  # type: ignore[misc]
         return self._predicted(values)
 
-    def _dense_decision_function(self, X: MatrixLike) -> Any:
+    def _dense_decision_function(self, X: MatrixLike) -> Vector:
         values = self._pair_values(X)
         if values is None:
             return super()._dense_decision_function(X)  # type: ignore[misc]
         return values
 
-    def _sparse_decision_function(self, X: MatrixLike) -> Any:
+    def _sparse_decision_function(self, X: MatrixLike) -> Vector:
         values = self._pair_values(X)
         if values is None:
             return super()._sparse_decision_function(X)  # type: ignore[misc]
@@ -346,7 +366,7 @@ class _KernelMachine:
 
     def _trained(
         self, X: MatrixLike, y: NDArray[np.generic], sample_weight: Vector
-    ) -> Any:
+    ) -> Trained | None:
         """Fit; return what LIBSVM would without the vectors, or None.
 
         Returns
@@ -402,13 +422,13 @@ class _KernelMachine:
         known = getattr(record, "__dataclass_fields__", {})
         return record(**{name: own[name] for name in own if name in known})
 
-    def _vectors(self, X: MatrixLike, support: NDArray[np.int32]) -> Any:
+    def _vectors(self, X: MatrixLike, support: NDArray[np.int32]) -> Matrix:
         """Return the support vectors; none, as scikit-learn, without rows."""
         if isinstance(self._record(), Precomputed):
             return np.empty((0, 0))
         return X[support]
 
-    def _pair_values(self, X: MatrixLike) -> Any:
+    def _pair_values(self, X: MatrixLike) -> Vector | None:
         """Return LIBSVM's decision values of all pairs; None if dualgap cannot.
 
         Parameters
@@ -427,7 +447,9 @@ class _KernelMachine:
         coef = coef.toarray() if sparse.issparse(coef) else coef
         return self._values(kernel, X, model.support_vectors_, coef)
 
-    def _values(self, kernel: Kernel, X: MatrixLike, vectors: Any, coef: Any) -> Any:
+    def _values(
+        self, kernel: Kernel, X: MatrixLike, vectors: Matrix, coef: Vector
+    ) -> Vector:
         """Return the decision values of one problem, shape (n_samples, 1)."""
         model: BaseEstimator = self
         (constant,) = model._intercept_
@@ -436,11 +458,11 @@ class _KernelMachine:
             :, None
         ]
 
-    def _predicted(self, values: Any) -> Any:
+    def _predicted(self, values: Vector) -> NDArray[np.generic]:
         """Return what LIBSVM predicts, of the decision values."""
         return values.ravel()
 
-    def _labels(self, y: NDArray[np.generic]) -> Any:
+    def _labels(self, y: NDArray[np.generic]) -> NDArray[np.generic]:
         return y
 
     def _counts(self, n_support: NDArray[np.int32]) -> NDArray[np.int32]:
@@ -452,23 +474,25 @@ class SVC(_KernelMachine, _classes.SVC):  # type: ignore[misc]
     __doc__ = _classes.SVC.__doc__
     _original = originals.SVC
 
-    def _counterpart(self, **common: Any) -> estimators.SVC:
+    def _counterpart(self, **common: Unpack[Common]) -> estimators.SVC:
         weights = _by_label(self, self.class_weight_)
         return estimators.SVC(C=self.C, class_weight=weights, **common)
 
-    def _labels(self, y: NDArray[np.generic]) -> Any:
+    def _labels(self, y: NDArray[np.generic]) -> NDArray[np.generic]:
         return self.classes_[y.astype(np.intp)]
 
     def _counts(self, n_support: NDArray[np.int32]) -> NDArray[np.int32]:
         return n_support
 
-    def _values(self, kernel: Kernel, X: MatrixLike, vectors: Any, coef: Any) -> Any:
+    def _values(
+        self, kernel: Kernel, X: MatrixLike, vectors: Matrix, coef: Vector
+    ) -> Vector:
         return pair_values(
             kernel, X, vectors, coef, self._n_support, self._intercept_,
             support=self.support_,
         )  # fmt: skip
 
-    def _predicted(self, values: Any) -> Any:
+    def _predicted(self, values: Vector) -> NDArray[np.generic]:
         classes = len(self.classes_)
         votes = np.zeros((len(values), classes))
         for p, (i, j) in enumerate(combinations(range(classes), 2)):
@@ -482,7 +506,7 @@ class SVR(_KernelMachine, _classes.SVR):  # type: ignore[misc]
     __doc__ = _classes.SVR.__doc__
     _original = originals.SVR
 
-    def _counterpart(self, **common: Any) -> estimators.SVR:
+    def _counterpart(self, **common: Unpack[Common]) -> estimators.SVR:
         return estimators.SVR(C=self.C, epsilon=self.epsilon, **common)
 
 
@@ -490,19 +514,21 @@ class OneClassSVM(_KernelMachine, _classes.OneClassSVM):  # type: ignore[misc]
     __doc__ = _classes.OneClassSVM.__doc__
     _original = originals.OneClassSVM
 
-    def _counterpart(self, **common: Any) -> estimators.OneClassSVM:
+    def _counterpart(self, **common: Unpack[Common]) -> estimators.OneClassSVM:
         return estimators.OneClassSVM(nu=self.nu, **common)
 
-    def _values(self, kernel: Kernel, X: MatrixLike, vectors: Any, coef: Any) -> Any:
+    def _values(
+        self, kernel: Kernel, X: MatrixLike, vectors: Matrix, coef: Vector
+    ) -> Vector:
         values = super()._values(kernel, X, vectors, coef)
         least = least_decision(kernel, vectors, coef, float(self._intercept_[0]))
         return on_the_plane(values, least)
 
-    def _predicted(self, values: Any) -> Any:
+    def _predicted(self, values: Vector) -> NDArray[np.generic]:
         return np.where(values.ravel() >= 0.0, 1.0, -1.0)
 
 
-def _by_label(model: BaseEstimator, weights: Any) -> dict[Any, float] | None:
+def _by_label(model: BaseEstimator, weights: Vector) -> dict[Label, float] | None:
     """Return the factors of the classes, which scikit-learn has computed."""
     if model.class_weight is None:
         return None
@@ -510,7 +536,7 @@ def _by_label(model: BaseEstimator, weights: Any) -> dict[Any, float] | None:
 
 
 #: The drop-ins by their names, each with ``_original``, the class that it replaces.
-DROP_INS: dict[str, Any] = {
+DROP_INS: dict[str, type[BaseEstimator]] = {
     drop_in.__name__: drop_in
     for drop_in in (LinearSVC, SVC, LinearSVR, SVR, OneClassSVM)
 }

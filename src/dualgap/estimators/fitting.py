@@ -28,7 +28,7 @@ from threadpoolctl import threadpool_limits
 from .. import __version__, core
 from ..certificate import Certificate, Status
 from ..data.blocks import RowSource
-from ..data.types import Label, MatrixLike
+from ..data.types import Label, MatrixLike, ProblemLabel
 from ..losses import Vector
 from ..memory import make_room_for
 from ..solvers.some_rows import one_limit
@@ -69,7 +69,7 @@ _POOL = 3
 
 logger = logging.getLogger("dualgap")
 
-OnEpoch = Callable[[Any, EpochInfo], object]
+OnEpoch = Callable[[ProblemLabel, EpochInfo], object]
 T = TypeVar("T")
 
 
@@ -131,7 +131,7 @@ def encode(y: NDArray[np.generic]) -> tuple[NDArray[np.generic], NDArray[np.intp
     return classes, codes
 
 
-def refuse_masks(**arrays: Any) -> None:
+def refuse_masks(**arrays: object) -> None:
     """Raise an error for masked arrays, whose masked values would be used.
 
     Raises
@@ -228,7 +228,9 @@ def class_factors(
 
 
 def listener(
-    label: Any, callback: Callable[[EpochInfo], None] | None, on_epoch: OnEpoch | None
+    label: ProblemLabel,
+    callback: Callable[[EpochInfo], None] | None,
+    on_epoch: OnEpoch | None,
 ) -> Callable[[EpochInfo], object] | None:
     """Combine scikit-learn's callback and `on_epoch`; None if neither is given."""
     if callback is None and on_epoch is None:

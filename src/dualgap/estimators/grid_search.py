@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,8 +15,8 @@ from sklearn.utils import indexable
 from sklearn.utils.validation import _check_method_params, _check_sample_weight
 
 from ..certificate import Certificate
-from ..data.types import MatrixLike
-from ._shared_grid import Score, Scored, plan_of, search, solves_pairs_at_once
+from ..data.types import MatrixLike, Parameters
+from ._shared_grid import Score, Scored, Scores, plan_of, search, solves_pairs_at_once
 from .fitting import warn_of_failures
 
 __all__ = ["GridSearchCV"]
@@ -96,7 +96,7 @@ n_splits_, refit_time_, multimetric_, classes_, n_features_in_, feature_names_in
     """
 
     def fit(
-        self, X: MatrixLike, y: ArrayLike | None = None, **params: Any
+        self, X: MatrixLike, y: ArrayLike | None = None, **params: object
     ) -> GridSearchCV:
         """Search, and train the best candidate on all rows.
 
@@ -145,7 +145,7 @@ n_splits_, refit_time_, multimetric_, classes_, n_features_in_, feature_names_in
         return self
 
     def _fit_shared(
-        self, X: MatrixLike, y: ArrayLike, params: dict[str, Any]
+        self, X: MatrixLike, y: ArrayLike, params: dict[str, object]
     ) -> Scored | None:
         """Search if the work can be shared, and return what was found."""
         candidates = list(ParameterGrid(self.param_grid))
@@ -187,10 +187,10 @@ n_splits_, refit_time_, multimetric_, classes_, n_features_in_, feature_names_in
 
     def _set_results(
         self,
-        candidates: list[dict[str, Any]],
+        candidates: list[Parameters],
         scored: Scored,
-        scorer: Any,
-        refit_metric: Any,
+        scorer: Callable[..., Scores],
+        refit_metric: str,
     ) -> None:
         """Set the attributes about the scores, as scikit-learn's search does."""
         results = self._format_results(candidates, self.n_splits_, scored.out)
@@ -207,7 +207,7 @@ n_splits_, refit_time_, multimetric_, classes_, n_features_in_, feature_names_in
         self.scorer_ = getattr(scorer, "_scorers", scorer)
         self.cv_results_ = results
 
-    def _refit(self, X: MatrixLike, y: ArrayLike, options: dict[str, Any]) -> None:
+    def _refit(self, X: MatrixLike, y: ArrayLike, options: Parameters) -> None:
         """Train the best candidate on all rows."""
         model = clone(self.estimator).set_params(**clone(self.best_params_, safe=False))
         begun = time.time()

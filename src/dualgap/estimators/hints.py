@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from difflib import get_close_matches
 from inspect import Parameter, signature
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from sklearn.utils._param_validation import InvalidParameterError, StrOptions
 
@@ -13,6 +13,7 @@ from ..names import nearest
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
+    from typing_extensions import Self
 
 
 __all__ = ["ParameterHints", "ProbabilityHints"]
@@ -21,7 +22,7 @@ __all__ = ["ParameterHints", "ProbabilityHints"]
 class ParameterHints:
     """Mixin that answers wrong names and values of parameters with the right ones."""
 
-    def __new__(cls, *args: Any, **parameters: Any) -> Any:
+    def __new__(cls, *args: object, **parameters: object) -> Self:
         own = signature(cls.__init__).parameters
         known = list(own)[1:]
         anything = any(p.kind is Parameter.VAR_KEYWORD for p in own.values())

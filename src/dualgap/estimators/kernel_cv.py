@@ -6,11 +6,12 @@ import os
 from collections.abc import Callable as Function
 from collections.abc import Iterator
 from numbers import Real
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import (
+    BaseEstimator,
     ClassifierMixin,
     RegressorMixin,
     _fit_context,
@@ -19,11 +20,12 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.metaestimators import available_if
 
 from ..data.types import Label, MatrixLike
-from ..kernels.functions import Kernel
+from ..kernels.functions import KernelLike
 from ..losses import Hinge, SquaredHinge, Vector
 from ._kernel_folds import TogetherSVC
 from ._kernel_search import CONSTRAINTS, KernelSearch, Work, has_final_model
 from ._kernel_walks import Path, Targets, walk_svc, walk_svr
+from ._search import CrossValidation
 from .fitting import (
     encode,
     weights,
@@ -165,11 +167,11 @@ class SVCCV(ProbabilityHints, ClassifierMixin, KernelSearch):  # type: ignore[mi
     def __init__(
         self,
         Cs: int | ArrayLike = 10,
-        gammas: Any = "scale",
+        gammas: str | float | ArrayLike = "scale",
         *,
-        cv: Any = None,
+        cv: CrossValidation = None,
         scoring: str | Function[..., float] | None = None,
-        kernel: str | Kernel | Function[[Any, Any], Any] = "rbf",
+        kernel: KernelLike = "rbf",
         degree: int = 3,
         coef0: float = 0.0,
         loss: str | Hinge | SquaredHinge = "hinge",
@@ -259,13 +261,13 @@ class SVCCV(ProbabilityHints, ClassifierMixin, KernelSearch):  # type: ignore[mi
         self._fit_search(X, y, sample_weight, weight, groups, targets)
         return self
 
-    def _model(self, **params: Any) -> SVC:
+    def _model(self, **params: str | float) -> SVC:
         return SVC(**{**self._common(), **params})
 
     def _together(self, work: Work) -> TogetherSVC | None:
         return TogetherSVC.of(self._model(), work.X, work.targets, work.folds)
 
-    def _walk(self, path: Path) -> Iterator[tuple[Any, Vector]]:
+    def _walk(self, path: Path) -> Iterator[tuple[BaseEstimator, Vector]]:
         return walk_svc(path)
 
     @available_if(has_final_model)  # type: ignore[untyped-decorator]
@@ -368,12 +370,12 @@ class SVRCV(RegressorMixin, KernelSearch):  # type: ignore[misc]
     def __init__(
         self,
         Cs: int | ArrayLike = 10,
-        gammas: Any = "scale",
+        gammas: str | float | ArrayLike = "scale",
         epsilons: float | ArrayLike = 0.1,
         *,
-        cv: Any = None,
+        cv: CrossValidation = None,
         scoring: str | Function[..., float] | None = None,
-        kernel: str | Kernel | Function[[Any, Any], Any] = "rbf",
+        kernel: KernelLike = "rbf",
         degree: int = 3,
         coef0: float = 0.0,
         tol: float = 1e-3,
@@ -457,8 +459,8 @@ class SVRCV(RegressorMixin, KernelSearch):  # type: ignore[misc]
         self._fit_search(X, y, sample_weight, weight, groups, Targets(np.asarray(y)))
         return self
 
-    def _model(self, **params: Any) -> SVR:
+    def _model(self, **params: str | float) -> SVR:
         return SVR(**{**self._common(), **params})
 
-    def _walk(self, path: Path) -> Iterator[tuple[Any, Vector]]:
+    def _walk(self, path: Path) -> Iterator[tuple[BaseEstimator, Vector]]:
         return walk_svr(path)

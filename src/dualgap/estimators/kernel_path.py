@@ -21,7 +21,7 @@ from .. import core
 from ..certificate import Certificate
 from ..core import StoppedError
 from ..data import model_file as file
-from ..data.types import MatrixLike
+from ..data.types import Matrix, MatrixLike, Parameters
 from ..kernels.functions import Callable, Kernel, Precomputed
 from ..kernels.gram import points_of
 from ..kernels.table import shared_matrix
@@ -74,14 +74,14 @@ class SVCPath:
     Cs: Vector
     classes: NDArray[np.generic]
     support: NDArray[np.intp]
-    support_vectors: Any
-    dual_coefs: list[Any]
+    support_vectors: Matrix
+    dual_coefs: list[sparse.csr_matrix]
     intercepts: Vector
     certificates: list[Certificate]
     kernel: Kernel
     sizes: NDArray[np.int64]
     shape: tuple[int, int]
-    parameters: dict[str, Any]
+    parameters: Parameters
 
     def __len__(self) -> int:
         return len(self.Cs)
@@ -281,7 +281,7 @@ class SVCPath:
         )
 
 
-def _parts(matrix: Any) -> dict[str, NDArray[np.generic]]:
+def _parts(matrix: Matrix) -> dict[str, NDArray[np.generic]]:
     """Return the arrays of a matrix, dense or CSR, by the ends of their names."""
     if not sparse.issparse(matrix):
         return {"": np.ascontiguousarray(matrix)}
@@ -292,7 +292,7 @@ def _parts(matrix: Any) -> dict[str, NDArray[np.generic]]:
     }
 
 
-def _matrix(name: str, tensors: file.Tensors, shape: tuple[int, int]) -> Any:
+def _matrix(name: str, tensors: file.Tensors, shape: tuple[int, int]) -> Matrix:
     """Return a matrix, after checking its indices."""
     if name in tensors:
         return tensors[name]

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable as Function
 from numbers import Real
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..data.types import MatrixLike
 from ..kernel import BlockSolver, KernelOneClass, KernelRegression
-from ..kernels.functions import Kernel
+from ..kernels.functions import KernelLike
 from ..losses import Vector
 from ._certain import CertainDecisions
 from .kernel_single import CONSTRAINTS, KernelFit, least_decision
@@ -148,7 +147,7 @@ class SVR(
     def __init__(
         self,
         *,
-        kernel: str | Kernel | Function[[Any, Any], Any] = "rbf",
+        kernel: KernelLike = "rbf",
         degree: int = 3,
         gamma: str | float = "scale",
         coef0: float = 0.0,
@@ -330,7 +329,7 @@ class OneClassSVM(
     def __init__(
         self,
         *,
-        kernel: str | Kernel | Function[[Any, Any], Any] = "rbf",
+        kernel: KernelLike = "rbf",
         degree: int = 3,
         gamma: str | float = "scale",
         coef0: float = 0.0,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable as Function
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -12,10 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ..data.types import MatrixLike
+from ..data.types import Matrix, MatrixLike
 from ..kernel import BlockSolver, Gram
 from ..kernels.functions import Kernel, Precomputed
-from ..kernels.gram import points_of
+from ..kernels.gram import Subset, points_of
 from ..kernels.predict import single_values
 from ..losses import Vector
 from ..problems.kernel_boxes import BoxProblem
@@ -62,7 +61,7 @@ class KernelFit(KernelParameters, SingleFit):
         X: MatrixLike,
         y: ArrayLike | None,
         sample_weight: ArrayLike | None,
-        problem_of: Function[[Any, Any, Vector | None], BoxProblem],
+        problem_of: Function[..., BoxProblem],
     ) -> None:
         """Train on rows of positive weight; `problem_of` makes their problem.
 
@@ -93,7 +92,7 @@ class KernelFit(KernelParameters, SingleFit):
         if not numbers.size:
             raise ValueError("sample_weight is zero everywhere; give a positive weight")
         if isinstance(kernel, Precomputed):
-            matrix: Any = Gram(used, kernel, self.cache_size)
+            matrix: Gram | Subset = Gram(used, kernel, self.cache_size)
             if numbers.size < X.shape[0]:
                 matrix = matrix.subset(numbers)
         else:
@@ -155,7 +154,9 @@ class KernelFit(KernelParameters, SingleFit):
         )
 
 
-def least_decision(kernel: Kernel, vectors: Any, coef: Vector, offset: float) -> float:
+def least_decision(
+    kernel: Kernel, vectors: Matrix, coef: Vector, offset: float
+) -> float:
     """Return the largest decision of a one-class SVM that counts as 0.
 
     Parameters

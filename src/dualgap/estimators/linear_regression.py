@@ -21,6 +21,7 @@ from ..problems.one_class import OneClassProblem
 from ..problems.regression import RegressionProblem
 from ..solvers import solver_for, solvers_of
 from ..training import Solution
+from ._callbacks import Fitted
 from ._certain import CertainDecisions
 from ._columns import StoredColumns
 from .fitting import refuse_masks
@@ -301,7 +302,7 @@ class LinearSVR(
             n_jobs=self._threads(),
         )
 
-        def attributes(w: Vector) -> dict[str, Any]:
+        def attributes(w: Vector) -> Fitted:
             coef, intercept = problem.coef(w)
             coef = columns.spread(coef.copy())
             return {"coef_": coef, "intercept_": np.array([intercept])}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -411,7 +411,7 @@ class LinearSVC(
 
     def _validated(
         self, X: MatrixLike, y: ArrayLike | None, sample_weight: ArrayLike | None
-    ) -> tuple[Any, Any, ArrayLike | None]:
+    ) -> tuple[MatrixLike, ArrayLike, ArrayLike | None]:
         """Return rows, labels and weights, after checking them and `checkpoint`."""
         if self.checkpoint is not None:
             check_target(self.checkpoint)
@@ -551,4 +551,4 @@ class LinearSVC(
         parts = [solution.certificate for solution in solutions]
         self.n_iter_ = max(part.epochs for part in parts)
         self.certificate_ = certificate_of(self, parts)
-        self.history_: Any = one_or_all([solution.history for solution in solutions])
+        self.history_ = one_or_all([solution.history for solution in solutions])

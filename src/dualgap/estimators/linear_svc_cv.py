@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -28,7 +28,7 @@ from ..solvers import SOLVERS, Solver
 from ._certified import Folds, Found, Settings, search
 from ._html import CertificateHTMLMixin
 from ._linear_walks import LinearWalks, warn_of_folds
-from ._search import best_of, part_of, run_folds, why_ended
+from ._search import CrossValidation, best_of, part_of, run_folds, why_ended
 from .fitting import (
     VersionedPickle,
     class_scores,
@@ -187,7 +187,7 @@ penalize_intercept, class_weight
         self,
         Cs: int | ArrayLike = 10,
         *,
-        cv: Any = None,
+        cv: CrossValidation = None,
         scoring: str | Callable[..., float] | None = None,
         loss: str | Loss = "hinge",
         solver: str | Solver = "auto",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 __all__ = ["unwrap"]
 
 
-def unwrap(model: BaseEstimator, X: MatrixLike | None = None) -> tuple[Any, Any]:
+def unwrap(
+    model: BaseEstimator, X: MatrixLike | None = None
+) -> tuple[BaseEstimator, MatrixLike]:
     """Return the model inside pipelines and searches, and the rows that it sees.
 
     Parameters

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from numbers import Integral, Real
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from sklearn.utils._param_validation import Interval, StrOptions
 
@@ -13,7 +13,7 @@ from .fitting import CACHE_SIZE, N_JOBS
 __all__ = ["OF_LINEAR_SEARCHES", "SHARED", "Constraints", "Shared", "constraints"]
 
 #: Valid values of parameters, as scikit-learn checks them.
-Constraints = dict[str, list[Any]]
+Constraints = dict[str, list[object]]
 
 _POSITIVE = Interval(Real, 0, None, closed="neither")
 
@@ -31,7 +31,7 @@ class Shared(NamedTuple):
         Beginning of its text in docstrings; the rest is about the estimator.
     """
 
-    valid: list[Any]
+    valid: list[object]
     type: str
     text: str
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numbers import Integral
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -57,7 +57,7 @@ class SVMPath(NamedTuple):
 PATH_ON_STORE = "fit LinearSVC(warm_start=True) on the store, C by C"
 
 
-def grid_of(Cs: Any) -> Vector:
+def grid_of(Cs: int | ArrayLike) -> Vector:
     """Return the values of C, float64: the given ones, or a grid from 1e-4 to 1e4.
 
     Raises
@@ -65,7 +65,7 @@ def grid_of(Cs: Any) -> Vector:
     ValueError
         If there is no value, or one is not positive and finite.
     """
-    if isinstance(Cs, Integral):
+    if isinstance(Cs, (int, Integral)):
         if Cs < 1:
             raise ValueError(
                 f"Cs={Cs!r} is not positive; give the number of values, or the values"

@@ -8,7 +8,7 @@ certificate and the file of :class:`dualgap.LinearSVC` with the same parameters.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,10 +19,10 @@ from ..certificate import Certificate
 from ..data import model_file as file
 from ..data.scaling import VERSION as SCALED
 from ..data.scaling import Scaling
-from ..data.types import MatrixLike
+from ..data.types import MatrixLike, Parameters, ProblemLabel
 from ..problems.multiclass import OneVsRest, certificate_of
 from ..solvers import get_solver
-from ..training import ctrl_c, solve
+from ..training import Solution, ctrl_c, solve
 from ._columns import StoredColumns
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["DEFAULTS", "PlainLinearSVC", "load_plain", "save_plain"]
 
 #: Parameters of LinearSVC and their defaults.
-DEFAULTS: dict[str, Any] = {
+DEFAULTS: Parameters = {
     "C": 1.0,
     "atol": 0.0,
     "checkpoint": None,
@@ -75,11 +75,11 @@ class PlainLinearSVC:
     n_features_in_: int
     certificate_: Certificate
 
-    def __init__(self, parameters: Mapping[str, Any]) -> None:
+    def __init__(self, parameters: Parameters) -> None:
         self.parameters = DEFAULTS | dict(parameters)
 
     @staticmethod
-    def can_train(parameters: Mapping[str, Any], X: MatrixLike) -> bool:
+    def can_train(parameters: Parameters, X: MatrixLike) -> bool:
         """Whether it can train with these parameters and rows."""
         return (
             isinstance(X, np.ndarray) or getattr(X, "format", None) == "csr"
@@ -91,7 +91,7 @@ class PlainLinearSVC:
         self,
         X: MatrixLike,
         y: NDArray[np.generic],
-        on_epoch: Callable[[Any, EpochInfo], Any] | None,
+        on_epoch: Callable[[ProblemLabel, EpochInfo], object] | None,
     ) -> PlainLinearSVC:
         """Train as LinearSVC does, and call on_epoch(label, EpochInfo) in every epoch.
 
@@ -127,7 +127,7 @@ class PlainLinearSVC:
         )
         solver = get_solver(p["solver"])
 
-        def train(k: int) -> Any:
+        def train(k: int) -> Solution:
             told = None
             if on_epoch is not None:
                 told = lambda info: on_epoch(binary.labels[k], info)  # noqa: E731
@@ -172,7 +172,7 @@ def save_plain(
     path: file.Path,
     notes: Mapping[str, file.Scalar],
     scaling: Scaling | None,
-    names: Any,
+    names: Iterable[str] | None,
 ) -> None:
     """Write the model file of a LinearSVC with these attributes.
 
@@ -205,7 +205,7 @@ def save_plain(
     file.write(path, file.seal(record, tensors, version=version), tensors)
 
 
-def _written(key: str, value: Any) -> Any:
+def _written(key: str, value: object) -> file.Scalar | file.Record:
     """Return a parameter as JSON: a plain value, or the fields of a record."""
     if dataclasses.is_dataclass(value):
         record: Any = value
@@ -215,7 +215,7 @@ def _written(key: str, value: Any) -> Any:
 
 def load_plain(
     path: str,
-) -> tuple[PlainLinearSVC, dict[str, Any], Scaling | None] | None:
+) -> tuple[PlainLinearSVC, dict[str, file.Scalar], Scaling | None] | None:
     """Read a model, its notes and its scaling; None if it needs scikit-learn.
 
     None also stands for a file that is damaged or no model. The caller reads it again

@@ -16,7 +16,7 @@ from ..answers.kernel_regions import KernelRegion, kernel_bounds, kernel_region_
 from ..answers.regions import LinearRegion, linear_bounds, region_of
 from ..certificate import Certificate
 from ..data.rows import Points
-from ..data.types import MatrixLike
+from ..data.types import MatrixLike, ProblemLabel
 from ..kernel import Nystroem, Precomputed
 from ..kernels.predict import pair_values, pair_weights
 from ..losses import Vector
@@ -58,7 +58,7 @@ class ProblemBall:
     """
 
     ball: Ball
-    label: Any
+    label: ProblemLabel | None
     rows: NDArray[np.intp]
 
 
@@ -287,7 +287,9 @@ def _kernel_optimum_of_fit(model: BaseEstimator) -> Optimum:
     return Optimum(model.certificate_, regions, dual_coef=table)
 
 
-def _tables(model: BaseEstimator) -> tuple[list[Any], NDArray[np.intp]]:
+def _tables(
+    model: BaseEstimator,
+) -> tuple[list[tuple[int, tuple[int, int]]], NDArray[np.intp]]:
     """Return the layout of ``dual_coef_``, and the class of every support vector.
 
     The layout has, for each pair (i, j), the class i and the rows of the table that

@@ -12,10 +12,12 @@ from sklearn.utils.validation import _check_sample_weight
 from .. import core
 from ..data.types import MatrixLike
 from ..losses import Vector
+from ..problems.base import Problem
 from ..solvers import Solver
-from ..training import EpochInfo, Solution
+from ..training import Solution
 from ._callbacks import Attributes, CallbackSupportMixin
 from .fitting import (
+    OnEpoch,
     VersionedPickle,
     fit_all,
     refuse_masks,
@@ -88,7 +90,7 @@ class SingleFit(
     _depth: ClassVar[int] = 5
     random_state: int | np.random.RandomState | None = None
     #: Called with a name and an EpochInfo after every epoch, for the command line.
-    _tell: Callable[[Any, EpochInfo], object] | None = None
+    _tell: OnEpoch | None = None
 
     def _refuse_store(self, X: MatrixLike) -> None:
         name = type(self).__name__
@@ -96,7 +98,7 @@ class SingleFit(
 
     def _train(
         self,
-        problem: Any,
+        problem: Problem,
         solver: Solver,
         data: dict[str, Any],
         keep: Callable[[Solution], None],

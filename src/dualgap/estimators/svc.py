@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable as Function
 from itertools import combinations
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,10 +20,11 @@ from ..kernel import (
     Nystroem,
     get_kernel_solver,
 )
-from ..kernels.functions import Kernel
+from ..kernels.functions import KernelLike
 from ..kernels.gram import points_of
 from ..kernels.predict import pair_values
 from ..losses import Hinge, SquaredHinge, Vector, get_loss
+from ..problems.kernel import Bias
 from ..problems.multiclass import certificate_of, refuse_missing
 from ..solvers.kernel.base import KernelSolver
 from ._callbacks import CallbackSupportMixin
@@ -291,7 +291,7 @@ class SVC(
         self,
         C: float = 1.0,
         *,
-        kernel: str | Kernel | Function[[Any, Any], Any] = "rbf",
+        kernel: KernelLike = "rbf",
         degree: int = 3,
         gamma: str | float = "scale",
         coef0: float = 0.0,
@@ -410,7 +410,7 @@ class SVC(
         kernel = kernel.resolve(X, weight)
         rows = PairRows(points, kernel, codes, weight * factor[codes])
         refuse_missing(classes, np.diff(rows.bounds))
-        labels: list[Any] = list(combinations(classes.tolist(), 2))
+        labels: list[tuple[Label, Label]] = list(combinations(classes.tolist(), 2))
         training = Training(
             self,
             X,
@@ -430,7 +430,7 @@ class SVC(
         training.end(self.certificate_, "pairs", name="SVC")
         return self
 
-    def _bias_of_problems(self) -> dict[str, bool]:
+    def _bias_of_problems(self) -> Bias:
         """Return the arguments of KernelProblem that set the bias."""
         penalised = self.penalize_intercept
         if penalised is None:

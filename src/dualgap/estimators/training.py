@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Protocol, TypedDict
+from typing import NamedTuple, Protocol, TypedDict
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 
 from .. import core
 from ..certificate import Certificate
-from ..data.types import MatrixLike
+from ..data.types import MatrixLike, ProblemLabel
 from ..losses import Vector
 from ..problems.base import Problem
 from ..solvers import Solver
@@ -95,7 +95,7 @@ class Training:
         sample_weight: ArrayLike | None,
         *,
         names: Sequence[str],
-        labels: Sequence[Any],
+        labels: Sequence[ProblemLabel],
         stop: core.Stop,
         on_epoch: OnEpoch | None,
     ) -> None:

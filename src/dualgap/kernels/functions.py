@@ -14,8 +14,9 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable as Function
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -28,6 +29,12 @@ from ..data.types import Matrix, MatrixLike
 
 Block = NDArray[np.floating]
 Gamma = float | Literal["scale", "auto", "mean-distance"]
+
+#: Rows of a matrix, as an index.
+Rows = slice | Sequence[int] | NDArray[np.integer] | NDArray[np.bool_]
+
+#: Computes the kernel values of all rows of two matrices.
+KernelFunction = Function[[Matrix, Matrix], MatrixLike]
 
 
 class Kernel(ABC):
@@ -89,7 +96,11 @@ class Kernel(ABC):
         return replace(self, gamma=resolve_gamma(gamma, X, sample_weight))  # type: ignore[type-var]
 
     def block(
-        self, X: MatrixLike, rows: Any, Y: Any = None, dtype: DTypeLike | None = None
+        self,
+        X: MatrixLike,
+        rows: Rows,
+        Y: MatrixLike | None = None,
+        dtype: DTypeLike | None = None,
     ) -> Block:
         """Return ``k(x_i, z_j)`` for the rows i of X and all rows j of Y.
 
@@ -134,6 +145,10 @@ class Kernel(ABC):
             [float(self.block(X, [i], X[i : i + 1], np.float64)[0, 0])
              for i in range(X.shape[0])]
         )  # fmt: skip
+
+
+#: Kernels as users pass them: a name, a record, or a function.
+KernelLike = str | Kernel | KernelFunction
 
 
 @dataclass(frozen=True)
@@ -326,7 +341,11 @@ class Precomputed(Kernel):
     name: ClassVar[str] = "precomputed"
 
     def block(
-        self, X: MatrixLike, rows: Any, Y: Any = None, dtype: DTypeLike | None = None
+        self,
+        X: MatrixLike,
+        rows: Rows,
+        Y: MatrixLike | None = None,
+        dtype: DTypeLike | None = None,
     ) -> Block:
         out = X[rows] if Y is None else Y[:, rows].T
         if sparse.issparse(out):
@@ -351,7 +370,7 @@ class Callable(Kernel):
         a finite array of shape (len(A), len(B)). The kernel must be symmetric.
     """
 
-    function: Function[[Any, Any], Any]
+    function: KernelFunction
 
     name: ClassVar[str] = "callable"
 

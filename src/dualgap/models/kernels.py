@@ -31,6 +31,7 @@ from ..losses import (
     Vector,
     get_loss,
 )
+from ..problems.kernel import Bias
 from ..problems.multiclass import (
     certificate_of,
 )
@@ -96,7 +97,7 @@ def kernel_pairs(
     check_is_fitted(model)
     C = _agreed(C, model.C, model)
     squared = isinstance(model, SVC) and isinstance(get_loss(model.loss), SquaredHinge)
-    kind_of_bias: dict[str, Any] = {"penalize_intercept": False}
+    kind_of_bias: Bias = {"penalize_intercept": False}
     if isinstance(model, SVC):
         kind_of_bias = model._bias_of_problems()
     kernel = _kernel_of(model)

@@ -156,7 +156,7 @@ def write_liblinear(
             )
         loss = get_loss(model.loss).name
     else:
-        loss = model.loss
+        loss = str(model.loss)
     kinds = {loss: kind for kind, loss in reversed(losses.items())}
     if loss not in kinds:
         known = " or ".join(map(repr, sorted(kinds)))

@@ -17,7 +17,7 @@ dual has the additional constraint sum_i a_i y_i = 0. Without a bias
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, TypedDict
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -40,6 +40,13 @@ from .kernel_matrix import (
     scaled_values,
 )
 from .rounding import Rounding
+
+
+class Bias(TypedDict, total=False):
+    """Arguments of :class:`KernelProblem` that set the bias."""
+
+    fit_intercept: bool
+    penalize_intercept: bool
 
 
 class FreeBias(NamedTuple):

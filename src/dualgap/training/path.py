@@ -13,7 +13,7 @@ Source     Chu, Ho, Tsai, Lin and Lin, "Warm start for parameter selection of li
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,12 +21,16 @@ from numpy.typing import ArrayLike, NDArray
 from .. import core
 from ..losses import Vector
 from ..problems.binary import BinaryProblem
+from ..problems.kernel import KernelProblem
+from ..problems.kernel_boxes import BoxProblem
 from ..solvers.base import Solver
 from .fit import solve
 from .progress import EpochInfo
 from .solution import Solution
 
 __all__ = ["carried", "extrapolated", "kernel_solutions", "solutions"]
+
+P = TypeVar("P", bound=KernelProblem | BoxProblem)
 
 
 def carried(problem: BinaryProblem, alpha: Vector) -> Vector:
@@ -118,7 +122,7 @@ def solutions(
 
 
 def extrapolated(
-    problem: Any, C: float, past: Sequence[tuple[float, Any, Vector]]
+    problem: P, C: float, past: Sequence[tuple[float, P, Vector]]
 ) -> Vector:
     """Extrapolate the dual variables of smaller values of C to a start for this C.
 
@@ -162,7 +166,7 @@ def extrapolated(
 
 
 def kernel_solutions(
-    problem_of: Callable[[float], Any],
+    problem_of: Callable[[float], P],
     Cs: Sequence[float] | Vector,
     solver: Solver,
     *,
@@ -171,7 +175,7 @@ def kernel_solutions(
     max_epochs: int = 10_000,
     random_state: int = 0,
     stop: core.Stop | None = None,
-) -> Iterator[tuple[Any, Solution]]:
+) -> Iterator[tuple[P, Solution]]:
     """Train a kernel problem for every C, each fit from the solutions before it.
 
     Scores are computed again from the dual variables for every C, and every model is
@@ -192,7 +196,7 @@ def kernel_solutions(
     problem : Problem
     Solution
     """
-    past: list[tuple[float, Any, Vector]] = []
+    past: list[tuple[float, P, Vector]] = []
     for C in Cs:
         problem = problem_of(float(C))
         warm = extrapolated(problem, float(C), past) if past else None
