@@ -22,7 +22,16 @@ except ImportError as error:
         "install it with: pip install 'dualgap[cli]'"
     ) from None
 
+from typing import IO, TYPE_CHECKING
+
 from ..names import nearest
+
+if TYPE_CHECKING:
+    from typer._click import Context, HelpFormatter
+    from typer._click.exceptions import UsageError
+    from typer.core import TyperArgument, TyperOption
+
+    Parameter = TyperArgument | TyperOption
 
 NOT_CERTIFIED = 3
 INTERRUPTED = 130  # as shells report a death by SIGINT
@@ -43,7 +52,7 @@ class _Refusal(_ClickException):  # type: ignore[misc]
 
     exit_code = 2
 
-    def show(self, file: Any = None) -> None:
+    def show(self, file: IO[str] | None = None) -> None:
         typer.echo(self.format_message(), file=file, err=file is None)
 
 
@@ -59,12 +68,13 @@ def _one_sentence() -> Iterator[None]:
         raise _Refusal(f"{path}: {_reason(error)}") from None
 
 
-def _reason(error: Any) -> str:
+def _reason(error: UsageError) -> str:
     """Return the sentence of a usage error."""
-    parameter: Any = getattr(error, "param", None)
+    parameter: Parameter | None = getattr(error, "param", None)
     message = str(error.message or "")
     if type(error).__name__ == "MissingParameter":
-        name = parameter.metavar or parameter.name.upper()
+        assert parameter is not None
+        name = parameter.metavar or str(parameter.name).upper()
         return f"{name} is missing; the usage is: {_usage(error)}"
     if parameter is None:
         if "No such command" in message:
@@ -92,12 +102,13 @@ _TYPES = {
 _ARGUMENTS_KEY = "dualgap.arguments"
 
 
-def _usage(error: Any) -> str:
+def _usage(error: UsageError) -> str:
+    assert error.ctx is not None
     usage = error.ctx.command.get_usage(error.ctx).split(":", 1)[1]
     return " ".join(usage.split())
 
 
-def _value_of(parameter: Any, ctx: Any) -> str:
+def _value_of(parameter: Parameter, ctx: Context | None) -> str:
     """Return the value of an option as it was typed, after a space."""
     typed = ctx.meta.get(_ARGUMENTS_KEY, []) if ctx is not None else []
     for at, word in enumerate(typed):
@@ -120,7 +131,7 @@ class _Plain:
     params: list[Any]
     epilog: str | None
 
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+    def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
         for parameter in self.get_params(ctx):  # type: ignore[attr-defined]
             reader = _Reader.of(parameter)
             if reader is not None:
@@ -128,11 +139,11 @@ class _Plain:
         rest: list[str] = super().parse_args(ctx, args)  # type: ignore[misc]
         return rest
 
-    def get_help(self, ctx: Any) -> str:
+    def get_help(self, ctx: Context) -> str:
         found: str = super().get_help(ctx)  # type: ignore[misc]
         return found.replace(_HYPHEN, "-")
 
-    def format_options(self, ctx: Any, formatter: Any) -> None:
+    def format_options(self, ctx: Context, formatter: HelpFormatter) -> None:
         groups: dict[str, list[tuple[str, str]]] = {
             name: [] for name in ("Arguments", *_GROUPS, "Options")
         }
@@ -160,7 +171,7 @@ class _Plain:
                 found = [self.get_command(ctx, c) for c in self.list_commands(ctx)]  # type: ignore[attr-defined]
                 formatter.write_dl([(c.name, c.help.partition("\n")[0]) for c in found])
 
-    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+    def format_epilog(self, ctx: Context, formatter: HelpFormatter) -> None:
         for text in (self.epilog or "").split("\n\n"):
             if not text.startswith(_PROGRAMS):
                 formatter.write_paragraph()
@@ -176,7 +187,7 @@ _HYPHEN = "\u2011"  # not broken by line wrapping, unlike the hyphens in names
 _PROGRAMS = ("dualgap ", "liblinear-", "svm-")  # lines that are examples
 
 
-def _described(parameter: Any) -> tuple[str, str]:
+def _described(parameter: Parameter) -> tuple[str, str]:
     """Return name and help of an option or argument, with its default."""
     text, shown = parameter.help or "", parameter.show_default
     if not isinstance(parameter, typer.core.TyperOption):
@@ -199,17 +210,17 @@ def _described(parameter: Any) -> tuple[str, str]:
 class _Ordered(_Plain, typer.core.TyperGroup):
     """Group whose help lists commands in the order of their use."""
 
-    def list_commands(self, ctx: Any) -> list[str]:
+    def list_commands(self, ctx: Context) -> list[str]:
         known = {name: at for at, name in enumerate(_ORDER)}
         return sorted(
             super().list_commands(ctx), key=lambda n: known.get(n, len(known))
         )
 
-    def make_context(self, *arguments: Any, **named: Any) -> Any:
+    def make_context(self, *arguments: Any, **named: Any) -> Context:
         with _one_sentence():
             return super().make_context(*arguments, **named)
 
-    def invoke(self, ctx: Any) -> Any:
+    def invoke(self, ctx: Context) -> object:
         with _one_sentence():
             return super().invoke(ctx)
 
@@ -287,15 +298,15 @@ class _Reader:
     NumPy's. Older ones do not ask for a reader.
     """
 
-    def __init__(self, kind: Any) -> None:
+    def __init__(self, kind: type) -> None:
         self.kind = kind
 
     @classmethod
-    def of(cls, parameter: Any) -> _Reader | None:
+    def of(cls, parameter: Parameter) -> _Reader | None:
         kind = getattr(getattr(parameter, "type_descriptor", None), "annotation", None)
         return cls(kind) if kind in (bool, str, int, float, list[str]) else None
 
-    def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
+    def coerce(self, value: Any, param: Parameter, ctx: Context) -> object:
         if value is None:
             return () if param.multiple or param.nargs == -1 else None
         if self.kind == list[str]:
@@ -306,10 +317,11 @@ class _Reader:
             what = "integer" if self.kind is int else "number"
             raise typer.BadParameter(f"not a valid {what}", ctx, param) from None
         words = ""  # `not` refuses NaN too
-        if getattr(param, "min", None) is not None and not number >= param.min:
-            words = f"greater than or equal to {param.min:g}"
-        elif getattr(param, "max", None) is not None and not number <= param.max:
-            words = f"less than or equal to {param.max:g}"
+        least, most = getattr(param, "min", None), getattr(param, "max", None)
+        if least is not None and not number >= least:
+            words = f"greater than or equal to {least:g}"
+        elif most is not None and not number <= most:
+            words = f"less than or equal to {most:g}"
         if words:
             raise typer.BadParameter(words, ctx, param)
         return number
@@ -325,11 +337,11 @@ class _Command(_Plain, typer.core.TyperCommand):
             if option and parameter.metavar is None:  # instead of type and limits
                 parameter.metavar = _PLACES.get(str(parameter.name), "X")
 
-    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+    def collect_usage_pieces(self, ctx: Context) -> list[str]:
         pieces = super().collect_usage_pieces(ctx)
         return [re.sub(r"[{}]|(?<=STORE\}).*", "", piece) for piece in pieces]
 
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+    def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
         ctx.meta[_ARGUMENTS_KEY] = list(args)
         try:
             return super().parse_args(ctx, args)
@@ -349,7 +361,7 @@ class _Command(_Plain, typer.core.TyperCommand):
         return f"No such option: {option}.{hint}"
 
 
-_Function = TypeVar("_Function", bound=Callable[..., Any])
+_Function = TypeVar("_Function", bound=Callable[..., object])
 _Options = TypeVar("_Options")
 
 
@@ -369,7 +381,7 @@ def taking(
     """
 
     def of(function: Callable[[_Options], None]) -> Callable[..., None]:
-        def command(**options: Any) -> None:
+        def command(**options: object) -> None:
             function(record(**options))
 
         hints = get_type_hints(record, include_extras=True)

@@ -37,9 +37,10 @@ from .report import (
 )
 
 if TYPE_CHECKING:
-    from ..certificate import Certificate
+    from ..data.model_file import Scalar
     from ..data.scaling import Scaling
-    from .data import Data
+    from .data import Data, Model
+    from .report import Certificates
 
 
 AnyModel = Annotated[
@@ -169,7 +170,7 @@ def read_with_data(
     label: str | None,
     zero_based: bool | None,
     n_jobs: int | None,
-) -> tuple[str, Any, Data]:
+) -> tuple[str, Model, Data]:
     """Read a model file of any package, and its training data.
 
     Returns
@@ -220,7 +221,7 @@ def read_with_data(
     return kind, fitted, examples
 
 
-def _print_bound(model: str, certificates: list[tuple[Any, Certificate]]) -> None:
+def _print_bound(model: str, certificates: Certificates) -> None:
     """Print the bound on the distance of a model from the optimum."""
     worst_of, worst = worst_problem(certificates)
     gap = worst.relative_gap
@@ -242,7 +243,7 @@ def read_model(
     C: float | None,
     epsilon: float | None = None,
     nu: float | None = None,
-) -> tuple[str, Any, dict[str, Any], Scaling | None]:
+) -> tuple[str, Model, dict[str, Scalar], Scaling | None]:
     """Read a model file of dualgap, LIBLINEAR or LIBSVM.
 
     Returns
@@ -271,7 +272,7 @@ def read_model(
     return whose, model, {"zero_based": False, **notes}, scaling
 
 
-def _find_support(model: Any, examples: Data) -> None:
+def _find_support(model: Model, examples: Data) -> None:
     """Find the support vectors of a model of LIBSVM among the rows."""
     from scipy import sparse
 
@@ -280,7 +281,7 @@ def _find_support(model: Any, examples: Data) -> None:
     find_support(model, sparse.csr_matrix(examples.X), examples.y)
 
 
-def _print(certificates: list[tuple[Any, Certificate]], about: dict[str, Any]) -> None:
+def _print(certificates: Certificates, about: dict[str, object]) -> None:
     named = [
         name_of(label) | certificate.to_dict() for label, certificate in certificates
     ]

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -48,8 +48,11 @@ from .options import (
 from .report import picture_format, print_json, progress, table
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
+    from ..data.types import Matrix
+    from ..losses import Vector
     from ..problems.binary import BinaryProblem
     from .data import Data
 
@@ -69,7 +72,7 @@ class _Run:
     dual: float = -math.inf
     epochs: int | None = None
     status: str = ""
-    history: NDArray[Any] | None = None
+    history: NDArray[np.void] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -201,7 +204,7 @@ def _refuse_files(options: Options) -> None:
 
 
 def _runs(
-    options: Options, names: list[str], examples: Data, y: NDArray[Any], cost: float
+    options: Options, names: list[str], examples: Data, y: NDArray[np.int_], cost: float
 ) -> Iterator[_Run]:
     """Train with every solver and, if asked, every other package."""
     problem = _problem(options, examples, y, cost)
@@ -230,12 +233,12 @@ def _solvers(text: str, loss: str) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def _signs(examples: Data, wanted: str | None) -> NDArray[Any]:
+def _signs(examples: Data, wanted: str | None) -> NDArray[np.int_]:
     """Return labels -1 and +1, shape (n,); +1 for the positive class."""
     import numpy as np
 
     labels = labels_of(examples)
-    label: Any = wanted
+    label: str | float | None = wanted
     if wanted is not None and not isinstance(labels[0], str):
         try:
             label = float(wanted)
@@ -257,7 +260,7 @@ def _signs(examples: Data, wanted: str | None) -> NDArray[Any]:
 
 
 def _problem(
-    options: Options, examples: Data, y: NDArray[Any], C: float
+    options: Options, examples: Data, y: NDArray[np.int_], C: float
 ) -> BinaryProblem:
     from ..problems.binary import BinaryProblem
 
@@ -330,13 +333,13 @@ class _Peer:
     """Another package; the last entry of `fit`'s result w is the bias weight."""
 
     name: str
-    fit: Callable[..., Any]
+    fit: Callable[..., Vector]
 
     def train(
         self,
         problem: BinaryProblem,
-        X: Any,
-        y: NDArray[Any],
+        X: Matrix,
+        y: NDArray[np.int_],
         intercept: bool,
         seed: int,
     ) -> _Run:
@@ -363,14 +366,14 @@ def _peers(loss: str) -> list[_Peer]:
 
 
 def _sklearn(
-    X: Any,
-    y: NDArray[Any],
+    X: Matrix,
+    y: NDArray[np.int_],
     C: float,
     loss: str,
     intercept: bool,
     tol: float,
     seed: int,
-) -> NDArray[Any]:
+) -> Vector:
     import numpy as np
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.svm import LinearSVC
@@ -392,14 +395,14 @@ def _sklearn(
 
 
 def _liblinear(
-    X: Any,
-    y: NDArray[Any],
+    X: Matrix,
+    y: NDArray[np.int_],
     C: float,
     loss: str,
     intercept: bool,
     tol: float,
     seed: int,
-) -> NDArray[Any]:
+) -> Vector:
     import numpy as np
     from liblinear.liblinearutil import parameter, problem, train
 
@@ -413,7 +416,7 @@ def _liblinear(
     return sign * np.array(model.w[:d])
 
 
-def _row(run: _Run, dual: float) -> dict[str, Any]:
+def _row(run: _Run, dual: float) -> dict[str, float | str | None]:
     from ..certificate import relative_gap
 
     primal = run.primal[-1]
@@ -428,7 +431,7 @@ def _row(run: _Run, dual: float) -> dict[str, Any]:
     }
 
 
-def _cell(name: str, value: Any) -> str:
+def _cell(name: str, value: float | str | None) -> str:
     if value is None:
         return "-"
     if isinstance(value, str):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -16,6 +16,7 @@ from .report import print_json
 
 if TYPE_CHECKING:
     from ..data.scaling import Scaling
+    from .data import Model
 
 _NAMES = {"liblinear": "LIBLINEAR", "libsvm": "LIBSVM", "onnx": "ONNX runtimes"}
 _EXTENSIONS = {
@@ -88,7 +89,7 @@ def export(
             )
 
 
-def _without_scaling(name: str, model: Any, scaling: Scaling) -> Any:
+def _without_scaling(name: str, model: Model, scaling: Scaling) -> Model:
     """Fold the scaling of the columns into a linear model."""
     if hasattr(model, "kernel"):
         raise ValueError(
@@ -126,7 +127,7 @@ def _refuse_overwriting(path: str) -> None:
         )
 
 
-def _liblinear(model: Any, output: str) -> None:
+def _liblinear(model: Model, output: str) -> None:
     from ..models import write_liblinear
 
     if hasattr(model, "kernel"):
@@ -137,7 +138,7 @@ def _liblinear(model: Any, output: str) -> None:
     write_liblinear(model, output)
 
 
-def _libsvm(model: Any, output: str) -> None:
+def _libsvm(model: Model, output: str) -> None:
     from ..models import write_libsvm
 
     if not hasattr(model, "kernel"):
@@ -147,7 +148,7 @@ def _libsvm(model: Any, output: str) -> None:
     write_libsvm(model, output)
 
 
-def _onnx(model: Any, output: str) -> None:
+def _onnx(model: Model, output: str) -> None:
     import dualgap
 
     from ..data.atomic import write_atomically

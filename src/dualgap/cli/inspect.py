@@ -58,22 +58,23 @@ def inspect(
             if not is_store(data):
                 raise ValueError(f"{data} is not a store; leave --verify out")
             examples.X.verify(n_jobs=max(n_jobs or 1, 1))
-        facts = facts_of(examples) | _more_facts(examples)
+        more = _more_facts(examples)
+        facts = facts_of(examples) | more
         if json_:
             print_json(facts)
             return
-        norm, classes = facts["row_norm"], facts["classes"]
+        norm, classes = more["row_norm"], more["classes"]
         counts = [f"{c['label']}: {c['count']}" for c in classes]
         many = len(counts) > 20
         rows = {
             "examples": f"{facts['n']:,}",
             "features": f"{facts['d']:,}, {_numbering(examples)}",
-            "values": f"{facts['nnz']:,} ({100 * facts['density']:.3g} % of all)",
+            "values": f"{facts['nnz']:,} ({100 * more['density']:.3g} % of all)",
             "classes": f"{len(classes)} ({', '.join(counts[:20])}{', ...' * many})",
             "row norms": f"min {norm['min']:.4g}, median {norm['median']:.4g}, "
             f"max {norm['max']:.4g}",
-            "empty rows": f"{facts['empty_rows']:,}",
-            "memory": f"{facts['memory_bytes'] / 1e6:,.1f} MB",
+            "empty rows": f"{more['empty_rows']:,}",
+            "memory": f"{more['memory_bytes'] / 1e6:,.1f} MB",
         }
         if not examples.labelled:
             rows["classes"] = "none: no column of labels; name one with --label"

@@ -5,11 +5,14 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ..names import ALIASES, nearest
+
+if TYPE_CHECKING:
+    from typer.models import OptionInfo
 
 
 def positive(value: float | None) -> float | None:
@@ -176,7 +179,7 @@ DataOrStore = Annotated[
 ]
 
 
-def _zero_based(of: str, default: str) -> Any:
+def _zero_based(of: str, default: str) -> OptionInfo:
     return typer.Option(
         "--zero-based/--one-based",
         help=f"Whether the indices in {of} start at 0 or at 1.",
@@ -184,7 +187,7 @@ def _zero_based(of: str, default: str) -> Any:
     )
 
 
-def _label(default: str) -> Any:
+def _label(default: str) -> OptionInfo:
     return typer.Option(
         metavar="COLUMN",
         help="Label column of a table: its name, or its number, counted from 1.",

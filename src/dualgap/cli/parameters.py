@@ -7,6 +7,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import fields
 from typing import (
+    TYPE_CHECKING,
     Any,
     Literal,
     get_args,
@@ -22,13 +23,22 @@ from .data import (
     shortened,
 )
 
+if TYPE_CHECKING:
+    from ..data.types import Label
+    from ..kernel import Nystroem
+    from ..losses import SmoothedHinge
+    from ..solvers import Solver
+
+    #: Weights of the classes by their labels, or a rule for them.
+    Weights = dict[Label, float] | str | None
+
 #: Parameters of an estimator.
 Parameters = dict[str, Any]
 
 
 def configured_solver(
     solver: str, options: Sequence[str], kernel: str | None, task: str
-) -> Any:
+) -> str | Solver | Nystroem:
     """Return the name of a solver or, with options, its record.
 
     Raises
@@ -44,7 +54,7 @@ def configured_solver(
 
     if task != "classification":
         raise typer.BadParameter(f"--solver-option is not for --task {task}.")
-    registers: dict[str, Any] = {**SOLVERS}
+    registers: dict[str, type] = {**SOLVERS}
     if kernel is not None:
         registers = {**KERNEL_SOLVERS, **APPROXIMATIONS}
     record = registers[solver]
@@ -79,7 +89,7 @@ def configured_solver(
         raise typer.BadParameter(f"--solver-option: {told}.") from None
 
 
-def _parsed(text: str) -> Any:
+def _parsed(text: str) -> bool | int | float | str | None:
     """Return the value of a text: a number, true, false, none, or a word."""
     words = {"true": True, "false": False, "none": None}
     if text.lower() in words:
@@ -151,7 +161,7 @@ def of_svc(
             f"--solver {solver} trains only linear SVMs; with --kernel use "
             f"{', '.join(known)}."
         )
-    record: Any = known[solver]
+    record = known[solver]
     if loss not in getattr(record, "losses", (loss,)):
         raise typer.BadParameter(
             f"--solver {solver} cannot train --loss hinge; use --loss squared_hinge, "
@@ -230,7 +240,7 @@ def _refuse_together(solver: str, loss: str, penalize_intercept: bool) -> None:
             )
 
 
-def _loss_record(loss: str, gamma: float | None) -> Any:
+def _loss_record(loss: str, gamma: float | None) -> str | SmoothedHinge:
     if gamma is None:
         return loss
     from ..losses import SmoothedHinge
@@ -238,7 +248,7 @@ def _loss_record(loss: str, gamma: float | None) -> Any:
     return SmoothedHinge(gamma)
 
 
-def class_weights(text: str | None) -> Any:
+def class_weights(text: str | None) -> Weights:
     """Return None, ``"balanced"``, or weights by label, from the option's text.
 
     Raises
@@ -275,7 +285,7 @@ def _label(text: str) -> float | str:
         return text.strip()
 
 
-def weights_of_labels(weights: Any, examples: Data) -> Any:
+def weights_of_labels(weights: Weights, examples: Data) -> Weights:
     """Return a weight for every label in the data, 1 by default.
 
     Raises

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -46,6 +46,7 @@ from .parameters import Parameters, refuse_mismatch
 from .report import picture_format, print_json, table
 
 if TYPE_CHECKING:
+    from ..data.model_file import Scalar
     from ..data.scaling import Scaling
     from ..plot import PathDisplay
     from .data import Data
@@ -191,8 +192,8 @@ def path(options: Options) -> None:
 class _Found(NamedTuple):
     """Trained models as rows of a table, facts about all of them, and their picture."""
 
-    rows: list[dict[str, Any]]
-    facts: dict[str, Any]
+    rows: list[dict[str, float]]
+    facts: dict[str, Scalar]
     draw: Callable[[], PathDisplay]
 
 
@@ -256,11 +257,11 @@ def _say(options: Options, found: _Found, examples: Data) -> None:
             typer.echo(f"{what} written to {file}")
 
 
-def _cells(row: dict[str, Any]) -> list[str]:
-    return [f"{value:.6g}" if value is not None else "-" for value in row.values()]
+def _cells(row: dict[str, float]) -> list[str]:
+    return [f"{value:.6g}" for value in row.values()]
 
 
-def _path(examples: Data, grid: Any, parameters: Parameters) -> _Found:
+def _path(examples: Data, grid: list[float] | int, parameters: Parameters) -> _Found:
     import numpy as np
 
     from ..estimators import svm_path
@@ -294,7 +295,7 @@ def _path(examples: Data, grid: Any, parameters: Parameters) -> _Found:
 def _search(
     examples: Data,
     scaling: Scaling | None,
-    grid: Any,
+    grid: list[float] | int,
     parameters: Parameters,
     model: str | None,
 ) -> _Found:
@@ -318,7 +319,7 @@ def _search(
             strict=True,
         )
     ]
-    facts: dict[str, Any] = {
+    facts: dict[str, Scalar] = {
         "best_C": found.C_,
         "best_score": found.best_score_,
         "certified": True,

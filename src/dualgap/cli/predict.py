@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -25,6 +25,7 @@ from .quality import in_words, predictions, quality
 from .report import print_json
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
 
@@ -100,7 +101,7 @@ def predict(
         typer.echo("; ".join(filter(None, [in_words(figures), remark])), err=True)
 
 
-def _lines(predictions: NDArray[Any]) -> Iterator[str]:
+def _lines(predictions: NDArray[np.generic]) -> Iterator[str]:
     """Yield blocks of lines with one prediction each; floats read back exactly."""
     for begin in range(0, len(predictions), 8192):
         rows = predictions[begin : begin + 8192].tolist()

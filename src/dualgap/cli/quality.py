@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from .data import Data, labels_of, shortened
 
@@ -12,25 +12,28 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from ..data.types import Label, MatrixLike
+    from .data import Model
+
 Figures = dict[str, "float | None"]
 
 #: Number of rows from which the training accuracy of a kernel model is estimated.
 _SAMPLE = 10_000
 
 
-def is_regression(model: Any) -> bool:
+def is_regression(model: Model) -> bool:
     """Whether a model is a regression model."""
     return not hasattr(model, "decision_function")
 
 
-def is_novelty(model: Any) -> bool:
+def is_novelty(model: Model) -> bool:
     """Whether a model is a one-class model."""
     return not is_regression(model) and not hasattr(model, "classes_")
 
 
 def predictions(
-    fitted: Any, X: Any, n_jobs: int | None
-) -> tuple[NDArray[np.float64], NDArray[Any]]:
+    fitted: Model, X: MatrixLike, n_jobs: int | None
+) -> tuple[NDArray[np.float64], NDArray[np.generic]]:
     """Return decision values, shape (n,) or (n, K), and labels, shape (n,)."""
     with warnings.catch_warnings():
         # A model fitted on a table has feature names, but svmlight text has none.
@@ -48,14 +51,16 @@ def predictions(
     return values, fitted.classes_[codes]
 
 
-def quality(fitted: Any, examples: Data, labels: NDArray[Any]) -> tuple[Figures, str]:
+def quality(
+    fitted: Model, examples: Data, labels: NDArray[np.generic]
+) -> tuple[Figures, str]:
     """Return accuracies or errors, None where they are undefined, and a remark."""
     if is_regression(fitted):
-        return _errors(examples, labels)
+        return _errors(examples, labels.astype(np.float64, copy=False))
     return _accuracies(fitted, examples, labels)
 
 
-def auc(fitted: Any, examples: Data, values: NDArray[np.float64]) -> float | None:
+def auc(fitted: Model, examples: Data, values: NDArray[np.float64]) -> float | None:
     """Return the area under the ROC curve; None if it is undefined.
 
     With several classes it is the mean of one versus the rest. It is undefined if a
@@ -79,7 +84,7 @@ def auc(fitted: Any, examples: Data, values: NDArray[np.float64]) -> float | Non
     return float(np.mean(areas))
 
 
-def on_training_rows(fitted: Any, examples: Data, n_jobs: int | None) -> Figures:
+def on_training_rows(fitted: Model, examples: Data, n_jobs: int | None) -> Figures:
     """Return figures of a new model on its training rows.
 
     Kernel models are judged on a sample of at most `_SAMPLE` rows.
@@ -91,7 +96,7 @@ def on_training_rows(fitted: Any, examples: Data, n_jobs: int | None) -> Figures
     if hasattr(fitted, "kernel") and n > _SAMPLE:
         rows = np.random.default_rng(0).choice(n, _SAMPLE, replace=False)
         rows.sort()
-        X: Any = examples.X
+        X = examples.X
         examples = examples._replace(X=X[rows], y=examples.y[rows])
         figures["rows_judged"] = _SAMPLE
     _, labels = predictions(fitted, examples.X, n_jobs)
@@ -118,7 +123,7 @@ def in_words(figures: Figures) -> str:
 _NAMES = {"r2": "R2", "auc": "AUC"}
 
 
-def classes_of(fitted: Any) -> list[Any]:
+def classes_of(fitted: Model) -> list[Label]:
     """Return the labels that a model predicts; -1 and 1 for a one-class model."""
     return fitted.classes_.tolist() if hasattr(fitted, "classes_") else [-1, 1]
 
@@ -131,7 +136,7 @@ def _none(names: Sequence[str]) -> Figures:
 
 
 def _accuracies(
-    fitted: Any, examples: Data, labels: NDArray[Any]
+    fitted: Model, examples: Data, labels: NDArray[np.generic]
 ) -> tuple[Figures, str]:
     import numpy as np
 

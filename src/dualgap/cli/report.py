@@ -9,7 +9,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -17,13 +17,16 @@ from ..certificate import distance
 
 if TYPE_CHECKING:
     from ..certificate import Certificate
+    from ..data.types import ProblemLabel
     from ..training import EpochInfo, Forecast
+    from .data import Model
+
+    #: Certificates of the problems of a model, each with the problem's label.
+    Certificates = Sequence[tuple[ProblemLabel | None, Certificate]]
 
 
 @contextlib.contextmanager
-def progress(
-    quiet: bool, tol: float, problems: int = 1
-) -> Iterator[Callable[[Any, EpochInfo], None] | None]:
+def progress(quiet: bool, tol: float, problems: int = 1) -> Iterator[_Paced | None]:
     """Yield a function that shows the progress of epochs; None if `quiet`.
 
     On a terminal it updates one line; elsewhere it prints lines at growing intervals.
@@ -77,9 +80,10 @@ class _Paced:
         self.tol, self.problems = tol, problems
         self.show, self.later = show, later
         self.begun, self.due = time.perf_counter(), later(0.0)
-        self.forecasts: dict[Any, Forecast] = {}  # of the problems that have begun
+        #: Of the problems that have begun.
+        self.forecasts: dict[ProblemLabel | None, Forecast] = {}
 
-    def __call__(self, label: Any, epoch: EpochInfo) -> None:
+    def __call__(self, label: ProblemLabel | None, epoch: EpochInfo) -> None:
         from ..problems.multiclass import problem_name
         from ..training import Forecast, told
 
@@ -96,14 +100,14 @@ class _Paced:
         self.show(start + told(epoch, self.tol, left), seconds)
 
 
-def name_of(label: Any) -> dict[str, Any]:
+def name_of(label: ProblemLabel | None) -> dict[str, object]:
     """Return the label of a problem for JSON: its class or pair, or nothing."""
     if label is None:
         return {}
     return {"pair" if isinstance(label, tuple) else "class": label}
 
 
-def by_problem(fitted: Any) -> list[tuple[Any, Certificate]]:
+def by_problem(fitted: Model) -> Certificates:
     """Return the certificates of a model with their labels.
 
     A label is the positive class, a pair of classes, or None without classes.
@@ -115,7 +119,7 @@ def by_problem(fitted: Any) -> list[tuple[Any, Certificate]]:
     return list(zip(problem_labels(fitted), fitted.certificate_, strict=True))
 
 
-def print_outcome(certificates: Sequence[tuple[Any, Certificate]]) -> None:
+def print_outcome(certificates: Certificates) -> None:
     """Print whether a fit converged, how far it is from the optimum, and a remedy."""
     worst_of, worst = worst_problem(certificates)
     several = len(certificates) > 1
@@ -154,7 +158,7 @@ _REASONS = {
 
 
 def worst_problem(
-    certificates: Sequence[tuple[Any, Certificate]],
+    certificates: Certificates,
 ) -> tuple[str, Certificate]:
     """Return name and certificate of the problem that is farthest from its optimum."""
     from ..problems.multiclass import problem_name
@@ -165,7 +169,7 @@ def worst_problem(
     return problem_name(label), worst
 
 
-def _number_of(certificates: Sequence[tuple[Any, Certificate]]) -> str:
+def _number_of(certificates: Certificates) -> str:
     pairs = isinstance(certificates[0][0], tuple)
     return f"{len(certificates):,} {'pairs of classes' if pairs else 'classes'}"
 
@@ -181,7 +185,7 @@ def reach(certificate: Certificate) -> str:
 _FINE = 1e-6  # gaps below this are shown as this, unless tol is smaller
 
 
-def print_details(certificates: Sequence[tuple[Any, Certificate]]) -> None:
+def print_details(certificates: Certificates) -> None:
     """Print a table of all certificates."""
     from ..problems.multiclass import problem_name
 
@@ -236,12 +240,12 @@ def picture_format(path: str) -> None:
         )
 
 
-def print_json(report: Mapping[str, Any]) -> None:
+def print_json(report: Mapping[str, object]) -> None:
     """Print a report as one JSON object."""
     typer.echo(json.dumps(_finite(report), indent=2, allow_nan=False))
 
 
-def _finite(value: Any) -> Any:
+def _finite(value: object) -> object:
     """Replace numbers that JSON lacks, such as an infinite gap, by null."""
     if isinstance(value, Mapping):
         return {str(key): _finite(item) for key, item in value.items()}

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import typer
 
 from .options import known_word
 from .parameters import Parameters
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
 
 TASKS = ("classification", "regression", "one-class")
 _SHAPED = ("poly", "rbf", "sigmoid", "laplacian")  # kernels with a gamma
@@ -64,7 +67,7 @@ def of_task(
             f"--solver {solver} is not for this --task {task}; use "
             f"{' or '.join(sorted(solvers))}."
         )
-    own: dict[str, Any] = {} if solver == "auto" else {"solver": solver}
+    own: Parameters = {} if solver == "auto" else {"solver": solver}
     own |= {"epsilon": 0.1 if epsilon is None else epsilon} if regression else {}
     own |= {} if regression else {"nu": 0.5 if nu is None else nu}
     scaling, intercept = bias["intercept_scaling"], bias["fit_intercept"]
@@ -110,7 +113,7 @@ def of_task(
     return own
 
 
-def estimator_of(task: str, kernel: bool) -> Any:
+def estimator_of(task: str, kernel: bool) -> type[BaseEstimator]:
     """Return the estimator class of a task."""
     from .. import estimators as e
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -46,8 +46,11 @@ from .task import estimator_of, of_task
 from .train_options import TrainOptions
 
 if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
+
     from ..data.scaling import Scaling
     from ..estimators import SVC, LinearSVC
+    from .data import Model
 
 
 @app.command(
@@ -254,7 +257,7 @@ def _train(
     parameters: Parameters,
     examples: Data,
     scaling: Scaling | None,
-) -> Any:
+) -> Model:
     """Train a model, write it, and return it."""
     from ..estimators.plain import PlainLinearSVC, save_plain
 
@@ -332,7 +335,7 @@ def _fit(
         problems = _problems(kind, examples) if classes else 1
         with progress(quiet, parameters["tol"], problems) as on_epoch:
             if not classes:
-                model: Any = estimator(**parameters)
+                model: BaseEstimator = estimator(**parameters)
                 model._tell = on_epoch
                 model.fit(examples.X, examples.y)
                 del model._tell

@@ -13,7 +13,7 @@ from ..certificate import Certificate
 from ..checks import check_constant
 from ..data.blocks import RowSource
 from ..data.rows import Points
-from ..data.types import MatrixLike
+from ..data.types import MatrixLike, ProblemLabel
 from ..losses import Vector
 from . import one_vs_one, one_vs_rest
 from .binary import BinaryProblem
@@ -248,7 +248,7 @@ def refuse_missing(classes: NDArray[np.generic], total: ArrayLike) -> None:
             )
 
 
-def problem_name(label: Any) -> str:
+def problem_name(label: ProblemLabel | None) -> str:
     """Return the name of a binary problem: its class, or its two classes."""
     if isinstance(label, tuple):
         return f"{label[0]!s} against {label[1]!s}"
@@ -262,7 +262,7 @@ def certificate_of(model: BaseEstimator, parts: Sequence[Certificate]) -> Certif
     return Certificate.total(parts, [problem_name(of) for of in problem_labels(model)])
 
 
-def problem_labels(model: BaseEstimator) -> list[Any]:
+def problem_labels(model: BaseEstimator) -> list[ProblemLabel]:
     """Return the label of each certificate of a classifier: a class or a pair.
 
     With two classes, and with a joint problem of all classes, it is the last class.
