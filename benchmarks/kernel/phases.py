@@ -21,7 +21,7 @@ from threadpoolctl import threadpool_limits
 
 from dualgap import core
 from dualgap.kernel import RBF, BlockSolver, KernelProblem
-from dualgap.solvers.kernel import block
+from dualgap.solvers.kernel.block import BlockState
 
 EPS = 1e-3
 
@@ -37,9 +37,9 @@ def gemm_rate() -> float:
     return 2.0 * 2048**3 / best
 
 
-def fit(problem: KernelProblem, limit: float) -> dict[str, float]:
+def fit(problem: KernelProblem, solver: BlockSolver, limit: float) -> dict[str, float]:
     """Seconds by phase, as the loop goes: steps until the estimate says so, a proof."""
-    solver, stop = BlockSolver(), core.Stop()
+    stop = core.Stop()
     begin = time.thread_time()
     state = solver.start(problem, core.Random(0), None)
     proof_seconds, gap, proofs = 0.0, np.inf, 0
@@ -70,10 +70,11 @@ def main() -> None:
     parser.add_argument("--whole", action="store_true", help="proofs scan all rows")
     parser.add_argument("--limit", type=float, default=60.0, help="seconds")
     args = parser.parse_args()
+    solver = BlockSolver()
     if args.no_rest:
-        block._MANY = math.inf
+        solver = solver._with_settings(shrinking_rows=math.inf)
     if args.whole:
-        block.BlockState.near = lambda state, stop=None: None
+        BlockState.near = lambda state, stop=None: None
     with threadpool_limits(1):
         rate, heads = gemm_rate(), None
         for name in args.data:
@@ -83,7 +84,7 @@ def main() -> None:
                 kernel=RBF("scale"), loss=args.loss,
                 cache_size=args.cache, penalize_intercept=args.loss != "hinge",
             )  # fmt: skip
-            found = fit(problem, args.limit)
+            found = fit(problem, solver, args.limit)
             n, d = X.shape
             floor = 2.0 * n * found["nSV"] * d / rate
             found["over the floor"] = found["total"] / floor

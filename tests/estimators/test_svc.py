@@ -863,7 +863,7 @@ def test_decisions_are_sums_over_support_vectors(options, layout, dtype):
 
 
 @pytest.mark.parametrize("layout", [np.asarray, sparse.csr_matrix])
-def test_tiles_of_a_kernel_in_python_add_up(layout, monkeypatch):
+def test_tiles_of_a_kernel_in_python_add_up(layout):
     X, y = make(n=150, classes=3)
 
     def kernel(A, B):
@@ -871,15 +871,21 @@ def test_tiles_of_a_kernel_in_python_add_up(layout, monkeypatch):
         return (K.toarray() if sparse.issparse(K) else K) + 1.0
 
     model = SVC(random_state=0, kernel=kernel).fit(layout(X), y)
+    model.set_params(decision_function_shape="ovo")
     expected = model.decision_function(layout(X))
-    monkeypatch.setattr(predict, "_QUERIES", 7)
-    monkeypatch.setattr(predict, "_TILE", 1)
-    monkeypatch.setattr(predict, "_LEAST", 11)
+    tiles = predict.Settings(tile_bytes=1, tile_rows=7, tile_columns=11)
     for n_jobs in (1, 3):
-        model.set_params(n_jobs=n_jobs)
-        np.testing.assert_allclose(
-            model.decision_function(layout(X)), expected, rtol=1e-10, atol=1e-12
+        found = predict.pair_values(
+            model._fitted_kernel,
+            layout(X),
+            model.support_vectors_,
+            model.dual_coef_,
+            model.n_support_,
+            model.intercept_,
+            n_jobs=n_jobs,
+            settings=tiles,
         )
+        np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
 
 
 def test_memory_of_prediction_is_bounded():

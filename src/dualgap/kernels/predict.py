@@ -1,6 +1,6 @@
 """Decision values of one-versus-one kernel models.
 
-    f_ij(x) = sum_{s in class i} c_{s,ij} k(x_s, x) + sum_{s in class j} c_{s,ij} k(x_s, x) + b_ij
+    f_ij(x) = sum_{s in classes i and j} c_{s,ij} k(x_s, x) + b_ij
 
 All pairs share the kernel values. While they are in registers they are multiplied by
 the K - 1 coefficients of each support vector, in LIBSVM's layout. Kernels that Python
@@ -18,7 +18,7 @@ differences if these break it too (``src/core/gram/points.hpp``).
 Cost: n nSV (2 d + 2 (K - 1)) operations. Memory besides data and result: sums twice as
 large as the result, 16 MB of packed vectors, and 32 packed queries per thread. A kernel
 that Python computes takes a few arrays of at most 8 MB instead.
-"""  # noqa: E501
+"""
 
 from __future__ import annotations
 
@@ -44,10 +44,22 @@ from .rows import core_kernel, packs
 
 __all__ = ["pair_values", "single_values"]
 
-_TILE = 4_000_000  # bytes of kernel values of a tile, which then stay in the cache
-_QUERIES = 512  # most rows of a tile
-_LEAST = 512  # fewest columns of a tile: narrower products lose more than they gain
-_WEIGHTS = 8_000_000  # most entries of a dense array of weights for sparse vectors
+
+@dataclass(frozen=True)
+class Settings:
+    """Tuning constants of the sums."""
+
+    #: Bytes of the kernel values of a tile, which then stay in the processor's cache.
+    tile_bytes: int = 4_000_000
+    #: Most rows of a tile.
+    tile_rows: int = 512
+    #: Fewest columns of a tile: narrower products lose more than they gain.
+    tile_columns: int = 512
+    #: Most entries of a dense array of weights for sparse vectors.
+    dense_weights: int = 8_000_000
+
+
+SETTINGS = Settings()
 
 
 @dataclass(frozen=True)
@@ -69,6 +81,7 @@ def pair_values(
     *,
     support: NDArray[np.integer] | None = None,
     n_jobs: int | None = None,
+    settings: Settings = SETTINGS,
 ) -> Vector:
     """Return the decision values of all pairs of classes.
 
@@ -91,6 +104,7 @@ def pair_values(
         Training rows of the support vectors, for a precomputed kernel.
     n_jobs : int, optional
         Threads over the queries. The result does not depend on it.
+    settings : Settings, optional
 
     Returns
     -------
@@ -111,8 +125,9 @@ def pair_values(
                 for p, (i, j) in enumerate(pairs)
             ]
         )
-    queries = min(_QUERIES, max(1, n))
-    width = max(_LEAST, _TILE // (dtype.itemsize * queries))
+    queries = min(settings.tile_rows, max(1, n))
+    width = settings.tile_bytes // (dtype.itemsize * queries)
+    width = max(settings.tile_columns, width)
     if isinstance(kernel, Precomputed):
         assert support is not None
         vectors = support
@@ -216,7 +231,7 @@ def pair_weights(
         coef[p, of[j]] = dual_coef[i, of[j]]
     if not sparse.issparse(vectors):
         return coef @ vectors.astype(np.float64, copy=False)
-    if len(pairs) * vectors.shape[1] > max(_WEIGHTS, vectors.nnz):
+    if len(pairs) * vectors.shape[1] > max(SETTINGS.dense_weights, vectors.nnz):
         return sparse.csr_matrix(coef) @ vectors.astype(np.float64)
     return coef @ vectors.astype(np.float64)
 

@@ -20,11 +20,20 @@ __all__ = ["Table", "shared_matrix", "values_at", "whole_table"]
 
 # Bytes of a value in a table, and in the cache of a problem.
 _VALUE, _CACHED = 8, 4
-# Rows of the table that are copied at a time.
-_ROWS = 64
-# Values of dense rows with fewer features are computed faster than read. Measured on
-# columns of usps, with 2,000 and 5,000 rows.
-_FEATURES = 50
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Tuning constants of tables."""
+
+    #: Rows of the table that are copied at a time.
+    rows_at_once: int = 64
+    #: Values of dense rows with fewer features are computed faster than read. Measured
+    #: on columns of usps, with 2,000 and 5,000 rows.
+    least_features: int = 50
+
+
+SETTINGS = Settings()
 
 
 @dataclass(frozen=True)
@@ -69,10 +78,10 @@ class Table(Matrix):
         if isinstance(gram.kernel, Precomputed):
             self.kernel = gram.kernel
         self.values = np.empty((self.n, self.n))
-        for begin in range(0, self.n, _ROWS):
+        for begin in range(0, self.n, SETTINGS.rows_at_once):
             if stop.requested or stop.expired:
                 raise StoppedError
-            rows = np.arange(begin, min(begin + _ROWS, self.n))
+            rows = np.arange(begin, min(begin + SETTINGS.rows_at_once, self.n))
             self.values[rows] = gram.block(rows)
 
     def _make_core(self) -> Any:
@@ -125,7 +134,8 @@ def shared_matrix(
     stop : core.Stop
     """
     n, d = points.X.shape
-    cheap = kernel.form is not None and not issparse(points.X) and d < _FEATURES
+    dense = kernel.form is not None and not issparse(points.X)
+    cheap = dense and d < SETTINGS.least_features
     # An eighth of the cache of a problem is for the matrix of its working set.
     room = _CACHED * n * n * 8 / 7 + 1e5
     left = cache_size * 1e6 - _VALUE * n * n
@@ -159,8 +169,8 @@ def values_at(
     if isinstance(matrix, Table):
         used = np.flatnonzero(coef.any(axis=0))
         found = np.empty((len(rows), len(coef)))
-        for begin in range(0, len(rows), _ROWS):
-            some = slice(begin, begin + _ROWS)
+        for begin in range(0, len(rows), SETTINGS.rows_at_once):
+            some = slice(begin, begin + SETTINGS.rows_at_once)
             block = matrix.values[rows[some]].take(used, axis=1)
             found[some] = block @ coef[:, used].T
         return found

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -25,15 +25,19 @@ from .progress import HISTORY_DTYPE, Progress
 from .schedule import Schedule
 from .solution import Solution
 
-__all__ = ["GRACE", "Loop"]
+__all__ = ["Loop", "Settings"]
 
 logger = logging.getLogger("dualgap")
 
-# A gap below this multiple of the allowance for rounding counts as closed.
-_ROUNDED = 1.25
 
-# Seconds for the final proof after a fit was stopped.
-GRACE = 0.1
+@dataclass(frozen=True)
+class Settings:
+    """Tuning constants of `Loop`."""
+
+    #: A gap below this multiple of the allowance for rounding counts as closed.
+    rounded: float = 1.25
+    #: Seconds for the final proof after a fit was stopped.
+    grace: float = 0.1
 
 
 class Loop:
@@ -52,6 +56,8 @@ class Loop:
     checkpoint : Checkpoint, optional
         File for the state of the fit.
     """
+
+    settings = Settings()
 
     def __init__(
         self,
@@ -189,7 +195,7 @@ class Loop:
             return Status.CERTIFIED
         if idle_dual and self.idle > 1:
             return Status.CERTIFIED if met else Status.STALLED
-        if proof.gap <= _ROUNDED * proof.rounding < math.inf:
+        if proof.gap <= self.settings.rounded * proof.rounding < math.inf:
             # More epochs cannot reduce the allowance for rounding. (`finish` checks
             # whether the gap is within tol or atol.)
             return Status.STALLED
@@ -232,9 +238,9 @@ class Loop:
     def finish(self, status: Status, state: State | None) -> Solution:
         """Return the solution with the best proof, after a final proof if needed.
 
-        A fit that was interrupted or ran out of time has `GRACE` seconds for the final
-        proof. If it then has no proof at all, it returns the current model with an
-        infinite gap.
+        A fit that was interrupted or ran out of time has `settings.grace` seconds for
+        the final proof. If it then has no proof at all, it returns the current model
+        with an infinite gap.
         """
         done = self.broken or self.progress.proved or status is Status.CERTIFIED
         if state is not None and not done:
@@ -272,7 +278,7 @@ class Loop:
         """Prove the last iterate; return the status, which lack of time may change."""
         if status in (Status.INTERRUPTED, Status.TIME_LIMIT):
             state.stop = core.Stop()
-            state.stop.set_deadline(GRACE)
+            state.stop.set_deadline(self.settings.grace)
         exact = self.prove(state)
         if exact is not None:
             self.progress.record(state, exact.primal, exact.dual, True)

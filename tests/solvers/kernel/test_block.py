@@ -24,7 +24,6 @@ from dualgap.kernel import (
     Precomputed,
 )
 from dualgap.problems.base import Claim
-from dualgap.solvers.kernel import block as block_module
 
 from ...twins import block as twin
 from .data import look_first, resting
@@ -253,12 +252,10 @@ KINDS = ["hinge", "squared_hinge", "regression", "one class"]
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_is_known_while_rows_rest(kind, monkeypatch):
-    monkeypatch.setattr(block_module, "_MANY", 50)
-    monkeypatch.setattr(block_module, "_worth_fixed", lambda *_: False)
+def test_what_is_known_while_rows_rest(kind):
     rng = np.random.default_rng(4)
     problem = resting(kind, rng)
-    solver = BlockSolver(q=16)
+    solver = BlockSolver(q=16)._with_settings(shrinking_rows=50, fixed_share=0.0)
     state = solver.start(problem, core.Random(0), None)
     state.tol, seen = 1e-9, 0
     for _ in range(400):
@@ -294,23 +291,25 @@ def test_what_is_known_while_rows_rest(kind, monkeypatch):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("least", [0.15, 0.0])
-def test_rows_that_were_wrong_to_rest_come_back(kind, least, monkeypatch):
+@pytest.mark.parametrize("distance", [0.15, 0.0])
+def test_rows_that_were_wrong_to_rest_come_back(kind, distance, monkeypatch):
     rng = np.random.default_rng(4)
     problem = resting(kind, rng)
     plain = solve(problem, BlockSolver(q=16), tol=1e-7, random_state=0)
-    monkeypatch.setattr(block_module, "_MANY", 50)
-    monkeypatch.setattr(block_module, "_LEAST", least)  # 0: many are wrong to
+    # With a distance of 0 many rows are wrong to rest.
+    solver = BlockSolver(q=16)._with_settings(
+        shrinking_rows=50, shrinking_distance=distance
+    )
     opened, open_ = [], BlockSolver._open
     monkeypatch.setattr(
         BlockSolver,
         "_open",
         lambda self, state, part: (opened.append(part), open_(self, state, part)),
     )
-    found = solve(problem, BlockSolver(q=16), tol=1e-7, random_state=0)
+    found = solve(problem, solver, tol=1e-7, random_state=0)
     assert found.certificate.certified
     assert any(part is not None for part in opened)
-    if kind == "hinge" and least == 0.0:
+    if kind == "hinge" and distance == 0.0:
         assert any(part is None for part in opened)
     floor = plain.certificate.floor
     for a, b in [(plain, found), (found, plain)]:
@@ -361,7 +360,7 @@ def test_rows_in_16_bits_are_given_up_before_they_mislead(monkeypatch):
     np.testing.assert_array_equal(state.gradient(), problem.scores(state.alpha()))
     assert state.block.drift == 0.0
 
-    def proofs() -> int:
+    def proofs(solver) -> int:
         calls = []
         prove = KernelProblem.prove
         with monkeypatch.context() as patch:
@@ -371,12 +370,11 @@ def test_rows_in_16_bits_are_given_up_before_they_mislead(monkeypatch):
                 lambda *a, **k: (calls.append(1), prove(*a, **k))[1],
             )
             problem = hinge(X, y, 1000.0, KERNELS[1], cache_size=2)
-            assert fit(problem, 1e-3).certificate.certified
+            assert solve(problem, solver, tol=1e-3).certificate.certified
         return len(calls)
 
-    here = proofs()
-    monkeypatch.setattr(block_module, "_DOUBT", 0.0)
-    assert here < proofs()
+    never = BlockSolver()._with_settings(doubt=0.0)
+    assert proofs(BlockSolver()) < proofs(never)
 
 
 def test_a_stop_while_16_bits_are_given_up(monkeypatch):

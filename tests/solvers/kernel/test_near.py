@@ -23,7 +23,6 @@ from dualgap.kernel import (
 from dualgap.kernels.gram import Gram
 from dualgap.kernels.rows import row_source
 from dualgap.problems.base import Claim, KernelHint, Near
-from dualgap.solvers.kernel import block as block_module
 
 from .data import resting
 
@@ -180,11 +179,10 @@ def test_what_is_near_is_as_near_as_it_says(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_it_is_so_while_rows_rest(kind, monkeypatch):
-    monkeypatch.setattr(block_module, "_MANY", 50)
-    monkeypatch.setattr(block_module, "_VAGUE", 1.0)
+def test_it_is_so_while_rows_rest(kind):
     problem = resting(kind, np.random.default_rng(4))
     solver, parts = BlockSolver(q=16), []
+    solver = solver._with_settings(shrinking_rows=50, vague_share=1.0)
     state = solver.start(problem, core.Random(0), None)
     state.tol = 1e-9
     for step in range(300):

@@ -22,6 +22,7 @@ from dualgap.kernel import (
     Precomputed,
 )
 from dualgap.solvers import Auto
+from dualgap.solvers.kernel import nystroem
 
 from ...twins import nystroem as twin
 from .test_block import points
@@ -186,13 +187,12 @@ def test_threads_and_blas_threads_do_not_change_a_bit():
                 np.testing.assert_array_equal(a, b)
 
 
-def test_blocks_of_rows_are_the_whole(monkeypatch):
+def test_blocks_of_rows_are_the_whole():
     problem = posed(n=500)
-    whole = features(Nystroem(30).approximate(problem))
-    monkeypatch.setattr(
-        "dualgap.solvers.kernel.nystroem._VALUES", 30
-    )  # blocks of 120 rows
-    parts = features(Nystroem(30).approximate(problem))
+    approximation = Nystroem(30).approximate(problem)
+    whole, landmarks = features(approximation), approximation.landmarks
+    blocks = nystroem.Settings(values_at_once=30)  # 120 rows each
+    parts = features(nystroem.over(problem, landmarks, settings=blocks))
     # Blocks are centred on their own means: rounding differs.
     np.testing.assert_allclose(parts @ parts.T, whole @ whole.T, atol=1e-4)
 

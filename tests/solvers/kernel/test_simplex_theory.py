@@ -13,7 +13,6 @@ import pytest
 
 from dualgap import core, solve
 from dualgap.kernel import RBF, CoreVector, KernelProblem, SWAP2o
-from dualgap.solvers.kernel import core_vector
 from dualgap.solvers.kernel.frank_wolfe import SimplexState
 
 from .data import make
@@ -162,10 +161,10 @@ def most_core_vectors(eps):
 
 
 @pytest.mark.parametrize("eps", [0.05, 0.1, 0.2])
-def test_core_sets_are_small_whatever_the_number_of_rows(eps, monkeypatch):
-    monkeypatch.setattr(core_vector, "_BATCH", 1)  # the farthest row alone,
-    monkeypatch.setattr(core_vector, "_SIZE", 1)  # and one in a step
+def test_core_sets_are_small_whatever_the_number_of_rows(eps):
     solver = CoreVector(sample=None, eps=eps, initial=1)
+    # The farthest row alone, and one in a step.
+    solver = solver._with_settings(scan_rows=1, additions=1)
     for n in (100, 400, 1600):
         X, y = make(n, 4, 1)
         problem = KernelProblem(X, y, 10.0, kernel=RBF(0.5))

@@ -4,8 +4,9 @@ Problem    hinge with an unpenalised bias, or squared hinge with a penalised bia
            (problem.py)
 Update     as in `block` (block.py)
 Guarantee  as in `block`
-Cost       at most twice the work that reaches tol, plus `FREE` entries of kernel rows,
-           and no extra work beyond `LIMIT` entries in all. Work is counted, not timed.
+Cost       at most twice the work that reaches tol, plus `free_entries` entries of
+           kernel rows, and no extra work beyond `most_entries` entries in all. Work is
+           counted, not timed.
 Source     measured, docs/kernel.md
 """
 
@@ -20,15 +21,25 @@ from ...certificate import size_of_optimum
 from ...losses import Vector
 from ..registry import register
 from .block import BlockSolver, BlockState
+from .block import Settings as BlockSettings
 
-# Extra work of a fit that has reached tol, in entries of kernel rows: the allowance
-# beyond twice the work so far, and the limit on all work of a fit.
-FREE, LIMIT = 2e7, 1e8
-# The extra work begins when the estimated gap is below this multiple of tol.
-NEAR = 1.25
-# Target gap for the squared hinge. Its gap is of second order in the violation of the
-# optimality conditions, the gap of the hinge of first order.
-_SQUARED = 1e-15
+
+@dataclass(frozen=True)
+class Settings(BlockSettings):
+    """Tuning constants of `Auto`, with the constants of `BlockSolver`.
+
+    Work is counted in entries of kernel rows.
+    """
+
+    #: Extra work of a fit that has reached tol, beyond twice the work so far.
+    free_entries: float = 2e7
+    #: Limit on all work of a fit, including that extra work.
+    most_entries: float = 1e8
+    #: The extra work begins when the estimated gap is below this multiple of tol.
+    near: float = 1.25
+    #: Target gap for the squared hinge. Its gap is of second order in the violation of
+    #: the optimality conditions, the gap of the hinge of first order.
+    squared_goal: float = 1e-15
 
 
 @register("kernel", "kernel-regression", "kernel-one-class")
@@ -49,6 +60,7 @@ class Auto(BlockSolver):
     problems: int = 1
 
     name: ClassVar[str] = "auto"
+    settings: ClassVar[Settings] = Settings()
 
     def one_of(self, problems: int, threads: int) -> Auto:
         return replace(self, problems=problems, threads=threads)
@@ -59,14 +71,15 @@ class Auto(BlockSolver):
         return state
 
     def goal(self, state: BlockState) -> float:
+        settings = self.settings
         work = state.block.q * float(state.epochs * state.problem.n + state.updates)
         if math.isnan(state.reached):
             size = size_of_optimum(state.primal, state.dual, state.problem.floor)
-            if not state.primal - state.dual <= NEAR * state.tol * size:
+            if not state.primal - state.dual <= settings.near * state.tol * size:
                 return state.tol
             state.reached = work
-        limit, longest = LIMIT / self.problems, 2.0 * state.reached
-        if longest <= limit and work < min(limit, longest + FREE):
+        limit, longest = settings.most_entries / self.problems, 2.0 * state.reached
+        if longest <= limit and work < min(limit, longest + settings.free_entries):
             squared = state.problem.loss.name == "squared_hinge"
-            return min(state.tol, _SQUARED if squared else self.free_goal)
+            return min(state.tol, settings.squared_goal if squared else self.free_goal)
         return state.tol

@@ -56,34 +56,59 @@ from ..base import new_order
 from ..registry import register
 from .base import KernelSolver, KernelState
 from .interior import interior_point
+from .shrinking import Part, movable
 
-# The problem of a working set is solved to this fraction of the largest violation.
-_INNER = 0.1
-# If half the squared norms of the scaled rows (kernel_rows.hpp) are below this, all
-# kernel values are near 1, and K - 1 is computed to tell them apart.
-_NEAR = 0.1
-# Rows of the largest working set, whose matrix takes 64 MB.
-_LARGEST = 4096
-# The interior-point method takes over from slow progress on problems of at most _SMALL
-# rows, after _CRAWL n^2 inner steps. It then costs about as much as the steps so far.
-_SMALL, _CRAWL = 2000, 2.5
-# Largest target of the relative gap for the interior-point method.
-_LEAP = 1e-8
-# Shrinking begins above _MANY active rows, and only if it leaves at most _PART of them.
-_MANY, _PART = 4000, 0.7
-# Least distance from the bound of an inactive row, in units of the range of the linear
-# term: F still moves after the largest violation has become small.
-_LEAST = 0.15
-# Certificates that fail before the cache holds float32 rows, and then before rows are
-# computed in float64.
-_PATIENCE = 2
-# Root mean square of the rounding to 16 bits. The error of the violation may be _DOUBT
-# times this, times the norm of the change of alpha.
-_ROUNDED, _DOUBT = 2.0**-17 / math.sqrt(3.0), 8.0
+# Root mean square of the rounding to 16 bits.
+_ROUNDED = 2.0**-17 / math.sqrt(3.0)
 # Factor for the rounding of the error bounds themselves.
 _SLACK = 1.0 + 1e-6
-# If more than this share of rows is in doubt, finding the others is not worthwhile.
-_VAGUE = 0.6
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Tuning constants of `BlockSolver`."""
+
+    #: First size of a working set below `few_rows`, below `many_rows`, and above.
+    first_sizes: tuple[int, int, int] = (256, 512, 1024)
+    #: With fewer rows the first working sets are small.
+    few_rows: int = 3000
+    #: With this many rows or more they are large.
+    many_rows: int = 8000
+    #: Rows of the largest working set, whose matrix takes 64 MB.
+    largest_size: int = 4096
+    #: The problem of a working set is solved to this fraction of the largest violation.
+    inner_accuracy: float = 0.1
+    #: If half the squared norms of the scaled rows (kernel_rows.hpp) are below this,
+    #: all kernel values are near 1, and K - 1 is computed to tell them apart.
+    close_rows: float = 0.1
+    #: A cache for less than this share of the float32 rows holds 16 bits a value,
+    #: which is slower. A larger one rarely drops a row that is needed again.
+    fixed_share: float = 2.0 / 3.0
+    #: Shrinking begins above this number of active rows.
+    shrinking_rows: int = 4000
+    #: An active set replaces another only if it has at most this share of its rows.
+    shrinking_share: float = 0.7
+    #: Least distance from the bound of an inactive row, in units of the range of the
+    #: linear term: F still moves after the largest violation has become small.
+    shrinking_distance: float = 0.15
+    #: Certificates that fail before the cache holds float32 rows, and then before rows
+    #: are computed in float64.
+    patience: int = 2
+    #: The error of the violation may be this many times the root mean square of the
+    #: rounding to 16 bits, times the norm of the change of alpha.
+    doubt: float = 8.0
+    #: If more than this share of rows is in doubt, the others are not looked for.
+    vague_share: float = 0.6
+    #: The interior-point method may take over problems of at most this many rows.
+    interior_rows: int = 2000
+    #: It takes over after this many times n^2 inner steps, and costs about as much.
+    interior_after: float = 2.5
+    #: Largest target of the relative gap for the interior-point method.
+    interior_tol: float = 1e-8
+
+    def drops(self, n: int, cache_size: float) -> bool:
+        """Whether a cache of float32 rows would drop rows that are needed again."""
+        return 4.0 * self.fixed_share * n * n > 1e6 * cache_size
 
 
 @dataclass(kw_only=True)
@@ -97,6 +122,7 @@ class BlockState(KernelState):
     block: Any
     #: Kernel rows that `block` works on: the source, or some of its rows.
     held: Any
+    settings: Settings
     #: Whether the cache holds 16 bits a value.
     fixed: bool
     rejected: int = 0
@@ -202,7 +228,7 @@ class BlockState(KernelState):
             here.error[rest] += more[rest]
         here.scores[rest] = scores[rest]
         doubt = (self.alpha() != 0.0) | self.problem.in_doubt(here)
-        if doubt.mean() > _VAGUE:
+        if doubt.mean() > self.settings.vague_share:
             return None
         here.scores[rest] += self._times(moved, np.flatnonzero(rest), stop)
         return here
@@ -211,7 +237,8 @@ class BlockState(KernelState):
         """Return bounds on the errors of kernel rows, shape (source.n,)."""
         out = np.full(source.n, math.inf)
         if isinstance(source, core.KernelRows):
-            source.errors(fixed and _worth_fixed(self.problem, source.n), out)
+            cache_size = self.problem.gram.cache_size
+            source.errors(fixed and self.settings.drops(source.n, cache_size), out)
         return out
 
     def _times(self, c: Vector, at: NDArray[np.intp], stop: core.Stop | None) -> Vector:
@@ -244,7 +271,7 @@ class BlockState(KernelState):
         if not self.fixed:
             return False
         drift = math.hypot(self.drifted, self.block.drift)
-        return bool(self.block.violation < _DOUBT * _ROUNDED * drift)
+        return bool(self.block.violation < self.settings.doubt * _ROUNDED * drift)
 
     def measure(self) -> None:
         """Take over P and D from the core's last scan."""
@@ -253,46 +280,6 @@ class BlockState(KernelState):
             gap = self.primal - self.dual
             self.dual = self.part.dual(self.alpha(), self.gradient())
             self.primal = self.dual + gap
-
-
-@dataclass(frozen=True)
-class Part:
-    """Active set of shrinking, and the point at which it was chosen.
-
-    The gap is a sum over the rows. Inactive rows add nothing to it as long as they
-    rightly stay at their bounds. D follows from the change t of c:
-    ``D(c + t) = D(c) + t'p - epsilon (|c + t| - |c|) - t'(F(c) + F(c + t))/2``.
-    """
-
-    problem: Any
-    rows: NDArray[np.uint32]
-    alpha: Vector  # of all rows at that point; inactive rows keep their values
-    F: Vector  # F of the active rows at that point
-    value: float  # D at that point
-    #: Alpha, and F at all rows, when the first inactive rows left the active set.
-    begun: tuple[Vector, Near]
-
-    def whole(self, part: Vector) -> Vector:
-        """Return alpha of all rows, given alpha of the active rows."""
-        out = self.alpha.copy()
-        out[self.rows] = part
-        return out
-
-    def dual(self, alpha: Vector, F: Vector) -> float:
-        """Return D, given alpha and F of all rows."""
-        problem, rows = self.problem, self.rows
-        y = problem.y[rows]
-        old, new = y * self.alpha[rows], y * alpha[rows]
-        t = new - old
-        value = self.value + float(
-            t @ problem.linear[rows] - 0.5 * t @ (self.F + F[rows])
-        )
-        value -= problem.epsilon * float((np.abs(new) - np.abs(old)).sum())
-        if not problem.free_bias:
-            begun = float(problem.y @ self.alpha)
-            value -= float(t.sum()) * (begun + 0.5 * float(t.sum()))
-            value -= 0.5 * float(problem.delta[rows] @ (new * new - old * old))
-        return value
 
 
 @register("kernel", "kernel-regression", "kernel-one-class")
@@ -315,6 +302,7 @@ class BlockSolver(KernelSolver):
     threads: int = 1
 
     name: ClassVar[str] = "block"
+    settings: ClassVar[Settings] = Settings()
     losses: ClassVar[tuple[str, ...]] = (
         *("hinge", "squared_hinge"),
         *("epsilon_insensitive", "one_class"),
@@ -357,10 +345,11 @@ class BlockSolver(KernelSolver):
         gram = problem.gram
         source = row_source(gram, self.threads)
         if isinstance(source, core.KernelRows):
-            near = source.bounded and source.largest_half_self < _NEAR
+            near = source.largest_half_self < self.settings.close_rows
+            near = source.bounded and near
             source.shifted = source.precise = problem.free_bias and near
             gram.fast = source
-        fixed = source.fixed and _worth_fixed(problem, problem.n)
+        fixed = source.fixed and self.settings.drops(problem.n, gram.cache_size)
         block = self._block(problem, source, fixed, rng)
         state = BlockState(
             problem,
@@ -369,6 +358,7 @@ class BlockSolver(KernelSolver):
             source=source,
             block=block,
             held=source,
+            settings=self.settings,
             fixed=fixed,
         )
         begin = problem.start() if warm is None else warm
@@ -415,23 +405,24 @@ class BlockSolver(KernelSolver):
             source, box, *self._sizes(source.n), cache_bytes, fixed, rng
         )
 
-    def _rest(self, state: BlockState) -> None:
+    def _shrink(self, state: BlockState) -> None:
         """Shrink the active set if many rows can leave it."""
-        problem, part = state.problem, state.part
+        problem, part, settings = state.problem, state.part, self.settings
         alpha, F = state.alpha(), state.gradient()
-        slack = max(state.block.violation, _LEAST * float(np.ptp(problem.linear)))
+        least = settings.shrinking_distance * float(np.ptp(problem.linear))
+        slack = max(state.block.violation, least)
         busy = movable(problem, alpha, F, state.block.threshold, slack)
         rows = np.arange(problem.n) if part is None else part.rows
         rows, among = rows[busy[rows]].astype(np.uint32), len(rows)
         state.due = state.block.computed + state.block.q
-        if 1 < len(rows) <= _PART * among:
+        if 1 < len(rows) <= settings.shrinking_share * among:
             here = state.here
             begun = (alpha, here) if part is None else part.begun
             self._open(state, Part(problem, rows, alpha, F[rows], state.dual, begun))
             state.block.set_alpha(alpha[rows])
             state.set_gradient(here)
 
-    def _wake(
+    def _activate_all(
         self,
         state: BlockState,
         alpha: Vector | None = None,
@@ -462,7 +453,7 @@ class BlockSolver(KernelSolver):
             if isinstance(some, core.KernelRows):
                 some.shifted, some.precise = source.shifted, source.precise
             source = some
-        fixed = state.fixed and _worth_fixed(problem, source.n)
+        fixed = state.fixed and self.settings.drops(source.n, problem.gram.cache_size)
         state.held = source
         state.block = self._block(problem, source, fixed, state.rng, part)
         state.due = state.block.q
@@ -471,7 +462,9 @@ class BlockSolver(KernelSolver):
         """Return the first and the largest size of a working set."""
         if self.q is not None:
             return self.q, self.q
-        return 256 if n < 3000 else 512 if n < 8000 else 1024, _LARGEST
+        settings = self.settings
+        size = (n >= settings.few_rows) + (n >= settings.many_rows)
+        return settings.first_sizes[size], settings.largest_size
 
     def step(self, state: BlockState, stop: core.Stop) -> None:
         if not state.whole:
@@ -482,21 +475,22 @@ class BlockSolver(KernelSolver):
             state.whole = True
         state.epochs += 1
         try:
-            steps = state.block.step(_INNER, stop)
+            steps = state.block.step(self.settings.inner_accuracy, stop)
         except ValueError as error:  # the step met negative curvature
             raise IndefiniteKernelError(str(error)) from None
         state.updates += steps
         state.moved = steps > 0
         state.measure()
-        if state.updates > _CRAWL * state.problem.n**2:
+        if state.updates > self.settings.interior_after * state.problem.n**2:
             self._leap(state, stop)
         # Shrinking discards the cache, so it waits until the cache is full.
         block = state.block
         full = block.held == block.capacity
+        many = block.n > self.settings.shrinking_rows
         if state.blurred:
             self._look_again(state, finer=True, stop=stop)
-        elif full and block.n > _MANY and block.computed >= state.due:
-            self._rest(state)
+        elif full and many and block.computed >= state.due:
+            self._shrink(state)
 
     def _leap(self, state: BlockState, stop: core.Stop) -> None:
         """Solve a small problem by the interior-point method if progress is slow."""
@@ -504,14 +498,15 @@ class BlockSolver(KernelSolver):
         room = 16.0 * n * n <= 1e6 * state.problem.gram.cache_size
         # interior_point does not support the dual terms of regression and one class.
         known = state.problem.loss.name in ("hinge", "squared_hinge")
-        if state.tried or n > _SMALL or not (room and known):
+        if state.tried or n > self.settings.interior_rows or not (room and known):
             return
         state.tried = True
+        tol = 0.1 * min(state.tol, self.settings.interior_tol)
         # With more threads than the fit has, BLAS waits for busy processors.
         with threadpool_limits(self.threads, "blas"):
-            alpha = interior_point(state.problem, 0.1 * min(state.tol, _LEAP), stop)
+            alpha = interior_point(state.problem, tol, stop)
         if alpha is not None:
-            self._wake(state, alpha)
+            self._activate_all(state, alpha)
             # Cancellation may hide from the estimate that this point is optimal. NaN
             # makes the loop ask for a proof.
             state.primal = math.nan
@@ -535,7 +530,7 @@ class BlockSolver(KernelSolver):
         state.rejected += 1
         if not state.moved:
             self._leap(state, state.stop)
-        finer = state.rejected >= _PATIENCE or not state.moved
+        finer = state.rejected >= self.settings.patience or not state.moved
         self._look_again(state, finer, stop=None)
 
     def _look_again(
@@ -558,37 +553,6 @@ class BlockSolver(KernelSolver):
                 state.block.forget_rows()
             state.fixed, state.rejected = False, 0
             state.row_error = state.source_error = None
-        self._wake(state, stop=stop, near=near)
+        self._activate_all(state, stop=stop, near=near)
         if resting and state.whole:  # few of the inactive rows had to return
-            self._rest(state)
-
-
-def movable(
-    problem: Any, alpha: Vector, F: Vector, threshold: float, slack: float
-) -> NDArray[np.bool_]:
-    """Return a mask of the rows that may still move if v is wrong by `slack`.
-
-    src/core/gram/block.hpp defines v.
-    """
-    c, cost = problem.y * alpha, problem.cost
-    v = problem.linear - F - threshold
-    below = np.where(c < 0.0, problem.epsilon, -problem.epsilon)
-    above = np.where(c > 0.0, -problem.epsilon, problem.epsilon)
-    if problem.loss.name == "squared_hinge":
-        v -= float(c.sum()) + problem.delta * c
-        cost = np.where(cost > 0.0, math.inf, 0.0)
-    high = np.where(problem.two_sided | (problem.y > 0), cost, 0.0)
-    low = np.where(problem.two_sided | (problem.y < 0), -cost, 0.0)
-    least = 1e-15 * float(problem.cost.max())  # the core rounds bounds to a grid
-    rises = (c < high - least) & (v + below > -slack)
-    falls = (c > low + least) & (v + above < slack)
-    return (rises | falls) & (problem.cost > 0.0)
-
-
-def _worth_fixed(problem: Any, n: int) -> bool:
-    """Return whether a cache of 16 bits a value is faster than float32.
-
-    It is faster if a float32 cache would drop rows that are needed again. This is rare
-    if the cache holds two thirds of all rows, because few other rows are needed.
-    """
-    return bool(8.0 / 3.0 * n * n > 1e6 * problem.gram.cache_size)
+            self._shrink(state)

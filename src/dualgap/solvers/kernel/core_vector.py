@@ -36,20 +36,35 @@ from .base import KernelSolver
 from .frank_wolfe import (
     POINTS,
     Point,
+    SampledState,
+    SimplexSettings,
     SimplexState,
     Stopping,
     begin_anywhere,
     split_classes,
 )
 
-_SIZE = 50  # most additions to the core set in an epoch
-_BATCH = 60  # most rows that a full scan adds
-_QUIET = 5  # an epoch ends after this many samples in a row that add nothing
-_SCANS = 10  # failed scans after which the method stops sampling
+
+@dataclass(frozen=True)
+class Settings(SimplexSettings):
+    """Tuning constants of `CoreVector`."""
+
+    #: Most additions to the core set in an epoch.
+    additions: int = 50
+    #: Most rows that a full scan adds.
+    scan_rows: int = 60
+    #: An epoch ends after this many samples in a row that add nothing.
+    quiet_samples: int = 5
+    #: The problem on the core set is solved to this fraction of the accuracy `eps`.
+    inner_share: float = 0.5
+    #: Smallest relative gap that these solves aim at.
+    inner_tol: float = 1e-12
+    #: Most steps of these solves, for each row of the core set.
+    inner_steps: int = 100
 
 
 @dataclass(kw_only=True)
-class CoreState(SimplexState):
+class CoreState(SampledState):
     """State of the core vector machine.
 
     The core set S is ``active[:size]``, in the order in which rows joined it. H is
@@ -62,9 +77,6 @@ class CoreState(SimplexState):
     classes: tuple[NDArray[np.uint32], NDArray[np.uint32]]
     eps: float
     kappa: float
-    sampling: bool
-    scans: int = 0
-    true_gap: float = math.inf
     next_rows: NDArray[np.intp]
     drawn: NDArray[np.uint32] | None = None  # the last sample
 
@@ -93,16 +105,15 @@ class CoreState(SimplexState):
         gradient = (block * self.core_a).sum(axis=1)
         self.core_g = np.concatenate([self.core_g, gradient])
 
-    def solve(self, stop: core.Stop) -> int:
+    def solve(self, settings: Settings, stop: core.Stop) -> int:
         """Solve the problem on the core set, and return the number of steps.
 
         The tolerance is a fraction of the accuracy eps of the ball.
         """
-        tol = 0.5 * self.eps * (self.kappa - self.p)
+        tol = settings.inner_share * self.eps * (self.kappa - self.p)
         tol = tol / self.p if self.p > 0.0 else 0.0  # it may underflow
-        steps = core.solve_small(
-            self.H, self.core_a, self.core_g, max(tol, 1e-12), 100 * self.size, stop
-        )
+        tol, most = max(tol, settings.inner_tol), settings.inner_steps * self.size
+        steps = core.solve_small(self.H, self.core_a, self.core_g, tol, most, stop)
         self.core_a /= self.core_a.sum()
         before = self.a[self.core_set]
         self.a[self.core_set] = self.core_a
@@ -148,6 +159,7 @@ class CoreVector(KernelSolver):
     stop: Stopping = "certified"
 
     name: ClassVar[str] = "core-vector"
+    settings: ClassVar[Settings] = Settings()
 
     def __post_init__(self) -> None:
         check_step("eps", self.eps, 1.0)
@@ -179,7 +191,8 @@ class CoreVector(KernelSolver):
             sampling=self.sample is not None,
             next_rows=np.zeros(0, dtype=np.intp),
         )
-        begin_anywhere(state, rng, self.initial, self.initial_point, warm)
+        tol = self.settings.initial_tol
+        begin_anywhere(state, rng, self.initial, self.initial_point, warm, tol)
         rows = state.core_set.copy()
         state.size = 0
         state.grow(rows)
@@ -192,7 +205,7 @@ class CoreVector(KernelSolver):
     def step(self, state: CoreState, stop: core.Stop) -> None:
         state.epochs += 1
         quiet, losses = 0, [0.0]
-        for _ in range(_SIZE):
+        for _ in range(self.settings.additions):
             if stop.requested or stop.expired:
                 break
             rows = state.next_rows
@@ -205,17 +218,17 @@ class CoreVector(KernelSolver):
                     state.ended = True
                     break
                 quiet += 1
-                if quiet < _QUIET and state.sampling:
+                if quiet < self.settings.quiet_samples and state.sampling:
                     continue
                 state.eps *= 0.5
-                state.updates += state.solve(stop)
+                state.updates += state.solve(self.settings, stop)
                 break
             quiet = 0
             state.grow(rows)
-            state.updates += state.solve(stop)
+            state.updates += state.solve(self.settings, stop)
             state.visited += len(rows)
         if state.sampling:
-            state.guess(float(np.mean(losses[-_SIZE // 2 :])))
+            state.guess(float(np.mean(losses[-self.settings.additions // 2 :])))
         else:
             state.measure()
 
@@ -250,7 +263,7 @@ class CoreVector(KernelSolver):
         """Return the farthest rows outside the ball, from the gradient at all rows."""
         g = state.g.copy()
         g[state.core_set] = math.inf
-        many = min(_BATCH, len(g) - state.size)
+        many = min(self.settings.scan_rows, len(g) - state.size)
         if many == 0:
             return np.zeros(0, dtype=np.intp)
         rows = np.argpartition(g, many - 1)[:many]
@@ -264,8 +277,4 @@ class CoreVector(KernelSolver):
         state.refresh()
         state.core_g = state.g[state.core_set]
         state.next_rows = self._outside(state)[: 1 if state.sampling else None]
-        gap = 1.0 - float(state.g.min()) / state.p
-        state.scans += 1
-        if state.sampling:
-            state.sampling = gap <= 0.5 * state.true_gap and state.scans < _SCANS
-        state.true_gap = gap
+        state.after_scan(self.settings)

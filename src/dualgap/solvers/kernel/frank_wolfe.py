@@ -40,10 +40,33 @@ Stopping = Literal["certified", "sampled"]
 Point = Literal["balanced", "random", "equal"]
 POINTS = get_args(Point)
 
-_FEWEST, _MOST = 100, 1000  # steps of an epoch
-_SAMPLED = 200  # steps of an epoch with samples
-_SCANS = 10  # failed scans after which the method stops sampling
-_SAMPLE, _EPS = 60, 1e-4  # defaults of stop="sampled"; the size is the paper's
+
+@dataclass(frozen=True)
+class SimplexSettings:
+    """Tuning constants of all methods on the simplex."""
+
+    #: Accuracy of the first point, the solution of the problem on a few rows.
+    initial_tol: float = 1e-6
+    #: Full scans that find a larger gap than tol, after which a method stops sampling.
+    most_scans: int = 10
+    #: It also stops if the true gap does not fall by this factor between two of them.
+    scan_progress: float = 0.5
+
+
+@dataclass(frozen=True)
+class Settings(SimplexSettings):
+    """Tuning constants of the Frank-Wolfe methods."""
+
+    #: Fewest steps of an epoch, which has one step per row within the limits.
+    fewest_steps: int = 100
+    #: Most steps of an epoch.
+    most_steps: int = 1000
+    #: Steps of an epoch with samples.
+    sampled_steps: int = 200
+    #: Rows of a sample with ``stop="sampled"``, by default; the size is the paper's.
+    sample: int = 60
+    #: Gap at which ``stop="sampled"`` stops, by default.
+    eps: float = 1e-4
 
 
 @dataclass(kw_only=True)
@@ -166,15 +189,29 @@ class SimplexState(KernelState):
 
 
 @dataclass(kw_only=True)
-class WalkState(SimplexState):
-    """Point of the simplex, and the state of the search for the next vertex."""
+class SampledState(SimplexState):
+    """Point of the simplex, and what full scans have shown about the samples."""
 
     sampling: bool
+    scans: int = 0
+    true_gap: float = math.inf
+
+    def after_scan(self, settings: SimplexSettings) -> None:
+        """Stop sampling if full scans keep finding large gaps."""
+        gap = 1.0 - float(self.g.min()) / self.p
+        self.scans += 1
+        falls = gap <= settings.scan_progress * self.true_gap
+        self.sampling = self.sampling and falls and self.scans < settings.most_scans
+        self.true_gap = gap
+
+
+@dataclass(kw_only=True)
+class WalkState(SampledState):
+    """Point of the simplex, and the state of the search for the next vertex."""
+
     order: NDArray[np.uint32]
     split: int = 0
     vertex: int = -1
-    scans: int = 0
-    true_gap: float = math.inf
 
 
 @dataclass(frozen=True)
@@ -210,14 +247,16 @@ class FrankWolfe(KernelSolver):
     stop: Stopping = "certified"
     eps: float | None = None
 
+    settings: ClassVar[Settings] = Settings()
+
     def __post_init__(self) -> None:
         check_option("stop", self.stop, ("certified", "sampled"))
         if self.stop == "sampled":
             # The record is frozen: only its own constructor may fill in defaults.
             if self.sample is None:
-                object.__setattr__(self, "sample", _SAMPLE)
+                object.__setattr__(self, "sample", self.settings.sample)
             if self.eps is None:
-                object.__setattr__(self, "eps", _EPS)
+                object.__setattr__(self, "eps", self.settings.eps)
             check_step("eps", self.eps)
         elif self.eps is not None:
             raise ValueError(
@@ -256,7 +295,8 @@ class FrankWolfe(KernelSolver):
             positive, negative = split_classes(state.y)
             state.order = np.concatenate([positive, negative])
             state.split = len(positive)
-        begin_anywhere(state, rng, self.initial, self.initial_point, warm)
+        tol = self.settings.initial_tol
+        begin_anywhere(state, rng, self.initial, self.initial_point, warm, tol)
         if not state.sampling:
             state.measure()
         return state
@@ -266,7 +306,8 @@ class FrankWolfe(KernelSolver):
         problem, point = state.simplex, state.point
         if state.sampling and self.sample is not None:
             eps = -math.inf if self.eps is None else self.eps
-            how = core.WalkSettings(self.method, self.clipped, _SAMPLED)
+            steps = self.settings.sampled_steps
+            how = core.WalkSettings(self.method, self.clipped, steps)
             sample = core.Sample(
                 self.sample, state.order, state.split, state.vertex, eps
             )
@@ -275,7 +316,8 @@ class FrankWolfe(KernelSolver):
             )
             state.ended = walk.gap <= eps
         else:
-            steps = min(max(_FEWEST, len(state.a)), _MOST)
+            steps = max(self.settings.fewest_steps, len(state.a))
+            steps = min(steps, self.settings.most_steps)
             how = core.WalkSettings(self.method, self.clipped, steps)
             walk = core.frank_wolfe(problem, point, how, stop)
         state.size, state.p = point.size, walk.p
@@ -298,10 +340,7 @@ class FrankWolfe(KernelSolver):
         if not state.sampling:
             return
         state.vertex = int(np.argmin(state.g))
-        gap = 1.0 - float(state.g[state.vertex]) / state.p
-        state.scans += 1
-        state.sampling = gap <= 0.5 * state.true_gap and state.scans < _SCANS
-        state.true_gap = gap
+        state.after_scan(self.settings)
 
 
 def split_classes(y: Vector) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
@@ -311,9 +350,14 @@ def split_classes(y: Vector) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
 
 
 def begin_anywhere(
-    state: SimplexState, rng: core.Random, count: int, point: Point, warm: Vector | None
+    state: SimplexState,
+    rng: core.Random,
+    count: int,
+    point: Point,
+    warm: Vector | None,
+    tol: float,
 ) -> None:
-    """Start at warm dual variables, or on a few random rows."""
+    """Start at warm dual variables, or at a solution on a few random rows."""
     if warm is not None and warm[state.used].sum() > 0.0:
         rows = np.flatnonzero(warm[state.used])
         state.place(rows, warm[state.used][rows])
@@ -330,7 +374,7 @@ def begin_anywhere(
     a = np.ones(len(rows))
     if point != "equal":
         H = state.matrix(rows, rows)
-        a, _ = solve_whole(H.astype(np.float32), 1e-6)
+        a, _ = solve_whole(H.astype(np.float32), tol)
     state.place(rows, a)
     state.g[:] = 0.0
     some = state.active[: state.size].copy()

@@ -19,6 +19,7 @@ thousands of steps per variable, for example with C = 1e6 and overlapping classe
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -27,17 +28,27 @@ from scipy import linalg
 from ... import core
 from ...losses import Vector
 
-# Most steps.
-_STEPS = 80
-# Attempts to factor: without a ridge, then with 1e-15 to 1e-9 of the diagonal of Q.
-_RIDGES = 5
-# The method goes on to this fraction of the target gap.
-_BEYOND = 1e-4
-# Fraction of the way to the boundary that a step goes.
-_SHORT = 0.99
-# A variable is set to a bound if it is closer than this, relative to the largest
-# variable (lower bound) or to the upper bound.
-_ON_BOUND = 1e-12
+
+@dataclass(frozen=True)
+class Settings:
+    """Tuning constants of :func:`interior_point`."""
+
+    #: Most steps.
+    most_steps: int = 80
+    #: Attempts to factor: without a ridge, then with 1e-15 to 1e-9 of Q's diagonal.
+    ridges: int = 5
+    #: The method goes on to this fraction of the target gap.
+    beyond: float = 1e-4
+    #: Fraction of the way to the boundary that a step goes.
+    damping: float = 0.99
+    #: A variable is set to a bound if it is closer than this, relative to the largest
+    #: variable (lower bound) or to the upper bound.
+    snap: float = 1e-12
+    #: Length below which a step is rounding.
+    shortest_step: float = 1e-8
+
+
+SETTINGS = Settings()
 
 
 def interior_point(problem: Any, tol: float, stop: core.Stop) -> Vector | None:
@@ -86,7 +97,7 @@ def _solve(
     s, t = np.maximum(g, 0.0) + 1.0, np.where(boxed, np.maximum(-g, 0.0) + 1.0, 0.0)
     b, room = 0.0, np.where(boxed, u - a, 1.0)
     best, least = None, np.inf
-    for _ in range(_STEPS):
+    for _ in range(SETTINGS.most_steps):
         if stop.requested or stop.expired:
             return None
         off = float(y @ a) if balanced else 0.0
@@ -104,7 +115,8 @@ def _solve(
         # Go somewhat beyond the target, so that variables near a bound reach it. Stop
         # for certain when the rest is rounding.
         near = tol * abs(objective)
-        if gap <= _BEYOND * near and (found <= near or gap <= _BEYOND**2 * near):
+        beyond = SETTINGS.beyond
+        if gap <= beyond * near and (found <= near or gap <= beyond**2 * near):
             break
         factor = _factor(Q, s / a + t / room)
         if factor is None:
@@ -116,8 +128,8 @@ def _solve(
         g = Q @ a - 1.0
     if best is None:
         return None
-    best = np.where(best < _ON_BOUND * best.max(), 0.0, best)
-    return np.asarray(np.where(boxed & (best > (1.0 - _ON_BOUND) * u), u, best))
+    best = np.where(best < SETTINGS.snap * best.max(), 0.0, best)
+    return np.asarray(np.where(boxed & (best > (1.0 - SETTINGS.snap) * u), u, best))
 
 
 def _factor(Q: Vector, diagonal: Vector) -> Any:
@@ -127,7 +139,7 @@ def _factor(Q: Vector, diagonal: Vector) -> Any:
     A small ridge is then added, which makes the step shorter.
     """
     more = 0.0
-    for _ in range(_RIDGES):
+    for _ in range(SETTINGS.ridges):
         M = Q.copy()
         M[np.diag_indices_from(M)] += diagonal + more
         try:
@@ -174,8 +186,8 @@ def _step(
     left = float((s + h * ds) @ (a + h * da) + (t + h * dt) @ (room - h * da))
     mu = gap / (len(a) + np.count_nonzero(boxed)) * (left / gap) ** 3
     da, db, ds, dt = toward(mu - da * ds, np.where(boxed, mu + da * dt, 0.0))
-    h = min(1.0, _SHORT * longest(da, ds, dt))
-    if not (np.isfinite(da).all() and h > 1e-8):
+    h = min(1.0, SETTINGS.damping * longest(da, ds, dt))
+    if not (np.isfinite(da).all() and h > SETTINGS.shortest_step):
         return None
     lower = np.where(boxed, h * da, 0.0)
     return a + h * da, room - lower, b + h * db, s + h * ds, t + h * dt

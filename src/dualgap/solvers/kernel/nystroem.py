@@ -40,12 +40,20 @@ from ...problems.binary import BinaryProblem
 from ...problems.kernel import KernelProblem
 from ...problems.rounding import Rounding
 
-# Error of a float32 kernel value, in units of float32 rounding.
-_NOISE = 10.0
-# Kernel values in memory at a time.
-_VALUES = 4_000_000
-# Rows of a product that one thread computes.
-_PART = 1024
+
+@dataclass(frozen=True)
+class Settings:
+    """Tuning constants of `Nystroem`."""
+
+    #: Error of a float32 kernel value, in units of float32 rounding.
+    noise: float = 10.0
+    #: Kernel values in memory at a time.
+    values_at_once: int = 4_000_000
+    #: Rows of a product that one thread computes.
+    rows_per_thread: int = 1024
+
+
+SETTINGS = Settings()
 
 
 @dataclass(frozen=True)
@@ -120,6 +128,7 @@ def over(
     landmarks: NDArray[np.intp],
     threads: int = 1,
     stop: core.Stop | None = None,
+    settings: Settings = SETTINGS,
 ) -> Approximation:
     """Return the linear problem over the functions that these landmarks span.
 
@@ -131,6 +140,7 @@ def over(
     threads : int, default=1
     stop : core.Stop, optional
         A request that ends the computation early; the features are then incomplete.
+    settings : Settings, optional
 
     Returns
     -------
@@ -149,7 +159,8 @@ def over(
         values, vectors = np.linalg.eigh(K)
     # The rounding of m kernel values, divided by the root of an eigenvalue, is the
     # error of its feature.
-    noise = _NOISE * np.finfo(np.float32).eps * float(K.diagonal().max())
+    unit = np.finfo(np.float32).eps * float(K.diagonal().max())
+    noise = settings.noise * unit
     kept = values > math.sqrt(len(landmarks)) * noise
     if not kept.any():
         raise ValueError(
@@ -158,7 +169,7 @@ def over(
         )
     whiten = vectors[:, kept] / np.sqrt(values[kept])
     stop = core.Stop() if stop is None else stop
-    return Approximation(problem, landmarks, whiten, threads, stop)
+    return Approximation(problem, landmarks, whiten, threads, stop, settings)
 
 
 class Approximation(BinaryProblem):
@@ -181,10 +192,12 @@ class Approximation(BinaryProblem):
         whiten: Vector,
         threads: int,
         stop: core.Stop,
+        settings: Settings,
     ) -> None:
         self.kernel, self.landmarks, self.whiten = problem, landmarks, whiten
+        single = whiten.astype(np.float32)
         super().__init__(
-            _features(problem, landmarks, whiten.astype(np.float32), threads, stop),
+            _features(problem, landmarks, single, threads, stop, settings),
             problem.y,
             1.0,
             loss=problem.loss,
@@ -270,6 +283,7 @@ def _features(
     whiten: NDArray[np.float32],
     threads: int,
     stop: core.Stop,
+    settings: Settings,
 ) -> NDArray[np.float32]:
     """Return ``z(x_i)`` of all rows, shape (n, n_features), block by block."""
     X, columns = problem.gram.source()
@@ -277,7 +291,7 @@ def _features(
     rows = np.arange(problem.n) if columns is None else columns
     out = np.zeros((problem.n, width), np.float32)
     # Every block packs the landmarks again, so it needs enough rows to pay for that.
-    step = max(4 * m, _VALUES // m)
+    step = max(4 * m, settings.values_at_once // m)
     make_room_for(threads, BLAS)
     with threadpool_limits(1, "blas"), ThreadPoolExecutor(threads) as team:
         for first in range(0, problem.n, step):
@@ -288,7 +302,8 @@ def _features(
                 values = kernel.block(X, rows[landmarks], X[block], np.float32)
             else:
                 values = _packed(problem.gram, rows[landmarks], block, threads, stop)
-            _product(values, whiten, out[first : first + len(block)], team)
+            part = out[first : first + len(block)]
+            _product(values, whiten, part, settings.rows_per_thread, team)
     return out
 
 
@@ -296,18 +311,19 @@ def _product(
     values: NDArray[np.float32],
     whiten: NDArray[np.float32],
     out: NDArray[np.float32],
+    rows: int,
     team: ThreadPoolExecutor,
 ) -> None:
-    """Compute ``values.T @ whiten`` in parts of fixed size.
+    """Compute ``values.T @ whiten`` in parts of `rows` rows.
 
     The last bits of a product depend on how BLAS shares it among its own threads.
     """
 
     def compute(first: int) -> None:
-        some = slice(first, first + _PART)
+        some = slice(first, first + rows)
         np.matmul(values[:, some].T, whiten, out=out[some])
 
-    list(team.map(compute, range(0, len(out), _PART)))
+    list(team.map(compute, range(0, len(out), rows)))
 
 
 def _packed(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import time
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,10 +21,20 @@ from ...kernels.gram import Gram
 from ...kernels.rows import row_source
 from ...losses import Vector
 from ...problems.base import Claim, KernelHint, Near
-from .auto import FREE, LIMIT, Auto
+from .auto import Auto
 
-# Largest kernel matrix of all rows, in megabytes, and its largest part of the cache.
-_LARGEST, _PART = 32.0, 0.5
+
+@dataclass(frozen=True)
+class Settings:
+    """Tuning constants of :func:`solve_pairs`."""
+
+    #: Megabytes of the largest kernel matrix of all rows.
+    largest_matrix: float = 32.0
+    #: Largest part of the cache that the matrix may take.
+    cache_share: float = 0.5
+
+
+SETTINGS = Settings()
 
 
 class SolvedPair(NamedTuple):
@@ -89,7 +100,7 @@ def solve_pairs(
     megabytes = 8e-6 * n * n
     if type(solver) is not Auto or kernel.form is None or not kernel.positive:
         return None
-    if megabytes > min(_LARGEST, _PART * cache_size):
+    if megabytes > min(SETTINGS.largest_matrix, SETTINGS.cache_share * cache_size):
         return None
     source = row_source(Gram(points, kernel, cache_size))
     if not isinstance(source, core.KernelRows):
@@ -100,13 +111,16 @@ def solve_pairs(
     classes = len(sizes)
     pairs = classes * (classes - 1) // 2
     alpha, scores, errors = np.empty((3, (classes - 1) * n))
-    settings = core.WholeSettings(
-        tol, atol, min(tol, Auto.free_goal), FREE, LIMIT / pairs, max_epochs
+    how = core.WholeSettings(
+        tol,
+        atol,
+        min(tol, solver.free_goal),
+        solver.settings.free_entries,
+        solver.settings.most_entries / pairs,
+        max_epochs,
     )
     solutions = core.PairSolutions(alpha, scores, errors)
-    told = core.solve_pairs(
-        source, bounds, cost, classes > 2, settings, solutions, stop
-    )
+    told = core.solve_pairs(source, bounds, cost, classes > 2, how, solutions, stop)
     if not told:
         return None
     seconds = (time.perf_counter() - begun) / pairs
