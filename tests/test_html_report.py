@@ -185,6 +185,49 @@ def test_two_classes_sparse_and_dense():
     check_classes(page, model, X, y)
 
 
+CHANGEABLE = "Labels that could still change"
+
+
+@pytest.mark.cases(None)
+@pytest.mark.parametrize(
+    "model",
+    [
+        LinearSVC(tol=0.1, random_state=0),
+        LinearSVC(tol=0.1, penalize_intercept=False, random_state=0),
+        SVC(random_state=0),  # a small problem, solved up to rounding
+        LinearSVC(tol=1e-12, random_state=0),
+    ],
+    ids=repr,
+)
+def test_labels_that_could_still_change(model):
+    """The page counts the labels that `certified_labels` leaves open."""
+    X, y = cancer()
+    weight = np.linspace(0.5, 2.0, len(y))
+    model.fit(X, y, sample_weight=weight)
+    before = set(vars(model))
+    words = checked(model, X, y, sample_weight=weight).words
+    assert set(vars(model)) == before
+    certain = model.bound_optimum(X, y, weight).certified_labels(X)
+    left = np.count_nonzero(~certain)
+    assert (left > 0) == (model.tol == 0.1)
+    assert f"{CHANGEABLE}{left} of 569 ({percent(left / 569)})." in words
+    assert (f"{left} labels are not certain" in words) == (left > 0)
+    exact = LinearSVC if isinstance(model, LinearSVC) else SVC
+    exact = exact(**model.get_params()).set_params(tol=1e-10)
+    labels = exact.fit(X, y, sample_weight=weight).predict(X)
+    assert np.array_equal(labels[certain], model.predict(X)[certain])
+
+
+def test_labels_of_a_problem_without_bounds():
+    X, y = cancer()
+    landmarks = SVC(solver="nystroem", random_state=0).fit(X, y)
+    assert CHANGEABLE not in checked(landmarks, X, y).words
+    gram = SVC(kernel="precomputed", random_state=0).fit(X @ X.T, y)
+    assert CHANGEABLE not in checked(gram, X @ X.T, y).words
+    other = svm.SVC().fit(X, y)
+    assert CHANGEABLE not in checked(other, X, y).words
+
+
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("model", [svm.LinearSVC(), svm.SVC(), SGDClassifier()])
 def test_models_of_scikit_learn(model):
