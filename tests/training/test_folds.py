@@ -17,6 +17,8 @@ from dualgap.solvers.kernel.block import BlockSolver
 from dualgap.training.fit import solve
 from dualgap.training.folds import Folds
 
+from ..twins import folds as twin
+
 OPTIONS = {"tol": 1e-4, "atol": 0.0, "max_epochs": 1000}
 
 
@@ -66,3 +68,87 @@ def test_bounds_of_folds_hold_in_exact_arithmetic(threads, scale):
             best = solve(problem, BlockSolver(), tol=1e-9).certificate
             assert certificate.dual <= best.primal
             assert best.dual <= certificate.primal
+
+
+def rbf_folds(n=420, count=3):
+    """Return kernel values, labels and weights, so many that working sets are full."""
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(n, 4))
+    y = np.where(X[:, 0] * X[:, 1] + rng.normal(0, 0.7, n) > 0.0, 1, -1)
+    K = np.exp(-0.3 * ((X[:, None] - X) ** 2).sum(axis=2))
+    weights = rng.integers(1, 3, (count, n)).astype(float)
+    for fold, row in enumerate(weights):
+        row[fold::count] = 0.0
+    return K, y.astype(np.int8), weights
+
+
+def in_core(K, y, weights, Cs, tol=1e-4, most=1000):
+    """Return c and F of all folds for each C; the last C makes `most` working sets."""
+    order = np.arange(len(y), dtype=np.uint32)
+    folds = core.Folds(K, order, y, weights, 1)
+    found = []
+    for C in Cs:
+        alpha, F = np.empty((2, *weights.shape))
+        assert folds.advance(C, tol, 0.0, most if C == Cs[-1] else 1000, core.Stop())
+        folds.points(alpha, F)
+        found.append((y * alpha, F))
+    return found
+
+
+CS = (0.0625, 0.25, 1.0, 4.0)  # their multiples are exact
+
+
+def test_folds_and_their_twin_prove_each_other():
+    K, y, weights = rbf_folds()
+    tol = 1e-4
+    ours, twins = in_core(K, y, weights, CS, tol), twin.solve(K, y, weights, CS, tol)
+    for C, (cs, Fs), of in zip(CS, ours, twins, strict=True):
+        for weight, c, F, (_, primal, dual, _) in zip(weights, cs, Fs, of, strict=True):
+            np.testing.assert_allclose(F, K @ c, atol=1e-11 * C * len(y))
+            bound, _ = twin.box(weight, C)
+            assert (0.0 <= y * c).all()
+            assert (y * c <= bound).all()
+            assert abs(c.sum()) <= 1e-13 * C * len(y)
+            own_primal, own_dual, bias = twin.bounds(y, weight, C, c, F)
+            assert own_primal - own_dual <= tol * own_dual
+            assert own_dual <= primal * (1 + 1e-12)
+            assert dual <= own_primal * (1 + 1e-12)
+            # Each row's part of the gap: zero exactly where the KKT conditions hold.
+            margin = 1.0 - y * (F + bias)
+            parts = C * weight * np.maximum(0.0, margin) - y * c * margin
+            assert parts.min() >= -1e-12 * own_primal
+            assert parts.max() <= tol * own_dual
+
+
+def test_the_start_of_a_fold_is_that_of_its_twin():
+    K, y, weights = rbf_folds()
+    for count in (2, 3, 4):
+        found = in_core(K, y, weights, CS[:count], most=0)
+        *before, _ = [c for c, _ in found]
+        moved = 0
+        for fold, weight in enumerate(weights):
+            known = [c[fold] for c in before[-2:]]
+            best = twin.start(y, weight, CS[max(0, count - 3) : count], *known[::-1])
+            np.testing.assert_allclose(found[-1][0][fold], best, atol=1e-12 * CS[-1])
+            moved += (best != known[-1]).sum()
+        assert moved > 0
+
+
+def test_the_first_working_set_of_a_fold_is_that_of_its_twin():
+    K, y, weights = rbf_folds()
+    for count in (1, 2, 3, 4):
+        C = CS[count - 1]
+        begun = in_core(K, y, weights, CS[:count], most=0)[-1]
+        after = in_core(K, y, weights, CS[:count], most=1)[-1]
+        for fold, weight in enumerate(weights):
+            c, F = begun[0][fold], begun[1][fold]
+            low, high = twin.sides(y, weight, C)
+            rows = twin.working_set(y, c, F, low, high)
+            assert len(rows) < len(y)
+            assert set(np.flatnonzero(after[0][fold] != c)) <= set(rows)
+            top, bottom = twin.violation(y, c, F, low, high)
+            some = after[0][fold][rows], after[1][fold][rows], low[rows], high[rows]
+            inside = twin.violation(y[rows], *some)
+            assert inside[0] - inside[1] <= 0.101 * (top - bottom)
+            values = [y @ c - c @ F / 2 for c, F in ((c, F), [a[fold] for a in after])]
+            assert values[0] < values[1]
