@@ -56,7 +56,7 @@ def quality(
 ) -> tuple[Figures, str]:
     """Return accuracies or errors, None where they are undefined, and a remark."""
     if is_regression(fitted):
-        return _errors(examples, labels.astype(np.float64, copy=False))
+        return _errors(examples, labels.astype("float64", copy=False))
     return _accuracies(fitted, examples, labels)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from typing import TypedDict
+from typing import TypeAlias, TypedDict
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -20,7 +20,7 @@ from .fitting import fit_all
 __all__ = ["CUT_SHORT", "best_of", "part_of", "run_folds", "why_ended"]
 
 #: How rows are split into folds: their number, a splitter, or the folds themselves.
-CrossValidation = (
+CrossValidation: TypeAlias = (
     int | BaseCrossValidator | Iterable[tuple[ArrayLike, ArrayLike]] | None
 )
 
