@@ -415,6 +415,17 @@ def test_a_kernel_model_that_was_stopped() -> None:
     assert load_model("model").certificate_.primal == certificate["primal"]
 
 
+@pytest.mark.parametrize("labels", [[-1, 1], [3, 1, 7]])
+def test_an_indefinite_kernel_proves_nothing_and_says_only_that(labels) -> None:
+    write("data", labels, n=100)
+    train = ("train", "data", "model", "--kernel", "sigmoid", "--gamma", "5")
+    first, *_ = call(*train, status=3).stdout.splitlines()
+    assert first.startswith("Nothing is proved: the kernel matrix is indefinite")
+    certificate = load_model("model").certificate_
+    assert not certificate.certified
+    assert certificate.relative_gap == np.inf
+
+
 def test_the_same_seed_gives_the_same_tensors() -> None:
     write("data", [-1, 1], n=2000, d=30)
     tensors = []
@@ -486,7 +497,7 @@ def test_n_features() -> None:
         (("-e", "0.1"), "--tol"),
         (("-w1", "2"), "--class-weight"),
         (("-v", "5"), "dualgap path DATA --cv FOLDS"),
-        (("-b", "1"), "there are no probabilities"),
+        (("-b", "1"), "use scikit-learn's CalibratedClassifierCV"),
         (("--max-iter", "5"), "use --max-epochs"),
         (("--kernal", "rbf"), "Did you mean --kernel?"),
         (("--kernel", "precomputed"), "is not one of linear, poly"),

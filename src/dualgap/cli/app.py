@@ -240,7 +240,8 @@ _FOREIGN = {
     "-m": "use --cache SIZE for memory, --n-jobs N for threads",
     "-w": "use --class-weight, as in --class-weight -1=1,1=2.5",
     "-v": "dualgap path DATA --cv FOLDS cross-validates",
-    "-b": "dualgap predict --scores writes decision values; there are no probabilities",
+    "-b": "dualgap predict --scores writes decision values; for probabilities use "
+    "scikit-learn's CalibratedClassifierCV in Python",
     "--max-iter": "use --max-epochs",
     "--random-state": "use --seed",
     "--shrinking": "shrinking is always on; leave it out",

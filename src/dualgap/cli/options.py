@@ -213,7 +213,7 @@ Standardize = Annotated[
     typer.Option(
         "--standardize",
         help="Give every column mean 0 and standard deviation 1 (sparse data keep "
-        "their zeros). MODEL stores the scaling for prediction.",
+        "their zeros). A model file stores the scaling for prediction.",
     ),
 ]
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from ..certificate import distance
+from ..certificate import Status, distance
 
 if TYPE_CHECKING:
     from ..certificate import Certificate
@@ -128,6 +128,9 @@ def print_outcome(certificates: Certificates) -> None:
     if all(c.certified for _, c in certificates):
         number = f" all {_number_of(certificates)}" if several else ""
         typer.echo(f"Converged:{number} {reach(worst)} ({target}), {seconds:.3g} s.")
+        return
+    if worst.status is Status.UNCERTIFIED:  # no problem of this kernel has a bound
+        typer.echo(_REASONS["uncertified"])
         return
     if several:
         failed = sum(not c.certified for _, c in certificates)
