@@ -23,10 +23,7 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 FENCE = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 #: What a page needs beyond what is installed with dualgap.
 NEEDS = {
-    "start.md": (
-        *("matplotlib", "onnx", "onnxruntime"),
-        *("safetensors", "skl2onnx", "typer"),
-    ),
+    "start.md": ("matplotlib", "safetensors", "typer"),
     "serving.md": ("onnx", "onnxruntime", "skl2onnx", "skops"),
 }
 

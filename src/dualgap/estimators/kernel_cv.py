@@ -80,7 +80,8 @@ class SVCCV(ProbabilityHints, ClassifierMixin, KernelSearch):  # type: ignore[mi
     random_state : int, RandomState instance or None, default=None
         Seed of the solver. The folds have their own seed, in `cv`.
     n_jobs : int, optional
-        Number of threads, shared by the folds.
+        Number of threads, shared by the folds. None means 1 unless
+        :func:`joblib.parallel_config` sets another number; -1 uses all processors.
     verbose : int, default=0
         1 logs each model with the time left, 2 also each epoch.
 
@@ -323,7 +324,8 @@ class SVRCV(RegressorMixin, KernelSearch):  # type: ignore[misc]
     random_state : int, RandomState instance or None, default=None
         Seed of the solver.
     n_jobs : int, optional
-        Number of threads, shared by the folds.
+        Number of threads, shared by the folds. None means 1 unless
+        :func:`joblib.parallel_config` sets another number; -1 uses all processors.
     verbose : int, default=0
         1 logs each model with the time left, 2 also each epoch.
 

@@ -70,7 +70,8 @@ class SVR(
         `cache_size`.
     n_jobs : int, optional
         Number of threads. In training they share rows of the kernel matrix, in
-        prediction the rows of X.
+        prediction the rows of X. None means 1 unless :func:`joblib.parallel_config`
+        sets another number; -1 uses all processors.
     verbose : int, default=0
         1 logs the fit, 2 also each epoch, to the logger "dualgap" and, if the program
         has no log handler, to standard output.

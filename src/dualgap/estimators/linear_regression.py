@@ -148,7 +148,8 @@ class LinearSVR(
         Seed of the order of the rows. The same int gives the same model, bit for bit,
         for the same `n_jobs`.
     n_jobs : int, optional
-        Number of threads for the exact passes over all rows.
+        Number of threads for the exact passes over all rows. None means 1 unless
+        :func:`joblib.parallel_config` sets another number; -1 uses all processors.
     verbose : int, default=0
         1 logs the fit, 2 also each epoch, to the logger "dualgap" and, if the program
         has no log handler, to standard output.
@@ -367,7 +368,8 @@ class LinearOneClassSVM(
         Start from the dual variables of the previous fit, which must have had the same
         rows.
     n_jobs : int, optional
-        Number of threads for passes over all rows.
+        Number of threads for passes over all rows. None means 1 unless
+        :func:`joblib.parallel_config` sets another number; -1 uses all processors.
     verbose : int, default=0
         1 logs the fit, 2 also each epoch, to the logger "dualgap" and, if the program
         has no log handler, to standard output.

@@ -96,7 +96,8 @@ penalize_intercept, class_weight
     random_state : int, RandomState instance or None, default=None
         Seed of the solver. The folds have their own seed, in `cv`.
     n_jobs : int, optional
-        Number of threads, shared by the folds.
+        Number of threads, shared by the folds. None means 1 unless
+        :func:`joblib.parallel_config` sets another number; -1 uses all processors.
     verbose : int, default=0
         1 logs each fit, 2 also each epoch.
 

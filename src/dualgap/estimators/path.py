@@ -138,8 +138,9 @@ class_weight, random_state
     sample_weight : array-like of shape (n_samples,), optional
         Factors of C.
     n_jobs : int, optional
-        Number of threads. They share the classes or pairs; additional threads share
-        the rows.
+        Number of threads. They share the classes or pairs; additional threads share the
+        rows. None means 1 unless :func:`joblib.parallel_config` sets another number; -1
+        uses all processors.
     verbose : int, default=0
         1 logs each C, 2 also each epoch.
 

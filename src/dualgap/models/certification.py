@@ -136,7 +136,8 @@ def certify(
     random_state : int, RandomState instance or None, default=None
         Seed of the fit.
     n_jobs : int, optional
-        Threads over the rows.
+        Threads over the rows. None means 1 unless :func:`joblib.parallel_config` sets
+        another number; -1 uses all processors.
 
     Returns
     -------

@@ -78,7 +78,8 @@ def compress(
     sample_weight : array-like of shape (n_samples,), optional
         The sample weights that the model was fitted with.
     n_jobs : int, optional
-        Threads over the rows, for linear models.
+        Threads over the rows, for linear models. None means 1 unless
+        :func:`joblib.parallel_config` sets another number; -1 uses all processors.
 
     Returns
     -------
