@@ -17,6 +17,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from dualgap import SVC, SVR, LinearSVC, LinearSVR, OneClassSVM
+from dualgap.estimators._kernel_folds import TogetherSVC
 from dualgap.model_selection import GridSearchCV
 
 CS = [0.03, 1.0, 0.2, 30.0]
@@ -76,14 +77,60 @@ def both(estimator, grid, X, y, scoring=mean_decision, given=None, **options):
 def test_kernel_classifiers(classes, options, grid):
     model = SVC(tol=1e-6, decision_function_shape="ovo", random_state=0, **options)
     ours, plain = both(model, grid, *make(classes))
-    # Small problems of several classes are solved in one call instead.
-    assert ours.shared_ is (classes == 2 or model.loss == "squared_hinge")
-    if ours.shared_:
-        assert ours.relative_gaps_.shape == (len(ours.cv_results_["params"]), 3)
-        assert (ours.relative_gaps_ <= 1e-6).all()
+    assert ours.shared_
+    assert ours.relative_gaps_.shape == (len(ours.cv_results_["params"]), 3)
+    assert (ours.relative_gaps_ <= 1e-6).all()
     X = make(classes)[0]
     assert (ours.predict(X) == plain.predict(X)).all()
     assert ours.best_estimator_.certificate_.certified
+
+
+def note_walks(monkeypatch):
+    """Return a list that gets the folds and values of C that are trained together."""
+    trained, walk = [], TogetherSVC.walk
+
+    def note(self, table, Cs, *rest):
+        trained.append((len(self.folds), len(Cs)))
+        return walk(self, table, Cs, *rest)
+
+    monkeypatch.setattr(TogetherSVC, "walk", note)
+    return trained
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("given", [False, True])
+def test_the_folds_of_a_classifier_are_trained_together(monkeypatch, classes, given):
+    """Scores and order are those of scikit-learn's search over its own SVC."""
+    X, y = make(classes)
+    trained = note_walks(monkeypatch)
+    # Values for which some rows are on the margin, so that the bias is unique.
+    Cs = [0.3, 30.0, 3.0]
+    grid = {"C": Cs, "gamma": [0.003, 0.02], "class_weight": [None, {0: 2.5}]}
+    common = {"decision_function_shape": "ovo"}
+    options = {"cv": 3, "scoring": mean_decision, "return_train_score": True}
+    weight = np.random.default_rng(0).uniform(0.5, 2.0, len(y)) if given else None
+    ours = GridSearchCV(SVC(tol=1e-9, random_state=0, **common), grid, **options)
+    ours.fit(X, y, sample_weight=weight)
+    plain = sklearn.model_selection.GridSearchCV(
+        sklearn.svm.SVC(tol=1e-7, **common), grid, **options
+    ).fit(X, y, sample_weight=weight)
+    assert trained == [(3, len(Cs))] * 4
+    for name, found in plain.cv_results_.items():
+        if name.endswith("_score") and not name.startswith("rank"):
+            np.testing.assert_allclose(ours.cv_results_[name], found, 0, 1e-3)
+    assert ours.cv_results_["params"] == plain.cv_results_["params"]
+    assert ours.best_params_ == plain.best_params_
+
+
+def test_folds_with_kernels_of_their_own_are_trained_one_at_a_time(monkeypatch):
+    X, y = make(3)
+    trained = note_walks(monkeypatch)
+    model = SVC(tol=1e-6, gamma="scale", random_state=0)
+    assert both(model, {"C": CS}, X, y)[0].shared_
+    assert trained == [(1, len(CS))] * 3
+    pipe = make_pipeline(StandardScaler(), SVC(tol=1e-6, gamma=0.01, random_state=0))
+    assert both(pipe, {"svc__C": CS}, X, y)[0].shared_
+    assert trained == [(1, len(CS))] * 6
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ from ._pairs import PairRows, TrainedPair
 from .fitting import fit_all, weights
 from .svc import SVC
 
-__all__ = ["FoldFit", "TogetherSVC"]
+__all__ = ["Fold", "FoldFit", "TogetherSVC"]
 
 
 #: Weights of the rows in training, 0 for others, and the held-out rows.

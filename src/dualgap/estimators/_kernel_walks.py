@@ -130,8 +130,7 @@ def _equal(A: MatrixLike, B: MatrixLike) -> bool:
     """Whether two matrices are equal; a comparison costs less than kernel values."""
     if issparse(A) and issparse(B):
         return A.shape == B.shape and A.nnz == B.nnz and (A != B).nnz == 0
-    arrays = isinstance(A, np.ndarray) and isinstance(B, np.ndarray)
-    return arrays and np.array_equal(A, B)
+    return not issparse(A) and not issparse(B) and np.array_equal(A, B)
 
 
 def walk_svc(path: Path) -> Iterator[tuple[SVC, Vector]]:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from joblib import effective_n_jobs
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import clone, is_classifier
 from sklearn.pipeline import Pipeline
@@ -21,12 +21,13 @@ from .. import core
 from ..certificate import Certificate
 from ..core import StoppedError
 from ..data.rows import Points
-from ..data.types import Matrix, MatrixLike, Parameters
+from ..data.types import MatrixLike, Parameters
 from ..kernel import Auto, BlockSolver
 from ..kernels.functions import Kernel
 from ..kernels.gram import Gram, points_of
-from ..kernels.table import Table, shared_matrix
-from ..losses import Vector, get_loss
+from ..kernels.table import Table, shared_matrix, whole_table
+from ..losses import Vector
+from ._kernel_folds import Fold, TogetherSVC
 from ._kernel_walks import Path, Targets, walk_svc, walk_svr
 from ._search import CUT_SHORT, part_of
 from .fitting import encode, fit_all, silent_failures
@@ -39,12 +40,10 @@ if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
 
 
-__all__ = ["Plan", "Score", "Scored", "plan_of", "search", "solves_pairs_at_once"]
+__all__ = ["Plan", "Score", "Scored", "plan_of", "search"]
 
 _KERNEL, _LINEAR = (SVC, SVR), (LinearSVC, LinearSVR)
 _SOLVERS = ("auto", "block")
-# With at most this many rows `SVC` solves all pairs at once (kernel/pairs.py).
-_AT_ONCE = 2000
 
 
 Steps = list[tuple[str, "BaseEstimator"]]
@@ -53,7 +52,10 @@ Steps = list[tuple[str, "BaseEstimator"]]
 Costs = list[tuple[float, int]]
 
 #: Training and test rows.
-Fold = tuple[NDArray[np.intp], NDArray[np.intp]]
+Split = tuple[NDArray[np.intp], NDArray[np.intp]]
+
+#: Trains and scores models; yields after each C.
+Walk = Callable[[], Iterator[None]]
 
 #: The score of a model, or several by their names.
 Scores = float | dict[str, float]
@@ -135,16 +137,6 @@ def _shares(model: BaseEstimator) -> bool:
     return model.solver in _SOLVERS or isinstance(model.solver, (Auto, BlockSolver))
 
 
-def solves_pairs_at_once(plan: Plan, X: MatrixLike, y: ArrayLike) -> bool:
-    """Whether `SVC` solves all pairs of classes in one call, faster than paths of C."""
-    if not all(isinstance(model, SVC) for model, _ in plan.groups):
-        return False
-    hinge = all(get_loss(model.loss).name == "hinge" for model, _ in plan.groups)
-    labels = np.asarray(y)
-    small = len(labels) <= _AT_ONCE and not sparse.issparse(X)
-    return hinge and small and len(np.unique(labels)) > 2
-
-
 @dataclass
 class Scored:
     """Scores and times of all candidates on all folds, in the order of the candidates.
@@ -201,7 +193,7 @@ class _Data:
     X: MatrixLike
     y: NDArray[np.generic]
     weight: Vector | None
-    folds: list[Fold]
+    folds: list[Split]
     score: Score
     stop: core.Stop
     scored: Scored
@@ -226,34 +218,42 @@ class _Data:
         X_train = before.fit_transform(X_train, y_train)
         return before.steps, X_train, before.transform(X_test)
 
-    def note(
+    def path(
         self, f: int, steps: Steps, models: Iterator[BaseEstimator], Cs: Costs
     ) -> Iterator[None]:
         """Score the models of a fold, one for each of `Cs`; yield after each."""
-        X_train, y_train, X_test, y_test = self.fold(f)
         begun = time.perf_counter()
-        for (C, k), model in zip(Cs, models, strict=False):
-            certificate = model.certificate_
-            if any(c.status in CUT_SHORT for c in certificate.parts):
+        for cost, model in zip(Cs, models, strict=False):
+            if any(c.status in CUT_SHORT for c in model.certificate_.parts):
                 self.stop.request()
                 return
-            whole = Pipeline([*steps, (self.plan.name, model)]) if steps else model
-            fitted = time.perf_counter()
-            train, test = self.folds[f]
-            found = {"test_scores": self.score.of(whole, X_test, y_test, self.X, test)}
-            scored = time.perf_counter()
-            if self.score.train:
-                found["train_scores"] = self.score.of(
-                    whole, X_train, y_train, self.X, train
-                )
-            found |= {"fit_time": fitted - begun, "score_time": scored - fitted}
-            self.scored.out[k * len(self.folds) + f] = found
-            self.scored.gaps[k, f] = max(c.relative_gap for c in certificate.parts)
-            self.scored.certificates += [
-                (f"fold {f}, C={C:g}", c) for c in certificate.parts
-            ]
+            self.note(f, steps, model, cost, time.perf_counter() - begun)
             yield
             begun = time.perf_counter()
+
+    def note(
+        self,
+        f: int,
+        steps: Steps,
+        model: BaseEstimator,
+        cost: tuple[float, int],
+        fit_time: float,
+    ) -> None:
+        """Score a model of a fold."""
+        (C, k), parts = cost, model.certificate_.parts
+        X_train, y_train, X_test, y_test = self.fold(f)
+        whole = Pipeline([*steps, (self.plan.name, model)]) if steps else model
+        begun = time.perf_counter()
+        train, test = self.folds[f]
+        found = {"test_scores": self.score.of(whole, X_test, y_test, self.X, test)}
+        found |= {"fit_time": fit_time, "score_time": time.perf_counter() - begun}
+        if self.score.train:
+            found["train_scores"] = self.score.of(
+                whole, X_train, y_train, self.X, train
+            )
+        self.scored.out[k * len(self.folds) + f] = found
+        self.scored.gaps[k, f] = max(c.relative_gap for c in parts)
+        self.scored.certificates += [(f"fold {f}, C={C:g}", c) for c in parts]
 
 
 def search(
@@ -261,7 +261,7 @@ def search(
     X: MatrixLike,
     y: NDArray[np.generic],
     sample_weight: Vector | None,
-    folds: list[Fold],
+    folds: list[Split],
     score: Score,
     *,
     n_jobs: int | None,
@@ -297,23 +297,25 @@ def search(
     )
     data = _Data(plan, X, y, sample_weight, folds, score, stop, scored)
 
-    def over(walk: Callable[[int], Iterator[None]]) -> None:
-        def whole(f: int) -> None:
-            for _ in walk(f):
+    def over(walks: Sequence[Walk]) -> None:
+        def whole(w: int) -> None:
+            for _ in walks[w]():
                 if stop.requested:
                     return
 
-        fit_all(whole, len(folds), n_jobs=n_jobs, stop=stop, verbose=verbose)
+        fit_all(whole, len(walks), n_jobs=n_jobs, stop=stop, verbose=verbose)
 
     threads = min(effective_n_jobs(n_jobs), len(folds))
+    numbers = range(len(folds))
     try:
         if not plan.kernel:
-            over(partial(_linear, data))
+            over([partial(_linear, data, f) for f in numbers])
         elif plan.before:
-            over(partial(_behind_steps, data, threads))
+            over([partial(_behind_steps, data, threads, f) for f in numbers])
         else:
-            for walk in _over_all_rows(data, threads):
-                over(walk)
+            rows = _all_rows(data, threads)
+            for model, Cs in plan.groups:
+                over(rows.walks(model, Cs))
     except StoppedError:
         pass
     if stop.requested:
@@ -336,132 +338,207 @@ def _linear(data: _Data, f: int) -> Iterator[None]:
             yield model
 
     for template, Cs in data.plan.groups:
-        yield from data.note(f, steps, models(template, Cs), Cs)
+        yield from data.path(f, steps, models(template, Cs), Cs)
 
 
-def _targets(model: BaseEstimator, y: NDArray[np.generic]) -> Targets:
-    if not is_classifier(model):
-        return Targets(np.asarray(y, dtype=np.float64))
-    classes, codes = encode(np.asarray(y))
-    return Targets(codes, classes)
-
-
-def _checked(
-    model: BaseEstimator, X: MatrixLike, y: NDArray[np.generic]
-) -> tuple[Matrix, NDArray[np.generic]]:
-    X, y = validate_data(
-        model,
-        X,
-        y,
-        accept_sparse=["csr", "csc", "coo"],
-        dtype=[np.float64, np.float32],
-        ensure_all_finite=False,  # points_of checks every entry
-        **({} if is_classifier(model) else {"y_numeric": True}),
-    )
-    return (X.tocsr() if sparse.issparse(X) else X), y
-
-
-@dataclass(frozen=True)
+@dataclass
 class _Rows:
-    """Rows of kernel models, and what they are for.
+    """Rows of kernel models, the folds over them, and their last kernel matrices.
 
     Attributes
     ----------
+    data : _Data
     source : estimator
         Knows the number and the names of the features.
-    part : ndarray of shape (n,)
-        Weights in training; 0 for other rows.
-    test : ndarray of int
+    points : Points
+    targets : Targets
+    folds : list of (weights, held-out rows)
+        The weights are 0 for rows that are not for training.
+    numbers : list of int
+        Numbers of these folds in the search.
+    steps : list
+        Fitted steps before the estimator.
+    room : float
+        Part of `cache_size` for these rows.
+    threads : int
     """
 
+    data: _Data
     source: BaseEstimator
     points: Points
     targets: Targets
-    part: Vector
-    test: NDArray[np.intp]
+    folds: list[Fold]
+    numbers: list[int]
+    steps: Steps
+    room: float
+    threads: int
+    table: tuple[Kernel, Table | None] | None = None
+    matrix: tuple[Kernel, Table | Gram] | None = None
 
-    def models(
+    @classmethod
+    def of(
+        cls,
+        data: _Data,
+        X: MatrixLike,
+        y: NDArray[np.generic],
+        folds: list[Fold],
+        numbers: list[int],
+        *,
+        steps: Steps,
+        room: float,
+        threads: int,
+    ) -> _Rows:
+        """Return the rows of X with the targets y, validated."""
+        source = clone(data.plan.groups[0][0])
+        X, y = validate_data(
+            source,
+            X,
+            y,
+            accept_sparse=["csr", "csc", "coo"],
+            dtype=[np.float64, np.float32],
+            ensure_all_finite=False,  # points_of checks every entry
+            **({} if is_classifier(source) else {"y_numeric": True}),
+        )
+        rows = X.tocsr() if sparse.issparse(X) else X
+        points = points_of(rows, source._kernel_record())
+        targets = Targets(np.asarray(y))
+        if is_classifier(source):
+            classes, codes = encode(np.asarray(y))
+            targets = Targets(codes, classes)
+        return cls(data, source, points, targets, folds, numbers, steps, room, threads)
+
+    def walks(self, model: BaseEstimator, Cs: Costs) -> list[Walk]:
+        """Return the steps that train and score a model for every C.
+
+        Folds whose kernels are equal share one matrix. If they can be trained together,
+        one walk does so; else there is a walk for every fold.
+        """
+        record = model._kernel_record()
+        kernels = [record.resolve(self.points.X, part) for part, _ in self.folds]
+        if any(kernel != kernels[0] for kernel in kernels):
+            return [partial(self._apart, i, model, Cs) for i in range(len(kernels))]
+        together, kernel = None, kernels[0]
+        if isinstance(model, SVC) and kernel.positive:
+            together = TogetherSVC.of(model, self.points.X, self.targets, self.folds)
+        megabytes = model.cache_size * self.room
+        if together is not None:
+            table = self._table(kernel, megabytes, together)
+            if table is not None:
+                return [partial(self._together, together, table, kernel, model, Cs)]
+        matrix = self._matrix(kernel, megabytes)
+        return [
+            partial(self._alone, i, matrix, kernel, model, Cs)
+            for i in range(len(kernels))
+        ]
+
+    def _table(
+        self, kernel: Kernel, megabytes: float, together: TogetherSVC
+    ) -> Table | None:
+        """Return the table for folds that are trained together, if it fits."""
+        if self.table is None or self.table[0] != kernel:
+            self.table = self.matrix = None  # frees their memory first
+            self.table = (
+                kernel,
+                whole_table(
+                    self.points, kernel, megabytes, together.bytes, self.data.stop
+                ),
+            )
+        return self.table[1]
+
+    def _matrix(self, kernel: Kernel, megabytes: float) -> Table | Gram:
+        """Return the matrix for folds that are trained one at a time."""
+        if self.matrix is None or self.matrix[0] != kernel:
+            self.table = self.matrix = None
+            self.matrix = (
+                kernel,
+                shared_matrix(
+                    self.points, kernel, megabytes, self.threads, self.data.stop
+                ),
+            )
+        return self.matrix[1]
+
+    def _apart(self, i: int, model: BaseEstimator, Cs: Costs) -> Iterator[None]:
+        """Walk over one of several folds whose kernels differ."""
+        one = replace(
+            self,
+            folds=[self.folds[i]],
+            numbers=[self.numbers[i]],
+            room=self.room / self.threads,
+            threads=1,
+            table=None,
+            matrix=None,
+        )
+        for walk in one.walks(model, Cs):
+            yield from walk()
+
+    def _together(
         self,
+        together: TogetherSVC,
+        table: Table,
+        kernel: Kernel,
         model: BaseEstimator,
         Cs: Costs,
+    ) -> Iterator[None]:
+        """Train all folds of a C together, and score them."""
+        data, begun = self.data, time.perf_counter()
+        values = np.array([C for C, _ in Cs])
+        walk = together.walk(table, values, self._seed(model), data.stop, self.threads)
+        for fits, (C, k) in zip(walk, Cs, strict=False):
+            seconds = (time.perf_counter() - begun) / len(fits)
+            for f, (_, test), fit in zip(self.numbers, self.folds, fits, strict=True):
+                found = fit.model(self.points, kernel, self.points.X[test])
+                self._named(found)
+                data.note(f, self.steps, found, (C, k), seconds)
+            yield
+            begun = time.perf_counter()
+
+    def _alone(
+        self,
+        i: int,
         matrix: Table | Gram,
         kernel: Kernel,
-        X_test: Matrix,
-        stop: core.Stop,
-    ) -> Iterator[BaseEstimator]:
-        """Train a model for every C; they know their values at `X_test`."""
-        state = check_random_state(getattr(model, "random_state", None))
+        model: BaseEstimator,
+        Cs: Costs,
+    ) -> Iterator[None]:
+        """Train one fold for every C, and score it."""
+        part, test = self.folds[i]
         path = Path(
-            matrix, kernel, self.points, self.targets, self.part, self.test, model,
-            np.array([C for C, _ in Cs]), int(state.randint(2**31 - 1)), stop,
+            matrix, kernel, self.points, self.targets, part, test, model,
+            np.array([C for C, _ in Cs]), self._seed(model), self.data.stop,
         )  # fmt: skip
         walk: Callable[[Path], Iterator[tuple[BaseEstimator, Vector]]]
         walk = walk_svc if isinstance(model, SVC) else walk_svr
-        for found, values in walk(path):
-            found._held_out = X_test, values
-            if hasattr(self.source, "feature_names_in_"):
-                found.feature_names_in_ = self.source.feature_names_in_
-            yield found
+
+        def models() -> Iterator[BaseEstimator]:
+            for found, values in walk(path):
+                found._held_out = self.points.X[test], values
+                self._named(found)
+                yield found
+
+        yield from self.data.path(self.numbers[i], self.steps, models(), Cs)
+
+    def _named(self, found: BaseEstimator) -> None:
+        if hasattr(self.source, "feature_names_in_"):
+            found.feature_names_in_ = self.source.feature_names_in_
+
+    @staticmethod
+    def _seed(model: BaseEstimator) -> int:
+        state = check_random_state(getattr(model, "random_state", None))
+        return int(state.randint(2**31 - 1))
 
 
-def _rows_of(
-    model: BaseEstimator, X: MatrixLike, y: NDArray[np.generic]
-) -> tuple[BaseEstimator, Points, Targets]:
-    source = clone(model)
-    X, y = validate_data(
-        source,
-        X,
-        y,
-        accept_sparse=["csr", "csc", "coo"],
-        dtype=[np.float64, np.float32],
-        ensure_all_finite=False,  # points_of checks every entry
-        **({} if is_classifier(source) else {"y_numeric": True}),
+def _weights(data: _Data) -> Vector:
+    return np.ones(len(data.y)) if data.weight is None else data.weight
+
+
+def _all_rows(data: _Data, threads: int) -> _Rows:
+    """Return the rows of a search without steps before the estimator."""
+    places, weight = np.arange(len(data.y)), _weights(data)
+    folds = [(part_of(weight, train), places[test]) for train, test in data.folds]
+    numbers = list(range(len(folds)))
+    return _Rows.of(
+        data, data.X, data.y, folds, numbers, steps=[], room=1.0, threads=threads
     )
-    points = points_of(X.tocsr() if sparse.issparse(X) else X, source._kernel_record())
-    if not is_classifier(source):
-        return source, points, Targets(np.asarray(y))
-    classes, codes = encode(np.asarray(y))
-    return source, points, Targets(codes, classes)
-
-
-def _over_all_rows(
-    data: _Data, threads: int
-) -> Iterator[Callable[[int], Iterator[None]]]:
-    """Yield a walk for every group; folds with equal kernels share a matrix."""
-    source, points, targets = _rows_of(data.plan.groups[0][0], data.X, data.y)
-    places = np.arange(len(data.y))
-    weight = np.ones(len(places)) if data.weight is None else data.weight
-    folds = [
-        _Rows(source, points, targets, part_of(weight, train), places[test])
-        for train, test in data.folds
-    ]
-    matrix: Table | Gram | None = None
-    kept: Kernel | None = None
-    for model, Cs in data.plan.groups:
-        record = model._kernel_record()
-        kernels = [record.resolve(points.X, rows.part) for rows in folds]
-        alike = all(kernel == kernels[0] for kernel in kernels)
-        if not alike or kernels[0] != kept:
-            matrix, kept = None, None  # frees its memory first
-        if alike and matrix is None:
-            kept = kernels[0]
-            matrix = shared_matrix(points, kept, model.cache_size, threads, data.stop)
-
-        def walk(
-            f: int,
-            model: BaseEstimator,
-            Cs: Costs,
-            kernels: list[Kernel],
-            matrix: Table | Gram | None,
-        ) -> Iterator[None]:
-            if matrix is None:
-                room = model.cache_size / threads
-                matrix = shared_matrix(points, kernels[f], room, 1, data.stop)
-            X_test = data.fold(f)[2]
-            models = folds[f].models(model, Cs, matrix, kernels[f], X_test, data.stop)
-            yield from data.note(f, [], models, Cs)
-
-        yield partial(walk, model=model, Cs=Cs, kernels=kernels, matrix=matrix)
 
 
 def _behind_steps(data: _Data, threads: int, f: int) -> Iterator[None]:
@@ -469,22 +546,15 @@ def _behind_steps(data: _Data, threads: int, f: int) -> Iterator[None]:
     steps, X_train, X_test = data.transformed(f)
     train, test = (np.arange(len(data.y))[part] for part in data.folds[f])
     y = _safe_indexing(data.y, np.concatenate([train, test]))
-    first = data.plan.groups[0][0]
-    source, points, targets = _rows_of(first, _stacked(X_train, X_test), y)
-    weight = np.ones(len(data.y)) if data.weight is None else data.weight
-    part = np.concatenate([weight[train], np.zeros(len(test))])
-    places = len(train) + np.arange(len(test))
-    rows = _Rows(source, points, targets, part, places)
-    matrix, kept = None, None
+    part = np.concatenate([_weights(data)[train], np.zeros(len(test))])
+    fold = part, len(train) + np.arange(len(test))
+    rows = _Rows.of(
+        data, _stacked(X_train, X_test), y, [fold], [f],
+        steps=steps, room=1.0 / threads, threads=1,
+    )  # fmt: skip
     for model, Cs in data.plan.groups:
-        kernel = model._kernel_record().resolve(points.X, part)
-        if kernel != kept:
-            matrix = None  # frees its memory first
-            room = model.cache_size / threads
-            matrix, kept = shared_matrix(points, kernel, room, 1, data.stop), kernel
-        assert matrix is not None
-        models = rows.models(model, Cs, matrix, kernel, X_test, data.stop)
-        yield from data.note(f, steps, models, Cs)
+        for walk in rows.walks(model, Cs):
+            yield from walk()
 
 
 def _stacked(first: MatrixLike, second: MatrixLike) -> MatrixLike:

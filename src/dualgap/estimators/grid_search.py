@@ -16,7 +16,7 @@ from sklearn.utils.validation import _check_method_params, _check_sample_weight
 
 from ..certificate import Certificate
 from ..data.types import MatrixLike, Parameters
-from ._shared_grid import Score, Scored, Scores, plan_of, search, solves_pairs_at_once
+from ._shared_grid import Score, Scored, Scores, plan_of, search
 from .fitting import warn_of_failures
 
 __all__ = ["GridSearchCV"]
@@ -34,7 +34,8 @@ class GridSearchCV(_GridSearchCV):  # type: ignore[misc]
     - the steps of a pipeline are fitted once per fold, not once per candidate;
     - each fit starts from the solutions for smaller values of C;
     - candidates of a kernel SVM that differ in C share the kernel matrix, if
-      `cache_size` holds it, and folds share it if their gamma is the same number.
+      `cache_size` holds it, and folds share it if their gamma is the same number;
+    - all folds of an :class:`SVC` that share the matrix are trained together.
 
     Every model is proved to its `tol`, as a single fit is. scikit-learn's own search
     runs in all other cases; see Notes.
@@ -74,9 +75,9 @@ n_splits_, refit_time_, multimetric_, classes_, n_features_in_, feature_names_in
     error in a fit or a score: scikit-learn then repeats the search, and `error_score`
     counts.
 
-    With more than two classes and at most 2,000 dense rows, each fit of an :class:`SVC`
-    solves all pairs of classes in one call. This is faster than to share work, so
-    scikit-learn's search runs then, too.
+    All folds of an :class:`SVC` are trained together, as in :class:`SVCCV`, if gamma is
+    a number, no step comes before the SVM, the loss is the hinge with an unpenalised
+    bias, and `cache_size` holds the matrix. Otherwise each fold has its own path of C.
 
     Scores are equal to scikit-learn's except for rows so near the boundary
     that both models are within `tol` on either side of it.
@@ -151,8 +152,6 @@ n_splits_, refit_time_, multimetric_, classes_, n_features_in_, feature_names_in
         candidates = list(ParameterGrid(self.param_grid))
         plan = plan_of(self.estimator, candidates)
         if plan is None or hasattr(self.cv, "__next__"):
-            return None
-        if solves_pairs_at_once(plan, X, y):
             return None
         self._validate_params()
         scorer, refit_metric = self._get_scorers()
