@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
+import pytest
+
 import dualgap
 
 PACKAGE = Path(dualgap.__file__).parent
@@ -15,6 +17,68 @@ TREES = {
 
 #: Uses of `Any` as a type. They may only fall.
 ANY = 458
+
+
+#: Numbers that nobody tunes: of arithmetic, of formats, and exit codes.
+FIXED = {
+    "answers/bias.py": {"_INSIDE"},
+    "answers/kernel_regions.py": {"_OF_EXPONENTIALS"},
+    "checks.py": {"_SMALLEST_COST", "_LARGEST_COST"},
+    "cli/app.py": {"NOT_CERTIFIED", "INTERRUPTED"},
+    "data/conversion.py": {"_LARGEST_WHOLE"},
+    "data/description.py": {"FORMAT_VERSION", "_LEAST_SEGMENT", "_MOST_SEGMENT"},
+    "data/lock.py": {"_FAR"},
+    "data/model_file.py": {"FORMAT_VERSION"},
+    "data/scaling.py": {"VERSION"},
+    "data/segments.py": {"_ONE", "_POLYNOMIAL"},
+    "data/text_sources.py": {"START"},
+    "estimators/drop_ins.py": {"_CRAMMER_SINGER"},
+    "kernels/gram.py": {"_MEGABYTE", "_PER_ROW", "_PER_CACHED_ROW"},
+    "kernels/table.py": {"_VALUE", "_CACHED"},
+    "models/onnx_graph.py": {"_OPSET", "_LARGEST"},
+    "models/peer_files.py": {"_LARGEST"},
+    "models/proofs.py": {"_BITS"},
+    "solvers/base.py": {"TINY"},
+    "solvers/kernel/block.py": {"_ROUNDED", "_SLACK"},
+}
+
+
+def is_number(node):
+    """Whether an expression consists of numbers."""
+    inner = ast.Tuple | ast.BinOp | ast.UnaryOp | ast.operator | ast.unaryop | ast.Load
+    nodes = list(ast.walk(node))
+    numbers = [n for n in nodes if isinstance(n, ast.Constant)]
+    return all(isinstance(n, inner | ast.Constant) for n in nodes) and all(
+        isinstance(n.value, int | float) for n in numbers
+    )
+
+
+def numbers_of(tree):
+    """Yield names and lines of the upper-case numbers of a module."""
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and is_number(node.value):
+            for name in ast.walk(node.targets[0]):
+                if isinstance(name, ast.Name) and name.id.isupper():
+                    yield name.id, node.lineno
+
+
+def documented(lines, number):
+    return lines[number - 2].strip().startswith("#: ")
+
+
+@pytest.mark.parametrize("name", TREES)
+def test_tuning_constants_are_documented(name):
+    """Several are the fields of a frozen record; a single one may stand alone."""
+    lines = (PACKAGE / name).read_text("utf-8").splitlines()
+    numbers = dict(numbers_of(TREES[name]))
+    tuned = numbers.keys() - FIXED.get(name, set())
+    assert len(tuned) <= 1, "gather them in a record Settings"
+    assert all(documented(lines, numbers[constant]) for constant in tuned)
+    for node in TREES[name].body:
+        if isinstance(node, ast.ClassDef) and node.name.endswith("Settings"):
+            assert "@dataclass(frozen=True)" in map(str, lines[: node.lineno])
+            fields = [n.lineno for n in node.body if isinstance(n, ast.AnnAssign)]
+            assert all(documented(lines, number) for number in fields), node.name
 
 
 def lines_of(function):

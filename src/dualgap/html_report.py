@@ -25,14 +25,7 @@ from .data.types import MatrixLike
 from .estimators import SVC, LinearSVCCV, unwrap
 from .models import certify
 from .models.certification import other_objective
-from .plot import (
-    COLORS,
-    ConvergenceDisplay,
-    MarginDisplay,
-    PathDisplay,
-    pyplot,
-    svg,
-)
+from .plot import COLORS, ConvergenceDisplay, MarginDisplay, PathDisplay, pyplot, svg
 from .plot.training import proved_gaps
 
 if TYPE_CHECKING:
@@ -42,13 +35,30 @@ if TYPE_CHECKING:
 
 __all__ = ["Report", "report"]
 
-_SHOWN = 15  # rows of a table before the rest is collapsed
-_NEAR, _FAR = 0.01, 0.1  # relative gaps that decide the colour of the headline
-_MOST = 0.9  # share of support vectors from which the page advises on them
-_COMPRESSIBLE = 1000  # support vectors from which compress is worth its time
-_UNEVEN = 100.0  # ratio of the ranges of two columns from which it is a problem
-_OUTLYING = 100.0  # interquartile ranges between the median and a far-off value
-_SAMPLE = 10_000  # rows that the quartiles are estimated from
+
+@dataclass(frozen=True)
+class Settings:
+    """Tuning constants of the page."""
+
+    #: Rows of a table before the rest is collapsed.
+    shown: int = 15
+    #: Relative gap up to which a model of another package is near the optimum.
+    near: float = 0.01
+    #: Relative gap from which a model is far from the optimum.
+    far: float = 0.1
+    #: Share of support vectors from which the page advises on them.
+    most: float = 0.9
+    #: Support vectors from which compress is worth its time.
+    compressible: int = 1000
+    #: Ratio of the ranges of two columns from which it is a problem.
+    uneven: float = 100.0
+    #: Interquartile ranges between the median and a far-off value.
+    outlying: float = 100.0
+    #: Rows that the quartiles are estimated from.
+    sample: int = 10_000
+
+
+SETTINGS = Settings()
 
 
 @dataclass(frozen=True)
@@ -196,9 +206,9 @@ def _verdict(certificate: Certificate) -> tuple[str, str]:
     gap = max(part.relative_gap for part in certificate)
     if certificate.certified:
         return "green", "certified"
-    if certificate.status is None and gap <= _NEAR:
+    if certificate.status is None and gap <= SETTINGS.near:
         return "green", "near the optimum"
-    if gap < _FAR:
+    if gap < SETTINGS.far:
         return "amber", "not converged"
     return "red", "far from the optimum" if gap < math.inf else "no bound"
 
@@ -217,7 +227,7 @@ def _remarks_on_the_fit(
         remarks.append(f"Train with solver='auto' instead of {solver!r}.")
     vectors, _ = _support(model, 1)
     slow = isinstance(model, SVC) and model.kernel != "linear" and not certificate.about
-    if slow and vectors >= _COMPRESSIBLE:
+    if slow and vectors >= SETTINGS.compressible:
         remarks.append(
             f"Prediction takes time in proportion to the {vectors:,} support vectors: "
             "dualgap.compress drops some, and proves what that costs."
@@ -303,7 +313,7 @@ def _classification(
             "standardise the columns, or try a larger C"
             + (", or another gamma." if hasattr(model, "kernel") else ", or SVC.")
         )
-    if vectors >= _MOST * n and accuracy < 1.0:
+    if vectors >= SETTINGS.most * n and accuracy < 1.0:
         advice.append("Nearly every row is a support vector: try a larger C.")
     least = int(np.argmin(recalls))
     small = rows[least] < n / len(classes) and model.class_weight is None
@@ -350,12 +360,12 @@ def _undecided(
 
 def _confusion(names: list[str], confusion: NDArray[np.intp]) -> str:
     """Return the confusion matrix or, for many classes, the most frequent errors."""
-    if len(names) <= _SHOWN:
+    if len(names) <= SETTINGS.shown:
         rows = zip(names, confusion.tolist(), strict=True)
         body = [[name, *map(str, row)] for name, row in rows]
         return _table(["true class ↓, predicted →", *names], body)
     errors = confusion - np.diag(confusion.diagonal())
-    order = np.argsort(-errors, axis=None, kind="stable")[:_SHOWN]
+    order = np.argsort(-errors, axis=None, kind="stable")[: SETTINGS.shown]
     places = [divmod(int(k), len(names)) for k in order]
     body = [
         [names[i], names[j], f"{errors[i, j]:,}"] for i, j in places if errors[i, j]
@@ -402,7 +412,7 @@ def _regression(
             "The predictions are worse than the mean of the targets (R² < 0): "
             "standardise the columns, or try a larger C."
         )
-    if vectors >= _MOST * len(targets):
+    if vectors >= SETTINGS.most * len(targets):
         advice.append("Nearly every row is a support vector: try a larger epsilon.")
     inside = np.mean(np.abs(targets - predicted) <= epsilon)
     return (
@@ -478,7 +488,7 @@ def _remarks_on_columns(X: MatrixLike, names: Any) -> list[str]:
             "drop them, because the model learns nothing from them."
         )
     order = np.argsort(ranges, kind="stable")[constant.size :]
-    if order.size and ranges[order[-1]] > _UNEVEN * ranges[order[0]]:
+    if order.size and ranges[order[-1]] > SETTINGS.uneven * ranges[order[0]]:
         small, large = (f"{2 * ranges[k]:.3g}" for k in order[[0, -1]])
         scaler = "MaxAbsScaler()" if sparse else "StandardScaler()"
         remarks.append(
@@ -488,10 +498,10 @@ def _remarks_on_columns(X: MatrixLike, names: Any) -> list[str]:
             f"make_pipeline({scaler}, model), or dualgap train --standardize."
         )
     if not sparse:
-        rows = X[:: -(-len(X) // _SAMPLE)]
+        rows = X[:: -(-len(X) // SETTINGS.sample)]
         first, median, third = np.percentile(rows, [25, 50, 75], axis=0)
         reach = np.maximum(high - median, median - low)
-        far = (reach > _OUTLYING * (third - first)) & (third > first)
+        far = (reach > SETTINGS.outlying * (third - first)) & (third > first)
         if far.any():
             remarks.append(
                 f"{far.sum():,} of {d:,} columns have values far from all others "
@@ -514,18 +524,21 @@ def _list(items: list[str]) -> str:
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a table. Rows beyond the first `_SHOWN` are collapsed."""
+    """Return a table. Rows beyond the first `SETTINGS.shown` are collapsed."""
 
     def line(cells: Sequence[str], tag: str) -> str:
         return f"<tr>{''.join(f'<{tag}>{_safe(c)}</{tag}>' for c in cells)}</tr>"
 
+    shown = SETTINGS.shown
     first, rest = (
         f"<table>{line(head, 'th')}{''.join(line(row, 'td') for row in part)}</table>"
-        for part in (rows[:_SHOWN], rows[_SHOWN:])
+        for part in (rows[:shown], rows[shown:])
     )
-    number = len(rows) - _SHOWN
-    more = f"<details><summary>{number:,} more</summary>{rest}</details>"
-    return first + more * (number > 0)
+    if len(rows) <= shown:
+        return first
+    return (
+        f"{first}<details><summary>{len(rows) - shown:,} more</summary>{rest}</details>"
+    )
 
 
 def _histogram(

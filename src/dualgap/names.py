@@ -18,7 +18,7 @@ ALIASES = {
     },
     "solver": dict.fromkeys(("smo", "libsvm", "liblinear"), "auto"),
 }
-# Words that are less similar than this are not taken for misspellings.
+#: Words that are less similar than this are not taken for misspellings.
 _SIMILAR = 0.66
 
 

@@ -31,6 +31,9 @@ import dualgap
 from dualgap import SVC, LinearSVC, load_model, save_model
 from dualgap.certificate import percent
 from dualgap.cli import app
+from dualgap.cli.data import Data
+from dualgap.cli.quality import Settings, on_training_rows
+from dualgap.cli.train import _on_training_rows
 from dualgap.estimators.plain import PlainLinearSVC
 from dualgap.estimators.svc import KERNELS
 from dualgap.kernel import APPROXIMATIONS, KERNEL_SOLVERS
@@ -171,11 +174,13 @@ def test_a_class_for_almost_every_number_is_told() -> None:
     assert "--task regression" in told
 
 
-def test_a_kernel_model_is_judged_on_a_sample(monkeypatch: pytest.MonkeyPatch) -> None:
-    write("data", [-1, 1])
-    monkeypatch.setattr("dualgap.cli.quality._SAMPLE", 20)
-    text = call("train", "data", "model", "--kernel", "rbf").stdout
-    assert " on 20 rows drawn at random, " in text
+def test_a_kernel_model_is_judged_on_a_sample() -> None:
+    X, y = write("data", [-1, 1])
+    model, settings = SVC().fit(X, y), Settings(sample=20)
+    figures = on_training_rows(model, Data("data", X, y, False), 1, settings)
+    rows = np.sort(np.random.default_rng(0).choice(len(y), 20, replace=False))
+    assert figures["accuracy"] == accuracy_score(y[rows], model.predict(X[rows]))
+    assert " on 20 rows drawn at random, " in _on_training_rows(figures)
 
 
 def test_stopped_early_is_status_3_and_the_model_is_written() -> None:

@@ -4,7 +4,6 @@ import itertools
 import json
 import os
 import pickle
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -14,11 +13,9 @@ from scipy import sparse
 from dualgap import LinearSVC, Problem, core
 from dualgap.data import RowStore, convert
 from dualgap.data.description import CHECKSUMS, DESCRIPTION, digest
+from dualgap.data.gather import Gather, Settings
 from dualgap.data.segments import Segments, joined, partial_sums
 from dualgap.distributed.stores import parts_of
-
-#: The package has a function of the same name.
-gather_module = sys.modules["dualgap.data.gather"]
 
 _SEGMENT = 4096
 
@@ -133,7 +130,7 @@ def example(dense, n=1500):
 @pytest.fixture(params=["csr", "dense"])
 def store(tmp_path, monkeypatch, request):
     """Rows in several shards, their arrays of several segments."""
-    monkeypatch.setattr(gather_module, "SEGMENT", _SEGMENT)
+    monkeypatch.setattr(Gather, "settings", Settings(segment_bytes=_SEGMENT))
     batch = example(request.param == "dense")
     store = convert([batch], tmp_path / "s", memory=2**20)
     assert len(store.shards) > 1

@@ -4,7 +4,6 @@ import hashlib
 import json
 import os
 import pickle
-import sys
 import threading
 
 import numpy as np
@@ -16,12 +15,12 @@ from dualgap.data import RowStore, convert
 from dualgap.data import files as files_module
 from dualgap.data import store as store_module
 from dualgap.data.description import CHECKSUMS, DESCRIPTION, FORMAT, digest
-from dualgap.data.segments import SEGMENT
+from dualgap.data.gather import Gather
+from dualgap.data.gather import Settings as GatherSettings
 
 from ..sealing import seal
 
-#: The package has a function of the same name.
-gather_module = sys.modules["dualgap.data.gather"]
+SEGMENT = Gather.settings.segment_bytes
 
 
 def data(n=1500, d=40, seed=0, dtype=np.float64):
@@ -131,8 +130,10 @@ def test_blocks_are_of_the_pages_named_and_give_their_places(store):
 @pytest.mark.parametrize("kind", ["csr", "dense"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_blocks_read_past_the_cache_are_the_same(tmp_path, monkeypatch, kind, dtype):
-    monkeypatch.setattr(files_module, "_STRAIGHT", 8192)  # several pieces to a part
-    monkeypatch.setattr(gather_module, "SEGMENT", 4096)
+    several = files_module.Settings(straight=8192)  # several pieces to a part
+    monkeypatch.setattr(files_module.Files, "settings", several)
+    short = GatherSettings(segment_bytes=4096)
+    monkeypatch.setattr(Gather, "settings", short)
     X, y, weight = data(dtype=dtype)
     X = X if kind == "csr" else X.toarray()
     plain = convert([(X, y, weight)], tmp_path / "s", dtype=dtype)

@@ -19,8 +19,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from dualgap import Problem
 from dualgap.distributed import ClusterError, LinearSVC
-from dualgap.distributed import cluster as module
-from dualgap.distributed.cluster import Cluster
+from dualgap.distributed.cluster import Cluster, Settings
 
 from .conftest import cluster
 
@@ -123,7 +122,7 @@ def test_a_worker_killed_between_the_rounds_of_a_proof(data, disturb):
 
 
 def test_a_slow_worker_does_not_stall_the_round(data, disturb, monkeypatch):
-    monkeypatch.setattr(module, "LEAST_PATIENCE", 1.0)
+    monkeypatch.setattr(Cluster, "settings", Settings(least_patience=1.0))
     with cluster(2) as client:
 
         def slow_down(engine):

@@ -260,9 +260,10 @@ def test_refusals(monkeypatch):
     with pytest.raises(ValueError, match="target_opset=12"):
         skl2onnx.to_onnx(LinearSVC().fit(X, y), X[:1], target_opset=12)
     model = SVC().fit(X, y)
-    monkeypatch.setattr(export, "_LARGEST", 1000)
-    with pytest.raises(ValueError, match="an ONNX graph can have 1,000"):
-        to_onnx(model)
+    large = LinearSVC().fit(X, y)
+    large.coef_ = np.broadcast_to(0.0, (1, 2**28))
+    with pytest.raises(ValueError, match="2,147,483,648 bytes, but an ONNX graph can"):
+        to_onnx(large)
     monkeypatch.setitem(sys.modules, "onnx", None)
     with pytest.raises(ImportError, match=r"pip install 'dualgap\[onnx\]'"):
         to_onnx(model)

@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib
 import inspect
-import pkgutil
-import re
 import sys
 import types
 
 import pytest
 
-import dualgap.kernels
-import dualgap.problems
-import dualgap.training
 from dualgap import kernel, solvers
 from dualgap.solvers import SOLVERS, Solver, get_solver, solver_for, solvers_of
 
@@ -72,34 +66,6 @@ def check_header(record):
     for line in lines:
         if line.startswith(LINES):
             assert len(line.split()) > 2
-
-
-MODULES = [
-    module.name
-    for package in (dualgap.kernels, dualgap.problems, solvers, dualgap.training)
-    for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
-]
-OF_MATHEMATICS_AND_FORMATS = {
-    *("TINY", "_ROUNDED", "_SLACK"),  # of numbers
-    *("_MEGABYTE", "_VALUE, _CACHED"),  # bytes
-}
-
-
-@pytest.mark.parametrize("name", MODULES)
-def test_tuning_constants_are_documented_fields_of_settings(name):
-    module = importlib.import_module(name)
-    constants = re.findall(
-        r"^([A-Z_][A-Z_, ]*) = -?\d", inspect.getsource(module), re.M
-    )
-    assert set(constants) <= OF_MATHEMATICS_AND_FORMATS
-    record = vars(module).get("Settings")
-    if record is None:
-        return
-    assert record.__dataclass_params__.frozen
-    lines = [line.strip() for line in inspect.getsource(record).splitlines()]
-    for k, line in enumerate(lines):
-        if line.split(":")[0].isidentifier() and ": " in line:
-            assert lines[k - 1].startswith("#: "), line
 
 
 @every_solver

@@ -37,14 +37,20 @@ __all__ = ["Ellipsoid", "ellipsoid_of"]
 
 _SLACK, _UNIT = Rounding.slack, Rounding.unit
 
-#: Most columns, constant feature included, for which an ellipsoid is computed.
-MOST_COLUMNS = 2000
 
-#: Most times that the set of active rows grows.
-_ROUNDS = 4
+@dataclass(frozen=True)
+class Settings:
+    """Tuning constants of ellipsoids."""
 
-#: Entries of a dense block of rows.
-_BLOCK = 4_000_000
+    #: Most columns, constant feature included, for which an ellipsoid is computed.
+    most_columns: int = 2000
+    #: Most times that the set of active rows grows.
+    rounds: int = 4
+    #: Entries of a dense block of rows.
+    block: int = 4_000_000
+
+
+SETTINGS = Settings()
 
 
 @dataclass(frozen=True)
@@ -94,7 +100,7 @@ def ellipsoid_of(ball: Ball, points: Points) -> Ellipsoid | None:
     Returns
     -------
     Ellipsoid or None
-        None for other losses, an unpenalised bias, or more than `MOST_COLUMNS` columns.
+        None for other losses, an unpenalised bias, or too many columns.
     """
     problem = ball.problem
     if (
@@ -102,7 +108,7 @@ def ellipsoid_of(ball: Ball, points: Points) -> Ellipsoid | None:
         or ball.of_regression
         or not isinstance(problem.loss, SquaredHinge)
         or problem.free_bias
-        or problem.width > MOST_COLUMNS
+        or problem.width > SETTINGS.most_columns
         or not ball.radius < math.inf
     ):
         return None
@@ -124,7 +130,7 @@ def ellipsoid_of(ball: Ball, points: Points) -> Ellipsoid | None:
     low, high = middle - reach, middle + reach  # of margins at the optimum
     found, active = None, np.zeros(problem.n, bool)
     matrix = np.eye(problem.width)
-    for _ in range(_ROUNDS):
+    for _ in range(SETTINGS.rounds):
         new = np.flatnonzero(used & ~active & (high < 1.0))
         if found is not None and not new.size:
             break
@@ -202,7 +208,7 @@ def _blocks(
 ) -> Iterator[tuple[slice, NDArray[np.float64]]]:
     """Yield blocks of rows as dense float64, with the constant feature."""
     n, d = X.shape
-    step = max(1, _BLOCK // max(d, 1))
+    step = max(1, SETTINGS.block // max(d, 1))
     for begin in range(0, n, step):
         span = slice(begin, min(begin + step, n))
         some = X[span]

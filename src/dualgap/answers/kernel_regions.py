@@ -1,8 +1,8 @@
 """Regions that contain every optimum of kernel problems, and bounds on decisions there.
 
 A region keeps the dual variables of the centre. With an unpenalised bias it also keeps
-a few rows near the margin, at most `MOST_ROWS` on each side, which may be training rows
-that are no support vectors.
+a few rows near the margin, at most `SETTINGS.most_rows` on each side, which may be
+training rows that are no support vectors.
 """
 
 from __future__ import annotations
@@ -25,14 +25,21 @@ __all__ = ["KernelRegion", "Near", "kernel_bounds", "kernel_region_of"]
 
 _SLACK, _UNIT = Rounding.slack, Rounding.unit
 
-#: Most rows of each joint bound.
-MOST_ROWS = 200
+
+@dataclass(frozen=True)
+class Settings:
+    """Tuning constants of bounds on kernel decisions."""
+
+    #: Most rows of each joint bound.
+    most_rows: int = 200
+    #: Kernel values of a block.
+    block: int = 2_000_000
+
+
+SETTINGS = Settings()
 
 #: Error of a kernel value that the core computes from exponentials, for float64 rows.
 _OF_EXPONENTIALS = 1e-8
-
-#: Kernel values of a block.
-_BLOCK = 2_000_000
 
 
 @dataclass(frozen=True)
@@ -117,7 +124,7 @@ def kernel_region_of(ball: Ball, X: MatrixLike) -> KernelRegion:
 
 def _near(ball: Ball, X: MatrixLike, sign: int) -> Near:
     problem = ball.problem
-    side = side_of(ball, sign, MOST_ROWS)
+    side = side_of(ball, sign, SETTINGS.most_rows)
     vectors = X[side.rows].astype(np.float64)
     kernel = problem.gram.kernel
     norms = np.empty(0)
@@ -195,7 +202,7 @@ def _distances(
     out = np.empty((X.shape[0], len(side.sigma)))
     if not m:
         return out
-    step = max(1, _BLOCK // m)
+    step = max(1, SETTINGS.block // m)
     largest = float(near.norms.max()) + float(squares.max(initial=0.0))
     more = 4.0 * _error(kernel, X, largest, m)
     for begin in range(0, X.shape[0], step):

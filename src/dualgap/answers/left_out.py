@@ -18,6 +18,7 @@ import contextlib
 import copy
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -47,18 +48,34 @@ __all__ = [
 _UNIT, _SLACK = Rounding.unit, Rounding.slack
 Mask = NDArray[np.bool_]
 
-# Fewest and most rows of a neighbourhood, and rows per free support vector.
-_LEAST, _MOST, _TIMES = 200, 1000, 1.5
-# Rows whose products with a neighbourhood are computed at once.
-_CHUNK = 256
-# Balls of the problem without a row, each from the last repair, before a fit.
-_BALLS = 4
-# The repairs of a ball end once one leaves more than this share of the radius.
-_ENOUGH = 0.8
-# Gaps of the fits without a row: the largest, the factor from fit to fit, the smallest.
-_LARGEST, _FACTOR, _SMALLEST = 1e-4, 1e-2, 1e-13
-# Multiples of the best sigma of a known bias that are tried with an unpenalised one.
-_SIGMAS = (1.0, 4.0, 0.25)
+
+@dataclass(frozen=True)
+class Settings:
+    """Tuning constants of problems with rows left out."""
+
+    #: Fewest rows of a neighbourhood.
+    fewest_rows: int = 200
+    #: Most rows of a neighbourhood.
+    most_rows: int = 1000
+    #: Rows of a neighbourhood per free support vector.
+    rows: float = 1.5
+    #: Rows whose products with a neighbourhood are computed at once.
+    chunk: int = 256
+    #: Balls of the problem without a row, each from the last repair, before a fit.
+    balls: int = 4
+    #: The repairs of a ball end once one leaves more than this share of the radius.
+    enough: float = 0.8
+    #: Largest gap of the fits without rows.
+    largest_gap: float = 1e-4
+    #: Factor of the gap from fit to fit.
+    factor: float = 1e-2
+    #: Smallest gap of a fit.
+    smallest_gap: float = 1e-13
+    #: Multiples of the best sigma of a known bias, tried with an unpenalised one.
+    sigmas: tuple[float, ...] = (1.0, 4.0, 0.25)
+
+
+SETTINGS = Settings()
 
 
 class InterruptedFitError(Exception):
@@ -116,7 +133,7 @@ def neighbourhood_size(ball: Ball) -> int:
     """Return the number of rows that a repair moves."""
     alpha, upper = ball.alpha, ball.problem.upper
     free = int(np.count_nonzero((alpha > 0.0) & (alpha < upper)))
-    return int(np.clip(_TIMES * free, _LEAST, _MOST))
+    return int(np.clip(SETTINGS.rows * free, SETTINGS.fewest_rows, SETTINGS.most_rows))
 
 
 def repaired(ball: Ball) -> Ball:
@@ -126,11 +143,11 @@ def repaired(ball: Ball) -> Ball:
     that have left or joined.
     """
     now = ball
-    for _ in range(_BALLS):
+    for _ in range(SETTINGS.balls):
         near = Neighbourhood(now, neighbourhood_size(now))
         alpha = near.moved(near.moves(np.zeros(len(near.members)), of_dual=True))
         before, now = now, Ball.of(ball.problem, alpha=alpha)
-        if now.radius > _ENOUGH * before.radius and before is not ball:
+        if now.radius > SETTINGS.enough * before.radius and before is not ball:
             break
     # Where much has changed, the old primal point may be the better one.
     same = Ball.of(ball.problem, ball.w, alpha) if len(ball.w) else now
@@ -242,7 +259,7 @@ class LeftOut:
     def _joint_bound(self, sign: int) -> tuple[Vector, NDArray[np.intp]]:
         """Return bounds on ``sign (f*(x_i) - c.x_i)``, and the rows that they move."""
         rows, ball, products = self.rows, self.ball, Products(self.ball.problem)
-        side = side_of(ball, sign, _MOST)
+        side = side_of(ball, sign, SETTINGS.most_rows)
         bounds = np.full(len(rows.signs), math.inf)
         if not len(side.sigma):
             return bounds, side.rows
@@ -250,8 +267,8 @@ class LeftOut:
         norms = np.maximum(np.einsum("ki,ij,kj->k", side.mu, K, side.mu), 0.0)
         relative = _SLACK * (products.error + (2 * len(side.rows) + 16) * _UNIT)
         sizes = side.mu @ rows.lengths[side.rows]  # at least ||z_k||
-        for begin in range(0, len(bounds), _CHUNK):
-            some = np.arange(begin, min(begin + _CHUNK, len(bounds)))
+        for begin in range(0, len(bounds), SETTINGS.chunk):
+            some = np.arange(begin, min(begin + SETTINGS.chunk, len(bounds)))
             along = side.mu @ products.block(side.rows, some)
             lengths = rows.lengths[some, None]
             squared = lengths**2 - 2.0 * along.T + norms
@@ -281,8 +298,8 @@ class LeftOut:
                 self.ball, neighbourhood_size(self.ball), self.rows
             )
         near = self.near
-        for begin in range(0, len(which), _CHUNK):
-            some = which[begin : begin + _CHUNK]
+        for begin in range(0, len(which), SETTINGS.chunk):
+            some = which[begin : begin + SETTINGS.chunk]
             blocks = near.products.block(near.members, some).T.copy()
             for i, products in zip(some, blocks, strict=True):
                 found = Leaving.of(near, int(i), products).interval()
@@ -300,7 +317,7 @@ class LeftOut:
         assert self.near is not None
         problem = without_rows(self.ball.problem, [i])
         near = self.near
-        for _ in range(_BALLS):
+        for _ in range(SETTINGS.balls):
             alpha = Leaving.of(near, i).dual_point()
             near = self._tighten(i, Ball.of(problem, alpha=alpha))
             self.balls += 1
@@ -320,10 +337,10 @@ class LeftOut:
             if certificate.status is Status.INTERRUPTED:
                 raise InterruptedFitError
             reached = certificate.relative_gap
-            if decided() or tol <= _SMALLEST or not reached <= tol:
+            if decided() or tol <= SETTINGS.smallest_gap or not reached <= tol:
                 return
             warm = solution.alpha if solver.dual else None
-            tol = max(min(tol, reached) * _FACTOR, _SMALLEST)
+            tol = max(min(tol, reached) * SETTINGS.factor, SETTINGS.smallest_gap)
 
     def _tighten(self, i: int, ball: Ball) -> Neighbourhood:
         near = Neighbourhood(ball, neighbourhood_size(ball))
@@ -337,9 +354,9 @@ class LeftOut:
         middle = 0.5 * (self.lower[i] + self.upper[i])
         dual = self.ball.certificate.dual
         if not (math.isfinite(middle) and length > 0.0 and dual > 0.0):
-            return _LARGEST
+            return SETTINGS.largest_gap
         gap = 0.1 * (middle / length) ** 2 / dual
-        return min(max(gap, _SMALLEST), _LARGEST)
+        return min(max(gap, SETTINGS.smallest_gap), SETTINGS.largest_gap)
 
 
 class Leaving(NamedTuple):
@@ -419,7 +436,7 @@ class Leaving(NamedTuple):
         apart = self.square - 2 * self.products.mean() + self.near.K.mean()
         best = {1.0: -math.inf, -1.0: -math.inf}
         for side in best:
-            for factor in _SIGMAS:
+            for factor in SETTINGS.sigmas:
                 sigma = factor * 2.0 * radius / math.sqrt(apart) if apart > 0.0 else 0.0
                 if 0.0 < sigma < math.inf:
                     bound = self.one_sided(self.moves(-side * sigma), side)

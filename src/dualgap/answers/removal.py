@@ -52,9 +52,18 @@ __all__ = ["Last", "Neighbourhood", "Products", "Rows", "change", "loosely"]
 _UNIT, _SLACK = Rounding.unit, Rounding.slack
 Indices = NDArray[np.intp]
 
-# Violation of the optimality conditions, in units of the margin, at which a repair
-# ends; and its most steps per row of the neighbourhood.
-_VIOLATION, _STEPS = 1e-4, 30
+
+@dataclass(frozen=True)
+class Settings:
+    """Tuning constants of repairs."""
+
+    #: Violation of the optimality conditions, in units of the margin, that ends one.
+    violation: float = 1e-4
+    #: Most steps per row of the neighbourhood.
+    steps: int = 30
+
+
+SETTINGS = Settings()
 
 
 class Products:
@@ -299,8 +308,8 @@ class Neighbourhood:
             low, high = low.copy(), high.copy()
             c[fixed] = low[fixed] = high[fixed] = 0.0
         core.pair_steps(
-            H, c, (low, high), v.astype(np.float32), self.unit, _VIOLATION,
-            _STEPS * len(c), core.Stop(),
+            H, c, (low, high), v.astype(np.float32), self.unit, SETTINGS.violation,
+            SETTINGS.steps * len(c), core.Stop(),
         )  # fmt: skip
         moved = np.clip(c[:-1], self.low[:-1], self.high[:-1]) - self.c[:-1]
         if len(fixed):

@@ -56,8 +56,8 @@ if TYPE_CHECKING:
     from ..problems.binary import BinaryProblem
     from .data import Data
 
-# Tolerances for the other packages, one fit for each. They limit a violation of the
-# optimality conditions, which is not a duality gap.
+#: Tolerances for the other packages, one fit for each. They limit a violation of the
+#: optimality conditions, which is not a duality gap.
 _ASKED = (1.0, 0.1, 0.01, 0.001)
 
 

@@ -248,6 +248,7 @@ def _source(path: str) -> Iterator[tuple[str, Any, str]]:
     """
     from ..data.svmlight import decompressed
     from ..data.tables import kind_of
+    from ..data.text_sources import START
 
     def held(pieces: Iterable[bytes]) -> _Stream:
         stream = _Stream()
@@ -265,7 +266,7 @@ def _source(path: str) -> Iterator[tuple[str, Any, str]]:
             file = stack.enter_context(open(path, "rb"))
             if not os.path.isfile(path):  # a pipe can be read only once
                 file = held([file.read()])
-        kind, suffix = kind_of(file.read(_START))
+        kind, suffix = kind_of(file.read(START))
         file.seek(0)
         if suffix is not None:
             kind, _ = kind_of(next(decompressed(file, suffix, name), b""))
@@ -275,9 +276,6 @@ def _source(path: str) -> Iterator[tuple[str, Any, str]]:
                 file = held(decompressed(file, suffix, name))
         plain = kind == "svmlight" and not isinstance(file, _Stream)
         yield kind, path if plain else file, name
-
-
-_START = 2**16  # bytes that determine the kind of a file
 
 
 def _svmlight(

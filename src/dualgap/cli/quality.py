@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from .data import Data, labels_of, shortened
@@ -17,8 +18,16 @@ if TYPE_CHECKING:
 
 Figures = dict[str, "float | None"]
 
-#: Number of rows from which the training accuracy of a kernel model is estimated.
-_SAMPLE = 10_000
+
+@dataclass(frozen=True)
+class Settings:
+    """Tuning constants of the figures."""
+
+    #: Rows from which the training accuracy of a kernel model is estimated.
+    sample: int = 10_000
+
+
+SETTINGS = Settings()
 
 
 def is_regression(model: Model) -> bool:
@@ -84,21 +93,23 @@ def auc(fitted: Model, examples: Data, values: NDArray[np.float64]) -> float | N
     return float(np.mean(areas))
 
 
-def on_training_rows(fitted: Model, examples: Data, n_jobs: int | None) -> Figures:
+def on_training_rows(
+    fitted: Model, examples: Data, n_jobs: int | None, settings: Settings = SETTINGS
+) -> Figures:
     """Return figures of a new model on its training rows.
 
-    Kernel models are judged on a sample of at most `_SAMPLE` rows.
+    Kernel models are judged on a sample of at most `settings.sample` rows.
     """
     import numpy as np
 
-    n = examples.shape[0]
+    n, most = examples.shape[0], settings.sample
     figures: Figures = {}
-    if hasattr(fitted, "kernel") and n > _SAMPLE:
-        rows = np.random.default_rng(0).choice(n, _SAMPLE, replace=False)
+    if hasattr(fitted, "kernel") and n > most:
+        rows = np.random.default_rng(0).choice(n, most, replace=False)
         rows.sort()
         X = examples.X
         examples = examples._replace(X=X[rows], y=examples.y[rows])
-        figures["rows_judged"] = _SAMPLE
+        figures["rows_judged"] = most
     _, labels = predictions(fitted, examples.X, n_jobs)
     if is_novelty(fitted):
         figures["outliers"] = float((labels == -1).mean())

@@ -185,7 +185,8 @@ def reach(certificate: Certificate) -> str:
     return distance(gap, certificate.about)
 
 
-_FINE = 1e-6  # gaps below this are shown as this, unless tol is smaller
+#: Gaps below this are shown as this, unless tol is smaller.
+_FINE = 1e-6
 
 
 def print_details(certificates: Certificates) -> None:

@@ -13,8 +13,8 @@ from typing import IO, Any
 
 __all__ = ["check_target", "remove_leftovers", "write_atomically"]
 
-# Characters of a name that a temporary file keeps. With the suffix, the name stays
-# within the limit of file systems.
+#: Characters of a name that a temporary file keeps. With the suffix, the name stays
+#: within the limit of file systems.
 _LONGEST = 48
 
 

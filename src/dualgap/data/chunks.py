@@ -19,7 +19,8 @@ from scipy import sparse
 
 from .types import Matrix
 
-_PIECE = 2**24  # bytes to read at a time from arrays whose file gives their size
+#: Bytes to read at a time from arrays whose file gives their size.
+_PIECE = 2**24
 #: Errors of zipfile for archives that are damaged, encrypted or of another kind.
 _DAMAGED = (
     *(zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError),

@@ -34,7 +34,7 @@ from .description import (
     DESCRIPTION,
     FORMAT_VERSION,
 )
-from .gather import MOST_THREADS, Crew, Gather
+from .gather import Crew, Gather
 from .lock import locked
 from .store import BUFFER, RowStore, whole_number
 from .svmlight import _check_n_features, _checked_dtype, _thread_count
@@ -45,11 +45,8 @@ __all__ = ["convert"]
 
 logger = logging.getLogger("dualgap")
 
+#: Bytes of memory of a conversion.
 MEMORY = 2**30
-
-#: A chunk of text has 1 / _SHARE of the memory. At most 4 threads hold one each, as
-#: text, as arrays, sorted, and as it is written.
-_SHARE = 16
 
 _LARGEST_WHOLE = 2**53  # float64 cannot represent all larger whole numbers
 
@@ -155,7 +152,7 @@ def convert(
         )
     reading = sources.Reading(
         dtype=_checked_dtype(dtype),
-        chunk=memory // _SHARE,
+        chunk=memory // Gather.settings.chunks,
         zero_based=zero_based,
         label=label,
         weight=weight,
@@ -176,7 +173,7 @@ def convert(
         "label": label,
         "weight": weight,
     }
-    threads = min(_thread_count(n_jobs), MOST_THREADS)
+    threads = min(_thread_count(n_jobs), Gather.settings.most_threads)
     parent, name = os.path.split(target)
     with locked(os.path.join(os.path.realpath(parent), name), target):
         if not (resume and Work.was_published(target, plan)):

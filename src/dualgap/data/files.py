@@ -9,9 +9,10 @@ import os
 import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import cached_property
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,14 +26,23 @@ from .types import Matrix
 if TYPE_CHECKING:
     from .store import RowStore
 
-#: Bytes to read at a time; they stay in the processor's cache until they are checked.
-_PIECE = 2**20
-#: Bytes of a memory map to check at a time, so that the check can be interrupted.
-_STRETCH = 2**26
-#: Bytes that `verify` reads at a time.
-_DIGESTED = 2**22
-#: Direct reads, past the file cache: number at the same time, and bytes of each buffer.
-_READERS, _STRAIGHT = 4, 2**22
+
+@dataclass(frozen=True)
+class Settings:
+    """Tuning constants of reads from row stores."""
+
+    #: Pages of a block. Enough pages mix the rows well, and few enough are long reads.
+    block_pages: int = 16
+    #: Bytes to read at a time; they stay in the processor's cache until checked.
+    piece: int = 2**20
+    #: Bytes of a memory map to check at a time, so that the check can be interrupted.
+    stretch: int = 2**26
+    #: Bytes that `verify` reads at a time.
+    digested: int = 2**22
+    #: Direct reads, past the file cache, at the same time.
+    readers: int = 4
+    #: Bytes of the buffer of a direct read.
+    straight: int = 2**22
 
 
 class Arrays(NamedTuple):
@@ -56,6 +66,8 @@ class Arrays(NamedTuple):
 
 class Files:
     """Open files of a store, for use by one thread."""
+
+    settings: ClassVar[Settings] = Settings()
 
     def __init__(self, store: RowStore, stack: contextlib.ExitStack) -> None:
         self.store, self.stack = store, stack
@@ -106,7 +118,7 @@ class Files:
         segments = self.store._segments.get(name)
         begin = start * self.store.dtypes[name].itemsize
         target = out.reshape(-1).view(np.uint8)
-        step = max(_PIECE, self.store.segment_bytes)
+        step = max(self.settings.piece, self.store.segment_bytes)
 
         def around(first: int, last: int) -> NDArray[np.uint8]:
             more = np.empty(last - first, np.uint8)
@@ -146,8 +158,9 @@ class Files:
             data, size = whole.view(np.ndarray).view(np.uint8), segments.size
             begin = start * kind.itemsize // size * size
             end = min(-(-stop * kind.itemsize // size) * size, segments.total)
-            for at in range(begin, end, _STRETCH):
-                segments.check(at, data[at : min(at + _STRETCH, end)])
+            stretch = self.settings.stretch
+            for at in range(begin, end, stretch):
+                segments.check(at, data[at : min(at + stretch, end)])
         return whole[start:stop]
 
     def _cut_short(self, name: str, at: int) -> ValueError:
@@ -278,7 +291,10 @@ class Files:
             self.store.dtypes, start, first, rows, entries
         ):
             size = self.store.dtypes[name].itemsize
-            piece, end = np.empty(_DIGESTED, np.uint8), (begin + count) * size
+            piece, end = (
+                np.empty(self.settings.digested, np.uint8),
+                (begin + count) * size,
+            )
             for at in range(begin * size, end, len(piece)):
                 part = piece[: end - at]
                 self._read(name, at, part)
@@ -295,15 +311,15 @@ class _Straight(contextlib.AbstractContextManager["_Straight"]):
     """
 
     def __init__(self, files: Files) -> None:
-        self.files = files
+        self.files, readers = files, files.settings.readers
         self.pending: list[Future[None]] = []
         self.pieces: SimpleQueue[NDArray[np.uint8]] = SimpleQueue()
-        make_room_for(_READERS)
-        for _ in range(_READERS):
+        make_room_for(readers)
+        for _ in range(readers):
             with memory_error("reading past the file cache"):
-                piece = mmap.mmap(-1, _STRAIGHT)
+                piece = mmap.mmap(-1, files.settings.straight)
             self.pieces.put(np.frombuffer(piece, np.uint8))
-        self.pool = ThreadPoolExecutor(_READERS, "dualgap-read")
+        self.pool = ThreadPoolExecutor(readers, "dualgap-read")
         self.handles: dict[str, int] = {}
 
     def __exit__(self, *error: Any) -> None:
@@ -321,10 +337,10 @@ class _Straight(contextlib.AbstractContextManager["_Straight"]):
         target = out.reshape(-1).view(np.uint8)
         begin = start * out.itemsize
         grain = max(self.files.store.segment_bytes, mmap.PAGESIZE)
-        at = 0
+        most, at = self.files.settings.straight, 0
         while at < len(target):
             # Pieces end at ends of segments.
-            size = min(_STRAIGHT - (begin + at) % grain, len(target) - at)
+            size = min(most - (begin + at) % grain, len(target) - at)
             part = target[at : at + size]
             self.pending.append(self.pool.submit(self._fill, name, begin + at, part))
             at += size

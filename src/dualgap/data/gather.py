@@ -9,7 +9,8 @@ import math
 import os
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -26,11 +27,24 @@ from .description import (
     in_order,
     shard_parts,
 )
-from .segments import SEGMENT, joined, partial_sums
+from .segments import joined, partial_sums
 from .types import Matrix
 from .work import Run, Work
 
-MOST_THREADS = 4
+
+@dataclass(frozen=True)
+class Settings:
+    """Tuning constants of the conversion to row stores."""
+
+    #: Most threads of a conversion.
+    most_threads: int = 4
+    #: Bytes of a segment, which has one checksum. Checksums take 1/4096 of the data.
+    #: Longer segments would cost more at the ends of a page, where whole segments must
+    #: be read.
+    segment_bytes: int = 2**14
+    #: A chunk of text has this part of the memory. Each thread holds a chunk as text,
+    #: as arrays, sorted, and as it is written.
+    chunks: int = 16
 
 
 class Crew(contextlib.AbstractContextManager["Crew"]):
@@ -62,6 +76,8 @@ class Crew(contextlib.AbstractContextManager["Crew"]):
 
 class Gather:
     """Second phase: merge the sorted runs into the arrays of a store."""
+
+    settings: ClassVar[Settings] = Settings()
 
     def __init__(self, work: Work, plan: dict[str, Any], threads: int) -> None:
         self.work, self.plan, self.threads = work, plan, threads
@@ -134,7 +150,7 @@ class Gather:
         # most threads that are possible, so that shards do not depend on `n_jobs`.
         row = 40 + (8 * self.d if self.dense else 0)
         bytes_ = self.entries * (self.value.itemsize + 8) + self.n * row
-        count = math.ceil(3 * MOST_THREADS * bytes_ / self.plan["memory"])
+        count = math.ceil(3 * self.settings.most_threads * bytes_ / self.plan["memory"])
         count = max(1, min(count, self.n))
         files = [_RunFile(self.work.run_file(k), r, self.value)
                  for k, r in enumerate(self.runs)]  # fmt: skip
@@ -206,13 +222,13 @@ class Gather:
                 arrays["values"], arrays["indices"] = X.data, X.indices
                 arrays["indptr"] = X.indptr[1:].astype(np.int64) + first
                 entries = len(X.data)
-        found, sums = hashlib.sha256(), {}
+        found, sums, segment = hashlib.sha256(), {}, self.settings.segment_bytes
         for name, at, _ in shard_parts(self.dtypes, start, first, n, entries):
             if name in arrays:
                 array = np.ascontiguousarray(arrays[name], dtype=self.dtypes[name])
                 plain = array.view(np.uint8)
                 found.update(plain.data)
-                sums[name] = partial_sums(at * array.itemsize, plain, SEGMENT)
+                sums[name] = partial_sums(at * array.itemsize, plain, segment)
                 with open(self._file(name), "rb+") as file:
                     file.seek(at * array.itemsize)
                     file.write(plain.data)
@@ -233,6 +249,7 @@ class Gather:
 
     def _checksums(self, shards: list[dict[str, Any]]) -> bytes:
         """Return the checksums of all segments, array by array, as bytes."""
+        segment = self.settings.segment_bytes
         parts: dict[str, list[tuple[int, int, list[int]]]] = {
             name: [] for name in in_order(self.dtypes)
         }
@@ -246,10 +263,10 @@ class Gather:
                 parts[name].append(part)
             start, first = start + shard["rows"], first + shard["entries"]
         if not self.dense:  # no shard contains the pointer to the first row
-            zero = partial_sums(0, np.zeros(8, np.uint8), SEGMENT)
+            zero = partial_sums(0, np.zeros(8, np.uint8), segment)
             parts["indptr"].insert(0, (0, 8, zero))
         totals = {name: sum(part[1] for part in own) for name, own in parts.items()}
-        sums = [joined(own, totals[name], SEGMENT) for name, own in parts.items()]
+        sums = [joined(own, totals[name], segment) for name, own in parts.items()]
         return np.concatenate(sums).astype("<u4").tobytes()
 
     def _describe(self, shards: list[dict[str, Any]]) -> None:
@@ -272,7 +289,7 @@ class Gather:
             "seed": self.plan["seed"],
             "zero_based": self._zero_based(),
             "arrays": self.dtypes,
-            "segment_bytes": SEGMENT,
+            "segment_bytes": self.settings.segment_bytes,
             "checksums_sha256": hashlib.sha256(checksums).hexdigest(),
             "shards": [
                 {key: shard[key] for key in ("rows", "entries", "sha256")}

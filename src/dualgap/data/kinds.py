@@ -7,7 +7,7 @@ import os
 
 from .svmlight import decompressed
 from .tables import kind_of
-from .text_sources import _START
+from .text_sources import START
 
 
 def kind_of_file(path: str) -> str:
@@ -21,7 +21,7 @@ def kind_of_file(path: str) -> str:
     if not os.path.isfile(path):  # a pipe can be read only once
         return "svmlight"
     with open(path, "rb") as file:
-        start = file.read(_START)
+        start = file.read(START)
         kind, suffix = kind_of(start)
         if suffix is not None:
             file.seek(0)

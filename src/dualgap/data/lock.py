@@ -18,7 +18,8 @@ __all__ = ["locked"]
 
 logger = logging.getLogger("dualgap")
 
-_LONGEST = 48  # longer names are shortened in the names of lock files
+#: Longer names are shortened in the names of lock files.
+_LONGEST = 48
 #: Position of the locked byte on Windows, where others cannot read it.
 _FAR = 2**30
 _HELD = {errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES, errno.EDEADLK}

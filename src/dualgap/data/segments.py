@@ -17,11 +17,7 @@ from numpy.typing import NDArray
 
 from .. import core
 
-__all__ = ["SEGMENT", "Segments", "joined", "partial_sums"]
-
-#: Bytes of a segment. Checksums take 1/4096 of the data. Longer segments would cost
-#: more at the ends of a page, where whole segments must be read.
-SEGMENT = 2**14
+__all__ = ["Segments", "joined", "partial_sums"]
 
 Bytes = NDArray[np.uint8]
 Sums = NDArray[np.uint32]
@@ -103,7 +99,7 @@ class Segments:
 # ------------------------------------------------------------------------ writing
 
 
-def partial_sums(begin: int, data: Bytes, size: int = SEGMENT) -> list[int]:
+def partial_sums(begin: int, data: Bytes, size: int) -> list[int]:
     """Return the CRC-32C of bytes of a file, one for each segment or part of one.
 
     Parameters
@@ -124,9 +120,7 @@ def partial_sums(begin: int, data: Bytes, size: int = SEGMENT) -> list[int]:
     return sums + core.crc32c_segments(data[head:], size).tolist()
 
 
-def joined(
-    parts: Iterable[tuple[int, int, list[int]]], total: int, size: int = SEGMENT
-) -> Sums:
+def joined(parts: Iterable[tuple[int, int, list[int]]], total: int, size: int) -> Sums:
     """Combine checksums of the parts of a file into checksums of its segments.
 
     Parameters

@@ -50,9 +50,8 @@ __all__ = ["Batch", "RowStore"]
 
 logger = logging.getLogger("dualgap")
 
-#: Bytes for the blocks of an epoch, two of which are in memory; and pages per block.
-#: Enough pages mix the rows well, and few enough are long reads for the disk.
-BUFFER, BLOCK_PAGES = 2**28, 16
+#: Bytes for the blocks of an epoch, two of which are in memory.
+BUFFER = 2**28
 
 
 class Batch(NamedTuple):
@@ -495,7 +494,7 @@ class RowStore(RowSource):
                 f"buffer={self.buffer} is too small for {self.path}, whose longest row "
                 f"takes {slack // ALIGNMENT} bytes; give {4 * slack} or more"
             )
-        together = min(BLOCK_PAGES, half // (2 * slack))
+        together = min(Files.settings.block_pages, half // (2 * slack))
         count = -(-total // (half // together - slack))
         with self._open() as files:
 

@@ -217,7 +217,8 @@ def _check_n_jobs(n_jobs: Any) -> None:
         )
 
 
-_SMALL = 1 << 20  # bytes of text that one thread parses in a few milliseconds
+#: Bytes of text that one thread parses in a few milliseconds.
+_SMALL = 1 << 20
 
 
 def _thread_count(n_jobs: Any, size: int = _SMALL) -> int:
@@ -297,11 +298,9 @@ def decompressed(file: BinaryIO, extension: str, name: str) -> Iterator[bytes]:
 
 # ------------------------------------------------------------------ compressed files
 
-_CHUNK = 1 << 20
-
 
 def _plain(file: Any) -> Iterator[bytes]:
-    while piece := file.read(_CHUNK):
+    while piece := file.read(_SMALL):
         yield piece
 
 
@@ -339,7 +338,7 @@ def _zst(file: BinaryIO) -> Iterator[bytes]:
         ) from error
     # zstandard's own file object does not notice a truncated frame.
     frame = None
-    while chunk := file.read(_CHUNK):
+    while chunk := file.read(_SMALL):
         while chunk:
             if frame is None:
                 frame = zstandard.ZstdDecompressor().decompressobj()

@@ -16,7 +16,8 @@ from .chunks import ArrayChunk, Chunk, Files, Reading, Rows, _refuse_labels, _ti
 from .svmlight import decompressed, text_pieces
 from .tables import csv_blocks, kind_of
 
-_LONGEST_LINE = 8  # longest line of text, in chunks
+#: Longest line of text, in chunks.
+_LONGEST_LINE = 8
 
 
 def _pieces(path: str) -> Iterator[bytes]:
@@ -25,13 +26,14 @@ def _pieces(path: str) -> Iterator[bytes]:
         yield from text_pieces(path)
         return
     with open(path, "rb") as file:
-        _, suffix = kind_of(file.read(_START))
+        _, suffix = kind_of(file.read(START))
         file.seek(0)
         suffix = suffix or os.path.splitext(path)[1].lower()
         yield from decompressed(file, suffix, path)
 
 
-_START = 2**16  # bytes that determine the kind of a file
+#: Bytes that determine the kind of a file.
+START = 2**16
 
 
 # ---------------------------------------------------------------------- svmlight text

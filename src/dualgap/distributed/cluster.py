@@ -22,7 +22,8 @@ import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import dask
 import numpy as np
@@ -56,21 +57,26 @@ from .tasks import (
 logger = logging.getLogger("dualgap")
 
 
-# Seconds between two checks for events, and between two checks of live workers.
-_GLANCE, _LOOK = 0.1, 0.5
-
-
 # They are the same class from Python 3.11 on.
 _TIMEOUTS = (TimeoutError, asyncio.TimeoutError)
 
 
-# A round goes on without workers that take this many times the usual time of a round,
-# and at least this many seconds.
-PATIENCE, LEAST_PATIENCE = 5.0, 10.0
+@dataclass(frozen=True)
+class Settings:
+    """Tuning constants of a fit on a cluster; all are seconds but `patience`."""
 
-
-# Seconds to wait for a new worker on a host that alone has a store.
-ABSENCE = 60.0
+    #: Time between two checks for events.
+    glance: float = 0.1
+    #: Time between two checks of live workers.
+    look: float = 0.5
+    #: A round goes on without workers that take this many times its usual time,
+    patience: float = 5.0
+    #: and at least this time.
+    least_patience: float = 10.0
+    #: Time to wait for a new worker on a host that alone has a store.
+    absence: float = 60.0
+    #: Time to wait for the scheduler to come back.
+    scheduler: float = 60.0
 
 
 class ClusterError(RuntimeError):
@@ -111,13 +117,15 @@ class Cluster(Engine):
         If the scheduler or the data are lost.
     """
 
+    settings: ClassVar[Settings] = Settings()
+
     def __init__(
         self,
         client: Client,
         pieces: Sequence[Sequence[Any]],
         *,
         safe_every: int | None = None,
-        patience: float = PATIENCE,
+        patience: float = Settings.patience,
     ) -> None:
         self.client, self.patience = client, patience
         self.token = f"dualgap-{uuid.uuid4().hex[:12]}"
@@ -235,7 +243,7 @@ class Cluster(Engine):
             threads = dict(self.client.nthreads())
             if threads:
                 return threads
-            time.sleep(_GLANCE)
+            time.sleep(self.settings.glance)
         raise ClusterError(
             f"the cluster at {self.address} has had no worker for a minute; start "
             "workers and fit again"
@@ -284,7 +292,7 @@ class Cluster(Engine):
         pending = list(futures)
         while pending:
             with contextlib.suppress(*_TIMEOUTS):
-                wait(pending, timeout=_GLANCE)
+                wait(pending, timeout=self.settings.glance)
                 break
             pending = [f for f in pending if f.status == "pending"]
             if any(f.status in ("cancelled", "lost") for f in futures):
@@ -292,13 +300,13 @@ class Cluster(Engine):
             if self._scheduler_is_away():
                 raise _Disturbed
             now = time.monotonic()
-            if self.homes and now - self._looked > _LOOK:
+            if self.homes and now - self._looked > self.settings.look:
                 self._looked = now
                 if not set(self.homes) <= set(self.client.nthreads()):
                     raise _Disturbed
             stop = getattr(self, "stop", None)
             # Repeat the request, as a worker may begin its epochs after the first one.
-            if stop is not None and stop.requested and now - told > _LOOK:
+            if stop is not None and stop.requested and now - told > self.settings.look:
                 told = now
                 self.client.run(_leave, self.token, wait=False)  # some may not answer
             if patience is not None and now - begun > patience:
@@ -316,7 +324,7 @@ class Cluster(Engine):
         while True:
             self._find_scheduler()
             alive = self._alive()
-            if time.monotonic() - begun > ABSENCE:
+            if time.monotonic() - begun > self.settings.absence:
                 self._check_stores_are_seen(alive)
             states = {future.status for future in self.futures}
             if "error" in states:
@@ -324,7 +332,7 @@ class Cluster(Engine):
             if "cancelled" in states and tries < 3:
                 tries += 1
                 self._find_pieces_again()
-                time.sleep(_LOOK)
+                time.sleep(self.settings.look)
                 continue
             if "cancelled" in states:
                 raise ClusterError(
@@ -340,7 +348,7 @@ class Cluster(Engine):
                     if set(self.homes) <= set(alive):
                         return
                 self.homes = []
-            time.sleep(_GLANCE)
+            time.sleep(self.settings.glance)
 
     def _check_stores_are_seen(self, alive: Iterable[str]) -> None:
         here = {host_of(address) for address in alive}
@@ -352,14 +360,14 @@ class Cluster(Engine):
                 )
 
     def _find_scheduler(self) -> None:
-        limit = time.monotonic() + 60.0
+        limit = time.monotonic() + self.settings.scheduler
         while self._scheduler_is_away():
             if self.client.status in ("closed", "closing") or time.monotonic() > limit:
                 raise ClusterError(
                     f"the scheduler at {self.address} is gone; start a cluster and fit "
                     "again"
                 )
-            time.sleep(_GLANCE)
+            time.sleep(self.settings.glance)
 
     def _find_pieces_again(self) -> None:
         """Get the published futures, which survive a lost connection of the client."""
@@ -414,8 +422,9 @@ class Cluster(Engine):
         # Submit one graph: a message for every task would cost several times as much.
         state, outcome, *there = self._reduce(replies | asked, tasks, asked.values())
         replies = dict(sorted((replies | dict(zip(asked, there, strict=True))).items()))
-        usual = statistics.median(self.walls[-9:]) if self.walls else LEAST_PATIENCE
-        patience = max(LEAST_PATIENCE, self.patience * usual) if advancing else None
+        least = self.settings.least_patience
+        usual = statistics.median(self.walls[-9:]) if self.walls else least
+        patience = max(least, self.patience * usual) if advancing else None
         finished = self._wait([outcome], patience)
         if not finished and outcome.status == "pending":
             ready = self._leave_out_the_late(replies, members)
@@ -456,7 +465,7 @@ class Cluster(Engine):
             ready = {i: f for i, f in replies.items() if f.status == "finished"}
             if ready:
                 break
-            self._wait(list(replies.values()), LEAST_PATIENCE)
+            self._wait(list(replies.values()), self.settings.least_patience)
         for index in set(replies) - set(ready):
             self.running[index] = replies[index]
             self.late[index] = members.pop(index)

@@ -53,11 +53,22 @@ ROUND_DTYPE = np.dtype(
     ]
 )
 
-#: If the best gamma of a step is below this, the acceleration restarts.
-RESTART = 1.5
-# Cost model of "auto": seconds per stored entry of an epoch, seconds of a round's
-# messages, and seconds per byte of a vector, both ways over 10 Gbit/s.
-_ENTRY, _LATENCY, _BYTE = 1.5e-9, 10e-3, 2 / 1.25e9
+
+@dataclass(frozen=True)
+class Settings:
+    """Tuning constants of CoCoA+, with the cost model of ``local_epochs="auto"``."""
+
+    #: If the best gamma of a step is below this, the acceleration restarts.
+    restart: float = 1.5
+    #: Seconds per stored entry of an epoch.
+    entry: float = 1.5e-9
+    #: Seconds of the messages of a round.
+    latency: float = 10e-3
+    #: Seconds per byte of a vector, both ways over 10 Gbit/s.
+    byte: float = 2 / 1.25e9
+
+
+SETTINGS = Settings()
 
 
 class Rounds:
@@ -79,8 +90,8 @@ class Rounds:
     @property
     def counted_passes(self) -> int:
         """Epochs whose cost equals the messages of a round, by the cost model."""
-        messages = _LATENCY + 8 * self.engine.width * _BYTE
-        return self._within(messages / (_ENTRY * max(self.engine.stored, 1)))
+        messages = SETTINGS.latency + 8 * self.engine.width * SETTINGS.byte
+        return self._within(messages / (SETTINGS.entry * max(self.engine.stored, 1)))
 
     def _within(self, passes: float) -> int:
         """Return the next lower power of 2, from 1 to the largest that pays."""
@@ -240,7 +251,7 @@ class CoCoA(Solver):
         sigma = float(rounds.engine.count)
         task = Task("advance", sigma, self.passes(rounds), beta)
         found = rounds.ask(problem.k, task)
-        state.t = t if found.best >= RESTART else 1.0
+        state.t = t if found.best >= SETTINGS.restart else 1.0
         state.epochs += 1
         state.updates += found.updates
         state.visited += found.visited

@@ -19,8 +19,8 @@ from ..problems.rounding import Values
 
 Kind = Literal["advance", "combine", "evaluate"]
 
-# An update is sent as pairs if these take less than half the bytes of the whole vector:
-# a pair of index and value takes 12 bytes, an entry of the whole vector 8.
+#: An update is sent as pairs if these take less than half the bytes of the whole
+#: vector: a pair of index and value takes 12 bytes, an entry of the whole vector 8.
 _SPARSE_SHARE = 1 / 3
 
 

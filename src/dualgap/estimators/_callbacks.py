@@ -60,7 +60,8 @@ except ImportError:
 #: Attributes of a fitted estimator, by name.
 Fitted = dict[str, NDArray[np.generic]]
 Attributes = Callable[[Vector], Fitted]
-_ROUNDING = 1e-16  # a smaller gap starts no new stage
+#: A smaller gap starts no new stage.
+_ROUNDING = 1e-16
 
 
 class FitTasks:

@@ -34,21 +34,14 @@ __all__ = ["ErrorBounds", "Folds", "Found", "Settings", "search"]
 
 @dataclass(frozen=True)
 class Settings:
-    """Tuning constants of the search.
+    """Tuning constants of the search."""
 
-    Attributes
-    ----------
-    tol : float
-        Largest tolerance of the fits. The bounds are as wide as the root of the gap.
-    cells : int
-        Cells between two fitted values of C, each with its own bound.
-    narrowest : float
-        Least ratio of two neighbouring values of C, as a difference of logarithms to
-        base 10. Below it only smaller gaps would help.
-    """
-
+    #: Largest tolerance of the fits. The bounds are as wide as the root of the gap.
     tol: float = 1e-9
+    #: Cells between two fitted values of C, each with its own bound.
     cells: int = 24
+    #: Least ratio of two neighbouring values of C, as a difference of logarithms to
+    #: base 10. Below it only smaller gaps would help.
     narrowest: float = 1e-3
 
 

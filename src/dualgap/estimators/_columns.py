@@ -15,8 +15,8 @@ __all__ = ["StoredColumns"]
 
 logger = logging.getLogger("dualgap")
 
-# Columns per stored entry from which columns are renumbered. Sorting the entries then
-# costs less than a few epochs over the long vector of coefficients.
+#: Columns per stored entry from which columns are renumbered. Sorting the entries then
+#: costs less than a few epochs over the long vector of coefficients.
 _FEW = 16
 
 

@@ -40,7 +40,8 @@ FIXED = (
     "C", "loss", "fit_intercept", "intercept_scaling", "penalize_intercept",
     "class_weight", "multi_class",
 )  # fmt: skip
-_TOLD = 20_000  # approximate number of rows in the fingerprint of a fit
+#: Approximate number of rows in the fingerprint of a fit.
+_TOLD = 20_000
 
 
 def _learns_in_batches(estimator: BaseEstimator) -> bool:

@@ -41,7 +41,8 @@ if TYPE_CHECKING:
 
 __all__ = ["DROP_INS", "SVC", "SVR", "LinearSVC", "LinearSVR", "OneClassSVM"]
 
-_LARGEST_GAP = 1e-3  # relative gap that a fit proves however large its tol is
+#: Relative gap that a fit proves however large its tol is.
+_LARGEST_GAP = 1e-3
 _CRAMMER_SINGER = 4  # LIBLINEAR's number of this problem
 
 logger = logging.getLogger("dualgap")

@@ -81,7 +81,7 @@ def _with_a_hint(model: BaseEstimator, message: str) -> str:
     return f"{message} Did you mean {near!r}?" if near else message
 
 
-# Names that a message lists at most.
+#: Names that a message lists at most.
 _MOST = 20
 _CALIBRATE = (
     "for probabilities fit sklearn.calibration."

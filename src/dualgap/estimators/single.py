@@ -43,7 +43,7 @@ def begin(time_limit: float | None) -> core.Stop:
     return stop
 
 
-# A decision below this fraction of the offset counts as 0: it is within rounding.
+#: A decision below this fraction of the offset counts as 0: it is within rounding.
 ZERO = 1e-9
 
 

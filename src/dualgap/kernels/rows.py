@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,13 +16,23 @@ from .functions import Kernel, Precomputed
 if TYPE_CHECKING:
     from .gram import Matrix, Subset
 
-# Costs that decide between dense (packed) and sparse (scattered) rows. A kernel value
-# of packed rows costs d operations. Scattered rows cost about 4 operations for each
-# stored entry, because memory is not read in order, and 64 operations of overhead.
-# Measured billions of float32 values per second, scattered and packed: covtype (12 of
-# 54 entries stored) 0.87 and 1.69, a9a (14 of 123) 0.76 and 0.80, w8a (12 of 300) 0.64
-# and 0.33.
-_ENTRY, _VALUE = 4, 64
+
+@dataclass(frozen=True)
+class Settings:
+    """Costs that decide between dense (packed) and sparse (scattered) rows.
+
+    A kernel value of packed rows costs d operations. Measured billions of float32
+    values per second, scattered and packed: covtype (12 of 54 entries stored) 0.87 and
+    1.69, a9a (14 of 123) 0.76 and 0.80, w8a (12 of 300) 0.64 and 0.33.
+    """
+
+    #: Operations for each stored entry of scattered rows: memory is not read in order.
+    entry: int = 4
+    #: Operations for each value of scattered rows.
+    value: int = 64
+
+
+SETTINGS = Settings()
 
 
 def row_source(gram: Matrix | Subset, threads: int = 1) -> core.RowSource:
@@ -55,7 +66,7 @@ def packs(X: MatrixLike) -> bool:
     if not sparse.issparse(X):
         return True
     n, d = X.shape
-    return bool(n * d <= _ENTRY * X.nnz + _VALUE * n)
+    return bool(n * d <= SETTINGS.entry * X.nnz + SETTINGS.value * n)
 
 
 def _python_rows(X: MatrixLike, kernel: Any, named: NDArray[np.uint32] | None) -> Any:

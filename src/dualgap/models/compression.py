@@ -33,7 +33,8 @@ __all__ = ["compress"]
 
 T = TypeVar("T", Proof, "_Smaller")
 
-_MOST_PIVOTS = 5000  # 200 MB of kernel values
+#: Most support vectors that are ordered by pivots, of 200 MB of kernel values.
+_MOST_PIVOTS = 5000
 
 
 @validate_params(  # type: ignore[untyped-decorator]

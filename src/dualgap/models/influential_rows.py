@@ -28,7 +28,7 @@ __all__ = ["influence"]
 
 _UNIT, _SLACK = Rounding.unit, Rounding.slack
 
-# Training rows of one block of products with the new rows.
+#: Training rows of one block of products with the new rows.
 _ROWS = 256
 
 

@@ -23,7 +23,13 @@ from sklearn.utils._param_validation import (
 from threadpoolctl import threadpool_limits
 
 from ..answers.ball import Ball
-from ..answers.left_out import InterruptedFitError, LeftOut, sharpened, without_rows
+from ..answers.left_out import (
+    SETTINGS,
+    InterruptedFitError,
+    LeftOut,
+    sharpened,
+    without_rows,
+)
 from ..data.types import MatrixLike
 from ..estimators.fitting import encode
 from ..estimators.meta import unwrap
@@ -37,9 +43,6 @@ if TYPE_CHECKING:
 __all__ = ["ErrorBounds", "cv_bounds", "loo_bounds", "problems_of"]
 
 Mask = NDArray[np.bool_]
-
-# Gaps of the fits of a fold: the factor from fit to fit, and the smallest.
-_FACTOR, _SMALLEST = 1e-2, 1e-13
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -291,9 +294,9 @@ def cv_bounds(
                     fold = now if fold is None else fold.narrowed(now, test)
                     if refine != "exact" or not len(fold.undecided(test)):
                         break
-                    if target <= _SMALLEST:
+                    if target <= SETTINGS.smallest_gap:
                         break
-                    target = max(target * _FACTOR, _SMALLEST)
+                    target = max(target * SETTINGS.factor, SETTINGS.smallest_gap)
             except (KeyboardInterrupt, InterruptedFitError, TimeoutError) as end:
                 ended = True
                 _warn(end, "cv_bounds")

@@ -53,8 +53,8 @@ LINEAR_OF_ONE = (
 )
 KERNELS_OF_ONE = (svm.SVR, svm.OneClassSVM, SVR, OneClassSVM)
 
-# An unpenalised bias is approximated by a constant feature that is this many times as
-# long as a row. The error is about the square of the inverse.
+#: An unpenalised bias is approximated by a constant feature that is this many times as
+#: long as a row. The error is about the square of the inverse.
 _LONG = 1e4
 
 

@@ -31,9 +31,8 @@ from ..losses import Loss, Vector, get_loss
 from .base import EMPTY, Claim, KernelHint, Near, Proof, hint_of
 from .bias import balanced, best_bias
 from .kernel_matrix import (
-    BEYOND,
+    SETTINGS,
     SUM,
-    TIMES,
     UNIT,
     MatrixProblem,
     dual_point,
@@ -227,7 +226,7 @@ class KernelProblem(MatrixProblem):
 
     def in_doubt(self, near: Near) -> NDArray[np.bool_]:
         margins = self.y * (near.scores + near.bias)
-        return self.loss.value(margins - TIMES * near.error - BEYOND) != 0.0
+        return self.loss.value(margins - SETTINGS.beyond(near.error)) != 0.0
 
     def _bias(self, alpha: Vector, scores: Vector) -> float:
         if self.free_bias:

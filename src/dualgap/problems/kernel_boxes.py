@@ -37,7 +37,7 @@ from ..kernels.gram import roundings_of_values
 from ..losses import EpsilonInsensitive, OneClassHinge, ResidualLoss, Vector
 from .base import EMPTY, Claim, KernelHint, Near, Proof, hint_of
 from .bias import into_sum, weighted_quantile
-from .kernel_matrix import BEYOND, TIMES, MatrixProblem, dual_point
+from .kernel_matrix import SETTINGS, MatrixProblem, dual_point
 from .one_class import (
     check_nu,
     first_rows,
@@ -150,7 +150,7 @@ class BoxProblem(MatrixProblem):
 
     def in_doubt(self, near: Near) -> NDArray[np.bool_]:
         rest = self.linear - near.scores - (near.bias - self.centre)
-        off = 2.0 * TIMES * near.error + BEYOND  # at least the error in `_above`
+        off = SETTINGS.beyond(2.0 * near.error)  # at least the error in `_above`
         above, below = self.loss.excess(rest + off), self.loss.excess(rest - off)
         return (above != 0.0) | (below != 0.0)
 

@@ -6,6 +6,7 @@ import functools
 import logging
 import math
 from abc import abstractmethod
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,16 +23,27 @@ from .rounding import Rounding
 
 logger = logging.getLogger("dualgap")
 
-# A kernel that may be indefinite is checked on the whole matrix up to this many rows,
-# and on a sample of this many rows beyond.
-_CHECKED = 1000
-
 UNIT, SUM = Rounding.unit, Rounding.summed
 
-# A row surely has no loss if its margin is beyond the kink of the loss by this multiple
-# of its error plus this distance. The multiple covers the rounding up in the
-# certificate, the distance a change of the bias once other scores become exact.
-TIMES, BEYOND = 1.05, 1e-3
+
+@dataclass(frozen=True)
+class Settings:
+    """Tuning constants of problems over a kernel matrix."""
+
+    #: Most rows that are checked where a kernel may be indefinite; beyond, a sample.
+    checked_rows: int = 1000
+    #: A row surely has no loss if its margin is beyond the kink of the loss by this
+    #: multiple of its error, which covers the rounding up in the certificate,
+    errors: float = 1.05
+    #: plus this distance: the bias changes once other scores become exact.
+    distance: float = 1e-3
+
+    def beyond(self, error: Vector) -> Vector:
+        """Return the distances from the kink beyond which rows surely have no loss."""
+        return self.errors * error + self.distance
+
+
+SETTINGS = Settings()
 
 
 class Combined(NamedTuple):
@@ -366,7 +378,7 @@ class IndefiniteKernelError(ValueError):
 def _check_positive(gram: Matrix | Subset) -> float:
     """Check that a kernel matrix is symmetric and positive semidefinite.
 
-    Up to `_CHECKED` rows the whole matrix is checked, beyond a sample of that size.
+    Up to `SETTINGS.checked_rows` rows the whole matrix is checked, else a sample.
 
     Returns
     -------
@@ -379,14 +391,14 @@ def _check_positive(gram: Matrix | Subset) -> float:
     IndefiniteKernelError
         If the matrix is not symmetric, or indefinite beyond rounding.
     """
-    n = gram.n
+    n, most = gram.n, SETTINGS.checked_rows
     rows = np.arange(n)
-    if n > _CHECKED:
-        rows = np.sort(np.random.default_rng(0).choice(n, _CHECKED, replace=False))
+    if n > most:
+        rows = np.sort(np.random.default_rng(0).choice(n, most, replace=False))
         logger.info(
             "kernel %r may be indefinite: checking a sample of %d of %d rows",
             gram.kernel.name,
-            _CHECKED,
+            most,
             n,
         )
     block = gram.block(rows, rows)

@@ -20,7 +20,8 @@ __all__ = ["HISTORY_DTYPE", "Clock", "EpochInfo", "Forecast", "Progress", "told"
 
 logger = logging.getLogger("dualgap")
 
-_FALL = 0.05  # smallest fall of the gap's logarithm that a forecast notes
+#: Smallest fall of the gap's logarithm that a forecast notes.
+_FALL = 0.05
 
 HISTORY_DTYPE = np.dtype(
     [
