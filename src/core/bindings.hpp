@@ -198,6 +198,13 @@ struct SkippedRows {
   }
 };
 
+// The sum of w_1 ... w_t is sigma v + r, with the coefficients sigma beta + r_beta. With
+// a kernel, the margins of the rows take the place of w.
+struct SumOfSteps {
+  Array<double> r, r_beta;
+  double sigma;
+};
+
 // Runs a kernel without the GIL. A pending signal runs its Python handler. If the
 // handler raises an exception, the kernel stops and the exception is rethrown.
 template <class F>

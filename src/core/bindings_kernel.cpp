@@ -485,20 +485,27 @@ void bind_kernel(nb::module_ &m) {
       "kernel_pegasos",
       [](const SimplexProblem &problem, SimplexPoint &point, const Loss &loss,
          Array<const double> omega, const PegasosSettings &settings,
-         Array<const Order> order, double t, Stop &stop) {
+         Array<const Order> order, double t, Array<double> most, SumOfSteps *sum,
+         Stop &stop) {
         Simplex s = point.of(problem, 0);
         const PegasosData data{settings, loss, s.y, sized(omega, s.m, "omega")};
         const Order *rows = checked_order(order, s.m);
         const auto many = static_cast<Index>(order.shape(0));
+        double *sizes = sized(most, s.m, "most");
+        PegasosSums sums;
+        if (sum)
+          sums = {sized(sum->r, s.m, "r"), sized(sum->r_beta, s.m, "r_beta"), sum->sigma};
         const PegasosWalk walk = without_gil(stop, [&](Poll &poll) {
           const std::lock_guard lock(s.gram->mutex());
-          return kernel_pegasos(s, data, rows, many, t, poll);
+          return kernel_pegasos(s, data, rows, many, t, sizes, sums, poll);
         });
+        if (sum) sum->sigma = sums.sigma;
         point.size = s.size;
         return walk;
       },
       "problem"_a, "state"_a, "loss"_a, "omega"_a.noconvert(), "settings"_a,
-      "order"_a.noconvert(), "t"_a, "stop"_a, "Kernelised Pegasos, after t steps.");
+      "order"_a.noconvert(), "t"_a, "most"_a.noconvert(), "sum"_a.none(), "stop"_a,
+      "Kernelised Pegasos, after t steps. `sum` is of the margins and of `a`.");
 
   m.def(
       "solve_small",

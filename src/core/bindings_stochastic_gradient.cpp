@@ -5,12 +5,6 @@ namespace dualgap {
 
 namespace {
 
-// The sum of w_1 ... w_t is sigma v + r, with the coefficients sigma beta + r_beta.
-struct SumOfSteps {
-  Array<double> r, r_beta;
-  double sigma;
-};
-
 struct GradientPoint {
   Array<double> v, beta;
   double scale, norm, t;

@@ -1072,6 +1072,8 @@ def kernel_pegasos(
     settings: PegasosSettings,
     order: NDArray[np.uint32],
     t: float,
+    most: Vector,
+    sum: SumOfSteps | None,
     stop: Stop,
 ) -> PegasosWalk: ...
 def solve_small(

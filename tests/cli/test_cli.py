@@ -328,9 +328,13 @@ def test_options_are_the_estimators_parameters(
             (
                 *("--kernel", "rbf", "--solver", "kernel-pegasos", "--tol", "0.1"),
                 *("--no-intercept", "--solver-option", "batch_size=3"),
+                *("--solver-option", "sampling=random"),
+                *("--solver-option", "output=average"),
             ),
             {
-                "solver": dualgap.kernel.KernelPegasos(batch_size=3),
+                "solver": dualgap.kernel.KernelPegasos(
+                    batch_size=3, sampling="random", output="average"
+                ),
                 "tol": 0.1,
                 "fit_intercept": False,
             },

@@ -125,11 +125,11 @@ def sampled(count=2, split=0, vertex=-1):
     return core.frank_wolfe_sampled(*simplex(), settings, sample, *how())
 
 
-def kernel_pegasos(size=0, batch=1):
+def kernel_pegasos(size=0, batch=1, most=N, sums=N):
     settings = core.PegasosSettings(0.1, N, batch)
-    return core.kernel_pegasos(
-        *simplex(size), HINGE, np.ones(N), settings, order(), 1.0, core.Stop()
-    )
+    total = core.SumOfSteps(np.zeros(sums), np.zeros(N), 0.0)
+    visits = order(), 1.0, np.zeros(most), total, core.Stop()
+    return core.kernel_pegasos(*simplex(size), HINGE, np.ones(N), settings, *visits)
 
 
 def kernel_times(ends):
@@ -270,6 +270,8 @@ WRONG = [
     ("Pegasos: size below 0", lambda: kernel_pegasos(-1), "size"),
     ("Pegasos: no rows in a batch", lambda: kernel_pegasos(batch=0), "batch"),
     ("Pegasos: more rows than there are", lambda: kernel_pegasos(N + 1), "size"),
+    ("Pegasos: few sums of slopes", lambda: kernel_pegasos(most=N - 1), "most"),
+    ("Pegasos: few margins in a sum", lambda: kernel_pegasos(sums=N - 1), "r"),
     (
         "matrix of few columns",
         lambda: core.solve_small(

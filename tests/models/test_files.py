@@ -428,9 +428,13 @@ def test_files_of_before_some_parameters(tmp_path: Path) -> None:
     X, y = data(2)
     linear = LinearSVC(solver=Pegasos(batch_size=3), tol=0.5).fit(X, y)
     kernel = SVC(solver=KernelPegasos(), tol=0.5).fit(X, y)
+    options = ("batch_size", "sampling", "output", "max_steps")
     for model, lost, option in (
         (linear, ["atol"], "max_steps"),
-        (kernel, ["atol", "fit_intercept", "penalize_intercept"], "batch_size"),
+        *(
+            (kernel, ["atol", "fit_intercept", "penalize_intercept"], option)
+            for option in options
+        ),
     ):
         save_model(model, tmp_path / "model")
         record, tensors = format_.read(str(tmp_path / "model"))

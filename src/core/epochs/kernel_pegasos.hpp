@@ -5,6 +5,7 @@
 //            with w_t = sum_j s_j y_j (phi(x_j), 1)/(lambda t). Without a bias, 0 takes
 //            the place of the 1.
 // Update     step t on k rows i:  s_i <- s_i - omega_i l'(y_i f(x_i))/k
+//            most_i <- most_i + omega_i/k: the hinge has s_i <= most_i
 // Guarantee  suboptimality O(log t/(lambda t)) in expectation (Theorems 1 to 3)
 // Cost       O(1) for a row without a loss, else one kernel row and O(n), because
 //            F_i = sum_j s_j y_j (k_ij + 1) is updated at all rows. A step beyond the
@@ -41,15 +42,31 @@ struct PegasosWalk {
   Index visited = 0, steps = 0, updates = 0;
 };
 
+// The coefficients of the points before all steps sum to sigma s + r_s, their margins to
+// sigma g + r_g. Null: no sums.
+struct PegasosSums {
+  double *r_g = nullptr, *r_s = nullptr;
+  double sigma = 0;
+};
+
 // Makes the steps t + 1, t + 2, ... (counted from the offset) on the rows order[0..m).
 inline PegasosWalk kernel_pegasos(Simplex &s, const PegasosData &data,
-                                  const Order *order, Index m, double t, Poll &poll) {
+                                  const Order *order, Index m, double t, double *most,
+                                  PegasosSums &sums, Poll &poll) {
   PegasosWalk walk;
+  const auto move = [](const Simplex &at, double u, const float *k) {
+    at.columns ? move_gradient<true, 1>(at, 1.0, u, k, 0.0, nullptr)
+               : move_gradient<false, 1>(at, 1.0, u, k, 0.0, nullptr);
+  };
+  Simplex past = s;
+  past.g = sums.r_g;
   const auto add = [&](Index i, double change) {
     const float *k = s.gram->row(s.column(i));
     const double u = change * data.y[i];
-    s.columns ? move_gradient<true, 1>(s, 1.0, u, k, 0.0, nullptr)
-              : move_gradient<false, 1>(s, 1.0, u, k, 0.0, nullptr);
+    move(s, u, k);
+    if (!sums.r_g) return;
+    sums.r_s[i] -= sums.sigma * change;
+    move(past, -sums.sigma * u, k);
   };
   std::vector<double> changes(static_cast<std::size_t>(std::min(data.batch, m)));
   bool leave = false;
@@ -59,10 +76,12 @@ inline PegasosWalk kernel_pegasos(Simplex &s, const PegasosData &data,
     t += 1.0;
     // g_i = y_i F_i is the margin up to the scale of the step before.
     const double scale = t > 1.0 ? 1.0 / (data.lambda * (t - 1.0)) : 0.0;
+    sums.sigma += scale;  // the average takes the point before the step
     for (Index r = 0; r < k; ++r) {
       const Index i = batch[r];
       changes[r] = data.omega[i] * data.loss.derivative(1.0 - s.g[i] * scale) /
                    static_cast<double>(k);
+      most[i] += data.omega[i] / static_cast<double>(k);
     }
     for (Index r = 0; r < k; ++r) {
       const Index i = batch[r];

@@ -168,7 +168,7 @@ def walk_svc(path: Path) -> Iterator[tuple[SVC, Vector]]:
         model = path.fold_model(FoldSVC, float(C))
         model.classes_, model.shape_fit_ = classes, path.points.X.shape
         trained = [
-            TrainedPair(s.alpha * p.y, float(s.bias or 0.0), s) for p, s in found
+            TrainedPair(s.coefficients * p.y, float(s.bias or 0.0), s) for p, s in found
         ]
         model._keep(rows, pairs, trained)
         coef = np.zeros((len(pairs), len(codes)))

@@ -299,7 +299,7 @@ class PairTraining:
     @staticmethod
     def _of_duals(problem: KernelProblem, solution: Solution) -> TrainedPair:
         assert solution.bias is not None
-        return TrainedPair(solution.alpha * problem.y, solution.bias, solution)
+        return TrainedPair(solution.coefficients * problem.y, solution.bias, solution)
 
     def _unreached(self, cost: Vector) -> TrainedPair:
         """Return the zero model of a pair that was not trained; P is the sum of costs.

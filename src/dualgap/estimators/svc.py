@@ -156,10 +156,11 @@ class SVC(
     n_support_ : ndarray of shape (n_classes,), int32
         Number of support vectors of each class.
     dual_coef_ : ndarray of shape (n_classes - 1, n_SV), float64
-        ``y_i alpha_i``, in the layout of LIBSVM and scikit-learn: a support vector of
-        class i has its coefficient against class j in row j - 1 if i < j, and in row j
-        if j < i. The positive class of a pair is the first one; with only two classes
-        it is the second.
+        ``y_i alpha_i``, or the coefficients of the model if they are not dual variables
+        (:class:`dualgap.kernel.KernelPegasos`). In the layout of LIBSVM and
+        scikit-learn, a support vector of class i has its coefficient against class j
+        in row j - 1 if i < j, and in row j if j < i. The positive class of a pair is
+        the first one; with only two classes it is the second.
     intercept_ : ndarray of shape (n_pairs,), float64
         Constants of the pairs (0, 1), (0, 2), ..., (K - 2, K - 1).
     coef_ : ndarray of shape (n_pairs, n_features), float64

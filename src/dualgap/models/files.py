@@ -495,7 +495,7 @@ _LATER_OPTIONS = {name: {"max_steps"} for name in _STEPPED} | {
     "SGDr": {"max_steps", "check_factor"},
     "SGDs": {"max_steps", "check_factor", "order"},
     "SGDm": {"max_steps", "check_factor", "order"},
-    "KernelPegasos": {"batch_size"},
+    "KernelPegasos": {"batch_size", "sampling", "output", "max_steps"},
 }
 
 _FACES: dict[str, _Face] = {

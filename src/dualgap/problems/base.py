@@ -25,7 +25,8 @@ class Proof(NamedTuple):
     Attributes
     ----------
     w : ndarray of shape (width,)
-        Primal point. Empty for a kernel problem, whose model is alpha and the bias.
+        Primal point. For a kernel problem, coefficients of a model that need not be
+        dual variables; empty if the model is alpha and the bias.
     alpha : ndarray of shape (n_duals,)
         Dual point.
     certificate : Certificate
@@ -132,7 +133,8 @@ class Claim:
     Attributes
     ----------
     w : ndarray, optional
-        Primal point. Defaults to the w that alpha defines.
+        Primal point, or the coefficients of a kernel model. Defaults to the w, or the
+        model, that alpha defines.
     alpha : ndarray, optional
         Dual point. Defaults to the alpha that w suggests.
     bias : float, optional
@@ -208,6 +210,13 @@ class Problem(ABC):
     @abstractmethod
     def combine(self, alpha: Vector) -> Vector:
         """Return the model that a dual point defines."""
+
+    def model(self, w: Vector | None, alpha: Vector | None) -> Vector:
+        """Return the model of an iterate, as callbacks receive it."""
+        if w is not None:
+            return w
+        assert alpha is not None
+        return self.combine(alpha)
 
     def fingerprint(self) -> dict[str, Any] | None:
         """Return everything in the problem that determines a fit bit for bit.

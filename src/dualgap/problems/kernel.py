@@ -17,6 +17,7 @@ dual has the additional constraint sum_i a_i y_i = 0. Without a bias
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple, TypedDict
 
 import numpy as np
@@ -105,13 +106,13 @@ def bounds_of(
 class KernelProblem(MatrixProblem):
     """Binary SVM over a kernel matrix, for :func:`dualgap.solve`.
 
-    The model is the ``alpha`` of a solution, of shape (n,). The decision at a point x
-    is ``sum_i alpha_i y_i (k(x_i, x) + 1)``, so a penalised bias is
-    ``sum_i alpha_i y_i``. An unpenalised bias is the bias with the least loss for this
-    alpha. :meth:`coef` returns either. The ``decisions`` of a solution, of shape (n,),
-    are the decisions at the training rows. The solvers ``block`` and ``auto`` compute
-    them in float32 for rows with neither a dual variable nor a loss, in float64
-    otherwise.
+    The model is the ``alpha`` of a solution, of shape (n,), or its ``w`` if it has one.
+    The decision at a point x is ``sum_i alpha_i y_i (k(x_i, x) + 1)``, so a penalised
+    bias is ``sum_i alpha_i y_i``. An unpenalised bias is the bias with the least loss
+    for this alpha. :meth:`coef` returns either. The ``decisions`` of a solution, of
+    shape (n,), are the decisions at the training rows. The solvers ``block`` and
+    ``auto`` compute them in float32 for rows with neither a dual variable nor a loss,
+    in float64 otherwise.
 
     Parameters
     ----------
@@ -241,6 +242,9 @@ class KernelProblem(MatrixProblem):
         ``P(s alpha) - D(s alpha)``. With an unpenalised bias it is moved to where
         ``sum_i alpha_i y_i`` is 0 up to rounding.
 
+        If the claim has a w that is another array, P is of the model
+        ``sum_i w_i y_i k(x_i, .)`` as given, and D of alpha.
+
         Parameters
         ----------
         claim : Claim
@@ -249,17 +253,20 @@ class KernelProblem(MatrixProblem):
         Returns
         -------
         Proof
-            It holds the decisions at the rows, and no w.
+            It holds the decisions at the rows, and w if the claim does.
 
         Raises
         ------
         StoppedError
             If the stop request of the hint ends the scan. There is no proof then.
         """
-        given, hint = dual_point(claim), hint_of(claim, KernelHint)
+        given = dual_point(replace(claim, w=None))
+        hint = hint_of(claim, KernelHint)
         alpha = np.clip(given, 0.0, self.upper)
         if self.free_bias and core.signed_sum(self.y, alpha) != 0.0:
             alpha = balanced(self.y, alpha)
+        if claim.w is not None and claim.w is not given:
+            return self._prove_apart(claim.w, alpha, hint.stop)
         near = self._moved(hint.near, alpha - given)
         if near is not None and near is hint.near and hint.exact:
             self._take(alpha, near)
@@ -271,7 +278,16 @@ class KernelProblem(MatrixProblem):
         bounds = self.bounds(alpha, scores, bias, s)
         if s != 1.0:
             f, alpha, bias = s * f, s * alpha, s * bias
-        return Proof(EMPTY, alpha, bounds.certificate, bias, f)
+        w = EMPTY if claim.w is None else alpha
+        return Proof(w, alpha, bounds.certificate, bias, f)
+
+    def _prove_apart(self, w: Vector, alpha: Vector, stop: core.Stop | None) -> Proof:
+        """Prove P of the model w, and D of a feasible alpha that it does not have."""
+        scores, _, bias = self.known(alpha, stop)
+        dual = self.bounds(alpha, scores, bias).certificate
+        scores, _, bias = self.known(w, stop)
+        proof = self.certify_model(w * self.y, bias).with_dual_of(dual)
+        return Proof(w, alpha, proof, bias, scores + bias)
 
     def bounds(
         self, alpha: Vector, scores: Vector, bias: float, s: float = 1.0

@@ -215,6 +215,9 @@ class MatrixProblem(Problem):
                 error[of] += Rounding.slack * 3 * UNIT * reach * lengths
                 error[of] += last.near.error[of]
 
+    def model(self, w: Vector | None, alpha: Vector | None) -> Vector:
+        return super().model(None, alpha if w is None else w)
+
     @abstractmethod
     def _bias(self, alpha: Vector, scores: Vector) -> float:
         """Return the best bias if it is unpenalised, else the bias of alpha."""

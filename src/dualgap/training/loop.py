@@ -229,11 +229,7 @@ class Loop:
 
     def model(self, state: State) -> Vector:
         """Return the current w, or the decisions of a kernel model."""
-        w, alpha = self.solver.iterate(state)
-        if w is not None:
-            return w
-        assert alpha is not None
-        return self.problem.combine(alpha)
+        return self.problem.model(*self.solver.iterate(state))
 
     def finish(self, status: Status, state: State | None) -> Solution:
         """Return the solution with the best proof, after a final proof if needed.

@@ -20,8 +20,9 @@ class Solution:
     Attributes
     ----------
     w : ndarray of shape (width,)
-        The model; ``problem.coef(w)`` splits off the intercept. Empty for a kernel
-        problem, whose model is ``problem.coef(alpha)``.
+        The model; ``problem.coef(w)`` splits off the intercept. For a kernel problem,
+        coefficients that need not be dual variables, which only `KernelPegasos`
+        returns, else empty; ``problem.coef(coefficients)`` is the model.
     alpha : ndarray of shape (n,)
         A feasible dual point. For dual solvers ``w = sum alpha_i y_i x_i``; `DCD` with
         acceleration returns the best multiple of that sum. Where "newton" or
@@ -44,3 +45,8 @@ class Solution:
     history: NDArray[np.void]
     bias: float | None = None
     decisions: Vector | None = None
+
+    @property
+    def coefficients(self) -> Vector:
+        """Coefficients of a kernel model, of shape (n,): w, or alpha if w is empty."""
+        return self.w if self.w.size else self.alpha

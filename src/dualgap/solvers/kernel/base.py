@@ -79,15 +79,16 @@ class KernelSolver(Solver):
         return Claim(*self.iterate(state), hint=KernelHint(stop=state.stop))
 
     def unproved(self, state: Any) -> Proof | None:
-        # Only the bias follows from alpha without a pass; the decisions stay unknown.
-        problem, (_, alpha) = state.problem, self.iterate(state)
-        if alpha is None or not np.isfinite(alpha).all():
+        # Without a pass only the bias of the model is known, not the decisions.
+        problem, (w, alpha) = state.problem, self.iterate(state)
+        model = alpha if w is None else w
+        if alpha is None or model is None or not np.isfinite(model).all():
             return None
         bounds = Bounds.proved(dual=problem.lowest)
         return Proof(
-            w=EMPTY,
+            w=EMPTY if w is None else w,
             alpha=alpha,
             certificate=replace(bounds.certificate, floor=problem.floor),
-            bias=float(core.signed_sum(problem.y, alpha)) if problem.constant else 0.0,
+            bias=float(core.signed_sum(problem.y, model)) if problem.constant else 0.0,
             decisions=np.full(problem.n, math.nan),
         )

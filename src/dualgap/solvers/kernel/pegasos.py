@@ -6,28 +6,40 @@ Update     step t on row i, with w = sum_j s_j y_j (phi(x_j), 1)/(lambda t) and
            lambda = 1/sum c_i:  s_i <- s_i - omega_i l'(y_i f(x_i)), omega_i = c_i/mean
            c. For the hinge this is s_i <- s_i + omega_i if y_i f(x_i) < 1. A step on k
            rows divides the changes by k.
-Guarantee  suboptimality O(log t/(lambda t)) in expectation. After whole epochs
-           alpha = s/(lambda t) is a dual point that defines this w.
-Cost       one kernel row and O(n) per row with a loss, O(1) for each other row
+Guarantee  suboptimality O(log t/(lambda t)) in expectation.
+Dual       alpha_i = -c_i times the mean of l'(y_i f(x_i)) over the visits to row i: for
+           the hinge, c_i times the share of its visits with a loss. It is in the box.
+           After whole epochs of permutations it is s_i/(lambda t) and defines this w.
+           After draws, or for an average, it defines another model.
+Cost       one kernel row and O(n) per row with a loss, twice O(n) for an average, O(1)
+           for each other row
 Source     Shalev-Shwartz, Singer, Srebro and Cotter, Math. Prog. 127 (2011), Fig. 3.
-           Every epoch visits the rows in a new permutation. The paper found this faster
-           than independent draws, and it keeps alpha in the box of the hinge. The
-           budget removes vectors as in Wang, Crammer and Vucetic, JMLR 13 (2012).
+           The paper found permutations faster than independent draws. The budget
+           removes vectors as in Wang, Crammer and Vucetic, JMLR 13 (2012).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from ... import core
-from ...checks import check_count
+from ...checks import check_count, check_option
 from ...losses import Vector
+from ..base import SteppedSolver, next_order
 from ..registry import register
 from .base import KernelSolver
 from .frank_wolfe import SimplexState
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Tuning constants of kernelised Pegasos."""
+
+    #: Coefficients are dual variables if they leave the box by at most this, relatively.
+    rounding: float = 1e-9
 
 
 @dataclass(kw_only=True)
@@ -35,23 +47,45 @@ class PegasosState(SimplexState):
     """State of kernelised Pegasos.
 
     ``a`` holds s, ``g`` the margins times lambda t, and ``t`` counts the steps.
+    ``most`` is what s would be if all visits had the slope -1. With an average, its
+    coefficients are ``(sigma s + r_a)/t`` and its margins ``(sigma g + r_g)/t``.
     """
 
     omega: Vector
     offset: float
+    most: Vector
+    settings: Settings
     t: int = 0
+    r_a: Vector | None = None
+    r_g: Vector | None = None
+    sigma: float = 0.0
 
     def finite(self) -> bool:
         return bool(np.isfinite(self.primal))
 
-    def alpha(self) -> Vector:
-        """Return the dual variables ``s/(lambda t)``, shape (n,).
+    def model(self) -> tuple[Vector, Vector]:
+        """Return the coefficients of the model and its margins, both of shape (m,)."""
+        if self.r_a is None or self.r_g is None or self.t == 0:
+            return self.a / self.scale, self.g / self.scale
+        a, g = self.sigma * self.a + self.r_a, self.sigma * self.g + self.r_g
+        return a / self.t, g / self.t
 
-        They are clipped to their box, which they may leave within an epoch.
-        """
+    def dual_point(self, coef: Vector) -> Vector:
+        """Return coefficients in the box, or mean slopes in their place, (m,)."""
+        upper = self.problem.upper[self.used]
+        if (coef <= (1.0 + self.settings.rounding) * upper).all():
+            return np.minimum(coef, upper)
+        share = self.a / np.where(self.most > 0.0, self.most, 1.0)
+        return np.asarray(self.problem.cost[self.used] * share)
+
+    def alpha(self) -> Vector:
+        return self.whole(self.dual_point(self.model()[0]))
+
+    def whole(self, values: Vector) -> Vector:
+        """Return values at the rows with a cost as an array of shape (n,)."""
         out = np.zeros(self.problem.n)
-        out[self.used] = self.a / self.scale
-        return np.minimum(out, self.problem.upper)
+        out[self.used] = values
+        return out
 
     @property
     def scale(self) -> float:
@@ -61,24 +95,24 @@ class PegasosState(SimplexState):
 
     def measure(self) -> None:
         """Set P and D from the margins that the epochs keep up to date."""
-        problem, alpha, margins = self.problem, self.a / self.scale, self.g / self.scale
-        norm = float((alpha * margins).sum())
+        problem, (coef, margins) = self.problem, self.model()
+        alpha = self.dual_point(coef)
+        norm = float((coef * margins).sum())
         diagonal = float((self.delta * alpha * alpha).sum())
         loss = problem.loss.value(margins)
         self.primal = 0.5 * norm + float((problem.cost[self.used] * loss).sum())
+        # ||w||^2 stands for ||w(alpha)||^2, which the proof computes.
         self.dual = float(alpha.sum()) - 0.5 * (norm + diagonal)
 
     def refresh(self) -> None:
         """Recompute the margins in float64."""
-        whole = np.zeros(self.problem.n)
-        whole[self.used] = self.a / self.scale
-        f = self.problem.combine(whole)[self.used]
+        f = self.problem.combine(self.whole(self.a / self.scale))[self.used]
         self.g = self.y * f * self.scale
 
 
 @register("kernel")
 @dataclass(frozen=True)
-class KernelPegasos(KernelSolver):
+class KernelPegasos(SteppedSolver, KernelSolver):
     """Kernelised Pegasos of Shalev-Shwartz et al. 2011.
 
     Use it for rough models of many rows: it is slow to reach high accuracy.
@@ -90,22 +124,35 @@ class KernelPegasos(KernelSolver):
         weight is removed, and the gap need not close.
     batch_size : int, default=1
         Rows per step. If it does not divide the number of rows, the last batch of an
-        epoch is shorter; dual variables that its larger steps take out of the box are
-        clipped.
+        epoch is shorter.
+    sampling : {"permutation", "random"}, default="permutation"
+        A new permutation every epoch, which the paper found faster, or the independent
+        draws of its analysis. An epoch has n rows in both cases.
+    output : {"last", "average"}, default="last"
+        Last iterate, or the average of all.
+    max_steps : int, optional
+        Largest number of steps, each on `batch_size` rows; it may be less than an
+        epoch.
     """
 
     budget: int | None = None
     batch_size: int = 1
+    sampling: Literal["permutation", "random"] = "permutation"
+    output: Literal["last", "average"] = "last"
 
     name: ClassVar[str] = "kernel-pegasos"
+    settings: ClassVar[Settings] = Settings()
     losses: ClassVar[tuple[str, ...]] = ("hinge", "squared_hinge", "smoothed_hinge")
     dual: ClassVar[bool] = False
     without_bias: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.budget is not None:
             check_count("budget", self.budget)
         check_count("batch_size", self.batch_size)
+        check_option("sampling", self.sampling, ("permutation", "random"))
+        check_option("output", self.output, ("last", "average"))
 
     def check(self, problem: Any) -> None:
         super().check(problem)
@@ -127,15 +174,24 @@ class KernelPegasos(KernelSolver):
             bend = float(((simplex.diagonal - simplex.delta) * omega).max())
             offset = np.ceil(bend / problem.loss.curvature / problem.lambda_)
         parts = vars(simplex) | {"order": simplex.active.copy()}
-        state = PegasosState(**parts, omega=omega, offset=float(offset))
+        state = PegasosState(
+            **parts,
+            omega=omega,
+            offset=float(offset),
+            most=np.zeros(len(omega)),
+            settings=self.settings,
+        )
+        if self.output == "average":
+            state.r_a, state.r_g = np.zeros(len(omega)), np.zeros(len(omega))
         state.primal, state.dual = float(problem.loss.value(0.0) * cost.sum()), 0.0
         return state
 
     def step(self, state: PegasosState, stop: core.Stop) -> None:
-        problem = state.problem
+        problem, order, point, total = state.problem, state.order, state.point, None
         state.epochs += 1
-        state.rng.shuffle(state.order)
-        point = state.point
+        next_order(self.sampling, state.rng, order, len(order))
+        if state.r_a is not None and state.r_g is not None:
+            total = core.SumOfSteps(state.r_g, state.r_a, state.sigma)
         settings = core.PegasosSettings(
             problem.lambda_, self.budget or 0, self.batch_size
         )
@@ -145,18 +201,27 @@ class KernelPegasos(KernelSolver):
             problem.core_loss,
             state.omega,
             settings,
-            state.order,
+            order[: state.rows_left(len(order), self.batch_size)],
             state.offset + state.t,
+            state.most,
+            total,
             stop,
         )
         state.size = point.size
+        if total is not None:
+            state.sigma = total.sigma
         state.t += walk.steps
         state.visited += walk.visited
         state.updates += walk.updates
         state.measure()
 
-    def iterate(self, state: PegasosState) -> tuple[None, Vector]:
-        return None, state.alpha()
+    def iterate(self, state: PegasosState) -> tuple[Vector, Vector]:
+        coef, _ = state.model()
+        alpha = state.dual_point(coef)
+        point = state.whole(alpha)
+        # One array stands for both if they are the same up to rounding.
+        same = np.allclose(coef, alpha, rtol=self.settings.rounding, atol=0.0)
+        return point if same else state.whole(coef), point
 
     def reject(self, state: PegasosState) -> None:
         state.refresh()
