@@ -25,12 +25,8 @@ SCREENS = {"wide": (1280, 900), "narrow": (390, 844)}
 #: A page of the guide has at most three screens of a notebook, and half a screen for
 #: the fonts of other machines.
 LONGEST = 3.5
-#: Longer pages: indexes, walks through the code, lists of cases and of questions.
-LONG = {
-    *("benchmarks-kernel.html", "benchmarks-linear.html", "demand.html"),
-    *("extending.html", "faq.html", "genindex.html", "life-of-a-fit.html"),
-    *("start.html", "svm-from-scratch.html"),
-}
+#: The index of all names may be longer.
+LONG = {"genindex.html"}
 #: Return what is too wide, and the height of the text. On the wide screen a table or a
 #: block of code may not even need a scroll bar.
 MEASURE = """wide => {

@@ -93,7 +93,6 @@ ABOUT_TWO_CLASSES = {
     "bound.relative_gap > 0.5",
     "49.95 < proof.dual <= proof.primal < 49.97",
     "bound.primal > 1.5 * proof.primal",
-    "0.01 < bound.relative_gap < 0.1",
 }
 
 

@@ -40,7 +40,7 @@ def pages(tmp_path):
         "scrolled": box.format(wide.format(2000)),
         "code": "<pre>" + "long " * 60 + "</pre>",
         "length": "<p style='height: 9000px'>page</p>",
-        "faq": "<p style='height: 9000px'>a page that may be long</p>",
+        "genindex": "<p style='height: 9000px'>a page that may be long</p>",
     }
     for name, body in bodies.items():
         text = f"<!doctype html><body><article>{body}</article></body>"
@@ -61,4 +61,4 @@ def test_what_is_too_wide_or_too_long_is_found(pages, tmp_path):
     }
     names = [path.name for path in (tmp_path / "pictures").iterdir()]
     assert len(names) == 6 * 4
-    assert "faq.narrow-dark.png" in names
+    assert "genindex.narrow-dark.png" in names

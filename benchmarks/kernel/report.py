@@ -321,15 +321,12 @@ def memory(cells: list[dict]) -> list[str]:
         return []
     head = ["| data | C | dualgap | oneDAL | LIBSVM | scikit-learn |",
             "|---|---|---|---|---|---|"]  # fmt: skip
-    return [
-        "### Memory",
-        "",
+    text = [
         "Megabytes that a fit adds to the highest resident memory, on a fresh heap.",
         "dualgap has a cache of 200 MB, a rival the cache of its best setting.",
         "",
-        *collapsed(f"All {len(rows)} cases", [*head, *rows]),
-        "",
     ]
+    return [*collapsed(f"Memory of {len(rows)} fits", [*text, *head, *rows]), ""]
 
 
 def nystroem(cells: list[dict]) -> list[str]:
@@ -337,9 +334,9 @@ def nystroem(cells: list[dict]) -> list[str]:
              "Accuracy on the test set / seconds of the fit, by the number of "
              "landmarks.",
              'scikit-learn uses its `Nystroem` and `LinearSVC(loss="hinge")`.',
-             "",
-             "| data | C | exact | dualgap 100 | 300 | 1000 | scikit-learn 100 | 300 | "
-             "1000 |", "|---|---|---|---|---|---|---|---|---|"]  # fmt: skip
+             ""]  # fmt: skip
+    head = ["| data | C | exact | dualgap 100 | 300 | 1000 | scikit-learn 100 | 300 | "
+            "1000 |", "|---|---|---|---|---|---|---|---|---|"]  # fmt: skip
     rows = []
     for c in cells:
         if c["nystroem"]:
@@ -349,7 +346,9 @@ def nystroem(cells: list[dict]) -> list[str]:
             here = [c["nystroem"].get(f"{r} {m}") for r, m in keys]
             shown = [f"{h[0]:.4f} / {number(h[1])}" if h else "–" for h in here]
             rows.append(f"| {c['data']} | {c['C']:g} | {exact} | {' | '.join(shown)} |")
-    return [*lines, *rows, ""] if rows else []
+    return (
+        [*lines, *collapsed(f"All {len(rows)} cases", [*head, *rows])] if rows else []
+    )
 
 
 def misses(cells: list[dict]) -> list[str]:
@@ -357,10 +356,16 @@ def misses(cells: list[dict]) -> list[str]:
             f"{best:.1e} |" for c in cells
             for rival, family, tightest, best in c["missed"]]  # fmt: skip
     if not rows:
-        return ["None."]
+        return []
     head = ["| data | C | rival | setting | tightest tolerance | best accuracy |",
             "|---|---|---|---|---|---|"]  # fmt: skip
-    return collapsed(f"All {len(rows)} searches", [*head, *rows])
+    title = f"{len(rows)} searches in which no tolerance led a rival to the accuracy"
+    text = [
+        "A model that tightening no longer changes points to single precision or a",
+        "fault.",
+        "",
+    ]
+    return collapsed(title, [*text, *head, *rows])
 
 
 def text(cells: list[dict]) -> str:
@@ -382,14 +387,12 @@ def text(cells: list[dict]) -> str:
                         for c in open_) + ".",
             "Rivals get the benefit of the doubt there.", "",
         ]  # fmt: skip
-    lines += ["### Rivals that missed the accuracy at every tolerance tried", "",
-              "A model that tightening no longer changes points to single precision or "
-              "a fault.", "", *misses(cells), "",
+    lines += [*misses(cells), "", *memory(cells),
               "### Prediction", "",
               "Each ratio is a rival's seconds per query and support vector over "
               "dualgap's.",
               "Rows are test rows, on one thread.", "", *predictions(cells), "",
-              *memory(cells), *nystroem(cells)]  # fmt: skip
+              *nystroem(cells)]  # fmt: skip
     return "\n".join(lines).rstrip()
 
 
@@ -406,7 +409,7 @@ def picture(cells: list[dict], path: Path) -> None:
     import matplotlib.pyplot as plt
 
     names = [name for name in NAMES if any(c["data"] == name for c in cells)]
-    figure, axes = plt.subplots(figsize=(8, 0.8 + 0.35 * len(names)))
+    figure, axes = plt.subplots(figsize=(10, 0.8 + 0.28 * len(names)))
     for (k, C), kind in itertools.product(enumerate(ORDER), KINDS):
         some = [c for c in cells if c["C"] == C and c["kind"] == kind]
         for reached, marker in ((True, "o"), (False, ">")):

@@ -218,7 +218,7 @@ def cases(cells: list[dict]) -> str:
         lines.append("")
     else:
         lines += ["None.", ""]
-    lines += ["### All cases", ""]
+    tables = []
     for name in DATA:
         some = [c for c in cells if c["data"] == name]
         if some:
@@ -226,11 +226,11 @@ def cases(cells: list[dict]) -> str:
             title = (
                 f"{name}: {won(some)} of {len(some)} cases won, mean ratio {mean:.2f}"
             )
-            lines += [*collapsed(title, [HEAD, *map(row, some)]), ""]
+            tables += [*collapsed(title, [HEAD, *map(row, some)]), ""]
     loose = [c for c in cells if c["accuracy"] == ACCURACIES[-1]
              and (c["bracket"] is None or c["bracket"] > 1e-7)]  # fmt: skip
     if loose:
-        lines += [
+        tables += [
             "P\\* is not known to 1e-7 in these cases: "
             + ", ".join(
                 f"{c['data']} C = {c['C']:g} ({c['bracket'] or math.inf:.0e})"
@@ -239,6 +239,7 @@ def cases(cells: list[dict]) -> str:
             + ".",
             "Rivals get the benefit of the doubt there.",
         ]
+    lines += collapsed(f"All {len(cells)} cases, by data set", tables)
     return "\n".join(lines).rstrip()
 
 
