@@ -12,8 +12,10 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from dualgap import core
 from dualgap.kernel import RBF, Callable, Gram, Linear, Precomputed, Sigmoid
 from dualgap.kernels.gram import Pairs
+from dualgap.kernels.table import Table
 
 from ..conftest import unsanitized
 from ..solvers.kernel.data import KERNELS, layouts
@@ -385,3 +387,32 @@ def test_columns_named_twice_are_summed():
     np.testing.assert_array_equal(
         Gram(X, Linear()).block([0, 1]), [[9.0, 0.0], [0.0, 25.0]]
     )
+
+
+@pytest.mark.parametrize("kernel", KERNELS.values(), ids=str)
+def test_a_table_computes_the_values_of_two_rows_once(monkeypatch, kernel):
+    n, d = 150, 7
+    X = np.random.default_rng(0).normal(size=(n, d))
+    X[np.abs(X) < 0.5] = 0.0
+    block, computed = Gram.block, []
+
+    def counted(self, rows, columns):
+        computed.append((rows, columns))
+        return block(self, rows, columns)
+
+    for rows in (X, sparse.csr_array(X), X.astype(np.float32)):
+        gram = Gram(rows, kernel)
+        whole = gram.block(np.arange(n))
+        with monkeypatch.context() as patched:
+            patched.setattr(Gram, "block", counted)
+            values = Table(gram, 1.0, core.Stop()).values
+        assert (values == whole).all()
+        assert (values == values.T).all()
+        assert sum(len(r) * len(c) for r, c in computed) <= n * (n + 64) / 2
+        computed.clear()
+
+
+def test_a_table_of_given_values_keeps_them():
+    K = np.random.default_rng(0).normal(size=(80, 80))
+    table = Table(Gram(K, Precomputed()), 1.0, core.Stop())
+    assert (table.values == K).all()

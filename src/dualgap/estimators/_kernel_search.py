@@ -64,7 +64,7 @@ from ._search import (
 from .fitting import (
     VersionedPickle,
     refuse_masks,
-    warn_of_failures,
+    warn_of_models,
 )
 from .hints import ParameterHints
 from .parameters import Constraints, constraints
@@ -476,10 +476,7 @@ class KernelSearch(
         self.n_splits_ = len(results.scores)
         for parameter, value in self.best_params_.items():
             setattr(self, f"{parameter}_", value)
-        if results.certificates:
-            names, certificates = zip(*results.certificates, strict=True)
-            everything = Certificate.total(list(certificates), list(names))
-            warn_of_failures(name, everything, "models", stacklevel=6)
+        warn_of_models(name, results.certificates, stacklevel=6)
         if not done.all():
             why = why_ended(stop, self.time_limit)
             warnings.warn(

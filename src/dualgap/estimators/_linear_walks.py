@@ -19,7 +19,7 @@ from ..solvers import get_solver
 from ..training import Solution
 from ..training.path import solutions
 from ._search import CUT_SHORT, FitOptions
-from .fitting import warn_of_failures
+from .fitting import warn_of_models
 
 if TYPE_CHECKING:
     from .linear_svc_cv import LinearSVCCV
@@ -130,11 +130,10 @@ class LinearWalks:
 
 def warn_of_folds(found: list[FoldPath], grid: Vector, problems: list[str]) -> None:
     """Warn once about the scored models that did not converge."""
-    parts, names = [], []
+    models = []
     for fold, part in enumerate(found):
         for C, now in zip(grid, part.certificates, strict=False):
             for problem, certificate in zip(problems, now, strict=True):
-                parts.append(certificate)
                 several = f", {problem}" if len(problems) > 1 else ""
-                names.append(f"fold {fold}, C={C:g}{several}")
-    warn_of_failures("LinearSVCCV", Certificate.total(parts, names), "models", 6)
+                models.append((f"fold {fold}, C={C:g}{several}", certificate))
+    warn_of_models("LinearSVCCV", models, stacklevel=6)

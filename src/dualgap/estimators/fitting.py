@@ -6,7 +6,7 @@ import contextlib
 import logging
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from numbers import Integral, Real
 from typing import Any, TypeVar, cast
@@ -50,6 +50,7 @@ __all__ = [
     "silent_failures",
     "votes",
     "warn_of_failures",
+    "warn_of_models",
     "weights",
 ]
 
@@ -358,6 +359,24 @@ def warn_of_failures(
             f"{worst.name}, {worst.message.removeprefix('Not converged: ')}"
         )
     warnings.warn(f"{name}: {message}", ConvergenceWarning, stacklevel=stacklevel)
+
+
+def warn_of_models(
+    name: str, found: Sequence[tuple[str, Certificate]], stacklevel: int
+) -> None:
+    """Warn once if models of a search did not converge; each comes with its name.
+
+    Parameters
+    ----------
+    name, stacklevel
+        As for :func:`warn_of_failures`.
+    found : sequence of (str, Certificate)
+    """
+    if all(certificate.certified for _, certificate in found):
+        return  # joining thousands of certificates takes time
+    names, certificates = zip(*found, strict=True)
+    whole = Certificate.total(list(certificates), list(names))
+    warn_of_failures(name, whole, "models", stacklevel + 1)
 
 
 @contextlib.contextmanager

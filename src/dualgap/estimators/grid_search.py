@@ -14,10 +14,9 @@ from sklearn.model_selection import ParameterGrid, check_cv
 from sklearn.utils import indexable
 from sklearn.utils.validation import _check_method_params, _check_sample_weight
 
-from ..certificate import Certificate
 from ..data.types import MatrixLike, Parameters
 from ._shared_grid import Score, Scored, Scores, plan_of, search
-from .fitting import warn_of_failures
+from .fitting import warn_of_models
 
 __all__ = ["GridSearchCV"]
 
@@ -140,9 +139,7 @@ n_splits_, refit_time_, multimetric_, classes_, n_features_in_, feature_names_in
             super().fit(X, y, **params)
         else:
             self.relative_gaps_ = scored.gaps
-            names, certificates = zip(*scored.certificates, strict=True)
-            whole = Certificate.total(list(certificates), list(names))
-            warn_of_failures("GridSearchCV", whole, "models", stacklevel=3)
+            warn_of_models("GridSearchCV", scored.certificates, stacklevel=3)
         return self
 
     def _fit_shared(

@@ -55,6 +55,8 @@ class Tabulated(Precomputed):
 class Table(Matrix):
     """Kernel matrix of the rows of X in memory, in float64.
 
+    Values that the core computes are computed once for each pair of rows.
+
     A certificate over it is about the matrix as computed, as with a precomputed kernel.
 
     Parameters
@@ -78,11 +80,17 @@ class Table(Matrix):
         if isinstance(gram.kernel, Precomputed):
             self.kernel = gram.kernel
         self.values = np.empty((self.n, self.n))
-        for begin in range(0, self.n, SETTINGS.rows_at_once):
+        step, symmetric = SETTINGS.rows_at_once, gram.kernel.form is not None
+        for begin in range(0, self.n, step):
             if stop.requested or stop.expired:
                 raise StoppedError
-            rows = np.arange(begin, min(begin + SETTINGS.rows_at_once, self.n))
-            self.values[rows] = gram.block(rows)
+            rows = slice(begin, begin + step)
+            first = begin if symmetric else 0
+            some = np.arange(begin, min(begin + step, self.n))
+            values = gram.block(some, np.arange(first, self.n))
+            self.values[rows, first:] = values
+            if symmetric:
+                self.values[begin + step :, rows] = values[:, step:].T
 
     def _make_core(self) -> Any:
         return self._python_core(2)

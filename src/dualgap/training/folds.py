@@ -9,14 +9,13 @@ Source     src/core/gram/folds.hpp
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 from typing import TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .. import core
-from ..certificate import Status
+from ..certificate import Certificate, Status
 from ..core import StoppedError
 from ..kernels.gram import roundings_of_values
 from ..kernels.table import Table
@@ -127,8 +126,8 @@ class Folds:
         found = []
         for k, proof in enumerate(proofs):
             free = FreeBias(proof.off, adding, C * float(self.totals[k]), longest)
-            certificate = replace(
-                bounds_of(proof.sums, lost, free).certificate,
+            certificate = Certificate(
+                bounds_of(proof.sums, lost, free),
                 epochs=proof.rounds,
                 updates=proof.steps,
                 seconds=seconds,
