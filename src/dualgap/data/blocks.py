@@ -17,6 +17,8 @@ from typing import Any, NamedTuple, TypeVar, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from ..core import Rows
+
 __all__ = ["Block", "RowSource", "StreamedRows"]
 
 #: Pages begin at multiples of this many rows, so that bit sets of rows can be split.
@@ -28,7 +30,7 @@ Array = TypeVar("Array", bound=NDArray[np.generic])
 class Block(NamedTuple):
     """Accessor over some rows in memory, and the places of these among all rows."""
 
-    rows: Any
+    rows: Rows
     spans: tuple[slice, ...]
 
     @property
@@ -103,7 +105,7 @@ class RowSource(ABC):
 
     @abstractmethod
     def read(
-        self, constant: float, blocks: Sequence[Any] | None = None
+        self, constant: float, blocks: Sequence[Sequence[int]] | None = None
     ) -> Iterator[Block]:
         """Yield blocks. Each is valid until the next one.
 
@@ -117,7 +119,7 @@ class RowSource(ABC):
         """
 
     @abstractmethod
-    def hold(self, constant: float) -> Any:
+    def hold(self, constant: float) -> Rows:
         """Return an accessor over all rows, in memory."""
 
 

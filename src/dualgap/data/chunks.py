@@ -11,7 +11,7 @@ import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -66,7 +66,7 @@ class Source(ABC):
 
     name: str
     #: Equal for equal inputs; decides whether a killed conversion may resume.
-    identity: dict[str, Any]
+    identity: dict[str, object]
 
     @abstractmethod
     def chunks(self, known: Mapping[int, int]) -> Iterator[Chunk | None]:
@@ -126,7 +126,7 @@ class ArrayChunk(Chunk):
         return f"{self.source}, row {self.first + row}"
 
 
-def _column(name: str, value: Any, n: int) -> NDArray[np.float64]:
+def _column(name: str, value: ArrayLike, n: int) -> NDArray[np.float64]:
     """Return labels or weights of n rows as float64, shape (n,).
 
     Raises

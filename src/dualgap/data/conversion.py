@@ -39,7 +39,7 @@ from .lock import locked
 from .store import BUFFER, RowStore, whole_number
 from .svmlight import _check_n_features, _checked_dtype, _thread_count
 from .types import MatrixLike
-from .work import Run, Work
+from .work import Plan, Run, Work
 
 __all__ = ["convert"]
 
@@ -160,7 +160,7 @@ def convert(
         sample_weight=sample_weight,
     )
     source = sources.source_of(inputs, reading)
-    plan = {
+    plan: Plan = {
         "store_format": FORMAT_VERSION,
         "inputs": source.identity,
         "format": format,
@@ -205,7 +205,7 @@ def _check_free(target: str, overwrite: bool) -> None:
 class _Conversion:
     """Conversion of inputs to a store in the hidden folder."""
 
-    def __init__(self, work: Work, plan: dict[str, Any], threads: int) -> None:
+    def __init__(self, work: Work, plan: Plan, threads: int) -> None:
         self.work, self.plan, self.threads = work, plan, threads
         self.format = plan["format"]
 
@@ -272,7 +272,10 @@ def _keys(seed: int, first: int, n: int) -> NDArray[np.uint64]:
 
 
 def _describe(
-    X: MatrixLike, y: NDArray[np.generic], weight: Any, chunk: sources.Chunk
+    X: MatrixLike,
+    y: NDArray[np.float64],
+    weight: NDArray[np.float64] | None,
+    chunk: sources.Chunk,
 ) -> Run:
     """Check the values of a chunk, and return the description of its run.
 

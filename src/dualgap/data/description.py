@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import Any, NamedTuple
+import typing
+from collections.abc import Container, Mapping
+from typing import NamedTuple, TypedDict, cast
 
 FORMAT, FORMAT_VERSION = "dualgap-store", 2
 DESCRIPTION, CHECKSUMS = "store.json", "checksums.bin"
@@ -18,26 +20,44 @@ _DTYPES = {
     "y": ("|i1", "<i4", "<i8", "<f8"),
     "weight": ("<f8",),
 }
-_FIELDS: dict[str, type] = {
-    "format": str,
-    "format_version": int,
-    "dualgap_version": str,
-    "n_samples": int,
-    "n_features": int,
-    "entries": int,
-    "largest_row": int,
-    "dense": bool,
-    "shuffled": bool,
-    "seed": int,
-    "zero_based": bool,
-    "arrays": dict,
-    "shards": list,
-    "sha256": str,
-}
-#: Fields since format 2: bytes of a segment, and SHA-256 of the segments' checksums.
-_CHECKED_FIELDS: dict[str, type] = {"segment_bytes": int, "checksums_sha256": str}
 #: Limits on the bytes of a segment; direct reads read whole segments.
 _LEAST_SEGMENT, _MOST_SEGMENT = 2**12, 2**22
+
+
+class ShardFields(TypedDict):
+    """Fields of a :class:`Shard` in a description."""
+
+    rows: int
+    entries: int
+    sha256: str
+
+
+class Description(TypedDict):
+    """Fields of the description of a store; format 1 lacks those of checksums."""
+
+    format: str
+    format_version: int
+    dualgap_version: str
+    n_samples: int
+    n_features: int
+    entries: int
+    largest_row: int
+    dense: bool
+    shuffled: bool
+    seed: int
+    zero_based: bool
+    arrays: dict[str, str]
+    #: Bytes of a segment, and SHA-256 of the segments' checksums.
+    segment_bytes: int
+    checksums_sha256: str
+    shards: list[ShardFields]
+    sha256: str
+
+
+_KINDS = {
+    field: typing.get_origin(kind) or kind
+    for field, kind in typing.get_type_hints(Description).items()
+}
 
 
 class Shard(NamedTuple):
@@ -49,7 +69,7 @@ class Shard(NamedTuple):
 
 
 def shard_parts(
-    names: Any, start: int, first: int, rows: int, entries: int
+    names: Container[str], start: int, first: int, rows: int, entries: int
 ) -> list[tuple[str, int, int]]:
     """Return the parts of a shard in the order of its checksum.
 
@@ -66,19 +86,19 @@ def shard_parts(
     return [(name, *places[name]) for name in places if name in names]
 
 
-def in_order(names: Any) -> list[str]:
+def in_order(names: Container[str]) -> list[str]:
     """Return names of arrays in the order in which their checksums are written."""
     return [name for name in _DTYPES if name in names]
 
 
-def digest(description: dict[str, Any]) -> str:
+def digest(description: Mapping[str, object]) -> str:
     """Return the SHA-256 of a description, without its field "sha256"."""
     plain = {key: value for key, value in description.items() if key != "sha256"}
     text = json.dumps(plain, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def parse(text: str) -> dict[str, Any]:
+def parse(text: str) -> Description:
     """Parse the JSON of a description, and check every field.
 
     Raises
@@ -95,14 +115,14 @@ def parse(text: str) -> dict[str, Any]:
             f"it has format version {version!r}, but this version of dualgap reads 1 "
             f"to {FORMAT_VERSION}"
         )
-    fields = _FIELDS if version == 1 else _FIELDS | _CHECKED_FIELDS
-    if set(description) != set(fields):
+    lacks = {"segment_bytes", "checksums_sha256"} if version == 1 else set()
+    if set(description) != _KINDS.keys() - lacks:
         raise ValueError(f"it has unexpected fields: {sorted(description)}")
-    for field, kind in fields.items():
-        if type(description[field]) is not kind:
-            raise ValueError(f"{field}={description[field]!r} has a wrong type")
-        if kind is int and description[field] < 0:
-            raise ValueError(f"{field}={description[field]} is negative")
+    for field, value in description.items():
+        if type(value) is not _KINDS[field]:
+            raise ValueError(f"{field}={value!r} has a wrong type")
+        if type(value) is int and value < 0:
+            raise ValueError(f"{field}={value} is negative")
     if digest(description) != description["sha256"]:
         raise ValueError("its checksum is wrong: it was damaged or edited")
     size = description.get("segment_bytes", _LEAST_SEGMENT)
@@ -111,7 +131,7 @@ def parse(text: str) -> dict[str, Any]:
             f"segment_bytes={size} is not a power of two from {_LEAST_SEGMENT} to "
             f"{_MOST_SEGMENT}"
         )
-    _check_arrays(description)
+    _check_arrays(cast(Description, description))
     n, d, entries = (description[key] for key in ("n_samples", "n_features", "entries"))
     if n == 0 or d == 0:
         raise ValueError(f"it describes {n} rows of {d} features")
@@ -137,10 +157,10 @@ def parse(text: str) -> dict[str, Any]:
         raise ValueError(
             f"its shards have {rows} rows and {held} entries, not {n} and {entries}"
         )
-    return description
+    return cast(Description, description)
 
 
-def _check_arrays(description: dict[str, Any]) -> None:
+def _check_arrays(description: Description) -> None:
     arrays, dense = description["arrays"], description["dense"]
     needed = {"values", "y"} | (set() if dense else {"indices", "indptr"})
     if not needed <= set(arrays) <= needed | {"weight"}:

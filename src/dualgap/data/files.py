@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import io
 import mmap
 import os
 import threading
@@ -12,7 +13,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,12 +72,12 @@ class Files:
 
     def __init__(self, store: RowStore, stack: contextlib.ExitStack) -> None:
         self.store, self.stack = store, stack
-        self.files: dict[str, BinaryIO] = {}
+        self.files: dict[str, io.FileIO] = {}
 
-    def file(self, name: str) -> BinaryIO:
+    def file(self, name: str) -> io.FileIO:
         if name not in self.files:
             path = self.store.file(name)
-            file: Any = self.stack.enter_context(open(path, "rb", buffering=0))  # noqa: SIM115
+            file = self.stack.enter_context(io.FileIO(path))
             self.unchanged(name, file.fileno())
             self.files[name] = file
         return self.files[name]
@@ -136,7 +137,7 @@ class Files:
 
     def _read(self, name: str, begin: int, out: NDArray[np.uint8]) -> None:
         """Read bytes from `begin` on, without checking them."""
-        file: Any = self.file(name)
+        file = self.file(name)
         file.seek(begin)
         target, at = out.data, 0
         while at < len(target):
@@ -202,7 +203,9 @@ class Files:
         indptr = self.part("indptr", span.start, span.stop + 1)
         return self.checked_pointers(indptr, span.start)
 
-    def checked_pointers(self, indptr: Any, start: int) -> NDArray[np.int64]:
+    def checked_pointers(
+        self, indptr: NDArray[np.int64], start: int
+    ) -> NDArray[np.int64]:
         """Return the pointers from row `start` on, after checking them.
 
         Raises
@@ -322,7 +325,7 @@ class _Straight(contextlib.AbstractContextManager["_Straight"]):
         self.pool = ThreadPoolExecutor(readers, "dualgap-read")
         self.handles: dict[str, int] = {}
 
-    def __exit__(self, *error: Any) -> None:
+    def __exit__(self, *error: object) -> None:
         self.pool.shutdown(wait=True, cancel_futures=True)
         for handle in self.handles.values():
             os.close(handle)

@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, ParamSpec
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -29,7 +29,9 @@ from .description import (
 )
 from .segments import joined, partial_sums
 from .types import Matrix
-from .work import Run, Work
+from .work import Plan, Run, Work, WrittenShard
+
+P = ParamSpec("P")
 
 
 @dataclass(frozen=True)
@@ -56,17 +58,17 @@ class Crew(contextlib.AbstractContextManager["Crew"]):
         self.pool = ThreadPoolExecutor(threads)
         self.open: set[Future[None]] = set()
 
-    def do(self, task: Callable[..., None], *arguments: Any) -> None:
+    def do(self, task: Callable[P, None], *args: P.args, **named: P.kwargs) -> None:
         while len(self.open) >= self.threads:
             self._reap(FIRST_COMPLETED)
-        self.open.add(self.pool.submit(task, *arguments))
+        self.open.add(self.pool.submit(task, *args, **named))
 
     def _reap(self, until: str) -> None:
         done, self.open = wait(self.open, return_when=until)
         for future in done:
             future.result()
 
-    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
         try:
             if kind is None:
                 self._reap("ALL_COMPLETED")
@@ -79,7 +81,7 @@ class Gather:
 
     settings: ClassVar[Settings] = Settings()
 
-    def __init__(self, work: Work, plan: dict[str, Any], threads: int) -> None:
+    def __init__(self, work: Work, plan: Plan, threads: int) -> None:
         self.work, self.plan, self.threads = work, plan, threads
         runs = self.runs = [work.runs[k] for k in range(work.scattered or 0)]
         some = [run for run in runs if run.rows]
@@ -222,7 +224,8 @@ class Gather:
                 arrays["values"], arrays["indices"] = X.data, X.indices
                 arrays["indptr"] = X.indptr[1:].astype(np.int64) + first
                 entries = len(X.data)
-        found, sums, segment = hashlib.sha256(), {}, self.settings.segment_bytes
+        found, segment = hashlib.sha256(), self.settings.segment_bytes
+        sums: dict[str, list[int]] = {}
         for name, at, _ in shard_parts(self.dtypes, start, first, n, entries):
             if name in arrays:
                 array = np.ascontiguousarray(arrays[name], dtype=self.dtypes[name])
@@ -234,7 +237,7 @@ class Gather:
                     file.write(plain.data)
                     file.flush()
                     os.fsync(file.fileno())
-        shard = {
+        shard: WrittenShard = {
             "rows": n, "entries": entries, "sha256": found.hexdigest(), "sums": sums
         }  # fmt: skip
         self.work.note(shard=b, **{"is": shard})
@@ -247,7 +250,7 @@ class Gather:
             return np.concatenate([_widened(part, self.d) for part in parts])
         return sparse.vstack(parts, format="csr") if len(parts) > 1 else parts[0]
 
-    def _checksums(self, shards: list[dict[str, Any]]) -> bytes:
+    def _checksums(self, shards: list[WrittenShard]) -> bytes:
         """Return the checksums of all segments, array by array, as bytes."""
         segment = self.settings.segment_bytes
         parts: dict[str, list[tuple[int, int, list[int]]]] = {
@@ -269,14 +272,14 @@ class Gather:
         sums = [joined(own, totals[name], segment) for name, own in parts.items()]
         return np.concatenate(sums).astype("<u4").tobytes()
 
-    def _describe(self, shards: list[dict[str, Any]]) -> None:
+    def _describe(self, shards: list[WrittenShard]) -> None:
         from .. import __version__
 
         checksums = self._checksums(shards)
         with write_atomically(os.path.join(self.work.store, CHECKSUMS)) as file:
             file.write(checksums)
         largest = self.d if self.dense else max(run.largest_row for run in self.runs)
-        description = {
+        description: dict[str, object] = {
             "format": FORMAT,
             "format_version": FORMAT_VERSION,
             "dualgap_version": __version__,
@@ -301,7 +304,7 @@ class Gather:
             json.dump(description, file)
 
 
-def _widened(part: Any, d: int) -> NDArray[np.generic]:
+def _widened(part: Matrix, d: int) -> NDArray[np.generic]:
     """Return rows as an ndarray with d columns; missing columns are 0."""
     if not sparse.issparse(part):
         return np.pad(part, ((0, 0), (0, d - part.shape[1])))

@@ -21,7 +21,7 @@ import types
 import typing
 from collections.abc import Iterable, Mapping
 from numbers import Integral, Real
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,8 @@ from . import scaling
 from .atomic import write_atomically
 
 __all__ = ["Path", "Record", "Scalar", "Tensors", "digest", "read", "write"]
+
+T = TypeVar("T")
 
 FORMAT = "dualgap-model"
 FORMAT_VERSION = 1
@@ -282,7 +284,7 @@ def expect_tensors(
 # ------------------------------------------------------------- values to JSON and back
 
 
-def scalar(name: str, value: Any) -> Scalar:
+def scalar(name: str, value: object) -> Scalar:
     """Return a number, a string, a bool or None as a plain Python value.
 
     Raises
@@ -307,8 +309,9 @@ def scalar(name: str, value: Any) -> Scalar:
     )
 
 
-def fields_of(record: Any) -> Record:
+def fields_of(record: object) -> Record:
     """Return the fields of a frozen dataclass as JSON."""
+    assert dataclasses.is_dataclass(record)
     return {
         field.name: scalar(field.name, getattr(record, field.name))
         for field in dataclasses.fields(record)
@@ -316,7 +319,7 @@ def fields_of(record: Any) -> Record:
     }
 
 
-def from_fields(record: Any, fields: Any, without: Iterable[str] = ()) -> Any:
+def from_fields(record: type[T], fields: object, without: Iterable[str] = ()) -> T:
     """Return a dataclass from its fields, after checking their names and types.
 
     The class itself checks the values. Fields named in `without` are left at their
@@ -327,6 +330,7 @@ def from_fields(record: Any, fields: Any, without: Iterable[str] = ()) -> Any:
     ValueError
         If a field is missing, unknown, or of a wrong type.
     """
+    assert dataclasses.is_dataclass(record)
     hints = _hints(record)
     known = {field.name for field in dataclasses.fields(record) if field.init}
     known -= set(without)
@@ -339,11 +343,11 @@ def from_fields(record: Any, fields: Any, without: Iterable[str] = ()) -> Any:
 
 
 @functools.cache  # slow: the annotations are compiled
-def _hints(record: Any) -> dict[str, Any]:
+def _hints(record: type) -> dict[str, Any]:
     return typing.get_type_hints(record)
 
 
-def _is_a(value: Any, hint: Any) -> bool:
+def _is_a(value: object, hint: Any) -> bool:
     """Whether a JSON scalar has the type of an annotation."""
     if typing.get_origin(hint) is Literal:
         return value in typing.get_args(hint)
@@ -368,7 +372,7 @@ def certificate_fields(certificate: Certificate) -> Record:
     return {name: scalar(name, value) for name, value in fields.items()}
 
 
-def certificate(fields: Any) -> Certificate:
+def certificate(fields: object) -> Certificate:
     """Invert :func:`certificate_fields`, and check every value.
 
     Raises

@@ -9,7 +9,7 @@ import os
 import tokenize
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, BinaryIO
+from typing import IO, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,12 +29,13 @@ from .chunks import (
     _tidy,
 )
 from .kinds import kind_of_file
+from .types import Matrix
 
 
 class _Batches(Source):
     name = "the iterable"
 
-    def __init__(self, batches: Iterable[Any], reading: Reading) -> None:
+    def __init__(self, batches: Iterable[object], reading: Reading) -> None:
         self.batches, self.reading = batches, reading
         self.identity = {"kind": "batches"}
 
@@ -46,8 +47,7 @@ class _Batches(Source):
                 yield None
                 first, number = first + known[number], number + 1
                 continue
-            if late:
-                batch = batch()
+            batch = batch() if callable(batch) else batch
             if not isinstance(batch, tuple) or len(batch) not in (2, 3):
                 raise ValueError(
                     f"batch {k} is a {type(batch).__name__}, not a tuple (X, y) or "
@@ -81,7 +81,7 @@ class _Batches(Source):
 class _Npy:
     """Array in a .npy file or in a member of a .npz file, read from start to end."""
 
-    def __init__(self, file: Any, name: str) -> None:
+    def __init__(self, file: IO[bytes], name: str) -> None:
         self.file, self.name = file, name
         try:
             version = np.lib.format.read_magic(file)
@@ -184,7 +184,12 @@ class _Numpy(Files):
                 at += X.shape[0]
 
     def _labels(
-        self, arrays: dict[str, _Npy], name: str, given: Any, first: int, n: int
+        self,
+        arrays: dict[str, _Npy],
+        name: str,
+        given: NDArray[np.generic] | None,
+        first: int,
+        n: int,
     ) -> NDArray[np.float64] | None:
         if given is not None:
             return _column(name, given[first : first + n], n)
@@ -192,7 +197,7 @@ class _Numpy(Files):
             return None
         return _column(arrays[name].name, arrays[name].whole(), n)
 
-    def _rows(self, path: str, arrays: dict[str, _Npy]) -> tuple[int, Iterator[Any]]:
+    def _rows(self, path: str, arrays: dict[str, _Npy]) -> tuple[int, Iterator[Matrix]]:
         if "X" in arrays:
             X = arrays["X"]
             if len(X.shape) != 2:
@@ -224,14 +229,14 @@ class _Numpy(Files):
             raise ValueError(f"{path} has a matrix of the invalid shape {(n, d)}")
         return n, self._csr(arrays, n, d)
 
-    def _dense(self, X: _Npy) -> Iterator[Any]:
+    def _dense(self, X: _Npy) -> Iterator[Matrix]:
         n, d = X.shape
         step = max(1, self.reading.chunk // max(1, 12 * d))
         for at in range(0, n, step):
             rows = min(step, n - at)
             yield _tidy(X.take(rows, d).reshape(rows, d), self.reading.dtype)
 
-    def _csr(self, arrays: dict[str, _Npy], n: int, d: int) -> Iterator[Any]:
+    def _csr(self, arrays: dict[str, _Npy], n: int, d: int) -> Iterator[Matrix]:
         indptr = arrays["indptr"].whole().astype(np.int64)
         if indptr.shape != (n + 1,) or indptr[0] != 0 or (np.diff(indptr) < 0).any():
             raise ValueError(

@@ -6,7 +6,7 @@ import copy
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,11 +14,14 @@ from scipy import sparse
 
 from .. import core
 from .blocks import Block, RowSource, StreamedRows
-from .types import MatrixLike
+from .types import Matrix, MatrixLike
 
 Vector = NDArray[np.float64]
 
 logger = logging.getLogger("dualgap")
+
+#: Accessor over rows, or over their sizes if they are not in memory.
+Accessor: TypeAlias = core.Rows | StreamedRows
 
 # Faults of values, as opposed to faults of indices.
 _OF_VALUES = ("value is NaN or infinite", "squared norm overflows")
@@ -40,7 +43,7 @@ class Points:
         Value of the constant feature; 0 for no constant feature.
     """
 
-    X: MatrixLike
+    X: Matrix
     q: Vector
     constant: float
 
@@ -114,7 +117,7 @@ class Norms:
             self.seen[part] = True
 
 
-def inspect_rows(X: MatrixLike, constant: float) -> tuple[Any, Norms, int]:
+def inspect_rows(X: MatrixLike, constant: float) -> tuple[Accessor, Norms, int]:
     """Return the accessor over X, its squared norms, and the number of columns.
 
     Parameters
@@ -145,7 +148,12 @@ def inspect_rows(X: MatrixLike, constant: float) -> tuple[Any, Norms, int]:
     return rows, Norms(q), X.shape[1]
 
 
-def _inspect_matrix(X: MatrixLike, constant: float) -> tuple[Any, Any, Vector]:
+def accessor_of(X: MatrixLike) -> core.Rows:
+    """Inspect X as :func:`inspect_rows`, and return the accessor over its rows."""
+    return _inspect_matrix(X, 0.0)[1]
+
+
+def _inspect_matrix(X: MatrixLike, constant: float) -> tuple[Matrix, core.Rows, Vector]:
     """Return X in a layout that the core reads, its accessor, and its squared norms."""
     is_sparse = sparse.issparse(X)
     if not is_sparse:
@@ -162,8 +170,8 @@ def _inspect_matrix(X: MatrixLike, constant: float) -> tuple[Any, Any, Vector]:
     return _csr_rows(X, constant) if is_sparse else _dense_rows(X, constant)
 
 
-def _stored_rows(source: RowSource, constant: float) -> tuple[Any, Norms, int]:
-    rows: Any = StreamedRows(source, constant)
+def _stored_rows(source: RowSource, constant: float) -> tuple[Accessor, Norms, int]:
+    rows: Accessor = StreamedRows(source, constant)
     norms = Norms(np.zeros(rows.n), source.pages)
     if len(source.pages) == 1:
         rows = source.hold(constant)
@@ -171,7 +179,7 @@ def _stored_rows(source: RowSource, constant: float) -> tuple[Any, Norms, int]:
     return rows, norms, source.n_features
 
 
-def _dense_rows(X: MatrixLike, constant: float) -> tuple[Any, Any, Vector]:
+def _dense_rows(X: MatrixLike, constant: float) -> tuple[Matrix, core.Rows, Vector]:
     if X.dtype not in (np.float32, np.float64):
         logger.info("X is converted from %s to float64: one copy", X.dtype)
         X = X.astype(np.float64, order="C")
@@ -185,7 +193,7 @@ def _dense_rows(X: MatrixLike, constant: float) -> tuple[Any, Any, Vector]:
     return X, rows, q
 
 
-def _csr_rows(X: MatrixLike, constant: float) -> tuple[Any, Any, Vector]:
+def _csr_rows(X: MatrixLike, constant: float) -> tuple[Matrix, core.Rows, Vector]:
     if X.format != "csr":
         logger.info("X is converted from %s to CSR: one copy", X.format.upper())
         check_indices(X)
@@ -233,7 +241,7 @@ def check_indices(X: MatrixLike) -> None:
 
 def _inspect_csr(
     X: MatrixLike, constant: float
-) -> tuple[Any, Vector, str | None, int, bool]:
+) -> tuple[core.Rows, Vector, str | None, int, bool]:
     rows = _csr_accessor(X, constant)
     q = np.empty(rows.n)
     fault, where, unique = rows.inspect(q)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,7 +53,9 @@ class Scaling(NamedTuple):
         return found
 
     @classmethod
-    def taken_from(cls, tensors: dict[str, Any], version: int) -> Scaling | None:
+    def taken_from(
+        cls, tensors: dict[str, NDArray[np.float64]], version: int
+    ) -> Scaling | None:
         """Take the scaling out of a model file's arrays; None if there is none.
 
         Raises

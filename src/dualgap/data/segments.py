@@ -10,7 +10,6 @@ Source     combining two CRCs: Mark Adler's ``crc32_combine`` of zlib
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -171,7 +170,7 @@ def _product(a: int, b: int) -> int:
     return found
 
 
-def read_sums(content: bytes, lengths: dict[str, int], size: int) -> dict[str, Any]:
+def read_sums(content: bytes, lengths: dict[str, int], size: int) -> dict[str, Sums]:
     """Split the content of ``checksums.bin`` into the checksums of every array.
 
     Parameters

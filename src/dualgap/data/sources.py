@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,10 +29,13 @@ from .kinds import kind_of_file
 from .numpy_sources import _Batches, _Numpy
 from .text_sources import _Csv, _Text
 
+if TYPE_CHECKING:
+    import pyarrow
+
 __all__ = ["Chunk", "Reading", "Source", "source_of"]
 
 
-def source_of(inputs: Any, reading: Reading) -> Source:
+def source_of(inputs: object, reading: Reading) -> Source:
     """Return the source for the argument `inputs` of :func:`dualgap.data.convert`.
 
     Raises
@@ -62,13 +65,14 @@ def source_of(inputs: Any, reading: Reading) -> Source:
     return kinds.pop()(paths, reading)
 
 
-def _paths(inputs: Any) -> list[str] | None:
+def _paths(inputs: object) -> list[str] | None:
     if isinstance(inputs, (str, os.PathLike)):
         return [os.fsdecode(inputs)]
-    named = isinstance(inputs, (list, tuple)) and bool(inputs)
-    if named and all(isinstance(item, (str, os.PathLike)) for item in inputs):
-        return [os.fsdecode(item) for item in inputs]
-    return None
+    if not isinstance(inputs, (list, tuple)) or not inputs:
+        return None
+    if not all(isinstance(item, (str, os.PathLike)) for item in inputs):
+        return None
+    return [os.fsdecode(item) for item in inputs]
 
 
 # ------------------------------------------------------------------ Parquet and Arrow
@@ -98,7 +102,7 @@ class _Table(Files):
                 yield ArrayChunk(path, first, X, y, weight)
                 first += len(y)
 
-    def _batches(self, path: str) -> Iterator[Any]:
+    def _batches(self, path: str) -> Iterator[pyarrow.RecordBatch]:
         try:
             import pyarrow
             import pyarrow.parquet
@@ -130,7 +134,7 @@ class _Table(Files):
     def _step(self, columns: int) -> int:
         return max(1, self.reading.chunk // (12 * max(columns, 1)))
 
-    def _arrays(self, path: str, batch: Any) -> Rows:
+    def _arrays(self, path: str, batch: pyarrow.RecordBatch) -> Rows:
         columns = list(batch.schema.names)
         twice = [name for name in columns if columns.count(name) > 1]
         if twice:
@@ -161,7 +165,9 @@ class _Table(Files):
             weight = self._numbers(path, batch, self.reading.weight)
         return X, y, weight
 
-    def _numbers(self, path: str, batch: Any, name: str) -> NDArray[np.float64]:
+    def _numbers(
+        self, path: str, batch: pyarrow.RecordBatch, name: str
+    ) -> NDArray[np.float64]:
         column = batch.column(batch.schema.names.index(name))
         if column.null_count:
             raise ValueError(f"{path}: column {name!r} has nulls; fill or drop them")

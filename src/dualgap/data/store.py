@@ -39,12 +39,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
+from .. import core
 from ..memory import make_room_for
 from .blocks import ALIGNMENT, Block, RowSource
-from .description import DESCRIPTION, REMEDY, Shard, in_order, parse
+from .description import DESCRIPTION, REMEDY, Description, Shard, in_order, parse
 from .files import Arrays, Files
 from .segments import Segments, read_sums
-from .types import MatrixLike
+from .types import Matrix, MatrixLike
 
 __all__ = ["Batch", "RowStore"]
 
@@ -122,7 +123,7 @@ class RowStore(RowSource):
     def __init__(
         self,
         path: str,
-        description: dict[str, Any],
+        description: Description,
         buffer: int,
         direct: bool | Literal["auto"] = "auto",
     ) -> None:
@@ -227,7 +228,7 @@ class RowStore(RowSource):
         store.pages  # noqa: B018  (raises if the buffer is too small)
         return store
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return _reopen, (self.path, self.buffer, self.direct)
 
     def __repr__(self) -> str:
@@ -254,7 +255,7 @@ class RowStore(RowSource):
             return self.nnz
         return self.n_samples + (name == "indptr")
 
-    def _read_segments(self, description: dict[str, Any]) -> dict[str, Segments]:
+    def _read_segments(self, description: Description) -> dict[str, Segments]:
         """Read the checksums of the arrays; format 1 has none."""
         size = self.segment_bytes
         if size == 0:
@@ -333,7 +334,7 @@ class RowStore(RowSource):
         """Weights, shape (n_samples,), or None; every access reads them again."""
         return self.column("weight") if self.has_weights else None
 
-    def matrix(self, start: int = 0, stop: int | None = None) -> Any:
+    def matrix(self, start: int = 0, stop: int | None = None) -> Matrix:
         """Return consecutive rows as a read-only, memory-mapped matrix.
 
         Solvers that do not stream rows use it and read it in their own order. This is
@@ -364,7 +365,7 @@ class RowStore(RowSource):
                 d = self.n_features
                 return files.mapped("values", start * d, stop * d).reshape(-1, d)
             indptr = files.mapped("indptr", start, stop + 1)
-            ends = files.checked_pointers(indptr[[0, -1]], start)
+            ends = files.checked_pointers(indptr[[0, -1]].astype(np.int64), start)
             first, last = int(ends[0]), int(ends[1])
             X = csr_matrix((stop - start, self.n_features), dtype=self.dtype)
             X.data, X.indices, X.indptr = (
@@ -528,7 +529,7 @@ class RowStore(RowSource):
         return [(slice(group[0].start, group[-1].stop),) for group in groups]
 
     def read(
-        self, constant: float, blocks: Sequence[Any] | None = None
+        self, constant: float, blocks: Sequence[Sequence[int]] | None = None
     ) -> Iterator[Block]:
         if blocks is None:
             visits = self._consecutive()
@@ -539,7 +540,7 @@ class RowStore(RowSource):
             for spans, arrays in ahead:
                 yield Block(arrays.accessor(self.n_features, constant), spans)
 
-    def hold(self, constant: float) -> Any:
+    def hold(self, constant: float) -> core.Rows:
         everything = (slice(0, self.n_samples),)
         with self._open() as files:
             return files.load(everything).accessor(self.n_features, constant)

@@ -13,7 +13,7 @@ import sys
 import zlib
 from collections.abc import Callable, Iterator
 from numbers import Integral
-from typing import Any, BinaryIO, Literal, overload
+from typing import BinaryIO, Literal, overload
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -175,7 +175,7 @@ def load_svmlight(
     return (X, y, qid) if query_id else (X, y)
 
 
-def _check_n_features(n_features: Any) -> None:
+def _check_n_features(n_features: object) -> None:
     if n_features is None:
         return
     limit = np.iinfo(np.int64).max
@@ -204,7 +204,7 @@ def _checked_dtype(dtype: DTypeLike) -> np.dtype[np.generic]:
     return checked
 
 
-def _check_n_jobs(n_jobs: Any) -> None:
+def _check_n_jobs(n_jobs: object) -> None:
     if n_jobs is None:
         return
     if isinstance(n_jobs, (bool, np.bool_)) or not isinstance(n_jobs, Integral):
@@ -221,7 +221,7 @@ def _check_n_jobs(n_jobs: Any) -> None:
 _SMALL = 1 << 20
 
 
-def _thread_count(n_jobs: Any, size: int = _SMALL) -> int:
+def _thread_count(n_jobs: int | None, size: int = _SMALL) -> int:
     """Return the number of threads for a text of `size` bytes."""
     _check_n_jobs(n_jobs)
     if n_jobs == 1 or (n_jobs is None and size < _SMALL):
@@ -233,7 +233,7 @@ def _thread_count(n_jobs: Any, size: int = _SMALL) -> int:
     return int(joblib.effective_n_jobs(int(n_jobs)))
 
 
-def _read_text(path: Any) -> tuple[Any, str]:
+def _read_text(path: object) -> tuple[bytes | bytearray | memoryview | mmap.mmap, str]:
     """Return the file's text as a buffer, and its name for messages."""
     if hasattr(path, "read"):
         name = str(getattr(path, "name", "<stream>"))
@@ -299,7 +299,7 @@ def decompressed(file: BinaryIO, extension: str, name: str) -> Iterator[bytes]:
 # ------------------------------------------------------------------ compressed files
 
 
-def _plain(file: Any) -> Iterator[bytes]:
+def _plain(file: BinaryIO | io.BufferedIOBase) -> Iterator[bytes]:
     while piece := file.read(_SMALL):
         yield piece
 

@@ -9,12 +9,17 @@ import re
 from array import array
 from collections.abc import Iterator, Sequence
 from itertools import chain, islice
-from typing import Any, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .types import MatrixLike
+
+if TYPE_CHECKING:
+    from _csv import Reader
+
+    import pyarrow
 
 __all__ = ["CsvBlock", "Table", "csv_blocks", "kind_of", "read_table"]
 
@@ -372,7 +377,7 @@ def _of(names: list[str] | None, layout: _Layout) -> list[str] | None:
     return None if names is None else [names[j] for j in layout.features]
 
 
-def _rows(reader: Any, name: str) -> Iterator[tuple[int, list[str]]]:
+def _rows(reader: Reader, name: str) -> Iterator[tuple[int, list[str]]]:
     """Yield every row with the number of its last line; skip blank lines."""
     while True:
         try:
@@ -440,11 +445,7 @@ def _arrow(
         reason = str(error).split(". ")[0].rstrip(".")
         raise ValueError(f"{name} cannot be read: {reason}") from None
     names = list(table.schema.names)
-    texts = [
-        j
-        for j, field in enumerate(table.schema)
-        if not _is_numeric(field.type, pyarrow)
-    ]
+    texts = [j for j, field in enumerate(table.schema) if not _is_numeric(field.type)]
     layout = _layout(name, names, len(names), texts, label, columns, needs_label)
     X = np.empty((table.num_rows, len(layout.features)))
     for at, j in enumerate(layout.features):
@@ -464,8 +465,9 @@ def _arrow(
     return Table(X, y, _of(names, layout), *_named(layout, names))
 
 
-def _is_numeric(kind: Any, pyarrow: Any) -> bool:
-    types = pyarrow.types
+def _is_numeric(kind: pyarrow.DataType) -> bool:
+    from pyarrow import types
+
     return bool(
         types.is_integer(kind)
         or types.is_floating(kind)
@@ -474,7 +476,9 @@ def _is_numeric(kind: Any, pyarrow: Any) -> bool:
     )
 
 
-def _column(column: Any, name: str, title: str, text: bool) -> NDArray[np.generic]:
+def _column(
+    column: pyarrow.ChunkedArray, name: str, title: str, text: bool
+) -> NDArray[np.generic]:
     if text:
         raise ValueError(
             f"{name}: column {title!r} has type {column.type}, not numbers; leave it "

@@ -10,16 +10,38 @@ import shutil
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from . import sources
 from .atomic import _flush_folder, write_atomically
-from .description import DESCRIPTION
+from .description import DESCRIPTION, ShardFields
 
 if TYPE_CHECKING:
     from .conversion import _Conversion
 
 logger = logging.getLogger("dualgap")
+
+
+class Plan(TypedDict):
+    """What determines the bytes of a store; see :func:`dualgap.data.convert`."""
+
+    store_format: int
+    inputs: dict[str, object]
+    format: str
+    dtype: str
+    shuffle: bool
+    seed: int
+    memory: int
+    zero_based: bool | Literal["auto"]
+    n_features: int | None
+    label: str
+    weight: str | None
+
+
+class WrittenShard(ShardFields):
+    """Fields of a shard, with the checksums of its parts of arrays."""
+
+    sums: dict[str, list[int]]
 
 
 @dataclass
@@ -45,14 +67,14 @@ class Work:
 
     folder: str
     runs: dict[int, Run] = field(default_factory=dict)
-    shards: dict[int, dict[str, Any]] = field(default_factory=dict)
+    shards: dict[int, WrittenShard] = field(default_factory=dict)
     scattered: int | None = None  # number of runs, once it is known
     complete: str | None = None
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     @classmethod
     @contextlib.contextmanager
-    def begin(cls, target: str, plan: dict[str, Any], resume: bool) -> Iterator[Work]:
+    def begin(cls, target: str, plan: Plan, resume: bool) -> Iterator[Work]:
         """Open the folder and read the state that a killed conversion has left."""
         folder = cls._folder_of(target)
         work = cls(folder)
@@ -76,7 +98,7 @@ class Work:
             raise
 
     @classmethod
-    def was_published(cls, target: str, plan: dict[str, Any]) -> bool:
+    def was_published(cls, target: str, plan: Plan) -> bool:
         """Whether an equal conversion was killed after the store was complete.
 
         Its hidden folder is then removed.
@@ -110,7 +132,7 @@ class Work:
             elif name not in ("plan.json", "journal"):
                 os.unlink(os.path.join(self.folder, name))
 
-    def _read(self, plan: dict[str, Any], target: str) -> None:
+    def _read(self, plan: Plan, target: str) -> None:
         where = os.path.join(self.folder, "plan.json")
         if not os.path.exists(where):
             with write_atomically(where, "w") as file:
@@ -163,7 +185,7 @@ class Work:
                 yield entry
             file.truncate(whole)
 
-    def note(self, **entry: Any) -> None:
+    def note(self, **entry: object) -> None:
         """Add a line to the journal, after the data it describes are on the disk."""
         with self.lock, open(os.path.join(self.folder, "journal"), "ab") as file:
             file.write(json.dumps(entry).encode() + b"\n")

@@ -7,9 +7,8 @@ certificate and the file of :class:`dualgap.LinearSVC` with the same parameters.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +20,7 @@ from ..data.scaling import VERSION as SCALED
 from ..data.scaling import Scaling
 from ..data.types import MatrixLike, Parameters, ProblemLabel
 from ..problems.multiclass import OneVsRest, certificate_of
-from ..solvers import get_solver
+from ..solvers import Solver, get_solver
 from ..training import Solution, ctrl_c, solve
 from ._columns import StoredColumns
 
@@ -207,9 +206,8 @@ def save_plain(
 
 def _written(key: str, value: object) -> file.Scalar | file.Record:
     """Return a parameter as JSON: a plain value, or the fields of a record."""
-    if dataclasses.is_dataclass(value):
-        record: Any = value
-        return {"record": record.name, "fields": file.fields_of(value)}
+    if isinstance(value, Solver):
+        return {"record": value.name, "fields": file.fields_of(value)}
     return file.scalar(key, value)
 
 

@@ -24,7 +24,7 @@ from scipy import sparse
 
 from .. import core
 from ..checks import check_count
-from ..data.rows import inspect_rows
+from ..data.rows import accessor_of
 from ..data.types import Matrix, MatrixLike
 
 Block = NDArray[np.floating]
@@ -403,7 +403,7 @@ def _exponentials(kernel: Kernel, A: Matrix, B: Matrix) -> Block:
     """
     assert kernel.form is not None
     both = sparse.vstack([A, B], "csr") if sparse.issparse(A) else np.vstack([A, B])
-    rows, _, _ = inspect_rows(both, 0.0)
+    rows = accessor_of(both)
     m, n = A.shape[0], B.shape[0]
     out = np.empty(m * n)
     order = np.arange(m + n, dtype=np.uint32)

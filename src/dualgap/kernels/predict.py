@@ -35,7 +35,7 @@ from scipy import sparse
 from threadpoolctl import threadpool_limits
 
 from .. import core
-from ..data.rows import inspect_rows
+from ..data.rows import accessor_of
 from ..data.types import MatrixLike
 from ..losses import Vector
 from ..memory import BLAS, make_room_for
@@ -252,8 +252,7 @@ def _class_sums(
     dense = not sparse.issparse(X) or packs(vectors)
     single = isinstance(kernel, RBF | Laplacian)
     precise = not single or np.result_type(X.dtype, vectors.dtype) == np.float64
-    queries, _, _ = inspect_rows(X, 0.0)
-    points, _, _ = inspect_rows(vectors, 0.0)
+    queries, points = accessor_of(X), accessor_of(vectors)
     sums = np.zeros((len(n_support), len(dual_coef), X.shape[0]))
     core.kernel_times(
         core_kernel(kernel),

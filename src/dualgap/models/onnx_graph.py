@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from .. import core
-from ..data.rows import inspect_rows
+from ..data.rows import accessor_of
 from ..estimators.linear_regression import LinearOneClassSVM, LinearSVR
 from ..estimators.linear_svc import LinearSVC
 from ..estimators.svc import SVC
@@ -234,7 +234,7 @@ def _squares(graph: Any, kernel: RBF, X: str, vectors: NDArray[np.generic]) -> s
     They are computed from products of centred points where these are accurate enough
     for all vectors, as in prediction (kernels/predict.py); else from differences.
     """
-    rows, _, _ = inspect_rows(np.ascontiguousarray(vectors), 0.0)
+    rows = accessor_of(np.ascontiguousarray(vectors))
     points = core.KernelRows(rows, core_kernel(kernel), None, True, 1)
     if not points.by_products or points.centre is None:
         return _distances(graph, X, vectors, "Mul")
