@@ -33,7 +33,7 @@ class ShardFields(TypedDict):
 
 
 class Description(TypedDict):
-    """Fields of the description of a store; format 1 lacks those of checksums."""
+    """Fields of the description of a store; format 1 has no checksums."""
 
     format: str
     format_version: int
