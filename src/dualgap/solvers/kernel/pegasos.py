@@ -38,7 +38,7 @@ from .frank_wolfe import SimplexState
 class Settings:
     """Tuning constants of kernelised Pegasos."""
 
-    #: Coefficients are dual variables if they leave the box by at most this, relatively.
+    #: Coefficients may leave the box by this, relatively, and still be dual variables.
     rounding: float = 1e-9
 
 
