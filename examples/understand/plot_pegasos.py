@@ -33,12 +33,12 @@ C = 0.05
 
 def draw(ax, a, b, bias):
     """Draw the rows, the line a x1 + b x2 + bias = 0 and its margins."""
-    ends = np.array([-3.5, 3.5])
+    ends = np.array([-4.0, 4.0])
     for level, style in ((-1, ":"), (0, "-"), (1, ":")):
         ax.plot(ends, (level - bias - a * ends) / b, style, color="black", linewidth=1)
     for label, color, marker in ((0, COLORS[3], "s"), (1, COLORS[0], "o")):
         ax.scatter(*X[y == label].T, color=color, marker=marker, s=14)
-    ax.set(xlim=(-3.5, 3.5), ylim=(-3.5, 3.5), aspect="equal", xticks=[], yticks=[])
+    ax.set(xlim=(-4, 4), ylim=(-4, 4), aspect="equal", xticks=[], yticks=[])
 
 
 # %%
