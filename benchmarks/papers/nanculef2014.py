@@ -80,6 +80,8 @@ GRID = (1 / 32, 1 / 8, 1 / 2, 2.0, 8.0)
 FACTORS = {"pendigits": (0.25, 1.0, 4.0), "usps": (0.25, 1.0, 4.0)}
 TRAIN, VALIDATE = 1000, 2000
 TEST = 5000  # test rows at most
+# A longer limit for FW where it is compared with SWAP on Adult, and 5 s are too few.
+LONGER = {("a1a", "FW"): 30.0, ("a2a", "FW"): 30.0, ("a3a", "FW"): 30.0}
 
 
 def pairs_of(y):
@@ -178,6 +180,11 @@ def train(problem, solver, seed: int, limit: float) -> dict:
     }
 
 
+def limit_of(name: str, method: str, args) -> float:
+    """Return the processor seconds that a fit has, all pairs together."""
+    return LONGER.get((name, method), args.limit)
+
+
 def fit(name: str, method: str, seed: int, chosen: dict, args) -> dict:
     """Train on every pair of classes and report the model at the stop.
 
@@ -190,7 +197,7 @@ def fit(name: str, method: str, seed: int, chosen: dict, args) -> dict:
     begun = time.process_time()
     for k, (_, _, rows, labels) in enumerate(pairs):
         problem = KernelProblem(X[rows], labels, chosen["C"], kernel=kernel)
-        left = args.limit - sum(f["cpu"] for f in found)
+        left = limit_of(name, method, args) - sum(f["cpu"] for f in found)
         found.append(train(problem, METHODS[method](eps=args.eps), seed, left))
         if not found[-1]["done"]:
             break
@@ -234,7 +241,8 @@ def run(fits: Fits, args):
         for method in METHODS:
             for seed in range(args.seeds):
                 key = ("stop", name, method, seed, chosen[name]["C"],
-                       chosen[name]["factor"], args.eps, args.limit)  # fmt: skip
+                       chosen[name]["factor"], args.eps,
+                       limit_of(name, method, args))  # fmt: skip
                 one = fits.get(
                     key, lambda n=name, m=method, k=seed: fit(n, m, k, chosen[n], args)
                 )
@@ -288,7 +296,10 @@ class Found:
             if all(ended):
                 found.append((a / b, ""))
             elif any(ended) and what == "cpu":
-                a, b = (x if np.isfinite(x) else self.args.limit for x in (a, b))
+                a, b = (
+                    x if np.isfinite(x) else limit_of(name, m, self.args)
+                    for x, m in ((a, slow), (b, fast))
+                )
                 found.append((a / b, ">" if ended[1] else "<"))
         return found
 
@@ -367,11 +378,13 @@ def speed_ups(found: Found) -> list[list[str]]:
     return lines
 
 
-def cell(fits: list[dict], args) -> list[str]:
+def cell(found: Found, name: str, method: str) -> list[str]:
     """Return the columns of a method on a set."""
+    fits = found.fits[name, method]
     if not all(f["done"] for f in fits):
-        which = "" if len(fits) == 1 else f", at seed {len(fits)} of {args.seeds}"
-        return [f"stopped after {args.limit:g} s{which}", *[""] * 5]
+        limit = limit_of(name, method, found.args)
+        which = "" if len(fits) == 1 else f", at seed {len(fits)} of {found.args.seeds}"
+        return [f"stopped after {limit:g} s{which}", *[""] * 5]
     return [
         spread(fits, "steps", lambda x: f"{x:.0f}"),
         spread(fits, "values", lambda x: f"{x / 1e6:.1f}"),
@@ -440,7 +453,8 @@ times as long as SWAP, MFW {fw_mfw} times as long as FW, and FW {swap_fw} times 
 as SWAP. On Adult MFW takes {swap_mfw} times as long as SWAP.
 
 **Not reproduced**: on Adult SWAP is slower than CVM, which takes {adult} times as long
-on {ended} of {adults} sets; on the others neither ended in time.
+on {ended} of {adults} sets; on the others neither ended in time. There FW takes
+{ten} times as long as SWAP; the paper says 10.
 On Web the speed-up over CVM falls as the sets grow, and CVM is more accurate.
 
 **Why**: the stop looks at 60 rows and proves nothing. On Web FW stops {fw_gap}
@@ -449,7 +463,7 @@ above the optimum, SWAP {swap_gap} and CVM {cvm_gap}.
 SWAP is then faster than CVM.
 
 **Limits**: {seeds} seeds, eps = {eps:g}, C and gamma chosen on a part of the rows,
-{limit:g} processor seconds a fit ({stopped} of {count} cells hit this).
+{limit:g} processor seconds a fit, {longer} ({stopped} of {count} cells hit this).
 The sets are {sets}.
 The paper's numbers and figures were not at hand, only its text.
 """
@@ -471,11 +485,21 @@ def conclusion(found: Found) -> str:
         swap_mfw=times("Adult", "MFW", "SWAP"), swap_fw=times("Web", "FW", "SWAP"),
         adult=times("Adult", "CVM", "SWAP"), adults=len(found.of("Adult")),
         ended=len(found.ratios(found.of("Adult"), "CVM", "SWAP", "cpu")),
+        ten=times("Adult", "FW", "SWAP"), longer=longer(),
         fw_gap=above("FW"), swap_gap=above("SWAP"),
         cvm_gap=above("CVM"), seeds=args.seeds, eps=args.eps, limit=args.limit,
         stopped=sum(not fits[-1]["done"] for fits in found.fits.values()),
         count=len(found.fits), sets=", ".join(args.sets),
     )  # fmt: skip
+
+
+def longer() -> str:
+    """Return which fits have a longer limit, in words."""
+    names = [name for name, _ in LONGER]
+    return (
+        f"{next(iter(LONGER.values())):g} for FW on {', '.join(names[:-1])} and "
+        f"{names[-1]}"
+    )
 
 
 def notes(report: Report, found: Found) -> None:
@@ -534,7 +558,7 @@ def page(report: Report, found: Found) -> None:
     report.say(
         "Ratios are of the method that is to be slower over the one that is to be "
         f"faster, in medians of {args.seeds} seeds. The range is over the sets. A fit "
-        f"that was stopped counts as {args.limit:g} s in them, and the ratio is then a "
+        "that was stopped counts with its limit in them, and the ratio is then a "
         "bound: > or <. In the picture, bars span the seeds, the dashed line is the "
         "limit, and the dotted one dualgap's default target."
     )
@@ -590,8 +614,7 @@ def page(report: Report, found: Found) -> None:
         report.table(
             ["set", "method", "steps", "kernel values, millions", "CPU seconds",
              "accuracy, %", "support vectors", "gap at the stop"],
-            [[n, m, *cell(found.fits[n, m], args)] for n in found.of(title)
-             for m in METHODS],
+            [[n, m, *cell(found, n, m)] for n in found.of(title) for m in METHODS],
             f"{title}: every set and method",
         )  # fmt: skip
     details(report, found)
@@ -623,9 +646,10 @@ def details(report: Report, found: Found) -> None:
         "of equals. gamma is 1/mean squared distance. On pendigits and usps a quarter "
         "of it and 4 times it are tried too. The paper takes more rows, and ten folds "
         "on the small sets.\n"
-        f"- **Stopped.** {args.limit:g} s of processor time stopped {len(stopped)} of "
-        f"{len(found.fits)} cells; the tables above name them. After the first seed "
-        "that is stopped, the others of that set and method are not run.\n"
+        f"- **Stopped.** {args.limit:g} s of processor time ({longer()}) stopped "
+        f"{len(stopped)} of {len(found.fits)} cells; the tables above name them. "
+        "After the first seed that is stopped, the others of that set and method are "
+        "not run.\n"
         "- **Seconds.** Processor time on one thread up to the stop, all pairs "
         f"together. Median of {args.seeds} seeds, range in brackets. Accuracy is on at "
         f"most {TEST:,} test rows.\n"

@@ -39,6 +39,8 @@ SETS = {
 }  # fmt: skip
 METHODS = {
     "Pegasos, permutations": KernelPegasos(),
+    "Pegasos, draws": KernelPegasos(sampling="random"),
+    "Pegasos, draws, average": KernelPegasos(sampling="random", output="average"),
     "Pegasos, batches of 64": KernelPegasos(batch_size=64),
 }
 
