@@ -16,9 +16,8 @@
 // The text is cut at line ends into pieces of about 1 MiB, which the threads take in
 // order, in two passes:
 //   1. Count '\n' and ':' in each piece. They bound its numbers of examples and
-//   features
-//      (exactly, except for comments, blank lines and qids). Prefix sums then give
-//      every piece its own place in the result.
+//      features (exactly, except for comments, blank lines and qids). Prefix sums then
+//      give every piece its own place in the result.
 //   2. Parse each piece into its place. If a piece has fewer examples or features than
 //      its bound, the following pieces are moved down and the arrays shrunk.
 //

@@ -162,7 +162,7 @@ def _steps(ball: Ball, sign: int) -> tuple[NDArray[np.intp], Vector, Vector, Vec
 
 
 def _fill(beta: Vector, room: Vector, delta: Vector, mass: float) -> Vector:
-    """Spread a mass over rows sorted by price, up to their room, as cheaply as known.
+    """Spread a mass over rows, cheapest first, up to the room of each.
 
     With delta = 0 the cheapest rows are filled. Otherwise the price of a row rises with
     its mass, and all rows that take part end at the same price.
@@ -200,7 +200,7 @@ def level_set(ball: Ball) -> tuple[float, float]:
     signs = ball.signs
 
     def outside(b: float) -> bool:
-        """Whether the level set surely does not contain b."""
+        """Whether the level set certainly excludes b."""
         f = values + b
         slack = reach + 8 * _UNIT * (np.abs(values) + abs(b))
         if ball.of_regression:

@@ -65,7 +65,7 @@ def progress(quiet: bool, tol: float, problems: int = 1) -> Iterator[_Paced | No
 
 
 class _Paced:
-    """Receiver of epochs that shows one at most every so often.
+    """Receiver of epochs that shows at most one per interval of time.
 
     After it has shown an epoch, it waits until `later(seconds so far)`.
     """

@@ -1,4 +1,4 @@
-"""Types of what users pass as X and y, and of what the package makes of it."""
+"""Types of X and y as users pass them, and of the inspected rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The log of a conversion, from which a stopped one goes on."""
+"""Log of a conversion, from which a stopped conversion resumes."""
 
 from __future__ import annotations
 

@@ -188,7 +188,7 @@ def locate(
         others = sorted(address for address in there if prints[address] != wanted)
         if others:
             raise ValueError(
-                f"{part.path} is another store on worker {others[0]} than "
+                f"the store {part.path} on worker {others[0]} differs from the one "
                 f"{'here' if part.fingerprint else 'on worker ' + min(there)}; copy "
                 "the same store to all machines"
             )

@@ -290,7 +290,7 @@ class CertainLabels(CertainDecisions):
         sample_weight: ArrayLike | None,
         stop: core.Stop,
     ) -> None:
-        """Fit as if the parameter `tol` were another."""
+        """Fit with another value of the parameter `tol`."""
         own, self.tol = self.tol, tol
         try:
             self._fit(X, y, sample_weight, stop=stop)
@@ -298,7 +298,7 @@ class CertainLabels(CertainDecisions):
             self.tol = own
 
     def _promise(self, tol: float) -> None:
-        """Let the certificate be about the accuracy that the parameters ask for."""
+        """Write the target accuracy of the parameters into the certificate."""
         atol = self.atol  # type: ignore[attr-defined]
         parts = [
             replace(

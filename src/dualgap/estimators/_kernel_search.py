@@ -156,7 +156,7 @@ class _Results:
             self.file.write(certificates, {"values": np.stack(values)}, self.name)
 
     def unscored(self, gamma: str | float) -> bool:
-        """Whether a candidate with this gamma is not scored on all folds yet."""
+        """Whether a candidate with this gamma still lacks the score of a fold."""
         of = [params["gamma"] == gamma for params in self.candidates]
         return bool(np.isnan(self.fit_times[:, of]).any())
 

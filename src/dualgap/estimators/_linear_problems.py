@@ -96,7 +96,7 @@ class SeparateProblems:
         self.models = [np.zeros(self.rows.width)] * count  # zeros until solved
 
     def start(self, k: int) -> Start:
-        """Return what problem k starts from."""
+        """Return problem k and the point to start from."""
         p, problem = self.parameters, self.binary.problem(k)
         alpha = None if self.warm is None else self.binary.unpack(self.warm, k)
         # Dual variables of another C are scaled. For the same C they may be optimal.
@@ -156,7 +156,7 @@ class JointProblem:
         self.warm = p._previous_duals(data.classes, classes, len(data.codes))
 
     def start(self, _: int) -> Start:
-        """Return what the problem starts from."""
+        """Return the problem and the point to start from."""
         p, warm = self.parameters, self.warm
         if warm is not None:
             warm = warm * (p.C / getattr(p, "_fitted_C", p.C))
@@ -173,7 +173,7 @@ class JointProblem:
         """Do nothing: no other problem needs this model."""
 
     def model(self, models: list[Vector]) -> tuple[Vector, Vector]:
-        """Return ``coef_`` and ``intercept_``; of two classes one row, w1 - w0."""
+        """Return ``coef_`` and ``intercept_``; two classes give one row, w1 - w0."""
         coef, intercept = self.problem.coef(models[0])
         if len(coef) > 2:
             return coef, intercept

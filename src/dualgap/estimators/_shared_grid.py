@@ -180,7 +180,7 @@ class Score(NamedTuple):
         everything: MatrixLike,
         rows: NDArray[np.intp],
     ) -> Scores:
-        """Score a model on some rows of everything."""
+        """Score a model on some of all rows."""
         params = _check_method_params(everything, self.params, indices=rows)
         return self.scorer(model, X, y, **params)
 

@@ -1,7 +1,7 @@
-"""Classes of scikit-learn whose fits are dualgap's: what `dualgap.patch_sklearn` uses.
+"""Subclasses of scikit-learn's SVMs for `patch_sklearn`; dualgap trains them.
 
 Each inherits everything from scikit-learn's class. Where its methods call LIBSVM or
-LIBLINEAR, dualgap answers; only a problem that dualgap refuses goes on to them.
+LIBLINEAR, dualgap takes their place. They train only what dualgap refuses.
 """
 
 from __future__ import annotations
@@ -52,13 +52,13 @@ Trained = tuple[NDArray[np.generic] | int, ...]
 
 
 class Epochs(TypedDict, total=False):
-    """The limit of epochs of a counterpart."""
+    """Limit on the epochs of dualgap's counterpart."""
 
     max_epochs: int
 
 
 class Common(Epochs, total=False):
-    """Parameters that the counterparts of LIBSVM's classes share."""
+    """Parameters that dualgap's counterparts of LIBSVM's classes share."""
 
     kernel: Kernel
     tol: float
@@ -368,7 +368,7 @@ class _KernelMachine:
     def _trained(
         self, X: MatrixLike, y: NDArray[np.generic], sample_weight: Vector
     ) -> Trained | None:
-        """Fit; return what LIBSVM would without the vectors, or None.
+        """Fit, and return the results of LIBSVM but for the vectors; None if it has to.
 
         Returns
         -------
@@ -424,7 +424,7 @@ class _KernelMachine:
         return record(**{name: own[name] for name in own if name in known})
 
     def _vectors(self, X: MatrixLike, support: NDArray[np.int32]) -> Matrix:
-        """Return the support vectors; none, as scikit-learn, without rows."""
+        """Return the support vectors; an empty array for a precomputed kernel."""
         if isinstance(self._record(), Precomputed):
             return np.empty((0, 0))
         return X[support]
@@ -460,7 +460,7 @@ class _KernelMachine:
         ]
 
     def _predicted(self, values: Vector) -> NDArray[np.generic]:
-        """Return what LIBSVM predicts, of the decision values."""
+        """Return the predictions of LIBSVM, given the decision values."""
         return values.ravel()
 
     def _labels(self, y: NDArray[np.generic]) -> NDArray[np.generic]:

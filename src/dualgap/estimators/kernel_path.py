@@ -263,7 +263,9 @@ class SVCPath:
             for names in [_names(classes)]
         ]
         if len(certificates) != models:
-            raise ValueError(f"it has {len(certificates)} certificates for {models} C")
+            raise ValueError(
+                f"it has {len(certificates)} certificates for {models} values of C"
+            )
         parameters = {**record["parameters"], "kernel": record["kernel"]}
         SVC(**parameters)._validate_params()
         return cls(

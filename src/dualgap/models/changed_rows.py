@@ -1,4 +1,4 @@
-"""Bounds on a model as if some training rows were not there, or others were."""
+"""Bounds on the optimum without some training rows, or with additional ones."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ def what_if(
     sample_weight: ArrayLike | None = None,
     tol: float | None = None,
 ) -> WhatIf:
-    """Bound the exact optimum as if some rows had not been there, or others had.
+    """Bound the exact optimum without some rows, or with additional ones.
 
     No fit is made: the dual variables of the rows nearest the margin make up for the
     change, which takes a few passes over the rows. Weights of classes and parameters of

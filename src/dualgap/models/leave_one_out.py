@@ -384,7 +384,7 @@ class _Rows:
         return wrong, np.where(positive, lower > 0.0, lower >= 0.0)
 
     def undecided(self, rows: NDArray[np.intp] | None = None) -> NDArray[np.intp]:
-        """Return the undecided ones of some or all rows."""
+        """Return the undecided rows among some rows, or among all."""
         rows = np.arange(len(self.codes)) if rows is None else rows
         wrong, right = self.decided(rows)
         return rows[~(wrong | right)]

@@ -79,12 +79,12 @@ class MPU(Solver):
     Parameters
     ----------
     delta : float, default=0.02
-        Accuracy of the margins: in the end no margin that should be 1 is further than
-        delta from it.
+        Accuracy of the margins: at the end, margins that should be 1 differ from 1 by
+        at most delta.
     delta_stop : float, optional
-        Relative gap at which s is no longer halved when no update is left. None: s is
-        halved until the fit meets its `tol`. (The paper stops at delta_stop. Here `tol`
-        stops, and a fit with a `tol` below delta_stop may stall.)
+        Relative gap below which s is not halved again when no update is left. None
+        halves s until the fit proves its `tol`. The paper stops at delta_stop. Here
+        `tol` decides, and a fit with a `tol` below delta_stop may stall.
     """
 
     delta: float = 0.02

@@ -69,7 +69,7 @@ class _CountingSGD(SteppedSolver):
         """Return the blocks of the next epoch, each with the order of its rows."""
 
     def multiplicity(self, epoch: int) -> int:
-        """Presentations of each row per visit in the epoch-th epoch (from 1)."""
+        """Return how often a visit presents its row; epochs count from 1."""
         return 1
 
     @property

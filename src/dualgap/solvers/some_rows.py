@@ -93,7 +93,7 @@ _limit: ContextVar[_Limit | None] = ContextVar("_limit", default=None)
 
 @contextlib.contextmanager
 def one_limit() -> Iterator[None]:
-    """Let fits in this thread limit BLAS once, which takes long beside a small fit."""
+    """Limit BLAS once for all fits in a block: a limit costs as much as a small fit."""
     with _Limit() as limit:
         before = _limit.set(limit)
         try:

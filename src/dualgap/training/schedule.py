@@ -11,7 +11,7 @@ __all__ = ["Schedule"]
 
 
 class Schedule:
-    """Decides from a solver's estimates when to prove.
+    """Rule that decides from a solver's estimates when to prove.
 
     Parameters
     ----------
