@@ -255,9 +255,7 @@ def test_who_sees_which_store():
     other, none = {"/rows": View("xyz")}, {"/rows": View(fault="no such folder")}
     ((found, there),) = locate([part], {"a": one, "b": none, "c": one})
     assert (found.fingerprint, there) == ("abc", {"a", "c"})
-    with pytest.raises(
-        ValueError, match=r"worker b differs from .* on worker a"
-    ):
+    with pytest.raises(ValueError, match=r"worker b differs from .* on worker a"):
         locate([part], {"a": one, "b": other})
     with pytest.raises(ValueError, match=r"on worker b differs from the one here"):
         locate([StorePart("/rows", fingerprint="abc")], {"a": one, "b": other})
