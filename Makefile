@@ -14,7 +14,8 @@
 # make docs    build the pages, warnings are errors, into build/docs; look for dead links
 #                and, with Chromium or Chrome installed, for what is too wide; build/look
 #                has pictures of the pages; with DOCS_URL=https://... the address of the
-#                pages, also a sitemap, and cards for links to them
+#                pages, also a sitemap, and cards for links to them; with
+#                REPOSITORY_URL=https://... a link to the code
 # make wheel   build the wheel, install it into a clean environment, train there
 # make sanitize  the tests under AddressSanitizer and UndefinedBehaviorSanitizer, and
 #                what is threaded under ThreadSanitizer (Linux, GCC)

@@ -56,6 +56,11 @@ html_theme_options = {
     "show_prev_next": False,
 }
 
+# A link to the repository, on every page: REPOSITORY_URL=https://example.org/code
+if repository := os.environ.get("REPOSITORY_URL", ""):
+    icon = {"name": "Repository", "url": repository, "icon": "fa-solid fa-code-branch"}
+    html_theme_options["icon_links"] = [icon]
+
 # A sitemap, and cards for links to the pages, need the address of the pages:
 # DOCS_URL=https://example.org/dualgap make docs
 html_baseurl = os.environ.get("DOCS_URL", "")

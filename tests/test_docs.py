@@ -208,6 +208,21 @@ def test_the_table_of_the_readme_shows_the_results():
     assert float(said[1]) == pytest.approx(most, abs=0.051)
 
 
+def test_the_times_of_the_demonstration_are_in_the_results():
+    text = " ".join((ROOT / "README.md").read_text("utf-8").split())
+    rows = json.loads((ROOT / "benchmarks" / "small.json").read_text("utf-8"))
+    (row,) = (
+        row
+        for row in rows
+        if (row["data"], row["model"]) == ("cancer", "LinearSVC, hinge")
+    )
+    said = re.search(
+        r"takes (\d+) milliseconds here, and .* takes ([\d.]+) times", text
+    )
+    assert said[1] == f"{float(row['fit, ms']):.0f}"
+    assert said[2] == row["fit"]
+
+
 def test_the_ratios_of_the_first_page_are_those_of_the_chart():
     speed = runpy.run_path(str(ROOT / "docs" / "speed.py"))
     ratios = []

@@ -28,6 +28,14 @@ def test_without_an_address_there_is_no_sitemap(monkeypatch):
     assert not {"sphinx_sitemap", "sphinxext.opengraph"} & set(found["extensions"])
 
 
+def test_the_link_to_the_repository_is_that_of_the_environment(monkeypatch):
+    monkeypatch.delenv("REPOSITORY_URL", raising=False)
+    assert "icon_links" not in settings(monkeypatch, "")["html_theme_options"]
+    monkeypatch.setenv("REPOSITORY_URL", "https://example.org/code")
+    (link,) = settings(monkeypatch, "")["html_theme_options"]["icon_links"]
+    assert (link["name"], link["url"]) == ("Repository", "https://example.org/code")
+
+
 def test_reading_the_settings_changes_nothing_in_the_package(monkeypatch):
     settings(monkeypatch, "")
     assert distributed.LinearSVC.__name__ == "DistributedLinearSVC"
