@@ -91,26 +91,33 @@ inline double weighted_quantile(const double *points, const double *weight, Inde
   std::vector<Index> order(static_cast<std::size_t>(n));
   std::iota(order.begin(), order.end(), Index{0});
   // Equal points in their own order, and NaN last, so that this is an order.
-  std::sort(order.begin(), order.end(), [&](Index a, Index b) {
+  const auto before = [&](Index a, Index b) {
     const double x = points[a], y = points[b];
     if (std::isnan(x) || std::isnan(y))
       return std::pair(std::isnan(x), a) < std::pair(std::isnan(y), b);
     return x != y ? x < y : a < b;
-  });
+  };
   double total = 0.0;
   for (Index i = 0; i < n; ++i) total += weight[i];
   // Sums that equal the target up to rounding mark an interval; find its beginning.
   const double rounding = 1e-14 * total;
-  double sum = 0.0;
-  for (Index k = 0; k + 1 < n; ++k) {
-    const Index at = order[static_cast<std::size_t>(k)];
-    sum += weight[at];
-    if (sum < target - rounding) continue;
-    const double here = points[at];
-    if (!(sum <= target + rounding)) return here;
-    return 0.5 * (here + points[order[static_cast<std::size_t>(k + 1)]]);
+  double sum = 0.0;  // of the weights before `first`
+  auto first = order.begin(), last = order.end();
+  while (last - first > 1) {
+    const auto middle = first + (last - first) / 2;
+    std::nth_element(first, middle, last, before);
+    double more = 0.0;
+    for (auto at = first; at < middle; ++at) more += weight[*at];
+    if (sum + more < target - rounding) {
+      sum += more;
+      first = middle;
+    } else {
+      last = middle;
+    }
   }
-  return points[order.back()];
+  const double here = points[*first];
+  if (last == order.end() || !(sum + weight[*first] <= target + rounding)) return here;
+  return 0.5 * (here + points[*std::min_element(last, order.end(), before)]);
 }
 
 // Returns a b that minimises sum_i c_i max(0, 1 - y_i (scores_i + b)) over the rows with

@@ -288,3 +288,20 @@ def test_the_default_bias_of_other_solvers_is_as_before():
         told = SVC(random_state=0, penalize_intercept=penalised, **options).fit(X, y)
         np.testing.assert_array_equal(plain.dual_coef_, told.dual_coef_)
         np.testing.assert_array_equal(plain.intercept_, told.intercept_)
+
+
+def test_a_weighted_quantile_is_that_of_sorted_points():
+    rng = np.random.default_rng(0)
+    for case in range(400):
+        n = int(rng.integers(1, 40))
+        points = rng.integers(-5, 6, n) / 4 if case % 2 else rng.normal(size=n)
+        weight = rng.integers(0, 4, n).astype(float)
+        for target in (rng.integers(-1, weight.sum() + 2), weight[: n // 2].sum()):
+            order = np.argsort(points, kind="stable")
+            sums = np.cumsum(weight[order])
+            k = min(int(np.searchsorted(sums, target)), n - 1)
+            best = points[order[k]]
+            if k + 1 < n and sums[k] == target:
+                best = 0.5 * (best + points[order[k + 1]])
+            found = core.weighted_quantile(points, weight, float(target))
+            assert found == best
