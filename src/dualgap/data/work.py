@@ -23,7 +23,7 @@ logger = logging.getLogger("dualgap")
 
 
 class Plan(TypedDict):
-    """What determines the bytes of a store; see :func:`dualgap.data.convert`."""
+    """Inputs and options that determine the bytes of a store."""
 
     store_format: int
     inputs: dict[str, object]
