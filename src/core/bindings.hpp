@@ -9,6 +9,7 @@
 #include <nanobind/stl/tuple.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <stdexcept>
@@ -120,6 +121,19 @@ auto *sized(const A &array, Index want, const char *name) {
 template <class A>
 auto *sized(const std::optional<A> &array, Index want, const char *name) {
   return array ? sized(*array, want, name) : nullptr;
+}
+
+// Returns an array of shape (n, N) with the N numbers that `row` makes of every item.
+template <class Items, class Row>
+nb::object table_of(const Items &items, const Row &row) {
+  using Numbers = decltype(row(*items.begin()));
+  constexpr std::size_t kColumns = std::tuple_size_v<Numbers>;
+  auto *rows = new std::vector<Numbers>;
+  nb::capsule owner(rows,
+                    [](void *p) noexcept { delete static_cast<decltype(rows)>(p); });
+  for (const auto &item : items) rows->push_back(row(item));
+  return nb::cast(nb::ndarray<nb::numpy, double, nb::ndim<2>>(
+      rows->data(), {items.size(), kColumns}, owner));
 }
 
 // Checks that an order names existing rows only.

@@ -1,4 +1,4 @@
-#include "bindings.hpp"
+#include "bindings_proof.hpp"
 #include "gram/block.hpp"
 #include "gram/kernel_rows.hpp"
 #include "gram/whole.hpp"
@@ -136,9 +136,9 @@ struct BoxProblem {
   }
 };
 
-// Arrays for the dual variables of all pairs, their scores, and the errors of these.
-struct PairArrays {
-  Array<double> alpha, scores, errors;
+// Tables for the coefficients of all pairs and for their scores.
+struct PairTables {
+  Table<double> coef, scores;
 };
 
 // How to compute products: from dense packed rows, and all in float64.
@@ -432,51 +432,66 @@ void bind_block(nb::module_ &m) {
       "`free` of the work is done; the limits of work and epochs.")
       .def(nb::init<double, double, double, double, double, Index>(), "tol"_a, "atol"_a,
            "goal"_a, "free"_a, "limit"_a, "epochs"_a);
-  nb::class_<PairArrays>(m, "PairSolutions",
-                         "Room for the dual variables of all pairs, their scores, and "
-                         "bounds on the errors of these.")
-      .def(nb::init<Array<double>, Array<double>, Array<double>>(),
-           "alpha"_a.noconvert(), "scores"_a.noconvert(), "errors"_a.noconvert());
+  nb::class_<PairTables>(
+      m, "PairTables",
+      "Room for the coefficients y alpha of all pairs, and for their scores.")
+      .def(nb::init<Table<double>, Table<double>>(), "coef"_a.noconvert(),
+           "scores"_a.noconvert());
+  nb::class_<PairProofs>(m, "PairProofs", "Proofs of all pairs of classes.")
+      .def_prop_ro(
+          "bounds",
+          [](const PairProofs &self) {
+            return table_of(self.proofs, [](const HingeProof &of) {
+              const KernelValues &v = of.values;
+              return std::array{v.primal, v.primal_error, v.dual, v.dual_error};
+            });
+          },
+          "P, its error, D, and its error for every pair, as kernel_values gives them.")
+      .def_prop_ro(
+          "biases",
+          [](const PairProofs &self) {
+            return table_of(self.proofs,
+                            [](const HingeProof &of) { return std::array{of.bias}; });
+          },
+          "Shape (n_pairs, 1).")
+      .def_prop_ro(
+          "epochs",
+          [](const PairProofs &self) {
+            return table_of(self.epochs, [](const WholeEpoch &of) {
+              return std::array{of.primal, of.dual, static_cast<double>(of.steps)};
+            });
+          },
+          "Estimates of P and D, and the steps so far, after every epoch of every pair.")
+      .def_ro("ends", &PairProofs::ends, "Where the epochs of each pair end.");
   m.def(
       "solve_pairs",
       [](const KernelRows &rows, const std::vector<Index> &bounds,
-         Array<const double> cost, bool first_positive, const WholeSettings &settings,
-         const PairArrays &solutions, Stop &stop) {
+         Array<const double> cost, const ScoreSizes &sizes,
+         const WholeSettings &settings, const PairTables &tables, Stop &stop) {
         if (!rows.dense() || !rows.by_products())
           throw std::invalid_argument("rows are sparse, or need differences");
         if (bounds.empty() || bounds.front() != 0 || bounds.back() != rows.n() ||
             !std::is_sorted(bounds.begin(), bounds.end()))
           throw std::invalid_argument("bounds");
         const auto classes = static_cast<Index>(bounds.size()) - 1;
-        const Index all = (classes - 1) * rows.n();
-        const double *costs = sized(cost, rows.n(), "cost");
-        PairSolutions out{sized(solutions.alpha, all, "alpha"),
-                          sized(solutions.scores, all, "scores"),
-                          sized(solutions.errors, all, "errors"),
-                          {}};
-        const bool whole = without_gil(stop, [&](Poll &poll) {
-          return solve_pairs(rows, bounds, costs, first_positive, settings, out, stop,
-                             poll);
-        });
-        std::vector<std::vector<std::tuple<double, double, Index>>> told;
-        if (!whole) return told;
-        for (const auto &pair : out.epochs) {
-          auto &to = told.emplace_back();
-          for (const WholeEpoch &of : pair)
-            to.emplace_back(of.primal, of.dual, of.steps);
+        for (const auto &[table, name] :
+             {std::pair{&tables.coef, "coef"}, std::pair{&tables.scores, "scores"}}) {
+          check_length(static_cast<Index>(table->shape(0)), classes - 1, name);
+          check_length(static_cast<Index>(table->shape(1)), rows.n(), name);
         }
-        return told;
+        PairsOfClasses pairs(rows, bounds, sized(cost, rows.n(), "cost"),
+                             sizes.of(rows.n()), tables.coef.data(),
+                             tables.scores.data());
+        return without_gil(
+            stop, [&](Poll &poll) { return pairs.solve(settings, stop, poll); });
       },
-      "rows"_a, "bounds"_a, "cost"_a.noconvert(), "first_positive"_a, "settings"_a,
-      "solutions"_a, "stop"_a,
-      "Solves the problems of all pairs of classes, hinge with a free bias. The rows "
-      "of "
-      "class k are bounds[k] to bounds[k + 1] - 1. Writes the dual variables of the "
-      "pairs (0, 1), (0, 2), ..., of the rows of both classes, their scores, and "
-      "bounds "
-      "on the errors of these, infinity if KernelRows is not `bounded`. Returns "
-      "(primal, "
-      "dual, steps) of the epochs of each pair; nothing if told to stop.");
+      "rows"_a, "bounds"_a, "cost"_a.noconvert(), "roundings"_a, "settings"_a,
+      "tables"_a, "stop"_a,
+      "Solves and proves the problems of all pairs of classes, hinge with a free bias. "
+      "The rows of class k are bounds[k] to bounds[k + 1] - 1. The first class of a "
+      "pair is positive; with two classes the second one is. In the pair (i, j) the "
+      "rows of class i have their entries in row j - 1 of the tables, the rows of j in "
+      "row i. Returns proofs for the pairs (0, 1), (0, 2), ...; none if told to stop.");
 
   nb::class_<ProductSettings>(m, "ProductSettings",
                               "Whether to pack the rows as dense ones, whether to "

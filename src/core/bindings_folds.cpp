@@ -1,4 +1,4 @@
-#include "bindings.hpp"
+#include "bindings_proof.hpp"
 #include "gram/folds.hpp"
 
 #include <nanobind/stl/vector.h>
@@ -6,10 +6,10 @@
 namespace dualgap {
 
 void bind_folds(nb::module_ &m) {
-  nb::class_<FoldProof>(m, "FoldProof", "What the bounds of a fold follow from.")
-      .def_ro("sums", &FoldProof::sums)
-      .def_ro("bias", &FoldProof::bias)
-      .def_ro("off", &FoldProof::off, "sum_i alpha_i y_i")
+  nb::class_<FoldProof>(m, "FoldProof", "The proof of a fold.")
+      .def_prop_ro("bias", [](const FoldProof &self) { return self.proof.bias; })
+      .def_prop_ro("values",
+                   [](const FoldProof &self) { return tuple_of(self.proof.values); })
       .def_ro("rounds", &FoldProof::rounds, "working sets for this C")
       .def_ro("steps", &FoldProof::steps, "pair steps for this C");
   nb::class_<Folds>(m, "Folds",
@@ -60,20 +60,15 @@ void bind_folds(nb::module_ &m) {
           "Writes the dual variables of all folds, and sum_j alpha_j y_j k_ij.")
       .def(
           "proofs",
-          [](const Folds &self, const Loss &loss, Array<const double> lengths,
-             double each, double more, double adding) {
-            const FoldRoundings by{sized(lengths, self.rows(), "lengths"), each, more,
-                                   adding};
+          [](const Folds &self, const ScoreSizes &sizes) {
+            const ScoreRoundings by = sizes.of(self.rows());
             nb::gil_scoped_release released;
             std::vector<FoldProof> found;
             for (Index p = 0; p < self.folds(); ++p)
-              found.push_back(self.proof(p, loss, by));
+              found.push_back(self.proof(p, by));
             return found;
           },
-          "loss"_a, "lengths"_a.noconvert(), "each"_a, "more"_a, "adding"_a,
-          "Sums for the bounds of all folds, with float64 scores. A score is off by at "
-          "most (each s + more) sqrt(k_ii) sum_j alpha_j sqrt(k_jj), s the number of "
-          "terms; sums of alpha by `adding`.");
+          "roundings"_a, "Proves all folds from their scores.");
 }
 
 }  // namespace dualgap

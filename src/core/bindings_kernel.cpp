@@ -1,8 +1,7 @@
-#include "bindings.hpp"
+#include "bindings_proof.hpp"
 #include "epochs/frank_wolfe.hpp"
 #include "epochs/kernel_pegasos.hpp"
 #include "gram/gram.hpp"
-#include "gram/proof.hpp"
 
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
@@ -209,6 +208,18 @@ void bind_records(nb::module_ &m) {
       .def_ro("norm", &KernelSums::norm, "alpha' Q alpha")
       .def_ro("norm_error", &KernelSums::norm_error)
       .def_ro("size", &KernelSums::size, "size of its terms");
+  nb::class_<FreeBias>(m, "FreeBias",
+                       "An unpenalised bias: sum_i alpha_i y_i, the relative error of "
+                       "such a sum, P of the zero model, and a bound on sqrt(k_ii).")
+      .def(nb::init<double, double, double, double>(), "off"_a, "adding"_a, "zero"_a,
+           "longest"_a);
+  nb::class_<ScoreSizes>(
+      m, "ScoreRoundings",
+      "Bounds on sqrt(k_ii), `lengths`. A score is off by at most (each s + more) "
+      "sqrt(k_ii) sum_j alpha_j sqrt(k_jj), s the number of terms; a sum of alpha by "
+      "`adding` times itself; a kernel value by `underflow`.")
+      .def(nb::init<Array<const double>, double, double, double, double>(),
+           "lengths"_a.noconvert(), "each"_a, "more"_a, "adding"_a, "underflow"_a);
   nb::class_<SimplexProblem>(m, "Simplex",
                              "min 1/2 a'Ka over the simplex, for the `columns` of a "
                              "Gram matrix or all of them; `diagonal` holds the K_ii.")
@@ -384,6 +395,16 @@ void bind_kernel(nb::module_ &m) {
       "y"_a.noconvert(), "cost"_a.noconvert(), "loss"_a, "alpha"_a.noconvert(),
       "scores"_a.noconvert(), "error"_a.noconvert(), "scalars"_a,
       "Sums over the rows of a kernel problem, given its scores and their errors.");
+
+  m.def(
+      "kernel_values",
+      [](const KernelSums &sums, double lost, const FreeBias *free, double s) {
+        return tuple_of(kernel_values(sums, lost, free, s));
+      },
+      "sums"_a, "lost"_a, "free"_a.none(), "s"_a = 1.0,
+      "P of the model s alpha, D of s alpha, and how far the exact P may be above and "
+      "D below: (P, error, D, error). The losses of the sums are those at s alpha and "
+      "s bias, the other sums those at alpha. `lost` bounds the underflow of sums.");
 
   m.def(
       "hinge_bias",

@@ -312,23 +312,28 @@ class WholeSettings:
         epochs: int,
     ) -> None: ...
 
-class PairSolutions:
-    def __init__(
-        self,
-        alpha: Vector,
-        scores: Vector,
-        errors: Vector,
-    ) -> None: ...
+class PairTables:
+    def __init__(self, coef: Vector, scores: Vector) -> None: ...
+
+class PairProofs:
+    @property
+    def bounds(self) -> Vector: ...
+    @property
+    def biases(self) -> Vector: ...
+    @property
+    def epochs(self) -> Vector: ...
+    @property
+    def ends(self) -> list[int]: ...
 
 def solve_pairs(
     rows: KernelRows,
     bounds: Sequence[int],
     cost: Vector,
-    first_positive: bool,
+    roundings: ScoreRoundings,
     settings: WholeSettings,
-    solutions: PairSolutions,
+    tables: PairTables,
     stop: Stop,
-) -> list[list[tuple[float, float, int]]]: ...
+) -> PairProofs: ...
 
 class ProductSettings:
     def __init__(self, dense: bool, precise: bool, threads: int) -> None: ...
@@ -346,11 +351,9 @@ def kernel_times(
 
 class FoldProof:
     @property
-    def sums(self) -> KernelSums: ...
-    @property
     def bias(self) -> float: ...
     @property
-    def off(self) -> float: ...
+    def values(self) -> tuple[float, float, float, float]: ...
     @property
     def rounds(self) -> int: ...
     @property
@@ -369,9 +372,7 @@ class Folds:
         self, C: float, tol: float, atol: float, most: int, stop: Stop
     ) -> bool: ...
     def points(self, alpha: Vector, scores: Vector) -> None: ...
-    def proofs(
-        self, loss: Loss, lengths: Vector, each: float, more: float, adding: float
-    ) -> list[FoldProof]: ...
+    def proofs(self, roundings: ScoreRoundings) -> list[FoldProof]: ...
 
 class MulticlassExamples:
     def __init__(
@@ -933,6 +934,21 @@ class KernelSums:
     @property
     def size(self) -> float: ...
 
+class FreeBias:
+    def __init__(
+        self, off: float, adding: float, zero: float, longest: float
+    ) -> None: ...
+
+class ScoreRoundings:
+    def __init__(
+        self,
+        lengths: Vector,
+        each: float,
+        more: float,
+        adding: float,
+        underflow: float,
+    ) -> None: ...
+
 class Simplex:
     def __init__(
         self,
@@ -1031,6 +1047,9 @@ def rows_of_classes(
 ) -> Classes: ...
 def rows_gram(rows: Rows, function: KernelFunction, capacity: int) -> Gram: ...
 def python_gram(n: int, capacity: int, rows: Block, block: Block) -> PythonGram: ...
+def kernel_values(
+    sums: KernelSums, lost: float, free: FreeBias | None, s: float = ...
+) -> tuple[float, float, float, float]: ...
 def kernel_sums(
     y: NDArray[np.int8],
     cost: Vector,

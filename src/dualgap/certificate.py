@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import html
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from enum import Enum
+from functools import cached_property
 from typing import Any
 
 
@@ -118,6 +119,12 @@ class Bounds:
         rounding = self.rounding + other.rounding
         return Bounds(self.primal, other.dual, rounding)
 
+    def meets(self, tol: float, atol: float = 0.0, floor: float = 0.0) -> bool:
+        """Return whether the bounds prove an accuracy; see `Certificate.meets`."""
+        if relative_gap(self.primal, self.dual, floor) <= tol:
+            return True
+        return atol > 0.0 and self.primal - self.dual <= atol
+
     @property
     def certificate(self) -> Certificate:
         """Certificate of these bounds, without a fit."""
@@ -129,6 +136,40 @@ _NOT_FROM_NUMBERS = (
     "problem.certify(...) or dualgap.certify(model, X, y), or relative_gap(primal, "
     "dual) for the gap alone"
 )
+
+
+class LazyParts(Sequence["Certificate"]):
+    """Parts of a certificate that are made when one of them is first used.
+
+    Parameters
+    ----------
+    count : int
+    make : callable
+        Returns the part of an index.
+    """
+
+    def __init__(self, count: int, make: Callable[[int], Certificate]) -> None:
+        self._count, self._make = count, make
+
+    @cached_property
+    def parts(self) -> tuple[Certificate, ...]:
+        """The parts."""
+        return tuple(map(self._make, range(self._count)))
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __getitem__(self, k: int) -> Certificate:  # type: ignore[override]
+        return self.parts[k]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and self.parts == tuple(other)
+
+    def __hash__(self) -> int:
+        return hash(self.parts)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return tuple, (self.parts,)
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,7 +237,7 @@ class Certificate:
     about: str = ""
     floor: float = 0.0
     name: str = ""
-    several: tuple[Certificate, ...] = ()  # the parts, if there are more than one
+    several: Sequence[Certificate] = ()  # the parts, if there are more than one
 
     def __new__(cls, *args: Any, **named: Any) -> Certificate:
         # pickle and copy call it without arguments.
@@ -220,7 +261,7 @@ class Certificate:
     @property
     def parts(self) -> tuple[Certificate, ...]:
         """One certificate per binary problem; this one if there is one problem."""
-        return self.several or (self,)
+        return tuple(self.several) or (self,)
 
     # NaN, a missing target, is equal to itself here.
     def _key(self) -> tuple[Any, ...]:
@@ -237,7 +278,7 @@ class Certificate:
         return hash(self._key())
 
     def __len__(self) -> int:
-        return len(self.parts)
+        return len(self.several) or 1
 
     def __iter__(self) -> Iterator[Certificate]:
         return iter(self.parts)
@@ -269,7 +310,7 @@ class Certificate:
         -------
         bool
         """
-        return self.relative_gap <= tol or (atol > 0.0 and self.gap <= atol)
+        return self.bounds.meets(tol, atol, self.floor)
 
     @property
     def certified(self) -> bool:

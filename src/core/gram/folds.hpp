@@ -148,19 +148,9 @@ class SharedTable {
   std::vector<float, AlignedAllocator<float>> floats_;
 };
 
-// What a fold has proved from: sums of proof.hpp at the best bias.
 struct FoldProof {
-  KernelSums sums;
-  double bias, off;  // off: the sum of c
+  HingeProof proof;
   Index rounds, steps;
-};
-
-// Sizes of rounding errors: bounds on sqrt(k_ii); the error of a score, per row in the
-// sum and besides, as a multiple of sum_j |alpha_j| sqrt(k_jj) sqrt(k_ii); the relative
-// error of a compensated sum.
-struct FoldRoundings {
-  const double *lengths;
-  double each, more, adding;
 };
 
 class Folds {
@@ -231,26 +221,15 @@ class Folds {
   }
   const std::vector<double> &scores(Index p) const { return folds_[size(p)].F; }
 
-  FoldProof proof(Index p, const Loss &loss, const FoldRoundings &by) const {
+  FoldProof proof(Index p, const ScoreRoundings &by) const {
     const Fold &fold = folds_[size(p)];
     std::vector<double> alphas(size(m_)), cost(size(m_)), error(size(m_));
     alpha(p, alphas.data());
-    double reach = 0.0;
-    Index used = 0;
-    Sum off;
-    for (Index i = 0; i < m_; ++i) {
-      cost[size(i)] = C_ * fold.weight[size(i)];
-      reach += alphas[size(i)] * by.lengths[i];
-      used += alphas[size(i)] != 0.0;
-      off += fold.c[size(i)];
-    }
-    const double one = (by.each * static_cast<double>(used) + by.more) * reach;
-    for (Index i = 0; i < m_; ++i) error[size(i)] = one * by.lengths[i];
+    for (Index i = 0; i < m_; ++i) cost[size(i)] = C_ * fold.weight[size(i)];
+    by.bound(alphas.data(), m_, error.data());
     const KernelPoint point{
         m_, y_.data(), cost.data(), alphas.data(), fold.F.data(), error.data()};
-    const KernelScalars scalars{0.0, fold.bias, 1.0, 0.0, by.adding, 0.0};
-    return {kernel_sums(point, loss, scalars), fold.bias, off.value(), fold.rounds,
-            fold.steps};
+    return {hinge_proof(point, by), fold.rounds, fold.steps};
   }
 
  private:

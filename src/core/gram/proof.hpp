@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <numeric>
 #include <utility>
 #include <vector>
@@ -84,6 +85,60 @@ inline KernelSums kernel_sums(const KernelPoint &point, const Loss &loss,
   return sums;
 }
 
+// An unpenalised bias: sum_i alpha_i y_i, which is 0 up to rounding; the relative error
+// of such a sum; P of the zero model; a bound on sqrt(k_ii).
+struct FreeBias {
+  double off, adding, zero, longest;
+};
+
+// P and D as computed, and bounds on how far the exact P may be above and D below.
+struct KernelValues {
+  double primal, primal_error, dual, dual_error;
+};
+
+// P of the model s alpha and D of s alpha. The losses of `sums` are those at s alpha
+// and s bias, the other sums those at alpha. `lost` bounds the underflow of sums.
+inline KernelValues kernel_values(const KernelSums &sums, double lost,
+                                  const FreeBias *free, double s = 1.0) {
+  constexpr double kSummed = 64.0 * kUnit;  // Rounding.summed
+  const double primal = 0.5 * s * s * sums.norm + sums.loss;
+  const double dual = s * sums.alpha - 0.5 * s * s * (sums.norm + sums.bent);
+  const double both = 0.5 * s * s * sums.norm_error;
+  double more =
+      both + sums.loss_error + kSummed * (0.5 * s * s * sums.size + sums.loss);
+  double less = both + kSummed * (s * sums.reach + s * s * (sums.size + sums.bent));
+  more = kSlack * more + lost;
+  less = kSlack * less + lost;
+  if (free) {
+    // BinaryProblem.prove shows that an optimal bias is at most 1 + longest in size.
+    const double off = std::abs(free->off) + free->adding * sums.reach;
+    const double least = std::max(std::min(primal + more, free->zero), 0.0);
+    less += kSlack * s * off * (1.0 + std::sqrt(2.0 * least) * free->longest);
+  }
+  if (sums.reach == 0.0) less = 0.0;  // no terms, so no rounding
+  return {primal, more, dual, less};
+}
+
+// Sizes of rounding errors: bounds on sqrt(k_ii); the error of a score, per row in the
+// sum and besides, as a multiple of sum_j |alpha_j| sqrt(k_jj) sqrt(k_ii); the relative
+// error of a compensated sum; the underflow of a kernel value.
+struct ScoreRoundings {
+  const double *lengths;
+  double each, more, adding, underflow;
+
+  // errors_i = the bound on the error of the score of row i.
+  void bound(const double *alpha, Index n, double *errors) const {
+    double reach = 0.0;
+    Index used = 0;
+    for (Index i = 0; i < n; ++i) {
+      reach += std::abs(alpha[i]) * lengths[i];
+      used += alpha[i] != 0.0;
+    }
+    const double one = (each * static_cast<double>(used) + more) * reach;
+    for (Index i = 0; i < n; ++i) errors[i] = one * lengths[i];
+  }
+};
+
 // Returns the point below which the weights sum to the target. If an interval of points
 // qualifies, returns its middle. There is at least one point.
 inline double weighted_quantile(const double *points, const double *weight, Index n,
@@ -142,6 +197,33 @@ inline double hinge_bias(const double *scores, const std::int8_t *y, const doubl
   if (!positive) return *std::min_element(kinks.begin(), kinks.end());
   return weighted_quantile(kinks.data(), costs.data(), static_cast<Index>(kinks.size()),
                            up);
+}
+
+struct HingeProof {
+  double bias;
+  KernelValues values;
+};
+
+// Proves a point of the hinge with an unpenalised bias, whose bias is the best one.
+inline HingeProof hinge_proof(const KernelPoint &point, const ScoreRoundings &by) {
+  const Loss hinge{1.0, 0.0};
+  const Index n = point.n;
+  const double bias = hinge_bias(point.scores, point.y, point.cost, n);
+  const auto sums =
+      kernel_sums(point, hinge, {0.0, bias, 1.0, 0.0, by.adding, by.underflow});
+  Sum off, zero;
+  bool inside = true;
+  for (Index i = 0; i < n; ++i) {
+    off += point.y[i] * point.alpha[i];
+    zero += point.cost[i];
+    inside = inside && point.alpha[i] >= 0.0 && point.alpha[i] <= point.cost[i];
+  }
+  const double lost = static_cast<double>(4 * n + 16) * 0x1p-1074;
+  const FreeBias free{off.value(), by.adding, zero.value(),
+                      *std::max_element(by.lengths, by.lengths + n)};
+  KernelValues values = kernel_values(sums, lost, &free);
+  if (!inside) values.dual = -std::numeric_limits<double>::infinity();
+  return {bias, values};
 }
 
 }  // namespace dualgap

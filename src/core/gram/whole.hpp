@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 #include <memory>
 #include <utility>
@@ -19,6 +20,7 @@
 
 #include "inner_steps.hpp"
 #include "kernel_rows.hpp"
+#include "proof.hpp"
 
 namespace dualgap {
 
@@ -77,6 +79,7 @@ class Whole {
   double *row(Index i) { return K_.data() + i * n(); }
   double alpha(Index i) const { return y_[at(i)] * c_[at(i)] + 0.0; }
   double c(Index i) const { return c_[at(i)]; }
+  double sign(Index i) const { return y_[at(i)]; }
   // sums_j += sum_i c_i k_ij over the i with c_i > 0, or c_i < 0, as many terms at a
   // time as the tile adds.
   void add_terms(bool positive, double *sums) const {
@@ -211,87 +214,146 @@ class Whole {
   double unit_ = 1.0, top_ = 0.0, bottom_ = 0.0, primal_ = 0.0, dual_ = 0.0;
 };
 
-// Solutions of pairs, one after another, each with the rows of the first class first:
-// dual variables, scores sum_j c_j k_ij in float64, and bounds on their errors as in
-// KernelRows::times, infinity for other kernels.
-struct PairSolutions {
-  double *alpha, *scores, *errors;
-  std::vector<std::vector<WholeEpoch>> epochs;
+// Proofs of all pairs, and their epochs. The epochs of pair p end before ends[p].
+struct PairProofs {
+  std::vector<HingeProof> proofs;
+  std::vector<WholeEpoch> epochs;
+  std::vector<Index> ends;
 };
 
-// Solves the problems of all pairs of classes over one kernel matrix. Class k has the
-// rows bounds[k] to bounds[k + 1] - 1. Returns false if told to stop.
-inline bool solve_pairs(const KernelRows &rows, const std::vector<Index> &bounds,
-                        const double *cost, bool first_positive,
-                        const WholeSettings &settings, PairSolutions &out,
-                        const Stop &stop, Poll &poll) {
-  // Every class has its rows, and the columns from its own first row on.
-  const std::size_t classes = bounds.size() - 1;
-  const Index n = rows.n();
-  std::vector<Index> stride(classes), begin(classes + 1, 0);
-  for (std::size_t a = 0; a < classes; ++a) {
-    stride[a] = (n - bounds[a] + tile::kPanel - 1) / tile::kPanel * tile::kPanel;
-    begin[a + 1] = begin[a] + (bounds[a + 1] - bounds[a]) * stride[a];
+// The problems of all pairs of classes over one kernel matrix. Class k has the rows
+// bounds[k] to bounds[k + 1] - 1.
+class PairsOfClasses {
+ public:
+  // `coef` and `scores` are tables of classes - 1 rows and n columns. In the pair (i, j)
+  // the rows of class i have their coefficients y alpha and their scores sum_j c_j k_ij
+  // in row j - 1 of the tables, the rows of class j in row i.
+  PairsOfClasses(const KernelRows &rows, std::vector<Index> bounds, const double *cost,
+                 const ScoreRoundings &by, double *coef, double *scores)
+      : rows_(rows),
+        bounds_(std::move(bounds)),
+        cost_(cost),
+        by_(by),
+        coef_(coef),
+        scores_(scores) {}
+
+  // Solves and proves every pair. Returns no proofs if told to stop.
+  PairProofs solve(const WholeSettings &settings, const Stop &stop, Poll &poll) {
+    PairProofs all;
+    if (!fill(poll)) return {};
+    InnerOf<double> inner;
+    for (Index a = 0; a < classes(); ++a)
+      for (Index b = a + 1; b < classes(); ++b) {
+        Whole problem = pair(a, b);
+        const auto epochs = problem.solve(settings, inner, stop, poll);
+        if (stop.requested() || stop.expired()) return {};
+        all.proofs.push_back(prove(problem, a, b));
+        all.epochs.insert(all.epochs.end(), epochs.begin(), epochs.end());
+        all.ends.push_back(static_cast<Index>(all.epochs.size()));
+      }
+    return all;
   }
-  const Buffer values(std::max<Index>(begin[classes], 1));
-  for (std::size_t a = 0; a < classes; ++a)
-    if (!rows.table(bounds[a], bounds[a + 1], bounds[a], n, values.data() + begin[a],
-                    stride[a], poll))
-      return false;
-  InnerOf<double> inner;
-  for (std::size_t a = 0; a < classes; ++a)
-    for (std::size_t b = a + 1; b < classes; ++b) {
-      const Index first = bounds[a + 1] - bounds[a], second = bounds[b + 1] - bounds[b];
-      const double sign = first_positive ? 1.0 : -1.0;
-      std::vector<double> y(static_cast<std::size_t>(first), sign);
-      y.resize(static_cast<std::size_t>(first + second), -sign);
-      std::vector<double> c(cost + bounds[a], cost + bounds[a + 1]);
-      c.insert(c.end(), cost + bounds[b], cost + bounds[b + 1]);
-      Whole problem(std::move(y), std::move(c));
-      const double *across = values.data() + begin[a] + bounds[b] - bounds[a];
-      for (Index s = 0; s < first; ++s) {
-        std::copy_n(values.data() + begin[a] + s * stride[a], first, problem.row(s));
-        std::copy_n(across + s * stride[a], second, problem.row(s) + first);
-      }
-      constexpr Index kSide = 16;  // of the blocks that are transposed
-      for (Index s0 = 0; s0 < second; s0 += kSide)
-        for (Index t0 = 0; t0 < first; t0 += kSide)
-          for (Index s = s0; s < std::min(s0 + kSide, second); ++s)
-            for (Index t = t0; t < std::min(t0 + kSide, first); ++t)
-              problem.row(first + s)[t] = across[t * stride[a] + s];
-      for (Index s = 0; s < second; ++s)
-        std::copy_n(values.data() + begin[b] + s * stride[b], second,
-                    problem.row(first + s) + first);
-      out.epochs.push_back(problem.solve(settings, inner, stop, poll));
-      if (stop.requested() || stop.expired()) return false;
-      const Index m = first + second;
-      std::vector<double> both(static_cast<std::size_t>(2 * m), 0.0);
-      std::vector<Order> who(static_cast<std::size_t>(m));
-      double *up = both.data(), *down = both.data() + m;
-      problem.add_terms(true, up);
-      problem.add_terms(false, down);
-      KernelRows::Terms terms;
-      for (Index s = 0; s < m; ++s) {
-        const Index i = s < first ? bounds[a] + s : bounds[b] + (s - first);
-        who[static_cast<std::size_t>(s)] = static_cast<Order>(i);
-        out.alpha[s] = problem.alpha(s);
-        if (rows.bounded() && problem.c(s) != 0.0)
-          rows.note(terms, static_cast<Order>(i), problem.c(s));
-      }
-      if (rows.bounded()) {
-        std::fill(out.scores, out.scores + m, 0.0);
-        std::fill(out.errors, out.errors + m, 0.0);
-        rows.add_bounded(terms, Way::kDouble, {who.data(), m}, up, down, out.scores,
-                         out.errors);
-      } else {
-        for (Index s = 0; s < m; ++s) out.scores[s] = up[s] + down[s];
-        std::fill(out.errors, out.errors + m, std::numeric_limits<double>::infinity());
-      }
-      out.alpha += m;
-      out.scores += m;
-      out.errors += m;
+
+ private:
+  static std::size_t at(Index i) { return static_cast<std::size_t>(i); }
+  Index classes() const { return static_cast<Index>(bounds_.size()) - 1; }
+  Index first(Index k) const { return bounds_[at(k)]; }
+  Index size(Index k) const { return first(k + 1) - first(k); }
+
+  // Computes the kernel values. Every class has its rows, and the columns from its own
+  // first row on.
+  bool fill(Poll &poll) {
+    begin_.assign(1, 0);
+    stride_.clear();
+    for (Index a = 0; a < classes(); ++a) {
+      const Index columns = rows_.n() - first(a);
+      stride_.push_back((columns + tile::kPanel - 1) / tile::kPanel * tile::kPanel);
+      begin_.push_back(begin_.back() + size(a) * stride_.back());
     }
-  return true;
-}
+    values_ = std::make_unique<Buffer>(std::max<Index>(begin_.back(), 1));
+    for (Index a = 0; a < classes(); ++a)
+      if (!rows_.table(first(a), first(a + 1), first(a), rows_.n(),
+                       values_->data() + begin_[at(a)], stride_[at(a)], poll))
+        return false;
+    return true;
+  }
+
+  // The entries of two classes, the rows of a first.
+  template <class T>
+  std::vector<T> both(const T *of_rows, Index a, Index b) const {
+    std::vector<T> all(of_rows + first(a), of_rows + first(a + 1));
+    all.insert(all.end(), of_rows + first(b), of_rows + first(b + 1));
+    return all;
+  }
+
+  Whole pair(Index a, Index b) const {
+    const Index m = size(a), more = size(b);
+    // With two classes the second one is positive.
+    std::vector<double> y(at(m), classes() > 2 ? 1.0 : -1.0);
+    y.resize(at(m + more), -y.front());
+    Whole problem(std::move(y), both(cost_, a, b));
+    const Index stride = stride_[at(a)];
+    const double *own = values_->data() + begin_[at(a)];
+    const double *across = own + first(b) - first(a);
+    for (Index s = 0; s < m; ++s) {
+      std::copy_n(own + s * stride, m, problem.row(s));
+      std::copy_n(across + s * stride, more, problem.row(s) + m);
+    }
+    constexpr Index kSide = 16;  // of the blocks that are transposed
+    for (Index s0 = 0; s0 < more; s0 += kSide)
+      for (Index t0 = 0; t0 < m; t0 += kSide)
+        for (Index s = s0; s < std::min(s0 + kSide, more); ++s)
+          for (Index t = t0; t < std::min(t0 + kSide, m); ++t)
+            problem.row(m + s)[t] = across[t * stride + s];
+    for (Index s = 0; s < more; ++s)
+      std::copy_n(values_->data() + begin_[at(b)] + s * stride_[at(b)], more,
+                  problem.row(m + s) + m);
+    return problem;
+  }
+
+  HingeProof prove(const Whole &problem, Index a, Index b) {
+    const Index n = problem.n(), m = size(a);
+    std::vector<double> up(at(n)), down(at(n)), scores(at(n)), errors(at(n)), alpha;
+    std::vector<std::int8_t> y;
+    problem.add_terms(true, up.data());
+    problem.add_terms(false, down.data());
+    for (Index s = 0; s < n; ++s) {
+      alpha.push_back(problem.alpha(s));
+      y.push_back(static_cast<std::int8_t>(problem.sign(s)));
+    }
+    const auto lengths = both(by_.lengths, a, b), cost = both(cost_, a, b);
+    ScoreRoundings by = by_;
+    by.lengths = lengths.data();
+    if (rows_.bounded()) {
+      KernelRows::Terms terms;
+      std::vector<Order> who;
+      for (Index s = 0; s < n; ++s) {
+        who.push_back(static_cast<Order>(s < m ? first(a) + s : first(b) + s - m));
+        if (problem.c(s) != 0.0) rows_.note(terms, who.back(), problem.c(s));
+      }
+      rows_.add_bounded(terms, Way::kDouble, {who.data(), n}, up.data(), down.data(),
+                        scores.data(), errors.data());
+    } else {
+      for (Index s = 0; s < n; ++s) scores[at(s)] = up[at(s)] + down[at(s)];
+      by.bound(alpha.data(), n, errors.data());
+    }
+    for (Index s = 0; s < n; ++s) {
+      const Index place = s < m ? (b - 1) * rows_.n() + first(a) + s
+                                : a * rows_.n() + first(b) + s - m;
+      coef_[place] = problem.c(s) + 0.0;
+      scores_[place] = scores[at(s)];
+    }
+    return hinge_proof(
+        {n, y.data(), cost.data(), alpha.data(), scores.data(), errors.data()}, by);
+  }
+
+  const KernelRows &rows_;
+  std::vector<Index> bounds_;
+  const double *cost_;
+  ScoreRoundings by_;
+  double *coef_, *scores_;
+  std::vector<Index> begin_, stride_;
+  std::unique_ptr<Buffer> values_;
+};
 
 }  // namespace dualgap

@@ -18,10 +18,11 @@ from ..data.types import MatrixLike
 from ..kernels.functions import Kernel
 from ..kernels.table import Table, values_at
 from ..losses import Vector, get_loss
+from ..problems.multiclass import problem_names
 from ..training import Solution
 from ..training.folds import Folds, bytes_of_folds
 from ._kernel_walks import FoldSVC, Targets
-from ._pairs import PairRows, TrainedPair
+from ._pairs import PairModels, PairRows, TrainedPair
 from .fitting import fit_all, weights
 from .svc import SVC
 
@@ -75,7 +76,7 @@ class FoldFit(NamedTuple):
             at = np.concatenate([rows.order[rows.of(i)], rows.order[rows.of(j)]])
             solution = self.solutions[p]
             trained.append(TrainedPair(coef[at], float(solution.bias or 0.0), solution))
-        model._keep(rows, together.pairs, trained)
+        model._keep(rows, PairModels.of(rows, trained, problem_names(model)))
         model._held_out = X_test, self.values
         return model
 

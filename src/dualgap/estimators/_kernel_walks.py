@@ -20,10 +20,10 @@ from ..kernels.gram import Subset
 from ..kernels.table import Table, values_at
 from ..losses import Vector
 from ..problems.kernel import KernelProblem
-from ..problems.multiclass import refuse_missing
+from ..problems.multiclass import problem_names, refuse_missing
 from ..training import Solution
 from ..training.path import P, kernel_solutions
-from ._pairs import PairRows, TrainedPair
+from ._pairs import PairModels, PairRows, TrainedPair
 from .fitting import weights
 from .kernel_regression import SVR
 from .svc import SVC
@@ -170,7 +170,7 @@ def walk_svc(path: Path) -> Iterator[tuple[SVC, Vector]]:
         trained = [
             TrainedPair(s.coefficients * p.y, float(s.bias or 0.0), s) for p, s in found
         ]
-        model._keep(rows, pairs, trained)
+        model._keep(rows, PairModels.of(rows, trained, problem_names(model)))
         coef = np.zeros((len(pairs), len(codes)))
         for p, (i, j) in enumerate(pairs):
             at = np.concatenate([rows.order[rows.of(i)], rows.order[rows.of(j)]])

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import logging
+import math
 from collections.abc import Callable as Function
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property
+from itertools import combinations
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
 
-from ..certificate import Bounds, Status
+from ..certificate import Bounds, Certificate, LazyParts, Status
 from ..checks import check_costs
 from ..data.rows import Points
 from ..data.types import MatrixLike
@@ -18,18 +23,22 @@ from ..kernel import BlockSolver, Gram, KernelProblem, Nystroem, Precomputed
 from ..kernels.functions import Kernel
 from ..kernels.gram import Matrix, Pairs, Subset, rows_in
 from ..losses import Hinge, Loss, SquaredHinge, Vector, get_loss
+from ..problems.base import EMPTY
 from ..problems.kernel import Bias
 from ..problems.kernel_matrix import IndefiniteKernelError
 from ..problems.rounding import Rounding
 from ..solvers import Auto
 from ..solvers.kernel.base import KernelSolver
-from ..solvers.kernel.pairs import SolvedPair, solve_pairs
-from ..training import HISTORY_DTYPE, Solution, confirm, ctrl_c, solve
+from ..solvers.kernel.pairs import SolvedPairs, solve_pairs
+from ..training import HISTORY_DTYPE, Solution, ctrl_c, solve
+from ..training.progress import Progress
 from ._libsvm import CAN_BE_INDEFINITE, trained_by_libsvm
 from .fitting import fit_all, listener
 from .training import Callback, Trainable, Training
 
-__all__ = ["PairRows", "PairTraining", "TrainedPair"]
+__all__ = ["PairModels", "PairRows", "PairTraining", "TrainedPair"]
+
+logger = logging.getLogger("dualgap")
 
 
 class PairParameters(Trainable, Protocol):
@@ -49,6 +58,50 @@ class TrainedPair(NamedTuple):
     coef: Vector
     intercept: float
     solution: Solution
+
+
+class PairModels(NamedTuple):
+    """Models of all pairs of classes.
+
+    Attributes
+    ----------
+    coef : ndarray of shape (n_classes - 1, m)
+        ``y_i alpha_i`` of the rows of :class:`PairRows`. In the pair (i, j) the rows of
+        class i have their entries in row j - 1, the rows of class j in row i.
+    intercept : ndarray of shape (n_pairs,)
+    certificate : Certificate
+        With a part per pair, if there are several.
+    epochs : int
+        The largest number of epochs of a pair.
+    histories : list of structured ndarray
+        One for each pair.
+    """
+
+    coef: Vector
+    intercept: Vector
+    certificate: Certificate
+    epochs: int
+    histories: list[NDArray[np.void]]
+
+    @classmethod
+    def of(
+        cls, rows: PairRows, trained: Sequence[TrainedPair], names: Sequence[str]
+    ) -> PairModels:
+        """Join the models of pairs that were trained one by one."""
+        classes = len(rows.bounds) - 1
+        coef = np.zeros((classes - 1, len(rows.order)))
+        for (i, j), pair in zip(combinations(range(classes), 2), trained, strict=True):
+            first, second = rows.of(i), rows.of(j)
+            split = first.stop - first.start
+            coef[j - 1, first], coef[i, second] = pair.coef[:split], pair.coef[split:]
+        parts = [pair.solution.certificate for pair in trained]
+        return cls(
+            coef,
+            np.array([pair.intercept for pair in trained]),
+            Certificate.total(parts, names),
+            max(part.epochs for part in parts),
+            [pair.solution.history for pair in trained],
+        )
 
 
 class PairRows:
@@ -101,6 +154,10 @@ class PairRows:
     def weights_of(self, i: int, j: int) -> Vector:
         """Return the weights of the rows of two classes."""
         return np.concatenate([self.weight[self.of(i)], self.weight[self.of(j)]])
+
+    def entries(self, table: Vector, i: int, j: int) -> Vector:
+        """Return the entries of the pair (i, j) in a table of :class:`PairModels`."""
+        return np.concatenate([table[j - 1, self.of(i)], table[i, self.of(j)]])
 
     def pairs_at_a_time(
         self, solver: KernelSolver | Nystroem, cache_size: float, threads: int
@@ -174,27 +231,36 @@ class PairTraining:
         self.cost = check_costs(model.C, rows.weight, len(rows.weight))
         threads = effective_n_jobs(model.n_jobs)
         self.together = rows.pairs_at_a_time(solver, model.cache_size, threads)
-        self.matrix = rows.matrices(model.cache_size, self.together)
         if isinstance(model.solver, str):
             solver = solver.one_of(len(pairs), max(1, threads // self.together))
         self.solver: Any = solver
         hinge = get_loss(model.loss).name == "hinge"
         self.free_hinge = hinge and not bias["penalize_intercept"]
-        self.solved: list[SolvedPair] | None = None
 
-    def run(self) -> list[TrainedPair]:
+    def run(self) -> PairModels:
         """Train every pair."""
-        self.solved = self._solve_together()
+        solved = self._solve_together()
+        if solved is not None:
+            return self._joint(solved)
+        trained = self._train_all(self._train)
+        return PairModels.of(self.rows, trained, self.training.names)
+
+    def _train_all(self, train: Function[[int], TrainedPair]) -> list[TrainedPair]:
         return fit_all(
-            self._train,
+            train,
             len(self.pairs),
             n_jobs=self.together,
             stop=self.training.stop,
             verbose=self.model.verbose,
         )
 
-    def _solve_together(self) -> list[SolvedPair] | None:
-        """Solve small problems in one call, without proofs; None if they are not small.
+    @cached_property
+    def matrix(self) -> Function[[int, int], Matrix]:
+        """Function that gives the kernel matrix of a pair of classes."""
+        return self.rows.matrices(self.model.cache_size, self.together)
+
+    def _solve_together(self) -> SolvedPairs | None:
+        """Solve and prove small problems in one call; None if they are not small.
 
         Callbacks of scikit-learn want to see the epochs, so with them the loop trains.
         """
@@ -214,6 +280,74 @@ class PairTraining:
                 max_epochs=model.max_epochs,
                 stop=stop,
             )
+
+    def _joint(self, solved: SolvedPairs) -> PairModels:
+        """Join pairs that were solved together; train those without a proof."""
+        model, names, bounds = self.model, self.training.names, solved.bounds
+        count, starts = len(names), np.append(0, solved.ends[:-1])
+        epochs = (solved.ends - starts).tolist()
+        updates = solved.epochs[solved.ends - 1, 2].astype(np.int64).tolist()
+        seconds = solved.seconds / count
+        common = replace(
+            Bounds.proved().certificate,
+            status=Status.CERTIFIED,
+            solver=self.solver.name,
+            tol=model.tol,
+            atol=model.atol,
+            seconds=seconds,
+        )
+
+        def part(p: int) -> Certificate:
+            return replace(
+                common, bounds=bounds[p], epochs=epochs[p], updates=updates[p]
+            )
+
+        histories = np.split(_history(solved, starts, seconds), starts[1:])
+
+        def trained(p: int) -> TrainedPair:
+            coef, scores = (
+                self.rows.entries(table, *self.pairs[p])
+                for table in (solved.coef, solved.scores)
+            )
+            bias = float(solved.intercept[p])
+            solution = Solution(EMPTY, np.abs(coef), part(p), histories[p], bias)
+            self._tell(p, solution, scores + bias)
+            return TrainedPair(coef, bias, solution)
+
+        proved = [of.meets(model.tol, model.atol) for of in bounds]
+        if not all(proved) or self._heard:
+            pairs = self._train_all(
+                lambda p: (trained if proved[p] else self._train)(p)
+            )
+            if not all(proved):
+                return PairModels.of(self.rows, pairs, names)
+        certificate = part(0)
+        if count > 1:
+            certificate = replace(
+                common,
+                bounds=Bounds.total(bounds),
+                epochs=len(solved.epochs),
+                updates=sum(updates),
+                seconds=solved.seconds,
+                several=LazyParts(count, lambda p: replace(part(p), name=names[p])),
+            )
+        return PairModels(
+            solved.coef, solved.intercept, certificate, max(epochs), histories
+        )
+
+    @property
+    def _heard(self) -> bool:
+        """Whether somebody listens to the end of each pair."""
+        heard = self.training.on_epoch is not None or self.model.verbose > 0
+        return heard or logger.isEnabledFor(logging.INFO)
+
+    def _tell(self, p: int, solution: Solution, decisions: Vector) -> None:
+        """Report the end of a pair that was solved with the others."""
+        training = self.training
+        hear = listener(training.labels[p], None, training.on_epoch)
+        progress = Progress(self.solver.name, self.model.tol, training.title(p), hear)
+        progress.history = solution.history[-1:].tolist()
+        progress.end(solution.certificate, lambda: decisions)
 
     def _train(self, p: int) -> TrainedPair:
         """Train pair p with a proof or, where there can be none, by LIBSVM."""
@@ -256,10 +390,6 @@ class PairTraining:
                 problem.title = training.title(p)
                 if isinstance(self.solver, Nystroem):
                     return self._approximated(p, problem, callback)
-                if self.solved is not None:
-                    proved = self._confirmed(p, problem, self.solved[p])
-                    if proved is not None:
-                        return proved
             if training.stopped:  # preparing a problem takes time too
                 return self._unreached(self.model.C * self.rows.weights_of(i, j))
             solution = solve(problem, self.solver, **training.limits(p, callback))
@@ -277,24 +407,6 @@ class PairTraining:
         solution = solve(features, Auto(), **training.limits(p, callback))
         coef, intercept = features.expand(solution.w)
         return TrainedPair(coef, intercept, solution)
-
-    def _confirmed(
-        self, p: int, problem: KernelProblem, pair: SolvedPair
-    ) -> TrainedPair | None:
-        """Prove a pair that was solved with the others; None if the proof fails."""
-        training = self.training
-        solution = confirm(
-            problem,
-            self.solver,
-            pair.claim,
-            pair.epochs,
-            method=BlockSolver.name,
-            tol=self.model.tol,
-            atol=self.model.atol,
-            seconds=pair.seconds,
-            on_epoch=listener(training.labels[p], None, training.on_epoch),
-        )
-        return None if solution is None else self._of_duals(problem, solution)
 
     @staticmethod
     def _of_duals(problem: KernelProblem, solution: Solution) -> TrainedPair:
@@ -318,3 +430,21 @@ class PairTraining:
         )
         history = np.empty(0, HISTORY_DTYPE)
         return TrainedPair(zero, 0.0, Solution(zero, zero, certificate, history, 0.0))
+
+
+def _history(
+    solved: SolvedPairs, starts: NDArray[np.intp], seconds: float
+) -> NDArray[np.void]:
+    """Return the histories of all pairs, one after another."""
+    primal, dual, steps = solved.epochs.T
+    last = solved.ends - 1
+    history = np.empty(len(steps), HISTORY_DTYPE)
+    history["epoch"] = np.arange(1, len(steps) + 1)
+    history["epoch"] -= np.repeat(starts, solved.ends - starts)
+    history["seconds"], history["exact"] = seconds, False
+    history["primal"], history["dual"], history["updates"] = primal, dual, steps
+    history["solver"], history["predicted"] = BlockSolver.name, math.nan
+    history["primal"][last] = [bounds.primal for bounds in solved.bounds]
+    history["dual"][last] = [bounds.dual for bounds in solved.bounds]
+    history["exact"][last] = True
+    return history

@@ -346,9 +346,9 @@ def warn_of_failures(
     stacklevel : int, default=5
         Frames up to the caller of fit, past _fit and scikit-learn's decorator.
     """
-    failed = [part for part in certificate.parts if not part.certified]
-    if not failed or _SILENT.get():
+    if certificate.certified or _SILENT.get():
         return
+    failed = [part for part in certificate.parts if not part.certified]
     worst = max(failed, key=lambda part: part.relative_gap)
     message = str(worst)
     if worst.status is Status.UNCERTIFIED:

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from difflib import get_close_matches
+from functools import cache, lru_cache
 from inspect import Parameter, signature
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, NoReturn, cast
 
-from sklearn.utils._param_validation import InvalidParameterError, StrOptions
+from sklearn.utils._param_validation import (
+    InvalidParameterError,
+    StrOptions,
+    validate_parameter_constraints,
+)
 
 from ..names import nearest
 
@@ -23,9 +29,7 @@ class ParameterHints:
     """Mixin that answers wrong names and values of parameters with the right ones."""
 
     def __new__(cls, *args: object, **parameters: object) -> Self:
-        own = signature(cls.__init__).parameters
-        known = list(own)[1:]
-        anything = any(p.kind is Parameter.VAR_KEYWORD for p in own.values())
+        known, anything = _known(cls.__init__)
         for name in parameters:
             if name not in known and not anything:
                 raise TypeError(
@@ -33,11 +37,41 @@ class ParameterHints:
                 )
         return super().__new__(cls)
 
+    @classmethod
+    def _get_param_names(cls) -> list[str]:
+        # scikit-learn reads the signature every time.
+        return sorted(_known(cls.__init__)[0])
+
     def _validate_params(self) -> None:
+        kind: object = type(self)
+        values = [getattr(self, name) for name in self._get_param_names()]
         try:
-            super()._validate_params()  # type: ignore[misc]
+            if all(type(value) in _PLAIN for value in values):
+                _validate_plain(kind, *values)
+            else:
+                super()._validate_params()  # type: ignore[misc]
         except InvalidParameterError as error:
             raise InvalidParameterError(_with_a_hint(self, str(error))) from None
+
+
+@cache
+def _known(init: Callable[..., None]) -> tuple[list[str], bool]:
+    """Return the parameters of an estimator, and whether it takes any others."""
+    own = list(signature(init).parameters.values())[1:]
+    named = [p.name for p in own if p.kind is not Parameter.VAR_KEYWORD]
+    return named, len(named) < len(own)
+
+
+@lru_cache(typed=True)
+def _validate_plain(kind: object, *values: object) -> None:
+    """Validate the parameters of an estimator, once for equal values."""
+    model = cast("type[BaseEstimator]", kind)
+    given = dict(zip(model._get_param_names(), values, strict=True))
+    validate_parameter_constraints(model._parameter_constraints, given, model.__name__)
+
+
+#: Types of values whose validity cannot change.
+_PLAIN = {bool, float, int, str, type(None)}
 
 
 class ProbabilityHints:

@@ -25,13 +25,13 @@ from ..kernels.gram import points_of
 from ..kernels.predict import pair_values
 from ..losses import Hinge, SquaredHinge, Vector, get_loss
 from ..problems.kernel import Bias
-from ..problems.multiclass import certificate_of, refuse_missing
+from ..problems.multiclass import refuse_missing
 from ..solvers.kernel.base import KernelSolver
 from ._callbacks import CallbackSupportMixin
 from ._certain import CertainKernelLabels
 from ._html import CertificateHTMLMixin
 from ._kernels import KERNEL_CONSTRAINTS, KERNELS, KernelParameters
-from ._pairs import PairRows, PairTraining, TrainedPair
+from ._pairs import PairModels, PairRows, PairTraining
 from .fitting import (
     OnEpoch,
     VersionedPickle,
@@ -424,10 +424,10 @@ class SVC(
         )
         pairs = list(combinations(range(len(classes)), 2))
         bias = self._bias_of_problems()
-        trained = PairTraining(self, training, rows, pairs, solver, bias).run()
+        models = PairTraining(self, training, rows, pairs, solver, bias).run()
         self.classes_, self.class_weight_ = classes, factor
         self.shape_fit_ = X.shape
-        self._keep(rows, pairs, trained)
+        self._keep(rows, models)
         training.end(self.certificate_, "pairs", name="SVC")
         return self
 
@@ -440,37 +440,23 @@ class SVC(
             penalised = not (hinge and free)
         return {"fit_intercept": self.fit_intercept, "penalize_intercept": penalised}
 
-    def _keep(
-        self,
-        rows: PairRows,
-        pairs: list[tuple[int, int]],
-        trained: list[TrainedPair],
-    ) -> None:
+    def _keep(self, rows: PairRows, models: PairModels) -> None:
         """Set the fitted attributes."""
-        classes = len(self.classes_)
-        coef = np.zeros((classes - 1, len(rows.order)))
-        intercept = np.empty(len(pairs))
-        for p, (i, j) in enumerate(pairs):
-            first, second = rows.of(i), rows.of(j)
-            signed, intercept[p], _ = trained[p]
-            split = first.stop - first.start
-            coef[j - 1, first], coef[i, second] = signed[:split], signed[split:]
+        classes, coef = len(self.classes_), models.coef
         used: NDArray[np.bool_] = np.asarray(coef.any(axis=0))
         self.support_ = rows.order[used]
         self.n_support_ = np.array(
             [np.count_nonzero(used[rows.of(k)]) for k in range(classes)], np.int32
         )
         self.dual_coef_ = np.ascontiguousarray(coef[:, used])
-        self.intercept_ = intercept
+        self.intercept_ = models.intercept
         self.support_vectors_ = (
             np.empty((0, 0)) if self._precomputed else rows.points.X[used]
         )
         self._fitted_kernel = rows.kernel
-        parts = [pair.solution.certificate for pair in trained]
-        self.n_iter_ = max(part.epochs for part in parts)
-        self.certificate_ = certificate_of(self, parts)
+        self.n_iter_, self.certificate_ = models.epochs, models.certificate
         self.fit_status_ = int(not self.certificate_.certified)
-        self.history_ = one_or_all([pair.solution.history for pair in trained])
+        self.history_ = one_or_all(models.histories)
 
     @property
     def coef_(self) -> Vector:

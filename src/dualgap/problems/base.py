@@ -115,15 +115,10 @@ class KernelHint(Hint):
         whose dual variable is 0 and whose bounds show that it has no loss.
     stop : core.Stop, optional
         A request that ends the proof early.
-    exact : bool
-        Whether `near` was computed from alpha with float64 kernel values, so that the
-        proof recomputes no score. Infinite errors stand for the bounds of sums that
-        :meth:`Matrix.times` computes.
     """
 
     near: Near | None = None
     stop: core.Stop | None = None
-    exact: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any, ClassVar, NamedTuple, TypedDict
+from typing import Any, ClassVar, TypedDict
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -47,60 +47,6 @@ class Bias(TypedDict, total=False):
 
     fit_intercept: bool
     penalize_intercept: bool
-
-
-class FreeBias(NamedTuple):
-    """Unpenalised bias of a model, for its dual bound.
-
-    Attributes
-    ----------
-    off : float
-        ``sum_i alpha_i y_i``, which is 0 up to rounding.
-    adding : float
-        Relative error of such a sum.
-    zero : float
-        P of the zero model.
-    longest : float
-        Bound on ``sqrt(k_ii)``.
-    """
-
-    off: float
-    adding: float
-    zero: float
-    longest: float
-
-
-def bounds_of(
-    sums: core.KernelSums, lost: float, free: FreeBias | None, s: float = 1.0
-) -> Bounds:
-    """Return bounds on P of the model `s alpha` and on D of `s alpha`.
-
-    Parameters
-    ----------
-    sums : core.KernelSums
-        Sums at alpha; losses at `s alpha` and `s bias`.
-    lost : float
-        Bound on the underflow error of sums.
-    free : FreeBias or None
-        None if the bias is penalised or there is none.
-    s : float, default=1.0
-    """
-    norm, loss, size = sums.norm, sums.loss, sums.size
-    primal = 0.5 * s * s * norm + loss
-    dual = s * sums.alpha - 0.5 * s * s * (norm + sums.bent)
-    both = 0.5 * s * s * sums.norm_error
-    more = both + sums.loss_error + SUM * (0.5 * s * s * size + loss)
-    less = both + SUM * (s * sums.reach + s * s * (size + sums.bent))
-    more, less = Rounding.slack * more + lost, Rounding.slack * less + lost
-    if free is not None:
-        # BinaryProblem.prove shows that an optimal bias is at most 1 + longest in size.
-        off_zero = abs(free.off) + free.adding * sums.reach
-        least = max(min(primal + more, free.zero), 0.0)
-        longest = math.sqrt(2.0 * least) * free.longest
-        less += Rounding.slack * s * off_zero * (1.0 + longest)
-    if sums.reach == 0.0:  # no terms, so no rounding
-        less = 0.0
-    return Bounds.proved(primal, more, dual, less)
 
 
 class KernelProblem(MatrixProblem):
@@ -268,8 +214,6 @@ class KernelProblem(MatrixProblem):
         if claim.w is not None and claim.w is not given:
             return self._prove_apart(claim.w, alpha, hint.stop)
         near = self._moved(hint.near, alpha - given)
-        if near is not None and near is hint.near and hint.exact:
-            self._take(alpha, near)
         scores, _, bias = self.known(alpha, hint.stop, near)
         f = scores + bias
         s = 1.0
@@ -309,7 +253,7 @@ class KernelProblem(MatrixProblem):
         own = float(core.signed_sum(self.y, alpha)) if self.constant else 0.0
         free = None
         if self.free_bias:
-            free = FreeBias(
+            free = core.FreeBias(
                 float(core.signed_sum(self.y, alpha)),
                 self._adding,
                 float(self.loss.value(0.0)) * float(self.cost.sum()),
@@ -317,7 +261,8 @@ class KernelProblem(MatrixProblem):
             )
         with np.errstate(over="ignore", invalid="ignore"):
             sums = self._sums(alpha, scores, bias, own, s)
-            return bounds_of(sums, self._lost(alpha), free, s)
+            values = core.kernel_values(sums, self._lost(alpha), free, s)
+            return Bounds.proved(*values)
 
     @property
     def _adding(self) -> float:

@@ -166,14 +166,6 @@ class MatrixProblem(Problem):
         self._combined = Combined(alpha.copy(), near, exact)
         return near
 
-    def _take(self, alpha: Vector, near: Near) -> None:
-        """Take over float64 scores of alpha as the result of :meth:`known`."""
-        scores, error, _ = near
-        if np.isinf(error).any():
-            error = self._error(alpha, self.lengths)
-        near = Near(scores, error, self._bias(alpha, scores))
-        self._combined = Combined(alpha.copy(), near, np.ones(self.n, bool))
-
     def _error(self, change: Vector, lengths: Vector) -> Vector:
         """Bound the errors of float64 scores of a change at rows of these lengths."""
         bound = self._roundings(change) * UNIT * self._reach(change)
@@ -338,6 +330,27 @@ def _underflow_of_values(gram: Matrix | Subset) -> float:
     slope = degree * max(base, 1.0) ** (degree - 1)
     scale = 1.0 if gamma == 1.0 else 1.0 + gamma + math.sqrt(base / gamma)
     return slope * scale * (entries + 8) * Rounding.least
+
+
+def score_roundings(gram: Matrix | Subset, added: float) -> core.ScoreRoundings:
+    """Return sizes of the rounding errors of float64 scores, for proofs in the core.
+
+    Parameters
+    ----------
+    gram : Gram
+        Its kernel makes every matrix positive semidefinite.
+    added : float
+        Roundings of sums, per term; see `MatrixProblem._roundings`.
+    """
+    underflow = _underflow_of_values(gram)
+    each = Rounding.slack * UNIT
+    return core.ScoreRoundings(
+        np.sqrt(np.maximum(gram.diagonal(), 0.0) + underflow),
+        added * each,
+        each * (20 + roundings_of_values(gram)),
+        UNIT + (gram.n * UNIT) ** 2,
+        underflow,
+    )
 
 
 def scaled_values(

@@ -29,6 +29,7 @@ __all__ = [
     "number_of_problems",
     "problem_labels",
     "problem_name",
+    "problem_names",
     "refuse_missing",
 ]
 
@@ -259,7 +260,12 @@ def certificate_of(model: BaseEstimator, parts: Sequence[Certificate]) -> Certif
     """Join the certificates of the binary problems of a fitted classifier."""
     if len(parts) == 1:
         return parts[0]
-    return Certificate.total(parts, [problem_name(of) for of in problem_labels(model)])
+    return Certificate.total(parts, problem_names(model))
+
+
+def problem_names(model: BaseEstimator) -> list[str]:
+    """Return the name of each certificate of a classifier."""
+    return [problem_name(of) for of in problem_labels(model)]
 
 
 def problem_labels(model: BaseEstimator) -> list[ProblemLabel]:

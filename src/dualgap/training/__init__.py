@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .fit import confirm, solve
+from .fit import solve
 from .interrupt import ctrl_c
 from .progress import HISTORY_DTYPE, EpochInfo, Forecast, told
 from .solution import Solution
@@ -12,7 +12,6 @@ __all__ = [
     "EpochInfo",
     "Forecast",
     "Solution",
-    "confirm",
     "ctrl_c",
     "solve",
     "told",

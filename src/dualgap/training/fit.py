@@ -6,15 +6,14 @@ import contextlib
 import logging
 import math
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from .. import core
-from ..certificate import Status
 from ..losses import Vector
-from ..problems.base import Claim, Problem
+from ..problems.base import Problem
 from ..solvers.base import Solver
 from ..solvers.registry import check_kind
 from .checkpoint import Checkpoint, identity, restore
@@ -23,7 +22,7 @@ from .loop import Loop
 from .progress import EpochInfo, Progress
 from .solution import Solution
 
-__all__ = ["confirm", "solve"]
+__all__ = ["solve"]
 
 logger = logging.getLogger("dualgap")
 
@@ -129,58 +128,6 @@ def solve(
         check_start = warm is not None and found is None and not solver.ends_itself
         with state.resources:
             return loop.run(state, max_epochs, check_every, check_start)
-
-
-def confirm(
-    problem: Problem,
-    solver: Solver,
-    claim: Claim,
-    epochs: Sequence[tuple[float, float, int]],
-    *,
-    method: str,
-    tol: float,
-    atol: float,
-    seconds: float,
-    on_epoch: Callable[[EpochInfo], object] | None = None,
-) -> Solution | None:
-    """Prove a claim that the core computed without the loop.
-
-    Parameters
-    ----------
-    problem : Problem
-    solver : Solver
-        The record that the certificate names.
-    claim : Claim
-    epochs : sequence of tuple
-        Estimates of P and D, and steps so far, after each epoch; at least one.
-    method : str
-        Name of the method in the history.
-    tol, atol : float
-        As for :func:`solve`.
-    seconds : float
-        Time of the computation.
-    on_epoch : callable, optional
-        As for :func:`solve`, but called once, with the proof.
-
-    Returns
-    -------
-    Solution or None
-        None if neither `tol` nor `atol` is proved.
-    """
-    progress = Progress(solver.name, tol, problem.title, on_epoch)
-    progress.clock.away = -seconds
-    loop = Loop(problem, solver, tol, atol, core.Stop(), progress)
-    loop.best = problem.prove(claim)
-    exact = loop.best.certificate
-    if not loop.meets(exact):
-        return None
-    progress.history = [
-        (k, seconds, primal, dual, False, steps, method, math.nan)
-        for k, (primal, dual, steps) in enumerate(epochs, 1)
-    ]
-    last = (progress.clock.seconds, exact.primal, exact.dual, True)
-    progress.history[-1] = (len(epochs), *last, epochs[-1][2], method, math.nan)
-    return loop.finish(Status.CERTIFIED, None)
 
 
 def _resumable(problem: Problem, solver: Solver, every: float) -> dict[str, Any]:

@@ -15,14 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import core
-from ..certificate import Certificate, Status
+from ..certificate import Bounds, Certificate, Status
 from ..core import StoppedError
-from ..kernels.gram import roundings_of_values
 from ..kernels.table import Table
-from ..losses import Vector, get_loss
-from ..problems.kernel import FreeBias, KernelProblem, bounds_of
-from ..problems.kernel_matrix import UNIT
-from ..problems.rounding import Rounding
+from ..losses import Vector
+from ..problems.kernel import KernelProblem
+from ..problems.kernel_matrix import score_roundings
 from ..solvers.kernel.block import BlockSolver
 from .fit import solve
 from .progress import HISTORY_DTYPE
@@ -69,8 +67,7 @@ class Folds:
         threads: int,
     ) -> None:
         self.table, self.order, self.y, self.weights = table, order, y, weights
-        self.lengths = np.sqrt(np.maximum(table.diagonal()[order], 0.0))
-        self.totals = weights.sum(axis=1)
+        self.roundings = score_roundings(table.subset(order), 1.0)
         self.core = core.Folds(
             table.values, order.astype(np.uint32), y, weights, threads
         )
@@ -111,23 +108,12 @@ class Folds:
             raise StoppedError
         alpha, scores = np.empty((2, *self.weights.shape))
         self.core.points(alpha, scores)
-        loss, m = get_loss("hinge"), len(self.y)
-        each = Rounding.slack * UNIT
-        adding = UNIT + (m * UNIT) ** 2
-        proofs = self.core.proofs(
-            core.Loss(loss.slope, loss.curvature),
-            self.lengths,
-            each,
-            each * (20 + roundings_of_values(self.table)),
-            adding,
-        )
+        proofs = self.core.proofs(self.roundings)
         seconds = (time.perf_counter() - begun) / len(proofs)
-        longest, lost = float(self.lengths.max()), (4 * m + 16) * Rounding.least
         found = []
         for k, proof in enumerate(proofs):
-            free = FreeBias(proof.off, adding, C * float(self.totals[k]), longest)
             certificate = Certificate(
-                bounds_of(proof.sums, lost, free),
+                Bounds.proved(*proof.values),
                 epochs=proof.rounds,
                 updates=proof.steps,
                 seconds=seconds,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 from itertools import combinations
 
 import numpy as np
@@ -14,7 +15,9 @@ from sklearn.preprocessing import scale
 from threadpoolctl import threadpool_limits
 
 from dualgap import SVC, core
+from dualgap.certificate import Bounds
 from dualgap.data.rows import Points
+from dualgap.estimators import _pairs
 from dualgap.kernel import RBF, Auto, Gram, KernelProblem, Linear, Polynomial
 from dualgap.kernels.rows import row_source
 from dualgap.solvers.kernel.pairs import solve_pairs
@@ -32,6 +35,12 @@ def classes(seed, sizes=SIZES, d=3):
     y = np.repeat(np.arange(len(sizes)), sizes)
     X = rng.normal(size=(len(y), d)) + 0.7 * rng.normal(size=(len(sizes), d))[y]
     return X, [0, *np.cumsum(sizes).tolist()], rng.uniform(0.1, 3.0, len(y))
+
+
+def entries(table, bounds, i, j):
+    """The entries of a pair in a table of all pairs."""
+    first, second = slice(*bounds[i : i + 2]), slice(*bounds[j : j + 2])
+    return np.concatenate([table[j - 1, first], table[i, second]])
 
 
 def solved(X, kernel, bounds, cost, stop=None, **options):
@@ -61,14 +70,16 @@ def test_the_optimum_is_that_of_the_reference(kernel, sizes):
         # Rounding decides between equal pairs, so only the results are compared.
         c, primal, dual, _ = whole.solve(K[np.ix_(rows, rows)], y, cost[rows], 30)[-1]
         assert primal - dual <= 1e-9 * dual
-        assert found[p].epochs[-1][:2] == pytest.approx((primal, dual), rel=1e-9)
-        scores = found[p].claim.hint.near.scores
+        last = found.epochs[found.ends[p] - 1, :2]
+        np.testing.assert_allclose(last, (primal, dual), rtol=1e-9)
+        scores = entries(found.scores, bounds, i, j)
         np.testing.assert_allclose(scores, K[np.ix_(rows, rows)] @ c, atol=1e-5)
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
-def test_scores_are_as_near_to_the_exact_ones_as_they_say(kernel):
-    X, bounds, cost = classes(2)
+@pytest.mark.parametrize("sizes", [SIZES, [20, 17]])
+def test_bounds_hold_and_are_as_tight_as_those_of_the_problem(kernel, sizes):
+    X, bounds, cost = classes(2, sizes)
     long = X.astype(np.longdouble)
     if kernel.name == "rbf":
         K = np.exp(-0.4 * ((long[:, None] - long) ** 2).sum(axis=2))
@@ -76,25 +87,30 @@ def test_scores_are_as_near_to_the_exact_ones_as_they_say(kernel):
         K = long @ long.T
     else:
         K = (long @ long.T * np.longdouble(0.3) + 1) ** 3
-    for p, (i, j) in enumerate(combinations(range(len(SIZES)), 2)):
+    found = solved(X, kernel, bounds, cost)
+    for p, (i, j) in enumerate(combinations(range(len(sizes)), 2)):
         rows, y = pair_of(bounds, i, j)
-        claim = solved(X, kernel, bounds, cost)[p].claim
-        exact = K[np.ix_(rows, rows)] @ (claim.alpha * y)
-        gram = Gram(X[rows], kernel)
+        c = entries(found.coef, bounds, i, j)
+        alpha = c * y
+        assert ((alpha >= 0.0) & (alpha <= cost[rows])).all()
+        exact = K[np.ix_(rows, rows)] @ c.astype(np.longdouble)
+        size = max(1.0, float(np.abs(exact).max()))
+        near = entries(found.scores, bounds, i, j)
+        assert (np.abs(near - exact) <= 1e-12 * size).all()
+        # P and D in extended precision, with the offset that the sum of c leaves.
+        loss = np.maximum(0, 1 - y * (exact + found.intercept[p])) @ cost[rows]
+        primal = c @ exact / 2 + loss
+        dual = alpha.astype(np.longdouble).sum() - c @ exact / 2
+        assert found.bounds[p].dual <= dual
+        assert primal <= found.bounds[p].primal
         problem = KernelProblem(
-            gram, y, 1.0, loss="hinge", sample_weight=cost[rows],
+            X[rows], y, 1.0, kernel=kernel, loss="hinge", sample_weight=cost[rows],
             penalize_intercept=False,
         )  # fmt: skip
-        proof = problem.prove(claim)
-        error = problem.rounding_of_scores(claim.alpha)
-        np.testing.assert_array_equal(problem.scores(claim.alpha), claim.hint.near[0])
-        assert (np.abs(claim.hint.near.scores - exact) <= error + 1e-18).all()
-        assert error.max() <= 1e-12 * max(1.0, float(np.abs(exact).max()))
-        # The certificate is as tight as one whose scores are computed from the rows.
-        again = problem.certify(claim.alpha)
-        own = proof.certificate
-        assert own.primal == pytest.approx(again.primal, rel=1e-12)
-        assert own.dual == pytest.approx(again.dual, rel=1e-12)
+        own = problem.certify(alpha)
+        assert found.bounds[p].primal == pytest.approx(own.primal, rel=1e-12)
+        assert found.bounds[p].dual == pytest.approx(own.dual, rel=1e-12)
+        assert found.bounds[p].rounding <= 2 * own.rounding
 
 
 @pytest.mark.parametrize("C", [0.01, 1.0, 100.0])
@@ -225,6 +241,40 @@ def test_a_stop_leaves_nothing():
     assert not model.certificate_.certified
 
 
+def test_a_certificate_makes_its_parts_when_they_are_needed():
+    X, y = load_iris(return_X_y=True)
+    certificate = SVC().fit(X, y).certificate_
+    copy = pickle.loads(pickle.dumps(certificate))
+    assert len(certificate) == len(copy) == 3
+    assert certificate == copy
+    assert hash(certificate) == hash(copy)
+    assert [part.name for part in copy] == [
+        "0 against 1", "0 against 2", "1 against 2"
+    ]  # fmt: skip
+    assert certificate.primal >= sum(part.primal for part in copy)
+    assert certificate.dual <= sum(part.dual for part in copy)
+    assert certificate.epochs == sum(part.epochs for part in copy)
+
+
+def test_pairs_without_a_proof_are_trained_one_by_one(monkeypatch):
+    X, y = load_iris(return_X_y=True)
+    together = SVC().fit(X, y)
+    whole_solve = solve_pairs
+
+    def unproved(*args, **options):
+        found = whole_solve(*args, **options)
+        found.bounds[1] = Bounds.proved()
+        return found
+
+    monkeypatch.setattr(_pairs, "solve_pairs", unproved)
+    model = SVC().fit(X, y)
+    assert model.certificate_.certified
+    assert model.certificate_.parts[0].bounds == together.certificate_.parts[0].bounds
+    assert model.certificate_.relative_gap <= 1e-3
+    np.testing.assert_allclose(model.intercept_, together.intercept_, atol=1e-6)
+    assert [len(history) > 0 for history in model.history_] == [True] * 3
+
+
 def test_too_few_epochs_are_reported():
     X, y = load_iris(return_X_y=True)
     with pytest.warns(match="Stopped at max_epochs"):
@@ -256,18 +306,23 @@ def test_wrong_arguments_of_the_core_are_refused():
     X, bounds, cost = classes(3)
     n = len(X)
     rows = row_source(Gram(X, RBF(0.4)))
-    a = np.empty((3, 3 * n))
+    table = np.empty((3, n))
     settings = core.WholeSettings(1e-3, 0.0, 1e-12, 1e6, 1e6, 10)
-    rest = (True, settings, core.PairSolutions(*a), core.Stop())
-    assert len(core.solve_pairs(rows, bounds, cost, *rest)) == 6
+    sizes = core.ScoreRoundings(np.ones(n), 0.0, 0.0, 0.0, 0.0)
+    rest = (sizes, settings, core.PairTables(table, table.copy()), core.Stop())
+    assert len(core.solve_pairs(rows, bounds, cost, *rest).ends) == 6
     for wrong in ([], [0, 3], [0, 30, 13, 43, n], [1, *bounds[1:]]):
         with pytest.raises(ValueError, match="bounds"):
             core.solve_pairs(rows, wrong, cost, *rest)
     with pytest.raises(ValueError, match="cost"):
         core.solve_pairs(rows, bounds, cost[1:], *rest)
-    short = (True, settings, core.PairSolutions(a[0], a[1, 1:], a[2]), core.Stop())
-    with pytest.raises(ValueError, match="scores"):
-        core.solve_pairs(rows, bounds, cost, *short)
+    for short in (table[1:], table[:, 1:].copy()):
+        short = (sizes, settings, core.PairTables(table, short), core.Stop())
+        with pytest.raises(ValueError, match="scores"):
+            core.solve_pairs(rows, bounds, cost, *short)
+    few = (core.ScoreRoundings(np.ones(3), 0.0, 0.0, 0.0, 0.0), *rest[1:])
+    with pytest.raises(ValueError, match="lengths"):
+        core.solve_pairs(rows, bounds, cost, *few)
     far = row_source(Gram(1e7 * X, RBF(0.4)))
     with pytest.raises(ValueError, match="differences"):
         core.solve_pairs(far, bounds, cost, *rest)

@@ -1,26 +1,27 @@
 """Small problems of all pairs of classes, solved in one call over one kernel matrix.
 
 The core solves each pair as one working set of the block solver, in float64
-(src/core/gram/whole.hpp). The loop then proves the result, or the ordinary solver
-trains the pair.
+(src/core/gram/whole.hpp) and proves the result. The ordinary solver trains pairs whose
+accuracy is not proved.
 """
 
 from __future__ import annotations
 
-import math
 import time
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ... import core
+from ...certificate import Bounds
 from ...data.rows import Points
 from ...kernels.functions import Kernel
 from ...kernels.gram import Gram
 from ...kernels.rows import row_source
 from ...losses import Vector
-from ...problems.base import Claim, KernelHint, Near
+from ...problems.kernel_matrix import score_roundings
 from .auto import Auto
 
 
@@ -32,26 +33,38 @@ class Settings:
     largest_matrix: float = 32.0
     #: Largest part of the cache that the matrix may take.
     cache_share: float = 0.5
+    #: Roundings of a score per term: the core adds up the products of six rows, and
+    #: then adds these sums one by one.
+    roundings_per_term: float = 1 / 6
 
 
 SETTINGS = Settings()
 
 
-class SolvedPair(NamedTuple):
-    """Dual variables of a pair of classes, before their proof.
+class SolvedPairs(NamedTuple):
+    """Solutions of all pairs of classes, with their proofs.
 
     Attributes
     ----------
-    claim : Claim
-        Dual variables, with float64 scores.
-    epochs : list of tuple
-        Estimates of P and D, and the steps so far, after each epoch.
+    coef, scores : ndarray of shape (n_classes - 1, n)
+        ``y_i alpha_i``, and float64 scores. In the pair (i, j) the rows of class i have
+        their entries in row j - 1, the rows of class j in row i.
+    intercept : ndarray of shape (n_pairs,)
+    bounds : list of Bounds
+    epochs : ndarray of shape (n_epochs, 3)
+        Estimates of P and D, and the steps so far, after each epoch of each pair.
+    ends : ndarray of shape (n_pairs,)
+        Where the epochs of each pair end.
     seconds : float
-        Share of the time of all pairs.
+        Time of all pairs.
     """
 
-    claim: Claim
-    epochs: list[tuple[float, float, int]]
+    coef: Vector
+    scores: Vector
+    intercept: Vector
+    bounds: list[Bounds]
+    epochs: Vector
+    ends: NDArray[np.intp]
     seconds: float
 
 
@@ -67,7 +80,7 @@ def solve_pairs(
     atol: float,
     max_epochs: int,
     stop: core.Stop,
-) -> list[SolvedPair] | None:
+) -> SolvedPairs | None:
     """Solve the hinge with an unpenalised bias for every pair of classes.
 
     Parameters
@@ -90,9 +103,9 @@ def solve_pairs(
 
     Returns
     -------
-    list of SolvedPair or None
-        One for each pair (0, 1), (0, 2), ...; the first class is positive, except with
-        two classes, where the second one is. None if the solver is not `Auto`, the
+    SolvedPairs or None
+        The pairs are (0, 1), (0, 2), ...; the first class is positive, except with two
+        classes, where the second one is. None if the solver is not `Auto`, the
         core cannot compute the matrix, it is too large, or `stop` ended the work.
     """
     begun = time.perf_counter()
@@ -102,34 +115,39 @@ def solve_pairs(
         return None
     if megabytes > min(SETTINGS.largest_matrix, SETTINGS.cache_share * cache_size):
         return None
-    source = row_source(Gram(points, kernel, cache_size))
+    gram = Gram(points, kernel, cache_size)
+    source = row_source(gram)
     if not isinstance(source, core.KernelRows):
         return None
     if not (source.dense and source.by_products):
         return None
-    sizes = np.diff(bounds)
-    classes = len(sizes)
-    pairs = classes * (classes - 1) // 2
-    alpha, scores, errors = np.empty((3, (classes - 1) * n))
+    classes = len(bounds) - 1
+    coef, scores = np.empty((2, classes - 1, n))
     how = core.WholeSettings(
         tol,
         atol,
         min(tol, solver.free_goal),
         solver.settings.free_entries,
-        solver.settings.most_entries / pairs,
+        solver.settings.most_entries / (classes * (classes - 1) // 2),
         max_epochs,
     )
-    solutions = core.PairSolutions(alpha, scores, errors)
-    told = core.solve_pairs(source, bounds, cost, classes > 2, how, solutions, stop)
-    if not told:
+    found = core.solve_pairs(
+        source,
+        bounds,
+        cost,
+        score_roundings(gram, SETTINGS.roundings_per_term),
+        how,
+        core.PairTables(coef, scores),
+        stop,
+    )
+    if not found.ends:
         return None
-    seconds = (time.perf_counter() - begun) / pairs
-    found, at, p = [], 0, 0
-    for i in range(classes):
-        for j in range(i + 1, classes):
-            end = at + int(sizes[i] + sizes[j])
-            near = Near(scores[at:end], errors[at:end], math.nan)
-            claim = Claim(alpha=alpha[at:end], hint=KernelHint(near, exact=True))
-            found.append(SolvedPair(claim, told[p][1:] or told[p], seconds))
-            at, p = end, p + 1
-    return found
+    return SolvedPairs(
+        coef,
+        scores,
+        found.biases[:, 0],
+        [Bounds.proved(*values) for values in found.bounds.tolist()],
+        found.epochs,
+        np.array(found.ends),
+        time.perf_counter() - begun,
+    )
