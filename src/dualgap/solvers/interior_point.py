@@ -49,6 +49,7 @@ from .some_rows import (
     few_rows,
     gram_work,
     grouping_work,
+    iterations_of_epoch,
     lone_blas,
     without_duplicates,
 )
@@ -185,7 +186,6 @@ class InteriorState(SomeRowsState):
         return self.primal - self.dual
 
     def count_iteration(self) -> None:
-        self.epochs += 1
         self.iterations += 1
         rows, correctors = len(self.members), self.inner.correctors
         self.updates += rows
@@ -320,9 +320,22 @@ class InteriorPoint(FewFeatures):
             self._begin(state, stop)
         if state.inner is None:
             return
+        most = iterations_of_epoch(state.problem) if state.everything else 1
+        before = state.updates
+        for k in range(1, most + 1):
+            if not self._iterate(state, stop, last=k == most):
+                break
+        state.epochs += state.updates > before
+
+    def _iterate(self, state: InteriorState, stop: core.Stop, last: bool) -> bool:
+        """Make an iteration; return whether the epoch may go on.
+
+        If all rows are solved together, they are checked once per epoch, after the
+        iteration that meets the target or the `last` one.
+        """
         outcome = state.inner.iterate(stop)
         if outcome == Outcome.STOPPED:
-            return
+            return False
         state.count_iteration()
         inner, settings = state.inner, self.settings
         gap = state.relative_gap
@@ -331,7 +344,7 @@ class InteriorPoint(FewFeatures):
             # A poor point is farther from the solution than the origin.
             state.warm = False
             self._start(state, None, 0.0, stop)
-            return
+            return False
         if gap < 0.9 * state.least:
             state.least, state.idle = gap, 0
         else:
@@ -341,11 +354,14 @@ class InteriorPoint(FewFeatures):
             or state.idle >= settings.most_idle
             or not math.isfinite(gap)
         )
+        if state.everything and not (last or stuck or gap <= state.tol):
+            return True
         if state.sampling:
             if gap <= settings.sample_tol or stuck:
                 self._screen(state, stop, stuck)
         elif gap <= state.look or stuck:
             self._verify(state, stop, gap, stuck)
+        return False
 
     def _begin(self, state: InteriorState, stop: core.Stop) -> None:
         """Solve a sample of the rows first, if it is much smaller."""

@@ -47,6 +47,7 @@ from .some_rows import (
     factor_work,
     gram_work,
     grouping_work,
+    iterations_of_epoch,
     lone_blas,
     without_duplicates,
 )
@@ -194,16 +195,23 @@ class SmoothingNewton(FewFeatures):
         return state
 
     def step(self, state: NewtonState, stop: core.Stop) -> None:
-        if state.inner is None and not self._begin(state, stop):
-            return
+        before = state.updates
+        for _ in range(iterations_of_epoch(state.problem)):
+            if state.inner is None and not self._begin(state, stop):
+                break
+            if not self._iterate(state, stop):
+                break
+        state.epochs += state.updates > before
+
+    def _iterate(self, state: NewtonState, stop: core.Stop) -> bool:
+        """Make a step of Newton's method; return whether the epoch may go on."""
         inner = state.inner
         if not self._sharpen(state, stop):
-            return
+            return False
         outcome = inner.iterate(self._room(state), stop)
         if outcome == Outcome.STOPPED:
-            return
+            return False
         settings = self.settings
-        state.epochs += 1
         state.updates += len(state.members)
         work = iteration_work(state.problem, len(state.members), inner.inside)
         state.spend(work)
@@ -223,7 +231,7 @@ class SmoothingNewton(FewFeatures):
             sharp = inner.smoothing <= settings.smoothing_slack * self._most(state)
             if (near and sharp) or stuck or state.steps >= settings.sample_steps:
                 state.inner = None
-            return
+            return False
         state.primal, state.dual = inner.primal, inner.dual
         if stuck:  # the loop proves the point reached and ends the fit
             state.primal = state.dual = math.nan
@@ -232,6 +240,7 @@ class SmoothingNewton(FewFeatures):
                 state.inner = None
         elif gap > 2.0 * state.tol:
             self._shrink(state, stop)
+        return not stuck and gap > state.tol
 
     def _room(self, state: NewtonState) -> float:
         """Return how far w may move before a removed row might become active."""

@@ -42,6 +42,11 @@ class Settings:
     cached_entries: int = 2_000_000
     #: Rows are few up to this many per feature.
     few_rows: int = 10
+    #: Rows times features up to which an epoch makes several iterations, because one
+    #: would take less time than the loop around it.
+    short_entries: int = 200_000
+    #: Most iterations of such an epoch.
+    together: int = 8
 
 
 SETTINGS = Settings()
@@ -120,6 +125,12 @@ def algebra() -> tuple[tuple[Any, ...], Any]:
 def few_rows(problem: BinaryProblem) -> bool:
     """Whether interior point takes few steps for any C, and Newton's method many."""
     return problem.n <= SETTINGS.few_rows * problem.width
+
+
+def iterations_of_epoch(problem: BinaryProblem) -> int:
+    """Return how many iterations over all rows an epoch makes at most."""
+    short = problem.n * problem.width <= SETTINGS.short_entries
+    return SETTINGS.together if short else 1
 
 
 def plain_speed(problem: BinaryProblem) -> float:
