@@ -50,7 +50,7 @@ from ..problems.kernel_matrix import MatrixProblem
 from ..problems.regression import RegressionProblem
 from ..problems.rounding import Rounding
 
-__all__ = ["Ball", "Estimate"]
+__all__ = ["Ball", "Estimate", "targets_of"]
 
 _SLACK, _UNIT = Rounding.slack, Rounding.unit
 
@@ -256,10 +256,15 @@ class Ball:
     @property
     def targets(self) -> Vector:
         """Targets of regression, shape (n,)."""
-        if isinstance(self.problem, RegressionProblem):
-            return self.problem.target
-        targets: Vector = self.problem.linear + self.problem.centre
-        return targets
+        return targets_of(self.problem)
+
+
+def targets_of(problem: RegressionProblem | KernelRegression) -> Vector:
+    """Return the targets of a regression problem, shape (n,)."""
+    if isinstance(problem, RegressionProblem):
+        return problem.target
+    targets: Vector = problem.linear + problem.centre
+    return targets
 
 
 def _gap(certificate: Certificate) -> float:

@@ -21,17 +21,22 @@ lower bound is the same for -f, with y and c negated. Regression lowers a_i at t
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..losses import Vector
+from ..problems.binary import BinaryProblem
+from ..problems.kernel import KernelProblem
+from ..problems.kernel_boxes import KernelRegression
+from ..problems.regression import RegressionProblem
 from ..problems.rounding import Rounding
-from .ball import Ball
+from .ball import Ball, Estimate, targets_of
 
-__all__ = ["Side", "level_set", "side_of"]
+__all__ = ["Side", "Steps", "joint_sides", "level_set", "side_of", "steps_of"]
 
 _SLACK, _UNIT = Rounding.slack, Rounding.unit
 
@@ -80,6 +85,19 @@ class Side:
         """
         if not len(self.sigma):
             return np.full(len(distances), np.inf)
+        cost = self.level + self.cost(distances, squared_radius, offset)
+        best: Vector = cost.min(axis=1)
+        return best + 8 * _UNIT * np.abs(best)
+
+    def some(self, choices: Sequence[int]) -> Side:
+        """Return the side with some of its choices of mu."""
+        sigma, level, bend = (v[choices] for v in (self.sigma, self.level, self.bend))
+        return Side(sigma, level, bend, self.rows, self.mu[choices])
+
+    def cost(
+        self, distances: NDArray[np.float64], squared_radius: float, offset: float
+    ) -> NDArray[np.float64]:
+        """Return the part of the bound that the ball costs; see :meth:`above`."""
         r = math.sqrt(squared_radius)
         t = np.sqrt(distances * distances + self.bend)
         with np.errstate(over="ignore"):
@@ -88,9 +106,30 @@ class Side:
                 r * t,
                 squared_radius / self.sigma + 0.25 * self.sigma * t * t,
             )
-        cost = self.level + (cost + offset * distances) * (1.0 + 64 * _UNIT)
-        best: Vector = cost.min(axis=1)
-        return best + 8 * _UNIT * np.abs(best)
+        found: NDArray[np.float64] = cost + offset * distances
+        return found * (1.0 + 64 * _UNIT)
+
+
+class Steps(NamedTuple):
+    """Dual variables whose signed value may fall, or rise, one entry for each step.
+
+    Attributes
+    ----------
+    rows : ndarray of shape (m,), intp
+        Rows of the problem.
+    price, error : ndarray of shape (m,)
+        ``y_i (1 - delta_i alpha_i) - c.x_i``, and a bound on its error.
+    room : ndarray of shape (m,)
+        How far the variable may move inside its box.
+    delta : ndarray of shape (m,)
+        Diagonal of the dual.
+    """
+
+    rows: NDArray[np.intp]
+    price: Vector
+    error: Vector
+    room: Vector
+    delta: Vector
 
 
 def side_of(ball: Ball, sign: int, most: int | None = None) -> Side:
@@ -110,14 +149,35 @@ def side_of(ball: Ball, sign: int, most: int | None = None) -> Side:
         Without choices if the box does not allow the dual sum to change on this side.
         No bound exists then.
     """
-    rows, beta, room, delta = _steps(ball, sign)
-    order = np.argsort(beta, kind="stable")[: None if most is None else most]
-    rows, beta, room, delta = rows[order], beta[order], room[order], delta[order]
-    total = float(room.sum())
+    steps = steps_of(ball.problem, ball.alpha, ball.products, sign)
     scale = math.sqrt(max(float(ball.squares.mean()), 1e-300))
     unit = 2.0 * max(math.sqrt(ball.squared_radius), 1e-150) / scale
+    return joint_sides([steps], unit * _MASSES, most)[0]
+
+
+def joint_sides(
+    ends: Sequence[Steps], masses: Vector, most: int | None = None
+) -> list[Side]:
+    """Return the joint bounds of one or two dual points, with the same mu.
+
+    Parameters
+    ----------
+    ends : sequence of Steps
+        Of the dual points, in the same order of rows.
+    masses : ndarray of shape (m,)
+        Increasing values of sigma to try.
+    most : int, optional
+        Largest number of rows that take part.
+    """
+    room = np.min([end.room for end in ends], axis=0)
+    beta = np.mean([end.price for end in ends], axis=0)
+    delta = np.mean([end.delta for end in ends], axis=0)
+    some = np.flatnonzero(room > 0.0)
+    order = some[np.argsort(beta[some], kind="stable")][:most]
+    beta, room, delta = beta[order], room[order], delta[order]
+    total = float(room.sum())
     fills: list[Vector] = []
-    for mass in unit * _MASSES:
+    for mass in masses:
         if not mass < math.inf or not total > 0.0:
             break
         fills.append(_fill(beta, room, delta, float(mass)))
@@ -127,38 +187,53 @@ def side_of(ball: Ball, sign: int, most: int | None = None) -> Side:
     used = int(max((np.flatnonzero(fill)[-1] + 1 for fill in fills), default=0))
     table = np.array(fills).reshape(len(fills), len(beta))[:, :used]
     sums = table.sum(axis=1)
-    mu = table / sums[:, None]
-    values, error = ball.products
-    at = rows[:used]
-    size = np.abs(beta[:used]) + 2 * np.abs(values[at])
-    off = error[at] + (used + 16) * _UNIT * size
-    level = mu @ beta[:used] + _SLACK * (mu @ off)
-    bend = 2.0 * (mu * mu) @ delta[:used]
-    return Side(sums * _INSIDE, level, bend, at, mu)
+    mu, at = table / sums[:, None], order[:used]
+    sides = []
+    for end in ends:
+        off = end.error[at] + used * _UNIT * np.abs(end.price[at])
+        level = mu @ end.price[at] + _SLACK * (mu @ off)
+        bend = 2.0 * (mu * mu) @ end.delta[at]
+        sides.append(Side(sums * _INSIDE, level, bend, end.rows[at], mu))
+    return sides
 
 
-def _steps(ball: Ball, sign: int) -> tuple[NDArray[np.intp], Vector, Vector, Vector]:
-    """Return rows whose signed dual variable may fall, with price, room and delta.
+def steps_of(
+    problem: BinaryProblem | KernelProblem | KernelRegression,
+    alpha: Vector,
+    products: Estimate,
+    sign: int,
+) -> Steps:
+    """Return the steps of a dual point: down with sign 1, up with sign -1.
 
     With sign -1 the problem is the one with negated labels or targets.
+
+    Parameters
+    ----------
+    problem : BinaryProblem, RegressionProblem, KernelProblem or KernelRegression
+    alpha : ndarray of shape (n,)
+    products : Estimate
+        As in :class:`Ball`.
+    sign : {1, -1}
     """
-    problem, alpha = ball.problem, ball.alpha
-    upper = problem.upper
-    c = sign * ball.products.values
+    upper, c = problem.upper, sign * products.values
+    rows = np.arange(len(alpha))
     delta = np.asarray(problem.loss.diagonal(problem.cost), np.float64)
-    if ball.of_regression:
-        a, target, epsilon = sign * alpha, sign * ball.targets, problem.loss.epsilon
+    error = products.error + 32 * _UNIT * np.abs(c)
+    if isinstance(problem, (RegressionProblem, KernelRegression)):
+        a, target, epsilon = (
+            sign * alpha,
+            sign * targets_of(problem),
+            problem.loss.epsilon,
+        )
         price = np.concatenate([target - epsilon - c, target + epsilon - c])
         room = np.concatenate([np.maximum(a, 0.0), upper + np.minimum(a, 0.0)])
-        rows, delta = np.tile(np.arange(len(a)), 2), np.tile(delta, 2)
+        rows, delta, error = np.tile(rows, 2), np.tile(delta, 2), np.tile(error, 2)
     else:
-        y = sign * ball.signs
+        y = sign * problem.y.astype(np.float64)
         price = y * (1.0 - delta * alpha) - c
         room = np.where(y > 0.0, alpha, upper - alpha)
-        rows = np.arange(len(alpha))
-    room = room * _INSIDE
-    some = room > 0.0
-    return rows[some], price[some], room[some], delta[some]
+    error += 16 * _UNIT * np.abs(price)
+    return Steps(rows, price, error, room * _INSIDE, delta)
 
 
 def _fill(beta: Vector, room: Vector, delta: Vector, mass: float) -> Vector:

@@ -16,12 +16,20 @@ from numpy.typing import NDArray
 
 from ..data.types import MatrixLike
 from ..kernels.functions import RBF, Kernel, Laplacian
+from ..kernels.gram import roundings_of_values
 from ..losses import Vector
+from ..problems.kernel_matrix import MatrixProblem
 from ..problems.rounding import Rounding
 from .ball import Ball
 from .bias import Side, level_set, side_of
 
-__all__ = ["KernelRegion", "Near", "kernel_bounds", "kernel_region_of"]
+__all__ = [
+    "KernelRegion",
+    "Near",
+    "kernel_bounds",
+    "kernel_region_of",
+    "matrix_distances",
+]
 
 _SLACK, _UNIT = Rounding.slack, Rounding.unit
 
@@ -211,3 +219,31 @@ def _distances(
         squared = squares[span, None] - 2.0 * products + near.norms
         out[span] = np.sqrt(np.maximum(squared, 0.0) + more)
     return out
+
+
+def matrix_distances(
+    problem: MatrixProblem, side: Side, at: NDArray[np.intp], lengths: Vector
+) -> NDArray[np.float64]:
+    """Return upper bounds on ``||x_i - z_k||`` for rows of a problem, (len(at), K).
+
+    Parameters
+    ----------
+    problem : MatrixProblem
+    side : Side
+        Its rows are rows of the problem.
+    at : ndarray of int
+        Rows i, none of which is a row of the side.
+    lengths : ndarray of shape (len(at),)
+        Upper bounds on their lengths.
+    """
+    gram, rows, mu = problem.gram, side.rows, side.mu
+    own, products = gram.block(rows, rows), gram.block(at, rows) @ mu.T
+    norms = np.einsum("ki,ij,kj->k", mu, own, mu, optimize=True)
+    norms += problem.shift * (mu * mu).sum(axis=1)
+    most = float(np.abs(own).max(initial=0.0)) + float(lengths.max(initial=0.0)) ** 2
+    off = _OF_EXPONENTIALS if isinstance(gram.kernel, (RBF, Laplacian)) else 0.0
+    each = roundings_of_values(gram) + 2 * len(rows) + 32
+    squared = lengths[:, None] ** 2 - 2.0 * products + norms
+    more = 4.0 * _SLACK * (off + each * _UNIT * most)
+    found: NDArray[np.float64] = np.sqrt(np.maximum(squared, 0.0) + more)
+    return found

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from ..data.rows import Points
-from ..data.types import MatrixLike
+from ..data.types import Matrix, MatrixLike
 from ..losses import Vector
 from ..problems.binary import BinaryProblem
 from ..problems.rounding import Rounding
@@ -26,7 +26,15 @@ from .ball import Ball
 from .bias import Side, level_set, side_of
 from .ellipsoid import Ellipsoid, ellipsoid_of
 
-__all__ = ["FreeBias", "LinearRegion", "linear_bounds", "region_of"]
+__all__ = [
+    "FreeBias",
+    "LinearRegion",
+    "distances",
+    "linear_bounds",
+    "means_of",
+    "most_entries",
+    "region_of",
+]
 
 _SLACK, _UNIT = Rounding.slack, Rounding.unit
 
@@ -49,7 +57,7 @@ class FreeBias:
 
     upper: Side
     lower: Side
-    means: tuple[Any, Any]
+    means: tuple[Matrix, Matrix]
     errors: tuple[Vector, Vector]
     interval: tuple[float, float]
 
@@ -131,18 +139,33 @@ def _free_bias(ball: Ball, X: MatrixLike) -> FreeBias:
     lengths = np.sqrt(ball.squares)
     for sign in (1, -1):
         side = side_of(ball, sign)
-        rows = X[side.rows]
-        if sparse.issparse(rows):
-            mean = (sparse.csr_matrix(side.mu) @ rows.astype(np.float64)).tocsr()
-        else:
-            mean = side.mu @ rows.astype(np.float64)
-        many = len(side.rows) + 16
+        mean, error = means_of(side, X, lengths)
         sides.append(side)
         means.append(mean)
-        errors.append(_SLACK * many * _UNIT * (side.mu @ lengths[side.rows]))
+        errors.append(error)
     return FreeBias(
         sides[0], sides[1], (means[0], means[1]), (errors[0], errors[1]), interval
     )
+
+
+def means_of(side: Side, X: MatrixLike, lengths: Vector) -> tuple[Matrix, Vector]:
+    """Return the z of a side, shape (K, d), and bounds on their errors, (K,).
+
+    Parameters
+    ----------
+    side : Side
+    X : ndarray or CSR matrix of shape (n, d)
+        The rows of the problem.
+    lengths : ndarray of shape (n,)
+        Their lengths.
+    """
+    rows = X[side.rows]
+    if sparse.issparse(rows):
+        mean = (sparse.csr_matrix(side.mu) @ rows.astype(np.float64)).tocsr()
+    else:
+        mean = side.mu @ rows.astype(np.float64)
+    many = len(side.rows) + 16
+    return mean, _SLACK * many * _UNIT * (side.mu @ lengths[side.rows])
 
 
 def linear_bounds(
@@ -166,7 +189,7 @@ def linear_bounds(
         If X is not a matrix of finite real numbers.
     """
     points = Points.of(X, regions[0].constant)
-    X, entries = points.X, _most_entries(points.X)
+    X, entries = points.X, most_entries(points.X)
     lengths = np.sqrt(points.q)
     lengths *= 1.0 + (entries + 8) * _UNIT
     lengths += 2.0**-500  # far above all underflow
@@ -250,7 +273,7 @@ def _narrow(
     np.minimum(high, middle + width, out=high)
 
 
-def _most_entries(X: MatrixLike) -> int:
+def most_entries(X: MatrixLike) -> int:
     """Return the largest number of stored entries of a row."""
     if not sparse.issparse(X):
         return int(X.shape[1])

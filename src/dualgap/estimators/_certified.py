@@ -10,26 +10,38 @@ a fitted model.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+import time
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
 
-from ..answers.between import Anchor, largest_radii
+from ..answers.ball import Ball
+from ..answers.between import Anchor, Between, Binary, Points, lengths_of
+from ..answers.bias import Side
 from ..certificate import Certificate
 from ..losses import Vector
-from ..problems.binary import BinaryProblem
-from ..problems.multiclass import BinaryProblems
-from ..problems.rounding import Rounding
 from ..solvers import Solver
 from ..training import Solution, solve
 from ._search import CUT_SHORT, FitOptions
 from .fitting import fit_all
 
-__all__ = ["ErrorBounds", "Folds", "Found", "Settings", "search"]
+__all__ = [
+    "ErrorBounds",
+    "Folds",
+    "Found",
+    "Settings",
+    "check_certify",
+    "search",
+    "warn_of_accuracy",
+]
 
 
 @dataclass(frozen=True)
@@ -72,8 +84,10 @@ class FoldFit(NamedTuple):
     score : float
         Accuracy of the models on the test part.
     certificates : list of Certificate
-    duals : tuple of ndarray
-        Rows with dual variables, and ``y_i alpha_i`` there, (n_problems, n_support).
+    duals : tuple of ndarray or None
+        Rows with dual variables, and ``y_i alpha_i`` there, for a final fit.
+    seconds, score_seconds : float
+        Time of the fit with its bounds, and of its score.
     """
 
     anchors: list[Anchor]
@@ -81,25 +95,25 @@ class FoldFit(NamedTuple):
     error: NDArray[np.float64]
     score: float
     certificates: list[Certificate]
-    duals: tuple[NDArray[np.intp], NDArray[np.float64]]
+    duals: tuple[NDArray[np.intp], NDArray[np.float64]] | None
+    seconds: float
+    score_seconds: float
 
 
 @dataclass(frozen=True)
-class Folds:
+class Folds(ABC):
     """The binary problems of every fold, and how they are trained and scored.
 
     Attributes
     ----------
-    rows : BinaryProblem
-        The problem over all rows.
-    owns : list of BinaryProblems
-        The problems of every fold. Rows of its test part have weight 0.
     tests : list of ndarray
         Rows of the test parts.
     codes : ndarray of shape (n,)
         Classes of all rows, from 0.
-    score : callable
-        Returns the accuracy of the models of a fold at a C on its test part.
+    classes : int
+        Number of classes.
+    problems : int
+        Number of binary problems of a fold.
     solver : Solver
     options : dict
         Options of :func:`dualgap.solve`.
@@ -107,62 +121,121 @@ class Folds:
         As for an estimator.
     """
 
-    rows: BinaryProblem
-    owns: Sequence[BinaryProblems]
     tests: list[NDArray[np.intp]]
     codes: NDArray[np.intp]
-    score: Callable[[int, float, list[Solution]], float]
+    classes: int
+    problems: int
     solver: Solver
     options: FitOptions
     n_jobs: int | None
     verbose: int
 
-    def fit(self, C: float) -> list[FoldFit] | None:
-        """Train and score all folds at a C; return None if the search is to end."""
-        stop = self.options["stop"]
+    @abstractmethod
+    def problem(self, fold: int, k: int, C: float) -> Binary:
+        """Return a binary problem of a fold."""
+
+    @abstractmethod
+    def places(self, fold: int, k: int) -> NDArray[np.intp]:
+        """Return where the rows of the problem are the test rows of the fold."""
+
+    @abstractmethod
+    def far(self, fold: int, k: int, side: Side) -> NDArray[np.float64]:
+        """Bound the distances ``||x - z_k||`` of the test rows, for a free bias."""
+
+    @abstractmethod
+    def score(
+        self, fold: int, C: float, found: list[Solution], decisions: Vector
+    ) -> float:
+        """Return the accuracy of models from their decisions, (n_problems, n_test)."""
+
+    @abstractmethod
+    def rankings(self, bounds: Vector) -> Vector:
+        """Turn bounds on decisions, (2, n_problems, n), into bounds on class scores.
+
+        The class with the largest score is predicted. For two classes the bounds stay.
+        """
+
+    def duals(
+        self, fold: int, found: list[Solution]
+    ) -> tuple[NDArray[np.intp], NDArray[np.float64]] | None:
+        """Return the dual variables of a fold for a final fit; None to keep none."""
+        return None
+
+    def start(self, problem: Binary, near: list[Anchor]) -> Vector | None:
+        """Return dual variables to start from, given the anchors on both sides of C."""
+        return None
+
+    def fit(
+        self, C: float, near: Sequence[Sequence[FoldFit]] = ()
+    ) -> list[FoldFit] | None:
+        """Train and score all folds at a C; return None if the search is to end.
+
+        `near` are the fits at the values of C next to it, if there are any.
+        """
         found = fit_all(
-            lambda fold: self._fit(fold, C),
-            len(self.owns),
+            lambda fold: self._fit(fold, C, [fits[fold] for fits in near]),
+            len(self.tests),
             n_jobs=self.n_jobs,
-            stop=stop,
+            stop=self.options["stop"],
             verbose=self.verbose,
         )
         done = [one for one in found if one is not None]
         return done if len(done) == len(found) else None
 
-    def _fit(self, fold: int, C: float) -> FoldFit | None:
-        own, test = self.owns[fold], self.tests[fold]
-        stop = self.options["stop"]
-        solutions, anchors, values, errors = [], [], [], []
-        for k in range(len(own.labels)):
+    def _fit(self, fold: int, C: float, near: list[FoldFit]) -> FoldFit | None:
+        stop, begun = self.options["stop"], time.perf_counter()
+        solutions, anchors, values, errors, decisions = [], [], [], [], []
+        for k in range(self.problems):
             if stop.requested or stop.expired:
                 return None
-            problem = self.rows.with_labels(own.signs(k), own.weights(k), C)
-            now = solve(problem, self.solver, **self.options)
+            problem, test = self.problem(fold, k, C), self.places(fold, k)
+            warm = self.start(problem, [fit.anchors[k] for fit in near])
+            now = solve(problem, self.solver, warm=warm, **self.options)
             if now.certificate.status in CUT_SHORT:
                 return None
-            anchor = Anchor.of(problem, now.w, now.alpha, now.certificate)
-            products, error = problem.scores(anchor.centre)
+            of_kernel = now.w.size == 0
+            ball = Ball.of(problem, None if of_kernel else now.w, now.alpha)
             solutions.append(now)
-            anchors.append(anchor)
-            values.append(products[test])
-            errors.append(error[test])
-        table = own.pack([now.alpha for now in solutions])
-        support = np.flatnonzero(table.any(axis=0))
+            anchors.append(Anchor.of(ball))
+            values.append(ball.products.values[test])
+            errors.append(ball.products.error[test])
+            decisions.append(ball.decisions.values[test])
+        fitted = time.perf_counter()
+        score = self.score(fold, C, solutions, np.stack(decisions))
         return FoldFit(
             anchors,
             np.stack(values),
             np.stack(errors),
-            self.score(fold, C, solutions),
+            score,
             [now.certificate for now in solutions],
-            (support, table[:, support]),
+            self.duals(fold, solutions),
+            fitted - begun,
+            time.perf_counter() - fitted,
         )
 
-    def lengths(self, fold: int) -> Vector:
-        """Return upper bounds on the lengths of the test rows."""
-        more = 1.0 + 2.0 * (self.rows.width + 4) * Rounding.unit
-        found: Vector = np.sqrt(self.rows.q[self.tests[fold]] * more + 2.0**-1000)
-        return found
+    def shares(
+        self, fold: int, first: FoldFit, last: FoldFit, cells: int
+    ) -> NDArray[np.float64]:
+        """Return the shares of rows that are certainly, and perhaps wrong, (2, cells).
+
+        They hold for every C between the fits, cell by cell.
+        """
+        codes = self.codes[self.tests[fold]]
+        ends, found = np.linspace(0.0, 1.0, cells + 1), []
+        for k in range(self.problems):
+            pair = first.anchors[k], last.anchors[k]
+            problems = [self.problem(fold, k, anchor.C) for anchor in pair]
+            between = Between((problems[0], problems[1]), *pair, ends)
+            error = np.maximum(first.error[k], last.error[k])
+            lengths = lengths_of(problems[0])[self.places(fold, k)]
+            points = Points(first.values[k], last.values[k], error, lengths)
+            found.append(between.bounds(points, partial(self.far, fold, k)))
+        shares = np.empty((2, cells))
+        for cell, bounds in enumerate(zip(*found, strict=True)):
+            of_classes = self.rankings(np.stack(bounds, axis=1))
+            wrong, right = _decided(of_classes[0], of_classes[1], codes)
+            shares[:, cell] = np.mean(wrong), np.mean(~right)
+        return shares
 
 
 class Found(NamedTuple):
@@ -185,9 +258,17 @@ class Found(NamedTuple):
     accuracy: float
     narrow: tuple[float, float] | None
 
+    def score(self, C: float) -> float:
+        """Return the mean score of the models at a C."""
+        return _mean_score(self.fits[C])
+
 
 def search(
-    folds: Folds, start: Vector, accuracy: float, settings: Settings
+    folds: Folds,
+    start: Vector,
+    accuracy: float,
+    settings: Settings,
+    best: float = -math.inf,
 ) -> Found | None:
     """Split the interval of C until the accuracy is proved, or no fit is left.
 
@@ -198,6 +279,8 @@ def search(
         Increasing values of C to begin with, two or more.
     accuracy : float
     settings : Settings
+    best : float
+        Mean accuracy of the best models so far, of other problems.
 
     Returns
     -------
@@ -211,30 +294,29 @@ def search(
             return None
         fits[C] = now
     Cs, narrow = start.tolist(), None
-    tests = [
-        (folds.codes[test], folds.lengths(k)) for k, test in enumerate(folds.tests)
-    ]
 
     def bound(i: int) -> tuple[Vector, Vector]:
         """Bound the mean error over the folds in the cells of interval i."""
-        pairs = zip(fits[Cs[i]], fits[Cs[i + 1]], tests, strict=True)
-        shares = [_shares(a, b, *test, settings.cells) for a, b, test in pairs]
+        pairs = zip(fits[Cs[i]], fits[Cs[i + 1]], strict=True)
+        shares = [
+            folds.shares(k, *pair, settings.cells) for k, pair in enumerate(pairs)
+        ]
         lower, upper = np.mean(shares, axis=0)
         return lower, upper
 
     bounds = [bound(i) for i in range(len(Cs) - 1)]
     while True:
-        best = max(np.mean([one.score for one in some]) for some in fits.values())
+        best = max(best, *(_mean_score(fits[C]) for C in Cs))
         least = [float(lower.min()) for lower, _ in bounds]
         i = int(np.argmin(least))
-        proved = max(1.0 - float(best) - least[i], 0.0)
+        proved = max(1.0 - best - least[i], 0.0)
         if proved <= accuracy + 1e-12:  # rounding of the means
             break
         if math.log10(Cs[i + 1] / Cs[i]) < settings.narrowest:
             narrow = (Cs[i], Cs[i + 1])
             break
         middle = math.sqrt(Cs[i]) * math.sqrt(Cs[i + 1])
-        now = folds.fit(middle)
+        now = folds.fit(middle, (fits[Cs[i]], fits[Cs[i + 1]]))
         if now is None:
             break
         fits[middle] = now
@@ -242,6 +324,75 @@ def search(
         bounds[i : i + 1] = [bound(i), bound(i + 1)]
     pieces = _joined(Cs, bounds, settings.cells)
     return Found({C: fits[C] for C in Cs}, pieces, proved, narrow)
+
+
+def check_certify(certify: str, scoring: object, Cs: object, grid: Vector) -> None:
+    """Raise an error for parameters that a certified search does not support.
+
+    Raises
+    ------
+    ValueError
+    """
+    if scoring not in (None, "accuracy"):
+        raise ValueError(
+            f"scoring={scoring!r} does not go with certify={certify!r}; use 'accuracy',"
+            " or certify=None"
+        )
+    if grid.min() == grid.max():
+        raise ValueError(
+            f"Cs={Cs!r} is one value, but certify={certify!r} needs an interval; give "
+            "its ends, such as (1e-3, 10)"
+        )
+
+
+def warn_of_accuracy(
+    name: str,
+    proved: float,
+    accuracy: float,
+    why: str,
+    found: Sequence[Found | None],
+    stacklevel: int,
+) -> None:
+    """Warn if a search ended before the accuracy was proved.
+
+    Parameters
+    ----------
+    name : str
+        Name of the estimator.
+    proved, accuracy : float
+    why : str
+        What ended the search, unless an interval of C was too narrow.
+    found : sequence of (Found or None)
+        The searches.
+    stacklevel : int
+        As for `warnings.warn`.
+    """
+    if proved <= accuracy + 1e-12:
+        return
+    narrow = [(one, one.narrow) for one in found if one is not None and one.narrow]
+    message = (
+        f"{name}: C is proved to be within {proved:.2%} of the best, not within "
+        f"accuracy={accuracy:g}"
+    )
+    if not narrow:
+        message += f" because {why}"
+    for one, interval in narrow[:1]:
+        gap = max(
+            certificate.relative_gap
+            for C in interval
+            for fit in one.fits[C]
+            for certificate in fit.certificates
+        )
+        message += (
+            f". Near C={interval[0]:.4g} the gaps of the fits, {gap:.1e}, do not allow "
+            "more: raise accuracy, lower tol below 1e-9, or penalise a bias that may "
+            "not be unique there"
+        )
+    warnings.warn(message, ConvergenceWarning, stacklevel=stacklevel)
+
+
+def _mean_score(fits: Sequence[FoldFit]) -> float:
+    return float(np.mean([one.score for one in fits]))
 
 
 def _joined(
@@ -252,37 +403,6 @@ def _joined(
     lower, upper = zip(*bounds, strict=True)
     edges = np.concatenate([*pieces, Cs[-1:]])
     return ErrorBounds(edges, np.concatenate(lower), np.concatenate(upper))
-
-
-def _shares(
-    first: FoldFit,
-    last: FoldFit,
-    codes: NDArray[np.intp],
-    lengths: Vector,
-    cells: int,
-) -> NDArray[np.float64]:
-    """Return the shares of rows that are certainly, and perhaps wrong, (2, cells)."""
-    ends = np.linspace(0.0, 1.0, cells + 1)
-    radii = np.stack(
-        [
-            largest_radii(a, b, ends)
-            for a, b in zip(first.anchors, last.anchors, strict=True)
-        ]
-    )
-    error = np.maximum(first.error, last.error)
-    error = error + 2.0**-50 * np.maximum(np.abs(first.values), np.abs(last.values))
-    step = last.values - first.values
-    shares = np.empty((2, cells))
-    begin = first.values
-    for k in range(cells):
-        end = first.values + ends[k + 1] * step
-        room = error + radii[:, k : k + 1] * lengths
-        wrong, right = _decided(
-            np.minimum(begin, end) - room, np.maximum(begin, end) + room, codes
-        )
-        shares[:, k] = np.mean(wrong), np.mean(~right)
-        begin = end
-    return shares
 
 
 def _decided(

@@ -48,6 +48,7 @@ from ..kernels.table import Table, shared_matrix, whole_table
 from ..losses import Vector
 from ..training import ctrl_c
 from ..training.checkpoint import Checkpoint
+from ._certified import ErrorBounds
 from ._html import CertificateHTMLMixin
 from ._kernel_folds import FoldFit, TogetherSVC
 from ._kernel_walks import Path, Targets
@@ -71,7 +72,7 @@ from .parameters import Constraints, constraints
 from .path import grid_of
 from .single import begin
 
-__all__ = ["CONSTRAINTS", "KernelSearch", "Work", "has_final_model"]
+__all__ = ["CONSTRAINTS", "KernelSearch", "Results", "Work", "has_final_model"]
 
 logger = logging.getLogger("dualgap")
 
@@ -98,7 +99,10 @@ CONSTRAINTS: Constraints = {
 
 
 #: Parameters of the search, not of its models.
-_OF_SEARCH = ("cv", "scoring", "refit", "checkpoint", "checkpoint_every")
+_OF_SEARCH = (
+    *("cv", "scoring", "refit", "checkpoint", "checkpoint_every"),
+    *("certify", "accuracy"),
+)
 #: Parameters that do not change the scores. The folds are part of the data.
 _LIMITS = {
     *("cv", "refit", "checkpoint", "checkpoint_every", "time_limit", "cache_size"),
@@ -106,7 +110,7 @@ _LIMITS = {
 }
 
 
-class _Results:
+class Results:
     """Scores, gaps and times of the candidates on the folds; NaN where not reached."""
 
     def __init__(self, name: str, candidates: list[Parameters], folds: int) -> None:
@@ -119,6 +123,8 @@ class _Results:
             (4, *shape), np.nan
         )
         self.certificates: list[tuple[str, Certificate]] = []
+        #: Bounds on the error for each gamma, of a certified search.
+        self.bounds: dict[str | float, ErrorBounds] = {}
         self.file: Checkpoint | None = None
         self.writing = threading.Lock()
 
@@ -272,6 +278,10 @@ class KernelSearch(
     def _model(self, **params: str | float) -> BaseEstimator:
         """Return a model with these parameters and the others of this estimator."""
 
+    def _certified(self, work: Work) -> Results | None:
+        """Search with a proof about all values of C, if the parameters ask for it."""
+        return None
+
     def _together(self, work: Work) -> TogetherSVC | None:
         """Return the problems of all folds as one object, if they can be."""
         return None
@@ -283,7 +293,7 @@ class KernelSearch(
     def _common(self) -> Parameters:
         own: Parameters = self.get_params(deep=False)
         for name in (*self._grids, *_OF_SEARCH):
-            del own[name]
+            own.pop(name, None)
         return own
 
     def _file(
@@ -334,13 +344,15 @@ class KernelSearch(
             (part_of(weight, train), np.arange(len(y))[test])
             for train, test in splitter.split(X, y, groups)
         ]
-        results = _Results(type(self).__name__, candidates, len(folds))
-        with self._file((X, y, weight, folds)) as file:
-            if file is not None:
-                results.resume(file)
-            work = Work(X, y, weight, targets, folds, Cs, others, stop)
-            self._search(work, results, check_scoring(probe, scoring=self.scoring))
-            results.save()
+        work = Work(X, y, weight, targets, folds, Cs, others, stop)
+        results = self._certified(work)
+        if results is None:
+            results = Results(type(self).__name__, candidates, len(folds))
+            with self._file((X, y, weight, folds)) as file:
+                if file is not None:
+                    results.resume(file)
+                self._search(work, results, check_scoring(probe, scoring=self.scoring))
+                results.save()
         self._choose(results, stop)
         if self.refit:
             model = self._model(**self.best_params_)
@@ -350,7 +362,7 @@ class KernelSearch(
             self.best_estimator_ = model.set_params(time_limit=self.time_limit)
             self.certificate_ = model.certificate_
 
-    def _search(self, work: Work, results: _Results, scorer: Scorer) -> None:
+    def _search(self, work: Work, results: Results, scorer: Scorer) -> None:
         """Train and score all candidates until the end or a stop."""
         X, y, weight, targets, folds, Cs, others, stop = work
         points = points_of(X, self._model()._kernel_record())
@@ -431,7 +443,7 @@ class KernelSearch(
         gamma: float | str,
         rows: tuple[Points, Kernel],
         work: Work,
-        results: _Results,
+        results: Results,
         scorer: Callable[..., float],
     ) -> None:
         """Score what is missing for these parameters, all folds of a C at a time."""
@@ -462,7 +474,7 @@ class KernelSearch(
                     )
                 begun = time.perf_counter()
 
-    def _choose(self, results: _Results, stop: core.Stop) -> None:
+    def _choose(self, results: Results, stop: core.Stop) -> None:
         """Set the attributes of the search."""
         name, done = results.name, results.done
         table = results.table()
@@ -474,6 +486,8 @@ class KernelSearch(
         self.best_params_ = results.candidates[self.best_index_]
         self.best_score_ = float(mean[self.best_index_])
         self.n_splits_ = len(results.scores)
+        if results.bounds:
+            self.error_bounds_ = results.bounds[self.best_params_["gamma"]]
         for parameter, value in self.best_params_.items():
             setattr(self, f"{parameter}_", value)
         warn_of_models(name, results.certificates, stacklevel=6)

@@ -16,16 +16,18 @@ from sklearn.base import (
     RegressorMixin,
     _fit_context,
 )
-from sklearn.utils._param_validation import StrOptions
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 
 from ..data.types import Label, MatrixLike
 from ..kernels.functions import KernelLike
 from ..losses import Hinge, SquaredHinge, Vector
+from ._certified import check_certify, warn_of_accuracy
+from ._certified_kernel import certified_search
 from ._kernel_folds import TogetherSVC
-from ._kernel_search import CONSTRAINTS, KernelSearch, Work, has_final_model
+from ._kernel_search import CONSTRAINTS, KernelSearch, Results, Work, has_final_model
 from ._kernel_walks import Path, Targets, walk_svc, walk_svr
-from ._search import CrossValidation
+from ._search import CrossValidation, why_ended
 from .fitting import (
     encode,
     weights,
@@ -77,6 +79,15 @@ class SVCCV(ProbabilityHints, ClassifierMixin, KernelSearch):  # type: ignore[mi
         As for :class:`SVC`.
     refit : bool, default=True
         Whether to train a final model on all rows with the best parameters.
+    certify : {"error"}, optional
+        Prove that no C from ``min(Cs)`` to ``max(Cs)``, with any gamma of `gammas`, has
+        a smaller cross-validation error by more than `accuracy`, also between the
+        values of `Cs`. The search adds values of C until this is proved. It needs
+        accuracy as the score, a positive semidefinite kernel, and no checkpoint. Its
+        fits have a `tol` of 1e-9 or less.
+    accuracy : float, default=0.01
+        Difference of errors to prove, as a fraction of the test rows. The number of
+        fits grows like the inverse.
     random_state : int, RandomState instance or None, default=None
         Seed of the solver. The folds have their own seed, in `cv`.
     n_jobs : int, optional
@@ -101,6 +112,15 @@ class SVCCV(ProbabilityHints, ClassifierMixin, KernelSearch):  # type: ignore[mi
         largest proven gap of the models of a fold. NaN where the search was cut short.
     n_splits_ : int
         Number of folds.
+    error_bounds_ : ErrorBounds
+        With `certify`: a tuple (edges, lower, upper) of proved bounds on the mean error
+        over the folds of the exact optimum at every C from ``edges[k]`` to
+        ``edges[k + 1]``, with `gamma_`.
+    accuracy_ : float
+        With `certify`: the proved difference between ``1 - best_score_`` and the least
+        error of the exact optimum at any C, with any of the values of gamma.
+    n_fits_ : int
+        With `certify`: number of fits of the search, candidates times folds.
     best_estimator_ : SVC
         The final model, fitted on all rows. Only with `refit`.
     refit_time_ : float
@@ -163,6 +183,8 @@ class SVCCV(ProbabilityHints, ClassifierMixin, KernelSearch):  # type: ignore[mi
         "loss": [StrOptions({"hinge", "squared_hinge"}), Hinge, SquaredHinge],
         "decision_function_shape": [StrOptions({"ovr", "ovo"})],
         "break_ties": ["boolean"],
+        "certify": [StrOptions({"error"}), None],
+        "accuracy": [Interval(Real, 0, 1, closed="neither")],
     }
 
     def __init__(
@@ -187,6 +209,8 @@ class SVCCV(ProbabilityHints, ClassifierMixin, KernelSearch):  # type: ignore[mi
         decision_function_shape: str = "ovr",
         break_ties: bool = False,
         refit: bool = True,
+        certify: str | None = None,
+        accuracy: float = 0.01,
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -210,6 +234,8 @@ class SVCCV(ProbabilityHints, ClassifierMixin, KernelSearch):  # type: ignore[mi
         self.decision_function_shape = decision_function_shape
         self.break_ties = break_ties
         self.refit = refit
+        self.certify = certify
+        self.accuracy = accuracy
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -264,6 +290,21 @@ class SVCCV(ProbabilityHints, ClassifierMixin, KernelSearch):  # type: ignore[mi
 
     def _model(self, **params: str | float) -> SVC:
         return SVC(**{**self._common(), **params})
+
+    def _certified(self, work: Work) -> Results | None:
+        if self.certify is None:
+            return None
+        check_certify(self.certify, self.scoring, self.Cs, work.Cs)
+        if self.checkpoint is not None:
+            raise ValueError(
+                f"checkpoint={self.checkpoint!r} does not go with certify="
+                f"{self.certify!r}; use checkpoint=None"
+            )
+        results, self.accuracy_, found = certified_search(self, work)
+        self.n_fits_ = int(np.count_nonzero(~np.isnan(results.fit_times)))
+        why = why_ended(work.stop, self.time_limit)
+        warn_of_accuracy("SVCCV", self.accuracy_, self.accuracy, why, found, 6)
+        return results
 
     def _together(self, work: Work) -> TogetherSVC | None:
         return TogetherSVC.of(self._model(), work.X, work.targets, work.folds)

@@ -25,7 +25,8 @@ from ..data.types import Label, MatrixLike
 from ..losses import LOSSES, Loss, Vector
 from ..problems.multiclass import binary_problems
 from ..solvers import SOLVERS, Solver
-from ._certified import Folds, Found, Settings, search
+from ._certified import Settings, check_certify, search, warn_of_accuracy
+from ._certified_folds import LinearFolds
 from ._html import CertificateHTMLMixin
 from ._linear_walks import LinearWalks, warn_of_folds
 from ._search import CrossValidation, best_of, part_of, run_folds, why_ended
@@ -88,8 +89,8 @@ penalize_intercept, class_weight
     certify : {"error"}, optional
         Prove that no C from ``min(Cs)`` to ``max(Cs)`` has a smaller cross-validation
         error by more than `accuracy`, also between the values of `Cs`. The search adds
-        values of C until this is proved. It needs accuracy as the score, one versus the
-        rest, and a penalised bias or none. Its fits have a `tol` of 1e-9 or less.
+        values of C until this is proved. It needs accuracy as the score. Its fits have
+        a `tol` of 1e-9 or less.
     accuracy : float, default=0.01
         Difference of errors to prove, as a fraction of the test rows. The number of
         fits grows like the inverse.
@@ -275,7 +276,8 @@ penalize_intercept, class_weight
             cut short, or `accuracy` was not proved.
         """
         grid = grid_of(self.Cs)
-        self._check_certify(grid)
+        if self.certify is not None:
+            check_certify(self.certify, self.scoring, self.Cs, grid)
         refuse_store(X, "LinearSVCCV", PATH_ON_STORE)
         refuse_masks(X=X, y=y, sample_weight=sample_weight)
         stop = begin(self.time_limit)
@@ -389,39 +391,20 @@ penalize_intercept, class_weight
             )
         return best
 
-    def _check_certify(self, grid: Vector) -> None:
-        """Raise an error for parameters that `certify` does not support."""
-        if self.certify is None:
-            return
-        for name, value, known in (
-            ("scoring", self.scoring, (None, "accuracy")),
-            ("multi_class", self.multi_class, ("ovr",)),
-            ("penalize_intercept", self.penalize_intercept, (True,)),
-        ):
-            if value not in known:
-                raise ValueError(
-                    f"{name}={value!r} does not go with certify={self.certify!r}; use "
-                    f"{known[-1]!r}, or certify=None"
-                )
-        if grid.min() == grid.max():
-            raise ValueError(
-                f"Cs={self.Cs!r} is one value, but certify={self.certify!r} needs an "
-                "interval; give its ends, such as (1e-3, 10)"
-            )
-
     def _search(self, walks: LinearWalks, start: Vector) -> Vector:
         """Choose C with a proof, keep its fits, and return the values of C."""
         settings, stop, found = Settings(), walks.stop, walks.found
-        folds = Folds(
-            walks.binary.rows,
-            walks.owns,
+        folds = LinearFolds(
             [np.arange(len(walks.y))[test] for test in walks.tests],
             walks.codes,
-            walks.score,
+            len(walks.classes),
+            len(walks.binary.labels),
             walks.solver,
             walks.options | {"tol": min(self.tol, settings.tol)},
             n_jobs=self.n_jobs,
             verbose=self.verbose,
+            walks=walks,
+            votes=self.multi_class == "ovo" and len(walks.classes) > 2,
         )
         (proof,) = fit_all(
             lambda _: search(folds, start, self.accuracy, settings),
@@ -436,32 +419,13 @@ penalize_intercept, class_weight
             for fits in proof.fits.values():
                 part.scores.append(fits[fold].score)
                 part.certificates.append(fits[fold].certificates)
-                part.duals.append(fits[fold].duals)
+                if (duals := fits[fold].duals) is not None:
+                    part.duals.append(duals)
         self.error_bounds_, self.accuracy_ = proof.bounds, proof.accuracy
         self.n_fits_ = len(proof.fits) * len(found)
-        if proof.accuracy > self.accuracy + 1e-12:
-            self._warn_of_accuracy(proof, stop)
+        why = why_ended(stop, self.time_limit)
+        warn_of_accuracy("LinearSVCCV", self.accuracy_, self.accuracy, why, [proof], 5)
         return np.array(list(proof.fits))
-
-    def _warn_of_accuracy(self, proof: Found, stop: core.Stop) -> None:
-        """Warn that the search ended before the accuracy was proved."""
-        why = "" if proof.narrow else f" because {why_ended(stop, self.time_limit)}"
-        message = (
-            f"LinearSVCCV: C is proved to be within {proof.accuracy:.2%} of the best, "
-            f"not within accuracy={self.accuracy:g}{why}"
-        )
-        if proof.narrow:
-            gap = max(
-                certificate.relative_gap
-                for C in proof.narrow
-                for fit in proof.fits[C]
-                for certificate in fit.certificates
-            )
-            message += (
-                f". Near C={proof.narrow[0]:.4g} the gaps of the fits, {gap:.1e}, do "
-                "not allow more: raise accuracy, or lower tol below 1e-9"
-            )
-        warnings.warn(message, ConvergenceWarning, stacklevel=5)
 
     def _model(self, C: float) -> LinearSVC:
         """Return a LinearSVC with this C and the other parameters of this estimator."""

@@ -64,12 +64,12 @@ class ErrorBoundsDisplay:
     def from_estimator(
         cls, estimator: BaseEstimator, *, ax: Axes | None = None
     ) -> ErrorBoundsDisplay:
-        """Draw the search of a :class:`LinearSVCCV` fitted with `certify`.
+        """Draw a search with `certify`.
 
         Parameters
         ----------
-        estimator : LinearSVCCV
-            A fitted estimator.
+        estimator : LinearSVCCV or SVCCV
+            A fitted estimator. Of an SVCCV the values of C with `gamma_` are drawn.
         ax : matplotlib Axes, optional
             Axes to draw on; by default the axes of a new figure.
 
@@ -84,12 +84,19 @@ class ErrorBoundsDisplay:
         """
         if not hasattr(estimator, "error_bounds_"):
             raise ValueError(
-                "estimator has no error_bounds_; fit LinearSVCCV with certify='error'"
+                "estimator has no error_bounds_; fit LinearSVCCV or SVCCV with "
+                "certify='error'"
             )
+        if hasattr(estimator, "cv_results_"):
+            table = estimator.cv_results_
+            own = [params["gamma"] == estimator.gamma_ for params in table["params"]]
+            Cs, scores = table["param_C"][own], table["mean_test_score"][own]
+        else:
+            Cs, scores = estimator.Cs_, estimator.scores_.mean(axis=0)
         display = cls(
             *estimator.error_bounds_,
-            Cs=estimator.Cs_,
-            errors=1.0 - estimator.scores_.mean(axis=0),
+            Cs=Cs,
+            errors=1.0 - scores,
             accuracy=estimator.accuracy_,
         )
         return display.plot(ax=ax)
