@@ -766,7 +766,8 @@ def unlearning_epoch(
 class SomeRows:
     def __init__(
         self,
-        rows: Rows | Callable[[], Iterable[tuple[Rows, NDArray[np.uint32] | None]]],
+        rows: list[Rows]
+        | Callable[[], Iterable[tuple[Rows, NDArray[np.uint32] | None]]],
         y: NDArray[np.int8],
         cost: Vector,
         fixed: Vector,

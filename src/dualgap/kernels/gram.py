@@ -12,18 +12,21 @@ import weakref
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property, partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from .. import core
-from ..core import Stop, StoppedError
+from ..core import Classes, KernelRows, PythonGram, Stop, StoppedError
+from ..core import Gram as CoreGram
+from ..core import Rows as Accessor
 from ..data.rows import Points
+from ..data.types import Matrix as Data
 from ..data.types import MatrixLike
-from .functions import Block, Kernel, Precomputed
-from .rows import row_source
+from .functions import Block, Kernel, Precomputed, Rows
+from .rows import kernel_rows
 
 logger = logging.getLogger("dualgap")
 
@@ -75,22 +78,22 @@ class Matrix:
     kernel: Kernel
     n: int
     cache_size: float
-    accessor: Any = None
+    accessor: Accessor | None = None
 
     @cached_property
-    def core(self) -> Any:
+    def core(self) -> CoreGram:
         return self._make_core()
 
     @cached_property
-    def fast(self) -> Any:
-        return None if self.kernel.form is None else row_source(self)
+    def fast(self) -> KernelRows | None:
+        return None if self.kernel.form is None else kernel_rows(self)
 
     @property
     def bounded(self) -> bool:
         """Whether :meth:`times` bounds the rounding errors of kernel values."""
         return self.fast is not None and bool(self.fast.bounded)
 
-    def _make_core(self) -> Any:
+    def _make_core(self) -> CoreGram:
         raise NotImplementedError
 
     @property
@@ -98,7 +101,7 @@ class Matrix:
         """Rows of this matrix among the rows of the core; None for all."""
         return None
 
-    def source(self) -> tuple[Any, NDArray[np.uint32] | None]:
+    def source(self) -> tuple[Data, NDArray[np.uint32] | None]:
         """Return the data and the numbers of the rows in use; None for all rows."""
         raise NotImplementedError
 
@@ -144,7 +147,7 @@ class Matrix:
         self,
         c: NDArray[np.float64],
         stop: Stop | None = None,
-        at: Any = None,
+        at: NDArray[np.integer] | None = None,
         errors: NDArray[np.float64] | None = None,
     ) -> NDArray[np.float64]:
         """Return ``sum_j c_j k(x_j, x_i)`` for the rows i, with float64 kernel values.
@@ -181,6 +184,7 @@ class Matrix:
         stop: Stop | None,
     ) -> NDArray[np.float64]:
         """Return the sums of :meth:`times` at some columns; c has one entry each."""
+        assert isinstance(self.core, PythonGram)
         stop = Stop() if stop is None else stop
         used = np.flatnonzero(c)
         rows = used.astype(np.uint32) if columns is None else columns[used]
@@ -193,14 +197,14 @@ class Matrix:
         """Return the kernel matrix of some rows, over the cache of this matrix."""
         return Subset(self, _order(indices, self.n))
 
-    def _values(self, rows: Any, columns: Any = None) -> Block:
+    def _values(self, rows: Rows, columns: Rows | None = None) -> Block:
         """Return float64 entries of a kernel that Python computes.
 
         Without `columns` the entries of all columns are returned.
         """
         raise NotImplementedError
 
-    def _python_core(self, capacity: int) -> Any:
+    def _python_core(self, capacity: int) -> CoreGram:
         # A strong reference from the core would be a cycle that the garbage collector
         # cannot see.
         values = partial(_values_of, weakref.ref(self))
@@ -254,20 +258,20 @@ class Gram(Matrix):
         if self.kernel.form is not None:
             self.accessor = _accessor(points, self.kernel)
 
-    def _make_core(self) -> Any:
+    def _make_core(self) -> CoreGram:
         capacity, form = _capacity(self.n, self.cache_size), self.kernel.form
-        if form is None:
+        if form is None or self.accessor is None:
             return self._python_core(capacity)
         return core.rows_gram(self.accessor, core.KernelFunction(*form), capacity)
 
-    def source(self) -> tuple[Any, None]:
+    def source(self) -> tuple[Data, None]:
         return self.X, None
 
     def diagonal(self) -> NDArray[np.float64]:
         """Return ``k(x_i, x_i)``, shape (n,), float64."""
         return self.kernel.diagonal(self.X)
 
-    def _values(self, rows: Any, columns: Any = None) -> Block:
+    def _values(self, rows: Rows, columns: Rows | None = None) -> Block:
         if columns is None:
             return self.kernel.block(self.X, rows, dtype=np.float64)
         if isinstance(self.kernel, Precomputed):
@@ -340,19 +344,19 @@ class Pairs:
             for n, most in zip(sizes.tolist(), whole, strict=True)
         ]
         self.diagonal: NDArray[np.float64] | None = None
-        self.accessor: Any = None
+        self.accessor: Accessor | None = None
         if kernel.form is not None:
             self.diagonal = kernel.diagonal(points.X)
             self.accessor = _accessor(points, kernel)
 
     @cached_property
-    def core(self) -> Any:
+    def core(self) -> Classes:
         """Shared segments, made on first use. The block solver does not use them."""
         assert self.kernel.form is not None
+        assert self.accessor is not None
         function = core.KernelFunction(*self.kernel.form)
-        return core.rows_of_classes(
-            self.accessor, function, self.bounds, self._capacities
-        )
+        sizes = self.bounds, self._capacities
+        return core.rows_of_classes(self.accessor, function, *sizes)
 
     def pair(self, a: int, b: int) -> Pair | Gram:
         """Return the kernel matrix of the rows of class a followed by class b."""
@@ -379,13 +383,13 @@ class Pair(Matrix):
         if pairs.order is not None:
             self.rows = pairs.order[self.rows]
 
-    def _make_core(self) -> Any:
+    def _make_core(self) -> CoreGram:
         capacity = _capacity(self.n, self.cache_size)
         if self.kernel.form is None:
             return self._python_core(capacity)
         return self.pairs.core.gram(*self.classes, capacity)
 
-    def source(self) -> tuple[Any, NDArray[np.uint32]]:
+    def source(self) -> tuple[Data, NDArray[np.uint32]]:
         return self.pairs.points.X, self.rows.astype(np.uint32)
 
     def diagonal(self) -> NDArray[np.float64]:
@@ -394,7 +398,7 @@ class Pair(Matrix):
             return self.kernel.diagonal(self.pairs.points.X)[self.rows]
         return self.pairs.diagonal[self.rows]
 
-    def _values(self, rows: Any, columns: Any = None) -> Block:
+    def _values(self, rows: Rows, columns: Rows | None = None) -> Block:
         whole = self.kernel.block(
             self.pairs.points.X, self.rows[rows], dtype=np.float64
         )
@@ -412,20 +416,20 @@ class Subset:
         self.kernel, self.n = parent.kernel, len(columns)
 
     @property
-    def core(self) -> Any:
+    def core(self) -> CoreGram:
         return self.parent.core
 
     @cached_property
-    def fast(self) -> Any:
+    def fast(self) -> KernelRows | None:
         """Fast rows of this subset; see :attr:`Matrix.fast`."""
-        return None if self.kernel.form is None else row_source(self)
+        return None if self.kernel.form is None else kernel_rows(self)
 
     @property
     def bounded(self) -> bool:
         """Whether :meth:`times` bounds rounding errors; see :attr:`Matrix.bounded`."""
         return self.fast is not None and bool(self.fast.bounded)
 
-    def source(self) -> tuple[Any, NDArray[np.uint32]]:
+    def source(self) -> tuple[Data, NDArray[np.uint32]]:
         """Return the data and the numbers of the rows; see :meth:`Matrix.source`."""
         X, rows = self.parent.source()
         return X, self.columns if rows is None else rows[self.columns]
@@ -454,7 +458,7 @@ class Subset:
         self,
         c: NDArray[np.float64],
         stop: Stop | None = None,
-        at: Any = None,
+        at: NDArray[np.integer] | None = None,
         errors: NDArray[np.float64] | None = None,
     ) -> NDArray[np.float64]:
         """Return sums of columns times coefficients; see :meth:`Gram.times`."""
@@ -481,7 +485,7 @@ def roundings_of_values(gram: Matrix | Subset) -> float:
     return gram.kernel.roundings(entries)
 
 
-def _accessor(points: Points, kernel: Kernel) -> Any:
+def _accessor(points: Points, kernel: Kernel) -> Accessor:
     """Return the core's accessor of rows.
 
     Raises
@@ -499,24 +503,25 @@ def _accessor(points: Points, kernel: Kernel) -> Any:
 
 
 def fast_times(
-    fast: Any,
+    fast: KernelRows,
     c: NDArray[np.float64],
     stop: Stop | None,
-    at: Any = None,
+    at: NDArray[np.integer] | None = None,
     errors: NDArray[np.float64] | None = None,
 ) -> NDArray[np.float64]:
     """Compute the sums of :meth:`Matrix.times`, many rows at a time."""
     used = np.flatnonzero(c)
-    if at is not None:
-        at = at.astype(np.uint32)
-    out = np.zeros(len(c) if at is None else len(at))
+    rows = None if at is None else at.astype(np.uint32)
+    out = np.zeros(len(c) if rows is None else len(rows))
     stop = Stop() if stop is None else stop
-    if not fast.times(used.astype(np.uint32), c[used], at, out, errors, stop):
+    if not fast.times(used.astype(np.uint32), c[used], rows, out, errors, stop):
         raise StoppedError
     return out
 
 
-def _values_of(matrix: weakref.ref[Matrix], rows: Any, columns: Any = None) -> Block:
+def _values_of(
+    matrix: weakref.ref[Matrix], rows: Rows, columns: Rows | None = None
+) -> Block:
     whole = matrix()
     assert whole is not None
     return whole._values(rows, columns)

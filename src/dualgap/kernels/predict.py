@@ -26,7 +26,6 @@ import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -36,7 +35,7 @@ from threadpoolctl import threadpool_limits
 
 from .. import core
 from ..data.rows import accessor_of
-from ..data.types import MatrixLike
+from ..data.types import Matrix, MatrixLike
 from ..losses import Vector
 from ..memory import BLAS, make_room_for
 from .functions import RBF, Kernel, Laplacian, Linear, Precomputed, products
@@ -67,14 +66,14 @@ class _Tile:
     """Some support vectors, and the slices that belong to each class."""
 
     columns: slice
-    vectors: Any
+    vectors: Matrix
     classes: list[tuple[int, slice]]
 
 
 def pair_values(
     kernel: Kernel,
     X: MatrixLike,
-    vectors: Any,
+    vectors: Matrix,
     dual_coef: Vector,
     n_support: NDArray[np.integer],
     intercept: Vector,
@@ -174,7 +173,7 @@ def pair_values(
 def single_values(
     kernel: Kernel,
     X: MatrixLike,
-    vectors: Any,
+    vectors: Matrix,
     dual_coef: Vector,
     intercept: float,
     *,
@@ -207,8 +206,8 @@ def single_values(
 
 
 def pair_weights(
-    vectors: Any, dual_coef: Vector, n_support: NDArray[np.integer]
-) -> Any:
+    vectors: Matrix, dual_coef: Vector, n_support: NDArray[np.integer]
+) -> Matrix:
     """Return the weights of the features in the decisions of all pairs.
 
     Parameters
@@ -239,7 +238,7 @@ def pair_weights(
 def _class_sums(
     kernel: Kernel,
     X: MatrixLike,
-    vectors: Any,
+    vectors: Matrix,
     dual_coef: Vector,
     n_support: NDArray[np.integer],
     n_jobs: int | None,
@@ -267,7 +266,9 @@ def _class_sums(
     return sums
 
 
-def _tiles(vectors: Any, n_support: NDArray[np.integer], width: int) -> Iterator[_Tile]:
+def _tiles(
+    vectors: Matrix, n_support: NDArray[np.integer], width: int
+) -> Iterator[_Tile]:
     ends = np.cumsum(n_support)
     for begin in range(0, int(ends[-1]), width):
         end = min(begin + width, int(ends[-1]))

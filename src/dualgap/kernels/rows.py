@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,8 @@ from .functions import Kernel, Precomputed
 
 if TYPE_CHECKING:
     from .gram import Matrix, Subset
+
+Indices = NDArray[np.uint32]
 
 
 @dataclass(frozen=True)
@@ -42,12 +45,18 @@ def row_source(gram: Matrix | Subset, threads: int = 1) -> core.RowSource:
     -------
     core.RowSource
     """
-    kernel = gram.kernel
+    if gram.kernel.form is not None:
+        return kernel_rows(gram, threads)
     X, columns = gram.source()
-    if kernel.form is None:
-        return core.PythonRows(gram.n, _python_rows(X, kernel, columns))
+    return core.PythonRows(gram.n, _python_rows(X, gram.kernel, columns))
+
+
+def kernel_rows(gram: Matrix | Subset, threads: int = 1) -> core.KernelRows:
+    """Return :func:`row_source` of a kernel that the core computes."""
+    X, columns = gram.source()
+    assert gram.accessor is not None
     return core.KernelRows(
-        gram.accessor, core_kernel(kernel), columns, packs(X), threads
+        gram.accessor, core_kernel(gram.kernel), columns, packs(X), threads
     )
 
 
@@ -69,8 +78,10 @@ def packs(X: MatrixLike) -> bool:
     return bool(n * d <= SETTINGS.entry * X.nnz + SETTINGS.value * n)
 
 
-def _python_rows(X: MatrixLike, kernel: Any, named: NDArray[np.uint32] | None) -> Any:
-    def block(who: Any, columns: Any) -> NDArray[np.float32]:
+def _python_rows(
+    X: MatrixLike, kernel: Kernel, named: NDArray[np.uint32] | None
+) -> Callable[[Indices, Indices | None], NDArray[np.float32]]:
+    def block(who: Indices, columns: Indices | None) -> NDArray[np.float32]:
         if named is not None:
             who, columns = named[who], named if columns is None else named[columns]
         if isinstance(kernel, Precomputed):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +12,7 @@ from .. import core
 from ..core import StoppedError
 from ..data.rows import Points
 from ..losses import Vector
-from .functions import Block, Kernel, Precomputed
+from .functions import Block, Kernel, Precomputed, Rows
 from .gram import Gram, Matrix
 
 __all__ = ["Table", "shared_matrix", "values_at", "whole_table"]
@@ -92,17 +91,17 @@ class Table(Matrix):
             if symmetric:
                 self.values[begin + step :, rows] = values[:, step:].T
 
-    def _make_core(self) -> Any:
+    def _make_core(self) -> core.Gram:
         return self._python_core(2)
 
-    def source(self) -> tuple[Any, None]:
+    def source(self) -> tuple[Vector, None]:
         return self.values, None
 
     def diagonal(self) -> NDArray[np.float64]:
         """Return ``k(x_i, x_i)``, shape (n,), float64."""
         return self.values.diagonal().copy()
 
-    def _values(self, rows: Any, columns: Any = None) -> Block:
+    def _values(self, rows: Rows, columns: Rows | None = None) -> Block:
         some = self.values[rows] if columns is None else self.values[rows][:, columns]
         return np.ascontiguousarray(some)
 

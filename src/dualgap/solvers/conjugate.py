@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from enum import Enum, auto
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -181,7 +181,7 @@ class Accelerator:
             self._settle(state)
         return bool(leap.whole)
 
-    def _count(self, state: DCDState, leap: Any) -> None:
+    def _count(self, state: DCDState, leap: core.Leap) -> None:
         """Count the rows of a step; never as an idle pass if it moved any."""
         state.updates += max(leap.clipped, int(leap.moved > 0))
         state.visited += leap.clipped

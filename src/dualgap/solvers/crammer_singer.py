@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from .. import core
 from ..losses import Vector
 from ..problems.base import Claim, LinearHint
+from ..problems.crammer_singer import CrammerSingerProblem
 from .base import Solver, State, new_order
 from .registry import register
 
@@ -70,7 +71,7 @@ class SequentialDual(Solver):
     def monotone(self) -> bool:
         return True
 
-    def check_warm(self, problem: Any, warm: Vector) -> Vector:
+    def check_warm(self, problem: CrammerSingerProblem, warm: Vector) -> Vector:
         warm = np.array(warm, dtype=np.float64).ravel()
         if warm.shape != (problem.n_duals,):
             raise ValueError(
@@ -83,10 +84,10 @@ class SequentialDual(Solver):
         return warm
 
     def start(
-        self, problem: Any, rng: core.Random, warm: Vector | None
+        self, problem: CrammerSingerProblem, rng: core.Random, warm: Vector | None
     ) -> MulticlassState:
         state = MulticlassState(
-            problem,
+            cast(Any, problem),
             rng,
             new_order(problem.n),
             alpha=np.zeros(problem.n_duals) if warm is None else warm,

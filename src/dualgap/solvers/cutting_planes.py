@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -179,7 +179,7 @@ class Planes:
         self.gram[t, : last + 1] = self.gram[last, : last + 1]
         self.gram[: last + 1, t] = self.gram[: last + 1, last]
 
-    def _rows(self) -> Any:
+    def _rows(self) -> core.Rows:
         return core.dense_rows(self.a[: self.size], 0.0)
 
     def _grow(self) -> None:

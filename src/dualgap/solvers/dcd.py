@@ -41,7 +41,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -186,7 +186,7 @@ class DCDState(DualState):
     last_visited: int = 0
     accelerator: Accelerator | None = None
     modified_sgd: bool = False  # in the first pass
-    data: Any = None  # the core's record of all rows, made once
+    data: core.Examples | None = None  # the core's record of all rows, made once
 
     parts: ClassVar[tuple[type, ...]] = (Sweep, Accelerator, Mode)
 

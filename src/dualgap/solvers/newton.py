@@ -16,8 +16,8 @@ Source     Mangasarian, Optim. Methods Softw. 17, 2002; Keerthi and DeCoste, JML
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 
@@ -54,6 +54,7 @@ class Settings(regression.Settings):
 class NewtonState(State):
     """Point, its residuals and gradient, and scratch space for a step."""
 
+    problem: RegressionProblem = field(kw_only=False)
     w: Vector
     residual: Vector
     gradient: Vector
@@ -65,7 +66,9 @@ class NewtonState(State):
     first: float = 0.0  # ||g|| of the first point
 
     @classmethod
-    def at(cls, problem: Any, rng: core.Random, w: Vector, factor: bool) -> NewtonState:
+    def at(
+        cls, problem: RegressionProblem, rng: core.Random, w: Vector, factor: bool
+    ) -> NewtonState:
         """Return the state at w, at the cost of one pass."""
         state = cls(
             problem,
@@ -91,7 +94,7 @@ class NewtonState(State):
 
     def look(self) -> None:
         """Compute residuals, gradient, P and D at w."""
-        problem: Any = self.problem
+        problem = self.problem
         self.primal, self.gap, self.outside = core.newton_point(
             problem.with_targets, self.arrays, problem.threads
         )
@@ -137,7 +140,9 @@ class ResidualNewton(RegressionSolver):
                 f"{most}; use direction='gradients' or 'auto'"
             )
 
-    def start(self, problem: Any, rng: core.Random, warm: Vector | None) -> NewtonState:
+    def start(
+        self, problem: RegressionProblem, rng: core.Random, warm: Vector | None
+    ) -> NewtonState:
         w = np.zeros(problem.width) if warm is None else problem.combine(warm)
         factor = self.direction == "factor" or (
             self.direction == "auto"
@@ -147,7 +152,7 @@ class ResidualNewton(RegressionSolver):
         return NewtonState.at(problem, rng, w, factor)
 
     def step(self, state: NewtonState, stop: core.Stop) -> None:
-        problem: Any = state.problem
+        problem = state.problem
         state.epochs += 1
         progress = math.sqrt(2.0 * state.gap) / max(state.first, TINY)
         accuracy = self.settings.accuracy * min(1.0, math.sqrt(progress))

@@ -26,15 +26,18 @@ Source     Chou, Lin and Lin, SDM 2020, "Dual coordinate-descent methods for lin
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .. import core
 from ..losses import Vector
 from ..problems.base import Claim, LinearHint
 from ..problems.binary import BinaryProblem
+from ..problems.one_class import OneClassProblem
+from ..problems.regression import RegressionProblem
 from .base import Solver, new_order
 from .dcd import DCDState, DualState
 from .registry import register
@@ -87,6 +90,14 @@ class RegressionSolver(Solver):
         return min(state.tol, settings.squared_goal if squared else self.free_goal)
 
 
+@dataclass(kw_only=True)
+class RegressionState(DCDState):
+    """Dual point of a regression problem."""
+
+    problem: RegressionProblem = field(kw_only=False)
+    targets: core.RegressionExamples | None = None  # made once
+
+
 @register("regression")
 @dataclass(frozen=True)
 class RegressionDCD(RegressionSolver):
@@ -98,10 +109,12 @@ class RegressionDCD(RegressionSolver):
         "squared_epsilon_insensitive",
     )
 
-    def start(self, problem: Any, rng: core.Random, warm: Vector | None) -> DCDState:
+    def start(
+        self, problem: RegressionProblem, rng: core.Random, warm: Vector | None
+    ) -> RegressionState:
         alpha = np.zeros(problem.n) if warm is None else warm
         w = np.zeros(problem.width) if warm is None else problem.combine(alpha)
-        state = DCDState(
+        state = RegressionState(
             problem,
             rng,
             new_order(problem.n),
@@ -113,14 +126,13 @@ class RegressionDCD(RegressionSolver):
         state.start_shrinking()
         return state
 
-    def step(self, state: DCDState, stop: core.Stop) -> None:
-        problem: Any = state.problem
+    def step(self, state: RegressionState, stop: core.Stop) -> None:
         if (state.epochs + 1) % self.settings.repair_every == 0:
             state.repair()
-        if state.data is None:
-            state.data = problem.with_targets
+        if state.targets is None:
+            state.targets = state.problem.with_targets
         found = core.regression_epoch(
-            state.data,
+            state.targets,
             state.point,
             state.skipped(state.threshold, self.settings.longest_skip),
             state.chunk,
@@ -147,6 +159,7 @@ class RegressionDCD(RegressionSolver):
 class PairState(DualState):
     """Dual point of sum `total`, its w, and scratch space of zeros for a row."""
 
+    problem: OneClassProblem = field(kw_only=False)
     room: Vector
 
 
@@ -158,7 +171,9 @@ class PairDescent(RegressionSolver):
     name: ClassVar[str] = "pairs"
     losses: ClassVar[tuple[str, ...]] = ("one_class",)
 
-    def start(self, problem: Any, rng: core.Random, warm: Vector | None) -> PairState:
+    def start(
+        self, problem: OneClassProblem, rng: core.Random, warm: Vector | None
+    ) -> PairState:
         alpha = problem.start() if warm is None else problem.feasible(warm)
         return PairState(
             problem,
@@ -170,7 +185,7 @@ class PairDescent(RegressionSolver):
         )
 
     def step(self, state: PairState, stop: core.Stop) -> None:
-        problem: Any = state.problem
+        problem = state.problem
         state.epochs += 1
         if state.epochs % self.settings.repair_every == 0:
             state.repair()
@@ -196,7 +211,9 @@ class PairDescent(RegressionSolver):
             # P belongs to the scores before the pass, so the estimate is too large.
             state.dual = -0.5 * core.squared_norm(state.w)
 
-    def pairs(self, problem: Any, alpha: Vector, scores: Vector) -> tuple[Any, Any]:
+    def pairs(
+        self, problem: OneClassProblem, alpha: Vector, scores: Vector
+    ) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
         """Return rows that may rise and rows that may fall, worst violations first."""
         used = np.flatnonzero(problem.cost > 0.0)
         order = used[np.argsort(scores[used], kind="stable")]

@@ -11,11 +11,11 @@ import copy
 import functools
 import math
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,14 @@ from ..losses import Vector
 from ..memory import BLAS, make_room_for
 from ..problems.binary import BinaryProblem
 from .base import TINY, Solver, State
+
+if TYPE_CHECKING:
+    from threadpoolctl import ThreadpoolController
+
+#: Functions of BLAS and LAPACK, as SciPy hands them to compiled code.
+Functions: TypeAlias = tuple[Callable[..., object], ...]
+#: Rows of a block, and which of them are active; None for all.
+ActivePart: TypeAlias = tuple[core.Rows, NDArray[np.uint32] | None]
 
 
 @dataclass(frozen=True)
@@ -60,7 +68,7 @@ class Outcome(IntEnum):
     SINGULAR = 2
 
 
-def lone_blas(state: State) -> tuple[Any, ...]:
+def lone_blas(state: State) -> Functions:
     """Return SciPy's dsyrk, ssyrk, dpotrf and dpotrs, and give BLAS one thread.
 
     BLAS gets its threads back when the fit ends, or where :func:`one_limit` ends. The
@@ -108,7 +116,7 @@ def one_limit() -> Iterator[None]:
 
 
 @functools.cache
-def algebra() -> tuple[tuple[Any, ...], Any]:
+def algebra() -> tuple[Functions, ThreadpoolController]:
     """Return SciPy's dsyrk, ssyrk, dpotrf and dpotrs, and the controller of BLAS."""
     from scipy.linalg import cython_blas, cython_lapack
     from threadpoolctl import ThreadpoolController
@@ -344,7 +352,7 @@ class SomeRowsState(State):
             return np.where(full, upper, np.minimum(shares * cost, upper))[group]
         return np.where(full[group], upper, np.minimum(shares[group] * cost, upper))
 
-    def rows(self) -> Any:
+    def rows(self) -> list[core.Rows] | Callable[[], Iterator[ActivePart]]:
         """Return the active rows: in place, copied, or as blocks for every pass."""
         problem, members = self.problem, self.members
         if not problem.streamed and len(members) == problem.n:
@@ -354,7 +362,7 @@ class SomeRowsState(State):
             first, last = np.searchsorted(members, (block.span.start, block.span.stop))
             return members[first:last] - np.uint32(block.span.start)
 
-        def read() -> Iterator[tuple[Any, NDArray[np.uint32] | None]]:
+        def read() -> Iterator[ActivePart]:
             for block in problem.blocks():
                 chosen = chosen_of(block)
                 yield block.rows, chosen if len(chosen) < block.size else None

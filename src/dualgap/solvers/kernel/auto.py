@@ -14,12 +14,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from ... import core
 from ...certificate import size_of_optimum
 from ...losses import Vector
 from ..registry import register
+from .base import BoxedProblem
 from .block import BlockSolver, BlockState
 from .block import Settings as BlockSettings
 
@@ -65,7 +66,9 @@ class Auto(BlockSolver):
     def one_of(self, problems: int, threads: int) -> Auto:
         return replace(self, problems=problems, threads=threads)
 
-    def start(self, problem: Any, rng: core.Random, warm: Vector | None) -> BlockState:
+    def start(
+        self, problem: BoxedProblem, rng: core.Random, warm: Vector | None
+    ) -> BlockState:
         state = super().start(problem, rng, warm)
         state.method = BlockSolver.name
         return state

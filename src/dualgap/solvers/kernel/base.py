@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
 from ... import core
 from ...certificate import Bounds
 from ...problems.base import EMPTY, Claim, KernelHint, Proof
+from ...problems.kernel import KernelProblem
+from ...problems.kernel_boxes import BoxProblem
 from ..base import Solver, State
+
+#: Problems of the block solver.
+BoxedProblem: TypeAlias = KernelProblem | BoxProblem
 
 
 @dataclass
 class KernelState(State):
     """State of a kernel solver. One epoch is one call of the solver's ``step``."""
 
-    problem: Any
+    problem: Any  # not a BinaryProblem, as in other states
 
     @property
     def work(self) -> float:

@@ -38,7 +38,7 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,14 +47,15 @@ from threadpoolctl import threadpool_limits
 from ... import core
 from ...checks import check_count
 from ...core import StoppedError
+from ...kernels.functions import Rows
 from ...kernels.gram import Subset
 from ...kernels.rows import row_source
 from ...losses import Vector
 from ...problems.base import Claim, KernelHint, Near, Proof
-from ...problems.kernel_matrix import IndefiniteKernelError
+from ...problems.kernel_matrix import IndefiniteKernelError, MatrixProblem
 from ..base import new_order
 from ..registry import register
-from .base import KernelSolver, KernelState
+from .base import BoxedProblem, KernelSolver, KernelState
 from .interior import interior_point
 from .shrinking import Part, movable
 
@@ -118,10 +119,10 @@ class BlockState(KernelState):
     The core keeps alpha, F, the working set, and the cache of rows.
     """
 
-    source: Any
-    block: Any
+    source: core.RowSource
+    block: core.BlockSolver
     #: Kernel rows that `block` works on: the source, or some of its rows.
-    held: Any
+    held: core.RowSource
     settings: Settings
     #: Whether the cache holds 16 bits a value.
     fixed: bool
@@ -233,7 +234,7 @@ class BlockState(KernelState):
         here.scores[rest] += self._times(moved, np.flatnonzero(rest), stop)
         return here
 
-    def _row_error(self, source: Any, fixed: bool) -> Vector:
+    def _row_error(self, source: core.RowSource, fixed: bool) -> Vector:
         """Return bounds on the errors of kernel rows, shape (source.n,)."""
         out = np.full(source.n, math.inf)
         if isinstance(source, core.KernelRows):
@@ -243,6 +244,7 @@ class BlockState(KernelState):
 
     def _times(self, c: Vector, at: NDArray[np.intp], stop: core.Stop | None) -> Vector:
         """Return ``sum_j c_j k(x_j, x_i)`` at some rows, from float32 kernel values."""
+        assert isinstance(self.source, core.KernelRows)
         used, out = np.flatnonzero(c), np.zeros(len(at))
         rows, targets = used.astype(np.uint32), at.astype(np.uint32)
         stop = core.Stop() if stop is None else stop
@@ -331,7 +333,7 @@ class BlockSolver(KernelSolver):
     def one_of(self, problems: int, threads: int) -> BlockSolver:
         return replace(self, threads=threads)
 
-    def check(self, problem: Any) -> None:
+    def check(self, problem: MatrixProblem) -> None:
         super().check(problem)
         if problem.free_bias == (problem.loss.name == "squared_hinge"):
             raise ValueError(
@@ -341,7 +343,9 @@ class BlockSolver(KernelSolver):
                 " or solver='kernel-pegasos'"
             )
 
-    def start(self, problem: Any, rng: core.Random, warm: Vector | None) -> BlockState:
+    def start(
+        self, problem: BoxedProblem, rng: core.Random, warm: Vector | None
+    ) -> BlockState:
         gram = problem.gram
         source = row_source(gram, self.threads)
         if isinstance(source, core.KernelRows):
@@ -371,8 +375,8 @@ class BlockSolver(KernelSolver):
 
     def _block(
         self,
-        problem: Any,
-        source: Any,
+        problem: BoxedProblem,
+        source: core.RowSource,
         fixed: bool,
         rng: core.Random,
         part: Part | None = None,
@@ -381,7 +385,7 @@ class BlockSolver(KernelSolver):
 
         The dual variables of inactive rows enter it as constants.
         """
-        rows: Any = slice(None) if part is None else part.rows
+        rows: Rows = slice(None) if part is None else part.rows
         linear, total = problem.linear[rows], problem.total
         if part is not None:
             rest = problem.y * part.alpha
@@ -447,12 +451,14 @@ class BlockSolver(KernelSolver):
         state.spent, state.computed_before = state.seconds, state.computed
         state.drifted = math.hypot(state.drifted, state.block.drift)
         state.part = part
-        state.block = state.row_error = None  # frees the memory for the next solver
+        del state.block  # frees the memory for the next solver
+        state.row_error = None
         if part is not None:
-            some = row_source(Subset(problem.gram, part.rows), self.threads)
-            if isinstance(some, core.KernelRows):
-                some.shifted, some.precise = source.shifted, source.precise
-            source = some
+            source = row_source(Subset(problem.gram, part.rows), self.threads)
+            whole = state.source
+            if isinstance(source, core.KernelRows):
+                assert isinstance(whole, core.KernelRows)
+                source.shifted, source.precise = whole.shifted, whole.precise
         fixed = state.fixed and self.settings.drops(source.n, problem.gram.cache_size)
         state.held = source
         state.block = self._block(problem, source, fixed, state.rng, part)
@@ -546,10 +552,13 @@ class BlockSolver(KernelSolver):
             near = None
         resting = state.part is not None
         if finer:
-            precise = getattr(state.source, "precise", True)
-            if not precise and not (state.fixed and state.moved):
-                state.source.precise = True
-            if not precise or state.fixed:
+            source = state.source
+            rough = isinstance(source, core.KernelRows) and not source.precise
+            if isinstance(source, core.KernelRows) and not (
+                state.fixed and state.moved
+            ):
+                source.precise = True
+            if rough or state.fixed:
                 state.block.forget_rows()
             state.fixed, state.rejected = False, 0
             state.row_error = state.source_error = None

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 from ... import core
 from ...checks import check_count, check_option, check_step
 from ...losses import Vector
+from ...problems.kernel import KernelProblem
 from ..registry import register
 from .base import KernelSolver
 from .frank_wolfe import (
@@ -178,7 +179,9 @@ class CoreVector(KernelSolver):
     def ends_itself(self) -> bool:
         return self.stop == "sampled"
 
-    def start(self, problem: Any, rng: core.Random, warm: Vector | None) -> CoreState:
+    def start(
+        self, problem: KernelProblem, rng: core.Random, warm: Vector | None
+    ) -> CoreState:
         simplex = SimplexState.begin(problem, rng)
         state = CoreState(
             **vars(simplex),

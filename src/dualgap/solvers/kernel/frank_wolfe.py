@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, get_args
+from typing import ClassVar, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 from ... import core
 from ...checks import check_count, check_option, check_step
 from ...losses import Vector
+from ...problems.kernel import KernelProblem
 from ...problems.kernel_matrix import scaled_values
 from ..base import new_order
 from ..registry import register
@@ -93,7 +94,7 @@ class SimplexState(KernelState):
     aways: int = 0
 
     @classmethod
-    def begin(cls, problem: Any, rng: core.Random) -> SimplexState:
+    def begin(cls, problem: KernelProblem, rng: core.Random) -> SimplexState:
         """Return a state whose point is not set yet."""
         used = np.flatnonzero(problem.cost > 0.0)
         m, columns = len(used), problem.gram.columns
@@ -286,7 +287,9 @@ class FrankWolfe(KernelSolver):
         """Whether vertices to leave are ranked by the gain of a clipped step."""
         return True
 
-    def start(self, problem: Any, rng: core.Random, warm: Vector | None) -> WalkState:
+    def start(
+        self, problem: KernelProblem, rng: core.Random, warm: Vector | None
+    ) -> WalkState:
         state = WalkState(
             **vars(SimplexState.begin(problem, rng))
             | {"sampling": self.sample is not None}

@@ -20,13 +20,13 @@ thousands of steps per variable, for example with C = 1e6 and overlapping classe
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy import linalg
 
 from ... import core
 from ...losses import Vector
+from ...problems.kernel import KernelProblem
 
 
 @dataclass(frozen=True)
@@ -50,8 +50,13 @@ class Settings:
 
 SETTINGS = Settings()
 
+#: Factor of a matrix, and whether it is the lower one, as SciPy has them.
+Cholesky = tuple[Vector, bool]
 
-def interior_point(problem: Any, tol: float, stop: core.Stop) -> Vector | None:
+
+def interior_point(
+    problem: KernelProblem, tol: float, stop: core.Stop
+) -> Vector | None:
     """Return dual variables of a KernelProblem at a relative gap of about `tol`.
 
     Parameters
@@ -69,7 +74,7 @@ def interior_point(problem: Any, tol: float, stop: core.Stop) -> Vector | None:
     """
     used = np.flatnonzero(problem.cost > 0.0)
     y = problem.y[used].astype(np.float64)
-    Q = problem.gram.block(used, used)
+    Q = problem.gram.block(used, used).astype(np.float64, copy=False)
     if not problem.free_bias:
         Q += 1.0
     Q *= np.outer(y, y)
@@ -132,7 +137,7 @@ def _solve(
     return np.asarray(np.where(boxed & (best > (1.0 - SETTINGS.snap) * u), u, best))
 
 
-def _factor(Q: Vector, diagonal: Vector) -> Any:
+def _factor(Q: Vector, diagonal: Vector) -> Cholesky | None:
     """Return the Cholesky factor of Q + diag, or None if there is none.
 
     If Q has low rank and the diagonal is tiny, rounding may make the matrix indefinite.
@@ -152,7 +157,7 @@ def _factor(Q: Vector, diagonal: Vector) -> Any:
 
 
 def _step(
-    factor: Any,
+    factor: Cholesky,
     y: Vector,
     point: tuple[Vector, Vector, float, Vector, Vector],
     boxed: Vector,

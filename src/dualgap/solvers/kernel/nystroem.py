@@ -24,7 +24,7 @@ from __future__ import annotations
 import math
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +33,7 @@ from threadpoolctl import threadpool_limits
 from ... import core
 from ...certificate import Certificate
 from ...checks import check_count
+from ...kernels.gram import Matrix, Subset
 from ...kernels.rows import core_kernel, packs
 from ...losses import Vector
 from ...memory import BLAS, make_room_for
@@ -327,9 +328,14 @@ def _product(
 
 
 def _packed(
-    gram: Any, landmarks: Any, block: Any, threads: int, stop: core.Stop
+    gram: Matrix | Subset,
+    landmarks: NDArray[np.integer],
+    block: NDArray[np.integer],
+    threads: int,
+    stop: core.Stop,
 ) -> NDArray[np.float32]:
     """Return kernel values of landmarks and a block of rows, shape (m, len(block))."""
+    assert gram.accessor is not None
     m = len(landmarks)
     named = np.concatenate([landmarks, block]).astype(np.uint32)
     source = core.KernelRows(

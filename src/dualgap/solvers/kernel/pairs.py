@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,7 +69,7 @@ class SolvedPairs(NamedTuple):
 
 
 def solve_pairs(
-    solver: Any,
+    solver: object,
     points: Points,
     kernel: Kernel,
     bounds: list[int],

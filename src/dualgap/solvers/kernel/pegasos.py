@@ -21,13 +21,14 @@ Source     Shalev-Shwartz, Singer, Srebro and Cotter, Math. Prog. 127 (2011), Fi
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
 from ... import core
 from ...checks import check_count, check_option
 from ...losses import Vector
+from ...problems.kernel import KernelProblem
 from ..base import SteppedSolver, next_order
 from ..registry import register
 from .base import KernelSolver
@@ -154,7 +155,7 @@ class KernelPegasos(SteppedSolver, KernelSolver):
         check_option("sampling", self.sampling, ("permutation", "random"))
         check_option("output", self.output, ("last", "average"))
 
-    def check(self, problem: Any) -> None:
+    def check(self, problem: KernelProblem) -> None:
         super().check(problem)
         if self.batch_size > problem.n:
             raise ValueError(
@@ -163,7 +164,7 @@ class KernelPegasos(SteppedSolver, KernelSolver):
             )
 
     def start(
-        self, problem: Any, rng: core.Random, warm: Vector | None
+        self, problem: KernelProblem, rng: core.Random, warm: Vector | None
     ) -> PegasosState:
         simplex = SimplexState.begin(problem, rng)
         cost = problem.cost[simplex.used]

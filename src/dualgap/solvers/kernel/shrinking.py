@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...losses import Vector
 from ...problems.base import Near
+from ...problems.kernel import KernelProblem
+from .base import BoxedProblem
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,7 @@ class Part:
     ``D(c + t) = D(c) + t'p - epsilon (|c + t| - |c|) - t'(F(c) + F(c + t))/2``.
     """
 
-    problem: Any
+    problem: BoxedProblem
     rows: NDArray[np.uint32]
     alpha: Vector  # of all rows at that point; inactive rows keep their values
     F: Vector  # F of the active rows at that point
@@ -50,7 +51,7 @@ class Part:
             t @ problem.linear[rows] - 0.5 * t @ (self.F + F[rows])
         )
         value -= problem.epsilon * float((np.abs(new) - np.abs(old)).sum())
-        if not problem.free_bias:
+        if isinstance(problem, KernelProblem) and not problem.free_bias:
             begun = float(problem.y @ self.alpha)
             value -= float(t.sum()) * (begun + 0.5 * float(t.sum()))
             value -= 0.5 * float(problem.delta[rows] @ (new * new - old * old))
@@ -58,7 +59,7 @@ class Part:
 
 
 def movable(
-    problem: Any, alpha: Vector, F: Vector, threshold: float, slack: float
+    problem: BoxedProblem, alpha: Vector, F: Vector, threshold: float, slack: float
 ) -> NDArray[np.bool_]:
     """Return a mask of the rows that may still move if v is wrong by `slack`.
 
@@ -68,7 +69,7 @@ def movable(
     v = problem.linear - F - threshold
     below = np.where(c < 0.0, problem.epsilon, -problem.epsilon)
     above = np.where(c > 0.0, -problem.epsilon, problem.epsilon)
-    if problem.loss.name == "squared_hinge":
+    if isinstance(problem, KernelProblem) and problem.loss.name == "squared_hinge":
         v -= float(c.sum()) + problem.delta * c
         cost = np.where(cost > 0.0, math.inf, 0.0)
     high = np.where(problem.two_sided | (problem.y > 0), cost, 0.0)
