@@ -466,7 +466,7 @@ def test_certificates_come_from_proofs_alone():
         "problems/binary.py", "problems/regression.py", "problems/one_class.py",
         "problems/rounding.py", "training/stream.py", "problems/kernel.py",
         "problems/kernel_boxes.py", "solvers/kernel/base.py", "estimators/_pairs.py",
-        "solvers/kernel/pairs.py", "training/folds.py",  # proved by the core
+        "solvers/kernel/pairs.py",  # proved by the core
         "estimators/_libsvm.py",  # infinite bounds, which claim nothing
         "models/proofs.py",  # rounds exact values outward
     }  # fmt: skip

@@ -8,8 +8,7 @@ namespace dualgap {
 void bind_folds(nb::module_ &m) {
   nb::class_<FoldProof>(m, "FoldProof", "The proof of a fold.")
       .def_prop_ro("bias", [](const FoldProof &self) { return self.proof.bias; })
-      .def_prop_ro("values",
-                   [](const FoldProof &self) { return tuple_of(self.proof.values); })
+      .def_prop_ro("values", [](const FoldProof &self) { return self.proof.values; })
       .def_ro("rounds", &FoldProof::rounds, "working sets for this C")
       .def_ro("steps", &FoldProof::steps, "pair steps for this C");
   nb::class_<Folds>(m, "Folds",

@@ -396,15 +396,22 @@ void bind_kernel(nb::module_ &m) {
       "scores"_a.noconvert(), "error"_a.noconvert(), "scalars"_a,
       "Sums over the rows of a kernel problem, given its scores and their errors.");
 
+  nb::class_<KernelValues>(
+      m, "KernelValues",
+      "P and D as computed, and how far the exact P may be above and D below.")
+      .def_ro("primal", &KernelValues::primal)
+      .def_ro("primal_error", &KernelValues::primal_error)
+      .def_ro("dual", &KernelValues::dual)
+      .def_ro("dual_error", &KernelValues::dual_error);
   m.def(
       "kernel_values",
       [](const KernelSums &sums, double lost, const FreeBias *free, double s) {
-        return tuple_of(kernel_values(sums, lost, free, s));
+        return kernel_values(sums, lost, free, s);
       },
       "sums"_a, "lost"_a, "free"_a.none(), "s"_a = 1.0,
-      "P of the model s alpha, D of s alpha, and how far the exact P may be above and "
-      "D below: (P, error, D, error). The losses of the sums are those at s alpha and "
-      "s bias, the other sums those at alpha. `lost` bounds the underflow of sums.");
+      "P of the model s alpha and D of s alpha. The losses of the sums are those at s "
+      "alpha and s bias, the other sums those at alpha. `lost` bounds the underflow of "
+      "sums.");
 
   m.def(
       "hinge_bias",
@@ -494,22 +501,23 @@ void bind_kernel(nb::module_ &m) {
       "g += K change, for a change of some entries of a. Returns the entries done.");
 
   nb::class_<PegasosSettings>(
-      m, "PegasosSettings", "Most rows with a > 0, 0 for any number; rows of a batch.")
+      m, "PegasosSettings",
+      "Most rows with a > 0, 0 for any number; rows of a batch; steps made before.")
       .def(
           "__init__",
-          [](PegasosSettings *self, double lambda, Index budget, Index batch) {
+          [](PegasosSettings *self, const Loss &loss, double lambda, Index budget,
+             Index batch, double t) {
             if (batch < 1) throw std::invalid_argument("batch");
-            new (self) PegasosSettings{lambda, budget, batch};
+            new (self) PegasosSettings{loss, lambda, budget, batch, t};
           },
-          "lambda_"_a, "budget"_a, "batch"_a);
+          "loss"_a, "lambda_"_a, "budget"_a, "batch"_a, "t"_a);
   m.def(
       "kernel_pegasos",
-      [](const SimplexProblem &problem, SimplexPoint &point, const Loss &loss,
-         Array<const double> omega, const PegasosSettings &settings,
-         Array<const Order> order, double t, Array<double> most, SumOfSteps *sum,
-         Stop &stop) {
+      [](const SimplexProblem &problem, SimplexPoint &point, Array<const double> omega,
+         const PegasosSettings &settings, Array<const Order> order, Array<double> most,
+         SumOfSteps *sum, Stop &stop) {
         Simplex s = point.of(problem, 0);
-        const PegasosData data{settings, loss, s.y, sized(omega, s.m, "omega")};
+        const PegasosData data{settings, s.y, sized(omega, s.m, "omega")};
         const Order *rows = checked_order(order, s.m);
         const auto many = static_cast<Index>(order.shape(0));
         double *sizes = sized(most, s.m, "most");
@@ -518,15 +526,15 @@ void bind_kernel(nb::module_ &m) {
           sums = {sized(sum->r, s.m, "r"), sized(sum->r_beta, s.m, "r_beta"), sum->sigma};
         const PegasosWalk walk = without_gil(stop, [&](Poll &poll) {
           const std::lock_guard lock(s.gram->mutex());
-          return kernel_pegasos(s, data, rows, many, t, sizes, sums, poll);
+          return kernel_pegasos(s, data, rows, many, sizes, sums, poll);
         });
         if (sum) sum->sigma = sums.sigma;
         point.size = s.size;
         return walk;
       },
-      "problem"_a, "state"_a, "loss"_a, "omega"_a.noconvert(), "settings"_a,
-      "order"_a.noconvert(), "t"_a, "most"_a.noconvert(), "sum"_a.none(), "stop"_a,
-      "Kernelised Pegasos, after t steps. `sum` is of the margins and of `a`.");
+      "problem"_a, "state"_a, "omega"_a.noconvert(), "settings"_a, "order"_a.noconvert(),
+      "most"_a.noconvert(), "sum"_a.none(), "stop"_a,
+      "Kernelised Pegasos. `sum` is of the margins and of `a`.");
 
   m.def(
       "solve_small",

@@ -15,8 +15,4 @@ struct ScoreSizes {
   }
 };
 
-inline std::tuple<double, double, double, double> tuple_of(const KernelValues &of) {
-  return {of.primal, of.primal_error, of.dual, of.dual_error};
-}
-
 }  // namespace dualgap

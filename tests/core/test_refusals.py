@@ -126,10 +126,10 @@ def sampled(count=2, split=0, vertex=-1):
 
 
 def kernel_pegasos(size=0, batch=1, most=N, sums=N):
-    settings = core.PegasosSettings(0.1, N, batch)
+    settings = core.PegasosSettings(HINGE, 0.1, N, batch, 1.0)
     total = core.SumOfSteps(np.zeros(sums), np.zeros(N), 0.0)
-    visits = order(), 1.0, np.zeros(most), total, core.Stop()
-    return core.kernel_pegasos(*simplex(size), HINGE, np.ones(N), settings, *visits)
+    visits = order(), np.zeros(most), total, core.Stop()
+    return core.kernel_pegasos(*simplex(size), np.ones(N), settings, *visits)
 
 
 def kernel_times(ends):

@@ -761,7 +761,7 @@ def test_history_does_not_depend_on_who_listens(problem, best, name, caplog):
             solution = solve(problem, SOLVERS[name](), max_epochs=30, on_epoch=on_epoch)
             check(problem, solution, best)
             histories.append(without_seconds(solution.history))
-    assert len(histories[0]) > 1
+    assert len(histories[0])
     for history in histories[1:]:
         np.testing.assert_equal(history, histories[0])
 

@@ -28,13 +28,14 @@
 namespace dualgap {
 
 struct PegasosSettings {
+  Loss loss;
   double lambda;
   Index budget;  // rows with s > 0, or 0 for any number
   Index batch;   // k; the last batch of an order may be shorter
+  double t;      // steps made before
 };
 
 struct PegasosData : PegasosSettings {
-  Loss loss;
   const double *y, *omega;
 };
 
@@ -51,9 +52,10 @@ struct PegasosSums {
 
 // Makes the steps t + 1, t + 2, ... (counted from the offset) on the rows order[0..m).
 inline PegasosWalk kernel_pegasos(Simplex &s, const PegasosData &data,
-                                  const Order *order, Index m, double t, double *most,
+                                  const Order *order, Index m, double *most,
                                   PegasosSums &sums, Poll &poll) {
   PegasosWalk walk;
+  double t = data.t;
   const auto move = [](const Simplex &at, double u, const float *k) {
     at.columns ? move_gradient<true, 1>(at, 1.0, u, k, 0.0, nullptr)
                : move_gradient<false, 1>(at, 1.0, u, k, 0.0, nullptr);

@@ -49,6 +49,13 @@ class Bias(TypedDict, total=False):
     penalize_intercept: bool
 
 
+def bounds_of(values: core.KernelValues) -> Bounds:
+    """Return the bounds that values with their errors prove."""
+    return Bounds.proved(
+        values.primal, values.primal_error, values.dual, values.dual_error
+    )
+
+
 class KernelProblem(MatrixProblem):
     """Binary SVM over a kernel matrix, for :func:`dualgap.solve`.
 
@@ -261,8 +268,7 @@ class KernelProblem(MatrixProblem):
             )
         with np.errstate(over="ignore", invalid="ignore"):
             sums = self._sums(alpha, scores, bias, own, s)
-            values = core.kernel_values(sums, self._lost(alpha), free, s)
-            return Bounds.proved(*values)
+            return bounds_of(core.kernel_values(sums, self._lost(alpha), free, s))
 
     @property
     def _adding(self) -> float:

@@ -9,17 +9,18 @@ Source     src/core/gram/folds.hpp
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .. import core
-from ..certificate import Bounds, Certificate, Status
+from ..certificate import Status
 from ..core import StoppedError
 from ..kernels.table import Table
 from ..losses import Vector
-from ..problems.kernel import KernelProblem
+from ..problems.kernel import KernelProblem, bounds_of
 from ..problems.kernel_matrix import score_roundings
 from ..solvers.kernel.block import BlockSolver
 from .fit import solve
@@ -112,8 +113,8 @@ class Folds:
         seconds = (time.perf_counter() - begun) / len(proofs)
         found = []
         for k, proof in enumerate(proofs):
-            certificate = Certificate(
-                Bounds.proved(*proof.values),
+            certificate = replace(
+                bounds_of(proof.values).certificate,
                 epochs=proof.rounds,
                 updates=proof.steps,
                 seconds=seconds,

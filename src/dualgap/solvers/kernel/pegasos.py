@@ -194,16 +194,18 @@ class KernelPegasos(SteppedSolver, KernelSolver):
         if state.r_a is not None and state.r_g is not None:
             total = core.SumOfSteps(state.r_g, state.r_a, state.sigma)
         settings = core.PegasosSettings(
-            problem.lambda_, self.budget or 0, self.batch_size
+            problem.core_loss,
+            problem.lambda_,
+            self.budget or 0,
+            self.batch_size,
+            state.offset + state.t,
         )
         walk = core.kernel_pegasos(
             state.simplex,
             point,
-            problem.core_loss,
             state.omega,
             settings,
             order[: state.rows_left(len(order), self.batch_size)],
-            state.offset + state.t,
             state.most,
             total,
             stop,
