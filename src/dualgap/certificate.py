@@ -239,7 +239,7 @@ class Certificate:
     name: str = ""
     several: Sequence[Certificate] = ()  # the parts, if there are more than one
 
-    def __new__(cls, *args: Any, **named: Any) -> Certificate:
+    def __new__(cls, *args: object, **named: object) -> Certificate:
         # pickle and copy call it without arguments.
         first = args[0] if args else named.get("bounds")
         if (args or named) and not isinstance(first, Bounds):
@@ -264,7 +264,7 @@ class Certificate:
         return tuple(self.several) or (self,)
 
     # NaN, a missing target, is equal to itself here.
-    def _key(self) -> tuple[Any, ...]:
+    def _key(self) -> tuple[object, ...]:
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         values["tol"] = None if math.isnan(self.tol) else self.tol
         return tuple(values.values())

@@ -451,7 +451,9 @@ def _support(model: BaseEstimator, n: int) -> tuple[int, str]:
     return vectors, f"{vectors:,} support vectors, {_share(vectors / n)} of the rows."
 
 
-def _column_names(model: BaseEstimator, X: MatrixLike, given: Any) -> Any:
+def _column_names(
+    model: BaseEstimator, X: MatrixLike, given: Sequence[str] | None
+) -> Sequence[str] | None:
     """Return the names of the columns that the inner model sees; None if unknown."""
     d = np.shape(X)[1]
     if given is not None and len(given) != d:
@@ -469,7 +471,7 @@ def _column_names(model: BaseEstimator, X: MatrixLike, given: Any) -> Any:
         return None
 
 
-def _remarks_on_columns(X: MatrixLike, names: Any) -> list[str]:
+def _remarks_on_columns(X: MatrixLike, names: Sequence[str] | None) -> list[str]:
     """Return remarks on constant columns, uneven scales and far-off values."""
 
     def named(columns: NDArray[np.intp]) -> str:
@@ -511,7 +513,7 @@ def _remarks_on_columns(X: MatrixLike, names: Any) -> list[str]:
     return remarks
 
 
-def _safe(value: Any) -> str:
+def _safe(value: object) -> str:
     return html.escape(str(value))
 
 
@@ -553,7 +555,7 @@ def _histogram(
     return _picture(draw, note)
 
 
-def _picture(draw: Callable[[Any], object], note: str) -> str:
+def _picture(draw: Callable[[Axes], object], note: str) -> str:
     """Return a figure with its picture inside, so that nothing is loaded."""
     data = base64.b64encode(svg(draw)).decode("ascii")
     image = f'<img alt="{_safe(note)}" src="data:image/svg+xml;base64,{data}">'

@@ -20,10 +20,10 @@ import math
 import statistics
 import time
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar, TypeVar
 
 import dask
 import numpy as np
@@ -32,6 +32,7 @@ from distributed.scheduler import KilledWorker
 from numpy.typing import NDArray
 
 from ..losses import Vector
+from .collections import Block, Blocks
 from .engine import ARITY, Engine, Outcome, branches
 from .messages import Order, Task
 from .piece import Census, Setup
@@ -55,6 +56,8 @@ from .tasks import (
 )
 
 logger = logging.getLogger("dualgap")
+
+R = TypeVar("R")
 
 
 # They are the same class from Python 3.11 on.
@@ -122,7 +125,7 @@ class Cluster(Engine):
     def __init__(
         self,
         client: Client,
-        pieces: Sequence[Sequence[Any]],
+        pieces: Blocks,
         *,
         safe_every: int | None = None,
         patience: float = Settings.patience,
@@ -130,13 +133,13 @@ class Cluster(Engine):
         self.client, self.patience = client, patience
         self.token = f"dualgap-{uuid.uuid4().hex[:12]}"
         self.address = client.scheduler.address if client.scheduler else "?"
-        self.futures: list[Any] = []
+        self.futures: list[Future] = []
         self.homes: list[str] = []
         self.hosts: dict[int, set[str]] = {}  # of pieces that some workers cannot open
         self.walls: list[float] = []  # seconds of the rounds of epochs
-        self.running: dict[int, Any] = {}  # late replies
-        self.safe: list[Any] = []
-        self.saving: list[Any] = []
+        self.running: dict[int, Future] = {}  # late replies
+        self.safe: list[Future] = []
+        self.saving: list[Future] = []
         self._looked = 0.0
         with self._one_clear_error():
             self._load(pieces)
@@ -155,7 +158,7 @@ class Cluster(Engine):
 
     # Pieces
 
-    def _load(self, pieces: Sequence[Sequence[Any]]) -> None:
+    def _load(self, pieces: Blocks) -> None:
         self._alive()
         pieces = self._with_stores_seen(pieces)
         flat = [part for blocks in pieces for block in blocks for part in block]
@@ -181,14 +184,12 @@ class Cluster(Engine):
         self.client.publish_dataset(**{self.token: self.futures})
         self._find_homes()
 
-    def _with_stores_seen(
-        self, pieces: Sequence[Sequence[Any]]
-    ) -> list[Sequence[Sequence[Any]]]:
+    def _with_stores_seen(self, pieces: Blocks) -> list[Sequence[Block]]:
         """Return the pieces, with the checksums of their stores.
 
         For stores that some workers cannot open, note the hosts that can.
         """
-        out: list[Sequence[Sequence[Any]]] = list(pieces)
+        out: list[Sequence[Block]] = list(pieces)
         stored = {
             index: blocks[0][0]
             for index, blocks in enumerate(out)
@@ -202,7 +203,7 @@ class Cluster(Engine):
                     self.hosts[index] = hosts
         return out
 
-    def _best_homes(self, parts: list[Any]) -> list[str]:
+    def _best_homes(self, parts: list[list[list[Future]]]) -> list[str]:
         """Return a worker for each piece.
 
         Each piece goes to the worker that already holds most of it, but no worker gets
@@ -249,16 +250,18 @@ class Cluster(Engine):
             "workers and fit again"
         )
 
-    def _submit(self, function: Any, *args: Any, **options: Any) -> Any:
+    def _submit(
+        self, function: Callable[..., object], *args: object, **options: object
+    ) -> Future:
         return self.client.submit(function, *args, pure=False, **options)
 
-    def _on(self, index: int, function: Any, *args: Any) -> Any:
+    def _on(self, index: int, function: Callable[..., object], *args: object) -> Future:
         """Submit a task for piece `index` to its worker."""
         return self._submit(
             function, self.futures[index], *args, workers=[self.homes[index]]
         )
 
-    def _ask_all(self, function: Any, *args: Any) -> list[Any]:
+    def _ask_all(self, function: Callable[..., R], *args: Sequence[object]) -> list[R]:
         """Return the results of `function` on every piece, however often they move."""
         for _ in range(len(self.futures) + 3):
             try:
@@ -278,7 +281,9 @@ class Cluster(Engine):
 
     # Waiting
 
-    def _wait(self, futures: Sequence[Any], patience: float | None = None) -> set[Any]:
+    def _wait(
+        self, futures: Sequence[Future], patience: float | None = None
+    ) -> set[Future]:
         """Wait for futures, and return those that are finished.
 
         The wait ends early after `patience` seconds.
@@ -458,8 +463,8 @@ class Cluster(Engine):
         }
 
     def _leave_out_the_late(
-        self, replies: dict[int, Any], members: dict[int, int]
-    ) -> dict[int, Any]:
+        self, replies: dict[int, Future], members: dict[int, int]
+    ) -> dict[int, Future]:
         """Return the replies that have arrived (at least one); note the late ones."""
         while True:
             ready = {i: f for i, f in replies.items() if f.status == "finished"}
@@ -475,8 +480,11 @@ class Cluster(Engine):
         return ready
 
     def _reduce(
-        self, replies: dict[int, Any], tasks: dict[int, Task], asked: Iterable[Any] = ()
-    ) -> list[Any]:
+        self,
+        replies: dict[int, Future],
+        tasks: dict[int, Task],
+        asked: Iterable[Future] = (),
+    ) -> list[Future]:
         """Return futures of the new state, of its outcome, and of the asked replies."""
         level = [replies[index] for index in sorted(replies)]
         while len(level) > ARITY:
@@ -550,7 +558,7 @@ class Cluster(Engine):
         self.state = None
 
 
-def _futures(nested: Any) -> Iterator[Any]:
+def _futures(nested: object) -> Iterator[Future]:
     """Yield the futures in nested lists of blocks."""
     if isinstance(nested, (list, tuple)):
         for part in nested:
@@ -559,7 +567,7 @@ def _futures(nested: Any) -> Iterator[Any]:
         yield nested
 
 
-def _raise_first(futures: Iterable[Any]) -> None:
+def _raise_first(futures: Iterable[Future]) -> None:
     """Raise the error of the first future that has one.
 
     Raises

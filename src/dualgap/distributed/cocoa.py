@@ -84,7 +84,7 @@ class Rounds:
         self.answers: dict[int, Summary] = {}
         self.error: BaseException | None = None
         self.changed = threading.Condition()
-        self.records: list[tuple[Any, ...]] = []
+        self.records: list[tuple[float, ...]] = []
         self.measured_passes = 1
 
     @property

@@ -9,19 +9,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
 from ..data.store import RowStore
+from ..data.types import Matrix, MatrixLike
 from .stores import StorePart, is_store, part_of, parts_of
 
 if TYPE_CHECKING:
     from dask.array import Array as DaskArray
+    from dask.delayed import Delayed
+    from distributed import Future
 
-Blocks = list[list[tuple[Any, ...]]]
+#: Rows, labels or weights: in memory, delayed, or a future.
+Part: TypeAlias = "MatrixLike | Delayed | Future | StorePart"
+#: X, y and perhaps weights, or one part that computes a tuple of these.
+Block: TypeAlias = Sequence[Part]
+Blocks: TypeAlias = Sequence[Sequence[Block]]
 
 
 def blocks(
@@ -98,7 +105,7 @@ def have_their_own(what: str, y: DaskArray | None, weight: DaskArray | None) -> 
 
 
 def _of_sequence(
-    X: Sequence[Any], y: DaskArray | None, weight: DaskArray | None
+    X: Sequence[Part | Block], y: DaskArray | None, weight: DaskArray | None
 ) -> Blocks:
     have_their_own("a list of pieces, which have their", y, weight)
     if not X:
@@ -152,7 +159,9 @@ def _of_array(
     return _grouped(list(zip(*columns, strict=True)), sizes, count)
 
 
-def _aligned(name: str, part: Any, X: DaskArray, known: bool) -> NDArray[np.generic]:
+def _aligned(
+    name: str, part: DaskArray, X: DaskArray, known: bool
+) -> NDArray[np.generic]:
     """Return the blocks of a vector, over the same rows as the blocks of X."""
     import dask.array as da
 
@@ -204,11 +213,11 @@ def _of_dataframe(
     return _grouped(rows, (1,) * len(rows), count)
 
 
-def _grouped(rows: list[Any], sizes: Sequence[int], count: int) -> Blocks:
+def _grouped(rows: Sequence[Block], sizes: Sequence[int], count: int) -> Blocks:
     """Group neighbouring blocks into at most `count` pieces of about equal size."""
     middle = np.cumsum(sizes) - 0.5 * np.asarray(sizes, dtype=float)
     share = max(float(np.sum(sizes)), 1.0) / min(count, len(rows))
-    pieces: dict[int, list[Any]] = {}
+    pieces: dict[int, list[Block]] = {}
     for block, centre in zip(rows, middle, strict=True):
         pieces.setdefault(int(centre / share), []).append(tuple(block))
     return list(pieces.values())
@@ -224,14 +233,16 @@ def _check_length(name: str, length: int, n: int) -> None:
 # Functions that run on the workers
 
 
-def store_of(parts: Sequence[Sequence[Any]]) -> StorePart | None:
+def store_of(parts: Sequence[Block]) -> StorePart | None:
     """Return the part of a store that a piece consists of, or None."""
     whole = [part for block in parts for part in block]
     stored = len(whole) == 1 and isinstance(whole[0], (RowStore, StorePart))
     return part_of(whole[0]) if stored else None
 
 
-def join(parts: Sequence[Sequence[Any]], index: int) -> tuple[Any, Any, Any]:
+def join(
+    parts: Sequence[Block], index: int
+) -> tuple[Matrix, NDArray[np.generic], NDArray[np.generic] | None]:
     """Return X, y and weight (or None) of a piece, joined from its blocks.
 
     Raises
@@ -262,8 +273,8 @@ def join(parts: Sequence[Sequence[Any]], index: int) -> tuple[Any, Any, Any]:
     return stacked, np.concatenate(y), total
 
 
-def _opened(part: Sequence[Any], index: int) -> tuple[Any, ...]:
-    whole = tuple(part[0] if len(part) == 1 else part)
+def _opened(part: Block, index: int) -> Sequence[DaskArray]:
+    whole: DaskArray = part[0] if len(part) == 1 else part
     if len(whole) not in (2, 3):
         raise ValueError(
             f"piece {index} has {len(whole)} parts; a piece is (X, y) or (X, y, weight)"
@@ -271,7 +282,7 @@ def _opened(part: Sequence[Any], index: int) -> tuple[Any, ...]:
     return whole
 
 
-def _rows(X: DaskArray, index: int) -> Any:
+def _rows(X: DaskArray, index: int) -> Matrix:
     if hasattr(X, "to_numpy"):
         X = X.to_numpy()
     if hasattr(X, "tocsr"):

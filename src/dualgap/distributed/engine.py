@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -152,7 +152,7 @@ class Engine(ABC):
         # Rounds of late pieces, whose replies do not count yet.
         self.late: dict[int, int] = {}
         #: Request that ends the epochs of a round early.
-        self.stop: Any = core.Stop()
+        self.stop = core.Stop()
 
     def order(
         self, index: int, tasks: dict[int, Task], seconds: float | None = None

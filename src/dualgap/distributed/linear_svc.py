@@ -5,9 +5,9 @@ from __future__ import annotations
 import contextlib
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -18,7 +18,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from .. import core
-from ..data.types import Label
+from ..data.types import Label, Parameters
 from ..estimators.fitting import (
     class_factors,
     class_scores,
@@ -39,6 +39,9 @@ from .stores import holds_stores, in_batches
 
 if TYPE_CHECKING:
     from dask.array import Array as DaskArray
+    from distributed import Client
+
+    from .cluster import Cluster
 
 
 class DistributedLinearSVC(
@@ -137,7 +140,7 @@ class DistributedLinearSVC(
        averaging in distributed primal-dual optimization", ICML 2015.
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
+    _parameter_constraints: ClassVar[dict[str, list[object] | str]] = {
         **constraints(
             "C",
             "tol",
@@ -179,7 +182,7 @@ class DistributedLinearSVC(
         patience: float = 5.0,
         keep_duals: bool = False,
         random_state: int = 0,
-        client: Any = None,
+        client: Client | None = None,
         verbose: int = 0,
     ) -> None:
         self.C = C
@@ -208,7 +211,7 @@ class DistributedLinearSVC(
         copies = {name: clone(value, safe=False) for name, value in given.items()}
         return type(self)(**copies, client=client)
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> Parameters:
         return {**super().__getstate__(), "client": None}
 
     def fit(
@@ -336,7 +339,7 @@ class DistributedLinearSVC(
         )
 
     def _keep(
-        self, cluster: Any, rounds: Rounds, solutions: list[Solution], setup: Setup
+        self, cluster: Cluster, rounds: Rounds, solutions: list[Solution], setup: Setup
     ) -> None:
         models = np.stack([solution.w for solution in solutions])
         self.n_features_in_ = cluster.census[0].width
@@ -440,7 +443,9 @@ class DistributedLinearSVC(
         total, whole = dask.compute((right * weight).sum(), weight.sum())
         return float(total / whole)
 
-    def _of_stores(self, X: DaskArray, function: Any, dtype: DTypeLike) -> DaskArray:
+    def _of_stores(
+        self, X: DaskArray, function: Callable[..., object], dtype: DTypeLike
+    ) -> DaskArray:
         """Return a lazy Dask array whose tasks read the stores on their workers."""
         import dask
         import dask.array as da
@@ -486,7 +491,9 @@ class DistributedLinearSVC(
         """Parts of the model that workers need for prediction."""
         return self.coef_, self.intercept_, self.classes_, self.multi_class
 
-    def _lazily(self, X: DaskArray, function: Any, dtype: DTypeLike) -> DaskArray:
+    def _lazily(
+        self, X: DaskArray, function: Callable[..., object], dtype: DTypeLike
+    ) -> DaskArray:
         if hasattr(X, "map_partitions"):
             X = X.to_dask_array()
         if X.shape[1] != self.n_features_in_:
@@ -544,21 +551,24 @@ def _check_alike(census: Sequence[Census]) -> None:
         )
 
 
-def _signed(found: list[tuple[list[Any], NDArray[np.generic]]], setup: Setup) -> Vector:
+def _signed(
+    found: list[tuple[list[Vector | None], NDArray[np.generic]]], setup: Setup
+) -> Vector:
     """Return ``y_i alpha_i`` of all rows, from dual variables and labels by piece."""
     rows = []
     for duals, labels in found:
         codes = np.searchsorted(setup.classes, labels)
         own = np.zeros((setup.problems, len(labels)))
         for k in range(setup.problems):
-            if duals and duals[k] is not None:
-                own[k] = duals[k] * setup.signs(codes, k)
+            alpha = duals[k] if duals else None
+            if alpha is not None:
+                own[k] = alpha * setup.signs(codes, k)
         rows.append(own)
     return np.concatenate(rows, axis=1)
 
 
 @contextlib.contextmanager
-def _cluster_of(client: Any) -> Iterator[Any]:
+def _cluster_of(client: Client | None) -> Iterator[Client]:
     """Yield the given client, the current one, or one of a temporary LocalCluster."""
     from distributed import Client, LocalCluster, default_client
 

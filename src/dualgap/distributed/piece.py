@@ -299,7 +299,7 @@ class Piece:
         self,
         X: MatrixLike,
         y: ArrayLike,
-        weight: Any = None,
+        weight: ArrayLike | None = None,
         *,
         index: int = 0,
         source: StorePart | None = None,

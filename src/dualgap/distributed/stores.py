@@ -11,13 +11,12 @@ import itertools
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..data.store import Batch, RowStore
-from ..data.types import MatrixLike
+from ..data.types import Matrix, MatrixLike
 from ..losses import Vector
 
 __all__ = [
@@ -68,7 +67,7 @@ class StorePart:
             )
         return store
 
-    def open(self) -> tuple[Any, NDArray[np.generic], Vector | None]:
+    def open(self) -> tuple[Matrix, NDArray[np.generic], Vector | None]:
         """Return the rows, mapped into memory, the labels, and the weights if any."""
         store = self.store()
         rows = self.start, self.stop

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from dask import delayed
@@ -18,6 +18,11 @@ from .messages import Order, Reply, Task
 from .piece import Census, Piece, Setup
 from .stores import StorePart, locate, look
 
+if TYPE_CHECKING:
+    from dask.delayed import Delayed
+
+    from .collections import Block
+
 #: The w of all binary problems, and the result of the round that led to them.
 State = tuple[Points, Outcome]
 
@@ -28,7 +33,7 @@ State = tuple[Points, Outcome]
 _RUNNING: weakref.WeakKeyDictionary[Piece, str] = weakref.WeakKeyDictionary()
 
 
-def _later(function: Any) -> Any:
+def _later(function: Callable[..., object]) -> Delayed:
     """Wrap a function of this module as a task of a graph.
 
     The function is sent by its name. A decorated function would be sent as a copy with
@@ -37,7 +42,7 @@ def _later(function: Any) -> Any:
     return delayed(function, pure=False)
 
 
-def _build(blocks: Sequence[Any], index: int) -> Piece:
+def _build(blocks: Sequence[Block], index: int) -> Piece:
     from .collections import join, store_of
 
     source = store_of(blocks)
@@ -91,7 +96,9 @@ def _zero(problems: list[int], width: int) -> State:
     return zero_points(problems, width), Outcome()
 
 
-def see(client: Client, parts: Sequence[StorePart]) -> list[tuple[StorePart, Any]]:
+def see(
+    client: Client, parts: Sequence[StorePart]
+) -> list[tuple[StorePart, set[str] | None]]:
     """Return each part with its checksum, and the hosts that can open it.
 
     The hosts are None if all workers can open the part.

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import column_or_1d
 
+from ..data.types import Matrix
 from ..estimators.fitting import encode
 
 
@@ -60,7 +59,7 @@ def _agreed_of_one(
     return _agreed(given, own, model)
 
 
-def _refuse(given: dict[str, Any], model: BaseEstimator) -> None:
+def _refuse(given: dict[str, object], model: BaseEstimator) -> None:
     for name, value in given.items():
         if value is not None:
             raise ValueError(
@@ -84,7 +83,7 @@ def support_of(
     return np.flatnonzero(np.asarray(sample_weight) > 0.0)[support]
 
 
-def _differ(rows: Any, others: Any) -> bool:
+def _differ(rows: Matrix, others: Matrix) -> bool:
     """Whether two matrices, dense or sparse, differ by more than rounding."""
     if rows.shape != others.shape:
         return True

@@ -7,14 +7,14 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from ..certificate import Certificate
-from ..data.types import MatrixLike
+from ..data.types import Matrix, MatrixLike
 from ..estimators.fitting import weights
 from ..estimators.svc import KERNELS, SVC
 from ..kernel import (
@@ -26,6 +26,7 @@ from ..kernel import (
     KernelSolver,
     Precomputed,
 )
+from ..kernels.functions import Kernel
 from ..losses import (
     SquaredHinge,
     Vector,
@@ -133,8 +134,8 @@ def kernel_pairs(
 
 
 def _rows_of(
-    model: BaseEstimator, X: MatrixLike, kernel: Any, sample_weight: ArrayLike | None
-) -> Any:
+    model: BaseEstimator, X: MatrixLike, kernel: Kernel, sample_weight: ArrayLike | None
+) -> Matrix:
     """Return X after checking that the kernel model was trained on these rows.
 
     Raises
@@ -163,7 +164,7 @@ def _rows_of(
     return X
 
 
-def _kernel_of(model: BaseEstimator) -> Any:
+def _kernel_of(model: BaseEstimator) -> Kernel:
     """Return the record of the model's kernel."""
     if hasattr(model, "_fitted_kernel"):
         return model._fitted_kernel

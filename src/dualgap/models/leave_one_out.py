@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import check_cv
+from sklearn.model_selection import BaseCrossValidator, check_cv
 from sklearn.utils._param_validation import (
     HasMethods,
     Interval,
@@ -33,6 +33,8 @@ from ..answers.left_out import (
 from ..data.types import MatrixLike
 from ..estimators.fitting import encode
 from ..estimators.meta import unwrap
+from ..estimators.parameters import Constraints
+from ..kernels.functions import Rows
 from ..losses import Vector
 from .balls import balls_of
 
@@ -43,6 +45,8 @@ if TYPE_CHECKING:
 __all__ = ["ErrorBounds", "cv_bounds", "loo_bounds", "problems_of"]
 
 Mask = NDArray[np.bool_]
+#: Training rows and test rows.
+Fold = tuple[ArrayLike, ArrayLike]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -103,7 +107,7 @@ class ErrorBounds:
         )
 
 
-_PARAMETERS: dict[str, Any] = {
+_PARAMETERS: Constraints = {
     "refine": [StrOptions({"none", "local", "exact"})],
     "tol": [Interval(Real, 0, None, closed="neither"), None],
     "time_limit": [Interval(Real, 0, None, closed="neither"), None],
@@ -221,7 +225,7 @@ def cv_bounds(
     X: MatrixLike,
     y: ArrayLike,
     *,
-    cv: Any = 5,
+    cv: int | BaseCrossValidator | Iterable[Fold] | None = 5,
     refine: str = "local",
     sample_weight: ArrayLike | None = None,
     tol: float = 1e-6,
@@ -357,7 +361,7 @@ class _Rows:
         """Return rows without any bounds."""
         return cls([_Unknown(len(codes))] * problems, codes)  # type: ignore[list-item]
 
-    def margins(self, at: Any) -> tuple[Vector, Vector]:
+    def margins(self, at: Rows) -> tuple[Vector, Vector]:
         """Return bounds on the margins of some rows."""
         codes = self.codes[at]
         lower = np.column_stack([part.lower[at] for part in self.parts])
@@ -371,7 +375,7 @@ class _Rows:
         lower[n, codes] = upper[n, codes] = -np.inf
         return own[0] - upper.max(axis=1), own[1] - lower.max(axis=1)
 
-    def decided(self, at: Any) -> tuple[Mask, Mask]:
+    def decided(self, at: Rows) -> tuple[Mask, Mask]:
         """Return masks of the rows that are certainly wrong, and certainly right.
 
         With two classes a decision of 0 predicts the first class.

@@ -14,7 +14,7 @@ value is therefore computed once, as in ``kernels/predict.py``.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -40,6 +40,9 @@ from .onnx_graph import (
 )
 
 if TYPE_CHECKING:
+    import onnx
+    from skl2onnx.common._container import ModelComponentContainer
+    from skl2onnx.common._topology import Operator, Scope
     from sklearn.base import BaseEstimator
 
 
@@ -54,7 +57,7 @@ _REGRESSORS = (LinearSVR, SVR)
 _ONE_CLASS = (LinearOneClassSVM, OneClassSVM)
 
 
-def to_onnx(model: Model, *, dtype: DTypeLike = np.float32) -> Any:
+def to_onnx(model: Model, *, dtype: DTypeLike = np.float32) -> onnx.ModelProto:
     """Convert a fitted model to an ONNX graph.
 
     Parameters
@@ -208,7 +211,7 @@ def register_skl2onnx() -> None:
         )
 
 
-def _shapes(operator: Any) -> None:
+def _shapes(operator: Operator) -> None:
     """Set the types and shapes of a classifier's outputs, for skl2onnx."""
     from skl2onnx.common.shape_calculator import (
         calculate_linear_classifier_output_shapes,
@@ -220,7 +223,9 @@ def _shapes(operator: Any) -> None:
         operator.outputs[1].type.shape[1] = _columns(model)
 
 
-def _convert(scope: Any, operator: Any, container: Any) -> None:
+def _convert(
+    scope: Scope, operator: Operator, container: ModelComponentContainer
+) -> None:
     """Add the nodes of a classifier to the graph, for skl2onnx."""
     from skl2onnx.common.data_types import DoubleTensorType
     from skl2onnx.common.utils_classifier import get_label_classes
@@ -242,7 +247,7 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
     graph.node("Cast", scores, name=operator.outputs[1].full_name, to=_element(double))
 
 
-def _single_shapes(operator: Any) -> None:
+def _single_shapes(operator: Operator) -> None:
     """Set the types and shapes of the outputs of a model without classes."""
     from skl2onnx.common.data_types import Int64TensorType
 
@@ -253,7 +258,9 @@ def _single_shapes(operator: Any) -> None:
     scores.type.shape = [rows, 1]
 
 
-def _convert_single(scope: Any, operator: Any, container: Any) -> None:
+def _convert_single(
+    scope: Scope, operator: Operator, container: ModelComponentContainer
+) -> None:
     from skl2onnx.common.data_types import DoubleTensorType
 
     model = operator.raw_operator
@@ -270,7 +277,7 @@ def _convert_single(scope: Any, operator: Any, container: Any) -> None:
     graph.node("Cast", scores, name=outputs[-1], to=_element(double))
 
 
-def _refuse_old(model: BaseEstimator, container: Any) -> None:
+def _refuse_old(model: BaseEstimator, container: ModelComponentContainer) -> None:
     if container.target_opset < _OPSET:
         raise ValueError(
             f"target_opset={container.target_opset} is too old for "

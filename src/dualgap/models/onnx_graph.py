@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from .. import core
 from ..data.rows import accessor_of
+from ..data.types import Matrix
 from ..estimators.linear_regression import LinearOneClassSVM, LinearSVR
 from ..estimators.linear_svc import LinearSVC
 from ..estimators.svc import SVC
@@ -20,6 +21,9 @@ from ..kernels.predict import pair_weights
 from ..kernels.rows import core_kernel
 
 if TYPE_CHECKING:
+    import onnx
+    from skl2onnx.common._container import ModelComponentContainer
+    from skl2onnx.common._topology import Scope
     from sklearn.base import BaseEstimator
 
 
@@ -35,8 +39,8 @@ class _Graph:
     """Nodes and constants of a stand-alone ONNX graph."""
 
     def __init__(self) -> None:
-        self.nodes: list[Any] = []
-        self.constants: list[Any] = []
+        self.nodes: list[onnx.NodeProto] = []
+        self.constants: list[onnx.TensorProto] = []
 
     def constant(self, array: NDArray[np.generic]) -> str:
         """Add a constant and return its name."""
@@ -58,7 +62,7 @@ class _Graph:
 class _Skl2onnxGraph:
     """Nodes and constants within a graph that skl2onnx builds."""
 
-    def __init__(self, scope: Any, container: Any) -> None:
+    def __init__(self, scope: Scope, container: ModelComponentContainer) -> None:
         self.scope = scope
         self.container = container
 
@@ -72,7 +76,9 @@ class _Skl2onnxGraph:
         self.container.add_initializer(name, tensor.data_type, array.shape, content)
         return name
 
-    def node(self, kind: str, *inputs: str, name: str = "", **attributes: Any) -> str:
+    def node(
+        self, kind: str, *inputs: str, name: str = "", **attributes: object
+    ) -> str:
         name = name or str(self.scope.get_unique_variable_name(kind))
         self.container.add_node(
             kind,
@@ -85,10 +91,13 @@ class _Skl2onnxGraph:
         return name
 
 
+Graph: TypeAlias = _Graph | _Skl2onnxGraph
+
+
 # ------------------------------------------------------------------------- the graphs
 
 
-def _single(graph: Any, model: BaseEstimator, X: str) -> str:
+def _single(graph: Graph, model: BaseEstimator, X: str) -> str:
     """Add the decision values of a model without classes: float64, shape (n, 1)."""
     if isinstance(model, LinearSVR | LinearOneClassSVM):
         coef = graph.constant(_double(np.reshape(_dense(model.coef_), (-1, 1))))
@@ -101,10 +110,10 @@ def _single(graph: Any, model: BaseEstimator, X: str) -> str:
         coef = graph.constant(_double(model.dual_coef_.T))
         values = graph.node("MatMul", values, coef)
     constant = graph.constant(_double(model.intercept_))
-    return str(graph.node("Add", values, constant))
+    return graph.node("Add", values, constant)
 
 
-def _side(graph: Any, model: BaseEstimator, values: str) -> tuple[str, str]:
+def _side(graph: Graph, model: BaseEstimator, values: str) -> tuple[str, str]:
     """Add the label, 1 or -1, and the decision, with rounding errors set to 0."""
     zero = graph.constant(np.zeros(1))
     least = graph.constant(np.full(1, model._least))
@@ -117,7 +126,7 @@ def _side(graph: Any, model: BaseEstimator, values: str) -> tuple[str, str]:
 
 
 def _outputs(
-    graph: Any, model: BaseEstimator, X: str, labels: NDArray[np.generic]
+    graph: Graph, model: BaseEstimator, X: str, labels: NDArray[np.generic]
 ) -> tuple[str, str]:
     """Add the labels, shape (n,), and the scores in float64, shape (n, m)."""
     X = graph.node("Cast", X, to=_element(double=True))
@@ -142,7 +151,7 @@ def _outputs(
     return graph.node("Gather", graph.constant(labels), chosen), scores
 
 
-def _pair_values(graph: Any, model: SVC, X: str) -> str:
+def _pair_values(graph: Graph, model: SVC, X: str) -> str:
     """Add the decision values of the pairs, shape (n, K (K - 1) / 2)."""
     classes = len(model.classes_)
     vectors = _dense(model.support_vectors_)
@@ -150,7 +159,7 @@ def _pair_values(graph: Any, model: SVC, X: str) -> str:
         weights = pair_weights(vectors, model.dual_coef_, model.n_support_)
         values = graph.node("MatMul", X, graph.constant(_double(weights.T)))
         constant = graph.constant(_double(model.intercept_))
-        return str(graph.node("Add", values, constant))
+        return graph.node("Add", values, constant)
     ends = np.cumsum(model.n_support_)
     sums = []
     for end, size in zip(ends, model.n_support_, strict=True):
@@ -171,7 +180,7 @@ def _pair_values(graph: Any, model: SVC, X: str) -> str:
 
 
 def _elect(
-    graph: Any, classes: int, values: str, by_class: bool, break_ties: bool
+    graph: Graph, classes: int, values: str, by_class: bool, break_ties: bool
 ) -> tuple[str, str]:
     """Add the scores of `decision_function`, and the values whose maximum wins."""
     if classes == 2:
@@ -204,7 +213,7 @@ def _elect(
     return scores, votes(graph.node("Greater", values, zero))
 
 
-def _kernel(graph: Any, kernel: Kernel, X: str, vectors: NDArray[np.generic]) -> str:
+def _kernel(graph: Graph, kernel: Kernel, X: str, vectors: NDArray[np.generic]) -> str:
     """Add the kernel values of X and the vectors, shape (n, len(vectors))."""
 
     def number(value: float) -> str:
@@ -228,7 +237,7 @@ def _kernel(graph: Any, kernel: Kernel, X: str, vectors: NDArray[np.generic]) ->
     return str(values)
 
 
-def _squares(graph: Any, kernel: RBF, X: str, vectors: NDArray[np.generic]) -> str:
+def _squares(graph: Graph, kernel: RBF, X: str, vectors: NDArray[np.generic]) -> str:
     """Add ``||x - v||^2`` for all rows of X and all vectors.
 
     They are computed from products of centred points where these are accurate enough
@@ -253,7 +262,7 @@ def _squares(graph: Any, kernel: RBF, X: str, vectors: NDArray[np.generic]) -> s
     return str(graph.node("Where", graph.node("IsNaN", square), far, square))
 
 
-def _distances(graph: Any, X: str, vectors: NDArray[np.generic], size: str) -> str:
+def _distances(graph: Graph, X: str, vectors: NDArray[np.generic], size: str) -> str:
     """Add the L1 distances (`size` "Abs") or squared L2 distances ("Mul").
 
     A scan over the rows of X avoids an array of all differences.
@@ -276,7 +285,7 @@ def _distances(graph: Any, X: str, vectors: NDArray[np.generic], size: str) -> s
     return str(graph.node("Scan", X, body=body, num_scan_inputs=1))
 
 
-def _constant_double(graph: Any, array: NDArray[np.generic]) -> str:
+def _constant_double(graph: Graph, array: NDArray[np.generic]) -> str:
     """Add a float64 constant, stored as float32 if the array is float32."""
     name: str = graph.constant(np.ascontiguousarray(array))
     if array.dtype == np.float64:
@@ -284,11 +293,11 @@ def _constant_double(graph: Any, array: NDArray[np.generic]) -> str:
     return str(graph.node("Cast", name, to=_element(double=True)))
 
 
-def _double(array: Any) -> NDArray[np.float64]:
+def _double(array: ArrayLike) -> NDArray[np.float64]:
     return np.ascontiguousarray(array, dtype=np.float64)
 
 
-def _dense(array: Any) -> NDArray[np.generic]:
+def _dense(array: Matrix) -> NDArray[np.generic]:
     return np.asarray(array.toarray() if sparse.issparse(array) else array)
 
 
