@@ -20,8 +20,10 @@ from dualgap import (
     SVC,
     SVCCV,
     SVR,
+    SVRCV,
     LinearOneClassSVM,
     LinearSVC,
+    LinearSVCCV,
     LinearSVR,
     OneClassSVM,
     svm_path,
@@ -62,7 +64,8 @@ def inspections(fit: Callable[[], object], shape: tuple[int, int]) -> int:
     [
         *(LinearSVC(), LinearSVC(multi_class="ovo"), LinearSVR(), LinearOneClassSVM()),
         *(SVC(), SVC(kernel="linear"), SVR(), OneClassSVM()),
-        SVCCV([0.1, 1.0], cv=3, refit=False),
+        *(SVCCV([0.1, 1.0], cv=3), SVRCV([0.1, 1.0], cv=3)),
+        *(LinearSVCCV([0.1, 1.0], cv=3), LinearSVCCV([0.1], cv=3, multi_class="ovo")),
     ],
     ids=str,
 )

@@ -49,15 +49,22 @@ class Points:
 
     @classmethod
     def of(cls, X: MatrixLike, constant: float = 0.0) -> Points:
-        """Inspect X.
+        """Inspect X, unless it is inspected already.
 
         Raises
         ------
         TypeError, ValueError
             As :func:`inspect_rows`.
         """
+        if isinstance(X, Points):
+            assert X.constant == constant
+            return X
         X, _, q = _inspect_matrix(X, constant)
         return cls(X, q, constant)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.X.shape
 
     @property
     def accessor(self) -> core.Rows:
@@ -142,8 +149,8 @@ def inspect_rows(X: MatrixLike, constant: float) -> tuple[Accessor, Norms, int]:
     if isinstance(X, RowSource):
         return _stored_rows(X, constant)
     if isinstance(X, Points):
-        assert X.constant == constant
-        return X.accessor, Norms(X.q), X.X.shape[1]
+        X = Points.of(X, constant)
+        return X.accessor, Norms(X.q), X.shape[1]
     X, rows, q = _inspect_matrix(X, constant)
     return rows, Norms(q), X.shape[1]
 

@@ -12,7 +12,6 @@ from sklearn.utils import check_random_state
 from ..core import StoppedError
 from ..data.types import Parameters
 from ..kernel import BlockSolver
-from ..kernels.gram import points_of
 from ..kernels.table import shared_matrix
 from ..losses import Vector
 from ..problems.multiclass import refuse_missing
@@ -89,7 +88,7 @@ def _folds(
     """Return the folds for a gamma; None if the search is to end."""
     model = own._model(gamma=gamma)
     seed = int(check_random_state(own.random_state).randint(2**31 - 1))
-    points = points_of(work.X, model._kernel_record())
+    points = work.points
     kernel = model._kernel_record().resolve(points.X, work.weight)
     threads = min(effective_n_jobs(own.n_jobs), len(work.folds))
     try:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 
 import numpy as np
 from scipy import sparse
 
-from ..data.rows import check_indices
+from ..data.rows import Points, check_indices
 from ..data.types import MatrixLike
 from ..losses import Vector
 
@@ -29,26 +30,30 @@ class StoredColumns:
 
     Parameters
     ----------
-    X : ndarray, sparse matrix or RowStore of shape (n, d)
+    X : ndarray, sparse matrix, Points or RowStore of shape (n, d)
         Rows.
 
     Attributes
     ----------
-    X : ndarray, sparse matrix or RowStore
+    X : ndarray, sparse matrix, Points or RowStore
         The rows over the remaining columns; the given X if none is left out.
     """
 
     def __init__(self, X: MatrixLike) -> None:
         self.X, self._d, self._columns = X, 0, None
+        points = X if isinstance(X, Points) else None
+        X = X if points is None else points.X
         if not sparse.issparse(X) or X.shape[1] <= _FEW * (X.nnz + X.shape[0]):
             return
-        check_indices(X)  # renumbering would hide an index that is out of range
+        if points is None:  # renumbering would hide an index that is out of range
+            check_indices(X)
         X = X.tocsr()
         self._d = X.shape[1]
         self._columns, indices = np.unique(X.indices, return_inverse=True)
         width = max(len(self._columns), 1)
         arrays = (X.data, indices.astype(X.indices.dtype, copy=False), X.indptr)
-        self.X = sparse.csr_matrix(arrays, shape=(X.shape[0], width))
+        kept = sparse.csr_matrix(arrays, shape=(X.shape[0], width))
+        self.X = kept if points is None else replace(points, X=kept)
         logger.info(
             "X has %d columns, of which %d are not empty; the fit uses only these",
             self._d,

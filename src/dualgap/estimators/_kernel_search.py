@@ -62,11 +62,7 @@ from ._search import (
     run_folds,
     why_ended,
 )
-from .fitting import (
-    VersionedPickle,
-    refuse_masks,
-    warn_of_models,
-)
+from .fitting import VersionedPickle, refuse_masks, validated, warn_of_models
 from .hints import ParameterHints
 from .parameters import Constraints, constraints
 from .path import grid_of
@@ -236,6 +232,7 @@ class Work(NamedTuple):
     """Rows, folds and parameters of a search."""
 
     X: MatrixLike
+    points: Points
     y: NDArray[np.generic]
     weight: Vector
     targets: Targets
@@ -344,7 +341,8 @@ class KernelSearch(
             (part_of(weight, train), np.arange(len(y))[test])
             for train, test in splitter.split(X, y, groups)
         ]
-        work = Work(X, y, weight, targets, folds, Cs, others, stop)
+        points = points_of(X, probe._kernel_record())
+        work = Work(X, points, y, weight, targets, folds, Cs, others, stop)
         results = self._certified(work)
         if results is None:
             results = Results(type(self).__name__, candidates, len(folds))
@@ -357,15 +355,14 @@ class KernelSearch(
         if self.refit:
             model = self._model(**self.best_params_)
             begun = time.perf_counter()
-            model.set_params(time_limit=None).fit(X, y, given)
+            model.set_params(time_limit=None).fit(points, y, given)
             self.refit_time_ = time.perf_counter() - begun
             self.best_estimator_ = model.set_params(time_limit=self.time_limit)
             self.certificate_ = model.certificate_
 
     def _search(self, work: Work, results: Results, scorer: Scorer) -> None:
         """Train and score all candidates until the end or a stop."""
-        X, y, weight, targets, folds, Cs, others, stop = work
-        points = points_of(X, self._model()._kernel_record())
+        X, points, y, weight, targets, folds, Cs, others, stop = work
         threads = min(effective_n_jobs(self.n_jobs), len(folds))
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
 
@@ -509,15 +506,7 @@ class KernelSearch(
         **options: bool,
     ) -> tuple[Matrix, NDArray[np.generic], Vector]:
         refuse_masks(X=X, y=y, sample_weight=sample_weight)
-        rows, labels = validate_data(
-            self,
-            X,
-            y,
-            accept_sparse=["csr", "csc", "coo"],
-            dtype=[np.float64, np.float32],
-            ensure_all_finite=False,  # points_of checks every entry
-            **options,
-        )
+        rows, labels = validated(self, X, y, **options)
         if hasattr(rows, "tocsr"):
             rows = rows.tocsr()
         weight = _check_sample_weight(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.linear_model._base import LinearClassifierMixin
 from sklearn.metrics import check_scoring
 from sklearn.utils import _safe_indexing
 
@@ -19,7 +20,8 @@ from ..solvers import get_solver
 from ..training import Solution
 from ..training.path import solutions
 from ._search import CUT_SHORT, FitOptions
-from .fitting import warn_of_models
+from .fitting import class_scores, warn_of_models
+from .linear_svc import LinearSVC
 
 if TYPE_CHECKING:
     from .linear_svc_cv import LinearSVCCV
@@ -37,6 +39,14 @@ class FoldPath(NamedTuple):
     certificates: list[list[Certificate]]
     #: Support and y_i alpha_i; for the first fold only.
     duals: list[tuple[NDArray[np.intp], Vector]]
+
+
+class FoldModel(LinearSVC):
+    """Model of a fold, for held-out rows, whose indices were checked before."""
+
+    def decision_function(self, X: MatrixLike) -> Vector:
+        values = LinearClassifierMixin.decision_function(self, X)
+        return class_scores(values, self.multi_class, len(self.classes_))
 
 
 class LinearWalks:
@@ -93,7 +103,8 @@ class LinearWalks:
 
     def score(self, fold: int, C: float, now: list[Solution]) -> float:
         """Return the score of the models of a fold on its test part."""
-        model, rows, test = self.search._model(C), self.binary.rows, self.tests[fold]
+        model = FoldModel(**self.search._model(C).get_params(deep=False))
+        rows, test = self.binary.rows, self.tests[fold]
         model.classes_, model.n_features_in_ = self.classes, rows.d
         coef, intercept = zip(*[rows.coef(s.w) for s in now], strict=True)
         model.coef_, model.intercept_ = np.stack(coef), np.array(intercept)

@@ -15,7 +15,7 @@ from scipy import sparse
 from sklearn.base import clone, is_classifier
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing, check_random_state
-from sklearn.utils.validation import _check_method_params, validate_data
+from sklearn.utils.validation import _check_method_params
 
 from .. import core
 from ..certificate import Certificate
@@ -30,7 +30,7 @@ from ..losses import Vector
 from ._kernel_folds import Fold, TogetherSVC
 from ._kernel_walks import Path, Targets, walk_svc, walk_svr
 from ._search import CUT_SHORT, part_of
-from .fitting import encode, fit_all, silent_failures
+from .fitting import encode, fit_all, silent_failures, validated
 from .kernel_regression import SVR
 from .linear_regression import LinearSVR
 from .linear_svc import LinearSVC
@@ -390,14 +390,8 @@ class _Rows:
     ) -> _Rows:
         """Return the rows of X with the targets y, validated."""
         source = clone(data.plan.groups[0][0])
-        X, y = validate_data(
-            source,
-            X,
-            y,
-            accept_sparse=["csr", "csc", "coo"],
-            dtype=[np.float64, np.float32],
-            ensure_all_finite=False,  # points_of checks every entry
-            **({} if is_classifier(source) else {"y_numeric": True}),
+        X, y = validated(
+            source, X, y, **({} if is_classifier(source) else {"y_numeric": True})
         )
         rows = X.tocsr() if sparse.issparse(X) else X
         points = points_of(rows, source._kernel_record())

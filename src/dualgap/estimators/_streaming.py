@@ -17,7 +17,7 @@ from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import _check_partial_fit_first_call, unique_labels
-from sklearn.utils.validation import _check_sample_weight, validate_data
+from sklearn.utils.validation import _check_sample_weight
 
 from .. import core
 from ..certificate import Bounds, Certificate, Status
@@ -29,7 +29,7 @@ from ..problems.multiclass import certificate_of
 from ..solvers import DCD, Solver, get_solver
 from ..solvers.auto import Auto
 from ..training.stream import Stream, key_of
-from .fitting import class_factors, fit_all, refuse_masks
+from .fitting import class_factors, fit_all, refuse_masks, validated
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
@@ -198,15 +198,7 @@ class StreamingMixin:
         self._check_step()
         first = not hasattr(self, "_stream")
         fitted = first and hasattr(self, "classes_")  # by fit
-        X, y = validate_data(
-            self,
-            X,
-            y,
-            accept_sparse=["csr", "csc", "coo"],
-            dtype=[np.float64, np.float32],
-            ensure_all_finite=False,  # BinaryProblem checks every entry
-            reset=first and not fitted,
-        )
+        X, y = validated(self, X, y, reset=first and not fitted)
         begun = time.perf_counter()
         if first and not fitted:
             known = _first_classes(classes)
@@ -279,15 +271,7 @@ class StreamingMixin:
 
         def problems() -> Iterator[tuple[bytes, list[BinaryProblem | None]]]:
             for batch in batches:
-                X, y = validate_data(
-                    self,
-                    batch[0],
-                    batch[1],
-                    accept_sparse=["csr", "csc", "coo"],
-                    dtype=[np.float64, np.float32],
-                    ensure_all_finite=False,
-                    reset=False,
-                )
+                X, y = validated(self, batch[0], batch[1], reset=False)
                 weight = _check_sample_weight(
                     batch[2] if len(batch) > 2 else None, X, dtype=np.float64,
                     ensure_non_negative=True,

@@ -14,6 +14,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.class_weight import compute_class_weight
@@ -22,13 +23,14 @@ from sklearn.utils.multiclass import (
     check_classification_targets,
 )
 from sklearn.utils.parallel import Parallel, delayed
-from sklearn.utils.validation import _check_sample_weight
+from sklearn.utils.validation import _check_sample_weight, validate_data
 from threadpoolctl import threadpool_limits
 
 from .. import __version__, core
 from ..certificate import Certificate, Status
 from ..data.blocks import RowSource
-from ..data.types import Label, MatrixLike, ProblemLabel
+from ..data.rows import Points
+from ..data.types import Label, MatrixLike, Parameters, ProblemLabel
 from ..losses import Vector
 from ..memory import make_room_for
 from ..solvers.some_rows import one_limit
@@ -37,6 +39,7 @@ from ..training import EpochInfo, ctrl_c
 __all__ = [
     "CACHE_SIZE",
     "N_JOBS",
+    "ROWS",
     "OnEpoch",
     "VersionedPickle",
     "class_factors",
@@ -48,6 +51,7 @@ __all__ = [
     "refuse_masks",
     "refuse_store",
     "silent_failures",
+    "validated",
     "votes",
     "warn_of_failures",
     "warn_of_models",
@@ -130,6 +134,32 @@ def encode(y: NDArray[np.generic]) -> tuple[NDArray[np.generic], NDArray[np.intp
     if integers and 2 * len(classes) > len(y):
         check_classification_targets(y)
     return classes, codes
+
+
+#: Arguments of scikit-learn's checks of rows. Problems and kernel matrices check every
+#: entry, and log a copy.
+ROWS: Parameters = {
+    "accept_sparse": ["csr", "csc", "coo"],
+    "dtype": [np.float64, np.float32],
+    "ensure_all_finite": False,
+}
+
+
+def validated(
+    estimator: BaseEstimator,
+    X: MatrixLike | Points,
+    y: ArrayLike | None,
+    **options: bool,
+) -> Any:
+    """Return what scikit-learn's ``validate_data`` returns for training rows.
+
+    Inspected rows, which a search passes to the fit of its final model, pass as they
+    are, with their labels.
+    """
+    if isinstance(X, Points):
+        estimator.n_features_in_ = X.shape[1]
+        return X, y
+    return validate_data(estimator, X, y, **ROWS, **options)
 
 
 def refuse_masks(**arrays: object) -> None:

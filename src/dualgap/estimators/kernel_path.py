@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import _check_sample_weight, validate_data
+from sklearn.utils.validation import _check_sample_weight
 
 from .. import core
 from ..certificate import Certificate
@@ -29,7 +29,7 @@ from ..losses import Vector
 from ._kernel_walks import Path, Targets, walk_svc
 from ._kernels import KERNELS
 from ._search import CUT_SHORT, why_ended
-from .fitting import encode, fit_all, refuse_masks, warn_of_failures, weights
+from .fitting import encode, fit_all, refuse_masks, validated, warn_of_failures, weights
 from .path import grid_of
 from .single import begin
 from .svc import SVC
@@ -442,14 +442,7 @@ def svc_path(
     if template.solver not in ("auto", "block"):
         raise ValueError(f"solver={template.solver!r}: a path needs 'auto' or 'block'")
     refuse_masks(X=X, y=y, sample_weight=sample_weight)
-    X, y = validate_data(
-        template,
-        X,
-        y,
-        accept_sparse=["csr", "csc", "coo"],
-        dtype=[np.float64, np.float32],
-        ensure_all_finite=False,  # points_of checks every entry
-    )
+    X, y = validated(template, X, y)
     classes, codes = encode(np.asarray(y))
     weight = _check_sample_weight(
         sample_weight, X, dtype=np.float64, ensure_non_negative=True

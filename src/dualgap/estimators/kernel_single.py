@@ -21,7 +21,7 @@ from ..problems.kernel_boxes import BoxProblem
 from ..solvers import get_solver, solvers_of
 from ..training import Solution
 from ._kernels import KERNEL_CONSTRAINTS, KernelParameters
-from .fitting import refuse_masks
+from .fitting import refuse_masks, validated
 from .parameters import Constraints, constraints
 from .single import ZERO, SingleFit, begin, checked_weights
 
@@ -72,15 +72,7 @@ class KernelFit(KernelParameters, SingleFit):
         stop = begin(self.time_limit)
         kernel = self._kernel_record()
         supervised = {} if y is None else {"y_numeric": True}
-        found = validate_data(
-            self,
-            X,
-            "no_validation" if y is None else y,
-            accept_sparse=["csr", "csc", "coo"],
-            dtype=[np.float64, np.float32],
-            ensure_all_finite=False,  # points_of checks every entry
-            **supervised,
-        )
+        found = validated(self, X, "no_validation" if y is None else y, **supervised)
         X, y = (found, None) if y is None else found
         weight = checked_weights(sample_weight, X)
         data = {"X": X, "y": y, "sample_weight": sample_weight}

@@ -24,7 +24,7 @@ from ..training import Solution
 from ._callbacks import Fitted
 from ._certain import CertainDecisions
 from ._columns import StoredColumns
-from .fitting import refuse_masks
+from .fitting import refuse_masks, validated
 from .parameters import Constraints, constraints
 from .single import ZERO, SingleFit, begin, checked_weights, on_the_plane
 
@@ -57,14 +57,8 @@ class _LinearFit(SingleFit):
     def _read(self, X: MatrixLike, y: ArrayLike = "no_validation") -> Any:
         self._refuse_store(X)
         refuse_masks(X=X, y=y)
-        return validate_data(
-            self,
-            X,
-            y,
-            accept_sparse=["csr", "csc", "coo"],  # the problem logs a copy
-            dtype=[np.float64, np.float32],
-            ensure_all_finite=False,  # the problem checks every entry
-            **({} if isinstance(y, str) else {"y_numeric": True}),
+        return validated(
+            self, X, y, **({} if isinstance(y, str) else {"y_numeric": True})
         )
 
     def _threads(self) -> int:

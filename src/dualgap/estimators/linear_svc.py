@@ -12,7 +12,7 @@ from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, _fit_context
 from sklearn.linear_model._base import LinearClassifierMixin, SparseCoefMixin
 from sklearn.utils._param_validation import StrOptions
-from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from .. import core
 from ..answers.decided import Decided
@@ -41,6 +41,7 @@ from .fitting import (
     fit_all,
     one_or_all,
     refuse_masks,
+    validated,
     weights,
 )
 from .hints import ParameterHints, ProbabilityHints
@@ -423,14 +424,7 @@ class LinearSVC(
         refuse_masks(X=X, y=y, sample_weight=sample_weight)
         if isinstance(X, RowSource):
             return X, *self._of_store(X, y, sample_weight)
-        X, y = validate_data(
-            self,
-            X,
-            y,
-            accept_sparse=["csr", "csc", "coo"],  # BinaryProblem logs a copy
-            dtype=[np.float64, np.float32],
-            ensure_all_finite=False,  # BinaryProblem checks every entry
-        )
+        X, y = validated(self, X, y)
         return X, y, sample_weight
 
     def _of_store(

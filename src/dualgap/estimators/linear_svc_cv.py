@@ -17,10 +17,11 @@ from sklearn.metrics import get_scorer_names
 from sklearn.model_selection import check_cv
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import _check_sample_weight, validate_data
+from sklearn.utils.validation import _check_sample_weight
 
 from .. import core
-from ..data.rows import check_indices
+from ..checks import check_constant
+from ..data.rows import Points, check_indices
 from ..data.types import Label, MatrixLike
 from ..losses import LOSSES, Loss, Vector
 from ..problems.multiclass import binary_problems
@@ -37,6 +38,7 @@ from .fitting import (
     fit_all,
     refuse_masks,
     refuse_store,
+    validated,
     weights,
 )
 from .hints import ParameterHints, ProbabilityHints
@@ -281,18 +283,13 @@ penalize_intercept, class_weight
         refuse_store(X, "LinearSVCCV", PATH_ON_STORE)
         refuse_masks(X=X, y=y, sample_weight=sample_weight)
         stop = begin(self.time_limit)
-        X, y = validate_data(
-            self,
-            X,
-            y,
-            accept_sparse=["csr", "csc", "coo"],
-            dtype=[np.float64, np.float32],
-            ensure_all_finite=False,  # BinaryProblem checks every entry
-        )
+        X, y = validated(self, X, y)
         if hasattr(X, "tocsr"):
             X = X.tocsr()  # once for all folds; no copy if it is CSR already
         y = np.asarray(y)
-        walks = self._walks(X, y, sample_weight, stop)
+        constant = check_constant(self.fit_intercept, self.intercept_scaling)
+        points = Points.of(X, constant)
+        walks = self._walks(X, points, y, sample_weight, stop)
         found = walks.found
         if self.certify is None:
             order = np.argsort(grid, kind="stable")
@@ -308,12 +305,13 @@ penalize_intercept, class_weight
             order = np.arange(len(grid))
         best = self._keep_scores(walks, grid, order)
         if self.refit:
-            self._train(X, y, sample_weight, found[0].duals[best], stop)
+            self._train(points, y, sample_weight, found[0].duals[best], stop)
         return self
 
     def _walks(
         self,
         X: MatrixLike,
+        points: Points,
         y: NDArray[np.generic],
         sample_weight: ArrayLike | None,
         stop: core.Stop,
@@ -330,7 +328,7 @@ penalize_intercept, class_weight
         ]
         binary = binary_problems(
             self.multi_class,
-            X,
+            points,
             classes,
             codes,
             None,
@@ -436,7 +434,7 @@ penalize_intercept, class_weight
 
     def _train(
         self,
-        X: MatrixLike,
+        points: Points,
         y: NDArray[np.generic],
         sample_weight: ArrayLike | None,
         duals: tuple[NDArray[np.intp], Vector],
@@ -445,8 +443,8 @@ penalize_intercept, class_weight
         """Train the final model on all rows, from the dual variables of a fold."""
         model = self._model(self.C_).set_params(warm_start=True)
         model.support_, model.dual_coef_ = duals
-        model.classes_, model._n_rows = self.classes_, X.shape[0]
-        model._fit(X, y, sample_weight, stop=stop)
+        model.classes_, model._n_rows = self.classes_, points.shape[0]
+        model._fit(points, y, sample_weight, stop=stop)
         self.best_estimator_ = model.set_params(warm_start=False)
         for name in (
             *("coef_", "intercept_", "support_", "n_support_", "dual_coef_"),

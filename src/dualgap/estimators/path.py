@@ -20,6 +20,7 @@ from ..solvers import SOLVERS, Solver, get_solver
 from ..training.path import solutions
 from ._columns import StoredColumns
 from .fitting import (
+    ROWS,
     encode,
     fit_all,
     refuse_masks,
@@ -184,13 +185,7 @@ class_weight, random_state
     refuse_store(X, "svm_path", PATH_ON_STORE)
     refuse_masks(X=X, y=y, sample_weight=sample_weight)
     stop = begin(time_limit)
-    X, y = check_X_y(
-        X,
-        y,
-        accept_sparse=["csr", "csc", "coo"],
-        dtype=[np.float64, np.float32],
-        ensure_all_finite=False,  # BinaryProblem checks every entry
-    )
+    X, y = check_X_y(X, y, **ROWS)
     classes, codes = encode(np.asarray(y))
     weight, factor = weights(class_weight, X, classes, codes, sample_weight)
     problems = number_of_problems(multi_class, len(classes))

@@ -38,6 +38,7 @@ from .fitting import (
     encode,
     one_or_all,
     refuse_masks,
+    validated,
     votes,
     weights,
 )
@@ -396,14 +397,7 @@ class SVC(
         self._refuse_ovo_ties()
         solver = get_kernel_solver(self.solver)
         kernel = self._kernel_record()
-        X, y = validate_data(
-            self,
-            X,
-            y,
-            accept_sparse=["csr", "csc", "coo"],
-            dtype=[np.float64, np.float32],
-            ensure_all_finite=False,  # points_of checks every entry
-        )
+        X, y = validated(self, X, y)
         classes, codes = encode(np.asarray(y))
         weight, factor = weights(self.class_weight, X, classes, codes, sample_weight)
         points = points_of(X, kernel)  # before sorting: errors name rows of X

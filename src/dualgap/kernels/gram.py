@@ -584,7 +584,7 @@ def points_of(X: MatrixLike, kernel: Kernel) -> Points:
     TypeError
         If X is neither an array nor a sparse matrix.
     """
-    points = X if isinstance(X, Points) else Points.of(X)
+    points = Points.of(X)
     if sparse.issparse(points.X) and not points.X.has_canonical_format:
         X = points.X.copy()
         X.sum_duplicates()

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_array, check_is_fitted
 
 from ..answers.ball import Ball
 from ..data.types import MatrixLike
-from ..estimators.fitting import weights
+from ..estimators.fitting import ROWS, weights
 from ..estimators.kernel_regression import SVR
 from ..estimators.linear_regression import LinearSVR
 from ..estimators.linear_svc import LinearSVC
@@ -81,12 +81,7 @@ def balls_of(
             f"model={type(model).__name__} is not supported; give a fitted LinearSVC, "
             "SVC, LinearSVR or SVR"
         )
-    X = check_array(
-        X,
-        accept_sparse=["csr", "csc", "coo"],
-        dtype=[np.float64, np.float32],
-        ensure_all_finite=False,  # the problem checks every entry
-    )
+    X = check_array(X, **ROWS)
     if isinstance(model, LinearSVR):
         return [_of_linear_svr(model, X, y, sample_weight)]
     if model.multi_class == "crammer_singer":

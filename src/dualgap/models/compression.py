@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_array, check_is_fitted
 
 from ..certificate import Certificate, Status, percent
 from ..data.types import MatrixLike
-from ..estimators.fitting import N_JOBS
+from ..estimators.fitting import N_JOBS, ROWS
 from ..estimators.linear_svc import LinearSVC
 from ..estimators.svc import SVC
 from ..losses import Vector
@@ -175,12 +175,7 @@ def _compress_linear(
             "model has no dual variables, which compress needs; fit it, or save it "
             "with duals=True"
         )
-    X = check_array(
-        X,
-        accept_sparse=["csr", "csc", "coo"],
-        dtype=[np.float64, np.float32],
-        ensure_all_finite=False,  # BinaryProblem checks every entry
-    )
+    X = check_array(X, **ROWS)
     if X.shape[0] != model._n_rows:
         raise ValueError(
             f"X has {X.shape[0]} rows, but the model was trained with {model._n_rows}; "

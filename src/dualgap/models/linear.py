@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_array, check_is_fitted
 
 from ..certificate import Certificate
 from ..data.types import MatrixLike
-from ..estimators.fitting import weights
+from ..estimators.fitting import ROWS, weights
 from ..estimators.linear_svc import LinearSVC
 from ..losses import (
     Loss,
@@ -161,12 +161,7 @@ def _certify_linear(
     sample_weight: ArrayLike | None,
     limits: Limits,
 ) -> Certificate:
-    X = check_array(
-        X,
-        accept_sparse=["csr", "csc", "coo"],
-        dtype=[np.float64, np.float32],
-        ensure_all_finite=False,  # BinaryProblem checks every entry
-    )
+    X = check_array(X, **ROWS)
     parts = []
     binary = binary_of(terms, X, y, C, sample_weight, limits.n_jobs)
     for problem, w in linear_problems(terms, binary):
@@ -237,12 +232,7 @@ def _certify_together(
 ) -> Certificate:
     """Certify a linear model of Crammer and Singer, with the dual value of a fit."""
     check_is_fitted(model)
-    X = check_array(
-        X,
-        accept_sparse=["csr", "csc", "coo"],
-        dtype=[np.float64, np.float32],
-        ensure_all_finite=False,  # BinaryProblem checks every entry
-    )
+    X = check_array(X, **ROWS)
     classes, codes = _labels(y, X.shape[0], model.classes_)
     weight, factor = weights(model.class_weight, X, classes, codes, sample_weight)
     data = BinaryProblem(

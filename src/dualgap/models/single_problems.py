@@ -16,6 +16,7 @@ from .. import core
 from ..certificate import Certificate
 from ..data.types import MatrixLike
 from ..estimators import originals as svm
+from ..estimators.fitting import ROWS
 from ..estimators.kernel_regression import SVR, OneClassSVM
 from ..estimators.linear_regression import LinearOneClassSVM, LinearSVR
 from ..estimators.single import checked_weights
@@ -90,12 +91,7 @@ class Single:
         limits: Limits,
     ) -> Certificate:
         """Return the certificate, with a dual value within `tol` of the optimum."""
-        X = check_array(
-            X,
-            accept_sparse=["csr", "csc", "coo"],
-            dtype=[np.float64, np.float32],
-            ensure_all_finite=False,  # the problem checks every entry
-        )
+        X = check_array(X, **ROWS)
         if self.coef.shape != (X.shape[1],):
             raise ValueError(
                 f"model has coefficients of shape {self.coef.shape}, but X has "
