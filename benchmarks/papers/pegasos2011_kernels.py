@@ -133,13 +133,14 @@ def trace(problem, solver, seed, limit, atol=1e-9, target=0.0):
     found, begun = [], time.process_time()
 
     def look(info):
+        seconds = time.process_time() - begun
         if not info.exact:
-            found.append((time.process_time() - begun, info.primal, info.updates))
-        return info.primal <= target
+            found.append((seconds, info.primal, info.updates))
+        return info.primal <= target or seconds > limit
 
     solution = solve(
-        problem, solver, tol=1e-9, atol=atol, max_epochs=10**6, time_limit=limit,
-        random_state=seed, on_epoch=look,
+        problem, solver, tol=1e-9, atol=atol, max_epochs=10**6, random_state=seed,
+        on_epoch=look,
     )  # fmt: skip
     return solution, found
 
@@ -217,7 +218,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("data", nargs="*", default=list(SETS))
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--limit", type=float, default=60.0, help="seconds a run")
+    parser.add_argument("--limit", type=float, default=60.0, help="processor seconds a run")
     args = parser.parse_args()
     report = Report(
         "pegasos2011_kernels", "Pegasos with kernels (Shalev-Shwartz et al. 2011)"
