@@ -2,30 +2,34 @@
 
 ``python dualgap_check.py PROOF [DATA]`` says whether the claims of PROOF hold, and
 whether the svmlight text DATA holds its rows, as docs/proof-format.md specifies. It
-needs Python 3.10 or newer, and nothing else.
-
-Exit status: 0 valid, 1 not valid, 2 not checked (wrong usage, unreadable files).
+needs Python 3.10 or newer. Exit status: 0 valid, 1 not valid, 2 not checked.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import re
 import sys
 from collections.abc import Iterator
+from decimal import Decimal
 from fractions import Fraction
 from itertools import repeat
-from operator import add, lt, mul
+from operator import lt, mul
 from pathlib import Path
 
 
-class NotValidError(Exception):
+class NotValidError(ValueError):
     """Raised for a proof that is malformed, or whose claims do not hold."""
 
 
 LOSSES = ("hinge", "epsilon_insensitive")  # and their squares
-FAILURES = (NotValidError, ValueError, TypeError, OverflowError, RecursionError)
+FAILURES = (ValueError, TypeError, ArithmeticError, LookupError, RuntimeError)
+VALUES = re.compile(b"(-?[1-9][0-9]*( -?[1-9][0-9]*)*)?")
 MOST = 5000  # largest exponent: sums stay small enough for memory
+KERNELS = {"poly": 2, "rbf": 0}  # their parameters besides gamma
+BITS = 64  # of values of the RBF kernel, which are at most 2 units off
+Row = tuple[list[int], list[int]]  # columns and values
 Example = tuple[float, list[int], list[float]]  # label, columns and values
 
 
@@ -35,18 +39,12 @@ def require(holds: object, what: str) -> None:
         raise NotValidError(what)
 
 
-def integers(text: bytes) -> list[int]:
+def integers(text: bytes, signed: bool = False) -> list[int]:
     """Return integers in decimal, separated by single spaces; there is one spelling."""
     values = list(map(int, text.split(b" ")))
     require(b" ".join(map(b"%d".__mod__, values)) == text, "a number is not canonical")
+    require(signed or min(values) >= 0, "a number is negative")
     return values
-
-
-def natural(text: bytes) -> int:
-    """Return one integer, zero or positive."""
-    (value,) = integers(text)
-    require(value >= 0, "a number is negative")
-    return value
 
 
 def rising(values: list[int]) -> bool:
@@ -58,43 +56,52 @@ class Part:
     """One binary problem, or the regression problem, with sums over the rows so far."""
 
     def __init__(self, proof: Proof) -> None:
-        self.positive, self.negative = integers(proof.value(b"part"))
+        p, q = self.positive, self.negative = integers(proof.value(b"part"), True)
         least = -1 if proof.residual else 0
-        sound = least <= self.positive < len(proof.labels) > self.negative >= -1
-        require(sound, "a part has a class that is not there")
-        require(least or self.positive != self.negative, "a part has one class twice")
-        self.w = integers(proof.value(b"w"))
+        sound = least <= p < len(proof.labels) > q >= -1 and (least or p != q)
+        require(sound, "a part has a class that is not there, or twice")
+        rest = {k: -1 if q in (-1, k) else 0 for k in range(len(proof.labels))}
+        self.signs = rest | {p: 1}
+        self.w = integers(proof.value(b"w"), True)
         width = proof.d + (proof.constant != 0)
         require(len(self.w) == width, "w has the wrong length")
+        own = self.w[: proof.d]
+        require(not (proof.nonlinear and any(own)), "w is not 0 beside a kernel")
         self.costs = integers(proof.value(b"costs"))
         require(len(self.costs) in (1, proof.n), "the number of costs is wrong")
-        require(min(self.costs) >= 0, "a cost is negative")
         self.claim = proof.value(b"claim")
-        penalised = self.w[: proof.d] if proof.free else self.w
-        self.norm = sum(map(mul, penalised, penalised))
-        self.offset = sum(self.w[proof.d :]) * proof.constant
-        self.v = [0] * proof.d
+        last = sum(self.w[proof.d :])
+        self.norm = sum(map(mul, own, own)) + (0 if proof.free else last * last)
+        self.offset = last * proof.constant
+        self.v, self.support = [0] * proof.d, list[tuple[int, int, dict[int, int]]]()
         self.loss = self.linear = self.curved = self.balance = 0
+        self.square = self.doubt = 0  # for kernels: |v|^2, and the error of a score
 
-    def add(
-        self, proof: Proof, i: int, label: int, a: int, index: list[int], x: list[int]
-    ) -> None:
+    def score(self, proof: Proof, row: Row) -> int:
+        """Return the sum of a k(z, x) over the rows z that were kept."""
+        total, square = 0, sum(map(mul, row[1], row[1]))
+        for a, other, z in self.support:
+            inner = sum(map(mul, map(z.get, row[0], repeat(0)), row[1]))
+            if proof.kernel == "poly":
+                total += a * (proof.gamma * inner + proof.coef0) ** proof.degree
+            else:  # Decimal.exp rounds correctly, to 28 digits: at most 2 units off
+                power = Decimal(proof.gamma * (2 * inner - square - other))
+                total += a * int((power / (1 << proof.inner)).exp() * 2**BITS)
+        return total
+
+    def add(self, proof: Proof, i: int, label: int, a: int, row: Row) -> None:
         """Check the dual variable of row i, and add the row to the sums."""
-        sign = 1
-        if label != self.positive and not proof.residual:
-            sign = -1
-            if self.negative not in (-1, label):
-                require(a == 0, "a row outside a part has a dual variable")
-                return
+        index, x = row
+        if not (sign := proof.residual or self.signs[label]):
+            require(a == 0, "a row outside a part has a dual variable")
+            return
         cost = self.costs[i] if len(self.costs) > 1 else self.costs[0]
         size = abs(a) if proof.residual else a
         inside = size << proof.exponent_cost <= cost << proof.exponent_a
         inside = inside or (proof.squared and cost > 0)
         require(size >= 0 and inside, "a dual variable is outside its box")
-        # Rows often have the same columns: all of them, if the data are dense.
-        dense = len(index) == proof.d
-        w = self.w if dense else map(self.w.__getitem__, index)
-        score = sum(map(mul, w, x)) + self.offset
+        known = self.score(proof, row) if self.support else 0
+        score = sum(map(mul, map(self.w.__getitem__, index), x)) + self.offset + known
         if proof.residual:
             off = abs((label << proof.score) - (score << proof.exponent_y))
             excess = off - (proof.epsilon << proof.score)
@@ -102,33 +109,29 @@ class Part:
         else:
             excess = (1 << proof.score) - sign * score
             self.linear += a
-        if excess > 0:
-            self.loss += cost * (excess * excess if proof.squared else excess)
+        excess = max(0, excess + (self.doubt << proof.exponent_y))
+        self.loss += cost * (excess * excess if proof.squared else excess)
         if a == 0:
             return
         if proof.squared:
             self.curved -= -(a * a << proof.exponent_cost) // cost  # rounded up
         a *= sign
         self.balance += a
-        if dense:
-            self.v = list(map(add, self.v, map(mul, repeat(a), x)))
-        else:
-            v = self.v
-            for k, entry in zip(index, x, strict=True):
-                v[k] += a * entry
+        if proof.nonlinear:
+            self.square += a * known + abs(a) * self.doubt
+            return
+        for k, product in zip(index, map(mul, repeat(a), x), strict=True):
+            self.v[k] += product
 
     def bounds(self, proof: Proof) -> tuple[Fraction, Fraction]:
         """Return P and D, after all rows."""
-        unit = proof.score + proof.exponent_y
-        unit = proof.exponent_cost + (2 * unit if proof.squared else unit)
-        primal = Fraction(self.norm, 2 << 2 * proof.exponent_w)
+        unit = proof.exponent_cost + (proof.score + proof.exponent_y << proof.squared)
+        require(self.balance == 0 or not proof.free, "dual variables do not balance")
+        norm = sum(map(mul, self.v, self.v)) + (proof.constant * self.balance) ** 2
+        curve = Fraction(self.square, 2 << proof.exponent_a + proof.score)
+        primal = Fraction(self.norm, 2 << 2 * proof.exponent_w) + curve
         primal += Fraction(self.loss, 1 << unit)
-        norm = sum(map(mul, self.v, self.v))
-        if proof.free:
-            require(self.balance == 0, "the dual variables do not balance")
-        else:
-            norm += (proof.constant * self.balance) ** 2
-        dual = Fraction(self.linear, 1 << proof.exponent_a + proof.exponent_y)
+        dual = Fraction(self.linear, 1 << proof.exponent_a + proof.exponent_y) - curve
         dual -= Fraction(norm, 2 << 2 * (proof.exponent_a + proof.exponent_x))
         return primal, dual - Fraction(self.curved, 4 << 2 * proof.exponent_a)
 
@@ -140,43 +143,47 @@ class Proof:
         body, _, seal = content.rpartition(b"sha256 ")
         digest = hashlib.sha256(body).hexdigest()
         require(seal == digest.encode() + b"\n", "the checksum does not match")
-        require(content.isascii(), "there are bytes outside ASCII")
         self.lines = iter(body.split(b"\n"))
         require(self.value(b"dualgap-proof") == b"1", "this is no proof of version 1")
-        self.data, _, base = self.value(b"data").partition(b" ")
-        none = (self.data, base) == (b"none", b"")
-        digits = len(self.data) == 64 and not self.data.strip(b"0123456789abcdef")
-        require(none or (digits and base in (b"0", b"1")), "the data have no name")
-        self.base = int(base or 0)
+        text = self.value(b"data")
+        require(re.fullmatch(b"none|[0-9a-f]{64} [01]", text), "the data have no name")
+        self.data, self.base = text[:64], int(text[65:] or b"0")
         name, _, epsilon = self.value(b"loss").partition(b" ")
-        self.loss = name.decode()
+        self.loss, (self.epsilon,) = name.decode(), integers(epsilon)
         require(self.loss.removeprefix("squared_") in LOSSES, "the loss is unknown")
         self.squared = self.loss.startswith("squared_")
         self.residual = self.loss.endswith(LOSSES[1])
-        self.epsilon = natural(epsilon)
         self.n, self.d = integers(self.value(b"size"))
-        require(self.n > 0 and self.d > 0, "there are no rows or columns")
         exponents = integers(self.value(b"exponents"))
-        require(min(exponents) >= 0 and max(exponents) <= MOST, "an exponent is large")
+        require(max(exponents) <= MOST, "an exponent is large")
         self.exponent_x, self.exponent_w, self.exponent_a = exponents[:3]
         self.exponent_cost, self.exponent_y = exponents[3:]
         self.score = self.exponent_x + self.exponent_w
         bias, _, constant = self.value(b"bias").partition(b" ")
-        self.bias, self.constant = bias.decode(), natural(constant)
+        self.bias, (self.constant,) = bias.decode(), integers(constant)
         self.free = self.bias == "free"  # its feature is 1, and outside the norm
         require(self.bias in ("none", "free", "penalised"), "the bias is unknown")
-        one = 1 << self.exponent_x if self.free else self.constant
-        require(self.constant == one, "the constant of a free bias is 1")
-        require((self.bias == "none") == (one == 0), "the constant is 0, or should be")
+        one = self.constant == 1 << self.exponent_x if self.free else self.constant
+        require((self.bias == "none") == (not one), "the constant is not of the bias")
+        text = self.value(b"kernel")
+        self.kernel, self.nonlinear = text.split(b" ")[0].decode(), text != b"none"
+        if self.nonlinear:
+            self.gamma, e, *power = integers(text.partition(b" ")[2])
+            require(len(power) == KERNELS.get(self.kernel), "the kernel is unknown")
+            self.degree, self.coef0 = power or (1, 0)
+            self.inner = e + 2 * self.exponent_x
+            own = BITS if self.kernel == "rbf" else self.degree * self.inner
+            fits = own <= MOST >= e and self.exponent_a + own == self.score
+            require(fits, "the exponents do not fit the kernel")
         text = self.value(b"labels")
         self.labels = json.loads(text)
         require(json.dumps(self.labels).encode() == text, "labels are not canonical")
         require(rising(self.labels), "labels are not rising")
         plain = not (self.exponent_y or self.epsilon)
         require(not self.labels if self.residual else plain, "the labels do not fit")
-        self.parts = [Part(self) for _ in range(natural(self.value(b"parts")))]
-        require(self.parts, "there are no parts")
-        require(next(self.lines, b"") == b"rows", "the rows are missing")
+        (parts,) = integers(self.value(b"parts"))
+        self.parts = [Part(self) for _ in range(parts)]
+        require(next(self.lines, b"") == b"rows" and parts, "no rows or no parts")
 
     def value(self, key: bytes) -> bytes:
         """Return what follows a keyword on the next line."""
@@ -184,54 +191,50 @@ class Proof:
         require(word == key, f"the line of {key.decode()!r} is missing")
         return rest
 
-    def rows(self) -> Iterator[tuple[list[int], list[int], list[int]]]:
-        """Yield (label and dual variables, columns, values) of every row."""
+    def rows(self) -> Iterator[tuple[list[int], Row]]:
+        """Yield label and dual variables, and columns and values, of every row."""
         last, index = b"", list[int]()
         for _ in range(self.n):
             head, columns, values = next(self.lines, b"").split(b";")
             if columns != last:
                 last, index = columns, integers(columns) if columns else []
-                within = not index or (index[0] >= 0 and index[-1] < self.d)
-                require(
-                    rising(index) and within, "columns are not rising, or too large"
-                )
-            # No value is 0, so no value may begin with 0.
-            plain = not values.translate(None, b"0123456789 -")
-            zero = values[:1] == b"0" or b" 0" in values or b"-0" in values
-            require(plain and not zero, "a value is not canonical")
+                within = not index or index[-1] < self.d
+                require(rising(index) and within, "columns are not rising, or too many")
+            require(VALUES.fullmatch(values), "a value is not canonical")
             x = list(map(int, values.split(b" "))) if values else []
             require(len(x) == len(index), "a row has too many or too few values")
-            yield integers(head), index, x
+            yield integers(head, True), (index, x)
         require(list(self.lines) == [b""], "there is more after the rows")
 
     def bounds(self, data: bytes | None = None) -> list[tuple[Fraction, Fraction]]:
         """Return P and D of every part, and compare the rows with data if given."""
         others = None if data is None else examples(data, self.base)
-        for i, (head, index, x) in enumerate(self.rows()):
-            label, *alpha = head
-            require(len(alpha) == len(self.parts), "a dual variable is missing")
-            known = self.residual or label in range(len(self.labels))
-            require(known, "a label is unknown")
-            same = not others or self.is_row(next(others, None), label, index, x)
+        rows = list(self.rows()) if self.nonlinear else self.rows()
+        for (label, *alpha), row in rows if self.nonlinear else ():
+            square, z = sum(map(mul, row[1], row[1])), dict(zip(*row, strict=True))
+            for part, a in zip(self.parts, alpha, strict=True):
+                if a:
+                    sign = self.residual or part.signs[label]
+                    part.support.append((sign * a, square, z))
+                    part.doubt += 2 * abs(a) if self.kernel == "rbf" else 0
+        for i, ((label, *alpha), row) in enumerate(rows):
+            same = not others or self.is_row(next(others, None), label, row)
             require(same, f"row {i + 1} is not row {i + 1} of DATA")
             for part, a in zip(self.parts, alpha, strict=True):
-                part.add(self, i, label, a, index, x)
+                part.add(self, i, label, a, row)
         require(not others or not next(others, None), "DATA has more rows")
         return [part.bounds(self) for part in self.parts]
 
-    def is_row(
-        self, other: Example | None, label: int, index: list[int], x: list[int]
-    ) -> bool:
+    def is_row(self, other: Example | None, label: int, row: Row) -> bool:
         """Whether a row of DATA is a row of the proof."""
         own = Fraction(label, 1 << self.exponent_y)
         own = own if self.residual else self.labels[label]
-        if other is None or other[:2] != (own, index):
+        if other is None or other[:2] != (own, row[0]):
             return False
         values = other[2]
-        # Python compares a float with an integer exactly.
-        if list(map(mul, values, repeat(2.0 ** min(self.exponent_x, 1000)))) == x:
+        if list(map(mul, values, repeat(2.0 ** min(self.exponent_x, 1000)))) == row[1]:
             return True
-        return [Fraction(value) * 2**self.exponent_x for value in values] == x
+        return [Fraction(value) * 2**self.exponent_x for value in values] == row[1]
 
 
 def examples(data: bytes, base: int) -> Iterator[Example]:
@@ -279,17 +282,16 @@ def main() -> None:
     except FAILURES as error:
         print(f"NOT VALID: {error}")
         sys.exit(1)
-    one = proof.constant / 2**proof.exponent_x
-    epsilon = proof.epsilon / 2**proof.exponent_y
-    print(f"{proof.loss}, epsilon {epsilon:g}, bias {proof.bias} {one:g}", end=", ")
+    print(f"{proof.loss}, epsilon {proof.epsilon / 2**proof.exponent_y:g}", end=", ")
+    print(f"bias {proof.bias} {proof.constant / 2**proof.exponent_x:g}", end=", ")
+    print(f"kernel {proof.kernel}", end=", ")
     print(f"{proof.n} rows, {proof.d} columns, labels {proof.labels}")
     for part, (primal, dual) in zip(proof.parts, found, strict=True):
         units = -(-(primal - dual) * 10**9 // dual) if dual > 0 else "infinity"
         least, most = (f(part.costs) / 2**proof.exponent_cost for f in (min, max))
         print(f"part {part.positive} {part.negative}: costs {least:g} to {most:g}")
-        print(
-            f"P = {float(primal):.9g}, D = {float(dual):.9g}, (P - D)/D <= {units}e-9"
-        )
+        gap = f"(P - D)/D <= {units}e-9"
+        print(f"P = {float(primal):.9g}, D = {float(dual):.9g}, {gap}")
     rows = "DATA holds the same rows" if data else "no DATA was given to compare"
     print(f"VALID: the claims hold exactly; {rows}.")
 

@@ -33,6 +33,14 @@ def test_a_model_file_is_proved_about_its_data(base: int) -> None:
     assert load_model("model").coef_.shape == (3, 6)
 
 
+def test_a_kernel_model_is_proved_about_its_data() -> None:
+    write("data", [1, 2])
+    call("train", "data", "model", "--kernel", "rbf", "--tol", "1e-4", "--quiet")
+    output = call("prove", "data", "model", "-o", "proof").stdout
+    assert output.endswith("Next: dualgap-check proof data\n")
+    assert checked("proof", "data") == 1
+
+
 def test_a_table_is_proved_by_the_rows_in_the_proof() -> None:
     lines = [f"{i % 2},{i % 3 - i % 2},{i % 5}" for i in range(30)]
     Path("data.csv").write_text("\n".join(["y,a,b", *lines]) + "\n")
@@ -45,8 +53,8 @@ def test_a_table_is_proved_by_the_rows_in_the_proof() -> None:
 
 def test_what_has_no_proof_is_refused() -> None:
     write("data", [-1, 1])
-    call("train", "data", "kernel", "--kernel", "rbf", "--quiet")
-    assert "kernel: SVC has no proof file" in refused(
+    call("train", "data", "kernel", "--kernel", "laplacian", "--quiet")
+    assert "laplacian has no proof file" in refused(
         "prove", "data", "kernel", "-o", "proof"
     )
     call("train", "data", "scaled", "--standardize", "--quiet")

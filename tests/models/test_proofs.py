@@ -15,12 +15,12 @@ import pytest
 import sklearn.svm
 from scipy import sparse
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
-from sklearn.linear_model import SGDClassifier
+from sklearn.linear_model import LogisticRegression, SGDClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import dualgap_check
-from dualgap import SVC, LinearSVC, LinearSVR, certify, write_proof
+from dualgap import SVC, SVR, LinearSVC, LinearSVR, certify, write_proof
 from dualgap_check import FAILURES, Proof, check
 
 CHECKER = Path(dualgap_check.__file__)
@@ -53,7 +53,7 @@ def by_hand(content, X, y, C, loss, part=0):
     proof = Proof(content)
     ew, ea = proof.exponent_w, proof.exponent_a
     w = [Fraction(entry, 2**ew) for entry in proof.parts[part].w]
-    alpha = [Fraction(head[1 + part], 2**ea) for head, _, _ in proof.rows()]
+    alpha = [Fraction(head[1 + part], 2**ea) for head, _ in proof.rows()]
     rows = [[Fraction(float(x)) for x in row] for row in np.asarray(X)]
     if proof.constant:
         for row in rows:
@@ -195,8 +195,15 @@ def test_the_same_rows_have_the_same_proof(tmp_path):
 def test_models_without_a_proof_are_refused_in_a_sentence(tmp_path):
     X, y = examples(classes=3)
     path = tmp_path / "proof"
-    with pytest.raises(TypeError, match="SVC has no proof file"):
-        write_proof(SVC().fit(X, y), X, y, path)
+    with pytest.raises(TypeError, match="LogisticRegression has no proof file"):
+        write_proof(LogisticRegression().fit(X, y), X, y, path)
+    for model, rows in (
+        (SVC(kernel="laplacian"), X),
+        (SVC(kernel="precomputed"), X @ X.T),
+    ):
+        model.fit(rows, y)
+        with pytest.raises(ValueError, match=f"{model.kernel}' has no proof file"):
+            write_proof(model, rows, y, path)
     with pytest.raises(ValueError, match="smoothed_hinge"):
         write_proof(LinearSVC(loss="smoothed_hinge").fit(X, y), X, y, path)
     with pytest.raises(ValueError, match="crammer_singer"):
@@ -208,18 +215,114 @@ def test_models_without_a_proof_are_refused_in_a_sentence(tmp_path):
     assert not path.exists()
 
 
+# ------------------------------------------------------------------------- kernels
+
+KERNELS = {
+    "linear": {"kernel": "linear"},
+    "poly": {"kernel": "poly", "degree": 3, "gamma": 0.3, "coef0": 0.7},
+    "rbf": {"kernel": "rbf", "gamma": 0.3},
+}
+
+
+def kernel_value(x, z, kernel, degree=1, gamma=1.0, coef0=0.0):
+    """Bounds on a kernel value, in fractions."""
+    gamma, coef0 = Fraction(gamma), Fraction(coef0)
+    if kernel != "rbf":
+        inner = gamma * sum(a * b for a, b in zip(x, z, strict=True)) + coef0
+        return inner**degree, inner**degree
+    r = gamma * sum((a - b) ** 2 for a, b in zip(x, z, strict=True))
+    low = term = Fraction(1)  # 1 + s + s^2/2 + ... of s = r/64, then to the power of 64
+    for k in range(1, 30):
+        term *= r / 64 / k
+        low += term
+    low = Fraction(int(low * 2**200), 2**200)
+    high = low + 2 * term + Fraction(1, 2**200)
+    unit = 2**160
+    return Fraction(int(unit / high**64), unit), Fraction(int(unit / low**64) + 1, unit)
+
+
+def kernel_by_hand(content, X, signs, C, epsilon=None, part=0, **kernel):
+    """Bounds on P and D of a part of the hinge, from X and the integers of the file."""
+    proof = Proof(content)
+    bias = Fraction(proof.parts[part].w[-1], 2**proof.exponent_w)
+    alpha = [Fraction(head[1 + part], 2**proof.exponent_a) for head, _ in proof.rows()]
+    rows = [[Fraction(float(x)) for x in row] for row in X]
+    signed = [a * int(s) for a, s in zip(alpha, signs, strict=True)]
+    support = [(a, z) for a, z in zip(signed, rows, strict=True) if a]
+    values = [[kernel_value(x, z, **kernel) for _, z in support] for x in rows]
+    norm, primal, dual = [Fraction(0)] * 2, [Fraction(0)] * 2, Fraction(0)
+    for a, s, x, own in zip(signed, signs, values, alpha, strict=True):
+        pairs = zip(support, x, strict=True)
+        ends = [sorted(c * v for v in pair) for (c, _), pair in pairs]
+        score = [sum(end[k] for end in ends) + bias for k in (0, 1)]
+        assert 0 <= own <= Fraction(C)
+        slack = sorted(max(Fraction(0), 1 - int(s) * f) for f in score)
+        primal = [p + Fraction(C) * loss for p, loss in zip(primal, slack, strict=True)]
+        ends = sorted(a * (f - bias) for f in score)
+        norm = [n + end for n, end in zip(norm, ends, strict=True)]
+        dual += own
+    assert sum(signed) == 0
+    return [p + n / 2 for p, n in zip(primal, norm, strict=True)], [
+        dual - n / 2 for n in reversed(norm)
+    ]
+
+
+@pytest.mark.cases(None)
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_claims_of_kernels_are_the_exact_values(tmp_path, kernel):
+    X, y = examples()
+    options = {**KERNELS[kernel], "C": 0.7}
+    model = SVC(tol=1e-6, random_state=0, **options).fit(X, y)
+    content, [(primal, dual)], _ = proved(model, X, y, tmp_path / "proof")
+    exact = kernel_by_hand(content, X, 2 * y - 1, **options)
+    # Values of the RBF kernel have an error of at most 2 units of 2^-64.
+    room = Fraction(len(y) * 20, 2**62) if kernel == "rbf" else 0
+    assert exact[0][0] <= primal <= exact[0][1] + room
+    assert exact[1][0] - room <= dual <= exact[1][1]
+    assert exact[0][1] - exact[0][0] <= Fraction(1, 2**90)
+    assert 0 <= primal - dual <= Fraction(2, 10**6) * dual
+    assert primal == pytest.approx(model.certificate_.primal, rel=1e-9)
+
+
+@pytest.mark.cases(None)
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("classes", [2, 3])
+def test_every_kernel_model_has_a_proof(tmp_path, kernel, classes):
+    X, y = examples(classes)
+    weight = 1.0 + np.arange(len(y)) % 2
+    for model in (
+        SVC(**KERNELS[kernel], tol=1e-6),
+        SVC(**KERNELS[kernel], tol=1e-6, loss="squared_hinge"),
+        sklearn.svm.SVC(**KERNELS[kernel], tol=1e-6, class_weight={0: 2.0}),
+        make_pipeline(StandardScaler(), SVC(**KERNELS[kernel], tol=1e-6)),
+    ):
+        *_, bounds = proved(model.fit(X, y), X, y, tmp_path / "proof")
+        own = certify(model, X, y)
+        assert bounds.primal == pytest.approx(own.primal, rel=1e-9)
+        assert bounds.relative_gap <= 1e-4
+    model = SVC(**KERNELS[kernel], tol=1e-6).fit(X, y, sample_weight=weight)
+    *_, bounds = proved(model, X, y, tmp_path / "proof", sample_weight=weight)
+    assert bounds.relative_gap <= 2e-6
+    model = SVR(**KERNELS[kernel], tol=1e-6).fit(X, X[:, 0] + y)
+    *_, bounds = proved(model, X, X[:, 0] + y, tmp_path / "proof")
+    assert bounds.primal == pytest.approx(model.certificate_.primal, rel=1e-9)
+    assert bounds.relative_gap <= 2e-6
+
+
 # ---------------------------------------------------------------------- tampering
 
 
-@pytest.fixture(scope="module")
-def files(tmp_path_factory):
+@pytest.fixture(scope="module", params=["linear", "poly", "rbf"])
+def files(request, tmp_path_factory):
     """A proof and its data: dense rows, every row with a loss or a dual variable."""
     folder = tmp_path_factory.mktemp("proof")
     rng = np.random.default_rng(3)
     X, y = rng.integers(-99, 99, (13, 3)) / 64, np.arange(13) % 2
     dump_svmlight_file(X, y, str(folder / "data"), zero_based=False, comment="rows")
-    model = LinearSVC(C=0.01, tol=1e-6, random_state=0).fit(X, y)
-    write_proof(model, X, y, folder / "proof", data=folder / "data")
+    model = LinearSVC(C=0.01, tol=1e-6, random_state=0)
+    if request.param != "linear":
+        model = SVC(C=0.01, **KERNELS[request.param])
+    write_proof(model.fit(X, y), X, y, folder / "proof", data=folder / "data")
     return (folder / "proof").read_bytes(), (folder / "data").read_bytes()
 
 
@@ -292,6 +395,7 @@ def changed(proof, key, change):
 def test_forgeries_are_refused_for_their_reason(files):
     proof, data = files
     first = proof.split(b"rows\n")[1].split(b"\n")[0]
+    below = b"\n0 -1;" + first.partition(b";")[2]
     forged = {
         "dualgap-proof": changed(proof, b"dualgap-proof", lambda _: b"2"),
         "unknown": changed(proof, b"loss", lambda _: b"logistic 0"),
@@ -299,13 +403,15 @@ def test_forgeries_are_refused_for_their_reason(files):
         "canonical": changed(proof, b"labels", lambda text: text.replace(b", ", b",")),
         "an exponent": changed(proof, b"exponents", lambda text: text[:-1] + b"9999"),
         "constant": changed(proof, b"bias", lambda _: b"penalised 0"),
-        "one class twice": changed(proof, b"part", lambda _: b"1 1"),
+        "not there, or twice": changed(proof, b"part", lambda _: b"1 1"),
         "not there": changed(proof, b"part", lambda _: b"2 -1"),
         "w has the wrong": changed(proof, b"w", lambda text: text + b" 1"),
-        "a cost is negative": changed(proof, b"costs", lambda text: b"-" + text),
+        "a number is negative": changed(proof, b"costs", lambda text: b"-" + text),
         "a claim": changed(proof, b"claim", lambda text: text.replace(b" ", b" -")),
         "no parts": changed(proof, b"parts", lambda _: b"0"),
-        "outside its box": sealed(proof.replace(b"\n" + first, b"\n0 -1" + first[18:])),
+        "outside its box": sealed(proof.replace(b"\n" + first, below)),
+        "the kernel is unknown": changed(proof, b"kernel", lambda _: b"rbf 1 0 1"),
+        "exponents do not fit": changed(proof, b"kernel", lambda _: b"poly 1 0 9 0"),
         "more after": sealed(proof.replace(b"sha256 ", first + b"\nsha256 ")),
     }
     for reason, other in forged.items():

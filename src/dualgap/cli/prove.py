@@ -34,9 +34,9 @@ ProofPath = Annotated[
         "dualgap prove a9a a9a.model -o a9a.proof; dualgap-check a9a.proof a9a",
         "liblinear-train -s 3 -c 1 -B 1 a9a a9a.ll; dualgap prove a9a a9a.ll -C 1 -o "
         "a9a.proof",
-        "DATA must be the training data of the model, which must be linear. The proof "
-        "holds the training problem, the rows, the model and dual variables in exact "
-        "integers.",
+        "DATA must be the training data of the model, linear or with a kernel. The "
+        "proof holds the training problem, the rows, the model and dual variables in "
+        "exact integers.",
         "dualgap-check is a program of its own, one file of plain Python. It computes "
         "the claims again, and compares the rows with DATA if that is svmlight text.",
     )

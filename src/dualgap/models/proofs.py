@@ -20,23 +20,28 @@ from sklearn.linear_model import SGDClassifier
 from sklearn.utils._param_validation import Interval, validate_params
 from sklearn.utils.validation import check_array
 
-from dualgap_check import NotValidError, Proof, claim_of
+from dualgap_check import BITS, NotValidError, Proof, claim_of
 
 from ..certificate import Bounds, Certificate
 from ..data.atomic import check_target, write_atomically
 from ..data.types import MatrixLike
 from ..estimators import originals as svm
 from ..estimators.fitting import encode
+from ..estimators.kernel_regression import SVR
 from ..estimators.linear_regression import LinearSVR
 from ..estimators.linear_svc import LinearSVC
 from ..estimators.meta import unwrap
 from ..estimators.single import checked_weights
+from ..estimators.svc import SVC
+from ..kernels.functions import Polynomial
 from ..losses import Hinge, SquaredHinge, Vector, get_loss
 from ..problems.base import Claim
 from ..problems.multiclass import OneVsOne, certificate_of
 from ..problems.regression import RegressionProblem
 from ..solvers import solver_for
 from ..training import solve
+from .balls import balls_of
+from .kernels import _kernel_of, kernel_pairs
 from .linear import binary_of, linear_problems, linear_terms
 from .single_problems import single_terms, targets
 
@@ -48,6 +53,7 @@ __all__ = ["write_proof"]
 
 _CLASSIFIERS = (LinearSVC, svm.LinearSVC, SGDClassifier)
 _REGRESSORS = (LinearSVR, svm.LinearSVR)
+_KERNEL_CLASSIFIERS = (SVC, svm.SVC)
 
 # Bits of the largest entry of w and of alpha. Smaller entries have the same grid.
 _BITS = 53
@@ -61,6 +67,7 @@ class _Part(NamedTuple):
     w: Vector
     alpha: Vector
     place: NDArray[np.intp]  # rows of the problem in X
+    scaling: float  # value of the constant feature; 1 for an unpenalised bias
 
     def costs(self, n: int) -> Vector:
         """Return the costs of all rows of X, shape (n,), or (1,) if they are equal."""
@@ -70,6 +77,23 @@ class _Part(NamedTuple):
         every = np.zeros(n)
         every[self.place] = cost
         return every
+
+
+class _Found(NamedTuple):
+    """One problem of a kernel model, and its points."""
+
+    sides: str
+    problem: Any
+    alpha: Vector
+    bias: float
+    rows: NDArray[np.intp]
+
+
+class _Kernel(NamedTuple):
+    """Line of a kernel in a file, and the exponent of its values."""
+
+    text: str
+    exponent: int
 
 
 class _Grid(NamedTuple):
@@ -101,12 +125,14 @@ def write_proof(
     data: str | os.PathLike[str] | None = None,
     zero_based: bool = False,
 ) -> Certificate:
-    """Write a file that proves how far a linear model is from the optimum.
+    """Write a file that proves how far a model is from the optimum.
 
     The file holds the training problem, the rows, the model w and dual variables alpha
     as integers over powers of two, and the exact values of P(w) and D(alpha). The
     program ``dualgap-check`` computes both again in exact integers. It is one file of
-    plain Python without any code of this package.
+    plain Python without any code of this package. With a kernel, alpha and the bias are
+    the model; values of the RBF kernel are rounded to 64 bits, and P and D bound what
+    that can change.
 
     w and alpha are rounded to 53 bits of their largest entry first, so the proof is
     about a model that differs from `model` by less than its own rounding.
@@ -114,9 +140,11 @@ def write_proof(
     Parameters
     ----------
     model : estimator
-        A fitted `LinearSVC` or `LinearSVR` of dualgap or scikit-learn, or a
-        `SGDClassifier`, alone or at the end of a pipeline or search. The loss must be
-        the hinge, its square, or an epsilon-insensitive loss.
+        A fitted `LinearSVC` or `LinearSVR` of dualgap or scikit-learn, a
+        `SGDClassifier`, an `SVC` of dualgap or scikit-learn, or an `SVR` of dualgap,
+        alone or at the end of a pipeline or search. The loss must be the hinge, its
+        square, or an epsilon-insensitive loss, and the kernel linear, RBF or polynomial
+        with `coef0` zero or more.
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
         Training rows.
     y : array-like of shape (n_samples,)
@@ -128,7 +156,8 @@ def write_proof(
     tol : float, default=1e-3
         Relative gap to prove. If the dual variables of the model, or those that its
         margins suggest, leave a larger gap, dualgap trains until `tol` to find better
-        ones. A model that is far from optimal has a larger gap all the same.
+        ones. A model that is far from optimal has a larger gap all the same. A model
+        with a kernel is its dual variables, so its gap is what it is.
     data : str or path-like, optional
         The svmlight text that X and y were read from. The file then names its
         checksum, and ``dualgap-check`` can compare it with the rows.
@@ -143,10 +172,10 @@ def write_proof(
     Raises
     ------
     TypeError
-        If the type of the model is not supported, such as a kernel model.
+        If the type of the model is not supported.
     ValueError
-        If the loss or the treatment of several classes is not supported, or X and y do
-        not fit the model.
+        If the loss, the kernel or the treatment of several classes is not supported, or
+        X and y do not fit the model.
     OSError
         If the file cannot be written.
 
@@ -169,21 +198,28 @@ def write_proof(
     if isinstance(model, _REGRESSORS):
         parts, labels = _regression(model, X, y, sample_weight, tol), []
         marks: NDArray[np.generic] = parts[0].problem.target
-    elif isinstance(model, _CLASSIFIERS):
-        parts = _classification(model, X, y, sample_weight, tol)
+    elif isinstance(model, (*_CLASSIFIERS, *_KERNEL_CLASSIFIERS)):
+        if isinstance(model, _CLASSIFIERS):
+            parts = _classification(model, X, y, sample_weight, tol)
+        else:
+            parts = _with_kernel(model, X, y, sample_weight)
         classes, marks = encode(np.asarray(y))
         labels = classes.tolist()
+    elif isinstance(model, SVR):
+        parts, labels = _with_kernel(model, X, y, sample_weight), []
+        marks = targets(y, X.shape[0])
     else:
         raise TypeError(
-            f"{type(model).__name__} has no proof file: these are for linear "
-            "classifiers and regressors; use certify, which takes any SVM"
+            f"{type(model).__name__} has no proof file; use certify, which takes any "
+            "SVM, or train LinearSVC, LinearSVR, SVC or SVR"
         )
     content = None
     named = "none"
     if data is not None:
         content = Path(data).read_bytes()
         named = f"{hashlib.sha256(content).hexdigest()} {0 if zero_based else 1}"
-    head, about, body = _text(parts, X, labels, marks)
+    of_kernel = model if isinstance(model, (*_KERNEL_CLASSIFIERS, SVR)) else None
+    head, about, body = _text(parts, X, labels, marks, of_kernel)
 
     def sealed(claims: list[str]) -> bytes:
         lines = ["dualgap-proof 1", f"data {named}", *head]
@@ -234,9 +270,8 @@ def _classification(
         else:
             sides, place = f"{binary.positive[k]} -1", np.arange(X.shape[0])
         alpha = None if table is None else binary.unpack(table, k)
-        parts.append(
-            _Part(sides, problem, w, _dual_point(problem, w, alpha, tol), place)
-        )
+        alpha = _dual_point(problem, w, alpha, tol)
+        parts.append(_Part(sides, problem, w, alpha, place, problem.intercept_scaling))
     return parts
 
 
@@ -263,7 +298,61 @@ def _regression(
         w = np.append(w, terms.bias / terms.intercept_scaling)
     table = _duals(model, X.shape[0])
     alpha = _dual_point(problem, w, None if table is None else table[0], tol)
-    return [_Part("-1 -1", problem, w, alpha, np.arange(X.shape[0]))]
+    place = np.arange(X.shape[0])
+    return [_Part("-1 -1", problem, w, alpha, place, problem.intercept_scaling)]
+
+
+def _with_kernel(
+    model: BaseEstimator, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None
+) -> list[_Part]:
+    """Return the problems of a kernel model with their points."""
+    if isinstance(model, SVR):
+        (ball,) = (part.ball for part in balls_of(model, X, y, sample_weight))
+        bias, every = float(model.intercept_[0]), np.arange(X.shape[0])
+        found: list[tuple[Any, ...]] = [
+            ("-1 -1", ball.problem, ball.alpha, bias, every)
+        ]
+    else:
+        found = []
+        for pair in kernel_pairs(model, X, y, None, sample_weight):
+            first, second = pair.classes
+            if len(model.classes_) == 2:
+                first, second = second, first
+            sides = f"{first} {second}"
+            points = pair.alpha, pair.bias, pair.rows
+            found.append(_Found(sides, pair.problem, *points))
+    parts = []
+    for sides, problem, alpha, bias, rows in found:
+        scaling = 1.0 if problem.free_bias or problem.constant else 0.0
+        w = np.append(np.zeros(X.shape[1]), [bias] if scaling else [])
+        parts.append(_Part(sides, problem, w, alpha, rows, scaling))
+    return parts
+
+
+def _kernel_of_file(model: BaseEstimator, x: int) -> _Kernel:
+    """Return the kernel of a model, for rows of integers over 2**x.
+
+    Raises
+    ------
+    ValueError
+        If a proof file has no such kernel.
+    """
+    kernel = _kernel_of(model)
+    form = {"linear": (1.0, 0.0, 1), "rbf": (getattr(kernel, "gamma", 0.0), 0.0, 1)}
+    if isinstance(kernel, Polynomial):
+        form["poly"] = (kernel.gamma, kernel.coef0, kernel.degree)
+    if kernel.name not in form or form[kernel.name][1] < 0.0:
+        raise ValueError(
+            f"kernel={kernel.name!r} has no proof file; use 'linear', 'rbf' or 'poly', "
+            "with coef0 >= 0"
+        )
+    gamma, coef0, degree = form[kernel.name]
+    e = max(_exponent(np.array([gamma])), _exponent(np.array([coef0])) - 2 * x)
+    inner = e + 2 * x
+    scale, shift = _integers([gamma], e)[0], _integers([coef0], inner)[0]
+    if kernel.name == "rbf":
+        return _Kernel(f"rbf {scale} {e}", BITS)
+    return _Kernel(f"poly {scale} {e} {degree} {shift}", degree * inner)
 
 
 def _duals(model: BaseEstimator, n: int) -> NDArray[np.float64] | None:
@@ -326,11 +415,11 @@ def _spread(part: _Part, grid: _Grid, n: int) -> NDArray[np.generic]:
     if part.problem.free_bias:
         signs = part.problem.y.tolist()
         off = sum(map(mul, inside, signs))
-        heavier = [i for i, sign in enumerate(signs) if sign * off > 0]
-        for i in sorted(heavier, key=inside.__getitem__, reverse=True):
-            less = min(inside[i], abs(off))
-            inside[i] -= less
-            off -= less * signs[i]
+        heavier = [i for i, sign in enumerate(signs) if inside[i] * sign * off > 0]
+        for i in sorted(heavier, key=lambda i: abs(inside[i]), reverse=True):
+            less = min(abs(inside[i]), abs(off)) * (1 if off > 0 else -1)
+            inside[i] -= less * signs[i]
+            off -= less
             if off == 0:
                 break
     every = np.zeros(n, dtype=object)
@@ -348,31 +437,41 @@ def _up(value: Fraction) -> float:
 
 
 def _text(
-    parts: list[_Part], X: MatrixLike, labels: list[Any], marks: NDArray[np.generic]
+    parts: list[_Part],
+    X: MatrixLike,
+    labels: list[Any],
+    marks: NDArray[np.generic],
+    of_kernel: BaseEstimator | None,
 ) -> tuple[list[str], list[list[str]], str]:
     """Return the header, the lines of every part without its claim, and the rows."""
-    first = parts[0].problem
+    first, scaling = parts[0].problem, parts[0].scaling
     rows = sparse.csr_matrix(X, dtype=np.float64, copy=True)
     rows.sum_duplicates()
     rows.eliminate_zeros()
-    weights = np.concatenate([part.w[: first.d] for part in parts])
+    weights = np.concatenate([part.w[: rows.shape[1]] for part in parts])
     if not weights.any():
         weights = np.concatenate([part.w for part in parts])
     epsilon = 0.0 if labels else first.loss.epsilon
     grid = _Grid(
-        x=_exponent(np.append(rows.data, first.intercept_scaling)),
+        x=_exponent(np.append(rows.data, scaling)),
         w=_grid_of(weights),
         alpha=_grid_of(np.concatenate([part.alpha for part in parts])),
         cost=_exponent(np.concatenate([part.problem.cost for part in parts])),
         y=_exponent(np.append(marks, epsilon)),
     )
-    constant = _integers([first.intercept_scaling], grid.x)[0]
+    kernel = _Kernel("none", 0)
+    if of_kernel is not None:
+        kernel = _kernel_of_file(of_kernel, grid.x)
+        alpha = max(grid.alpha, grid.x - kernel.exponent)
+        grid = grid._replace(alpha=alpha, w=alpha + kernel.exponent - grid.x)
+    constant = _integers([scaling], grid.x)[0]
     kind = "free" if first.free_bias else "penalised" if constant else "none"
     head = [
         f"loss {first.loss.name} {_integers([epsilon], grid.y)[0]}",
         f"size {rows.shape[0]} {rows.shape[1]}",
         f"exponents {_joined(grid)}",
         f"bias {kind} {constant}",
+        f"kernel {kernel.text}",
         f"labels {json.dumps(labels)}",
         f"parts {len(parts)}",
     ]
