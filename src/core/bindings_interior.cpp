@@ -332,6 +332,22 @@ void bind_interior(nb::module_ &m) {
         return rows.visit([](const auto &x) { return windows_pay(x); });
       },
       "rows"_a, "Whether entries of a sparse row are in neighbouring columns.");
+  m.def(
+      "snapped",
+      [](Doubles alpha, Doubles cost, const Loss &loss, double share, double most) {
+        const auto n = static_cast<Index>(alpha.shape(0));
+        const double *given = alpha.data(), *costs = sized(cost, n, "cost");
+        Vec out(given, given + n);
+        for (std::size_t i = 0; i < out.size(); ++i) {
+          const double upper = loss.upper(costs[i]), near = std::min(share * upper, most);
+          if (out[i] < near) out[i] = 0.0;
+          if (upper - out[i] < near) out[i] = upper;
+        }
+        return copied(out);
+      },
+      "alpha"_a.noconvert(), "cost"_a.noconvert(), "loss"_a, "share"_a, "most"_a,
+      "The dual variables, with those at a bound that are within `share` U, and within "
+      "`most`, of it.");
   m.def("chosen_rows", &chosen_rows, "rows"_a, "chosen"_a.noconvert(), "feature"_a,
         "A copy of the chosen rows.");
 
@@ -365,6 +381,16 @@ void bind_interior(nb::module_ &m) {
           },
           "stop"_a,
           "One iteration: 0, 1 if told to leave, 2 if the matrix has no factor.")
+      .def(
+          "run",
+          [](Interior &self, double goal, int most, Stop &stop) {
+            const auto [outcome, steps, correctors] = without_gil(
+                stop, [&](Poll &poll) { return self.run(goal, most, poll, stop); });
+            return std::make_tuple(static_cast<int>(outcome), steps, correctors);
+          },
+          "goal"_a, "most"_a, "stop"_a,
+          "Iterations until the relative gap is at most `goal`: the last outcome, the "
+          "number of steps, and of their correctors.")
       .def(
           "refresh",
           [](Interior &self, Stop &stop) {

@@ -183,6 +183,21 @@ class Interior : private NewtonSystem<InteriorPart> {
     return Outcome::kStepped;
   }
 
+  // Iterates until the relative gap is at most `goal`, `most` times at most. Returns the
+  // last outcome, the number of steps and of their correctors.
+  std::tuple<Outcome, int, int> run(double goal, int most, Poll &poll,
+                                    const Stop &stop) {
+    int steps = 0, correctors = 0;
+    for (; steps < most; ++steps) {
+      const Outcome outcome = iterate(poll, stop);
+      if (outcome != Outcome::kStepped) return {outcome, steps, correctors};
+      correctors += correctors_;
+      if (!(primal_ - dual_ > goal * std::abs(primal_)))
+        return {outcome, steps + 1, correctors};
+    }
+    return {Outcome::kStepped, steps, correctors};
+  }
+
  private:
   static constexpr int kCorrectors = 3;
   static constexpr double kBack = 0.995;

@@ -92,21 +92,23 @@ def check_costs(C: float, sample_weight: ArrayLike | None, n: int) -> Vector:
         weight = np.ones(1)  # stands for all rows
     else:
         weight = check_vector("sample_weight", sample_weight, n)
-    if (weight < 0.0).any():
+    least, largest = weight.min(), weight.max()
+    if least < 0.0:
         i = int(np.argmax(weight < 0.0))
         raise ValueError(
             f"sample_weight[{i}]={float(weight[i])!r}: weights must be zero or positive"
         )
-    if not weight.any():
+    if largest == 0.0:
         raise ValueError("sample_weight is zero everywhere; give a positive weight")
+    if least == 0.0:
+        least = weight[weight > 0.0].min()
     with np.errstate(over="ignore"):
-        cost = C * weight
-    used = cost[weight > 0.0]
-    if used.min() < _SMALLEST_COST or used.max() > _LARGEST_COST:
-        raise ValueError(
-            f"C times sample_weight spans [{used.min():.3g}, {used.max():.3g}]; keep "
-            f"it within [{_SMALLEST_COST:g}, {_LARGEST_COST:g}]"
-        )
+        if C * least < _SMALLEST_COST or C * largest > _LARGEST_COST:
+            raise ValueError(
+                f"C times sample_weight spans [{C * least:.3g}, {C * largest:.3g}]; "
+                f"keep it within [{_SMALLEST_COST:g}, {_LARGEST_COST:g}]"
+            )
+    cost: Vector = C * weight
     return np.full(n, cost[0]) if sample_weight is None else cost
 
 

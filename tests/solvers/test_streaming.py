@@ -223,11 +223,12 @@ def test_interior_points_over_a_store_leave_at_once_when_told(streamed):
     stop.request()
     solver.step(state, stop)
     assert np.array_equal(state.inner.w, before)
-    found = solve(problem, solver, tol=1e-9, max_epochs=3)
+    found = solve(problem, solver, tol=1e-9, max_epochs=1)
     assert found.certificate.status is Status.EPOCH_LIMIT
     P, D_ = outside(problem, streamed, found.w, found.alpha)
     assert np.isclose(P, found.certificate.primal, rtol=1e-12)
-    assert np.isclose(D_, found.certificate.dual, rtol=1e-12, atol=1e-9)
+    rounding = 1e-9 + found.certificate.rounding  # which the certificate subtracts
+    assert np.isclose(D_, found.certificate.dual, rtol=1e-12, atol=rounding)
 
 
 def visiting_order(store, seed):

@@ -758,7 +758,9 @@ def test_history_does_not_depend_on_who_listens(problem, best, name, caplog):
     for level in (logging.CRITICAL, logging.INFO, logging.DEBUG):
         caplog.set_level(level, logger="dualgap")
         for on_epoch in (None, lambda info: None):
-            solution = solve(problem, SOLVERS[name](), max_epochs=30, on_epoch=on_epoch)
+            solution = solve(
+                problem, SOLVERS[name](), tol=1e-9, max_epochs=30, on_epoch=on_epoch
+            )
             check(problem, solution, best)
             histories.append(without_seconds(solution.history))
     assert len(histories[0])

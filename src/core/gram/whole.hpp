@@ -5,14 +5,15 @@
 //            violate the optimality conditions. Pair steps (inner_steps.hpp) solve its
 //            problem to a tenth of the violation. Then F = K c is computed again.
 // Guarantee  as in block.hpp
-// Cost       8 n^2 bytes, and as much for the largest working set; three passes over
-//            the working set per step
+// Cost       8 n^2 bytes, and as much for the largest working set, of which only rows
+//            that take part are written; three passes over the working set per step
 // Source     as in block.hpp
 #pragma once
 
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <utility>
@@ -56,15 +57,22 @@ class Buffer {
 
 class Whole {
  public:
-  // `signs` and `cost` have an entry for each of the n rows.
-  Whole(std::vector<double> signs, std::vector<double> cost)
+  // Computes a row of K, when it is first used.
+  using Fill = std::function<void(Index i, double *row)>;
+
+  // `signs`, `cost` and the diagonal of K have an entry for each of the n rows.
+  Whole(std::vector<double> signs, std::vector<double> cost,
+        std::vector<double> diagonal, Fill fill)
       : y_(std::move(signs)),
         cost_(std::move(cost)),
+        diagonal_(std::move(diagonal)),
         c_(y_.size(), 0.0),
         lo_(y_.size(), 0.0),
         hi_(y_.size(), 0.0),
         F_(y_.size(), 0.0),
-        K_(n() * n()) {
+        K_(n() * n()),
+        known_(y_.size(), 0),
+        fill_(std::move(fill)) {
     double largest = 0.0;
     for (const double c : cost_) largest = std::max(largest, c);
     unit_ = largest > 0.0 ? std::ldexp(1.0, std::ilogb(largest) - 52) : 1.0;
@@ -75,14 +83,17 @@ class Whole {
   }
 
   Index n() const { return static_cast<Index>(y_.size()); }
-  // Returns row i of K, to be filled with n values.
-  double *row(Index i) { return K_.data() + i * n(); }
+  const double *row(Index i) {
+    double *values = K_.data() + i * n();
+    if (!std::exchange(known_[at(i)], 1)) fill_(i, values);
+    return values;
+  }
   double alpha(Index i) const { return y_[at(i)] * c_[at(i)] + 0.0; }
   double c(Index i) const { return c_[at(i)]; }
   double sign(Index i) const { return y_[at(i)]; }
   // sums_j += sum_i c_i k_ij over the i with c_i > 0, or c_i < 0, as many terms at a
   // time as the tile adds.
-  void add_terms(bool positive, double *sums) const {
+  void add_terms(bool positive, double *sums) {
     constexpr int kRows = tile::kLeastRows;
     const std::vector<double> zeros(y_.size(), 0.0);
     double by[kRows] = {};
@@ -101,7 +112,7 @@ class Whole {
     for (Index i = 0; i < n(); ++i) {
       if (positive ? !(c(i) > 0.0) : !(c(i) < 0.0)) continue;
       by[count] = c(i);
-      from[count] = K_.data() + i * n();
+      from[count] = row(i);
       if (++count == kRows) add();
     }
     if (count > 0) add();
@@ -191,25 +202,34 @@ class Whole {
     for (Index s = 0; s < inner.q; ++s) inner.s[at(s)] = 1.0;
     for (Index s = 0; s < q; ++s) {
       const std::size_t i = at(who_[at(s)]);
-      const double *K = row(who_[at(s)]);
-      double *H = inner.H.data() + s * inner.stride();
-      if (q == n())
-        std::copy_n(K, q, H);
-      else
-        for (Index t = 0; t < q; ++t) H[t] = K[who_[at(t)]];
-      inner.s[at(s)] = H[s];
+      inner.s[at(s)] = diagonal_[i];
       inner.c[at(s)] = c_[i];
       inner.lo[at(s)] = lo_[i];
       inner.hi[at(s)] = hi_[i];
       inner.v[at(s)] = y_[i] - F_[i] - bias;
     }
-    const Index made = pair_steps(inner, unit_, kInner * (top_ - bottom_), most, poll);
+    // Few rows of the matrix take part in a step; the others are not copied.
+    std::vector<char> copied(at(q), 0);
+    const auto row_of = [&](Index s) {
+      double *H = inner.H.data() + s * inner.stride();
+      if (std::exchange(copied[at(s)], 1)) return static_cast<const double *>(H);
+      const double *K = row(who_[at(s)]);
+      if (q == n())
+        std::copy_n(K, q, H);
+      else
+        for (Index t = 0; t < q; ++t) H[t] = K[who_[at(t)]];
+      return static_cast<const double *>(H);
+    };
+    const Index made =
+        pair_steps(inner, unit_, kInner * (top_ - bottom_), most, poll, row_of);
     for (Index s = 0; s < q; ++s) c_[at(who_[at(s)])] = inner.c[at(s)];
     return made;
   }
 
-  std::vector<double> y_, cost_, c_, lo_, hi_, F_;
+  std::vector<double> y_, cost_, diagonal_, c_, lo_, hi_, F_;
   Buffer K_;
+  std::vector<char> known_;  // rows of K that are filled
+  Fill fill_;
   std::vector<Index> who_;
   double unit_ = 1.0, top_ = 0.0, bottom_ = 0.0, primal_ = 0.0, dual_ = 0.0;
 };
@@ -291,27 +311,26 @@ class PairsOfClasses {
     // With two classes the second one is positive.
     std::vector<double> y(at(m), classes() > 2 ? 1.0 : -1.0);
     y.resize(at(m + more), -y.front());
-    Whole problem(std::move(y), both(cost_, a, b));
-    const Index stride = stride_[at(a)];
+    const Index stride = stride_[at(a)], others = stride_[at(b)];
     const double *own = values_->data() + begin_[at(a)];
     const double *across = own + first(b) - first(a);
-    for (Index s = 0; s < m; ++s) {
-      std::copy_n(own + s * stride, m, problem.row(s));
-      std::copy_n(across + s * stride, more, problem.row(s) + m);
-    }
-    constexpr Index kSide = 16;  // of the blocks that are transposed
-    for (Index s0 = 0; s0 < more; s0 += kSide)
-      for (Index t0 = 0; t0 < m; t0 += kSide)
-        for (Index s = s0; s < std::min(s0 + kSide, more); ++s)
-          for (Index t = t0; t < std::min(t0 + kSide, m); ++t)
-            problem.row(m + s)[t] = across[t * stride + s];
-    for (Index s = 0; s < more; ++s)
-      std::copy_n(values_->data() + begin_[at(b)] + s * stride_[at(b)], more,
-                  problem.row(m + s) + m);
-    return problem;
+    const double *second = values_->data() + begin_[at(b)];
+    std::vector<double> diagonal;
+    for (Index s = 0; s < m; ++s) diagonal.push_back(own[s * stride + s]);
+    for (Index s = 0; s < more; ++s) diagonal.push_back(second[s * others + s]);
+    const auto fill = [=](Index i, double *row) {
+      if (i < m) {
+        std::copy_n(own + i * stride, m, row);
+        std::copy_n(across + i * stride, more, row + m);
+      } else {
+        for (Index t = 0; t < m; ++t) row[t] = across[t * stride + i - m];
+        std::copy_n(second + (i - m) * others, more, row + m);
+      }
+    };
+    return {std::move(y), both(cost_, a, b), std::move(diagonal), fill};
   }
 
-  HingeProof prove(const Whole &problem, Index a, Index b) {
+  HingeProof prove(Whole &problem, Index a, Index b) {
     const Index n = problem.n(), m = size(a);
     std::vector<double> up(at(n)), down(at(n)), scores(at(n)), errors(at(n)), alpha;
     std::vector<std::int8_t> y;

@@ -8,7 +8,7 @@ from collections.abc import Callable as Function
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -166,6 +166,8 @@ class PairRows:
 
         Each pair must have enough cache that sharing does not change its result.
         """
+        if threads == 1:
+            return 1
         sizes = np.sort(np.diff(self.bounds))
         largest, pairs = int(sizes[-2:].sum()), len(sizes) * (len(sizes) - 1) // 2
         room = rows_in(cache_size, largest) // solver.rows_held(largest)
@@ -302,7 +304,8 @@ class PairTraining:
                 common, bounds=bounds[p], epochs=epochs[p], updates=updates[p]
             )
 
-        histories = np.split(_history(solved, starts, seconds), starts[1:])
+        history, ends = _history(solved, starts, seconds), solved.ends.tolist()
+        histories = [history[a:b] for a, b in pairwise([0, *ends])]
 
         def trained(p: int) -> TrainedPair:
             coef, scores = (

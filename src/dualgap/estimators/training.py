@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import NamedTuple, Protocol, TypedDict
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
 from .. import core
@@ -104,8 +105,12 @@ class Training:
         metadata = None if sample_weight is None else {"sample_weight": sample_weight}
         data = {"X": X, "y": y, "metadata": metadata}
         self.tasks = FitTasks(estimator, data, names, stop)
-        rng = check_random_state(estimator.random_state)
-        self.seeds = rng.randint(2**31 - 1, size=len(names))
+        self.rng = check_random_state(estimator.random_state)
+
+    @cached_property
+    def seeds(self) -> NDArray[np.int64]:
+        """Seeds of all problems, drawn when the first of them needs one."""
+        return self.rng.randint(2**31 - 1, size=len(self.names))
 
     @property
     def stopped(self) -> bool:

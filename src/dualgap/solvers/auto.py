@@ -141,9 +141,11 @@ def choose(
     if short and not (warm_started or separable):
         smooth = math.isinf(problem.loss.slope)
         steep = float(np.dot(problem.cost, problem.q)) > settings.steep * problem.n
-        fewest = SmoothingNewton() if smooth or steep else InteriorPoint()
-        passes = predicted_passes(fewest, problem, tol, settings)
-        return Plan(fewest, "passes are so short that only their number counts", passes)
+        reason = "passes are so short that only their number counts"
+        if not (smooth or steep):
+            return Plan(InteriorPoint(), reason)  # nothing takes over from it
+        passes = predicted_passes(SmoothingNewton(), problem, tol, settings)
+        return Plan(SmoothingNewton(), reason, passes)
     other = successor(DCD(), problem)
     passes = predicted_passes(DCD(), problem, tol, settings)
     other_passes = predicted_passes(other, problem, tol, settings)

@@ -185,11 +185,13 @@ class InteriorState(SomeRowsState):
     def gap(self) -> float:
         return self.primal - self.dual
 
-    def count_iteration(self) -> None:
-        self.iterations += 1
-        rows, correctors = len(self.members), self.inner.correctors
-        self.updates += rows
-        self.spend(iteration_work(self.problem, rows, correctors))
+    def count_epoch(self, iterations: int, correctors: int) -> None:
+        self.epochs += 1
+        self.iterations += iterations
+        rows = len(self.members)
+        self.updates += iterations * rows
+        each = iteration_work(self.problem, rows, correctors / iterations)
+        self.spend(iterations * each)
 
     def look_at_all_rows(self, w: Vector, stop: core.Stop) -> bool:
         """Compute all margins at w; return False on a stop request."""
@@ -226,13 +228,16 @@ class InteriorState(SomeRowsState):
 
     def dual_point(self, snap: float) -> Vector:
         """Return the duals of all rows; those within `snap` U of a bound are at it."""
-        alpha = self.full.copy()
         problem, active = self.problem, self.inner.alpha
-        upper = problem.loss.upper(problem.cost[self.members])
+        whole = len(active) == problem.n
+        cost = problem.cost if whole else problem.cost[self.members]
         # Never move a dual by more than 1e-11 of the mean: their sum has to survive.
-        most = np.minimum(snap * upper, 1e-11 * float(active.mean()))
-        active[active < most] = 0.0
-        alpha[self.members] = np.where(upper - active < most, upper, active)
+        most = 1e-11 * float(active.mean())
+        active = core.snapped(active, cost, problem.core_loss, snap, most)
+        if whole:
+            return active
+        alpha = self.full.copy()
+        alpha[self.members] = active
         return alpha
 
     def meets_target(self, dual: float | None = None) -> bool:
@@ -248,11 +253,11 @@ class InteriorState(SomeRowsState):
         problem, alpha = self.problem, self.alpha
         if alpha is None:
             return None
-        upper = problem.upper
-        size = np.minimum(upper, float(alpha.mean()))
+        mean = float(alpha.mean())
         for snap in snaps:
-            some = np.where(alpha < snap * size, 0.0, alpha)
-            some = np.where(upper - alpha < snap * size, upper, some)
+            some = core.snapped(
+                alpha, problem.cost, problem.core_loss, snap, snap * mean
+            )
             if problem.free_bias:
                 some = problem.balance(some)
             norm = problem.squared_norm(problem.weighted_sum(some))
@@ -320,23 +325,12 @@ class InteriorPoint(FewFeatures):
             self._begin(state, stop)
         if state.inner is None:
             return
+        # If all rows are solved together, an epoch goes on until the target is met.
         most = iterations_of_epoch(state.problem) if state.everything else 1
-        before = state.updates
-        for k in range(1, most + 1):
-            if not self._iterate(state, stop, last=k == most):
-                break
-        state.epochs += state.updates > before
-
-    def _iterate(self, state: InteriorState, stop: core.Stop, last: bool) -> bool:
-        """Make an iteration; return whether the epoch may go on.
-
-        If all rows are solved together, they are checked once per epoch, after the
-        iteration that meets the target or the `last` one.
-        """
-        outcome = state.inner.iterate(stop)
+        outcome, made, correctors = state.inner.run(state.tol, most, stop)
         if outcome == Outcome.STOPPED:
-            return False
-        state.count_iteration()
+            return
+        state.count_epoch(max(made, 1), correctors)
         inner, settings = state.inner, self.settings
         gap = state.relative_gap
         early = state.iterations <= settings.tried_iterations
@@ -344,24 +338,21 @@ class InteriorPoint(FewFeatures):
             # A poor point is farther from the solution than the origin.
             state.warm = False
             self._start(state, None, 0.0, stop)
-            return False
+            return
         if gap < 0.9 * state.least:
             state.least, state.idle = gap, 0
         else:
-            state.idle += 1
+            state.idle += made
         stuck = (
             outcome == Outcome.SINGULAR
             or state.idle >= settings.most_idle
             or not math.isfinite(gap)
         )
-        if state.everything and not (last or stuck or gap <= state.tol):
-            return True
         if state.sampling:
             if gap <= settings.sample_tol or stuck:
                 self._screen(state, stop, stuck)
         elif gap <= state.look or stuck:
             self._verify(state, stop, gap, stuck)
-        return False
 
     def _begin(self, state: InteriorState, stop: core.Stop) -> None:
         """Solve a sample of the rows first, if it is much smaller."""

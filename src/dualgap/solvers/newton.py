@@ -205,6 +205,8 @@ def choose_regression(problem: RegressionProblem) -> Solver:
     if squared:
         return ResidualNewton() if many else RegressionDCD()
     settings = RegressionInterior.settings
-    steep = float(problem.cost @ problem.q) >= settings.steep * problem.n
+    short = problem.n * problem.width <= settings.short_entries
+    least = settings.steep_if_short if short else settings.steep
+    steep = float(problem.cost @ problem.q) >= least * problem.n
     few = problem.width <= settings.auto_features and fits(problem)
     return RegressionInterior() if steep and few else RegressionDCD()

@@ -85,6 +85,8 @@ class Settings:
     least_radius: float = 0.1
     #: Rows are removed only if at most this share of all rows stays active.
     active_share: float = 0.25
+    #: With fewer rows than this none are removed: passes are short.
+    shrinking_rows: int = 1000
     #: Every how many rows one is looked at to estimate that share.
     active_stride: int = 16
     #: Relative gain of a step that rounding hides.
@@ -238,7 +240,7 @@ class SmoothingNewton(FewFeatures):
         elif state.centre is not None:
             if self._room(state) <= settings.least_radius * state.radius:
                 state.inner = None
-        elif gap > 2.0 * state.tol:
+        elif gap > 2.0 * state.tol and state.problem.n >= settings.shrinking_rows:
             self._shrink(state, stop)
         return not stuck and gap > state.tol
 
