@@ -218,7 +218,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("data", nargs="*", default=list(SETS))
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--limit", type=float, default=60.0, help="processor seconds a run")
+    parser.add_argument(
+        "--limit", type=float, default=60.0, help="processor seconds a run"
+    )
     args = parser.parse_args()
     report = Report(
         "pegasos2011_kernels", "Pegasos with kernels (Shalev-Shwartz et al. 2011)"
