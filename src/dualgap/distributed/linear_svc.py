@@ -22,12 +22,12 @@ from ..data.types import Label, Parameters
 from ..estimators.fitting import (
     class_factors,
     class_scores,
-    fit_all,
     one_or_all,
     warn_of_failures,
 )
 from ..estimators.hints import ParameterHints, ProbabilityHints
 from ..estimators.parameters import constraints
+from ..estimators.training import begin, fit_all
 from ..losses import LOSSES, Loss, Vector, get_loss
 from ..problems.multiclass import certificate_of, refuse_missing
 from ..training import Solution, solve
@@ -267,11 +267,9 @@ class DistributedLinearSVC(
         from .cluster import Cluster
 
         solver = CoCoA(local_epochs=self.local_epochs)
-        loss, stop = get_loss(self.loss), core.Stop()
-        deadline = math.inf
-        if self.time_limit is not None:
-            stop.set_deadline(self.time_limit)
-            deadline = time.monotonic() + self.time_limit
+        loss, stop = get_loss(self.loss), begin(self.time_limit)
+        left = math.inf if self.time_limit is None else self.time_limit
+        deadline = time.monotonic() + left
         with _cluster_of(self.client) as client:
             count = self.n_pieces or max(sum(client.nthreads().values()), 1)
             cluster = Cluster(

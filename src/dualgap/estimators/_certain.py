@@ -30,7 +30,7 @@ from .regions import (
     optimum_of_fit,
     refuse_without_optimum,
 )
-from .single import begin
+from .training import begin
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator

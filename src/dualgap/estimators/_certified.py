@@ -31,7 +31,7 @@ from ..losses import Vector
 from ..solvers import Solver
 from ..training import Solution, solve
 from ._search import CUT_SHORT, FitOptions
-from .fitting import fit_all
+from .training import fit_all
 
 __all__ = [
     "ErrorBounds",

@@ -18,7 +18,8 @@ from ..problems.multiclass import refuse_missing
 from ._certified import Found, Settings, search
 from ._certified_folds import KernelFolds
 from ._kernel_search import Results, Work
-from .fitting import fit_all, weights
+from .fitting import weights
+from .training import fit_all
 
 if TYPE_CHECKING:
     from .kernel_cv import SVCCV

@@ -23,8 +23,9 @@ from ..training import Solution
 from ..training.folds import Folds, bytes_of_folds
 from ._kernel_walks import FoldSVC, Targets
 from ._pairs import PairModels, PairRows, TrainedPair
-from .fitting import fit_all, weights
+from .fitting import weights
 from .svc import SVC
+from .training import fit_all
 
 __all__ = ["Fold", "FoldFit", "TogetherSVC"]
 

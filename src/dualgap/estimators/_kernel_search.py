@@ -66,7 +66,7 @@ from .fitting import VersionedPickle, refuse_masks, validated, warn_of_models
 from .hints import ParameterHints
 from .parameters import Constraints, constraints
 from .path import grid_of
-from .single import begin
+from .training import begin
 
 __all__ = ["CONSTRAINTS", "KernelSearch", "Results", "Work", "has_final_model"]
 

@@ -33,8 +33,8 @@ from ..solvers.kernel.pairs import SolvedPairs, solve_pairs
 from ..training import HISTORY_DTYPE, Solution, ctrl_c, solve
 from ..training.progress import Progress
 from ._libsvm import CAN_BE_INDEFINITE, trained_by_libsvm
-from .fitting import fit_all, listener
-from .training import Callback, Trainable, Training
+from .fitting import listener
+from .training import Callback, Trainable, Training, fit_all
 
 __all__ = ["PairModels", "PairRows", "PairTraining", "TrainedPair"]
 

@@ -15,7 +15,7 @@ from sklearn.model_selection import BaseCrossValidator
 from .. import core
 from ..certificate import Status
 from ..losses import Vector
-from .fitting import fit_all
+from .training import fit_all
 
 __all__ = ["CUT_SHORT", "best_of", "part_of", "run_folds", "why_ended"]
 

@@ -30,11 +30,12 @@ from ..losses import Vector
 from ._kernel_folds import Fold, TogetherSVC
 from ._kernel_walks import Path, Targets, walk_svc, walk_svr
 from ._search import CUT_SHORT, part_of
-from .fitting import encode, fit_all, silent_failures, validated
+from .fitting import encode, silent_failures, validated
 from .kernel_regression import SVR
 from .linear_regression import LinearSVR
 from .linear_svc import LinearSVC
 from .svc import SVC
+from .training import fit_all
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator

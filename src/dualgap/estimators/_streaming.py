@@ -19,7 +19,6 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import _check_partial_fit_first_call, unique_labels
 from sklearn.utils.validation import _check_sample_weight
 
-from .. import core
 from ..certificate import Bounds, Certificate, Status
 from ..data.types import Label, MatrixLike
 from ..losses import Loss, Vector
@@ -29,7 +28,8 @@ from ..problems.multiclass import certificate_of
 from ..solvers import DCD, Solver, get_solver
 from ..solvers.auto import Auto
 from ..training.stream import Stream, key_of
-from .fitting import class_factors, fit_all, refuse_masks, validated
+from .fitting import class_factors, refuse_masks, validated
+from .training import begin, fit_all
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
@@ -212,9 +212,7 @@ class StreamingMixin:
         )
         binary, key = self._binary_problems(X, known, codes, weight)
         alpha = self._duals_of_fit(codes, binary) if fitted else None
-        stop = core.Stop()
-        if self.time_limit is not None:
-            stop.set_deadline(self.time_limit)
+        stop = begin(self.time_limit)
         if first:  # only now, so that a failed first call changes nothing
             self._begin_stream(known, len(binary))
         batch = self._stream.open(key, len(codes))

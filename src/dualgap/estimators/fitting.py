@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from numbers import Integral, Real
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import numpy as np
-from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
@@ -22,19 +20,15 @@ from sklearn.utils.multiclass import (
     _ovr_decision_function,
     check_classification_targets,
 )
-from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _check_sample_weight, validate_data
-from threadpoolctl import threadpool_limits
 
-from .. import __version__, core
+from .. import __version__
 from ..certificate import Certificate, Status
 from ..data.blocks import RowSource
 from ..data.rows import Points
 from ..data.types import Label, MatrixLike, Parameters, ProblemLabel
 from ..losses import Vector
-from ..memory import make_room_for
-from ..solvers.some_rows import one_limit
-from ..training import EpochInfo, ctrl_c
+from ..training import EpochInfo
 
 __all__ = [
     "CACHE_SIZE",
@@ -45,7 +39,6 @@ __all__ = [
     "class_factors",
     "class_scores",
     "encode",
-    "fit_all",
     "listener",
     "one_or_all",
     "refuse_masks",
@@ -69,8 +62,6 @@ N_JOBS = [
 #: Valid values of `cache_size` in MB, up to an exabyte, which fits into 64 bits.
 CACHE_SIZE = [Interval(Real, 0, 1e12, closed="right")]
 
-#: Threads of joblib's pool besides its workers.
-_POOL = 3
 
 logger = logging.getLogger("dualgap")
 
@@ -283,47 +274,6 @@ def listener(
     return tell
 
 
-def fit_all(
-    fit: Callable[[int], T],
-    count: int,
-    *,
-    n_jobs: int | None,
-    stop: core.Stop,
-    verbose: int,
-) -> list[T]:
-    """Fit `count` binary problems in threads that stop together.
-
-    After Ctrl-C each fit keeps its best model. If one fit raises, the others end before
-    the error is raised here.
-    """
-    raised: list[BaseException] = []
-
-    def guarded(k: int) -> T | None:
-        # Errors are not raised inside a thread: joblib would leave the other threads
-        # running, and a thread that ends later restores outdated warning filters.
-        try:
-            return fit(k)
-        except BaseException as error:
-            stop.request()
-            raised.append(error)
-            return None
-
-    with _visible_logs(verbose), ctrl_c(stop):
-        # joblib and its warning filters take longer than a small fit.
-        if count == 1 or effective_n_jobs(n_jobs) == 1:
-            with one_limit():
-                return list(map(fit, range(count)))
-        make_room_for(min(effective_n_jobs(n_jobs), count) + _POOL)
-        # BLAS starts threads of its own in each thread of the fit.
-        with threadpool_limits(1, "blas"):
-            found = Parallel(n_jobs=n_jobs, require="sharedmem")(
-                delayed(guarded)(k) for k in range(count)
-            )
-    if raised:
-        raise raised[0]
-    return cast(list[T], found)
-
-
 def one_or_all(items: list[T]) -> T | list[T]:
     """Return the item of a list of one, else the list."""
     return items if len(items) > 1 else items[0]
@@ -415,23 +365,3 @@ def warn_of_models(
     names, certificates = zip(*found, strict=True)
     whole = Certificate.total(list(certificates), list(names))
     warn_of_failures(name, whole, "models", stacklevel + 1)
-
-
-@contextlib.contextmanager
-def _visible_logs(verbose: int) -> Iterator[None]:
-    """Show the log of a fit, on standard output if no log handler is set."""
-    if not verbose:
-        yield
-        return
-    handler = None if logger.hasHandlers() else logging.StreamHandler(sys.stdout)
-    level = logging.INFO if verbose == 1 else logging.DEBUG
-    before = logger.level
-    if handler is not None:
-        logger.addHandler(handler)
-    logger.setLevel(min(level, logger.getEffectiveLevel()))
-    try:
-        yield
-    finally:
-        logger.setLevel(before)
-        if handler is not None:
-            logger.removeHandler(handler)

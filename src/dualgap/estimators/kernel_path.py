@@ -29,10 +29,10 @@ from ..losses import Vector
 from ._kernel_walks import Path, Targets, walk_svc
 from ._kernels import KERNELS
 from ._search import CUT_SHORT, why_ended
-from .fitting import encode, fit_all, refuse_masks, validated, warn_of_failures, weights
+from .fitting import encode, refuse_masks, validated, warn_of_failures, weights
 from .path import grid_of
-from .single import begin
 from .svc import SVC
+from .training import begin, fit_all
 
 __all__ = ["SVCPath", "svc_path"]
 

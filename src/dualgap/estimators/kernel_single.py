@@ -23,7 +23,8 @@ from ..training import Solution
 from ._kernels import KERNEL_CONSTRAINTS, KernelParameters
 from .fitting import refuse_masks, validated
 from .parameters import Constraints, constraints
-from .single import ZERO, SingleFit, begin, checked_weights
+from .single import ZERO, SingleFit, checked_weights
+from .training import begin
 
 #: Solvers of these problems, by name.
 BOX_SOLVERS = solvers_of("kernel-regression")

@@ -26,7 +26,8 @@ from ._certain import CertainDecisions
 from ._columns import StoredColumns
 from .fitting import refuse_masks, validated
 from .parameters import Constraints, constraints
-from .single import ZERO, SingleFit, begin, checked_weights, on_the_plane
+from .single import ZERO, SingleFit, checked_weights, on_the_plane
+from .training import begin
 
 if TYPE_CHECKING:
     from sklearn.utils import Tags

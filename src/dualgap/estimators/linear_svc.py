@@ -38,7 +38,6 @@ from .fitting import (
     VersionedPickle,
     class_scores,
     encode,
-    fit_all,
     one_or_all,
     refuse_masks,
     validated,
@@ -46,8 +45,7 @@ from .fitting import (
 )
 from .hints import ParameterHints, ProbabilityHints
 from .parameters import Constraints, constraints
-from .single import begin
-from .training import Training
+from .training import Training, begin, fit_all
 
 if TYPE_CHECKING:
     from sklearn.utils import Tags

@@ -35,7 +35,6 @@ from .fitting import (
     VersionedPickle,
     class_scores,
     encode,
-    fit_all,
     refuse_masks,
     refuse_store,
     validated,
@@ -45,7 +44,7 @@ from .hints import ParameterHints, ProbabilityHints
 from .linear_svc import LinearSVC
 from .parameters import OF_LINEAR_SEARCHES, Constraints, constraints
 from .path import PATH_ON_STORE, grid_of
-from .single import begin
+from .training import begin, fit_all
 
 if TYPE_CHECKING:
     from sklearn.utils import Tags

@@ -19,17 +19,9 @@ from ..problems.multiclass import BinaryProblems, binary_problems, number_of_pro
 from ..solvers import SOLVERS, Solver, get_solver
 from ..training.path import solutions
 from ._columns import StoredColumns
-from .fitting import (
-    ROWS,
-    encode,
-    fit_all,
-    refuse_masks,
-    refuse_store,
-    warn_of_failures,
-    weights,
-)
+from .fitting import ROWS, encode, refuse_masks, refuse_store, warn_of_failures, weights
 from .parameters import OF_LINEAR_SEARCHES, constraints
-from .single import begin
+from .training import begin, fit_all
 
 __all__ = ["SVMPath", "svm_path"]
 

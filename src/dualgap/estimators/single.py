@@ -16,31 +16,16 @@ from ..problems.base import Problem
 from ..solvers import Solver
 from ..training import Solution
 from ._callbacks import Attributes, CallbackSupportMixin
-from .fitting import (
-    OnEpoch,
-    VersionedPickle,
-    fit_all,
-    refuse_masks,
-    refuse_store,
-)
+from .fitting import OnEpoch, VersionedPickle, refuse_masks, refuse_store
 from .hints import ParameterHints
-from .training import Start, Training
+from .training import Start, Training, fit_all
 
 __all__ = [
     "ZERO",
     "SingleFit",
-    "begin",
     "checked_weights",
     "on_the_plane",
 ]
-
-
-def begin(time_limit: float | None) -> core.Stop:
-    """Return a stop request whose time limit starts now."""
-    stop = core.Stop()
-    if time_limit is not None:
-        stop.set_deadline(time_limit)
-    return stop
 
 
 #: A decision below this fraction of the offset counts as 0: it is within rounding.

@@ -44,8 +44,7 @@ from .fitting import (
 )
 from .hints import ParameterHints, ProbabilityHints
 from .parameters import Constraints, constraints
-from .single import begin
-from .training import Training
+from .training import Training, begin
 
 __all__ = ["KERNELS", "SVC"]
 

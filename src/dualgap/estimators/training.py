@@ -1,29 +1,46 @@
-"""Training of the problems of one estimator, with its callbacks, logs and warnings."""
+"""Training of the problems of one fit: threads, limits, callbacks, logs, warnings.
+
+Every fit, path and search trains its problems by :func:`fit_all`, under the stop
+request that :func:`begin` makes.
+"""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
+import logging
+import sys
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
-from typing import NamedTuple, Protocol, TypedDict
+from typing import NamedTuple, Protocol, TypedDict, TypeVar, cast
 
 import numpy as np
+from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
+from sklearn.utils.parallel import Parallel, delayed
+from threadpoolctl import threadpool_limits
 
 from .. import core
 from ..certificate import Certificate
 from ..data.types import MatrixLike, ProblemLabel
 from ..losses import Vector
+from ..memory import make_room_for
 from ..problems.base import Problem
 from ..solvers import Solver
-from ..training import EpochInfo, Solution, solve
+from ..solvers.some_rows import one_limit
+from ..training import EpochInfo, Solution, ctrl_c, solve
 from ._callbacks import Attributes, FitTasks
 from .fitting import OnEpoch, listener, warn_of_failures
 
-__all__ = ["Limits", "Start", "Trainable", "Training"]
+__all__ = ["Limits", "Start", "Trainable", "Training", "begin", "fit_all"]
 
 Callback = Callable[[EpochInfo], None]
+T = TypeVar("T")
+
+logger = logging.getLogger("dualgap")
+
+#: Threads of joblib's pool besides its workers.
+_POOL = 3
 
 
 class Trainable(Protocol):
@@ -68,6 +85,75 @@ class Limits(TypedDict):
     random_state: int
     on_epoch: Callable[[EpochInfo], object] | None
     stop: core.Stop
+
+
+def begin(time_limit: float | None) -> core.Stop:
+    """Return a stop request whose time limit starts now."""
+    stop = core.Stop()
+    if time_limit is not None:
+        stop.set_deadline(time_limit)
+    return stop
+
+
+def fit_all(
+    fit: Callable[[int], T],
+    count: int,
+    *,
+    n_jobs: int | None,
+    stop: core.Stop,
+    verbose: int,
+) -> list[T]:
+    """Fit `count` binary problems in threads that stop together.
+
+    After Ctrl-C each fit keeps its best model. If one fit raises, the others end before
+    the error is raised here.
+    """
+    raised: list[BaseException] = []
+
+    def guarded(k: int) -> T | None:
+        # Errors are not raised inside a thread: joblib would leave the other threads
+        # running, and a thread that ends later restores outdated warning filters.
+        try:
+            return fit(k)
+        except BaseException as error:
+            stop.request()
+            raised.append(error)
+            return None
+
+    with _visible_logs(verbose), ctrl_c(stop):
+        # joblib and its warning filters take longer than a small fit.
+        if count == 1 or effective_n_jobs(n_jobs) == 1:
+            with one_limit():
+                return list(map(fit, range(count)))
+        make_room_for(min(effective_n_jobs(n_jobs), count) + _POOL)
+        # BLAS starts threads of its own in each thread of the fit.
+        with threadpool_limits(1, "blas"):
+            found = Parallel(n_jobs=n_jobs, require="sharedmem")(
+                delayed(guarded)(k) for k in range(count)
+            )
+    if raised:
+        raise raised[0]
+    return cast(list[T], found)
+
+
+@contextlib.contextmanager
+def _visible_logs(verbose: int) -> Iterator[None]:
+    """Show the log of a fit, on standard output if no log handler is set."""
+    if not verbose:
+        yield
+        return
+    handler = None if logger.hasHandlers() else logging.StreamHandler(sys.stdout)
+    level = logging.INFO if verbose == 1 else logging.DEBUG
+    before = logger.level
+    if handler is not None:
+        logger.addHandler(handler)
+    logger.setLevel(min(level, logger.getEffectiveLevel()))
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
+        if handler is not None:
+            logger.removeHandler(handler)
 
 
 class Training:

@@ -14,13 +14,13 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, validate_params
 from sklearn.utils.validation import check_is_fitted
 
-from .. import core
 from ..certificate import Certificate
 from ..data.types import MatrixLike
 from ..estimators import originals as svm
 from ..estimators.fitting import N_JOBS
 from ..estimators.linear_svc import LinearSVC
 from ..estimators.svc import SVC
+from ..estimators.training import begin
 from ..losses import (
     RESIDUAL_LOSSES,
     Loss,
@@ -173,9 +173,7 @@ def certify(
                 "first: certify(model, X, y)"
             )
     seed = int(check_random_state(random_state).randint(2**31 - 1))
-    stop = core.Stop()
-    if time_limit is not None:
-        stop.set_deadline(time_limit)
+    stop = begin(time_limit)
     given = {
         "intercept": intercept,
         "loss": loss,
