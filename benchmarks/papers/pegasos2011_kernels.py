@@ -134,7 +134,7 @@ def trace(problem, solver, seed, limit, atol=1e-9, target=0.0):
 
     def look(info):
         seconds = time.process_time() - begun
-        if not info.exact:
+        if not info.final:
             found.append((seconds, info.primal, info.updates))
         return info.primal <= target or seconds > limit
 
@@ -218,9 +218,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("data", nargs="*", default=list(SETS))
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument(
-        "--limit", type=float, default=60.0, help="processor seconds a run"
-    )
+    parser.add_argument("--limit", type=float, default=60.0, help="CPU seconds a run")
     args = parser.parse_args()
     report = Report(
         "pegasos2011_kernels", "Pegasos with kernels (Shalev-Shwartz et al. 2011)"

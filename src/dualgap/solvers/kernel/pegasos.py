@@ -71,11 +71,15 @@ class PegasosState(SimplexState):
         a, g = self.sigma * self.a + self.r_a, self.sigma * self.g + self.r_g
         return a / self.t, g / self.t
 
+    def in_box(self, coef: Vector) -> bool:
+        """Whether coefficients are dual variables, up to rounding."""
+        upper = self.problem.upper[self.used]
+        return bool((coef <= (1.0 + self.settings.rounding) * upper).all())
+
     def dual_point(self, coef: Vector) -> Vector:
         """Return coefficients in the box, or mean slopes in their place, (m,)."""
-        upper = self.problem.upper[self.used]
-        if (coef <= (1.0 + self.settings.rounding) * upper).all():
-            return np.minimum(coef, upper)
+        if self.in_box(coef):
+            return np.minimum(coef, self.problem.upper[self.used])
         share = self.a / np.where(self.most > 0.0, self.most, 1.0)
         return np.asarray(self.problem.cost[self.used] * share)
 
@@ -102,7 +106,9 @@ class PegasosState(SimplexState):
         diagonal = float((self.delta * alpha * alpha).sum())
         loss = problem.loss.value(margins)
         self.primal = 0.5 * norm + float((problem.cost[self.used] * loss).sum())
-        # ||w||^2 stands for ||w(alpha)||^2, which the proof computes.
+        if not self.in_box(coef):
+            # The mean slopes define the last iterate, or one close to it.
+            norm = float((self.a * self.g).sum()) / self.scale**2
         self.dual = float(alpha.sum()) - 0.5 * (norm + diagonal)
 
     def refresh(self) -> None:
