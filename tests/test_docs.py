@@ -269,6 +269,12 @@ def test_the_kernel_ratios_of_the_readme_are_in_the_results():
         said.groups(), ("pendigits-10", "ijcnn1", "covtype-20k"), strict=True
     ):
         assert number == f"{cells[name]:.3g}"
+    cases = json.loads((ROOT / "benchmarks" / "estimators.json").read_text("utf-8"))
+    news = cases["cases"]["SVC, 5 newsgroups, C = 10"]
+    train, predict = (f"{news[kind]['ratio']:.2g}" for kind in ("fit", "predict"))
+    assert (
+        f"{train} times as long to train and {predict} times as long to predict" in text
+    )
 
 
 def test_the_chart_of_the_readme_is_drawn(tmp_path):
