@@ -29,11 +29,11 @@ from pathlib import Path
 
 import numpy as np
 
-HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE / "linear")]
+sys.path.insert(0, str(Path(__file__).resolve().parent / "linear"))
+sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from rivals import Dualgap, Liblinear, Rival, SklearnLinearSVC, steps  # noqa: E402
-from serving import serve  # noqa: E402
+from rivals import Dualgap, Liblinear, Rival, SklearnLinearSVC, steps
+from serving import serve
 
 ACCURACY = 1e-3
 #: Data sets, C, and the loosest tolerance that is tried.
@@ -208,7 +208,9 @@ def main() -> None:
     parser.add_argument("--data", nargs="+", default=[name for name, *_ in CASES])
     parser.add_argument("--C", type=float, nargs="+", default=[0.01, 1.0])
     parser.add_argument("--limit", type=float, default=60.0)
-    parser.add_argument("--out", type=Path, default=HERE / "front_page.json")
+    parser.add_argument(
+        "--out", type=Path, default=Path(__file__).with_name("front_page.json")
+    )
     args = parser.parse_args()
     old = json.loads(args.out.read_text("utf-8")) if args.out.exists() else {}
     cases = {(row["data"], row["C"]): row for row in old.get("cases", [])}

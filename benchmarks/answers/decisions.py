@@ -21,18 +21,17 @@ from sklearn.datasets import load_breast_cancer, load_svmlight_file
 from sklearn.preprocessing import scale
 from threadpoolctl import threadpool_limits
 
-HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent))
-sys.path.insert(0, str(HERE.parents[1] / "tests" / "answers"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "answers"))
 
-import datasets  # noqa: E402
-from exact import KERNEL, LINEAR, case, loose_point  # noqa: E402
+import datasets
+from exact import KERNEL, LINEAR, case, loose_point
 
-from dualgap import SVC, LinearSVC  # noqa: E402
-from dualgap.answers.ball import Ball  # noqa: E402
-from dualgap.answers.kernel_regions import kernel_bounds, kernel_region_of  # noqa: E402
-from dualgap.answers.regions import linear_bounds, region_of  # noqa: E402
-from dualgap.data.rows import Points  # noqa: E402
+from dualgap import SVC, LinearSVC
+from dualgap.answers.ball import Ball
+from dualgap.answers.kernel_regions import kernel_bounds, kernel_region_of
+from dualgap.answers.regions import linear_bounds, region_of
+from dualgap.data.rows import Points
 
 PROBLEMS = 3000
 TOLERANCES = (1e-3, 1e-6, 1e-9)

@@ -22,15 +22,15 @@ from sklearn.datasets import load_breast_cancer, load_svmlight_file
 from sklearn.preprocessing import scale
 from threadpoolctl import threadpool_limits
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "benchmarks"), str(ROOT / "tests")]
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-import datasets  # noqa: E402
-import removed  # noqa: E402
+import datasets
+import removed
 
-from dualgap import SVC, LinearSVC, loo_bounds, what_if  # noqa: E402
-from dualgap.answers.ball import Ball  # noqa: E402
-from dualgap.answers.left_out import LeftOut  # noqa: E402
+from dualgap import SVC, LinearSVC, loo_bounds, what_if
+from dualgap.answers.ball import Ball
+from dualgap.answers.left_out import LeftOut
 
 
 def _svmlight(name: str, positive: object) -> datasets.Data:

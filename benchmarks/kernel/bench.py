@@ -11,14 +11,13 @@ from pathlib import Path
 import numpy as np
 from scipy import sparse
 
-HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-import harness  # noqa: E402
-from datasets import CACHE, DATA, ROOT  # noqa: E402, F401
-from datasets import load as load_set  # noqa: E402
-from harness import ONE_THREAD, save  # noqa: E402
-from serving import read  # noqa: E402
+import harness
+from datasets import CACHE, DATA, ROOT  # noqa: F401
+from datasets import load as load_set
+from harness import ONE_THREAD, save
+from serving import read
 
 # Cheap ones first; those with a number after the dash are one versus one.
 BINARY = [
@@ -209,7 +208,7 @@ def _squares(X):
 class Worker(harness.Worker):
     """Its heap is touched before, or the first touch of memory is measured."""
 
-    script = HERE / "worker.py"
+    script = Path(__file__).with_name("worker.py")
 
     def __init__(self, rival: str, data: Path, touch: int = 0) -> None:
         super().__init__(rival, data)

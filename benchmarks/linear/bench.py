@@ -7,12 +7,11 @@ from pathlib import Path
 
 import numpy as np
 
-HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-import harness  # noqa: E402
-from datasets import CACHE, ROOT, load  # noqa: E402, F401
-from harness import Clock, Results, processor, save, stamp  # noqa: E402, F401
+import harness
+from datasets import CACHE, ROOT, load  # noqa: F401
+from harness import Clock, Results, processor, save, stamp  # noqa: F401
 
 # Cheap ones first.
 DATA = [
@@ -41,7 +40,7 @@ def arrays(name: str) -> Path:
 class Worker(harness.Worker):
     """A package in a process of its own, with one data set."""
 
-    script = HERE / "worker.py"
+    script = Path(__file__).with_name("worker.py")
 
     def fit(self, C, family, value, *, cap=CAP, seed=0, **options):
         """(row, w); the row has "capped" if the fit was ended at `cap`."""

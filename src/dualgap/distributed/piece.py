@@ -344,7 +344,7 @@ class Piece:
         rows = 80 * len(self.binaries or ()) * len(self.y)
         return sum(sys.getsizeof(part) for part in parts) + rows
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         """Return the rows and labels. A copy of a piece has no duals."""
         stored = self.source is not None
         keep = ["source", "index"] if stored else ["X", "y", "weight", "index"]

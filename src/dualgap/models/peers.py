@@ -309,7 +309,7 @@ def find_support(
     columns = max(X.shape[1], model.support_vectors_.shape[1])
     rows, vectors = (sparse.csr_matrix(m) for m in (X, model.support_vectors_))
     contents, wanted = _contents(rows), _contents(vectors)
-    known: dict[Any, list[int]] = {}
+    known: dict[tuple[object, ...], list[int]] = {}
     classes = getattr(model, "classes_", None)
     own = [None] * len(contents) if classes is None else y
     for i in range(rows.shape[0] - 1, -1, -1):  # so that pop() takes the first one

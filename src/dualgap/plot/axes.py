@@ -33,7 +33,7 @@ def pyplot() -> Any:
     return plt
 
 
-def svg(draw: Callable[[Any], object]) -> bytes:
+def svg(draw: Callable[[Axes], object]) -> bytes:
     """Return what `draw` draws on given axes as SVG, the same bytes every time."""
     plt = pyplot()
     figure = plt.Figure(figsize=(7.0, 3.8), layout="constrained")
@@ -54,7 +54,7 @@ def axes_of(ax: Axes | None) -> Axes:
     return ax
 
 
-def refuse_unknown(name: str, value: str, known: Mapping[str, Any]) -> None:
+def refuse_unknown(name: str, value: str, known: Mapping[str, object]) -> None:
     """Raise an error if the value of an argument is not a known word."""
     if value not in known:
         words = ", ".join(map(repr, known))

@@ -108,7 +108,7 @@ class ConvergenceDisplay:
     @classmethod
     def from_estimators(
         cls,
-        estimators: Mapping[str, Any],
+        estimators: Mapping[str, BaseEstimator],
         *,
         x: str = "seconds",
         y: str = "gap",
