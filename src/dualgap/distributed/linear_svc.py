@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
-from sklearn.base import BaseEstimator, _fit_context, clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.linear_model._base import LinearClassifierMixin, SparseCoefMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
@@ -20,6 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 from .. import core
 from ..data.types import Label, Parameters
 from ..estimators.fitting import (
+    checked,
     class_factors,
     class_scores,
     one_or_all,
@@ -260,7 +261,7 @@ class DistributedLinearSVC(
         """
         return self._fit(X, y, sample_weight)
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @checked
     def _fit(
         self, X: DaskArray, y: DaskArray | None, sample_weight: DaskArray | None
     ) -> DistributedLinearSVC:

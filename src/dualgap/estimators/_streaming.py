@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import _check_partial_fit_first_call, unique_labels
@@ -28,7 +27,7 @@ from ..problems.multiclass import certificate_of
 from ..solvers import DCD, Solver, get_solver
 from ..solvers.auto import Auto
 from ..training.stream import Stream, key_of
-from .fitting import class_factors, refuse_masks, validated
+from .fitting import checked, class_factors, refuse_masks, validated
 from .training import begin, fit_all
 
 if TYPE_CHECKING:
@@ -121,7 +120,7 @@ class StreamingMixin:
     _seconds: float
 
     @available_if(_learns_in_batches)  # type: ignore[untyped-decorator]
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @checked
     def partial_fit(
         self,
         X: MatrixLike,

@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn import config_context
-from sklearn.base import _fit_context
 from sklearn.svm import _base, _classes
 
 from .. import estimators
@@ -30,7 +29,7 @@ from ..losses import Vector
 from ..problems.kernel_matrix import IndefiniteKernelError
 from . import originals
 from ._kernels import KERNELS
-from .fitting import silent_failures
+from .fitting import checked, silent_failures
 from .kernel_single import least_decision
 from .single import on_the_plane
 
@@ -198,7 +197,7 @@ def _failed(certificate: Certificate) -> bool:
 class _LinearMachine:
     """A drop-in for a class that LIBLINEAR trains."""
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @checked
     def fit(
         self,
         X: MatrixLike,

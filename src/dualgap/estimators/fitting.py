@@ -5,16 +5,16 @@ from __future__ import annotations
 import contextlib
 import logging
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from numbers import Integral, Real
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, _fit_context
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils._param_validation import Interval
+from sklearn.utils._param_validation import Interval, validate_params
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import (
     _ovr_decision_function,
@@ -36,6 +36,8 @@ __all__ = [
     "ROWS",
     "OnEpoch",
     "VersionedPickle",
+    "checked",
+    "checking",
     "class_factors",
     "class_scores",
     "encode",
@@ -67,6 +69,7 @@ logger = logging.getLogger("dualgap")
 
 OnEpoch = Callable[[ProblemLabel, EpochInfo], object]
 T = TypeVar("T")
+Function = TypeVar("Function", bound=Callable[..., object])
 
 
 class VersionedPickle:
@@ -142,6 +145,19 @@ ROWS: Parameters = {
     "dtype": [np.float64, np.float32],
     "ensure_all_finite": False,
 }
+
+
+def checked(fit: Function) -> Function:
+    """Let scikit-learn check the parameters of an estimator before a method runs."""
+    return cast(Function, _fit_context(prefer_skip_nested_validation=True)(fit))
+
+
+def checking(constraints: Mapping[str, object]) -> Callable[[Function], Function]:
+    """Let scikit-learn check the arguments of a function before it runs."""
+    return cast(
+        Callable[[Function], Function],
+        validate_params(constraints, prefer_skip_nested_validation=True),
+    )
 
 
 def validated(

@@ -14,7 +14,6 @@ from sklearn.base import (
     BaseEstimator,
     ClassifierMixin,
     RegressorMixin,
-    _fit_context,
 )
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
@@ -28,10 +27,7 @@ from ._kernel_folds import TogetherSVC
 from ._kernel_search import CONSTRAINTS, KernelSearch, Results, Work, has_final_model
 from ._kernel_walks import Path, Targets, walk_svc, walk_svr
 from ._search import CrossValidation, why_ended
-from .fitting import (
-    encode,
-    weights,
-)
+from .fitting import checked, encode, weights
 from .hints import ProbabilityHints
 from .kernel_regression import SVR
 from .parameters import Constraints, constraints
@@ -240,7 +236,7 @@ class SVCCV(ProbabilityHints, ClassifierMixin, KernelSearch):  # type: ignore[mi
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @checked
     def fit(
         self,
         X: MatrixLike,
@@ -453,7 +449,7 @@ class SVRCV(RegressorMixin, KernelSearch):  # type: ignore[misc]
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @checked
     def fit(
         self,
         X: MatrixLike,

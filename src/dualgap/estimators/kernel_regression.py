@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, OutlierMixin, RegressorMixin, _fit_context
+from sklearn.base import BaseEstimator, OutlierMixin, RegressorMixin
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
@@ -16,6 +16,7 @@ from ..kernel import BlockSolver, KernelOneClass, KernelRegression
 from ..kernels.functions import KernelLike
 from ..losses import Vector
 from ._certain import CertainDecisions
+from .fitting import checked
 from .kernel_single import CONSTRAINTS, KernelFit, least_decision
 from .parameters import Constraints, constraints
 from .single import on_the_plane
@@ -180,7 +181,7 @@ class SVR(
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @checked
     def fit(
         self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> SVR:
@@ -360,7 +361,7 @@ class OneClassSVM(
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @checked
     def fit(
         self,
         X: MatrixLike,

@@ -9,7 +9,7 @@ import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
-from sklearn.base import BaseEstimator, OutlierMixin, RegressorMixin, _fit_context
+from sklearn.base import BaseEstimator, OutlierMixin, RegressorMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -24,7 +24,7 @@ from ..training import Solution
 from ._callbacks import Fitted
 from ._certain import CertainDecisions
 from ._columns import StoredColumns
-from .fitting import refuse_masks, validated
+from .fitting import checked, refuse_masks, validated
 from .parameters import Constraints, constraints
 from .single import ZERO, SingleFit, checked_weights, on_the_plane
 from .training import begin
@@ -251,7 +251,7 @@ class LinearSVR(
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @checked
     def fit(
         self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> LinearSVR:
@@ -446,7 +446,7 @@ class LinearOneClassSVM(
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @checked
     def fit(
         self,
         X: MatrixLike,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
-from sklearn.base import BaseEstimator, _fit_context
+from sklearn.base import BaseEstimator
 from sklearn.linear_model._base import LinearClassifierMixin, SparseCoefMixin
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted, column_or_1d
@@ -36,6 +36,7 @@ from ._streaming import StreamingMixin, rows_of_fit
 from .fitting import (
     OnEpoch,
     VersionedPickle,
+    checked,
     class_scores,
     encode,
     one_or_all,
@@ -364,7 +365,7 @@ class LinearSVC(
         self._fit_until(X, y, sample_weight, until)
         return self
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @checked
     def _fit(
         self,
         X: MatrixLike,

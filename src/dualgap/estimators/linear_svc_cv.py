@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
-from sklearn.base import BaseEstimator, _fit_context
+from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model._base import LinearClassifierMixin, SparseCoefMixin
 from sklearn.metrics import get_scorer_names
@@ -33,6 +33,7 @@ from ._linear_walks import LinearWalks, warn_of_folds
 from ._search import CrossValidation, best_of, part_of, run_folds, why_ended
 from .fitting import (
     VersionedPickle,
+    checked,
     class_scores,
     encode,
     refuse_masks,
@@ -242,7 +243,7 @@ penalize_intercept, class_weight
         tags.input_tags.sparse = True
         return tags
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @checked
     def fit(
         self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> LinearSVCCV:

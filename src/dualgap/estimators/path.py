@@ -9,7 +9,7 @@ import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import StrOptions, validate_params
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_X_y
 
 from ..certificate import Certificate
@@ -19,7 +19,15 @@ from ..problems.multiclass import BinaryProblems, binary_problems, number_of_pro
 from ..solvers import SOLVERS, Solver, get_solver
 from ..training.path import solutions
 from ._columns import StoredColumns
-from .fitting import ROWS, encode, refuse_masks, refuse_store, warn_of_failures, weights
+from .fitting import (
+    ROWS,
+    checking,
+    encode,
+    refuse_masks,
+    refuse_store,
+    warn_of_failures,
+    weights,
+)
 from .parameters import OF_LINEAR_SEARCHES, constraints
 from .training import begin, fit_all
 
@@ -72,7 +80,7 @@ def grid_of(Cs: int | ArrayLike) -> Vector:
     return grid
 
 
-@validate_params(  # type: ignore[untyped-decorator]
+@checking(
     {
         **constraints(*OF_LINEAR_SEARCHES),
         "Cs": [Integral, "array-like"],
@@ -80,8 +88,7 @@ def grid_of(Cs: int | ArrayLike) -> Vector:
         "solver": [StrOptions(set(SOLVERS)), Solver],
         "penalize_intercept": ["boolean"],
         "multi_class": [StrOptions({"ovr", "ovo"})],
-    },
-    prefer_skip_nested_validation=True,
+    }
 )
 def svm_path(
     X: MatrixLike,

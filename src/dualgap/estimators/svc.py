@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -35,6 +35,7 @@ from ._pairs import PairModels, PairRows, PairTraining
 from .fitting import (
     OnEpoch,
     VersionedPickle,
+    checked,
     encode,
     one_or_all,
     refuse_masks,
@@ -378,7 +379,7 @@ class SVC(
         self._fit_until(X, y, sample_weight, until)
         return self
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @checked
     def _fit(
         self,
         X: MatrixLike,

@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.linear_model import SGDClassifier
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, validate_params
+from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from ..certificate import Certificate
 from ..data.types import MatrixLike
 from ..estimators import originals as svm
-from ..estimators.fitting import N_JOBS
+from ..estimators.fitting import N_JOBS, checking
 from ..estimators.linear_svc import LinearSVC
 from ..estimators.svc import SVC
 from ..estimators.training import begin
@@ -49,7 +49,7 @@ __all__ = ["certify"]
 _SVC, _LinearSVC = svm.SVC, svm.LinearSVC
 
 
-@validate_params(  # type: ignore[untyped-decorator]
+@checking(
     {
         "C": [Interval(Real, 0, None, closed="neither"), None],
         "loss": [str, Loss, ResidualLoss, None],
@@ -61,8 +61,7 @@ _SVC, _LinearSVC = svm.SVC, svm.LinearSVC
         "time_limit": [Interval(Real, 0, None, closed="neither"), None],
         "random_state": ["random_state"],
         "n_jobs": N_JOBS,
-    },
-    prefer_skip_nested_validation=True,
+    }
 )
 def certify(
     model: BaseEstimator,

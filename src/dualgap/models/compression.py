@@ -11,12 +11,12 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg.lapack import dpstrf
-from sklearn.utils._param_validation import Interval, validate_params
+from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from ..certificate import Certificate, Status, percent
 from ..data.types import MatrixLike
-from ..estimators.fitting import N_JOBS, ROWS
+from ..estimators.fitting import N_JOBS, ROWS, checking
 from ..estimators.linear_svc import LinearSVC
 from ..estimators.svc import SVC
 from ..losses import Vector
@@ -37,13 +37,12 @@ T = TypeVar("T", Proof, "_Smaller")
 _MOST_PIVOTS = 5000
 
 
-@validate_params(  # type: ignore[untyped-decorator]
+@checking(
     {
         "model": [LinearSVC, SVC],
         "tol": [Interval(Real, 0, None, closed="neither")],
         "n_jobs": N_JOBS,
-    },
-    prefer_skip_nested_validation=True,
+    }
 )
 def compress(
     model: LinearSVC | SVC,

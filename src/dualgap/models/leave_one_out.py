@@ -18,7 +18,6 @@ from sklearn.utils._param_validation import (
     HasMethods,
     Interval,
     StrOptions,
-    validate_params,
 )
 from threadpoolctl import threadpool_limits
 
@@ -31,7 +30,7 @@ from ..answers.left_out import (
     without_rows,
 )
 from ..data.types import MatrixLike
-from ..estimators.fitting import encode
+from ..estimators.fitting import checking, encode
 from ..estimators.meta import unwrap
 from ..estimators.parameters import Constraints
 from ..kernels.functions import Rows
@@ -114,7 +113,7 @@ _PARAMETERS: Constraints = {
 }
 
 
-@validate_params(_PARAMETERS, prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+@checking(_PARAMETERS)
 def loo_bounds(
     model: BaseEstimator,
     X: MatrixLike,
@@ -216,10 +215,7 @@ def loo_bounds(
     return rows.result("leave-one-out", np.arange(len(codes)))
 
 
-@validate_params(  # type: ignore[untyped-decorator]
-    {"cv": [Integral, "cv_object", HasMethods(["split"])], **_PARAMETERS},
-    prefer_skip_nested_validation=True,
-)
+@checking({"cv": [Integral, "cv_object", HasMethods(["split"])], **_PARAMETERS})
 def cv_bounds(
     model: BaseEstimator,
     X: MatrixLike,

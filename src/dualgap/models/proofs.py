@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.linear_model import SGDClassifier
-from sklearn.utils._param_validation import Interval, validate_params
+from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_array
 
 from dualgap_check import BITS, NotValidError, Proof, claim_of
@@ -26,7 +26,7 @@ from ..certificate import Bounds, Certificate
 from ..data.atomic import check_target, write_atomically
 from ..data.types import MatrixLike
 from ..estimators import originals as svm
-from ..estimators.fitting import encode
+from ..estimators.fitting import checking, encode
 from ..estimators.kernel_regression import SVR
 from ..estimators.linear_regression import LinearSVR
 from ..estimators.linear_svc import LinearSVC
@@ -106,13 +106,12 @@ class _Grid(NamedTuple):
     y: int
 
 
-@validate_params(  # type: ignore[untyped-decorator]
+@checking(
     {
         "tol": [Interval(Real, 0, None, closed="neither")],
         "data": [str, os.PathLike, None],
         "zero_based": ["boolean"],
-    },
-    prefer_skip_nested_validation=True,
+    }
 )
 def write_proof(
     model: BaseEstimator,
