@@ -3,10 +3,11 @@
     python benchmarks/answers/leave_one_out.py [PART ...] [--problems N] [--seed K]
         [--seconds S]
 
-With the parts "left" and "groups" it checks that no interval is violated by n refits of
-small random problems (leave-one-out) and by refits after the removal of groups of rows
-(what-if). With the parts "what-if", "sets" and "kernels" it prints the tables of
-docs/certified-loo.md. Times are processor seconds of one thread.
+With the parts "left", "pairs" and "groups" it checks that no interval is violated by n
+refits of small random problems (leave-one-out, also of several classes) and by refits
+after the removal of groups of rows (what-if). With the parts "what-if", "sets" and
+"kernels" it prints the tables of docs/certified-loo.md. Times are processor seconds of
+one thread.
 """
 
 from __future__ import annotations
@@ -112,6 +113,50 @@ def violations_of_leave_one_out(problems: int, seed: int) -> None:
         print(f"  {name}: {wrong} violations, median width {np.median(width):.2g}")
 
 
+def violations_of_pairs(problems: int, seed: int) -> None:
+    """Print the violations of loo_bounds with pairs of classes, by refits of each row.
+
+    A row counts only if the refit proves its label.
+    """
+    kinds = [
+        lambda **own: LinearSVC(multi_class="ovo", **own),
+        lambda **own: LinearSVC(multi_class="ovo", penalize_intercept=False, **own),
+        lambda **own: SVC(gamma=0.5, **own),
+        lambda **own: SVC(gamma=0.5, break_ties=True, **own),
+    ]
+    rng = np.random.default_rng(seed)
+    bad, open_rows, total, unproved = np.zeros(3, int), np.zeros(3, int), 0, 0
+    for count in range(problems):
+        make = kinds[count % len(kinds)]
+        loss = ("hinge", "squared_hinge")[count // len(kinds) % 2]
+        classes = int(rng.integers(3, 5))
+        n, d = int(rng.integers(3 * classes, 7 * classes)), int(rng.integers(1, 5))
+        y = np.arange(n) % classes
+        X = rng.standard_normal((n, d)) + y[:, None] * rng.standard_normal(d)
+        if count % 3 == 0:  # ties and repeated rows
+            X = np.round(X)
+        C = 10.0 ** rng.uniform(-1, 1)
+        model = make(C=C, loss=loss, tol=1e-4, random_state=0).fit(X, y)
+        found = [loo_bounds(model, X, y, refine=r) for r in ("none", "local", "exact")]
+        exact = make(C=C, loss=loss, tol=1e-12, random_state=0)
+        for i in range(n):
+            rest = np.delete(np.arange(n), i)
+            exact.fit(X[rest], y[rest]).bound_optimum(X[rest], y[rest])
+            if not exact.certified_labels(X[[i]])[0]:
+                unproved += 1
+                continue
+            wrong = exact.predict(X[[i]])[0] != y[i]
+            total += 1
+            for stage, bounds in enumerate(found):
+                bad[stage] += bounds.right[i] if wrong else bounds.wrong[i]
+                open_rows[stage] += not (bounds.right[i] or bounds.wrong[i])
+    print(f"pairs: {problems} problems, {total} rows refitted ({unproved} not proved)")
+    for name, wrong, left in zip(
+        ("none", "local", "exact"), bad, open_rows, strict=True
+    ):
+        print(f"  {name}: {wrong} violations, {left} rows open")
+
+
 def violations_of_what_if(problems: int, seed: int) -> None:
     """Print the number of violations by refits without groups of rows."""
     rng = np.random.default_rng(seed)
@@ -197,6 +242,7 @@ def groups() -> None:
 def main() -> None:
     parts = {
         "left": lambda: violations_of_leave_one_out(options.problems, options.seed),
+        "pairs": lambda: violations_of_pairs(options.problems, options.seed),
         "groups": lambda: violations_of_what_if(options.problems, options.seed),
         "what-if": groups,
         "sets": lambda: tightness(options.seconds),

@@ -15,7 +15,7 @@ from sklearn.model_selection import KFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler, scale
 
-from dualgap import SVC, LinearSVC, cv_bounds, loo_bounds
+from dualgap import SVC, LinearSVC, cv_bounds, loo_bounds, what_if
 from dualgap.answers import left_out
 
 
@@ -68,13 +68,42 @@ def test_the_exact_error_is_that_of_n_refits(model):
     assert found.lower == found.upper == wrong.mean()
 
 
-@pytest.mark.parametrize("model", MODELS[:2], ids=range(2))
+SEVERAL = [
+    *MODELS[:2],
+    LinearSVC(0.5, multi_class="ovo"),
+    LinearSVC(0.5, multi_class="ovo", penalize_intercept=False),
+    *MODELS[3:],
+    SVC(C=2.0, gamma=0.5, break_ties=True, class_weight={1: 2.0}),
+]
+
+
+@pytest.mark.cases(None)
+@pytest.mark.parametrize("model", SEVERAL, ids=range(len(SEVERAL)))
 def test_several_classes(model):
     X, y = iris(3, 30)
     model.fit(X, y)
     folds = [(np.delete(np.arange(30), i), [i]) for i in range(30)]
+    wrong = wrong_without(model, X, y, folds)
+    for refine in ("none", "local"):
+        found = loo_bounds(model, X, y, refine=refine)
+        assert not (found.right & wrong).any()
+        assert not (found.wrong & ~wrong).any()
     found = loo_bounds(model, X, y, refine="exact")
-    assert found.lower == found.upper == wrong_without(model, X, y, folds).mean()
+    assert found.lower == found.upper == wrong.mean()
+
+
+@pytest.mark.cases(None)
+@pytest.mark.parametrize("model", SEVERAL[2:], ids=range(len(SEVERAL) - 2))
+def test_folds_of_pairs(model):
+    X, y = iris(3, 60)
+    model.fit(X, y)
+    folds = list(KFold(4).split(X))
+    wrong = wrong_without(model, X, y, folds)
+    for refine in ("none", "exact"):
+        found = cv_bounds(model, X, y, cv=KFold(4), refine=refine)
+        assert not (found.right & wrong).any()
+        assert not (found.wrong & ~wrong).any()
+    assert found.lower == found.upper == wrong.mean()
 
 
 @pytest.mark.cases(None)
@@ -157,7 +186,7 @@ def test_refusals_name_a_remedy():
     X, y = iris(3, 45)
     for model in (SVC(), LinearSVC(multi_class="ovo")):
         with pytest.raises(ValueError, match="use LinearSVC\\(multi_class='ovr'\\)"):
-            loo_bounds(model.fit(X, y), X, y)
+            what_if(model.fit(X, y), X, y, without=[0])
     two, labels = iris(2, 30)
     together = LinearSVC(multi_class="crammer_singer").fit(two, labels)
     with pytest.raises(ValueError, match="use LinearSVC\\(multi_class='ovr'\\)"):

@@ -19,8 +19,8 @@ from ..problems.binary import BinaryProblem
 from ..problems.kernel import Bias, KernelProblem
 from ..problems.multiclass import BinaryProblems
 from ..training import Solution
-from ._certain import vote_bounds, wins
 from ._certified import Folds
+from .votes import ranks
 
 if TYPE_CHECKING:
     from ._linear_walks import LinearWalks
@@ -66,9 +66,8 @@ class LinearFolds(Folds):
     def rankings(self, bounds: Vector) -> Vector:
         if not self.votes:
             return bounds
-        return np.stack(
-            [part.T for part in vote_bounds(bounds[0].T, bounds[1].T, self.classes)]
-        )
+        found = ranks(bounds[0].T, bounds[1].T, self.classes, confident=True)
+        return np.stack([part.T for part in found])
 
     def duals(
         self, fold: int, found: list[Solution]
@@ -145,14 +144,9 @@ class KernelFolds(Folds):
     def rankings(self, bounds: Vector) -> Vector:
         if self.classes == 2:
             return bounds
-        lower, upper = bounds[0].T, bounds[1].T
-        if self.model.break_ties:
-            ranks = vote_bounds(lower, upper, self.classes)
-        else:  # the first of several classes with most votes is predicted
-            first = 0.5 / self.classes * np.arange(self.classes)
-            certain, possible = wins(lower, upper, self.classes)
-            ranks = certain - first, possible - first
-        return np.stack([ranks[0].T, ranks[1].T])
+        confident = self.model.break_ties
+        found = ranks(bounds[0].T, bounds[1].T, self.classes, confident=confident)
+        return np.stack([part.T for part in found])
 
     def start(self, problem: Binary, near: list[Anchor]) -> Vector | None:
         """Return the point between the dual points on both sides."""

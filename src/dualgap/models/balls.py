@@ -42,6 +42,8 @@ def balls_of(
     X: MatrixLike,
     y: ArrayLike,
     sample_weight: ArrayLike | None = None,
+    *,
+    whole: bool = False,
 ) -> list[ProblemBall]:
     """Prove the balls of a fitted estimator, from its training rows.
 
@@ -51,6 +53,8 @@ def balls_of(
         With unchanged parameters since `fit`.
     X, y, sample_weight
         The arguments of `fit`.
+    whole : bool, default=False
+        Whether the problems of pairs of classes have all rows.
 
     Returns
     -------
@@ -71,7 +75,9 @@ def balls_of(
         return [
             ProblemBall(Ball.of(pair.problem, alpha=pair.alpha), label, pair.rows)
             for pair, label in zip(
-                kernel_pairs(model, X, y, None, sample_weight), labels, strict=True
+                kernel_pairs(model, X, y, None, sample_weight, whole),
+                labels,
+                strict=True,
             )
         ]
     if isinstance(model, SVR):
@@ -86,14 +92,18 @@ def balls_of(
         return [_of_linear_svr(model, X, y, sample_weight)]
     if model.multi_class == "crammer_singer":
         return [_together(model, X, y, sample_weight)]
-    return list(_of_linear_svc(model, X, y, sample_weight))
+    return list(_of_linear_svc(model, X, y, sample_weight, whole))
 
 
 def _of_linear_svc(
-    model: LinearSVC, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None
+    model: LinearSVC,
+    X: MatrixLike,
+    y: ArrayLike,
+    sample_weight: ArrayLike | None,
+    whole: bool,
 ) -> Iterator[ProblemBall]:
     terms = linear_terms(model, X.shape[0])
-    binary = binary_of(terms, X, y, model.C, sample_weight, model.n_jobs)
+    binary = binary_of(terms, X, y, model.C, sample_weight, model.n_jobs, not whole)
     table = _table(model, binary.tables, X.shape[0])
     labels = problem_labels(model)
     for k, (problem, w) in enumerate(linear_problems(terms, binary)):

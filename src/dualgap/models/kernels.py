@@ -93,8 +93,13 @@ def kernel_pairs(
     y: ArrayLike,
     C: float | None,
     sample_weight: ArrayLike | None,
+    whole: bool = False,
 ) -> Iterator[KernelPair]:
-    """Yield the pairs of classes of a fitted kernel model."""
+    """Yield the pairs of classes of a fitted kernel model.
+
+    Their problems have the rows of their classes or, with `whole`, all rows, where rows
+    of other classes have weight 0.
+    """
     check_is_fitted(model)
     C = _agreed(C, model.C, model)
     squared = isinstance(model, SVC) and isinstance(get_loss(model.loss), SquaredHinge)
@@ -112,7 +117,8 @@ def kernel_pairs(
         dual_coef = np.zeros((len(classes) - 1, 0))
     gram = Gram(X, kernel, getattr(model, "cache_size", 200))
     for p, (i, j) in enumerate(combinations(range(len(classes)), 2)):
-        rows = np.flatnonzero((codes == i) | (codes == j))
+        of_pair = (codes == i) | (codes == j)
+        rows = np.arange(len(codes)) if whole else np.flatnonzero(of_pair)
         # The first class of a pair is positive; with only two classes, the second is.
         first = 1 if len(classes) > 2 else -1
         signs = np.where(codes[rows] == i, first, -first)
@@ -121,12 +127,13 @@ def kernel_pairs(
             signs,
             C,
             loss="squared_hinge" if squared else "hinge",
-            sample_weight=(weight * factor[codes])[rows],
+            sample_weight=np.where(of_pair, weight * factor[codes], 0.0)[rows],
             rows=rows,
             **kind_of_bias,
         )
         coef = np.zeros(X.shape[0])
         coef[support] = np.where(codes[support] == i, dual_coef[j - 1], dual_coef[i])
+        coef[~of_pair] = 0.0
         signed: Vector = coef[rows]
         alpha: Vector = np.clip(signed * problem.y, 0.0, problem.upper)
         bias = float(model.intercept_[p])

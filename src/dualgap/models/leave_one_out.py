@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -33,6 +33,7 @@ from ..data.types import MatrixLike
 from ..estimators.fitting import checking, encode
 from ..estimators.meta import unwrap
 from ..estimators.parameters import Constraints
+from ..estimators.votes import ranks
 from ..kernels.functions import Rows
 from ..losses import Vector
 from .balls import balls_of
@@ -133,8 +134,8 @@ def loo_bounds(
     Parameters
     ----------
     model : LinearSVC or SVC
-        A fitted classifier, also at the end of a pipeline or in a search. With more
-        than two classes it must be a `LinearSVC` with ``multi_class="ovr"``.
+        A fitted classifier, also at the end of a pipeline or in a search, but not with
+        ``multi_class="crammer_singer"``.
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
         The training rows.
     y : array-like of shape (n_samples,)
@@ -163,7 +164,8 @@ def loo_bounds(
     Raises
     ------
     ValueError
-        If X holds other rows than the fit had, or the model trains pairs of classes.
+        If X holds other rows than the fit had, or the model trains all classes
+        together.
     TypeError
         If the model is of another type.
 
@@ -196,10 +198,12 @@ def loo_bounds(
     >>> print(loo_bounds(model, scale(X), y, refine="exact"))
     The leave-one-out error of the exact optimum is 1.5817 %, proved for all rows.
     """
-    balls, codes = problems_of(model, X, y, sample_weight)
+    model, X = unwrap(model, X)
+    balls, codes = problems_of(model, X, y, sample_weight, pairs=True)
+    scores = _Scores.of(model, codes)
     with threadpool_limits(1, "blas"):
         parts = [LeftOut(sharpened(ball, tol)) for ball in balls]
-        rows = _Rows(parts, codes)
+        rows = _Rows(parts, codes, scores)
         until = _deadline(time_limit)
         try:
             if refine != "none":
@@ -277,7 +281,9 @@ def cv_bounds(
     >>> print(cv_bounds(model, scale(X), y, cv=5, refine="exact"))
     The 5-fold error of the exact optimum is 2.109 %, proved for all rows.
     """
-    balls, codes = problems_of(model, X, y, sample_weight)
+    model, X = unwrap(model, X)
+    balls, codes = problems_of(model, X, y, sample_weight, pairs=True)
+    scores = _Scores.of(model, codes)
     folds = [test for _, test in check_cv(cv, y, classifier=True).split(X, y)]
     folds = [np.arange(len(codes))[test] for test in folds]
     found: list[ErrorBounds] = []
@@ -290,7 +296,7 @@ def cv_bounds(
             try:
                 while not ended:
                     until()
-                    now = _fold(balls, codes, test, target, refine, until)
+                    now = _fold(balls, codes, scores, test, target, refine, until)
                     fold = now if fold is None else fold.narrowed(now, test)
                     if refine != "exact" or not len(fold.undecided(test)):
                         break
@@ -300,42 +306,88 @@ def cv_bounds(
             except (KeyboardInterrupt, InterruptedFitError, TimeoutError) as end:
                 ended = True
                 _warn(end, "cv_bounds")
-            rows = _Rows.unknown(len(balls), codes) if fold is None else fold
+            rows = fold or _Rows.unknown(len(balls), codes, scores)
             found.append(rows.result(method, test))
     return _total(found, method)
 
 
 def problems_of(
-    model: BaseEstimator, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None
+    model: BaseEstimator,
+    X: MatrixLike,
+    y: ArrayLike,
+    sample_weight: ArrayLike | None,
+    *,
+    pairs: bool = False,
 ) -> tuple[list[Ball], NDArray[np.intp]]:
     """Return the balls of a classifier's problems, and the class of every row.
+
+    All problems are about all rows. With `pairs` the model may have problems of pairs
+    of classes, where rows of other classes have weight 0.
 
     Raises
     ------
     ValueError
-        If the model trains pairs of classes, or all classes together.
+        If the model trains pairs of classes and `pairs` is False, or all classes
+        together.
     """
     model, X = unwrap(model, X)
     classes, codes = encode(np.asarray(y))
-    kind = getattr(model, "multi_class", None if hasattr(model, "kernel") else "ovr")
-    if len(classes) > 2 and kind != "ovr":
-        trained = f"multi_class={kind!r}" if kind else f"{type(model).__name__}"
+    kind = getattr(model, "multi_class", "ovo" if hasattr(model, "kernel") else "ovr")
+    if len(classes) > 2 and kind == "ovo" and not pairs:
         raise ValueError(
-            f"{trained} with {len(classes)} classes has no bounds for rows left out; "
-            "use LinearSVC(multi_class='ovr'), or keep two classes"
+            f"{type(model).__name__} with {len(classes)} classes trains pairs of "
+            "classes, which only loo_bounds and cv_bounds support; use "
+            "LinearSVC(multi_class='ovr'), or keep two classes"
         )
     if kind == "crammer_singer":
         raise ValueError(
             "multi_class='crammer_singer' has no bounds for rows left out; use "
             "LinearSVC(multi_class='ovr')"
         )
-    balls = [part.ball for part in balls_of(model, X, y, sample_weight)]
+    found = balls_of(model, X, y, sample_weight, whole=True)
+    balls = [part.ball for part in found]
     for ball in balls:
         if getattr(ball.problem, "streamed", False):
             raise ValueError(
                 "X is a store larger than its buffer; give the rows as a matrix"
             )
     return balls, codes
+
+
+class _Scores(NamedTuple):
+    """The way from decisions to scores of classes.
+
+    Attributes
+    ----------
+    classes : int
+    pairs : bool
+        Whether pairs of classes vote, or each class has its own decision.
+    sign : {1, -1}
+        1 if decisions of a pair are positive for its second class.
+    confident : bool
+        As for :func:`~dualgap.estimators.votes.ranks`.
+    """
+
+    classes: int
+    pairs: bool = False
+    sign: int = 1
+    confident: bool = True
+
+    @classmethod
+    def of(cls, model: BaseEstimator, codes: NDArray[np.intp]) -> _Scores:
+        """Return the way of a fitted classifier."""
+        classes = int(codes.max()) + 1
+        if hasattr(model, "kernel"):
+            return cls(classes, classes > 2, -1, bool(model.break_ties))
+        return cls(classes, classes > 2 and model.multi_class == "ovo")
+
+    def bounds(self, lower: Vector, upper: Vector) -> tuple[Vector, Vector]:
+        """Turn bounds on decisions into bounds on the scores of the classes."""
+        if not self.pairs:
+            return lower, upper
+        if self.sign < 0:
+            lower, upper = -upper, -lower
+        return ranks(lower, upper, self.classes, confident=self.confident)
 
 
 class _Rows:
@@ -346,16 +398,20 @@ class _Rows:
     parts : sequence of LeftOut
     codes : ndarray of shape (n,)
         Class of every row.
+    scores : _Scores
     """
 
-    def __init__(self, parts: Sequence[LeftOut], codes: NDArray[np.intp]) -> None:
-        self.parts, self.codes = parts, codes
+    def __init__(
+        self, parts: Sequence[LeftOut], codes: NDArray[np.intp], scores: _Scores
+    ) -> None:
+        self.parts, self.codes, self.scores = parts, codes, scores
         self.repairs = self.fits = 0
 
     @classmethod
-    def unknown(cls, problems: int, codes: NDArray[np.intp]) -> _Rows:
+    def unknown(cls, problems: int, codes: NDArray[np.intp], scores: _Scores) -> _Rows:
         """Return rows without any bounds."""
-        return cls([_Unknown(len(codes))] * problems, codes)  # type: ignore[list-item]
+        parts = [_Unknown(len(codes))] * problems
+        return cls(parts, codes, scores)  # type: ignore[arg-type]
 
     def margins(self, at: Rows) -> tuple[Vector, Vector]:
         """Return bounds on the margins of some rows."""
@@ -366,6 +422,7 @@ class _Rows:
             positive = codes == 1
             low, high = lower[:, 0], upper[:, 0]
             return np.where(positive, low, -high), np.where(positive, high, -low)
+        lower, upper = self.scores.bounds(lower, upper)
         n = np.arange(len(codes))
         own = lower[n, codes], upper[n, codes]
         lower[n, codes] = upper[n, codes] = -np.inf
@@ -438,6 +495,7 @@ class _Unknown:
 def _fold(
     balls: Sequence[Ball],
     codes: NDArray[np.intp],
+    scores: _Scores,
     test: NDArray[np.intp],
     tol: float,
     refine: str,
@@ -451,7 +509,7 @@ def _fold(
         alpha[test] = 0.0
         parts.append(LeftOut(sharpened(Ball.of(problem, alpha=alpha), tol)))
         until()
-    rows = _Rows(parts, codes)
+    rows = _Rows(parts, codes, scores)
     if refine != "none":
         for some in _pieces(rows.undecided(np.unique(test))):
             for part in parts:

@@ -179,8 +179,12 @@ def binary_of(
     C: float | None,
     sample_weight: ArrayLike | None,
     n_jobs: int | None,
+    copies: bool = True,
 ) -> BinaryProblems:
     """Return the binary problems that a linear model was trained on.
+
+    Problems of pairs have copies of the rows of their classes or, if `copies` is False,
+    all rows, where rows of other classes have weight 0.
 
     Raises
     ------
@@ -208,6 +212,7 @@ def binary_of(
         intercept_scaling=terms.intercept_scaling,
         penalize_intercept=terms.penalize_intercept is not False,
         n_jobs=effective_n_jobs(n_jobs),
+        copies=copies,
     )
 
 
