@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -240,7 +239,7 @@ def _free_bounds(
 
 
 def distances(
-    X: MatrixLike, means: Any, lengths: Vector, entries: int
+    X: MatrixLike, means: Matrix, lengths: Vector, entries: int
 ) -> NDArray[np.float64]:
     """Return upper bounds on the distances ``||x_i - z_k||``, shape (n, K)."""
     is_sparse = sparse.issparse(means)
