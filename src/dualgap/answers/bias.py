@@ -98,16 +98,21 @@ class Side:
         self, distances: NDArray[np.float64], squared_radius: float, offset: float
     ) -> NDArray[np.float64]:
         """Return the part of the bound that the ball costs; see :meth:`above`."""
-        r = math.sqrt(squared_radius)
-        t = np.sqrt(distances * distances + self.bend)
+        r, t = math.sqrt(squared_radius), distances
+        if self.bend.any():
+            t = np.sqrt(distances * distances + self.bend)
+        # r t, or r^2/sigma + sigma t^2/4 where sigma t is less than 2 r
+        found: NDArray[np.float64] = t * (-0.5 * self.sigma)
+        found += r
+        np.maximum(found, 0.0, out=found)
+        found *= found
         with np.errstate(over="ignore"):
-            cost = np.where(
-                2.0 * r <= self.sigma * t,
-                r * t,
-                squared_radius / self.sigma + 0.25 * self.sigma * t * t,
-            )
-        found: NDArray[np.float64] = cost + offset * distances
-        return found * (1.0 + 64 * _UNIT)
+            found /= self.sigma
+        found += r * t
+        if offset > 0.0:
+            found += offset * distances
+        found *= 1.0 + 64 * _UNIT
+        return found
 
 
 class Steps(NamedTuple):

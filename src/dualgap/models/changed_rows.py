@@ -234,7 +234,7 @@ def what_if(
     rows = X[kept] if more is None else _stacked(X[kept], more)
     classes = model.classes_
     weight, factor = weights(model.class_weight, X, classes, codes, sample_weight)
-    left = np.setdiff1d(np.arange(len(codes)), kept)
+    left = np.delete(np.arange(len(codes)), kept)
     added = np.ones(len(new_codes))
     found = []
     with threadpool_limits(1, "blas"):
@@ -289,7 +289,9 @@ def _kept(without: ArrayLike | None, n: int) -> NDArray[np.intp]:
         raise ValueError(
             f"without has row {rows[outside][0]}, but X has rows 0 to {n - 1}"
         )
-    return np.setdiff1d(np.arange(n), rows)
+    stays = np.ones(n, bool)
+    stays[rows] = False
+    return np.flatnonzero(stays)
 
 
 def _new_codes(
