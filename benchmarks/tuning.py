@@ -1,33 +1,48 @@
 """Searches of SVCCV beside GridSearchCV over the SVCs of dualgap and scikit-learn.
 
-    python benchmarks/tuning.py [NAME ...] [--rows N] [--values K] [--folds K]
-        [--repeats R] [--rivals dualgap sklearn] [--limit S] [--linear]
+    python benchmarks/tuning.py [NAME ...] [--rows N] [--values K] [--exponents A B]
+        [--folds K] [--repeats R] [--rivals dualgap sklearn] [--limit S] [--linear]
+        [--cache MB] [--no-split]
+    python benchmarks/tuning.py --tables
 
-Prints processor seconds of SVCCV on one thread, and the rivals' seconds over these: the
-median and the range of R runs in turn. A rival that takes more than S processor seconds
-is ended, and "over" tells the least ratio. "C" is whether SVCCV and scikit-learn choose
-the same C, "scores" the largest difference of their mean scores, "gap" the largest
-proven relative gap of SVCCV's models. With no rival run, these are "-".
+Measures processor seconds of SVCCV on one thread, and the rivals' seconds over these:
+the median of R runs in turn. A rival that takes more than S processor seconds is ended,
+and "over" tells the least ratio. The K values of C are from 10^A to 10^B. tuning.json
+keeps the last result of each case, and --tables prints the tables of docs/tuning.md
+from it.
 
-The names are data sets of kernel/bench.py; odd classes are told from even ones, except
-in sets that are named with their number of classes, such as usps-10. Every model of
+The names are data sets of kernel/bench.py, or made-D for scikit-learn's
+`make_classification` with D features. Odd classes are told from even ones, except in
+sets that are named with their number of classes, such as usps-10. Every model of
 dualgap is certified to 1e-3; scikit-learn has its default tolerance. With --linear,
-dualgap.model_selection.GridSearchCV searches over LinearSVC(loss="hinge") instead.
+dualgap.model_selection.GridSearchCV searches over LinearSVC(loss="hinge") instead, and
+the names are those of datasets.py.
+
+Seconds of SVCCV are split into the kernel matrix, the training with gradients computed
+again, the sums of the proofs, and all the rest. "scores" is the largest difference of
+the mean scores from scikit-learn's, "gap" the largest proven relative gap.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import multiprocessing
 import resource
+import statistics
 import sys
 import time
 import warnings
+from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import sklearn.svm
+from datasets import load as load_set
+from harness import stamp
+from sklearn.datasets import make_classification
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
 
@@ -36,7 +51,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parent / "kernel"))
 from bench import load
 
 import dualgap.model_selection
-from dualgap import SVC, SVCCV, LinearSVC
+from dualgap import SVC, SVCCV, LinearSVC, core
+from dualgap.kernels.table import Table
+
+RESULTS = Path(__file__).with_suffix(".json")
 
 
 def timed(search: Any, X: Any, y: Any) -> tuple[float, Any]:
@@ -48,8 +66,45 @@ def timed(search: Any, X: Any, y: Any) -> tuple[float, Any]:
     return time.process_time() - begun, search
 
 
+class ClockedFolds:
+    """The core's folds, which add their seconds to those of the phases."""
+
+    def __init__(self, *args: Any) -> None:
+        folds = _FOLDS(*args)
+        self.advance = clocked(folds.advance, "training")
+        self.points = clocked(folds.points, "proofs")
+        self.proofs = clocked(folds.proofs, "proofs")
+
+
+_FOLDS, _SPENT = core.Folds, Counter()
+
+
+def clocked(function: Callable[..., Any], phase: str) -> Callable[..., Any]:
+    """Return a function that adds its processor seconds to those of a phase."""
+
+    def run(*args: Any, **named: Any) -> Any:
+        begun = time.process_time()
+        found = function(*args, **named)
+        _SPENT[phase] += time.process_time() - begun
+        return found
+
+    return run
+
+
+def split(search: Any, X: Any, y: Any) -> dict[str, float]:
+    """Processor seconds of the parts of a search."""
+    _SPENT.clear()
+    made = Table.__init__
+    Table.__init__, core.Folds = clocked(made, "matrix"), ClockedFolds
+    try:
+        seconds, _ = timed(search, X, y)
+    finally:
+        Table.__init__, core.Folds = made, _FOLDS
+    return {**_SPENT, "rest": seconds - sum(_SPENT.values())}
+
+
 def limited(search: Any, X: Any, y: Any, limit: float) -> tuple[float, Any] | None:
-    """Do the same in a process of its own; None if it takes more than the limit."""
+    """Time a search in a process of its own; None if it takes more than the limit."""
 
     def work() -> None:
         used = time.process_time()
@@ -71,93 +126,180 @@ def limited(search: Any, X: Any, y: Any, limit: float) -> tuple[float, Any] | No
     return found
 
 
-def searches(X: Any, gamma: float, given: Any) -> tuple[Any, dict[str, Any]]:
+def data(name: str, given: Any) -> tuple[Any, Any, float]:
+    """Return rows of a data set, their labels, and gamma."""
+    kind, _, features = name.partition("-")
+    if kind == "made":
+        d = int(features)
+        X, y = make_classification(
+            given.rows, d, n_informative=min(d, 20), n_redundant=0, flip_y=0.05,
+            random_state=0,
+        )  # fmt: skip
+        return X, y, 1.0 / (d * X.var())
+    X, y, gamma = (*load_set(name), 1.0) if given.linear else load(name)
+    rows = np.random.default_rng(0).permutation(len(y))[: given.rows]
+    return X[rows], y[rows].astype(int), gamma
+
+
+def searches(gamma: float, given: Any, cache: float) -> tuple[Any, dict[str, Any]]:
     """Return dualgap's search, and the rivals' by name."""
-    n, folds = X.shape[0], {"cv": given.folds, "refit": False}
+    folds = {"cv": given.folds, "refit": False}
+    grid = {"C": np.logspace(*given.exponents, given.values)}
     if given.linear:
-        grid = {"C": np.logspace(-3, 3, given.values)}
         own = LinearSVC(loss="hinge", random_state=0)
         peer = sklearn.svm.LinearSVC(loss="hinge", random_state=0)
         first = dualgap.model_selection.GridSearchCV(own, grid, **folds)
     else:
-        grid = {"C": np.logspace(-3, 3, given.values)}
-        common = {"cache_size": max(200.0, 13e-6 * n * n)}  # megabytes
-        own = SVC(gamma=gamma, random_state=0, **common)
-        peer = sklearn.svm.SVC(gamma=gamma, **common)
-        first = SVCCV(grid["C"], gamma, random_state=0, **common, **folds)
+        own = SVC(gamma=gamma, random_state=0, cache_size=cache)
+        peer = sklearn.svm.SVC(gamma=gamma, cache_size=cache)
+        first = SVCCV(grid["C"], gamma, random_state=0, cache_size=cache, **folds)
     rivals = {"dualgap": own, "sklearn": peer}
     return first, {
         name: GridSearchCV(rivals[name], grid, **folds) for name in given.rivals
     }
 
 
-def ratio(rival: list[float], ours: list[float], over: bool) -> str:
-    """Median and range of the paired ratios."""
-    if not rival:
-        return "not measured"
-    found = np.divide(rival, ours[: len(rival)])
-    text = f"{np.median(found):.1f}"
-    if over:
-        return f"over {text}"
-    return (
-        text if len(found) == 1 else f"{text} ({found.min():.1f} to {found.max():.1f})"
-    )
-
-
-def row(name: str, given: Any) -> str:
-    """Return the row of a data set."""
-    X, y, gamma = load(name)
-    rows = np.random.default_rng(0).permutation(len(y))[: given.rows]
-    X, y = X[rows], y[rows].astype(int)
-    if "-" not in name:
-        y %= 2
-    own, rivals = searches(X, gamma, given)
-    seconds: dict[str, list[float]] = {key: [] for key in ("own", "dualgap", "sklearn")}
-    over, differ, same = set(), "-", "-"
+def measure(name: str, given: Any) -> dict[str, Any]:
+    """Return the result of a data set."""
+    X, y, gamma = data(name, given)
+    n, several = len(y), "-" in name and name[-1] != "k" and not name.startswith("made")
+    if not several and not given.linear:
+        y = y % 2
+    cache = given.cache or max(200.0, 13e-6 * n * n)  # megabytes
+    own, rivals = searches(gamma, given, cache)
+    seconds: dict[str, list[float]] = {key: [] for key in ("own", *rivals)}
+    case: dict[str, Any] = {
+        "data": name, "rows": n, "features": X.shape[1],
+        "classes": len(np.unique(y)), "values": given.values, "folds": given.folds,
+        "exponents": given.exponents,
+        "linear": given.linear, "cache": cache, "ratios": {}, "over": [],
+    }  # fmt: skip
+    timed(own, X[:200], y[:200])  # imports
     for _ in range(given.repeats):
         took, search = timed(own, X, y)
         seconds["own"].append(took)
         score = search.cv_results_["mean_test_score"]
         for key, rival in rivals.items():
-            found = None if key in over else limited(rival, X, y, given.limit)
-            if found is None:
-                over.add(key)
-                seconds[key] = seconds[key] or [given.limit]
+            if key in case["over"]:
                 continue
-            seconds[key].append(found[0])
-            if key == "sklearn":
-                differ = f"{np.abs(found[1] - score).max():.4f}"
-                same = "same" if found[1].argmax() == score.argmax() else "other"
-    if given.linear:
-        gap = search.relative_gaps_.max()
-    else:
-        parts = [f"split{k}_relative_gap" for k in range(given.folds)]
-        gap = max(search.cv_results_[part].max() for part in parts)
-    ratios = [
-        ratio(seconds[key], seconds["own"], key in over)
-        for key in ("dualgap", "sklearn")
-    ]
-    cells = [name, str(len(y)), f"{np.median(seconds['own']):.1f}", *ratios, same]
-    return f"| {' | '.join([*cells, differ, f'{gap:.1e}'])} |"
+            found = limited(rival, X, y, given.limit)
+            seconds[key].append(given.limit if found is None else found[0])
+            if found is None:
+                case["over"].append(key)
+            elif key == "sklearn":
+                case["scores"] = float(np.abs(found[1] - score).max())
+                case["same"] = bool(found[1].argmax() == score.argmax())
+    if not given.linear and given.split:
+        case["split"] = split(own, X, y)
+    for key in rivals:
+        pairs = zip(seconds[key], seconds["own"], strict=False)
+        case["ratios"][key] = statistics.median(a / b for a, b in pairs)
+    gaps = [v for k, v in search.cv_results_.items() if k.endswith("relative_gap")]
+    case["gap"] = float(np.max(search.relative_gaps_ if given.linear else gaps))
+    case["seconds"] = statistics.median(seconds["own"])
+    case["peak"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1000
+    return case
+
+
+def kept() -> dict[str, Any]:
+    """Return the stored results."""
+    if not RESULTS.exists():
+        return {"machine": {}, "cases": {}}
+    found: dict[str, Any] = json.loads(RESULTS.read_text("utf-8"))
+    return found
+
+
+def keep(case: dict[str, Any]) -> None:
+    """Store a result, in place of an earlier one of this case."""
+    whole, kind = kept(), "linear" if case["linear"] else "kernel"
+    whole["machine"] = stamp()
+    models = f"{case['values']} x {case['folds']}"
+    whole["cases"][f"{kind}, {case['data']}, {case['rows']}, {models}"] = case
+    whole["cases"] = dict(sorted(whole["cases"].items()))
+    RESULTS.write_text(json.dumps(whole, indent=1) + "\n", "utf-8")
+
+
+def ratio(case: dict[str, Any], rival: str) -> str:
+    """Return the words for a ratio."""
+    if rival not in case["ratios"]:
+        return "-"
+    return "over " * (rival in case["over"]) + f"{case['ratios'][rival]:.3g}"
+
+
+def head(case: dict[str, Any]) -> list[str]:
+    """Return the first cells of a line."""
+    name = case["data"].split("-")[0]
+    return [name, f"{case['rows']:,}", str(case["features"]), str(case["classes"])]
+
+
+def row(case: dict[str, Any]) -> list[str]:
+    """Return a line of the table of searches."""
+    same = {True: "same", False: "other"}.get(case.get("same"), "-")
+    scores = f"{case['scores']:.4f}" if "scores" in case else "-"
+    ratios = ratio(case, "dualgap"), ratio(case, "sklearn")
+    return [*head(case), f"{case['seconds']:.3g}", *ratios, same, scores]
+
+
+def parts(case: dict[str, Any]) -> list[str]:
+    """Return a line of the table of seconds."""
+    found, names = case.get("split", {}), ("matrix", "training", "proofs", "rest")
+    seconds = [f"{found.get(name, 0.0):.2f}" if found else "-" for name in names]
+    return [*head(case), f"{case['seconds']:.3g}", *seconds, f"{case['gap']:.1e}"]
+
+
+def tables() -> dict[str, str]:
+    """Return the tables of the page."""
+    cases = list(kept()["cases"].values())
+    kernel = [c for c in cases if not c["linear"] and c["values"] * c["folds"] == 500]
+    measured = [c for c in kernel if c["ratios"]]
+    heads = {
+        "searches": "data | rows | features | classes | seconds | against dualgap's "
+        "`SVC` | against scikit-learn | best C | scores differ by",
+        "parts": "data | rows | features | classes | seconds | kernel matrix | "
+        "training | proofs | rest | largest gap",
+        "linear": "data | rows | features | classes | seconds | against dualgap's "
+        "`LinearSVC` | against scikit-learn | best C | scores differ by",
+    }
+    lines = {
+        "searches": [row(case) for case in measured],
+        "parts": [parts(case) for case in kernel],
+        "linear": [row(case) for case in cases if case["linear"]],
+    }
+    return {name: table(titles, lines[name]) for name, titles in heads.items()}
+
+
+def table(titles: str, lines: list[list[str]]) -> str:
+    """Return a Markdown table."""
+    rule = "|---" * (titles.count("|") + 1)
+    return "\n".join(
+        [f"| {titles} |", f"{rule}|", *(f"| {' | '.join(c)} |" for c in lines)]
+    )
 
 
 def main() -> None:
-    """Print a Markdown table."""
+    """Measure cases, or print the tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     names = ["pendigits", "usps", "covtype-20k", "a9a", "w8a", "pendigits-10"]
     parser.add_argument("names", nargs="*", default=names)
     parser.add_argument("--rows", type=int, default=2000)
     parser.add_argument("--values", type=int, default=50)
+    parser.add_argument("--exponents", type=float, nargs=2, default=[-3.0, 3.0])
     parser.add_argument("--folds", type=int, default=10)
     parser.add_argument("--repeats", type=int, default=1)
     parser.add_argument("--rivals", nargs="*", default=["dualgap", "sklearn"])
     parser.add_argument("--limit", type=float, default=120.0)
+    parser.add_argument("--cache", type=float, help="megabytes; all that is needed")
+    parser.add_argument("--no-split", dest="split", action="store_false")
     parser.add_argument("--linear", action="store_true")
+    parser.add_argument("--tables", action="store_true")
     given = parser.parse_args()
-    print("| data | n | seconds | over dualgap | over sklearn | C | scores | gap |")
-    print("|---|---|---|---|---|---|---|---|")
+    if given.tables:
+        print("\n\n".join(tables().values()))
+        return
     for name in given.names:
-        print(row(name, given), flush=True)
+        case = measure(name, given)
+        keep(case)
+        print(json.dumps(case), flush=True)
 
 
 if __name__ == "__main__":
