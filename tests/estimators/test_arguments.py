@@ -18,6 +18,7 @@ from dualgap import (
     save_model,
     svm_path,
 )
+from dualgap.estimators.fitting import encode
 from dualgap.memory import make_room_for
 
 KERNELS = [SVC, SVR, OneClassSVM]
@@ -174,3 +175,28 @@ def test_support_vectors_that_span_nothing_are_kept(kernel):
     smaller = compress(model, given, y, tol=0.5)
     assert np.array_equal(smaller.predict(given), model.predict(given))
     assert smaller.certificate_.relative_gap <= 0.5
+
+
+@pytest.mark.parametrize(
+    "y",
+    [
+        np.repeat([True, False, True], 5),
+        np.arange(50) % 7 - 3,
+        3 * (np.arange(50) % 7) - 5,
+        np.array([-128, 127] * 200, np.int8),
+        np.array([255, 0] * 200, np.uint8),
+        np.array([2**62, -(2**62)] * 5),
+        np.array([2**64 - 1, 2**64 - 3] * 5, np.uint64),
+        np.array([0.0, 1.0] * 4),
+        np.array([0.0, 2.0, 1.0] * 4),
+        np.array(["b", "a", "b"]),
+    ],
+    ids=str,
+)
+def test_classes_are_those_of_numpy(y):
+    classes, codes = encode(y)
+    expected, inverse = np.unique(y, return_inverse=True)
+    assert classes.dtype == y.dtype
+    assert codes.dtype == np.intp
+    np.testing.assert_array_equal(classes, expected)
+    np.testing.assert_array_equal(codes, inverse)

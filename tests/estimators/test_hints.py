@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
 import pytest
 from sklearn.datasets import make_classification
+from sklearn.utils._param_validation import InvalidParameterError
 
 from dualgap import (
     SVC,
@@ -113,3 +115,14 @@ def test_a_key_of_class_weight_is_a_class(data, face):
 def test_the_folder_of_a_checkpoint_is_looked_up_first(data, tmp_path):
     with pytest.raises(FileNotFoundError, match="no such folder"):
         LinearSVC(checkpoint=tmp_path / "none" / "c").fit(*data)
+
+
+def test_values_that_are_equal_but_of_another_type_are_checked_again():
+    X, y = [[0.0], [1.0]], [0, 1]
+    LinearSVC(fit_intercept=True, C=1.0).fit(X, y)
+    with pytest.raises(InvalidParameterError, match="fit_intercept"):
+        LinearSVC(fit_intercept=1, C=1.0).fit(X, y)
+    for _ in range(2):
+        with pytest.raises(InvalidParameterError, match="'C' parameter of LinearSVC"):
+            LinearSVC(C=-1.0).fit(X, y)
+    assert LinearSVC(C=np.float64(1.0)).fit(X, y).certificate_.certified

@@ -84,6 +84,40 @@ def test_twin(loss, case, free_bias, layout):
     assert ours.primal - ours.dual < 0.1 * ours.primal
 
 
+@every_loss
+def test_a_run_makes_the_same_iterations(loss):
+    problem = make("plain", loss=loss).problem
+    runs = [inner(problem, np.arange(problem.n)) for _ in range(2)]
+    for run in runs:
+        assert run.start(np.zeros(problem.width), 0.0, core.Stop())
+    outcome, made, correctors = runs[0].run(1e-2, 30, core.Stop())
+    assert outcome == 0
+    assert 1 < made < 30
+    for _ in range(made):
+        assert runs[1].primal - runs[1].dual > 1e-2 * abs(runs[1].primal)
+        assert runs[1].iterate(core.Stop()) == 0
+        correctors -= runs[1].correctors
+    assert correctors == 0
+    assert runs[1].primal - runs[1].dual <= 1e-2 * abs(runs[1].primal)
+    np.testing.assert_array_equal(runs[0].w, runs[1].w)
+    assert runs[0].run(0.0, 2, core.Stop())[:2] == (0, 2)
+
+
+@every_loss
+def test_duals_near_a_bound_are_snapped_to_it(loss):
+    cost = np.array([2.0, 2.0, 2.0, 2.0, 0.0])
+    alpha = np.array([1e-9, 1e-3, 1.0, 2.0 - 1e-9, 0.0])
+    problem = make("plain", loss=loss).problem
+    bounded = np.isfinite(problem.loss.slope)
+    found = core.snapped(alpha, cost, problem.core_loss, 1e-8, 1.0)
+    expected = np.array([0.0, 1e-3, 1.0, 2.0 if bounded else alpha[3], 0.0])
+    if not bounded:  # only `most` counts then
+        expected[:2] = 0.0
+    np.testing.assert_array_equal(found, expected)
+    found = core.snapped(alpha, cost, problem.core_loss, 1e-8, 1e-10)
+    np.testing.assert_array_equal(found, alpha)
+
+
 def test_frozen_rows_are_linear_terms():
     """Rows at a bound, where they belong, leave the optimum of the others as it is."""
     bench = make("weights", n=80, loss="smoothed_hinge", C=0.3)

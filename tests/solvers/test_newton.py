@@ -133,12 +133,14 @@ def test_targets_inside_the_tube_need_no_model():
 
 
 def test_auto_goes_by_the_shape_and_the_loss():
-    X, y, _ = data(n=40, d=10)
+    X, y, _ = data(n=2000, d=10)
     for n, loss, C, kind in (
         (40, SquaredEpsilonInsensitive(), 1.0, ResidualNewton),
         (39, SquaredEpsilonInsensitive(), 1.0, RegressionDCD),
-        (40, EpsilonInsensitive(), 1.0, RegressionInterior),
-        (40, EpsilonInsensitive(), 0.01, RegressionDCD),
+        (40, EpsilonInsensitive(), 100.0, RegressionInterior),
+        (40, EpsilonInsensitive(), 1.0, RegressionDCD),
+        (2000, EpsilonInsensitive(), 1.0, RegressionInterior),
+        (2000, EpsilonInsensitive(), 0.01, RegressionDCD),
     ):
         problem = RegressionProblem(X[:n], y[:n], C, loss=loss)
         assert type(solver_for(problem)) is kind

@@ -363,7 +363,10 @@ class CertainLinearLabels(CertainLabels):
             Labels, of the type of `classes_` if `undecided` has this type, else
             objects.
         """
-        labels: NDArray[np.generic] = super().predict(X)  # type: ignore[misc]
+        scores: Vector = self.decision_function(X)  # type: ignore[attr-defined]
+        several = scores.ndim > 1
+        codes = scores.argmax(axis=1) if several else (scores > 0.0).astype(np.intp)
+        labels: NDArray[np.generic] = self.classes_[codes]
         return labels if undecided is None else self._decided(labels, X, undecided)
 
     def _shape_bounds(self, lower: Vector, upper: Vector) -> Pair:

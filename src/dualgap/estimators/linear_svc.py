@@ -12,7 +12,8 @@ from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 from sklearn.linear_model._base import LinearClassifierMixin, SparseCoefMixin
 from sklearn.utils._param_validation import StrOptions
-from sklearn.utils.validation import check_is_fitted, column_or_1d
+from sklearn.utils.extmath import safe_sparse_dot
+from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from .. import core
 from ..answers.decided import Decided
@@ -463,15 +464,22 @@ class LinearSVC(
         ndarray of shape (n_samples,) or (n_samples, n_classes), float64
             One column per class if there are more than two.
         """
-        if not isinstance(X, RowStore):
+        check_is_fitted(self)
+        if isinstance(X, RowStore):
+            values = np.concatenate([self._values(block.X) for block in X.blocks()])
+        else:
             if issparse(X):
                 check_indices(X)
-            values = super().decision_function(X)
-        else:
-            check_is_fitted(self)
-            of_block = super().decision_function
-            values = np.concatenate([of_block(block.X) for block in X.blocks()])
+            values = self._values(X)
+        if values.shape[1] == 1:
+            values = values.ravel()
         return class_scores(values, self.multi_class, len(self.classes_))
+
+    def _values(self, X: MatrixLike) -> Vector:
+        """Return ``X @ coef_.T + intercept_``, shape (n_samples, n_problems)."""
+        X = validate_data(self, X, accept_sparse="csr", reset=False)
+        coef = self.coef_.T  # sparse after sparsify()
+        return safe_sparse_dot(X, coef, dense_output=True) + self.intercept_
 
     def score(
         self,
