@@ -148,6 +148,8 @@ class NewtonState(SomeRowsState):
     centre: Vector | None = None  # w when rows were last removed; None: all are active
     radius: float = math.inf  # distance from it that w may move
     idle: int = 0  # steps in a row without a visible gain
+    made: int = 0  # steps of this epoch
+    inside: int = 0  # rows inside the smoothed part of the loss, over these steps
 
 
 @register("binary")
@@ -197,13 +199,18 @@ class SmoothingNewton(FewFeatures):
         return state
 
     def step(self, state: NewtonState, stop: core.Stop) -> None:
-        before = state.updates
-        for _ in range(iterations_of_epoch(state.problem)):
+        problem, before = state.problem, state.updates
+        state.made, state.inside = 0, 0
+        for _ in range(iterations_of_epoch(problem)):
             if state.inner is None and not self._begin(state, stop):
                 break
             if not self._iterate(state, stop):
                 break
-        state.epochs += state.updates > before
+        if state.made > 0:
+            state.epochs += 1
+            work = iteration_work(problem, state.updates - before, state.inside)
+            more = iteration_work(problem, 0.0, 0.0)  # of every iteration
+            state.spend(work + (state.made - 1) * more)
 
     def _iterate(self, state: NewtonState, stop: core.Stop) -> bool:
         """Make a step of Newton's method; return whether the epoch may go on."""
@@ -214,9 +221,9 @@ class SmoothingNewton(FewFeatures):
         if outcome == Outcome.STOPPED:
             return False
         settings = self.settings
+        state.made += 1
         state.updates += len(state.members)
-        work = iteration_work(state.problem, len(state.members), inner.inside)
-        state.spend(work)
+        state.inside += inner.inside
         state.w = inner.w
         gap = state.relative_gap
         still = inner.decrement <= settings.rounding * abs(inner.primal)
@@ -248,8 +255,8 @@ class SmoothingNewton(FewFeatures):
         """Return how far w may move before a removed row might become active."""
         if state.centre is None:
             return math.inf
-        moved = float(np.linalg.norm(state.inner.w - state.centre))
-        return max(state.radius - moved, 0.0)
+        moved = core.squared_norm(state.inner.w - state.centre)
+        return max(state.radius - math.sqrt(moved), 0.0)
 
     def _sharpen(self, state: NewtonState, stop: core.Stop) -> bool:
         """Smooth less if smoothing is most of the gap, and too much of it.
