@@ -16,7 +16,7 @@ The names are data sets of kernel/bench.py, or made-D for scikit-learn's
 sets that are named with their number of classes, such as usps-10. Every model of
 dualgap is certified to 1e-3; scikit-learn has its default tolerance. With --linear,
 dualgap.model_selection.GridSearchCV searches over LinearSVC(loss="hinge") instead, and
-the names are those of datasets.py.
+the names are in datasets.py.
 
 Seconds of SVCCV are split into the kernel matrix, the training with gradients computed
 again, the sums of the proofs, and all the rest. "scores" is the largest difference of
@@ -67,7 +67,7 @@ def timed(search: Any, X: Any, y: Any) -> tuple[float, Any]:
 
 
 class ClockedFolds:
-    """The core's folds, which add their seconds to those of the phases."""
+    """The core's folds, which add their seconds to the phases."""
 
     def __init__(self, *args: Any) -> None:
         folds = _FOLDS(*args)
@@ -80,7 +80,7 @@ _FOLDS, _SPENT = core.Folds, Counter()
 
 
 def clocked(function: Callable[..., Any], phase: str) -> Callable[..., Any]:
-    """Return a function that adds its processor seconds to those of a phase."""
+    """Return a function that adds its processor seconds to a phase."""
 
     def run(*args: Any, **named: Any) -> Any:
         begun = time.process_time()

@@ -9,6 +9,7 @@ import os
 import pkgutil
 import re
 import runpy
+import statistics
 import subprocess
 import sys
 import warnings
@@ -250,6 +251,33 @@ def test_the_pages_of_estimators_lead_with_the_results():
                 assert f"{case[kind]['ratio']:.2g}" in numbers(top), (name, kind)
         seen.add(page)
     assert {"regression", "several-classes"} <= seen
+
+
+def test_the_page_on_tuning_shows_its_results():
+    script = ROOT / "benchmarks" / "tuning.py"
+    run = subprocess.run(
+        [sys.executable, script, "--tables"], capture_output=True, text=True
+    )
+    assert run.returncode == 0, run.stderr
+    page = (ROOT / "docs" / "tuning.md").read_text("utf-8")
+    tables = run.stdout.strip().split("\n\n")
+    assert len(tables) == 3
+    for table in tables:
+        assert f"\n\n{table}\n\n" in page
+    cases = json.loads(script.with_suffix(".json").read_text("utf-8"))["cases"]
+    measured = [c for c in cases.values() if c["ratios"] and not c["linear"]]
+    said = []
+    for rival in ("sklearn", "dualgap"):
+        two = [c["ratios"][rival] for c in measured if c["classes"] == 2]
+        said += [min(two), max(two), statistics.geometric_mean(two)]
+    (ten,) = [c["ratios"] for c in measured if c["classes"] == 10]
+    said = [f"{ratio:.2g}" for ratio in (*said, ten["sklearn"], ten["dualgap"])]
+    text = " ".join(page.split("## When it pays\n")[1].split("\n\n|")[0].split())
+    assert numbers(text) == said
+    large = cases["kernel, covtype-93k, 92962, 2 x 3"]
+    assert large["peak"] <= 2000
+    assert f"takes {large['seconds']:.2g} s" in " ".join(page.split())
+    assert f"{large['peak']:,} MB" in page
 
 
 def test_the_kernel_ratios_of_the_readme_are_in_the_results():
