@@ -125,6 +125,6 @@ class ErrorBoundsDisplay:
             best - self.accuracy, best, color="0.5", alpha=0.25, label="proved accuracy"
         )
         ax.set(xscale="log", xlabel="C", ylabel="cross-validation error")
-        ax.legend()
+        ax.legend(loc="upper right")
         self.ax_, self.figure_ = ax, ax.figure
         return self

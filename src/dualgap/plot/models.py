@@ -165,7 +165,7 @@ class MarginDisplay:
         for at, style in ((0.0, ":"), (1.0, "--")):
             ax.axvline(at, color="gray", ls=style)
         ax.set(xlabel="margin y f(x)", ylabel="rows")
-        ax.legend()
+        ax.legend(loc="upper left")
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
@@ -367,6 +367,6 @@ class BoundaryDisplay:
             )
         ax.set(xlabel=self.names[0], ylabel=self.names[1])
         if ax.get_legend_handles_labels()[0]:
-            ax.legend()
+            ax.legend(loc="upper right")
         self.ax_, self.figure_ = ax, ax.figure
         return self

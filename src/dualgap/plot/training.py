@@ -201,7 +201,7 @@ class ConvergenceDisplay:
         name = {"gap": "proved relative gap (P − D)/D", "objective": "objective"}[y]
         ax.set(xlabel=_AXES[x], ylabel=name, yscale="log")
         ax.grid(True, which="major", alpha=0.3)
-        ax.legend()
+        ax.legend(loc="upper right")
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
@@ -409,7 +409,7 @@ class PathDisplay:
             ax.plot(Cs, values, "o-" if y in ("gaps", "norm") else "-")
         if self.best is not None:
             ax.axvline(self.best, ls="--", color="gray", label=f"C = {self.best:.3g}")
-            ax.legend()
+            ax.legend(loc="lower right")
         names = {
             "coefs": "coefficients",
             "norm": "‖w‖",
