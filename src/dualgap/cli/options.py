@@ -114,6 +114,7 @@ def complete_multi_class(incomplete: str) -> list[str]:
 
 # Kernels of the estimator, except "precomputed", because DATA contains rows.
 _KERNELS = ("linear", "poly", "rbf", "sigmoid", "laplacian")
+SHAPED = _KERNELS[1:]  # kernels with a gamma
 
 
 def kernel_name(value: str | None) -> str | None:

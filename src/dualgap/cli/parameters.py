@@ -22,6 +22,7 @@ from .data import (
     labels_of,
     shortened,
 )
+from .options import SHAPED
 
 if TYPE_CHECKING:
     from ..data.types import Label
@@ -172,7 +173,7 @@ def of_svc(
             f"--solver {solver} needs a bias; with --no-intercept use --solver "
             "kernel-pegasos or nystroem."
         )
-    users = {"gamma": set(_SHAPED), "degree": {"poly"}, "coef0": {"poly", "sigmoid"}}
+    users = {"gamma": set(SHAPED), "degree": {"poly"}, "coef0": {"poly", "sigmoid"}}
     for name, kernels in users.items():
         if shape[name] is not None and kernel not in kernels:
             raise typer.BadParameter(
@@ -182,9 +183,6 @@ def of_svc(
     given = {name: value for name, value in shape.items() if value is not None}
     own = {"kernel": kernel, "loss": loss, "fit_intercept": bias["fit_intercept"]}
     return own | given
-
-
-_SHAPED = ("poly", "rbf", "sigmoid", "laplacian")  # kernels with a gamma
 
 
 _ONLY_KERNEL = {"degree": "--degree", "coef0": "--coef0", "cache_size": "--cache"}

@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from .options import known_word
+from .options import SHAPED, known_word
 from .parameters import Parameters
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
 
 TASKS = ("classification", "regression", "one-class")
-_SHAPED = ("poly", "rbf", "sigmoid", "laplacian")  # kernels with a gamma
 
 
 def task_name(value: str) -> str:
@@ -87,7 +86,7 @@ def of_task(
                 option = "--cache" if name == "cache_size" else f"--{name}"
                 raise typer.BadParameter(f"{option} needs --kernel.")
     else:
-        users = {"gamma": _SHAPED, "degree": ("poly",), "coef0": ("poly", "sigmoid")}
+        users = {"gamma": SHAPED, "degree": ("poly",), "coef0": ("poly", "sigmoid")}
         for name, kernels in users.items():
             if shape[name] is not None and kernel not in kernels:
                 raise typer.BadParameter(
