@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from dualgap import core
+from dualgap import LinearSVC, core
 from dualgap.losses import (
     LOSSES,
     Hinge,
@@ -16,6 +16,7 @@ from dualgap.losses import (
     SquaredHinge,
     get_loss,
 )
+from dualgap.solvers import DCD
 
 EPS = np.finfo(np.float64).eps
 
@@ -186,6 +187,17 @@ def test_names():
         "hinge": Hinge, "squared_hinge": SquaredHinge, "smoothed_hinge": SmoothedHinge,
     }  # fmt: skip
     assert get_loss("smoothed_hinge") == SmoothedHinge(gamma=1.0)
+
+
+def test_a_loss_of_ones_own_is_trained_where_a_solver_names_it():
+    class Own(Hinge):
+        name = "own"
+
+    X, y = np.array([[1.0], [-2.0]]), [1, -1]
+    with pytest.raises(ValueError, match="loss='own'; name it in `losses` of a solver"):
+        LinearSVC(loss=Own()).fit(X, y)
+    solver = type("OwnDCD", (DCD,), {"losses": (*DCD.losses, "own")})()
+    assert LinearSVC(loss=Own(), solver=solver).fit(X, y).certificate_.certified
 
 
 @losses
