@@ -68,4 +68,12 @@ class MovedModules(Loader):
         return None
 
     def exec_module(self, module: ModuleType) -> None:
-        sys.modules[module.__name__] = import_module(MOVED[module.__name__])
+        name = module.__name__
+        moved = import_module(MOVED[name])
+        if any(other.startswith(f"{name}.") for other in MOVED):
+            # A package of its own: Python sets the modules imported from it as its
+            # attributes, and `dualgap.io.convert` must not hide `dualgap.data.convert`.
+            module.__path__ = []
+            vars(module)["__getattr__"] = lambda attribute: getattr(moved, attribute)
+        else:
+            sys.modules[name] = moved

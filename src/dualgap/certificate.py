@@ -450,9 +450,10 @@ class Certificate:
         fields = dict(vars(self))
         return asdict(fields.pop("bounds")) | fields
 
-    # The status is stored by name because skops cannot store enums.
+    # The status is stored by name because skops cannot store enums, nor lazy parts.
     def __getstate__(self) -> dict[str, Any]:
-        return self._fields() | {"status": self.status.name if self.status else None}
+        status = self.status.name if self.status else None
+        return self._fields() | {"status": status, "several": tuple(self.several)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         name = state["status"]

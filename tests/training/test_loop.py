@@ -261,7 +261,6 @@ def test_less_accuracy_takes_fewer_epochs(problem):
     assert epochs[0] < epochs[1] < epochs[2]
 
 
-# All are far from rounding level then: `interior-point` has a gap of 1e-8 after 7.
 @pytest.mark.parametrize("max_epochs", [1, 2, 5, 7])
 @pytest.mark.parametrize("name", SOLVERS)
 def test_max_epochs(problem, best, name, max_epochs):
@@ -271,10 +270,14 @@ def test_max_epochs(problem, best, name, max_epochs):
         on_epoch=lambda info: steps.append(info.epoch),
     )  # fmt: skip
     check(problem, solution, best)
-    assert solution.certificate.status is Status.EPOCH_LIMIT
-    assert solution.certificate.epochs == max_epochs
-    assert max(steps) == max_epochs
-    assert "Stopped at max_epochs: raise it" in solution.certificate.message
+    certificate = solution.certificate
+    assert max(steps) == certificate.epochs <= max_epochs
+    if certificate.status is Status.STALLED:  # solved to rounding level before
+        assert certificate.relative_gap < 1e-9
+    else:
+        assert certificate.status is Status.EPOCH_LIMIT
+        assert certificate.epochs == max_epochs
+        assert "Stopped at max_epochs: raise it" in certificate.message
 
 
 def test_what_is_within_tol_at_the_end_is_certified_whatever_ended_it(problem, best):
@@ -676,7 +679,8 @@ def test_what_is_told_as_exact_is_true_of_the_model(problem, best, name):
         problem, SOLVERS[name](), tol=1e-15, max_epochs=7, check_every=2,
         on_epoch=on_epoch,
     )  # fmt: skip
-    assert set(exact) >= {2, 4, 6}
+    # The last epoch of a solver that can go no further is told by the final proof.
+    assert set(exact) >= {e for e in (2, 4, 6) if e < solution.certificate.epochs}
     history = solution.history[:-1]
     told = history["epoch"][history["exact"]].tolist()
     assert told == exact

@@ -19,6 +19,7 @@ from ..data import model_file as file
 from ..data.scaling import VERSION as SCALED
 from ..data.scaling import Scaling
 from ..data.types import MatrixLike, Parameters, ProblemLabel
+from ..losses import Loss
 from ..problems.multiclass import OneVsRest, certificate_of
 from ..solvers import Solver, get_solver
 from ..training import Solution, ctrl_c, solve
@@ -206,7 +207,7 @@ def save_plain(
 
 def _written(key: str, value: object) -> file.Scalar | file.Record:
     """Return a parameter as JSON: a plain value, or the fields of a record."""
-    if isinstance(value, Solver):
+    if isinstance(value, (Loss, Solver)):
         return {"record": value.name, "fields": file.fields_of(value)}
     return file.scalar(key, value)
 

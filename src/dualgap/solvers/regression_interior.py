@@ -47,9 +47,10 @@ class Settings(regression.Settings):
     auto_features: int = 100
     #: Least mean of c_i q_i for "auto".
     steep: float = 2.0
-    #: The same up to `short_entries` rows times features, where many epochs of `dcd`
-    #: take less time than a few iterations.
+    #: The same up to `short_entries`, where many epochs of `dcd` take less time than a
+    #: few iterations.
     steep_if_short: float = 50.0
+    #: Rows times features of a short problem.
     short_entries: int = 15_000
     #: Share of the way to the boundary that a step goes.
     damping: float = 0.995
