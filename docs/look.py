@@ -129,7 +129,7 @@ def look(site: Path, pictures: Path | None, longest: float = LONGEST) -> Iterato
             for screen, (width, height) in SCREENS.items():
                 tab.set_viewport_size({"width": width, "height": height})
                 faults, length = tab.evaluate(MEASURE, screen == "wide")
-                limited = screen == "wide" and len(name.parts) == 1
+                limited = screen == "wide" and name.parts[:-1] in ((), ("solvers",))
                 if limited and str(name) not in LONG and length > longest * height:
                     faults.append(f"{length / height:.1f} screens long")
                 yield from (f"{name}, {width} pixels: {fault}" for fault in faults)

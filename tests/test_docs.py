@@ -13,11 +13,15 @@ import statistics
 import subprocess
 import sys
 import warnings
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
 import dualgap
+from dualgap.cli.parameters import configured_solver
+from dualgap.solvers import registry
+from dualgap.solvers.kernel import APPROXIMATIONS
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -403,6 +407,54 @@ def test_examples_of_the_docstrings(name, tmp_path, monkeypatch):
     result = doctest.testmod(importlib.import_module(name))
     assert result.attempted > 0
     assert result.failed == 0
+
+
+#: Parts of the page of a solver, after its first lines.
+PARTS = ["Method", "Options", "Example", "What to expect", "Source"]
+
+
+def solver_records():
+    """Return the records of the solvers and approximations by name.
+
+    The page on many machines describes the solver that only a cluster can run.
+    """
+    found = {name: [record] for name, record in APPROXIMATIONS.items()}
+    for records in registry._SOLVERS.values():
+        for name, record in records.items():
+            if record.__module__.startswith("dualgap.solvers."):
+                found.setdefault(name, []).append(record)
+    return found
+
+
+def test_every_solver_has_a_page():
+    folder = ROOT / "docs" / "solvers"
+    overview = (ROOT / "docs" / "solvers.md").read_text("utf-8")
+    records = solver_records()
+    assert sorted(page.stem for page in folder.glob("*.md")) == sorted(records)
+    for name in records:
+        assert f"[`{name}`](solvers/{name}.md)" in overview
+        text = (folder / f"{name}.md").read_text("utf-8")
+        assert text.startswith(f"# `{name}`: ")
+        assert re.findall("^## (.*)$", text, re.M) == PARTS, name
+        assert 25 <= text.count("\n") <= 65, name
+
+
+@pytest.mark.cases(None)
+@pytest.mark.parametrize("name", sorted(solver_records()))
+def test_the_page_of_a_solver_has_its_options(name):
+    text = (ROOT / "docs" / "solvers" / f"{name}.md").read_text("utf-8")
+    options = text.partition("\n## Options\n")[2].partition("\n## ")[0]
+    for record in solver_records()[name]:
+        for field in fields(record):
+            said = f"{field.name}={field.default!r}".replace("'", '"')
+            assert said in options or name == "auto", said
+    for line in re.findall(r"`([^`]*--solver [^`]*)`", options):
+        solver = re.search(r"--solver ([\w-]+)", line)[1]
+        given = re.findall(r"--solver-option (\S+)", line)
+        kernel = "rbf" if "--kernel rbf" in line else None
+        made = configured_solver(solver, given, kernel, "classification")
+        assert (made.name, solver) == (name, name)
+        assert len(given) > 0
 
 
 def test_what_the_answers_to_demand_name_is_there():

@@ -17,7 +17,8 @@ SCRIPTS = sorted(
     p for d in ("benchmarks", "examples") for p in (ROOT / d).rglob("*.py")
 )
 DOCS = ROOT / "docs"
-PAGES = [ROOT / "README.md", *DOCS.glob("*.md"), *(DOCS / "papers").glob("*.md")]
+PAGES = [ROOT / "README.md", *DOCS.glob("*.md")]
+PAGES += [*DOCS.glob("papers/*.md"), *DOCS.glob("solvers/*.md")]
 LONGEST, WORD = 40, r"\S*\w\S*"  # words of a sentence on a page
 #: A text that begins so lacks its noun or its verb.
 FRAGMENT = re.compile(

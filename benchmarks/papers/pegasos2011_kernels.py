@@ -59,7 +59,7 @@ seconds do not compare with the published ones.
 **Why**: averages keep the early iterates, so they take two to seven times as many
 epochs to the same accuracy. Draws and averages give some rows coefficients above their
 cost.
-[Another dual point](../kernel-papers.md#draws-and-averages-of-pegasos) proves them.
+[Another dual point](../solvers/kernel-pegasos.md#method) proves them.
 
 **Limits**: the paper does not state how USPS was scaled; its rows have unit norm
 here. Reuters is money-fx against the rest, as tf-idf."""
