@@ -176,9 +176,9 @@ class Proof:
             fits = own <= MOST >= e and self.exponent_a + own == self.score
             require(fits, "the exponents do not fit the kernel")
         text = self.value(b"labels")
-        self.labels = json.loads(text)
-        require(json.dumps(self.labels).encode() == text, "labels are not canonical")
-        require(rising(self.labels), "labels are not rising")
+        self.labels = list(json.loads(text))
+        same = json.dumps(self.labels, allow_nan=False).encode() == text
+        require(same and rising(self.labels), "labels are not canonical, or not rising")
         plain = not (self.exponent_y or self.epsilon)
         require(not self.labels if self.residual else plain, "the labels do not fit")
         (parts,) = integers(self.value(b"parts"))
@@ -231,10 +231,10 @@ class Proof:
         own = own if self.residual else self.labels[label]
         if other is None or other[:2] != (own, row[0]):
             return False
-        values = other[2]
-        if list(map(mul, values, repeat(2.0 ** min(self.exponent_x, 1000)))) == row[1]:
+        values, e = other[2], self.exponent_x
+        if e < 1024 and list(map(mul, values, repeat(2.0**e))) == row[1]:
             return True
-        return [Fraction(value) * 2**self.exponent_x for value in values] == row[1]
+        return [Fraction(value) * 2**e for value in values] == row[1]
 
 
 def examples(data: bytes, base: int) -> Iterator[Example]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import io
 import random
 import subprocess
 import sys
@@ -21,7 +22,7 @@ from sklearn.preprocessing import StandardScaler
 
 import dualgap_check
 from dualgap import SVC, SVR, LinearSVC, LinearSVR, certify, write_proof
-from dualgap_check import FAILURES, Proof, check
+from dualgap_check import FAILURES, Proof, check, claim_of
 
 CHECKER = Path(dualgap_check.__file__)
 
@@ -267,6 +268,16 @@ def kernel_by_hand(content, X, signs, C, epsilon=None, part=0, **kernel):
     ]
 
 
+def compare_with_kernel_by_hand(content, primal, dual, X, signs, C, kernel, **options):
+    """P and D of the hinge are exact; with an RBF kernel they are safe, and close."""
+    exact = kernel_by_hand(content, X, signs, C, kernel=kernel, **options)
+    # Values of the RBF kernel have an error of at most 2 units of 2^-64.
+    room = Fraction(len(signs) * 20, 2**62) if kernel == "rbf" else 0
+    assert exact[0][0] <= primal <= exact[0][1] + room
+    assert exact[1][0] - room <= dual <= exact[1][1]
+    assert exact[0][1] - exact[0][0] <= Fraction(1, 2**90)
+
+
 @pytest.mark.cases(None)
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_claims_of_kernels_are_the_exact_values(tmp_path, kernel):
@@ -274,12 +285,7 @@ def test_claims_of_kernels_are_the_exact_values(tmp_path, kernel):
     options = {**KERNELS[kernel], "C": 0.7}
     model = SVC(tol=1e-6, random_state=0, **options).fit(X, y)
     content, [(primal, dual)], _ = proved(model, X, y, tmp_path / "proof")
-    exact = kernel_by_hand(content, X, 2 * y - 1, **options)
-    # Values of the RBF kernel have an error of at most 2 units of 2^-64.
-    room = Fraction(len(y) * 20, 2**62) if kernel == "rbf" else 0
-    assert exact[0][0] <= primal <= exact[0][1] + room
-    assert exact[1][0] - room <= dual <= exact[1][1]
-    assert exact[0][1] - exact[0][0] <= Fraction(1, 2**90)
+    compare_with_kernel_by_hand(content, primal, dual, X, 2 * y - 1, **options)
     assert 0 <= primal - dual <= Fraction(2, 10**6) * dual
     assert primal == pytest.approx(model.certificate_.primal, rel=1e-9)
 
@@ -312,6 +318,9 @@ def test_every_kernel_model_has_a_proof(tmp_path, kernel, classes):
 # ---------------------------------------------------------------------- tampering
 
 
+COST = 0.01
+
+
 @pytest.fixture(scope="module", params=["linear", "poly", "rbf"])
 def files(request, tmp_path_factory):
     """A proof and its data: dense rows, every row with a loss or a dual variable."""
@@ -319,9 +328,9 @@ def files(request, tmp_path_factory):
     rng = np.random.default_rng(3)
     X, y = rng.integers(-99, 99, (13, 3)) / 64, np.arange(13) % 2
     dump_svmlight_file(X, y, str(folder / "data"), zero_based=False, comment="rows")
-    model = LinearSVC(C=0.01, tol=1e-6, random_state=0)
+    model = LinearSVC(C=COST, tol=1e-6, random_state=0)
     if request.param != "linear":
-        model = SVC(C=0.01, **KERNELS[request.param])
+        model = SVC(C=COST, **KERNELS[request.param])
     write_proof(model.fit(X, y), X, y, folder / "proof", data=folder / "data")
     return (folder / "proof").read_bytes(), (folder / "data").read_bytes()
 
@@ -372,16 +381,39 @@ def test_no_mutation_is_accepted(files, number):
         assert not accepted(proof, mutated(data, rng))
 
 
+def is_true(content, data):
+    """Whether the claim is true of the data: by other code, in exact arithmetic."""
+    X, y = load_svmlight_file(io.BytesIO(data), zero_based=False)
+    X, signs, proof = X.toarray(), np.where(y > 0, 1, -1), Proof(content)
+    words = proof.parts[0].claim.replace(b" ", b"/").split(b"/")
+    p, primal_unit, d, dual_unit = map(int, words)
+    primal, dual = Fraction(p, primal_unit), Fraction(d, dual_unit)
+    if not proof.nonlinear:
+        return (primal, dual) == by_hand(content, X, signs, COST, "hinge")
+    options = KERNELS[proof.kernel]
+    compare_with_kernel_by_hand(content, primal, dual, X, signs, COST, **options)
+    return True
+
+
 @pytest.mark.parametrize("number", NUMBERS)
-def test_no_mutation_with_a_new_checksum_is_accepted(files, number):
-    """Someone who changes a proof can compute the checksum again."""
+def test_mutations_with_a_new_checksum_are_refused_or_true(files, number):
+    """Someone who changes a proof can compute the checksum again.
+
+    A free bias is not unique where rows of both classes with the same costs have a
+    loss. A proof with another such bias is a proof of the same P and D.
+    """
     proof, data = files
+    assert is_true(proof, data)
     rng = random.Random(number)
     tried = 0
     while tried < number:
         other = sealed(mutated(proof, rng))
         tried += other != proof  # a mutation of the old checksum changes nothing
-        assert other == proof or not accepted(other, data), other
+        if other == proof or not accepted(other, data):
+            continue
+        assert is_true(other, data), other
+        w = b"0 0 0 %d" % Proof(other).parts[0].w[-1]
+        assert other == changed(proof, b"w", lambda _, w=w: w)
 
 
 def changed(proof, key, change):
@@ -417,6 +449,60 @@ def test_forgeries_are_refused_for_their_reason(files):
     for reason, other in forged.items():
         with pytest.raises(FAILURES, match=reason.replace("dualgap-proof", "no proof")):
             check(Proof(other), data)
+
+
+@pytest.mark.cases(None)
+def test_what_the_format_does_not_allow_is_refused(files):
+    """Labels and dual variables that are not there, and text that is not ASCII."""
+    proof, data = files
+    first = proof.split(b"rows\n")[1].split(b"\n")[0]
+    head, _, rest = first.partition(b";")
+
+    def with_head(other):
+        return sealed(proof.replace(b"\n" + first, b"\n" + other + b";" + rest))
+
+    assert with_head(head) == proof
+    label, alpha = head.split(b" ")
+    wrong = [
+        *(with_head(b"%d %b" % (k, alpha)) for k in (-2, -1, 2, 3)),
+        *(with_head(text) for text in (b"", label, head + b" 0", head + b" 1")),
+        changed(proof, b"labels", lambda _: b'"01"'),
+        changed(proof, b"labels", lambda _: b"[0, Infinity]"),
+        changed(proof, b"labels", lambda _: '["0", "é"]'.encode()),
+        changed(proof, b"kernel", lambda text: text + b"\xff"),
+        changed(proof, b"loss", lambda text: text.replace(b"0", "\u0660".encode())),
+        changed(proof, b"size", lambda _: b"0 3"),
+        changed(proof, b"size", lambda _: b"13 0"),
+        sealed(proof.replace(b"rows\n", b"rows\n\xc3\xa9\n")),
+    ]
+    for other in wrong:
+        assert other != proof
+        assert not accepted(other)
+        assert not accepted(other, data)
+
+
+@pytest.mark.cases(None)
+@pytest.mark.parametrize("exponent", [0, 60, 1000, 1001, 1023, 1024, 3000])
+def test_rows_are_compared_at_every_exponent(exponent):
+    """Half of the values of DATA are other rows, whatever the unit of the file."""
+    data = b"1 1:2\n0 1:-4\n"
+
+    def content(shift, claim=b"0"):
+        digest = hashlib.sha256(data).hexdigest().encode()
+        unit = Fraction(2) ** (exponent - shift)
+        rows = b"1 0;0;%d\n0 0;0;%d\n" % (int(2 * unit), int(-4 * unit))
+        return sealed(
+            b"dualgap-proof 1\ndata %b 1\nloss hinge 0\nsize 2 1\n"
+            b"exponents %d 0 0 0 0\nbias none 0\nkernel none\nlabels [0, 1]\n"
+            b"parts 1\npart 1 -1\nw 1\ncosts 1\nclaim %b\nrows\n%bsha256 "
+            % (digest, exponent, claim, rows)
+        )
+
+    for shift, same in ((0, True), (1, False), (exponent - 1000, exponent == 1000)):
+        [bounds] = Proof(content(shift)).bounds()
+        other = content(shift, claim_of(*bounds))
+        assert accepted(other)
+        assert accepted(other, data) == same
 
 
 def test_unbalanced_dual_variables_are_refused(tmp_path):

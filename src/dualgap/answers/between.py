@@ -45,8 +45,18 @@ _UNIT = Rounding.unit
 #: Problems that have bounds between two values of C.
 Binary: TypeAlias = BinaryProblem | KernelProblem
 
-#: Choices of mu for an unpenalised bias, and most rows of one.
-MASSES, MOST_ROWS = 12, 400
+
+@dataclass(frozen=True)
+class Settings:
+    """Tuning constants of bounds between two values of C."""
+
+    #: Choices of mu for an unpenalised bias.
+    masses: int = 12
+    #: Most rows of each mu.
+    most_rows: int = 400
+
+
+SETTINGS = Settings()
 
 
 @dataclass(frozen=True)
@@ -292,8 +302,8 @@ class _Bias(NamedTuple):
             steps.append(steps_of(problem, alpha, products, sign))
         scale = math.sqrt(float(np.mean(lengths_of(own.problems[0]) ** 2)))
         r = np.sqrt(np.maximum([squared.min(), squared.max()], 1e-300))
-        masses = 2.0 / scale * np.geomspace(0.25 * r[0], 256.0 * r[1], MASSES)
-        first, last = joint_sides(steps, masses, MOST_ROWS)
+        masses = 2.0 / scale * np.geomspace(0.25 * r[0], 256.0 * r[1], SETTINGS.masses)
+        first, last = joint_sides(steps, masses, SETTINGS.most_rows)
         if not len(first.sigma):
             return none
         either = replace(first, bend=np.maximum(first.bend, last.bend))
