@@ -276,7 +276,7 @@ def test_the_page_on_tuning_shows_its_results():
         said += [min(two), max(two), statistics.geometric_mean(two)]
     (ten,) = [c["ratios"] for c in measured if c["classes"] == 10]
     said = [f"{ratio:.2g}" for ratio in (*said, ten["sklearn"], ten["dualgap"])]
-    text = " ".join(page.split("## When it pays\n")[1].split("\n\n|")[0].split())
+    text = " ".join(page.split("## When it pays\n")[1].split("\n\n")[0].split())
     assert numbers(text) == said
     large = cases["kernel, covtype-93k, 92962, 2 x 3"]
     assert large["peak"] <= 2000
