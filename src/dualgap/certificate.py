@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from enum import Enum
 from functools import cached_property
-from typing import Any
+from typing import Any, overload
 
 
 class Status(Enum):
@@ -159,7 +159,11 @@ class LazyParts(Sequence["Certificate"]):
     def __len__(self) -> int:
         return self._count
 
-    def __getitem__(self, k: int) -> Certificate:  # type: ignore[override]
+    @overload
+    def __getitem__(self, k: int) -> Certificate: ...
+    @overload
+    def __getitem__(self, k: slice) -> tuple[Certificate, ...]: ...
+    def __getitem__(self, k: int | slice) -> Certificate | tuple[Certificate, ...]:
         return self.parts[k]
 
     def __eq__(self, other: object) -> bool:

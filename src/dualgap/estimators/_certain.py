@@ -344,6 +344,10 @@ class CertainLinearLabels(CertainLabels):
 
     multi_class: str
 
+    if TYPE_CHECKING:
+
+        def decision_function(self, X: MatrixLike) -> Vector: ...
+
     def predict(
         self, X: MatrixLike, *, undecided: Label | None = None
     ) -> NDArray[np.generic]:
@@ -363,7 +367,7 @@ class CertainLinearLabels(CertainLabels):
             Labels, of the type of `classes_` if `undecided` has this type, else
             objects.
         """
-        scores: Vector = self.decision_function(X)  # type: ignore[attr-defined]
+        scores = self.decision_function(X)
         several = scores.ndim > 1
         codes = scores.argmax(axis=1) if several else (scores > 0.0).astype(np.intp)
         labels: NDArray[np.generic] = self.classes_[codes]

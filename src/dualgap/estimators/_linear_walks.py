@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.linear_model._base import LinearClassifierMixin
 from sklearn.metrics import check_scoring
 from sklearn.utils import _safe_indexing
 
@@ -20,7 +19,7 @@ from ..solvers import get_solver
 from ..training import Solution
 from ..training.path import solutions
 from ._search import CUT_SHORT, FitOptions
-from .fitting import class_scores, warn_of_models
+from .fitting import warn_of_models
 from .linear_svc import LinearSVC
 
 if TYPE_CHECKING:
@@ -45,8 +44,7 @@ class FoldModel(LinearSVC):
     """Model of a fold, for held-out rows, whose indices were checked before."""
 
     def decision_function(self, X: MatrixLike) -> Vector:
-        values = LinearClassifierMixin.decision_function(self, X)
-        return class_scores(values, self.multi_class, len(self.classes_))
+        return self._scores(self._values(X))
 
 
 class LinearWalks:

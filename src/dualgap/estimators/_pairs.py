@@ -7,7 +7,6 @@ import math
 from collections.abc import Callable as Function
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cached_property
 from itertools import combinations, pairwise
 from typing import Any, NamedTuple, Protocol
 
@@ -248,6 +247,8 @@ class PairTraining:
         return PairModels.of(self.rows, trained, self.training.names)
 
     def _train_all(self, train: Function[[int], TrainedPair]) -> list[TrainedPair]:
+        # Made before the threads that share it.
+        self.matrix = self.rows.matrices(self.model.cache_size, self.together)
         return fit_all(
             train,
             len(self.pairs),
@@ -255,11 +256,6 @@ class PairTraining:
             stop=self.training.stop,
             verbose=self.model.verbose,
         )
-
-    @cached_property
-    def matrix(self) -> Function[[int, int], Matrix]:
-        """Function that gives the kernel matrix of a pair of classes."""
-        return self.rows.matrices(self.model.cache_size, self.together)
 
     def _solve_together(self) -> SolvedPairs | None:
         """Solve and prove small problems in one call; None if they are not small.

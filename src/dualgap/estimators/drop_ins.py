@@ -367,7 +367,7 @@ class _KernelMachine:
     def _trained(
         self, X: MatrixLike, y: NDArray[np.generic], sample_weight: Vector
     ) -> Trained | None:
-        """Fit, and return the results of LIBSVM but for the vectors; None if it has to.
+        """Return LIBSVM's results without the vectors, or None to leave the fit to it.
 
         Returns
         -------

@@ -46,10 +46,8 @@ class ParameterHints:
         kind: object = type(self)
         values = [getattr(self, name) for name in self._get_param_names()]
         try:
-            if all(type(value) in _PLAIN for value in values):
-                _validate_plain(kind, *values)
-            else:
-                super()._validate_params()  # type: ignore[misc]
+            plain = all(type(value) in _PLAIN for value in values)
+            (_validate if plain else _validate.__wrapped__)(kind, *values)
         except InvalidParameterError as error:
             raise InvalidParameterError(_with_a_hint(self, str(error))) from None
 
@@ -63,8 +61,8 @@ def _known(init: Callable[..., None]) -> tuple[list[str], bool]:
 
 
 @lru_cache(typed=True)
-def _validate_plain(kind: object, *values: object) -> None:
-    """Validate the parameters of an estimator, once for equal values."""
+def _validate(kind: object, *values: object) -> None:
+    """Validate the parameters of an estimator; plain values only once."""
     model = cast("type[BaseEstimator]", kind)
     given = dict(zip(model._get_param_names(), values, strict=True))
     validate_parameter_constraints(model._parameter_constraints, given, model.__name__)

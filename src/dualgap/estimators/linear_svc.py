@@ -471,6 +471,10 @@ class LinearSVC(
             if issparse(X):
                 check_indices(X)
             values = self._values(X)
+        return self._scores(values)
+
+    def _scores(self, values: Vector) -> Vector:
+        """Return the scores of the classes, from the values of all problems."""
         if values.shape[1] == 1:
             values = values.ravel()
         return class_scores(values, self.multi_class, len(self.classes_))

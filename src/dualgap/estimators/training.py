@@ -10,12 +10,11 @@ import contextlib
 import logging
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property
 from typing import NamedTuple, Protocol, TypedDict, TypeVar, cast
 
 import numpy as np
 from joblib import effective_n_jobs
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 from sklearn.utils.parallel import Parallel, delayed
 from threadpoolctl import threadpool_limits
@@ -191,12 +190,8 @@ class Training:
         metadata = None if sample_weight is None else {"sample_weight": sample_weight}
         data = {"X": X, "y": y, "metadata": metadata}
         self.tasks = FitTasks(estimator, data, names, stop)
-        self.rng = check_random_state(estimator.random_state)
-
-    @cached_property
-    def seeds(self) -> NDArray[np.int64]:
-        """Seeds of all problems, drawn when the first of them needs one."""
-        return self.rng.randint(2**31 - 1, size=len(self.names))
+        rng = check_random_state(estimator.random_state)
+        self.seeds = rng.randint(2**31 - 1, size=len(names))
 
     @property
     def stopped(self) -> bool:

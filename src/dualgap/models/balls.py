@@ -26,7 +26,7 @@ from ..problems.crammer_singer import CrammerSingerProblem
 from ..problems.multiclass import problem_labels
 from ..problems.regression import RegressionProblem
 from .agreement import _labels
-from .kernels import _kernel_of, _rows_of, kernel_pairs
+from .kernels import kernel_of, kernel_pairs, rows_of
 from .linear import binary_of, linear_problems, linear_terms
 from .single_problems import single_terms, targets
 
@@ -181,8 +181,8 @@ def _of_linear_svr(
 def _of_svr(
     model: SVR, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None
 ) -> ProblemBall:
-    kernel = _kernel_of(model)
-    X = _rows_of(model, X, kernel, sample_weight)
+    kernel = kernel_of(model)
+    X = rows_of(model, X, kernel, sample_weight)
     problem = KernelRegression(
         Gram(X, kernel, model.cache_size),
         targets(y, X.shape[0]),

@@ -106,8 +106,8 @@ def kernel_pairs(
     kind_of_bias: Bias = {"penalize_intercept": False}
     if isinstance(model, SVC):
         kind_of_bias = model._bias_of_problems()
-    kernel = _kernel_of(model)
-    X = _rows_of(model, X, kernel, sample_weight)
+    kernel = kernel_of(model)
+    X = rows_of(model, X, kernel, sample_weight)
     classes, codes = _labels(y, X.shape[0], model.classes_)
     support = support_of(model, sample_weight)
     weight, factor = weights(model.class_weight, X, classes, codes, sample_weight)
@@ -140,7 +140,7 @@ def kernel_pairs(
         yield KernelPair(problem, signed, alpha, bias, (i, j), rows)
 
 
-def _rows_of(
+def rows_of(
     model: BaseEstimator, X: MatrixLike, kernel: Kernel, sample_weight: ArrayLike | None
 ) -> Matrix:
     """Return X after checking that the kernel model was trained on these rows.
@@ -171,7 +171,7 @@ def _rows_of(
     return X
 
 
-def _kernel_of(model: BaseEstimator) -> Kernel:
+def kernel_of(model: BaseEstimator) -> Kernel:
     """Return the record of the model's kernel."""
     if hasattr(model, "_fitted_kernel"):
         return model._fitted_kernel

@@ -41,7 +41,7 @@ from ..problems.regression import RegressionProblem
 from ..solvers import solver_for
 from ..training import solve
 from .balls import balls_of
-from .kernels import _kernel_of, kernel_pairs
+from .kernels import kernel_of, kernel_pairs
 from .linear import binary_of, linear_problems, linear_terms
 from .single_problems import single_terms, targets
 
@@ -308,9 +308,7 @@ def _with_kernel(
     if isinstance(model, SVR):
         (ball,) = (part.ball for part in balls_of(model, X, y, sample_weight))
         bias, every = float(model.intercept_[0]), np.arange(X.shape[0])
-        found: list[tuple[Any, ...]] = [
-            ("-1 -1", ball.problem, ball.alpha, bias, every)
-        ]
+        found = [_Found("-1 -1", ball.problem, ball.alpha, bias, every)]
     else:
         found = []
         for pair in kernel_pairs(model, X, y, None, sample_weight):
@@ -336,7 +334,7 @@ def _kernel_of_file(model: BaseEstimator, x: int) -> _Kernel:
     ValueError
         If a proof file has no such kernel.
     """
-    kernel = _kernel_of(model)
+    kernel = kernel_of(model)
     form = {"linear": (1.0, 0.0, 1), "rbf": (getattr(kernel, "gamma", 0.0), 0.0, 1)}
     if isinstance(kernel, Polynomial):
         form["poly"] = (kernel.gamma, kernel.coef0, kernel.degree)
