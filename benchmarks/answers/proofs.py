@@ -4,8 +4,8 @@
 
 Prints processor seconds of the checker, run as a lone file, with and without the data.
 The drawn sets have 136 entries of float32 in each of N rows (default 50,000): all of
-136 columns, or 136 drawn of 5,000. All models are certified to 1e-4. Then the same for
-kernels with C = 1, over the first rows of a set.
+136 columns, or 136 drawn of 5,000. All models are certified to 1e-4. Then it prints
+the seconds without the data for kernels with C = 1, over the first rows of a set.
 """
 
 from __future__ import annotations

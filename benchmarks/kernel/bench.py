@@ -14,7 +14,7 @@ from scipy import sparse
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import harness
-from datasets import CACHE, DATA, ROOT  # noqa: F401
+from datasets import CACHE, DATA
 from datasets import load as load_set
 from harness import ONE_THREAD, save
 from serving import read

@@ -7,7 +7,8 @@ import math
 import statistics
 from pathlib import Path
 
-from bench import CAP, COSTS, EPS, NAMES, ROOT, SMALL, arrays, read_shape
+from bench import CAP, COSTS, EPS, NAMES, SMALL, arrays, read_shape
+from datasets import ROOT
 from harness import (
     Report,
     Results,

@@ -15,9 +15,10 @@ import argparse
 import json
 import operator
 import time
+from pathlib import Path
 
 import numpy as np
-from bench import DATA, HERE, load
+from bench import DATA, load
 
 from dualgap import Problem, solve
 from dualgap.solvers import Auto
@@ -42,9 +43,8 @@ def main() -> None:
     parser.add_argument("--accuracy", type=float, default=1e-2)
     args = parser.parse_args()
     eps = args.accuracy
-    cells = {(c["data"], c["C"]): c
-             for c in json.loads((HERE / "results.json").read_text())["cells"]
-             if c["accuracy"] == eps}  # fmt: skip
+    results = json.loads(Path(__file__).with_name("results.json").read_text())
+    cells = {(c["data"], c["C"]): c for c in results["cells"] if c["accuracy"] == eps}
     print("| data | C | product, ms | check | passes | proof | all | best rival |\n"
           "|---|---|---|---|---|---|---|---|")  # fmt: skip
     for name in args.data:

@@ -10,8 +10,8 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import harness
-from datasets import CACHE, ROOT, load  # noqa: F401
-from harness import Clock, Results, processor, save, stamp  # noqa: F401
+from datasets import CACHE, load
+from harness import save
 
 # Cheap ones first.
 DATA = [

@@ -12,7 +12,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from bench import ACCURACIES, CACHE, COSTS, DATA, Clock, Results, Worker, arrays, stamp
+from bench import ACCURACIES, CACHE, COSTS, DATA, Worker, arrays
+from harness import Clock, Results, stamp
 
 ENGINES = ["dcd", "newton", "interior-point"]
 

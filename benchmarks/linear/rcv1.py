@@ -13,7 +13,8 @@ import argparse
 import json
 import statistics
 
-from bench import Worker, arrays, load, objective, processor
+from bench import Worker, arrays, load, objective
+from harness import processor
 from rivals import OURS, RIVALS
 
 OTHERS = ["liblinear", "sklearn", "sgd", "dualgap-pegasos"]

@@ -7,9 +7,11 @@ import math
 import statistics
 from pathlib import Path
 
-from bench import ACCURACIES, CAP, COSTS, DATA, ROOT, Results
+from bench import ACCURACIES, CAP, COSTS, DATA
+from datasets import ROOT
 from harness import (
     Report,
+    Results,
     between_marks,
     by_rival,
     collapsed,

@@ -27,15 +27,12 @@ from bench import (
     CAP,
     COSTS,
     DATA,
-    Clock,
-    Results,
     Worker,
     arrays,
     load,
     objective,
-    stamp,
 )
-from harness import repeats, setting
+from harness import Clock, Results, repeats, setting, stamp
 from report import missed, report
 from rivals import RIVALS
 

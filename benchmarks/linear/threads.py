@@ -17,7 +17,8 @@ import statistics
 import time
 
 import numpy as np
-from bench import Worker, arrays, load, processor
+from bench import Worker, arrays, load
+from harness import processor
 
 from dualgap import Problem
 

@@ -11,7 +11,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from bench import CACHE, DATA, Results
+from bench import CACHE, DATA
+from harness import Results
 
 TOLERANCES = [1.0, 0.1, 0.01, 0.001]
 
