@@ -191,7 +191,7 @@ def test_support_vectors_that_span_nothing_are_kept(kernel):
         np.array([0.0, 2.0, 1.0] * 4),
         np.array(["b", "a", "b"]),
     ],
-    ids=str,
+    ids=lambda y: f"{y.dtype}",
 )
 def test_classes_are_those_of_numpy(y):
     classes, codes = encode(y)

@@ -77,6 +77,13 @@ def error_of(model, X, y, folds):
     return np.mean(least), np.mean(most)
 
 
+def bounds_at(search, C):
+    """The proved bounds on the error of the exact optimum at C."""
+    edges, lower, upper = search.error_bounds_
+    k = min(np.searchsorted(edges, C, side="right"), len(lower)) - 1
+    return lower[k], upper[k]
+
+
 KINDS = {
     "penalised": {},
     "no bias": {"fit_intercept": False},
@@ -102,6 +109,7 @@ def test_no_c_in_the_interval_leaves_its_bounds(seed, classes, loss, kind):
     order = rng.permutation(len(y))
     folds = [(np.setdiff1d(order, part), part) for part in np.array_split(order, 2)]
     options = {"loss": loss, "random_state": 0, **KINDS[kind]}
+    free = not options.get("penalize_intercept", "kernel" not in options)
     plain, search = LinearSVC, partial(LinearSVCCV, cv=folds)
     if "kernel" in options:
         plain, search = partial(SVC, gamma=0.3), partial(SVCCV, gammas=0.3, cv=folds)
@@ -113,6 +121,8 @@ def test_no_c_in_the_interval_leaves_its_bounds(seed, classes, loss, kind):
     edges, lower, upper = search.error_bounds_
     missed = [str(one.message) for one in caught if "proved to be" in str(one.message)]
     assert len(missed) == (search.accuracy_ > 0.06 + 1e-12)
+    unique = not free or loss == "squared_hinge"
+    assert not (missed and unique)
     for message in missed:
         # A free bias is not unique where all rows of two equal classes are at their
         # bounds. Then even fits to the end do not decide so many rows, somewhere in
@@ -130,11 +140,14 @@ def test_no_c_in_the_interval_leaves_its_bounds(seed, classes, loss, kind):
     assert (np.diff(edges) > 0).all()
     assert (0 <= lower).all()
     assert (lower <= upper).all()
+    widths = []
     for C in [*np.exp(rng.uniform(*np.log([low, 2.0]), 12)), edges[0], edges[-1]]:
         least, most = error_of(plain(C=C, tol=1e-12, **options), X, y, folds)
-        k = min(np.searchsorted(edges, C, side="right"), len(lower)) - 1
-        assert lower[k] <= most + 1e-12
-        assert least <= upper[k] + 1e-12
+        found = bounds_at(search, C)
+        assert found[0] <= most + 1e-12
+        assert least <= found[1] + 1e-12
+        widths.append(most - least)
+    assert np.median(widths) <= 0.05 or not unique  # or the fits would decide nothing
 
 
 def test_attributes_describe_the_search():
@@ -186,10 +199,13 @@ def test_a_precomputed_kernel_is_the_kernel():
     search = SVCCV([0.2, 2.0], 0.5, **options).fit(X, y)
     K = np.exp(-0.5 * ((X[:, None] - X) ** 2).sum(axis=2))
     same = SVCCV([0.2, 2.0], kernel="precomputed", **options).fit(K, y)
-    assert same.C_ == search.C_
-    assert same.n_fits_ == search.n_fits_
-    for found, wanted in zip(same.error_bounds_, search.error_bounds_, strict=True):
-        np.testing.assert_allclose(found, wanted, atol=1 / 20 + 1e-12)
+    assert max(same.accuracy_, search.accuracy_) <= 0.1 + 1e-12
+    assert abs(same.best_score_ - search.best_score_) <= 1 / 60 + 1e-12  # one row
+    # Rounding of the kernel values decides some rows, but what is proved of one search
+    # is true of the other.
+    for C in np.geomspace(0.2, 2.0, 50):
+        found, wanted = bounds_at(same, C), bounds_at(search, C)
+        assert max(found[0], wanted[0]) <= min(found[1], wanted[1]) + 1e-12
 
 
 def test_folds_on_threads_prove_the_same():

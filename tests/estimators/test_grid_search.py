@@ -161,9 +161,8 @@ def test_linear_classifiers(classes, loss):
 @pytest.mark.parametrize("last", [SVC(tol=1e-6), LinearSVC(tol=1e-6, random_state=0)])
 def test_pipelines_fit_their_steps_in_every_fold(last):
     X, y = make()
-    grid = {
-        "svm__C": CS[:3]
-    }  # with larger C the planes separate all rows, and are equal
+    # With larger C the planes separate all rows, and are equal.
+    grid = {"svm__C": CS[:3]}
     table = pd.DataFrame(X, columns=[f"x{k}" for k in range(X.shape[1])])
     names = np.array(["no", "yes"])[y]
     model = Pipeline(

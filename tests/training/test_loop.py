@@ -763,11 +763,11 @@ def test_history_does_not_depend_on_who_listens(problem, best, name, caplog):
         caplog.set_level(level, logger="dualgap")
         for on_epoch in (None, lambda info: None):
             solution = solve(
-                problem, SOLVERS[name](), tol=1e-9, max_epochs=30, on_epoch=on_epoch
+                problem, SOLVERS[name](), tol=1e-15, max_epochs=30, on_epoch=on_epoch
             )
             check(problem, solution, best)
             histories.append(without_seconds(solution.history))
-    assert len(histories[0])
+    assert len(histories[0]) > 1
     for history in histories[1:]:
         np.testing.assert_equal(history, histories[0])
 
