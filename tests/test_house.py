@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -81,6 +82,44 @@ def test_tuning_constants_are_documented(name):
             assert decorators == ["dataclass(frozen=True)"], node.name
             fields = [n.lineno for n in node.body if isinstance(n, ast.AnnAssign)]
             assert all(documented(lines, number) for number in fields), node.name
+
+
+#: Headers of the core with coefficients of polynomials and powers of ten.
+COEFFICIENTS = {"simd.hpp", "gram/function.hpp", "svmlight.hpp"}
+CORE = Path(__file__).parents[1] / "src" / "core"
+HEADERS = {
+    path.relative_to(CORE).as_posix(): path.read_text("utf-8")
+    for path in sorted(CORE.rglob("*.hpp"))
+}
+FLOATING = re.compile(r"(?<![\w.])(\d+\.\d*(?:e[-+]?\d+)?|\d+e[-+]?\d+)", re.IGNORECASE)
+
+
+def is_arithmetic(number):
+    """Whether a number of C++ code is a half or a whole number below ten."""
+    return number == 0.5 or (number < 10.0 and number.is_integer())
+
+
+@pytest.mark.parametrize("name", sorted(HEADERS.keys() - COEFFICIENTS))
+def test_numbers_of_the_core_have_names(name):
+    """Each stands in a `constexpr`; tuning constants stand at the head of the file."""
+    bare = [
+        (number, line.strip())
+        for number, line in enumerate(HEADERS[name].splitlines(), 1)
+        for literal in FLOATING.findall(re.sub(r'"[^"]*"', "", line.split("//")[0]))
+        if "constexpr" not in line and not is_arithmetic(float(literal))
+    ]
+    assert bare == [], "give the number a name"
+
+
+@pytest.mark.parametrize("name", HEADERS)
+def test_tuning_constants_of_the_core_are_documented(name):
+    """A struct `...Tuning` has a comment above each line of constants."""
+    for struct in re.findall(r"struct \w+Tuning \{\n(.*?)\n\};", HEADERS[name], re.S):
+        before = "{"
+        for line in struct.splitlines():
+            assert line.startswith("  //") or "constexpr" in line, line
+            assert line.startswith("  //") or before.startswith("  //"), line
+            before = line
 
 
 def lines_of(function):

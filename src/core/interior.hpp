@@ -40,6 +40,35 @@
 
 namespace dualgap {
 
+struct InteriorTuning {
+  // Steps of the bisection for the start: 50 halvings reach float64's last digits.
+  static constexpr int kHalvings = 50;
+  // Iterations between which z and r are recomputed: their rounding adds up.
+  static constexpr int kRefreshed = 10;
+  // Growth of the ridge until the matrix has a factor: four trials from kRidge to
+  // kLargestRidge.
+  static constexpr double kRidgeGrowth = 100.0;
+  // Most of Gondzio's correctors to a step: each costs two passes over the rows.
+  static constexpr int kCorrectors = 3;
+  // Length of a step that needs no corrector.
+  static constexpr double kLongEnough = 0.9;
+  // A corrector is kept if the step grows by 1 %, and the next one is tried if it grows
+  // by 10 %: it must pay for its passes.
+  static constexpr double kKept = 1.01, kPays = 1.1;
+  // A corrector aims at a step that is longer by kLonger, and at products between kLow
+  // and kHigh times the target (Gondzio's values).
+  static constexpr double kLonger = 0.3, kLow = 0.1, kHigh = 10.0;
+  // Part of the way to the boundary that a step goes. Nearer, the next step is short.
+  static constexpr double kBack = 0.995;
+  // 1 / the length of the longest step that is worth knowing.
+  static constexpr double kShortest = 1e-3;
+  // Proximal term of a dual whose loss has no curvature, relative to a typical
+  // ||x_i||^2: it bounds theta, and is below the rounding of the products.
+  static constexpr double kProximal = 1e-12;
+  // Share of the gap that a float32 matrix may leave as an error in D.
+  static constexpr double kRoundingShare = 0.03;
+};
+
 // Returns the a in (0, U) with  g + delta a - mu/a + mu/(U - a) = 0,  and U - a. There
 // both products are mu at the margin 1 + g. Without an upper bound U is infinite.
 inline std::pair<double, double> centred(double g, double delta, double upper,
@@ -50,7 +79,7 @@ inline std::pair<double, double> centred(double g, double delta, double upper,
   }
   if (delta > 0.0) {
     double low = 0.0, high = upper;
-    for (int k = 0; k < 50; ++k) {
+    for (int k = 0; k < InteriorTuning::kHalvings; ++k) {
       const double a = 0.5 * (low + high);
       const double f = g + delta * a - mu / a + mu / (upper - a);
       (f > 0.0 ? high : low) = a;
@@ -73,7 +102,7 @@ struct InteriorPart : PassPart {
   }
 };
 
-class Interior : private NewtonSystem<InteriorPart> {
+class Interior : private InteriorTuning, private NewtonSystem<InteriorPart> {
  public:
   // `scale` is a typical ||x_i||^2.
   Interior(SomeRows data, const Loss &loss, double scale, bool free_bias, Team &threads,
@@ -136,12 +165,12 @@ class Interior : private NewtonSystem<InteriorPart> {
 
   // One iteration. The point moves only if the outcome is kStepped.
   Outcome iterate(Poll &poll, const Stop &stop) {
-    if (iterations_ > 0 && iterations_ % 10 == 0 && !refresh(poll, stop))
+    if (iterations_ > 0 && iterations_ % kRefreshed == 0 && !refresh(poll, stop))
       return Outcome::kLeft;
     while (true) {
       if (!normal_equations(poll, stop)) return Outcome::kLeft;
       if (factor()) break;
-      if (!single_) ridge_ *= 100.0;
+      if (!single_) ridge_ *= kRidgeGrowth;
       single_ = false;
       if (ridge_ > kLargestRidge) return Outcome::kSingular;
     }
@@ -165,13 +194,13 @@ class Interior : private NewtonSystem<InteriorPart> {
     double length = 0;
     if (!direction(dw_, t_, u_, dz_, length, poll, stop)) return Outcome::kLeft;
     correctors_ = 0;
-    while (correctors_ < kCorrectors && length < 0.9) {
+    while (correctors_ < kCorrectors && length < kLongEnough) {
       if (!correct(length, target, poll, stop)) return Outcome::kLeft;
       ++correctors_;
       double longer = 0;
       if (!direction(dw2_, t2_, u2_, dz2_, longer, poll, stop)) return Outcome::kLeft;
-      if (longer < 1.01 * length) break;
-      const bool last = longer < 1.1 * length;
+      if (longer < kKept * length) break;
+      const bool last = longer < kPays * length;
       dw_.swap(dw2_), dz_.swap(dz2_), t_.swap(t2_), u_.swap(u2_);
       length = longer;
       if (last) break;
@@ -183,8 +212,8 @@ class Interior : private NewtonSystem<InteriorPart> {
     return Outcome::kStepped;
   }
 
-  // Iterates until the relative gap is at most `goal`, `most` times at most. Returns the
-  // last outcome, the number of steps and of their correctors.
+  // Iterates until the relative gap is at most `goal`, `most` times at most. Returns
+  // the last outcome, the number of steps and of their correctors.
   std::tuple<Outcome, int, int> run(double goal, int most, Poll &poll,
                                     const Stop &stop) {
     int steps = 0, correctors = 0;
@@ -199,12 +228,6 @@ class Interior : private NewtonSystem<InteriorPart> {
   }
 
  private:
-  static constexpr int kCorrectors = 3;
-  static constexpr double kBack = 0.995;
-  static constexpr double kProximal = 1e-12;
-  // Share of the gap that a float32 matrix may leave as an error in D.
-  static constexpr double kRoundingShare = 0.03;
-
   using Part = InteriorPart;
 
   double products() const { return static_cast<double>(m_) * (bounded_ ? 2.0 : 1.0); }
@@ -348,7 +371,7 @@ class Interior : private NewtonSystem<InteriorPart> {
                 part.ratio = std::max(part.ratio, largest(part.p, end - begin));
               }))
       return false;
-    double ratio = 1e-3;
+    double ratio = kShortest;
     for (std::size_t p = 0; p < parts_.size(); ++p)
       ratio = std::max(ratio, parts_[p].ratio);
     length = 1.0 / ratio;
@@ -368,10 +391,10 @@ class Interior : private NewtonSystem<InteriorPart> {
             f * (u_[k] * rb - v_[k] - v_[k] * db * rb)};
   }
 
-  // One of Gondzio's correctors: computes t2, u2 and dw2 for a step that is 0.3 longer.
+  // One of Gondzio's correctors: computes t2, u2 and dw2 for a longer step.
   bool correct(double length, double target, Poll &poll, const Stop &stop) {
-    const double trial = std::min(1.0, length + 0.3);
-    const double low = 0.1 * target, high = 10.0 * target;
+    const double trial = std::min(1.0, length + kLonger);
+    const double low = kLow * target, high = kHigh * target;
     const auto change = [=](double product, double weight) {
       const double aim = std::min(std::max(product, low * weight), high * weight);
       return std::max(aim - product, -high * weight);

@@ -34,6 +34,19 @@
 
 namespace dualgap {
 
+struct HuberNewtonTuning {
+  // Ridge, relative to the largest entry, that makes up for the rounding of the
+  // smallest eigenvalue; it grows by kRidgeGrowth until the matrix has a factor.
+  static constexpr double kRidge = 1e-15, kLargestRidge = 1e-6, kRidgeGrowth = 1e3;
+  // Fraction of the first slope that a search leaves: the next step begins as well from
+  // there.
+  static constexpr double kSlope = 1e-3;
+  // Most trials of a search: 60 halvings of its interval use up float64.
+  static constexpr int kTrials = 60;
+  // Growth of the interval until it holds the minimiser.
+  static constexpr double kGrowth = 4.0;
+};
+
 struct NewtonData {
   const double *target, *cost;
   double epsilon;
@@ -115,9 +128,7 @@ template <class Rows>
 bool newton_factor(const Rows &rows, const NewtonData &data, const NewtonPoint &point,
                    double *s, const LinearAlgebra &algebra, Team &threads, Poll &poll,
                    const Stop &stop) {
-  // The ridge, relative to the largest entry, makes up for the rounding of the smallest
-  // eigenvalue.
-  constexpr double kRidge = 1e-15, kLargestRidge = 1e-6;
+  using Tuning = HuberNewtonTuning;
   const RowBlockOf<Rows> block(rows, 0);
   const Index n = rows.rows(), d = rows.width(), blocks = (n + kBlock - 1) / kBlock;
   const Index parts = std::min(worth_threads(rows, threads.size()), blocks);
@@ -127,7 +138,8 @@ bool newton_factor(const Rows &rows, const NewtonData &data, const NewtonPoint &
   };
   std::vector<Part> all(static_cast<std::size_t>(parts));
   const Index per_row = block.gram_cost() / std::max<Index>(n, 1);
-  for (double ridge = kRidge; ridge <= kLargestRidge; ridge *= 1e3) {
+  for (double ridge = Tuning::kRidge; ridge <= Tuning::kLargestRidge;
+       ridge *= Tuning::kRidgeGrowth) {
     threads.run(parts, blocks, [&](Index number, Index from, Index to) {
       Part &part = all[static_cast<std::size_t>(number)];
       part.gram.assign(static_cast<std::size_t>(d * d), 0.0);
@@ -221,14 +233,15 @@ Index newton_conjugate(const Rows &rows, const NewtonData &data,
   return k;
 }
 
-// Returns the t > 0 that minimises P(w + t s), up to 1e-3 of the slope at 0. The
+// Returns the t > 0 that minimises P(w + t s), up to kSlope of the slope at 0. The
 // derivative rises, and is linear between the points where rows cross the tube. Newton
 // steps are safeguarded by an interval that holds the minimiser.
 inline double newton_length(const NewtonData &data, const double *residual,
                             const double *image, Index n, double along, double square) {
+  using Tuning = HuberNewtonTuning;
   double low = 0.0, high = std::numeric_limits<double>::infinity(), t = 1.0;
   double first = 0.0;
-  for (int trial = 0; trial < 60; ++trial) {
+  for (int trial = 0; trial < Tuning::kTrials; ++trial) {
     const double at = trial == 0 ? 0.0 : t;
     const auto [slope, bend] = sums_of<2>(0, n, [&](Index i, double *term) {
       const double r = residual[i] - at * image[i];
@@ -244,10 +257,11 @@ inline double newton_length(const NewtonData &data, const double *residual,
       t = -derivative / (square + bend);
       continue;
     }
-    if (std::abs(derivative) <= 1e-3 * first) break;
+    if (std::abs(derivative) <= Tuning::kSlope * first) break;
     (derivative < 0.0 ? low : high) = t;
     double next = t - derivative / (square + bend);
-    if (!(next > low && next < high)) next = 0.5 * (low + std::min(high, 4.0 * t));
+    if (!(next > low && next < high))
+      next = 0.5 * (low + std::min(high, Tuning::kGrowth * t));
     if (next == t) break;
     t = next;
   }

@@ -20,6 +20,17 @@
 
 namespace dualgap {
 
+struct NewtonTuning {
+  // First and largest ridge, relative to each entry of the diagonal: the first is some
+  // hundred roundings, and a matrix that needs more than the last is singular.
+  static constexpr double kRidge = 1e-13, kLargestRidge = 1e-6;
+  // From kWorthSingle features on the matrix dominates the cost and is summed in
+  // float32; after kSingleRows rows the sum is added to a float64 sum.
+  static constexpr Index kWorthSingle = 128, kSingleRows = 4096;
+  // Multiply-adds that are worth waking threads: a tenth of a millisecond.
+  static constexpr Index kWorthThreads = 400'000;
+};
+
 // Outcome of an iteration: a step was made, the method was told to stop, or the matrix
 // has no factor.
 enum class Outcome { kStepped, kLeft, kSingular };
@@ -44,7 +55,7 @@ struct PassPart {
 };
 
 template <class Part>
-class NewtonSystem {
+class NewtonSystem : protected NewtonTuning {
  public:
   Index width() const { return d_; }
   Index rows() const { return m_; }
@@ -59,12 +70,6 @@ class NewtonSystem {
         parts_(static_cast<std::size_t>(threads.size())),
         team_(threads),
         algebra_(algebra) {}
-
-  static constexpr double kRidge = 1e-13, kLargestRidge = 1e-6;
-  // From kWorthSingle features on the matrix dominates the cost and is summed in
-  // float32; after kSingleRows rows the sum is added to a float64 sum.
-  static constexpr Index kWorthSingle = 128, kSingleRows = 4096;
-  static constexpr Index kWorthThreads = 400'000;  // a tenth of a millisecond
 
   static std::size_t size(Index n) { return static_cast<std::size_t>(n); }
   Index penalised() const { return d_ - free_bias_; }

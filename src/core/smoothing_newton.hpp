@@ -41,6 +41,27 @@
 
 namespace dualgap {
 
+struct SmoothingTuning {
+  // Part of the largest entry that is added to the diagonal, a few roundings, for a
+  // bias that no row determines.
+  static constexpr double kFloor = 1e-15;
+  // Growth of the ridge until the matrix has a factor: four trials from kRidge to
+  // kLargestRidge.
+  static constexpr double kRidgeGrowth = 100.0;
+  // Fraction of the first slope that a full step, or else a search, may leave: a full
+  // step saves a pass over the rows, so it may leave more.
+  static constexpr double kWhole = 0.4, kSlope = 0.1;
+  // After a step of this length t = 1 is tried first; after shorter ones it rarely
+  // fits.
+  static constexpr double kLong = 0.6;
+  // Steps after which z is recomputed, because its rounding adds up.
+  static constexpr Index kRenewed = 20;
+  // Most trials of a search: 60 halvings of its interval use up float64.
+  static constexpr int kTrials = 60;
+  // Growth of the interval until it holds the minimiser.
+  static constexpr double kGrowth = 4.0;
+};
+
 struct SmoothingPart : PassPart {
   double loss, smoothed, sum, first_order, second_order;
   Index inside;
@@ -51,7 +72,7 @@ struct SmoothingPart : PassPart {
   }
 };
 
-class SmoothingNewton : private NewtonSystem<SmoothingPart> {
+class SmoothingNewton : private SmoothingTuning, private NewtonSystem<SmoothingPart> {
  public:
   SmoothingNewton(SomeRows data, const Loss &loss, bool free_bias, Team &threads,
                   const LinearAlgebra &algebra)
@@ -97,7 +118,7 @@ class SmoothingNewton : private NewtonSystem<SmoothingPart> {
     while (true) {
       if (!normal_matrix(single, poll, stop)) return Outcome::kLeft;
       if (factor(kFloor)) break;
-      if (!single) ridge_ *= 100.0;
+      if (!single) ridge_ *= kRidgeGrowth;
       single = false;
       if (ridge_ > kLargestRidge) return Outcome::kSingular;
     }
@@ -141,12 +162,6 @@ class SmoothingNewton : private NewtonSystem<SmoothingPart> {
   // Source of z: the stored values, a product with w, or z + x.s.
   enum class Margins { kKept, kOfW, kAhead };
   static constexpr double kFar = std::numeric_limits<double>::infinity();
-  static constexpr double kFloor = 1e-15;  // for a bias that no row determines
-  // Fraction of the first slope that a full step, or else a search, may leave.
-  static constexpr double kWhole = 0.4, kSlope = 0.1;
-  static constexpr double kLong = 0.6;   // after this length t = 1 is tried
-  static constexpr Index kRenewed = 20;  // steps after which z is recomputed
-  static constexpr int kTrials = 60;
 
   bool bounded() const { return !std::isinf(loss_.slope); }
   double bend() const { return 1.0 / (loss_.curvature + tau_); }
@@ -280,7 +295,8 @@ class SmoothingNewton : private NewtonSystem<SmoothingPart> {
       if (derivative < 0.0 && t == most) break;
       (derivative < 0.0 ? low : high) = t;
       double next = t - derivative / second;
-      if (!(next > low && next < high)) next = 0.5 * (low + std::min(high, 4.0 * t));
+      if (!(next > low && next < high))
+        next = 0.5 * (low + std::min(high, kGrowth * t));
       next = std::min(next, most);
       if (next == t) break;
       t = next;

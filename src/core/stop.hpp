@@ -51,13 +51,17 @@ class Poll {
   bool look() {
     left_ = kQuantum;
     const double now = Stop::now();
-    if (now - last_ > 0.05) {
+    if (now - last_ > kBetweenSignals) {
       last_ = now;
       signals_();
     }
     return stop_.requested() || stop_.expired();
   }
+  // Entries between two looks at the clock: a fraction of a millisecond.
   static constexpr Index kQuantum = 1 << 20;
+  // Seconds between two looks for signals, which take the interpreter's lock: Ctrl-C
+  // still seems immediate.
+  static constexpr double kBetweenSignals = 0.05;
   const Stop &stop_;
   std::function<void()> signals_;
   double last_;

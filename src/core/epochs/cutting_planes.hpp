@@ -38,6 +38,14 @@ inline bool has_row(const std::uint8_t *set, Index i) {
   return (set[i >> 3] >> (i & 7)) & 1;
 }
 
+// Shift of the matrix of planes, relative to its largest entry, until it has a factor:
+// the first is some roundings, and a matrix that needs more than the last is singular.
+inline constexpr double kFirstShift = 1e-14, kLargestShift = 1e-6, kShiftGrowth = 100.0;
+// Most halvings of the interval of breakpoints, and breakpoints few enough to be
+// sorted.
+inline constexpr int kHalvings = 200;
+inline constexpr std::size_t kSorted = 32;
+
 // Runs body(part, begin, end, poll) over the rows. Only this thread handles signals.
 template <class Body>
 void parallel_rows(Team &threads, Index n, Poll &poll, const Stop &stop,
@@ -152,7 +160,7 @@ inline double line_search(const double *cost, const double *from, const double *
   // derivative just after `low`, which is negative; just after `high` it is not.
   constexpr double kLargest = std::numeric_limits<double>::max();
   double low = 0.0, high = kLargest;
-  for (int left = 200; left > 0 && count > 32; --left) {
+  for (int left = kHalvings; left > 0 && count > kSorted; --left) {
     const double t =
         high < kLargest ? 0.5 * (low + high) : std::clamp(2.0 * low, 1.0, kLargest);
     double jumps = 0;
@@ -338,7 +346,7 @@ class Master {
     const auto k = face_.size();
     double largest = at(pivot, pivot);
     for (const Index t : face_) largest = std::max(largest, at(t, t));
-    for (double shift = 1e-14; shift < 1e-6; shift *= 100.0) {
+    for (double shift = kFirstShift; shift < kLargestShift; shift *= kShiftGrowth) {
       factor_.resize(k * k);
       step_.resize(k);
       bool positive = true;

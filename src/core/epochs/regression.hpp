@@ -38,6 +38,9 @@ struct RegressionData {
   double epsilon;
 };
 
+// Curvature of a pair, relative to its two squared norms, that is rounding.
+inline constexpr double kFlat = 1e-14;
+
 // Returns the exact maximiser of D over one b, with the others fixed. A zero row
 // without delta has no curvature: D is linear on either side of 0.
 inline double regression_step(double b, double gradient, double curvature,
@@ -126,7 +129,7 @@ DualPass pair_epoch(const Rows &rows, const double *upper, const double *q,
     const double most = std::min(upper[i] - state.alpha[i], state.alpha[j]);
     const double least = -std::min(state.alpha[i], upper[j] - state.alpha[j]);
     // Rows that are equal up to rounding have nothing to gain.
-    const bool flat = curvature <= 1e-14 * (q[i] + q[j]);
+    const bool flat = curvature <= kFlat * (q[i] + q[j]);
     const double by = flat ? 0.0 : std::clamp(lead / curvature, least, most);
     pass.visited += 2;
     if (by != 0.0) {

@@ -37,6 +37,11 @@
 
 namespace dualgap {
 
+// Least entry of B, relative to the largest: the authors' value.
+inline constexpr double kLeastEntry = 1e-2;
+// Bounds on a ratio, relative to lambda: the authors' values.
+inline constexpr double kLeastRatio = 0.1, kLargestRatio = 100.0;
+
 struct SgdQnSettings {
   double lambda;
   bool corrected;
@@ -84,7 +89,8 @@ void refresh_2009(const Rows &rows, Index i, const SgdQnData &data, double step,
       if (x != 0.0) target[j] = 1.0 / (data.lambda + fall / (step * state.B[j]));
     });
   for (Index j = 0; j < width; ++j)
-    state.B[j] = std::max(state.B[j] + rate * (target[j] - state.B[j]), 1e-2 * largest);
+    state.B[j] =
+        std::max(state.B[j] + rate * (target[j] - state.B[j]), kLeastEntry * largest);
   state.r += 1.0;
 }
 
@@ -102,9 +108,10 @@ void refresh_corrected(const Rows &rows, Index i, const SgdQnData &data, double 
   rows.for_each(i, [&](Index j, double x) {
     if (x == 0.0) return;
     const double change = state.w[j] - state.past[j];
-    const double ratio = change == 0.0 ? 100.0 * lambda
-                                       : std::clamp(lambda + fall * x / change,
-                                                    0.1 * lambda, 100.0 * lambda);
+    const double ratio = change == 0.0
+                             ? kLargestRatio * lambda
+                             : std::clamp(lambda + fall * x / change,
+                                          kLeastRatio * lambda, kLargestRatio * lambda);
     grow(j, ratio - lambda);
   });
 }

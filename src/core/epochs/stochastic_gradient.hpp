@@ -67,6 +67,10 @@ struct GradientState {
   double bias = 0;
 };
 
+// Scale a below which v is absorbed. With an average, sigma v and r would soon cancel;
+// without one, only underflow matters.
+inline constexpr double kLeastScaleOfMean = 1e-4, kLeastScale = 1e-100;
+
 struct GradientPass {
   Index visited = 0;
   Index updates = 0;
@@ -149,7 +153,7 @@ GradientPass stochastic_gradient_epoch(const Rows &rows, const GradientData &dat
   GradientPass pass;
   const Index width = rows.width(), n = rows.rows();
   std::vector<Kink> kinks;
-  const double smallest_scale = state.r ? 1e-4 : 1e-100;
+  const double smallest_scale = state.r ? kLeastScaleOfMean : kLeastScale;
   for (Index begin = 0; begin < m; begin += data.batch) {
     const Index end = std::min(m, begin + data.batch);
     const double k = static_cast<double>(end - begin);

@@ -47,6 +47,28 @@
 
 namespace dualgap {
 
+struct BlockTuning {
+  // The matrix of a working set takes at most this part of the cache: 1/8, so that most
+  // of it keeps kernel rows.
+  static constexpr Index kMatrixPart = 8;
+  // Rows of the smallest working set, however small the cache is.
+  static constexpr Index kLeast = 64;
+  // Inner steps per row of a working set, of kFewest rows at least: most sets need few,
+  // and a badly conditioned one must not take the whole time.
+  static constexpr Index kMostSteps = 100, kFewest = 100;
+  // Part of the rows of a working set that are exchanged: 1/4, the newest rows stay.
+  static constexpr Index kExchanged = 4;
+  // Working sets before q may double: enough for a stable ratio of the flops.
+  static constexpr Index kSetsToGrow = 64;
+  // q doubles if inner steps take less than this part of the flops outside.
+  static constexpr double kCheap = 0.25;
+  // Rows of a piece of a scan, and columns of F of a part of an update: they stay in
+  // the first-level cache, and are worth waking a thread.
+  static constexpr Index kRows = 8192, kColumns = 2048;
+  // Copied entries of the matrix that are worth waking a thread.
+  static constexpr Index kWorth = 100'000;
+};
+
 struct BlockProblem {
   bool squared = false;                   // the loss
   std::vector<double> y, cost, diagonal;  // labels, c_i, k(x_i, x_i)
@@ -84,7 +106,7 @@ class PhaseClock {
   std::array<std::clock_t, static_cast<std::size_t>(Phase::kCount)> spent_{};
 };
 
-class BlockSolver {
+class BlockSolver : private BlockTuning {
  public:
   // Working sets have q rows, and may grow to `largest_q`, as far as there is room for
   // their matrix. If `fixed`, the cache holds rows in 16 bits.
@@ -207,7 +229,7 @@ class BlockSolver {
     // The numbers that decide are of the size of the violation, which float32 resolves
     // to seven digits.
     const double tolerance = inner_tolerance * scan_.violation;
-    const Index most = kMostSteps * std::max<Index>(q_, 100);
+    const Index most = kMostSteps * std::max(q_, kFewest);
     const Index steps = problem_.squared
                             ? coordinate_steps(inner_, tolerance, most, poll)
                             : pair_steps(inner_, unit_, tolerance, most, poll);
@@ -225,7 +247,6 @@ class BlockSolver {
  private:
   // Returns the largest working set whose matrix fits into its part of the cache.
   static Index largest(Index bytes) {
-    constexpr Index kLeast = 64;
     const double part = std::sqrt(static_cast<double>(bytes / kMatrixPart) / 4.0);
     return std::max(static_cast<Index>(part) - Inner::kUnit, kLeast);
   }
@@ -240,10 +261,6 @@ class BlockSolver {
     else
       cache_.emplace<RowCache<float>>(n_, rows_.stride(), room);
   }
-  static constexpr Index kMatrixPart = 8;   // the matrix takes at most 1/8 of the cache
-  static constexpr Index kMostSteps = 100;  // inner steps per row of a working set
-  static constexpr Index kSetsToGrow = 64;  // working sets before q may double
-  static constexpr double kCheap = 0.25;    // q doubles below this ratio of inner work
   static constexpr std::int32_t kNone = -1;
   static constexpr double kInf = std::numeric_limits<double>::infinity();
   static std::size_t size(Index i) { return static_cast<std::size_t>(i); }
@@ -341,7 +358,6 @@ class BlockSolver {
   // on the number of threads.
   template <class Result, class Body>
   std::vector<Result> by_pieces(const Body &body) {
-    constexpr Index kRows = 8192;
     const Index pieces = (n_ + kRows - 1) / kRows;
     std::vector<Result> results(size(pieces));
     const Index parts = std::clamp<Index>(pieces, 1, rows_.team().shares());
@@ -363,7 +379,7 @@ class BlockSolver {
   // stop.
   bool choose(Poll &poll) {
     const Index have = static_cast<Index>(who_.size());
-    const Index wanted = have < q_ ? q_ - have : std::max<Index>(q_ / 4, 2);
+    const Index wanted = have < q_ ? q_ - have : std::max<Index>(q_ / kExchanged, 2);
     struct Sides {
       std::vector<Candidate> rising, falling;
     };
@@ -475,7 +491,6 @@ class BlockSolver {
       }
     };
     copy(0, m, true);  // read and written, so not shared by threads
-    constexpr Index kWorth = 100000;
     const Index parts = m * static_cast<Index>(places.size()) / kWorth;
     rows_.team().run(std::clamp<Index>(parts, 1, rows_.team().shares()), m,
                      [&](Index, Index begin, Index end) { copy(begin, end, false); });
@@ -574,7 +589,6 @@ class BlockSolver {
     spent_outside_ +=
         static_cast<double>(n_) * (static_cast<double>(moved.size()) +
                                    rows_.cost() * static_cast<double>(absent.size()));
-    constexpr Index kColumns = 2048;
     const Index blocks = (rows_.stride() + kColumns - 1) / kColumns;
     rows_.team().run(std::min(rows_.team().shares(), blocks), blocks,
                      [&](Index, Index begin, Index end) {

@@ -38,6 +38,31 @@
 
 namespace dualgap {
 
+struct FoldTuning {
+  // Part of its gap that a fold aims at: the rest pays for the drift of F in float32.
+  static constexpr double kClose = 0.95;
+  // Part of its gap that a refreshed fold must meet: room for the rounding of the
+  // proof.
+  static constexpr double kMet = 0.999;
+  // Violation that inner steps leave, of the one they found: another working set gains
+  // more than a more exact one.
+  static constexpr double kInner = 0.1;
+  // Inner steps per row of a working set, of kFewest rows at least: most sets need few,
+  // and a badly conditioned one must not take the whole time.
+  static constexpr Index kMostSteps = 100, kFewest = 100;
+  // Refreshed gradients before float64: float32 did not reach the gap so often.
+  static constexpr Index kTries = 3;
+  // Working sets in a row that do not lower the gap before float32 is given up.
+  static constexpr Index kIdle = 8;
+  // Rows of a working set: few sets below kLeast rows, and above kLargest a matrix that
+  // leaves the cache.
+  static constexpr Index kLeast = 256, kLargest = 2048;
+  // Rows beside twice those inside their bounds: some for rows that are to enter.
+  static constexpr Index kSpare = 128;
+  // Columns of F that stay in the first-level cache while rows are added.
+  static constexpr Index kColumns = 1024;
+};
+
 // F_o[j] += sum_r coef[r * outputs + o] rows[r][j] for begin <= j < end: sums of eight
 // rows in the type of the values, added in float64.
 template <class Value>
@@ -153,7 +178,7 @@ struct FoldProof {
   Index rounds, steps;
 };
 
-class Folds {
+class Folds : private FoldTuning {
  public:
   // Fold p has the weights weights[p * m] to weights[p * m + m - 1], zero for rows that
   // it leaves out. It has rows of both labels.
@@ -234,14 +259,6 @@ class Folds {
 
  private:
   static constexpr double kInf = std::numeric_limits<double>::infinity();
-  static constexpr double kClose = 0.95;  // part of the gap that a fold aims at
-  static constexpr double kMet = 0.999;   // part that leaves room for rounding
-  static constexpr double kInner = 0.1;
-  static constexpr Index kMostSteps = 100;  // per row of a working set
-  static constexpr Index kTries = 3;        // refreshed gradients before float64
-  static constexpr Index kIdle = 8;  // working sets in a row that do not lower the gap
-  static constexpr Index kLeast = 256, kLargest = 2048;  // rows of a working set
-  static constexpr Index kColumns = 1024;                // of F that stay in cache
 
   struct Fold {
     std::vector<double> weight, c, last, lo, hi, F, change;
@@ -407,7 +424,7 @@ class Folds {
         falling.push_back({-v, static_cast<Order>(i)});
       }
     }
-    const Index q = std::clamp(2 * free + 128, kLeast, kLargest);
+    const Index q = std::clamp(2 * free + kSpare, kLeast, kLargest);
     const auto keep = [](std::vector<Candidate> &side, Index count) {
       const auto more = [](const Candidate &a, const Candidate &b) {
         return std::pair(-a.score, a.row) < std::pair(-b.score, b.row);
@@ -459,7 +476,7 @@ class Folds {
       return static_cast<const T *>(H);
     };
     const Index made = pair_steps(inner, fold.unit, kInner * (fold.top - fold.bottom),
-                                  kMostSteps * std::max<Index>(q, 100), leave, row);
+                                  kMostSteps * std::max(q, kFewest), leave, row);
     ++fold.rounds;
     fold.steps += made;
     fold.moved = made > 0;

@@ -38,6 +38,16 @@
 
 namespace dualgap {
 
+// Least curvature of a pair, relative to its diagonal: a few roundings. Least curvature
+// of all, for points that are 0.
+template <class T>
+inline constexpr T kBend = std::is_same_v<T, float> ? T(5e-7) : T(1e-15);
+template <class T>
+inline constexpr T kZeroBend = T(1e-30);
+// Number of floats to prefetch ahead: a large H is not in cache, and the hardware
+// prefetcher stops at each page.
+inline constexpr Index kPrefetched = 640;
+
 // Maximum over packs and its index, the first among equal values.
 template <class T>
 class LaneMaximum {
@@ -140,8 +150,6 @@ Index pair_steps(InnerOf<T> &p, double unit, double tol, Index most, AnyPoll &po
                  const Row &row) {
   using V = simd::Pack<T>;
   constexpr T kInf = std::numeric_limits<T>::infinity();
-  // Least curvature, relative to the diagonal: a few roundings.
-  constexpr T kBend = std::is_same_v<T, float> ? T(5e-7) : T(1e-15);
   const auto mark = [&](Index i) {
     const double c = p.c[p.at(i)], shift = p.shift[p.at(i)];
     const double rising = (c < 0.0 ? p.epsilon : -p.epsilon) - shift;
@@ -174,7 +182,8 @@ Index pair_steps(InnerOf<T> &p, double unit, double tol, Index most, AnyPoll &po
       const V sum = si + V::load(s + k);
       const V Hk = V::load(Hi + k);
       // Keep s_ij away from 0, as rounding may make it tiny or negative.
-      const V bend = max(sum - (Hk + Hk), sum * V::all(kBend) + V::all(T(1e-30)));
+      const V bend =
+          max(sum - (Hk + Hk), sum * V::all(kBend<T>) + V::all(kZeroBend<T>));
       gain.see(lead, bend, index);
       widest = max(widest, lead);
     }
@@ -184,7 +193,7 @@ Index pair_steps(InnerOf<T> &p, double unit, double tol, Index most, AnyPoll &po
     const Index j = gain.index();
     const T sum = s[i] + s[j];
     refuse_negative(sum - T(2) * Hi[j], std::abs(sum) + T(2) * std::abs(Hi[j]));
-    const double bend = std::max(sum - T(2) * Hi[j], sum * kBend + T(1e-30));
+    const double bend = std::max(sum - T(2) * Hi[j], sum * kBend<T> + kZeroBend<T>);
     const double ci = p.c[p.at(i)], cj = p.c[p.at(j)];
     const double most_up = (ci < 0.0 ? 0.0 : p.hi[p.at(i)]) - ci;
     const double most_down = cj - (cj > 0.0 ? 0.0 : p.lo[p.at(j)]);
@@ -230,9 +239,6 @@ inline Index coordinate_steps(Inner &p, double tol, Index most, Poll &poll) {
   for (int l = 0; l < V::kLanes; ++l) lanes[l] = static_cast<float>(l);
   const V first = V::load(lanes), step = V::all(static_cast<float>(V::kLanes));
   const V zero = V::all(0.0f), one = V::all(1.0f);
-  // Number of floats to prefetch ahead: a large H is not in cache, and the hardware
-  // prefetcher stops at each page.
-  constexpr Index kFar = 640;
   const float *scale = p.scale.data(), *room = p.room.data();
   float *v = p.v.data();
   LaneMaximum<float> gain;
@@ -282,7 +288,7 @@ inline Index coordinate_steps(Inner &p, double tol, Index most, Poll &poll) {
     gain = LaneMaximum<float>();
     index = first;
     for (Index k = 0; k < p.q; k += V::kLanes, index = index + step) {
-      prefetch_line(Hi + k + kFar);
+      prefetch_line(Hi + k + kPrefetched);
       const V moved = fma(by, V::load(Hi + k) + one, V::load(v + k));
       moved.store(v + k);
       see(k, moved, index);

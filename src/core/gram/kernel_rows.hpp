@@ -85,7 +85,8 @@ class Placement {
     for (const double h : h_) largest_ = std::max(largest_, finite(h));
     single_.added = longest<float>(most);
     double_.added = longest<double>(most);
-    if (!dense && !products_.overlap()) single_.own = double_.own = 10.0;
+    if (!dense && !products_.overlap())
+      single_.own = double_.own = ProductErrors<double>::kOwnUncentred;
     // Roundings of a distance from differences.
     apart_ = static_cast<double>(dense ? most : 2 * most) + 8.0;
   }
@@ -294,8 +295,8 @@ inline bool add_differences(const Placement &placement, const tile::Parameters &
   KernelMap map = placement.differences();
   map.parameters.shift = shift.shift;
   if (placement.dense())
-    return add_times<double>(map, true, points, group.some(), group.coef.data(), outputs,
-                             group.parts, targets, at, team, poll);
+    return add_times<double>(map, true, points, group.some(), group.coef.data(),
+                             outputs, group.parts, targets, at, team, poll);
   const auto m = static_cast<Index>(group.who.size());
   for (const Part &part : group.parts) {
     const double *coef = group.coef.data() + part.first;
@@ -313,8 +314,9 @@ inline bool add_differences(const Placement &placement, const tile::Parameters &
 // uses float64 if float32 values would not be accurate enough. All points use float64
 // if coefficients are outside the range of float32.
 inline bool add_placed(KernelMap map, bool dense, bool precise, const Points &points,
-                       const double *coef, Index outputs, const std::vector<Part> &parts,
-                       const Points &targets, Team &team, Poll &poll) {
+                       const double *coef, Index outputs,
+                       const std::vector<Part> &parts, const Points &targets,
+                       Team &team, Poll &poll) {
   constexpr double kSingle = 1e-4, kLeast = 0x1p-90, kLargest = 0x1p90;
   const Placement placement(std::move(map), points, targets, dense);
   double largest = 0.0;
@@ -326,8 +328,7 @@ inline bool add_placed(KernelMap map, bool dense, bool precise, const Points &po
         !placement.unit() || placement.single_errors().value(placement.h(i)) <= kSingle;
     return placement.way(i, !precise && near);
   };
-  const auto groups =
-      by_ways({nullptr, points.n()}, coef, outputs, parts, way_of);
+  const auto groups = by_ways({nullptr, points.n()}, coef, outputs, parts, way_of);
   const Some all{nullptr, targets.n()};
   const auto add = [&]<class T>(const Group &group) {
     return add_times<T>(placement.products(), dense, points, group.some(),
@@ -337,11 +338,11 @@ inline bool add_placed(KernelMap map, bool dense, bool precise, const Points &po
   for (const Way way : kWays) {
     const Group &group = groups[static_cast<std::size_t>(way)];
     if (group.who.empty()) continue;
-    const bool whole = way == Way::kSingle   ? add.template operator()<float>(group)
-                       : way == Way::kDouble ? add.template operator()<double>(group)
-                                             : add_differences(placement, {}, points, group,
-                                                               outputs, targets, all,
-                                                               team, poll);
+    const bool whole = way == Way::kSingle ? add.template operator()<float>(group)
+                       : way == Way::kDouble
+                           ? add.template operator()<double>(group)
+                           : add_differences(placement, {}, points, group, outputs,
+                                             targets, all, team, poll);
     if (!whole) return false;
   }
   return true;
@@ -382,6 +383,10 @@ class RowSource {
 };
 
 class KernelRows final : public RowSource {
+  // Cost of an entry of a point in additions of a value: float64 rows cost three times
+  // as much as float32 rows, and the entries of dense points 1/25, of sparse ones 1/6.
+  static constexpr double kPreciseCost = 3.0, kDensePays = 25.0, kSparsePays = 6.0;
+
  public:
   KernelRows(std::unique_ptr<Points> points, KernelMap map, bool dense, Index threads)
       : RowSource(threads),
@@ -413,7 +418,8 @@ class KernelRows final : public RowSource {
   double largest_half_self() const { return placement_.largest_h(); }
 
   double cost() const override {
-    return 1.0 + (precise_ ? 3.0 : 1.0) * entries_ / (dense_ ? 25.0 : 6.0);
+    return 1.0 + (precise_ ? kPreciseCost : 1.0) * entries_ /
+                     (dense_ ? kDensePays : kSparsePays);
   }
 
   bool rows(const Order *who, Index m, float *const *out, Poll &poll) const override {
@@ -423,8 +429,8 @@ class KernelRows final : public RowSource {
   // out[i - first][j - left] <- k(x_i, x_j) for first <= i < last and left <= j < right
   // of dense points, by float64 products. A row of `out` has `stride` entries, at least
   // right - left rounded up to panels.
-  bool table(Index first, Index last, Index left, Index right, double *out, Index stride,
-             Poll &poll) const {
+  bool table(Index first, Index last, Index left, Index right, double *out,
+             Index stride, Poll &poll) const {
     std::vector<Order> who, columns;
     std::vector<double *> to;
     for (Index j = left; j < right; ++j) columns.push_back(static_cast<Order>(j));
@@ -523,15 +529,16 @@ class KernelRows final : public RowSource {
     terms.far = std::max(terms.far, placement_.h(who));
     terms.known += std::abs(c) * placement_.double_errors().value(placement_.h(who));
   }
-  // sums_j += up_j + down_j, the sums of the positive and of the other terms, which were
-  // computed in this way; adds the bounds of `times` to the errors.
+  // sums_j += up_j + down_j, the sums of the positive and of the other terms, which
+  // were computed in this way; adds the bounds of `times` to the errors.
   void add_bounded(const Terms &terms, Way way, Some at, const double *up,
                    const double *down, double *sums, double *errors) const {
     constexpr double kSlack = 1.01, kLn2 = 0.7, kUnit = 0x1p-53, kReach = 64.0;
+    constexpr double kFew = 30.0;  // roundings of a sum besides one per group
     const bool one_by_one = way == Way::kDifferences && !dense_;
     const Index all = terms.count;
     const double added =
-        kUnit * (static_cast<double>(one_by_one ? all : all / tile::kLeastRows) + 30.0);
+        kUnit * (static_cast<double>(one_by_one ? all : all / tile::kLeastRows) + kFew);
     // Error of exponentials next to 0, and T 2^-T.
     const double tiny = terms.reach * 0x1p-1000;
     const double rest = terms.reach * kReach * 0x1p-64;
@@ -561,10 +568,11 @@ class KernelRows final : public RowSource {
   //        additions that a term passes replace d p_a p_b.
   //   h    the difference from the same sum in float64
   //   t    u (2 |t| + max(h_a, h_b)) more, from two subtractions
-  // B <= A + r, and k compensates for r: r k <= 0.73, |t| k <= 0.54. If a is far away
-  // and the points b are not, the bound of b is the better one.
+  // B <= A + r, and k compensates for r: r k <= kLargestRk, |t| k <= kLargestTk. If a
+  // is far away and the points b are not, the bound of b is the better one.
   void errors(bool fixed, double *errors) const {
-    constexpr double kUnit = 0x1p-24;
+    constexpr double kUnit = 0x1p-24, kHalfPlace = 0.51;
+    using Bounds = ProductErrors<float>;
     // Errors of 2^t itself, and of products, sums of up to 12 or 32 products, and the
     // final sum.
     constexpr double kPower = 3.0, kDense = 16.0, kSparse = 40.0;
@@ -590,9 +598,10 @@ class KernelRows final : public RowSource {
       const double h = placement_.h(i), own = spread[static_cast<std::size_t>(i)];
       const double longest = placement_.single_errors().added;
       const double added = 3.0 + (dense_ ? std::min(own * widest, longest) : own);
-      const double more = 0.73 * std::sqrt(2.0 * h);
-      const double exponent = kUnit * (added * (2.0 * h + more) + h + more + 1.62) +
-                              std::abs(half_self(i) - h) + off;
+      const double more = Bounds::kLargestRk * std::sqrt(2.0 * h);
+      const double exponent =
+          kUnit * (added * (2.0 * h + more) + h + more + 3.0 * Bounds::kLargestTk) +
+          std::abs(half_self(i) - h) + off;
       // 2^x - 1 <= 0.74 x up to x = 0.18. `exponent` is k times the error x of t. If it
       // is at most kMost, x is small too, unless k is next to 0.
       constexpr double kMost = 0.02, kSlope = 0.74;
@@ -600,7 +609,7 @@ class KernelRows final : public RowSource {
       if (exponent <= kMost)
         error = std::min(error, kSlope * exponent + kPower * kUnit + adding);
       errors[i] = std::max(least, error);
-      if (fixed) errors[i] += 0.51 / static_cast<double>(simd::kFixed);
+      if (fixed) errors[i] += kHalfPlace / static_cast<double>(simd::kFixed);
     }
   }
 
@@ -620,11 +629,11 @@ class KernelRows final : public RowSource {
     for (const Way way : kWays) {
       const Group &group = groups[static_cast<std::size_t>(way)];
       if (group.who.empty()) continue;
-      const bool whole =
-          way == Way::kSingle   ? add_at<float>(map, group, at, poll)
-          : way == Way::kDouble ? add_at<double>(map, group, at, poll)
-                                : add_differences(placement_, parameters, *points_,
-                                                  group, 1, *points_, at, team(), poll);
+      const bool whole = way == Way::kSingle ? add_at<float>(map, group, at, poll)
+                         : way == Way::kDouble
+                             ? add_at<double>(map, group, at, poll)
+                             : add_differences(placement_, parameters, *points_, group,
+                                               1, *points_, at, team(), poll);
       if (!whole) return false;
     }
     return true;
@@ -659,15 +668,16 @@ class KernelRows final : public RowSource {
       const auto count = static_cast<Index>(some.size());
       const bool whole =
           way == Way::kSingle
-              ? values_of<float>(map_, some.data(), count, columns, many, to.data(), poll)
+              ? values_of<float>(map_, some.data(), count, columns, many, to.data(),
+                                 poll)
               : precise_rows(way, some.data(), count, columns, many, to.data(), poll);
       if (!whole) return false;
     }
     return true;
   }
   // Does the same for rows that are computed in float64.
-  bool precise_rows(Way way, const Order *who, Index m, const Order *columns, Index many,
-                    float *const *out, Poll &poll) const {
+  bool precise_rows(Way way, const Order *who, Index m, const Order *columns,
+                    Index many, float *const *out, Poll &poll) const {
     if (way == Way::kDouble)
       return values_of<double>(map_, who, m, columns, many, out, poll);
     if (dense_)
@@ -679,8 +689,8 @@ class KernelRows final : public RowSource {
         map, *points_, {who, m}, *points_, {columns, many}, team(), poll,
         [&](Index t, Index j, double k) { out[t][j] = static_cast<float>(k); });
   }
-  bool precise_rows(Way way, const Order *who, Index m, const Order *columns, Index many,
-                    simd::Fixed *const *out, Poll &poll) const {
+  bool precise_rows(Way way, const Order *who, Index m, const Order *columns,
+                    Index many, simd::Fixed *const *out, Poll &poll) const {
     constexpr Index kSome = 16;
     const Index room = (many + tile::kPanel - 1) / tile::kPanel * tile::kPanel;
     std::vector<float> rows(static_cast<std::size_t>(kSome * room));
@@ -837,8 +847,8 @@ class KernelRows final : public RowSource {
         points_->entries(i, entries);
         const Index m = static_cast<Index>(entries.columns.size());
         const bool posted = SparseMeeting<float>::by_postings(*points_);
-        const Index longest = posted ? Postings<float>::longest_chain(m)
-                                     : tile::longest_chain<float>(m);
+        const Index longest =
+            posted ? Postings<float>::longest_chain(m) : tile::longest_chain<float>(m);
         spread[static_cast<std::size_t>(i)] = static_cast<double>(longest);
       }
       return spread;

@@ -103,11 +103,8 @@ DUALGAP_NOINLINE void gather(const T *values, const Column *columns, int m,
   constexpr int kPacks = kPanel / V::kLanes;
   constexpr int kWide = kChains<T>;
   V s[kWide][kPacks];
-  unroll<kWide>([&](auto c) {
-    unroll<kPacks>([&](auto p) {
-      s[c][p] = V::all(T(0));
-    });
-  });
+  unroll<kWide>(
+      [&](auto c) { unroll<kPacks>([&](auto p) { s[c][p] = V::all(T(0)); }); });
   int t = 0;
   for (; t + kWide <= m; t += kWide)
     unroll<kWide>([&](auto c) {
@@ -441,7 +438,11 @@ struct KernelMap {
 // ||a||_1.
 template <class T>
 struct ProductErrors {
-  double added, own = 24.0;
+  // `own` of points that are centred, and of others, rounded up.
+  static constexpr double kOwn = 24.0, kOwnUncentred = 10.0;
+  // Largest r k and |t| k over all distances r.
+  static constexpr double kLargestRk = 0.73, kLargestTk = 0.54;
+  double added, own = kOwn;
 
   static constexpr double kUnit = std::is_same_v<T, float> ? 0x1p-24 : 0x1p-53;
   static constexpr double kPower = 4.0;  // error of 2^t itself
@@ -449,14 +450,16 @@ struct ProductErrors {
   double rate() const { return kUnit * (2.0 * added + own); }
 
   // Returns a bound on |computed k - k| for a point of this h and any other point. The
-  // other h is at most h + sqrt(2 h) r + r^2/2, and k compensates for r: r k <= 0.73
-  // and |t| k <= 0.54. 2^x - 1 <= 0.71 x up to x = 0.05. If k x is at most kMost, x is
-  // that small unless k is next to 0. Infinity if no bound is known.
+  // other h is at most h + sqrt(2 h) r + r^2/2, and k compensates for r: r k <=
+  // kLargestRk and |t| k <= kLargestTk. 2^x - 1 <= 0.71 x up to x = 0.05. If k x is at
+  // most kMost, x is that small unless k is next to 0. Infinity if no bound is known.
   double value(double h) const {
-    constexpr double kMost = 0.002, kSlope = 0.71;
-    const double exponent = rate() * (2.0 * h + 0.73 * std::sqrt(2.0 * h) + 0.54);
-    return rate() <= 1e-3 && exponent <= kMost ? kSlope * exponent + kPower * kUnit
-                                               : std::numeric_limits<double>::infinity();
+    constexpr double kMost = 0.002, kSlope = 0.71, kLargestRate = 1e-3;
+    const double exponent =
+        rate() * (2.0 * h + kLargestRk * std::sqrt(2.0 * h) + kLargestTk);
+    return rate() <= kLargestRate && exponent <= kMost
+               ? kSlope * exponent + kPower * kUnit
+               : std::numeric_limits<double>::infinity();
   }
 };
 

@@ -14,6 +14,12 @@
 
 namespace dualgap {
 
+// Bound on the relative error of a compensated sum and of the few operations on it,
+// with much room: Rounding.summed has the same value.
+inline constexpr double kSummed = 64.0 * kUnit;
+// Part of the total weight by which two sums may differ by rounding.
+inline constexpr double kSumsDiffer = 1e-14;
+
 // A point of the dual, the scores sum_j alpha_j y_j k_ij, and bounds on their errors.
 struct KernelPoint {
   Index n;
@@ -80,7 +86,7 @@ inline KernelSums kernel_sums(const KernelPoint &point, const Loss &loss,
   sums.size = size.value();
   sums.loss = total.value();
   sums.loss_error = loss_error.value();
-  sums.norm_error = norm_error.value() + 64.0 * kUnit * sums.size +
+  sums.norm_error = norm_error.value() + kSummed * sums.size +
                     by.shift * squares.value() + 4.0 * used * kLeast;
   return sums;
 }
@@ -100,7 +106,6 @@ struct KernelValues {
 // and s bias, the other sums those at alpha. `lost` bounds the underflow of sums.
 inline KernelValues kernel_values(const KernelSums &sums, double lost,
                                   const FreeBias *free, double s = 1.0) {
-  constexpr double kSummed = 64.0 * kUnit;  // Rounding.summed
   const double primal = 0.5 * s * s * sums.norm + sums.loss;
   const double dual = s * sums.alpha - 0.5 * s * s * (sums.norm + sums.bent);
   const double both = 0.5 * s * s * sums.norm_error;
@@ -155,7 +160,7 @@ inline double weighted_quantile(const double *points, const double *weight, Inde
   double total = 0.0;
   for (Index i = 0; i < n; ++i) total += weight[i];
   // Sums that equal the target up to rounding mark an interval; find its beginning.
-  const double rounding = 1e-14 * total;
+  const double rounding = kSumsDiffer * total;
   double sum = 0.0;  // of the weights before `first`
   auto first = order.begin(), last = order.end();
   while (last - first > 1) {
@@ -175,9 +180,9 @@ inline double weighted_quantile(const double *points, const double *weight, Inde
   return 0.5 * (here + points[*std::min_element(last, order.end(), before)]);
 }
 
-// Returns a b that minimises sum_i c_i max(0, 1 - y_i (scores_i + b)) over the rows with
-// a cost; the middle of an interval. If these rows have one label only, returns the end
-// of the interval without loss.
+// Returns a b that minimises sum_i c_i max(0, 1 - y_i (scores_i + b)) over the rows
+// with a cost; the middle of an interval. If these rows have one label only, returns
+// the end of the interval without loss.
 inline double hinge_bias(const double *scores, const std::int8_t *y, const double *cost,
                          Index n) {
   std::vector<double> kinks, costs;

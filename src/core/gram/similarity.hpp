@@ -34,7 +34,7 @@ struct Layout {
 
   template <class Rows>
   Layout(const Rows &rows, Index stored, const KernelFunction &function)
-      : dense(5.0 * static_cast<double>(stored) >=
+      : dense(kSparser * static_cast<double>(stored) >=
               static_cast<double>(rows.rows()) * static_cast<double>(rows.cols())),
         centre(static_cast<std::size_t>(dense ? rows.cols() : 0), 0.0),
         far(static_cast<std::size_t>(rows.rows()), 0) {
@@ -51,6 +51,8 @@ struct Layout {
   }
 
  private:
+  // Rows with less than 1/5 of their entries stored are sparse.
+  static constexpr double kSparser = 5.0;
   // At this half self product, rounding entries to float32 changes an exponent by about
   // 1e-4.
   static constexpr double kNearByDifferences = 1e5;
@@ -249,7 +251,7 @@ class QueryBlock {
   // `longest` is the largest number of entries of a row.
   QueryBlock(Index d, Index longest, const KernelFunction &function)
       : function_(function),
-        rate_(0x1p-53 * (2.0 * static_cast<double>(longest) + 26.0)),
+        rate_(0x1p-53 * (2.0 * static_cast<double>(longest) + kOwn)),
         entries_(static_cast<std::size_t>(d * kQueries), 0.0) {}
 
   // `row(q)` is the q-th of m <= kQueries points.
@@ -276,7 +278,9 @@ class QueryBlock {
   }
 
  private:
-  static constexpr Index kFew = 8;
+  // ProductErrors::own, and two roundings of the norms.
+  static constexpr double kOwn = ProductErrors<double>::kOwn + 2.0;
+  static constexpr Index kFew = 8;  // queries that need not fill a block
   std::size_t at(Index k, Index q) const {
     return static_cast<std::size_t>(k * width_ + q);
   }

@@ -37,6 +37,8 @@ inline constexpr int kRows = 12;
 inline constexpr int kRows = 6;
 #endif
 
+// Factor of |t| for which 2^x is exp(-2 |t|).
+inline constexpr double kMinusTwoLog2E = -2.8853900817779268;
 // Smallest kRows of all levels.
 inline constexpr int kLeastRows = 6;
 
@@ -84,10 +86,9 @@ template <Shape kShape, class T>
 class Kernel {
  public:
   using V = Pack<T>;
-  using Step =
-      std::conditional_t<kShape == Shape::kLaplacian, Manhattan,
-                         std::conditional_t<kShape == Shape::kDifferences, Squares,
-                                            Dot>>;
+  using Step = std::conditional_t<
+      kShape == Shape::kLaplacian, Manhattan,
+      std::conditional_t<kShape == Shape::kDifferences, Squares, Dot>>;
   // Whether all values are in [0, 1].
   static constexpr bool kUnit = kShape == Shape::kExponential ||
                                 kShape == Shape::kDifferences ||
@@ -125,7 +126,7 @@ class Kernel {
   // tanh(t) = -sign(t) e/(2 + e) with e = exp(-2 |t|) - 1.
   DUALGAP_INLINE static V tanh(V t) {
     const V zero = V::all(T(0));
-    const V e = simd::exp2_less_one(abs(t) * V::all(T(-2.8853900817779268)));
+    const V e = simd::exp2_less_one(abs(t) * V::all(T(kMinusTwoLog2E)));
     const V size = (zero - e) / (V::all(T(2)) + e);
     return where_greater(zero, t, zero - size, size);
   }

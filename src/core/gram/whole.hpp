@@ -55,7 +55,18 @@ class Buffer {
   std::unique_ptr<double, Free> data_;
 };
 
-class Whole {
+struct WholeTuning {
+  // Violation that inner steps leave, of the one they found: another working set gains
+  // more than a more exact one.
+  static constexpr double kInner = 0.1;
+  // Epochs in a row that do not lower the gap before the method gives up.
+  static constexpr Index kIdle = 3;
+  // Steps that any problem may take; larger ones may take n^2. Badly conditioned
+  // problems need more, but other methods are faster there.
+  static constexpr Index kSteps = 10'000;
+};
+
+class Whole : private WholeTuning {
  public:
   // Computes a row of K, when it is first used.
   using Fill = std::function<void(Index i, double *row)>;
@@ -149,10 +160,7 @@ class Whole {
 
  private:
   static constexpr double kInf = std::numeric_limits<double>::infinity();
-  static constexpr double kInner = 0.1;
-  static constexpr Index kIdle = 3;  // epochs in a row that do not lower the gap
-  // Badly conditioned problems need more steps, but other methods are faster there.
-  Index most_steps() const { return std::max<Index>(n() * n(), 10'000); }
+  Index most_steps() const { return std::max(n() * n(), kSteps); }
   static std::size_t at(Index i) { return static_cast<std::size_t>(i); }
 
   // Computes F = K c, the largest v that may rise, the least v that may fall, P and D.
@@ -187,7 +195,7 @@ class Whole {
     who_.clear();
     for (Index i = 0; i < n(); ++i) {
       const double v = y_[at(i)] - F_[at(i)];
-      const bool rises = c_[at(i)] < hi_[at(i)], falls = c_[at(i)] > lo_[at(i)];
+      const bool rises = c_[at(i)]<hi_[at(i)], falls = c_[at(i)]> lo_[at(i)];
       if ((rises && falls) || (rises && v > bottom_) || (falls && v < top_))
         who_.push_back(i);
     }
@@ -245,9 +253,9 @@ struct PairProofs {
 // bounds[k] to bounds[k + 1] - 1.
 class PairsOfClasses {
  public:
-  // `coef` and `scores` are tables of classes - 1 rows and n columns. In the pair (i, j)
-  // the rows of class i have their coefficients y alpha and their scores sum_j c_j k_ij
-  // in row j - 1 of the tables, the rows of class j in row i.
+  // `coef` and `scores` are tables of classes - 1 rows and n columns. In the pair (i,
+  // j) the rows of class i have their coefficients y alpha and their scores sum_j c_j
+  // k_ij in row j - 1 of the tables, the rows of class j in row i.
   PairsOfClasses(const KernelRows &rows, std::vector<Index> bounds, const double *cost,
                  const ScoreRoundings &by, double *coef, double *scores)
       : rows_(rows),
@@ -357,8 +365,8 @@ class PairsOfClasses {
       by.bound(alpha.data(), n, errors.data());
     }
     for (Index s = 0; s < n; ++s) {
-      const Index place = s < m ? (b - 1) * rows_.n() + first(a) + s
-                                : a * rows_.n() + first(b) + s - m;
+      const Index place =
+          s < m ? (b - 1) * rows_.n() + first(a) + s : a * rows_.n() + first(b) + s - m;
       coef_[place] = problem.c(s) + 0.0;
       scores_[place] = scores[at(s)];
     }
