@@ -127,6 +127,21 @@ def check_vector(name: str, value: ArrayLike, size: int) -> Vector:
     return value
 
 
+def check_duals(alpha: ArrayLike, lower: Vector | float, upper: Vector) -> Vector:
+    """Return dual variables as a contiguous array of finite numbers in their boxes."""
+    alpha = check_vector("alpha", alpha, len(upper))
+    outside = (alpha < lower) | (alpha > upper)
+    if outside.any():
+        i = int(np.argmax(outside))
+        least = float(np.broadcast_to(lower, alpha.shape)[i])
+        raise ValueError(
+            f"alpha[{i}]={float(alpha[i])!r} is outside its box "
+            f"[{least:g}, {float(upper[i])!r}]; clip it with "
+            "numpy.clip(alpha, problem.lower, problem.upper)"
+        )
+    return alpha
+
+
 def check_option(name: str, value: object, allowed: tuple[object, ...]) -> None:
     """Refuse a hyper-parameter that is not one of the allowed words or flags.
 

@@ -14,11 +14,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 Vector = NDArray[np.float64]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -247,16 +249,8 @@ def get_loss(loss: str | Loss) -> Loss:
     ValueError
         If the name is unknown.
     """
-    if isinstance(loss, Loss):
-        return loss
-    try:
-        return LOSSES[loss]()
-    except (KeyError, TypeError):
-        known = ", ".join(map(repr, LOSSES))
-        raise ValueError(
-            f"loss={loss!r} is unknown; use one of {known} or a record such as "
-            "SmoothedHinge(gamma=0.1)"
-        ) from None
+    example = "SmoothedHinge(gamma=0.1)"
+    return loss if isinstance(loss, Loss) else _named(loss, LOSSES, example)
 
 
 def get_residual_loss(loss: str | ResidualLoss) -> ResidualLoss:
@@ -269,11 +263,15 @@ def get_residual_loss(loss: str | ResidualLoss) -> ResidualLoss:
     """
     if isinstance(loss, ResidualLoss):
         return loss
+    return _named(loss, RESIDUAL_LOSSES, "EpsilonInsensitive(epsilon=0.1)")
+
+
+def _named(loss: str, known: dict[str, type[T]], example: str) -> T:
     try:
-        return RESIDUAL_LOSSES[loss]()
+        return known[loss]()
     except (KeyError, TypeError):
-        known = ", ".join(map(repr, RESIDUAL_LOSSES))
+        names = ", ".join(map(repr, known))
         raise ValueError(
-            f"loss={loss!r} is unknown; use one of {known} or a record such as "
-            "EpsilonInsensitive(epsilon=0.1)"
+            f"loss={loss!r} is unknown; use one of {names} or a record such as "
+            f"{example}"
         ) from None

@@ -177,18 +177,12 @@ class Linear(Kernel):
 
 
 @dataclass(frozen=True)
-class RBF(Kernel):
-    """Gaussian kernel ``exp(-gamma ||x - z||^2)``.
-
-    Parameters
-    ----------
-    gamma : float or {"scale", "auto", "mean-distance"}, default="scale"
-        Positive.
-    """
+class _Exponential(Kernel):
+    """Base of ``exp(-gamma d(x, z))``, with values from 0 to 1."""
 
     gamma: Gamma = "scale"
 
-    name: ClassVar[str] = "rbf"
+    overlap: ClassVar[bool]  # of the form
 
     def __post_init__(self) -> None:
         check_gamma(self.gamma)
@@ -200,13 +194,49 @@ class RBF(Kernel):
     @property
     def form(self) -> tuple[str, bool, float, float, int]:
         assert not isinstance(self.gamma, str)
-        return "exponential", False, self.gamma, 0.0, 1
+        return "exponential", self.overlap, self.gamma, 0.0, 1
 
     def _block(self, A: Matrix, B: Matrix) -> Block:
-        return _exponentials(self, A, B)
+        # The core computes distances without cancellation.
+        both = sparse.vstack([A, B], "csr") if sparse.issparse(A) else np.vstack([A, B])
+        m, n = A.shape[0], B.shape[0]
+        out = np.empty(m * n)
+        order = np.arange(m + n, dtype=np.uint32)
+        function = core.KernelFunction(*self.form)
+        gram = core.rows_gram(accessor_of(both), function, 2)
+        gram.block(order[:m], order[m:], out)
+        return out.reshape(m, n).astype(A.dtype, copy=False)
 
     def diagonal(self, X: MatrixLike) -> NDArray[np.float64]:
         return np.ones(X.shape[0])
+
+
+@dataclass(frozen=True)
+class RBF(_Exponential):
+    """Gaussian kernel ``exp(-gamma ||x - z||^2)``.
+
+    Parameters
+    ----------
+    gamma : float or {"scale", "auto", "mean-distance"}, default="scale"
+        Positive.
+    """
+
+    name: ClassVar[str] = "rbf"
+    overlap: ClassVar[bool] = False
+
+
+@dataclass(frozen=True)
+class Laplacian(_Exponential):
+    """Laplacian kernel ``exp(-gamma ||x - z||_1)``.
+
+    Parameters
+    ----------
+    gamma : float or {"scale", "auto", "mean-distance"}, default="scale"
+        Positive.
+    """
+
+    name: ClassVar[str] = "laplacian"
+    overlap: ClassVar[bool] = True
 
 
 @dataclass(frozen=True)
@@ -298,39 +328,6 @@ class Sigmoid(Kernel):
 
 
 @dataclass(frozen=True)
-class Laplacian(Kernel):
-    """Laplacian kernel ``exp(-gamma ||x - z||_1)``.
-
-    Parameters
-    ----------
-    gamma : float or {"scale", "auto", "mean-distance"}, default="scale"
-        Positive.
-    """
-
-    gamma: Gamma = "scale"
-
-    name: ClassVar[str] = "laplacian"
-
-    def __post_init__(self) -> None:
-        check_gamma(self.gamma)
-
-    @property
-    def positive(self) -> bool:
-        return True
-
-    @property
-    def form(self) -> tuple[str, bool, float, float, int]:
-        assert not isinstance(self.gamma, str)
-        return "exponential", True, self.gamma, 0.0, 1
-
-    def _block(self, A: Matrix, B: Matrix) -> Block:
-        return _exponentials(self, A, B)
-
-    def diagonal(self, X: MatrixLike) -> NDArray[np.float64]:
-        return np.ones(X.shape[0])
-
-
-@dataclass(frozen=True)
 class Precomputed(Kernel):
     """Precomputed kernel: the matrix X is the kernel matrix itself.
 
@@ -394,22 +391,6 @@ class Callable(Kernel):
                 "ones"
             )
         return out
-
-
-def _exponentials(kernel: Kernel, A: Matrix, B: Matrix) -> Block:
-    """Return values of an exponential kernel.
-
-    The core computes them, because it computes distances without cancellation.
-    """
-    assert kernel.form is not None
-    both = sparse.vstack([A, B], "csr") if sparse.issparse(A) else np.vstack([A, B])
-    rows = accessor_of(both)
-    m, n = A.shape[0], B.shape[0]
-    out = np.empty(m * n)
-    order = np.arange(m + n, dtype=np.uint32)
-    function = core.KernelFunction(*kernel.form)
-    core.rows_gram(rows, function, 2).block(order[:m], order[m:], out)
-    return out.reshape(m, n).astype(A.dtype, copy=False)
 
 
 def products(A: Matrix, B: Matrix) -> Block:

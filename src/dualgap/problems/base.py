@@ -134,6 +134,9 @@ class Claim:
         Dual point. Defaults to the alpha that w suggests.
     bias : float, optional
         The bias of w, if w does not hold it. Defaults to the best bias.
+    apart : bool
+        Whether w is to be proved as it is. If False, it is the model of alpha up to
+        rounding, and a proof may take that one. Only kernel problems ask.
     hint : Hint, optional
         Saves work or improves the bounds. The proof is valid without it.
     """
@@ -141,6 +144,7 @@ class Claim:
     w: Vector | None = None
     alpha: Vector | None = None
     bias: float | None = None
+    apart: bool = True
     hint: Hint | None = None
 
 

@@ -22,6 +22,7 @@ from ..checks import (
     check_C,
     check_constant,
     check_costs,
+    check_duals,
     check_free_bias,
     check_labels,
     check_positive,
@@ -250,7 +251,7 @@ class BinaryProblem(RowsProblem):
             If an entry is outside its box, or if the bias is unpenalised and
             ``sum_i alpha_i y_i`` differs from 0 by more than rounding.
         """
-        alpha = self._feasible(alpha)
+        alpha = check_duals(alpha, self.lower, self.upper)
         if self.free_bias:
             off, size = core.signed_sum(self.y, alpha), float(alpha.sum())
             if abs(off) > self.n * np.finfo(np.float64).eps * size:
@@ -363,7 +364,7 @@ class BinaryProblem(RowsProblem):
             raise ValueError("w=None and alpha=None: give w, alpha, or both")
         claim = Claim(
             None if w is None else check_vector("w", w, self.width),
-            None if alpha is None else self._feasible(alpha),
+            None if alpha is None else check_duals(alpha, self.lower, self.upper),
         )
         return self.prove(claim).certificate
 
@@ -585,16 +586,3 @@ class BinaryProblem(RowsProblem):
             if v is not None and part is not None:
                 v += part
         return Values.merge(parts)
-
-    def _feasible(self, alpha: ArrayLike) -> Vector:
-        alpha = check_vector("alpha", alpha, self.n)
-        lower, upper = np.broadcast_to(self.lower, self.n), self.upper
-        outside = (alpha < lower) | (alpha > upper)
-        if outside.any():
-            i = int(np.argmax(outside))
-            raise ValueError(
-                f"alpha[{i}]={float(alpha[i])!r} is outside its box "
-                f"[{float(lower[i]):g}, {float(upper[i])!r}]; clip it with "
-                "numpy.clip(alpha, problem.lower, problem.upper)"
-            )
-        return alpha

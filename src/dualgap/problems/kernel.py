@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .. import core
 from ..certificate import Bounds, Certificate
-from ..checks import check_C, check_costs, check_labels, check_vector
+from ..checks import check_C, check_costs, check_labels
 from ..data.types import MatrixLike
 from ..kernels.functions import Kernel
 from ..losses import Loss, Vector, get_loss
@@ -168,11 +168,6 @@ class KernelProblem(MatrixProblem):
         """Diagonal ``delta_i``, shape (n,)."""
         return self.loss.diagonal(self.cost)
 
-    def combine(self, alpha: Vector) -> Vector:
-        """Return the decisions at all rows, bias included, shape (n,), float64."""
-        known = self.known(alpha)
-        return known.scores + known.bias
-
     def coef(self, alpha: Vector) -> tuple[Vector, float]:
         """Return ``alpha_i y_i``, shape (n,), and the bias."""
         bias = self.known(alpha).bias if self.free_bias else self._bias(alpha, alpha)
@@ -195,7 +190,7 @@ class KernelProblem(MatrixProblem):
         ``P(s alpha) - D(s alpha)``. With an unpenalised bias it is moved to where
         ``sum_i alpha_i y_i`` is 0 up to rounding.
 
-        If the claim has a w that is another array, P is of the model
+        If the claim has a w `apart` from alpha, P is of the model
         ``sum_i w_i y_i k(x_i, .)`` as given, and D of alpha.
 
         Parameters
@@ -218,7 +213,7 @@ class KernelProblem(MatrixProblem):
         alpha = np.clip(given, 0.0, self.upper)
         if self.free_bias and core.signed_sum(self.y, alpha) != 0.0:
             alpha = balanced(self.y, alpha)
-        if claim.w is not None and claim.w is not given:
+        if claim.w is not None and claim.apart:
             return self._prove_apart(claim.w, alpha, hint.stop)
         near = self._moved(hint.near, alpha - given)
         scores, _, bias = self.known(alpha, hint.stop, near)
@@ -328,29 +323,3 @@ class KernelProblem(MatrixProblem):
     def dual_value(self, alpha: Vector, norm: float) -> float:
         """Return D of alpha, given ``norm = alpha' Q alpha``."""
         return core.dual_value(alpha, self.cost, self.core_loss, 1.0, norm)
-
-    def certify(self, alpha: ArrayLike) -> Certificate:
-        """Return the certificate of dual variables.
-
-        Parameters
-        ----------
-        alpha : array-like of shape (n,)
-
-        Returns
-        -------
-        Certificate
-
-        Raises
-        ------
-        ValueError
-            If the shape is wrong, or a value is outside its box or not finite.
-        """
-        alpha = check_vector("alpha", alpha, self.n)
-        outside = (alpha < 0.0) | (alpha > self.upper)
-        if outside.any():
-            i = int(np.argmax(outside))
-            raise ValueError(
-                f"alpha[{i}]={float(alpha[i])!r} is outside its box "
-                f"[0, {float(self.upper[i])!r}]"
-            )
-        return self.prove(Claim(alpha=alpha)).certificate

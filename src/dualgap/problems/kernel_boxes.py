@@ -96,7 +96,6 @@ class BoxProblem(MatrixProblem):
 
     @property
     def upper(self) -> Vector:
-        """Upper bounds of the dual variables, shape (n,)."""
         return self.cost
 
     @property
@@ -123,11 +122,6 @@ class BoxProblem(MatrixProblem):
         if self.total == 0.0:
             return None
         return first_rows(self.cost, self.total)
-
-    def combine(self, alpha: Vector) -> Vector:
-        """Return the decisions at all rows, bias included, shape (n,), float64."""
-        known = self.known(alpha)
-        return known.scores + known.bias
 
     def coef(self, alpha: Vector) -> tuple[Vector, float]:
         """Return ``a_i``, shape (n,), and the bias."""
@@ -262,32 +256,6 @@ class BoxProblem(MatrixProblem):
         # ||w*||^2 <= 2 P, as the loss is not negative.
         length = math.sqrt(2.0 * max(primal, 0.0))
         return float(np.abs(self.linear).max()) + self.epsilon + widest * length
-
-    def certify(self, alpha: ArrayLike) -> Certificate:
-        """Return the certificate of dual variables.
-
-        Parameters
-        ----------
-        alpha : array-like of shape (n,)
-
-        Returns
-        -------
-        Certificate
-
-        Raises
-        ------
-        ValueError
-            If the shape is wrong, or a value is outside the box or not finite.
-        """
-        alpha = check_vector("alpha", alpha, self.n)
-        outside = (alpha < self.lower) | (alpha > self.upper)
-        if outside.any():
-            i = int(np.argmax(outside))
-            raise ValueError(
-                f"alpha[{i}]={float(alpha[i])!r} is outside its box "
-                f"[{float(self.lower[i])!r}, {float(self.upper[i])!r}]"
-            )
-        return self.prove(Claim(alpha=alpha)).certificate
 
 
 class KernelRegression(BoxProblem):

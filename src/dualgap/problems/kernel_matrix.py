@@ -14,6 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from .. import core
+from ..certificate import Certificate
+from ..checks import check_duals
 from ..data.types import MatrixLike
 from ..kernels.functions import Kernel
 from ..kernels.gram import Gram, Matrix, Subset, roundings_of_values
@@ -84,6 +86,7 @@ class MatrixProblem(Problem):
 
     width = 0
     y: NDArray[np.int8]
+    lower: Vector | float
     shift = 0.0
     constant = 0.0
 
@@ -109,9 +112,38 @@ class MatrixProblem(Problem):
         self._combined: Combined | None = None
         self._lengths: Vector | None = None
 
+    def combine(self, alpha: Vector) -> Vector:
+        """Return the decisions at all rows, bias included, shape (n,), float64."""
+        known = self.known(alpha)
+        return known.scores + known.bias
+
+    def certify(self, alpha: ArrayLike) -> Certificate:
+        """Return the certificate of dual variables.
+
+        Parameters
+        ----------
+        alpha : array-like of shape (n,)
+
+        Returns
+        -------
+        Certificate
+
+        Raises
+        ------
+        ValueError
+            If the shape is wrong, or a value is outside its box or not finite.
+        """
+        alpha = check_duals(alpha, self.lower, self.upper)
+        return self.prove(Claim(alpha=alpha)).certificate
+
     def _check_positive(self) -> None:
         if not self.gram.kernel.positive:
             self.shift = _check_positive(self.gram)
+
+    @property
+    @abstractmethod
+    def upper(self) -> Vector:
+        """Upper bounds of the dual variables, shape (n,)."""
 
     def scores(self, alpha: Vector) -> Vector:
         """Return ``sum_j alpha_j y_j k_ij`` at all rows i, shape (n,), float64."""

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 
 from .. import core
 from ..certificate import Bounds
-from ..checks import check_vector
+from ..checks import check_duals, check_vector
 from ..data.types import MatrixLike
 from ..losses import OneClassHinge, ResidualLoss, Vector
 from .base import Claim, LinearHint, Proof, hint_of
@@ -91,7 +91,8 @@ class OneClassProblem(BinaryProblem):
 
     def dual(self, alpha: ArrayLike) -> float:
         """Return ``D(alpha)`` of alpha made feasible, from one pass in float64."""
-        return self.prove(Claim(alpha=self._feasible(alpha))).certificate.dual
+        alpha = check_duals(alpha, self.lower, self.upper)
+        return self.prove(Claim(alpha=alpha)).certificate.dual
 
     def dual_value(self, b: Vector, norm: float, scale: float = 1.0) -> float:
         """Return D of `scale b`, given the squared norm of the w of b."""

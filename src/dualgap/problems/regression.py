@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .. import core
 from ..certificate import Bounds, Certificate
-from ..checks import check_costs, check_vector
+from ..checks import check_costs, check_duals, check_vector
 from ..data.types import MatrixLike
 from ..losses import ResidualLoss, Vector, get_residual_loss
 from .base import Claim, LinearHint, Proof, hint_of
@@ -109,7 +109,7 @@ class RegressionProblem(BinaryProblem):
 
     def dual(self, alpha: ArrayLike) -> float:
         """Return ``D(alpha)`` of a feasible alpha of shape (n,); one float64 pass."""
-        alpha = self._feasible(alpha)
+        alpha = check_duals(alpha, self.lower, self.upper)
         return self.dual_value(alpha, self.squared_norm(self.weighted_sum(alpha)))
 
     def dual_value(self, b: Vector, norm: float, scale: float = 1.0) -> float:

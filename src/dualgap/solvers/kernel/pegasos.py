@@ -28,6 +28,7 @@ import numpy as np
 from ... import core
 from ...checks import check_count, check_option
 from ...losses import Vector
+from ...problems.base import Claim, KernelHint
 from ...problems.kernel import KernelProblem
 from ..base import SteppedSolver, next_order
 from ..registry import register
@@ -225,12 +226,20 @@ class KernelPegasos(SteppedSolver, KernelSolver):
         state.measure()
 
     def iterate(self, state: PegasosState) -> tuple[Vector, Vector]:
+        w, alpha, _ = self._points(state)
+        return w, alpha
+
+    def claim(self, state: PegasosState) -> Claim:
+        w, alpha, apart = self._points(state)
+        return Claim(w, alpha, apart=apart, hint=KernelHint(stop=state.stop))
+
+    def _points(self, state: PegasosState) -> tuple[Vector, Vector, bool]:
+        """Return the model, the dual point, and whether they differ beyond rounding."""
         coef, _ = state.model()
         alpha = state.dual_point(coef)
         point = state.whole(alpha)
-        # One array stands for both if they are the same up to rounding.
-        same = np.allclose(coef, alpha, rtol=self.settings.rounding, atol=0.0)
-        return point if same else state.whole(coef), point
+        apart = not np.allclose(coef, alpha, rtol=self.settings.rounding, atol=0.0)
+        return state.whole(coef) if apart else point, point, apart
 
     def reject(self, state: PegasosState) -> None:
         state.refresh()
