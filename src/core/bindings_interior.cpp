@@ -249,6 +249,18 @@ void bind_newton(nb::module_ &m) {
 
 void bind_smoothing_newton(nb::module_ &m) {
   using Newton = SmoothingNewton;
+  nb::class_<NewtonRules>(m, "NewtonRules",
+                          "How fast a run smooths less, and when it is stuck.")
+      .def(nb::init<double, double, double, double, int, double>(), "share"_a,
+           "slack"_a, "divisor"_a, "rounding"_a, "most_idle"_a, "least_radius"_a);
+  nb::class_<NewtonRun>(m, "NewtonRun", "Steps that were made in one call.")
+      .def_prop_ro("outcome",
+                   [](const NewtonRun &run) { return static_cast<int>(run.outcome); })
+      .def_ro("steps", &NewtonRun::steps)
+      .def_ro("sharpened", &NewtonRun::sharpened, "How often tau was reduced.")
+      .def_ro("inside", &NewtonRun::inside, "`inside` over all steps.")
+      .def_ro("stuck", &NewtonRun::stuck)
+      .def_ro("far", &NewtonRun::far, "Whether hardly any of the radius is left.");
   nb::class_<Newton>(m, "SmoothingNewton",
                      "Newton's method on a smoothed loss; every cost is positive.")
       .def(
@@ -286,6 +298,17 @@ void bind_smoothing_newton(nb::module_ &m) {
           "limit"_a, "stop"_a,
           "A step that moves w by `limit` at most: 0, 1 if told to leave, 2 if the "
           "matrix has no factor.")
+      .def(
+          "run",
+          [](Newton &self, double goal, bool whole, double radius, int most,
+             const NewtonRules &rules, Stop &stop) {
+            return without_gil(stop, [&](Poll &poll) {
+              return self.run(goal, whole, radius, most, rules, poll, stop);
+            });
+          },
+          "goal"_a, "whole"_a, "radius"_a, "most"_a, "rules"_a, "stop"_a,
+          "Up to `most` steps, until the relative gap is at most `goal` or w has moved "
+          "by `radius` from where it started. `whole`: this gap is to be proved.")
       .def_prop_ro("w", [](Newton &self) { return copied(self.w()); })
       .def_prop_ro("alpha", [](Newton &self) { return copied(self.alpha()); })
       .def_prop_ro("margins", [](Newton &self) { return copied(self.margins()); })

@@ -60,6 +60,25 @@ struct SmoothingTuning {
   static constexpr int kTrials = 60;
   // Growth of the interval until it holds the minimiser.
   static constexpr double kGrowth = 4.0;
+  // Least number a gap is divided by.
+  static constexpr double kTiny = 1e-300;
+};
+
+// Rules of a run: how fast it smooths less, and when it is stuck.
+struct NewtonRules {
+  double share;    // of the target gap that smoothing may account for
+  double slack;    // tau is reduced only if smoothing exceeds that by this factor
+  double divisor;  // tau is divided by this at most at a time
+  double rounding;  // relative gain of a step that rounding hides
+  int most_idle;    // steps in a row without a visible gain
+  double least_radius;  // share of the radius below which a run leaves it
+};
+
+struct NewtonRun {
+  Outcome outcome = Outcome::kStepped;
+  int steps = 0, sharpened = 0;  // how often tau was reduced
+  Index inside = 0;              // rows between the bounds, over all steps
+  bool stuck = false, far = false;  // far: hardly any of the radius is left
 };
 
 struct SmoothingPart : PassPart {
@@ -98,7 +117,10 @@ class SmoothingNewton : private SmoothingTuning, private NewtonSystem<SmoothingP
   // Starts at w with the smoothing tau. Returns false if told to stop.
   bool start(const double *w, double tau, Poll &poll, const Stop &stop) {
     std::copy_n(w, d_, w_.begin());
+    start_ = w_;
     steps_ = 0;
+    idle_ = 0;
+    moved_ = decrement_ = 0.0;
     length_ = 1.0;
     tau_ = bounded() ? tau : 0.0;
     return evaluate(Margins::kOfW, poll, stop);
@@ -157,6 +179,36 @@ class SmoothingNewton : private SmoothingTuning, private NewtonSystem<SmoothingP
     return evaluate(margins, poll, stop) ? Outcome::kStepped : Outcome::kLeft;
   }
 
+  // Makes up to `most` steps, until the relative gap is at most `goal` or w has moved
+  // by `radius` from where it started. If `whole`, that gap is to be proved, and is not
+  // only what a step over a sample should gain.
+  NewtonRun run(double goal, bool whole, double radius, int most,
+                const NewtonRules &rules, Poll &poll, const Stop &stop) {
+    NewtonRun run;
+    double room = room_of(radius);
+    while (run.steps < most && run.outcome == Outcome::kStepped) {
+      const double before = tau_;
+      if (!sharpen(rules.share * goal * std::abs(primal_), whole, rules, poll, stop)) {
+        run.outcome = Outcome::kLeft;
+        break;
+      }
+      run.sharpened += tau_ < before;
+      run.outcome = iterate(room, poll, stop);
+      if (run.outcome == Outcome::kLeft) break;
+      ++run.steps;
+      run.inside += inside_;
+      const bool still = decrement_ <= rules.rounding * std::abs(primal_);
+      idle_ = still ? idle_ + 1 : 0;
+      const double gap = (primal_ - dual_) / std::max(std::abs(primal_), kTiny);
+      run.stuck = run.outcome == Outcome::kSingular || idle_ >= rules.most_idle ||
+                  !std::isfinite(gap);
+      room = room_of(radius);
+      run.far = std::isfinite(room) && room <= rules.least_radius * radius;
+      if (run.stuck || gap <= goal || run.far) break;
+    }
+    return run;
+  }
+
  private:
   using Part = SmoothingPart;
   // Source of z: the stored values, a product with w, or z + x.s.
@@ -174,6 +226,27 @@ class SmoothingNewton : private SmoothingTuning, private NewtonSystem<SmoothingP
   }
   static void add(double t, const Vec &x, Vec &sum) {
     for (std::size_t j = 0; j < x.size(); ++j) sum[j] += t * x[j];
+  }
+
+  // Returns how far w may move if it stays within `radius` of where it started.
+  double room_of(double radius) const {
+    if (std::isinf(radius)) return kFar;
+    double moved = 0;
+    for (std::size_t j = 0; j < w_.size(); ++j)
+      moved += (w_[j] - start_[j]) * (w_[j] - start_[j]);
+    return std::max(radius - std::sqrt(moved), 0.0);
+  }
+
+  // Smooths less if smoothing is more than `most`, and most of the gap. Returns false if
+  // told to stop.
+  bool sharpen(double most, bool whole, const NewtonRules &rules, Poll &poll,
+               const Stop &stop) {
+    // The gap itself has to be closed, or only the step has to be small.
+    const double left = whole ? primal_ - dual_ - smoothing_ : decrement_;
+    const bool much = smoothing_ > std::max(rules.slack * most, left);
+    if (!much || !(tau_ > 0.0) || !(moved_ > 0.0)) return true;
+    const double factor = std::max(std::sqrt(most / smoothing_), 1.0 / rules.divisor);
+    return smooth(tau_ * factor, poll, stop);
   }
 
   // Computes a, r, P and D at w, with the margins z or, if ahead, z + x.s; z itself
@@ -336,7 +409,8 @@ class SmoothingNewton : private SmoothingTuning, private NewtonSystem<SmoothingP
   double objective_ = 0;  // with the smoothed loss
   double length_ = 1.0;   // t of the last step
   Index inside_ = 0, steps_ = 0;
-  Vec z_, a_, dz_, w_, r_, s_;
+  int idle_ = 0;  // steps in a row without a visible gain
+  Vec start_, z_, a_, dz_, w_, r_, s_;
 };
 
 }  // namespace dualgap

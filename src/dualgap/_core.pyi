@@ -701,6 +701,31 @@ def newton_step(
     stop: Stop,
 ) -> tuple[float, int]: ...
 
+class NewtonRules:
+    def __init__(
+        self,
+        share: float,
+        slack: float,
+        divisor: float,
+        rounding: float,
+        most_idle: int,
+        least_radius: float,
+    ) -> None: ...
+
+class NewtonRun:
+    @property
+    def outcome(self) -> int: ...
+    @property
+    def steps(self) -> int: ...
+    @property
+    def sharpened(self) -> int: ...
+    @property
+    def inside(self) -> int: ...
+    @property
+    def stuck(self) -> bool: ...
+    @property
+    def far(self) -> bool: ...
+
 class SmoothingNewton:
     def __init__(
         self,
@@ -713,6 +738,15 @@ class SmoothingNewton:
     def start(self, w: Vector, tau: float, stop: Stop) -> bool: ...
     def smooth(self, tau: float, stop: Stop) -> bool: ...
     def iterate(self, limit: float, stop: Stop) -> int: ...
+    def run(
+        self,
+        goal: float,
+        whole: bool,
+        radius: float,
+        most: int,
+        rules: NewtonRules,
+        stop: Stop,
+    ) -> NewtonRun: ...
     w: Final[Vector]
     alpha: Final[Vector]
     margins: Final[Vector]

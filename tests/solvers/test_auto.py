@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -115,8 +116,9 @@ def test_newton_takes_over_where_dcd_turns_out_to_be_slow():
 
 
 def test_interior_point_takes_over_where_newton_turns_out_to_be_slow(monkeypatch):
-    """Newton's method is slow because every step goes only a thousandth of its way."""
-    monkeypatch.setattr(SmoothingNewton, "_room", lambda self, state: 1e-3)
+    """Newton's method is slow because it hardly smooths less from step to step."""
+    slow = replace(SmoothingNewton.settings, tau_divisor=1.001)
+    monkeypatch.setattr(SmoothingNewton, "settings", slow)
     problem = Problem(*noisy(), 1.0)
     solution = solve(problem, DCD_NEVER_FIRST, tol=1e-6)
     assert methods(solution) == ["newton", "interior-point"]

@@ -156,6 +156,38 @@ def test_a_step_that_is_told_to_leave_moves_nothing():
     np.testing.assert_array_equal(run.w, w)
 
 
+@every_loss
+@pytest.mark.parametrize("whole", [False, True])
+def test_a_run_is_its_steps_one_after_another(loss, whole):
+    bench = make("weights", n=80, loss=loss, C=0.3)
+    problem, stop = bench.problem, core.Stop()
+    used, rules = np.flatnonzero(problem.cost > 0), SmoothingNewton.settings.rules
+    once, step_by_step = inner(problem, used), inner(problem, used)
+    for run in (once, step_by_step):
+        assert run.start(np.zeros(problem.width), 1.5, stop)
+    made = once.run(1e-3, whole, np.inf, 40, rules, stop)
+    assert made.outcome == 0
+    assert not made.far
+    assert made.steps > 1
+    parts = [step_by_step.run(1e-3, whole, np.inf, 1, rules, stop)]
+    while len(parts) < made.steps:
+        parts.append(step_by_step.run(1e-3, whole, np.inf, 1, rules, stop))
+    assert made.sharpened == sum(part.sharpened for part in parts)
+    assert made.inside == sum(part.inside for part in parts)
+    np.testing.assert_array_equal(once.w, step_by_step.w)
+    np.testing.assert_array_equal(once.alpha, step_by_step.alpha)
+    if whole:
+        assert once.primal - once.dual <= 1e-3 * once.primal
+
+
+def test_a_run_stays_within_its_radius():
+    problem, stop = Problem(*made(500), 1.0), core.Stop()
+    run, rules = inner(problem, np.arange(500)), SmoothingNewton.settings.rules
+    assert run.start(np.zeros(problem.width), 1.5, stop)
+    assert run.run(1e-9, True, 1e-3, 100, rules, stop).far
+    assert np.linalg.norm(run.w) <= 1e-3 * (1 + 1e-12)
+
+
 # --- samples ---------------------------------------------------------------------
 
 

@@ -94,6 +94,18 @@ class Settings:
     #: Steps in a row without a visible gain after which the method is stuck.
     most_idle: int = 5
 
+    @property
+    def rules(self) -> core.NewtonRules:
+        """The core's record of those that rule a run of steps."""
+        return core.NewtonRules(
+            self.smoothing_share,
+            self.smoothing_slack,
+            self.tau_divisor,
+            self.rounding,
+            self.most_idle,
+            self.least_radius,
+        )
+
 
 def iteration_work(problem: BinaryProblem, rows: float, inside: float) -> float:
     """Return the cost of a step over `rows` rows, in multiply-adds of a product.
@@ -145,9 +157,7 @@ class NewtonState(SomeRowsState):
     sample_tol: float = 0.0  # gap at which a sample is done
     steps: int = 0  # over this sample
     everything: bool = False  # the samples are done; this is about all rows
-    centre: Vector | None = None  # w when rows were last removed; None: all are active
-    radius: float = math.inf  # distance from it that w may move
-    idle: int = 0  # steps in a row without a visible gain
+    radius: float = math.inf  # that w may move; infinite if all rows are active
     made: int = 0  # steps of this epoch
     inside: int = 0  # rows inside the smoothed part of the loss, over these steps
 
@@ -201,7 +211,7 @@ class SmoothingNewton(FewFeatures):
     def step(self, state: NewtonState, stop: core.Stop) -> None:
         problem, before = state.problem, state.updates
         state.made, state.inside = 0, 0
-        for _ in range(iterations_of_epoch(problem)):
+        while state.made < iterations_of_epoch(problem):
             if state.inner is None and not self._begin(state, stop):
                 break
             if not self._iterate(state, stop):
@@ -213,72 +223,41 @@ class SmoothingNewton(FewFeatures):
             state.spend(work + (state.made - 1) * more)
 
     def _iterate(self, state: NewtonState, stop: core.Stop) -> bool:
-        """Make a step of Newton's method; return whether the epoch may go on."""
-        inner = state.inner
-        if not self._sharpen(state, stop):
+        """Make steps of Newton's method; return whether the epoch may go on."""
+        inner, settings, whole = state.inner, self.settings, state.everything
+        all_active = math.isinf(state.radius)
+        shrinks = all_active and state.problem.n >= settings.shrinking_rows
+        # A step over a sample, or over rows that may be removed, is looked at alone.
+        one = shrinks or not whole
+        most = 1 if one else iterations_of_epoch(state.problem) - state.made
+        goal = state.tol if whole else state.sample_tol
+        run = inner.run(goal, whole, state.radius, most, settings.rules, stop)
+        rows = len(state.members)
+        state.made += run.steps
+        state.inside += run.inside
+        state.updates += run.steps * rows
+        state.visited += run.sharpened * rows
+        if run.outcome == Outcome.STOPPED:
             return False
-        outcome = inner.iterate(self._room(state), stop)
-        if outcome == Outcome.STOPPED:
-            return False
-        settings = self.settings
-        state.made += 1
-        state.updates += len(state.members)
-        state.inside += inner.inside
-        state.w = inner.w
+        state.w, state.tau = inner.w, inner.tau
         gap = state.relative_gap
-        still = inner.decrement <= settings.rounding * abs(inner.primal)
-        state.idle = state.idle + 1 if still else 0
-        stuck = (
-            outcome == Outcome.SINGULAR
-            or state.idle >= settings.most_idle
-            or not math.isfinite(gap)
-        )
-        if not state.everything:
+        if not whole:
             state.steps += 1
             enough = settings.sample_decrement * state.sample_tol
             near = inner.decrement <= enough * inner.primal
-            sharp = inner.smoothing <= settings.smoothing_slack * self._most(state)
-            if (near and sharp) or stuck or state.steps >= settings.sample_steps:
+            most_smoothing = settings.smoothing_share * goal * abs(inner.primal)
+            sharp = inner.smoothing <= settings.smoothing_slack * most_smoothing
+            if (near and sharp) or run.stuck or state.steps >= settings.sample_steps:
                 state.inner = None
             return False
         state.primal, state.dual = inner.primal, inner.dual
-        if stuck:  # the loop proves the point reached and ends the fit
+        if run.stuck:  # the loop proves the point reached and ends the fit
             state.primal = state.dual = math.nan
-        elif state.centre is not None:
-            if self._room(state) <= settings.least_radius * state.radius:
-                state.inner = None
-        elif gap > 2.0 * state.tol and state.problem.n >= settings.shrinking_rows:
+        elif run.far:
+            state.inner = None
+        elif shrinks and gap > 2.0 * state.tol:
             self._shrink(state, stop)
-        return not stuck and gap > state.tol
-
-    def _room(self, state: NewtonState) -> float:
-        """Return how far w may move before a removed row might become active."""
-        if state.centre is None:
-            return math.inf
-        moved = core.squared_norm(state.inner.w - state.centre)
-        return max(state.radius - math.sqrt(moved), 0.0)
-
-    def _sharpen(self, state: NewtonState, stop: core.Stop) -> bool:
-        """Smooth less if smoothing is most of the gap, and too much of it.
-
-        Return False on a stop request.
-        """
-        inner, most = state.inner, self._most(state)
-        smoothing, left = inner.smoothing, inner.decrement
-        if state.everything:  # the gap has to be proved, not only the step to be small
-            left = inner.primal - inner.dual - smoothing
-        much = smoothing > max(self.settings.smoothing_slack * most, left)
-        if not (much and inner.tau > 0.0 and inner.moved > 0.0):
-            return True
-        fastest = 1.0 / self.settings.tau_divisor
-        state.tau = inner.tau * max(math.sqrt(most / smoothing), fastest)
-        state.visited += len(state.members)
-        return bool(inner.smooth(state.tau, stop))
-
-    def _most(self, state: NewtonState) -> float:
-        """Return how much of the gap smoothing may account for."""
-        goal = state.tol if state.everything else state.sample_tol
-        return self.settings.smoothing_share * goal * abs(state.inner.primal)
+        return not run.stuck and gap > state.tol
 
     def _begin(self, state: NewtonState, stop: core.Stop) -> bool:
         """Take up the next sample, or all rows; return False on a stop request."""
@@ -298,7 +277,7 @@ class SmoothingNewton(FewFeatures):
                 state.members = np.flatnonzero(cost > 0.0).astype(np.uint32)
                 cost = cost[state.members]
             state.everything = True
-        state.idle, state.centre = 0, None
+        state.radius = math.inf
         return self._solve(state, cost, np.zeros(problem.width), 0.0, stop)
 
     def _error(self, problem: BinaryProblem, m: float) -> float:
@@ -378,7 +357,7 @@ class SmoothingNewton(FewFeatures):
         constant = problem.dual_value(state.full, 0.0)
         state.members = np.flatnonzero(near).astype(np.uint32)
         state.spend(10.0 * problem.n)
-        state.centre, state.radius = state.w, radius
+        state.radius = radius
         cost = problem.cost[state.members]
         state.inner = None
         self._solve(state, cost, fixed, constant, stop)
