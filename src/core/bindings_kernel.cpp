@@ -103,22 +103,25 @@ struct SimplexProblem {
   Maybe<const Order> columns;
   Array<const double> y, delta, diagonal;
   double constant;
+  Maybe<const double> linear;
 
   SimplexProblem(Gram *gram, Maybe<const Order> columns, Array<const double> y,
                  Array<const double> delta, Array<const double> diagonal,
-                 double constant)
+                 double constant, Maybe<const double> linear)
       : gram(gram),
         columns(std::move(columns)),
         y(std::move(y)),
         delta(std::move(delta)),
         diagonal(std::move(diagonal)),
-        constant(constant) {
+        constant(constant),
+        linear(std::move(linear)) {
     const Index m = this->m();
     sized(this->columns, m, "columns");
     this->columns ? (void)checked_order(*this->columns, gram->n())
                   : check_length(m, gram->n(), "y");
     check_length(static_cast<Index>(this->delta.shape(0)), m, "delta");
     check_length(static_cast<Index>(this->diagonal.shape(0)), m, "diagonal");
+    sized(this->linear, m, "linear");
   }
   Index m() const { return static_cast<Index>(y.shape(0)); }
   // The problem with its gradient, and no point.
@@ -128,7 +131,7 @@ struct SimplexProblem {
             delta.data(), diagonal.data(),
             nullptr,      sized(g, m(), "g"),
             nullptr,      0,
-            constant};
+            constant,     linear ? linear->data() : nullptr};
   }
 };
 
@@ -224,9 +227,11 @@ void bind_records(nb::module_ &m) {
                              "min 1/2 a'Ka over the simplex, for the `columns` of a "
                              "Gram matrix or all of them; `diagonal` holds the K_ii.")
       .def(nb::init<Gram *, Maybe<const Order>, Array<const double>,
-                    Array<const double>, Array<const double>, double>(),
+                    Array<const double>, Array<const double>, double,
+                    Maybe<const double>>(),
            "gram"_a, "columns"_a.noconvert().none(), "y"_a.noconvert(),
            "delta"_a.noconvert(), "diagonal"_a.noconvert(), "constant"_a = 1.0,
+           "linear"_a.noconvert().none() = nb::none(),
            nb::keep_alive<1, 2>());
   nb::class_<SimplexPoint>(m, "SimplexState",
                            "A point, its gradient, and its `size` rows with a > 0.")
@@ -489,6 +494,7 @@ void bind_kernel(nb::module_ &m) {
             const float *k = s.gram->row(s.column(i));
             const double u = c[t] * s.y[i];
             s.g[i] += c[t] * s.delta[i];
+            move_linear(s, 1.0, c[t], i, 0.0, -1);
             s.columns ? move_gradient<true, 1>(s, 1.0, u, k, 0.0, nullptr)
                       : move_gradient<false, 1>(s, 1.0, u, k, 0.0, nullptr);
             if (poll(s.m)) return t + 1;

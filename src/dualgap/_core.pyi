@@ -865,6 +865,7 @@ class Simplex:
         delta: Vector,
         diagonal: Vector,
         constant: float = ...,
+        linear: Vector | None = ...,
     ) -> None: ...
 
 class SimplexState:

@@ -24,6 +24,7 @@ KINDS = {
     "kernel": kernel,
     "kernel-regression": kernel,
     "kernel-one-class": kernel,
+    "kernel-simplex": kernel,
 }
 
 

@@ -52,10 +52,13 @@ struct Simplex {
   Order *active;  // the `size` rows with a > 0
   Index size;
   double constant = 1.0;  // added to kernel values; 0 without a bias
+  // With a linear term h'a in the objective, K_ij includes h_i + h_j. Null: none.
+  const double *linear = nullptr;
 
   Index column(Index i) const { return columns ? static_cast<Index>(columns[i]) : i; }
   double kernel(Index i, Index j, double k) const {
-    return y[i] * y[j] * (k + constant) + (i == j ? delta[i] : 0.0);
+    return y[i] * y[j] * (k + constant) + (linear ? linear[i] + linear[j] : 0.0) +
+           (i == j ? delta[i] : 0.0);
   }
 };
 
@@ -235,6 +238,15 @@ Index move_gradient(const Simplex &s, double keep, double u, const float *ki, do
   return where[best];
 }
 
+// Adds the linear term's share of a move to g, before g is scaled by `keep`.
+inline void move_linear(const Simplex &s, double keep, double u, Index i, double v,
+                        Index j) {
+  if (!s.linear) return;
+  const double both = (u - v) / keep;
+  const double same = (u * s.linear[i] - (j >= 0 ? v * s.linear[j] : 0.0)) / keep;
+  for (Index r = 0; r < s.m; ++r) s.g[r] += both * s.linear[r] + same;
+}
+
 // Updates g for a move, diagonal included. If only one row is added or removed, it is
 // passed first.
 template <bool kMapped>
@@ -248,12 +260,15 @@ Index move_gradient(const Simplex &s, const Move &move, Index i, const float *ki
     if (move.keep == 0.0) {
       std::fill(s.g, s.g + s.m, 0.0);
       s.g[i] = move.u * s.delta[i];
+      move_linear(s, 1.0, move.u, i, 0.0, -1);
       return move_gradient<kMapped, 1>(s, 1.0, ui, ki, 0.0, nullptr);
     }
+    move_linear(s, move.keep, move.u, i, 0.0, -1);
     return move_gradient<kMapped, 1>(s, move.keep, ui, ki, 0.0, nullptr);
   }
   const double vj = move.v * s.y[move.j];
   s.g[move.j] -= move.v * s.delta[move.j] / move.keep;
+  move_linear(s, move.keep, move.u, i, move.v, move.j);
   if (move.u == 0.0)
     return move_gradient<kMapped, 1>(s, move.keep, -vj, kj, 0.0, nullptr);
   return move_gradient<kMapped, 2>(s, move.keep, ui, ki, vj, kj);
@@ -351,7 +366,7 @@ inline SimplexWalk sampled_steps(Simplex &s, Method method, Ranking ranking,
         sum +=
             s.a[s.active[t]] *
             s.kernel(c, s.active[t], block[static_cast<std::size_t>(q * stride + t)]);
-      if (s.a[c] == 0.0) {
+      if (s.a[c] == 0.0 && s.delta[c] > 0.0) {
         const double slack = std::max(0.0, 1.0 - sum / walk.p);
         loss += 0.5 / s.delta[c] * slack * slack;
         ++seen;

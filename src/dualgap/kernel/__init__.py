@@ -14,7 +14,7 @@ from ..kernels.functions import (
 )
 from ..kernels.gram import Gram
 from ..problems.kernel import KernelProblem
-from ..problems.kernel_boxes import KernelOneClass, KernelRegression
+from ..problems.kernel_boxes import KernelOneClass, KernelRegression, KernelSimplex
 from ..solvers.kernel import (
     APPROXIMATIONS,
     FW,
@@ -51,6 +51,7 @@ __all__ = [
     "KernelPegasos",
     "KernelProblem",
     "KernelRegression",
+    "KernelSimplex",
     "KernelSolver",
     "KernelState",
     "Laplacian",

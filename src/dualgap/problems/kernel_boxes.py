@@ -17,6 +17,9 @@ One class (Schoelkopf et al., Neural Computation 13, 2001) on LIBSVM's scale: p 
 epsilon = 0, lo = 0, hi_i = c_i = sample_weight_i, total = nu sum_i c_i, b = -rho, and
 P = 1/2 ||w||^2 - total rho + sum_i c_i max(0, rho - w.x_i). The w, rho and a of the
 paper are these divided by total. The optimum is -1/2 ||w||^2, which is negative.
+
+Simplex: epsilon = 0, lo = 0, hi_i = total = 1. The sum keeps every a_i below 1, and
+P - D is then the gap of Frank-Wolfe methods, a'(Ka - p) - min_i (Ka - p)_i.
 """
 
 from __future__ import annotations
@@ -358,3 +361,57 @@ class KernelOneClass(BoxProblem):
         self.lower = np.zeros(self.n)
         self.linear = np.zeros(self.n)
         self.total = sum_of_duals(self.nu, self.cost)
+
+
+class KernelSimplex(BoxProblem):
+    """Concave quadratic over the simplex: max ``p'a - 1/2 a'Ka``, a >= 0, sum a = 1.
+
+    Solutions hold a as ``alpha``. The ``dual`` of their certificate is a lower bound on
+    the value of a, and ``primal`` an upper bound on the maximum.
+
+    Parameters
+    ----------
+    X : ndarray or sparse matrix of shape (n, d), or Gram
+        Rows, or the matrix K (``kernel=Precomputed()``).
+    linear : array-like of shape (n,), optional
+        The linear term p; 0 by default.
+    kernel : Kernel, optional
+        A record of :mod:`dualgap.kernels.functions`.
+    cache_size : float, default=200
+        Megabytes of cached kernel rows.
+    rows : array-like of int, optional
+        Use these rows of X only; linear has one entry for each.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range or of the wrong shape, or K is not positive
+        semidefinite.
+    """
+
+    kind: ClassVar[str] = "kernel-simplex"
+
+    def __init__(
+        self,
+        X: MatrixLike,
+        linear: ArrayLike | None = None,
+        *,
+        kernel: Kernel | None = None,
+        cache_size: float = 200,
+        rows: ArrayLike | None = None,
+    ) -> None:
+        self.loss = OneClassHinge()
+        super().__init__(X, kernel, cache_size, rows)
+        self.cost, self.lower = np.ones(self.n), np.zeros(self.n)
+        self.linear, self.total = np.zeros(self.n), 1.0
+        if linear is not None:
+            self.linear = check_vector("linear", linear, self.n)
+
+    @property
+    def lowest(self) -> float:
+        return math.nextafter(super().lowest + float(self.linear.min()), -math.inf)
+
+    def _largest_bias(self, primal: float, norm: float, off: float) -> float:
+        # Some optimal b is an entry of p - Ka, and no score is above the largest k_ii.
+        widest = float(self.lengths.max())
+        return Rounding.slack * (float(np.abs(self.linear).max()) + widest * widest)

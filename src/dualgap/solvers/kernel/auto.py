@@ -43,7 +43,7 @@ class Settings(BlockSettings):
     squared_goal: float = 1e-15
 
 
-@register("kernel", "kernel-regression", "kernel-one-class")
+@register("kernel", "kernel-regression", "kernel-one-class", "kernel-simplex")
 @dataclass(frozen=True)
 class Auto(BlockSolver):
     """Default solver of kernel problems: the block solver.

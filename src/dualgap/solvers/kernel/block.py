@@ -284,7 +284,7 @@ class BlockState(KernelState):
             self.primal = self.dual + gap
 
 
-@register("kernel", "kernel-regression", "kernel-one-class")
+@register("kernel", "kernel-regression", "kernel-one-class", "kernel-simplex")
 @dataclass(frozen=True)
 class BlockSolver(KernelSolver):
     """Block solver of the kernel SVM.

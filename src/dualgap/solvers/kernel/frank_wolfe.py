@@ -3,7 +3,9 @@
 Problem    the dual of the squared-hinge SVM (problem.py) as a quadratic programme on
            the simplex: min 1/2 a'Ka, a >= 0, sum a = 1, with
            K_ij = y_i y_j (k_ij + 1) + [i = j] delta_i. With p = a'Ka the dual variables
-           are alpha = a/p, and D(alpha) = 1/(2p).
+           are alpha = a/p, and D(alpha) = 1/(2p). Also any max q'a - 1/2 a'Ka over the
+           simplex (KernelSimplex): with h = max q - q, K_ij + h_i + h_j has the same
+           solutions and no linear term.
 Update     a step moves one or two vertices of the simplex (epochs/frank_wolfe.hpp)
 Guarantee  D rises in every step. With g = Ka and r = (p - min g)/p, the relative gap
            (P - D)/D is at most 1/(1 - r)^2 - 1. FW converges at the rate O(1/steps),
@@ -31,6 +33,7 @@ from ... import core
 from ...checks import check_count, check_option, check_step
 from ...losses import Vector
 from ...problems.kernel import KernelProblem
+from ...problems.kernel_boxes import KernelSimplex
 from ...problems.kernel_matrix import scaled_values
 from ..base import new_order
 from ..registry import register
@@ -76,7 +79,8 @@ class SimplexState(KernelState):
 
     ``g`` is valid at all rows; while samples are drawn, only at rows with a > 0.
     ``active[:size]`` are the rows with a > 0. ``columns`` are the m rows in the Gram
-    matrix, or None for all its rows.
+    matrix, or None for all its rows. ``linear`` is the h of the module docstring, or
+    None for an SVM. ``constant`` is a part of every entry of K that keeps p positive.
     """
 
     used: NDArray[np.intp]
@@ -87,6 +91,8 @@ class SimplexState(KernelState):
     a: Vector
     g: Vector
     active: NDArray[np.uint32]
+    constant: float
+    linear: Vector | None
     size: int = 0
     p: float = math.nan
     swaps: int = 0
@@ -94,7 +100,9 @@ class SimplexState(KernelState):
     aways: int = 0
 
     @classmethod
-    def begin(cls, problem: KernelProblem, rng: core.Random) -> SimplexState:
+    def begin(
+        cls, problem: KernelProblem | KernelSimplex, rng: core.Random
+    ) -> SimplexState:
         """Return a state whose point is not set yet."""
         used = np.flatnonzero(problem.cost > 0.0)
         m, columns = len(used), problem.gram.columns
@@ -103,7 +111,13 @@ class SimplexState(KernelState):
                 np.arange(problem.n, dtype=np.uint32) if columns is None else columns
             )
             columns = every[used]
-        delta = problem.delta[used]
+        diagonal, linear = problem.gram.diagonal()[used], None
+        if isinstance(problem, KernelSimplex):
+            delta, linear = np.zeros(m), problem.linear.max() - problem.linear
+            diagonal = diagonal + 2.0 * linear
+            constant = float(diagonal.mean()) or 1.0
+        else:
+            delta, constant = problem.delta[used], problem.constant
         return cls(
             problem,
             rng,
@@ -112,18 +126,25 @@ class SimplexState(KernelState):
             columns=columns,
             y=problem.y[used].astype(np.float64),
             delta=delta,
-            diagonal=problem.gram.diagonal()[used] + problem.constant + delta,
+            diagonal=diagonal + constant + delta,
             a=np.zeros(m),
             g=np.zeros(m),
             active=new_order(m),
+            constant=constant,
+            linear=linear,
         )
 
     @property
     def simplex(self) -> core.Simplex:
         """The core's record of the problem over the m rows."""
-        matrix, constant = self.problem.gram.core, float(self.problem.constant)
         return core.Simplex(
-            matrix, self.columns, self.y, self.delta, self.diagonal, constant
+            self.problem.gram.core,
+            self.columns,
+            self.y,
+            self.delta,
+            self.diagonal,
+            self.constant,
+            self.linear,
         )
 
     @property
@@ -151,36 +172,57 @@ class SimplexState(KernelState):
     def matrix(self, rows: NDArray[np.generic], columns: NDArray[np.generic]) -> Vector:
         """Return entries of K, shape (len(rows), len(columns))."""
         k = self.problem.gram.block(self.used[rows], self.used[columns])
-        k += 1.0
+        k += self.constant
         k *= self.y[rows, None] * self.y[columns]
+        if self.linear is not None:
+            k += self.linear[rows, None] + self.linear[columns]
         k[rows[:, None] == columns] += self.delta[rows[np.isin(rows, columns)]]
         return k
 
     def alpha(self) -> Vector:
-        """Return the dual variables ``a/p``, shape (n,)."""
+        """Return the dual variables ``a/p``, or a for no SVM, shape (n,)."""
         out = np.zeros(self.problem.n)
-        out[self.used] = self.a / self.p
+        out[self.used] = self.a / (self.p if self.linear is None else 1.0)
         return out
 
     def refresh(self) -> None:
         """Recompute p and g, at all rows, in float64."""
         if not math.isfinite(self.p):
             self.p = 1.0
-        f = self.problem.combine(self.alpha())[self.used] * self.p
-        self.g = self.y * f + self.delta * self.a
+        if self.linear is None:
+            f = self.problem.combine(self.alpha())[self.used] * self.p
+            self.g = self.y * f + self.delta * self.a
+        else:
+            common = self.constant + float((self.linear * self.a).sum())
+            self.g = self.problem.scores(self.alpha()) + self.linear + common
         self.p = float((self.a * self.g).sum())
 
     def measure(self) -> None:
         """Set P and D from the gradient at all rows."""
         if not self.finite():
             return
+        if self.linear is not None:
+            self._set_values(self.p - float(self.g.min()))
+            return
         cost, alpha = self.problem.cost[self.used], self.a / self.p
         margins = self.g / self.p - self.delta * alpha
         _, self.primal, self.dual = scaled_values(cost, self.delta, alpha, margins)
 
-    def guess(self, loss: float) -> None:
-        """Estimate P and D from the rows with a > 0 and the mean loss of the others."""
+    def _set_values(self, gap: float) -> None:
+        """Set P and D of a problem that is no SVM."""
+        highest = float(self.problem.linear.max())
+        self.dual = highest + 0.5 * (self.constant - self.p)
+        self.primal = self.dual + gap
+
+    def guess(self, loss: float, gap: float = math.inf) -> None:
+        """Estimate P and D from the rows with a > 0 and from the last samples.
+
+        They gave the mean loss of the other rows, and the gap p - g_i.
+        """
         if not self.finite():
+            return
+        if self.linear is not None:
+            self._set_values(gap)
             return
         some = self.active[: self.size]
         cost, delta = self.problem.cost[self.used[some]], self.delta[some]
@@ -288,7 +330,10 @@ class FrankWolfe(KernelSolver):
         return True
 
     def start(
-        self, problem: KernelProblem, rng: core.Random, warm: Vector | None
+        self,
+        problem: KernelProblem | KernelSimplex,
+        rng: core.Random,
+        warm: Vector | None,
     ) -> WalkState:
         state = WalkState(
             **vars(SimplexState.begin(problem, rng))
@@ -331,7 +376,7 @@ class FrankWolfe(KernelSolver):
         state.aways += walk.aways
         if state.sampling:
             state.vertex = -1 if walk.steps else state.vertex
-            state.guess(walk.loss)
+            state.guess(walk.loss, 0.5 * walk.gap)
         else:
             state.measure()
 
@@ -397,7 +442,7 @@ def solve_whole(H: NDArray[np.float32], tol: float) -> tuple[Vector, Vector]:
     return a, g
 
 
-@register("kernel")
+@register("kernel", "kernel-simplex")
 @dataclass(frozen=True)
 class FW(FrankWolfe):
     """Frank-Wolfe with exact line search."""
@@ -405,7 +450,7 @@ class FW(FrankWolfe):
     name: ClassVar[str] = "fw"
 
 
-@register("kernel")
+@register("kernel", "kernel-simplex")
 @dataclass(frozen=True)
 class MFW(FrankWolfe):
     """Frank-Wolfe with away steps (Guelat and Marcotte 1986)."""
@@ -413,7 +458,7 @@ class MFW(FrankWolfe):
     name: ClassVar[str] = "mfw"
 
 
-@register("kernel")
+@register("kernel", "kernel-simplex")
 @dataclass(frozen=True)
 class MDM(FrankWolfe):
     """Method of Mitchell, Demyanov and Malozemov: swaps only."""
@@ -421,7 +466,7 @@ class MDM(FrankWolfe):
     name: ClassVar[str] = "mdm"
 
 
-@register("kernel")
+@register("kernel", "kernel-simplex")
 @dataclass(frozen=True)
 class SWAP(FrankWolfe):
     """Frank-Wolfe with steps that swap the worst vertex for the best one."""
@@ -429,7 +474,7 @@ class SWAP(FrankWolfe):
     name: ClassVar[str] = "swap"
 
 
-@register("kernel")
+@register("kernel", "kernel-simplex")
 @dataclass(frozen=True)
 class SWAP2o(FrankWolfe):
     """SWAP that chooses the leaving vertex by its second-order gain.
