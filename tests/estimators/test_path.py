@@ -34,11 +34,12 @@ from dualgap import (
     SmoothedHinge,
     load_model,
     save_model,
+    solve,
     svm_path,
 )
 from dualgap.certificate import Status
 from dualgap.data import convert
-from dualgap.training.path import carried
+from dualgap.training.path import along, carried
 
 from ..qp import optimum
 
@@ -128,9 +129,26 @@ def test_the_start_is_the_best_multiple_in_the_box(loss):
                 assert now.dual(other) <= now.dual(start) + 1e-12
 
 
-def svm_alpha(problem):
-    from dualgap import solve
+def test_the_line_through_two_models_meets_the_third():
+    """The hinge's duals move along lines, and these values of C are on one."""
+    X, y = make()
+    problem = Problem(X, 2 * y - 1, 1.0, fit_intercept=True)
+    past = []
+    for C in (0.50, 0.501, 0.502):
+        now = problem.with_labels(2 * y - 1, None, C)
+        past.append((C, solve(now, DCD(), tol=1e-12, max_epochs=100_000).alpha))
+    start = np.clip(along(0.502, past[:2]), 0.0, now.upper)
+    assert now.certify(alpha=start).relative_gap <= 1e-9
+    assert now.certify(alpha=carried(now, past[1][1])).relative_gap > 1e-5
+    full = (past[0][1] == 0.50) & (past[1][1] == 0.501)
+    assert full.sum() > 5
+    assert (start[full] == 0.502).all()
+    assert (start[(past[0][1] == 0.0) & (past[1][1] == 0.0)] == 0.0).all()
+    falls = along(3.0, [(1.0, np.array([0.9, -0.9])), (2.0, np.array([0.1, -0.1]))])
+    np.testing.assert_array_equal(falls, 0.0)
 
+
+def svm_alpha(problem):
     return solve(problem, DCD(), tol=1e-8).alpha
 
 

@@ -995,7 +995,7 @@ class Mending(Scripted):
     mends_estimate: ClassVar[bool] = True
 
 
-def test_an_estimate_that_was_mended_is_trusted_as_before(problem, best):
+def test_an_estimate_that_was_mended_is_trusted_again(problem, best):
     """Thirty times too hopeful up to the first exact pass, and exact from then on."""
     mixtures = 0.5 * 0.99 ** np.arange(1, 1501)
     some = points(best, *mixtures)
@@ -1006,11 +1006,12 @@ def test_an_estimate_that_was_mended_is_trusted_as_before(problem, best):
         for i, gap in enumerate(gaps)
     )
     first = next(i for i, gap in enumerate(gaps) if gap <= 1e-4 * best.lower) + 1
-    for kind, late in [(Mending, 0), (Scripted, 200)]:
+    # Where the loop does not know that it was mended, it proves after a quarter more.
+    for kind, late in [(Mending, 2), (Scripted, first // 4)]:
         solution = solve(problem, kind(some, estimates), tol=1e-4, max_epochs=1500)
         check(problem, solution, best)
         assert solution.certificate.status is Status.CERTIFIED
-        assert late <= solution.certificate.epochs - first <= 2 * late + 2
+        assert 0 <= solution.certificate.epochs - first <= late
 
 
 def test_without_estimates_exact_passes_are_ever_rarer(problem, best, monkeypatch):

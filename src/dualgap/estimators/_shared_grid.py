@@ -27,6 +27,7 @@ from ..kernels.functions import Kernel
 from ..kernels.gram import Gram, points_of
 from ..kernels.table import Table, shared_matrix, whole_table
 from ..losses import Vector
+from ..training.path import along
 from ._kernel_folds import Fold, TogetherSVC
 from ._kernel_walks import Path, Targets, walk_svc, walk_svr
 from ._search import CUT_SHORT, part_of
@@ -199,20 +200,13 @@ class _Data:
     stop: core.Stop
     scored: Scored
 
-    def fold(
-        self, f: int
-    ) -> tuple[MatrixLike, NDArray[np.generic], MatrixLike, NDArray[np.generic]]:
-        """Return the rows and targets for training and for the test of a fold."""
-        train, test = self.folds[f]
-        X, y = self.X, self.y
-        return (
-            *(_safe_indexing(X, train), _safe_indexing(y, train)),
-            *(_safe_indexing(X, test), _safe_indexing(y, test)),
-        )
+    def rows(self, chosen: NDArray[np.intp]) -> tuple[MatrixLike, NDArray[np.generic]]:
+        """Return some rows and their targets."""
+        return _safe_indexing(self.X, chosen), _safe_indexing(self.y, chosen)
 
     def transformed(self, f: int) -> tuple[Steps, MatrixLike, MatrixLike]:
         """Fit the steps before the estimator; return them and the transformed rows."""
-        X_train, y_train, X_test, _ = self.fold(f)
+        (X_train, y_train), (X_test, _) = map(self.rows, self.folds[f])
         if not self.plan.before:
             return [], X_train, X_test
         before = clone(Pipeline(self.plan.before))
@@ -242,15 +236,14 @@ class _Data:
     ) -> None:
         """Score a model of a fold."""
         (C, k), parts = cost, model.certificate_.parts
-        X_train, y_train, X_test, y_test = self.fold(f)
+        train, test = self.folds[f]
         whole = Pipeline([*steps, (self.plan.name, model)]) if steps else model
         begun = time.perf_counter()
-        train, test = self.folds[f]
-        found = {"test_scores": self.score.of(whole, X_test, y_test, self.X, test)}
+        found = {"test_scores": self.score.of(whole, *self.rows(test), self.X, test)}
         found |= {"fit_time": fit_time, "score_time": time.perf_counter() - begun}
         if self.score.train:
             found["train_scores"] = self.score.of(
-                whole, X_train, y_train, self.X, train
+                whole, *self.rows(train), self.X, train
             )
         self.scored.out[k * len(self.folds) + f] = found
         self.scored.gaps[k, f] = max(c.relative_gap for c in parts)
@@ -325,18 +318,27 @@ def search(
 
 
 def _linear(data: _Data, f: int) -> Iterator[None]:
-    """Train the linear models of a fold, each from the duals of the C before."""
-    steps, X_train, _ = data.transformed(f)
-    y_train, options = data.fold(f)[1], {}
+    """Train the linear models of a fold, each from the duals of the two C before."""
+    (steps, X_train, _), (train, _) = data.transformed(f), data.folds[f]
+    y_train, options = _safe_indexing(data.y, train), {}
     if data.weight is not None:
-        options["sample_weight"] = data.weight[data.folds[f][0]]
+        options["sample_weight"] = data.weight[train]
 
     def models(template: BaseEstimator, Cs: Costs) -> Iterator[BaseEstimator]:
         model = clone(template).set_params(warm_start=True)
+        past: list[tuple[float, Vector]] = []
+        joint = getattr(model, "multi_class", "ovr") == "crammer_singer"
         for C, _ in Cs:
+            if len(past) == 2 and not joint:  # joint duals must keep their sums
+                table = along(C, past)
+                model.support_ = np.flatnonzero(table.any(axis=0))
+                model.dual_coef_, model._fitted_C = table[:, model.support_], C
             with silent_failures():
                 model.set_params(C=C).fit(X_train, y_train, **options)
             yield model
+            table = np.zeros((len(model.dual_coef_), model._n_rows))
+            table[:, model.support_] = model.dual_coef_
+            past = [*past[-1:], (C, table)]
 
     for template, Cs in data.plan.groups:
         yield from data.path(f, steps, models(template, Cs), Cs)

@@ -1,13 +1,14 @@
 """Regularisation path: train for increasing C, each fit warm-started from the last.
 
 Problem    P_C(w) = 1/2 ||w||^2 + C sum_i s_i l(y_i w.x_i) for C_1 < C_2 < ... < C_K
-Start      s alpha, where alpha is the dual point of the previous C and s >= 0 the best
-           multiple in the new box. For the hinge s is mostly C_{k+1}/C_k, which keeps
-           rows at their upper bound.
+Start      the line through the dual points of the last two C, clipped to the box. For
+           the hinge the path of the duals consists of such lines. After one C only:
+           s alpha, where s >= 0 is the best multiple in the new box.
 Guarantee  every model is certified for its own C
 Cost       two products with the data per C, besides the epochs of the fit
 Source     Chu, Ho, Tsai, Lin and Lin, "Warm start for parameter selection of linear
-           classifiers", KDD 2015, who scale the duals by C_{k+1}/C_k
+           classifiers", KDD 2015, who scale the duals by C_{k+1}/C_k; the lines:
+           Hastie, Rosset, Tibshirani and Zhu, JMLR 5, 2004
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from .fit import solve
 from .progress import EpochInfo
 from .solution import Solution
 
-__all__ = ["carried", "extrapolated", "kernel_solutions", "solutions"]
+__all__ = ["along", "carried", "extrapolated", "kernel_solutions", "solutions"]
 
 P = TypeVar("P", bound=KernelProblem | BoxProblem)
 
@@ -55,6 +56,30 @@ def carried(problem: BinaryProblem, alpha: Vector) -> Vector:
     curvature = problem.squared_norm(v) + float((problem.delta * alpha) @ alpha)
     alpha *= problem.best_scale(alpha, float(alpha.sum()), curvature)
     return np.minimum(alpha, problem.upper, out=alpha)
+
+
+def along(C: float, past: Sequence[tuple[float, Vector]]) -> Vector:
+    """Return the point at C on the line through the dual variables of two other C.
+
+    Variables whose sign would change are 0. Those at the end of both boxes are beyond
+    the end of the new one by less than 1e-11 of it, so that clipping puts them there.
+
+    Parameters
+    ----------
+    C : float
+    past : sequence of two (float, ndarray)
+        Different values of C, and their dual variables.
+
+    Returns
+    -------
+    ndarray
+        A new array.
+    """
+    (first, before), (last, alpha) = past
+    point = alpha + (C - last) / (last - first) * (alpha - before)
+    point *= 1.0 + 1e-12
+    point[point * alpha <= 0.0] = 0.0
+    return point
 
 
 def solutions(
@@ -102,10 +127,14 @@ def solutions(
     ValueError
         If the solver keeps no dual variables or cannot solve the problem.
     """
-    alpha = warm
+    past: list[tuple[float, Vector]] = []
     solver.check_warm(problem, np.zeros(problem.n))  # raises before the first fit
-    for C in Cs:
+    for C in map(float, Cs):
         now = problem.with_labels(y, sample_weight, C)
+        if len(past) == 2:
+            warm = along(C, past)
+        elif warm is not None:
+            warm = carried(now, warm)
         solution = solve(
             now,
             solver,
@@ -113,11 +142,12 @@ def solutions(
             atol=atol,
             max_epochs=max_epochs,
             random_state=random_state,
-            warm=None if alpha is None else carried(now, alpha),
+            warm=warm,
             on_epoch=on_epoch,
             stop=stop,
         )
-        alpha = solution.alpha
+        warm = solution.alpha
+        past = [*(p for p in past[-1:] if p[0] != C), (C, warm)]
         yield solution
 
 

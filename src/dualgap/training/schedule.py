@@ -47,18 +47,22 @@ class Schedule:
         near = not blind and primal - dual <= self.factor * self.atol
         if near and goal >= state.tol:
             return True
-        # Without an estimate, or between tol and a tighter goal, check at growing
-        # intervals. This costs a few passes in all, and reject() learns what an
+        # Check at growing intervals without an estimate, between tol and a tighter
+        # goal, and where an earlier proof was worse than its estimate: the next one
+        # need not be. This costs a few passes in all, and reject() learns what an
         # estimate misses.
-        if blind or near or primal - dual <= self.factor * self.tol * floor:
+        likely = primal - dual <= self.solver.check_factor * self.tol * floor
+        if blind or near or likely:
             if not blind and self.next_blind_check == 1:
                 self.next_blind_check = 2 * state.epochs + 8
             if state.epochs < self.next_blind_check:
                 return False
-            soonest = state.epochs + (1 if blind else 4)
-            self.next_blind_check = max(soonest, int(1.25 * state.epochs))
+            self.next_blind_check = self._later(state, 1 if blind else 4)
             return True
         return False
+
+    def _later(self, state: State, least: int = 4) -> int:
+        return max(state.epochs + least, int(1.25 * state.epochs))
 
     def learn(self, state: State, exact: Certificate) -> None:
         """Learn from a proof how optimistic the solver's estimate is."""
@@ -69,3 +73,4 @@ class Schedule:
         if misled and not self.solver.mends_estimate:
             ratio = estimated / exact.relative_gap
             self.factor = min(self.solver.check_factor, max(0.95 * ratio, 1e-3))
+            self.next_blind_check = self._later(state)
