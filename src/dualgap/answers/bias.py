@@ -71,6 +71,12 @@ class Side:
     rows: NDArray[np.intp]
     mu: NDArray[np.float64]
 
+    @classmethod
+    def nothing(cls) -> Side:
+        """Return a side without choices, which bounds nothing."""
+        none = np.empty(0)
+        return cls(none, none, none, np.empty(0, np.intp), np.empty((0, 0)))
+
     def above(
         self, distances: NDArray[np.float64], squared_radius: float, offset: float
     ) -> Vector:

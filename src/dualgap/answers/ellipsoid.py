@@ -47,7 +47,7 @@ class Settings:
     #: Most times that the set of active rows grows.
     rounds: int = 4
     #: Entries of a dense block of rows.
-    block: int = 4_000_000
+    block: int = 8_000_000
 
 
 SETTINGS = Settings()
@@ -60,13 +60,14 @@ class Ellipsoid:
     Attributes
     ----------
     centre : ndarray of shape (width,)
-    factor : ndarray of shape (width, width)
-        Lower triangular L with ``H = L L'`` up to rounding, which `radius` includes.
+    root : ndarray of shape (width, width)
+        Upper triangular W with ``inv(H) = W W'`` up to rounding, which `radius`
+        includes.
     radius : float
     """
 
     centre: Vector
-    factor: NDArray[np.float64]
+    root: NDArray[np.float64]
     radius: float
 
     def widths(self, X: MatrixLike, constant: float) -> Vector:
@@ -78,12 +79,14 @@ class Ellipsoid:
         constant : float
             Value of the constant feature; 0 for none.
         """
-        out = np.empty(X.shape[0])
-        for span, rows in _blocks(X, constant):
-            solved = linalg.solve_triangular(
-                self.factor, rows.T, lower=True, check_finite=False
-            )
-            out[span] = np.sqrt(np.einsum("ij,ij->j", solved, solved))
+        (n, d), last = X.shape, constant * self.root[-1] if constant else 0.0
+        out, step = np.empty(n), max(1, SETTINGS.block // max(d, 1))
+        for begin in range(0, n, step):
+            span = slice(begin, begin + step)
+            rows = X[span] if step < n else X  # slices of sparse rows are copies
+            products = np.asarray(rows @ self.root[:d])
+            products += last
+            out[span] = np.sqrt(np.einsum("ij,ij->i", products, products))
         return self.radius * out * (1.0 + 1e-12)
 
 
@@ -172,9 +175,10 @@ def _around(
     for span, rows in _blocks(points.X[at], points.constant):
         pull += rows.T @ (cost[span] * e[span])
     trace = float(np.trace(matrix))
-    # Rounding of the sums, of the factor, and of solutions with it, in H's norm. The
-    # bound suffices because every eigenvalue of H is at least 1.
-    loss = _SLACK * _UNIT * (len(at) + 8 * width + 16) * trace
+    # Rounding of the sums, of the factor and its inverse, and of products with it, in
+    # H's norm. The bound suffices because every eigenvalue of H is at least 1.
+    terms = len(at) + (8.0 + 2.0 * math.sqrt(width)) * width + 16
+    loss = _SLACK * _UNIT * terms * trace
     if not loss < 0.1:
         return None
     try:
@@ -200,7 +204,10 @@ def _around(
     moved = 8 * _UNIT * (size + math.sqrt(float(ball.centre @ ball.centre)))
     moved *= math.sqrt(trace)
     radius = (inner + away + moved) * (1.0 + loss) * (1.0 + 1e-12)
-    return Ellipsoid(ball.centre + d, factor, radius)
+    inverse = linalg.solve_triangular(
+        factor, np.eye(width), lower=True, check_finite=False
+    )
+    return Ellipsoid(ball.centre + d, np.ascontiguousarray(inverse.T), radius)
 
 
 def _blocks(

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,16 +42,29 @@ _DENSE = 0.05
 
 
 @dataclass(frozen=True)
+class Settings:
+    """Tuning constants of the bounds with an unpenalised bias."""
+
+    #: Training rows by which the choices of dual variables are picked.
+    sample: int = 500
+    #: Most mean excess over the bounds of all choices, for which fewer will do.
+    wider: float = 0.02
+
+
+SETTINGS = Settings()
+
+
+@dataclass(frozen=True)
 class FreeBias:
     """Bounds of a problem with an unpenalised bias.
 
     Attributes
     ----------
     upper, lower : Side
-        Joint bounds on ``f*(x) - c.x`` and on ``c.x - f*(x)``.
-    means : tuple of (ndarray or CSR matrix)
-        The z of both sides, shape (K, d) each.
-    errors : tuple of ndarray of shape (K,)
+        Joint bounds on ``f*(x) - c.x`` and on ``c.x - f*(x)``, without their rows.
+    means : ndarray or CSR matrix of shape (K, d)
+        The z of the upper side, and then of the lower one.
+    errors : ndarray of shape (K,)
         Bounds on the errors of z.
     interval : tuple of float
         Contains every optimal bias.
@@ -59,8 +72,8 @@ class FreeBias:
 
     upper: Side
     lower: Side
-    means: tuple[Matrix, Matrix]
-    errors: tuple[Vector, Vector]
+    means: Matrix
+    errors: Vector
     interval: tuple[float, float]
 
 
@@ -132,24 +145,47 @@ def region_of(ball: Ball, points: Points) -> LinearRegion:
 
 def _free_bias(ball: Ball, X: MatrixLike) -> FreeBias:
     interval = level_set(ball)
-    sides, means, errors = [], [], []
-    if not ball.radius < math.inf:
-        nothing = np.empty(0)
-        side = Side(nothing, nothing, nothing, np.empty(0, np.intp), np.empty((0, 0)))
-        none = np.empty((0, X.shape[1]))
-        return FreeBias(side, side, (none, none), (nothing, nothing), interval)
+    sides, errors = [], [np.empty(0)]
+    means: list[Matrix] = [np.empty((0, X.shape[1]))]
     lengths = np.sqrt(ball.squares)
+    some = slice(None, None, 1 + len(lengths) // SETTINGS.sample)
     for sign in (1, -1):
-        side = side_of(ball, sign)
-        mean, error = means_of(side, X, lengths)
-        sides.append(side)
-        means.append(mean)
-        errors.append(error)
-    if not all(map(sparse.issparse, means)):
-        means = [mean.toarray() if sparse.issparse(mean) else mean for mean in means]
-    return FreeBias(
-        sides[0], sides[1], (means[0], means[1]), (errors[0], errors[1]), interval
-    )
+        side = side_of(ball, sign) if ball.radius < math.inf else Side.nothing()
+        if len(side.sigma):
+            mean, error = means_of(side, X, lengths)
+            far = distances(X[some], mean, lengths[some], most_entries(X))
+            costs = side.level + side.cost(far, ball.squared_radius, ball.offset)
+            kept = _needed(costs)
+            side = side.some(kept)
+            means.append(mean[kept])
+            errors.append(error[kept])
+        sides.append(replace(side, rows=side.rows[:0], mu=side.mu[:, :0]))
+    if any(map(sparse.issparse, means)):
+        table = sparse.vstack(means, format="csr")
+        table = table.toarray() if table.nnz >= _DENSE * np.prod(table.shape) else table
+    else:
+        table = np.vstack(means)
+    upper, lower = sides
+    return FreeBias(upper, lower, table, np.concatenate(errors), interval)
+
+
+def _needed(costs: NDArray[np.float64]) -> list[int]:
+    """Return few columns whose least entries are nearly as low as of all columns.
+
+    Parameters
+    ----------
+    costs : ndarray of shape (n, K)
+        Bounds of K choices at n rows.
+    """
+    best = costs.min(axis=1)
+    excess = (costs - best[:, None]) / np.maximum(np.abs(best), 1e-300)[:, None]
+    kept: list[int] = []
+    left = np.full(len(costs), np.inf)
+    while len(kept) < costs.shape[1] and left.mean() > SETTINGS.wider:
+        new = np.minimum(excess, left[:, None])
+        kept.append(int(new.mean(axis=0).argmin()))
+        left = new[:, kept[-1]]
+    return sorted(kept)
 
 
 def means_of(side: Side, X: MatrixLike, lengths: Vector) -> tuple[Matrix, Vector]:
@@ -166,8 +202,6 @@ def means_of(side: Side, X: MatrixLike, lengths: Vector) -> tuple[Matrix, Vector
     rows = X[side.rows]
     if sparse.issparse(rows):
         mean = (sparse.csr_matrix(side.mu) @ rows.astype(np.float64)).tocsr()
-        if mean.nnz >= _DENSE * np.prod(mean.shape):
-            mean = mean.toarray()
     else:
         mean = side.mu @ rows.astype(np.float64)
     many = len(side.rows) + 16
@@ -236,10 +270,9 @@ def _free_bounds(
     assert free is not None
     low, high = free.interval
     reach = region.radius * lengths
-    stacked = sparse.vstack if sparse.issparse(free.means[0]) else np.vstack
-    far = distances(X, stacked(free.means), lengths, entries)  # one product for both
-    far += np.concatenate(free.errors)
-    middle = len(free.errors[0])
+    far = distances(X, free.means, lengths, entries)  # one product for both sides
+    far += free.errors
+    middle = len(free.upper.sigma)
     above = free.upper.above(far[:, :middle], region.squared_radius, region.offset)
     below = free.lower.above(far[:, middle:], region.squared_radius, region.offset)
     return np.minimum(below, reach - low), np.minimum(above, reach + high)
