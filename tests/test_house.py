@@ -29,8 +29,6 @@ FIXED = {
     "data/conversion.py": {"_LARGEST_WHOLE"},
     "data/description.py": {"_LEAST_SEGMENT", "_MOST_SEGMENT"},
     "data/lock.py": {"_FAR"},
-    "data/model_file.py": {"FORMAT_VERSION"},
-    "data/scaling.py": {"VERSION"},
     "data/segments.py": {"_ONE", "_POLYNOMIAL"},
     "data/text_sources.py": {"START"},
     "estimators/drop_ins.py": {"_CRAMMER_SINGER"},

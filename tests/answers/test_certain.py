@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import pickle
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
 from dualgap import (
@@ -21,7 +24,8 @@ from dualgap import (
     load_model,
     save_model,
 )
-from dualgap.data import convert
+from dualgap.answers.bias import Side
+from dualgap.data import convert, model_file
 
 CLASSIFIERS = [
     (LinearSVC, {}),
@@ -220,24 +224,125 @@ def test_a_store_of_rows(tmp_path):
         model.bound_optimum(store, y)
 
 
-def test_pickles_keep_the_region_and_files_do_not(tmp_path):
+@pytest.mark.cases(14)
+@pytest.mark.parametrize(("kind", "options"), CLASSIFIERS + REGRESSORS)
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
+def test_pickles_and_files_keep_the_region(tmp_path, kind, options, form):
+    X, y, t, new = data(3)
+    target = t if kind in (LinearSVR, SVR) else y
+    model = kind(random_state=0, **options).fit(form(X), target)
+    model.bound_optimum(form(X), target)
+    path = tmp_path / "one.model"
+    save_model(model, path)
+    loaded = load_model(path)
+    for again in (pickle.loads(pickle.dumps(model)), loaded):
+        for one, other in zip(
+            model.decision_bounds(form(new)), again.decision_bounds(form(new)),
+            strict=True,
+        ):  # fmt: skip
+            np.testing.assert_array_equal(one, other)
+        if hasattr(model, "coef_"):
+            np.testing.assert_array_equal(model.coef_bounds(), again.coef_bounds())
+        if target is y:
+            told = model.predict(form(new), undecided=-1)
+            np.testing.assert_array_equal(told, again.predict(form(new), undecided=-1))
+            certain = model.certified_labels(form(new))
+            np.testing.assert_array_equal(certain, again.certified_labels(form(new)))
+    before = path.read_bytes()
+    save_model(loaded, path)
+    assert path.read_bytes() == before
+    # A model whose certificate has changed has no region any more.
+    loaded.fit(form(X), target)
+    loaded._optimum = model._optimum
+    loaded.certificate_ = replace(model.certificate_, seconds=9.0)
+    save_model(loaded, path)
+    assert path.read_bytes() != before
+    assert "_optimum" not in vars(load_model(path))
+
+
+def with_region(kind=LinearSVC, **options):
+    """A model with a region, its rows, and where its file is."""
     X, y, _, new = data()
-    model = LinearSVC(penalize_intercept=False, random_state=0).fit(X, y)
-    bounds = model.bound_optimum(X, y).decision_bounds(new)
-    again = pickle.loads(pickle.dumps(model))
-    assert np.array_equal(again.decision_bounds(new), bounds)
-    save_model(model, tmp_path / "one.model")
-    loaded = load_model(tmp_path / "one.model")
-    with pytest.raises(ValueError, match="training rows"):
-        loaded.decision_bounds(new)
-    # A file has no dual variables, so the bounds are wider.
-    lower, upper = loaded.bound_optimum(X, y).decision_bounds(new)
-    exact = LinearSVC(penalize_intercept=False, tol=1e-12, random_state=0).fit(X, y)
-    assert inside(lower, exact.decision_function(new), upper)
-    model = LinearSVC(random_state=0).fit(X, y)
-    save_model(model, tmp_path / "two.model")
-    loaded = load_model(tmp_path / "two.model")
-    assert np.array_equal(loaded.decision_bounds(new), model.decision_bounds(new))
+    return kind(random_state=0, **options).fit(X, y).bound_optimum(X, y), new
+
+
+def test_files_keep_infinite_bounds(tmp_path):
+    model, new = with_region(penalize_intercept=False)
+    region = model._optimum.regions[0]
+    free = replace(region.free, interval=(-np.inf, np.inf), upper=Side.nothing())
+    free = replace(free, **{n: getattr(free, n)[-len(free.lower.sigma) :]
+                            for n in ("means", "errors")})  # fmt: skip
+    model._optimum.regions[0] = replace(region, free=free)
+    save_model(model, tmp_path / "m")
+    lower, upper = load_model(tmp_path / "m").decision_bounds(new)
+    assert np.isfinite(lower).all()
+    assert np.isinf(upper).all()
+
+
+@pytest.mark.cases(None)
+@pytest.mark.parametrize(
+    ("options", "name", "change", "words"),
+    [
+        ({}, "0.numbers", lambda a: np.full_like(a, np.nan), "NaN"),
+        ({}, "0.numbers", lambda a: -1.0 - a, "impossible"),
+        ({}, "0.numbers", lambda a: a[1:], "shape"),
+        ({}, "0.centre", lambda a: a[1:], "shape"),
+        ({}, "0.centre", lambda a: a.astype(np.float32), "type"),
+        ({}, "0.centre", lambda a: None, "tensors"),
+        ({}, "1.centre", lambda a: np.zeros(4), "unexpected"),
+        ({"loss": "squared_hinge"}, "0.ellipsoid.root", lambda a: a[:3], "shape"),
+        ({"loss": "squared_hinge"}, "0.ellipsoid.numbers", lambda a: -a, "impossible"),
+        (
+            {"loss": "squared_hinge"},
+            "0.ellipsoid.centre",
+            lambda a: a[:4],
+            "shape",
+        ),
+        ({"penalize_intercept": False}, "0.free.upper.sigma", np.negative, "imposs"),
+        ({"penalize_intercept": False}, "0.free.errors", np.negative, "impossible"),
+        ({"penalize_intercept": False}, "0.free.lower.mu", lambda a: None, "tensors"),
+        ({"penalize_intercept": False}, "0.free.numbers", lambda a: a[::-1], "imposs"),
+        ({"kind": SVC}, "dual_coef", lambda a: a[:, 1:], "shape"),
+        ({"kind": SVC}, "0.rows", lambda a: a.astype(float), "type"),
+        ({"kind": SVC}, "0.near.0.norms", lambda a: a[1:], "shape|impossible"),
+        ({"kind": SVC}, "0.near.1.vectors", lambda a: a[1:], "shape|impossible"),
+    ],
+)
+def test_odd_values_of_regions_are_refused(tmp_path, options, name, change, words):
+    model, _ = with_region(**options)
+    path = tmp_path / "m"
+    save_model(model, path)
+    record, tensors = model_file.read(str(path))
+    name = f"optimum.{name}"
+    changed = change(tensors.get(name))
+    if changed is None:
+        del tensors[name]
+    else:
+        tensors[name] = np.ascontiguousarray(changed)
+    model_file.write(path, model_file.seal(record, tensors), tensors)
+    with pytest.raises(ValueError, match=f"m is not a valid dualgap model.*({words})"):
+        load_model(path)
+
+
+def test_versions_of_files_with_regions(tmp_path):
+    model, new = with_region()
+    path = tmp_path / "m"
+    save_model(model, path)
+    record, tensors = model_file.read(str(path))
+    assert record["format_version"] == 3
+    record["format_version"] = 1
+    record["sha256"] = model_file.digest(record, tensors)
+    model_file.write(path, record, tensors)
+    with pytest.raises(ValueError, match="version 1 does not match"):
+        load_model(path)
+    scaled = make_pipeline(StandardScaler(), model).fit(*data()[:2])
+    scaled[-1].bound_optimum(scaled[0].transform(data()[0]), data()[1])
+    save_model(scaled, path)
+    loaded = load_model(path)
+    for one, other in zip(
+        scaled[-1].decision_bounds(new), loaded[-1].decision_bounds(new), strict=True
+    ):
+        np.testing.assert_array_equal(one, other)
 
 
 def test_string_labels_may_be_undecided():

@@ -37,9 +37,6 @@ __all__ = [
 
 _SLACK, _UNIT = Rounding.slack, Rounding.unit
 
-#: Share of entries from which means of sparse rows are dense, for faster products.
-_DENSE = 0.05
-
 
 @dataclass(frozen=True)
 class Settings:
@@ -49,6 +46,8 @@ class Settings:
     sample: int = 500
     #: Most mean excess over the bounds of all choices, for which fewer will do.
     wider: float = 0.02
+    #: Share of entries from which means of sparse rows are dense, for faster products.
+    dense: float = 0.05
 
 
 SETTINGS = Settings()
@@ -162,7 +161,8 @@ def _free_bias(ball: Ball, X: MatrixLike) -> FreeBias:
         sides.append(replace(side, rows=side.rows[:0], mu=side.mu[:, :0]))
     if any(map(sparse.issparse, means)):
         table = sparse.vstack(means, format="csr")
-        table = table.toarray() if table.nnz >= _DENSE * np.prod(table.shape) else table
+        if table.nnz >= SETTINGS.dense * np.prod(table.shape):
+            table = table.toarray()
     else:
         table = np.vstack(means)
     upper, lower = sides

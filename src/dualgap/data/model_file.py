@@ -25,24 +25,32 @@ from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from ..certificate import Bounds, Certificate, Status
-from . import scaling
 from .atomic import write_atomically
+from .types import Matrix
 
 __all__ = ["Path", "Record", "Scalar", "Tensors", "digest", "read", "write"]
 
 T = TypeVar("T")
 
 FORMAT = "dualgap-model"
-FORMAT_VERSION = 1
+#: First letters of the tensors of standardised columns, and of the region that contains
+#: the optimum. Older versions of dualgap, which would refuse or ignore these tensors,
+#: tell by the version of the format that they cannot read the file.
+COLUMNS, OPTIMUM = "columns.", "optimum."
 
-_VERSIONS = (FORMAT_VERSION, scaling.VERSION)
+_VERSIONS = {1: "", 2: COLUMNS, 3: OPTIMUM}
 
 Path = str | os.PathLike[str]
 Scalar = str | int | float | bool | None
 Record = dict[str, Any]
 Tensors = dict[str, NDArray[Any]]
+#: The allowed types of a tensor, such as ``("F64",)``, and its shape, where -1 stands
+#: for any length.
+Shape = tuple[tuple[str, ...], tuple[int, ...]]
+Expected = Mapping[str, Shape]
 
 _ENTRY = "dualgap"  # a single metadata entry, so that files are reproducible
 DTYPES: dict[str, np.dtype[np.generic]] = {
@@ -72,18 +80,22 @@ _HEADER: dict[str, type] = {
 # ---------------------------------------------------------------------- whole files
 
 
-def seal(
-    record: Record,
-    tensors: Tensors,
-    format: str = FORMAT,
-    version: int = FORMAT_VERSION,
-) -> Record:
+def version_of(tensors: Tensors) -> int:
+    """Return the version of the format that these tensors need."""
+    return max(
+        version
+        for version, start in _VERSIONS.items()
+        if not start or any(name.startswith(start) for name in tensors)
+    )
+
+
+def seal(record: Record, tensors: Tensors, format: str = FORMAT) -> Record:
     """Return the record with format, versions and checksum added."""
     from .. import __version__
 
     record = {
         "format": format,
-        "format_version": version,
+        "format_version": version_of(tensors),
         "dualgap_version": __version__,
         **record,
     }
@@ -159,6 +171,10 @@ def read(path: str, format: str = FORMAT) -> tuple[Record, Tensors]:
         raise ValueError(str(error)) from error
     if digest(record, tensors) != record["sha256"]:
         raise ValueError("its checksum is wrong: it was damaged or edited")
+    if record["format_version"] != version_of(tensors):
+        raise ValueError(
+            f"its format version {record['format_version']} does not match its tensors"
+        )
     return record, tensors
 
 
@@ -204,12 +220,11 @@ def _parse(text: str | None, format: str) -> Record:
     if not isinstance(record, dict) or record.get("format") != format:
         raise ValueError(f"its record does not have the format {format}")
     found = record.get("format_version")
-    if found not in _VERSIONS or isinstance(found, bool):
+    if found not in tuple(_VERSIONS) or isinstance(found, bool):
         raise ValueError(
             f"it has format version {found!r} of dualgap "
             f"{record.get('dualgap_version')!r}, but this version reads only "
-            f"{' and '.join(map(str, _VERSIONS))}; upgrade with: pip install --upgrade "
-            "dualgap"
+            f"1 to {max(_VERSIONS)}; upgrade with: pip install --upgrade dualgap"
         )
     expect_fields(record, _HEADER, others=True)
     # The digest covers parsed values. Compare the text too: it may have digits that a
@@ -247,7 +262,7 @@ def expect_fields(
 
 
 def expect_tensors(
-    tensors: Tensors, expected: Mapping[str, tuple[tuple[str, ...], tuple[int, ...]]]
+    tensors: Tensors, expected: Expected, infinite: bool = False
 ) -> None:
     """Raise an error for tensors with other names, types, shapes or non-finite values.
 
@@ -255,9 +270,9 @@ def expect_tensors(
     ----------
     tensors : dict of ndarray
         Tensors of a file.
-    expected : dict
-        For each name, the allowed types, such as ``("F64",)``, and the shape, where -1
-        stands for any length.
+    expected : Expected
+    infinite : bool, default=False
+        Whether values may be infinite.
 
     Raises
     ------
@@ -277,8 +292,63 @@ def expect_tensors(
             for size, wanted in zip(found.shape, shape, strict=True)
         ):
             raise ValueError(f"{name} has shape {found.shape}, but should have {shape}")
-        if not np.isfinite(found).all():
+        if not (np.isfinite(found) | (infinite & ~np.isnan(found))).all():
             raise ValueError(f"{name} contains NaN or infinite values")
+
+
+# ---------------------------------------------------------------- dense or CSR matrices
+
+
+def matrix_tensors(name: str, X: Matrix) -> Tensors:
+    """Return a dense or sparse matrix as tensors, which :func:`matrix` reads back."""
+    if not sparse.issparse(X):
+        return {name: np.ascontiguousarray(X)}
+    X = sparse.csr_matrix(X)
+    return {
+        f"{name}.data": np.ascontiguousarray(X.data),
+        f"{name}.indices": np.ascontiguousarray(X.indices, "<i8"),
+        f"{name}.indptr": np.ascontiguousarray(X.indptr, "<i8"),
+    }
+
+
+def matrix_shapes(tensors: Tensors, name: str, rows: int, columns: int) -> Expected:
+    """Return what :func:`expect_tensors` should expect of a matrix."""
+    floats = ("F32", "F64")
+    if f"{name}.data" not in tensors:
+        return {name: (floats, (rows, columns))}
+    return {
+        f"{name}.data": (floats, (-1,)),
+        f"{name}.indices": (("I64",), (-1,)),
+        f"{name}.indptr": (("I64",), (rows + 1,)),
+    }
+
+
+def matrix(tensors: Tensors, name: str, rows: int, columns: int) -> Matrix:
+    """Return a matrix whose tensors have the right types and shapes.
+
+    Raises
+    ------
+    ValueError
+        If it is sparse, and its indices are invalid.
+    """
+    if name in tensors:
+        return tensors[name]
+    data, indices, indptr = (
+        tensors[f"{name}.{part}"] for part in ("data", "indices", "indptr")
+    )
+    valid = (
+        len(data) == len(indices)
+        and indptr[0] == 0
+        and indptr[-1] == len(data)
+        and (np.diff(indptr) >= 0).all()
+        and (not indices.size or 0 <= indices.min() <= indices.max() < columns)
+    )
+    if valid:
+        # SciPy uses 32-bit indices where they suffice, as scikit-learn requires.
+        found = sparse.csr_matrix((data, indices, indptr), shape=(rows, columns))
+        if found.has_canonical_format:
+            return found
+    raise ValueError(f"{name} are not a valid CSR matrix")
 
 
 # ------------------------------------------------------------- values to JSON and back

@@ -53,24 +53,19 @@ class Scaling(NamedTuple):
         return found
 
     @classmethod
-    def taken_from(
-        cls, tensors: dict[str, NDArray[np.float64]], version: int
-    ) -> Scaling | None:
+    def taken_from(cls, tensors: dict[str, NDArray[np.float64]]) -> Scaling | None:
         """Take the scaling out of a model file's arrays; None if there is none.
 
         Raises
         ------
         ValueError
-            If a value is invalid, or the version does not match.
+            If a value is invalid.
         """
-        found = {name: tensors.pop(name, None) for name in (_MEAN, _SCALE)}
-        mean, scale = found.values()
-        if (scale is not None) != (version == VERSION):
-            raise ValueError(
-                f"format version {version} does not match its standardised columns"
-            )
-        if scale is None:
+        mean, scale = (tensors.pop(name, None) for name in (_MEAN, _SCALE))
+        if scale is None and mean is None:
             return None
+        if scale is None:
+            raise ValueError("the columns have a mean, but no scale")
         for array in (scale, scale if mean is None else mean):
             if array.dtype != np.float64 or array.shape != scale.shape:
                 raise ValueError(
@@ -84,6 +79,3 @@ class Scaling(NamedTuple):
 
 
 _MEAN, _SCALE = "columns.mean", "columns.scale"
-#: Format version of model files with standardised columns. Older versions of dualgap
-#: refuse it, because they would ignore the scaling.
-VERSION = 2

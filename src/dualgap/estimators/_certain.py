@@ -59,7 +59,7 @@ class CertainDecisions:
 
         `decision_bounds` and the other methods about the optimum then use this region.
         Without it they use the gap alone, which gives wider bounds, and none at all if
-        the bias is not penalised. The region is not saved by :func:`save_model`.
+        the bias is not penalised. :func:`save_model` saves the region.
 
         Parameters
         ----------

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from .. import core
 from ..certificate import Certificate
 from ..data import model_file as file
-from ..data.scaling import VERSION as SCALED
 from ..data.scaling import Scaling
 from ..data.types import MatrixLike, Parameters, ProblemLabel
 from ..losses import Loss
@@ -198,11 +197,9 @@ def save_plain(
         "intercept": np.ascontiguousarray(model.intercept_, dtype="<f8"),
         "n_support": np.ascontiguousarray(model.n_support_, dtype="<i8"),
     }
-    version = file.FORMAT_VERSION
     if scaling is not None:
         tensors |= scaling.tensors()
-        version = SCALED
-    file.write(path, file.seal(record, tensors, version=version), tensors)
+    file.write(path, file.seal(record, tensors), tensors)
 
 
 def _written(key: str, value: object) -> file.Scalar | file.Record:
@@ -227,7 +224,7 @@ def load_plain(
             return None
         if parameters["multi_class"] != "ovr":
             return None
-        scaling = Scaling.taken_from(tensors, record["format_version"])
+        scaling = Scaling.taken_from(tensors)
         model = PlainLinearSVC(parameters)
         model.classes_ = file.classes(record["classes"])
         d, K = record["n_features"], len(model.classes_)
@@ -237,7 +234,8 @@ def load_plain(
             "intercept": (("F64",), (problems,)),
             "n_support": (("I64",), (K,)),
         }
-        file.expect_tensors(tensors, shapes)
+        own = {n: t for n, t in tensors.items() if not n.startswith(file.OPTIMUM)}
+        file.expect_tensors(own, shapes)
         parts = [file.certificate(fields) for fields in record["certificates"]]
         if len(parts) != problems or (scaling and len(scaling.scale) != d):
             return None

@@ -5,7 +5,8 @@
 The file of an SVC has ``dual_coef``, ``intercept``, ``n_support``, ``support`` and the
 support vectors: ``support_vectors`` if they are dense, ``support_vectors.data``,
 ``.indices`` and ``.indptr`` if they are sparse, none if the kernel is precomputed. Its
-record contains the kernel with gamma as a number.
+record contains the kernel with gamma as a number. After `bound_optimum` the tensors
+whose names begin with ``optimum.`` hold the region (``region_files.py``).
 
 LinearSVR and LinearOneClassSVM are written like LinearSVC, but without ``n_support``;
 SVR and OneClassSVM are written like SVC. These four have no classes.
@@ -20,12 +21,10 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 
 import numpy as np
-from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from ..data import model_file as file
 from ..data.model_file import Path, Record, Scalar, Tensors
-from ..data.scaling import VERSION as SCALED
 from ..data.scaling import Scaling
 from ..estimators.kernel_regression import SVR, OneClassSVM
 from ..estimators.kernel_single import BOX_SOLVERS
@@ -38,6 +37,7 @@ from ..losses import LOSSES
 from ..problems.multiclass import certificate_of
 from ..solvers import SOLVERS
 from .linear_files import certificates_of, make_linear, support_of, take_linear
+from .region_files import region_tensors, set_region, taken_region
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
@@ -102,7 +102,11 @@ def save_model(
 
     Notes
     -----
-    ``history_`` is not stored, and sparse coefficients are written as dense arrays.
+    ``history_`` is not stored, and sparse coefficients are written as dense arrays. The
+    region of `bound_optimum` is stored, so that `decision_bounds` and
+    `certified_labels` work as before. For the squared hinge it has a matrix of d x d
+    numbers for each problem of up to 2,000 features, at most 32 MB. The files of models
+    with a region have format version 3, which older versions of dualgap refuse.
 
     Examples
     --------
@@ -166,13 +170,12 @@ def save_parts(
         "notes": {key: file.scalar(key, value) for key, value in (notes or {}).items()},
         **extra,
     }
+    tensors |= region_tensors(model)
     # Make sure that load_model will accept the file.
-    sealed = file.seal(record, tensors)
-    _assemble(sealed, tensors)
+    _assemble(file.seal(record, tensors), dict(tensors))
     if scaling is not None:
         tensors |= scaling.tensors()
-        sealed = file.seal(record, tensors, version=SCALED)
-    file.write(path, sealed, tensors)
+    file.write(path, file.seal(record, tensors), tensors)
 
 
 @overload
@@ -236,7 +239,7 @@ def load_parts(path: Path) -> tuple[Any, dict[str, Scalar], Scaling | None]:
     name = os.fsdecode(path)
     try:
         record, tensors = file.read(name)
-        scaling = Scaling.taken_from(tensors, record["format_version"])
+        scaling = Scaling.taken_from(tensors)
         model = _assemble(record, tensors)
         if scaling is not None and len(scaling.scale) != model.n_features_in_:
             raise ValueError(
@@ -330,7 +333,9 @@ def _assemble(record: Record, tensors: Tensors) -> Any:
         if len(names) != d or not all(isinstance(name, str) for name in names):
             raise ValueError(f"feature_names must be {d} strings")
         model.feature_names_in_ = np.array(names, dtype=object)
+    region = taken_region(tensors)
     face.put_together(model, record, tensors)
+    set_region(model, region)
     return model
 
 
@@ -394,16 +399,8 @@ def _take_kernel(model: BaseEstimator, duals: bool) -> tuple[Record, Tensors]:
     }
     if hasattr(model, "class_weight_"):
         tensors["class_weight"] = np.ascontiguousarray(model.class_weight_, dtype="<f8")
-    vectors = model.support_vectors_
-    if sparse.issparse(vectors):
-        vectors = sparse.csr_matrix(vectors)
-        tensors |= {
-            "support_vectors.data": np.ascontiguousarray(vectors.data),
-            "support_vectors.indices": np.ascontiguousarray(vectors.indices, "<i8"),
-            "support_vectors.indptr": np.ascontiguousarray(vectors.indptr, "<i8"),
-        }
-    elif not isinstance(model._fitted_kernel, Precomputed):
-        tensors["support_vectors"] = np.ascontiguousarray(vectors)
+    if not isinstance(model._fitted_kernel, Precomputed):
+        tensors |= file.matrix_tensors("support_vectors", model.support_vectors_)
     kernel = _plain("kernel", model._fitted_kernel, _FACES["SVC"])
     return {"n_rows": int(model.shape_fit_[0]), "kernel": kernel}, tensors
 
@@ -417,7 +414,7 @@ def _make_kernel(model: BaseEstimator, record: Record, tensors: Tensors) -> None
     classes = 2 if single else len(model.classes_)
     pairs = classes * (classes - 1) // 2
     size = tensors["support"].size if "support" in tensors else -1
-    expected: dict[str, tuple[tuple[str, ...], tuple[int, ...]]] = {
+    expected: dict[str, file.Shape] = {
         "dual_coef": (("F64",), (classes - 1, size)),
         "intercept": (("F64",), (pairs,)),
         "n_support": (("I64",), (1 if single else classes,)),
@@ -425,19 +422,15 @@ def _make_kernel(model: BaseEstimator, record: Record, tensors: Tensors) -> None
     }
     if "class_weight" in tensors and not single:  # files of before lack it
         expected["class_weight"] = (("F64",), (classes,))
-    floats = ("F32", "F64")
-    if isinstance(kernel, Precomputed):
+    precomputed = isinstance(kernel, Precomputed)
+    if precomputed:
         if n != d:
             raise ValueError(
                 f"its precomputed kernel has {n} rows and {d} columns, but should be "
                 "square"
             )
-    elif "support_vectors" in tensors:
-        expected["support_vectors"] = (floats, (size, d))
     else:
-        expected["support_vectors.data"] = (floats, (-1,))
-        expected["support_vectors.indices"] = (("I64",), (-1,))
-        expected["support_vectors.indptr"] = (("I64",), (size + 1,))
+        expected |= file.matrix_shapes(tensors, "support_vectors", size, d)
     file.expect_tensors(tensors, expected)
     if not isinstance(n, int):
         raise ValueError("its record lacks n_rows")
@@ -448,7 +441,11 @@ def _make_kernel(model: BaseEstimator, record: Record, tensors: Tensors) -> None
     model.support_ = support_of(tensors, n)
     model.n_support_ = counts.astype(np.int32)
     model.dual_coef_, model.intercept_ = tensors["dual_coef"], tensors["intercept"]
-    model.support_vectors_ = _vectors(tensors, size, d)
+    model.support_vectors_ = (
+        np.empty((0, 0))
+        if precomputed
+        else file.matrix(tensors, "support_vectors", size, d)
+    )
     if "class_weight" in expected:
         model.class_weight_ = tensors["class_weight"]
     model.shape_fit_ = (n, d)
@@ -456,29 +453,6 @@ def _make_kernel(model: BaseEstimator, record: Record, tensors: Tensors) -> None
     model.certificate_ = certificate_of(model, certificates)
     model.n_iter_ = max(certificate.epochs for certificate in certificates)
     model.fit_status_ = int(not all(c.certified for c in certificates))
-
-
-def _vectors(tensors: Tensors, size: int, d: int) -> Any:
-    if "support_vectors" in tensors:
-        return tensors["support_vectors"]
-    if "support_vectors.data" not in tensors:
-        return np.empty((0, 0))
-    data, indices, indptr = (
-        tensors[f"support_vectors.{part}"] for part in ("data", "indices", "indptr")
-    )
-    if (
-        len(data) != len(indices)
-        or indptr[0] != 0
-        or indptr[-1] != len(data)
-        or (np.diff(indptr) < 0).any()
-        or (indices.size and not 0 <= indices.min() <= indices.max() < d)
-    ):
-        raise ValueError("support_vectors are not a valid CSR matrix")
-    # SciPy uses 32-bit indices where they suffice, as scikit-learn requires.
-    vectors = sparse.csr_matrix((data, indices, indptr), shape=(size, d))
-    if not vectors.has_canonical_format:
-        raise ValueError("support_vectors are not a valid CSR matrix")
-    return vectors
 
 
 _BOX: Any = (

@@ -65,7 +65,7 @@ def make_linear(model: BaseEstimator, record: Record, tensors: Tensors) -> None:
     problems, together = number_of_problems(kind, classes), kind == "crammer_singer"
     n, d = record["n_rows"], model.n_features_in_
     flat = isinstance(model, LinearSVR)
-    expected: dict[str, tuple[tuple[str, ...], tuple[int, ...]]] = {
+    expected: dict[str, file.Shape] = {
         "coef": (("F64",), (d,) if flat else (problems, d)),
         "intercept": (("F64",), (problems,)),
     }
