@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from decimal import Decimal
 from fractions import Fraction
 from itertools import repeat
-from operator import lt, mul
+from operator import mul
 from pathlib import Path
 
 
@@ -47,9 +47,10 @@ def integers(text: bytes, signed: bool = False) -> list[int]:
     return values
 
 
-def rising(values: list[int]) -> bool:
-    """Whether every value is larger than the one before."""
-    return all(map(lt, values, values[1:]))
+def shown(top: int, bottom: int, digits: int = 6) -> str:
+    """Return a quotient in some digits; it may be too large for a float."""
+    number = top / bottom if abs(top) < bottom << 1000 else Decimal(top // bottom)
+    return f"{number:.{digits}g}"
 
 
 class Part:
@@ -63,8 +64,7 @@ class Part:
         rest = {k: -1 if q in (-1, k) else 0 for k in range(len(proof.labels))}
         self.signs = rest | {p: 1}
         self.w = integers(proof.value(b"w"), True)
-        width = proof.d + (proof.constant != 0)
-        require(len(self.w) == width, "w has the wrong length")
+        require(len(self.w) == proof.d + bool(proof.constant), "w has the wrong length")
         own = self.w[: proof.d]
         require(not (proof.nonlinear and any(own)), "w is not 0 beside a kernel")
         self.costs = integers(proof.value(b"costs"))
@@ -177,8 +177,8 @@ class Proof:
             require(fits, "the exponents do not fit the kernel")
         text = self.value(b"labels")
         self.labels = list(json.loads(text))
-        same = json.dumps(self.labels, allow_nan=False).encode() == text
-        require(same and rising(self.labels), "labels are not canonical, or not rising")
+        rising = json.dumps(sorted(set(self.labels)), allow_nan=False)
+        require(rising.encode() == text, "labels are not canonical, or not rising")
         plain = not (self.exponent_y or self.epsilon)
         require(not self.labels if self.residual else plain, "the labels do not fit")
         (parts,) = integers(self.value(b"parts"))
@@ -198,8 +198,8 @@ class Proof:
             head, columns, values = next(self.lines, b"").split(b";")
             if columns != last:
                 last, index = columns, integers(columns) if columns else []
-                within = not index or index[-1] < self.d
-                require(rising(index) and within, "columns are not rising, or too many")
+                sound = index == sorted(set(index)) and max(index, default=-1) < self.d
+                require(sound, "columns are not rising, or too many")
             require(VALUES.fullmatch(values), "a value is not canonical")
             x = list(map(int, values.split(b" "))) if values else []
             require(len(x) == len(index), "a row has too many or too few values")
@@ -239,14 +239,12 @@ class Proof:
 
 def examples(data: bytes, base: int) -> Iterator[Example]:
     """Yield label, columns and values of the rows of svmlight text, without zeros."""
-    for line in data.removeprefix(b"\xef\xbb\xbf").split(b"\n"):
-        if not (text := line.partition(b"#")[0].split()):
-            continue
-        label, *pairs = text
+    lines = data.removeprefix(b"\xef\xbb\xbf").split(b"\n")
+    for label, *pairs in filter(None, (x.partition(b"#")[0].split() for x in lines)):
         words = b":".join(pairs).split(b":") if pairs else []
         index = [int(word) - base for word in words[::2]]
         values = list(map(float, words[1::2]))
-        if not (all(values) and rising(index)):
+        if not all(values) or index != sorted(set(index)):
             kept = sorted(pair for pair in zip(index, values, strict=True) if pair[1])
             index, values = [k for k, _ in kept], [value for _, value in kept]
         yield float(label), index, values
@@ -282,16 +280,18 @@ def main() -> None:
     except FAILURES as error:
         print(f"NOT VALID: {error}")
         sys.exit(1)
-    print(f"{proof.loss}, epsilon {proof.epsilon / 2**proof.exponent_y:g}", end=", ")
-    print(f"bias {proof.bias} {proof.constant / 2**proof.exponent_x:g}", end=", ")
-    print(f"kernel {proof.kernel}", end=", ")
-    print(f"{proof.n} rows, {proof.d} columns, labels {proof.labels}")
+    epsilon = shown(proof.epsilon, 2**proof.exponent_y)
+    constant = shown(proof.constant, 2**proof.exponent_x)
+    print(f"{proof.loss}, epsilon {epsilon}, bias {proof.bias} {constant}", end=", ")
+    print(f"kernel {proof.kernel}, {proof.n} rows, {proof.d} columns", end=", ")
+    print(f"labels {proof.labels}")
     for part, (primal, dual) in zip(proof.parts, found, strict=True):
-        units = -(-(primal - dual) * 10**9 // dual) if dual > 0 else "infinity"
-        least, most = (f(part.costs) / 2**proof.exponent_cost for f in (min, max))
-        print(f"part {part.positive} {part.negative}: costs {least:g} to {most:g}")
-        gap = f"(P - D)/D <= {units}e-9"
-        print(f"P = {float(primal):.9g}, D = {float(dual):.9g}, {gap}")
+        near = dual > 0 and primal <= dual * 10**300
+        gap = f"{-(-(primal - dual) * 10**9 // dual)}e-9" if near else "infinity"
+        least, most = (shown(f(part.costs), 2**proof.exponent_cost) for f in (min, max))
+        print(f"part {part.positive} {part.negative}: costs {least} to {most}")
+        p, d = (shown(*bound.as_integer_ratio(), 9) for bound in (primal, dual))
+        print(f"P = {p}, D = {d}, (P - D)/D <= {gap}")
     rows = "DATA holds the same rows" if data else "no DATA was given to compare"
     print(f"VALID: the claims hold exactly; {rows}.")
 

@@ -567,6 +567,34 @@ def test_the_lone_file_says_valid_or_not(files, tmp_path):
         assert error.startswith("dualgap-check: ")
 
 
+def test_sizes_beyond_float64_are_printed(tmp_path, monkeypatch, capsys):
+    """Here P is the sum of two costs of 1e400, with a loss of 1 each."""
+    header = [
+        b"dualgap-proof 1",
+        b"data none",
+        b"loss hinge 0",
+        b"size 2 1",
+        b"exponents 0 0 0 0 0",
+        b"bias none 0",
+        b"kernel none",
+        b"labels [0, 1]",
+        b"parts 1",
+        b"part 1 0",
+        b"w 0",
+        b"costs %d" % 10**400,
+        b"claim %d/1 0/1" % (2 * 10**400),
+        b"rows",
+    ]
+    lines = [*header, b"0 0;0;1", b"1 0;0;2", b"sha256 "]
+    (tmp_path / "proof").write_bytes(sealed(b"\n".join(lines)))
+    monkeypatch.setattr(sys, "argv", ["dualgap-check", str(tmp_path / "proof")])
+    dualgap_check.main()
+    output = capsys.readouterr().out
+    assert "costs 1.00000e+400 to 1.00000e+400\n" in output
+    assert "P = 2.00000000e+400, D = 0, (P - D)/D <= infinity\n" in output
+    assert "VALID" in output
+
+
 def test_the_program_in_this_process(files, tmp_path, monkeypatch, capsys):
     """As the lone file, but seen by a coverage measurement."""
     (tmp_path / "proof").write_bytes(files[0])
