@@ -584,7 +584,7 @@ def test_message_has_the_numbers():
     )  # fmt: skip
     assert certificate.message == (
         "Not converged: within 3.1 % of the optimum (target 0.1 %). Stopped at "
-        "max_epochs: raise it, scale the columns, or accept less accuracy (tol)."
+        "max_epochs: raise it, scale the columns, or raise tol."
     )
     assert str(certificate) == certificate.message
     assert repr(certificate) == (

@@ -15,14 +15,9 @@ class Status(Enum):
     """Reason why a fit ended. The value is part of `Certificate.message`."""
 
     CERTIFIED = "Converged"
-    EPOCH_LIMIT = (
-        "Stopped at max_epochs: raise it, scale the columns, or accept less accuracy "
-        "(tol)."
-    )
-    STEP_LIMIT = (
-        "Stopped at max_steps of the solver: raise it, or accept less accuracy (tol)."
-    )
-    TIME_LIMIT = "Stopped at time_limit: raise it, or accept less accuracy (tol)."
+    EPOCH_LIMIT = "Stopped at max_epochs: raise it, scale the columns, or raise tol."
+    STEP_LIMIT = "Stopped at max_steps of the solver: raise it, or raise tol."
+    TIME_LIMIT = "Stopped at time_limit: raise it, or raise tol."
     INTERRUPTED = "Stopped by Ctrl-C or by a callback: the best model so far is kept."
     SAMPLED = (
         "Stopped at the gap that a sample of rows showed, which proves nothing: use "
@@ -30,7 +25,7 @@ class Status(Enum):
     )
     STALLED = (
         "The solver cannot make further progress in float64: rescale the data, or "
-        "accept less accuracy (tol)."
+        "raise tol."
     )
     UNCERTIFIED = (
         "Nothing is proved: the kernel matrix is indefinite, so no duality gap bounds "
@@ -212,10 +207,9 @@ class Certificate:
     solver : str
         Name of the solver.
     tol : float
-        Target accuracy: ``CERTIFIED`` means ``relative_gap <= tol``,
-        in every part.
+        Relative gap to prove in every part, for ``CERTIFIED``.
     atol : float
-        Absolute target accuracy; 0 if there is none. ``gap <= atol`` is ``CERTIFIED``
+        Gap to prove; 0 if there is none. ``gap <= atol`` is ``CERTIFIED``
         too. In a certificate of several parts it is the target of each part.
     about : str
         The approximate problem that the bounds are about, if it is not the given one;
@@ -318,12 +312,12 @@ class Certificate:
 
     @property
     def certified(self) -> bool:
-        """Whether the accuracy `tol` or `atol` was proved, for every part."""
+        """Whether the gap `tol` or `atol` was proved, for every part."""
         return self.status is Status.CERTIFIED
 
     @property
     def target(self) -> str:
-        """Words for the target accuracy; of a finished fit, for the one it reached."""
+        """Words for the gap to prove; of a finished fit, for the one it reached."""
         if math.isnan(self.tol):
             return ""
         relative = f"target {percent(self.tol, up=False)}"

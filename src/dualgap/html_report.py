@@ -221,7 +221,7 @@ def _remarks_on_the_fit(
     if colour != "green" and certificate.status is None:
         remarks.append(
             "Train again with a smaller tol and more iterations, or with dualgap, "
-            "which goes on until the accuracy is proved."
+            "which goes on until the gap is proved."
         )
     elif colour != "green" and solver != "auto":
         remarks.append(f"Train with solver='auto' instead of {solver!r}.")

@@ -232,7 +232,7 @@ _FOREIGN = {
     "is --loss hinge, -s 1 and 2 are --loss squared_hinge, -s 11 to 13 --task "
     "regression, -s 21 --task one-class",
     "-t": "choose the kernel with --kernel: -t 0 is linear, 1 poly, 2 rbf, 3 sigmoid",
-    "-e": "set the accuracy with --tol, a relative duality gap; -e of LIBLINEAR and "
+    "-e": "set the relative duality gap with --tol; -e of LIBLINEAR and "
     "LIBSVM is another measure",
     "-B": "the bias is fitted by default; -B X is --intercept-scaling X, -B -1 is "
     "--no-intercept",

@@ -145,18 +145,16 @@ def print_outcome(certificates: Certificates) -> None:
 
 
 _REASONS = {
-    "epoch_limit": "Stopped at --max-epochs: raise it, scale the columns, or accept "
-    "less accuracy (--tol).",
-    "step_limit": "Stopped at max_steps of the solver: raise it, or accept less "
-    "accuracy (--tol).",
-    "time_limit": "Stopped at --time-limit: raise it, or accept less accuracy (--tol).",
+    "epoch_limit": "Stopped at --max-epochs: raise it, scale the columns, or raise "
+    "--tol.",
+    "step_limit": "Stopped at max_steps of the solver: raise it, or raise --tol.",
+    "time_limit": "Stopped at --time-limit: raise it, or raise --tol.",
     "interrupted": "Stopped by Ctrl-C: the model is the best so far.",
     "sampled": "Stopped at the gap that a sample of rows showed, which proves nothing: "
     "leave out --solver-option stop=sampled to train until --tol is proved.",
     "uncertified": "Nothing is proved: the kernel matrix is indefinite, so no duality "
     "gap bounds the optimum. LIBSVM trained the model; for a proof use --kernel rbf.",
-    "stalled": "Stopped by rounding in float64: scale the columns, or accept less "
-    "accuracy (--tol).",
+    "stalled": "Stopped by rounding in float64: scale the columns, or raise --tol.",
 }
 
 

@@ -196,7 +196,7 @@ class TrainOptions:
         float,
         typer.Option(
             callback=fraction,
-            help="Target accuracy: the relative duality gap to prove. The objective is "
+            help="Relative duality gap to prove. The objective is "
             "then within this fraction of the optimum.",
         ),
     ] = 1e-3
@@ -204,8 +204,8 @@ class TrainOptions:
         float | None,
         typer.Option(
             callback=positive,
-            help="Another target accuracy, of which one is enough: the duality gap "
-            "P - D, in units of the objective with C.",
+            help="Or the duality gap P - D to prove; one of both is enough. It is "
+            "in units of the objective with C.",
             show_default="none",
         ),
     ] = None

@@ -256,8 +256,7 @@ class DistributedLinearSVC(
         Warns
         -----
         ConvergenceWarning
-            If the accuracy `tol` was not proved. The message tells the accuracy that
-            was.
+            If the relative gap `tol` was not proved. The message tells what was.
         """
         return self._fit(X, y, sample_weight)
 

@@ -295,7 +295,7 @@ class CertainLabels(CertainDecisions):
             self.tol = own
 
     def _promise(self, tol: float) -> None:
-        """Write the target accuracy of the parameters into the certificate."""
+        """Write the gaps `tol` and `atol` of the parameters into the certificate."""
         atol = self.atol  # type: ignore[attr-defined]
         parts = [
             replace(

@@ -112,28 +112,25 @@ def encode(y: NDArray[np.generic]) -> tuple[NDArray[np.generic], NDArray[np.intp
     ValueError
         If y is continuous.
     """
-    if y.dtype.kind in "biu" and y.size:
-        # scikit-learn's check takes longer than a small fit. Of integers it only looks
-        # at how many differ.
-        low, high = int(y.min()), int(y.max())
-        if high - low < len(y) and max(-low, high) < 2**62:  # a table needs no sort
-            codes = y.astype(np.intp) - low
+    whole = y if y.dtype.kind in "biu" else None
+    if y.dtype.kind == "f":
+        with np.errstate(invalid="ignore"):  # NaN and infinite labels are refused below
+            numbers = y.astype(np.intp)
+        whole = numbers if (numbers == y).all() else None
+    if whole is not None and y.size:
+        # A table of small whole numbers needs no sort. scikit-learn's check takes
+        # longer than a small fit, and of them only looks at how many differ.
+        low, high = int(whole.min()), int(whole.max())
+        if high - low < len(y) and max(-low, high) < 2**62:
+            codes = whole.astype(np.intp) - low
             present = np.bincount(codes) > 0
             classes = (np.flatnonzero(present) + low).astype(y.dtype)
             if len(classes) < high - low + 1:
                 codes = (np.cumsum(present) - 1)[codes]
-        else:
-            classes, codes = np.unique(y, return_inverse=True)
-        if 2 * len(classes) > len(y):
-            check_classification_targets(y)
-        return classes, codes
-    with np.errstate(invalid="ignore"):  # infinite labels are refused below
-        # Two whole numbers need no sort, which can cost more than a pass over X.
-        if y.dtype.kind == "f" and y.size:
-            low, high = y.min(), y.max()
-            upper = y == high
-            if low < high and low % 1 == high % 1 == 0 and (upper | (y == low)).all():
-                return np.array([low, high], dtype=y.dtype), upper.astype(np.intp)
+            if 2 * len(classes) > len(y):
+                check_classification_targets(y)
+            return classes, codes
+    with np.errstate(invalid="ignore"):
         check_classification_targets(y)
     return np.unique(y, return_inverse=True)
 

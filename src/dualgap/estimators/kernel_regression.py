@@ -33,7 +33,7 @@ class SVR(
     r"""Kernel support vector regressor with a certificate of optimality.
 
     It solves the epsilon-SVR of LIBSVM and scikit-learn, with an unpenalised bias,
-    until the duality gap proves the accuracy `tol`.
+    until a relative duality gap of `tol` is proved.
 
     Parameters
     ----------
@@ -212,8 +212,7 @@ class SVR(
         Warns
         -----
         ConvergenceWarning
-            If the accuracy `tol` was not proved. The message tells the accuracy that
-            was.
+            If the relative gap `tol` was not proved. The message tells what was.
         """
         if y is None:
             raise ValueError(
@@ -396,8 +395,7 @@ class OneClassSVM(
         Warns
         -----
         ConvergenceWarning
-            If the accuracy `tol` was not proved. The message tells the accuracy that
-            was.
+            If the relative gap `tol` was not proved. The message tells what was.
         """
         self._fit_problem(
             X,

@@ -104,7 +104,7 @@ class LinearSVR(
     r"""Linear support vector regressor with a certificate of optimality.
 
     It solves the problem of LIBLINEAR (-s 11, 12, 13) and scikit-learn's ``LinearSVR``,
-    until the duality gap proves the accuracy `tol`.
+    until a relative duality gap of `tol` is proved.
 
     Parameters
     ----------
@@ -281,8 +281,7 @@ class LinearSVR(
         Warns
         -----
         ConvergenceWarning
-            If the accuracy `tol` was not proved. The message tells the accuracy that
-            was.
+            If the relative gap `tol` was not proved. The message tells what was.
         """
         stop = begin(self.time_limit)
         X, y = self._read(X, y)
@@ -479,8 +478,7 @@ class LinearOneClassSVM(
         Warns
         -----
         ConvergenceWarning
-            If the accuracy `tol` was not proved. The message tells the accuracy that
-            was.
+            If the relative gap `tol` was not proved. The message tells what was.
         """
         stop = begin(self.time_limit)
         X = self._read(X)

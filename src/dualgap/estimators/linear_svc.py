@@ -67,9 +67,9 @@ class LinearSVC(
 ):
     r"""Linear support vector classifier with a certificate of optimality.
 
-    It solves the same problem as LIBLINEAR and scikit-learn's ``LinearSVC``, until the
-    duality gap proves the accuracy `tol`. More than two classes are trained one versus
-    the rest, one versus one, or as one joint problem (Crammer and Singer).
+    It solves the same problem as LIBLINEAR and scikit-learn's ``LinearSVC``, until a
+    relative duality gap of `tol` is proved. More than two classes are trained one
+    versus the rest, one versus one, or as one joint problem (Crammer and Singer).
 
     Parameters
     ----------
@@ -214,9 +214,9 @@ class LinearSVC(
     on the stored entries; only the model has one entry per column.
 
     `partial_fit` learns from batches of rows that it does not keep, and `certify`
-    proves the accuracy of the result.
+    proves the gap of the result.
 
-    If neither `tol` nor `atol` was proved, `fit` warns with the accuracy that was
+    If neither `tol` nor `atol` was proved, `fit` warns with the gap that was
     reached. The same holds after Ctrl-C, or if a callback stops the fit: the best model
     so far is kept. A second Ctrl-C raises KeyboardInterrupt.
 
@@ -358,8 +358,8 @@ class LinearSVC(
         Warns
         -----
         ConvergenceWarning
-            If the accuracy `tol` was not proved. The message tells the accuracy that
-            was. Also if labels of `until` are not certain.
+            If the relative gap `tol` was not proved, or labels of `until` are not
+            certain. The message tells what was proved.
         """
         if until is None:
             return self._fit(X, y, sample_weight)

@@ -64,8 +64,8 @@ class SVC(
     r"""Kernel support vector classifier with a certificate of optimality.
 
     It solves the C-SVC of LIBSVM and scikit-learn (hinge loss, unpenalised bias) or the
-    L2-SVM (squared hinge, penalised bias), until the duality gap proves the accuracy
-    `tol`. More than two classes are trained one versus one.
+    L2-SVM (squared hinge, penalised bias), until a relative duality gap of
+    `tol` is proved. More than two classes are trained one versus one.
 
     Parameters
     ----------
@@ -233,7 +233,7 @@ class SVC(
     problem; it takes one or more passes over the kernel matrix. Training takes 4 bytes
     per row and landmark and does not use the cache.
 
-    If neither `tol` nor `atol` was proved, `fit` warns with the accuracy that was
+    If neither `tol` nor `atol` was proved, `fit` warns with the gap that was
     reached. The same holds after Ctrl-C, or if a callback or `time_limit` stops the
     fit. It keeps the best model with a proof or, before the first proof, the current
     model with an infinite gap. A second Ctrl-C raises KeyboardInterrupt.
@@ -371,8 +371,8 @@ class SVC(
         Warns
         -----
         ConvergenceWarning
-            If the accuracy `tol` was not proved. The message tells the accuracy that
-            was. Also if labels of `until` are not certain.
+            If the relative gap `tol` was not proved, or labels of `until` are not
+            certain. The message tells what was proved.
         """
         if until is None:
             return self._fit(X, y, sample_weight)

@@ -1,7 +1,7 @@
 """The outer loop that all solvers share.
 
 A solver advances its state by one epoch and returns a cheap estimate of its primal and
-dual value. The loop does everything else: target accuracy, limits, the check for
+dual value. The loop does everything else: target gaps, limits, the check for
 non-finite numbers, the best proof so far. Estimates only decide when to run an exact
 pass; a fit ends as certified only through :meth:`Problem.prove`.
 """

@@ -147,9 +147,9 @@ class CoreVector(KernelSolver):
         First point: the solution of the problem on these rows, half of them from each
         class or, as in the paper, from all rows; or equal weights on rows from all.
     stop : {"certified", "sampled"}, default="certified"
-        When to stop: once the accuracy `tol` is proved, or at the first sample without
-        a row outside the ball of radius (1 + eps) R. A sample proves nothing. The
-        certificate is then made once, after the last step, and `tol` ends no fit.
+        When to stop: once the relative gap `tol` is proved, or at the first sample
+        without a row outside the ball of radius (1 + eps) R. A sample proves nothing.
+        The certificate is then made once, after the last step, and `tol` ends no fit.
     """
 
     eps: float = 0.01

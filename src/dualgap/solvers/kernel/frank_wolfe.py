@@ -274,7 +274,7 @@ class FrankWolfe(KernelSolver):
         First point: the solution of the problem on these rows, half of them from each
         class or, as in the paper, from all rows; or equal weights on rows from all.
     stop : {"certified", "sampled"}, default="certified"
-        When to stop: once the accuracy `tol` is proved, or at the first sample that
+        When to stop: once the relative gap `tol` is proved, or at the first sample that
         shows a gap of at most `eps`, as in the paper. A sampled gap proves nothing. The
         certificate is then made once, after the last step, and `tol` ends no fit.
     eps : float, optional
