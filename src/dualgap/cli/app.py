@@ -45,9 +45,10 @@ _ORDER = (
 # click's exceptions; some versions of typer have their own copy of it.
 _UsageError: Any = typer.BadParameter.__base__
 _ClickException: Any = _UsageError.__base__
+_AnyCommand: Any = typer.core.TyperCommand.__base__
 
 
-class _Refusal(_ClickException):  # type: ignore[misc]
+class _Refusal(_ClickException):
     """Wrong usage, told in one line."""
 
     exit_code = 2
@@ -121,26 +122,23 @@ def _value_of(parameter: Parameter, ctx: Context | None) -> str:
     return ""
 
 
-class _Plain:
+class _Plain(_AnyCommand):
     """Mixin for commands whose help is plain text, with options in groups.
 
     typer's framed help imports a renderer of Markdown, which takes as long as all the
     rest of a start.
     """
 
-    params: list[Any]
-    epilog: str | None
-
     def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
-        for parameter in self.get_params(ctx):  # type: ignore[attr-defined]
+        for parameter in self.get_params(ctx):
             reader = _Reader.of(parameter)
             if reader is not None:
                 parameter.get_runtime_param = lambda reader=reader: reader
-        rest: list[str] = super().parse_args(ctx, args)  # type: ignore[misc]
+        rest: list[str] = super().parse_args(ctx, args)
         return rest
 
     def get_help(self, ctx: Context) -> str:
-        found: str = super().get_help(ctx)  # type: ignore[misc]
+        found: str = super().get_help(ctx)
         return found.replace(_HYPHEN, "-")
 
     def format_options(self, ctx: Context, formatter: HelpFormatter) -> None:
@@ -157,7 +155,7 @@ class _Plain:
                 group = "Arguments"
             if not getattr(parameter, "hidden", False):
                 groups[group].append(_described(parameter))
-        help_option = self.get_help_option(ctx)  # type: ignore[attr-defined]
+        help_option = self.get_help_option(ctx)
         if help_option is not None:
             names = ", ".join(sorted(help_option.opts, key=len))
             groups["Options"].append((names, "Show this message and exit."))
@@ -168,7 +166,7 @@ class _Plain:
                     formatter.write_dl(rows, col_max=26)
         if hasattr(self, "list_commands"):
             with formatter.section("Commands"):
-                found = [self.get_command(ctx, c) for c in self.list_commands(ctx)]  # type: ignore[attr-defined]
+                found = [self.get_command(ctx, c) for c in self.list_commands(ctx)]
                 formatter.write_dl([(c.name, c.help.partition("\n")[0]) for c in found])
 
     def format_epilog(self, ctx: Context, formatter: HelpFormatter) -> None:

@@ -561,12 +561,13 @@ def whole_number(name: str, value: object, least: int, most: float = 2**63) -> i
     ValueError
         Naming the argument.
     """
-    known = isinstance(value, Integral) and not isinstance(value, bool)
-    if not known or not least <= int(value) < most:  # type: ignore[call-overload]
-        raise ValueError(
-            f"{name}={value!r} is out of range; give a whole number, {least} or more"
-        )
-    return int(value)  # type: ignore[call-overload]
+    if not isinstance(value, bool) and isinstance(value, Integral):
+        number = int(value)
+        if least <= number < most:
+            return number
+    raise ValueError(
+        f"{name}={value!r} is out of range; give a whole number, {least} or more"
+    )
 
 
 def _reopen(path: str, buffer: int, direct: bool) -> RowStore:

@@ -48,9 +48,9 @@ if TYPE_CHECKING:
 class DistributedLinearSVC(
     ParameterHints,
     ProbabilityHints,
-    LinearClassifierMixin,  # type: ignore[misc]
-    SparseCoefMixin,  # type: ignore[misc]
-    BaseEstimator,  # type: ignore[misc]
+    LinearClassifierMixin,
+    SparseCoefMixin,
+    BaseEstimator,
 ):
     """Linear support vector classifier on a Dask cluster, with a certificate.
 

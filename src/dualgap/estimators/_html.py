@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from sklearn.base import BaseEstimator
-
+from sklearn.base import BaseEstimator
 
 __all__ = ["CertificateHTMLMixin"]
 
 
-class CertificateHTMLMixin:
+class CertificateHTMLMixin(BaseEstimator):
     """Mixin that adds a table of certificates to scikit-learn's HTML.
 
     Notebooks call ``_repr_html_inner`` and ``_repr_mimebundle_`` in every version of
@@ -19,10 +15,10 @@ class CertificateHTMLMixin:
     """
 
     def _repr_html_inner(self) -> str:
-        return super()._repr_html_inner() + _table(self)  # type: ignore[misc]
+        return super()._repr_html_inner() + _table(self)
 
     def _repr_mimebundle_(self, **kwargs: object) -> dict[str, str]:
-        bundle: dict[str, str] = super()._repr_mimebundle_(**kwargs)  # type: ignore[misc]
+        bundle: dict[str, str] = super()._repr_mimebundle_(**kwargs)
         if "text/html" in bundle:
             bundle["text/html"] += _table(self)
         return bundle

@@ -248,7 +248,7 @@ class KernelSearch(
     KernelParameters,
     ParameterHints,
     CertificateHTMLMixin,
-    BaseEstimator,  # type: ignore[misc]
+    BaseEstimator,
 ):
     """Base of kernel estimators that choose parameters by cross-validation."""
 

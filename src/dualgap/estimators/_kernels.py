@@ -5,6 +5,7 @@ from __future__ import annotations
 from numbers import Integral, Real
 from typing import TYPE_CHECKING
 
+from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from ..kernel import (
@@ -41,7 +42,7 @@ KERNEL_CONSTRAINTS: Constraints = {
 }
 
 
-class KernelParameters:
+class KernelParameters(BaseEstimator):
     """Mixin for estimators with `kernel`, `degree`, `gamma` and `coef0`."""
 
     kernel: KernelLike
@@ -50,7 +51,7 @@ class KernelParameters:
     coef0: float
 
     def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = self._precomputed
         tags.input_tags.sparse = not self._precomputed
         return tags

@@ -119,7 +119,7 @@ class StreamingMixin:
     _about: dict[str, Any]
     _seconds: float
 
-    @available_if(_learns_in_batches)  # type: ignore[untyped-decorator]
+    @available_if(_learns_in_batches)
     @checked
     def partial_fit(
         self,
@@ -233,7 +233,7 @@ class StreamingMixin:
             raise KeyboardInterrupt
         return self
 
-    @available_if(_learns_in_batches)  # type: ignore[untyped-decorator]
+    @available_if(_learns_in_batches)
     def certify(self, batches: Iterable[Batch]) -> Certificate:
         """Prove the accuracy of a model of `partial_fit`, by one pass over its batches.
 

@@ -247,7 +247,7 @@ class _LinearMachine:
         return y
 
 
-class LinearSVC(_LinearMachine, _classes.LinearSVC):  # type: ignore[misc]
+class LinearSVC(_LinearMachine, _classes.LinearSVC):
     __doc__ = _classes.LinearSVC.__doc__
     _original = originals.LinearSVC
 
@@ -270,7 +270,7 @@ class LinearSVC(_LinearMachine, _classes.LinearSVC):  # type: ignore[misc]
         )
 
 
-class LinearSVR(_LinearMachine, _classes.LinearSVR):  # type: ignore[misc]
+class LinearSVR(_LinearMachine, _classes.LinearSVR):
     __doc__ = _classes.LinearSVR.__doc__
     _original = originals.LinearSVR
 
@@ -288,7 +288,7 @@ class LinearSVR(_LinearMachine, _classes.LinearSVR):  # type: ignore[misc]
         )
 
 
-class _KernelMachine:
+class _KernelMachine(_base.BaseLibSVM):
     """A drop-in for a class that LIBSVM trains and predicts with."""
 
     def _dense_fit(
@@ -341,27 +341,27 @@ class _KernelMachine:
         model.support_vectors_ = type(model.dual_coef_)(model.support_vectors_)
 
     def _dense_predict(self, X: MatrixLike) -> NDArray[np.generic]:
-        values = self._pair_values(self._compute_kernel(X))  # type: ignore[attr-defined]
+        values = self._pair_values(self._compute_kernel(X))
         if values is None:
-            return super()._dense_predict(X)  # type: ignore[misc]
+            return super()._dense_predict(X)
         return self._predicted(values)
 
     def _sparse_predict(self, X: MatrixLike) -> NDArray[np.generic]:
         values = self._pair_values(X)
         if values is None:
-            return super()._sparse_predict(X)  # type: ignore[misc]
+            return super()._sparse_predict(X)
         return self._predicted(values)
 
     def _dense_decision_function(self, X: MatrixLike) -> Vector:
         values = self._pair_values(X)
         if values is None:
-            return super()._dense_decision_function(X)  # type: ignore[misc]
+            return super()._dense_decision_function(X)
         return values
 
     def _sparse_decision_function(self, X: MatrixLike) -> Vector:
         values = self._pair_values(X)
         if values is None:
-            return super()._sparse_decision_function(X)  # type: ignore[misc]
+            return super()._sparse_decision_function(X)
         return values
 
     def _trained(
@@ -470,7 +470,7 @@ class _KernelMachine:
         return np.repeat(n_support, 2)
 
 
-class SVC(_KernelMachine, _classes.SVC):  # type: ignore[misc]
+class SVC(_KernelMachine, _classes.SVC):
     __doc__ = _classes.SVC.__doc__
     _original = originals.SVC
 
@@ -502,7 +502,7 @@ class SVC(_KernelMachine, _classes.SVC):  # type: ignore[misc]
         return votes.argmax(axis=1)
 
 
-class SVR(_KernelMachine, _classes.SVR):  # type: ignore[misc]
+class SVR(_KernelMachine, _classes.SVR):
     __doc__ = _classes.SVR.__doc__
     _original = originals.SVR
 
@@ -510,7 +510,7 @@ class SVR(_KernelMachine, _classes.SVR):  # type: ignore[misc]
         return estimators.SVR(C=self.C, epsilon=self.epsilon, **common)
 
 
-class OneClassSVM(_KernelMachine, _classes.OneClassSVM):  # type: ignore[misc]
+class OneClassSVM(_KernelMachine, _classes.OneClassSVM):
     __doc__ = _classes.OneClassSVM.__doc__
     _original = originals.OneClassSVM
 

@@ -72,7 +72,7 @@ T = TypeVar("T")
 Function = TypeVar("Function", bound=Callable[..., object])
 
 
-class VersionedPickle:
+class VersionedPickle(BaseEstimator):
     """Mixin that records the version of dualgap in pickles.
 
     Unpickling in another version warns, and gives parameters that the older version did
@@ -94,9 +94,9 @@ class VersionedPickle:
                 UserWarning,
                 stacklevel=2,
             )
-            defaults = type(self)().get_params(deep=False)  # type: ignore[attr-defined]
+            defaults = type(self)().get_params(deep=False)
             kept = defaults | kept
-        super().__setstate__(kept)  # type: ignore[misc]
+        super().__setstate__(kept)
 
 
 def encode(y: NDArray[np.generic]) -> tuple[NDArray[np.generic], NDArray[np.intp]]:

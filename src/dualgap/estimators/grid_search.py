@@ -23,7 +23,7 @@ __all__ = ["GridSearchCV"]
 logger = logging.getLogger("dualgap")
 
 
-class GridSearchCV(_GridSearchCV):  # type: ignore[misc]
+class GridSearchCV(_GridSearchCV):
     """Grid search of scikit-learn that shares work between the values of C.
 
     It takes the parameters of ``sklearn.model_selection.GridSearchCV`` and has its

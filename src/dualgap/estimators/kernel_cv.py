@@ -36,7 +36,7 @@ from .svc import SVC
 __all__ = ["SVCCV", "SVRCV"]
 
 
-class SVCCV(ProbabilityHints, ClassifierMixin, KernelSearch):  # type: ignore[misc]
+class SVCCV(ProbabilityHints, ClassifierMixin, KernelSearch):
     """Kernel support vector classifier that chooses C and gamma by cross-validation.
 
     It does the search of ``GridSearchCV(SVC(...), {"C": Cs, "gamma": gammas})`` and
@@ -308,7 +308,7 @@ class SVCCV(ProbabilityHints, ClassifierMixin, KernelSearch):  # type: ignore[mi
     def _walk(self, path: Path) -> Iterator[tuple[BaseEstimator, Vector]]:
         return walk_svc(path)
 
-    @available_if(has_final_model)  # type: ignore[untyped-decorator]
+    @available_if(has_final_model)
     def decision_function(self, X: MatrixLike) -> Vector:
         """Return the decision values of the final model; see :class:`SVC`.
 
@@ -326,7 +326,7 @@ class SVCCV(ProbabilityHints, ClassifierMixin, KernelSearch):  # type: ignore[mi
         return found
 
 
-class SVRCV(RegressorMixin, KernelSearch):  # type: ignore[misc]
+class SVRCV(RegressorMixin, KernelSearch):
     """Kernel support vector regressor that chooses its parameters by cross-validation.
 
     It chooses C, gamma and epsilon. All folds and all values of C and epsilon share one

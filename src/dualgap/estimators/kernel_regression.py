@@ -27,8 +27,8 @@ __all__ = ["SVR", "OneClassSVM"]
 class SVR(
     CertainDecisions,
     KernelFit,
-    RegressorMixin,  # type: ignore[misc]
-    BaseEstimator,  # type: ignore[misc]
+    RegressorMixin,
+    BaseEstimator,
 ):
     r"""Kernel support vector regressor with a certificate of optimality.
 
@@ -247,8 +247,8 @@ class SVR(
 
 class OneClassSVM(
     KernelFit,
-    OutlierMixin,  # type: ignore[misc]
-    BaseEstimator,  # type: ignore[misc]
+    OutlierMixin,
+    BaseEstimator,
 ):
     r"""Kernel one-class SVM for novelty detection, with a certificate of optimality.
 

@@ -98,8 +98,8 @@ class _LinearFit(SingleFit):
 class LinearSVR(
     CertainDecisions,
     _LinearFit,
-    RegressorMixin,  # type: ignore[misc]
-    BaseEstimator,  # type: ignore[misc]
+    RegressorMixin,
+    BaseEstimator,
 ):
     r"""Linear support vector regressor with a certificate of optimality.
 
@@ -336,8 +336,8 @@ class LinearSVR(
 
 class LinearOneClassSVM(
     _LinearFit,
-    OutlierMixin,  # type: ignore[misc]
-    BaseEstimator,  # type: ignore[misc]
+    OutlierMixin,
+    BaseEstimator,
 ):
     r"""Linear one-class SVM for novelty detection, with a certificate of optimality.
 

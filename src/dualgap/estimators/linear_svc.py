@@ -55,15 +55,15 @@ if TYPE_CHECKING:
 
 class LinearSVC(
     VersionedPickle,
-    CallbackSupportMixin,  # type: ignore[misc]
+    CallbackSupportMixin,
     StreamingMixin,
     CertainLinearLabels,
     CertificateHTMLMixin,
     ParameterHints,
     ProbabilityHints,
-    LinearClassifierMixin,  # type: ignore[misc]
-    SparseCoefMixin,  # type: ignore[misc]
-    BaseEstimator,  # type: ignore[misc]
+    LinearClassifierMixin,
+    SparseCoefMixin,
+    BaseEstimator,
 ):
     r"""Linear support vector classifier with a certificate of optimality.
 

@@ -59,9 +59,9 @@ class LinearSVCCV(
     CertificateHTMLMixin,
     ParameterHints,
     ProbabilityHints,
-    LinearClassifierMixin,  # type: ignore[misc]
-    SparseCoefMixin,  # type: ignore[misc]
-    BaseEstimator,  # type: ignore[misc]
+    LinearClassifierMixin,
+    SparseCoefMixin,
+    BaseEstimator,
 ):
     """Linear support vector classifier that chooses C by cross-validation.
 

@@ -63,7 +63,7 @@ def checked_weights(sample_weight: ArrayLike | None, X: MatrixLike) -> Vector | 
 class SingleFit(
     VersionedPickle,
     ParameterHints,
-    CallbackSupportMixin,  # type: ignore[misc]
+    CallbackSupportMixin,
 ):
     """Mixin that trains a single problem and sets the common fitted attributes."""
 

@@ -53,13 +53,13 @@ __all__ = ["KERNELS", "SVC"]
 class SVC(
     VersionedPickle,
     KernelParameters,
-    CallbackSupportMixin,  # type: ignore[misc]
+    CallbackSupportMixin,
     CertainKernelLabels,
     CertificateHTMLMixin,
     ParameterHints,
     ProbabilityHints,
-    ClassifierMixin,  # type: ignore[misc]
-    BaseEstimator,  # type: ignore[misc]
+    ClassifierMixin,
+    BaseEstimator,
 ):
     r"""Kernel support vector classifier with a certificate of optimality.
 
