@@ -119,10 +119,6 @@ class Ball:
         alpha : ndarray of shape (n_duals,), optional
             Dual point, clipped to its box; defaults to the point that w suggests.
 
-        Returns
-        -------
-        Ball
-
         Raises
         ------
         TypeError

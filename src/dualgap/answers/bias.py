@@ -266,10 +266,6 @@ def _fill(beta: Vector, room: Vector, delta: Vector, mass: float) -> Vector:
 def level_set(ball: Ball) -> tuple[float, float]:
     """Return an interval that contains every optimal unpenalised bias.
 
-    Parameters
-    ----------
-    ball : Ball
-
     Returns
     -------
     lower, upper : float

@@ -64,10 +64,6 @@ def write_atomically(
     mode : {"wb", "w"}, default="wb"
         Bytes, or text in UTF-8.
 
-    Yields
-    ------
-    file object
-
     Raises
     ------
     OSError

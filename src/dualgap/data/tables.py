@@ -110,10 +110,6 @@ def read_table(
     needs_label : bool, default=True
         Whether a table without labels raises an error.
 
-    Returns
-    -------
-    Table
-
     Raises
     ------
     ValueError

@@ -171,10 +171,6 @@ class Engine(ABC):
         seconds : float, optional
             Time left to the fit.
 
-        Returns
-        -------
-        Outcome
-
         Raises
         ------
         RuntimeError

@@ -413,10 +413,6 @@ class Piece:
         order : Order
         points : dict of int to ndarray of shape (width,)
             The w of every binary problem.
-
-        Returns
-        -------
-        Reply
         """
         with self.lock:
             if order.round == self.round and self.reply is not None:

@@ -159,10 +159,6 @@ def least_decision(
         Support vectors; not looked at with a precomputed kernel.
     coef : ndarray of shape (1, n_SV)
     offset : float
-
-    Returns
-    -------
-    float
     """
     least = ZERO * abs(offset)
     if isinstance(kernel, Precomputed):

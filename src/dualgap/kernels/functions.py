@@ -85,10 +85,6 @@ class Kernel(ABC):
             Training rows. Not used if gamma is a number already.
         sample_weight : ndarray of shape (n,), optional
             A row of integer weight k is worth k equal rows.
-
-        Returns
-        -------
-        Kernel
         """
         gamma = getattr(self, "gamma", 1.0)
         if not isinstance(gamma, str):
@@ -418,10 +414,6 @@ def resolve_gamma(
     X : ndarray or sparse matrix of shape (n, d)
     sample_weight : ndarray of shape (n,), optional
         A row of integer weight k is worth k equal rows.
-
-    Returns
-    -------
-    float
     """
     n, d = X.shape
     if rule == "auto":

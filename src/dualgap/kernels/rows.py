@@ -40,10 +40,6 @@ SETTINGS = Settings()
 
 def row_source(gram: Matrix | Subset, threads: int = 1) -> core.RowSource:
     """Return an object that computes many rows of a kernel matrix at a time.
-
-    Returns
-    -------
-    core.RowSource
     """
     if gram.kernel.form is not None:
         return kernel_rows(gram, threads)

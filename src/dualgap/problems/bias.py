@@ -34,10 +34,6 @@ def best_bias(scores: Vector, y: NDArray[np.int8], cost: Vector, loss: Loss) -> 
     cost : ndarray of shape (n,), float64
         Costs ``c_i``. Rows with cost 0 are ignored.
     loss : Loss
-
-    Returns
-    -------
-    float
     """
     if loss.curvature == 0.0:
         return float(core.hinge_bias(scores, y, cost))

@@ -124,10 +124,6 @@ class MatrixProblem(Problem):
         ----------
         alpha : array-like of shape (n,)
 
-        Returns
-        -------
-        Certificate
-
         Raises
         ------
         ValueError
@@ -166,10 +162,6 @@ class MatrixProblem(Problem):
             A request that ends the computation early.
         near : Near, optional
             Approximate scores of this alpha. Without them all scores are computed.
-
-        Returns
-        -------
-        Near
 
         Raises
         ------

@@ -83,10 +83,6 @@ class RowsProblem(Problem):
             Pages of each block, for streamed rows. Defaults to all pages in order. A
             block is valid until the next one.
 
-        Yields
-        ------
-        Block
-
         Raises
         ------
         ValueError

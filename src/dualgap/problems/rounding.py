@@ -193,10 +193,6 @@ class Rounding:
             As for :meth:`of_dual`.
         own : float, default=0.0
             Relative distance of the exact dual point from alpha.
-
-        Returns
-        -------
-        Bounds
         """
         drift = self.drift(values)
         if own > 0.0:

@@ -95,10 +95,6 @@ class Loop:
             Number of epochs after which a proof is made anyway.
         check_start : bool, default=False
             Whether to begin with a proof: a warm start may be the optimum.
-
-        Returns
-        -------
-        Solution
         """
         proof = self.prove(state) if check_start else None
         if proof is not None and self.meets(proof):

@@ -220,11 +220,6 @@ def kernel_solutions(
     solver : Solver
     tol, atol, max_epochs, random_state, stop
         As in :func:`dualgap.solve`, for each C.
-
-    Yields
-    ------
-    problem : Problem
-    Solution
     """
     past: list[tuple[float, P, Vector]] = []
     for C in Cs:

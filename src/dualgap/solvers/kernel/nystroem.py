@@ -143,10 +143,6 @@ def over(
         A request that ends the computation early; the features are then incomplete.
     settings : Settings, optional
 
-    Returns
-    -------
-    Approximation
-
     Raises
     ------
     ValueError
