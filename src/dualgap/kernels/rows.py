@@ -39,8 +39,7 @@ SETTINGS = Settings()
 
 
 def row_source(gram: Matrix | Subset, threads: int = 1) -> core.RowSource:
-    """Return an object that computes many rows of a kernel matrix at a time.
-    """
+    """Return an object that computes many rows of a kernel matrix at a time."""
     if gram.kernel.form is not None:
         return kernel_rows(gram, threads)
     X, columns = gram.source()

@@ -6,13 +6,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
-from joblib import effective_n_jobs
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from ..answers.ball import Ball
 from ..data.types import MatrixLike
-from ..estimators.fitting import ROWS, weights
+from ..estimators.fitting import ROWS
 from ..estimators.kernel_regression import SVR
 from ..estimators.linear_regression import LinearSVR
 from ..estimators.linear_svc import LinearSVC
@@ -21,13 +20,9 @@ from ..estimators.single import checked_weights
 from ..estimators.svc import SVC
 from ..kernel import Gram, KernelRegression
 from ..losses import EpsilonInsensitive, Vector
-from ..problems.binary import BinaryProblem
-from ..problems.crammer_singer import CrammerSingerProblem
 from ..problems.multiclass import problem_labels
-from ..problems.regression import RegressionProblem
-from .agreement import _labels
 from .kernels import kernel_of, kernel_pairs, rows_of
-from .linear import binary_of, linear_problems, linear_terms
+from .linear import binary_of, joint_problem, linear_problems, linear_terms
 from .single_problems import single_terms, targets
 
 if TYPE_CHECKING:
@@ -135,24 +130,10 @@ def _table(model: BaseEstimator, tables: int, n: int) -> Vector | None:
 def _together(
     model: LinearSVC, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None
 ) -> ProblemBall:
-    classes, codes = _labels(y, X.shape[0], model.classes_)
-    weight, factor = weights(model.class_weight, X, classes, codes, sample_weight)
-    data = BinaryProblem(
-        X,
-        np.ones(X.shape[0]),
-        model.C,
-        sample_weight=weight * factor[codes],
-        fit_intercept=model.fit_intercept,
-        intercept_scaling=model.intercept_scaling,
-        n_jobs=effective_n_jobs(model.n_jobs),
-    )
-    problem = CrammerSingerProblem(data, codes, len(classes))
-    coef, bias = model.coef_, model.intercept_
-    if len(classes) == 2:  # one row, w1 - w0; at the optimum w0 + w1 = 0
-        coef, bias = np.vstack([-coef, coef]) / 2, np.concatenate([-bias, bias]) / 2
-    table = _table(model, len(classes), X.shape[0])
+    problem, w = joint_problem(model, X, y, model.C, sample_weight, model.n_jobs)
+    table = _table(model, len(model.classes_), X.shape[0])
     alpha = None if table is None else np.ascontiguousarray(table.T).ravel()
-    ball = Ball.of(problem, problem.point(coef, bias), alpha)
+    ball = Ball.of(problem, w, alpha)
     return ProblemBall(ball, problem_labels(model)[0], np.arange(X.shape[0]))
 
 
@@ -160,19 +141,8 @@ def _of_linear_svr(
     model: LinearSVR, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None
 ) -> ProblemBall:
     terms = single_terms(model, X.shape[0], sample_weight)
-    problem = RegressionProblem(
-        X,
-        targets(y, X.shape[0]),
-        model.C,
-        loss=terms.loss or "epsilon_insensitive",
-        sample_weight=checked_weights(sample_weight, X),
-        fit_intercept=terms.fit_intercept,
-        intercept_scaling=terms.intercept_scaling,
-        n_jobs=effective_n_jobs(model.n_jobs),
-    )
-    w = terms.coef
-    if terms.fit_intercept:
-        w = np.append(w, terms.bias / terms.intercept_scaling)
+    weight = checked_weights(sample_weight, X)
+    problem, w = terms.regression(X, y, model.C, weight, model.n_jobs)
     table = _table(model, 1, X.shape[0])
     ball = Ball.of(problem, w, None if table is None else table[0])
     return ProblemBall(ball, None, np.arange(X.shape[0]))

@@ -221,10 +221,8 @@ def linear_problems(
 ) -> Iterator[tuple[BinaryProblem, Vector]]:
     """Yield every binary problem with the model's w."""
     for k, coef in enumerate(terms.coef):
-        w = coef
-        if terms.fit_intercept:
-            w = np.append(w, terms.intercept[k] / terms.intercept_scaling)
-        yield binary.problem(k), w
+        problem = binary.problem(k)
+        yield problem, problem.point(coef, terms.intercept[k])
 
 
 def _certify_together(
@@ -238,6 +236,21 @@ def _certify_together(
     """Certify a linear model of Crammer and Singer, with the dual value of a fit."""
     check_is_fitted(model)
     X = check_array(X, **ROWS)
+    problem, w = joint_problem(model, X, y, C, sample_weight, limits.n_jobs)
+    proof = problem.prove(Claim(w)).certificate
+    proof = sharpened(proof, problem, solver_for(problem), limits)
+    return replace(proof, tol=math.nan)
+
+
+def joint_problem(
+    model: BaseEstimator,
+    X: MatrixLike,
+    y: ArrayLike,
+    C: float | None,
+    sample_weight: ArrayLike | None,
+    n_jobs: int | None,
+) -> tuple[CrammerSingerProblem, Vector]:
+    """Return the problem of Crammer and Singer, and the model's w."""
     classes, codes = _labels(y, X.shape[0], model.classes_)
     weight, factor = weights(model.class_weight, X, classes, codes, sample_weight)
     data = BinaryProblem(
@@ -247,7 +260,7 @@ def _certify_together(
         sample_weight=weight * factor[codes],
         fit_intercept=model.fit_intercept,
         intercept_scaling=model.intercept_scaling,
-        n_jobs=effective_n_jobs(limits.n_jobs),
+        n_jobs=effective_n_jobs(n_jobs),
     )
     problem = CrammerSingerProblem(data, codes, len(classes))
     coef, bias = np.asarray(model.coef_, np.float64), np.asarray(model.intercept_)
@@ -260,6 +273,4 @@ def _certify_together(
             f"and {X.shape[1]} features need {(len(classes), X.shape[1])}; give the "
             "training data"
         )
-    proof = problem.prove(Claim(problem.point(coef, bias))).certificate
-    proof = sharpened(proof, problem, solver_for(problem), limits)
-    return replace(proof, tol=math.nan)
+    return problem, problem.point(coef, bias)

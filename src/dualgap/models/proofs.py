@@ -37,7 +37,6 @@ from ..kernels.functions import Polynomial
 from ..losses import Hinge, SquaredHinge, Vector, get_loss
 from ..problems.base import Claim
 from ..problems.multiclass import OneVsOne, certificate_of
-from ..problems.regression import RegressionProblem
 from ..solvers import solver_for
 from ..training import solve
 from .balls import balls_of
@@ -283,18 +282,8 @@ def _regression(
 ) -> list[_Part]:
     """Return the problem of a regressor with its points, as a list of one."""
     terms = single_terms(model, X.shape[0], sample_weight)
-    problem = RegressionProblem(
-        X,
-        targets(y, X.shape[0]),
-        terms.C,
-        loss=terms.loss or "epsilon_insensitive",
-        sample_weight=checked_weights(sample_weight, X),
-        fit_intercept=terms.fit_intercept,
-        intercept_scaling=terms.intercept_scaling,
-    )
-    w = terms.coef
-    if terms.fit_intercept:
-        w = np.append(w, terms.bias / terms.intercept_scaling)
+    weight = checked_weights(sample_weight, X)
+    problem, w = terms.regression(X, y, terms.C, weight, 1)
     table = _duals(model, X.shape[0])
     alpha = _dual_point(problem, w, None if table is None else table[0], tol)
     place = np.arange(X.shape[0])

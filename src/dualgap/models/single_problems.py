@@ -102,10 +102,34 @@ class Single:
             found = self._one_class(X, weight, limits)
         else:
             y = targets(y, X.shape[0])
-            penalised = self.penalize_intercept or not self.fit_intercept
-            regression = _penalised if penalised else _free
-            found = regression(self, self.loss, X, y, C, weight, limits)
+            if self.penalize_intercept or not self.fit_intercept:
+                problem, w = self.regression(X, y, C, weight, limits.n_jobs)
+                solver = solver_for(problem)
+                found = sharpened(problem.certify(w), problem, solver, limits)
+            else:
+                found = _free(self, self.loss, X, y, C, weight, limits)
         return replace(found, tol=math.nan)
+
+    def regression(
+        self,
+        X: MatrixLike,
+        y: ArrayLike,
+        C: float | None,
+        weight: Vector | None,
+        n_jobs: int | None,
+    ) -> tuple[RegressionProblem, Vector]:
+        """Return the regression problem with a penalised bias, and the model's w."""
+        problem = RegressionProblem(
+            X,
+            targets(y, X.shape[0]),
+            C,
+            loss=self.loss or "epsilon_insensitive",
+            sample_weight=weight,
+            fit_intercept=self.fit_intercept,
+            intercept_scaling=self.intercept_scaling,
+            n_jobs=effective_n_jobs(n_jobs),
+        )
+        return problem, problem.point(self.coef, self.bias)
 
     def _one_class(
         self, X: MatrixLike, weight: Vector | None, limits: Limits
@@ -119,32 +143,6 @@ class Single:
         w, bias = self.scale * self.coef, self.scale * self.bias
         proof = problem.prove(Claim(w, bias=bias)).certificate
         return sharpened(proof, problem, solver_for(problem), limits)
-
-
-def _penalised(
-    terms: Single,
-    loss: ResidualLoss,
-    X: MatrixLike,
-    y: Vector,
-    C: float | None,
-    weight: Vector | None,
-    limits: Limits,
-) -> Certificate:
-    problem = RegressionProblem(
-        X,
-        y,
-        C,
-        loss=loss,
-        sample_weight=weight,
-        fit_intercept=terms.fit_intercept,
-        intercept_scaling=terms.intercept_scaling,
-        n_jobs=effective_n_jobs(limits.n_jobs),
-    )
-    w = terms.coef
-    if terms.fit_intercept:
-        w = np.append(w, terms.bias / terms.intercept_scaling)
-    proof = problem.certify(w)
-    return sharpened(proof, problem, solver_for(problem), limits)
 
 
 def _free(

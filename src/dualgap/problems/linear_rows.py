@@ -108,6 +108,12 @@ class RowsProblem(Problem):
             return w, 0.0
         return w[: self.d], self.intercept_scaling * float(w[self.d])
 
+    def point(self, coef: Vector, intercept: float = 0.0) -> Vector:
+        """Return the point w of coefficients and an intercept; inverts :meth:`coef`."""
+        if self.width == self.d:
+            return coef
+        return np.append(coef, intercept / self.intercept_scaling)
+
     def squared_norm(self, w: Vector) -> float:
         """Return ``||w||^2`` as in the objective: without an unpenalised bias."""
         return core.squared_norm(w[: self.d] if self.free_bias else w)
