@@ -15,13 +15,8 @@ from sklearn.datasets import dump_svmlight_file
 import dualgap
 from dualgap import SVC, LinearSVC, certify, load_model, save_model, write_liblinear
 from dualgap.cli.app import in_options
-from dualgap.cli.options import (
-    complete_kernel,
-    complete_loss,
-    complete_multi_class,
-    complete_solver,
-)
-from dualgap.cli.task import complete_task
+from dualgap.cli.options import KERNEL, LOSS, MULTI_CLASS, complete_solver
+from dualgap.cli.task import TASK
 from dualgap.data import convert
 
 from .running import call, refused, write
@@ -425,10 +420,10 @@ def test_errors_speak_of_options(python: str, option: str) -> None:
 
 def test_completion_of_names() -> None:
     assert set(complete_solver("sgd")) == {"sgd-s", "sgd-m", "sgd-r", "sgd-qn"}
-    assert complete_loss("sm") == ["smoothed_hinge"]
-    assert complete_kernel("l") == ["linear", "laplacian"]
-    assert complete_multi_class("o") == ["ovr", "ovo"]
-    assert complete_task("r") == ["regression"]
+    assert LOSS.complete("sm") == ["smoothed_hinge"]
+    assert KERNEL.complete("l") == ["linear", "laplacian"]
+    assert MULTI_CLASS.complete("o") == ["ovr", "ovo"]
+    assert TASK.complete("r") == ["regression"]
 
 
 def test_the_shell_completes() -> None:

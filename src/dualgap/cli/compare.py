@@ -28,6 +28,7 @@ from .data import (
     summary,
 )
 from .options import (
+    LOSS,
     DataPath,
     Debug,
     FeatureColumns,
@@ -38,10 +39,8 @@ from .options import (
     Seed,
     Standardize,
     ZeroBased,
-    complete_loss,
     fraction,
     known_word,
-    loss_name,
     positive,
     positive_numbers,
 )
@@ -91,8 +90,8 @@ class Options:
     loss: Annotated[
         str,
         typer.Option(
-            callback=loss_name,
-            autocompletion=complete_loss,
+            callback=LOSS.check,
+            autocompletion=LOSS.complete,
             help="hinge, squared_hinge or smoothed_hinge.",
         ),
     ] = "hinge"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -84,47 +84,33 @@ def _solver_names() -> list[str]:
     return [*{**SOLVERS, **KERNEL_SOLVERS, **APPROXIMATIONS}]
 
 
-def complete_loss(incomplete: str) -> list[str]:
-    """Return the losses that begin with a text, for shell completion."""
-    from ..losses import LOSSES, RESIDUAL_LOSSES
+class Words:
+    """Words that an option takes, for its callback and for shell completion."""
 
-    return [name for name in (*LOSSES, *RESIDUAL_LOSSES) if name.startswith(incomplete)]
+    def __init__(self, known: Callable[[], Sequence[str]], parameter: str = "") -> None:
+        self.known, self.parameter = known, parameter
+
+    def check(self, value: str | None) -> str | None:
+        """Return a known word, or None."""
+        return value and known_word(value, self.known(), self.parameter)
+
+    def complete(self, incomplete: str) -> list[str]:
+        """Return the words that begin with a text."""
+        return [word for word in self.known() if word.startswith(incomplete)]
 
 
-def loss_name(value: str | None) -> str | None:
-    """Return the name of a known loss, or None."""
-    from ..losses import LOSSES, RESIDUAL_LOSSES
+def _losses() -> list[str]:
+    from ..losses import LOSSES, RESIDUAL_LOSSES  # on use: NumPy takes time
 
-    return None if value is None else known_word(value, [*LOSSES, *RESIDUAL_LOSSES])
+    return [*LOSSES, *RESIDUAL_LOSSES]
 
 
+LOSS = Words(_losses)
 # Values of the parameter `multi_class`, with hyphens.
-_MULTI_CLASS = ("ovr", "ovo", "crammer-singer")
-
-
-def multi_class_name(value: str | None) -> str | None:
-    """Return a known way to train several classes, or None."""
-    return None if value is None else known_word(value, _MULTI_CLASS)
-
-
-def complete_multi_class(incomplete: str) -> list[str]:
-    """Return the ways that begin with a text, for shell completion."""
-    return [name for name in _MULTI_CLASS if name.startswith(incomplete)]
-
-
+MULTI_CLASS = Words(lambda: ("ovr", "ovo", "crammer-singer"))
 # Kernels of the estimator, except "precomputed", because DATA contains rows.
-_KERNELS = ("linear", "poly", "rbf", "sigmoid", "laplacian")
-SHAPED = _KERNELS[1:]  # kernels with a gamma
-
-
-def kernel_name(value: str | None) -> str | None:
-    """Return the name of a known kernel, or None."""
-    return None if value is None else known_word(value, _KERNELS, "kernel")
-
-
-def complete_kernel(incomplete: str) -> list[str]:
-    """Return the kernels that begin with a text, for shell completion."""
-    return [name for name in _KERNELS if name.startswith(incomplete)]
+SHAPED = ("poly", "rbf", "sigmoid", "laplacian")  # kernels with a gamma
+KERNEL = Words(lambda: ("linear", *SHAPED), "kernel")
 
 
 _GAMMAS = ("scale", "auto", "mean-distance")

@@ -24,6 +24,7 @@ from .data import (
     summary,
 )
 from .options import (
+    LOSS,
     DataPath,
     Debug,
     FeatureColumns,
@@ -34,10 +35,8 @@ from .options import (
     Seed,
     Standardize,
     ZeroBased,
-    complete_loss,
     complete_solver,
     fraction,
-    loss_name,
     positive,
     positive_numbers,
     solver_name,
@@ -96,8 +95,8 @@ class Options:
     loss: Annotated[
         str,
         typer.Option(
-            callback=loss_name,
-            autocompletion=complete_loss,
+            callback=LOSS.check,
+            autocompletion=LOSS.complete,
             help="hinge, squared_hinge or smoothed_hinge.",
         ),
     ] = "hinge"

@@ -6,23 +6,13 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from .options import SHAPED, known_word
+from .options import SHAPED, Words
 from .parameters import Parameters
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
 
-TASKS = ("classification", "regression", "one-class")
-
-
-def task_name(value: str) -> str:
-    """Return the name of a known task."""
-    return known_word(value, TASKS)
-
-
-def complete_task(incomplete: str) -> list[str]:
-    """Return the tasks that begin with a text, for shell completion."""
-    return [task for task in TASKS if task.startswith(incomplete)]
+TASK = Words(lambda: ("classification", "regression", "one-class"))
 
 
 def of_task(

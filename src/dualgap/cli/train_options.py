@@ -8,6 +8,9 @@ from typing import Annotated
 import typer
 
 from .options import (
+    KERNEL,
+    LOSS,
+    MULTI_CLASS,
     DataOrStore,
     Debug,
     FeatureColumns,
@@ -18,20 +21,14 @@ from .options import (
     Standardize,
     Verbose,
     ZeroBased,
-    complete_kernel,
-    complete_loss,
-    complete_multi_class,
     complete_solver,
     fraction,
     gamma_value,
-    kernel_name,
-    loss_name,
     megabytes,
-    multi_class_name,
     positive,
     solver_name,
 )
-from .task import complete_task, task_name
+from .task import TASK
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,8 +48,8 @@ class TrainOptions:
     task: Annotated[
         str,
         typer.Option(
-            callback=task_name,
-            autocompletion=complete_task,
+            callback=TASK.check,
+            autocompletion=TASK.complete,
             help="classification; regression, which predicts numbers (-s 11 to 13 of "
             "LIBLINEAR, -s 3 of LIBSVM); or one-class, which ignores the labels (-s 21 "
             "of LIBLINEAR, -s 2 of LIBSVM).",
@@ -102,8 +99,8 @@ class TrainOptions:
     loss: Annotated[
         str | None,
         typer.Option(
-            callback=loss_name,
-            autocompletion=complete_loss,
+            callback=LOSS.check,
+            autocompletion=LOSS.complete,
             help="hinge, squared_hinge or, without --kernel, smoothed_hinge. For "
             "regression: epsilon_insensitive or, without --kernel, "
             "squared_epsilon_insensitive.",
@@ -113,8 +110,8 @@ class TrainOptions:
     kernel: Annotated[
         str | None,
         typer.Option(
-            callback=kernel_name,
-            autocompletion=complete_kernel,
+            callback=KERNEL.check,
+            autocompletion=KERNEL.complete,
             help="Train a kernel SVM, one versus one: linear, poly, rbf, sigmoid or "
             "laplacian.",
             show_default="none: a linear SVM",
@@ -163,8 +160,8 @@ class TrainOptions:
     multi_class: Annotated[
         str | None,
         typer.Option(
-            callback=multi_class_name,
-            autocompletion=complete_multi_class,
+            callback=MULTI_CLASS.check,
+            autocompletion=MULTI_CLASS.complete,
             metavar="WAY",
             help="With more than two labels: ovr (one versus the rest), ovo (one "
             "versus one: more and smaller problems) or crammer-singer (one joint "
