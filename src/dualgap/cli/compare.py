@@ -28,12 +28,13 @@ from .data import (
     summary,
 )
 from .options import (
-    LOSS,
     DataPath,
     Debug,
     FeatureColumns,
+    Intercept,
     Json,
     Label,
+    LinearLoss,
     Quiet,
     ReadJobs,
     Seed,
@@ -87,14 +88,7 @@ class Options:
         str,
         typer.Option("--C", "-C", "-c", metavar="C,...", help="Values of C."),
     ] = "1"
-    loss: Annotated[
-        str,
-        typer.Option(
-            callback=LOSS.check,
-            autocompletion=LOSS.complete,
-            help="hinge, squared_hinge or smoothed_hinge.",
-        ),
-    ] = "hinge"
+    loss: LinearLoss = "hinge"
     tol: Annotated[
         float,
         typer.Option(callback=fraction, help="Relative duality gap to prove."),
@@ -103,9 +97,7 @@ class Options:
         float,
         typer.Option(callback=positive, help="Seconds for each fit of dualgap."),
     ] = 10.0
-    intercept: Annotated[
-        bool, typer.Option(help="Fit a bias: the weight of a constant feature.")
-    ] = True
+    intercept: Intercept = True
     peers: Annotated[bool, typer.Option(help="Also train with other packages.")] = True
     positive_label: Annotated[
         str | None,

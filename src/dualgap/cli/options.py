@@ -259,6 +259,21 @@ PredictJobs = Annotated[
 ]
 
 
+LinearLoss = Annotated[
+    str,
+    typer.Option(
+        callback=LOSS.check,
+        autocompletion=LOSS.complete,
+        help="hinge, squared_hinge or smoothed_hinge.",
+    ),
+]
+Intercept = Annotated[
+    bool, typer.Option(help="Fit a bias: the weight of a constant feature.")
+]
+TrainedModel = Annotated[
+    str,
+    typer.Argument(metavar="MODEL", help="File written by train.", show_default=False),
+]
 Seed = Annotated[
     int, typer.Option("--seed", min=0, help="The same seed gives the same model.")
 ]

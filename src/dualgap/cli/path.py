@@ -24,13 +24,14 @@ from .data import (
     summary,
 )
 from .options import (
-    LOSS,
     DataPath,
     Debug,
     FeatureColumns,
+    Intercept,
     Json,
     Label,
     LinearJobs,
+    LinearLoss,
     Quiet,
     Seed,
     Standardize,
@@ -92,14 +93,7 @@ class Options:
             show_default=False,
         ),
     ] = None
-    loss: Annotated[
-        str,
-        typer.Option(
-            callback=LOSS.check,
-            autocompletion=LOSS.complete,
-            help="hinge, squared_hinge or smoothed_hinge.",
-        ),
-    ] = "hinge"
+    loss: LinearLoss = "hinge"
     solver: Annotated[
         str,
         typer.Option(
@@ -120,9 +114,7 @@ class Options:
             callback=positive, help="Seconds for the whole path.", show_default="none"
         ),
     ] = None
-    intercept: Annotated[
-        bool, typer.Option(help="Fit a bias: the weight of a constant feature.")
-    ] = True
+    intercept: Intercept = True
     class_weight: Annotated[
         bool,
         typer.Option("--balanced", help="Give all classes the same total weight."),

@@ -19,6 +19,7 @@ from .options import (
     Json,
     LabelAsTrained,
     PredictJobs,
+    TrainedModel,
     ZeroBasedAsTrained,
 )
 from .quality import in_words, predictions, quality
@@ -44,12 +45,7 @@ if TYPE_CHECKING:
 )
 def predict(
     data: DataOrStore,
-    model: Annotated[
-        str,
-        typer.Argument(
-            metavar="MODEL", help="File written by train.", show_default=False
-        ),
-    ],
+    model: TrainedModel,
     output: Annotated[
         str | None,
         typer.Option(

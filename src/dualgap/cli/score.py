@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import typer
 
 from .app import app, paragraphs, told_plainly
@@ -14,6 +12,7 @@ from .options import (
     Json,
     LabelAsTrained,
     PredictJobs,
+    TrainedModel,
     ZeroBasedAsTrained,
 )
 from .quality import auc, in_words, is_regression, predictions, quality
@@ -33,12 +32,7 @@ from .report import print_json
 )
 def score(
     data: DataOrStore,
-    model: Annotated[
-        str,
-        typer.Argument(
-            metavar="MODEL", help="File written by train.", show_default=False
-        ),
-    ],
+    model: TrainedModel,
     label: LabelAsTrained = None,
     zero_based: ZeroBasedAsTrained = None,
     n_jobs: PredictJobs = None,

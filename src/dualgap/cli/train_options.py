@@ -14,10 +14,12 @@ from .options import (
     DataOrStore,
     Debug,
     FeatureColumns,
+    Intercept,
     Jobs,
     Json,
     Label,
     Quiet,
+    Seed,
     Standardize,
     Verbose,
     ZeroBased,
@@ -217,9 +219,7 @@ class TrainOptions:
             show_default="none",
         ),
     ] = None
-    intercept: Annotated[
-        bool, typer.Option(help="Fit a bias: the weight of a constant feature.")
-    ] = True
+    intercept: Intercept = True
     intercept_scaling: Annotated[
         float | None,
         typer.Option(
@@ -246,10 +246,7 @@ class TrainOptions:
             show_default="1 for all",
         ),
     ] = None
-    seed: Annotated[
-        int,
-        typer.Option(min=0, help="The same seed gives the same model."),
-    ] = 0
+    seed: Seed = 0
     n_features: Annotated[
         int | None,
         typer.Option(
