@@ -235,12 +235,16 @@ void bind_certify(nb::module_ &m) {
       "Whether 0 <= alpha_i <= U_i for every i.");
 
   m.def(
-      "fullest",
-      [](Array<const double> alpha, Array<const double> cost, const Loss &loss) {
+      "best_scale",
+      [](Array<const double> alpha, Array<const double> cost, const Loss &loss,
+         double sum, double curvature) {
         const auto n = static_cast<Index>(alpha.shape(0));
-        return fullest(alpha.data(), sized(cost, n, "cost"), n, loss);
+        return best_scale(alpha.data(), sized(cost, n, "cost"), n, loss, sum,
+                          curvature);
       },
-      "alpha"_a.noconvert(), "cost"_a.noconvert(), "loss"_a, "max alpha_i/U_i.");
+      "alpha"_a.noconvert(), "cost"_a.noconvert(), "loss"_a, "sum"_a, "curvature"_a,
+      "The s >= 0 that maximises D(s alpha) in the box, given sum alpha_i and "
+      "||v||^2 + sum delta_i alpha_i^2; 0 if there is none, or if it overflows.");
 
   m.def(
       "scale_into_box",

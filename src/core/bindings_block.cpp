@@ -325,7 +325,7 @@ void bind_block(nb::module_ &m) {
             out["scan"] = self.seconds(Phase::kScan);
             return out;
           },
-          "processor seconds of the steps so far, by what they were spent on")
+          "seconds of the steps so far, by what they were spent on")
       .def_prop_ro(
           "capacity", [](const BlockSolver &self) { return self.capacity(); },
           "rows that the cache may hold")

@@ -1,8 +1,11 @@
+#include <nanobind/stl/vector.h>
+
 #include <cstring>
 
 #include "bindings.hpp"
 #include "duplicates.hpp"
 #include "interior.hpp"
+#include "labellings.hpp"
 #include "newton.hpp"
 #include "row_blocks.hpp"
 #include "smoothing_newton.hpp"
@@ -74,6 +77,22 @@ class HeldRows final : public RowSet {
   std::vector<AnyRows> held_;
   std::vector<std::unique_ptr<RowBlock>> blocks_;
   Index n_ = 0;
+};
+
+// The rows of one accessor, which is kept alive elsewhere.
+template <class Rows>
+class OneBlock final : public RowSet {
+ public:
+  explicit OneBlock(const Rows &rows) : rows_(rows), block_(rows, 0) {}
+  Index rows() const override { return rows_.rows(); }
+  Index width() const override { return rows_.width(); }
+  void visit(const std::function<bool(const RowBlock &)> &body) const override {
+    body(block_);
+  }
+
+ private:
+  const Rows &rows_;
+  RowBlockOf<Rows> block_;
 };
 
 // A set of rows that `blocks()` yields again in every pass, as pairs of rows and the
@@ -247,6 +266,93 @@ void bind_newton(nb::module_ &m) {
       "factor if `most` is 0. The length is 0 if told to leave, or at the optimum.");
 }
 
+// Labels and costs of several problems over the same rows, and room for w and alpha,
+// one row each. A single row of costs is for all of them.
+struct LabellingTables {
+  Table<const std::int8_t> y;
+  Table<const double> cost;
+  Table<double> w, alpha;
+  std::vector<Labelling> of(const AnyRows &rows) const {
+    const Index n = rows.n(), width = rows.width();
+    const auto many = static_cast<Index>(y.shape(0));
+    const auto costs = static_cast<Index>(cost.shape(0));
+    const auto check = [&](const auto &table, Index columns, const char *name) {
+      check_length(static_cast<Index>(table.shape(1)), columns, name);
+    };
+    check(y, n, "y"), check(cost, n, "cost"), check(alpha, n, "alpha");
+    check(w, width, "w");
+    check_length(static_cast<Index>(w.shape(0)), many, "w");
+    check_length(static_cast<Index>(alpha.shape(0)), many, "alpha");
+    if (costs != 1) check_length(costs, many, "cost");
+    std::vector<Labelling> all;
+    for (Index k = 0; k < many; ++k)
+      all.push_back({y.data() + k * n, cost.data() + (costs == 1 ? 0 : k * n),
+                     w.data() + k * width, alpha.data() + k * n});
+    return all;
+  }
+};
+
+void bind_labellings(nb::module_ &m) {
+  nb::class_<LabellingSettings>(m, "LabellingSettings",
+                                "The first smoothing; accuracies to reach: tol, atol, "
+                                "and `goal` while less than `free` entries are read; "
+                                "most steps, and steps of an epoch.")
+      .def(nb::init<double, double, double, double, double, int, int, NewtonRules>(),
+           "tau"_a, "tol"_a, "atol"_a, "goal"_a, "free"_a, "most"_a, "epoch"_a,
+           "rules"_a);
+  nb::class_<LabellingTables>(m, "Labellings",
+                              "Labels and costs of several problems over the same "
+                              "rows, and room for w and alpha, one row each. A single "
+                              "row of costs is for all of them.")
+      .def(nb::init<Table<const std::int8_t>, Table<const double>, Table<double>,
+                    Table<double>>(),
+           "y"_a.noconvert(), "cost"_a.noconvert(), "w"_a.noconvert(),
+           "alpha"_a.noconvert());
+  nb::class_<LabellingProofs>(m, "LabellingProofs", "Points of all labellings.")
+      .def_prop_ro(
+          "sums",
+          [](const LabellingProofs &self) {
+            return table_of(self.points, [](const GivenPoint &of) {
+              const Values &v = of.values;
+              return std::array{v.loss,      v.sum,    v.diagonal,  v.loss_error,
+                                v.along,     v.along_error, v.reach, v.used,
+                                v.roundings, v.length, v.last,      of.norm,
+                                of.dual_norm, of.scale};
+            });
+          },
+          "The fields of `Values`, ||w||^2, ||v||^2, and the scale of alpha.")
+      .def_prop_ro(
+          "epochs",
+          [](const LabellingProofs &self) {
+            return table_of(self.epochs, [](const LabellingEpoch &of) {
+              return std::array{of.primal, of.dual, static_cast<double>(of.steps)};
+            });
+          },
+          "Estimates of P and D, and the steps so far, after every epoch.")
+      .def_ro("ends", &LabellingProofs::ends, "Where the epochs of each one end.");
+  m.def(
+      "solve_labellings",
+      [](const AnyRows &rows, Doubles q, const LabellingTables &labellings,
+         const Loss &loss, const LabellingSettings &settings, nb::tuple algebra,
+         Team &threads, Stop &stop) {
+        const double *squares = sized(q, rows.n(), "q");
+        const std::vector<Labelling> all = labellings.of(rows);
+        const LinearAlgebra functions = look_up(algebra);
+        return without_gil(stop, [&](Poll &poll) {
+          return rows.visit([&](const auto &x) {
+            using Rows = std::decay_t<decltype(x)>;
+            const auto set = [&] { return std::make_unique<OneBlock<Rows>>(x); };
+            return LabellingSolver<Rows>(x, squares, loss, set, threads, functions)
+                .solve(all, settings, poll, stop);
+          });
+        });
+      },
+      "rows"_a, "q"_a.noconvert(), "labellings"_a, "loss"_a, "settings"_a, "algebra"_a,
+      "threads"_a.noconvert(), "stop"_a,
+      "Solve and prove problems with the same rows, each with its labels, by Newton's "
+      "method. No proofs if told to stop.");
+}
+
 void bind_smoothing_newton(nb::module_ &m) {
   using Newton = SmoothingNewton;
   nb::class_<NewtonRules>(m, "NewtonRules",
@@ -336,6 +442,7 @@ void bind_interior(nb::module_ &m) {
            "constant"_a);
   bind_newton(m);
   bind_smoothing_newton(m);
+  bind_labellings(m);
   m.def(
       "group_duplicates",
       [](const AnyRows &rows, Array<const std::int8_t> y, Array<Order> group) {

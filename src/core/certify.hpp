@@ -76,11 +76,11 @@ inline double fullest(const double *alpha, const double *cost, Index n,
   return most;
 }
 
-// a_i <- min(scale a_i, U_i).
+// a_i <- min(scale a_i, U_i); 0 for a scale of 0, also in place of NaN.
 inline void scale_into_box(double *alpha, const double *cost, Index n, const Loss &loss,
                            double scale) {
   for (Index i = 0; i < n; ++i)
-    alpha[i] = std::min(scale * alpha[i], loss.upper(cost[i]));
+    alpha[i] = scale == 0.0 ? 0.0 : std::min(scale * alpha[i], loss.upper(cost[i]));
 }
 
 // Returns sum_i y_i a_i, which must be 0 for an unpenalised bias.
@@ -390,6 +390,40 @@ Values evaluate(const Rows &rows, const Terms &terms, const double *q, const dou
   });
   sums.add_up();
   return add_up(part_sums, sizes);
+}
+
+// Returns the s >= 0 that maximises D(s a) in the box, given the sum of a and
+// curvature = ||v||^2 + sum_i delta_i a_i^2. 0 if the sums or the result overflow, or
+// if there is no positive s.
+inline double best_scale(const double *alpha, const double *cost, Index n,
+                         const Loss &loss, double sum, double curvature) {
+  if (!(sum > 0.0) || !std::isfinite(sum) || !std::isfinite(curvature)) return 0.0;
+  const double inverse = std::max(fullest(alpha, cost, n, loss), curvature / sum);
+  constexpr double kLeast = 1e-307;  // 1/inverse overflows below
+  return inverse > kLeast && std::isfinite(inverse) ? 1.0 / inverse : 0.0;
+}
+
+// Sums at a point w and at scale times a dual point, from which bounds on P and D
+// follow: norm = ||w||^2, dual_norm = ||v||^2 for the dual point without its scale.
+struct GivenPoint {
+  Values values;
+  double norm, dual_norm, scale;
+};
+
+// Evaluates P at w, and D at the best multiple of alpha, a point of the box, which
+// alpha becomes.
+template <class Rows>
+GivenPoint evaluate_given(const Rows &rows, const MarginTerms &terms, const double *q,
+                          const double *w, double *alpha, Team &threads) {
+  const Index n = rows.rows(), width = rows.width();
+  std::vector<double> v(static_cast<std::size_t>(width));
+  const Values values = evaluate(rows, terms, q, w, Dual::kGiven, alpha, v.data(),
+                                 nullptr, threads);
+  const double dual_norm = squared_norm(v.data(), width);
+  const double scale = best_scale(alpha, terms.cost, n, terms.form, values.sum,
+                                  dual_norm + values.diagonal);
+  scale_into_box(alpha, terms.cost, n, terms.form, scale);
+  return {values, squared_norm(w, width), dual_norm, scale};
 }
 
 struct Scaled {

@@ -96,7 +96,9 @@ def dual_value(
 ) -> float: ...
 def total_loss(margins: Vector, cost: Vector, loss: Loss) -> float: ...
 def in_box(alpha: Vector, cost: Vector, loss: Loss) -> bool: ...
-def fullest(alpha: Vector, cost: Vector, loss: Loss) -> float: ...
+def best_scale(
+    alpha: Vector, cost: Vector, loss: Loss, sum: float, curvature: float
+) -> float: ...
 def scale_into_box(alpha: Vector, cost: Vector, loss: Loss, scale: float) -> None: ...
 
 class Scaled:
@@ -758,6 +760,42 @@ class SmoothingNewton:
     decrement: Final[float]
     inside: Final[int]
 
+class LabellingSettings:
+    def __init__(
+        self,
+        tau: float,
+        tol: float,
+        atol: float,
+        goal: float,
+        free: float,
+        most: int,
+        epoch: int,
+        rules: NewtonRules,
+    ) -> None: ...
+
+class Labellings:
+    def __init__(
+        self, y: NDArray[np.int8], cost: Vector, w: Vector, alpha: Vector
+    ) -> None: ...
+
+class LabellingProofs:
+    @property
+    def sums(self) -> Vector: ...
+    @property
+    def epochs(self) -> Vector: ...
+    @property
+    def ends(self) -> list[int]: ...
+
+def solve_labellings(
+    rows: Rows,
+    q: Vector,
+    labellings: Labellings,
+    loss: Loss,
+    settings: LabellingSettings,
+    algebra: tuple[Callable[..., object], ...],
+    threads: Team | int,
+    stop: Stop,
+) -> LabellingProofs: ...
 def group_duplicates(
     rows: Rows, y: NDArray[np.int8], group: NDArray[np.uint32]
 ) -> int: ...

@@ -32,7 +32,7 @@
 
 #include <algorithm>
 #include <array>
-#include <ctime>
+#include <chrono>
 #include <numeric>
 #include <stdexcept>
 #include <utility>
@@ -84,26 +84,28 @@ struct BlockScan {
   double primal = 0.0, dual = 0.0;  // for this F, which may have drifted
 };
 
-// Kinds of work in a step, for counting processor time.
+// Kinds of work in a step, for counting the time spent on each.
 enum class Phase { kSelect, kRows, kMatrix, kInner, kUpdate, kScan, kCount };
 
+// Wall-clock time: asking for processor time can take as long as a small step.
 class PhaseClock {
  public:
   // Adds the time since the last call to `phase`.
   void add(Phase phase) {
-    const std::clock_t now = std::clock();
+    const Clock::time_point now = Clock::now();
     spent_[static_cast<std::size_t>(phase)] += now - last_;
     last_ = now;
   }
-  void start() { last_ = std::clock(); }
+  void start() { last_ = Clock::now(); }
   double seconds(Phase phase) const {
-    return static_cast<double>(spent_[static_cast<std::size_t>(phase)]) /
-           CLOCKS_PER_SEC;
+    return std::chrono::duration<double>(spent_[static_cast<std::size_t>(phase)])
+        .count();
   }
 
  private:
-  std::clock_t last_ = 0;
-  std::array<std::clock_t, static_cast<std::size_t>(Phase::kCount)> spent_{};
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point last_;
+  std::array<Clock::duration, static_cast<std::size_t>(Phase::kCount)> spent_{};
 };
 
 class BlockSolver : private BlockTuning {

@@ -91,14 +91,15 @@ class FitTasks:
         self.lock = threading.Lock()
         several = len(names) > 1
         self.root: CallbackContext | None = None
-        if hasattr(estimator, "_init_callback_context"):
+        own = hasattr(estimator, "_skl_callbacks")
+        if own or hasattr(estimator, "_parent_callback_ctx"):
             self.root = estimator._init_callback_context(
                 max_subtasks=len(names) if several else None,
                 sequential_subtasks=not several,
             )
             self.root.call_on_fit_task_begin(**self.data)
         self.problems: list[CallbackContext | None] = [None] * len(names)
-        if self.root is not None and hasattr(estimator, "_skl_callbacks"):
+        if own and self.root is not None:
             self.problems = [self.root]
             if several:
                 self.problems = [

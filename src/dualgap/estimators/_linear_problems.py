@@ -3,27 +3,63 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
 
+from ..certificate import Certificate
 from ..losses import Vector, get_loss
 from ..problems.binary import BinaryProblem
 from ..problems.crammer_singer import CrammerSingerProblem
-from ..problems.multiclass import binary_problems, number_of_problems
-from ..solvers import SequentialDual, get_solver
-from ..training import Solution
+from ..problems.multiclass import OneVsRest, binary_problems, number_of_problems
+from ..solvers import SequentialDual, SmoothingNewton, get_solver
+from ..solvers.labellings import Solved, solve_labellings
+from ..training import Solution, ctrl_c
 from ..training.path import carried
 from ._callbacks import Fitted
 from ._columns import StoredColumns
-from .training import Start
+from ._together import SolvedTogether
+from .training import Start, Training
 
 if TYPE_CHECKING:
     from .linear_svc import LinearSVC
 
-__all__ = ["JointProblem", "Rows", "SeparateProblems"]
+__all__ = ["JointProblem", "Models", "Rows", "SeparateProblems"]
+
+
+class Models(NamedTuple):
+    """Solutions of all problems.
+
+    Attributes
+    ----------
+    w, alpha : sequence of ndarray
+        One per problem.
+    certificate : Certificate
+    epochs : int
+        The largest number of epochs of a problem.
+    histories : list of structured ndarray
+    """
+
+    w: Sequence[Vector]
+    alpha: Sequence[Vector]
+    certificate: Certificate
+    epochs: int
+    histories: list[NDArray[np.void]]
+
+    @classmethod
+    def of(cls, solutions: Sequence[Solution], names: Sequence[str]) -> Models:
+        """Join the solutions of problems with these names."""
+        parts = [solution.certificate for solution in solutions]
+        return cls(
+            [solution.w for solution in solutions],
+            [solution.alpha for solution in solutions],
+            Certificate.total(parts, names),
+            max(part.epochs for part in parts),
+            [solution.history for solution in solutions],
+        )
 
 
 class Rows(NamedTuple):
@@ -55,6 +91,37 @@ class Rows(NamedTuple):
         """Return the attributes with which an estimator predicts."""
         coef = self.columns.spread(coef)
         return {"classes_": self.classes, "coef_": coef, "intercept_": intercept}
+
+
+class Together(SolvedTogether):
+    """Problems that :func:`solve_labellings` solved."""
+
+    solved: Solved
+
+    @property
+    def models(self) -> Models:
+        """The solutions of all problems."""
+        w, alpha = list(self.solved.w), list(self.solved.alpha)
+        return Models(w, alpha, self.certificate(), self.epochs, self.histories)
+
+    def trainer(self, train: Callable[[int], Solution]) -> Callable[[int], Solution]:
+        """Return a function that gives the solution of problem p, proved or trained.
+
+        Parameters
+        ----------
+        train : callable
+            Trains a problem that is not proved.
+        """
+
+        def solution(p: int) -> Solution:
+            if not self.proved[p]:
+                return train(p)
+            w, alpha = self.solved.w[p], self.solved.alpha[p]
+            found = Solution(w, alpha, self.part(p), self.histories[p])
+            self.tell(p, found, lambda: w)
+            return found
+
+        return solution
 
 
 class SeparateProblems:
@@ -112,16 +179,40 @@ class SeparateProblems:
             file = f"{file}.{k}"
         return Start(problem, self.solver, attributes, alpha, file, p.checkpoint_every)
 
+    def solve_together(self, training: Training) -> Together | None:
+        """Solve and prove small problems in one call; None if they are not small.
+
+        Callbacks of scikit-learn want to see the epochs, so with them the loop trains.
+        """
+        p, binary = self.parameters, self.binary
+        plain = self.warm is None and p.checkpoint is None
+        if training.tasks.heard or not (plain and isinstance(binary, OneVsRest)):
+            return None
+        with ctrl_c(training.stop):
+            solved = solve_labellings(
+                self.solver,
+                self.rows,
+                binary.all_signs,
+                binary.all_costs,
+                tol=p.tol,
+                atol=p.atol,
+                max_epochs=p.max_epochs,
+                stop=training.stop,
+            )
+        if solved is None:
+            return None
+        return Together(training, solved, self.solver.name, SmoothingNewton.name)
+
     def keep(self, k: int, solution: Solution) -> None:
         """Keep the model of problem k for the callbacks of the others."""
         self.models[k] = solution.w
 
-    def model(self, models: list[Vector]) -> tuple[Vector, Vector]:
+    def model(self, models: Sequence[Vector]) -> tuple[Vector, Vector]:
         """Return ``coef_`` and ``intercept_`` from the w of each problem."""
         coef, intercept = zip(*[self.rows.coef(w) for w in models], strict=True)
         return np.stack(coef), np.array(intercept)
 
-    def table(self, alphas: list[Vector]) -> Vector:
+    def table(self, alphas: Sequence[Vector]) -> Vector:
         """Return the ``dual_coef_`` of all rows."""
         return self.binary.pack(alphas)
 
@@ -169,17 +260,20 @@ class JointProblem:
         every = p.checkpoint_every
         return Start(self.problem, self.solver, attributes, warm, file, every)
 
+    def solve_together(self, _: Training) -> None:
+        """Return None: this is one problem."""
+
     def keep(self, _: int, solution: Solution) -> None:
         """Do nothing: no other problem needs this model."""
 
-    def model(self, models: list[Vector]) -> tuple[Vector, Vector]:
+    def model(self, models: Sequence[Vector]) -> tuple[Vector, Vector]:
         """Return ``coef_`` and ``intercept_``; two classes give one row, w1 - w0."""
         coef, intercept = self.problem.coef(models[0])
         if len(coef) > 2:
             return coef, intercept
         return coef[1:] - coef[:1], intercept[1:] - intercept[:1]
 
-    def table(self, alphas: list[Vector]) -> Vector:
+    def table(self, alphas: Sequence[Vector]) -> Vector:
         """Return the ``dual_coef_`` of all rows."""
         return alphas[0].reshape(-1, len(self.data.classes)).T
 

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import logging
-import math
 from collections.abc import Callable as Function
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import combinations, pairwise
+from itertools import combinations
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
 
-from ..certificate import Bounds, Certificate, LazyParts, Status
+from ..certificate import Bounds, Certificate, Status
 from ..checks import check_costs
 from ..data.rows import Points
 from ..data.types import MatrixLike
@@ -30,14 +28,11 @@ from ..solvers import Auto
 from ..solvers.kernel.base import KernelSolver
 from ..solvers.kernel.pairs import SolvedPairs, solve_pairs
 from ..training import HISTORY_DTYPE, Solution, ctrl_c, solve
-from ..training.progress import Progress
 from ._libsvm import CAN_BE_INDEFINITE, trained_by_libsvm
-from .fitting import listener
+from ._together import SolvedTogether
 from .training import Callback, Trainable, Training, fit_all
 
 __all__ = ["PairModels", "PairRows", "PairTraining", "TrainedPair"]
-
-logger = logging.getLogger("dualgap")
 
 
 class PairParameters(Trainable, Protocol):
@@ -281,27 +276,8 @@ class PairTraining:
 
     def _joint(self, solved: SolvedPairs) -> PairModels:
         """Join pairs that were solved together; train those without a proof."""
-        model, names, bounds = self.model, self.training.names, solved.bounds
-        count, starts = len(names), np.append(0, solved.ends[:-1])
-        epochs = (solved.ends - starts).tolist()
-        updates = solved.epochs[solved.ends - 1, 2].astype(np.int64).tolist()
-        seconds = solved.seconds / count
-        common = replace(
-            Bounds.proved().certificate,
-            status=Status.CERTIFIED,
-            solver=self.solver.name,
-            tol=model.tol,
-            atol=model.atol,
-            seconds=seconds,
-        )
-
-        def part(p: int) -> Certificate:
-            return replace(
-                common, bounds=bounds[p], epochs=epochs[p], updates=updates[p]
-            )
-
-        history, ends = _history(solved, starts, seconds), solved.ends.tolist()
-        histories = [history[a:b] for a, b in pairwise([0, *ends])]
+        training = self.training
+        together = SolvedTogether(training, solved, self.solver.name, BlockSolver.name)
 
         def trained(p: int) -> TrainedPair:
             coef, scores = (
@@ -309,44 +285,25 @@ class PairTraining:
                 for table in (solved.coef, solved.scores)
             )
             bias = float(solved.intercept[p])
-            solution = Solution(EMPTY, np.abs(coef), part(p), histories[p], bias)
-            self._tell(p, solution, scores + bias)
+            history = together.histories[p]
+            solution = Solution(EMPTY, np.abs(coef), together.part(p), history, bias)
+            together.tell(p, solution, lambda: scores + bias)
             return TrainedPair(coef, bias, solution)
 
-        proved = [of.meets(model.tol, model.atol) for of in bounds]
-        if not all(proved) or self._heard:
+        proved = together.proved
+        if not together.done:
             pairs = self._train_all(
                 lambda p: (trained if proved[p] else self._train)(p)
             )
             if not all(proved):
-                return PairModels.of(self.rows, pairs, names)
-        certificate = part(0)
-        if count > 1:
-            certificate = replace(
-                common,
-                bounds=Bounds.total(bounds),
-                epochs=len(solved.epochs),
-                updates=sum(updates),
-                seconds=solved.seconds,
-                several=LazyParts(count, lambda p: replace(part(p), name=names[p])),
-            )
+                return PairModels.of(self.rows, pairs, training.names)
         return PairModels(
-            solved.coef, solved.intercept, certificate, max(epochs), histories
+            solved.coef,
+            solved.intercept,
+            together.certificate(),
+            together.epochs,
+            together.histories,
         )
-
-    @property
-    def _heard(self) -> bool:
-        """Whether somebody listens to the end of each pair."""
-        heard = self.training.on_epoch is not None or self.model.verbose > 0
-        return heard or logger.isEnabledFor(logging.INFO)
-
-    def _tell(self, p: int, solution: Solution, decisions: Vector) -> None:
-        """Report the end of a pair that was solved with the others."""
-        training = self.training
-        hear = listener(training.labels[p], None, training.on_epoch)
-        progress = Progress(self.solver.name, self.model.tol, training.title(p), hear)
-        progress.history = solution.history[-1:].tolist()
-        progress.end(solution.certificate, lambda: decisions)
 
     def _train(self, p: int) -> TrainedPair:
         """Train pair p with a proof or, where there can be none, by LIBSVM."""
@@ -429,21 +386,3 @@ class PairTraining:
         )
         history = np.empty(0, HISTORY_DTYPE)
         return TrainedPair(zero, 0.0, Solution(zero, zero, certificate, history, 0.0))
-
-
-def _history(
-    solved: SolvedPairs, starts: NDArray[np.intp], seconds: float
-) -> NDArray[np.void]:
-    """Return the histories of all pairs, one after another."""
-    primal, dual, steps = solved.epochs.T
-    last = solved.ends - 1
-    history = np.empty(len(steps), HISTORY_DTYPE)
-    history["epoch"] = np.arange(1, len(steps) + 1)
-    history["epoch"] -= np.repeat(starts, solved.ends - starts)
-    history["seconds"], history["exact"] = seconds, False
-    history["primal"], history["dual"], history["updates"] = primal, dual, steps
-    history["solver"], history["predicted"] = BlockSolver.name, math.nan
-    history["primal"][last] = [bounds.primal for bounds in solved.bounds]
-    history["dual"][last] = [bounds.dual for bounds in solved.bounds]
-    history["exact"][last] = True
-    return history

@@ -23,16 +23,12 @@ from ..data.rows import check_indices
 from ..data.store import RowStore
 from ..data.types import Label, MatrixLike
 from ..losses import LOSSES, Loss, Vector
-from ..problems.multiclass import (
-    certificate_of,
-)
 from ..solvers import SOLVERS, Solver
-from ..training import Solution
 from ._callbacks import CallbackSupportMixin
 from ._certain import CertainLinearLabels
 from ._columns import StoredColumns
 from ._html import CertificateHTMLMixin
-from ._linear_problems import JointProblem, Rows, SeparateProblems
+from ._linear_problems import JointProblem, Models, Rows, SeparateProblems
 from ._streaming import StreamingMixin, rows_of_fit
 from .fitting import (
     OnEpoch,
@@ -399,14 +395,20 @@ class LinearSVC(
             stop=stop,
             on_epoch=on_epoch,
         )
-        solutions = fit_all(
-            training.trainer(problems.start, problems.keep),
-            len(problems.names),
-            n_jobs=self.n_jobs,
-            stop=stop,
-            verbose=self.verbose,
-        )
-        self._keep(rows, problems, solutions)
+        solved = problems.solve_together(training)
+        if solved is not None and solved.done:
+            models = solved.models
+        else:
+            train = training.trainer(problems.start, problems.keep)
+            solutions = fit_all(
+                train if solved is None else solved.trainer(train),
+                len(problems.names),
+                n_jobs=self.n_jobs,
+                stop=stop,
+                verbose=self.verbose,
+            )
+            models = Models.of(solutions, problems.names)
+        self._keep(rows, problems, models)
         training.end(self.certificate_, problems.several, name="LinearSVC")
         return self
 
@@ -538,22 +540,20 @@ class LinearSVC(
         self,
         rows: Rows,
         problems: SeparateProblems | JointProblem,
-        solutions: list[Solution],
+        models: Models,
     ) -> None:
         """Set the fitted attributes."""
         self.classes_ = rows.classes
-        coef, self.intercept_ = problems.model([solution.w for solution in solutions])
+        coef, self.intercept_ = problems.model(models.w)
         self.coef_ = rows.columns.spread(coef)
         self._forget_stream()
         if self.multi_class == "ovr":
             self._fit_rows = rows_of_fit(rows.codes, problems.rows)
-        table = problems.table([solution.alpha for solution in solutions])
+        table = problems.table(models.alpha)
         self.support_ = np.flatnonzero(table.any(axis=0))
         counts = np.bincount(rows.codes[self.support_], minlength=len(rows.classes))
         self.n_support_ = counts.astype(np.int32)
         self.dual_coef_ = np.ascontiguousarray(table[:, self.support_])
         self._n_rows, self._fitted_C = problems.rows.n, self.C
-        parts = [solution.certificate for solution in solutions]
-        self.n_iter_ = max(part.epochs for part in parts)
-        self.certificate_ = certificate_of(self, parts)
-        self.history_ = one_or_all([solution.history for solution in solutions])
+        self.n_iter_, self.certificate_ = models.epochs, models.certificate
+        self.history_ = one_or_all(models.histories)

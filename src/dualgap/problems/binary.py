@@ -399,7 +399,9 @@ class BinaryProblem(RowsProblem):
             norm = self.squared_norm(near)
             apart = math.sqrt(self.squared_norm(v - near)) * Rounding.slack
             off = self._bias_off(near, alpha)
-            dual = self._dual(values, v, off=off, near=(norm, apart))
+            dual = self.rounding.dual(
+                values, self.squared_norm(v), off=off, near=(norm, apart)
+            )
             return self._proof(near, alpha, values, norm, *dual)
         if w is None:
             assert alpha is not None
@@ -407,7 +409,7 @@ class BinaryProblem(RowsProblem):
             margins = np.empty(self.n) if hint.rescale else None
             values = self._evaluate(w, "of w", alpha, None, margins, hint.skipped)
             norm = self.squared_norm(w)
-            dual = self._dual(values, w, off=self._bias_off(w, alpha))
+            dual = self.rounding.dual(values, norm, off=self._bias_off(w, alpha))
             if margins is not None:
                 w, values, norm = self._best_multiple(w, values, norm, margins)
             return self._proof(w, alpha, values, norm, *dual)
@@ -419,14 +421,10 @@ class BinaryProblem(RowsProblem):
         if self.free_bias and kind == "built":
             alpha = self.balance(alpha)
             values = self._evaluate(w, "given", alpha, v)
-        curvature = self.squared_norm(v) + values.diagonal
-        scale = self.best_scale(alpha, values.sum, curvature)
-        if scale > 0.0:
-            core.scale_into_box(alpha, self.cost, self.core_loss, scale)
-            dual = self._dual(values, v, scale)
-        else:
-            alpha[:] = 0.0
-            dual = (0.0, 0.0)
+        norm = self.squared_norm(v)
+        scale = self.best_scale(alpha, values.sum, norm + values.diagonal)
+        core.scale_into_box(alpha, self.cost, self.core_loss, scale)
+        dual = self.rounding.dual(values, norm, scale)
         return self._proof(w, alpha, values, self.squared_norm(w), *dual)
 
     def fingerprint(self) -> dict[str, Any]:
@@ -464,30 +462,6 @@ class BinaryProblem(RowsProblem):
         """Bound the share of an unpenalised bias in ``sum_i alpha_i m_i``."""
         return abs(float(w[self.d])) * self._off(alpha) if self.free_bias else 0.0
 
-    def _dual(
-        self,
-        values: Values,
-        v: Vector,
-        scale: float = 1.0,
-        off: float = math.inf,
-        near: tuple[float, float] | None = None,
-    ) -> tuple[float, float]:
-        """Return D of ``scale * alpha``, and a bound on its rounding error."""
-        rounding, norm = self.rounding, self.squared_norm(v)
-        curvature = norm + values.diagonal
-        drift = rounding.drift(values)
-        if scale == 1.0:
-            dual = values.sum - 0.5 * curvature
-            return dual, rounding.of_dual(values, norm, drift, off, near)
-        # The entries of scale alpha are rounded too, and clipped to the box.
-        own = 4 * rounding.unit
-        drift += own * values.reach
-        dual = scale * (values.sum - 0.5 * scale * curvature)
-        bent = values._replace(sum=0.0)
-        error = scale * (scale * rounding.of_dual(bent, norm, drift))
-        straight = (rounding.term + rounding.closing + own) * values.sum
-        return dual, error + rounding.slack * scale * straight + rounding.underflow
-
     def _best_multiple(
         self, w: Vector, values: Values, norm: float, margins: Vector
     ) -> tuple[Vector, Values, float]:
@@ -517,12 +491,7 @@ class BinaryProblem(RowsProblem):
         float
             0 if the sums or the result overflow, or if there is no positive s.
         """
-        if not 0.0 < total < math.inf or not math.isfinite(curvature):
-            return 0.0
-        fullest = core.fullest(alpha, self.cost, self.core_loss)
-        inverse = max(fullest, curvature / total)
-        # 1/inverse overflows below 1e-307.
-        return 1.0 / inverse if 1e-307 < inverse < math.inf else 0.0
+        return core.best_scale(alpha, self.cost, self.core_loss, total, curvature)
 
     def _proof(
         self,

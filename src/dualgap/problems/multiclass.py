@@ -108,6 +108,17 @@ class OneVsRest:
             self.codes, self.positive[k], self.weight, self.factor
         )
 
+    def all_signs(self) -> NDArray[np.int8]:
+        """Return the labels of all rows in all problems, shape (problems, n)."""
+        positive = np.array(self.positive)[:, None]
+        return one_vs_rest.signs(self.codes, positive)
+
+    def all_costs(self) -> NDArray[np.float64]:
+        """Return the costs of all rows in all problems, or in any: (1, n)."""
+        if self.weight is None:
+            return self.rows.cost[None]
+        return np.stack([self.problem(k).cost for k in range(self.tables)])
+
     def problem(self, k: int) -> BinaryProblem:
         """Return problem k."""
         if k == 0 and not self.changed:

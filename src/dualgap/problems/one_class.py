@@ -146,11 +146,14 @@ class OneClassProblem(BinaryProblem):
         if w is None:
             w = v = self.combine(alpha, hint.out)
             values = self._evaluate(w, "of w", alpha, None, scores)
-            dual, less = self._dual(values._replace(sum=0.0), v, off=0.0)
+            off = 0.0
         else:
             v = np.empty(self.width)
             values = self._evaluate(w, "given", alpha, v, scores)
-            dual, less = self._dual(values._replace(sum=0.0), v)
+            off = math.inf
+        dual, less = rounding.dual(
+            values._replace(sum=0.0), self.squared_norm(v), off=off
+        )
         off = Rounding.slack * abs(math.fsum([*alpha.tolist(), -self.total]))
         less += off * largest_rho(2.0 * (less - dual), off, float(self.q.max()))
         norm = self.squared_norm(w)

@@ -19,8 +19,13 @@ def positives(classes: int) -> range:
     return range(1, 2) if classes == 2 else range(classes)
 
 
-def signs(codes: NDArray[np.intp], positive: int) -> NDArray[np.int8]:
-    """Return +1 for the rows of the positive class, -1 for the rest; shape (n,)."""
+def signs(
+    codes: NDArray[np.intp], positive: int | NDArray[np.intp]
+) -> NDArray[np.int8]:
+    """Return +1 for the rows of the positive class, -1 for the rest; shape (n,).
+
+    Several positive classes, of shape (k, 1), give an array of shape (k, n).
+    """
     return np.where(codes == positive, np.int8(1), np.int8(-1))
 
 

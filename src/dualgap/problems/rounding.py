@@ -174,6 +174,45 @@ class Rounding:
         first = min(straight, self.slack * seen)
         return first + self.slack * (relative + closing) + self.underflow
 
+    def dual(
+        self,
+        values: Values,
+        norm: float,
+        scale: float = 1.0,
+        off: float = math.inf,
+        near: tuple[float, float] | None = None,
+        own: float = 0.0,
+    ) -> tuple[float, float]:
+        """Return D of ``scale * alpha``, and a bound on its rounding error.
+
+        Parameters
+        ----------
+        values : Values
+        norm : float
+            Squared norm of v as stored.
+        scale : float, default=1.0
+            Factor of alpha. Other factors than 1 round its entries; they are then
+            clipped to the box.
+        off, near
+            As for :meth:`of_dual`.
+        own : float, default=0.0
+            Relative distance of the exact dual point from alpha.
+        """
+        if scale == 0.0:
+            return 0.0, 0.0
+        curvature = norm + values.diagonal
+        if scale != 1.0:
+            own += 4 * self.unit
+        drift = self.drift(values) + own * values.reach
+        if scale == 1.0:
+            less = self.of_dual(values, norm, drift, off, near)
+            more = self.slack * own * values.sum
+            return values.sum - 0.5 * curvature, less + more
+        dual = scale * (values.sum - 0.5 * scale * curvature)
+        error = scale * (scale * self.of_dual(values._replace(sum=0.0), norm, drift))
+        straight = (self.term + self.closing + own) * values.sum
+        return dual, error + self.slack * scale * straight + self.underflow
+
     def bounds(
         self,
         values: Values,
@@ -181,25 +220,19 @@ class Rounding:
         dual_norm: float,
         off: float = math.inf,
         own: float = 0.0,
+        scale: float = 1.0,
     ) -> Bounds:
-        """Return bounds on P at w and on D at alpha, from sums over all rows.
+        """Return bounds on P at w and on D at a multiple of alpha, from sums.
 
         Parameters
         ----------
         values : Values
+            Sums over all rows.
         norm, dual_norm : float
             ``||w||^2``, and the squared norm of v as stored.
-        off : float, default=inf
-            As for :meth:`of_dual`.
-        own : float, default=0.0
-            Relative distance of the exact dual point from alpha.
+        off, own, scale
+            As for :meth:`dual`.
         """
-        drift = self.drift(values)
-        if own > 0.0:
-            drift += own * values.reach
-        dual = values.sum - 0.5 * (dual_norm + values.diagonal)
-        less = self.of_dual(values, dual_norm, drift, off)
-        if own > 0.0:
-            less += self.slack * own * values.sum
+        dual, less = self.dual(values, dual_norm, scale, off, own=own)
         primal = 0.5 * norm + values.loss
         return Bounds.proved(primal, self.of_primal(values, norm), dual, less)

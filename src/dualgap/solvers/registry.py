@@ -65,10 +65,10 @@ def get_solver(solver: str | Solver, kind: str = "binary") -> Solver:
     """
     if isinstance(solver, Solver):
         return solver
-    known = solvers_of(kind)
     try:
-        return known[solver]()
+        return _SOLVERS[kind][solver]()
     except (KeyError, TypeError):
+        known = solvers_of(kind)
         names = ", ".join(map(repr, known))
         near = nearest(str(solver), known, "solver")
         hint = f" Did you mean {near!r}?" if near else ""

@@ -80,19 +80,28 @@ def lone_blas(state: State) -> Functions:
     MemoryError
         If there is no memory for the buffers of BLAS.
     """
-    functions, blas = algebra()
-    limit = _limit.get()
-    if not (state.alone or (limit is not None and limit.entered)):
-        make_room_for(state.problem.threads.size, BLAS)
-        # Fits in other threads end in any order. The fit that took the threads away
-        # gives them back; the others found one thread, and would restore one.
-        if any(module["num_threads"] != 1 for module in blas.info()):
-            stack = state.resources if limit is None else limit
-            stack.enter_context(blas.limit(limits=1))
-        if limit is not None:
-            limit.entered = True
-    state.alone = True
-    return functions
+    if not state.alone:
+        one_thread(state.problem.threads.size, state.resources)
+        state.alone = True
+    return algebra()[0]
+
+
+def one_thread(threads: int, stack: contextlib.ExitStack) -> None:
+    """Give BLAS one thread until `stack` is closed, or where :func:`one_limit` ends.
+
+    `threads` of the caller's own will call it.
+    """
+    blas, limit = algebra()[1], _limit.get()
+    if limit is not None and limit.entered:
+        return
+    make_room_for(threads, BLAS)
+    # Fits in other threads end in any order. The fit that took the threads away
+    # gives them back; the others found one thread, and would restore one.
+    if any(library.num_threads != 1 for library in blas.lib_controllers):
+        stack = stack if limit is None else limit
+        stack.enter_context(blas.limit(limits=1))
+    if limit is not None:
+        limit.entered = True
 
 
 class _Limit(contextlib.ExitStack):

@@ -155,7 +155,7 @@ class BlockState(KernelState):
 
     @property
     def seconds(self) -> dict[str, float]:
-        """Processor seconds of the steps so far, by kind of work."""
+        """Seconds of the steps so far, by kind of work."""
         now = {"refresh": 0.0, **self.block.seconds}
         return {k: v + self.spent.get(k, 0.0) for k, v in now.items()}
 
@@ -261,11 +261,11 @@ class BlockState(KernelState):
 
     def refresh(self, stop: core.Stop | None = None, near: Near | None = None) -> None:
         """Recompute F of the iterate, in float64 where the certificate needs it."""
-        begun = time.process_time()
+        begun = time.perf_counter()
         problem, alpha = self.problem, self.alpha()
         self.set_gradient(problem.known(alpha, stop, near))
         self.drifted = 0.0
-        self.spent["refresh"] = self.seconds["refresh"] + time.process_time() - begun
+        self.spent["refresh"] = self.seconds["refresh"] + time.perf_counter() - begun
 
     @property
     def blurred(self) -> bool:

@@ -1,0 +1,126 @@
+// Small problems with the same rows and different labels, solved and proved in one call.
+//
+// Problem    min over w of  1/2 ||w||^2 + sum_i c_i l(1 - y_i w.x_i) for every labelling
+// Update     smoothing_newton.hpp, over all rows together
+// Guarantee  as in smoothing_newton.hpp
+// Cost       as in smoothing_newton.hpp; the labellings one after another
+// Source     as in smoothing_newton.hpp
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "certify.hpp"
+#include "smoothing_newton.hpp"
+
+namespace dualgap {
+
+// When to end: once the relative gap is at most `goal`, or `tol` (or the gap `atol`)
+// after steps that read `free` entries of rows; after `most` steps in any case. An
+// epoch has up to `epoch` steps. The first smoothing is `tau`.
+struct LabellingSettings {
+  double tau, tol, atol, goal, free;
+  int most, epoch;
+  NewtonRules rules;
+};
+
+// Labels and costs of all rows, and room for w and alpha.
+struct Labelling {
+  const std::int8_t *y;
+  const double *cost;
+  double *w, *alpha;
+};
+
+// Estimates of P and D after an epoch, and the steps so far.
+struct LabellingEpoch {
+  double primal, dual;
+  int steps;
+};
+
+// Points of all labellings, and their epochs. Epochs of labelling k end before ends[k].
+struct LabellingProofs {
+  std::vector<GivenPoint> points;
+  std::vector<LabellingEpoch> epochs;
+  std::vector<Index> ends;
+};
+
+template <class Rows>
+class LabellingSolver {
+ public:
+  using MakeSet = std::function<std::unique_ptr<RowSet>()>;
+
+  // `q` are the squared norms of the rows. `make_set` returns all rows.
+  LabellingSolver(const Rows &rows, const double *q, const Loss &loss, MakeSet make_set,
+                  Team &threads, const LinearAlgebra &algebra)
+      : rows_(rows),
+        q_(q),
+        loss_(loss),
+        make_set_(std::move(make_set)),
+        team_(threads),
+        algebra_(algebra) {}
+
+  // Solves and proves every labelling. Returns no proofs if told to stop.
+  LabellingProofs solve(const std::vector<Labelling> &labellings,
+                        const LabellingSettings &settings, Poll &poll,
+                        const Stop &stop) {
+    LabellingProofs all;
+    for (const Labelling &of : labellings) {
+      if (!minimise(of, settings, all.epochs, poll, stop)) return {};
+      if (stop.requested() || stop.expired()) return {};
+      if (!in_box(of.alpha, of.cost, rows_.rows(), loss_))
+        std::fill_n(of.alpha, rows_.rows(), 0.0);
+      const MarginTerms terms{of.y, of.cost, loss_};
+      all.points.push_back(evaluate_given(rows_, terms, q_, of.w, of.alpha, team_));
+      all.ends.push_back(static_cast<Index>(all.epochs.size()));
+    }
+    return all;
+  }
+
+ private:
+  // P and D are compared with each other here, and bounds that allow for rounding later.
+  static constexpr double kSafe = 0.999;
+
+  bool minimise(const Labelling &of, const LabellingSettings &settings,
+                std::vector<LabellingEpoch> &epochs, Poll &poll, const Stop &stop) {
+    const Index n = rows_.rows(), width = rows_.width();
+    SomeRows data{make_set_(), {of.y, of.y + n}, Vec(of.cost, of.cost + n),
+                  Vec(static_cast<std::size_t>(width)), 0.0};
+    SmoothingNewton newton(std::move(data), loss_, false, team_, algebra_);
+    const Vec origin(static_cast<std::size_t>(width));
+    if (!newton.start(origin.data(), settings.tau, poll, stop)) return false;
+    const double entries = static_cast<double>(n * width);
+    // The gap is relative to P here, and to D in a proof.
+    const double enough = kSafe * settings.tol / (1.0 + settings.tol);
+    int steps = 0;
+    for (bool ended = false; !ended;) {
+      const double goal = steps * entries < settings.free ? settings.goal : enough;
+      const int most = std::min(settings.epoch, settings.most - steps);
+      const auto run = newton.run(goal, true, std::numeric_limits<double>::infinity(),
+                                  most, settings.rules, poll, stop);
+      if (run.outcome == Outcome::kLeft) return false;
+      steps += run.steps;
+      epochs.push_back({newton.primal(), newton.dual(), steps});
+      const double gap = newton.primal() - newton.dual();
+      ended = run.stuck || steps >= settings.most ||
+              gap <= std::max(goal * newton.primal(), kSafe * settings.atol);
+    }
+    std::copy(newton.w().begin(), newton.w().end(), of.w);
+    std::copy(newton.alpha().begin(), newton.alpha().end(), of.alpha);
+    return true;
+  }
+
+  const Rows &rows_;
+  const double *q_;
+  Loss loss_;
+  MakeSet make_set_;
+  Team &team_;
+  LinearAlgebra algebra_;
+};
+
+}  // namespace dualgap

@@ -1,0 +1,152 @@
+"""Small problems with the same rows and different labels, solved in one call.
+
+The core solves each of them by steps of `newton` over all rows, and evaluates the
+points of its proof (src/core/labellings.hpp). The ordinary solver trains problems
+whose accuracy is not proved.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import core
+from ..certificate import Bounds
+from ..losses import Vector
+from ..problems.binary import BinaryProblem
+from ..problems.rounding import Values
+from .auto import Auto
+from .smoothing_newton import SmoothingNewton
+from .some_rows import SETTINGS as ROWS
+from .some_rows import algebra, one_thread
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Tuning constants of :func:`solve_labellings`."""
+
+    #: Rows times features of the largest problem.
+    most_entries: int = 20_000
+    #: Problems of some ten rows are solved to rounding level: `tol` ends only a fit
+    #: that has read this many entries.
+    free_entries: float = 12_000.0
+    #: Steps after which the ordinary solver takes over.
+    most_steps: int = 120
+
+
+SETTINGS = Settings()
+
+
+class Solved(NamedTuple):
+    """Solutions of several problems, with their proofs.
+
+    Attributes
+    ----------
+    w : ndarray of shape (n_problems, width)
+    alpha : ndarray of shape (n_problems, n)
+    bounds : list of Bounds
+    epochs : ndarray of shape (n_epochs, 3)
+        Estimates of P and D, and the steps so far, after each epoch of each problem.
+    ends : ndarray of shape (n_problems,)
+        Where the epochs of each problem end.
+    seconds : float
+        Time of all problems.
+    """
+
+    w: Vector
+    alpha: Vector
+    bounds: list[Bounds]
+    epochs: Vector
+    ends: NDArray[np.intp]
+    seconds: float
+
+
+def solve_labellings(
+    solver: object,
+    rows: BinaryProblem,
+    signs: Callable[[], NDArray[np.int8]],
+    costs: Callable[[], Vector],
+    *,
+    tol: float,
+    atol: float,
+    max_epochs: int,
+    stop: core.Stop,
+) -> Solved | None:
+    """Solve the problems of several labellings of the same rows.
+
+    Parameters
+    ----------
+    solver : Solver
+    rows : BinaryProblem
+        A problem over these rows.
+    signs : callable
+        Returns the labels of each problem, -1 or +1, shape (n_problems, n), int8.
+    costs : callable
+        Returns the costs of the rows in each problem, (n_problems, n), or in all of
+        them, (1, n).
+    tol, atol : float
+        As for :func:`dualgap.solve`.
+    max_epochs : int
+    stop : core.Stop
+
+    Returns
+    -------
+    Solved or None
+        None if the solver is not `Auto`, the rows are many or on disk, a cost is 0, the
+        bias is unpenalised, or `stop` ended the work.
+    """
+    if type(solver) is not Auto or rows.streamed or rows.free_bias:
+        return None
+    n, width = rows.n, rows.width
+    separable = n <= solver.settings.separable_rows * width
+    if separable or n * width > SETTINGS.most_entries:
+        return None
+    y, cost = signs(), costs()
+    if not cost.min() > 0.0:
+        return None
+    begun = time.perf_counter()
+    newton = SmoothingNewton.settings
+    settings = core.LabellingSettings(
+        newton.first_tau,
+        tol,
+        atol,
+        min(tol, solver.free_goal),
+        SETTINGS.free_entries,
+        min(SETTINGS.most_steps, ROWS.together * max_epochs),
+        ROWS.together,
+        newton.rules,
+    )
+    w, alpha = np.empty((len(y), width)), np.empty((len(y), n))
+    with contextlib.ExitStack() as limit:
+        one_thread(rows.threads.size, limit)
+        found = core.solve_labellings(
+            rows.rows,
+            rows.q,
+            core.Labellings(y, cost, w, alpha),
+            rows.core_loss,
+            settings,
+            algebra()[0],
+            rows.threads,
+            stop,
+        )
+    if not found.ends:
+        return None
+    rounding = rows.rounding
+    bounds = [
+        rounding.bounds(Values(*sums), norm, dual_norm, scale=scale)
+        for *sums, norm, dual_norm, scale in found.sums.tolist()
+    ]
+    return Solved(
+        w,
+        alpha,
+        bounds,
+        found.epochs,
+        np.array(found.ends),
+        time.perf_counter() - begun,
+    )

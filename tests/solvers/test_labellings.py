@@ -1,0 +1,280 @@
+"""Small problems with the same rows, solved and proved in one call into the core."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+from sklearn.datasets import load_iris, load_wine
+from sklearn.preprocessing import scale
+
+from dualgap import LinearSVC, Problem, core
+from dualgap.certificate import Bounds
+from dualgap.estimators import _linear_problems
+from dualgap.problems.base import Claim
+from dualgap.solvers import Auto
+from dualgap.solvers.labellings import SETTINGS, solve_labellings
+from dualgap.solvers.smoothing_newton import SmoothingNewton
+from dualgap.solvers.some_rows import algebra
+
+from ..conftest import examples
+from .data import LOSSES
+
+every_loss = pytest.mark.parametrize("loss", LOSSES)
+
+
+def table(seed, n=60, d=4, problems=3):
+    """Rows, the labels of several problems, and costs."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    y = np.where(
+        X @ rng.normal(size=(d, problems)) + rng.normal(size=(n, 1)) > 0, 1, -1
+    )
+    return X, np.ascontiguousarray(y.T, dtype=np.int8), rng.uniform(0.1, 3.0, n)
+
+
+def solved(problem, signs, cost, stop=None, **options):
+    given = {"tol": 1e-3, "atol": 0.0, "max_epochs": 1000}
+    stop = core.Stop() if stop is None else stop
+    return solve_labellings(
+        Auto(), problem, lambda: signs, lambda: cost, **(given | options), stop=stop
+    )
+
+
+def exact(X, y, cost, w, alpha, problem):
+    """P and D in extended precision, for rows with a constant feature of 1."""
+    Z = np.column_stack([X, np.ones(len(X))]).astype(np.longdouble) * y[:, None]
+    w, alpha = w.astype(np.longdouble), alpha.astype(np.longdouble)
+    loss = problem.loss
+    u = 1 - Z @ w
+    at = np.clip(u / loss.curvature if loss.curvature else u > 0, 0, loss.slope)
+    losses = at * u - loss.curvature * at**2 / 2
+    v = alpha @ Z
+    dual = alpha.sum() - v @ v / 2 - (loss.diagonal(cost) * alpha**2).sum() / 2
+    return w @ w / 2 + cost @ losses, dual
+
+
+@every_loss
+@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_matrix])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.cases(12)
+def test_bounds_hold_and_are_those_of_the_problem(loss, layout, dtype):
+    X, signs, cost = table(1)
+    X = layout(X.astype(dtype))
+    problem = Problem(
+        X, signs[0], 1.0, loss=loss, sample_weight=cost, fit_intercept=True
+    )
+    found = solved(problem, signs, cost[None])
+    dense = X.toarray() if sparse.issparse(X) else X
+    for k, bounds in enumerate(found.bounds):
+        of = problem.with_labels(signs[k], cost)
+        w, alpha = found.w[k], found.alpha[k]
+        assert core.in_box(alpha, of.cost, of.core_loss)
+        primal, dual = exact(dense, signs[k], cost, w, alpha, problem)
+        assert bounds.dual <= dual
+        assert primal <= bounds.primal
+        assert bounds.meets(1e-3)
+        own = of.prove(Claim(w, alpha)).certificate
+        assert bounds.primal == own.primal
+        assert bounds.dual == pytest.approx(own.dual, rel=1e-12)
+        assert bounds.rounding <= 2 * own.rounding
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@pytest.mark.parametrize("load", [load_iris, load_wine])
+@pytest.mark.parametrize("C", [0.01, 1.0, 100.0])
+@pytest.mark.cases(6)
+def test_the_bounds_overlap_those_of_other_solvers(load, loss, C):
+    X, y = load(return_X_y=True)
+    X = scale(X)
+    model = LinearSVC(C=C, loss=loss).fit(X, y)
+    other = LinearSVC(C=C, loss=loss, solver="interior-point", tol=1e-6).fit(X, y)
+    assert set(model.history_[0]["solver"]) == {"newton"}
+    assert model.certificate_.certified
+    for mine, theirs in zip(model.certificate_, other.certificate_, strict=True):
+        assert mine.relative_gap <= 1e-3
+        assert mine.dual <= theirs.primal
+        assert theirs.dual <= mine.primal
+    # 1/2 ||w - w*||^2 <= P(w) - P*, because P is 1-strongly convex.
+    apart = [model.coef_ - other.coef_, (model.intercept_ - other.intercept_)[:, None]]
+    most = [
+        np.sqrt(2 * (part.primal - part.dual)) + np.sqrt(2 * (it.primal - it.dual))
+        for part, it in zip(model.certificate_, other.certificate_, strict=True)
+    ]
+    assert (np.linalg.norm(np.hstack(apart), axis=1) <= most).all()
+
+
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    n=st.integers(3, 90),
+    d=st.integers(1, 6),
+    classes=st.integers(2, 4),
+    loss=st.sampled_from(["hinge", "squared_hinge"]),
+    dtype=st.sampled_from([np.float32, np.float64]),
+    spread=st.sampled_from([0.0, 3.0, 6.0]),
+    C=st.sampled_from([1e-3, 1.0, 1e3]),
+    odd=st.sampled_from(["", "zero rows", "equal rows", "weights", "class weights"]),
+)
+@settings(max_examples=examples(50))
+def test_odd_inputs(seed, n, d, classes, loss, dtype, spread, C, odd):
+    """The certificate holds for what the model says, whichever path trained it."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d)) * 10.0 ** rng.uniform(-spread, spread, d)
+    y = rng.permutation(np.arange(n) % min(classes, n))
+    weight = np.ones(n)
+    if odd == "zero rows":
+        X[rng.random(n) < 0.5] = 0.0
+    elif odd == "equal rows":
+        X = X[rng.integers(0, max(n // 3, 1), n)]
+    elif odd == "weights":
+        weight = np.where(rng.random(n) < 0.3, 0.0, rng.uniform(0.1, 3.0, n))
+        weight[np.unique(y, return_index=True)[1]] = 1.0
+    X = X.astype(dtype)
+    factor = {k: 1.0 + k for k in set(y.tolist())} if odd == "class weights" else None
+    model = LinearSVC(C=C, loss=loss, class_weight=factor, tol=1e-2, max_epochs=20_000)
+    model.fit(X, y, sample_weight=weight if odd == "weights" else None)
+    positive = [1] if len(model.classes_) == 2 else range(len(model.classes_))
+    dual = np.zeros((len(positive), n))
+    dual[:, model.support_] = model.dual_coef_
+    for row, k in enumerate(positive):
+        part = model.certificate_.parts[row]
+        assert part.certified
+        sign = np.where(y == k, 1, -1)
+        cost = C * weight
+        if factor is not None:
+            cost = cost * (1.0 + k) ** (y == k)
+            if len(positive) == 1:
+                cost = C * (1.0 + y)
+        problem = Problem(
+            X, sign, 1.0, loss=loss, sample_weight=cost, fit_intercept=True
+        )
+        w = np.append(model.coef_[row], model.intercept_[row])
+        primal, value = exact(X, sign, cost, w, np.abs(dual[row]), problem)
+        assert value >= part.dual
+        assert primal <= part.primal
+        assert part.relative_gap <= 1e-2
+
+
+def test_what_is_not_small_is_left_to_the_ordinary_solver():
+    X, signs, cost = table(2)
+    problem = Problem(X, signs[0], 1.0, sample_weight=cost, fit_intercept=True)
+    assert solved(problem, signs, cost[None]) is not None
+    assert solved(problem, signs, np.where(cost < 1.0, 0.0, cost)[None]) is None
+    free = Problem(X, signs[0], 1.0, fit_intercept=True, penalize_intercept=False)
+    assert solved(free, signs, cost[None]) is None
+    few = 2 * problem.width
+    separable = Problem(X[:few], signs[0, :few], 1.0, fit_intercept=True)
+    assert solved(separable, signs[:, :few].copy(), cost[None, :few].copy()) is None
+    many = Problem(np.ones((SETTINGS.most_entries, 2)), np.ones(SETTINGS.most_entries))
+    assert solved(many, signs, cost[None]) is None
+
+
+def test_the_smallest_problems_are_solved_to_rounding():
+    X, signs, cost = table(3, n=20, d=2)
+    problem = Problem(X, signs[0], 1.0, sample_weight=cost, fit_intercept=True)
+    for bounds in solved(problem, signs, cost[None]).bounds:
+        assert bounds.meets(1e-9)
+
+
+def test_an_absolute_accuracy_ends_a_fit():
+    X, signs, cost = table(4, n=500, d=6)
+    problem = Problem(X, signs[0], 1.0, sample_weight=cost, fit_intercept=True)
+    loose = solved(problem, signs, cost[None], tol=1e-12, atol=1e3)
+    tight = solved(problem, signs, cost[None], tol=1e-12, atol=1e-3)
+    for few, many in zip(loose.bounds, tight.bounds, strict=True):
+        assert few.primal - few.dual <= 1e3
+        assert many.primal - many.dual <= 1e-3
+    assert (loose.epochs[loose.ends - 1, 2] < tight.epochs[tight.ends - 1, 2]).all()
+
+
+def test_a_stop_leaves_nothing():
+    X, signs, cost = table(5)
+    problem = Problem(X, signs[0], 1.0, sample_weight=cost, fit_intercept=True)
+    for end in (lambda stop: stop.request(), lambda stop: stop.set_deadline(0.0)):
+        stop = core.Stop()
+        end(stop)
+        assert solved(problem, signs, cost[None], stop) is None
+    X, y = load_iris(return_X_y=True)
+    with pytest.warns(match="Stopped at time_limit"):
+        model = LinearSVC(time_limit=1e-9).fit(X, y)
+    assert not model.certificate_.certified
+
+
+def test_too_few_epochs_are_reported():
+    X, y = load_wine(return_X_y=True)
+    with pytest.warns(match="Stopped at max_epochs"):
+        model = LinearSVC(max_epochs=1, tol=1e-9).fit(X, y)
+    assert model.n_iter_ == 1
+
+
+def test_classes_without_a_proof_are_trained_one_by_one(monkeypatch):
+    X, y = load_iris(return_X_y=True)
+    together = LinearSVC().fit(X, y)
+    whole_solve = solve_labellings
+
+    def unproved(*args, **options):
+        found = whole_solve(*args, **options)
+        found.bounds[1] = Bounds.proved()
+        return found
+
+    monkeypatch.setattr(_linear_problems, "solve_labellings", unproved)
+    model = LinearSVC().fit(X, y)
+    assert model.certificate_.certified
+    for k in (0, 2):
+        np.testing.assert_array_equal(model.coef_[k], together.coef_[k])
+        assert (
+            model.certificate_.parts[k].bounds == together.certificate_.parts[k].bounds
+        )
+    assert model.certificate_.parts[1].dual <= together.certificate_.parts[1].primal
+    assert together.certificate_.parts[1].dual <= model.certificate_.parts[1].primal
+
+
+def test_a_listener_hears_of_every_class_and_changes_nothing():
+    X, y = load_iris(return_X_y=True)
+    heard = []
+
+    def hear(label, info):
+        assert info.final
+        assert info.exact
+        heard.append((label, info.model()))
+
+    model = LinearSVC()._fit(X, y, on_epoch=hear)
+    other = LinearSVC().fit(X, y)
+    assert [label for label, _ in heard] == [0, 1, 2]
+    np.testing.assert_array_equal(np.array([w[:-1] for _, w in heard]), other.coef_)
+    np.testing.assert_array_equal(other.coef_, model.coef_)
+    assert other.certificate_.primal == model.certificate_.primal
+
+
+def test_rows_of_one_class_are_refused():
+    with pytest.raises(ValueError, match="only one class"):
+        LinearSVC().fit(np.ones((9, 2)), np.zeros(9))
+
+
+def test_wrong_arguments_of_the_core_are_refused():
+    X, signs, cost = table(6)
+    problem = Problem(X, signs[0], 1.0, fit_intercept=True)
+    newton = SmoothingNewton.settings
+    ends = core.LabellingSettings(2.5, 1e-3, 0.0, 1e-3, 0.0, 9, 8, newton.rules)
+    w, alpha = np.empty((3, problem.width)), np.empty((3, problem.n))
+
+    def solve(q=problem.q, y=signs, cost=cost[None], w=w, alpha=alpha):
+        return core.solve_labellings(
+            problem.rows, q, core.Labellings(y, cost, w, alpha), problem.core_loss,
+            ends, algebra()[0], problem.threads, core.Stop(),
+        )  # fmt: skip
+
+    assert len(solve().ends) == 3
+    for wrong, match in [
+        ({"q": problem.q[1:]}, "q"),
+        ({"y": signs[:, 1:].copy()}, "y"),
+        ({"y": signs[1:]}, "w"),
+        ({"cost": cost[None, 1:]}, "cost"),
+        ({"cost": np.stack([cost, cost])}, "cost"),
+        ({"w": w[:, 1:].copy()}, "w"),
+        ({"alpha": alpha[1:]}, "alpha"),
+    ]:
+        with pytest.raises(ValueError, match=f"{match} has"):
+            solve(**wrong)
