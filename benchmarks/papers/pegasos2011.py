@@ -143,27 +143,28 @@ def studies(report: Report, name: str, ax) -> None:
     )  # fmt: skip
 
 
+def sampling_and_projection(results: dict, names: list[str]) -> tuple[int, int, float]:
+    """Return (wins of permutations, comparisons, most that projection changes).
+
+    The last one is a ratio. Errors within the tolerance of P* are left out.
+    """
+    found = np.array([
+        [[results[f"{name}, {sampling}, projection={on}"] for on in (False, True)]
+         for sampling in ("permutation", "random")]
+        for name in names
+    ])  # fmt: skip
+    won = found[:, 0] < found[:, 1]
+    known = np.all(found > 1e-5, axis=2)
+    ratio = found[:, :, 0][known] / found[:, :, 1][known]
+    return int(won.sum()), won.size, float(np.maximum(ratio, 1 / ratio).max())
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", nargs="+", default=list(SETS), choices=list(SETS))
     parser.add_argument("--repeats", type=int, default=5)
     args = parser.parse_args()
     report = Report("pegasos2011", "Pegasos (Shalev-Shwartz et al. 2011), reproduced")
-    report.conclusion = (
-        "**Claimed**: a new permutation in every epoch beats independent draws, "
-        "projection matters little, and at a fixed number kT of rows read the error is "
-        "flat in the batch size k up to a few hundred.\n\n"
-        "**Reproduced**: permutations win and projection matters little at k = 1. On "
-        "text the error is flat in k up to 64.\n\n"
-        "**Not reproduced**: on covtype the error is flat in k up to 4 only.\n\n"
-        "**Why**: the paper's batch figure is of astro-ph, which is text. At large k "
-        "projection, which the paper of 2007 always makes, limits the damage. With all "
-        "rows in a step there are only 2 or 8 steps.\n\n"
-        "**Limits**: the paper's sets are not included. The tables have relative "
-        "errors, which are known to 1e-5. The first table of each set has the paper's "
-        "absolute accuracy on the scale of lambda. [Kernels](pegasos2011_kernels.md) "
-        "and [the number of rows](pegasos_rows.md) have pages of their own."
-    )
     report.say("## What was measured\n")
     report.say(
         "- **Data.** imdb stands in for astro-ph, text in the shape of RCV1 for CCAT, "
@@ -185,6 +186,23 @@ def main() -> None:
         report.say(f"## {name}\n")
         compare(report, name, args.repeats)
         studies(report, name, ax)
+    won, compared, change = sampling_and_projection(report.results, args.data)
+    report.conclusion = (
+        "**Claimed**: a new permutation in every epoch beats independent draws, "
+        "projection matters little, and at a fixed number kT of rows read the error is "
+        "flat in the batch size k up to a few hundred.\n\n"
+        f"**Reproduced**: permutations are ahead in {won} of {compared} comparisons. "
+        f"At k = 1 projection changes the error by a factor of {change:.1f} at most. "
+        "On text the error is flat in k up to 64 or more.\n\n"
+        "**Not reproduced**: on covtype the error is flat in k up to 4 only.\n\n"
+        "**Why**: the paper's batch figure is of astro-ph, which is text. At large k "
+        "projection, which the paper of 2007 always makes, limits the damage. With all "
+        "rows in a step there are only 2 or 8 steps.\n\n"
+        "**Limits**: the paper's sets are not included. The tables have relative "
+        "errors, which are known to 1e-5. The first table of each set has the paper's "
+        "absolute accuracy on the scale of lambda. [Kernels](pegasos2011_kernels.md) "
+        "and [the number of rows](pegasos_rows.md) have pages of their own."
+    )
     report.write(figure)
 
 
