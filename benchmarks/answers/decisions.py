@@ -1,10 +1,8 @@
-"""Bounds on the decisions of the exact optimum: an oracle, and how tight they are.
+"""Bounds on the decisions of the exact optimum: how tight they are, and their cost.
 
-    python benchmarks/answers/decisions.py [oracle] [sets] [costs] [NAME ...]
+    python benchmarks/answers/decisions.py [sets] [costs] [NAME ...]
 
-`oracle` solves 3,000 small odd linear and 3,000 small odd kernel problems by an
-interior-point solver, gives the bounds a model at a random distance from the optimum,
-and counts bounds that the optimum violates. `sets` prints the share of labels of new
+`sets` prints the share of labels of new
 rows that the bounds prove on real data sets, by the accuracy of the fit. Every fourth
 row is new. Times are processor time of one thread, in units of the fit's. `costs`
 prints the time of decision_bounds over the time of decision_function, and what a fit to
@@ -25,18 +23,11 @@ from sklearn.preprocessing import scale
 from threadpoolctl import threadpool_limits
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "answers"))
 
 import datasets
-from exact import KERNEL, LINEAR, case, loose_point
 
 from dualgap import SVC, LinearSVC
-from dualgap.answers.ball import Ball
-from dualgap.answers.kernel_regions import kernel_bounds, kernel_region_of
-from dualgap.answers.regions import linear_bounds, region_of
-from dualgap.data.rows import Points
 
-PROBLEMS = 3000
 TOLERANCES = (1e-3, 1e-6, 1e-9)
 SECONDS = 60.0  # for one fit
 KERNEL_ROWS = 4000
@@ -95,45 +86,6 @@ def timed(work, *given):
     begun = time.process_time()
     found = work(*given)
     return time.process_time() - begun, found
-
-
-# ------------------------------------------------------------------------- the oracle
-
-
-def check(rng, loss, bias, kernel):
-    """Return checks, violations, and widths of bounds in units of 1 + |f|."""
-    given = case(rng, loss, bias, kernel)
-    w, alpha = loose_point(rng, given)
-    ball = Ball.of(given.problem, w, alpha)
-    if kernel:
-        region, form = kernel_region_of(ball, given.X), given.problem.gram.kernel
-        values = form.block(given.new, slice(None), given.X[region.rows], np.float64)
-        lower, upper = kernel_bounds(region, form, given.new, values @ region.coef)
-    else:
-        constant = 1.0 if bias == "penalised" else 0.0
-        region = region_of(ball, Points.of(given.X, constant))
-        lower, upper = (b[:, 0] for b in linear_bounds([region], given.new))
-    f = given.decisions
-    slack = given.exact.slack * given.reach + 1e-6 * (1.0 + np.abs(f))
-    wrong = (lower > f + slack) | (f > upper + slack)
-    return len(f), int(wrong.sum()), (upper - lower) / (1.0 + np.abs(f))
-
-
-def oracle() -> None:
-    print("problems with exact optima from an interior-point solver")
-    print("| problem | problems | checks | violations | median width / (1 + abs(f)) |")
-    print("|---|---|---|---|---|")
-    for kernel, kinds in ((False, LINEAR), (True, KERNEL)):
-        for loss, bias in kinds:
-            rng = np.random.default_rng(0)
-            found = [
-                check(rng, loss, bias, kernel) for _ in range(PROBLEMS // len(kinds))
-            ]
-            checks, wrong, widths = zip(*found, strict=True)
-            name = f"{'kernel' if kernel else 'linear'}, {loss}, bias {bias}"
-            counts = f"{len(found)} | {sum(checks)} | {sum(wrong)}"
-            width = np.median(np.concatenate(widths))
-            print(f"| {name} | {counts} | {width:.2g} |", flush=True)
 
 
 # ------------------------------------------------------------------------ real data
@@ -247,9 +199,7 @@ if __name__ == "__main__":
     chosen = [name for name in given if name in SETS] or list(SETS)
     with threadpool_limits(1, "blas"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        every = not {"oracle", "sets", "costs"} & set(given)
-        if "oracle" in given or every:
-            oracle()
+        every = not {"sets", "costs"} & set(given)
         if "sets" in given or every:
             sets(chosen)
         if "costs" in given or every:

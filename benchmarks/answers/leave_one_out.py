@@ -1,13 +1,9 @@
-"""Bounds about rows left out: brute force on small problems, tightness on real sets.
+"""Bounds about rows left out: how tight they are on real sets.
 
-    python benchmarks/answers/leave_one_out.py [PART ...] [--problems N] [--seed K]
-        [--seconds S]
+    python benchmarks/answers/leave_one_out.py [PART ...] [--seconds S]
 
-With the parts "left", "pairs" and "groups" it checks that no interval is violated by n
-refits of small random problems (leave-one-out, also of several classes) and by refits
-after the removal of groups of rows (what-if). With the parts "what-if", "sets" and
-"kernels" it prints the tables of docs/certified-loo.md. Times are processor seconds of
-one thread.
+The parts "what-if", "sets" and "kernels" print the tables of docs/certified-loo.md.
+Times are processor seconds of one thread.
 """
 
 from __future__ import annotations
@@ -23,15 +19,11 @@ from sklearn.datasets import load_breast_cancer, load_svmlight_file
 from sklearn.preprocessing import scale
 from threadpoolctl import threadpool_limits
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import datasets
-import removed
 
 from dualgap import SVC, LinearSVC, loo_bounds, what_if
-from dualgap.answers.ball import Ball
-from dualgap.answers.left_out import LeftOut
 
 
 def _svmlight(name: str, positive: object) -> datasets.Data:
@@ -73,104 +65,6 @@ ROWS = [
     ("a9a", 0.1, "hinge", False),
     ("a9a", 0.01, "squared_hinge", False),
 ]
-
-
-def violations_of_leave_one_out(problems: int, seed: int) -> None:
-    """Print the number of violations in three stages of bounds on every row."""
-    rng = np.random.default_rng(seed)
-    rows = np.zeros(3, int)
-    bad = np.zeros(3, int)
-    widths: list[list[float]] = [[], [], []]
-    for count in range(problems):
-        kind = removed.KINDS[count % len(removed.KINDS)]
-        loss = ("hinge", "squared_hinge")[count // len(removed.KINDS) % 2]
-        given = removed.random_problem(rng)
-        problem = removed.problem_of(*given, kind, loss)
-        found = removed.fitted(problem, 10.0 ** rng.uniform(-12, -2))
-        w = found.w if len(found.w) else None
-        out = LeftOut(Ball.of(problem, w, found.alpha))
-        every = np.arange(problem.n)
-        truth = [
-            removed.refitted(*given, kind, loss, np.delete(every, i), given[0][[i]])
-            for i in every
-        ]
-        true, off = (np.concatenate(part) for part in zip(*truth, strict=True))
-        slack = removed.slack(problem, true, off)
-        for stage in range(3):
-            if stage == 1:
-                out.repair(every)
-            for i in every if stage == 2 else ():
-                out.settle(int(i), lambda: False)
-            outside = (out.lower - slack > true) | (out.upper + slack < true)
-            rows[stage] += problem.n
-            bad[stage] += int(outside.sum())
-            width = (out.upper - out.lower) / (1.0 + np.abs(true))
-            widths[stage].append(float(np.median(width)))
-    print(f"leave-one-out: {problems} problems, {rows[0]} rows, each refitted")
-    for name, wrong, width in zip(
-        ("drop", "repair", "refit"), bad, widths, strict=True
-    ):
-        print(f"  {name}: {wrong} violations, median width {np.median(width):.2g}")
-
-
-def violations_of_pairs(problems: int, seed: int) -> None:
-    """Print the violations of loo_bounds with pairs of classes, by refits of each row.
-
-    A row counts only if the refit proves its label.
-    """
-    kinds = [
-        lambda **own: LinearSVC(multi_class="ovo", **own),
-        lambda **own: LinearSVC(multi_class="ovo", penalize_intercept=False, **own),
-        lambda **own: SVC(gamma=0.5, **own),
-        lambda **own: SVC(gamma=0.5, break_ties=True, **own),
-    ]
-    rng = np.random.default_rng(seed)
-    bad, open_rows, total, unproved = np.zeros(3, int), np.zeros(3, int), 0, 0
-    for count in range(problems):
-        make = kinds[count % len(kinds)]
-        loss = ("hinge", "squared_hinge")[count // len(kinds) % 2]
-        classes = int(rng.integers(3, 5))
-        n, d = int(rng.integers(3 * classes, 7 * classes)), int(rng.integers(1, 5))
-        y = np.arange(n) % classes
-        X = rng.standard_normal((n, d)) + y[:, None] * rng.standard_normal(d)
-        if count % 3 == 0:  # ties and repeated rows
-            X = np.round(X)
-        C = 10.0 ** rng.uniform(-1, 1)
-        model = make(C=C, loss=loss, tol=1e-4, random_state=0).fit(X, y)
-        found = [loo_bounds(model, X, y, refine=r) for r in ("none", "local", "exact")]
-        exact = make(C=C, loss=loss, tol=1e-12, random_state=0)
-        for i in range(n):
-            rest = np.delete(np.arange(n), i)
-            exact.fit(X[rest], y[rest]).bound_optimum(X[rest], y[rest])
-            if not exact.certified_labels(X[[i]])[0]:
-                unproved += 1
-                continue
-            wrong = exact.predict(X[[i]])[0] != y[i]
-            total += 1
-            for stage, bounds in enumerate(found):
-                bad[stage] += bounds.right[i] if wrong else bounds.wrong[i]
-                open_rows[stage] += not (bounds.right[i] or bounds.wrong[i])
-    print(f"pairs: {problems} problems, {total} rows refitted ({unproved} not proved)")
-    for name, wrong, left in zip(
-        ("none", "local", "exact"), bad, open_rows, strict=True
-    ):
-        print(f"  {name}: {wrong} violations, {left} rows open")
-
-
-def violations_of_what_if(problems: int, seed: int) -> None:
-    """Print the number of violations by refits without groups of rows."""
-    rng = np.random.default_rng(seed)
-    checks = bad = 0
-    for count in range(problems):
-        X, y, model = removed.random_model(rng, count)
-        many = int(rng.integers(1, len(y) - 4))
-        left = rng.choice(np.arange(4, len(y)), many, replace=False)
-        more = (X[:2] + 0.5, y[:2]) if rng.random() < 0.5 else (None, None)
-        change = what_if(model, X, y, without=left, X_more=more[0], y_more=more[1])
-        violated, checked = removed.violations(change, X)
-        bad += violated
-        checks += checked
-    print(f"what-if: {problems} problems, {checks} decisions, {bad} violations")
 
 
 def tightness(seconds: float) -> None:
@@ -241,17 +135,12 @@ def groups() -> None:
 
 def main() -> None:
     parts = {
-        "left": lambda: violations_of_leave_one_out(options.problems, options.seed),
-        "pairs": lambda: violations_of_pairs(options.problems, options.seed),
-        "groups": lambda: violations_of_what_if(options.problems, options.seed),
         "what-if": groups,
         "sets": lambda: tightness(options.seconds),
         "kernels": kernels,
     }
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("parts", nargs="*", choices=[*parts, []], default=[])
-    parser.add_argument("--problems", type=int, default=3000)
-    parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=300.0)
     options = parser.parse_args()
     warnings.simplefilter("ignore")

@@ -25,6 +25,9 @@ from dualgap.problems.regression import RegressionProblem
 
 Vector = NDArray[np.float64]
 
+#: Error of decisions beyond which the solver's unpenalised bias is not trusted.
+LARGEST = 1e-5
+
 #: Kinds of problems, each with the loss and what is done with the bias.
 LINEAR = [
     (loss, bias)
@@ -41,6 +44,13 @@ class Exact(NamedTuple):
     b: float
     alpha: Vector  # signed for regression
     slack: float
+    value: float  # of the objective
+
+    def decisions(self, F: Vector) -> tuple[Vector, Vector]:
+        """Decisions at rows of features, and how wrong they may be."""
+        values = F @ self.w + self.b
+        lengths = np.linalg.norm(F, axis=1)
+        return values, self.slack * (lengths + 1e-100) + 1e-6 * (1.0 + np.abs(values))
 
 
 class Case(NamedTuple):
@@ -51,7 +61,8 @@ class Case(NamedTuple):
     new: Vector
     exact: Exact
     decisions: Vector  # of the optimum at the new rows
-    reach: Vector  # lengths of the new rows
+    slack: Vector  # how wrong they may be
+    own: tuple[Vector, Vector]  # both at the training rows
 
 
 def case(rng: np.random.Generator, loss: str, bias: str, kernel: bool = False) -> Case:
@@ -92,10 +103,7 @@ def case(rng: np.random.Generator, loss: str, bias: str, kernel: bool = False) -
             RBF(gamma=float(rng.uniform(0.1, 2.0))) if rng.random() < 0.7 else Linear()
         )
         problem = _kernel_problem(X, y, C, weight, loss, bias, form, epsilon)
-        rows = np.vstack([X, new])
-        gram = form.block(rows, slice(None), rows, np.float64)
-        values, vectors = np.linalg.eigh((gram + gram.T) / 2)
-        features = vectors * np.sqrt(np.maximum(values, 0.0))
+        features = images(form, np.vstack([X, new]))
     else:
         problem = _linear_problem(X, y, C, weight, loss, bias, epsilon)
         features = np.vstack([X, new])
@@ -103,8 +111,15 @@ def case(rng: np.random.Generator, loss: str, bias: str, kernel: bool = False) -
         features = np.column_stack([features, np.ones(len(features))])
     free = bias == "free"
     found = optimum(features[:n], y, cost, loss, epsilon, free)
-    decisions = features[n:] @ found.w + found.b
-    return Case(problem, X, new, found, decisions, np.linalg.norm(features[n:], axis=1))
+    own, there = (found.decisions(part) for part in (features[:n], features[n:]))
+    return Case(problem, X, new, found, *there, own)
+
+
+def images(form: Any, rows: Vector) -> Vector:
+    """Return rows of features whose inner products are the values of a kernel."""
+    gram = form.block(rows, slice(None), rows, np.float64)
+    values, vectors = np.linalg.eigh((gram + gram.T) / 2)
+    return vectors * np.sqrt(np.maximum(values, 0.0))
 
 
 def _linear_problem(
@@ -159,21 +174,9 @@ def optimum(
     curve = np.concatenate([np.ones(F.shape[1]), np.zeros(d - F.shape[1])])
     quadratic = np.concatenate([curve, 2.0 * c if squared else np.zeros(m)])
     linear = np.concatenate([np.zeros(d), np.zeros(m) if squared else c])
-    A = np.vstack(
-        [np.hstack([-signed, -own]), np.hstack([np.zeros((m, d)), -np.eye(m)])]
-    )
-    settings = clarabel.DefaultSettings()
-    settings.verbose, settings.max_iter = False, 100
-    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-13
-    solution = clarabel.DefaultSolver(
-        sparse.diags(quadratic, format="csc"),
-        linear,
-        sparse.csc_matrix(A),
-        np.concatenate([-least, np.zeros(m)]),
-        [clarabel.NonnegativeConeT(k + m)],
-        settings,
-    ).solve()
-    x, z = np.array(solution.x), np.array(solution.z)[:k]
+    A = np.vstack([np.hstack([signed, own]), np.hstack([np.zeros((m, d)), np.eye(m)])])
+    x, z = _solved(quadratic, linear, A, np.concatenate([least, np.zeros(m)]))
+    z = z[:k]
     w, b = x[: F.shape[1]], float(x[F.shape[1]]) if free else 0.0
     if not free:
         b = 0.0
@@ -189,7 +192,55 @@ def optimum(
     off = abs(float(signed[:, -1] @ z) * b) if free else 0.0
     alpha = np.zeros(len(F))
     alpha[used] = z if k == m else z[:m] - z[m:]
-    return Exact(w, b, alpha, float(np.sqrt(2 * max(primal - dual + off, 0.0))))
+    slack = float(np.sqrt(2 * max(primal - dual + off, 0.0)))
+    if free and slack > LARGEST:  # the distance of b is not bounded
+        slack = np.inf
+    return Exact(w, b, alpha, slack, float(primal))
+
+
+def crammer_singer(F: Vector, codes: Vector, cost: Vector, classes: int) -> Exact:
+    """Return the optimum of Crammer and Singer's problem, w of shape (d, classes)."""
+    n, d = F.shape
+    rows, right = [], []
+    for i in range(n):
+        for k in set(range(classes)) - {codes[i]}:  # (w_y - w_k).x + xi >= 1
+            row = np.zeros((classes, d))
+            row[codes[i]], row[k] = F[i], -F[i]
+            rows.append(np.concatenate([row.ravel(), np.arange(n) == i]))
+            right.append(1.0)
+    signed = np.array(rows)
+    quadratic = np.concatenate([np.ones(classes * d), np.zeros(n)])
+    linear = np.concatenate([np.zeros(classes * d), cost])
+    positive = np.hstack([np.zeros((n, classes * d)), np.eye(n)])
+    x, z = _solved(quadratic, linear, np.vstack([signed, positive]), right + [0.0] * n)
+    w = x[: classes * d].reshape(classes, d)
+    scores = F @ w.T
+    own = scores[np.arange(n), codes]
+    scores[np.arange(n), codes] = -np.inf
+    primal = (w * w).sum() / 2 + cost @ np.maximum(1.0 + scores.max(axis=1) - own, 0.0)
+    z = np.maximum(z[: len(rows)], 0.0)
+    sums = np.bincount(np.repeat(np.arange(n), classes - 1), z, n)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        z *= np.repeat(np.where(sums > cost, cost / sums, 1.0), classes - 1)
+    v = signed[:, : classes * d].T @ z
+    slack = float(np.sqrt(2 * max(primal - (z.sum() - v @ v / 2), 0.0)))
+    return Exact(w.T, 0.0, z, slack, float(primal))
+
+
+def _solved(quadratic: Vector, linear: Vector, A: Vector, b: Any) -> tuple[Any, Any]:
+    """Minimise ``1/2 x'diag(quadratic)x + linear'x`` over ``A x >= b``; x and duals."""
+    settings = clarabel.DefaultSettings()
+    settings.verbose, settings.max_iter = False, 100
+    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-13
+    solution = clarabel.DefaultSolver(
+        sparse.diags(quadratic, format="csc"),
+        linear,
+        sparse.csc_matrix(-A),
+        -np.asarray(b),
+        [clarabel.NonnegativeConeT(len(b))],
+        settings,
+    ).solve()
+    return np.array(solution.x), np.array(solution.z)
 
 
 def loose_point(rng: np.random.Generator, given: Case) -> tuple[Vector | None, Vector]:

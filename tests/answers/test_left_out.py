@@ -46,13 +46,3 @@ def test_bounds_hold_against_a_fit_without_each_row(kind, loss):
         dropped, repaired, settled = check(rng, kind, loss)
         assert (settled <= repaired).all()
         assert (repaired <= dropped).all()
-
-
-@pytest.mark.long
-@pytest.mark.cases(None)
-@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
-@pytest.mark.parametrize("kind", removed.KINDS)
-def test_bounds_hold_on_many_problems_and_at_large_gaps(kind, loss):
-    rng = np.random.default_rng(8)
-    for tol in [1e-2, 1e-5, 1e-9, 1e-12] * 3:
-        check(rng, kind, loss, tol)

@@ -10,21 +10,6 @@ from sklearn.preprocessing import scale
 
 from dualgap import SVC, LinearSVC, influence, what_if
 
-from .. import removed
-
-
-@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.long)])
-def test_decisions_of_refits_are_inside_the_bounds(seed):
-    rng = np.random.default_rng(seed)
-    for count in range(20 if seed == 1 else 200):
-        X, y, model = removed.random_model(rng, count)
-        left = rng.choice(np.arange(5, len(y)), 1, replace=False)
-        more = (X[:2] + 0.5, y[:2]) if count % 2 else (None, None)
-        change = what_if(model, X, y, without=left, X_more=more[0], y_more=more[1])
-        violated, checked = removed.violations(change, X)
-        assert checked
-        assert not violated, (count, model)
-
 
 def cancer(n=200):
     X, y = load_breast_cancer(return_X_y=True)
