@@ -85,7 +85,7 @@ def random_model(rng, count):
     """Return rows, labels and a fitted classifier, of a kind that count chooses."""
     X, y, _, C = random_problem(rng)
     X = X.astype(np.float64)
-    if count % 5 == 4:
+    if count % 8 >= 4:
         y = np.where((y < 0) & (rng.random(len(y)) < 0.5), 0, y)  # three classes
         y[2:5] = [-1, 0, 0]
     models = [
@@ -94,18 +94,25 @@ def random_model(rng, count):
         LinearSVC(C, tol=1e-9, penalize_intercept=False),
         SVC(C=C, tol=1e-9, gamma=0.3, loss=["hinge", "squared_hinge"][count % 2]),
         LinearSVC(C, tol=1e-9),
+        LinearSVC(C, tol=1e-9, multi_class="ovo", class_weight="balanced"),
+        LinearSVC(C, tol=1e-9, multi_class="ovo", penalize_intercept=False),
+        SVC(C=C, tol=1e-9, gamma=0.3, loss=["hinge", "squared_hinge"][count // 8 % 2]),
     ]
-    return X, y, models[count % 5].fit(X, y)
+    return X, y, models[count % 8].fit(X, y)
 
 
 def violations(change, X):
     """Compare a WhatIf with a fit of the changed rows; return violations and checks."""
-    lower, upper = change.decision_bounds(X)
+    lower, upper = change._view._problem_bounds(X)  # votes may jump
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         again = change.refit(1e-12)
-    true = again.decision_function(X)
+    if isinstance(again, SVC):
+        true = again.set_params(decision_function_shape="ovo").decision_function(X)
+    else:
+        true = X @ again.coef_.T + again.intercept_
+    true = true.reshape(lower.shape)
     lengths = np.sqrt((X**2).sum(axis=1) + 1.0)
     off = np.sqrt(2 * again.certificate_.gap) * lengths + 1e-6 * (1 + abs(true).max())
-    off = off.reshape(-1, *[1] * (true.ndim - 1))
+    off = off[:, None]
     return int(((lower - off > true) | (upper + off < true)).sum()), true.size

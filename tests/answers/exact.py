@@ -232,6 +232,7 @@ def _solved(quadratic: Vector, linear: Vector, A: Vector, b: Any) -> tuple[Any, 
     settings = clarabel.DefaultSettings()
     settings.verbose, settings.max_iter = False, 100
     settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-13
+    settings.static_regularization_enable = False  # it spoils the last digits
     solution = clarabel.DefaultSolver(
         sparse.diags(quadratic, format="csc"),
         linear,

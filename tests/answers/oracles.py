@@ -393,14 +393,17 @@ def changes(rng: Generator, count: int) -> Found:
 
 def flips(rng: Generator, count: int, most: int = 4) -> Found:
     """Refit without some rows: every flip of a label is in the table of `influence`."""
-    X, y, new = several(rng, 2)
+    X, y, new = several(rng, int(rng.integers(2, 4)))
+    kinds = [
+        LinearSVC,
+        partial(LinearSVC, fit_intercept=False),
+        partial(LinearSVC, multi_class="ovo"),
+        partial(SVC, gamma=0.5, break_ties=bool(rng.random() < 0.5)),
+    ]
+    k = count % len(kinds)  # SVC penalises the bias only with the squared hinge
+    loss = "squared_hinge" if k == 3 else ("hinge", "squared_hinge")[count // 4 % 2]
+    make = partial(kinds[k], C=10.0 ** rng.uniform(-1, 1), loss=loss, random_state=0)
     new = 0.3 * new
-    kinds = [LinearSVC, partial(LinearSVC, fit_intercept=False)]
-    kinds.append(partial(SVC, gamma=0.5))
-    loss = "squared_hinge" if count % 6 > 1 else "hinge"  # SVC: a penalised bias
-    make = partial(
-        kinds[count % 3], C=10.0 ** rng.uniform(-1, 1), loss=loss, random_state=0
-    )
     model = make(tol=1e-6).fit(X, y)
     tables = [influence(model, X, y, new, repair=repair) for repair in (False, True)]
     before, exact, parts = model.predict(new), make(tol=1e-12), []

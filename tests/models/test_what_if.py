@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy import sparse
-from sklearn.datasets import load_breast_cancer
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.preprocessing import scale
 
 from dualgap import SVC, LinearSVC, influence, what_if
@@ -105,6 +106,66 @@ def test_refusals_name_a_remedy():
     free = LinearSVC(penalize_intercept=False).fit(X, y)
     with pytest.raises(ValueError, match="use what_if"):
         influence(free, X, y, X)
-    labels = np.arange(60) % 3
-    with pytest.raises(ValueError, match="influence needs two"):
-        influence(LinearSVC().fit(X, labels), X, labels, X)
+    joint = LinearSVC(multi_class="crammer_singer").fit(X, y)
+    with pytest.raises(ValueError, match="crammer_singer"):
+        what_if(joint, X, y, without=[0])
+
+
+@pytest.mark.cases(None)
+@pytest.mark.parametrize(
+    "model",
+    [
+        LinearSVC(0.1, tol=1e-9, multi_class="ovo", class_weight={0: 2.0}),
+        LinearSVC(0.1, tol=1e-9, multi_class="ovo", penalize_intercept=False),
+        SVC(tol=1e-9, gamma=0.5, class_weight={0: 2.0}),
+        SVC(tol=1e-9, gamma=0.5, loss="squared_hinge", break_ties=True),
+        SVC(tol=1e-9, kernel="linear"),
+    ],
+    ids=str,
+)
+def test_pairs_of_classes(model):
+    X, y = load_iris(return_X_y=True)
+    X, new = scale(X)[::2], scale(X)[1::2]
+    y = y[::2]
+    model.fit(X, y)
+    left = model.support_[:2]
+    change = what_if(model, X, y, without=left, X_more=new[:1], y_more=[0])
+    again = change.refit(1e-11)
+    certain = change.certified_labels(new)
+    assert certain.mean() > 0.8
+    assert (again.predict(new) == model.predict(new))[certain].all()
+    assert len(again.certificate_.parts) == 3
+    lower, upper = change.decision_bounds(new)
+    scores = again.decision_function(new)
+    assert lower.shape == upper.shape == scores.shape == (75, 3)
+    assert ((lower <= scores) & (scores <= upper)).mean() > 0.99  # votes may jump
+    if hasattr(model, "coef_"):
+        low, high = change.coef_bounds()
+        assert ((low <= again.coef_) & (again.coef_ <= high)).all()
+    # The same rows and costs, trained from the beginning.
+    kept = np.setdiff1d(np.arange(len(y)), left)
+    cold = clone(model).set_params(tol=1e-11)
+    cold.fit(np.vstack([X[kept], new[:1]]), np.append(y[kept], 0))
+    if not isinstance(model, SVC):  # gamma and costs are numbers
+        np.testing.assert_allclose(
+            cold.certificate_.primal, again.certificate_.primal, rtol=1e-9
+        )
+
+
+def test_influence_of_several_classes():
+    X, y = load_iris(return_X_y=True)
+    X, new, y = scale(X)[::5], 0.7 * scale(X)[1::5], y[::5]
+    for model in (
+        LinearSVC(0.3, tol=1e-9),
+        LinearSVC(0.3, tol=1e-9, multi_class="ovo"),
+        SVC(tol=1e-9, gamma=0.5, loss="squared_hinge"),
+    ):
+        model.fit(X, y)
+        flips = influence(model, X, y, new)
+        assert flips.shape == (30, 30)
+        assert flips.mean() < 0.5
+        before = model.predict(new)
+        for i in model.support_:
+            kept = np.delete(np.arange(30), i)
+            changed = clone(model).fit(X[kept], y[kept]).predict(new) != before
+            assert flips[changed, i].all()

@@ -21,11 +21,11 @@ from ..estimators.meta import unwrap
 from ..estimators.regions import ProblemBall, optimum_of
 from ..kernel import Gram, KernelProblem
 from ..losses import Loss, Vector
-from ..problems import one_vs_rest
+from ..problems import one_vs_one, one_vs_rest
 from ..problems.binary import BinaryProblem
 from ..problems.kernel_matrix import MatrixProblem
 from ..problems.multiclass import certificate_of
-from .leave_one_out import problems_of
+from .leave_one_out import Scores, problems_of
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
@@ -235,15 +235,15 @@ def what_if(
     classes = model.classes_
     weight, factor = weights(model.class_weight, X, classes, codes, sample_weight)
     left = np.delete(np.arange(len(codes)), kept)
+    scores = Scores.of(model, codes)
     added = np.ones(len(new_codes))
     found = []
     with threadpool_limits(1, "blas"):
         shared: Any = None
-        for k, ball in zip(one_vs_rest.positives(len(factor)), balls, strict=True):
+        for k, ball in enumerate(balls):
             ball = sharpened(ball, tol)
-            joined = model.C * one_vs_rest.weights(new_codes, k, added, factor)
-            cost = np.concatenate([ball.problem.cost[kept], joined])
-            signs = one_vs_rest.signs(all_codes, k)
+            signs, joined = _terms(scores, k, all_codes, new_codes, factor)
+            cost = np.concatenate([ball.problem.cost[kept], model.C * joined])
             shared = _changed(ball.problem, rows, signs, cost, model, shared)
             alpha = alpha_without(ball, left)[kept]
             alpha = np.append(alpha, np.zeros(len(new_codes)))
@@ -253,7 +253,7 @@ def what_if(
     total = np.concatenate([weight[kept], added])
     if hasattr(model, "kernel"):
         total = total * factor[all_codes]
-    view = _view(model, found, rows, all_codes, factor)
+    view = _view(model, found, rows, all_codes, factor, scores)
     data = (rows, model.classes_[all_codes], total)
     radius = max(part.ball.radius for part in found)
     return WhatIf(model, len(codes) - len(kept), len(new_codes), radius, view, data)
@@ -332,6 +332,25 @@ def _stacked(X: MatrixLike, more: Any) -> Matrix:
     return np.vstack([X, more])
 
 
+def _terms(
+    scores: Scores,
+    k: int,
+    codes: NDArray[np.intp],
+    new_codes: NDArray[np.intp],
+    factor: Vector,
+) -> tuple[NDArray[np.int8], Vector]:
+    """Return the signs of all rows in problem k, and the weights of the new ones."""
+    if not scores.pairs:
+        k = one_vs_rest.positives(len(factor))[k]
+        ones = np.ones(len(new_codes))
+        weight = one_vs_rest.weights(new_codes, k, ones, factor)
+        return one_vs_rest.signs(codes, k), weight
+    i, j = one_vs_one.pairs(len(factor))[k]
+    weight = one_vs_one.weights(new_codes, (i, j), factor[new_codes])
+    pair = (i, j) if scores.sign > 0 else (j, i)  # the second class is positive
+    return one_vs_one.signs(codes, pair), weight
+
+
 def _changed(
     old: Any,
     rows: Any,
@@ -345,7 +364,10 @@ def _changed(
     `shared` is another problem of the same rows, if there is one.
     """
     if isinstance(old, MatrixProblem):
-        gram = Gram(rows, model._fitted_kernel, model.cache_size)
+        if shared is None:
+            gram = Gram(rows, model._fitted_kernel, model.cache_size)
+        else:
+            gram = shared.gram
         bias = model._bias_of_problems()
         assert isinstance(old.loss, Loss)
         return KernelProblem(
@@ -373,16 +395,23 @@ def _view(
     rows: Any,
     codes: NDArray[np.intp],
     factor: Vector,
+    scores: Scores,
 ) -> BaseEstimator:
     """Return a shallow copy of the model that holds the new balls."""
     view = copy.copy(model)
     view.certificate_ = certificate_of(model, [part.ball.certificate for part in found])
     balls = [part.ball for part in found]
-    table = np.stack([ball.alpha * ball.signs for ball in balls])
+    if scores.pairs:
+        duals, every = [ball.alpha for ball in balls], np.arange(len(codes))
+        table = one_vs_one.pack(duals, [every] * len(balls), codes, len(factor))
+        table *= scores.sign
+    else:
+        table = np.stack([ball.alpha * ball.signs for ball in balls])
     if hasattr(model, "kernel"):
         used = np.flatnonzero(table.any(axis=0))
         view.support_ = used[np.argsort(codes[used], kind="stable")]
-        view.n_support_ = np.bincount(codes[used], minlength=2).astype(np.int32)
+        counts = np.bincount(codes[used], minlength=len(factor))
+        view.n_support_ = counts.astype(np.int32)
         view.support_vectors_ = rows[view.support_]
         view.dual_coef_ = table[:, view.support_]
     else:

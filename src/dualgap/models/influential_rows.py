@@ -18,13 +18,15 @@ from ..estimators.meta import unwrap
 from ..losses import Vector
 from ..problems.kernel_matrix import MatrixProblem
 from ..problems.rounding import Rounding
-from .leave_one_out import problems_of
+from .leave_one_out import Scores, problems_of
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
 
 
 __all__ = ["influence"]
+
+Pair = tuple[Vector, Vector]
 
 _UNIT, _SLACK = Rounding.unit, Rounding.slack
 
@@ -50,7 +52,7 @@ def influence(
     Parameters
     ----------
     model : LinearSVC or SVC
-        Of two classes, with a penalised bias or none.
+        As for :func:`loo_bounds`, with a penalised bias or none.
     X, y, sample_weight
         The arguments of `fit`.
     X_new : {array-like, sparse matrix} of shape (n_new, n_features)
@@ -70,8 +72,7 @@ def influence(
     Raises
     ------
     ValueError
-        If there are more than two classes, the bias is not penalised, or as in
-        :func:`loo_bounds`.
+        If the bias is not penalised, or as in :func:`loo_bounds`.
 
     Examples
     --------
@@ -88,38 +89,63 @@ def influence(
     True
     """
     model, X = unwrap(model, X)
-    balls, _ = problems_of(model, X, y, sample_weight)
-    if len(balls) > 1:
-        raise ValueError(
-            f"y has {len(balls)} classes, but influence needs two; use what_if(model, "
-            "X, y, without=[i]) for single rows"
-        )
+    balls, codes = problems_of(model, X, y, sample_weight)
     if balls[0].problem.free_bias:
         raise ValueError(
             "penalize_intercept=False is not supported by influence; use what_if(model,"
             " X, y, without=[i]) for single rows, or train with a penalised bias"
         )
     X_new = check_array(X_new, accept_sparse="csr", dtype=[np.float64, np.float32])
-    positive = model.predict(X_new) == model.classes_[1]
+    labels = np.searchsorted(model.classes_, model.predict(X_new))
     with threadpool_limits(1, "blas"):
-        return _influence(sharpened(balls[0], tol), X, X_new, positive, repair)
+        parts = [_Removals(sharpened(ball, tol), X, X_new) for ball in balls]
+        return _flips(parts, Scores.of(model, codes), labels, repair)
 
 
-class _Values:
-    """Products of new rows with training rows, and decisions of the centre there.
+class _Removals:
+    """Bounds on the decisions of one problem at new rows, without each training row.
 
     Parameters
     ----------
-    near : Neighbourhood
-        Of the ball of all training rows.
+    ball : Ball
+        Of all training rows.
     X, X_new : ndarray or CSR matrix
         Training rows, and new rows.
     """
 
-    def __init__(self, near: Neighbourhood, X: MatrixLike, X_new: MatrixLike) -> None:
-        self.near, self.problem = near, near.ball.problem
+    def __init__(self, ball: Ball, X: MatrixLike, X_new: MatrixLike) -> None:
+        self.out, self.problem = LeftOut(ball), ball.problem
+        self.near = Neighbourhood(ball, neighbourhood_size(ball), self.out.rows)
         self.X = X.tocsr() if hasattr(X, "tocsr") else np.asarray(X)
-        self.X_new, self.constant = X_new, near.products.constant
+        self.X_new, self.constant = X_new, self.near.products.constant
+
+    def bounds(self, i: int, products: Vector) -> Pair:
+        """Return bounds without row i, from its products with the new rows."""
+        rows = self.out.rows
+        own = rows.signs[i] * rows.alpha[i]
+        width = self.out.radii[i] * self.lengths
+        width += self.error(abs(own) * rows.lengths[i])
+        middle = self.centre - 0.5 * own * products
+        return middle - width, middle + width
+
+    def repaired(self, i: int, products: Vector, before: Pair) -> Pair:
+        """Return narrower bounds without row i, after a repair of the dual point."""
+        rows, near = self.out.rows, self.near
+        if not rows.upper[i] > 0.0:  # the problem does not have the row
+            return before
+        own = rows.signs[i] * rows.alpha[i]
+        leaving = Leaving.of(near, i)
+        d = leaving.moves()
+        middle = self.centre + 0.5 * (self.members @ d - own * products)
+        far = float(np.abs(d) @ near.rows.lengths) + abs(own) * rows.lengths[i]
+        width = loosely(leaving.squared(d, -own)) * self.lengths + self.error(far)
+        lower, upper = before
+        return np.maximum(lower, middle - width), np.minimum(upper, middle + width)
+
+    @cached_property
+    def members(self) -> NDArray[np.float64]:
+        """Products of the new rows with the rows of the neighbourhood."""
+        return self.block(self.near.members)
 
     def block(self, rows: NDArray[np.intp]) -> NDArray[np.float64]:
         """Return the products of all new rows with some training rows."""
@@ -165,37 +191,32 @@ class _Values:
         return self.lengths * (_SLACK * relative * (size + reach) + ball.offset)
 
 
-def _influence(
-    ball: Ball,
-    X: MatrixLike,
-    X_new: MatrixLike,
-    positive: NDArray[np.bool_],
-    repair: bool,
+def _flips(
+    parts: list[_Removals], scores: Scores, labels: NDArray[np.intp], repair: bool
 ) -> NDArray[np.bool_]:
     """Return the table of :func:`influence`."""
-    out = LeftOut(ball)
-    near = Neighbourhood(ball, neighbourhood_size(ball), out.rows)
-    values = _Values(near, X, X_new)
-    sign = np.where(positive, 1.0, -1.0)
-    members = values.block(near.members)
-    flips = np.zeros((X_new.shape[0], ball.problem.n), bool)
-    used = np.flatnonzero(out.rows.upper > 0.0)
-    for begin in range(0, len(used), _ROWS):
-        some = used[begin : begin + _ROWS]
-        blocks = values.block(some)
-        own = out.rows.signs[some] * out.rows.alpha[some]
-        reach = np.abs(own) * out.rows.lengths[some]
+    n = parts[0].problem.n
+    flips = np.zeros((len(labels), n), bool)
+    for begin in range(0, n, _ROWS):
+        some = np.arange(begin, min(begin + _ROWS, n))
+        blocks = [part.block(some) for part in parts]
         for k, i in enumerate(some):
-            middle = values.centre - 0.5 * own[k] * blocks[:, k]
-            width = out.radii[i] * values.lengths + values.error(reach[k])
-            open_ = ~(sign * middle > width)
+            found = [
+                part.bounds(int(i), block[:, k])
+                for part, block in zip(parts, blocks, strict=True)
+            ]
+            open_ = ~scores.certain(*_columns(found), labels)
             if repair and open_.any():
-                leaving = Leaving.of(near, int(i))
-                d = leaving.moves()
-                moved = members @ d - own[k] * blocks[:, k]
-                far = float(np.abs(d) @ near.rows.lengths) + reach[k]
-                width = loosely(leaving.squared(d, -own[k])) * values.lengths
-                width += values.error(far)
-                open_ &= ~(sign * (values.centre + 0.5 * moved) > width)
+                found = [
+                    part.repaired(int(i), block[:, k], own)
+                    for part, block, own in zip(parts, blocks, found, strict=True)
+                ]
+                open_ = ~scores.certain(*_columns(found), labels)
             flips[:, i] = open_
     return flips
+
+
+def _columns(found: list[Pair]) -> Pair:
+    """Return the bounds of all problems, (n_new, problems) each."""
+    lower, upper = zip(*found, strict=True)
+    return np.column_stack(lower), np.column_stack(upper)

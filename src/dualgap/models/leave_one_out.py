@@ -199,8 +199,8 @@ def loo_bounds(
     The leave-one-out error of the exact optimum is 1.5817 %, proved for all rows.
     """
     model, X = unwrap(model, X)
-    balls, codes = problems_of(model, X, y, sample_weight, pairs=True)
-    scores = _Scores.of(model, codes)
+    balls, codes = problems_of(model, X, y, sample_weight)
+    scores = Scores.of(model, codes)
     with threadpool_limits(1, "blas"):
         parts = [LeftOut(sharpened(ball, tol)) for ball in balls]
         rows = _Rows(parts, codes, scores)
@@ -282,8 +282,8 @@ def cv_bounds(
     The 5-fold error of the exact optimum is 2.109 %, proved for all rows.
     """
     model, X = unwrap(model, X)
-    balls, codes = problems_of(model, X, y, sample_weight, pairs=True)
-    scores = _Scores.of(model, codes)
+    balls, codes = problems_of(model, X, y, sample_weight)
+    scores = Scores.of(model, codes)
     folds = [test for _, test in check_cv(cv, y, classifier=True).split(X, y)]
     folds = [np.arange(len(codes))[test] for test in folds]
     found: list[ErrorBounds] = []
@@ -316,30 +316,20 @@ def problems_of(
     X: MatrixLike,
     y: ArrayLike,
     sample_weight: ArrayLike | None,
-    *,
-    pairs: bool = False,
 ) -> tuple[list[Ball], NDArray[np.intp]]:
     """Return the balls of a classifier's problems, and the class of every row.
 
-    All problems are about all rows. With `pairs` the model may have problems of pairs
-    of classes, where rows of other classes have weight 0.
+    All problems are about all rows. In problems of pairs of classes, the rows of other
+    classes have weight 0.
 
     Raises
     ------
     ValueError
-        If the model trains pairs of classes and `pairs` is False, or all classes
-        together.
+        If the model trains all classes together.
     """
     model, X = unwrap(model, X)
-    classes, codes = encode(np.asarray(y))
-    kind = getattr(model, "multi_class", "ovo" if hasattr(model, "kernel") else "ovr")
-    if len(classes) > 2 and kind == "ovo" and not pairs:
-        raise ValueError(
-            f"{type(model).__name__} with {len(classes)} classes trains pairs of "
-            "classes, which only loo_bounds and cv_bounds support; use "
-            "LinearSVC(multi_class='ovr'), or keep two classes"
-        )
-    if kind == "crammer_singer":
+    _, codes = encode(np.asarray(y))
+    if getattr(model, "multi_class", "ovr") == "crammer_singer":
         raise ValueError(
             "multi_class='crammer_singer' has no bounds for rows left out; use "
             "LinearSVC(multi_class='ovr')"
@@ -354,7 +344,7 @@ def problems_of(
     return balls, codes
 
 
-class _Scores(NamedTuple):
+class Scores(NamedTuple):
     """The way from decisions to scores of classes.
 
     Attributes
@@ -374,12 +364,24 @@ class _Scores(NamedTuple):
     confident: bool = True
 
     @classmethod
-    def of(cls, model: BaseEstimator, codes: NDArray[np.intp]) -> _Scores:
+    def of(cls, model: BaseEstimator, codes: NDArray[np.intp]) -> Scores:
         """Return the way of a fitted classifier."""
         classes = int(codes.max()) + 1
         if hasattr(model, "kernel"):
             return cls(classes, classes > 2, -1, bool(model.break_ties))
         return cls(classes, classes > 2 and model.multi_class == "ovo")
+
+    def certain(
+        self, lower: Vector, upper: Vector, codes: NDArray[np.intp]
+    ) -> NDArray[np.bool_]:
+        """Whether rows surely have these classes, from bounds on all decisions."""
+        if lower.shape[1] == 1:
+            return np.where(codes == 1, lower[:, 0] > 0.0, upper[:, 0] <= 0.0)
+        lower, upper = self.bounds(lower, upper)
+        n = np.arange(len(codes))
+        own, upper[n, codes] = lower[n, codes], -np.inf
+        found: NDArray[np.bool_] = own > upper.max(axis=1)
+        return found
 
     def bounds(self, lower: Vector, upper: Vector) -> tuple[Vector, Vector]:
         """Turn bounds on decisions into bounds on the scores of the classes."""
@@ -398,17 +400,17 @@ class _Rows:
     parts : sequence of LeftOut
     codes : ndarray of shape (n,)
         Class of every row.
-    scores : _Scores
+    scores : Scores
     """
 
     def __init__(
-        self, parts: Sequence[LeftOut], codes: NDArray[np.intp], scores: _Scores
+        self, parts: Sequence[LeftOut], codes: NDArray[np.intp], scores: Scores
     ) -> None:
         self.parts, self.codes, self.scores = parts, codes, scores
         self.repairs = self.fits = 0
 
     @classmethod
-    def unknown(cls, problems: int, codes: NDArray[np.intp], scores: _Scores) -> _Rows:
+    def unknown(cls, problems: int, codes: NDArray[np.intp], scores: Scores) -> _Rows:
         """Return rows without any bounds."""
         parts = [_Unknown(len(codes))] * problems
         return cls(parts, codes, scores)  # type: ignore[arg-type]
@@ -495,7 +497,7 @@ class _Unknown:
 def _fold(
     balls: Sequence[Ball],
     codes: NDArray[np.intp],
-    scores: _Scores,
+    scores: Scores,
     test: NDArray[np.intp],
     tol: float,
     refine: str,
