@@ -8,12 +8,24 @@ import pytest
 from dualgap import LinearSVC, Problem, core, solve
 from dualgap.certificate import Status
 from dualgap.data import RowStore, convert
-from dualgap.solvers import DCD, NORMA, SDCA, SGDQN, Pegasos, SGDm, SGDr, SGDs, SvmSGD
+from dualgap.solvers import (
+    DCD,
+    NORMA,
+    SDCA,
+    SGDQN,
+    SOLVERS,
+    Pegasos,
+    SGDm,
+    SGDr,
+    SGDs,
+    SvmSGD,
+)
+from dualgap.solvers.base import SteppedSolver
 
 from ..twins import norma, pegasos, sdca, sgd, sgd_qn, svmsgd
 from .data import close, make
 
-STEPPED = [Pegasos, NORMA, SvmSGD, SGDr, SGDs, SGDm, SGDQN, SDCA]
+STEPPED = [record for record in SOLVERS.values() if issubclass(record, SteppedSolver)]
 SEED = 11
 
 

@@ -7,10 +7,18 @@ import inspect
 import sys
 import types
 
+import numpy as np
 import pytest
 
-from dualgap import kernel, solvers
-from dualgap.solvers import SOLVERS, Solver, get_solver, solver_for, solvers_of
+from dualgap import LinearSVC, kernel, solvers
+from dualgap.solvers import (
+    SOLVERS,
+    Solver,
+    State,
+    get_solver,
+    solver_for,
+    solvers_of,
+)
 
 pytestmark = pytest.mark.cases(15)
 
@@ -127,3 +135,45 @@ def test_unknown_solvers_are_refused_with_the_known_ones(wrong):
     message = str(error.value)
     assert repr(wrong) in message
     assert all(repr(name) in message for name in SOLVERS)
+
+
+class Outsider(Solver):
+    """A solver from outside the package, whose iterate returns what a test sets."""
+
+    name = "outsider"
+
+    def __init__(self, found):
+        self.found = found
+
+    def start(self, problem, rng, warm):
+        return State(problem, rng, None)
+
+    def step(self, state, stop):
+        state.epochs += 1
+
+    def iterate(self, state):
+        return self.found
+
+
+ROWS, LABELS = np.eye(6, 3), np.array([0, 1, 0, 1, 0, 1])
+
+
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        (np.zeros(6), r"must return the pair \(w, alpha\).* got ndarray"),
+        ((None, np.zeros(5)), r"alpha .*shape \(6,\); got float64 of shape \(5,\)"),
+        ((None, np.zeros(6, np.float32)), "alpha .*float64 array.*; got float32"),
+        (([0.0] * 4, np.zeros(6)), r"w .*shape \(4,\); got list of shape \(4,\)"),
+        ((None, np.full(6, np.nan)), "alpha .*NaN.*; make the steps smaller"),
+    ],
+)
+def test_a_wrong_iterate_from_outside_is_named(found, said):
+    with pytest.raises((TypeError, ValueError), match="solver='outsider': .*" + said):
+        LinearSVC(solver=Outsider(found)).fit(ROWS, LABELS)
+
+
+def test_a_solver_without_a_name_is_told_to_have_one(monkeypatch):
+    monkeypatch.delattr(Outsider, "name")
+    with pytest.raises(TypeError, match="has no name; give its class one"):
+        LinearSVC(solver=Outsider((None, np.zeros(6)))).fit(ROWS, LABELS)

@@ -190,12 +190,13 @@ class _Found(NamedTuple):
 
 def _refuse_early(options: Options) -> None:
     """Raise an error for a solver or files that cannot be used, before any work."""
-    from ..solvers import get_solver
+    from ..solvers import SOLVERS, get_solver
 
     data, model, picture = options.data, options.model, options.picture
     if not get_solver(options.solver).dual:
+        names = ", ".join(name for name in SOLVERS if get_solver(name).dual)
         raise ValueError(
-            f"--solver {options.solver} keeps no dual variables; use auto, dcd or sdca"
+            f"--solver {options.solver} keeps no dual variables; use one of {names}"
         )
     refuse_unreadable(data)
     if is_store(data):

@@ -8,13 +8,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
 from itertools import pairwise
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..certificate import Bounds, Certificate, LazyParts, Status
+from ..certificate import Bounds, Certificate, LazyParts
 from ..losses import Vector
+from ..solvers.together import Parts, Solved
 from ..training import HISTORY_DTYPE, Solution
 from ..training.progress import Progress
 from .fitting import listener
@@ -25,20 +25,7 @@ __all__ = ["SolvedTogether"]
 logger = logging.getLogger("dualgap")
 
 
-class Solved(Protocol):
-    """Proofs that the core found, and the epochs of one problem after another."""
-
-    @property
-    def bounds(self) -> list[Bounds]: ...
-    @property
-    def epochs(self) -> Vector: ...
-    @property
-    def ends(self) -> NDArray[np.intp]: ...
-    @property
-    def seconds(self) -> float: ...
-
-
-class SolvedTogether:
+class SolvedTogether(Parts):
     """Certificates and histories of problems that were solved in one call.
 
     Parameters
@@ -50,42 +37,14 @@ class SolvedTogether:
         Name of the solver.
     method : str
         Name of the method that made the epochs.
-
-    Attributes
-    ----------
-    proved : list of bool
-        Whether the accuracy of each problem is proved. The others need another solver.
-    epochs : int
-        The largest number of epochs of a problem.
     """
 
     def __init__(
         self, training: Training, solved: Solved, solver: str, method: str
     ) -> None:
-        self.training, self.solved, self.method = training, solved, method
         model = training.estimator
-        self.proved = [of.meets(model.tol, model.atol) for of in solved.bounds]
-        self.starts = np.append(0, solved.ends[:-1])
-        self._epochs = (solved.ends - self.starts).tolist()
-        self._updates = solved.epochs[solved.ends - 1, 2].astype(np.int64).tolist()
-        self.epochs = max(self._epochs)
-        self._common = replace(
-            solved.bounds[0].certificate,
-            status=Status.CERTIFIED,
-            solver=solver,
-            tol=model.tol,
-            atol=model.atol,
-            seconds=solved.seconds / len(solved.bounds),
-        )
-
-    def part(self, p: int) -> Certificate:
-        """Return the certificate of problem p, without a name."""
-        return replace(
-            self._common,
-            bounds=self.solved.bounds[p],
-            epochs=self._epochs[p],
-            updates=self._updates[p],
-        )
+        super().__init__(solved, solver, model.tol, model.atol)
+        self.training, self.method = training, method
 
     def certificate(self) -> Certificate:
         """Return the certificate of all problems."""
@@ -94,10 +53,10 @@ class SolvedTogether:
         if count == 1:
             return self.part(0)
         return replace(
-            self._common,
+            self.common,
             bounds=Bounds.total(solved.bounds),
             epochs=len(solved.epochs),
-            updates=sum(self._updates),
+            updates=sum(self.updates),
             seconds=solved.seconds,
             several=LazyParts(count, lambda p: replace(self.part(p), name=names[p])),
         )
@@ -109,8 +68,8 @@ class SolvedTogether:
         primal, dual, steps = solved.epochs.T
         history = np.empty(len(steps), HISTORY_DTYPE)
         history["epoch"] = np.arange(1, len(steps) + 1)
-        history["epoch"] -= np.repeat(self.starts, self._epochs)
-        history["seconds"], history["exact"] = self._common.seconds, False
+        history["epoch"] -= np.repeat(self.starts, self.lengths)
+        history["seconds"], history["exact"] = self.common.seconds, False
         history["primal"], history["dual"], history["updates"] = primal, dual, steps
         history["solver"], history["predicted"] = self.method, math.nan
         history["primal"][last] = [bounds.primal for bounds in solved.bounds]
@@ -136,7 +95,7 @@ class SolvedTogether:
         training = self.training
         hear = listener(training.labels[p], None, training.on_epoch)
         progress = Progress(
-            self._common.solver, self._common.tol, training.title(p), hear
+            self.common.solver, self.common.tol, training.title(p), hear
         )
         progress.history = solution.history[-1:].tolist()
         progress.end(solution.certificate, model)

@@ -8,6 +8,7 @@ certificate and the file of :class:`dualgap.LinearSVC` with the same parameters.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,6 +22,8 @@ from ..data.types import MatrixLike, Parameters, ProblemLabel
 from ..losses import Loss
 from ..problems.multiclass import OneVsRest, certificate_of
 from ..solvers import Solver, get_solver
+from ..solvers.labellings import solve_labellings
+from ..solvers.together import Parts
 from ..training import Solution, ctrl_c, solve
 from ._columns import StoredColumns
 
@@ -127,9 +130,7 @@ class PlainLinearSVC:
         solver = get_solver(p["solver"])
 
         def train(k: int) -> Solution:
-            told = None
-            if on_epoch is not None:
-                told = lambda info: on_epoch(binary.labels[k], info)  # noqa: E731
+            told = on_epoch and partial(on_epoch, binary.labels[k])
             return solve(
                 binary.problem(k),
                 solver,
@@ -141,23 +142,39 @@ class PlainLinearSVC:
                 stop=stop,
             )
 
+        limits = {key: p[key] for key in ("tol", "atol", "max_epochs")}
+        w, alpha, parts = [], [], []
         with ctrl_c(stop):
-            solutions = [train(k) for k in range(problems)]
-        coef, intercept = zip(
-            *[binary.rows.coef(found.w) for found in solutions], strict=True
-        )
+            small = solve_labellings(
+                solver,
+                binary.rows,
+                binary.all_signs,
+                binary.all_costs,
+                stop=stop,
+                **limits,
+            )
+            known = small and Parts(small, solver.name, p["tol"], p["atol"])
+            for k in range(problems):
+                if small and known and known.proved[k]:
+                    w.append(small.w[k])
+                    alpha.append(small.alpha[k])
+                    parts.append(known.part(k))
+                    continue
+                found = train(k)
+                w.append(found.w)
+                alpha.append(found.alpha)
+                parts.append(found.certificate)
+        coef, intercept = zip(*map(binary.rows.coef, w), strict=True)
         self.classes_, self.n_features_in_ = classes, X.shape[1]
         self.coef_, self.intercept_ = (
             columns.spread(np.stack(coef)),
             np.array(intercept),
         )
-        used = binary.pack([found.alpha for found in solutions]).any(axis=0)
+        used = binary.pack(alpha).any(axis=0)
         self.support_ = np.flatnonzero(used)
         counts = np.bincount(codes[self.support_], minlength=len(classes))
         self.n_support_ = counts.astype(np.int32)
-        self.certificate_ = certificate_of(
-            self, [found.certificate for found in solutions]
-        )
+        self.certificate_ = certificate_of(self, parts)
         return self
 
     def decision_function(self, X: MatrixLike) -> NDArray[np.float64]:

@@ -25,6 +25,7 @@ from ..problems import one_vs_one, one_vs_rest
 from ..problems.binary import BinaryProblem
 from ..problems.kernel_matrix import MatrixProblem
 from ..problems.multiclass import certificate_of
+from ..solvers import get_solver
 from .leave_one_out import Scores, problems_of
 
 if TYPE_CHECKING:
@@ -129,7 +130,7 @@ class WhatIf:
                 model.set_params(gamma=gamma)
             return model.set_params(class_weight=None).fit(X, y, weight)
         model.set_params(class_weight=self._view.class_weight)
-        if model.solver in ("auto", "dcd", "sdca"):
+        if get_solver(model.solver).dual:
             for name in ("classes_", "support_", "dual_coef_", "_n_rows", "_fitted_C"):
                 setattr(model, name, getattr(self._view, name))
             model.set_params(warm_start=True).fit(X, y, weight)

@@ -226,7 +226,13 @@ class Solver(ABC):
 
     def claim(self, state: Any) -> Claim:
         """Return the claim to prove: the iterate, and a hint if there is one."""
-        return Claim(*self.iterate(state))
+        found = self.iterate(state)
+        if not self.kinds:
+            problem = state.problem
+            binary = problem.kind == "binary"
+            lengths = (problem.width, problem.n) if binary else (None, None)
+            _check_iterate(self.name, found, lengths)
+        return Claim(*found)
 
     def unproved(self, state: Any) -> Proof | None:
         """Return the model reached, with a certificate that promises nothing.
@@ -243,6 +249,40 @@ class Solver(ABC):
         changed = copy.copy(self)
         object.__setattr__(changed, "settings", replace(self.settings, **changes))
         return changed
+
+
+def _check_iterate(
+    name: str, found: object, lengths: tuple[int | None, int | None]
+) -> None:
+    """Refuse what `iterate` of a solver from outside the package may return by mistake.
+
+    Raises
+    ------
+    TypeError
+        If it is no pair.
+    ValueError
+        If an array is not of float64, has another shape, or is not finite.
+    """
+    if not (isinstance(found, tuple) and len(found) == 2):
+        raise TypeError(
+            f"solver={name!r}: iterate() must return the pair (w, alpha), each an "
+            f"array or None; got {type(found).__name__}"
+        )
+    for label, value, length in zip(("w", "alpha"), found, lengths, strict=True):
+        if value is None:
+            continue
+        dtype, shape = getattr(value, "dtype", type(value).__name__), np.shape(value)
+        if dtype != np.float64 or (length is not None and shape != (length,)):
+            size = "" if length is None else f" of shape ({length},)"
+            raise ValueError(
+                f"solver={name!r}: {label} from iterate() must be a float64 array"
+                f"{size}; got {dtype} of shape {shape}"
+            )
+        if not np.isfinite(value).all():
+            raise ValueError(
+                f"solver={name!r}: {label} from iterate() has NaN or infinite entries; "
+                "make the steps smaller"
+            )
 
 
 @dataclass(frozen=True)

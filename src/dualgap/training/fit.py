@@ -104,6 +104,11 @@ def solve(
             f"solver={solver!r} is not a solver record; use one such as "
             "dualgap.DCD() or dualgap.SOLVERS['dcd']()"
         )
+    if not hasattr(solver, "name"):
+        raise TypeError(
+            f"solver={solver!r} has no name; give its class one, such as "
+            "name: ClassVar[str] = 'my-solver'"
+        )
     check_kind(problem, solver)
     solver.check(problem)
     if warm is not None:
