@@ -6,8 +6,8 @@ from numbers import Real
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, OutlierMixin, RegressorMixin
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
@@ -19,7 +19,7 @@ from ._certain import CertainDecisions
 from .fitting import checked
 from .kernel_single import CONSTRAINTS, KernelFit, least_decision
 from .parameters import Constraints, constraints
-from .single import on_the_plane
+from .single import Novelty, on_the_plane
 
 __all__ = ["SVR", "OneClassSVM"]
 
@@ -246,8 +246,8 @@ class SVR(
 
 
 class OneClassSVM(
+    Novelty,
     KernelFit,
-    OutlierMixin,
     BaseEstimator,
 ):
     r"""Kernel one-class SVM for novelty detection, with a certificate of optimality.
@@ -417,21 +417,6 @@ class OneClassSVM(
         offset: Vector = -self.intercept_
         return offset
 
-    def score_samples(self, X: MatrixLike) -> Vector:
-        """Return the scores ``sum_i a_i k(x_i, x)`` of rows; lower is more unusual.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows; see :meth:`decision_function`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,), float64
-            Scores.
-        """
-        return self.decision_function(X) + self.offset_[0]
-
     def decision_function(self, X: MatrixLike) -> Vector:
         """Return the scores minus `offset_`: negative for outliers, 0 on the boundary.
 
@@ -462,18 +447,3 @@ class OneClassSVM(
             self.dual_coef_,
             float(self.offset_[0]),
         )
-
-    def predict(self, X: MatrixLike) -> NDArray[np.intp]:
-        """Predict which rows are inliers (1) and which are outliers (-1).
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows; see :meth:`decision_function`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,), intp
-            1 or -1.
-        """
-        return np.where(self.decision_function(X) >= 0.0, 1, -1).astype(np.intp)

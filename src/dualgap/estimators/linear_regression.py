@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from joblib import effective_n_jobs
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.sparse import issparse
-from sklearn.base import BaseEstimator, OutlierMixin, RegressorMixin
+from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -26,7 +26,7 @@ from ._certain import CertainDecisions
 from ._columns import StoredColumns
 from .fitting import checked, refuse_masks, validated
 from .parameters import Constraints, constraints
-from .single import ZERO, SingleFit, checked_weights, on_the_plane
+from .single import ZERO, Novelty, SingleFit, checked_weights, on_the_plane
 from .training import begin
 
 if TYPE_CHECKING:
@@ -335,8 +335,8 @@ class LinearSVR(
 
 
 class LinearOneClassSVM(
+    Novelty,
     _LinearFit,
-    OutlierMixin,
     BaseEstimator,
 ):
     r"""Linear one-class SVM for novelty detection, with a certificate of optimality.
@@ -507,21 +507,6 @@ class LinearOneClassSVM(
         )
         return self
 
-    def score_samples(self, X: MatrixLike) -> Vector:
-        """Return the scores ``coef_ . x`` of rows; lower is more unusual.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,), float64
-            Scores.
-        """
-        return self.decision_function(X) + self.offset_[0]
-
     def decision_function(self, X: MatrixLike) -> Vector:
         """Return the scores minus `offset_`: negative for outliers, 0 on the plane.
 
@@ -545,18 +530,3 @@ class LinearOneClassSVM(
     def _least(self) -> float:
         """Size up to which a decision counts as 0."""
         return ZERO * abs(float(self.offset_[0]))
-
-    def predict(self, X: MatrixLike) -> NDArray[np.intp]:
-        """Predict which rows are inliers (1) and which are outliers (-1).
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,), intp
-            1 or -1.
-        """
-        return np.where(self.decision_function(X) >= 0.0, 1, -1).astype(np.intp)

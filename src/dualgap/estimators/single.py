@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import OutlierMixin
 from sklearn.utils.validation import _check_sample_weight
 
 from .. import core
@@ -22,6 +23,7 @@ from .training import Start, Training, fit_all
 
 __all__ = [
     "ZERO",
+    "Novelty",
     "SingleFit",
     "checked_weights",
     "on_the_plane",
@@ -58,6 +60,40 @@ def checked_weights(sample_weight: ArrayLike | None, X: MatrixLike) -> Vector | 
         sample_weight, X, dtype=np.float64, ensure_non_negative=True
     )
     return weight
+
+
+class Novelty(OutlierMixin):
+    """Mixin for one-class SVMs: scores and labels from their decisions."""
+
+    def score_samples(self, X: MatrixLike) -> Vector:
+        """Return the scores of rows; lower is more unusual.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows; see :meth:`decision_function`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,), float64
+            Scores.
+        """
+        return self.decision_function(X) + self.offset_[0]
+
+    def predict(self, X: MatrixLike) -> NDArray[np.intp]:
+        """Predict which rows are inliers (1) and which are outliers (-1).
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows; see :meth:`decision_function`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,), intp
+            1 or -1.
+        """
+        return np.where(self.decision_function(X) >= 0.0, 1, -1).astype(np.intp)
 
 
 class SingleFit(
