@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .app import app, paragraphs, told_plainly
+from .app import app, paragraphs, taking, told_plainly
 from .data import (
     columns_of,
     facts_of,
@@ -103,6 +104,37 @@ BoundTime = Annotated[
 ]
 
 
+@dataclass(frozen=True, kw_only=True)
+class ModelOptions:
+    """Options of the commands about a model of any package and its training data."""
+
+    data: DataPath
+    model: AnyModel
+    C: TrainedC = None
+    epsilon: TrainedEpsilon = None
+    tol: Tightness = 1e-3
+    label: LabelAsTrained = None
+    zero_based: ZeroBasedAsTrained = None
+    n_jobs: PredictJobs = None
+    json_: Json = False
+    debug: Debug = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class BoundOptions(ModelOptions):
+    """Options of the commands that bound the distance of any model."""
+
+    nu: TrainedNu = None
+    time_limit: BoundTime = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(BoundOptions):
+    """Options of ``dualgap certify``."""
+
+    verbose: Verbose = False
+
+
 @app.command(
     epilog=paragraphs(
         "[bold]Examples[/bold]",
@@ -117,60 +149,37 @@ BoundTime = Annotated[
         "options.",
     )
 )
-def certify(
-    data: DataPath,
-    model: AnyModel,
-    C: TrainedC = None,
-    epsilon: TrainedEpsilon = None,
-    nu: TrainedNu = None,
-    tol: Tightness = 1e-3,
-    time_limit: BoundTime = None,
-    label: LabelAsTrained = None,
-    zero_based: ZeroBasedAsTrained = None,
-    n_jobs: PredictJobs = None,
-    verbose: Verbose = False,
-    json_: Json = False,
-    debug: Debug = False,
-) -> None:
+@taking(Options)
+def certify(options: Options) -> None:
     """Bound how far MODEL is from the optimum of its training problem on DATA."""
-    with told_plainly(debug):
+    model = options.model
+    with told_plainly(options.debug):
         from ..models.certification import certify as prove
         from ..models.certification import other_objective
 
-        kind, fitted, examples = read_with_data(
-            data, model, C, epsilon, nu, label, zero_based, n_jobs
-        )
+        kind, fitted, examples = read_with_data(options, options.nu)
         # Without it certify does not warn: here other rows are an error.
         trained = vars(fitted).pop("certificate_", None)
         found = prove(
-            fitted, examples.X, examples.y, tol=tol, time_limit=time_limit,
-            random_state=0,
+            fitted, examples.X, examples.y, tol=options.tol,
+            time_limit=options.time_limit, random_state=0,
         )  # fmt: skip
         fitted.certificate_ = found
         certificates = by_problem(fitted)
         if trained and (moved := other_objective(trained, found)):
             raise ValueError(
-                f"{data} is not the training data of {model}: the objective is "
+                f"{options.data} is not the training data of {model}: the objective is "
                 f"{moved[0]:.6g} instead of {moved[1]:.6g}"
             )
-        if json_:
+        if options.json_:
             _print(certificates, {"model": model, "kind": kind, **facts_of(examples)})
         else:
             _print_bound(model, certificates)
-            if verbose:
+            if options.verbose:
                 print_details(certificates)
 
 
-def read_with_data(
-    data: str,
-    model: str,
-    C: float | None,
-    epsilon: float | None,
-    nu: float | None,
-    label: str | None,
-    zero_based: bool | None,
-    n_jobs: int | None,
-) -> tuple[str, Model, Data]:
+def read_with_data(o: ModelOptions, nu: float | None = None) -> tuple[str, Model, Data]:
     """Read a model file of any package, and its training data.
 
     Returns
@@ -184,10 +193,11 @@ def read_with_data(
     ValueError
         If an option or the data do not fit the model, or a file is malformed.
     """
+    data, model = o.data, o.model
     refuse_unreadable(data)
-    kind, fitted, notes, scaling = read_model(model, C, epsilon, nu)
+    kind, fitted, notes, scaling = read_model(model, o.C, o.epsilon, nu)
     known = fitted.get_params()
-    for name, value in (("C", C), ("epsilon", epsilon), ("nu", nu)):
+    for name, value in (("C", o.C), ("epsilon", o.epsilon), ("nu", nu)):
         if kind == "dualgap" and value is not None:
             raise ValueError(f"{model} contains {name}; leave --{name} out")
         if kind != "dualgap" and value is None and name in known:
@@ -202,9 +212,9 @@ def read_with_data(
             )
     remedy = f"give data like the training data of {model}"
     size = None if kind == "LIBSVM" else fitted.n_features_in_
-    columns = columns_of(notes, label)._replace(needs_label=True)
+    columns = columns_of(notes, o.label)._replace(needs_label=True)
     base = bool(notes["zero_based"])
-    examples = read_data(data, zero_based, n_jobs, size, remedy, columns, base)
+    examples = read_data(data, o.zero_based, o.n_jobs, size, remedy, columns, base)
     examples = rescaled(examples, scaling)
     if is_store(data):
         raise ValueError(

@@ -2,30 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated
 
 import typer
 
-from .app import app, paragraphs, told_plainly
-from .certify import (
-    AnyModel,
-    BoundTime,
-    Tightness,
-    TrainedC,
-    TrainedEpsilon,
-    TrainedNu,
-    read_with_data,
-)
+from .app import app, paragraphs, taking, told_plainly
+from .certify import BoundOptions, read_with_data
 from .data import facts_of, refuse_unwritable
-from .options import (
-    DataPath,
-    Debug,
-    Json,
-    LabelAsTrained,
-    PredictJobs,
-    ZeroBasedAsTrained,
-)
 from .report import print_json
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(BoundOptions):
+    """Options of ``dualgap report``."""
+
+    output: Annotated[
+        str,
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="Write the page to FILE, HTML."
+        ),
+    ] = "report.html"
 
 
 @app.command(
@@ -41,46 +38,27 @@ from .report import print_json
         "options.",
     )
 )
-def report(
-    data: DataPath,
-    model: AnyModel,
-    output: Annotated[
-        str,
-        typer.Option(
-            "--output", "-o", metavar="FILE", help="Write the page to FILE, HTML."
-        ),
-    ] = "report.html",
-    C: TrainedC = None,
-    epsilon: TrainedEpsilon = None,
-    nu: TrainedNu = None,
-    tol: Tightness = 1e-3,
-    time_limit: BoundTime = None,
-    label: LabelAsTrained = None,
-    zero_based: ZeroBasedAsTrained = None,
-    n_jobs: PredictJobs = None,
-    json_: Json = False,
-    debug: Debug = False,
-) -> None:
+@taking(Options)
+def report(options: Options) -> None:
     """Write a page about MODEL and its training DATA."""
-    with told_plainly(debug):
-        refuse_unwritable(output, [data, model])
+    model, output, n_jobs = options.model, options.output, options.n_jobs
+    with told_plainly(options.debug):
+        refuse_unwritable(output, [options.data, model])
         _refuse_overwriting(output)
         from ..html_report import report as page_about  # needs matplotlib
 
-        kind, fitted, examples = read_with_data(
-            data, model, C, epsilon, nu, label, zero_based, n_jobs
-        )
+        kind, fitted, examples = read_with_data(options, options.nu)
         if hasattr(fitted, "kernel"):
             fitted.n_jobs = -1 if n_jobs is None else n_jobs
         names = examples.names
         if names is None and not examples.zero_based:
             names = [str(k + 1) for k in range(examples.shape[1])]
         page = page_about(
-            fitted, examples.X, examples.y, feature_names=names, tol=tol,
-            time_limit=time_limit, random_state=0,
+            fitted, examples.X, examples.y, feature_names=names, tol=options.tol,
+            time_limit=options.time_limit, random_state=0,
         )  # fmt: skip
         page.save(output)
-        if json_:
+        if options.json_:
             facts = facts_of(examples)
             print_json({"model": model, "kind": kind, "output": output, **facts})
         else:

@@ -3,29 +3,27 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from typing import Annotated
 
 import typer
 
-from .app import app, paragraphs, told_plainly
-from .certify import AnyModel, Tightness, TrainedC, TrainedEpsilon, read_with_data
+from .app import app, paragraphs, taking, told_plainly
+from .certify import ModelOptions, read_model, read_with_data
 from .data import refuse_unwritable
-from .options import (
-    DataPath,
-    Debug,
-    Json,
-    LabelAsTrained,
-    PredictJobs,
-    ZeroBasedAsTrained,
-)
 from .report import by_problem, name_of, print_json, reach, worst_problem
 
-ProofPath = Annotated[
-    str,
-    typer.Option(
-        "--output", "-o", metavar="FILE", help="Proof file.", show_default=False
-    ),
-]
+
+@dataclass(frozen=True, kw_only=True)
+class Options(ModelOptions):
+    """Options of ``dualgap prove``."""
+
+    output: Annotated[
+        str,
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="Proof file.", show_default=False
+        ),
+    ]
 
 
 @app.command(
@@ -41,34 +39,21 @@ ProofPath = Annotated[
         "the claims again, and compares the rows with DATA if that is svmlight text.",
     )
 )
-def prove(
-    data: DataPath,
-    model: AnyModel,
-    output: ProofPath,
-    C: TrainedC = None,
-    epsilon: TrainedEpsilon = None,
-    tol: Tightness = 1e-3,
-    label: LabelAsTrained = None,
-    zero_based: ZeroBasedAsTrained = None,
-    n_jobs: PredictJobs = None,
-    json_: Json = False,
-    debug: Debug = False,
-) -> None:
+@taking(Options)
+def prove(options: Options) -> None:
     """Write a proof of how far MODEL is from the optimum, for dualgap-check."""
-    with told_plainly(debug):
+    data, model, output = options.data, options.model, options.output
+    with told_plainly(options.debug):
         from ..models import write_proof
-        from .certify import read_model
 
         refuse_unwritable(output, [data, model])
         _refuse_overwriting(output)
-        if read_model(model, C, epsilon)[3] is not None:
+        if read_model(model, options.C, options.epsilon)[3] is not None:
             raise ValueError(
                 f"{model} was trained with --standardize, which changes the values "
                 f"in {data}; train without --standardize"
             )
-        kind, fitted, examples = read_with_data(
-            data, model, C, epsilon, None, label, zero_based, n_jobs
-        )
+        kind, fitted, examples = read_with_data(options)
         comparable = _is_text(data)
         try:
             found = write_proof(
@@ -76,7 +61,7 @@ def prove(
                 examples.X,
                 examples.y,
                 output,
-                tol=tol,
+                tol=options.tol,
                 data=data if comparable else None,
                 zero_based=examples.zero_based,
             )
@@ -84,7 +69,7 @@ def prove(
             raise ValueError(f"{model}: {error}") from None
         fitted.certificate_ = found
         certificates = by_problem(fitted)
-        if json_:
+        if options.json_:
             named = [name_of(of) | c.to_dict() for of, c in certificates]
             report = {"model": model, "kind": kind, "proof": output}
             print_json(report | {"compares_data": comparable, "certificates": named})
