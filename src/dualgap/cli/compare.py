@@ -29,17 +29,9 @@ from .data import (
 )
 from .options import (
     DataPath,
-    Debug,
-    FeatureColumns,
-    Intercept,
-    Json,
-    Label,
     LinearLoss,
-    Quiet,
     ReadJobs,
-    Seed,
-    Standardize,
-    ZeroBased,
+    TrainingOptions,
     fraction,
     known_word,
     positive,
@@ -76,7 +68,7 @@ class _Run:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options:
+class Options(TrainingOptions):
     """Options of ``dualgap compare``."""
 
     data: DataPath
@@ -97,7 +89,6 @@ class Options:
         float,
         typer.Option(callback=positive, help="Seconds for each fit of dualgap."),
     ] = 10.0
-    intercept: Intercept = True
     peers: Annotated[bool, typer.Option(help="Also train with other packages.")] = True
     positive_label: Annotated[
         str | None,
@@ -116,15 +107,7 @@ class Options:
             show_default=False,
         ),
     ] = None
-    seed: Seed = 0
-    label: Label = None
-    columns: FeatureColumns = None
-    standardize: Standardize = False
-    zero_based: ZeroBased = None
     n_jobs: ReadJobs = None
-    json_: Json = False
-    quiet: Quiet = False
-    debug: Debug = False
 
 
 @app.command(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -267,15 +268,9 @@ LinearLoss = Annotated[
         help="hinge, squared_hinge or smoothed_hinge.",
     ),
 ]
-Intercept = Annotated[
-    bool, typer.Option(help="Fit a bias: the weight of a constant feature.")
-]
 TrainedModel = Annotated[
     str,
     typer.Argument(metavar="MODEL", help="File written by train.", show_default=False),
-]
-Seed = Annotated[
-    int, typer.Option("--seed", min=0, help="The same seed gives the same model.")
 ]
 Quiet = Annotated[
     bool, typer.Option("--quiet", "-q", help="Show only the result, no progress.")
@@ -292,3 +287,22 @@ Json = Annotated[
 
 
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingOptions:
+    """Options of all commands that train."""
+
+    intercept: Annotated[
+        bool, typer.Option(help="Fit a bias: the weight of a constant feature.")
+    ] = True
+    seed: Annotated[
+        int, typer.Option(min=0, help="The same seed gives the same model.")
+    ] = 0
+    label: Label = None
+    columns: FeatureColumns = None
+    standardize: Standardize = False
+    zero_based: ZeroBased = None
+    json_: Json = False
+    quiet: Quiet = False
+    debug: Debug = False

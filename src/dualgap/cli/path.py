@@ -25,17 +25,9 @@ from .data import (
 )
 from .options import (
     DataPath,
-    Debug,
-    FeatureColumns,
-    Intercept,
-    Json,
-    Label,
     LinearJobs,
     LinearLoss,
-    Quiet,
-    Seed,
-    Standardize,
-    ZeroBased,
+    TrainingOptions,
     complete_solver,
     fraction,
     positive,
@@ -55,7 +47,7 @@ _GRID = "0.001,0.01,0.1,1,10"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options:
+class Options(TrainingOptions):
     """Options of ``dualgap path``."""
 
     data: DataPath
@@ -114,7 +106,6 @@ class Options:
             callback=positive, help="Seconds for the whole path.", show_default="none"
         ),
     ] = None
-    intercept: Intercept = True
     class_weight: Annotated[
         bool,
         typer.Option("--balanced", help="Give all classes the same total weight."),
@@ -127,15 +118,7 @@ class Options:
             show_default=False,
         ),
     ] = None
-    seed: Seed = 0
-    label: Label = None
-    columns: FeatureColumns = None
-    standardize: Standardize = False
-    zero_based: ZeroBased = None
     n_jobs: LinearJobs = None
-    json_: Json = False
-    quiet: Quiet = False
-    debug: Debug = False
 
 
 @app.command(

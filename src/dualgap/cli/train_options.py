@@ -12,17 +12,9 @@ from .options import (
     LOSS,
     MULTI_CLASS,
     DataOrStore,
-    Debug,
-    FeatureColumns,
-    Intercept,
     Jobs,
-    Json,
-    Label,
-    Quiet,
-    Seed,
-    Standardize,
+    TrainingOptions,
     Verbose,
-    ZeroBased,
     complete_solver,
     fraction,
     gamma_value,
@@ -34,7 +26,7 @@ from .task import TASK
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainOptions:
+class TrainOptions(TrainingOptions):
     """Options of ``dualgap train``."""
 
     data: DataOrStore
@@ -219,7 +211,6 @@ class TrainOptions:
             show_default="none",
         ),
     ] = None
-    intercept: Intercept = True
     intercept_scaling: Annotated[
         float | None,
         typer.Option(
@@ -246,7 +237,6 @@ class TrainOptions:
             show_default="1 for all",
         ),
     ] = None
-    seed: Seed = 0
     n_features: Annotated[
         int | None,
         typer.Option(
@@ -268,12 +258,5 @@ class TrainOptions:
         float,
         typer.Option(callback=positive, help="Seconds between two checkpoints."),
     ] = 60.0
-    label: Label = None
-    columns: FeatureColumns = None
-    standardize: Standardize = False
-    zero_based: ZeroBased = None
     n_jobs: Jobs = None
-    json_: Json = False
-    quiet: Quiet = False
     verbose: Verbose = False
-    debug: Debug = False
