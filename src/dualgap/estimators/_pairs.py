@@ -18,7 +18,7 @@ from ..data.rows import Points
 from ..data.types import MatrixLike
 from ..kernel import BlockSolver, Gram, KernelProblem, Nystroem, Precomputed
 from ..kernels.functions import Kernel
-from ..kernels.gram import Matrix, Pairs, Subset, rows_in
+from ..kernels.gram import Matrix, Pairs, rows_in
 from ..losses import Hinge, Loss, SquaredHinge, Vector, get_loss
 from ..problems.base import EMPTY
 from ..problems.kernel import Bias
@@ -178,7 +178,7 @@ class PairRows:
 
     def problem(
         self,
-        matrix: Function[[int, int], Matrix | Subset],
+        matrix: Function[[int, int], Matrix],
         i: int,
         j: int,
         C: float,

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ..data.types import Matrix, MatrixLike
 from ..kernel import BlockSolver, Gram
 from ..kernels.functions import Kernel, Precomputed
-from ..kernels.gram import Subset, points_of
+from ..kernels.gram import points_of
 from ..kernels.predict import single_values
 from ..losses import Vector
 from ..problems.kernel_boxes import BoxProblem
@@ -85,7 +85,7 @@ class KernelFit(KernelParameters, SingleFit):
         if not numbers.size:
             raise ValueError("sample_weight is zero everywhere; give a positive weight")
         if isinstance(kernel, Precomputed):
-            matrix: Gram | Subset = Gram(used, kernel, self.cache_size)
+            matrix: Matrix = Gram(used, kernel, self.cache_size)
             if numbers.size < X.shape[0]:
                 matrix = matrix.subset(numbers)
         else:

@@ -73,12 +73,15 @@ class Matrix:
         kernel.
     accessor : core.Rows or None
         Row accessor of the data. None if Python computes the kernel.
+    columns : ndarray of int or None
+        Rows of this matrix among the rows of the core; None for all.
     """
 
     kernel: Kernel
     n: int
     cache_size: float
     accessor: Accessor | None = None
+    columns: NDArray[np.uint32] | None = None
 
     @cached_property
     def core(self) -> CoreGram:
@@ -95,11 +98,6 @@ class Matrix:
 
     def _make_core(self) -> CoreGram:
         raise NotImplementedError
-
-    @property
-    def columns(self) -> NDArray[np.uint32] | None:
-        """Rows of this matrix among the rows of the core; None for all."""
-        return None
 
     def source(self) -> tuple[Data, NDArray[np.uint32] | None]:
         """Return the data and the numbers of the rows in use; None for all rows."""
@@ -174,7 +172,7 @@ class Matrix:
         """
         if self.fast is not None:
             return fast_times(self.fast, c, stop, at, errors)
-        whole = self._times(c, None, stop)
+        whole = self._times(c, self.columns, stop)
         return whole if at is None else whole[at]
 
     def _times(
@@ -406,8 +404,10 @@ class Pair(Matrix):
         return np.ascontiguousarray(whole[:, own])
 
 
-class Subset:
+class Subset(Matrix):
     """Kernel matrix of some rows of another matrix; see :meth:`Gram.subset`."""
+
+    columns: NDArray[np.uint32]
 
     def __init__(self, parent: Matrix, columns: NDArray[np.uint32]) -> None:
         self.parent, self.columns = parent, columns
@@ -415,64 +415,34 @@ class Subset:
         self.accessor = parent.accessor
         self.kernel, self.n = parent.kernel, len(columns)
 
-    @property
-    def core(self) -> CoreGram:
+    def _make_core(self) -> CoreGram:
         return self.parent.core
 
-    @cached_property
-    def fast(self) -> KernelRows | None:
-        """Fast rows of this subset; see :attr:`Matrix.fast`."""
-        return None if self.kernel.form is None else kernel_rows(self)
-
-    @property
-    def bounded(self) -> bool:
-        """Whether :meth:`times` bounds rounding errors; see :attr:`Matrix.bounded`."""
-        return self.fast is not None and bool(self.fast.bounded)
-
     def source(self) -> tuple[Data, NDArray[np.uint32]]:
-        """Return the data and the numbers of the rows; see :meth:`Matrix.source`."""
         X, rows = self.parent.source()
         return X, self.columns if rows is None else rows[self.columns]
 
     @property
     def statistics(self) -> Statistics:
-        """Counts of the whole matrix."""
         return self.parent.statistics
 
     def row(self, i: int) -> Block:
-        """Return ``k(x_i, x_j)`` for all j of the subset; see :meth:`Gram.row`."""
         return self.parent.row(int(self.columns[i]))[self.columns]
 
     def block(self, rows: ArrayLike, columns: ArrayLike | None = None) -> Block:
-        """Compute some entries of this matrix; see :meth:`Gram.block`."""
         some = (
             self.columns if columns is None else self.columns[_order(columns, self.n)]
         )
         return self.parent.block(self.columns[_order(rows, self.n)], some)
 
     def diagonal(self) -> NDArray[np.float64]:
-        """Return ``k(x_i, x_i)``, shape (n,), float64."""
         return self.parent.diagonal()[self.columns]
 
-    def times(
-        self,
-        c: NDArray[np.float64],
-        stop: Stop | None = None,
-        at: NDArray[np.integer] | None = None,
-        errors: NDArray[np.float64] | None = None,
-    ) -> NDArray[np.float64]:
-        """Return sums of columns times coefficients; see :meth:`Gram.times`."""
-        if self.fast is not None:
-            return fast_times(self.fast, c, stop, at, errors)
-        whole = self.parent._times(c, self.columns, stop)
-        return whole if at is None else whole[at]
-
     def subset(self, indices: ArrayLike) -> Subset:
-        """Return the kernel matrix of some of these rows."""
         return Subset(self.parent, self.columns[_order(indices, self.n)])
 
 
-def roundings_of_values(gram: Matrix | Subset) -> float:
+def roundings_of_values(gram: Matrix) -> float:
     """Return a bound on the rounding errors of the values in :meth:`Matrix.times`.
 
     It is in units of ``2**-53 sqrt(k_ii k_jj)``; see :meth:`Kernel.roundings`. The sums

@@ -15,7 +15,7 @@ from ..data.types import MatrixLike
 from .functions import Kernel, Precomputed
 
 if TYPE_CHECKING:
-    from .gram import Matrix, Subset
+    from .gram import Matrix
 
 Indices = NDArray[np.uint32]
 
@@ -38,7 +38,7 @@ class Settings:
 SETTINGS = Settings()
 
 
-def row_source(gram: Matrix | Subset, threads: int = 1) -> core.RowSource:
+def row_source(gram: Matrix, threads: int = 1) -> core.RowSource:
     """Return an object that computes many rows of a kernel matrix at a time."""
     if gram.kernel.form is not None:
         return kernel_rows(gram, threads)
@@ -46,7 +46,7 @@ def row_source(gram: Matrix | Subset, threads: int = 1) -> core.RowSource:
     return core.PythonRows(gram.n, _python_rows(X, gram.kernel, columns))
 
 
-def kernel_rows(gram: Matrix | Subset, threads: int = 1) -> core.KernelRows:
+def kernel_rows(gram: Matrix, threads: int = 1) -> core.KernelRows:
     """Return :func:`row_source` of a kernel that the core computes."""
     X, columns = gram.source()
     assert gram.accessor is not None

@@ -18,7 +18,7 @@ from ..certificate import Certificate
 from ..checks import check_duals
 from ..data.types import MatrixLike
 from ..kernels.functions import Kernel
-from ..kernels.gram import Gram, Matrix, Subset, roundings_of_values
+from ..kernels.gram import Gram, Matrix, roundings_of_values
 from ..losses import Vector
 from .base import Claim, Near, Problem
 from .rounding import Rounding
@@ -97,12 +97,12 @@ class MatrixProblem(Problem):
         cache_size: float,
         rows: ArrayLike | None,
     ) -> None:
-        if isinstance(X, (Matrix, Subset)):
+        if isinstance(X, Matrix):
             if kernel is not None:
                 raise ValueError(
                     f"kernel={kernel!r}: a Gram has its kernel already; leave it out"
                 )
-            gram: Matrix | Subset = X
+            gram: Matrix = X
         elif kernel is None:
             raise ValueError("kernel=None: give a kernel, such as RBF(gamma='scale')")
         else:
@@ -336,7 +336,7 @@ def dual_point(claim: Claim) -> Vector:
     return claim.alpha
 
 
-def _underflow_of_values(gram: Matrix | Subset) -> float:
+def _underflow_of_values(gram: Matrix) -> float:
     """Return a bound on the underflow error of a value of `linear` or `poly`.
 
     It is 0 for the other kernels. A product of two rows, or of scaled entries, loses a
@@ -356,7 +356,7 @@ def _underflow_of_values(gram: Matrix | Subset) -> float:
     return slope * scale * (entries + 8) * Rounding.least
 
 
-def score_roundings(gram: Matrix | Subset, added: float) -> core.ScoreRoundings:
+def score_roundings(gram: Matrix, added: float) -> core.ScoreRoundings:
     """Return sizes of the rounding errors of float64 scores, for proofs in the core.
 
     Parameters
@@ -415,7 +415,7 @@ class IndefiniteKernelError(ValueError):
     """A kernel matrix that is not positive semidefinite, so that no gap is a proof."""
 
 
-def _check_positive(gram: Matrix | Subset) -> float:
+def _check_positive(gram: Matrix) -> float:
     """Check that a kernel matrix is symmetric and positive semidefinite.
 
     Up to `SETTINGS.checked_rows` rows the whole matrix is checked, else a sample.

@@ -33,7 +33,7 @@ from threadpoolctl import threadpool_limits
 from ... import core
 from ...certificate import Certificate
 from ...checks import check_count
-from ...kernels.gram import Matrix, Subset
+from ...kernels.gram import Matrix
 from ...kernels.rows import core_kernel, packs
 from ...losses import Vector
 from ...memory import BLAS, make_room_for
@@ -324,7 +324,7 @@ def _product(
 
 
 def _packed(
-    gram: Matrix | Subset,
+    gram: Matrix,
     landmarks: NDArray[np.integer],
     block: NDArray[np.integer],
     threads: int,
