@@ -8,7 +8,7 @@ import io
 import json
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
@@ -154,17 +154,24 @@ def refuse_unwritable(path: str, inputs: Sequence[str]) -> None:
             raise ValueError(f"{path} is the input; choose another name for the output")
 
 
-def refuse_overwriting(path: str) -> None:
-    """Raise an error if a model would replace another file, such as a data file."""
+def refuse_overwriting(path: str, of: str, known: Callable[[bytes], bool]) -> None:
+    """Raise an error if output would replace a file of another kind, such as data.
+
+    `known` tells from 15 bytes whether a file is one `of` the kind.
+    """
     if not os.path.exists(path):
         return
     with open(path, "rb") as file:
-        start = file.read(9)
-    if start and start[8:] != b"{":
+        start = file.read(15)
+    if start and not known(start):
         raise ValueError(
-            f"{path} exists and is not a model file; remove it first, or choose "
-            "another name for the model"
+            f"{path} exists and is not {of}; remove it first, or choose another name"
         )
+
+
+def refuse_overwriting_by_model(path: str) -> None:
+    """Raise an error if a model would replace another file."""
+    refuse_overwriting(path, "a model file", lambda start: start[8:9] == b"{")
 
 
 def read_data(

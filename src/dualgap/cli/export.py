@@ -10,7 +10,7 @@ import typer
 
 from .app import app, paragraphs, told_plainly
 from .certify import read_model
-from .data import refuse_unwritable, whose_model
+from .data import refuse_overwriting, refuse_unwritable, whose_model
 from .options import Debug, Json, known_word
 from .report import print_json
 
@@ -72,7 +72,13 @@ def export(
         if scaling is not None:
             fitted = _without_scaling(model, fitted, scaling)
         refuse_unwritable(output, [model])
-        _refuse_overwriting(output)
+        if not output.lower().endswith(".onnx"):
+            kinds = "LIBLINEAR", "LIBSVM"
+            refuse_overwriting(
+                output,
+                "a model file of LIBLINEAR or LIBSVM",
+                lambda _: whose_model(output) in kinds,
+            )
         if format_ is None:
             format_ = "libsvm" if hasattr(fitted, "kernel") else "liblinear"
             format_ = extension or format_
@@ -114,17 +120,6 @@ def _format_of(output: str) -> str | None:
             "choose the format with --format."
         )
     return _EXTENSIONS[extension]
-
-
-def _refuse_overwriting(path: str) -> None:
-    """Raise an error if a model would replace another file, such as a data file."""
-    if not os.path.exists(path) or path.lower().endswith(".onnx"):
-        return
-    if os.path.getsize(path) and whose_model(path) not in ("LIBLINEAR", "LIBSVM"):
-        raise ValueError(
-            f"{path} exists and is not a model file of LIBLINEAR or LIBSVM; remove it "
-            "first, or choose another name"
-        )
 
 
 def _liblinear(model: Model, output: str) -> None:

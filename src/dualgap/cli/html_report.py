@@ -9,7 +9,7 @@ import typer
 
 from .app import app, paragraphs, taking, told_plainly
 from .certify import BoundOptions, read_with_data
-from .data import facts_of, refuse_unwritable
+from .data import facts_of, refuse_overwriting, refuse_unwritable
 from .report import print_json
 
 
@@ -44,7 +44,8 @@ def report(options: Options) -> None:
     model, output, n_jobs = options.model, options.output, options.n_jobs
     with told_plainly(options.debug):
         refuse_unwritable(output, [options.data, model])
-        _refuse_overwriting(output)
+        doctype = b"<!doctype html>"
+        refuse_overwriting(output, "an HTML page", lambda s: s.lower() == doctype)
         from ..html_report import report as page_about  # needs matplotlib
 
         kind, fitted, examples = read_with_data(options, options.nu)
@@ -63,17 +64,3 @@ def report(options: Options) -> None:
             print_json({"model": model, "kind": kind, "output": output, **facts})
         else:
             typer.echo(f"Report written to {output}")
-
-
-def _refuse_overwriting(path: str) -> None:
-    """Raise an error if a page would replace another file, such as a model."""
-    try:
-        with open(path, "rb") as file:
-            start = file.read(15)
-    except FileNotFoundError:
-        return
-    if start and start.lower() != b"<!doctype html>":
-        raise ValueError(
-            f"{path} exists and is not an HTML page; remove it first, or choose "
-            "another name"
-        )

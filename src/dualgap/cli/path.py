@@ -16,7 +16,7 @@ from .data import (
     is_store,
     notes_of,
     read_data,
-    refuse_overwriting,
+    refuse_overwriting_by_model,
     refuse_unreadable,
     refuse_untrainable,
     refuse_unwritable,
@@ -188,7 +188,7 @@ def _refuse_early(options: Options) -> None:
         if name is not None:
             refuse_unwritable(name, [data])
     if model is not None:
-        refuse_overwriting(model)
+        refuse_overwriting_by_model(model)
     if picture is not None:
         picture_format(picture)
 

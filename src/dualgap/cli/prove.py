@@ -10,7 +10,7 @@ import typer
 
 from .app import app, paragraphs, taking, told_plainly
 from .certify import ModelOptions, read_model, read_with_data
-from .data import refuse_unwritable
+from .data import refuse_overwriting, refuse_unwritable
 from .report import by_problem, name_of, print_json, reach, worst_problem
 
 
@@ -47,7 +47,8 @@ def prove(options: Options) -> None:
         from ..models import write_proof
 
         refuse_unwritable(output, [data, model])
-        _refuse_overwriting(output)
+        head = b"dualgap-proof "
+        refuse_overwriting(output, "a proof file", lambda s: s.startswith(head))
         if read_model(model, options.C, options.epsilon)[3] is not None:
             raise ValueError(
                 f"{model} was trained with --standardize, which changes the values "
@@ -84,17 +85,6 @@ def prove(options: Options) -> None:
                 "proof is about the rows in the proof file.",
                 err=True,
             )
-
-
-def _refuse_overwriting(path: str) -> None:
-    """Raise an error if a proof would replace another file, such as a data file."""
-    if os.path.exists(path):
-        with open(path, "rb") as file:
-            if file.read(14) not in (b"", b"dualgap-proof "):
-                raise ValueError(
-                    f"{path} exists and is not a proof file; remove it first, or "
-                    "choose another name"
-                )
 
 
 def _is_text(path: str) -> bool:

@@ -17,7 +17,7 @@ from .data import (
     labels_of,
     notes_of,
     read_data,
-    refuse_overwriting,
+    refuse_overwriting_by_model,
     refuse_unfit,
     refuse_unreadable,
     refuse_untrainable,
@@ -182,7 +182,7 @@ def _refuse_files(options: TrainOptions) -> None:
     data = options.data
     refuse_unreadable(data)
     refuse_unwritable(options.model, [data])
-    refuse_overwriting(options.model)
+    refuse_overwriting_by_model(options.model)
     if options.checkpoint is not None:
         refuse_unwritable(options.checkpoint, [data])
     if is_store(data):
