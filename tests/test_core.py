@@ -18,6 +18,7 @@ import pytest
 from scipy import sparse
 
 from dualgap import core
+from dualgap.data.rows import Points
 
 EPS = np.finfo(np.float64).eps
 HINGE = core.Loss(1.0, 0.0)
@@ -423,6 +424,23 @@ def test_a_pass_that_is_told_to_leave_leaves_soon_and_whole(kernel):
     )
     size = np.abs(X).T @ np.abs(arguments[alpha])
     assert (np.abs(arguments[w] - combined) <= 1e-10 * size).all()
+
+
+@pytest.mark.parametrize("constant", [0.0, 0.5])
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
+def test_image_lengths(form, constant):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((30, 11)) * (rng.random((30, 11)) < 0.5)
+    rows = Points.of(form(X), constant).accessor
+    width = 11 + (constant > 0.0)
+    root = np.triu(rng.standard_normal((width, width)))
+    out = np.full(30, np.nan)
+    core.image_lengths(rows, root, out)
+    full = np.column_stack([X, np.full(30, constant)])[:, :width]
+    np.testing.assert_allclose(out, np.linalg.norm(full @ root, axis=1), rtol=1e-14)
+    for wrong in ((root[1:], out), (root[:, 1:].copy(), out), (root, out[1:])):
+        with pytest.raises(ValueError, match="root|out"):
+            core.image_lengths(rows, *wrong)
 
 
 @pytest.mark.parametrize("squared", [False, True])

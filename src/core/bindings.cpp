@@ -280,6 +280,22 @@ void bind_certify(nb::module_ &m) {
       "`Values`.");
 
   m.def(
+      "image_lengths",
+      [](const AnyRows &rows, Table<const double> root, Array<double> out) {
+        const Index width = rows.width();
+        if (static_cast<Index>(root.shape(0)) != width ||
+            static_cast<Index>(root.shape(1)) != width)
+          throw std::invalid_argument("root is not a square matrix of the width");
+        double *lengths = sized(out, rows.n(), "out");
+        rows.visit([&](const auto &x) {
+          nb::gil_scoped_release released;
+          image_lengths(x, root.data(), lengths);
+        });
+      },
+      "rows"_a, "root"_a.noconvert(), "out"_a.noconvert(),
+      "out_i <- ||x_i' root|| for an upper triangular root.");
+
+  m.def(
       "combine",
       [](const AnyRows &rows, Array<const std::int8_t> y, Array<const double> alpha,
          Array<double> v, Team &threads) {

@@ -15,6 +15,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <vector>
 
 #include "losses.hpp"
@@ -136,6 +137,26 @@ void combine(const Rows &rows, const std::int8_t *y, const double *alpha, double
       if (alpha[i] != 0.0) rows.axpy(i, alpha[i] * y[i], own);
   });
   sums.add_up();
+}
+
+// out_i = ||x_i' W|| for an upper triangular W, given by rows.
+template <class Rows>
+void image_lengths(const Rows &rows, const double *W, double *out) {
+  constexpr Index kLanes = 8;  // of the sum, for vector code
+  const Index width = rows.width(), padded = (width + kLanes - 1) / kLanes * kLanes;
+  std::vector<double> zeros(static_cast<std::size_t>(padded));
+  double *image = zeros.data();
+  for (Index i = 0; i < rows.rows(); ++i) {
+    std::fill(image, image + padded, 0.0);
+    rows.for_each(i, [&](Index j, double value) {
+      const double *row = W + j * width;
+      for (Index k = j; k < width; ++k) image[k] += value * row[k];
+    });
+    double lane[kLanes] = {};
+    for (Index k = 0; k < padded; k += kLanes)
+      for (Index l = 0; l < kLanes; ++l) lane[l] += image[k + l] * image[k + l];
+    out[i] = std::sqrt(std::accumulate(lane, lane + kLanes, 0.0));
+  }
 }
 
 // Returns an upper bound on ||w||, which is 0 only if w is 0.

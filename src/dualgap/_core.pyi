@@ -114,6 +114,7 @@ def best_multiple(
     last: float,
     roundings: float,
 ) -> Scaled: ...
+def image_lengths(rows: Rows, root: NDArray[np.float64], out: Vector) -> None: ...
 def combine(
     rows: Rows,
     y: NDArray[np.int8],

@@ -162,9 +162,9 @@ def support(rng: Generator, count: int) -> Found:
 BIAS_OF_SVC = {"hinge": "free", "squared_hinge": "penalised"}
 
 
-def several(rng: Generator, classes: int) -> tuple[Vector, Any, Vector]:
-    """Return rows, labels, and new rows of several classes."""
-    n, d = int(rng.integers(3 * classes, 7 * classes)), int(rng.integers(1, 5))
+def several(rng: Generator, classes: int, most: int = 7) -> tuple[Vector, Any, Vector]:
+    """Return rows, fewer than `most` of each class, their labels, and new rows."""
+    n, d = int(rng.integers(3 * classes, most * classes)), int(rng.integers(1, 5))
     y = np.arange(n) % classes
     X = rng.standard_normal((n, d)) + y[:, None] * rng.standard_normal(d)
     if rng.random() < 0.3:  # ties and repeated rows
@@ -332,7 +332,7 @@ MODELS: list[Callable[..., Any]] = [
 
 def chosen(rng: Generator, count: int) -> tuple[Any, Any, Any, Any, Any]:
     """Return rows, labels, new rows, a fitted model, and the same one to fit again."""
-    X, y, new = several(rng, int(rng.integers(2, 5)))
+    X, y, new = several(rng, int(rng.integers(2, 5)), most=5)
     loss = ("hinge", "squared_hinge")[count // len(MODELS) % 2]
     options = {"C": 10.0 ** rng.uniform(-1, 1), "loss": loss, "random_state": 0}
     make = partial(MODELS[count % len(MODELS)], **options)
@@ -435,7 +435,7 @@ def selection(rng: Generator, count: int, kernel: bool, values: int = 2) -> Foun
     loss = ("hinge", "squared_hinge")[count // len(kinds) % 2]
     options = {**options, "loss": loss, "random_state": 0}
     classes = int(rng.integers(2, 4))
-    n, d = int(rng.integers(12, 30)), int(rng.integers(1, 6))
+    n, d = int(rng.integers(12, 20)), int(rng.integers(1, 6))
     y = np.arange(n) % classes
     X = rng.standard_normal((n, d)) + y[:, None] * rng.standard_normal(d)
     if rng.random() < 0.3:  # ties and repeated rows

@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, sparse
 
+from .. import core
 from ..data.rows import Points
 from ..data.types import MatrixLike
 from ..losses import SquaredHinge, Vector
@@ -70,23 +71,20 @@ class Ellipsoid:
     root: NDArray[np.float64]
     radius: float
 
-    def widths(self, X: MatrixLike, constant: float) -> Vector:
-        """Return upper bounds on ``|x.(w - centre)|`` in the ellipsoid, shape (n,).
-
-        Parameters
-        ----------
-        X : ndarray or CSR matrix of shape (n, d)
-        constant : float
-            Value of the constant feature; 0 for none.
-        """
-        (n, d), last = X.shape, constant * self.root[-1] if constant else 0.0
-        out, step = np.empty(n), max(1, SETTINGS.block // max(d, 1))
-        for begin in range(0, n, step):
-            span = slice(begin, begin + step)
-            rows = X[span] if step < n else X  # slices of sparse rows are copies
-            products = np.asarray(rows @ self.root[:d])
-            products += last
-            out[span] = np.sqrt(np.einsum("ij,ij->i", products, products))
+    def widths(self, points: Points) -> Vector:
+        """Return upper bounds on ``|x.(w - centre)|`` in the ellipsoid, shape (n,)."""
+        X, out = points.X, np.empty(points.shape[0])
+        if sparse.issparse(X):  # few products for each entry
+            core.image_lengths(points.accessor, self.root, out)
+        else:  # for dense rows a product of matrices is faster
+            (n, d), last = X.shape, points.constant * self.root[-1]
+            step = max(1, SETTINGS.block // max(d, 1))
+            for begin in range(0, n, step):
+                products = X[begin : begin + step] @ self.root[:d]
+                if points.constant:
+                    products += last
+                squares = np.einsum("ij,ij->i", products, products)
+                out[begin : begin + step] = np.sqrt(squares)
         return self.radius * out * (1.0 + 1e-12)
 
 
@@ -146,7 +144,7 @@ def ellipsoid_of(ball: Ball, points: Points) -> Ellipsoid | None:
         at = np.flatnonzero(used & ~active & (low <= 1.0))  # may still be active
         scores, wrong = problem.scores(found.centre)
         middle = (y * scores)[at]
-        reach = found.widths(points.X[at], points.constant) + wrong[at]
+        reach = found.widths(points[at]) + wrong[at]
         low[at] = np.maximum(low[at], middle - reach)
         high[at] = np.minimum(high[at], middle + reach)
     return found

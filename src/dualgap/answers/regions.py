@@ -111,7 +111,8 @@ class LinearRegion:
         if self.ellipsoid is not None:
             d = len(self.centre)
             middle = self.ellipsoid.centre[:d]
-            size = self.ellipsoid.widths(np.eye(d, len(self.ellipsoid.centre)), 0.0)
+            units = np.eye(d, len(self.ellipsoid.centre))
+            size = self.ellipsoid.widths(Points.of(units))
             size += 4 * _UNIT * np.abs(middle)
             lower = np.maximum(lower, middle - size)
             upper = np.minimum(upper, middle + size)
@@ -307,7 +308,7 @@ def _narrow(
     if constant:
         middle = middle + constant * centre[d]
     size = math.sqrt(float(centre @ centre))
-    width = ellipsoid.widths(X, constant)
+    width = ellipsoid.widths(points)
     width += _SLACK * (entries + 24) * _UNIT * size * np.sqrt(points.q)
     width *= 1.0 + 8 * _UNIT
     np.maximum(low, middle - width, out=low)
