@@ -21,6 +21,11 @@
 
 namespace dualgap {
 
+struct LabellingTuning {
+  // Share of a target gap that ends the steps: a proof adds what rounding may hide.
+  static constexpr double kSafe = 0.999;
+};
+
 // When to end: once the relative gap is at most `goal`, or `tol` (or the gap `atol`)
 // after steps that read `free` entries of rows; after `most` steps in any case. An
 // epoch has up to `epoch` steps. The first smoothing is `tau`.
@@ -51,7 +56,7 @@ struct LabellingProofs {
 };
 
 template <class Rows>
-class LabellingSolver {
+class LabellingSolver : private LabellingTuning {
  public:
   using MakeSet = std::function<std::unique_ptr<RowSet>()>;
 
@@ -83,9 +88,6 @@ class LabellingSolver {
   }
 
  private:
-  // P and D are compared with each other here, and bounds that allow for rounding later.
-  static constexpr double kSafe = 0.999;
-
   bool minimise(const Labelling &of, const LabellingSettings &settings,
                 std::vector<LabellingEpoch> &epochs, Poll &poll, const Stop &stop) {
     const Index n = rows_.rows(), width = rows_.width();

@@ -716,18 +716,12 @@ class NewtonRules:
     ) -> None: ...
 
 class NewtonRun:
-    @property
-    def outcome(self) -> int: ...
-    @property
-    def steps(self) -> int: ...
-    @property
-    def sharpened(self) -> int: ...
-    @property
-    def inside(self) -> int: ...
-    @property
-    def stuck(self) -> bool: ...
-    @property
-    def far(self) -> bool: ...
+    outcome: Final[int]
+    steps: Final[int]
+    sharpened: Final[int]
+    inside: Final[int]
+    stuck: Final[bool]
+    far: Final[bool]
 
 class SmoothingNewton:
     def __init__(
@@ -780,12 +774,9 @@ class Labellings:
     ) -> None: ...
 
 class LabellingProofs:
-    @property
-    def sums(self) -> Vector: ...
-    @property
-    def epochs(self) -> Vector: ...
-    @property
-    def ends(self) -> list[int]: ...
+    sums: Final[Vector]
+    epochs: Final[Vector]
+    ends: Final[list[int]]
 
 def solve_labellings(
     rows: Rows,

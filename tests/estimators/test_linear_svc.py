@@ -932,3 +932,22 @@ def test_verbose_without_logging_set_up_goes_to_standard_output():
     half = len(lines) // 2
     assert lines[:half] == lines[half:]
     assert lines[0].startswith("Converged: within ")
+
+
+@pytest.mark.parametrize("face", [LinearSVC, LinearSVR])
+def test_sparse_rows_are_checked_before_they_are_predicted(face):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 3))
+    model = face().fit(X, (X[:, 0] > 0.0).astype(float))
+    for value in (0.5, 1e200):  # the norm of the row overflows, its values do not
+        X[2, 1] = value
+        found = model.predict(sparse.csr_matrix(X))
+        np.testing.assert_allclose(found, model.predict(X), rtol=1e-12)
+    bad = sparse.csr_matrix(X)
+    bad.data[4] = np.nan
+    with pytest.raises(ValueError, match="NaN"):
+        model.predict(bad)
+    bad = sparse.csr_matrix(X)
+    bad.indices[4] = 99
+    with pytest.raises(ValueError, match="out of range"):
+        model.predict(bad)

@@ -16,6 +16,7 @@ from dualgap.losses import EpsilonInsensitive, SquaredEpsilonInsensitive
 from dualgap.problems.one_class import sum_of_duals
 from dualgap.solvers import DCD
 from dualgap.solvers.regression import PairDescent, RegressionDCD
+from dualgap.solvers.regression_interior import RegressionInterior
 
 from .. import qp
 from ..twins import regression as twin
@@ -347,3 +348,12 @@ def test_the_sum_of_duals_is_within_all_costs():
         exact = sum(map(Fraction, cost.tolist()))
         total = sum_of_duals(1.0, cost)
         assert Fraction(total) <= exact < Fraction(math.nextafter(total, math.inf))
+
+
+@pytest.mark.parametrize("solver", [RegressionDCD(), RegressionInterior()])
+def test_only_problems_of_some_ten_rows_are_solved_beyond_tol(solver):
+    for n, exact in ((40, True), (400, False)):
+        X, y, weight = data(n)
+        problem = RegressionProblem(X, y, 1.0, sample_weight=weight)
+        state = solver.start(problem, core.Random(0), None)
+        assert (solver.goal(state) < state.tol) == exact

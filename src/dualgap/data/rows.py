@@ -220,8 +220,13 @@ def _csr_rows(X: MatrixLike, constant: float) -> tuple[Matrix, core.Rows, Vector
     return X, rows, q
 
 
-def check_indices(X: MatrixLike) -> None:
+def check_indices(X: MatrixLike) -> bool:
     """Check that the indices of a sparse matrix are in range; SciPy does not check.
+
+    Returns
+    -------
+    bool
+        Whether all values are known to be finite.
 
     Raises
     ------
@@ -231,7 +236,7 @@ def check_indices(X: MatrixLike) -> None:
     if X.format == "csr" and X.dtype in (np.float32, np.float64):
         _, _, fault, where, _ = _inspect_csr(X, 0.0)
         if fault is None:
-            return
+            return True
         if fault not in _OF_VALUES:  # a fault of values ends the check of indices
             _refuse(fault, where)
     if X.format == "coo":
@@ -244,6 +249,7 @@ def check_indices(X: MatrixLike) -> None:
             copy.copy(X).check_format(full_check=True)
         except ValueError as error:
             raise ValueError(f"X: {error}; {_REBUILD}") from None
+    return False
 
 
 def _inspect_csr(

@@ -27,6 +27,7 @@ from ..kernels.functions import Kernel
 from ..kernels.gram import Gram, points_of
 from ..kernels.table import Table, shared_matrix, whole_table
 from ..losses import Vector
+from ..solvers.labellings import few_enough
 from ..training.path import along
 from ._kernel_folds import Fold, TogetherSVC
 from ._kernel_walks import Path, Targets, walk_svc, walk_svr
@@ -317,19 +318,30 @@ def search(
     return scored
 
 
+def _solves_together(model: BaseEstimator, X: MatrixLike) -> bool:
+    """Whether a fit solves all classes in one call, faster than from other duals."""
+    if not isinstance(model, LinearSVC) or model.multi_class != "ovr":
+        return False
+    n, d = X.shape
+    plain = model.solver == "auto" and model.penalize_intercept
+    return plain and few_enough(n, d + model.fit_intercept)
+
+
 def _linear(data: _Data, f: int) -> Iterator[None]:
-    """Train the linear models of a fold, each from the duals of the two C before."""
+    """Train the linear models of a fold, most from the duals of the two C before."""
     (steps, X_train, _), (train, _) = data.transformed(f), data.folds[f]
     y_train, options = _safe_indexing(data.y, train), {}
     if data.weight is not None:
         options["sample_weight"] = data.weight[train]
 
     def models(template: BaseEstimator, Cs: Costs) -> Iterator[BaseEstimator]:
-        model = clone(template).set_params(warm_start=True)
+        warm = not _solves_together(template, X_train)
+        model = clone(template).set_params(warm_start=warm)
         past: list[tuple[float, Vector]] = []
         joint = getattr(model, "multi_class", "ovr") == "crammer_singer"
         for C, _ in Cs:
-            if len(past) == 2 and not joint:  # joint duals must keep their sums
+            # Joint duals must keep their sums.
+            if warm and len(past) == 2 and not joint:
                 table = along(C, past)
                 model.support_ = np.flatnonzero(table.any(axis=0))
                 model.dual_coef_, model._fitted_C = table[:, model.support_], C

@@ -86,10 +86,14 @@ class _LinearFit(SingleFit):
     def _scores(self, X: MatrixLike) -> Vector:
         """Return ``X @ coef`` in float64, shape (n_samples,)."""
         check_is_fitted(self)
-        if issparse(X):
-            check_indices(X)
+        finite = issparse(X) and check_indices(X)
         X = validate_data(
-            self, X, reset=False, accept_sparse="csr", dtype=[np.float64, np.float32]
+            self,
+            X,
+            reset=False,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            ensure_all_finite=not finite,
         )
         scores: Vector = safe_sparse_dot(X, self.coef_.ravel())
         return scores

@@ -470,9 +470,8 @@ class LinearSVC(
         if isinstance(X, RowStore):
             values = np.concatenate([self._values(block.X) for block in X.blocks()])
         else:
-            if issparse(X):
-                check_indices(X)
-            values = self._values(X)
+            finite = issparse(X) and check_indices(X)
+            values = self._values(X, finite)
         return self._scores(values)
 
     def _scores(self, values: Vector) -> Vector:
@@ -481,11 +480,18 @@ class LinearSVC(
             values = values.ravel()
         return class_scores(values, self.multi_class, len(self.classes_))
 
-    def _values(self, X: MatrixLike) -> Vector:
-        """Return ``X @ coef_.T + intercept_``, shape (n_samples, n_problems)."""
-        X = validate_data(self, X, accept_sparse="csr", reset=False)
+    def _values(self, X: MatrixLike, finite: bool = False) -> Vector:
+        """Return ``X @ coef_.T + intercept_``, shape (n_samples, n_problems).
+
+        `finite` tells that X is known to be finite.
+        """
+        X = validate_data(
+            self, X, accept_sparse="csr", reset=False, ensure_all_finite=not finite
+        )
         coef = self.coef_.T  # sparse after sparsify()
-        return safe_sparse_dot(X, coef, dense_output=True) + self.intercept_
+        values: Vector = safe_sparse_dot(X, coef, dense_output=True)
+        values += self.intercept_
+        return values
 
     def score(
         self,

@@ -128,8 +128,7 @@ class OneVsRest:
     def pack(self, duals: Sequence[Vector]) -> NDArray[np.float64]:
         """Return ``y_i alpha_i`` of all problems as one table, shape (tables, n)."""
         table = np.stack(duals)
-        for k, row in enumerate(table):
-            row *= self.signs(k)
+        table *= self.all_signs()
         return table
 
     def unpack(self, table: NDArray[np.float64], k: int) -> Vector:

@@ -67,6 +67,15 @@ class Solved(NamedTuple):
     seconds: float
 
 
+def few_enough(n: int, width: int) -> bool:
+    """Whether the core solves problems of n rows, whose w has `width` entries.
+
+    Fewer rows are for `dcd`, as :class:`Auto` says.
+    """
+    separable = n <= Auto.settings.separable_rows * width
+    return not separable and n * width <= SETTINGS.most_entries
+
+
 def solve_labellings(
     solver: object,
     rows: BinaryProblem,
@@ -104,8 +113,7 @@ def solve_labellings(
     if type(solver) is not Auto or rows.streamed or rows.free_bias:
         return None
     n, width = rows.n, rows.width
-    separable = n <= solver.settings.separable_rows * width
-    if separable or n * width > SETTINGS.most_entries:
+    if not few_enough(n, width):
         return None
     y, cost = signs(), costs()
     if not cost.min() > 0.0:

@@ -47,6 +47,8 @@ from .registry import register
 class Settings:
     """Tuning constants of the solvers in this file."""
 
+    #: Rows times features up to which work is free: problems of some ten rows.
+    free_entries: int = 1000
     #: No work is free after this many epochs.
     free_epochs: int = 500
     #: Gap to aim at while work is free, if the loss is squared: it is of second order
@@ -63,8 +65,9 @@ class Settings:
 class RegressionSolver(Solver):
     """Base of the solvers of regression and of the one-class SVM.
 
-    Until `free_work` is spent a fit goes on to rounding level. Small models then do not
-    depend on the order of their rows, and the weight k is worth k equal rows.
+    Fits of some ten rows go on to rounding level until `free_work` is spent. These
+    models then do not depend on the order of their rows, and the weight k is worth k
+    equal rows.
     """
 
     settings: ClassVar[Settings] = Settings()
@@ -83,10 +86,11 @@ class RegressionSolver(Solver):
             )
 
     def goal(self, state: Any) -> float:
-        settings = self.settings
-        if state.work >= self.free_work or state.epochs >= settings.free_epochs:
+        settings, problem = self.settings, state.problem
+        spent = state.work >= self.free_work or state.epochs >= settings.free_epochs
+        if spent or problem.n * problem.width > settings.free_entries:
             return float(state.tol)
-        squared = state.problem.loss.curvature > 0.0
+        squared = problem.loss.curvature > 0.0
         return min(state.tol, settings.squared_goal if squared else self.free_goal)
 
 

@@ -49,7 +49,7 @@ class Settings(regression.Settings):
     steep: float = 2.0
     #: The same up to `short_entries`, where many epochs of `dcd` take less time than a
     #: few iterations.
-    steep_if_short: float = 50.0
+    steep_if_short: float = 300.0
     #: Rows times features of a short problem.
     short_entries: int = 15_000
     #: Share of the way to the boundary that a step goes.
@@ -233,7 +233,7 @@ class RegressionInterior(RegressionSolver):
         state.alpha[state.used] = point.alpha
 
     def goal(self, state: InteriorState) -> float:
-        return float(state.tol) if state.idle else min(state.tol, self.free_goal)
+        return float(state.tol) if state.idle else super().goal(state)
 
     def iterate(self, state: InteriorState) -> tuple[None, Vector]:
         return None, state.alpha
