@@ -6,17 +6,18 @@
     python benchmarks/tuning.py --tables
 
 Measures processor seconds of SVCCV on one thread, and the rivals' seconds over these:
-the median of R runs in turn. A rival that takes more than S processor seconds is ended,
-and "over" tells the least ratio. The K values of C are from 10^A to 10^B. tuning.json
-keeps the last result of each case, and --tables prints the tables of docs/tuning.md
-from it.
+the median of R runs in turn, each in a process of its own. "peak" is the most memory
+of such a process in megabytes: packages, data and search. A rival that takes more than
+S processor seconds is ended, and "over" tells the least ratio. The K values of C are
+from 10^A to 10^B. tuning.json keeps the last result of each case, and --tables prints
+the tables of docs/tuning.md from it.
 
 The names are data sets of kernel/bench.py, or made-D for scikit-learn's
 `make_classification` with D features. Odd classes are told from even ones, except in
 sets that are named with their number of classes, such as usps-10. Every model of
 dualgap is certified to 1e-3; scikit-learn has its default tolerance. With --linear,
-dualgap.model_selection.GridSearchCV searches over LinearSVC(loss="hinge") instead, and
-the names are in datasets.py.
+LinearSVCCV searches instead, the names are in datasets.py, and a third rival, "shared",
+is dualgap.model_selection.GridSearchCV over LinearSVC.
 
 Seconds of SVCCV are split into the kernel matrix, the training with gradients computed
 again, the sums of the proofs, and all the rest. "scores" is the largest difference of
@@ -27,8 +28,10 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import multiprocessing
 import resource
+import signal
 import statistics
 import sys
 import time
@@ -36,7 +39,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import sklearn.svm
@@ -51,10 +54,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parent / "kernel"))
 from bench import load
 
 import dualgap.model_selection
-from dualgap import SVC, SVCCV, LinearSVC, core
+from dualgap import SVC, SVCCV, LinearSVC, LinearSVCCV, core
 from dualgap.kernels.table import Table
 
 RESULTS = Path(__file__).with_suffix(".json")
+
+T = TypeVar("T")
 
 
 def timed(search: Any, X: Any, y: Any) -> tuple[float, Any]:
@@ -103,26 +108,49 @@ def split(search: Any, X: Any, y: Any) -> dict[str, float]:
     return {**_SPENT, "rest": seconds - sum(_SPENT.values())}
 
 
-def limited(search: Any, X: Any, y: Any, limit: float) -> tuple[float, Any] | None:
-    """Time a search in a process of its own; None if it takes more than the limit."""
+class Run(NamedTuple):
+    """Result of a search: mean scores, the largest gap, and megabytes."""
 
-    def work() -> None:
-        used = time.process_time()
-        resource.setrlimit(resource.RLIMIT_CPU, [int(used + limit) + 1] * 2)
-        seconds, fitted = timed(search, X, y)
-        theirs.send((seconds, fitted.cv_results_["mean_test_score"]))
+    seconds: float
+    scores: Any
+    gap: float
+    peak: int
+
+    @classmethod
+    def of(cls, search: Any, X: Any, y: Any) -> Run:
+        """Run a search in this process."""
+        seconds, search = timed(search, X, y)
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1000
+        if isinstance(search, LinearSVCCV):
+            scores, gaps = search.scores_.mean(axis=0), [search.relative_gaps_]
+        else:
+            found = search.cv_results_
+            scores = found["mean_test_score"]
+            gaps = [v for k, v in found.items() if k.endswith("relative_gap")]
+        return cls(seconds, scores, float(np.max(gaps)) if gaps else math.nan, peak)
+
+
+def alone(work: Callable[..., T], *args: Any, limit: float = math.inf) -> T | None:
+    """Call a function in a process of its own; None if it takes more than the limit."""
+
+    def run() -> None:
+        if limit < math.inf:
+            used = time.process_time()
+            resource.setrlimit(resource.RLIMIT_CPU, [int(used + limit) + 1] * 2)
+        theirs.send(work(*args))
 
     context = multiprocessing.get_context("fork")
     ours, theirs = context.Pipe(duplex=False)
-    process = context.Process(target=work)
+    process = context.Process(target=run)
     process.start()
     theirs.close()
     try:
-        found: tuple[float, Any] = ours.recv()
+        found: T | None = ours.recv()
     except EOFError:
-        return None
-    finally:
-        process.join()
+        found = None
+    process.join()
+    if found is None and process.exitcode not in (-signal.SIGXCPU, -signal.SIGKILL):
+        raise RuntimeError(f"a search ended with exit code {process.exitcode}")
     return found
 
 
@@ -148,15 +176,17 @@ def searches(gamma: float, given: Any, cache: float) -> tuple[Any, dict[str, Any
     if given.linear:
         own = LinearSVC(loss="hinge", random_state=0)
         peer = sklearn.svm.LinearSVC(loss="hinge", random_state=0)
-        first = dualgap.model_selection.GridSearchCV(own, grid, **folds)
+        first = LinearSVCCV(grid["C"], random_state=0, **folds)
     else:
         own = SVC(gamma=gamma, random_state=0, cache_size=cache)
         peer = sklearn.svm.SVC(gamma=gamma, cache_size=cache)
         first = SVCCV(grid["C"], gamma, random_state=0, cache_size=cache, **folds)
-    rivals = {"dualgap": own, "sklearn": peer}
-    return first, {
-        name: GridSearchCV(rivals[name], grid, **folds) for name in given.rivals
+    rivals = {
+        "dualgap": GridSearchCV(own, grid, **folds),
+        "sklearn": GridSearchCV(peer, grid, **folds),
+        "shared": dualgap.model_selection.GridSearchCV(own, grid, **folds),
     }
+    return first, {name: rivals[name] for name in given.rivals}
 
 
 def measure(name: str, given: Any) -> dict[str, Any]:
@@ -173,31 +203,32 @@ def measure(name: str, given: Any) -> dict[str, Any]:
         "classes": len(np.unique(y)), "values": given.values, "folds": given.folds,
         "exponents": given.exponents,
         "linear": given.linear, "cache": cache, "ratios": {}, "over": [],
+        "peaks": {},
     }  # fmt: skip
     timed(own, X[:200], y[:200])  # imports
     for _ in range(given.repeats):
-        took, search = timed(own, X, y)
-        seconds["own"].append(took)
-        score = search.cv_results_["mean_test_score"]
+        first = alone(Run.of, own, X, y)
+        assert first is not None, "the search ended its process"
+        seconds["own"].append(first.seconds)
         for key, rival in rivals.items():
             if key in case["over"]:
                 continue
-            found = limited(rival, X, y, given.limit)
-            seconds[key].append(given.limit if found is None else found[0])
-            if found is None:
+            run = alone(Run.of, rival, X, y, limit=given.limit)
+            seconds[key].append(given.limit if run is None else run.seconds)
+            if run is None:
                 case["over"].append(key)
-            elif key == "sklearn":
-                case["scores"] = float(np.abs(found[1] - score).max())
-                case["same"] = bool(found[1].argmax() == score.argmax())
+                continue
+            case["peaks"][key] = run.peak
+            if key == "sklearn":
+                case["scores"] = float(np.abs(run.scores - first.scores).max())
+                case["same"] = bool(run.scores.argmax() == first.scores.argmax())
     if not given.linear and given.split:
-        case["split"] = split(own, X, y)
+        case["split"] = alone(split, own, X, y)
     for key in rivals:
         pairs = zip(seconds[key], seconds["own"], strict=False)
         case["ratios"][key] = statistics.median(a / b for a, b in pairs)
-    gaps = [v for k, v in search.cv_results_.items() if k.endswith("relative_gap")]
-    case["gap"] = float(np.max(search.relative_gaps_ if given.linear else gaps))
+    case |= {"gap": first.gap, "peak": first.peak}
     case["seconds"] = statistics.median(seconds["own"])
-    case["peak"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1000
     return case
 
 

@@ -17,7 +17,7 @@ from dualgap import OneClassProblem, Problem, RegressionProblem
 from dualgap.data import RowStore, convert
 from dualgap.kernel import KernelProblem, Linear
 from dualgap.losses import SmoothedHinge, get_loss
-from dualgap.problems.base import Claim, KernelHint
+from dualgap.problems.base import BinaryHint, Claim, KernelHint
 
 EPS = np.finfo(np.float64).eps
 Y = np.array([1, -1, 1, -1])
@@ -848,3 +848,18 @@ def test_a_problem_over_a_store_is_pickled_by_its_path(tmp_path, buffer):
     other = pickle.loads(content)
     w = np.ones(6)
     assert other.primal(w) == problem.primal(w)
+
+
+def test_a_proof_takes_a_given_w_only_of_the_same_duals():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(30, 5)), np.where(rng.normal(size=30) > 0, 1, -1)
+    problem = Problem(X, y, 1.0)
+    for alpha in (rng.uniform(size=30), rng.uniform(size=30) + 0.5):  # some too large
+        clipped = np.minimum(alpha, 1.0)
+        hint = BinaryHint(problem.combine(alpha), combined=True)
+        proof, plain = (
+            problem.prove(Claim(alpha=alpha, hint=hint)),
+            Claim(alpha=clipped),
+        )
+        assert proof.certificate == problem.prove(plain).certificate
+        np.testing.assert_array_equal(proof.w, problem.combine(clipped))

@@ -137,15 +137,32 @@ def test_the_line_through_two_models_meets_the_third():
     for C in (0.50, 0.501, 0.502):
         now = problem.with_labels(2 * y - 1, None, C)
         past.append((C, solve(now, DCD(), tol=1e-12, max_epochs=100_000).alpha))
-    start = np.clip(along(0.502, past[:2]), 0.0, now.upper)
+    start = np.clip(along(0.502, past[:2], False), 0.0, now.upper)
     assert now.certify(alpha=start).relative_gap <= 1e-9
     assert now.certify(alpha=carried(now, past[1][1])).relative_gap > 1e-5
     full = (past[0][1] == 0.50) & (past[1][1] == 0.501)
     assert full.sum() > 5
     assert (start[full] == 0.502).all()
     assert (start[(past[0][1] == 0.0) & (past[1][1] == 0.0)] == 0.0).all()
-    falls = along(3.0, [(1.0, np.array([0.9, -0.9])), (2.0, np.array([0.1, -0.1]))])
-    np.testing.assert_array_equal(falls, 0.0)
+    falls = [(1.0, np.array([0.9, -0.9])), (2.0, np.array([0.1, -0.1]))]
+    np.testing.assert_array_equal(along(3.0, falls, True), 0.0)
+
+
+def test_duals_inside_their_boxes_are_those_of_every_larger_C():
+    X, y = make(n=20, d=40)  # separable
+    problem = Problem(X, 2 * y - 1, 10.0, fit_intercept=True)
+    past = []
+    for C in (10.0, 20.0):
+        now = problem.with_labels(2 * y - 1, None, C)
+        past.append((C, solve(now, DCD(), tol=1e-9).alpha))
+    assert (past[1][1] < 10.0).all()
+    start = along(1e3, past, False)
+    np.testing.assert_array_equal(start, past[1][1])
+    now = problem.with_labels(2 * y - 1, None, 1e3)
+    assert now.dual(start) == pytest.approx(problem.dual(past[0][1]), rel=1e-9)
+    found = solve(now, DCD(acceleration="conjugate"), warm=start, tol=1e-6)
+    assert found.certificate.relative_gap <= 1e-6
+    assert now.primal(found.w) == pytest.approx(found.certificate.primal, rel=1e-9)
 
 
 def svm_alpha(problem):

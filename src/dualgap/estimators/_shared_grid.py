@@ -338,11 +338,12 @@ def _linear(data: _Data, f: int) -> Iterator[None]:
         warm = not _solves_together(template, X_train)
         model = clone(template).set_params(warm_start=warm)
         past: list[tuple[float, Vector]] = []
+        smooth = model.loss not in ("hinge", "epsilon_insensitive")
         joint = getattr(model, "multi_class", "ovr") == "crammer_singer"
         for C, _ in Cs:
             # Joint duals must keep their sums.
             if warm and len(past) == 2 and not joint:
-                table = along(C, past)
+                table = along(C, past, smooth)
                 model.support_ = np.flatnonzero(table.any(axis=0))
                 model.dual_coef_, model._fitted_C = table[:, model.support_], C
             with silent_failures():

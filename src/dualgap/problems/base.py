@@ -83,6 +83,8 @@ class BinaryHint(LinearHint):
     near : ndarray of shape (width,), optional
         ``w(alpha)`` up to rounding. It becomes the primal point, and one pass over the
         rows then gives both P and D.
+    combined : bool
+        Whether `out` already holds ``w(alpha)``, as computed from this alpha.
     skipped : ndarray of shape (n,), uint8, optional
         Epochs for which shrinking still skips each row. The proof sets it to 0 for rows
         that are not at a bound or whose margin is on the wrong side of it.
@@ -90,6 +92,7 @@ class BinaryHint(LinearHint):
 
     rescale: bool = False
     near: Vector | None = None
+    combined: bool = False
     skipped: NDArray[np.uint8] | None = None
 
 

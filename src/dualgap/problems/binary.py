@@ -405,7 +405,8 @@ class BinaryProblem(RowsProblem):
             return self._proof(near, alpha, values, norm, *dual)
         if w is None:
             assert alpha is not None
-            w = self.combine(alpha, hint.out)
+            w = hint.out if hint.combined and alpha is claim.alpha else None
+            w = self.combine(alpha, hint.out) if w is None else w
             margins = np.empty(self.n) if hint.rescale else None
             values = self._evaluate(w, "of w", alpha, None, margins, hint.skipped)
             norm = self.squared_norm(w)
@@ -413,7 +414,6 @@ class BinaryProblem(RowsProblem):
             if margins is not None:
                 w, values, norm = self._best_multiple(w, values, norm, margins)
             return self._proof(w, alpha, values, norm, *dual)
-
         kind = "built" if alpha is None else "given"
         alpha = np.empty(self.n) if alpha is None else alpha.copy()
         v = np.empty(self.width)

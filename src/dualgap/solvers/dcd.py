@@ -518,10 +518,13 @@ class DCD(Solver):
         if state.problem.streamed:
             return BinaryHint(near=state.w)  # a pass over the store is expensive
         skipped = state.wake if state.wake.size else None
+        accelerated, first = state.accelerator, state.epochs == 0
         # Directions are differences of w, so w must not jump.
-        if state.accelerator is not None and state.accelerator.moving:
+        if accelerated is not None and accelerated.moving:
             return BinaryHint(rescale=True, skipped=skipped)
-        return BinaryHint(out=state.w, skipped=skipped)
+        # At a start from another C a multiple of w may be the better model.
+        rescale = first and accelerated is not None
+        return BinaryHint(state.w, rescale, combined=first, skipped=skipped)
 
     def reject(self, state: DCDState) -> None:
         if state.problem.free_bias:

@@ -58,17 +58,21 @@ def carried(problem: BinaryProblem, alpha: Vector) -> Vector:
     return np.minimum(alpha, problem.upper, out=alpha)
 
 
-def along(C: float, past: Sequence[tuple[float, Vector]]) -> Vector:
+def along(C: float, past: Sequence[tuple[float, Vector]], smooth: bool) -> Vector:
     """Return the point at C on the line through the dual variables of two other C.
 
     Variables whose sign would change are 0. Those at the end of both boxes are beyond
     the end of the new one by less than 1e-11 of it, so that clipping puts them there.
+    If none is at an end, the duals of a loss that is not smooth are optimal for every
+    larger C, and are returned as they are.
 
     Parameters
     ----------
     C : float
     past : sequence of two (float, ndarray)
         Different values of C, and their dual variables.
+    smooth : bool
+        Whether the loss is smooth.
 
     Returns
     -------
@@ -76,6 +80,9 @@ def along(C: float, past: Sequence[tuple[float, Vector]]) -> Vector:
         A new array.
     """
     (first, before), (last, alpha) = past
+    ends = np.isclose(alpha * first, before * last, rtol=1e-9, atol=0.0)
+    if not (smooth or (ends & (alpha != 0.0)).any()):
+        return alpha.copy()
     point = alpha + (C - last) / (last - first) * (alpha - before)
     point *= 1.0 + 1e-12
     point[point * alpha <= 0.0] = 0.0
@@ -132,7 +139,7 @@ def solutions(
     for C in map(float, Cs):
         now = problem.with_labels(y, sample_weight, C)
         if len(past) == 2:
-            warm = along(C, past)
+            warm = along(C, past, problem.loss.curvature > 0.0)
         elif warm is not None:
             warm = carried(now, warm)
         solution = solve(
