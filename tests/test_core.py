@@ -439,7 +439,7 @@ def test_image_lengths(form, constant):
     full = np.column_stack([X, np.full(30, constant)])[:, :width]
     np.testing.assert_allclose(out, np.linalg.norm(full @ root, axis=1), rtol=1e-14)
     for wrong in ((root[1:], out), (root[:, 1:].copy(), out), (root, out[1:])):
-        with pytest.raises(ValueError, match="root|out"):
+        with pytest.raises(ValueError, match=r"root|out"):
             core.image_lengths(rows, *wrong)
 
 

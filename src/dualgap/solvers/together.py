@@ -34,7 +34,7 @@ class Parts:
     solver : str
         Name of the solver.
     tol, atol : float
-        Accuracy asked for.
+        Relative and absolute gap to prove.
 
     Attributes
     ----------

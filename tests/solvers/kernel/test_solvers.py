@@ -300,9 +300,7 @@ def test_refusals():
     problem = KernelProblem(X, y, kernel=RBF(0.5), loss="hinge")
     with pytest.raises(ValueError, match=r"'hinge': solver='swap' .*squared_hinge"):
         solve(problem, SWAP())
-    with pytest.raises(
-        ValueError, match="is for kernel and kernel-simplex"
-    ):
+    with pytest.raises(ValueError, match="is for kernel and kernel-simplex"):
         solve(Problem(X, y, loss="squared_hinge"), SWAP())
     with pytest.raises(ValueError, match="give a kernel"):
         KernelProblem(X, y)
