@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure, SubFigure
     from sklearn.base import BaseEstimator
 
 
@@ -43,6 +44,17 @@ def svg(draw: Callable[[Axes], object]) -> bytes:
         warnings.filterwarnings("ignore", "Glyph")  # a letter that the font lacks
         figure.savefig(file, format="svg", metadata={"Date": None})
     return file.getvalue()
+
+
+class Display:
+    """Base of the pictures, which are drawn on `ax_`."""
+
+    ax_: Axes
+
+    @property
+    def figure_(self) -> Figure | SubFigure:
+        """Figure that contains the axes."""
+        return self.ax_.figure
 
 
 def axes_of(ax: Axes | None) -> Axes:

@@ -7,18 +7,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .axes import COLORS, axes_of
+from .axes import COLORS, Display, axes_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure, SubFigure
     from sklearn.base import BaseEstimator
 
 
 __all__ = ["ErrorBoundsDisplay"]
 
 
-class ErrorBoundsDisplay:
+class ErrorBoundsDisplay(Display):
     """Plot of the proved bounds on the cross-validation error along C.
 
     Parameters
@@ -36,12 +35,7 @@ class ErrorBoundsDisplay:
     ----------
     ax_ : matplotlib Axes
         Axes with the curves.
-    figure_ : matplotlib Figure
-        Figure that contains the axes.
     """
-
-    ax_: Axes
-    figure_: Figure | SubFigure
 
     def __init__(
         self,
@@ -126,5 +120,5 @@ class ErrorBoundsDisplay:
         )
         ax.set(xscale="log", xlabel="C", ylabel="cross-validation error")
         ax.legend(loc="upper right")
-        self.ax_, self.figure_ = ax, ax.figure
+        self.ax_ = ax
         return self

@@ -8,18 +8,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..data.types import MatrixLike
-from .axes import COLORS, axes_of, support_of
+from .axes import COLORS, Display, axes_of, support_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure, SubFigure
     from sklearn.base import BaseEstimator
 
 
 __all__ = ["BoundaryDisplay", "MarginDisplay"]
 
 
-class MarginDisplay:
+class MarginDisplay(Display):
     """Histogram of the margins ``y_i f(x_i)``, with the support vectors marked.
 
     A row with a margin below 1 has a positive loss; one below 0 is misclassified.
@@ -37,12 +36,7 @@ class MarginDisplay:
     ----------
     ax_ : matplotlib Axes
         Axes with the histogram.
-    figure_ : matplotlib Figure
-        Figure that contains the axes.
     """
-
-    ax_: Axes
-    figure_: Figure | SubFigure
 
     def __init__(
         self,
@@ -166,11 +160,11 @@ class MarginDisplay:
             ax.axvline(at, color="gray", ls=style)
         ax.set(xlabel="margin y f(x)", ylabel="rows")
         ax.legend(loc="upper left")
-        self.ax_, self.figure_ = ax, ax.figure
+        self.ax_ = ax
         return self
 
 
-class BoundaryDisplay:
+class BoundaryDisplay(Display):
     """Plot of the decision boundary of a model of two features.
 
     With two classes, the solid line is the boundary, ``f(x) = 0``, and the dashed lines
@@ -198,12 +192,7 @@ class BoundaryDisplay:
     ----------
     ax_ : matplotlib Axes
         Axes with the picture.
-    figure_ : matplotlib Figure
-        Figure that contains the axes.
     """
-
-    ax_: Axes
-    figure_: Figure | SubFigure
 
     def __init__(
         self,
@@ -368,5 +357,5 @@ class BoundaryDisplay:
         ax.set(xlabel=self.names[0], ylabel=self.names[1])
         if ax.get_legend_handles_labels()[0]:
             ax.legend(loc="upper right")
-        self.ax_, self.figure_ = ax, ax.figure
+        self.ax_ = ax
         return self

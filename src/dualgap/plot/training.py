@@ -10,11 +10,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..certificate import relative_gap
 from ..losses import Vector
-from .axes import COLORS, axes_of, refuse_unknown
+from .axes import COLORS, Display, axes_of, refuse_unknown
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure, SubFigure
     from sklearn.base import BaseEstimator
 
 
@@ -26,7 +25,7 @@ _AXES = {"seconds": "seconds", "epoch": "epochs"}
 _MOST_CURVES = len(COLORS)
 
 
-class ConvergenceDisplay:
+class ConvergenceDisplay(Display):
     """Plot of the best proved bound, or of P and D, during training.
 
     The horizontal axis shows seconds or epochs, with one curve per solver, class or
@@ -44,8 +43,6 @@ class ConvergenceDisplay:
     ----------
     ax_ : matplotlib Axes
         Axes with the curves.
-    figure_ : matplotlib Figure
-        Figure that contains the axes.
 
     Examples
     --------
@@ -54,9 +51,6 @@ class ConvergenceDisplay:
         models = {s: LinearSVC(solver=s).fit(X, y) for s in ("dcd", "sdca", "sgd-s")}
         ConvergenceDisplay.from_estimators(models, x="epoch")
     """
-
-    ax_: Axes
-    figure_: Figure | SubFigure
 
     def __init__(
         self, histories: Mapping[str, NDArray[np.void]], *, tol: float | None = None
@@ -202,7 +196,7 @@ class ConvergenceDisplay:
         ax.set(xlabel=_AXES[x], ylabel=name, yscale="log")
         ax.grid(True, which="major", alpha=0.3)
         ax.legend(loc="upper right")
-        self.ax_, self.figure_ = ax, ax.figure
+        self.ax_ = ax
         return self
 
     def _bounds(self, ax: Axes, x: str) -> None:
@@ -270,7 +264,7 @@ def proved_gaps(history: NDArray[np.void]) -> Vector:
     return np.minimum.accumulate(gaps)
 
 
-class PathDisplay:
+class PathDisplay(Display):
     """Plot of a regularisation path: coefficients, gaps or cross-validation scores.
 
     Parameters
@@ -290,12 +284,7 @@ class PathDisplay:
     ----------
     ax_ : matplotlib Axes
         Axes with the curves.
-    figure_ : matplotlib Figure
-        Figure that contains the axes.
     """
-
-    ax_: Axes
-    figure_: Figure | SubFigure
 
     def __init__(
         self,
@@ -420,5 +409,5 @@ class PathDisplay:
         if y == "gaps" and (values > 0).any():
             ax.set_yscale("log")
         ax.grid(True, which="major", alpha=0.3)
-        self.ax_, self.figure_ = ax, ax.figure
+        self.ax_ = ax
         return self
