@@ -1,13 +1,14 @@
 """Small data, which everybody tries first: dualgap beside scikit-learn.
 
-    python benchmarks/small.py [DATA ...] [--C 0.1 1 10 100] [--json FILE]
+    python benchmarks/small.py [DATA ...] [--C 0.1 1 10 100] [--json FILE] [--show FILE]
 
 Both fit the same arrays at their default parameters but C and the loss, on one thread.
 dualgap proves a relative gap of 1e-3; scikit-learn stops at its default tolerance. Each
-pair of fits runs in turn, after one fit of each that is not timed. The figures are
-ratios of processor time, scikit-learn / dualgap: median, least and largest. Above 1
-dualgap is faster. `predict` is timed on the training rows. The calls of Python
-functions in one fit are counted by cProfile.
+pair of calls runs in turn, after one of each that is not timed. The figures are ratios
+of processor time, scikit-learn / dualgap: median, least and largest. Above 1 dualgap is
+faster. Predictions are timed on the training rows, as an array and as a CSR matrix. The
+calls of Python functions in one fit are counted by cProfile. Searches fit 12 candidates
+on 5 folds and then the best one; `--show` prints the tables of a JSON file again.
 """
 
 from __future__ import annotations
@@ -26,11 +27,14 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
 import sklearn.svm
+from scipy import sparse
 from sklearn import datasets
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.preprocessing import StandardScaler
 
 import dualgap
+import dualgap.model_selection
 
 warnings.simplefilter("ignore", ConvergenceWarning)
 
@@ -45,16 +49,22 @@ CLASSES = {
 }
 TARGETS = {"diabetes": datasets.load_diabetes}
 
-# Name, class, parameters of both, and parameters of scikit-learn's alone.
+# Name, class, parameters of both, and whether it is searched too.
 CLASSIFIERS = [
-    ("LinearSVC, squared hinge", "LinearSVC", {"loss": "squared_hinge"}),
-    ("LinearSVC, hinge", "LinearSVC", {"loss": "hinge"}),
-    ("SVC, rbf", "SVC", {}),
-    ("SVC, poly", "SVC", {"kernel": "poly"}),
-    ("SVC, linear", "SVC", {"kernel": "linear"}),
-    ("OneClassSVM", "OneClassSVM", {}),
+    ("LinearSVC, squared hinge", "LinearSVC", {"loss": "squared_hinge"}, True),
+    ("LinearSVC, hinge", "LinearSVC", {"loss": "hinge"}, True),
+    ("SVC, rbf", "SVC", {}, True),
+    ("SVC, poly", "SVC", {"kernel": "poly"}, False),
+    ("SVC, linear", "SVC", {"kernel": "linear"}, False),
+    ("OneClassSVM", "OneClassSVM", {}, False),
 ]
-REGRESSIONS = [("LinearSVR", "LinearSVR", {}), ("SVR", "SVR", {})]
+REGRESSIONS = [("LinearSVR", "LinearSVR", {}, True), ("SVR", "SVR", {}, True)]
+SEARCHED = ("iris", "wine", "cancer", "diabetes")
+
+FITS = ["data", "model", "C", "fit", "range", "predict", "predict, CSR", "fit, ms"]
+FITS += ["gap proved", "calls, both"]
+SEARCHES = ["data", "model", "scikit-learn's search", "dualgap's search"]
+SEARCHES += ["cross_val_score", "dualgap's search, ms"]
 
 
 def cases(names):
@@ -69,9 +79,13 @@ def cases(names):
 
 
 def timed(call) -> float:
-    begin = time.process_time()
+    """Return processor seconds of this thread, which makes all of both packages' work.
+
+    Asking for the time of the process can take as long as a prediction.
+    """
+    begin = time.thread_time()
     call()
-    return time.process_time() - begin
+    return time.thread_time() - begin
 
 
 def calls(call) -> int:
@@ -81,60 +95,127 @@ def calls(call) -> int:
     return pstats.Stats(profile).total_calls
 
 
-def ratios(theirs, ours, method: str, data: tuple, repeats: int):
-    """Return ratios of paired calls of a method, and dualgap's median seconds."""
-    both = [partial(getattr(model, method), *data) for model in (theirs, ours)]
-    pairs = [tuple(map(timed, both)) for _ in range(repeats)]
+def ratios(theirs, ours, options) -> tuple[list[float], float]:
+    """Return ratios of paired calls, and dualgap's median seconds.
+
+    Slow calls are repeated less often.
+    """
+    slowest = timed(theirs) + timed(ours)
+    repeats = min(options.repeats, max(3, round(options.seconds / slowest)))
+    pairs = [(timed(theirs), timed(ours)) for _ in range(repeats)]
     return [a / b for a, b in pairs], statistics.median(b for _, b in pairs)
 
 
-def measured(face: str, parameters: dict, X, y, options) -> list[str]:
-    """Return the cells of one row of the table from the ratio on."""
+def fitted(face: str, parameters: dict, X, y, options) -> list[str]:
+    """Return the cells of one row of the table of fits from the ratio on."""
     theirs = getattr(sklearn.svm, face)(**parameters)
     ours = getattr(dualgap, face)(**parameters)
     slowest = max(timed(partial(model.fit, X, y)) for model in (theirs, ours))
     if slowest > options.limit:
         return [f"a fit took over {options.limit:g} s"]
-    fit, seconds = ratios(theirs, ours, "fit", (X, y), options.repeats)
-    predict, _ = ratios(theirs, ours, "predict", (X,), options.repeats)
+    fit, seconds = ratios(partial(theirs.fit, X, y), partial(ours.fit, X, y), options)
+    # A model trained on dense rows, whose kernel models would refuse sparse ones.
+    predict = []
+    for rows in (X, sparse.csr_matrix(X)):
+        if rows is not X and face in ("SVC", "SVR", "OneClassSVM"):
+            theirs.fit(rows, y)
+            ours.fit(rows, y)
+        both = partial(theirs.predict, rows), partial(ours.predict, rows)
+        predict.append(statistics.median(ratios(*both, options)[0]))
+    ours.fit(X, y)
     return [
         f"{statistics.median(fit):.2f}",
         f"{min(fit):.2f} to {max(fit):.2f}",
-        f"{statistics.median(predict):.2f}",
+        *(f"{ratio:.2f}" for ratio in predict),
         f"{1000 * seconds:.2f}",
         f"{ours.certificate_.relative_gap:.1e}",
         f"{calls(partial(theirs.fit, X, y))} / {calls(partial(ours.fit, X, y))}",
     ]
 
 
+def searched(face: str, parameters: dict, X, y, options) -> list[str]:
+    """Return the cells of one row of the table of searches from the ratios on."""
+    theirs = getattr(sklearn.svm, face)(**parameters)
+    ours = getattr(dualgap, face)(**parameters)
+    grid: dict[str, list[float]] = {"C": np.logspace(-2, 2, 12).tolist()}
+    if face.startswith("SV"):
+        grid = {"C": [0.1, 1.0, 10.0, 100.0], "gamma": [0.001, 0.01, 0.1]}
+    old = GridSearchCV(theirs, grid, cv=5)
+    same = GridSearchCV(ours, grid, cv=5)
+    new = dualgap.model_selection.GridSearchCV(ours, grid, cv=5)
+    begun = partial(old.fit, X, y)
+    with_theirs, _ = ratios(begun, partial(same.fit, X, y), options)
+    with_ours, seconds = ratios(begun, partial(new.fit, X, y), options)
+    scores = [partial(cross_val_score, model, X, y, cv=5) for model in (theirs, ours)]
+    cells = [with_theirs, with_ours, ratios(*scores, options)[0]]
+    medians = [f"{statistics.median(cell):.2f}" for cell in cells]
+    return [*medians, f"{1000 * seconds:.1f}"]
+
+
+def table(head: list[str], rows: list[dict[str, str]]) -> str:
+    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    lines += ["| " + " | ".join(row.values()) + " |" for row in rows]
+    return "\n".join(lines)
+
+
+def summary(rows: list[dict[str, str]], head: str) -> list[str]:
+    """Return in how many rows dualgap takes no longer, the median, and the range."""
+    values = [float(row[head]) for row in rows]
+    won = sum(value >= 1.0 for value in values)
+    span = f"{min(values):.2f} to {max(values):.2f}"
+    return [f"{won} of {len(values)}", f"{statistics.median(values):.2f}", span]
+
+
+def show(found: dict[str, list[dict[str, str]]]) -> None:
+    """Print all tables, the sums by model and by kind of call first."""
+    fits, searches = found["fits"], found["searches"]
+    full = [row for row in fits if "predict" in row]
+    head, lines = ["", "cases won", "median", "least to largest"], []
+    for model in dict.fromkeys(row["model"] for row in full):
+        rows = [row for row in full if row["model"] == model]
+        lines.append([f"fit, {model}", *summary(rows, "fit")])
+    lines += [[kind, *summary(full, kind)] for kind in ("predict", "predict, CSR")]
+    lines += [[kind, *summary(searches, kind)] for kind in SEARCHES[2:5]]
+    print(table(head, [dict(zip(head, line, strict=True)) for line in lines]))
+    print(f"\nfits in all: {summary(full, 'fit')[0]}\n")
+    print(table(SEARCHES, searches), end="\n\n")
+    print(table(FITS, fits))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("data", nargs="*")
     parser.add_argument("--C", type=float, nargs="+", default=[0.1, 1.0, 10.0, 100.0])
-    parser.add_argument("--repeats", type=int, default=15)
-    parser.add_argument("--limit", type=float, default=2.0, help="seconds of one fit")
-    parser.add_argument("--json", help="file to write the table to")
+    parser.add_argument("--repeats", type=int, default=11)
+    parser.add_argument("--seconds", type=float, default=0.4, help="for one case")
+    parser.add_argument("--limit", type=float, default=1.0, help="longest fit, seconds")
+    parser.add_argument("--json", help="file to write the tables to")
+    parser.add_argument("--show", help="print the tables of this file")
     options = parser.parse_args()
+    if options.show:
+        with open(options.show) as file:
+            show(json.load(file))
+        return
 
-    head = ["data", "model", "C", "fit", "range", "predict", "fit, ms", "gap proved"]
-    head.append("calls, both")
-    print("| " + " | ".join(head) + " |\n|" + "---|" * len(head))
-    medians, rows = [], []
+    found: dict[str, list[dict[str, str]]] = {"fits": [], "searches": []}
+
+    def note(kind: str, head: list[str], row: list[str]) -> None:
+        found[kind].append(dict(zip(head, row, strict=False)))
+        print(" | ".join(row), flush=True)
+        if options.json:
+            with open(options.json, "w") as file:
+                json.dump(found, file, indent=1)
+
     for label, X, y, models in cases(options.data):
-        for title, face, parameters in models:
+        for title, face, parameters, searches in models:
             for C in [None] if face == "OneClassSVM" else options.C:
                 given = parameters if C is None else {**parameters, "C": C}
-                cells = measured(face, given, X, y, options)
-                row = [label, title, "" if C is None else f"{C:g}", *cells]
-                print("| " + " | ".join(row) + " |", flush=True)
-                rows.append(dict(zip(head, row, strict=False)))
-                if len(cells) > 1:
-                    medians.append(float(cells[0]))
-    won = sum(median >= 1.0 for median in medians)
-    if options.json:
-        with open(options.json, "w") as file:
-            json.dump(rows, file, indent=1)
-    print(f"\ndualgap fits at least as fast in {won} of {len(medians)} cases.")
+                cells = fitted(face, given, X, y, options)
+                note("fits", FITS, [label, title, f"{C:g}" if C else "", *cells])
+            if searches and label.startswith(SEARCHED):
+                cells = searched(face, parameters, X, y, options)
+                note("searches", SEARCHES, [label, title, *cells])
+    show(found)
 
 
 if __name__ == "__main__":
