@@ -45,7 +45,7 @@ class Settings:
     #: Training rows by which the choices of dual variables are picked.
     sample: int = 500
     #: Most mean excess over the bounds of all choices, for which fewer will do.
-    wider: float = 0.02
+    wider: float = 0.01
     #: Share of entries from which means of sparse rows are dense, for faster products.
     dense: float = 0.05
 
@@ -148,7 +148,7 @@ def _free_bias(ball: Ball, X: MatrixLike) -> FreeBias:
     sides, errors = [], [np.empty(0)]
     means: list[Matrix] = [np.empty((0, X.shape[1]))]
     lengths = np.sqrt(ball.squares)
-    some = slice(None, None, 1 + len(lengths) // SETTINGS.sample)
+    some = np.random.default_rng(0).permutation(len(lengths))[: SETTINGS.sample]
     for sign in (1, -1):
         side = side_of(ball, sign) if ball.radius < math.inf else Side.nothing()
         if len(side.sigma):

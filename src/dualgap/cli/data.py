@@ -336,14 +336,19 @@ def read_as_trained(
     zero_based: bool | None,
     n_jobs: int | None,
     label: str | None = None,
+    *,
+    whole: bool = False,
 ) -> tuple[Model, Data]:
-    """Read a model, and examples in the format of its training data."""
+    """Read a model, and examples in the format of its training data.
+
+    With `whole` a classifier is an estimator, with the methods of certified answers.
+    """
     from ..estimators.plain import load_plain
 
     refuse_unreadable(path)
     refuse_no_model(model)
     # Without scikit-learn if possible: its import takes longer than the prediction.
-    loaded = None if is_store(path) else load_plain(model)
+    loaded = None if whole or is_store(path) else load_plain(model)
     if loaded is None:
         from ..models.files import load_parts
 

@@ -22,7 +22,7 @@ from .options import (
     TrainedModel,
     ZeroBasedAsTrained,
 )
-from .quality import in_words, predictions, quality
+from .quality import in_words, predictions, quality, with_undecided
 from .report import print_json
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         "dualgap predict a9a.t a9a.model -o labels.txt",
         "dualgap predict a9a.t a9a.model --scores > scores.txt",
         "dualgap predict a9a.t a9a.model --json -o labels.txt",
+        "dualgap predict a9a.t a9a.model --undecided '?'",
         "If DATA has labels, the accuracy and the balanced accuracy (the mean over the "
         "classes of the fraction found) go to standard error or into the JSON; for "
         "regression, the mean squared error, the mean absolute error and R2. Labels "
@@ -64,6 +65,15 @@ def predict(
             "(positive for the larger label), else one column per class.",
         ),
     ] = False,
+    undecided: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LABEL",
+            help="Write LABEL where training to the end could still change the label. "
+            "Models of train --bounds decide more.",
+            show_default=False,
+        ),
+    ] = None,
     label: LabelAsTrained = None,
     zero_based: ZeroBasedAsTrained = None,
     n_jobs: PredictJobs = None,
@@ -78,10 +88,16 @@ def predict(
         device = output is not None and is_device(output)
         if output is not None and not device:
             refuse_unwritable(output, [data, model])
-        fitted, examples = read_as_trained(data, model, zero_based, n_jobs, label)
+        if scores and undecided is not None:
+            raise typer.BadParameter("--scores and --undecided exclude each other.")
+        fitted, examples = read_as_trained(
+            data, model, zero_based, n_jobs, label, whole=undecided is not None
+        )
         values, labels = predictions(fitted, examples.X, n_jobs)
         figures, remark = quality(fitted, examples, labels)
         wanted = values if scores else labels
+        if undecided is not None:
+            wanted = with_undecided(fitted, examples.X, labels, undecided)
         if output is not None:
             with open(output, "w") if device else write_atomically(output, "w") as file:
                 file.writelines(_lines(wanted))

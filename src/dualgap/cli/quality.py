@@ -60,6 +60,26 @@ def predictions(
     return values, fitted.classes_[codes]
 
 
+def with_undecided(
+    fitted: Model, X: MatrixLike, labels: NDArray[np.generic], undecided: str
+) -> NDArray[np.generic]:
+    """Return labels, and another one where training to the end could change them.
+
+    Raises
+    ------
+    ValueError
+        If the model is no classifier, or nothing is known about its optimum.
+    """
+    if is_regression(fitted) or is_novelty(fitted):
+        raise ValueError("--undecided is for classification; leave it out")
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "X does not have valid feature names")
+        certain = fitted.certified_labels(X)
+    found: NDArray[np.generic] = labels.astype(object)
+    found[~certain] = undecided
+    return found
+
+
 def quality(
     fitted: Model, examples: Data, labels: NDArray[np.generic]
 ) -> tuple[Figures, str]:

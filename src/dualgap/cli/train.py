@@ -152,6 +152,7 @@ def _of_estimator(options: TrainOptions) -> tuple[Parameters, Parameters]:
             "--multi-class": o.multi_class,
             "--C": o.C if one_class else None,
             "--lambda": o.lambda_ if one_class else None,
+            "--bounds": (o.bounds or None) if one_class else None,
         }
         own = of_task(
             o.task, o.solver, o.loss, bias, shape, o.kernel, o.epsilon, o.nu, given
@@ -189,6 +190,7 @@ def _refuse_files(options: TrainOptions) -> None:
         for option, cannot in (
             ("--kernel", options.kernel is not None),
             (f"--task {options.task}", options.task != "classification"),
+            ("--bounds", options.bounds),
         ):
             if cannot:
                 raise ValueError(
@@ -263,7 +265,8 @@ def _train(
 
     notes, kernel = notes_of(examples), options.kernel is not None
     linear = options.task == "classification" and not kernel
-    if linear and PlainLinearSVC.can_train(parameters, examples.X):
+    plain_enough = linear and not options.bounds
+    if plain_enough and PlainLinearSVC.can_train(parameters, examples.X):
         plain = PlainLinearSVC(parameters)
         problems = _problems("ovr", examples)
         with progress(options.quiet, options.tol, problems) as on_epoch:
@@ -274,6 +277,8 @@ def _train(
 
     estimator = estimator_of(options.task, kernel)
     model = _fit(parameters, examples, options.quiet, estimator)
+    if options.bounds:
+        model.bound_optimum(examples.X, examples.y)
     save_parts(model, options.model, False, notes, scaling, examples.names)
     return model
 

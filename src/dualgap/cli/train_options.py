@@ -258,5 +258,13 @@ class TrainOptions(TrainingOptions):
         float,
         typer.Option(callback=positive, help="Seconds between two checkpoints."),
     ] = 60.0
+    bounds: Annotated[
+        bool,
+        typer.Option(
+            "--bounds",
+            help="Keep in MODEL where the exact optimum may be, for predict "
+            "--undecided.",
+        ),
+    ] = False
     n_jobs: Jobs = None
     verbose: Verbose = False
