@@ -269,7 +269,10 @@ def test_the_page_on_tuning_shows_its_results():
     for table in tables:
         assert f"\n\n{table}\n\n" in page
     cases = json.loads(script.with_suffix(".json").read_text("utf-8"))["cases"]
-    measured = [c for c in cases.values() if c["ratios"] and not c["linear"]]
+    linear = [c["ratios"]["sklearn"] for c in cases.values() if c["linear"]]
+    compared = [c for c in cases.values() if c["ratios"] and not c["linear"]]
+    measured = [c for c in compared if c["values"] * c["folds"] == 500]
+    (small,) = [c["ratios"] for c in compared if c not in measured]
     said = []
     for rival in ("sklearn", "dualgap"):
         two = [c["ratios"][rival] for c in measured if c["classes"] == 2]
@@ -278,6 +281,9 @@ def test_the_page_on_tuning_shows_its_results():
     said = [f"{ratio:.2g}" for ratio in (*said, ten["sklearn"], ten["dualgap"])]
     text = " ".join(page.split("## When it pays\n")[1].split("\n\n")[0].split())
     assert numbers(text) == said
+    text = " ".join(page.split())
+    assert f"is {small['sklearn']:.2g} and {small['dualgap']:.2g} times as" in text
+    assert f"is {min(linear):.2g} to {max(linear):.2g} times as fast" in text
     large = cases["kernel, covtype-93k, 92962, 2 x 3"]
     assert large["peak"] <= 2000
     assert f"takes {large['seconds']:.2g} s" in " ".join(page.split())
