@@ -66,7 +66,7 @@ class LinearSVCCV(
     """Linear support vector classifier that chooses C by cross-validation.
 
     Each fold trains a path over all C. Every model starts from the dual variables of
-    the previous C and has its own certificate. All folds use the same rows without
+    the two C before and has its own certificate. All folds use the same rows without
     copying them. The final fit, on all rows, starts from the dual variables of a fold.
 
     Parameters
