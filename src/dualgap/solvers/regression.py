@@ -50,7 +50,7 @@ class Settings:
     #: Rows times features up to which work is free: problems of some ten rows.
     free_entries: int = 1000
     #: No work is free after this many epochs.
-    free_epochs: int = 500
+    free_epochs: int = 2000
     #: Gap to aim at while work is free, if the loss is squared: it is of second order
     #: in the error of w.
     squared_goal: float = 1e-15
