@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -61,6 +62,15 @@ def test_the_ball_between_two_values_of_c_holds_every_optimum(loss, tol):
         alone = Between((one, one), first, first, ends).radii
         assert alone.max() <= 1e-4 * np.linalg.norm(first.centre)
         assert radii.max() <= 0.5 * (high / low - 1) * np.linalg.norm(first.centre) / 2
+
+
+def test_a_norm_of_zero_may_be_rounded_to_less():
+    X, y = examples()
+    problem = BinaryProblem(X, np.where(y > 0, 1, -1), 0.3)
+    fit = solve(problem, DCD(), tol=1e-6, random_state=0)
+    anchor = replace(Anchor.of(Ball.of(problem, fit.w, fit.alpha)), square=-1e-20)
+    between = Between((problem, problem), anchor, anchor, np.linspace(0.0, 1.0, 4))
+    assert np.isfinite(between.squared_radii).all()
 
 
 def error_of(model, X, y, folds):

@@ -190,7 +190,7 @@ class Between:
         size = 2.0 * (cc + dd) + last.C * (first.loss + last.loss)
         size += abs(first.gain) + abs(last.gain)
         off = self.offset
-        lost = 64 * _UNIT * size + off * (2.0 * math.sqrt(max(cc, dd)) + off)
+        lost = 64 * _UNIT * size + off * (2.0 * math.sqrt(max(cc, dd, 0.0)) + off)
         # The bias grows with P, so sway at C_1 is a bound for both dual points.
         lost += doubt + first.sway * max(1.0, last.C / first.C) + last.sway
         squared = np.maximum(largest + Rounding.slack * lost, 0.0)
