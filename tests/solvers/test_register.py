@@ -165,7 +165,6 @@ ROWS, LABELS = np.eye(6, 3), np.array([0, 1, 0, 1, 0, 1])
         ((None, np.zeros(5)), r"alpha .*shape \(6,\); got float64 of shape \(5,\)"),
         ((None, np.zeros(6, np.float32)), "alpha .*float64 array.*; got float32"),
         (([0.0] * 4, np.zeros(6)), r"w .*shape \(4,\); got list of shape \(4,\)"),
-        ((None, np.full(6, np.nan)), "alpha .*NaN.*; make the steps smaller"),
     ],
 )
 def test_a_wrong_iterate_from_outside_is_named(found, said):

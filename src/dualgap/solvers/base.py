@@ -261,7 +261,7 @@ def _check_iterate(
     TypeError
         If it is no pair.
     ValueError
-        If an array is not of float64, has another shape, or is not finite.
+        If an array is not of float64 or has another shape.
     """
     if not (isinstance(found, tuple) and len(found) == 2):
         raise TypeError(
@@ -277,11 +277,6 @@ def _check_iterate(
             raise ValueError(
                 f"solver={name!r}: {label} from iterate() must be a float64 array"
                 f"{size}; got {dtype} of shape {shape}"
-            )
-        if not np.isfinite(value).all():
-            raise ValueError(
-                f"solver={name!r}: {label} from iterate() has NaN or infinite entries; "
-                "make the steps smaller"
             )
 
 
