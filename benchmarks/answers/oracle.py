@@ -1,6 +1,7 @@
 """Brute force: bounds on thousands of small odd problems against exact optima.
 
     python benchmarks/answers/oracle.py [ITEM ...] [--problems N] [--seed K]
+    python benchmarks/answers/oracle.py --tables
 
 Runs the checks of `tests/answers/oracles.py`, N (default 3,000) problems each, prints a
 line per item, and writes `oracle.json` after each item. Items that are named here
@@ -46,8 +47,12 @@ def main() -> None:
     parser.add_argument("items", nargs="*", choices=[*oracles.ITEMS, []], default=[])
     parser.add_argument("--problems", type=int, default=3000)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--tables", action="store_true", help="print the results again")
     given = parser.parse_args()
     results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    if given.tables:
+        print(table(results))
+        return
     for name in given.items or oracles.ITEMS:
         begun = time.process_time()
         found = [oracles.run(name, k, given.seed) for k in range(given.problems)]
