@@ -959,7 +959,7 @@ def test_help_has_groups_and_plain_placeholders() -> None:
         (["-d", "2.5"], "--degree 2.5 is invalid; give a whole number."),
         (["--n-jobs", "0"], "--n-jobs: 0 is not a number of threads; give 1, 2, ... "),
         (["--tol", "0"], "--tol: 0.0 is not a positive, finite number."),
-        (["--bogus"], "No such option: --bogus. See --help."),
+        (["--zzz"], "No such option: --zzz. See --help."),
         (["--tol", "2"], "--tol: 2 is 200 %, which proves nothing; give a fraction"),
         (["another"], "another is one argument too many; the usage is: dualgap train"),
     ],

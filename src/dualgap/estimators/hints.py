@@ -9,6 +9,7 @@ from functools import cache, lru_cache
 from inspect import Parameter, signature
 from typing import TYPE_CHECKING, NoReturn, cast
 
+from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import (
     InvalidParameterError,
     StrOptions,
@@ -18,14 +19,13 @@ from sklearn.utils._param_validation import (
 from ..names import nearest
 
 if TYPE_CHECKING:
-    from sklearn.base import BaseEstimator
     from typing_extensions import Self
 
 
 __all__ = ["ParameterHints", "ProbabilityHints"]
 
 
-class ParameterHints:
+class ParameterHints(BaseEstimator):
     """Mixin that answers wrong names and values of parameters with the right ones."""
 
     def __new__(cls, *args: object, **parameters: object) -> Self:
