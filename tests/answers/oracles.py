@@ -56,7 +56,7 @@ Generator = np.random.Generator
 
 
 class Found(NamedTuple):
-    """What one problem showed.
+    """Number of checks of one problem, and of those that failed.
 
     Attributes
     ----------

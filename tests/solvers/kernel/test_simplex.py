@@ -99,7 +99,7 @@ def test_without_a_quadratic_term_it_is_the_largest_entry():
 @pytest.mark.parametrize("name", METHODS)
 @pytest.mark.parametrize("sampled", [False, True])
 def test_steps_with_a_linear_term(name, sampled):
-    """The same steps as on K_ij + h_i + h_j + c, whose terms of h come to a linear."""
+    """Compare with the steps on K_ij + h_i + h_j + c, whose terms of h are linear."""
     X, _ = make(50, 4, 2)
     p = 0.05 * np.random.default_rng(2).normal(size=50)
     problem = KernelSimplex(X, p, kernel=RBF(0.3))
