@@ -1,6 +1,7 @@
 #include "bindings.hpp"
 #include "certify.hpp"
 #include "epochs/regression.hpp"
+#include "small_regression.hpp"
 
 namespace dualgap {
 
@@ -27,6 +28,39 @@ void bind_regression(nb::module_ &m) {
       "examples"_a, "state"_a, "sleep"_a, "chunk"_a, "order"_a.noconvert(), "random"_a,
       "stop"_a,
       "One pass of dual coordinate ascent for regression over the rows awake.");
+
+  nb::class_<RegressionTargets>(m, "RegressionTargets",
+                                "Accuracies to reach: tol, atol, and `goal` while less "
+                                "than `free` entries are read; most entries, epochs.")
+      .def(nb::init<double, double, double, double, double, Index>(), "tol"_a, "atol"_a,
+           "goal"_a, "free"_a, "most"_a, "epochs"_a);
+  nb::class_<RegressionProof>(m, "RegressionProof", "Sums at the w of a dual point.")
+      .def_ro("values", &RegressionProof::values)
+      .def_ro("norm", &RegressionProof::norm, "||w||^2")
+      .def_prop_ro(
+          "epochs",
+          [](const RegressionProof &self) {
+            return table_of(self.epochs, [](const RegressionEpoch &of) {
+              return std::array{of.primal, of.dual, static_cast<double>(of.updates)};
+            });
+          },
+          "P and D, and the updates so far, after every epoch; none if told to stop.");
+  m.def(
+      "solve_regression",
+      [](const RegressionExamples &examples, const DualPoint &point,
+         const RegressionTargets &targets, Random &random, Team &threads, Stop &stop) {
+        const RegressionData data{examples.target.data(), examples.cost.data(),
+                                  examples.q.data(), examples.loss, examples.epsilon};
+        const DualState state = point.of(examples.rows);
+        return without_gil(stop, [&](Poll &poll) {
+          return examples.rows.visit([&](const auto &x) {
+            return SmallRegression(x, data, state, threads)
+                .solve(targets, random, poll, stop);
+          });
+        });
+      },
+      "examples"_a, "state"_a, "targets"_a, "random"_a, "threads"_a.noconvert(),
+      "stop"_a, "Solve a small problem by dual coordinate ascent from 0, and prove it.");
 
   m.def(
       "pair_epoch",

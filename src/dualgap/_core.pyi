@@ -608,6 +608,31 @@ def regression_epoch(
     random: Random,
     stop: Stop,
 ) -> SleepingPass: ...
+
+class RegressionTargets:
+    def __init__(
+        self,
+        tol: float,
+        atol: float,
+        goal: float,
+        free: float,
+        most: float,
+        epochs: int,
+    ) -> None: ...
+
+class RegressionProof:
+    values: Final[Values]
+    norm: Final[float]
+    epochs: Final[Vector]
+
+def solve_regression(
+    examples: RegressionExamples,
+    state: DualState,
+    targets: RegressionTargets,
+    random: Random,
+    threads: Team | int,
+    stop: Stop,
+) -> RegressionProof: ...
 def pair_epoch(
     rows: Rows,
     upper: Vector,

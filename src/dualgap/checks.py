@@ -89,9 +89,9 @@ def check_labels(y: ArrayLike, n: int) -> NDArray[np.int8]:
 def check_costs(C: float, sample_weight: ArrayLike | None, n: int) -> Vector:
     """Return ``c_i = C sample_weight_i``, shape (n,)."""
     if sample_weight is None:
-        weight = np.ones(1)  # stands for all rows
-    else:
-        weight = check_vector("sample_weight", sample_weight, n)
+        _check_span(C, C)
+        return np.full(n, C)
+    weight = check_vector("sample_weight", sample_weight, n)
     least, largest = weight.min(), weight.max()
     if least < 0.0:
         i = int(np.argmax(weight < 0.0))
@@ -103,13 +103,16 @@ def check_costs(C: float, sample_weight: ArrayLike | None, n: int) -> Vector:
     if least == 0.0:
         least = weight[weight > 0.0].min()
     with np.errstate(over="ignore"):
-        if C * least < _SMALLEST_COST or C * largest > _LARGEST_COST:
-            raise ValueError(
-                f"C times sample_weight spans [{C * least:.3g}, {C * largest:.3g}]; "
-                f"keep it within [{_SMALLEST_COST:g}, {_LARGEST_COST:g}]"
-            )
-    cost: Vector = C * weight
-    return np.full(n, cost[0]) if sample_weight is None else cost
+        _check_span(C * least, C * largest)
+    return np.asarray(C * weight)
+
+
+def _check_span(least: float, largest: float) -> None:
+    if least < _SMALLEST_COST or largest > _LARGEST_COST:
+        raise ValueError(
+            f"C times sample_weight spans [{least:.3g}, {largest:.3g}]; "
+            f"keep it within [{_SMALLEST_COST:g}, {_LARGEST_COST:g}]"
+        )
 
 
 def check_vector(name: str, value: ArrayLike, size: int) -> Vector:

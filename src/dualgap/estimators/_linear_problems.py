@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -16,12 +16,12 @@ from ..problems.binary import BinaryProblem
 from ..problems.crammer_singer import CrammerSingerProblem
 from ..problems.multiclass import OneVsRest, binary_problems, number_of_problems
 from ..solvers import SequentialDual, SmoothingNewton, get_solver
-from ..solvers.labellings import Solved, solve_labellings
+from ..solvers.labellings import solve_labellings
 from ..training import Solution, ctrl_c
 from ..training.path import carried
 from ._callbacks import Fitted
 from ._columns import StoredColumns
-from ._together import SolvedTogether
+from ._together import LinearTogether
 from .training import Start, Training
 
 if TYPE_CHECKING:
@@ -61,6 +61,12 @@ class Models(NamedTuple):
             [solution.history for solution in solutions],
         )
 
+    @classmethod
+    def together(cls, found: LinearTogether) -> Models:
+        """Return the solutions of problems that were solved in one call."""
+        w, alpha = list(found.solved.w), list(found.solved.alpha)
+        return cls(w, alpha, found.certificate(), found.epochs, found.histories)
+
 
 class Rows(NamedTuple):
     """Training rows of a classifier, with their classes and weights.
@@ -91,37 +97,6 @@ class Rows(NamedTuple):
         """Return the attributes with which an estimator predicts."""
         coef = self.columns.spread(coef)
         return {"classes_": self.classes, "coef_": coef, "intercept_": intercept}
-
-
-class Together(SolvedTogether):
-    """Problems that :func:`solve_labellings` solved."""
-
-    solved: Solved
-
-    @property
-    def models(self) -> Models:
-        """The solutions of all problems."""
-        w, alpha = list(self.solved.w), list(self.solved.alpha)
-        return Models(w, alpha, self.certificate(), self.epochs, self.histories)
-
-    def trainer(self, train: Callable[[int], Solution]) -> Callable[[int], Solution]:
-        """Return a function that gives the solution of problem p, proved or trained.
-
-        Parameters
-        ----------
-        train : callable
-            Trains a problem that is not proved.
-        """
-
-        def solution(p: int) -> Solution:
-            if not self.proved[p]:
-                return train(p)
-            w, alpha = self.solved.w[p], self.solved.alpha[p]
-            found = Solution(w, alpha, self.part(p), self.histories[p])
-            self.tell(p, found, lambda: w)
-            return found
-
-        return solution
 
 
 class SeparateProblems:
@@ -179,7 +154,7 @@ class SeparateProblems:
             file = f"{file}.{k}"
         return Start(problem, self.solver, attributes, alpha, file, p.checkpoint_every)
 
-    def solve_together(self, training: Training) -> Together | None:
+    def solve_together(self, training: Training) -> LinearTogether | None:
         """Solve and prove small problems in one call; None if they are not small.
 
         Callbacks of scikit-learn want to see the epochs, so with them the loop trains.
@@ -201,7 +176,7 @@ class SeparateProblems:
             )
         if solved is None:
             return None
-        return Together(training, solved, self.solver.name, SmoothingNewton.name)
+        return LinearTogether(training, solved, self.solver.name, SmoothingNewton.name)
 
     def keep(self, k: int, solution: Solution) -> None:
         """Keep the model of problem k for the callbacks of the others."""

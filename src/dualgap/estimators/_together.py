@@ -14,13 +14,14 @@ from numpy.typing import NDArray
 
 from ..certificate import Bounds, Certificate, LazyParts
 from ..losses import Vector
+from ..solvers.labellings import Solved as SolvedLinear
 from ..solvers.together import Parts, Solved
 from ..training import HISTORY_DTYPE, Solution
 from ..training.progress import Progress
 from .fitting import listener
 from .training import Training
 
-__all__ = ["SolvedTogether"]
+__all__ = ["LinearTogether", "SolvedTogether"]
 
 logger = logging.getLogger("dualgap")
 
@@ -99,3 +100,28 @@ class SolvedTogether(Parts):
         )
         progress.history = solution.history[-1:].tolist()
         progress.end(solution.certificate, model)
+
+
+class LinearTogether(SolvedTogether):
+    """Linear problems that were solved in one call."""
+
+    solved: SolvedLinear
+
+    def trainer(self, train: Callable[[int], Solution]) -> Callable[[int], Solution]:
+        """Return a function that gives the solution of problem p, proved or trained.
+
+        Parameters
+        ----------
+        train : callable
+            Trains a problem that is not proved.
+        """
+
+        def solution(p: int) -> Solution:
+            if not self.proved[p]:
+                return train(p)
+            w, alpha = self.solved.w[p], self.solved.alpha[p]
+            found = Solution(w, alpha, self.part(p), self.histories[p])
+            self.tell(p, found, lambda: w)
+            return found
+
+        return solution

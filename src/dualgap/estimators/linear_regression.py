@@ -20,14 +20,16 @@ from ..losses import RESIDUAL_LOSSES, Vector
 from ..problems.one_class import OneClassProblem
 from ..problems.regression import RegressionProblem
 from ..solvers import solver_for, solvers_of
+from ..solvers.small_regression import solve_regression
 from ..training import Solution
 from ._callbacks import Fitted
 from ._certain import CertainDecisions
 from ._columns import StoredColumns
+from ._together import LinearTogether
 from .fitting import checked, refuse_masks, validated
 from .parameters import Constraints, constraints
 from .single import ZERO, Novelty, SingleFit, checked_weights, on_the_plane
-from .training import begin
+from .training import Training, begin
 
 if TYPE_CHECKING:
     from sklearn.utils import Tags
@@ -311,14 +313,31 @@ class LinearSVR(
                 setattr(self, name, value)
             self._keep_duals(solution.alpha)
 
+        solver = solver_for(problem, self.solver)
+
+        def together(training: Training) -> LinearTogether | None:
+            solved = solve_regression(
+                solver,
+                problem,
+                tol=self.tol,
+                atol=self.atol,
+                max_epochs=self.max_epochs,
+                random_state=int(training.seeds[0]),
+                stop=stop,
+            )
+            if solved is None:
+                return None
+            return LinearTogether(training, solved, solver.name, solver.name)
+
         self._train(
             problem,
-            solver_for(problem, self.solver),
+            solver,
             {"X": X, "y": y, "sample_weight": sample_weight},
             keep,
             stop,
             warm=self._previous_duals(problem.n),
             attributes=attributes,
+            together=together,
         )
         return self
 

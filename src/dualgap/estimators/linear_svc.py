@@ -397,7 +397,7 @@ class LinearSVC(
         )
         solved = problems.solve_together(training)
         if solved is not None and solved.done:
-            models = solved.models
+            models = Models.together(solved)
         else:
             train = training.trainer(problems.start, problems.keep)
             solutions = fit_all(

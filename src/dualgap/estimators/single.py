@@ -15,8 +15,9 @@ from ..data.types import MatrixLike
 from ..losses import Vector
 from ..problems.base import Problem
 from ..solvers import Solver
-from ..training import Solution
+from ..training import Solution, ctrl_c
 from ._callbacks import Attributes, CallbackSupportMixin
+from ._together import LinearTogether
 from .fitting import OnEpoch, VersionedPickle, refuse_masks, refuse_store
 from .hints import ParameterHints
 from .training import Start, Training, fit_all
@@ -127,10 +128,13 @@ class SingleFit(
         *,
         warm: Vector | None = None,
         attributes: Attributes | None = None,
+        together: Callable[[Training], LinearTogether | None] | None = None,
     ) -> None:
         """Fit the problem; `keep` sets the attributes of the model.
 
-        `data` contains X, y and sample_weight as callbacks receive them.
+        `data` contains X, y and sample_weight as callbacks receive them. `together`
+        solves a small problem in one call; callbacks want to see its epochs, so with
+        them the loop trains.
         """
         name = type(self).__name__
         training = Training(
@@ -144,13 +148,19 @@ class SingleFit(
             on_epoch=self._tell,
         )
 
-        (solution,) = fit_all(
-            training.trainer(lambda _: Start(problem, solver, attributes, warm)),
-            1,
-            n_jobs=None,
-            stop=stop,
-            verbose=self.verbose,
-        )
+        train = training.trainer(lambda _: Start(problem, solver, attributes, warm))
+        solved = None
+        if together is not None and warm is None and not training.tasks.heard:
+            with ctrl_c(stop):
+                solved = together(training)
+        if solved is not None:
+            train = solved.trainer(train)
+        if solved is not None and solved.done:
+            solution = train(0)
+        else:
+            (solution,) = fit_all(
+                train, 1, n_jobs=None, stop=stop, verbose=self.verbose
+            )
         keep(solution)
         self.n_iter_ = solution.certificate.epochs
         self.certificate_ = solution.certificate

@@ -502,11 +502,21 @@ class BinaryProblem(RowsProblem):
         dual: float,
         dual_error: float,
     ) -> Proof:
+        bounds = self._bounds(alpha, values, norm, dual, dual_error)
+        return Proof(w, alpha, bounds.certificate)
+
+    def _bounds(
+        self,
+        alpha: Vector,
+        values: Values,
+        norm: float,
+        dual: float,
+        dual_error: float,
+    ) -> Bounds:
         primal = 0.5 * norm + values.loss
         error = self.rounding.of_primal(values, norm)
         dual -= self._imbalance(alpha, primal + error)
-        bounds = Bounds.proved(primal, error, dual, dual_error)
-        return Proof(w, alpha, bounds.certificate)
+        return Bounds.proved(primal, error, dual, dual_error)
 
     def _off(self, alpha: Vector) -> float:
         """Return an upper bound on ``|sum_i alpha_i y_i|``."""

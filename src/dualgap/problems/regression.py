@@ -139,10 +139,8 @@ class RegressionProblem(BinaryProblem):
             assert alpha is not None
             w = self.combine(alpha, hint.out)
             values = self._evaluate(w, "of w", alpha, None)
-            norm = self.squared_norm(w)
-            return self._proof(
-                w, alpha, values, norm, *self._bound(values, norm, alpha)
-            )
+            bounds = self.bounds(alpha, values, self.squared_norm(w))
+            return Proof(w, alpha, bounds.certificate)
         kind = "built" if alpha is None else "given"
         alpha = np.empty(self.n) if alpha is None else alpha
         v = np.empty(self.width)
@@ -157,6 +155,20 @@ class RegressionProblem(BinaryProblem):
         alpha = np.clip(scale * alpha, self.lower, self.upper)
         return self._proof(w, alpha, values, self.squared_norm(w), *dual)
 
+    def bounds(self, alpha: Vector, values: Values, norm: float) -> Bounds:
+        """Return bounds on P and D at ``w = w(alpha)``, from the sums there.
+
+        Parameters
+        ----------
+        alpha : ndarray of shape (n,)
+            A point of the box.
+        values : Values
+        norm : float
+            ``||w||^2``.
+        """
+        dual = self._bound(values, norm, alpha)
+        return self._bounds(alpha, values, norm, *dual)
+
     def _bound(
         self, values: Values, norm: float, alpha: Vector, scale: float = 1.0
     ) -> tuple[float, float]:
@@ -167,8 +179,7 @@ class RegressionProblem(BinaryProblem):
         own = 4 * rounding.unit  # error of entries that are scaled and clipped
         dual = scale * (values.sum - 0.5 * scale * (norm + values.diagonal))
         # The terms of the sum have both signs, so their sizes bound the error.
-        size = float(np.abs(self.target) @ np.abs(alpha))
-        size += self.loss.epsilon * float(np.abs(alpha).sum())
+        size = float((np.abs(self.target) + self.loss.epsilon) @ np.abs(alpha))
         bent = values._replace(sum=0.0)
         drift = rounding.drift(values) + own * values.reach
         error = scale * (scale * rounding.of_dual(bent, norm, drift))

@@ -90,8 +90,12 @@ class RegressionSolver(Solver):
         spent = state.work >= self.free_work or state.epochs >= settings.free_epochs
         if spent or problem.n * problem.width > settings.free_entries:
             return float(state.tol)
+        return self.tight_goal(problem, state.tol)
+
+    def tight_goal(self, problem: BinaryProblem, tol: float) -> float:
+        """Return the relative gap to aim at while work is free."""
         squared = problem.loss.curvature > 0.0
-        return min(state.tol, settings.squared_goal if squared else self.free_goal)
+        return min(tol, self.settings.squared_goal if squared else self.free_goal)
 
 
 @dataclass(kw_only=True)

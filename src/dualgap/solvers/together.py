@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from typing import Protocol
 
 import numpy as np
@@ -47,9 +48,10 @@ class Parts:
     def __init__(self, solved: Solved, solver: str, tol: float, atol: float) -> None:
         self.solved = solved
         self.proved = [bounds.meets(tol, atol) for bounds in solved.bounds]
-        self.starts = np.append(0, solved.ends[:-1])
-        self.lengths = (solved.ends - self.starts).tolist()
-        self.updates = solved.epochs[solved.ends - 1, 2].astype(np.int64).tolist()
+        ends = solved.ends.tolist()
+        self.starts = [0, *ends[:-1]]
+        self.lengths = [end - start for start, end in pairwise([0, *ends])]
+        self.updates = list(map(int, solved.epochs[solved.ends - 1, 2].tolist()))
         self.epochs = max(self.lengths)
         self.common = replace(
             solved.bounds[0].certificate,

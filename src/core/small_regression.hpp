@@ -1,0 +1,122 @@
+// A small regression problem, solved and proved in one call.
+//
+// Problem    as in epochs/regression.hpp, from b = 0
+// Update     the epochs of epochs/regression.hpp. Once what they saw of the gap is near
+//            the goal, w is recomputed from b and P and D are evaluated; if the gap is
+//            larger than it seemed, all rows are visited again.
+// Guarantee  as in epochs/regression.hpp
+// Cost       as in epochs/regression.hpp; 14 bytes per row
+// Source     as in epochs/regression.hpp
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "certify.hpp"
+#include "epochs/regression.hpp"
+
+namespace dualgap {
+
+struct SmallRegressionTuning {
+  // Share of a target gap that ends the epochs: a proof adds what rounding may hide.
+  static constexpr double kSafe = 0.999;
+  // P and D are evaluated once the gap seems this many times the goal. Where it is
+  // larger than it seemed, the next time is when it seems smaller by that factor, or
+  // after kPause epochs and a quarter of all epochs.
+  static constexpr double kNear = 1.2, kMisled = 0.95, kLeastNear = 1e-3;
+  static constexpr Index kPause = 4;
+};
+
+// When to end: once the relative gap is at most `goal`, or `tol` (or the gap `atol`)
+// after reading `free` entries of rows; after `most` entries or `epochs` in any case.
+struct RegressionTargets {
+  double tol, atol, goal, free, most;
+  Index epochs;
+};
+
+// P and D after an epoch, as it saw them or as they are, and the updates so far.
+struct RegressionEpoch {
+  double primal, dual;
+  Index updates;
+};
+
+// Sums at w = sum b_i x_i. No epochs: told to stop.
+struct RegressionProof {
+  Values values;
+  double norm = 0;
+  std::vector<RegressionEpoch> epochs;
+};
+
+template <class Rows>
+class SmallRegression : private SmallRegressionTuning {
+ public:
+  // `state` is zero on entry, and has the solution on return.
+  SmallRegression(const Rows &rows, const RegressionData &data, const DualState &state,
+                  Team &threads)
+      : rows_(rows), data_(data), state_(state), team_(threads) {}
+
+  RegressionProof solve(const RegressionTargets &targets, Random &random, Poll &poll,
+                        const Stop &stop) {
+    const Index n = rows_.rows(), width = rows_.width();
+    std::vector<std::uint8_t> wake(static_cast<std::size_t>(n)), length(wake);
+    std::vector<Order> order(static_cast<std::size_t>(n));
+    RegressionProof proof;
+    double linear = 0, threshold = std::numeric_limits<double>::infinity();
+    double near = kNear, entries = 0;
+    Index updates = 0, epochs = 0, again = 0;
+    for (bool ended = false; !ended;) {
+      const Sleep sleep{wake.data(), length.data(), threshold,
+                        static_cast<int>(kLongestSleep)};
+      const SleepingPass pass = regression_epoch(rows_, data_, state_, sleep, 1,
+                                                 order.data(), random, poll);
+      if (stop.requested() || stop.expired()) return {};
+      threshold = pass.threshold;
+      linear += pass.linear;
+      updates += pass.updates;
+      entries += static_cast<double>((pass.visited + 1) * width);
+      const double dual = linear - 0.5 * squared_norm(state_.w, width);
+      proof.epochs.push_back({dual + pass.gap, dual, updates});
+      ended = ++epochs == targets.epochs || entries >= targets.most;
+      const double goal = entries < targets.free ? targets.goal : targets.tol;
+      const double enough = std::max(goal * dual, targets.atol);
+      const double needed = enough * (epochs < again ? near : kNear);
+      if (!ended && pass.updates > 0 && pass.gap > needed) continue;
+      linear = evaluate_here(proof);
+      RegressionEpoch &exact = proof.epochs.back();
+      exact = {0.5 * proof.norm + proof.values.loss, linear - 0.5 * proof.norm, updates};
+      const double gap = exact.primal - exact.dual;
+      const double allowed = std::max(goal * exact.dual, targets.atol);
+      // Without an update after all rows were visited, b is a fixed point.
+      ended = ended || !(gap > kSafe * allowed) ||
+              (pass.updates == 0 && pass.visited == n);
+      if (pass.gap > 0.0 && gap > 0.0)
+        near = std::clamp(kMisled * pass.gap / gap, kLeastNear, kNear);
+      again = epochs + std::max(kPause, epochs / kPause);
+      std::fill(wake.begin(), wake.end(), std::uint8_t{0});
+    }
+    return proof;
+  }
+
+ private:
+  // Recomputes w, and evaluates P and D there. Returns the terms of D without the norm.
+  double evaluate_here(RegressionProof &proof) {
+    std::fill_n(state_.w, rows_.width(), 0.0);
+    for (Index i = 0; i < rows_.rows(); ++i)
+      if (state_.alpha[i] != 0.0) rows_.axpy(i, state_.alpha[i], state_.w);
+    const ResidualTerms terms{data_.target, data_.cost, data_.loss, data_.epsilon};
+    proof.values = evaluate(rows_, terms, data_.q, state_.w, Dual::kOfW, state_.alpha,
+                            nullptr, nullptr, team_);
+    proof.norm = squared_norm(state_.w, rows_.width());
+    return proof.values.sum - 0.5 * proof.values.diagonal;
+  }
+
+  const Rows &rows_;
+  RegressionData data_;
+  DualState state_;
+  Team &team_;
+};
+
+}  // namespace dualgap

@@ -1,0 +1,89 @@
+"""Small regression problems, solved and proved in one call.
+
+The core makes the epochs of `dcd` and evaluates P and D where they seem to meet the
+goal (src/core/small_regression.hpp). The ordinary solver trains a problem whose
+accuracy is not proved.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+import numpy as np
+
+from .. import core
+from ..problems.regression import RegressionProblem
+from ..problems.rounding import Values
+from .labellings import Solved
+from .regression import RegressionDCD
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Tuning constants of :func:`solve_regression`."""
+
+    #: Rows times features of the largest problem.
+    most_entries: int = 20_000
+    #: Entries to read after which the ordinary solver takes over.
+    most_work: float = 4e6
+
+
+SETTINGS = Settings()
+
+
+def solve_regression(
+    solver: object,
+    problem: RegressionProblem,
+    *,
+    tol: float,
+    atol: float,
+    max_epochs: int,
+    random_state: int,
+    stop: core.Stop,
+) -> Solved | None:
+    """Solve a small regression problem from a = 0.
+
+    Parameters
+    ----------
+    solver : Solver
+    problem : RegressionProblem
+    tol, atol, max_epochs, random_state
+        As for :func:`dualgap.solve`.
+    stop : core.Stop
+
+    Returns
+    -------
+    Solved or None
+        None if the solver is not `RegressionDCD`, the rows are many or on disk, or
+        `stop` ended the work.
+    """
+    entries = problem.n * problem.width
+    small = entries <= SETTINGS.most_entries and not problem.streamed
+    if type(solver) is not RegressionDCD or not small:
+        return None
+    begun = time.perf_counter()
+    limits = solver.settings
+    tiny = entries <= limits.free_entries
+    w, alpha = np.zeros((1, problem.width)), np.zeros((1, problem.n))
+    found = core.solve_regression(
+        problem.with_targets,
+        core.DualState(alpha[0], w[0]),
+        core.RegressionTargets(
+            tol,
+            atol,
+            solver.tight_goal(problem, tol) if tiny else tol,
+            min(solver.free_work, limits.free_epochs * (entries + problem.width)),
+            SETTINGS.most_work,
+            max_epochs,
+        ),
+        core.Random(random_state),
+        problem.threads,
+        stop,
+    )
+    epochs = found.epochs
+    if not len(epochs):
+        return None
+    bounds = problem.bounds(alpha[0], Values.of(found.values), found.norm)
+    ends = np.array([len(epochs)])
+    return Solved(w, alpha, [bounds], epochs, ends, time.perf_counter() - begun)

@@ -1,0 +1,149 @@
+"""Small regression problems, solved and proved in one call into the core."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+from sklearn.datasets import load_diabetes
+from sklearn.preprocessing import scale
+
+from dualgap import LinearSVR, RegressionProblem, core
+from dualgap.problems.base import Claim
+from dualgap.solvers.regression import RegressionDCD
+from dualgap.solvers.regression_interior import RegressionInterior
+from dualgap.solvers.small_regression import SETTINGS, solve_regression
+
+from ..conftest import examples
+from .data import LAYOUTS, close
+from .test_regression import LOSSES, box, data
+
+
+def solved(problem, solver=None, stop=None, **options):
+    given = {"tol": 1e-3, "atol": 0.0, "max_epochs": 10_000, "random_state": 0}
+    return solve_regression(
+        solver or RegressionDCD(),
+        problem,
+        **(given | options),
+        stop=stop or core.Stop(),
+    )
+
+
+def sums(problem, X, w, alpha):
+    """P and D in extended precision, for rows with a constant feature of 1."""
+    rows = np.column_stack([X, np.ones(len(X))]).astype(np.longdouble)
+    w, alpha = w.astype(np.longdouble), alpha.astype(np.longdouble)
+    off = np.maximum(np.abs(problem.target - rows @ w) - problem.loss.epsilon, 0)
+    losses = off**2 if problem.loss.curvature else off
+    v = alpha @ rows
+    dual = problem.target @ alpha - problem.loss.epsilon * np.abs(alpha).sum()
+    dual -= v @ v / 2 + (problem.delta * alpha**2).sum() / 2
+    return w @ w / 2 + problem.cost @ losses, dual
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize("epsilon", [0.0, 0.3])
+@pytest.mark.parametrize("C", [0.1, 3.0])
+@pytest.mark.cases(12)
+def test_bounds_hold_and_enclose_the_optimum(layout, name, epsilon, C):
+    X, y, weight = data(hollow=True)
+    stored = LAYOUTS[layout](X)
+    problem = RegressionProblem(
+        stored, y, C, loss=LOSSES[name](epsilon), sample_weight=weight,
+        fit_intercept=True,
+    )  # fmt: skip
+    found = solved(problem, tol=1e-6)
+    (bounds,), (w,), (alpha,) = found.bounds, found.w, found.alpha
+    assert bounds.meets(1e-6)
+    assert (np.abs(alpha) <= problem.upper).all()
+    seen = stored.toarray() if sparse.issparse(stored) else stored
+    close(w, alpha @ np.column_stack([seen.astype(float), np.ones(len(y))]))
+    primal, dual = sums(problem, seen.astype(float), w, alpha)
+    # w is the computed sum of rows, so D of alpha is off by its rounding.
+    assert primal <= bounds.primal
+    assert bounds.dual <= dual
+    lower, upper = box(
+        problem, np.column_stack([seen.astype(float), np.ones(len(y))])
+    ).optimum()
+    assert bounds.primal >= lower - 1e-9 * upper
+    assert bounds.dual <= upper + 1e-9 * upper
+    own = problem.prove(Claim(alpha=alpha)).certificate
+    assert bounds.dual == pytest.approx(own.dual, rel=1e-12)
+    assert bounds.primal == pytest.approx(own.primal, rel=1e-12)
+
+
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    n=st.integers(1, 80),
+    d=st.integers(1, 6),
+    name=st.sampled_from(sorted(LOSSES)),
+    dtype=st.sampled_from([np.float32, np.float64]),
+    spread=st.sampled_from([0.0, 3.0, 6.0]),
+    C=st.sampled_from([1e-3, 1.0, 1e3]),
+    odd=st.sampled_from(["", "zero rows", "equal rows", "weights", "outlier"]),
+)
+@settings(max_examples=examples(50))
+def test_odd_inputs(seed, n, d, name, dtype, spread, C, odd):
+    """Whichever path trains the model, its certificate is true."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d)) * 10.0 ** rng.uniform(-spread, spread, d)
+    y = rng.normal(size=n) * 10.0 ** rng.uniform(-spread, spread)
+    weight = np.ones(n)
+    if odd == "zero rows":
+        X[rng.random(n) < 0.5] = 0.0
+    elif odd == "equal rows":
+        X = X[rng.integers(0, max(n // 3, 1), n)]
+    elif odd == "weights":
+        weight = np.where(rng.random(n) < 0.3, 0.0, rng.uniform(0.1, 3.0, n))
+        weight[0] = 1.0
+    elif odd == "outlier":
+        X[0] *= 1e4
+        y[-1] *= 1e4
+    X = X.astype(dtype)
+    problem = RegressionProblem(
+        X, y, C, loss=LOSSES[name](0.1), sample_weight=weight, fit_intercept=True
+    )
+    found = solved(problem, tol=1e-2, max_epochs=300)
+    primal, dual = sums(problem, X.astype(float), found.w[0], found.alpha[0])
+    assert primal <= found.bounds[0].primal
+    assert found.bounds[0].dual <= dual
+    assert (np.abs(found.alpha[0]) <= problem.upper).all()
+
+
+def test_another_solver_takes_over_what_is_not_proved():
+    X, y = load_diabetes(return_X_y=True)
+    by_limit = LinearSVR(C=100.0, solver="dcd", max_epochs=3)
+    with pytest.warns(UserWarning, match="Stopped at max_epochs"):
+        by_limit.fit(scale(X), y)
+    assert not by_limit.certificate_.certified
+    assert by_limit.n_iter_ == 3
+
+
+def test_what_is_left_to_the_ordinary_solver():
+    X, y, _ = data()
+    problem = RegressionProblem(X, y, 1.0)
+    assert solved(problem) is not None
+    assert solved(problem, RegressionInterior()) is None
+    wide = RegressionProblem(
+        sparse.csr_matrix((2, SETTINGS.most_entries)), np.ones(2), 1.0
+    )
+    assert solved(wide) is None
+    stop = core.Stop()
+    stop.request()
+    assert solved(problem, stop=stop) is None
+
+
+def test_the_fit_tells_its_epochs():
+    X, y = load_diabetes(return_X_y=True)
+    model = LinearSVR(C=1.0, random_state=0).fit(X, y)
+    history = model.history_
+    assert history["exact"].tolist() == [False] * (len(history) - 1) + [True]
+    assert history["epoch"].tolist() == list(range(1, len(history) + 1))
+    assert model.n_iter_ == len(history)
+    assert history["primal"][-1] == model.certificate_.primal
+    assert (np.diff(history["updates"]) >= 0).all()
+    again = LinearSVR(C=1.0, random_state=0).fit(X, y)
+    np.testing.assert_array_equal(model.coef_, again.coef_)
