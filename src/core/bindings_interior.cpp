@@ -486,12 +486,17 @@ void bind_interior(nb::module_ &m) {
       .def(
           "__init__",
           [](Interior *self, const ChosenExamples &examples, const Loss &loss,
-             double scale, bool free_bias, Team &threads, nb::tuple algebra) {
-            new (self) Interior(examples.taken(), loss, scale, free_bias, threads,
-                                look_up(algebra));
+             double scale, bool free_bias, Team &threads, nb::tuple algebra,
+             const std::optional<Doubles> &offset) {
+            SomeRows rows = examples.taken();
+            Vec offsets;
+            if (offset) offsets = values_of(*offset, rows.rows->rows(), "offset");
+            new (self) Interior(std::move(rows), std::move(offsets), loss, scale,
+                                free_bias, threads, look_up(algebra));
           },
           "examples"_a, "loss"_a, "scale"_a, "free_bias"_a, "threads"_a.noconvert(),
-          "algebra"_a, nb::keep_alive<1, 6>())
+          "algebra"_a, "offset"_a.noconvert().none() = nb::none(),
+          nb::keep_alive<1, 6>())
       .def(
           "start",
           [](Interior &self, Doubles w, double mu, Stop &stop) {

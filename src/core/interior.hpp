@@ -9,6 +9,9 @@
 //            of U_i y_i x_i over the rows fixed at U_i. J = I, with a 0 at an
 //            unpenalised bias, for which the last line is the constraint
 //            sum_i a_i y_i = 0.
+//            Given offsets o_i, z_i = y_i w.x_i - o_i, and D has sum (1 + o_i) a_i. The
+//            loss |t - w.x| - epsilon of regression takes two rows: y = 1 with
+//            o = t - epsilon - 1, and y = -1 with o = -t - epsilon - 1.
 // Update     with theta_i = 1/(delta_i + s_i/a_i + v_i/b_i), targets t_i, u_i of the
 //            two products, r = f + sum_i a_i y_i x_i - J w and Z the rows y_i x_i
 //              (J + Z' diag(theta) Z) dw = Z' (theta h) + r
@@ -104,10 +107,11 @@ struct InteriorPart : PassPart {
 
 class Interior : private InteriorTuning, private NewtonSystem<InteriorPart> {
  public:
-  // `scale` is a typical ||x_i||^2.
-  Interior(SomeRows data, const Loss &loss, double scale, bool free_bias, Team &threads,
-           const LinearAlgebra &algebra)
+  // `scale` is a typical ||x_i||^2. No offsets: they are 0.
+  Interior(SomeRows data, Vec offset, const Loss &loss, double scale, bool free_bias,
+           Team &threads, const LinearAlgebra &algebra)
       : NewtonSystem(std::move(data), free_bias, threads, algebra),
+        offset_(std::move(offset)),
         loss_(loss),
         scale_(scale),
         bounded_(!std::isinf(loss.slope)),
@@ -139,11 +143,16 @@ class Interior : private InteriorTuning, private NewtonSystem<InteriorPart> {
   // inside for w = 0. Returns false if told to stop.
   bool start(const double *w, double mu, Poll &poll, const Stop &stop) {
     std::copy_n(w, d_, w_.begin());
+    if (!margins(poll, stop)) return false;
     if (mu == 0.0) {
       for (const double c : data_.cost) mu += c / static_cast<double>(m_);
       mu *= bounded_ ? 2.0 / 3.0 * loss_.slope : 2.0 / loss_.curvature;
+      if (!offset_.empty()) {
+        double far = 0;
+        for (const double z : z_) far += std::abs(z - 1.0) / static_cast<double>(m_);
+        mu *= far > 0.0 ? far : 1.0;
+      }
     }
-    if (!margins(poll, stop)) return false;
     for (std::size_t i = 0; i < size(m_); ++i) {
       const double upper = loss_.upper(data_.cost[i]);
       const double product = mu * weight_[i];
@@ -236,6 +245,9 @@ class Interior : private InteriorTuning, private NewtonSystem<InteriorPart> {
     return read(one_product, poll, stop,
                 [&](Part &, const RowBlock &rows, Index begin, Index end) {
                   outputs(rows, begin, end, w_, &z_[size(begin)]);
+                  if (offset_.empty()) return;
+                  for (std::size_t k = size(begin); k < size(end); ++k)
+                    z_[k] -= offset_[k];
                 });
   }
 
@@ -463,6 +475,11 @@ class Interior : private InteriorTuning, private NewtonSystem<InteriorPart> {
         part.p[k] = a[k] * s[k] + f * b[k] * v[k];
         part.q[k] = a[k] - 0.5 * delta[k] * a[k] * a[k];
       }
+      if (!offset_.empty()) {
+        const double *o = at(offset_);
+        DUALGAP_INDEPENDENT
+        for (Index k = 0; k < n; ++k) part.q[k] += o[k] * a[k];
+      }
       part.mu += total(part.p, n);
       part.sum += total(part.q, n);
       DUALGAP_INDEPENDENT
@@ -488,6 +505,7 @@ class Interior : private InteriorTuning, private NewtonSystem<InteriorPart> {
     if (free_bias_) dual_ -= std::abs(r_.back()) * (1.0 + std::abs(w_.back()));
   }
 
+  Vec offset_;
   Loss loss_;
   double scale_;
   bool bounded_, single_ = false;

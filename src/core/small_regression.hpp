@@ -25,8 +25,9 @@ struct SmallRegressionTuning {
   static constexpr double kSafe = 0.999;
   // P and D are evaluated once the gap seems this many times the goal. Where it is
   // larger than it seemed, the next time is when it seems smaller by that factor, or
-  // after kPause epochs and a quarter of all epochs.
+  // after a pause.
   static constexpr double kNear = 1.2, kMisled = 0.95, kLeastNear = 1e-3;
+  // Least pause, and the inverse share of the epochs so far.
   static constexpr Index kPause = 4;
 };
 

@@ -138,12 +138,15 @@ def test_auto_goes_by_the_shape_and_the_loss():
         (40, SquaredEpsilonInsensitive(), 1.0, ResidualNewton),
         (39, SquaredEpsilonInsensitive(), 1.0, RegressionDCD),
         (40, EpsilonInsensitive(), 100.0, RegressionInterior),
-        (40, EpsilonInsensitive(), 1.0, RegressionDCD),
-        (2000, EpsilonInsensitive(), 1.0, RegressionInterior),
-        (2000, EpsilonInsensitive(), 0.01, RegressionDCD),
+        (40, EpsilonInsensitive(), 0.1, RegressionDCD),
+        (2000, EpsilonInsensitive(), 100.0, RegressionInterior),
+        (2000, EpsilonInsensitive(), 0.1, RegressionDCD),
     ):
         problem = RegressionProblem(X[:n], y[:n], C, loss=loss)
         assert type(solver_for(problem)) is kind
+        if not loss.curvature:  # the units of X and y do not matter
+            other = RegressionProblem(8 * X[:n], 16 * y[:n], C / 4, loss=loss)
+            assert type(solver_for(other)) is kind
         assert type(solver_for(problem, "newton")) is ResidualNewton
         assert type(solver_for(problem, "dcd")) is RegressionDCD
 

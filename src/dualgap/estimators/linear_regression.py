@@ -137,7 +137,7 @@ class LinearSVR(
         Training method: dual coordinate descent [1]_; for the squared loss, Newton's
         method [2]_; for the other loss, interior point. "auto" uses Newton's method if
         there are at least 4 times as many rows as features, and interior point for up
-        to 100 features unless C or the features are small.
+        to 100 features unless C is small for the units of X and y.
     max_epochs : int, default=10000
         Largest number of epochs.
     time_limit : float, optional

@@ -30,7 +30,7 @@ from . import regression
 from .base import TINY, Solver, State, new_order
 from .registry import register, register_choice
 from .regression import RegressionDCD, RegressionSolver
-from .regression_interior import RegressionInterior, fits
+from .regression_interior import RegressionInterior
 from .some_rows import lone_blas
 
 
@@ -205,8 +205,7 @@ def choose_regression(problem: RegressionProblem) -> Solver:
     if squared:
         return ResidualNewton() if many else RegressionDCD()
     settings = RegressionInterior.settings
-    short = problem.n * problem.width <= settings.short_entries
-    least = settings.steep_if_short if short else settings.steep
-    steep = float(problem.cost @ problem.q) >= least * problem.n
-    few = problem.width <= settings.auto_features and fits(problem)
+    size = settings.steep * float(np.abs(problem.target).sum())
+    steep = float(problem.cost @ problem.q) >= size
+    few = problem.width <= settings.auto_features
     return RegressionInterior() if steep and few else RegressionDCD()
