@@ -31,13 +31,18 @@ from .some_rows import algebra, one_thread
 class Settings:
     """Tuning constants of :func:`solve_labellings`."""
 
-    #: Rows times features of the largest problem.
+    #: Rows times features of a problem that is always small.
     most_entries: int = 20_000
+    #: Rows times features, and features, of the largest problem. It needs a mean of
+    #: c_i q_i of `steep`: below, `dcd` takes few epochs.
+    most_steep_entries: int = 150_000
+    most_steep_features: int = 128
+    steep: float = 5.0
     #: Problems of some ten rows are solved to rounding level: `tol` ends only a fit
     #: that has read this many entries.
     free_entries: float = 12_000.0
     #: Steps after which the ordinary solver takes over.
-    most_steps: int = 120
+    most_steps: int = 300
 
 
 SETTINGS = Settings()
@@ -67,13 +72,22 @@ class Solved(NamedTuple):
     seconds: float
 
 
-def few_enough(n: int, width: int) -> bool:
+def few_enough(n: int, width: int, steepness: float = 0.0) -> bool:
     """Whether the core solves problems of n rows, whose w has `width` entries.
 
     Fewer rows are for `dcd`, as :class:`Auto` says.
+
+    Parameters
+    ----------
+    n, width : int
+    steepness : float, default=0.0
+        The mean of c_i q_i.
     """
-    separable = n <= Auto.settings.separable_rows * width
-    return not separable and n * width <= SETTINGS.most_entries
+    if n <= Auto.settings.separable_rows * width:
+        return False
+    steep = steepness >= SETTINGS.steep and width <= SETTINGS.most_steep_features
+    most = SETTINGS.most_steep_entries if steep else SETTINGS.most_entries
+    return n * width <= most
 
 
 def solve_labellings(
@@ -112,9 +126,9 @@ def solve_labellings(
     """
     if type(solver) is not Auto or rows.streamed or rows.free_bias:
         return None
-    n, width = rows.n, rows.width
-    if not few_enough(n, width):
+    if not few_enough(rows.n, rows.width, float(rows.cost @ rows.q) / rows.n):
         return None
+    n, width = rows.n, rows.width
     y, cost = signs(), costs()
     if not cost.min() > 0.0:
         return None
