@@ -631,7 +631,7 @@ def test_blas_keeps_to_the_threads_of_the_fit(monkeypatch):
     monkeypatch.setattr(block, "interior_point", interior_point)
     X, y = load_breast_cancer(return_X_y=True)
     with threadpool_limits(2, "blas"):
-        model = SVC(kernel="linear").fit(X, y)
+        model = SVC(kernel="linear", solver="block").fit(X, y)
     assert model.certificate_.certified
     assert set(counts) == {1}
 

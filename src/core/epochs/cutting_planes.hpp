@@ -27,6 +27,7 @@
 #include <vector>
 
 #include "../certify.hpp"
+#include "../face.hpp"
 #include "../rows.hpp"
 #include "../stop.hpp"
 #include "../threads.hpp"
@@ -38,9 +39,6 @@ inline bool has_row(const std::uint8_t *set, Index i) {
   return (set[i >> 3] >> (i & 7)) & 1;
 }
 
-// Shift of the matrix of planes, relative to its largest entry, until it has a factor:
-// the first is some roundings, and a matrix that needs more than the last is singular.
-inline constexpr double kFirstShift = 1e-14, kLargestShift = 1e-6, kShiftGrowth = 100.0;
 // Most halvings of the interval of breakpoints, and breakpoints few enough to be
 // sorted.
 inline constexpr int kHalvings = 200;
@@ -302,22 +300,20 @@ class Master {
     const auto largest =
         std::max_element(face_.begin(), face_.end(),
                          [&](Index s, Index t) { return beta_[s] < beta_[t]; });
-    const Index pivot = *largest;
-    face_.erase(largest);
-    if (!direction(pivot)) return false;
+    std::rotate(largest, largest + 1, face_.end());
+    if (!step_.solve(
+            face_.size(),
+            [&](std::size_t s, std::size_t t) { return at(face_[s], face_[t]); },
+            [&](std::size_t s) { return g(face_[s]); }))
+      return false;
 
-    double slope = 0, taken = 0;
-    for (std::size_t k = 0; k < face_.size(); ++k) {
-      slope += step_[k] * (g(face_[k]) - g(pivot));
-      taken -= step_[k];
-    }
-    change_.assign(static_cast<std::size_t>(size_), 0.0);
-    for (std::size_t k = 0; k < face_.size(); ++k) add(change_, step_[k], face_[k]);
-    add(change_, taken, pivot);
-    face_.push_back(pivot);
-    step_.push_back(taken);
-    double curvature = 0, length = std::numeric_limits<double>::infinity();
+    double slope = 0, curvature = 0, length = std::numeric_limits<double>::infinity();
     Index leaves = -1;
+    change_.assign(static_cast<std::size_t>(size_), 0.0);
+    for (std::size_t k = 0; k < face_.size(); ++k) {
+      slope += step_[k] * (g(face_[k]) - g(face_.back()));
+      add(change_, step_[k], face_[k]);
+    }
     for (std::size_t k = 0; k < face_.size(); ++k) {
       curvature += step_[k] * change_[static_cast<std::size_t>(face_[k])];
       if (!(step_[k] < 0.0) || beta_[face_[k]] >= -step_[k] * length) continue;
@@ -338,59 +334,11 @@ class Master {
     return leaves >= 0;
   }
 
-  // Computes step = (R + shift I)^-1 r with R_st = (a_s - a_p).(a_t - a_p),
-  // r_s = g_s - g_p, by Cholesky. If planes are linearly dependent, the shift makes a
-  // long step along the dependence, which ends at a bound. Returns false if there is no
-  // step.
-  bool direction(Index pivot) {
-    const auto k = face_.size();
-    double largest = at(pivot, pivot);
-    for (const Index t : face_) largest = std::max(largest, at(t, t));
-    for (double shift = kFirstShift; shift < kLargestShift; shift *= kShiftGrowth) {
-      factor_.resize(k * k);
-      step_.resize(k);
-      bool positive = true;
-      for (std::size_t i = 0; i < k && positive; ++i) {
-        double *row = factor_.data() + i * k;
-        const Index s = face_[i];
-        double residual = g(s) - g(pivot);
-        for (std::size_t j = 0; j <= i; ++j) {
-          const Index t = face_[j];
-          double value = at(s, t) - at(s, pivot) - at(pivot, t) + at(pivot, pivot);
-          if (i == j) value += shift * largest;
-          const double *other = factor_.data() + j * k;
-          value -= dot(row, other, j);
-          row[j] = i == j ? std::sqrt(value) : value / other[j];
-        }
-        positive = row[i] > 0.0 && std::isfinite(row[i]);
-        residual -= dot(row, step_.data(), i);
-        step_[i] = residual / row[i];
-      }
-      if (!positive) continue;
-      for (std::size_t i = k; i-- > 0;) {
-        step_[i] /= factor_[i * k + i];
-        for (std::size_t j = 0; j < i; ++j) step_[j] -= factor_[i * k + j] * step_[i];
-      }
-      return true;
-    }
-    return false;
-  }
-
-  // Uses lanes, because the compiler may not reorder a sum by itself.
-  static double dot(const double *x, const double *z, std::size_t size) {
-    double lane[8] = {};
-    std::size_t j = 0;
-    for (; j + 8 <= size; j += 8)
-      for (std::size_t l = 0; l < 8; ++l) lane[l] += x[j + l] * z[j + l];
-    for (; j < size; ++j) lane[0] += x[j] * z[j];
-    return ((lane[0] + lane[4]) + (lane[1] + lane[5])) +
-           ((lane[2] + lane[6]) + (lane[3] + lane[7]));
-  }
-
   const double *gram_, *b_;
   double *beta_;
   Index stride_, size_, best_ = -1, worst_ = -1;
-  std::vector<double> gradient_, change_, factor_, step_;
+  std::vector<double> gradient_, change_;
+  FaceStep step_;
   std::vector<Index> face_;
 };
 

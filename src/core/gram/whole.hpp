@@ -2,12 +2,14 @@
 //
 // Problem    the first one of block.hpp
 // Update     the working set has all rows between their bounds, and all others that
-//            violate the optimality conditions. Pair steps (inner_steps.hpp) solve its
-//            problem to a tenth of the violation. Then F = K c is computed again.
+//            violate the optimality conditions. Pair steps (inner_steps.hpp) lower its
+//            violation, to a tenth if few steps do. Newton steps (../face.hpp) follow,
+//            over the rows between their bounds. Then F = K c is computed again.
 // Guarantee  as in block.hpp
 // Cost       8 n^2 bytes, and as much for the largest working set, of which only rows
-//            that take part are written; three passes over the working set per step
-// Source     as in block.hpp
+//            that take part are written; three passes over the working set per pair
+//            step, m^3/6 per Newton step over m rows
+// Source     as in block.hpp and ../face.hpp
 #pragma once
 
 #include <algorithm>
@@ -19,6 +21,7 @@
 #include <utility>
 #include <vector>
 
+#include "../face.hpp"
 #include "inner_steps.hpp"
 #include "kernel_rows.hpp"
 #include "proof.hpp"
@@ -60,10 +63,30 @@ struct WholeTuning {
   // more than a more exact one.
   static constexpr double kInner = 0.1;
   // Epochs in a row that do not lower the gap before the method gives up.
-  static constexpr Index kIdle = 3;
+  static constexpr Index kIdle = 10;
   // Steps that any problem may take; larger ones may take n^2. Badly conditioned
   // problems need more, but other methods are faster there.
   static constexpr Index kSteps = 10'000;
+  // Pair steps of an epoch, per row of the working set. Where they do not suffice,
+  // Newton steps do more.
+  static constexpr Index kPerRow = 2;
+  // Newton steps may cost as much as the pair steps before them. A multiplication in
+  // a factor costs this part of an entry of a row in a pair step.
+  static constexpr double kOfEntry = 0.04;
+};
+
+// Memory that problems use one after another: a kernel matrix of n rows, a working set,
+// a Newton step.
+struct WholeRoom {
+  explicit WholeRoom(Index n) : K(n * stride(n)) {}
+  // Entries of a row of K, as many as the largest working set has.
+  static Index stride(Index n) {
+    constexpr Index kUnit = InnerOf<double>::kUnit;
+    return (n + kUnit - 1) / kUnit * kUnit;
+  }
+  Buffer K;
+  InnerOf<double> inner;
+  FaceStep step;
 };
 
 class Whole : private WholeTuning {
@@ -73,7 +96,7 @@ class Whole : private WholeTuning {
 
   // `signs`, `cost` and the diagonal of K have an entry for each of the n rows.
   Whole(std::vector<double> signs, std::vector<double> cost,
-        std::vector<double> diagonal, Fill fill)
+        std::vector<double> diagonal, Fill fill, WholeRoom &room)
       : y_(std::move(signs)),
         cost_(std::move(cost)),
         diagonal_(std::move(diagonal)),
@@ -81,9 +104,10 @@ class Whole : private WholeTuning {
         lo_(y_.size(), 0.0),
         hi_(y_.size(), 0.0),
         F_(y_.size(), 0.0),
-        K_(n() * n()),
         known_(y_.size(), 0),
-        fill_(std::move(fill)) {
+        fill_(std::move(fill)),
+        room_(room),
+        inner_(room.inner) {
     double largest = 0.0;
     for (const double c : cost_) largest = std::max(largest, c);
     unit_ = largest > 0.0 ? std::ldexp(1.0, std::ilogb(largest) - 52) : 1.0;
@@ -95,8 +119,12 @@ class Whole : private WholeTuning {
 
   Index n() const { return static_cast<Index>(y_.size()); }
   const double *row(Index i) {
-    double *values = K_.data() + i * n();
-    if (!std::exchange(known_[at(i)], 1)) fill_(i, values);
+    const Index stride = WholeRoom::stride(n());
+    double *values = room_.K.data() + i * stride;
+    if (!std::exchange(known_[at(i)], 1)) {
+      fill_(i, values);
+      std::fill(values + n(), values + stride, 0.0);
+    }
     return values;
   }
   double alpha(Index i) const { return y_[at(i)] * c_[at(i)] + 0.0; }
@@ -129,10 +157,9 @@ class Whole : private WholeTuning {
     if (count > 0) add();
   }
 
-  // Returns one entry per epoch. The first one is the state before any step. `inner` is
-  // room for the working sets.
-  std::vector<WholeEpoch> solve(const WholeSettings &settings, InnerOf<double> &inner,
-                                const Stop &stop, Poll &poll) {
+  // Returns one entry per epoch. The first one is the state before any step.
+  std::vector<WholeEpoch> solve(const WholeSettings &settings, const Stop &stop,
+                                Poll &poll) {
     std::vector<WholeEpoch> epochs;
     Index steps = 0, idle = 0;
     double work = 0.0, allowed = settings.limit, best = kInf;
@@ -149,12 +176,15 @@ class Whole : private WholeTuning {
           idle > kIdle || steps >= most_steps() ||
           static_cast<Index>(epochs.size()) > settings.epochs)
         return epochs;
-      const double q = static_cast<double>(choose());
+      choose();
+      const double q = static_cast<double>(who_.size());
       const Index left = static_cast<Index>((allowed - work) / q) + 1;
-      const Index made = advance(inner, std::min(left, most_steps() - steps), poll);
+      const Index made = make_pair_steps(
+          std::min({left, most_steps() - steps, kPerRow * inner_.q}), poll);
       if (made == 0 || stop.requested() || stop.expired()) return epochs;
       steps += made;
-      work += static_cast<double>(made) * q;
+      const double entries = static_cast<double>(made) * q;
+      work += entries + make_newton_steps(entries);
     }
   }
 
@@ -190,8 +220,8 @@ class Whole : private WholeTuning {
   }
 
   // Chooses the working set: the rows between their bounds, and the others that violate
-  // the optimality conditions. Returns its size.
-  Index choose() {
+  // the optimality conditions.
+  void choose() {
     who_.clear();
     for (Index i = 0; i < n(); ++i) {
       const double v = y_[at(i)] - F_[at(i)];
@@ -199,46 +229,122 @@ class Whole : private WholeTuning {
       if ((rises && falls) || (rises && v > bottom_) || (falls && v < top_))
         who_.push_back(i);
     }
-    return static_cast<Index>(who_.size());
+    inner_.reset(static_cast<Index>(who_.size()));
   }
 
   // Makes pair steps on the working set. Returns their number.
-  Index advance(InnerOf<double> &inner, Index most, Poll &poll) {
+  Index make_pair_steps(Index most, Poll &poll) {
     const Index q = static_cast<Index>(who_.size());
-    inner.reset(q);
     const double bias = 0.5 * (top_ + bottom_);
-    for (Index s = 0; s < inner.q; ++s) inner.s[at(s)] = 1.0;
+    for (Index s = 0; s < inner_.q; ++s) inner_.s[at(s)] = 1.0;
     for (Index s = 0; s < q; ++s) {
       const std::size_t i = at(who_[at(s)]);
-      inner.s[at(s)] = diagonal_[i];
-      inner.c[at(s)] = c_[i];
-      inner.lo[at(s)] = lo_[i];
-      inner.hi[at(s)] = hi_[i];
-      inner.v[at(s)] = y_[i] - F_[i] - bias;
+      inner_.s[at(s)] = diagonal_[i];
+      inner_.c[at(s)] = c_[i];
+      inner_.lo[at(s)] = lo_[i];
+      inner_.hi[at(s)] = hi_[i];
+      inner_.v[at(s)] = y_[i] - F_[i] - bias;
     }
     // Few rows of the matrix take part in a step; the others are not copied.
     std::vector<char> copied(at(q), 0);
     const auto row_of = [&](Index s) {
-      double *H = inner.H.data() + s * inner.stride();
-      if (std::exchange(copied[at(s)], 1)) return static_cast<const double *>(H);
       const double *K = row(who_[at(s)]);
-      if (q == n())
-        std::copy_n(K, q, H);
-      else
+      if (q == n()) return K;
+      double *H = inner_.H.data() + s * inner_.stride();
+      if (!std::exchange(copied[at(s)], 1))
         for (Index t = 0; t < q; ++t) H[t] = K[who_[at(t)]];
       return static_cast<const double *>(H);
     };
     const Index made =
-        pair_steps(inner, unit_, kInner * (top_ - bottom_), most, poll, row_of);
-    for (Index s = 0; s < q; ++s) c_[at(who_[at(s)])] = inner.c[at(s)];
+        pair_steps(inner_, unit_, kInner * (top_ - bottom_), most, poll, row_of);
+    for (Index s = 0; s < q; ++s) c_[at(who_[at(s)])] = inner_.c[at(s)];
     return made;
   }
 
+  // Goes to the optimum over the rows between their bounds. A row that a step takes to
+  // its bound leaves. Ends if the next step costs more than what is left of `budget`;
+  // returns the cost.
+  double make_newton_steps(double budget) {
+    face_.clear();
+    v_.clear();
+    for (std::size_t s = 0; s < who_.size(); ++s) {
+      face_.push_back(who_[s]);
+      v_.push_back(inner_.v[s]);
+    }
+    double spent = 0.0;
+    for (;;) {
+      keep_free();
+      const std::size_t m = face_.size();
+      spent += kOfEntry * static_cast<double>(m * m * m) / 6.0;
+      if (m < 2 || spent > budget || !room_.step.solve(
+            m, [&](std::size_t s, std::size_t t) { return rows_[s][face_[t]]; },
+            [&](std::size_t s) { return v_[s]; }) || !take_step())
+        return spent;
+    }
+  }
+
+  // Removes the rows at a bound from the face.
+  void keep_free() {
+    std::size_t m = 0;
+    rows_.clear();
+    for (std::size_t s = 0; s < face_.size(); ++s) {
+      const std::size_t i = at(face_[s]);
+      if (!(c_[i] > lo_[i] && c_[i] < hi_[i])) continue;
+      rows_.push_back(row(face_[s]));
+      v_[m] = v_[s];
+      face_[m++] = face_[s];
+    }
+    face_.resize(m);
+    v_.resize(m);
+  }
+
+  // Makes the step, or the part of it that ends at the first bound. Returns whether
+  // it ended at a bound.
+  bool take_step() {
+    const auto &step = room_.step;
+    const std::size_t m = face_.size();
+    double length = 1.0;
+    std::size_t leaves = m;
+    for (std::size_t s = 0; s < m; ++s) {
+      const std::size_t i = at(face_[s]);
+      const double wall = (step[s] > 0.0 ? hi_[i] : lo_[i]) - c_[i];
+      if (!(step[s] / wall * length > 1.0)) continue;
+      length = wall / step[s];
+      leaves = s;
+    }
+    // The row with the most room takes what rounding to the grid leaves of the sum.
+    moves_.resize(m);
+    std::size_t roomy = m;
+    double off = 0.0, most = -1.0;
+    for (std::size_t s = 0; s < m; ++s) {
+      const std::size_t i = at(face_[s]);
+      double to = c_[i] + std::nearbyint(length * step[s] / unit_) * unit_;
+      if (s == leaves) to = step[s] > 0.0 ? hi_[i] : lo_[i];
+      moves_[s] = std::clamp(to, lo_[i], hi_[i]) - c_[i];
+      off += moves_[s];
+      const double room = std::min(hi_[i] - to, to - lo_[i]);
+      if (room > most) {
+        most = room;
+        roomy = s;
+      }
+    }
+    if (roomy == m || std::abs(off) > most) return false;
+    moves_[roomy] -= off;
+    for (std::size_t s = 0; s < m; ++s) c_[at(face_[s])] += moves_[s];
+    if (leaves == m) return false;
+    for (std::size_t s = 0; s < m; ++s)
+      for (std::size_t t = 0; t < m; ++t) v_[t] -= moves_[s] * rows_[s][face_[t]];
+    return true;
+  }
+
   std::vector<double> y_, cost_, diagonal_, c_, lo_, hi_, F_;
-  Buffer K_;
   std::vector<char> known_;  // rows of K that are filled
   Fill fill_;
-  std::vector<Index> who_;
+  WholeRoom &room_;
+  InnerOf<double> &inner_;
+  std::vector<Index> who_, face_;
+  std::vector<const double *> rows_;  // rows of K of the face
+  std::vector<double> v_, moves_;
   double unit_ = 1.0, top_ = 0.0, bottom_ = 0.0, primal_ = 0.0, dual_ = 0.0;
 };
 
@@ -269,11 +375,15 @@ class PairsOfClasses {
   PairProofs solve(const WholeSettings &settings, const Stop &stop, Poll &poll) {
     PairProofs all;
     if (!fill(poll)) return {};
-    InnerOf<double> inner;
+    Index largest = 0;
+    for (Index a = 0; a < classes(); ++a)
+      for (Index b = a + 1; b < classes(); ++b)
+        largest = std::max(largest, size(a) + size(b));
+    WholeRoom room(largest);
     for (Index a = 0; a < classes(); ++a)
       for (Index b = a + 1; b < classes(); ++b) {
-        Whole problem = pair(a, b);
-        const auto epochs = problem.solve(settings, inner, stop, poll);
+        Whole problem = pair(a, b, room);
+        const auto epochs = problem.solve(settings, stop, poll);
         if (stop.requested() || stop.expired()) return {};
         all.proofs.push_back(prove(problem, a, b));
         all.epochs.insert(all.epochs.end(), epochs.begin(), epochs.end());
@@ -314,7 +424,7 @@ class PairsOfClasses {
     return all;
   }
 
-  Whole pair(Index a, Index b) const {
+  Whole pair(Index a, Index b, WholeRoom &room) const {
     const Index m = size(a), more = size(b);
     // With two classes the second one is positive.
     std::vector<double> y(at(m), classes() > 2 ? 1.0 : -1.0);
@@ -335,7 +445,7 @@ class PairsOfClasses {
         std::copy_n(second + (i - m) * others, more, row + m);
       }
     };
-    return {std::move(y), both(cost_, a, b), std::move(diagonal), fill};
+    return {std::move(y), both(cost_, a, b), std::move(diagonal), fill, room};
   }
 
   HingeProof prove(Whole &problem, Index a, Index b) {

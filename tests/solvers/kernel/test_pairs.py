@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn import svm
-from sklearn.datasets import load_iris, load_wine
+from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 from sklearn.preprocessing import scale
 from threadpoolctl import threadpool_limits
 
@@ -41,6 +41,17 @@ def entries(table, bounds, i, j):
     """The entries of a pair in a table of all pairs."""
     first, second = slice(*bounds[i : i + 2]), slice(*bounds[j : j + 2])
     return np.concatenate([table[j - 1, first], table[i, second]])
+
+
+def exact_kernel(kernel, X):
+    """The kernel matrix in extended precision."""
+    long = X.astype(np.longdouble)
+    if kernel.name == "linear":
+        return long @ long.T
+    gamma = np.longdouble(kernel.gamma)
+    if kernel.name == "rbf":
+        return np.exp(-gamma * ((long[:, None] - long) ** 2).sum(axis=2))
+    return (long @ long.T * gamma + kernel.coef0) ** kernel.degree
 
 
 def solved(X, kernel, bounds, cost, stop=None, **options):
@@ -80,13 +91,7 @@ def test_the_optimum_is_that_of_the_reference(kernel, sizes):
 @pytest.mark.parametrize("sizes", [SIZES, [20, 17]])
 def test_bounds_hold_and_are_as_tight_as_those_of_the_problem(kernel, sizes):
     X, bounds, cost = classes(2, sizes)
-    long = X.astype(np.longdouble)
-    if kernel.name == "rbf":
-        K = np.exp(-0.4 * ((long[:, None] - long) ** 2).sum(axis=2))
-    elif kernel.name == "linear":
-        K = long @ long.T
-    else:
-        K = (long @ long.T * np.longdouble(0.3) + 1) ** 3
+    K = exact_kernel(kernel, X)
     found = solved(X, kernel, bounds, cost)
     for p, (i, j) in enumerate(combinations(range(len(sizes)), 2)):
         rows, y = pair_of(bounds, i, j)
@@ -127,13 +132,7 @@ def test_the_optimum_is_that_of_libsvm(load, name, C):
         model._pair_values(X), peer._decision_function(X), rtol=1e-4, atol=1e-4
     )
     # P and D of the sum, from the coefficients and in extended precision.
-    gamma = 1.0 / (X.shape[1] * X.var())
-    long = X.astype(np.longdouble)
-    K = {
-        "rbf": lambda: np.exp(-gamma * ((long[:, None] - long) ** 2).sum(axis=2)),
-        "poly": lambda: (gamma * (long @ long.T)) ** 3,
-        "linear": lambda: long @ long.T,
-    }[name]()
+    K = exact_kernel(model._fitted_kernel, X)
     primal = dual = np.longdouble(0)
     for p, (i, j) in enumerate(combinations(range(3), 2)):
         c = np.zeros(len(y), np.longdouble)
@@ -151,6 +150,36 @@ def test_the_optimum_is_that_of_libsvm(load, name, C):
     assert model.certificate_.dual <= dual + slack
     assert primal <= model.certificate_.primal + slack
     assert model.certificate_.gap <= float(primal - dual) + 1e-9 * float(primal)
+
+
+HARD = [
+    (load_iris, Polynomial(3), 100.0),
+    (load_wine, Linear(), 0.1),
+    (load_wine, Linear(), 100.0),
+    (load_breast_cancer, Linear(), 1.0),
+]
+
+
+@pytest.mark.cases(None)
+@pytest.mark.parametrize(("load", "kernel", "C"), HARD)
+def test_badly_conditioned_pairs_are_proved_in_the_one_call(load, kernel, C):
+    # LIBSVM makes 38,000 to 1,700,000 pair steps here; a few Newton steps do the same.
+    X, y = load(return_X_y=True)
+    X, classes = X[np.argsort(y, kind="stable")], int(y.max()) + 1
+    bounds = np.searchsorted(np.sort(y), np.arange(classes + 1)).tolist()
+    kernel = kernel.resolve(X)
+    found = solved(X, kernel, bounds, np.full(len(y), C))
+    K = exact_kernel(kernel, X)
+    for p, (i, j) in enumerate(combinations(range(classes), 2)):
+        assert found.bounds[p].meets(1e-3, 0.0)
+        rows, signs = pair_of(bounds, i, j)
+        c = entries(found.coef, bounds, i, j).astype(np.longdouble)
+        exact = K[np.ix_(rows, rows)] @ c
+        loss = C * np.maximum(0, 1 - signs * (exact + found.intercept[p])).sum()
+        primal, dual = c @ exact / 2 + loss, np.abs(c).sum() - c @ exact / 2
+        assert abs(c.sum()) <= 1e-15 * np.abs(c).sum()
+        assert found.bounds[p].dual <= dual
+        assert primal <= found.bounds[p].primal
 
 
 def test_attributes_have_the_form_of_every_fit():
