@@ -493,6 +493,30 @@ void bind_block(nb::module_ &m) {
       "rows of class i have their entries in row j - 1 of the tables, the rows of j in "
       "row i. Returns proofs for the pairs (0, 1), (0, 2), ...; none if told to stop.");
 
+  m.def(
+      "solve_one_class",
+      [](const KernelRows &rows, Array<const double> upper, double floor,
+         const WholeSettings &settings, Array<double> alpha, Stop &stop) {
+        if (!rows.dense() || !rows.by_products())
+          throw std::invalid_argument("rows are sparse, or need differences");
+        const Index n = rows.n();
+        double *a = sized(alpha, n, "alpha");
+        const double *most = sized(upper, n, "upper");
+        const std::vector<double> zeros(static_cast<std::size_t>(n));
+        WholeProblem problem{zeros, zeros, {most, most + n}, {a, a + n}, floor};
+        const auto epochs = without_gil(stop, [&](Poll &poll) {
+          return solve_whole(rows, std::move(problem), settings, a, stop, poll);
+        });
+        return table_of(epochs, [](const WholeEpoch &of) {
+          return std::array{of.primal, of.dual, static_cast<double>(of.steps)};
+        });
+      },
+      "rows"_a, "upper"_a.noconvert(), "floor"_a, "settings"_a, "alpha"_a.noconvert(),
+      "stop"_a,
+      "Solves the dual of the one-class problem from `alpha`, whose sum it keeps. "
+      "Returns estimates of P and D, and the steps so far, after every epoch; none if "
+      "told to stop.");
+
   nb::class_<ProductSettings>(m, "ProductSettings",
                               "Whether to pack the rows as dense ones, whether to "
                               "compute in float64, and the threads.")

@@ -291,6 +291,14 @@ def solve_pairs(
     tables: PairTables,
     stop: Stop,
 ) -> PairProofs: ...
+def solve_one_class(
+    rows: KernelRows,
+    upper: Vector,
+    floor: float,
+    settings: WholeSettings,
+    alpha: Vector,
+    stop: Stop,
+) -> Vector: ...
 
 class ProductSettings:
     def __init__(self, dense: bool, precise: bool, threads: int) -> None: ...

@@ -1,6 +1,6 @@
-// Block solver for small problems with the hinge and a free bias, in float64.
+// Block solver for small problems with a free bias, in float64.
 //
-// Problem    the first one of block.hpp
+// Problem    the first one of block.hpp, or one class: its p is 0, and the sum is not
 // Update     the working set has all rows between their bounds, and all others that
 //            violate the optimality conditions. Pair steps (inner_steps.hpp) lower its
 //            violation, to a tenth if few steps do. Newton steps (../face.hpp) follow,
@@ -89,35 +89,50 @@ struct WholeRoom {
   FaceStep step;
 };
 
+// The linear term p of the dual, the box, a point of it to start from, and a lower
+// bound on the size of the optimum that makes gaps relative.
+struct WholeProblem {
+  std::vector<double> p, lo, hi, start;
+  double floor = 0.0;
+
+  static WholeProblem hinge(std::vector<double> signs,
+                            const std::vector<double> &cost) {
+    const std::vector<double> zeros(signs.size(), 0.0);
+    WholeProblem of{std::move(signs), zeros, zeros, zeros};
+    for (std::size_t i = 0; i < zeros.size(); ++i)
+      (of.p[i] > 0.0 ? of.hi : of.lo)[i] = of.p[i] * cost[i];
+    return of;
+  }
+};
+
 class Whole : private WholeTuning {
  public:
   // Computes a row of K, when it is first used.
   using Fill = std::function<void(Index i, double *row)>;
 
-  // `signs`, `cost` and the diagonal of K have an entry for each of the n rows.
-  Whole(std::vector<double> signs, std::vector<double> cost,
-        std::vector<double> diagonal, Fill fill, WholeRoom &room)
-      : y_(std::move(signs)),
-        cost_(std::move(cost)),
+  // `diagonal` has the k_ii.
+  Whole(WholeProblem problem, std::vector<double> diagonal, Fill fill, WholeRoom &room)
+      : p_(std::move(problem.p)),
         diagonal_(std::move(diagonal)),
-        c_(y_.size(), 0.0),
-        lo_(y_.size(), 0.0),
-        hi_(y_.size(), 0.0),
-        F_(y_.size(), 0.0),
-        known_(y_.size(), 0),
+        c_(std::move(problem.start)),
+        lo_(std::move(problem.lo)),
+        hi_(std::move(problem.hi)),
+        F_(p_.size(), 0.0),
+        floor_(problem.floor),
+        known_(p_.size(), 0),
         fill_(std::move(fill)),
         room_(room),
         inner_(room.inner) {
     double largest = 0.0;
-    for (const double c : cost_) largest = std::max(largest, c);
+    for (std::size_t i = 0; i < p_.size(); ++i)
+      largest = std::max({largest, hi_[i], -lo_[i]});
     unit_ = largest > 0.0 ? std::ldexp(1.0, std::ilogb(largest) - 52) : 1.0;
-    for (std::size_t i = 0; i < y_.size(); ++i) {
-      const double bound = std::trunc(cost_[i] / unit_) * unit_;
-      (y_[i] > 0.0 ? hi_ : lo_)[i] = y_[i] * bound;
-    }
+    for (auto *values : {&lo_, &hi_, &c_})
+      for (double &value : *values) value = std::trunc(value / unit_) * unit_;
+    for (const double c : c_) total_ += c;
   }
 
-  Index n() const { return static_cast<Index>(y_.size()); }
+  Index n() const { return static_cast<Index>(p_.size()); }
   const double *row(Index i) {
     const Index stride = WholeRoom::stride(n());
     double *values = room_.K.data() + i * stride;
@@ -127,14 +142,14 @@ class Whole : private WholeTuning {
     }
     return values;
   }
-  double alpha(Index i) const { return y_[at(i)] * c_[at(i)] + 0.0; }
+  double alpha(Index i) const { return std::abs(c_[at(i)]); }
   double c(Index i) const { return c_[at(i)]; }
-  double sign(Index i) const { return y_[at(i)]; }
+  double sign(Index i) const { return p_[at(i)]; }  // of the hinge
   // sums_j += sum_i c_i k_ij over the i with c_i > 0, or c_i < 0, as many terms at a
   // time as the tile adds.
   void add_terms(bool positive, double *sums) {
     constexpr int kRows = tile::kLeastRows;
-    const std::vector<double> zeros(y_.size(), 0.0);
+    const std::vector<double> zeros(p_.size(), 0.0);
     double by[kRows] = {};
     const double *from[kRows];
     std::fill(from, from + kRows, zeros.data());
@@ -167,12 +182,13 @@ class Whole : private WholeTuning {
       scan();
       epochs.push_back({primal_, dual_, steps});
       const double gap = primal_ - dual_;
+      const double size = std::max({dual_, -primal_, floor_});
       if (allowed == settings.limit &&
-          gap <= std::max(settings.tol * dual_, settings.atol))
+          gap <= std::max(settings.tol * size, settings.atol))
         allowed = std::min(settings.limit, 2.0 * work + settings.free);
       idle = gap < best ? 0 : idle + 1;
       best = std::min(best, gap);
-      if (gap <= settings.goal * dual_ || !(top_ > bottom_) || !(work < allowed) ||
+      if (gap <= settings.goal * size || !(top_ > bottom_) || !(work < allowed) ||
           idle > kIdle || steps >= most_steps() ||
           static_cast<Index>(epochs.size()) > settings.epochs)
         return epochs;
@@ -204,18 +220,19 @@ class Whole : private WholeTuning {
     }
     top_ = -kInf;
     bottom_ = kInf;
-    for (std::size_t i = 0; i < y_.size(); ++i) {
-      if (c_[i] < hi_[i]) top_ = std::max(top_, y_[i] - F_[i]);
-      if (c_[i] > lo_[i]) bottom_ = std::min(bottom_, y_[i] - F_[i]);
+    for (std::size_t i = 0; i < p_.size(); ++i) {
+      if (c_[i] < hi_[i]) top_ = std::max(top_, p_[i] - F_[i]);
+      if (c_[i] > lo_[i]) bottom_ = std::min(bottom_, p_[i] - F_[i]);
     }
     const double bias = 0.5 * (top_ + bottom_);
     double norm = 0.0, sum = 0.0, loss = 0.0;
-    for (std::size_t i = 0; i < y_.size(); ++i) {
+    for (std::size_t i = 0; i < p_.size(); ++i) {
+      const double rest = p_[i] - F_[i] - bias;
       norm += c_[i] * F_[i];
-      sum += y_[i] * c_[i];
-      loss += cost_[i] * std::max(0.0, 1.0 - y_[i] * (F_[i] + bias));
+      sum += p_[i] * c_[i];
+      loss += std::max({0.0, hi_[i] * rest, lo_[i] * rest});
     }
-    primal_ = 0.5 * norm + loss;
+    primal_ = 0.5 * norm + loss + bias * total_;
     dual_ = sum - 0.5 * norm;
   }
 
@@ -224,7 +241,7 @@ class Whole : private WholeTuning {
   void choose() {
     who_.clear();
     for (Index i = 0; i < n(); ++i) {
-      const double v = y_[at(i)] - F_[at(i)];
+      const double v = p_[at(i)] - F_[at(i)];
       const bool rises = c_[at(i)]<hi_[at(i)], falls = c_[at(i)]> lo_[at(i)];
       if ((rises && falls) || (rises && v > bottom_) || (falls && v < top_))
         who_.push_back(i);
@@ -243,7 +260,7 @@ class Whole : private WholeTuning {
       inner_.c[at(s)] = c_[i];
       inner_.lo[at(s)] = lo_[i];
       inner_.hi[at(s)] = hi_[i];
-      inner_.v[at(s)] = y_[i] - F_[i] - bias;
+      inner_.v[at(s)] = p_[i] - F_[i] - bias;
     }
     // Few rows of the matrix take part in a step; the others are not copied.
     std::vector<char> copied(at(q), 0);
@@ -337,7 +354,8 @@ class Whole : private WholeTuning {
     return true;
   }
 
-  std::vector<double> y_, cost_, diagonal_, c_, lo_, hi_, F_;
+  std::vector<double> p_, diagonal_, c_, lo_, hi_, F_;
+  double floor_, total_ = 0.0;
   std::vector<char> known_;  // rows of K that are filled
   Fill fill_;
   WholeRoom &room_;
@@ -347,6 +365,27 @@ class Whole : private WholeTuning {
   std::vector<double> v_, moves_;
   double unit_ = 1.0, top_ = 0.0, bottom_ = 0.0, primal_ = 0.0, dual_ = 0.0;
 };
+
+// Solves one problem over all rows of a kernel. `c` has the start on entry, and the
+// solution on return. Returns no epochs if told to stop.
+inline std::vector<WholeEpoch> solve_whole(const KernelRows &rows, WholeProblem problem,
+                                           const WholeSettings &settings, double *c,
+                                           const Stop &stop, Poll &poll) {
+  const Index n = rows.n();
+  const Index stride = (n + tile::kPanel - 1) / tile::kPanel * tile::kPanel;
+  const Buffer values(std::max<Index>(n * stride, 1));
+  const double *K = values.data();
+  if (!rows.table(0, n, 0, n, values.data(), stride, poll)) return {};
+  std::vector<double> diagonal;
+  for (Index i = 0; i < n; ++i) diagonal.push_back(K[i * stride + i]);
+  WholeRoom room(n);
+  const auto fill = [=](Index i, double *row) { std::copy_n(K + i * stride, n, row); };
+  Whole whole(std::move(problem), std::move(diagonal), fill, room);
+  auto epochs = whole.solve(settings, stop, poll);
+  if (stop.requested() || stop.expired()) return {};
+  for (Index i = 0; i < n; ++i) c[i] = whole.c(i);
+  return epochs;
+}
 
 // Proofs of all pairs, and their epochs. The epochs of pair p end before ends[p].
 struct PairProofs {
@@ -445,7 +484,8 @@ class PairsOfClasses {
         std::copy_n(second + (i - m) * others, more, row + m);
       }
     };
-    return {std::move(y), both(cost_, a, b), std::move(diagonal), fill, room};
+    return {WholeProblem::hinge(std::move(y), both(cost_, a, b)), std::move(diagonal),
+            fill, room};
   }
 
   HingeProof prove(Whole &problem, Index a, Index b) {

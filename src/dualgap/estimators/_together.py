@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 
 from ..certificate import Bounds, Certificate, LazyParts
 from ..losses import Vector
+from ..problems.base import EMPTY
+from ..solvers.kernel.small_one_class import SolvedOneClass
 from ..solvers.labellings import Solved as SolvedLinear
 from ..solvers.together import Parts, Solved
 from ..training import HISTORY_DTYPE, Solution
@@ -21,7 +23,7 @@ from ..training.progress import Progress
 from .fitting import listener
 from .training import Training
 
-__all__ = ["LinearTogether", "SolvedTogether"]
+__all__ = ["LinearTogether", "OneClassTogether", "SolvedTogether"]
 
 logger = logging.getLogger("dualgap")
 
@@ -38,13 +40,20 @@ class SolvedTogether(Parts):
         Name of the solver.
     method : str
         Name of the method that made the epochs.
+    floor : float, default=0.0
+        Smallest size of the optimum in relative gaps.
     """
 
     def __init__(
-        self, training: Training, solved: Solved, solver: str, method: str
+        self,
+        training: Training,
+        solved: Solved,
+        solver: str,
+        method: str,
+        floor: float = 0.0,
     ) -> None:
         model = training.estimator
-        super().__init__(solved, solver, model.tol, model.atol)
+        super().__init__(solved, solver, model.tol, model.atol, floor)
         self.training, self.method = training, method
 
     def certificate(self) -> Certificate:
@@ -101,11 +110,9 @@ class SolvedTogether(Parts):
         progress.history = solution.history[-1:].tolist()
         progress.end(solution.certificate, model)
 
-
-class LinearTogether(SolvedTogether):
-    """Linear problems that were solved in one call."""
-
-    solved: SolvedLinear
+    def solution(self, p: int) -> Solution:
+        """Return the solution of problem p."""
+        raise NotImplementedError
 
     def trainer(self, train: Callable[[int], Solution]) -> Callable[[int], Solution]:
         """Return a function that gives the solution of problem p, proved or trained.
@@ -119,9 +126,33 @@ class LinearTogether(SolvedTogether):
         def solution(p: int) -> Solution:
             if not self.proved[p]:
                 return train(p)
-            w, alpha = self.solved.w[p], self.solved.alpha[p]
-            found = Solution(w, alpha, self.part(p), self.histories[p])
-            self.tell(p, found, lambda: w)
+            found = self.solution(p)
+            model = found.w if found.decisions is None else found.decisions
+            self.tell(p, found, lambda: model)
             return found
 
         return solution
+
+
+class LinearTogether(SolvedTogether):
+    """Linear problems that were solved in one call."""
+
+    solved: SolvedLinear
+
+    def solution(self, p: int) -> Solution:
+        """Return the solution of problem p."""
+        w, alpha = self.solved.w[p], self.solved.alpha[p]
+        return Solution(w, alpha, self.part(p), self.histories[p])
+
+
+class OneClassTogether(SolvedTogether):
+    """A one-class problem with a kernel that was solved in one call."""
+
+    solved: SolvedOneClass
+
+    def solution(self, p: int) -> Solution:
+        """Return the solution of the problem."""
+        proof, history = self.solved.proof, self.histories[p]
+        return Solution(
+            EMPTY, proof.alpha, self.part(p), history, proof.bias, proof.decisions
+        )

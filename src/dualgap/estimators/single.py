@@ -17,7 +17,7 @@ from ..problems.base import Problem
 from ..solvers import Solver
 from ..training import Solution, ctrl_c
 from ._callbacks import Attributes, CallbackSupportMixin
-from ._together import LinearTogether
+from ._together import SolvedTogether
 from .fitting import OnEpoch, VersionedPickle, refuse_masks, refuse_store
 from .hints import ParameterHints
 from .training import Start, Training, fit_all
@@ -128,7 +128,7 @@ class SingleFit(
         *,
         warm: Vector | None = None,
         attributes: Attributes | None = None,
-        together: Callable[[Training], LinearTogether | None] | None = None,
+        together: Callable[[Training], SolvedTogether | None] | None = None,
     ) -> None:
         """Fit the problem; `keep` sets the attributes of the model.
 

@@ -36,6 +36,8 @@ class Parts:
         Name of the solver.
     tol, atol : float
         Relative and absolute gap to prove.
+    floor : float, default=0.0
+        Smallest size of the optimum in relative gaps.
 
     Attributes
     ----------
@@ -45,9 +47,11 @@ class Parts:
         The largest number of epochs of a problem.
     """
 
-    def __init__(self, solved: Solved, solver: str, tol: float, atol: float) -> None:
+    def __init__(
+        self, solved: Solved, solver: str, tol: float, atol: float, floor: float = 0.0
+    ) -> None:
         self.solved = solved
-        self.proved = [bounds.meets(tol, atol) for bounds in solved.bounds]
+        self.proved = [bounds.meets(tol, atol, floor) for bounds in solved.bounds]
         ends = solved.ends.tolist()
         self.starts = [0, *ends[:-1]]
         self.lengths = [end - start for start, end in pairwise([0, *ends])]
@@ -59,6 +63,7 @@ class Parts:
             solver=solver,
             tol=tol,
             atol=atol,
+            floor=floor,
             seconds=solved.seconds / len(solved.bounds),
         )
 

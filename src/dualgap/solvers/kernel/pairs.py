@@ -68,6 +68,35 @@ class SolvedPairs(NamedTuple):
     seconds: float
 
 
+def small_enough(solver: object, kernel: Kernel, n: int, cache_size: float) -> bool:
+    """Whether `solver` is `Auto`, and the core holds the kernel matrix of n rows."""
+    if type(solver) is not Auto or kernel.form is None or not kernel.positive:
+        return False
+    most = min(SETTINGS.largest_matrix, SETTINGS.cache_share * cache_size)
+    return 8e-6 * n * n <= most
+
+
+def dense_source(gram: Gram) -> core.KernelRows | None:
+    """Return the source of kernel rows if it is dense and needs no differences."""
+    source = row_source(gram)
+    dense = isinstance(source, core.KernelRows) and source.dense and source.by_products
+    return source if dense else None  # type: ignore[return-value]
+
+
+def when_to_end(
+    solver: Auto, problems: int, tol: float, atol: float, max_epochs: int
+) -> core.WholeSettings:
+    """Return the core's record of when each of `problems` problems ends."""
+    return core.WholeSettings(
+        tol,
+        atol,
+        min(tol, solver.free_goal),
+        solver.settings.free_entries,
+        solver.settings.most_entries / problems,
+        max_epochs,
+    )
+
+
 def solve_pairs(
     solver: object,
     points: Points,
@@ -110,27 +139,16 @@ def solve_pairs(
     """
     begun = time.perf_counter()
     n = len(cost)
-    megabytes = 8e-6 * n * n
-    if type(solver) is not Auto or kernel.form is None or not kernel.positive:
+    if not small_enough(solver, kernel, n, cache_size):
         return None
-    if megabytes > min(SETTINGS.largest_matrix, SETTINGS.cache_share * cache_size):
-        return None
+    assert isinstance(solver, Auto)
     gram = Gram(points, kernel, cache_size)
-    source = row_source(gram)
-    if not isinstance(source, core.KernelRows):
-        return None
-    if not (source.dense and source.by_products):
+    source = dense_source(gram)
+    if source is None:
         return None
     classes = len(bounds) - 1
     coef, scores = np.empty((2, classes - 1, n))
-    how = core.WholeSettings(
-        tol,
-        atol,
-        min(tol, solver.free_goal),
-        solver.settings.free_entries,
-        solver.settings.most_entries / (classes * (classes - 1) // 2),
-        max_epochs,
-    )
+    how = when_to_end(solver, classes * (classes - 1) // 2, tol, atol, max_epochs)
     found = core.solve_pairs(
         source,
         bounds,

@@ -1,0 +1,83 @@
+"""Small one-class problems, solved in one call into the core."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris, load_wine
+from sklearn.preprocessing import scale
+
+from dualgap import OneClassSVM, core
+from dualgap.kernel import Auto, BlockSolver, KernelOneClass, KernelRegression
+from dualgap.kernels.functions import RBF, Laplacian, Linear, Polynomial, Precomputed
+from dualgap.solvers.kernel.small_one_class import solve_one_class
+
+from .test_regression import check, data
+
+KERNELS = [RBF(gamma=0.5), Polynomial(2, 0.5, 1.0), Linear()]
+
+
+def solved(problem, solver=None, stop=None, **options):
+    given = {"tol": 1e-3, "atol": 0.0, "max_epochs": 1000}
+    solver, stop = solver or Auto(), stop or core.Stop()
+    return solve_one_class(solver, problem, **(given | options), stop=stop)
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda k: k.name)
+@pytest.mark.cases(None)
+def test_the_optimum_is_that_of_a_generic_solver(kernel):
+    for seed, nu in enumerate((0.05, 0.31, 0.8, 1.0)):
+        X, _, weight = data(50, 3, seed)
+        if kernel.name == "linear":  # there is a plane, and P* is not 0
+            X = X + 2.0
+        used = weight > 0.0
+        problem = KernelOneClass(X[used], nu, kernel=kernel, sample_weight=weight[used])
+        proof = solved(problem, tol=1e-6).proof
+        assert proof.certificate.meets(1e-6)
+        solution = SimpleNamespace(
+            certificate=proof.certificate,
+            alpha=proof.alpha,
+            bias=proof.bias,
+            decisions=proof.decisions,
+        )
+        check(problem, np.zeros(problem.n), solution, 1e-6)
+
+
+@pytest.mark.parametrize("load", [load_iris, load_wine])
+@pytest.mark.parametrize("nu", [0.01, 0.5, 1.0])
+@pytest.mark.cases(None)
+def test_the_estimator_agrees_with_the_block_solver(load, nu):
+    X = scale(load().data)
+    model = OneClassSVM(nu=nu).fit(X)
+    other = OneClassSVM(nu=nu, solver="block", tol=1e-8).fit(X)
+    ours, theirs = model.certificate_, other.certificate_
+    assert ours.certified
+    assert ours.floor == theirs.floor
+    assert ours.dual <= theirs.primal
+    assert theirs.dual <= ours.primal
+    history = model.history_
+    assert model.n_iter_ == len(history)
+    assert history["exact"].tolist() == [False] * (len(history) - 1) + [True]
+    assert history["primal"][-1] == ours.primal
+    close = 1e-6 * abs(float(other.offset_[0]))
+    np.testing.assert_allclose(
+        model.decision_function(X), other.decision_function(X), atol=close
+    )
+
+
+def test_what_is_left_to_the_ordinary_solver():
+    X, y, _ = data(40, 3)
+    problem = KernelOneClass(X, 0.4, kernel=RBF(0.5))
+    assert solved(problem) is not None
+    assert solved(problem, BlockSolver()) is None
+    assert solved(KernelRegression(X, y, 1.0, kernel=RBF(0.5))) is None
+    assert solved(KernelOneClass(X, 0.4, kernel=Laplacian(0.5))) is None
+    K = problem.gram.kernel.block(X, slice(0, 40), dtype=np.float64)
+    assert solved(KernelOneClass(K, 0.4, kernel=Precomputed())) is None
+    large = KernelOneClass(X, 0.4, kernel=RBF(0.5), cache_size=0.02)
+    assert solved(large) is None
+    stop = core.Stop()
+    stop.request()
+    assert solved(problem, stop=stop) is None
