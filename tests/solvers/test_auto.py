@@ -251,7 +251,7 @@ def test_dcd_goes_on_where_interior_point_breaks_down(monkeypatch):
 
 
 def test_one_line_says_why(caplog):
-    X, y = noisy()
+    X, y = noisy(n=12_000)
     with caplog.at_level(logging.INFO, logger="dualgap"):
         LinearSVC(C=1e4).fit(X, y)
     lines = [m for m in caplog.messages if m.startswith("auto: ")]
