@@ -517,6 +517,34 @@ void bind_block(nb::module_ &m) {
       "Returns estimates of P and D, and the steps so far, after every epoch; none if "
       "told to stop.");
 
+  m.def(
+      "class_weights",
+      [](const AnyRows &rows, Table<const double> coef, Array<const std::int64_t> ends,
+         Table<double> out) {
+        const auto outputs = static_cast<Index>(coef.shape(0));
+        const auto n = static_cast<Index>(coef.shape(1));
+        const auto classes = static_cast<Index>(ends.shape(0));
+        check_length(n, rows.n(), "coef");
+        check_length(static_cast<Index>(out.shape(0)), classes * outputs, "out");
+        check_length(static_cast<Index>(out.shape(1)), rows.width(), "a row of out");
+        Index first = 0;
+        rows.visit([&](const auto &x) {
+          for (Index k = 0; k < classes; ++k) {
+            const Index end = ends.data()[k];
+            if (end < first || end > n) throw std::invalid_argument("ends");
+            for (; first < end; ++first)
+              for (Index o = 0; o < outputs; ++o) {
+                const double c = coef.data()[o * n + first];
+                if (c == 0.0) continue;
+                x.axpy(first, c, out.data() + (k * outputs + o) * rows.width());
+              }
+          }
+        });
+      },
+      "rows"_a, "coef"_a.noconvert(), "ends"_a.noconvert(), "out"_a.noconvert(),
+      "out[k outputs + o] += sum_i coef[o, i] x_i over the rows i of class k, those up "
+      "to ends[k] that no class before it has.");
+
   nb::class_<ProductSettings>(m, "ProductSettings",
                               "Whether to pack the rows as dense ones, whether to "
                               "compute in float64, and the threads.")

@@ -313,6 +313,9 @@ def kernel_times(
     settings: ProductSettings,
     stop: Stop,
 ) -> bool: ...
+def class_weights(
+    rows: Rows, coef: Vector, ends: NDArray[np.int64], out: Vector
+) -> None: ...
 
 class FoldProof:
     bias: Final[float]

@@ -2,7 +2,9 @@
 
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import validate_data
 
 from dualgap import (
     SVC,
@@ -18,7 +20,7 @@ from dualgap import (
     save_model,
     svm_path,
 )
-from dualgap.estimators.fitting import encode
+from dualgap.estimators.fitting import ROWS, encode, rows_to_predict, validated
 from dualgap.memory import make_room_for
 
 KERNELS = [SVC, SVR, OneClassSVM]
@@ -200,3 +202,113 @@ def test_classes_are_those_of_numpy(y):
     assert codes.dtype == np.intp
     np.testing.assert_array_equal(classes, expected)
     np.testing.assert_array_equal(codes, inverse)
+
+
+def outcome(check, *arguments, **options):
+    """What a check returns, or how it refuses."""
+    try:
+        found = check(*arguments, **options)
+    except (TypeError, ValueError) as error:
+        return type(error), str(error)
+    return [found] if not isinstance(found, tuple) else list(found)
+
+
+def same(one, other):
+    """Whether two outcomes are the same error, or the same arrays of the same types."""
+    if isinstance(one, tuple) or isinstance(other, tuple):
+        return one == other
+    return len(one) == len(other) and all(
+        type(a) is type(b)
+        and a.dtype == b.dtype
+        and a.shape == b.shape
+        and (a.toarray() == b.toarray() if sparse.issparse(a) else a == b).all()
+        for a, b in zip(one, other, strict=True)
+    )
+
+
+PLAIN = np.arange(12.0).reshape(4, 3)
+FORMS = {
+    "float64": PLAIN,
+    "float32": PLAIN.astype(np.float32),
+    "float16": PLAIN.astype(np.float16),
+    "integers": PLAIN.astype(int),
+    "another byte order": PLAIN.astype(">f8"),
+    "objects": PLAIN.astype(object),
+    "complex": PLAIN + 1j,
+    "by columns": np.asfortranarray(PLAIN),
+    "a list": PLAIN.tolist(),
+    "one dimension": PLAIN[0],
+    "three dimensions": PLAIN[None],
+    "no rows": PLAIN[:0],
+    "no columns": PLAIN[:, :0],
+    "CSR": sparse.csr_matrix(PLAIN),
+    "a CSR array": sparse.csr_array(PLAIN),
+    "CSC": sparse.csc_matrix(PLAIN),
+    "COO": sparse.coo_array(PLAIN),
+    "CSR integers": sparse.csr_matrix(PLAIN.astype(int)),
+    "CSR without rows": sparse.csr_matrix((0, 3)),
+    "two columns": PLAIN[:, :2],
+}
+LABELS = {
+    "integers": np.array([0, 1, 0, 1]),
+    "truths": np.array([False, True, False, True]),
+    "texts": np.array(["a", "b", "a", "b"]),
+    "numbers": np.array([0.0, 1.0, 0.0, 1.0]),
+    "NaN": np.array([0.0, np.nan, 0.0, 1.0]),
+    "infinite": np.array([0.0, np.inf, 0.0, 1.0]),
+    "objects": np.array([0, "a", 0, 1], dtype=object),
+    "a list": [0, 1, 0, 1],
+    "too many": np.arange(5),
+    "two columns": np.ones((4, 2)),
+    "complex": np.array([0, 1j, 0, 1]),
+    "None": None,
+}
+
+
+@pytest.mark.cases(None)
+@pytest.mark.parametrize("form", FORMS)
+def test_rows_pass_as_through_the_checks_of_sklearn(form):
+    X = FORMS[form]
+    for label, y in {**LABELS, "none at all": "no_validation"}.items():
+        ours, theirs = SVC(), SVC()
+        found = outcome(validated, ours, X, y)
+        assert same(found, outcome(validate_data, theirs, X, y, **ROWS)), label
+        assert vars(ours) == vars(theirs)
+    options = {"accept_sparse": "csr", "dtype": ROWS["dtype"], "reset": False}
+    for finite in (True, False):
+        model = SVC().fit(PLAIN, LABELS["integers"])
+        found = outcome(rows_to_predict, model, X, finite=finite)
+        options["ensure_all_finite"] = finite
+        assert same(found, outcome(validate_data, model, X, **options))
+
+
+def test_names_of_columns_are_checked_and_forgotten():
+    pd = pytest.importorskip("pandas")
+    y = LABELS["integers"]
+    model = SVC().fit(pd.DataFrame(PLAIN, columns=["a", "b", "c"]), y)
+    with pytest.warns(UserWarning, match="does not have valid feature names"):
+        model.predict(PLAIN)
+    model.fit(PLAIN, y)
+    assert not hasattr(model, "feature_names_in_")
+    model.predict(PLAIN)
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf", "poly", lambda A, B: A @ B.T])
+@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_matrix])
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_values_that_are_not_finite_are_not_predicted(kernel, layout, value):
+    X, y = rows()
+    model = SVC(kernel=kernel).fit(layout(X), y)
+    X[3, 1] = value
+    with pytest.raises(ValueError, match=r"NaN|infinity"):
+        model.predict(layout(X))
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf", "poly"])
+def test_wrong_indices_are_not_predicted(kernel):
+    X, y = rows()
+    model = SVC(kernel=kernel).fit(sparse.csr_matrix(X), y)
+    wrong = sparse.csr_matrix(X)
+    wrong.indices[5] = 1_000_000
+    with pytest.raises(ValueError, match="column index"):
+        model.predict(wrong)

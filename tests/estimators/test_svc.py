@@ -35,7 +35,8 @@ from sklearn.preprocessing import scale
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import dualgap.estimators.svc as module
-from dualgap import SVC, LinearSVC, Status, load_model, save_model
+from dualgap import SVC, LinearSVC, Status, core, load_model, save_model
+from dualgap.data.rows import accessor_of
 from dualgap.kernel import (
     KERNEL_SOLVERS,
     RBF,
@@ -912,6 +913,58 @@ def test_memory_of_prediction_is_bounded():
     # The whole matrix would be 320 MB.
     assert max(values) < 16e6
     assert values[1] < 1.1 * values[0] + 8 * n
+
+
+@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_matrix])
+@pytest.mark.parametrize("kernel", [RBF(0.3), Linear(), Polynomial(2, 0.5, 1.0)])
+def test_decisions_of_many_classes_are_those_of_the_formula(kernel, layout):
+    rng = np.random.default_rng(0)
+    counts = np.array([2, 0, 5, 1, 3])  # a class may have no support vectors
+    X, vectors = rng.normal(size=(70, 4)), rng.normal(size=(counts.sum(), 4))
+    coef, intercept = rng.normal(size=(4, counts.sum())), rng.normal(size=10)
+    K = kernel.block(X, slice(None), vectors)
+    of = np.split(np.arange(counts.sum()), np.cumsum(counts)[:-1])
+    expected = [
+        K[:, of[i]] @ coef[j - 1, of[i]] + K[:, of[j]] @ coef[i, of[j]] + b
+        for (i, j), b in zip(combinations(range(5), 2), intercept, strict=True)
+    ]
+    model = layout(X), layout(vectors), coef, counts, intercept
+    whole = predict.pair_values(kernel, *model)
+    np.testing.assert_allclose(whole, np.transpose(expected), rtol=0, atol=1e-7)
+    # Part by part: nothing changes.
+    parts = predict.Settings(sums=1, least_rows=9)
+    found = predict.pair_values(kernel, *model, settings=parts)
+    np.testing.assert_allclose(found, whole, rtol=0, atol=1e-12)
+    bad = X.copy()
+    bad[40] = np.nan
+    with pytest.raises(ValueError, match="row 40"):
+        predict.pair_values(kernel, layout(bad), *model[1:], settings=parts)
+
+
+def test_votes_of_pairs_are_counted():
+    rng = np.random.default_rng(0)
+    model = SVC()
+    model.classes_ = np.arange(5)
+    values = rng.normal(size=(60, 10))
+    values[:5] = 0.0  # a vote for the second class
+    won = np.zeros((60, 5), int)
+    for p, (i, j) in enumerate(combinations(range(5), 2)):
+        for row in range(60):
+            won[row, i if values[row, p] > 0 else j] += 1
+    np.testing.assert_array_equal(model._codes(values), won.argmax(axis=1))
+
+
+def test_wrong_arguments_of_weights_are_refused():
+    rows = accessor_of(np.ones((3, 2)))
+    coef, ends, out = np.ones((1, 3)), np.array([1, 3]), np.zeros((2, 2))
+    core.class_weights(rows, coef, ends, out)
+    np.testing.assert_array_equal(out, [[1, 1], [2, 2]])
+    for wrong in ((coef[:, 1:].copy(), ends, out), (coef, ends, out[:1])):
+        with pytest.raises(ValueError, match=r"coef|out"):
+            core.class_weights(rows, *wrong)
+    for wrong_ends in ([2, 1], [1, 4]):
+        with pytest.raises(ValueError, match="ends"):
+            core.class_weights(rows, coef, np.array(wrong_ends), out)
 
 
 def test_no_support_vectors_leave_the_intercept():

@@ -12,6 +12,7 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_array, csr_matrix
 from sklearn.base import BaseEstimator, _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, validate_params
@@ -45,6 +46,7 @@ __all__ = [
     "one_or_all",
     "refuse_masks",
     "refuse_store",
+    "rows_to_predict",
     "silent_failures",
     "validated",
     "votes",
@@ -166,12 +168,55 @@ def validated(
     """Return what scikit-learn's ``validate_data`` returns for training rows.
 
     Inspected rows, which a search passes to the fit of its final model, pass as they
-    are, with their labels.
+    are, with their labels. So do arrays that the checks would return as they are: the
+    checks take longer than a small fit.
     """
     if isinstance(X, Points):
         estimator.n_features_in_ = X.shape[1]
         return X, y
+    named = isinstance(y, str)  # "no_validation"
+    rows = _is_plain(estimator, X, reset=options.get("reset", True))
+    if rows and (named or _are_plain_labels(y, X.shape[0])):
+        estimator.n_features_in_ = X.shape[1]
+        return X if named else (X, y)
     return validate_data(estimator, X, y, **ROWS, **options)
+
+
+def rows_to_predict(estimator: BaseEstimator, X: MatrixLike, *, finite: bool) -> Any:
+    """Return rows of float32 or float64, dense or CSR, as wide as the training rows.
+
+    Their values are checked only if `finite` says so.
+    """
+    if not finite and _is_plain(estimator, X, reset=False):
+        return X
+    return validate_data(
+        estimator,
+        X,
+        reset=False,
+        accept_sparse="csr",
+        dtype=ROWS["dtype"],
+        ensure_all_finite=finite,
+    )
+
+
+def _is_plain(estimator: BaseEstimator, X: MatrixLike, *, reset: bool) -> bool:
+    """Whether scikit-learn's checks would return these rows as they are."""
+    return (
+        type(X) in (np.ndarray, csr_matrix, csr_array)
+        and X.ndim == 2
+        and X.dtype in (np.float64, np.float32)
+        and min(X.shape) > 0
+        and (reset or X.shape[1] == estimator.n_features_in_)
+        and "feature_names_in_" not in vars(estimator)
+    )
+
+
+def _are_plain_labels(y: ArrayLike | None, n: int) -> bool:
+    """Whether scikit-learn's checks would return these labels as they are."""
+    if type(y) is not np.ndarray or y.shape != (n,):
+        return False
+    kind = y.dtype.kind
+    return kind in "biuU" or (kind == "f" and bool(np.isfinite(y).all()))
 
 
 def refuse_masks(**arrays: object) -> None:

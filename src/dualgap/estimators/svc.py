@@ -7,9 +7,10 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils._param_validation import StrOptions
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from .. import core
 from ..answers.decided import Decided
@@ -20,9 +21,9 @@ from ..kernel import (
     Nystroem,
     get_kernel_solver,
 )
-from ..kernels.functions import KernelLike
+from ..kernels.functions import Kernel, KernelLike
 from ..kernels.gram import points_of
-from ..kernels.predict import pair_values
+from ..kernels.predict import pair_values, pair_weights
 from ..losses import Hinge, SquaredHinge, Vector, get_loss
 from ..problems.kernel import Bias
 from ..problems.multiclass import refuse_missing
@@ -39,6 +40,7 @@ from .fitting import (
     encode,
     one_or_all,
     refuse_masks,
+    rows_to_predict,
     validated,
     votes,
     weights,
@@ -460,11 +462,8 @@ class SVC(
         """
         self._refuse_coef()
         check_is_fitted(self)
-        ends = np.cumsum(self.n_support_)
-        parts = [slice(e - m, e) for e, m in zip(ends, self.n_support_, strict=True)]
-        weights = [self.dual_coef_[:, s] @ self.support_vectors_[s] for s in parts]
-        pairs = combinations(range(len(self.classes_)), 2)
-        coef = np.stack([weights[i][j - 1] + weights[j][i] for i, j in pairs])
+        coef = pair_weights(self.support_vectors_, self.dual_coef_, self.n_support_)
+        coef = np.asarray(coef.toarray() if issparse(coef) else coef)
         coef.flags.writeable = False
         return coef
 
@@ -513,24 +512,20 @@ class SVC(
             return (values.ravel() > 0.0).astype(np.intp)
         if self.break_ties:
             return votes(-values, classes).argmax(axis=1)
-        won = np.zeros((len(values), classes), np.int32)
-        for p, (i, j) in enumerate(combinations(range(classes), 2)):
-            first = values[:, p] > 0.0
-            won[:, i] += first
-            won[:, j] += ~first
-        return won.argmax(axis=1)
+        first, won = values.T > 0.0, np.zeros((classes, len(values)), np.int32)
+        end = 0
+        for i in range(classes - 1):  # the pairs (i, i + 1), ..., (i, classes - 1)
+            begin, end = end, end + classes - 1 - i
+            won[i] += first[begin:end].sum(axis=0, dtype=np.int32)
+            won[i + 1 :] += ~first[begin:end]
+        return won.argmax(axis=0)
 
     def _pair_values(self, X: MatrixLike) -> Vector:
         check_is_fitted(self)
-        X = validate_data(
-            self,
-            X,
-            reset=False,
-            accept_sparse="csr",
-            dtype=[np.float64, np.float32],
-        )
+        kernel: Kernel = self._fitted_kernel
+        X = rows_to_predict(self, X, finite=kernel.form is None)
         return pair_values(
-            self._fitted_kernel,
+            kernel,
             X,
             self.support_vectors_,
             self.dual_coef_,

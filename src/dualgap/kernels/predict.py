@@ -15,9 +15,9 @@ distances of the support vectors to their centre and holds for all queries. Supp
 vectors for which float32 products would break the bound use float64 products, or
 differences if these break it too (``src/core/gram/points.hpp``).
 
-Cost: n nSV (2 d + 2 (K - 1)) operations. Memory besides data and result: sums twice as
-large as the result, 16 MB of packed vectors, and 32 packed queries per thread. A kernel
-that Python computes takes a few arrays of at most 8 MB instead.
+Cost: n nSV (2 d + 2 (K - 1)) operations. Memory besides data and result: twice 16 MB of
+sums, 16 MB of packed vectors, and 32 packed queries per thread. A kernel that Python
+computes takes a few arrays of at most 8 MB instead.
 """
 
 from __future__ import annotations
@@ -54,6 +54,10 @@ class Settings:
     tile_rows: int = 512
     #: Fewest columns of a tile: narrower products lose more than they gain.
     tile_columns: int = 512
+    #: Sums of classes that are computed at a time: memory of this size is used again.
+    sums: int = 2_000_000
+    #: Fewest rows whose sums are computed at a time: they share the packed vectors.
+    least_rows: int = 32
     #: Most entries of a dense array of weights for sparse vectors.
     dense_weights: int = 8_000_000
 
@@ -114,16 +118,20 @@ def pair_values(
     dtype = np.dtype(np.float64)
     if isinstance(kernel, Linear):
         weights = pair_weights(vectors, dual_coef, n_support)
+        accessor_of(X)  # refuses wrong indices, and values that are not finite
         return products(X, weights) + intercept
+    out = np.empty((len(intercept), n))
     if kernel.form is not None:
-        sums = _class_sums(kernel, X, vectors, dual_coef, n_support, n_jobs)
-        pairs = combinations(range(classes), 2)
-        return np.column_stack(
-            [
-                sums[i][j - 1] + sums[j][i] + intercept[p]
-                for p, (i, j) in enumerate(pairs)
-            ]
-        )
+        most = max(settings.least_rows, settings.sums // (classes * (classes - 1)))
+        if n > most:
+            accessor_of(X)  # so that an error names a row of X, not of a part
+        for begin in range(0, n, most):
+            part = slice(begin, begin + most)
+            some = X if n <= most else X[part]
+            sums = _class_sums(kernel, some, vectors, dual_coef, n_support, n_jobs)
+            _add_classes(sums, out[:, part])
+        out += intercept[:, None]
+        return out.T
     queries = min(settings.tile_rows, max(1, n))
     width = settings.tile_bytes // (dtype.itemsize * queries)
     width = max(settings.tile_columns, width)
@@ -132,12 +140,11 @@ def pair_values(
         vectors = support
     tiles = list(_tiles(vectors, n_support, width))
     coef = np.ascontiguousarray(dual_coef.T)
-    out = np.empty((n, len(intercept)))
 
     def fill(begin: int) -> None:
         rows = slice(begin, min(begin + queries, n))
         some = X[rows]
-        sums = np.zeros((classes, rows.stop - begin, classes - 1))
+        sums = np.zeros((classes, classes - 1, rows.stop - begin))
         for tile in tiles:
             if isinstance(kernel, Precomputed):
                 values = some[:, tile.vectors]
@@ -145,12 +152,8 @@ def pair_values(
                 values = kernel.block(some, slice(None), tile.vectors, dtype)
             c = coef[tile.columns]
             for k, part in tile.classes:
-                sums[k] += values[:, part] @ c[part]
-        pair = 0
-        for i in range(classes):
-            for j in range(i + 1, classes):
-                out[rows, pair] = sums[i][:, j - 1] + sums[j][:, i] + intercept[pair]
-                pair += 1
+                sums[k] += (values[:, part] @ c[part]).T
+        _add_classes(sums, out[:, rows])
 
     starts = range(0, n, queries)
     threads = min(effective_n_jobs(n_jobs), max(1, len(starts)))
@@ -167,7 +170,8 @@ def pair_values(
             Parallel(n_jobs=threads, require="sharedmem")(
                 delayed(fill)(begin) for begin in starts
             )
-    return out
+    out += intercept[:, None]
+    return out.T
 
 
 def single_values(
@@ -221,6 +225,41 @@ def pair_weights(
         Sparse if the vectors are sparse and a dense array would be larger than they
         are (and larger than 64 MB).
     """
+    classes, d = len(n_support), vectors.shape[1]
+    pairs = classes * (classes - 1) // 2
+    wide = sparse.issparse(vectors) and pairs * d > SETTINGS.dense_weights
+    if wide and pairs * d > vectors.nnz:
+        return _pair_coef(dual_coef, n_support) @ vectors.astype(np.float64)
+    sums = np.zeros((classes, classes - 1, d))
+    core.class_weights(
+        accessor_of(vectors),
+        np.ascontiguousarray(dual_coef),
+        np.cumsum(n_support, dtype=np.int64),
+        sums.reshape(-1, d),
+    )
+    out = np.empty((pairs, d))
+    _add_classes(sums, out)
+    return out
+
+
+def _add_classes(sums: Vector, out: Vector) -> None:
+    """Add up the sums over the two classes of every pair.
+
+    Parameters
+    ----------
+    sums : ndarray of shape (K, K - 1, m)
+        Sums over the support vectors of each class, in LIBSVM's layout.
+    out : ndarray of shape (K (K - 1) / 2, m)
+        Is overwritten.
+    """
+    end = 0
+    for i in range(len(sums) - 1):  # the pairs (i, i + 1), ..., (i, K - 1)
+        begin, end = end, end + len(sums) - 1 - i
+        np.add(sums[i, i:], sums[i + 1 :, i], out=out[begin:end])
+
+
+def _pair_coef(dual_coef: Vector, n_support: NDArray[np.integer]) -> sparse.csr_matrix:
+    """Return the coefficients of all pairs, shape (K (K - 1) / 2, n_SV)."""
     ends = np.cumsum(n_support)
     of = [slice(end - many, end) for end, many in zip(ends, n_support, strict=True)]
     pairs = list(combinations(range(len(n_support)), 2))
@@ -228,11 +267,7 @@ def pair_weights(
     for p, (i, j) in enumerate(pairs):
         coef[p, of[i]] = dual_coef[j - 1, of[i]]
         coef[p, of[j]] = dual_coef[i, of[j]]
-    if not sparse.issparse(vectors):
-        return coef @ vectors.astype(np.float64, copy=False)
-    if len(pairs) * vectors.shape[1] > max(SETTINGS.dense_weights, vectors.nnz):
-        return sparse.csr_matrix(coef) @ vectors.astype(np.float64)
-    return coef @ vectors.astype(np.float64)
+    return sparse.csr_matrix(coef)
 
 
 def _class_sums(
