@@ -2,7 +2,7 @@
 
     python benchmarks/tuning.py [NAME ...] [--rows N] [--values K] [--exponents A B]
         [--folds K] [--repeats R] [--rivals dualgap sklearn] [--limit S] [--linear]
-        [--cache MB] [--no-split]
+        [--cache MB] [--no-split] [--landmarks M]
     python benchmarks/tuning.py --tables
 
 Measures processor seconds of SVCCV on one thread, and the rivals' seconds over these:
@@ -17,7 +17,8 @@ The names are data sets of kernel/bench.py, or made-D for scikit-learn's
 sets that are named with their number of classes, such as usps-10. Every model of
 dualgap is certified to 1e-3; scikit-learn has its default tolerance. With --linear,
 LinearSVCCV searches instead, the names are in datasets.py, and a third rival, "shared",
-is dualgap.model_selection.GridSearchCV over LinearSVC.
+is dualgap.model_selection.GridSearchCV over LinearSVC. With --landmarks, all models of
+dualgap are over M landmarks; give --rivals dualgap.
 
 Seconds of SVCCV are split into the kernel matrix, the training with gradients computed
 again, the sums of the proofs, and all the rest. "scores" is the largest difference of
@@ -55,6 +56,7 @@ from bench import load
 
 import dualgap.model_selection
 from dualgap import SVC, SVCCV, LinearSVC, LinearSVCCV, core
+from dualgap.kernel import Nystroem
 from dualgap.kernels.table import Table
 
 RESULTS = Path(__file__).with_suffix(".json")
@@ -178,9 +180,12 @@ def searches(gamma: float, given: Any, cache: float) -> tuple[Any, dict[str, Any
         peer = sklearn.svm.LinearSVC(loss="hinge", random_state=0)
         first = LinearSVCCV(grid["C"], random_state=0, **folds)
     else:
-        own = SVC(gamma=gamma, random_state=0, cache_size=cache)
+        common = {"random_state": 0, "cache_size": cache}
+        if given.landmarks:
+            common["solver"] = Nystroem(given.landmarks)
+        own = SVC(gamma=gamma, **common)
         peer = sklearn.svm.SVC(gamma=gamma, cache_size=cache)
-        first = SVCCV(grid["C"], gamma, random_state=0, cache_size=cache, **folds)
+        first = SVCCV(grid["C"], gamma, **common, **folds)
     rivals = {
         "dualgap": GridSearchCV(own, grid, **folds),
         "sklearn": GridSearchCV(peer, grid, **folds),
@@ -195,13 +200,14 @@ def measure(name: str, given: Any) -> dict[str, Any]:
     n, several = len(y), "-" in name and name[-1] != "k" and not name.startswith("made")
     if not several and not given.linear:
         y = y % 2
-    cache = given.cache or max(200.0, 13e-6 * n * n)  # megabytes
+    whole = 0.0 if given.landmarks else 13e-6 * n * n
+    cache = given.cache or max(200.0, whole)  # megabytes
     own, rivals = searches(gamma, given, cache)
     seconds: dict[str, list[float]] = {key: [] for key in ("own", *rivals)}
     case: dict[str, Any] = {
         "data": name, "rows": n, "features": X.shape[1],
         "classes": len(np.unique(y)), "values": given.values, "folds": given.folds,
-        "exponents": given.exponents,
+        "exponents": given.exponents, "landmarks": given.landmarks,
         "linear": given.linear, "cache": cache, "ratios": {}, "over": [],
         "peaks": {},
     }  # fmt: skip
@@ -222,7 +228,7 @@ def measure(name: str, given: Any) -> dict[str, Any]:
             if key == "sklearn":
                 case["scores"] = float(np.abs(run.scores - first.scores).max())
                 case["same"] = bool(run.scores.argmax() == first.scores.argmax())
-    if not given.linear and given.split:
+    if not given.linear and given.split and not given.landmarks:
         case["split"] = alone(split, own, X, y)
     for key in rivals:
         pairs = zip(seconds[key], seconds["own"], strict=False)
@@ -243,6 +249,8 @@ def kept() -> dict[str, Any]:
 def keep(case: dict[str, Any]) -> None:
     """Store a result, in place of an earlier one of this case."""
     whole, kind = kept(), "linear" if case["linear"] else "kernel"
+    if case["landmarks"]:
+        kind = f"{case['landmarks']} landmarks"
     whole["machine"] = stamp()
     models = f"{case['values']} x {case['folds']}"
     whole["cases"][f"{kind}, {case['data']}, {case['rows']}, {models}"] = case
@@ -284,6 +292,13 @@ def linear(case: dict[str, Any]) -> list[str]:
     return [*head(case)[:3], *own, *against(case), *peaks]
 
 
+def landmarks(case: dict[str, Any]) -> list[str]:
+    """Return a line of the table of searches over landmarks."""
+    models = f"{case['values']} x {case['folds']}"
+    own = f"{case['seconds']:.3g}", ratio(case, "dualgap"), f"{case['gap']:.1e}"
+    return [*head(case)[:3], str(case["landmarks"]), models, *own, str(case["peak"])]
+
+
 def parts(case: dict[str, Any]) -> list[str]:
     """Return a line of the table of seconds."""
     found, names = case.get("split", {}), ("matrix", "training", "proofs", "rest")
@@ -294,13 +309,17 @@ def parts(case: dict[str, Any]) -> list[str]:
 def tables() -> dict[str, str]:
     """Return the tables of the page."""
     cases = list(kept()["cases"].values())
-    kernel = [c for c in cases if not c["linear"] and c["values"] * c["folds"] == 500]
-    measured = [c for c in cases if not c["linear"] and c["ratios"]]
+    over = [c for c in cases if c.get("landmarks")]
+    whole = [c for c in cases if not c["linear"] and c not in over]
+    kernel = [c for c in whole if c["values"] * c["folds"] == 500]
+    measured = [c for c in whole if c["ratios"]]
     heads = {
         "searches": "data | rows | features | classes | C x folds | seconds | against "
         "dualgap's `SVC` | against scikit-learn | best C | scores differ by",
         "parts": "data | rows | features | classes | seconds | kernel matrix | "
         "training | proofs | rest | largest gap",
+        "landmarks": "data | rows | features | landmarks | C x folds | seconds | "
+        "against dualgap's `SVC` | largest gap | MB",
         "linear": "data | rows | features | seconds | against dualgap's "
         "`GridSearchCV` | against scikit-learn | best C | scores differ by | MB | "
         "MB, scikit-learn",
@@ -308,6 +327,7 @@ def tables() -> dict[str, str]:
     lines = {
         "searches": [row(case) for case in measured],
         "parts": [parts(case) for case in kernel],
+        "landmarks": [landmarks(case) for case in over],
         "linear": [linear(case) for case in cases if case["linear"]],
     }
     return {name: table(titles, lines[name]) for name, titles in heads.items()}
@@ -336,6 +356,7 @@ def main() -> None:
     parser.add_argument("--cache", type=float, help="megabytes; all that is needed")
     parser.add_argument("--no-split", dest="split", action="store_false")
     parser.add_argument("--linear", action="store_true")
+    parser.add_argument("--landmarks", type=int, help="number of landmarks")
     parser.add_argument("--tables", action="store_true")
     given = parser.parse_args()
     if given.tables:

@@ -21,7 +21,7 @@ from ..losses import Vector, get_loss
 from ..problems.multiclass import problem_names
 from ..training import Solution
 from ..training.folds import Folds, bytes_of_folds
-from ._kernel_walks import FoldSVC, Targets
+from ._kernel_walks import FoldSVC, Targets, landmarks_of
 from ._pairs import PairModels, PairRows, TrainedPair
 from .fitting import weights
 from .svc import SVC
@@ -136,7 +136,7 @@ class TogetherSVC:
         targets : Targets
         folds : list of (weights, held-out rows)
         """
-        if get_loss(model.loss).name != "hinge":
+        if get_loss(model.loss).name != "hinge" or landmarks_of(model) is not None:
             return None
         if model._bias_of_problems()["penalize_intercept"] or not model.fit_intercept:
             return None

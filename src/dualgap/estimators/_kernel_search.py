@@ -44,14 +44,14 @@ from ..data.types import Matrix, MatrixLike, Parameters
 from ..kernel import Gram
 from ..kernels.functions import Kernel
 from ..kernels.gram import points_of
-from ..kernels.table import Table, shared_matrix, whole_table
+from ..kernels.table import Table, whole_table
 from ..losses import Vector
 from ..training import ctrl_c
 from ..training.checkpoint import Checkpoint
 from ._certified import ErrorBounds
 from ._html import CertificateHTMLMixin
 from ._kernel_folds import FoldFit, TogetherSVC
-from ._kernel_walks import Path, Targets
+from ._kernel_walks import Path, Targets, matrix_of_folds
 from ._kernels import KERNEL_CONSTRAINTS, KernelParameters
 from ._search import (
     CUT_SHORT,
@@ -283,6 +283,10 @@ class KernelSearch(
         """Return the problems of all folds as one object, if they can be."""
         return None
 
+    def _folds_at_once(self, work: Work) -> int:
+        """Return the number of folds whose problems memory holds."""
+        return len(work.folds)
+
     @abstractmethod
     def _walk(self, path: Path) -> Iterator[tuple[BaseEstimator, Vector]]:
         """Train a model for every C; yield it and its values at the held-out rows."""
@@ -363,7 +367,8 @@ class KernelSearch(
     def _search(self, work: Work, results: Results, scorer: Scorer) -> None:
         """Train and score all candidates until the end or a stop."""
         X, points, y, weight, targets, folds, Cs, others, stop = work
-        threads = min(effective_n_jobs(self.n_jobs), len(folds))
+        at_once = self._folds_at_once(work)
+        threads = min(effective_n_jobs(self.n_jobs), at_once)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
 
         def score_path(
@@ -419,7 +424,9 @@ class KernelSearch(
                     del table, walk
                     continue
             try:
-                matrix = shared_matrix(points, kernel, self.cache_size, threads, stop)
+                matrix = matrix_of_folds(
+                    self._model(), points, kernel, self.cache_size, threads, stop
+                )
             except StoppedError:
                 break
             for params in others:
@@ -428,9 +435,10 @@ class KernelSearch(
                 run_folds(
                     partial(score_path, matrix=matrix, kernel=kernel, params=params),
                     len(folds),
-                    n_jobs=self.n_jobs,
+                    n_jobs=threads,
                     stop=stop,
                     verbose=self.verbose,
+                    in_turns=at_once == len(folds),
                 )
             del matrix
 

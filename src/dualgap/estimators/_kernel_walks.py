@@ -14,16 +14,23 @@ from .. import core
 from ..core import StoppedError
 from ..data.rows import Points
 from ..data.types import MatrixLike
-from ..kernel import BlockSolver, Gram, KernelRegression
+from ..kernel import (
+    BlockSolver,
+    Gram,
+    KernelRegression,
+    Nystroem,
+    get_kernel_solver,
+)
 from ..kernels.functions import Kernel
-from ..kernels.gram import Subset
-from ..kernels.table import Table, values_at
+from ..kernels.table import Table, shared_matrix, values_at
 from ..losses import Vector
 from ..problems.kernel import KernelProblem
 from ..problems.multiclass import problem_names, refuse_missing
+from ..solvers import Auto
 from ..training import Solution
-from ..training.path import P, kernel_solutions
+from ..training.path import P, kernel_solutions, solutions
 from ._pairs import PairModels, PairRows, TrainedPair
+from ._search import FitOptions
 from .fitting import weights
 from .kernel_regression import SVR
 from .svc import SVC
@@ -32,7 +39,15 @@ if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
 
 
-__all__ = ["FoldSVC", "Path", "Targets", "walk_svc", "walk_svr"]
+__all__ = [
+    "FoldSVC",
+    "Path",
+    "Targets",
+    "landmarks_of",
+    "matrix_of_folds",
+    "walk_svc",
+    "walk_svr",
+]
 
 
 class Targets(NamedTuple):
@@ -80,16 +95,37 @@ class Path(NamedTuple):
         self, problem_of: Callable[[float], P]
     ) -> Iterator[tuple[P, Solution]]:
         """Train the problem of every C."""
-        return kernel_solutions(
-            problem_of,
+        return kernel_solutions(problem_of, self.Cs, BlockSolver(), **self.options)
+
+    @property
+    def options(self) -> FitOptions:
+        return {
+            "tol": self.model.tol,
+            "atol": self.model.atol,
+            "max_epochs": self.model.max_epochs,
+            "random_state": self.seed,
+            "stop": self.stop,
+        }
+
+    def over_landmarks(
+        self, solver: Nystroem, problem: KernelProblem
+    ) -> Iterator[TrainedPair]:
+        """Train for every C over landmarks of a problem whose C is 1.
+
+        All values of C share the landmarks and the features.
+        """
+        features = solver.approximate(problem, self.seed, stop=self.stop)
+        if self.stop.requested or self.stop.expired:
+            raise StoppedError
+        for solution in solutions(
+            features,
             self.Cs,
-            BlockSolver(),
-            tol=self.model.tol,
-            atol=self.model.atol,
-            max_epochs=self.model.max_epochs,
-            random_state=self.seed,
-            stop=self.stop,
-        )
+            Auto(),
+            y=features.y,
+            sample_weight=features.cost,
+            **self.options,
+        ):
+            yield TrainedPair(*features.expand(solution.w), solution)
 
     def fold_model(self, kind: type[BaseEstimator], C: float) -> BaseEstimator:
         """Return a model of the fold, still without coefficients."""
@@ -133,6 +169,26 @@ def _equal(A: MatrixLike, B: MatrixLike) -> bool:
     return not issparse(A) and not issparse(B) and np.array_equal(A, B)
 
 
+def landmarks_of(model: BaseEstimator) -> Nystroem | None:
+    """Return the solver of a model over landmarks, or None for another model."""
+    solver = get_kernel_solver(getattr(model, "solver", "auto"))
+    return solver if isinstance(solver, Nystroem) else None
+
+
+def matrix_of_folds(
+    model: BaseEstimator,
+    points: Points,
+    kernel: Kernel,
+    cache_size: float,
+    threads: int,
+    stop: core.Stop,
+) -> Table | Gram:
+    """Return the matrix for :class:`Path`; models over landmarks need few values."""
+    if landmarks_of(model) is None:
+        return shared_matrix(points, kernel, cache_size, threads, stop)
+    return Gram(points, kernel, cache_size / threads)
+
+
 def walk_svc(path: Path) -> Iterator[tuple[SVC, Vector]]:
     """Train a classifier for every C; yield it and its values at the held-out rows."""
     template, codes, everything = path.model, *path.targets
@@ -148,28 +204,31 @@ def walk_svc(path: Path) -> Iterator[tuple[SVC, Vector]]:
     rows = PairRows(path.points, path.kernel, own, part * factor[own])
     refuse_missing(classes, np.diff(rows.bounds))
     pairs = list(combinations(range(len(classes)), 2))
-    bias = template._bias_of_problems()
+    bias, landmarks = template._bias_of_problems(), landmarks_of(template)
 
-    def subset(i: int, j: int) -> Subset:
+    def trained_of(i: int, j: int) -> Iterator[TrainedPair]:
         of = [np.arange(rows.bounds[k], rows.bounds[k + 1]) for k in (i, j)]
-        return path.matrix.subset(rows.order[np.concatenate(of)])
+        some = path.matrix.subset(rows.order[np.concatenate(of)])
 
-    def solutions_of(i: int, j: int) -> Iterator[tuple[KernelProblem, Solution]]:
-        some = subset(i, j)
-        return path.solutions(
-            lambda C: rows.problem(lambda i, j: some, i, j, C, template.loss, bias)
-        )
+        def problem_of(C: float) -> KernelProblem:
+            return rows.problem(lambda i, j: some, i, j, C, template.loss, bias)
 
-    walks = [solutions_of(i, j) for i, j in pairs]
+        if landmarks is not None:
+            yield from path.over_landmarks(landmarks, problem_of(1.0))
+            return
+        for problem, s in path.solutions(problem_of):
+            yield TrainedPair(s.coefficients * problem.y, float(s.bias or 0.0), s)
+
+    walks = [trained_of(i, j) for i, j in pairs]
     for C in path.Cs:
         if path.stop.requested or path.stop.expired:
             return
-        found = [next(walk) for walk in walks]
+        try:
+            trained = [next(walk) for walk in walks]
+        except StoppedError:
+            return
         model = path.fold_model(FoldSVC, float(C))
         model.classes_, model.shape_fit_ = classes, path.points.X.shape
-        trained = [
-            TrainedPair(s.coefficients * p.y, float(s.bias or 0.0), s) for p, s in found
-        ]
         model._keep(rows, PairModels.of(rows, trained, problem_names(model)))
         coef = np.zeros((len(pairs), len(codes)))
         for p, (i, j) in enumerate(pairs):

@@ -55,6 +55,7 @@ def run_folds(
     n_jobs: int | None,
     stop: core.Stop,
     verbose: int,
+    in_turns: bool = True,
 ) -> None:
     """Run the walk of every fold to its end.
 
@@ -69,16 +70,18 @@ def run_folds(
     n_jobs, verbose
         As for an estimator.
     stop : core.Stop
+    in_turns : bool, default=True
+        False if one thread must end a fold before it begins the next.
     """
 
-    def in_turns(_: int) -> None:
+    def all_of_them(_: int) -> None:
         deque(itertools.zip_longest(*map(walk, range(folds))), maxlen=0)
 
     def alone(fold: int) -> None:
         deque(walk(fold), maxlen=0)
 
-    if min(effective_n_jobs(n_jobs), folds) == 1:
-        fit_all(in_turns, 1, n_jobs=n_jobs, stop=stop, verbose=verbose)
+    if in_turns and min(effective_n_jobs(n_jobs), folds) == 1:
+        fit_all(all_of_them, 1, n_jobs=n_jobs, stop=stop, verbose=verbose)
     else:
         fit_all(alone, folds, n_jobs=n_jobs, stop=stop, verbose=verbose)
 

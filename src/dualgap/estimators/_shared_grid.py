@@ -22,15 +22,15 @@ from ..certificate import Certificate
 from ..core import StoppedError
 from ..data.rows import Points
 from ..data.types import MatrixLike, Parameters
-from ..kernel import Auto, BlockSolver
+from ..kernel import Auto, BlockSolver, Nystroem, get_kernel_solver
 from ..kernels.functions import Kernel
 from ..kernels.gram import Gram, points_of
-from ..kernels.table import Table, shared_matrix, whole_table
+from ..kernels.table import Table, whole_table
 from ..losses import Vector
 from ..solvers.labellings import few_enough
 from ..training.path import along
 from ._kernel_folds import Fold, TogetherSVC
-from ._kernel_walks import Path, Targets, walk_svc, walk_svr
+from ._kernel_walks import Path, Targets, matrix_of_folds, walk_svc, walk_svr
 from ._search import CUT_SHORT, part_of
 from .fitting import encode, silent_failures, validated
 from .kernel_regression import SVR
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 __all__ = ["Plan", "Score", "Scored", "plan_of", "search"]
 
 _KERNEL, _LINEAR = (SVC, SVR), (LinearSVC, LinearSVR)
-_SOLVERS = ("auto", "block")
+_SOLVERS = (Auto, BlockSolver, Nystroem)
 
 
 Steps = list[tuple[str, "BaseEstimator"]]
@@ -137,7 +137,7 @@ def _shares(model: BaseEstimator) -> bool:
         return False
     if isinstance(model, _LINEAR):
         return True
-    return model.solver in _SOLVERS or isinstance(model.solver, (Auto, BlockSolver))
+    return isinstance(get_kernel_solver(model.solver), _SOLVERS)
 
 
 @dataclass
@@ -435,7 +435,7 @@ class _Rows:
             table = self._table(kernel, megabytes, together)
             if table is not None:
                 return [partial(self._together, together, table, kernel, model, Cs)]
-        matrix = self._matrix(kernel, megabytes)
+        matrix = self._matrix(model, kernel, megabytes)
         return [
             partial(self._alone, i, matrix, kernel, model, Cs)
             for i in range(len(kernels))
@@ -455,14 +455,16 @@ class _Rows:
             )
         return self.table[1]
 
-    def _matrix(self, kernel: Kernel, megabytes: float) -> Table | Gram:
+    def _matrix(
+        self, model: BaseEstimator, kernel: Kernel, megabytes: float
+    ) -> Table | Gram:
         """Return the matrix for folds that are trained one at a time."""
         if self.matrix is None or self.matrix[0] != kernel:
             self.table = self.matrix = None
             self.matrix = (
                 kernel,
-                shared_matrix(
-                    self.points, kernel, megabytes, self.threads, self.data.stop
+                matrix_of_folds(
+                    model, self.points, kernel, megabytes, self.threads, self.data.stop
                 ),
             )
         return self.matrix[1]

@@ -68,11 +68,11 @@ n_splits_, refit_time_, multimetric_, classes_, n_features_in_, feature_names_in
     Notes
     -----
     The work is shared if every candidate has its own C, the grid holds only parameters
-    of the SVM, its solver is "auto" or "block" (kernel SVMs), and it has no time limit
-    and no callbacks. Fit parameters other than `sample_weight` and `groups`, and
-    a `cv` that can be read only once, also lead to scikit-learn's search. So does an
-    error in a fit or a score: scikit-learn then repeats the search, and `error_score`
-    counts.
+    of the SVM, its solver is "auto", "block" or "nystroem" (kernel SVMs), and it has no
+    time limit and no callbacks. Fit parameters other than `sample_weight` and
+    `groups`, and a `cv` that can be read only once, also lead to scikit-learn's search.
+    So does an error in a fit or a score: scikit-learn then repeats the search, and
+    `error_score` counts.
 
     All folds of an :class:`SVC` are trained together, as in :class:`SVCCV`, if gamma is
     a number, no step comes before the SVM, the loss is the hinge with an unpenalised

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable as Function
 from collections.abc import Iterator
@@ -19,13 +20,14 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 
 from ..data.types import Label, MatrixLike
+from ..kernel import Nystroem
 from ..kernels.functions import KernelLike
 from ..losses import Hinge, SquaredHinge, Vector
 from ._certified import check_certify, warn_of_accuracy
 from ._certified_kernel import certified_search
 from ._kernel_folds import TogetherSVC
 from ._kernel_search import CONSTRAINTS, KernelSearch, Results, Work, has_final_model
-from ._kernel_walks import Path, Targets, walk_svc, walk_svr
+from ._kernel_walks import Path, Targets, landmarks_of, walk_svc, walk_svr
 from ._search import CrossValidation, why_ended
 from .fitting import checked, encode, weights
 from .hints import ProbabilityHints
@@ -57,6 +59,9 @@ class SVCCV(ProbabilityHints, ClassifierMixin, KernelSearch):
         Score to maximise. None means accuracy.
     kernel, degree, coef0, loss, class_weight
         As for :class:`SVC`.
+    solver : {"auto", "nystroem"} or Nystroem, default="auto"
+        "nystroem" trains over landmarks, as :class:`SVC` does, for more rows than the
+        kernel matrix can have; see Notes.
     tol, atol : float
         Accuracy to prove for every model, as for :class:`SVC`.
     max_epochs : int, default=10000
@@ -147,6 +152,14 @@ class SVCCV(ProbabilityHints, ClassifierMixin, KernelSearch):
     at a time, dense rows with fewer than 50 features have no shared matrix, because
     their kernel values cost less than reading them from memory.
 
+    With ``solver="nystroem"`` each fold draws landmarks from its training part, and
+    computes its features once for all values of C. The features of a fold take
+    ``4 n n_components`` bytes, times the number of classes less 1, and `cache_size` has
+    to hold them. If it does not hold the features of all folds, a fold is finished
+    before the next begins, so that a search that is cut short may have scored no
+    candidate on all folds. The proven gaps are about the problems over the landmarks,
+    not the kernel problems; ``certificate_.about`` says so.
+
     Models are proved to `tol` and not solved further, even where :class:`SVC` solves
     small problems up to rounding. The scores can then differ by a few rows near the
     boundary; a smaller `tol` brings them closer. The certificates of the search are
@@ -177,6 +190,7 @@ class SVCCV(ProbabilityHints, ClassifierMixin, KernelSearch):
         **constraints("class_weight"),
         **CONSTRAINTS,
         "loss": [StrOptions({"hinge", "squared_hinge"}), Hinge, SquaredHinge],
+        "solver": [StrOptions({"auto", "nystroem"}), Nystroem],
         "decision_function_shape": [StrOptions({"ovr", "ovo"})],
         "break_ties": ["boolean"],
         "certify": [StrOptions({"error"}), None],
@@ -194,6 +208,7 @@ class SVCCV(ProbabilityHints, ClassifierMixin, KernelSearch):
         degree: int = 3,
         coef0: float = 0.0,
         loss: str | Hinge | SquaredHinge = "hinge",
+        solver: str | Nystroem = "auto",
         tol: float = 1e-3,
         atol: float = 0.0,
         max_epochs: int = 10_000,
@@ -219,6 +234,7 @@ class SVCCV(ProbabilityHints, ClassifierMixin, KernelSearch):
         self.degree = degree
         self.coef0 = coef0
         self.loss = loss
+        self.solver = solver
         self.tol = tol
         self.atol = atol
         self.max_epochs = max_epochs
@@ -291,6 +307,11 @@ class SVCCV(ProbabilityHints, ClassifierMixin, KernelSearch):
         if self.certify is None:
             return None
         check_certify(self.certify, self.scoring, self.Cs, work.Cs)
+        if landmarks_of(self) is not None:
+            raise ValueError(
+                f"solver={self.solver!r} does not go with certify={self.certify!r}, "
+                "which is about models over all rows; use solver='auto'"
+            )
         if self.checkpoint is not None:
             raise ValueError(
                 f"checkpoint={self.checkpoint!r} does not go with certify="
@@ -304,6 +325,20 @@ class SVCCV(ProbabilityHints, ClassifierMixin, KernelSearch):
 
     def _together(self, work: Work) -> TogetherSVC | None:
         return TogetherSVC.of(self._model(), work.X, work.targets, work.folds)
+
+    def _folds_at_once(self, work: Work) -> int:
+        landmarks, folds = landmarks_of(self), len(work.folds)
+        if landmarks is None:
+            return folds
+        n, pairs_of_a_row = len(work.y), len(self.classes_) - 1
+        room = landmarks.bytes_of_features(n) * pairs_of_a_row / 1e6
+        if room > self.cache_size:
+            raise ValueError(
+                f"cache_size={self.cache_size!r} does not hold the features of a fold; "
+                f"use cache_size={math.ceil(room)}, or fewer landmarks than "
+                f"n_components={landmarks.n_components}"
+            )
+        return min(folds, int(self.cache_size / room))
 
     def _walk(self, path: Path) -> Iterator[tuple[BaseEstimator, Vector]]:
         return walk_svc(path)

@@ -85,6 +85,10 @@ class Nystroem:
         """Return 1: Nystroem needs no cached kernel rows."""
         return 1
 
+    def bytes_of_features(self, n: int) -> int:
+        """Return the memory of the features of n rows."""
+        return 8 * n * -(-self.n_components // 2)
+
     def one_of(self, problems: int, threads: int) -> Nystroem:
         """Return a copy that uses `threads` threads."""
         return replace(self, threads=threads)
