@@ -2,7 +2,7 @@
 
     python benchmarks/tuning.py [NAME ...] [--rows N] [--values K] [--exponents A B]
         [--folds K] [--repeats R] [--rivals dualgap sklearn] [--limit S] [--linear]
-        [--cache MB] [--no-split] [--landmarks M]
+        [--cache MB] [--no-split] [--landmarks M] [--regression]
     python benchmarks/tuning.py --tables
 
 Measures processor seconds of SVCCV on one thread, and the rivals' seconds over these:
@@ -18,7 +18,8 @@ sets that are named with their number of classes, such as usps-10. Every model o
 dualgap is certified to 1e-3; scikit-learn has its default tolerance. With --linear,
 LinearSVCCV searches instead, the names are in datasets.py, and a third rival, "shared",
 is dualgap.model_selection.GridSearchCV over LinearSVC. With --landmarks, all models of
-dualgap are over M landmarks; give --rivals dualgap.
+dualgap are over M landmarks; give --rivals dualgap. With --regression, SVRCV searches,
+and the targets are the labels as numbers, divided by their standard deviation.
 
 Seconds of SVCCV are split into the kernel matrix, the training with gradients computed
 again, the sums of the proofs, and all the rest. "scores" is the largest difference of
@@ -55,7 +56,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent / "kernel"))
 from bench import load
 
 import dualgap.model_selection
-from dualgap import SVC, SVCCV, LinearSVC, LinearSVCCV, core
+from dualgap import SVC, SVCCV, SVR, SVRCV, LinearSVC, LinearSVCCV, core
 from dualgap.kernel import Nystroem
 from dualgap.kernels.table import Table
 
@@ -168,7 +169,8 @@ def data(name: str, given: Any) -> tuple[Any, Any, float]:
         return X, y, 1.0 / (d * X.var())
     X, y, gamma = (*load_set(name), 1.0) if given.linear else load(name)
     rows = np.random.default_rng(0).permutation(len(y))[: given.rows]
-    return X[rows], y[rows].astype(int), gamma
+    X, y = X[rows], y[rows].astype(int)
+    return X, y / y.std() if given.regression else y, gamma
 
 
 def searches(gamma: float, given: Any, cache: float) -> tuple[Any, dict[str, Any]]:
@@ -179,6 +181,11 @@ def searches(gamma: float, given: Any, cache: float) -> tuple[Any, dict[str, Any
         own = LinearSVC(loss="hinge", random_state=0)
         peer = sklearn.svm.LinearSVC(loss="hinge", random_state=0)
         first = LinearSVCCV(grid["C"], random_state=0, **folds)
+    elif given.regression:
+        common = {"gamma": gamma, "cache_size": cache}
+        own, peer = SVR(**common), sklearn.svm.SVR(**common)
+        common = {"random_state": 0, "cache_size": cache}
+        first = SVRCV(grid["C"], gamma, **common, **folds)
     else:
         common = {"random_state": 0, "cache_size": cache}
         if given.landmarks:
@@ -198,7 +205,7 @@ def measure(name: str, given: Any) -> dict[str, Any]:
     """Return the result of a data set."""
     X, y, gamma = data(name, given)
     n, several = len(y), "-" in name and name[-1] != "k" and not name.startswith("made")
-    if not several and not given.linear:
+    if not (several or given.linear or given.regression):
         y = y % 2
     whole = 0.0 if given.landmarks else 13e-6 * n * n
     cache = given.cache or max(200.0, whole)  # megabytes
@@ -208,10 +215,12 @@ def measure(name: str, given: Any) -> dict[str, Any]:
         "data": name, "rows": n, "features": X.shape[1],
         "classes": len(np.unique(y)), "values": given.values, "folds": given.folds,
         "exponents": given.exponents, "landmarks": given.landmarks,
+        "regression": given.regression,
         "linear": given.linear, "cache": cache, "ratios": {}, "over": [],
         "peaks": {},
     }  # fmt: skip
     timed(own, X[:200], y[:200])  # imports
+    given.split = given.split and not (given.linear or given.regression)
     for _ in range(given.repeats):
         first = alone(Run.of, own, X, y)
         assert first is not None, "the search ended its process"
@@ -228,7 +237,7 @@ def measure(name: str, given: Any) -> dict[str, Any]:
             if key == "sklearn":
                 case["scores"] = float(np.abs(run.scores - first.scores).max())
                 case["same"] = bool(run.scores.argmax() == first.scores.argmax())
-    if not given.linear and given.split and not given.landmarks:
+    if given.split and not given.landmarks:
         case["split"] = alone(split, own, X, y)
     for key in rivals:
         pairs = zip(seconds[key], seconds["own"], strict=False)
@@ -249,6 +258,8 @@ def kept() -> dict[str, Any]:
 def keep(case: dict[str, Any]) -> None:
     """Store a result, in place of an earlier one of this case."""
     whole, kind = kept(), "linear" if case["linear"] else "kernel"
+    if case["regression"]:
+        kind = "regression"
     if case["landmarks"]:
         kind = f"{case['landmarks']} landmarks"
     whole["machine"] = stamp()
@@ -310,7 +321,8 @@ def tables() -> dict[str, str]:
     """Return the tables of the page."""
     cases = list(kept()["cases"].values())
     over = [c for c in cases if c.get("landmarks")]
-    whole = [c for c in cases if not c["linear"] and c not in over]
+    tubes = [c for c in cases if c.get("regression")]
+    whole = [c for c in cases if not c["linear"] and c not in [*over, *tubes]]
     kernel = [c for c in whole if c["values"] * c["folds"] == 500]
     measured = [c for c in whole if c["ratios"]]
     heads = {
@@ -318,6 +330,8 @@ def tables() -> dict[str, str]:
         "dualgap's `SVC` | against scikit-learn | best C | scores differ by",
         "parts": "data | rows | features | classes | seconds | kernel matrix | "
         "training | proofs | rest | largest gap",
+        "regression": "data | rows | features | C x folds | seconds | against "
+        "dualgap's `SVR` | against scikit-learn | best C | scores differ by",
         "landmarks": "data | rows | features | landmarks | C x folds | seconds | "
         "against dualgap's `SVC` | largest gap | MB",
         "linear": "data | rows | features | seconds | against dualgap's "
@@ -327,10 +341,11 @@ def tables() -> dict[str, str]:
     lines = {
         "searches": [row(case) for case in measured],
         "parts": [parts(case) for case in kernel],
+        "regression": [[*row(case)[:3], *row(case)[4:]] for case in tubes],
         "landmarks": [landmarks(case) for case in over],
         "linear": [linear(case) for case in cases if case["linear"]],
     }
-    return {name: table(titles, lines[name]) for name, titles in heads.items()}
+    return {name: table(heads[name], lines[name]) for name in heads if lines[name]}
 
 
 def table(titles: str, lines: list[list[str]]) -> str:
@@ -357,6 +372,7 @@ def main() -> None:
     parser.add_argument("--no-split", dest="split", action="store_false")
     parser.add_argument("--linear", action="store_true")
     parser.add_argument("--landmarks", type=int, help="number of landmarks")
+    parser.add_argument("--regression", action="store_true")
     parser.add_argument("--tables", action="store_true")
     given = parser.parse_args()
     if given.tables:

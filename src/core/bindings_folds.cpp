@@ -1,23 +1,26 @@
 #include "bindings_proof.hpp"
 #include "gram/folds.hpp"
 
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/vector.h>
+
+#include <optional>
 
 namespace dualgap {
 
 void bind_folds(nb::module_ &m) {
-  nb::class_<FoldProof>(m, "FoldProof", "The proof of a fold.")
-      .def_prop_ro("bias", [](const FoldProof &self) { return self.proof.bias; })
-      .def_prop_ro("values", [](const FoldProof &self) { return self.proof.values; })
-      .def_ro("rounds", &FoldProof::rounds, "working sets for this C")
-      .def_ro("steps", &FoldProof::steps, "pair steps for this C");
+  nb::class_<HingeProof>(m, "FoldProof", "The proof of a fold.")
+      .def_ro("bias", &HingeProof::bias)
+      .def_ro("values", &HingeProof::values);
   nb::class_<Folds>(m, "Folds",
                     "Problems over some rows of a kernel matrix, which differ in the "
-                    "weights of the rows; hinge, free bias.")
+                    "weights of the rows; free bias, hinge or regression.")
       .def(
           "__init__",
           [](Folds *self, Table<const double> values, Array<const Order> order,
-             Array<const std::int8_t> y, Table<const double> weights, Index threads) {
+             Array<const std::int8_t> y, Table<const double> weights, Index threads,
+             Maybe<const double> targets, double epsilon) {
             const auto n = static_cast<Index>(values.shape(0));
             check_length(static_cast<Index>(values.shape(1)), n, "a row of values");
             const Order *rows = checked_order(order, n);
@@ -26,12 +29,16 @@ void bind_folds(nb::module_ &m) {
             const std::int8_t *labels = sized(y, m, "y");
             const auto folds = static_cast<Index>(weights.shape(0));
             const double *all = weights.data();
+            std::vector<double> linear;
+            if (const double *first = sized(targets, m, "targets"))
+              linear.assign(first, first + m);
             nb::gil_scoped_release released;
             new (self) Folds(values.data(), n, {rows, rows + m}, {labels, labels + m},
-                             all, folds, threads);
+                             all, folds, threads, std::move(linear), epsilon);
           },
           "values"_a.noconvert(), "order"_a.noconvert(), "y"_a.noconvert(),
-          "weights"_a.noconvert(), "threads"_a, nb::keep_alive<1, 2>())
+          "weights"_a.noconvert(), "threads"_a, "targets"_a.noconvert() = nb::none(),
+          "epsilon"_a = 0.0, nb::keep_alive<1, 2>())
       .def(
           "advance",
           [](Folds &self, double C, double tol, double atol, Index most, Stop &stop) {
@@ -62,12 +69,18 @@ void bind_folds(nb::module_ &m) {
           [](const Folds &self, const ScoreSizes &sizes) {
             const ScoreRoundings by = sizes.of(self.rows());
             nb::gil_scoped_release released;
-            std::vector<FoldProof> found;
+            std::vector<HingeProof> found;
             for (Index p = 0; p < self.folds(); ++p)
               found.push_back(self.proof(p, by));
             return found;
           },
-          "roundings"_a, "Proves all folds from their scores.");
+          "roundings"_a, "Proves all folds of the hinge from their scores.")
+      .def(
+          "counts",
+          [](const Folds &self, Index p) {
+            return std::pair(self.sets(p), self.steps(p));
+          },
+          "fold"_a, "Working sets and pair steps of a fold for this C.");
 }
 
 }  // namespace dualgap

@@ -320,8 +320,6 @@ def class_weights(
 class FoldProof:
     bias: Final[float]
     values: Final[KernelValues]
-    rounds: Final[int]
-    steps: Final[int]
 
 class Folds:
     def __init__(
@@ -331,10 +329,13 @@ class Folds:
         y: NDArray[np.int8],
         weights: Vector,
         threads: int,
+        targets: Vector | None = None,
+        epsilon: float = 0.0,
     ) -> None: ...
     def advance(
         self, C: float, tol: float, atol: float, most: int, stop: Stop
     ) -> bool: ...
+    def counts(self, fold: int) -> tuple[int, int]: ...
     def points(self, alpha: Vector, scores: Vector) -> None: ...
     def proofs(self, roundings: ScoreRoundings) -> list[FoldProof]: ...
 

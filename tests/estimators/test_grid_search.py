@@ -17,7 +17,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from dualgap import SVC, SVR, LinearSVC, LinearSVR, OneClassSVM
-from dualgap.estimators._kernel_folds import TogetherSVC
+from dualgap.estimators._kernel_folds import TogetherSVC, TogetherSVR
 from dualgap.model_selection import GridSearchCV
 
 CS = [0.03, 1.0, 0.2, 30.0]
@@ -85,15 +85,15 @@ def test_kernel_classifiers(classes, options, grid):
     assert ours.best_estimator_.certificate_.certified
 
 
-def note_walks(monkeypatch):
+def note_walks(monkeypatch, kind=TogetherSVC):
     """Return a list that gets the folds and values of C that are trained together."""
-    trained, walk = [], TogetherSVC.walk
+    trained, walk = [], kind.walk
 
     def note(self, table, Cs, *rest):
         trained.append((len(self.folds), len(Cs)))
         return walk(self, table, Cs, *rest)
 
-    monkeypatch.setattr(TogetherSVC, "walk", note)
+    monkeypatch.setattr(kind, "walk", note)
     return trained
 
 
@@ -134,17 +134,24 @@ def test_folds_with_kernels_of_their_own_are_trained_one_at_a_time(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("model", "grid"),
+    ("model", "grid", "together"),
     [
-        (SVR(tol=1e-7), {"C": CS, "epsilon": [0.05, 0.4]}),
-        (LinearSVR(tol=1e-6), {"C": [0.003, 0.001, 0.01], "epsilon": [0.0, 0.3]}),
+        (SVR(tol=1e-7), {"C": CS, "epsilon": [0.05, 0.4]}, [(1, len(CS))] * 6),
+        (
+            SVR(tol=1e-7, gamma=0.01),
+            {"C": CS, "epsilon": [0.05, 0.4]},
+            [(3, len(CS))] * 2,
+        ),
+        (LinearSVR(tol=1e-6), {"C": [0.003, 0.001, 0.01], "epsilon": [0.0, 0.3]}, []),
     ],
 )
-def test_regressors(model, grid):
+def test_regressors(monkeypatch, model, grid, together):
     X, y = make_regression(90, 60, n_informative=5, noise=5.0, random_state=0)
     X = X[:, :8] if isinstance(model, LinearSVR) else X
+    trained = note_walks(monkeypatch, TogetherSVR)
     ours, _ = both(model, grid, X, y / y.std(), scoring=None)
     assert ours.shared_
+    assert trained == together
 
 
 @pytest.mark.long

@@ -13,6 +13,7 @@ from sklearn.metrics import balanced_accuracy_score, mean_absolute_error
 from sklearn.model_selection import (
     GridSearchCV,
     GroupKFold,
+    KFold,
     ShuffleSplit,
     StratifiedKFold,
 )
@@ -20,6 +21,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from dualgap import SVC, SVCCV, SVR, SVRCV, core
 from dualgap.estimators import kernel_cv
+from dualgap.estimators._kernel_folds import TogetherSVR
 from dualgap.training.folds import Folds
 
 GRID = np.logspace(-2, 2, 6)
@@ -51,6 +53,10 @@ def same_as_the_plain_search(ours, plain):
 
 def mean_decision(model, X, y):
     return np.abs(model.decision_function(X)).mean()
+
+
+def mean_absolute_value(model, X, y):
+    return np.abs(model.predict(X)).mean()
 
 
 @pytest.mark.parametrize("classes", [2, 3])
@@ -112,7 +118,7 @@ def test_the_objective_of_every_model_is_within_the_gaps(
     X, y = make(classes)
     weight = np.random.default_rng(0).uniform(0.5, 2.0, len(y))
     if not together:
-        monkeypatch.setattr(SVCCV, "_together", lambda self, work: None)
+        monkeypatch.setattr(SVCCV, "_together", lambda *_: None)
     found = []
 
     def note(model, X_test, y_test):
@@ -134,11 +140,57 @@ def test_the_objective_of_every_model_is_within_the_gaps(
             assert best.dual <= ours.primal <= best.primal * (1 + 1e-3)
 
 
-@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("epsilon", [0.0, 0.2])
+@pytest.mark.parametrize("together", [True, False])
+def test_the_objective_of_every_regressor_is_within_the_gaps(
+    monkeypatch, together, epsilon
+):
+    X, y = make_regression(90, 60, n_informative=5, noise=5.0, random_state=0)
+    y = 1e3 + y / y.std()
+    weight = np.random.default_rng(0).uniform(0.5, 2.0, len(y))
+    weight[::7] = 0.0
+    walk, trained, found = TogetherSVR.walk, [], []
+    if not together:
+        monkeypatch.setattr(SVRCV, "_together", lambda *_: None)
+
+    def count(self, table, Cs, **options):
+        trained.append(len(Cs))
+        return walk(self, table, Cs, **options)
+
+    def note(model, X_test, y_test):
+        found.append(model)
+        values = model.predict(X_test)
+        model._held_out = None
+        np.testing.assert_allclose(model.predict(X_test), values, rtol=1e-9)
+        return 1.0
+
+    monkeypatch.setattr(TogetherSVR, "walk", count)
+    search = SVRCV(GRID, 0.01, [epsilon, 0.7], cv=3, scoring=note, random_state=0)
+    search.set_params(refit=False).fit(X, y, sample_weight=weight)
+    assert trained == [len(GRID)] * (2 if together else 0)
+    assert len(found) == 2 * 3 * len(GRID)
+    parts = [train for train, _ in KFold(3).split(X, y)]
+    for model in found:
+        rows = set(model.support_)
+        (part,) = [part for part in parts if rows <= set(part)]
+        exact = SVR(C=model.C, gamma=0.01, epsilon=model.epsilon, tol=1e-8)
+        exact.fit(X[part], y[part], sample_weight=weight[part])
+        ours, best = model.certificate_, exact.certificate_
+        assert ours.certified
+        assert ours.dual <= best.primal
+        assert best.dual <= ours.primal <= best.primal * (1 + 1e-3)
+
+
+@pytest.mark.parametrize("classes", [1, 2, 3])  # 1: a regression
 def test_a_fold_that_ends_too_early_goes_on_alone(monkeypatch, classes):
-    X, y = make(classes)
-    whole = SVCCV(GRID, 0.2, cv=3, scoring=mean_decision, random_state=0)
-    whole.set_params(tol=1e-6, decision_function_shape="ovo").fit(X, y)
+    X, y = make(max(classes, 2))
+    if classes == 1:
+        y = X[:, 0] - X[:, 1] ** 2
+        whole = SVRCV(GRID, 0.2, 0.01, cv=3, scoring=mean_absolute_value)
+    else:
+        whole = SVCCV(GRID, 0.2, cv=3, scoring=mean_decision, random_state=0)
+        whole.set_params(decision_function_shape="ovo")
+    whole.set_params(tol=1e-6).fit(X, y)
     advance = Folds.advance
 
     def early(self, C, **options):
@@ -149,6 +201,7 @@ def test_a_fold_that_ends_too_early_goes_on_alone(monkeypatch, classes):
         def __init__(self, inside):
             self.inside = inside
             self.points, self.proofs = inside.points, inside.proofs
+            self.counts = inside.counts
 
         def advance(self, C, tol, atol, most, stop):
             return self.inside.advance(C, tol, atol, 1, stop)
@@ -373,3 +426,30 @@ def test_a_search_goes_on_from_its_checkpoint(tmp_path, end):
         SVCCV(GRID, [0.1, 0.3], **options).fit(X, 1 - np.minimum(y, 1))
     with pytest.raises(ValueError, match=r"fit of tol='1e-05', this fit has tol='0.1'"):
         SVCCV(GRID, [0.1, 0.3], **{**options, "tol": 0.1}).fit(X, y)
+
+
+def test_a_regression_goes_on_from_its_checkpoint(tmp_path):
+    """The models of the first epsilon are finished, some of the second are not."""
+    X, y = make()
+    y = X[:, 0] - X[:, 1] ** 2
+    calls, stop_at = [], 3 * len(GRID) + 4
+
+    def scorer(model, X, y):
+        calls.append(model.epsilon)
+        if len(calls) == stop_at:
+            raise StoppedError
+        return mean_absolute_value(model, X, y)
+
+    search = SVRCV(GRID, 0.2, [0.01, 0.1], cv=3, tol=1e-6, scoring=scorer)
+    search.set_params(checkpoint=tmp_path / "search", checkpoint_every=1e-9)
+    with pytest.raises(StoppedError):
+        search.fit(X, y)
+    calls, stop_at = [], -1
+    search.fit(X, y)
+    assert calls == [0.1] * (3 * len(GRID) - 3)
+    whole = clone(search).set_params(checkpoint=None).fit(X, y)
+    for k in range(3):
+        name = f"split{k}_test_score"
+        np.testing.assert_allclose(
+            search.cv_results_[name], whole.cv_results_[name], rtol=1e-2
+        )

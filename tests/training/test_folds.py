@@ -9,13 +9,13 @@ import pytest
 
 from dualgap import core
 from dualgap.data.rows import Points
-from dualgap.kernel import KernelProblem
+from dualgap.kernel import KernelProblem, KernelRegression
 from dualgap.kernels.functions import Linear
 from dualgap.kernels.gram import Gram
 from dualgap.kernels.table import Table
 from dualgap.solvers.kernel.block import BlockSolver
 from dualgap.training.fit import solve
-from dualgap.training.folds import Folds
+from dualgap.training.folds import HingeFolds, TubeFolds
 
 from ..twins import folds as twin
 
@@ -48,7 +48,7 @@ def test_bounds_of_folds_hold_in_exact_arithmetic(threads, scale):
         row[fold::4] = 0.0
     table = Table(Gram(Points.of(X), Linear(), 10.0), 1.0, core.Stop())
     order = np.arange(50)
-    folds = Folds(table, order, y, weights, threads)
+    folds = HingeFolds(table, order, y, weights, threads)
     K = X @ X.T
     for C in (0.01, 0.1, 1.0):
         found = folds.advance(C, **OPTIONS, seed=0, stop=core.Stop())
@@ -68,6 +68,55 @@ def test_bounds_of_folds_hold_in_exact_arithmetic(threads, scale):
             best = solve(problem, BlockSolver(), tol=1e-9).certificate
             assert certificate.dual <= best.primal
             assert best.dual <= certificate.primal
+
+
+def exact_tube(K, y, cost, alpha, bias, epsilon):
+    """Return P of a regression over integer kernel values, as a fraction."""
+    a, b, e = [Fraction(float(v)) for v in alpha], Fraction(bias), Fraction(epsilon)
+    used = [j for j, value in enumerate(a) if value]
+    scores = [sum(a[j] * int(K[i, j]) for j in used) for i in range(len(y))]
+    total = sum(a[i] * scores[i] for i in used) / 2
+    for target, score, weight in zip(y, scores, cost, strict=True):
+        loss = abs(Fraction(float(target)) - score - b) - e
+        total += Fraction(float(weight)) * max(loss, Fraction(0))
+    return total
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize(("scale", "epsilon"), [(1, 0.0), (1, 0.25), (30, 0.25)])
+def test_bounds_of_regressions_hold_in_exact_arithmetic(threads, scale, epsilon):
+    rng = np.random.default_rng(scale + threads)
+    X = rng.integers(-3, 4, (50, 6)).astype(float)
+    X[:, 0] *= scale
+    X[7] = 0.0
+    y = 1e4 + X[:, 1] - np.abs(X[:, 2]) + rng.normal(0, 0.5, 50)
+    weights = rng.integers(1, 4, (4, 50)).astype(float)
+    for fold, row in enumerate(weights):
+        row[fold::4] = 0.0
+    table = Table(Gram(Points.of(X), Linear(), 10.0), 1.0, core.Stop())
+    folds = TubeFolds(table, np.arange(50), y, weights, threads, epsilon)
+    K = X @ X.T
+    for C in (0.01, 0.1, 1.0):
+        found = folds.advance(C, **OPTIONS, seed=0, stop=core.Stop())
+        for weight, solution in zip(weights, found, strict=True):
+            certificate, alpha = solution.certificate, solution.alpha
+            assert certificate.certified
+            assert certificate.relative_gap <= 1e-4
+            assert (np.abs(alpha) <= C * weight).all()
+            assert abs(alpha.sum()) <= 1e-13 * C * len(y)
+            primal = exact_tube(K, y, C * weight, alpha, solution.bias, epsilon)
+            assert primal <= certificate.primal
+            kept = weight > 0.0
+            problem = KernelRegression(
+                X[kept], y[kept], C, kernel=Linear(), epsilon=epsilon,
+                sample_weight=weight[kept],
+            )  # fmt: skip
+            best = solve(problem, BlockSolver(), tol=1e-6).certificate
+            assert certificate.dual <= best.primal
+            assert best.dual <= certificate.primal
+            np.testing.assert_allclose(
+                solution.decisions, K @ alpha + solution.bias, rtol=1e-9
+            )
 
 
 def rbf_folds(n=420, count=3):

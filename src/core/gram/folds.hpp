@@ -3,10 +3,13 @@
 //
 // Problem    for each fold p, in c_i = y_i alpha_i, F = K c, with costs C w_pi:
 //                max sum |c_i| - 1/2 c'F,  0 <= alpha_i <= C w_pi,  sum_i c_i = 0
-//            (the hinge with a free bias; the first problem of block.hpp)
-// Start      from the solutions for the two C before: alpha at a bound goes to the same
-//            bound of the new box, the others follow the line through both solutions,
-//            and the sum is corrected in proportion to alpha
+//            (the hinge with a free bias), or, with targets t_i and epsilon,
+//                max sum (t_i c_i - epsilon |c_i|) - 1/2 c'F,  |c_i| <= C w_pi,
+//                sum_i c_i = 0
+//            (regression). These are the first two problems of block.hpp.
+// Start      from the solutions for the two C before: c at a bound goes to the same
+//            bound of the new box, the others follow the line through both solutions
+//            but do not change their sign, and the sum is corrected in proportion to c
 // Update     for each fold, a working set of all rows between their bounds and the rows
 //            that violate most (all of these, if they are few). Pair steps solve its
 //            problem to a tenth of the violation (inner_steps.hpp). Then F += sum_r
@@ -173,23 +176,24 @@ class SharedTable {
   std::vector<float, AlignedAllocator<float>> floats_;
 };
 
-struct FoldProof {
-  HingeProof proof;
-  Index rounds, steps;
-};
-
 class Folds : private FoldTuning {
  public:
   // Fold p has the weights weights[p * m] to weights[p * m + m - 1], zero for rows that
-  // it leaves out. It has rows of both labels.
+  // it leaves out. For the hinge it has rows of both labels. For a regression `targets`
+  // is not empty, and all y are 1.
   Folds(const double *values, Index n, std::vector<Order> order,
-        std::vector<std::int8_t> y, const double *weights, Index folds, Index threads)
+        std::vector<std::int8_t> y, const double *weights, Index folds, Index threads,
+        std::vector<double> targets = {}, double epsilon = 0.0)
       : table_(values, n, std::move(order)),
         y_(std::move(y)),
+        linear_(std::move(targets)),
+        two_sided_(!linear_.empty()),
+        epsilon_(epsilon),
         m_(table_.rows()),
         folds_(size(folds)),
         team_(threads),
         inner_(size(threads > 1 ? folds : 1)) {
+    if (!two_sided_) linear_.assign(y_.begin(), y_.end());
     for (Index p = 0; p < folds; ++p) {
       Fold &fold = folds_[size(p)];
       fold.weight.assign(weights + p * m_, weights + (p + 1) * m_);
@@ -246,7 +250,10 @@ class Folds : private FoldTuning {
   }
   const std::vector<double> &scores(Index p) const { return folds_[size(p)].F; }
 
-  FoldProof proof(Index p, const ScoreRoundings &by) const {
+  Index sets(Index p) const { return folds_[size(p)].rounds; }
+  Index steps(Index p) const { return folds_[size(p)].steps; }
+  // Proves a fold of the hinge.
+  HingeProof proof(Index p, const ScoreRoundings &by) const {
     const Fold &fold = folds_[size(p)];
     std::vector<double> alphas(size(m_)), cost(size(m_)), error(size(m_));
     alpha(p, alphas.data());
@@ -254,7 +261,7 @@ class Folds : private FoldTuning {
     by.bound(alphas.data(), m_, error.data());
     const KernelPoint point{
         m_, y_.data(), cost.data(), alphas.data(), fold.F.data(), error.data()};
-    return {hinge_proof(point, by), fold.rounds, fold.steps};
+    return hinge_proof(point, by);
   }
 
  private:
@@ -284,25 +291,27 @@ class Folds : private FoldTuning {
     Sum sum;
     double up = 0.0, down = 0.0;  // of the variables inside the box
     for (std::size_t i = 0; i < start.size(); ++i) {
-      const double y = y_[i], bound = on_grid(fold, C * fold.weight[i]);
-      const double old = y > 0.0 ? fold.hi[i] : -fold.lo[i], a = y * fold.c[i];
-      (y > 0.0 ? fold.hi : fold.lo)[i] = y * bound;
+      const double bound = on_grid(fold, C * fold.weight[i]);
+      const double side = fold.c[i] < 0.0 ? -1.0 : 1.0, a = side * fold.c[i];
+      const double old = side > 0.0 ? fold.hi[i] : -fold.lo[i];
+      if (two_sided_ || y_[i] > 0) fold.hi[i] = bound;
+      if (two_sided_ || y_[i] < 0) fold.lo[i] = -bound;
       if (a == 0.0) continue;
       start[i] = bound;
       if (a < old) {
-        const double wish = a + by * (a - y * fold.last[i]);
+        const double wish = a + by * (a - side * fold.last[i]);
         start[i] = on_grid(fold, std::clamp(wish, 0.0, bound));
       }
-      start[i] *= y;
+      start[i] *= side;
       sum += start[i];
-      if (std::abs(start[i]) < bound) (y > 0.0 ? up : down) += std::abs(start[i]);
+      if (std::abs(start[i]) < bound) (side > 0.0 ? up : down) += std::abs(start[i]);
     }
     const double heavy = sum.value(), most = heavy > 0.0 ? up : down;
     if (most > 0.0) {
       const double part = std::min(1.0, std::abs(heavy) / most);
       for (std::size_t i = 0; i < start.size(); ++i)
         if (start[i] * heavy > 0.0 &&
-            std::abs(start[i]) < (y_[i] > 0 ? fold.hi[i] : -fold.lo[i]))
+            std::abs(start[i]) < (start[i] > 0.0 ? fold.hi[i] : -fold.lo[i]))
           start[i] = on_grid(fold, start[i] * (1.0 - part));
     }
     correct(start);
@@ -334,14 +343,22 @@ class Folds : private FoldTuning {
     }
   }
 
-  // Computes the largest v = y - F that may rise, the least that may fall, and P and D
-  // at the bias between them.
+  // Return v = p - F of a row that may rise or fall, with the derivative of
+  // -epsilon |c| on that side.
+  double v_rising(const Fold &fold, std::size_t i) const {
+    return linear_[i] - fold.F[i] + (fold.c[i] < 0.0 ? epsilon_ : -epsilon_);
+  }
+  double v_falling(const Fold &fold, std::size_t i) const {
+    return linear_[i] - fold.F[i] + (fold.c[i] > 0.0 ? -epsilon_ : epsilon_);
+  }
+
+  // Computes the largest v that may rise, the least that may fall, and P and D at the
+  // bias between them.
   void scan(Fold &fold) const {
     double top = -kInf, bottom = kInf;
     for (std::size_t i = 0; i < y_.size(); ++i) {
-      const double v = y_[i] - fold.F[i];
-      if (fold.c[i] < fold.hi[i]) top = std::max(top, v);
-      if (fold.c[i] > fold.lo[i]) bottom = std::min(bottom, v);
+      if (fold.c[i] < fold.hi[i]) top = std::max(top, v_rising(fold, i));
+      if (fold.c[i] > fold.lo[i]) bottom = std::min(bottom, v_falling(fold, i));
     }
     fold.top = top;
     fold.bottom = bottom;
@@ -352,16 +369,33 @@ class Folds : private FoldTuning {
     double norm = 0.0, sum = 0.0, loss = 0.0;
     for (std::size_t i = 0; i < y_.size(); ++i) {
       norm += fold.c[i] * fold.F[i];
-      sum += y_[i] * fold.c[i];
-      loss += fold.weight[i] * std::max(0.0, 1.0 - y_[i] * (fold.F[i] + fold.bias));
+      sum += linear_[i] * fold.c[i] - epsilon_ * std::abs(fold.c[i]);
+      const double r = linear_[i] - (fold.F[i] + fold.bias);
+      const double least = two_sided_ ? std::abs(r) - epsilon_ : y_[i] * r;
+      loss += fold.weight[i] * std::max(0.0, least);
     }
     fold.primal = 0.5 * norm + C_ * loss;
     fold.dual = sum - 0.5 * norm;
   }
   // P and D at the best bias.
   void evaluate(Fold &fold) const {
-    fold.bias = hinge_bias(fold.F.data(), y_.data(), fold.weight.data(), m_);
+    fold.bias = two_sided_
+                    ? tube_bias(fold)
+                    : hinge_bias(fold.F.data(), y_.data(), fold.weight.data(), m_);
     sums(fold);
+  }
+  double tube_bias(const Fold &fold) const {
+    std::vector<double> kinks, costs;
+    double total = 0.0;
+    for (std::size_t i = 0; i < y_.size(); ++i) {
+      if (!(fold.weight[i] > 0.0)) continue;
+      const double r = linear_[i] - fold.F[i];
+      kinks.insert(kinks.end(), {r - epsilon_, r + epsilon_});
+      costs.insert(costs.end(), 2, fold.weight[i]);
+      total += fold.weight[i];
+    }
+    return weighted_quantile(kinks.data(), costs.data(),
+                             static_cast<Index>(kinks.size()), total);
   }
 
   // Makes working sets for all open folds until they are near their goals.
@@ -414,14 +448,15 @@ class Folds : private FoldTuning {
     Index free = 0;
     for (std::size_t i = 0; i < y_.size(); ++i) {
       const bool rises = fold.c[i]<fold.hi[i], falls = fold.c[i]> fold.lo[i];
-      const double v = y_[i] - fold.F[i] - fold.bias;
-      if (rises && falls) {
+      const double up = v_rising(fold, i) - fold.bias;
+      const double down = v_falling(fold, i) - fold.bias;
+      if (rises && falls && fold.c[i] != 0.0) {
         ++free;
         fold.who.push_back(static_cast<Order>(i));
-      } else if (rises && v > 0.0) {
-        rising.push_back({v, static_cast<Order>(i)});
-      } else if (falls && v < 0.0) {
-        falling.push_back({-v, static_cast<Order>(i)});
+      } else if (rises && up > 0.0) {
+        rising.push_back({up, static_cast<Order>(i)});
+      } else if (falls && down < 0.0) {
+        falling.push_back({-down, static_cast<Order>(i)});
       }
     }
     const Index q = std::clamp(2 * free + kSpare, kLeast, kLargest);
@@ -436,7 +471,7 @@ class Folds : private FoldTuning {
     if (free > 3 * q / 4) {
       // Too many: keep those that violate most.
       for (const Order row : std::exchange(fold.who, {})) {
-        const double v = y_[row] - fold.F[row] - fold.bias;
+        const double v = v_rising(fold, row) - fold.bias;
         (v > 0.0 ? rising : falling).push_back({std::abs(v), row});
       }
       free = 0;
@@ -458,6 +493,7 @@ class Folds : private FoldTuning {
     choose(fold);
     const Index q = static_cast<Index>(fold.who.size());
     inner.reset(q);
+    inner.epsilon = epsilon_;
     for (Index s = 0; s < inner.q; ++s) inner.s[size(s)] = T(1);
     for (Index s = 0; s < q; ++s) {
       const std::size_t i = fold.who[size(s)];
@@ -465,7 +501,10 @@ class Folds : private FoldTuning {
       inner.c[size(s)] = fold.c[i];
       inner.lo[size(s)] = fold.lo[i];
       inner.hi[size(s)] = fold.hi[i];
-      inner.v[size(s)] = static_cast<T>(y_[i] - fold.F[i] - fold.bias);
+      const double lead = linear_[i] - fold.F[i] - fold.bias;
+      const bool above = fold.c[i] > 0.0 || (fold.c[i] == 0.0 && lead > 0.0);
+      inner.shift[size(s)] = above ? -epsilon_ : epsilon_;
+      inner.v[size(s)] = static_cast<T>(lead + inner.shift[size(s)]);
     }
     // Few rows of the matrix take part in a step; the others are not copied.
     std::vector<char> copied(size(q), 0);
@@ -567,6 +606,9 @@ class Folds : private FoldTuning {
   };
   SharedTable table_;
   std::vector<std::int8_t> y_;
+  std::vector<double> linear_;  // the labels or targets
+  bool two_sided_;
+  double epsilon_;
   Index m_;
   std::vector<Fold> folds_;
   double C_ = 0.0, before_ = 0.0;

@@ -1,7 +1,8 @@
-"""Classifiers of all folds of a search, trained together over one kernel matrix."""
+"""Models of all folds of a search, trained together over one kernel matrix."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from functools import partial
 from itertools import combinations
@@ -9,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.metrics import r2_score
 
 from .. import core
 from ..checks import check_costs
@@ -20,14 +22,15 @@ from ..kernels.table import Table, values_at
 from ..losses import Vector, get_loss
 from ..problems.multiclass import problem_names
 from ..training import Solution
-from ..training.folds import Folds, bytes_of_folds
-from ._kernel_walks import FoldSVC, Targets, landmarks_of
+from ..training.folds import HingeFolds, TubeFolds, bytes_of_folds
+from ._kernel_walks import FoldSVC, FoldSVR, Targets, landmarks_of
 from ._pairs import PairModels, PairRows, TrainedPair
 from .fitting import weights
+from .kernel_regression import SVR
 from .svc import SVC
 from .training import fit_all
 
-__all__ = ["Fold", "FoldFit", "TogetherSVC"]
+__all__ = ["Fold", "FoldFit", "Together", "TogetherSVC", "TogetherSVR", "together_of"]
 
 
 #: Weights of the rows in training, 0 for others, and the held-out rows.
@@ -35,11 +38,11 @@ Fold = tuple[Vector, NDArray[np.intp]]
 
 
 class FoldFit(NamedTuple):
-    """Classifier of one fold for one C.
+    """Model of one fold for one C.
 
     Attributes
     ----------
-    together : TogetherSVC
+    together : Together
     fold : int
     C : float
     solutions : list of Solution
@@ -48,41 +51,77 @@ class FoldFit(NamedTuple):
         Decision values at the held-out rows.
     """
 
-    together: TogetherSVC
+    together: Together
     fold: int
     C: float
     solutions: list[Solution]
     values: Vector
 
-    def accuracy(self) -> float:
-        """Return the share of held-out rows with the right label."""
-        found = self.together.voter._codes(self.values)
-        return float(np.mean(found == self.together.codes[self.test]))
-
     @property
     def test(self) -> NDArray[np.intp]:
         return self.together.folds[self.fold][1]
 
-    def model(self, points: Points, kernel: Kernel, X_test: MatrixLike) -> SVC:
+    def score(self) -> float:
+        """Return the estimator's own score at the held-out rows."""
+        return self.together.score(self)
+
+    def model(self, points: Points, kernel: Kernel, X_test: MatrixLike) -> SVC | SVR:
         """Return the fitted estimator, which knows its values at the held-out rows."""
-        together = self.together
-        rows = together.rows(self.fold, points, kernel)
-        model = FoldSVC(**{**together.model.get_params(deep=False), "C": self.C})
-        model.n_features_in_ = points.X.shape[1]
-        model.classes_, model.shape_fit_ = together.classes, points.X.shape
-        trained = []
-        for p, (i, j) in enumerate(together.pairs):
-            coef = np.zeros(len(together.codes))
-            coef[together.orders[p]] = self.solutions[p].alpha * together.labels[p]
-            at = np.concatenate([rows.order[rows.of(i)], rows.order[rows.of(j)]])
-            solution = self.solutions[p]
-            trained.append(TrainedPair(coef[at], float(solution.bias or 0.0), solution))
-        model._keep(rows, PairModels.of(rows, trained, problem_names(model)))
+        model = self.together.fitted(self, points, kernel)
         model._held_out = X_test, self.values
         return model
 
 
-class TogetherSVC:
+class Together(ABC):
+    """Problems of all folds, trained together.
+
+    Attributes
+    ----------
+    folds : list of (weights, held-out rows)
+    """
+
+    folds: list[Fold]
+
+    @property
+    @abstractmethod
+    def bytes(self) -> float:
+        """Memory of the solver, besides the table."""
+
+    @abstractmethod
+    def score(self, fit: FoldFit) -> float:
+        """Return the estimator's own score of a fit at its held-out rows."""
+
+    @abstractmethod
+    def fitted(self, fit: FoldFit, points: Points, kernel: Kernel) -> FoldSVC | FoldSVR:
+        """Return the estimator of a fit."""
+
+    @abstractmethod
+    def walk(
+        self, table: Table, Cs: Vector, seed: int, stop: core.Stop, n_jobs: int
+    ) -> Iterator[list[FoldFit]]:
+        """Train all folds for every C; yield the models of a C.
+
+        The walk ends early if `stop` ends it.
+
+        Parameters
+        ----------
+        table : Table
+            Kernel matrix of all rows.
+        Cs : ndarray
+            Rising values of C.
+        seed : int
+        stop : core.Stop
+        n_jobs : int
+            Number of threads.
+
+        Raises
+        ------
+        ValueError
+            If a C times a weight is out of range.
+        """
+
+
+class TogetherSVC(Together):
     """Problems of all folds and pairs of classes: hinge, unpenalised bias.
 
     Attributes
@@ -154,8 +193,27 @@ class TogetherSVC:
 
     @property
     def bytes(self) -> float:
-        """Memory of the solver, besides the table."""
         return sum(map(bytes_of_folds, map(len, self.orders)))
+
+    def score(self, fit: FoldFit) -> float:
+        found = self.voter._codes(fit.values)
+        return float(np.mean(found == self.codes[fit.test]))
+
+    def fitted(self, fit: FoldFit, points: Points, kernel: Kernel) -> FoldSVC:
+        rows = self.rows(fit.fold, points, kernel)
+        model = FoldSVC(**{**self.model.get_params(deep=False), "C": fit.C})
+        model.n_features_in_ = points.X.shape[1]
+        model.classes_, model.shape_fit_ = self.classes, points.X.shape
+        trained = []
+        for p, ((i, j), solution) in enumerate(
+            zip(self.pairs, fit.solutions, strict=True)
+        ):
+            coef = np.zeros(len(self.codes))
+            coef[self.orders[p]] = solution.alpha * self.labels[p]
+            at = np.concatenate([rows.order[rows.of(i)], rows.order[rows.of(j)]])
+            trained.append(TrainedPair(coef[at], float(solution.bias or 0.0), solution))
+        model._keep(rows, PairModels.of(rows, trained, problem_names(model)))
+        return model
 
     def rows(self, fold: int, points: Points, kernel: Kernel) -> PairRows:
         """Return the training rows of a fold, in the order of its model."""
@@ -168,32 +226,12 @@ class TogetherSVC:
     def walk(
         self, table: Table, Cs: Vector, seed: int, stop: core.Stop, n_jobs: int
     ) -> Iterator[list[FoldFit]]:
-        """Train all folds for every C; yield the classifiers of a C.
-
-        The walk ends early if `stop` ends it.
-
-        Parameters
-        ----------
-        table : Table
-            Kernel matrix of all rows.
-        Cs : ndarray
-            Rising values of C.
-        seed : int
-        stop : core.Stop
-        n_jobs : int
-            Number of threads.
-
-        Raises
-        ------
-        ValueError
-            If a C times a weight is out of range.
-        """
         for weight in self.weight:
             for C in (Cs[0], Cs[-1]):
                 check_costs(float(C), weight, len(weight))
         single = len(self.pairs) == 1
         problems = [
-            Folds(
+            HingeFolds(
                 table,
                 order,
                 label,
@@ -256,3 +294,74 @@ class TogetherSVC:
             coef[p, self.orders[p]] = solution.alpha * self.labels[p]
         bias = [solution.bias or 0.0 for solution in solutions]
         return values_at(table, test, coef, stop) + np.array(bias)
+
+
+class TogetherSVR(Together):
+    """Regression problems of all folds.
+
+    Attributes
+    ----------
+    model : SVR
+        All models have its parameters, except for C.
+    y : ndarray of shape (n_samples,)
+        Targets.
+    folds : list of (weights, held-out rows)
+    """
+
+    def __init__(self, model: SVR, targets: Targets, folds: list[Fold]) -> None:
+        self.model, self.folds = model, folds
+        self.y = np.asarray(targets.values, np.float64)
+        self.weight = np.stack([part for part, _ in folds])
+
+    @classmethod
+    def of(cls, model: SVR, targets: Targets, folds: list[Fold]) -> TogetherSVR | None:
+        """Return the problems, or None if a fold has no row to train on."""
+        trained = all(part.any() for part, _ in folds)
+        return cls(model, targets, folds) if trained else None
+
+    @property
+    def bytes(self) -> float:
+        return bytes_of_folds(len(self.y))
+
+    def score(self, fit: FoldFit) -> float:
+        return float(r2_score(self.y[fit.test], fit.values[:, 0]))
+
+    def fitted(self, fit: FoldFit, points: Points, kernel: Kernel) -> FoldSVR:
+        (solution,) = fit.solutions
+        return FoldSVR.of(self.model, points, kernel, fit.C, solution.alpha, solution)
+
+    def walk(
+        self, table: Table, Cs: Vector, seed: int, stop: core.Stop, n_jobs: int
+    ) -> Iterator[list[FoldFit]]:
+        for weight in self.weight:
+            for C in (Cs[0], Cs[-1]):
+                check_costs(float(C), weight, len(weight))
+        model, order = self.model, np.arange(len(self.y))
+        problems = TubeFolds(table, order, self.y, self.weight, n_jobs, model.epsilon)
+        for C in map(float, Cs):
+            try:
+                found = problems.advance(
+                    C,
+                    tol=model.tol,
+                    atol=model.atol,
+                    max_epochs=model.max_epochs,
+                    seed=seed,
+                    stop=stop,
+                )
+            except StoppedError:
+                return
+            fits = []
+            for k, one in enumerate(found):
+                assert one.decisions is not None
+                values = one.decisions[self.folds[k][1], None]
+                fits.append(FoldFit(self, k, C, [one], values))
+            yield fits
+
+
+def together_of(
+    model: SVC | SVR, X: MatrixLike, targets: Targets, folds: list[Fold]
+) -> Together | None:
+    """Return the problems of all folds as one object, or None if they cannot be."""
+    if isinstance(model, SVC):
+        return TogetherSVC.of(model, X, targets, folds)
+    return TogetherSVR.of(model, targets, folds)

@@ -50,7 +50,7 @@ from ..training import ctrl_c
 from ..training.checkpoint import Checkpoint
 from ._certified import ErrorBounds
 from ._html import CertificateHTMLMixin
-from ._kernel_folds import FoldFit, TogetherSVC
+from ._kernel_folds import FoldFit, Together, together_of
 from ._kernel_walks import Path, Targets, matrix_of_folds
 from ._kernels import KERNEL_CONSTRAINTS, KernelParameters
 from ._search import (
@@ -279,9 +279,10 @@ class KernelSearch(
         """Search with a proof about all values of C, if the parameters ask for it."""
         return None
 
-    def _together(self, work: Work) -> TogetherSVC | None:
+    def _together(self, work: Work, params: Parameters) -> Together | None:
         """Return the problems of all folds as one object, if they can be."""
-        return None
+        model = self._model(**params)
+        return together_of(model, work.X, work.targets, work.folds)
 
     def _folds_at_once(self, work: Work) -> int:
         """Return the number of folds whose problems memory holds."""
@@ -402,12 +403,13 @@ class KernelSearch(
                 begun = scored
                 yield
 
-        together = self._together(work)
         for gamma in dict.fromkeys(params["gamma"] for params in others):
             if stop.requested or stop.expired:
                 break
             if not results.unscored(gamma):
                 continue
+            of_gamma = [params for params in others if params["gamma"] == gamma]
+            together = self._together(work, of_gamma[0])
             kernel = self._model(gamma=gamma)._kernel_record()
             kernel = kernel.resolve(points.X, weight)
             room = 0.0 if together is None else together.bytes
@@ -417,10 +419,13 @@ class KernelSearch(
                 except StoppedError:
                     break
                 if table is not None:
-                    walk = partial(together.walk, table, seed=seed, stop=stop)
-                    self._score_together(
-                        walk, gamma, (points, kernel), work, results, scorer
-                    )
+                    for params in of_gamma:
+                        together = self._together(work, params)
+                        assert together is not None
+                        walk = partial(together.walk, table, seed=seed, stop=stop)
+                        self._score_together(
+                            walk, params, (points, kernel), work, results, scorer
+                        )
                     del table, walk
                     continue
             try:
@@ -429,9 +434,7 @@ class KernelSearch(
                 )
             except StoppedError:
                 break
-            for params in others:
-                if params["gamma"] != gamma:
-                    continue
+            for params in of_gamma:
                 run_folds(
                     partial(score_path, matrix=matrix, kernel=kernel, params=params),
                     len(folds),
@@ -445,17 +448,18 @@ class KernelSearch(
     def _score_together(
         self,
         walk: Callable[..., Iterator[list[FoldFit]]],
-        gamma: float | str,
+        params: Parameters,
         rows: tuple[Points, Kernel],
         work: Work,
         results: Results,
         scorer: Callable[..., float],
     ) -> None:
         """Score what is missing for these parameters, all folds of a C at a time."""
-        params = {"gamma": gamma}
         left = [results.missing(f, params, work.Cs) for f in range(len(work.folds))]
         Cs = np.unique(np.concatenate(left))
-        plain = self.scoring is None or self.scoring == "accuracy"
+        if not Cs.size:
+            return
+        plain = self.scoring in (None, "accuracy" if is_classifier(self) else "r2")
         X_tests = [None if plain else _safe_indexing(work.X, t) for _, t in work.folds]
         begun = time.perf_counter()
         with ctrl_c(work.stop):
@@ -468,7 +472,7 @@ class KernelSearch(
                         return
                     begun = time.perf_counter()
                     if plain:
-                        score = fit.accuracy()
+                        score = fit.score()
                     else:
                         model = fit.model(*rows, X_tests[fold])
                         score = scorer(model, X_tests[fold], work.y[fit.test])

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FoldSVC",
+    "FoldSVR",
     "Path",
     "Targets",
     "landmarks_of",
@@ -127,12 +128,6 @@ class Path(NamedTuple):
         ):
             yield TrainedPair(*features.expand(solution.w), solution)
 
-    def fold_model(self, kind: type[BaseEstimator], C: float) -> BaseEstimator:
-        """Return a model of the fold, still without coefficients."""
-        model = kind(**{**self.model.get_params(deep=False), "C": C})
-        model.n_features_in_ = self.points.X.shape[1]
-        return model
-
     def held_out(self, coef: Vector) -> Vector:
         """Return the kernel sums at the held-out rows, shape (len(test), len(coef))."""
         return values_at(self.matrix, self.test, coef, self.stop)
@@ -156,10 +151,33 @@ class FoldSVC(_HeldOut, SVC):
         return super()._pair_values(X) if known is None else known
 
 
-class _FoldSVR(_HeldOut, SVR):
+class FoldSVR(_HeldOut, SVR):
     def _values(self, X: MatrixLike) -> Vector:
         known = self._known(X)
         return super()._values(X) if known is None else known[:, 0]
+
+    @classmethod
+    def of(
+        cls,
+        model: SVR,
+        points: Points,
+        kernel: Kernel,
+        C: float,
+        coef: Vector,
+        solution: Solution,
+    ) -> FoldSVR:
+        """Return a fitted model with these coefficients of all rows."""
+        own = cls(**{**model.get_params(deep=False), "C": C})
+        own.n_features_in_ = points.X.shape[1]
+        own.support_ = np.flatnonzero(coef)
+        own.n_support_ = np.array([own.support_.size], np.int32)
+        own.dual_coef_ = coef[None, own.support_]
+        own.intercept_ = np.array([solution.bias])
+        own.support_vectors_ = (
+            np.empty((0, 0)) if own._precomputed else points.X[own.support_]
+        )
+        own._fitted_kernel, own.certificate_ = kernel, solution.certificate
+        return own
 
 
 def _equal(A: MatrixLike, B: MatrixLike) -> bool:
@@ -227,7 +245,8 @@ def walk_svc(path: Path) -> Iterator[tuple[SVC, Vector]]:
             trained = [next(walk) for walk in walks]
         except StoppedError:
             return
-        model = path.fold_model(FoldSVC, float(C))
+        model = FoldSVC(**{**template.get_params(deep=False), "C": float(C)})
+        model.n_features_in_ = path.points.X.shape[1]
         model.classes_, model.shape_fit_ = classes, path.points.X.shape
         model._keep(rows, PairModels.of(rows, trained, problem_names(model)))
         coef = np.zeros((len(pairs), len(codes)))
@@ -254,21 +273,13 @@ def walk_svr(path: Path) -> Iterator[tuple[SVR, Vector]]:
             some, y[kept], C, epsilon=epsilon, sample_weight=part
         )
     ):
-        model = path.fold_model(_FoldSVR, problem.C)
-        support = np.flatnonzero(solution.alpha)
-        model.support_ = kept[support]
-        model.n_support_ = np.array([support.size], np.int32)
-        model.dual_coef_ = solution.alpha[None, support]
-        model.intercept_ = np.array([solution.bias])
-        model.support_vectors_ = (
-            np.empty((0, 0)) if model._precomputed else path.points.X[kept[support]]
+        coef = np.zeros(len(y))
+        coef[kept] = solution.alpha
+        model = FoldSVR.of(
+            path.model, path.points, path.kernel, problem.C, coef, solution
         )
-        model._fitted_kernel = path.kernel
-        model.certificate_ = solution.certificate
-        coef = np.zeros((1, len(y)))
-        coef[0, kept] = solution.alpha
         try:
-            values = path.held_out(coef)
+            values = path.held_out(coef[None])
         except StoppedError:
             return
         yield model, values + model.intercept_

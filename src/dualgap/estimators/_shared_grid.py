@@ -29,7 +29,7 @@ from ..kernels.table import Table, whole_table
 from ..losses import Vector
 from ..solvers.labellings import few_enough
 from ..training.path import along
-from ._kernel_folds import Fold, TogetherSVC
+from ._kernel_folds import Fold, Together, together_of
 from ._kernel_walks import Path, Targets, matrix_of_folds, walk_svc, walk_svr
 from ._search import CUT_SHORT, part_of
 from .fitting import encode, silent_failures, validated
@@ -428,8 +428,8 @@ class _Rows:
         if any(kernel != kernels[0] for kernel in kernels):
             return [partial(self._apart, i, model, Cs) for i in range(len(kernels))]
         together, kernel = None, kernels[0]
-        if isinstance(model, SVC) and kernel.positive:
-            together = TogetherSVC.of(model, self.points.X, self.targets, self.folds)
+        if kernel.positive:
+            together = together_of(model, self.points.X, self.targets, self.folds)
         megabytes = model.cache_size * self.room
         if together is not None:
             table = self._table(kernel, megabytes, together)
@@ -442,7 +442,7 @@ class _Rows:
         ]
 
     def _table(
-        self, kernel: Kernel, megabytes: float, together: TogetherSVC
+        self, kernel: Kernel, megabytes: float, together: Together
     ) -> Table | None:
         """Return the table for folds that are trained together, if it fits."""
         if self.table is None or self.table[0] != kernel:
@@ -485,7 +485,7 @@ class _Rows:
 
     def _together(
         self,
-        together: TogetherSVC,
+        together: Together,
         table: Table,
         kernel: Kernel,
         model: BaseEstimator,

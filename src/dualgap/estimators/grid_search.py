@@ -34,7 +34,7 @@ class GridSearchCV(_GridSearchCV):
     - each fit starts from the solutions for smaller values of C;
     - candidates of a kernel SVM that differ in C share the kernel matrix, if
       `cache_size` holds it, and folds share it if their gamma is the same number;
-    - all folds of an :class:`SVC` that share the matrix are trained together.
+    - all folds of a kernel SVM that share the matrix are trained together.
 
     Every model is proved to its `tol`, as a single fit is. scikit-learn's own search
     runs in all other cases; see Notes.
@@ -74,9 +74,10 @@ n_splits_, refit_time_, multimetric_, classes_, n_features_in_, feature_names_in
     So does an error in a fit or a score: scikit-learn then repeats the search, and
     `error_score` counts.
 
-    All folds of an :class:`SVC` are trained together, as in :class:`SVCCV`, if gamma is
-    a number, no step comes before the SVM, the loss is the hinge with an unpenalised
-    bias, and `cache_size` holds the matrix. They share the seconds of their fits
+    All folds of an :class:`SVC` or :class:`SVR` are trained together, as in
+    :class:`SVCCV`, if gamma is a number, no step comes before the SVM, the loss of a
+    classifier is the hinge with an unpenalised bias, and `cache_size` holds the matrix.
+    They share the seconds of their fits
     equally. Otherwise each fold has its own path of C.
 
     Scores are equal to scikit-learn's except for rows so near the boundary

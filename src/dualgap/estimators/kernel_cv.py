@@ -25,7 +25,6 @@ from ..kernels.functions import KernelLike
 from ..losses import Hinge, SquaredHinge, Vector
 from ._certified import check_certify, warn_of_accuracy
 from ._certified_kernel import certified_search
-from ._kernel_folds import TogetherSVC
 from ._kernel_search import CONSTRAINTS, KernelSearch, Results, Work, has_final_model
 from ._kernel_walks import Path, Targets, landmarks_of, walk_svc, walk_svr
 from ._search import CrossValidation, why_ended
@@ -323,9 +322,6 @@ class SVCCV(ProbabilityHints, ClassifierMixin, KernelSearch):
         warn_of_accuracy("SVCCV", self.accuracy_, self.accuracy, why, found, 6)
         return results
 
-    def _together(self, work: Work) -> TogetherSVC | None:
-        return TogetherSVC.of(self._model(), work.X, work.targets, work.folds)
-
     def _folds_at_once(self, work: Work) -> int:
         landmarks, folds = landmarks_of(self), len(work.folds)
         if landmarks is None:
@@ -365,7 +361,7 @@ class SVRCV(RegressorMixin, KernelSearch):
     """Kernel support vector regressor that chooses its parameters by cross-validation.
 
     It chooses C, gamma and epsilon. All folds and all values of C and epsilon share one
-    kernel matrix per gamma; see :class:`SVCCV`.
+    kernel matrix per gamma, and all folds are trained together; see :class:`SVCCV`.
 
     Parameters
     ----------
@@ -388,7 +384,7 @@ class SVRCV(RegressorMixin, KernelSearch):
     time_limit : float, optional
         Seconds for the search. The final fit comes after them.
     cache_size : float, default=200
-        Megabytes for kernel values; see :class:`SVCCV`.
+        Megabytes for kernel values, as for two classes; see :class:`SVCCV`.
     checkpoint, checkpoint_every
         As for :class:`SVCCV`.
     refit : bool, default=True

@@ -190,6 +190,16 @@ class MatrixProblem(Problem):
         self._combined = Combined(alpha.copy(), near, exact)
         return near
 
+    def remember(self, alpha: Vector, scores: Vector) -> None:
+        """Take over float64 scores of alpha, added up from its kernel rows.
+
+        Parameters
+        ----------
+        alpha, scores : ndarray of shape (n,)
+        """
+        near = Near(scores, self._error(alpha, self.lengths), self._bias(alpha, scores))
+        self._combined = Combined(alpha.copy(), near, np.ones(self.n, bool))
+
     def _error(self, change: Vector, lengths: Vector) -> Vector:
         """Bound the errors of float64 scores of a change at rows of these lengths."""
         bound = self._roundings(change) * UNIT * self._reach(change)

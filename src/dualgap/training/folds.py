@@ -1,7 +1,8 @@
 """Kernel SVMs of all folds of a cross-validation, trained together for rising C.
 
-Problem    as for the hinge with an unpenalised bias (problems/kernel.py), with costs
-           C w_i; the folds differ in the weights w
+Problem    as for the hinge with an unpenalised bias (problems/kernel.py), or for
+           regression (problems/kernel_boxes.py), with costs C w_i; the folds differ in
+           the weights w
 Guarantee  every fold is proved for every C, as a single fit is
 Source     src/core/gram/folds.hpp
 """
@@ -9,6 +10,8 @@ Source     src/core/gram/folds.hpp
 from __future__ import annotations
 
 import time
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import TypedDict
 
@@ -20,14 +23,16 @@ from ..certificate import Status
 from ..core import StoppedError
 from ..kernels.table import Table
 from ..losses import Vector
+from ..problems.base import EMPTY, Claim, Proof
 from ..problems.kernel import KernelProblem, bounds_of
+from ..problems.kernel_boxes import KernelRegression
 from ..problems.kernel_matrix import score_roundings
 from ..solvers.kernel.block import BlockSolver
 from .fit import solve
 from .progress import HISTORY_DTYPE
 from .solution import Solution
 
-__all__ = ["Folds", "bytes_of_folds"]
+__all__ = ["Folds", "HingeFolds", "TubeFolds", "bytes_of_folds"]
 
 _NO_HISTORY = np.empty(0, dtype=HISTORY_DTYPE)
 
@@ -43,35 +48,45 @@ def bytes_of_folds(n: int) -> float:
     return 4.0 * n * (n + 32)
 
 
-class Folds:
+class Folds(ABC):
     """Problems over the same rows of a table, one for each fold.
 
-    Parameters
+    Attributes
     ----------
     table : Table
         Its kernel makes every matrix positive semidefinite.
     order : ndarray of int
         Rows of the table, those that a fold leaves out included.
-    y : ndarray of shape (len(order),), int8
-        Labels.
+    y : ndarray of shape (len(order),)
+        Labels, or targets.
     weights : ndarray of shape (n_folds, len(order))
-        Factors of C. Every fold has rows of positive weight of both labels.
-    threads : int
+        Factors of C.
     """
 
     def __init__(
         self,
         table: Table,
         order: NDArray[np.intp],
-        y: NDArray[np.int8],
+        y: Vector | NDArray[np.int8],
         weights: Vector,
-        threads: int,
+        folds: core.Folds,
     ) -> None:
         self.table, self.order, self.y, self.weights = table, order, y, weights
-        self.roundings = score_roundings(table.subset(order), 1.0)
-        self.core = core.Folds(
-            table.values, order.astype(np.uint32), y, weights, threads
-        )
+        self.core = folds
+
+    @abstractmethod
+    def _problem(
+        self, C: float, k: int, kept: NDArray[np.intp]
+    ) -> KernelProblem | KernelRegression:
+        """Return the problem of fold k over its rows of positive weight."""
+
+    @abstractmethod
+    def _proofs(self, C: float, alpha: Vector, scores: Vector) -> Iterator[Proof]:
+        """Prove all folds; the decisions of the proofs are not used."""
+
+    def _signed(self, alpha: Vector) -> Vector:
+        """Return the factors of the kernel rows."""
+        return alpha
 
     def advance(
         self,
@@ -109,24 +124,25 @@ class Folds:
             raise StoppedError
         alpha, scores = np.empty((2, *self.weights.shape))
         self.core.points(alpha, scores)
-        proofs = self.core.proofs(self.roundings)
-        seconds = (time.perf_counter() - begun) / len(proofs)
+        seconds = (time.perf_counter() - begun) / len(alpha)
         found = []
-        for k, proof in enumerate(proofs):
+        for k, proof in enumerate(self._proofs(C, alpha, scores)):
+            rounds, steps = self.core.counts(k)
             certificate = replace(
-                bounds_of(proof.values).certificate,
-                epochs=proof.rounds,
-                updates=proof.steps,
+                proof.certificate,
+                epochs=rounds,
+                updates=steps,
                 seconds=seconds,
                 status=Status.CERTIFIED,
                 solver=BlockSolver.name,
                 tol=tol,
                 atol=atol,
             )
-            decisions = scores[k] + proof.bias
+            assert proof.bias is not None
             solution = Solution(
-                np.empty(0), alpha[k], certificate, _NO_HISTORY, proof.bias, decisions
-            )
+                EMPTY, alpha[k], certificate, _NO_HISTORY, proof.bias,
+                scores[k] + proof.bias,
+            )  # fmt: skip
             if not certificate.meets(tol, atol):
                 options = _Limits(tol=tol, atol=atol, max_epochs=max_epochs)
                 solution = self._alone(C, k, alpha[k], seed, stop, options)
@@ -144,16 +160,8 @@ class Folds:
     ) -> Solution:
         """Train a fold alone, from its dual variables on."""
         kept = np.flatnonzero(self.weights[k] > 0.0)
-        problem = KernelProblem(
-            self.table.subset(self.order[kept]),
-            self.y[kept],
-            C,
-            loss="hinge",
-            sample_weight=self.weights[k, kept],
-            penalize_intercept=False,
-        )
         found = solve(
-            problem,
+            self._problem(C, k, kept),
             BlockSolver(),
             warm=alpha[kept],
             random_state=seed,
@@ -165,7 +173,7 @@ class Folds:
         assert found.bias is not None
         whole, coef = np.zeros(len(self.y)), np.zeros(self.table.n)
         whole[kept] = found.alpha
-        coef[self.order] = whole * self.y
+        coef[self.order] = self._signed(whole)
         scores = self.table.times(coef, stop, self.order)
         return Solution(
             found.w,
@@ -175,3 +183,76 @@ class Folds:
             found.bias,
             scores + found.bias,
         )
+
+
+class HingeFolds(Folds):
+    """Problems with the hinge and an unpenalised bias.
+
+    Every fold has rows of positive weight of both labels.
+    """
+
+    def __init__(
+        self,
+        table: Table,
+        order: NDArray[np.intp],
+        y: NDArray[np.int8],
+        weights: Vector,
+        threads: int,
+    ) -> None:
+        rows = order.astype(np.uint32)
+        folds = core.Folds(table.values, rows, y, weights, threads)
+        super().__init__(table, order, y, weights, folds)
+        self.roundings = score_roundings(table.subset(order), 1.0)
+
+    def _problem(self, C: float, k: int, kept: NDArray[np.intp]) -> KernelProblem:
+        return KernelProblem(
+            self.table.subset(self.order[kept]),
+            self.y[kept],
+            C,
+            loss="hinge",
+            sample_weight=self.weights[k, kept],
+            penalize_intercept=False,
+        )
+
+    def _signed(self, alpha: Vector) -> Vector:
+        return alpha * self.y
+
+    def _proofs(self, C: float, alpha: Vector, scores: Vector) -> Iterator[Proof]:
+        for point, proof in zip(alpha, self.core.proofs(self.roundings), strict=True):
+            yield Proof(EMPTY, point, bounds_of(proof.values).certificate, proof.bias)
+
+
+class TubeFolds(Folds):
+    """Regression problems with an unpenalised bias."""
+
+    def __init__(
+        self,
+        table: Table,
+        order: NDArray[np.intp],
+        y: Vector,
+        weights: Vector,
+        threads: int,
+        epsilon: float,
+    ) -> None:
+        rows, ones = order.astype(np.uint32), np.ones(len(order), np.int8)
+        # The bias takes up any shift of the targets; values near 0 round less.
+        targets = y - (0.5 * y.min() + 0.5 * y.max())
+        folds = core.Folds(table.values, rows, ones, weights, threads, targets, epsilon)
+        super().__init__(table, order, y, weights, folds)
+        self.epsilon = epsilon
+
+    def _problem(self, C: float, k: int, kept: NDArray[np.intp]) -> KernelRegression:
+        return KernelRegression(
+            self.table.subset(self.order[kept]),
+            self.y[kept],
+            C,
+            epsilon=self.epsilon,
+            sample_weight=self.weights[k, kept],
+        )
+
+    def _proofs(self, C: float, alpha: Vector, scores: Vector) -> Iterator[Proof]:
+        for k, point in enumerate(alpha):
+            kept = np.flatnonzero(self.weights[k] > 0.0)
+            problem = self._problem(C, k, kept)
+            problem.remember(point[kept], scores[k, kept])
+            yield problem.prove(Claim(alpha=point[kept]))
