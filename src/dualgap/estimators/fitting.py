@@ -182,7 +182,9 @@ def validated(
     return validate_data(estimator, X, y, **ROWS, **options)
 
 
-def rows_to_predict(estimator: BaseEstimator, X: MatrixLike, *, finite: bool) -> Any:
+def rows_to_predict(
+    estimator: BaseEstimator, X: MatrixLike, *, finite: bool
+) -> MatrixLike:
     """Return rows of float32 or float64, dense or CSR, as wide as the training rows.
 
     Their values are checked only if `finite` says so.
