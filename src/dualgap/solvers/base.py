@@ -53,6 +53,8 @@ class State:
     #: Relative gap that the fit is to prove; the loop sets it, and raises it to what
     #: `atol` allows.
     tol: float = 1e-3
+    #: Whether the last proof met `tol` or `atol` of the fit; the loop sets it.
+    met: bool = False
     #: Stop request of the fit; the loop sets it.
     stop: core.Stop = field(default_factory=core.Stop)
     #: Steps left of `max_steps`; None for no limit. The loop sets it.

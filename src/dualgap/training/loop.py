@@ -185,7 +185,7 @@ class Loop:
         self, state: State, proof: Certificate, idle_dual: bool
     ) -> Status | None:
         """Return the status with which a proof ends the fit; None if it goes on."""
-        met = self.meets(proof)
+        state.met = met = self.meets(proof)
         goal = self.solver.goal(state)
         if met and (proof.relative_gap <= goal or goal >= state.tol):
             return Status.CERTIFIED

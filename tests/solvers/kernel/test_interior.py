@@ -17,6 +17,7 @@ from dualgap.kernel import (
     Laplacian,
     Precomputed,
 )
+from dualgap.solvers.kernel import block
 from dualgap.solvers.kernel.interior import interior_point
 
 from .test_block import check_certificate, fit, hinge, matrix, points
@@ -106,3 +107,17 @@ def test_it_leaves_when_told_to():
     stop = core.Stop()
     stop.request()
     assert interior_point(hinge(X, y, 1.0), 1e-9, stop) is None
+
+
+def test_a_fit_that_met_its_target_is_not_solved_again(monkeypatch):
+    """Rounding may stop the block solver before the accuracy that costs little."""
+    monkeypatch.setattr(block, "interior_point", lambda *_: pytest.fail("called"))
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 3))
+    problem = hinge(X, np.where(X[:, 0] > 0, 1, -1), 1.0)
+    solver = BlockSolver()
+    state = solver.start(problem, core.Random(0), None)
+    solver.step(state, core.Stop())
+    state.moved, state.met, state.source.precise = False, True, True
+    solver.reject(state)
+    assert not state.tried

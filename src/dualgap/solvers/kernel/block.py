@@ -534,7 +534,8 @@ class BlockSolver(KernelSolver):
 
     def reject(self, state: BlockState) -> None:
         state.rejected += 1
-        if not state.moved:
+        rough = isinstance(state.source, core.KernelRows) and not state.source.precise
+        if not (state.moved or state.met or rough):
             self._leap(state, state.stop)
         finer = state.rejected >= self.settings.patience or not state.moved
         self._look_again(state, finer, stop=None)
