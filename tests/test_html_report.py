@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn import metrics, svm
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 from sklearn.linear_model import SGDClassifier, SGDOneClassSVM
 from sklearn.model_selection import GridSearchCV
@@ -169,6 +170,16 @@ def test_classifiers(model):
     n = len(model.support_)
     assert f"{n} support vectors, {percent(n / 150)} of the rows." in page.words
     assert len(page.links) == 2  # convergence and margins
+
+
+@pytest.mark.parametrize("ensemble", [True, False])
+def test_calibrated_classifiers(ensemble):
+    X, y = load_iris(return_X_y=True)
+    y = np.array(["a", "b", "c"])[y]
+    model = CalibratedClassifierCV(SVC(random_state=0), ensemble=ensemble)
+    page = Page(dualgap.report(model.fit(X, y), X, y))
+    check_classes(page, model, X, y)
+    assert page.links == []  # there are probabilities, and no margins
 
 
 def test_two_classes_sparse_and_dense():

@@ -316,7 +316,8 @@ def _classification(
     if vectors >= SETTINGS.most * n and accuracy < 1.0:
         advice.append("Nearly every row is a support vector: try a larger C.")
     least = int(np.argmin(recalls))
-    small = rows[least] < n / len(classes) and model.class_weight is None
+    equal = getattr(model, "class_weight", "unknown") is None
+    small = rows[least] < n / len(classes) and equal
     if recalls[least] < 0.5 and small:
         advice.append(
             f"Only {_share(recalls[least])} of the rows of class {names[least]} are "
@@ -327,7 +328,7 @@ def _classification(
         f"<b>{_share(recalls.mean())}</b>. {sentence}</p>"
         + _table(head, list(zip(*columns, strict=True)))
         + f"<h3>Confusion</h3>{_confusion(names, confusion)}"
-        + f"<h3>Margins</h3>{_margins(model, X, labels)}"
+        + _margins(model, X, labels)
     )
 
 
@@ -374,6 +375,8 @@ def _confusion(names: list[str], confusion: NDArray[np.intp]) -> str:
 
 
 def _margins(model: BaseEstimator, X: MatrixLike, y: NDArray[np.generic]) -> str:
+    if not hasattr(model, "decision_function"):  # calibrated: it has probabilities only
+        return ""
     classes = model.classes_
     if getattr(model, "decision_function_shape", "ovr") == "ovo":
         model = copy.copy(model)  # one score per class, the votes of its pairs

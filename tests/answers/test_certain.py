@@ -354,6 +354,9 @@ def test_string_labels_may_be_undecided():
     assert set(told) <= {"no", "yes", "perhaps"}
     assert "perhaps" in told
     assert model.predict(new, undecided=0).dtype == object
+    label = str(model.classes_[0])
+    with pytest.raises(ValueError, match="is one of the classes; give a value"):
+        model.predict(new, undecided=label)
 
 
 @pytest.mark.parametrize(
@@ -427,3 +430,19 @@ def test_refused_rules(tmp_path):
         LinearSVC(checkpoint=tmp_path / "c", random_state=0).fit(
             X, y, until=Decided(new)
         )
+
+
+@pytest.mark.parametrize(
+    "model", [LinearSVC(), LinearSVC(penalize_intercept=False), SVC(), LinearSVR()]
+)
+@pytest.mark.cases(None)
+def test_other_training_data_are_refused(model):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(80, 3))
+    y = np.where(X[:, 0] + 0.5 * rng.normal(size=80) > 0, 1, 0)
+    model.fit(X, y)
+    model.bound_optimum(X, y)
+    weight = rng.uniform(0.1, 2.0, 80)
+    for data in ((X, 1 - y), (X, y, weight), (X, np.roll(y, 1))):
+        with pytest.raises(ValueError, match="not the training data of the model"):
+            model.bound_optimum(*data)

@@ -72,6 +72,11 @@ def with_undecided(
     """
     if is_regression(fitted) or is_novelty(fitted):
         raise ValueError("--undecided is for classification; leave it out")
+    if undecided in map(str, fitted.classes_.tolist()):
+        raise ValueError(
+            f"--undecided {undecided} is one of the classes; give a word that is no "
+            "label, such as '?'"
+        )
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "X does not have valid feature names")
         certain = fitted.certified_labels(X)

@@ -323,6 +323,11 @@ class CertainLabels(CertainDecisions):
         self, labels: NDArray[np.generic], X: MatrixLike, undecided: Label
     ) -> NDArray[np.generic]:
         """Return labels, with `undecided` in the place of labels that could change."""
+        if any(undecided == label for label in self.classes_.tolist()):
+            raise ValueError(
+                f"undecided={undecided!r} is one of the classes; give a value that is "
+                "no label, such as -1 or '?'"
+            )
         certain = self.certified_labels(X)
         kind = np.asarray(undecided).dtype.kind
         if labels.dtype.kind in "biuf" and kind in "biuf":

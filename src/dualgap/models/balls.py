@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from ..answers.ball import Ball
+from ..certificate import Certificate
 from ..data.types import MatrixLike
 from ..estimators.fitting import ROWS
 from ..estimators.kernel_regression import SVR
@@ -21,6 +22,7 @@ from ..estimators.svc import SVC
 from ..kernel import Gram, KernelRegression
 from ..losses import EpsilonInsensitive, Vector
 from ..problems.multiclass import problem_labels
+from .certification import other_objective
 from .kernels import kernel_of, kernel_pairs, rows_of
 from .linear import binary_of, joint_problem, linear_problems, linear_terms
 from .single_problems import single_terms, targets
@@ -59,10 +61,31 @@ def balls_of(
     Raises
     ------
     ValueError
-        If X holds other rows than the fit had, or the problem has no certificate.
+        If X, y and the weights are not those of the fit, or the problem has no
+        certificate.
     TypeError
         If the estimator is of another type.
     """
+    balls = _balls_of(model, X, y, sample_weight, whole)
+    own = getattr(model, "certificate_", None)
+    if own is not None and len(own.parts) == len(balls):
+        here = Certificate.total([part.ball.certificate for part in balls])
+        if moved := other_objective(own, here):
+            raise ValueError(
+                "X, y and sample_weight are not the training data of the model: the "
+                f"objective is {moved[0]:.6g} instead of {moved[1]:.6g}; give the "
+                "arguments of fit, and fit again if parameters changed"
+            )
+    return balls
+
+
+def _balls_of(
+    model: BaseEstimator,
+    X: MatrixLike,
+    y: ArrayLike,
+    sample_weight: ArrayLike | None,
+    whole: bool,
+) -> list[ProblemBall]:
     check_is_fitted(model)
     refuse_without_optimum(model)
     if isinstance(model, SVC):
