@@ -316,9 +316,8 @@ def _classification(
     if vectors >= SETTINGS.most * n and accuracy < 1.0:
         advice.append("Nearly every row is a support vector: try a larger C.")
     least = int(np.argmin(recalls))
-    equal = getattr(model, "class_weight", "unknown") is None
-    small = rows[least] < n / len(classes) and equal
-    if recalls[least] < 0.5 and small:
+    small = rows[least] < n / len(classes)
+    if recalls[least] < 0.5 and small and getattr(model, "class_weight", "") is None:
         advice.append(
             f"Only {_share(recalls[least])} of the rows of class {names[least]} are "
             "found: class_weight='balanced' gives small classes more weight."
@@ -375,15 +374,14 @@ def _confusion(names: list[str], confusion: NDArray[np.intp]) -> str:
 
 
 def _margins(model: BaseEstimator, X: MatrixLike, y: NDArray[np.generic]) -> str:
-    if not hasattr(model, "decision_function"):  # calibrated: it has probabilities only
-        return ""
+    if not hasattr(model, "decision_function"):
+        return ""  # calibrated: it has probabilities only
     classes = model.classes_
     if getattr(model, "decision_function_shape", "ovr") == "ovo":
         model = copy.copy(model)  # one score per class, the votes of its pairs
         model.decision_function_shape = "ovr"
     scores = np.array(model.decision_function(X), np.float64)
-    binary = scores.ndim == 1
-    if binary:
+    if binary := scores.ndim == 1:
         margins = np.where(y == classes[1], scores, -scores)
         label = "margin y f(x)"
         note = "Rows below 0 are misclassified; rows below 1 have a loss."

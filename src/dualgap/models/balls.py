@@ -61,7 +61,7 @@ def balls_of(
     Raises
     ------
     ValueError
-        If X, y and the weights are not those of the fit, or the problem has no
+        If X, y and the weights are not the training data, or the problem has no
         certificate.
     TypeError
         If the estimator is of another type.
