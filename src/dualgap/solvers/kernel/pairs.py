@@ -164,7 +164,7 @@ def solve_pairs(
         coef,
         scores,
         found.biases[:, 0],
-        [Bounds.proved(*values) for values in found.bounds.tolist()],
+        [Bounds.proved(*of) for of in zip(*found.bounds.T.tolist(), strict=True)],
         found.epochs,
         np.array(found.ends),
         time.perf_counter() - begun,
