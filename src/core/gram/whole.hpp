@@ -70,9 +70,10 @@ struct WholeTuning {
   // Pair steps of an epoch, per row of the working set. Where they do not suffice,
   // Newton steps do more.
   static constexpr Index kPerRow = 2;
-  // Newton steps may cost as much as the pair steps before them. A multiplication in
-  // a factor costs this part of an entry of a row in a pair step.
-  static constexpr double kOfEntry = 0.04;
+  // Newton steps may cost as much as the pair steps before them. A pair step costs this
+  // much more than the entries of its rows, a multiplication in a factor this part of
+  // an entry.
+  static constexpr double kOfStep = 500.0, kOfEntry = 0.5;
 };
 
 // Memory that problems use one after another: a kernel matrix of n rows, a working set,
@@ -200,7 +201,8 @@ class Whole : private WholeTuning {
       if (made == 0 || stop.requested() || stop.expired()) return epochs;
       steps += made;
       const double entries = static_cast<double>(made) * q;
-      work += entries + make_newton_steps(entries);
+      const double budget = entries + kOfStep * static_cast<double>(made);
+      work += entries + make_newton_steps(budget);
     }
   }
 
