@@ -16,6 +16,7 @@ from sklearn.base import clone
 from sklearn.datasets import dump_svmlight_file, load_digits, load_iris
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.experimental import enable_halving_search_cv  # noqa: F401
+from sklearn.metrics import accuracy_score, make_scorer
 from sklearn.model_selection import (
     GridSearchCV,
     HalvingGridSearchCV,
@@ -317,6 +318,21 @@ def test_scoring_strings_labels_weights_and_no_refit():
     bare = clone(model).set_params(refit=False).fit(X, names)
     np.testing.assert_array_equal(bare.scores_, model.scores_)
     assert not hasattr(bare, "coef_")
+
+
+@pytest.mark.parametrize("multi_class", ["ovr", "ovo"])
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
+def test_the_accuracy_is_that_of_scikit_learn(multi_class, classes, form):
+    X, y = load_iris(return_X_y=True)
+    some = y >= 3 - classes
+    X, y = form(X[some, 1:3]), np.array(["a", "b", "c"])[y[some]]
+    search = LinearSVCCV([0.01, 1.0], cv=4, multi_class=multi_class, random_state=0)
+    search.set_params(scoring=make_scorer(accuracy_score)).fit(X, y)
+    for scoring in (None, "accuracy"):
+        same = clone(search).set_params(scoring=scoring).fit(X, y)
+        np.testing.assert_array_equal(same.scores_, search.scores_)
+    assert search.scores_.min() < 1.0
 
 
 def test_no_time_for_a_search():

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import check_scoring
-from sklearn.utils import _safe_indexing
+from sklearn.utils.extmath import safe_sparse_dot
 
 from .. import core
 from ..certificate import Certificate
@@ -19,7 +19,7 @@ from ..solvers import get_solver
 from ..training import Solution
 from ..training.path import solutions
 from ._search import CUT_SHORT, FitOptions
-from .fitting import warn_of_models
+from .fitting import class_scores, warn_of_models
 from .linear_svc import LinearSVC
 
 if TYPE_CHECKING:
@@ -87,7 +87,8 @@ class LinearWalks:
     ) -> None:
         self.search, self.X, self.y = search, X, y
         self.classes, self.codes = classes, codes
-        self.binary, self.owns, self.tests, self.stop = binary, owns, tests, stop
+        self.binary, self.owns, self.stop = binary, owns, stop
+        self.tests = [np.arange(len(y))[test] for test in tests]
         self.solver = get_solver(search.solver)
         self.scorer = check_scoring(search._model(1.0), scoring=search.scoring)
         self.options: FitOptions = {
@@ -101,12 +102,25 @@ class LinearWalks:
 
     def score(self, fold: int, C: float, now: list[Solution]) -> float:
         """Return the score of the models of a fold on its test part."""
-        model = FoldModel(**self.search._model(C).get_params(deep=False))
         rows, test = self.binary.rows, self.tests[fold]
-        model.classes_, model.n_features_in_ = self.classes, rows.d
+        X_test = self.X[test]
         coef, intercept = zip(*[rows.coef(s.w) for s in now], strict=True)
+        if self.search.scoring in (None, "accuracy"):
+            # scikit-learn's scorer checks rows and labels that were checked before,
+            # which can take as long as the fits.
+            values = safe_sparse_dot(X_test, np.stack(coef).T, dense_output=True)
+            values += np.array(intercept)
+            scores = class_scores(
+                values.ravel() if len(now) == 1 else values,
+                self.search.multi_class,
+                len(self.classes),
+            )
+            found = scores > 0.0 if scores.ndim == 1 else scores.argmax(axis=1)
+            return float(np.mean(found == self.codes[test]))
+        model = FoldModel(**self.search._model(C).get_params(deep=False))
+        model.classes_, model.n_features_in_ = self.classes, rows.d
         model.coef_, model.intercept_ = np.stack(coef), np.array(intercept)
-        return float(self.scorer(model, _safe_indexing(self.X, test), self.y[test]))
+        return float(self.scorer(model, X_test, self.y[test]))
 
     def walk(self, fold: int, grid: Vector) -> Iterator[None]:
         """Train and score a fold for rising values of C; yield after each."""

@@ -393,7 +393,7 @@ penalize_intercept, class_weight
         """Choose C with a proof, keep its fits, and return the values of C."""
         settings, stop, found = Settings(), walks.stop, walks.found
         folds = LinearFolds(
-            [np.arange(len(walks.y))[test] for test in walks.tests],
+            walks.tests,
             walks.codes,
             len(walks.classes),
             len(walks.binary.labels),
