@@ -1,27 +1,47 @@
 """Paths of C beside fits from nothing, and cross-validation beside GridSearchCV.
 
     python benchmarks/path.py [paths] [searches] [NAME ...]
+    python benchmarks/path.py --page
 
-Prints ratios of processor time, one thread; every model of dualgap is certified to
+Measures ratios of processor time, one thread; every model of dualgap is certified to
 1e-3. scikit-learn's LinearSVC runs with its default tolerance and 10,000 iterations at
 most; its largest gap is what :func:`dualgap.certify` proves about its models on all
-rows.
+rows. path.json keeps the last result of each case. The run, or --page alone, writes the
+tables and figures of docs/path.md from it.
 """
 
 from __future__ import annotations
 
+import json
+import re
 import sys
 import time
 import warnings
+from pathlib import Path
 
 import numpy as np
 import sklearn.svm
 from datasets import NAMES
+from harness import stamp
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 
 from dualgap import LinearSVC, LinearSVCCV, certify, svm_path
 
+RESULTS = Path(__file__).with_suffix(".json")
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "path.md"
+PATHS = [
+    ("a9a", "hinge", "auto"),
+    ("a9a", "hinge", "dcd"),
+    ("a9a", "squared_hinge", "auto"),
+    ("a9a", "squared_hinge", "dcd"),
+    ("w8a", "hinge", "auto"),
+    ("w8a", "hinge", "dcd"),
+    ("w8a", "squared_hinge", "auto"),
+    ("imdb", "hinge", "auto"),
+    ("imdb", "squared_hinge", "auto"),
+]
+SEARCHES = [(name, loss) for name, loss, solver in PATHS[:7] if solver == "auto"]
 GRID = np.logspace(-3, 1, 9)
 FOLDS = StratifiedKFold(5)
 
@@ -32,7 +52,8 @@ def timed(work):
     return time.process_time() - begun, found
 
 
-def paths(name: str, loss: str, solver: str) -> None:
+def of_path(name: str, loss: str, solver: str) -> dict[str, float]:
+    """Return the ratios of a path, and the largest gaps."""
     X, y = load(name)
     options = {"loss": loss, "solver": solver, "random_state": 0}
     ours, path = timed(lambda: svm_path(X, y, GRID, **options))
@@ -52,15 +73,17 @@ def paths(name: str, loss: str, solver: str) -> None:
         sum(c.epochs for c in path.certificates),
         sum(model.certificate_.epochs for model in models),
     ]
-    print(
-        f"| {name} | {loss} | {solver} | {path.relative_gaps.max():.1e} | "
-        f"{cold / ours:.1f} | {passes[1] / passes[0]:.1f} | "
-        f"{theirs / ours:.1f} | {gap:.1e} |",
-        flush=True,
-    )
+    return {
+        "time": cold / ours,
+        "epochs": passes[1] / passes[0],
+        "rival": theirs / ours,
+        "gap": float(path.relative_gaps.max()),
+        "rival_gap": gap,
+    }
 
 
-def searches(name: str, loss: str) -> None:
+def of_search(name: str, loss: str) -> dict[str, float]:
+    """Return the ratios of a search, and the best scores in percent."""
     X, y = load(name)
     ours, found = timed(
         lambda: LinearSVCCV(GRID, cv=FOLDS, loss=loss, random_state=0).fit(X, y)
@@ -73,11 +96,12 @@ def searches(name: str, loss: str) -> None:
     dual = loss == "hinge" or "auto"
     rival = sklearn.svm.LinearSVC(loss=loss, dual=dual, max_iter=10_000, random_state=0)
     theirs, their_best = timed(lambda: search(rival))
-    print(
-        f"| {name} | {loss} | {cold / ours:.1f} | {theirs / ours:.1f} | "
-        f"{100 * found.best_score_:.2f} | {100 * their_best.best_score_:.2f} |",
-        flush=True,
-    )
+    return {
+        "time": cold / ours,
+        "rival": theirs / ours,
+        "score": 100 * found.best_score_,
+        "rival_score": 100 * their_best.best_score_,
+    }
 
 
 def load(name: str):
@@ -87,23 +111,70 @@ def load(name: str):
     return X, y
 
 
-if __name__ == "__main__":
+def kept() -> dict[str, dict[str, float]]:
+    """Return the stored results of all cases."""
+    found: dict[str, dict[str, float]] = {}
+    if RESULTS.exists():
+        found |= json.loads(RESULTS.read_text("utf-8"))["cases"]
+    return found
+
+
+def keep(case: tuple[str, ...], result: dict[str, float]) -> None:
+    """Store a result, in place of an earlier one of this case."""
+    cases = kept() | {", ".join(case): result}
+    whole = {"machine": stamp(), "cases": dict(sorted(cases.items()))}
+    RESULTS.write_text(json.dumps(whole, indent=1) + "\n", "utf-8")
+    print(", ".join(case), json.dumps(result), flush=True)
+
+
+def tables() -> list[list[str]]:
+    """Return the lines of the three tables of the page."""
+    cases, lines = kept(), [list[str]() for _ in range(3)]
+    for case in SEARCHES:
+        of = cases[", ".join(case)]
+        words = [f"{of[k]:.1f}" for k in ("time", "rival")]
+        words += [f"{of[k]:.2f}" for k in ("score", "rival_score")]
+        lines[0].append(" | ".join([*case, *words]))
+    for path in PATHS:
+        of = cases[", ".join(path)]
+        ratios = [f"{of[k]:.1f}" for k in ("time", "epochs", "rival")]
+        gaps = [f"{of[k]:.1e}" for k in ("gap", "rival_gap")]
+        lines[1].append(" | ".join([*path, *ratios]))
+        lines[2].append(" | ".join([*path, *gaps]))
+    return [[f"| {line} |" for line in table] for table in lines]
+
+
+def page(text: str) -> str:
+    """Return the page with the tables and the range of every figure in its text."""
+    found = re.findall(r"(?<=---\|\n)(?:\| (?:a9a|w8a|imdb) .*\n)+", text)
+    for old, new in zip(found, tables(), strict=True):
+        text = text.replace(old, "\n".join(new) + "\n")
+    cases = kept()
+    for solver in ("auto", "dcd"):
+        ratios = [cases[", ".join(p)]["time"] for p in PATHS if p[2] == solver]
+        said = f"{min(ratios):.1f} to {max(ratios):.1f} times"
+        text = re.sub(
+            rf"(`{solver}`[^`]*?take )[\d.]+ to [\d.]+ times",
+            rf"\g<1>{said}",
+            text,
+        )
+    return text
+
+
+def main() -> None:
+    """Measure cases, and write the page."""
     warnings.simplefilter("ignore", ConvergenceWarning)
-    only = {"paths", "searches"} & set(sys.argv[1:]) or {"paths", "searches"}
-    names = [name for name in sys.argv[1:] if name not in only] or [
-        "a9a",
-        "w8a",
-        "imdb",
-    ]
-    print("| data | loss | solver | largest gap of the path | cold fits | "
-          "their passes | scikit-learn | its largest gap |\n|"
-          + "---|" * 8)  # fmt: skip
-    for name in names if "paths" in only else ():
-        for loss in ("hinge", "squared_hinge"):
-            for solver in ("auto", "dcd"):
-                paths(name, loss, solver)
-    print("\n| data | loss | GridSearchCV over dualgap | over scikit-learn's | "
-          "best score, % | scikit-learn's |\n|" + "---|" * 6)  # fmt: skip
-    for name in names if "searches" in only else ():
-        for loss in ("hinge", "squared_hinge"):
-            searches(name, loss)
+    given = set(sys.argv[1:])
+    kinds = {"paths", "searches"} & given or {"paths", "searches"}
+    names = given - kinds - {"--page"} or {"a9a", "w8a", "imdb"}
+    for case in PATHS if "paths" in kinds and "--page" not in given else ():
+        if case[0] in names:
+            keep(case, of_path(*case))
+    for case in SEARCHES if "searches" in kinds and "--page" not in given else ():
+        if case[0] in names:
+            keep(case, of_search(*case))
+    PAGE.write_text(page(PAGE.read_text("utf-8")), "utf-8")
+
+
+if __name__ == "__main__":
+    main()
