@@ -7,8 +7,8 @@
 # make test-processors  the numerical tests once as each kind of processor would run
 #                them, older ones than this included
 # make mutations  break 40 lines at random: does the fast suite notice?
-# make papers  run the papers' experiments and write their pages, in about two hours of
-#                processor time, 46 minutes of them in nanculef2014_proved; needs the
+# make papers  run the papers' experiments and write their pages, in less than two
+#                hours of processor time, 43 minutes of them in nanculef2014_proved; needs the
 #                real data sets (DUALGAP_DATA)
 # make lint    ruff and mypy
 # make docs    build the pages, warnings are errors, into build/docs; look for dead links
