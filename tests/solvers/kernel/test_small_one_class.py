@@ -78,6 +78,8 @@ def test_what_is_left_to_the_ordinary_solver():
     assert solved(KernelOneClass(K, 0.4, kernel=Precomputed())) is None
     large = KernelOneClass(X, 0.4, kernel=RBF(0.5), cache_size=0.02)
     assert solved(large) is None
+    many = np.repeat(X, 11, axis=0)
+    assert solved(KernelOneClass(many, 0.4, kernel=RBF(0.5))) is None
     stop = core.Stop()
     stop.request()
     assert solved(problem, stop=stop) is None

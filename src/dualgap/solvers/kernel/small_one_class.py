@@ -7,6 +7,7 @@ proof follows. The ordinary solver trains a problem whose accuracy is not proved
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -20,6 +21,17 @@ from ...problems.base import Claim, Proof
 from ...problems.kernel_boxes import BoxProblem
 from .auto import Auto
 from .pairs import dense_source, small_enough, when_to_end
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Tuning constants of :func:`solve_one_class`."""
+
+    #: Most rows: the block solver needs only some rows of a larger matrix.
+    most_rows: int = 400
+
+
+SETTINGS = Settings()
 
 
 class SolvedOneClass(NamedTuple):
@@ -66,11 +78,13 @@ def solve_one_class(
     Returns
     -------
     SolvedOneClass or None
-        None if the problem is another one, the solver is not `Auto`, the core cannot
-        compute the matrix, it is too large, or `stop` ended the work.
+        None if the problem is another one or has many rows, the solver is not `Auto`,
+        the core cannot compute the matrix, or `stop` ended the work.
     """
     gram, alpha = problem.gram, problem.start()
-    if problem.kind != "kernel-one-class" or not isinstance(gram, Gram):
+    if problem.kind != "kernel-one-class" or problem.n > SETTINGS.most_rows:
+        return None
+    if not isinstance(gram, Gram):
         return None
     begun = time.perf_counter()
     if not small_enough(solver, gram.kernel, problem.n, gram.cache_size):
