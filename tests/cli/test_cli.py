@@ -763,7 +763,9 @@ def test_a_score_needs_labels_that_say_something() -> None:
     write("data", [-1, 1])
     call("train", "data", "model")
     Path("none").write_text("0 2:1\n0 2:2\n")
-    assert "none: no accuracy: every label is 0" in refused("score", "none", "model")
+    assert "none cannot be scored: every label is 0" in refused(
+        "score", "none", "model"
+    )
     Path("one").write_text("1 2:1\n1 2:2\n")
     assert json.loads(call("score", "one", "model", "--json").stdout)["auc"] is None
     assert "AUC" not in call("score", "one", "model").stdout
@@ -833,14 +835,13 @@ def test_labels_that_say_nothing() -> None:
     write("data", [-1, 1])
     call("train", "data", "model")
     for labels, words in {
-        (0, 0): "no accuracy: every label is 0",
-        (5, 6): "no accuracy: the model has none of the labels (5, 6); its classes "
-        "are -1, 1",
+        (0, 0): "every label is 0, which counts as missing",
+        (5, 6): "the model has none of the labels (5, 6); its classes are -1, 1",
     }.items():
         Path("new").write_text("".join(f"{label} 2:1\n" for label in labels))
         result = call("predict", "new", "model")
         assert len(result.stdout.splitlines()) == 2
-        assert result.stderr.startswith(words)
+        assert result.stderr.startswith(f"Not scored: {words}")
         report = json.loads(call("predict", "new", "model", "--json").stdout)
         assert (report["accuracy"], report["balanced_accuracy"]) == (None, None)
         assert report["remark"].startswith(words)
@@ -923,7 +924,10 @@ def test_inspect_odd_files() -> None:
     # A model in the place of data.
     write("data", [-1, 1])
     call("train", "data", "model")
-    assert "model is a model file, not a data file" in refused("inspect", "model")
+    for command in ("inspect", "path", "compare"):  # which have no MODEL
+        told = refused(command, "model")
+        assert "model is a model file, not a data file; give a data file" in told
+    assert "dualgap report DATA MODEL" in refused("inspect", "model")
     Path("theirs").write_text("solver_type L2R_L1LOSS_SVC_DUAL\n")
     assert "DATA comes before MODEL" in refused("train", "theirs", "other")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -126,7 +127,8 @@ def test_labels_of_one_class_are_judged():
     ("options", "message"),
     [
         (("--task", "regresion"), "Did you mean 'regression'"),
-        (("--epsilon", "0.1"), "needs --task"),
+        (("--epsilon", "0.1"), "--epsilon needs --task regression."),
+        (("--nu", "0.1"), "--nu needs --task one-class."),
         (("--loss", "epsilon_insensitive"), "needs --task regression"),
         (("--task", "one-class", "--C", "1"), "--C is not for"),
         (("--task", "one-class", "--epsilon", "1"), "for --task regression"),
@@ -170,4 +172,19 @@ def test_files_of_peers_need_what_they_do_not_say():
 
 def test_targets_train_no_classifier():
     write()
-    assert "use --task regression to predict" in refused("train", "data", "model")
+    told = refused("train", "data", "model")
+    assert told.endswith("; --task regression predicts numbers\n")
+    call("train", "data", "m", "--task", "regression")
+    for command in ("path", "compare"):
+        told = refused(command, "data")
+        assert f"; {command} trains classifiers, and dualgap train --task reg" in told
+    call("convert", "data", "store")
+    assert "stores are for classification" in refused("train", "store", "model")
+
+
+def test_predictions_without_targets_are_not_scored():
+    Path("t.csv").write_text("a,b,y\n1,0,0.5\n2,1,1.5\n4,1,3.25\n")
+    Path("new.csv").write_text("a,b\n1,0\n2,1\n")
+    call("train", "t.csv", "model", "--task", "regression")
+    told = call("predict", "new.csv", "model").stderr
+    assert told == "Not scored: DATA has no labels.\n"

@@ -115,7 +115,7 @@ def test_columns_go_by_name_and_labels_may_lack() -> None:
     Path("u.csv").write_text("\n".join(f"{b};{c};{a}" for a, b, c, _ in rows))
     result = call("predict", "u.csv", "model")
     assert result.stdout == expected
-    assert result.stderr == "no accuracy: DATA has no labels\n"
+    assert result.stderr == "Not scored: DATA has no labels.\n"
     assert "DATA has no labels" in refused("score", "u.csv", "model")
     assert "no column 'c'; its columns are a, b, kind" in refused(
         "score", narrow(rows), "model"
@@ -127,6 +127,40 @@ def test_columns_go_by_name_and_labels_may_lack() -> None:
 def narrow(rows: list[list[str]]) -> str:
     Path("n.csv").write_text("\n".join(f"{a},{b},{k}" for a, b, _, k in rows))
     return "n.csv"
+
+
+@pytest.mark.parametrize("kernel", [None, "rbf"])
+@pytest.mark.parametrize("header", ["a,b,y\n", ""])
+def test_one_class_needs_no_labels(header: str, kernel: str | None) -> None:
+    X = np.random.default_rng(0).normal(size=(60, 3)) + 3
+    lines = [",".join(map(repr, row)) for row in X.tolist()]
+    Path("t.csv").write_text(header + "\n".join(lines))
+    np.savez("t.npz", X=X)
+    options = ["--task", "one-class", "--nu", "0.1"]
+    estimator: Any = dualgap.LinearOneClassSVM(nu=0.1)
+    if kernel is not None:
+        options += ["--kernel", kernel]
+        estimator = dualgap.OneClassSVM(nu=0.1)
+    ways = {"t.npz": ((), [0, 1, 2]), "t.csv": (("--columns", "1,3"), [0, 2])}
+    for name, (columns, features) in ways.items():
+        call_of = call("train", name, "model", *options, *columns)
+        start = f"{name}: 60 examples, {len(features)} features, read in"
+        assert call_of.stderr.startswith(start)
+        call("predict", name, "model", "-o", "out")
+        expected = estimator.fit(X[:, features]).predict(X[:, features])
+        np.testing.assert_array_equal(np.loadtxt("out", dtype=int), expected)
+        proved = json.loads(call("certify", name, "model", "--json").stdout)
+        (certificate,) = proved["certificates"]
+        assert 0 <= certificate["relative_gap"] <= 1e-3
+
+
+def test_one_class_leaves_labels_aside_unless_they_are_features() -> None:
+    table()
+    told = call("train", "t.csv", "model", "--task", "one-class").stderr
+    assert "3 features, labels in column kind, read" in told
+    assert "no label column 'z'" in refused(
+        "train", "t.csv", "other", "--task", "one-class", "--label", "z"
+    )
 
 
 def test_standard_input_and_content_before_names() -> None:

@@ -28,6 +28,7 @@ from .options import (
     fraction,
     positive,
 )
+from .quality import is_novelty
 from .report import (
     by_problem,
     name_of,
@@ -212,7 +213,8 @@ def read_with_data(o: ModelOptions, nu: float | None = None) -> tuple[str, Model
             )
     remedy = f"give data like the training data of {model}"
     size = None if kind == "LIBSVM" else fitted.n_features_in_
-    columns = columns_of(notes, o.label)._replace(needs_label=True)
+    needed = o.label is not None or not is_novelty(fitted)
+    columns = columns_of(notes, o.label)._replace(needs_label=needed)
     base = bool(notes["zero_based"])
     examples = read_data(data, o.zero_based, o.n_jobs, size, remedy, columns, base)
     examples = rescaled(examples, scaling)

@@ -140,7 +140,7 @@ def compare(options: Options) -> None:
             options.data, options.zero_based, options.n_jobs, columns=chosen
         )
         examples, _ = standardized(examples, options.standardize)
-        refuse_untrainable(examples)
+        refuse_untrainable(examples, "compare")
         y = _signs(examples, options.positive_label)
         if not options.quiet:
             typer.echo(summary(examples), err=True)
@@ -167,7 +167,7 @@ def compare(options: Options) -> None:
 
 def _refuse_files(options: Options) -> None:
     """Raise an error for files that cannot be read or written, before any work."""
-    refuse_unreadable(options.data)
+    refuse_unreadable(options.data, "give a data file")
     if is_store(options.data):
         raise ValueError(
             f"{options.data} is a store, which compare cannot read; give a data file"

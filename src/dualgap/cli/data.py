@@ -68,8 +68,10 @@ def chosen_columns(label: str | None, columns: str | None) -> Columns:
     return Columns(label, names, asked=label is not None or names is not None)
 
 
-def refuse_unreadable(path: str) -> None:
+def refuse_unreadable(path: str, remedy: str = "DATA comes before MODEL") -> None:
     """Raise an error for a missing file, a folder or a model, before any work.
+
+    The error for a model ends with the remedy.
 
     Raises
     ------
@@ -89,7 +91,7 @@ def refuse_unreadable(path: str) -> None:
         )
     if not os.access(path, os.R_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
-    refuse_model(path, "DATA comes before MODEL")
+    refuse_model(path, remedy)
 
 
 def is_store(path: str) -> bool:
@@ -234,7 +236,7 @@ def read_data(
         table.y is not None,
         table.names,
         table.label,
-        table.columns,
+        None if arrays else table.columns,
     )
 
 
@@ -422,22 +424,39 @@ def _opened(
     return Data(path, store, y, store.zero_based)
 
 
-def refuse_untrainable(examples: Data) -> None:
-    """Raise an error for examples that a classifier cannot be trained on."""
+def refuse_untrainable(examples: Data, command: str = "train") -> None:
+    """Raise an error for examples that a classifier cannot be trained on.
+
+    The remedies are for the user of a command.
+    """
     labels = labels_of(examples)
     if len(labels) < 2:
+        remedy = _of_other_task(examples, command, "one-class", "learns one class")
         raise ValueError(
-            f"{examples.path} has only one class, {labels[0]}; classification needs "
-            "two, and --task one-class takes one"
+            f"{examples.path} has only one class, {labels[0]}, and classification "
+            f"needs two; {remedy}"
         )
     if examples.y.dtype.kind == "f":
         odd = [x for x in map(float, labels) if x % 1 or abs(x) >= 2**53]
+        remedy = _of_other_task(examples, command, "regression", "predicts numbers")
         raise ValueError(
             f"{examples.path} has labels that are not whole numbers below 2**53, such "
-            f"as {odd[0]}; use --task regression to predict numbers"
+            f"as {odd[0]}; {remedy}"
         )
     if examples.nnz == 0:
         raise ValueError(f"{examples.path} has only labels and no values; add features")
+
+
+def _of_other_task(examples: Data, command: str, task: str, does: str) -> str:
+    """Return the remedy for data that are for another task than classification."""
+    if is_store(examples.path):
+        return (
+            f"stores are for classification, and --task {task}, which {does}, needs "
+            "the file that the store was made from"
+        )
+    if command != "train":
+        return f"{command} trains classifiers, and dualgap train --task {task} {does}"
+    return f"--task {task} {does}"
 
 
 def refuse_unfit(examples: Data, task: str) -> None:
@@ -484,8 +503,10 @@ def notes_of(examples: Data) -> dict[str, Scalar]:
         "zero_based": examples.zero_based,
         "examples": examples.shape[0],
     }
-    if examples.columns is not None and examples.label is not None:
-        notes |= {"label": examples.label, "columns": json.dumps(examples.columns)}
+    if examples.columns is not None:
+        notes["columns"] = json.dumps(examples.columns)
+    if examples.label is not None:
+        notes["label"] = examples.label
     return notes
 
 

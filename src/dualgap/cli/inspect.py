@@ -51,7 +51,9 @@ def inspect(
 ) -> None:
     """Describe DATA: size, classes, norms of the rows, memory."""
     with told_plainly(debug):
-        refuse_unreadable(data)
+        refuse_unreadable(
+            data, "give a data file, or describe a model with dualgap report DATA MODEL"
+        )
         chosen = chosen_columns(label, columns)._replace(needs_label=label is not None)
         examples = read_data(data, zero_based, n_jobs, columns=chosen)
         if verify:

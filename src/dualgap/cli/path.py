@@ -150,7 +150,7 @@ def path(options: Options) -> None:
             options.data, options.zero_based, options.n_jobs, columns=chosen
         )
         examples, scaling = standardized(examples, options.standardize)
-        refuse_untrainable(examples)
+        refuse_untrainable(examples, "path")
         if not options.quiet:
             typer.echo(summary(examples), err=True)
         found = _trained(options, examples, scaling, grid)
@@ -181,7 +181,7 @@ def _refuse_early(options: Options) -> None:
         raise ValueError(
             f"--solver {options.solver} keeps no dual variables; use one of {names}"
         )
-    refuse_unreadable(data)
+    refuse_unreadable(data, "give a data file")
     if is_store(data):
         raise ValueError(f"{data} is a store, which path cannot read; give a data file")
     for name in (model, picture):

@@ -110,7 +110,9 @@ def predict(
         if output is None:
             for block in _lines(wanted):
                 typer.echo(block, nl=False)
-        typer.echo("; ".join(filter(None, [in_words(figures), remark])), err=True)
+        scored = in_words(figures)
+        told = f"{scored}; {remark}" if remark else scored
+        typer.echo(told if scored else f"Not scored: {remark}.", err=True)
 
 
 def _lines(predictions: NDArray[np.generic]) -> Iterator[str]:

@@ -178,14 +178,14 @@ def _accuracies(
 
     none = _none(("accuracy", "balanced_accuracy"))
     if not examples.labelled:
-        return none, "no accuracy: DATA has no labels"
+        return none, "DATA has no labels"
     found, known = labels_of(examples), set(classes_of(fitted))
     strange = [label for label in found if label not in known]
     if found == [0]:
-        return none, "no accuracy: every label is 0, which counts as missing"
+        return none, "every label is 0, which counts as missing"
     if len(strange) == len(found):
         return none, (
-            f"no accuracy: the model has none of the labels ({shortened(found)}); "
+            f"the model has none of the labels ({shortened(found)}); "
             f"its classes are {shortened(sorted(known))}"
         )
     remark = ""
@@ -207,12 +207,12 @@ def _errors(examples: Data, predicted: NDArray[np.float64]) -> tuple[Figures, st
     import numpy as np
 
     if not examples.labelled:
-        return _none(_ERRORS), "no errors: DATA has no labels"
+        return _none(_ERRORS), "DATA has no labels"
     if examples.y.dtype.kind not in "if":
-        return _none(_ERRORS), "no errors: the labels of DATA are not numbers"
+        return _none(_ERRORS), "the labels of DATA are not numbers"
     y = np.asarray(examples.y, np.float64)
     if not y.any():
-        return _none(_ERRORS), "no errors: every target is 0, which counts as missing"
+        return _none(_ERRORS), "every target is 0, which counts as missing"
     residuals, spread = y - predicted, float(np.var(y))
     square = float(np.mean(residuals**2))
     return {

@@ -47,7 +47,7 @@ def score(
         known = any(value is not None for value in figures.values())
         if not known:
             remedy = "" if examples.labelled else "; name their column with --label"
-            raise ValueError(f"{data}: {remark}{remedy}")
+            raise ValueError(f"{data} cannot be scored: {remark}{remedy}")
         if not is_regression(fitted):
             figures["auc"] = auc(fitted, examples, values)
         if json_:

@@ -158,8 +158,11 @@ def _of_estimator(options: TrainOptions) -> tuple[Parameters, Parameters]:
             o.task, o.solver, o.loss, bias, shape, o.kernel, o.epsilon, o.nu, given
         )
     elif o.epsilon is not None or o.nu is not None:
-        name = "--nu" if o.epsilon is None else "--epsilon"
-        raise typer.BadParameter(f"{name} needs --task regression or one-class.")
+        raise typer.BadParameter(
+            "--epsilon needs --task regression."
+            if o.nu is None
+            else "--nu needs --task one-class."
+        )
     elif o.kernel is None:
         own = of_linear_svc(o.solver, o.loss, bias, shape, o.multi_class or "ovr")
         told = {"loss": o.loss or "hinge", "gamma": o.gamma}
@@ -200,13 +203,16 @@ def _refuse_files(options: TrainOptions) -> None:
 
 def _read(options: TrainOptions) -> tuple[Data, Scaling | None]:
     """Read the examples and, if asked, standardise them."""
+    chosen = chosen_columns(options.label, options.columns)
+    if options.task == "one-class":
+        chosen = chosen._replace(needs_label=options.label is not None)
     examples = read_data(
         options.data,
         options.zero_based,
         options.n_jobs,
         options.n_features,
         "leave --n-features out, or give a larger number",
-        chosen_columns(options.label, options.columns),
+        chosen,
     )
     examples, scaling = standardized(examples, options.standardize)
     if options.task == "classification":
@@ -289,7 +295,8 @@ def _suspect_targets(examples: Data) -> None:
     if number > max(20, 0.1 * examples.shape[0]):
         typer.echo(
             f"{number:,} classes in {examples.shape[0]:,} examples. If the labels are "
-            "numbers to predict, use --task regression.",
+            "numbers to predict, use --task regression"
+            + (" on a data file." if is_store(examples.path) else "."),
             err=True,
         )
 

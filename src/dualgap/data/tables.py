@@ -185,6 +185,8 @@ def _layout(
         lower = [column.lower() for column in names or ()]
         named = [lower.index(word) for word in _LABEL_NAMES if word in lower]
         likely = named or (list(texts) if len(texts) == 1 else [])
+        if not needs_label:  # a column that was named as a feature is one
+            likely = [j for j in likely if j not in features]
         at = likely[0] if likely else None
         if at is None and needs_label:
             known = f"1 to {count}" if names is None else _few(names)
