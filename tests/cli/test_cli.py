@@ -543,6 +543,7 @@ def test_n_features() -> None:
         (("--no-penalize-intercept", "--solver", "sdca"), "sdca penalises the bias"),
         (("--solver", "sgd-s", "--loss", "squared_hinge"), "sgd-s needs --loss hinge"),
         (("--class-weight", "heavy"), "'heavy' is not LABEL=W"),
+        (("--class-weight", "blanced"), "Did you mean 'balanced'?"),
         (("--class-weight", "1=2,-1"), "'-1' is not LABEL=W"),
         (("--class-weight", "1=-2"), "-2 is not a positive"),
         (("--class-weight", "1=2,1.0=3"), "occurs twice"),
@@ -941,6 +942,38 @@ def test_help_and_version() -> None:
         for command in ("train", "predict", "inspect"):
             assert command in call(*arguments).stdout
             assert "Examples" in call(command, *arguments).stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("--verison",), "dualgap: No such option: --verison. Did you mean --version?"),
+        (
+            ("inspect", "data", "--verbose"),
+            "dualgap inspect: No such option: --verbose. See --help.",
+        ),
+        (
+            ("compare", "data", "--solvers", "auto,sdac"),
+            "dualgap compare: --solvers: 'sdac' is not one of auto, ",
+        ),
+        (
+            ("export", "model", "out", "--format", "pickle"),
+            "dualgap export: --format: 'pickle' is not one of liblinear, libsvm, onnx.",
+        ),
+        (
+            ("convert", "data", "store", "--format", "sparse"),
+            "dualgap convert: --format: 'sparse' is not one of auto, csr, dense.",
+        ),
+        (
+            ("convert", "data", "store", "--memory", "lots"),
+            "dualgap convert: --memory: 'lots' is not a size, such as 500MB or 2GB.",
+        ),
+    ],
+)
+def test_wrong_usage_names_the_option(
+    arguments: tuple[str, ...], sentence: str
+) -> None:
+    assert refused(*arguments, status=2).startswith(sentence)
 
 
 def test_help_has_groups_and_plain_placeholders() -> None:

@@ -134,8 +134,20 @@ class _Plain(_AnyCommand):
             reader = _Reader.of(parameter)
             if reader is not None:
                 parameter.get_runtime_param = lambda reader=reader: reader
-        rest: list[str] = super().parse_args(ctx, args)
+        ctx.meta[_ARGUMENTS_KEY] = list(args)
+        try:
+            rest: list[str] = super().parse_args(ctx, args)
+        except _UsageError as error:
+            if not hasattr(error, "possibilities"):  # not about an unknown option
+                raise
+            raise _UsageError(self._remark(error.option_name), ctx) from None
         return rest
+
+    def _remark(self, option: str) -> str:
+        known = [name[2:] for p in self.params for name in p.opts if name[:2] == "--"]
+        near = nearest(option.lstrip("-"), known)
+        hint = f" Did you mean --{near}?" if near else " See --help."
+        return f"No such option: {option}.{hint}"
 
     def get_help(self, ctx: Context) -> str:
         found: str = super().get_help(ctx)
@@ -340,24 +352,13 @@ class _Command(_Plain, typer.core.TyperCommand):
         pieces = super().collect_usage_pieces(ctx)
         return [re.sub(r"[{}]|(?<=STORE\}).*", "", piece) for piece in pieces]
 
-    def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
-        ctx.meta[_ARGUMENTS_KEY] = list(args)
-        try:
-            return super().parse_args(ctx, args)
-        except _UsageError as error:
-            if not hasattr(error, "possibilities"):  # not about an unknown option
-                raise
-            raise _UsageError(self._remark(error.option_name), ctx) from None
-
     def _remark(self, option: str) -> str:
-        known = [name for p in self.params for name in p.opts if name[:2] == "--"]
+        known = {name for p in self.params for name in p.opts}
         remedy = _FOREIGN.get(option, "")
         options = set(re.findall("--[A-Za-z-]+", remedy))
-        if remedy and ("dualgap" in remedy or not options or options & set(known)):
+        if remedy and ("dualgap" in remedy or not options or options & known):
             return f"No such option: {option}; {remedy}."
-        near = nearest(option, known)
-        hint = f" Did you mean {near}?" if near else " See --help."
-        return f"No such option: {option}.{hint}"
+        return super()._remark(option)
 
 
 _Function = TypeVar("_Function", bound=Callable[..., object])

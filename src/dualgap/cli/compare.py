@@ -197,7 +197,7 @@ def _solvers(text: str, loss: str) -> list[str]:
     names = [name.strip() for name in text.split(",") if name.strip()]
     if not names:
         raise typer.BadParameter("--solvers is empty; give names, such as auto,sdca.")
-    names = [known_word(name, list(SOLVERS), "solver") for name in names]
+    names = [known_word(name, list(SOLVERS), "solver", "--solvers") for name in names]
     for name in names:
         if loss not in SOLVERS[name].losses:
             able = [name for name, record in SOLVERS.items() if loss in record.losses]

@@ -10,8 +10,10 @@ import typer
 
 from .app import app, paragraphs, taking, told_plainly
 from .data import refuse_model
-from .options import Debug, Json, ReadJobs, ZeroBasedInputs, known_word, megabytes
+from .options import Debug, Json, ReadJobs, Words, ZeroBasedInputs, megabytes
 from .report import print_json
+
+_FORMAT = Words(lambda: ("auto", "csr", "dense"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +33,10 @@ class Options:
     format_: Annotated[
         str,
         typer.Option(
-            "--format", help="csr, dense, or auto: the format of the first rows."
+            "--format",
+            callback=_FORMAT.check,
+            autocompletion=_FORMAT.complete,
+            help="csr, dense, or auto: the format of the first rows.",
         ),
     ] = "auto"
     single: Annotated[
@@ -44,7 +49,11 @@ class Options:
     seed: Annotated[int, typer.Option(min=0, help="Seed of the random order.")] = 0
     memory: Annotated[
         str,
-        typer.Option(metavar="SIZE", help="Memory to use, such as 500MB or 4GB."),
+        typer.Option(
+            callback=megabytes,
+            metavar="SIZE",
+            help="Memory to use, such as 500MB or 4GB.",
+        ),
     ] = "1GiB"
     label: Annotated[str, typer.Option(help="Column of the labels in tables.")] = (
         "label"
@@ -102,8 +111,6 @@ def convert(options: Options) -> None:
     o = options
     if len(o.inputs) < 2:
         raise typer.BadParameter("STORE is missing; give one file or more, then STORE.")
-    known_word(o.format_, ["auto", "csr", "dense"])
-    size = megabytes(o.memory)
     *files, target = o.inputs
     with told_plainly(o.debug):
         from ..data import convert as convert_files
@@ -118,7 +125,7 @@ def convert(options: Options) -> None:
             dtype="float32" if o.single else "float64",
             shuffle=o.shuffle,
             seed=o.seed,
-            memory=int(1e6 * (size or 0.0)),
+            memory=int(1e6 * float(o.memory)),  # megabytes made it a number
             n_jobs=o.n_jobs,
             overwrite=o.overwrite,
             resume=not o.fresh,

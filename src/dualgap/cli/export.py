@@ -11,7 +11,7 @@ import typer
 from .app import app, paragraphs, told_plainly
 from .certify import read_model
 from .data import refuse_overwriting, refuse_unwritable, whose_model
-from .options import Debug, Json, known_word
+from .options import Debug, Json, Words
 from .report import print_json
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from .data import Model
 
 _NAMES = {"liblinear": "LIBLINEAR", "libsvm": "LIBSVM", "onnx": "ONNX runtimes"}
+_FORMAT = Words(lambda: list(_NAMES))
 _EXTENSIONS = {
     ".ll": "liblinear",
     ".svm": "libsvm",
@@ -55,6 +56,8 @@ def export(
         str | None,
         typer.Option(
             "--format",
+            callback=_FORMAT.check,
+            autocompletion=_FORMAT.complete,
             help="liblinear, libsvm or onnx.",
             show_default="from the extension of OUT; without one, liblinear for linear "
             "models and libsvm for kernel models",
@@ -64,8 +67,6 @@ def export(
     debug: Debug = False,
 ) -> None:
     """Write MODEL as a file for another program."""
-    if format_ is not None:
-        known_word(format_, list(_NAMES))
     extension = format_ or _format_of(output)
     with told_plainly(debug):
         _, fitted, notes, scaling = read_model(model, None)

@@ -34,8 +34,12 @@ def fraction(value: float) -> float:
     return value
 
 
-def known_word(value: str, known: Sequence[str], parameter: str = "") -> str:
+def known_word(
+    value: str, known: Sequence[str], parameter: str = "", option: str = ""
+) -> str:
     """Return a known word; an alias of the parameter's is replaced by its word.
+
+    Errors in callbacks name their option; elsewhere `option` is its name.
 
     Raises
     ------
@@ -48,7 +52,9 @@ def known_word(value: str, known: Sequence[str], parameter: str = "") -> str:
     if near and value.lower() in ALIASES.get(parameter, {}):
         return near
     hint = f" Did you mean {near!r}?" if near else ""
-    raise typer.BadParameter(f"{value!r} is not one of {', '.join(known)}.{hint}")
+    raise typer.BadParameter(
+        f"{option and f'{option}: '}{value!r} is not one of {', '.join(known)}.{hint}"
+    )
 
 
 def positive_numbers(option: str, text: str) -> list[float]:

@@ -17,6 +17,7 @@ from typing import (
 
 import typer
 
+from ..names import nearest
 from .data import (
     Data,
     labels_of,
@@ -262,8 +263,11 @@ def class_weights(text: str | None) -> Weights:
         try:
             pair = _label(label), float(weight if label else "")
         except ValueError:
+            near = nearest(text, ["balanced"])
+            hint = f" Did you mean {near!r}?" if near else ""
             raise typer.BadParameter(
                 f"--class-weight {text!r}: {part!r} is not LABEL=W, such as -1=2.5."
+                f"{hint}"
             ) from None
         if not 0.0 < pair[1] < math.inf:
             raise typer.BadParameter(
