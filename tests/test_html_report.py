@@ -423,6 +423,8 @@ def test_the_same_model_gives_the_same_page_which_can_be_saved(pictures, tmp_pat
     assert report.html == dualgap.report(model, X, y).html
     report.save(tmp_path / "page.html")
     assert (tmp_path / "page.html").read_text("utf-8") == report.html
+    with pytest.raises(TypeError, match="path must be a str or a pathlib"):
+        report.save(3)
     assert "<html" not in report._repr_html_()
     assert report._repr_html_().startswith("<iframe ")
     assert repr(report) == "Report()"

@@ -415,6 +415,8 @@ def test_other_classes_are_refused(function: str) -> None:
         ValueError, match="no class 'NuSVC'; choose from LinearSVC, SVC"
     ):
         getattr(dualgap, function)(["SVC", "NuSVC"])
+    with pytest.raises(TypeError, match="names=3 is not a list of classes; choose"):
+        getattr(dualgap, function)(3)
     assert sklearn.svm.SVC is PLAIN["SVC"]
 
 

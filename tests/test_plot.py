@@ -9,12 +9,23 @@ from pathlib import Path
 import numpy as np
 import pandas
 import pytest
+import sklearn.svm
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler, scale
 
-from dualgap import SVC, SVR, LinearSVC, LinearSVCCV, OneClassSVM, svm_path
+from dualgap import (
+    SVC,
+    SVCCV,
+    SVR,
+    LinearSVC,
+    LinearSVCCV,
+    OneClassSVM,
+    svc_path,
+    svm_path,
+)
 from dualgap.certificate import relative_gap
+from dualgap.model_selection import GridSearchCV
 from dualgap.plot import (
     COLORS,
     BoundaryDisplay,
@@ -168,8 +179,21 @@ def test_what_cannot_be_drawn_is_refused():
     pairs = LinearSVC(multi_class="ovo").fit(X, y)
     with pytest.raises(ValueError, match="one versus the rest"):
         MarginDisplay.from_estimator(pairs, X, y, positive=1)
-    with pytest.raises(ValueError, match="LinearSVC has no history_; fit it"):
+    with pytest.raises(ValueError, match="LinearSVC has no history_; fit a"):
         ConvergenceDisplay.from_estimator(LinearSVC())
+    theirs = sklearn.svm.LinearSVC().fit(X, y)
+    with pytest.raises(ValueError, match="or of another package, has none"):
+        ConvergenceDisplay.from_estimator(theirs)
+    with pytest.raises(TypeError, match="estimators is of type list; give a dict"):
+        ConvergenceDisplay.from_estimators([linear, kernel])
+    for model in (linear, SVCCV([1.0]), GridSearchCV(SVC(), {"C": [1.0]}).fit(X, y)):
+        with pytest.raises(TypeError, match="to draw; give a fitted LinearSVCCV"):
+            PathDisplay.from_estimator(model)
+    with pytest.raises(TypeError, match=r"SVCPath, .* give a result of svm_path"):
+        PathDisplay.from_path(svc_path(X, y, [1.0]))
+    for model in (SVR().fit(X, y), OneClassSVM().fit(X)):
+        with pytest.raises(TypeError, match="has no margins; give a fitted classifier"):
+            MarginDisplay.from_estimator(model, X, y)
     with pytest.raises(ValueError, match="is not a class"):
         MarginDisplay.from_estimator(linear, X, y, positive=7)
     with pytest.raises(ValueError, match="support=False"):

@@ -135,6 +135,11 @@ def unload_ipython_extension(shell: Any) -> None:
 def _checked(names: str | Iterable[str] | None) -> list[str]:
     if names is None:
         return list(DROP_INS)
+    if not isinstance(names, Iterable):
+        raise TypeError(
+            f"names={names!r} is not a list of classes; choose from "
+            f"{', '.join(DROP_INS)}"
+        )
     chosen = [names] if isinstance(names, str) else list(names)
     for name in chosen:
         if name not in DROP_INS:

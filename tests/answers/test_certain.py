@@ -422,7 +422,7 @@ def test_refused_rules(tmp_path):
     for share in (0.0, 1.5, np.nan):
         with pytest.raises(ValueError, match="share"):
             Decided(new, share)
-    with pytest.raises(TypeError, match="Decided"):
+    with pytest.raises(TypeError, match="type ndarray, not a rule; give Decided"):
         LinearSVC().fit(X, y, until=new)
     with pytest.raises(ValueError, match="4 features"):
         LinearSVC().fit(X, y, until=Decided(new[:, :2]))

@@ -936,6 +936,13 @@ def test_inspect_odd_files() -> None:
 # -------------------------------------------------------------------------------- help
 
 
+def test_more_folds_than_examples_of_a_class() -> None:
+    write("data", [-1, 1, 4], n=50)
+    told = refused("path", "data", "--cv", "18")
+    assert "--cv 18 is too large, as the smallest class of data has 16 examples" in told
+    call("path", "data", "--cv", "16", "--C", "1", "--quiet")
+
+
 def test_help_and_version() -> None:
     assert call("--version").stdout == f"dualgap {dualgap.__version__}\n"
     for arguments in (("--help",), ("-h",)):

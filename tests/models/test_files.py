@@ -23,6 +23,7 @@ from dualgap import (
     SVR,
     LinearOneClassSVM,
     LinearSVC,
+    LinearSVCCV,
     LinearSVR,
     OneClassSVM,
     load_model,
@@ -155,6 +156,17 @@ def test_functions_are_refused(tmp_path: Path, kernel: Any) -> None:
     ):
         save_model(model, tmp_path / "m")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_searches_and_numbers_are_refused(tmp_path: Path) -> None:
+    X, y = np.array([[1.0], [2.0], [3.0], [4.0]]), [0, 1, 0, 1]
+    search = LinearSVCCV([1.0], cv=2).fit(X, y)
+    with pytest.raises(TypeError, match=r"a LinearSVCCV, .* Give its best_estimator_"):
+        save_model(search, tmp_path / "m")
+    save_model(search.best_estimator_, tmp_path / "m")
+    for call in (load_model, lambda path: save_model(search.best_estimator_, path)):
+        with pytest.raises(TypeError, match=r"path must be a str or a pathlib\.Path"):
+            call(3)
 
 
 def test_own_kernels_are_refused(tmp_path: Path) -> None:

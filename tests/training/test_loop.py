@@ -1195,6 +1195,8 @@ def test_a_solver_by_its_name_is_refused_with_the_remedy(problem):
         TypeError, match=r"solver='dcd' is not .*dualgap\.SOLVERS\['dcd'\]"
     ):
         solve(problem, "dcd")
+    with pytest.raises(TypeError, match=r"^solver of type ndarray is not a "):
+        solve(problem, problem.y)
 
 
 def test_a_loss_that_a_solver_cannot_do_is_refused_before_any_work():

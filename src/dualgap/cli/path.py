@@ -151,6 +151,7 @@ def path(options: Options) -> None:
         )
         examples, scaling = standardized(examples, options.standardize)
         refuse_untrainable(examples, "path")
+        _refuse_folds(options.cv or 0, examples)
         if not options.quiet:
             typer.echo(summary(examples), err=True)
         found = _trained(options, examples, scaling, grid)
@@ -191,6 +192,19 @@ def _refuse_early(options: Options) -> None:
         refuse_overwriting_by_model(model)
     if picture is not None:
         picture_format(picture)
+
+
+def _refuse_folds(folds: int, examples: Data) -> None:
+    """Raise an error for more folds than any class has examples."""
+    import numpy as np
+
+    _, counts = np.unique(examples.y, return_counts=True)
+    if folds > counts.max():
+        least = counts.min()
+        raise ValueError(
+            f"--cv {folds} is too large, as the smallest class of {examples.path} has "
+            f"{least} examples; give at most {max(2, least)}"
+        )
 
 
 def _trained(

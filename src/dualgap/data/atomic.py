@@ -11,7 +11,7 @@ import shutil
 from collections.abc import Iterator
 from typing import IO, Any
 
-__all__ = ["check_target", "remove_leftovers", "write_atomically"]
+__all__ = ["check_target", "refuse_no_path", "remove_leftovers", "write_atomically"]
 
 #: Characters of a name that a temporary file keeps. With the suffix, the name stays
 #: within the limit of file systems.
@@ -23,6 +23,21 @@ def is_device(path: str | os.PathLike[str]) -> bool:
     return os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path))
 
 
+def refuse_no_path(path: object) -> None:
+    """Raise an error for a value that names no file, such as a number.
+
+    Raises
+    ------
+    TypeError
+        Naming the value.
+    """
+    if not isinstance(path, (str, bytes, os.PathLike)):
+        raise TypeError(
+            f"path must be a str or a pathlib.Path, but is of type "
+            f"{type(path).__name__}; give the name of a file"
+        )
+
+
 def check_target(path: str | os.PathLike[str]) -> None:
     """Raise an error if :func:`write_atomically` could not write to a path.
 
@@ -32,6 +47,7 @@ def check_target(path: str | os.PathLike[str]) -> None:
         If the folder is missing or read-only, or the path names a folder, a device or
         a pipe.
     """
+    refuse_no_path(path)
     target = os.path.realpath(path)
     folder = os.path.dirname(target)
     if os.path.isdir(target):

@@ -448,7 +448,9 @@ def _check_until(model: BaseEstimator, X: MatrixLike, until: object) -> None:
         If its rows do not match, or the problem has no bounds.
     """
     if not isinstance(until, Decided):
-        raise TypeError(f"until={until!r} is not a rule; give Decided(X_new)")
+        raise TypeError(
+            f"until is of type {type(until).__name__}, not a rule; give Decided(X_new)"
+        )
     refuse_store(X, "until", "train without it")
     shape, columns = np.shape(until.X), np.shape(X)[-1]
     if len(shape) != 2 or shape[1] != columns or not shape[0]:

@@ -24,6 +24,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ..data import model_file as file
+from ..data.atomic import refuse_no_path
 from ..data.model_file import Path, Record, Scalar, Tensors
 from ..data.scaling import Scaling
 from ..estimators.kernel_regression import SVR, OneClassSVM
@@ -150,11 +151,13 @@ def save_parts(
     name = type(model).__name__
     face = _FACES.get(name)
     if face is None or type(model) is not face.estimator:
-        raise TypeError(
-            f"model is a {name}, which a model file cannot hold. Give a "
-            f"{', a '.join(_FACES)}, or a pipeline of a StandardScaler and one of "
-            "them; of any other pipeline, give the last step, pipeline[-1]"
+        remedy = (
+            "Give its best_estimator_"
+            if hasattr(model, "best_estimator_")
+            else f"Give a {', a '.join(_FACES)}, or a pipeline of a StandardScaler and "
+            "one of them; of any other pipeline, give the last step, pipeline[-1]"
         )
+        raise TypeError(f"model is a {name}, which a model file cannot hold. {remedy}")
     check_is_fitted(model)
     extra, tensors = face.take_apart(model, duals)
     record = {
@@ -218,6 +221,8 @@ def load_model(
         If the package safetensors is missing.
     OSError
         If the file cannot be opened.
+    TypeError
+        If the path is not one.
     ValueError
         If the file is not a valid model file, or of an unknown format version. The
         message names the file.
@@ -236,6 +241,7 @@ def load_parts(path: Path) -> tuple[Any, dict[str, Scalar], Scaling | None]:
     ValueError
         If the file is not a valid model file.
     """
+    refuse_no_path(path)
     name = os.fsdecode(path)
     try:
         record, tensors = file.read(name)

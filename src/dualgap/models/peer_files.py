@@ -149,11 +149,16 @@ def _numbers(values: Sequence[Any] | Vector) -> str:
 class _Lines:
     """Lines of a file, with the current position for error messages."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, first: str, package: str) -> None:
         self.path = os.fsdecode(path)
         with open(path, encoding="ascii", errors="replace") as file:
             self.lines = file.read().split("\n")
         self.at = 0
+        if not any(line.split()[:1] == [first] for line in self.lines):
+            raise ValueError(
+                f"{self.path} is not a model file of {package}, for it has no line "
+                f"{first}; give a file that {package} has written"
+            )
 
     def error(self, message: str) -> ValueError:
         return ValueError(f"{self.path}, line {self.at}: {message}")
@@ -247,7 +252,7 @@ def read_liblinear_file(path: Path) -> LiblinearFile:
         If the file is malformed, or has an unsupported kind of model. The message names
         file and line.
     """
-    lines = _Lines(path)
+    lines = _Lines(path, "solver_type", "LIBLINEAR")
     fields = lines.header("w")
     kind = lines.field(fields, "solver_type", str)
     known = (*LIBLINEAR_LOSSES, *LIBLINEAR_RESIDUAL_LOSSES, LIBLINEAR_ONE_CLASS)
@@ -284,7 +289,7 @@ def read_libsvm_file(path: Path) -> LibsvmFile:
         If the file is malformed, or has an unsupported kind of model. The message names
         file and line.
     """
-    lines = _Lines(path)
+    lines = _Lines(path, "svm_type", "LIBSVM")
     fields = lines.header("SV")
     kind = lines.field(fields, "svm_type", str)
     if kind not in LIBSVM_KINDS:

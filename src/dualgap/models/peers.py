@@ -131,11 +131,17 @@ def write_liblinear(
     ------
     OSError
         If the file cannot be written.
+    TypeError
+        If the model is not linear.
     ValueError
         If a class is not a whole number, LIBLINEAR does not have the loss, or the model
         was trained one versus one.
     """
     check_is_fitted(model)
+    if hasattr(model, "kernel") or not hasattr(model, "coef_"):
+        kernel = hasattr(model, "_fitted_kernel")
+        remedy = "use write_libsvm" if kernel else "give a linear SVM"
+        raise _other_kind(model, "LIBLINEAR", "linear", remedy)
     if isinstance(model, LinearOneClassSVM):
         rho = float(model.offset_[0])
         write_liblinear_file(
@@ -360,10 +366,16 @@ def write_libsvm(model: SVC | SVR | OneClassSVM, path: Path) -> None:
     ------
     OSError
         If the file cannot be written.
+    TypeError
+        If the model has no kernel of dualgap.
     ValueError
         If a class is not a whole number, or LIBSVM does not have the kernel.
     """
     check_is_fitted(model)
+    if not hasattr(model, "_fitted_kernel"):
+        linear = hasattr(model, "coef_") and not hasattr(model, "kernel")
+        remedy = "use write_liblinear" if linear else "give an SVC of dualgap"
+        raise _other_kind(model, "LIBSVM", "kernel", remedy)
     labels: tuple[int, ...] = ()
     kind, sizes = "epsilon_svr" if isinstance(model, SVR) else "one_class", ()
     if isinstance(model, SVC):
@@ -392,6 +404,18 @@ def write_libsvm(model: SVC | SVR | OneClassSVM, path: Path) -> None:
             sparse.csr_matrix(model.support_vectors_).sorted_indices(),
             kind,
         ),
+    )
+
+
+def _other_kind(
+    model: BaseEstimator, package: str, kind: str, remedy: str
+) -> TypeError:
+    """Return the error for a model that a file of a package cannot hold."""
+    if hasattr(model, "best_estimator_"):
+        remedy = "give its best_estimator_"
+    return TypeError(
+        f"model is of type {type(model).__name__}, but {package}'s files are for "
+        f"{kind} models; {remedy}"
     )
 
 

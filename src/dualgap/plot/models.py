@@ -95,15 +95,24 @@ class MarginDisplay(Display):
 
         Raises
         ------
+        TypeError
+            If the estimator is not a classifier.
         ValueError
             If `positive` is missing or not a class, or X has too few rows to be the
             training rows and `support` is true.
         ImportError
             If matplotlib is missing.
         """
+        from sklearn.base import is_classifier
+
         from ..estimators import unwrap
 
         estimator, X = unwrap(estimator, X)
+        if not is_classifier(estimator):
+            raise TypeError(
+                f"estimator is of type {type(estimator).__name__}, which has no "
+                "margins; give a fitted classifier"
+            )
         scores, y = estimator.decision_function(X), np.asarray(y)
         classes = list(estimator.classes_)
         several = scores.ndim == 2

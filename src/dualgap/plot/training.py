@@ -127,6 +127,8 @@ class ConvergenceDisplay(Display):
 
         Raises
         ------
+        TypeError
+            If the estimators are not a mapping.
         ValueError
             If an estimator has no history, or x or y is unknown.
         ImportError
@@ -135,14 +137,19 @@ class ConvergenceDisplay(Display):
         from ..estimators import unwrap
         from ..problems.multiclass import problem_labels, problem_name
 
+        if not isinstance(estimators, Mapping):
+            raise TypeError(
+                f"estimators is of type {type(estimators).__name__}; give a dict of "
+                "fitted models by label, such as {'dcd': model}"
+            )
         curves, tols = {}, set()
         for label, estimator in estimators.items():
             estimator, _ = unwrap(estimator)
             history = getattr(estimator, "history_", None)
             if history is None:
                 raise ValueError(
-                    f"{label} has no history_; fit it first (a model loaded from a "
-                    "file has none)"
+                    f"{label} has no history_; fit a model of dualgap (a model loaded "
+                    "from a file, or of another package, has none)"
                 )
             tols.add(getattr(estimator, "tol", None))
             if not isinstance(history, list):
@@ -328,7 +335,17 @@ class PathDisplay(Display):
         Returns
         -------
         PathDisplay
+
+        Raises
+        ------
+        TypeError
+            If the path has no coefficients.
         """
+        if not hasattr(path, "coefs"):
+            raise TypeError(
+                f"path is of type {type(path).__name__}, which has no coefs to draw; "
+                "give a result of svm_path"
+            )
         coefs = path.coefs if path.coefs.ndim == 2 else path.coefs[:, positive]
         display = cls(path.Cs, coefs=coefs, relative_gaps=path.relative_gaps)
         return display.plot(y=y, ax=ax)
@@ -351,7 +368,17 @@ class PathDisplay(Display):
         Returns
         -------
         PathDisplay
+
+        Raises
+        ------
+        TypeError
+            If the estimator has no path of C.
         """
+        if not hasattr(estimator, "Cs_"):
+            raise TypeError(
+                f"estimator is of type {type(estimator).__name__} and has no path Cs_ "
+                "to draw; give a fitted LinearSVCCV"
+            )
         display = cls(
             estimator.Cs_,
             relative_gaps=estimator.relative_gaps_.T,

@@ -101,7 +101,7 @@ def solve(
     _check_arguments(tol, atol, max_epochs, time_limit, random_state, check_every)
     if not isinstance(solver, Solver):
         raise TypeError(
-            f"solver={solver!r} is not a solver record; use one such as "
+            f"solver{_shown(solver)} is not a solver record; use one such as "
             "dualgap.DCD() or dualgap.SOLVERS['dcd']()"
         )
     if not hasattr(solver, "name"):
@@ -133,6 +133,12 @@ def solve(
         check_start = warm is not None and found is None and not solver.ends_itself
         with state.resources:
             return loop.run(state, max_epochs, check_every, check_start)
+
+
+def _shown(value: object) -> str:
+    """Return a word as it is, and the type of any other value, such as an array."""
+    kind = type(value).__name__
+    return f"={value!r}" if isinstance(value, str) else f" of type {kind}"
 
 
 def _resumable(problem: Problem, solver: Solver, every: float) -> dict[str, Any]:
