@@ -519,3 +519,10 @@ def test_the_modules_are_there_after_one_import():
     code += "    assert getattr(dualgap, name).__name__ == f'dualgap.{name}'\n"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
+
+
+def test_the_page_on_paths_has_the_stored_results(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    path = runpy.run_path(str(ROOT / "benchmarks" / "path.py"))
+    text = (ROOT / "docs" / "path.md").read_text("utf-8")
+    assert path["page"](text) == text
