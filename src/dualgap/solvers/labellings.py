@@ -33,10 +33,11 @@ class Settings:
 
     #: Rows times features of a problem that is always small.
     most_entries: int = 20_000
-    #: Rows times features, and features, of the largest problem. It needs a mean of
-    #: c_i q_i of `steep`: below, `dcd` takes few epochs.
+    #: Rows times features of the largest problem, which has to be steep.
     most_steep_entries: int = 150_000
+    #: Features of the largest steep problem.
     most_steep_features: int = 128
+    #: Least mean of c_i q_i of a steep problem: below, `dcd` takes few epochs.
     steep: float = 5.0
     #: Problems of some ten rows are solved to rounding level: `tol` ends only a fit
     #: that has read this many entries.
