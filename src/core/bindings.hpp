@@ -20,6 +20,7 @@
 #include <variant>
 #include <vector>
 
+#include "epoch.hpp"
 #include "epochs/dual.hpp"
 #include "losses.hpp"
 #include "rows.hpp"
@@ -134,6 +135,13 @@ nb::object table_of(const Items &items, const Row &row) {
   for (const auto &item : items) rows->push_back(row(item));
   return nb::cast(nb::ndarray<nb::numpy, double, nb::ndim<2>>(
       rows->data(), {items.size(), kColumns}, owner));
+}
+
+// Returns P, D and the steps so far of every epoch, shape (n, 3).
+inline nb::object table_of_epochs(const std::vector<Epoch> &epochs) {
+  return table_of(epochs, [](const Epoch &of) {
+    return std::array{of.primal, of.dual, static_cast<double>(of.steps)};
+  });
 }
 
 // Checks that an order names existing rows only.

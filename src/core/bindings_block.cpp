@@ -456,11 +456,7 @@ void bind_block(nb::module_ &m) {
           "Shape (n_pairs, 1).")
       .def_prop_ro(
           "epochs",
-          [](const PairProofs &self) {
-            return table_of(self.epochs, [](const WholeEpoch &of) {
-              return std::array{of.primal, of.dual, static_cast<double>(of.steps)};
-            });
-          },
+          [](const PairProofs &self) { return table_of_epochs(self.epochs); },
           "Estimates of P and D, and the steps so far, after every epoch of every pair.")
       .def_ro("ends", &PairProofs::ends, "Where the epochs of each pair end.");
   m.def(
@@ -507,9 +503,7 @@ void bind_block(nb::module_ &m) {
         const auto epochs = without_gil(stop, [&](Poll &poll) {
           return solve_whole(rows, std::move(problem), settings, a, stop, poll);
         });
-        return table_of(epochs, [](const WholeEpoch &of) {
-          return std::array{of.primal, of.dual, static_cast<double>(of.steps)};
-        });
+        return table_of_epochs(epochs);
       },
       "rows"_a, "upper"_a.noconvert(), "floor"_a, "settings"_a, "alpha"_a.noconvert(),
       "stop"_a,

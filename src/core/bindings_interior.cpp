@@ -323,11 +323,7 @@ void bind_labellings(nb::module_ &m) {
           "The fields of `Values`, ||w||^2, ||v||^2, and the scale of alpha.")
       .def_prop_ro(
           "epochs",
-          [](const LabellingProofs &self) {
-            return table_of(self.epochs, [](const LabellingEpoch &of) {
-              return std::array{of.primal, of.dual, static_cast<double>(of.steps)};
-            });
-          },
+          [](const LabellingProofs &self) { return table_of_epochs(self.epochs); },
           "Estimates of P and D, and the steps so far, after every epoch.")
       .def_ro("ends", &LabellingProofs::ends, "Where the epochs of each one end.");
   m.def(

@@ -39,11 +39,7 @@ void bind_regression(nb::module_ &m) {
       .def_ro("norm", &RegressionProof::norm, "||w||^2")
       .def_prop_ro(
           "epochs",
-          [](const RegressionProof &self) {
-            return table_of(self.epochs, [](const RegressionEpoch &of) {
-              return std::array{of.primal, of.dual, static_cast<double>(of.updates)};
-            });
-          },
+          [](const RegressionProof &self) { return table_of_epochs(self.epochs); },
           "P and D, and the updates so far, after every epoch; none if told to stop.");
   m.def(
       "solve_regression",

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "certify.hpp"
+#include "epoch.hpp"
 #include "smoothing_newton.hpp"
 
 namespace dualgap {
@@ -42,16 +43,10 @@ struct Labelling {
   double *w, *alpha;
 };
 
-// Estimates of P and D after an epoch, and the steps so far.
-struct LabellingEpoch {
-  double primal, dual;
-  int steps;
-};
-
 // Points of all labellings, and their epochs. Epochs of labelling k end before ends[k].
 struct LabellingProofs {
   std::vector<GivenPoint> points;
-  std::vector<LabellingEpoch> epochs;
+  std::vector<Epoch> epochs;
   std::vector<Index> ends;
 };
 
@@ -89,7 +84,7 @@ class LabellingSolver : private LabellingTuning {
 
  private:
   bool minimise(const Labelling &of, const LabellingSettings &settings,
-                std::vector<LabellingEpoch> &epochs, Poll &poll, const Stop &stop) {
+                std::vector<Epoch> &epochs, Poll &poll, const Stop &stop) {
     const Index n = rows_.rows(), width = rows_.width();
     SomeRows data{make_set_(), {of.y, of.y + n}, Vec(of.cost, of.cost + n),
                   Vec(static_cast<std::size_t>(width)), 0.0};

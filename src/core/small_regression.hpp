@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "certify.hpp"
+#include "epoch.hpp"
 #include "epochs/regression.hpp"
 
 namespace dualgap {
@@ -38,17 +39,12 @@ struct RegressionTargets {
   Index epochs;
 };
 
-// P and D after an epoch, as it saw them or as they are, and the updates so far.
-struct RegressionEpoch {
-  double primal, dual;
-  Index updates;
-};
-
-// Sums at w = sum b_i x_i. No epochs: told to stop.
+// Sums at w = sum b_i x_i, and the epochs, whose steps are updates. No epochs: told
+// to stop.
 struct RegressionProof {
   Values values;
   double norm = 0;
-  std::vector<RegressionEpoch> epochs;
+  std::vector<Epoch> epochs;
 };
 
 template <class Rows>
@@ -86,7 +82,7 @@ class SmallRegression : private SmallRegressionTuning {
       const double needed = enough * (epochs < again ? near : kNear);
       if (!ended && pass.updates > 0 && pass.gap > needed) continue;
       linear = evaluate_here(proof);
-      RegressionEpoch &exact = proof.epochs.back();
+      Epoch &exact = proof.epochs.back();
       exact = {0.5 * proof.norm + proof.values.loss, linear - 0.5 * proof.norm, updates};
       const double gap = exact.primal - exact.dual;
       const double allowed = std::max(goal * exact.dual, targets.atol);

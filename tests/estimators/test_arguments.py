@@ -205,7 +205,7 @@ def test_classes_are_those_of_numpy(y):
 
 
 def outcome(check, *arguments, **options):
-    """What a check returns, or how it refuses."""
+    """Return what a check returns, or how it refuses."""
     try:
         found = check(*arguments, **options)
     except (TypeError, ValueError) as error:

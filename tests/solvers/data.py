@@ -144,3 +144,18 @@ def close(ours, theirs, rtol=1e-10):
     error = np.max(np.abs(ours - theirs), initial=0.0)
     size = np.max(np.abs(theirs), initial=0.0)
     assert error <= rtol * size, f"differ by {error:.3g}, largest entry {size:.3g}"
+
+
+def odd_rows(rng, n, d, spread, odd):
+    """Return rows of unlike scales, and weights, odd in the way that `odd` says."""
+    X = rng.normal(size=(n, d)) * 10.0 ** rng.uniform(-spread, spread, d)
+    weight = np.ones(n)
+    if odd == "zero rows":
+        X[rng.random(n) < 0.5] = 0.0
+    elif odd == "equal rows":
+        X = X[rng.integers(0, max(n // 3, 1), n)]
+    elif odd == "outlier":
+        X[0] *= 1e4
+    elif odd == "weights":
+        weight = np.where(rng.random(n) < 0.3, 0.0, rng.uniform(0.1, 3.0, n))
+    return X, weight

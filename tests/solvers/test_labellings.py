@@ -20,7 +20,7 @@ from dualgap.solvers.smoothing_newton import SmoothingNewton
 from dualgap.solvers.some_rows import algebra
 
 from ..conftest import examples
-from .data import LOSSES
+from .data import LOSSES, odd_rows
 
 every_loss = pytest.mark.parametrize("loss", LOSSES)
 
@@ -121,17 +121,9 @@ def test_the_bounds_overlap_those_of_other_solvers(load, loss, C):
 def test_odd_inputs(seed, n, d, classes, loss, dtype, spread, C, odd):
     """The certificate holds for what the model says, whichever path trained it."""
     rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, d)) * 10.0 ** rng.uniform(-spread, spread, d)
-    y = rng.permutation(np.arange(n) % min(classes, n))
-    weight = np.ones(n)
-    if odd == "zero rows":
-        X[rng.random(n) < 0.5] = 0.0
-    elif odd == "equal rows":
-        X = X[rng.integers(0, max(n // 3, 1), n)]
-    elif odd == "weights":
-        weight = np.where(rng.random(n) < 0.3, 0.0, rng.uniform(0.1, 3.0, n))
-        weight[np.unique(y, return_index=True)[1]] = 1.0
-    X = X.astype(dtype)
+    X, weight = odd_rows(rng, n, d, spread, odd)
+    X, y = X.astype(dtype), rng.permutation(np.arange(n) % min(classes, n))
+    weight[np.unique(y, return_index=True)[1]] = 1.0
     factor = {k: 1.0 + k for k in set(y.tolist())} if odd == "class weights" else None
     model = LinearSVC(C=C, loss=loss, class_weight=factor, tol=1e-2, max_epochs=20_000)
     model.fit(X, y, sample_weight=weight if odd == "weights" else None)

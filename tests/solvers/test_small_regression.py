@@ -17,7 +17,7 @@ from dualgap.solvers.regression_interior import RegressionInterior
 from dualgap.solvers.small_regression import SETTINGS, solve_regression
 
 from ..conftest import examples
-from .data import LAYOUTS, close
+from .data import LAYOUTS, close, odd_rows
 from .test_regression import LOSSES, box, data
 
 
@@ -89,20 +89,11 @@ def test_bounds_hold_and_enclose_the_optimum(layout, name, epsilon, C):
 def test_odd_inputs(seed, n, d, name, dtype, spread, C, odd):
     """Whichever path trains the model, its certificate is true."""
     rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, d)) * 10.0 ** rng.uniform(-spread, spread, d)
+    X, weight = odd_rows(rng, n, d, spread, odd)
+    X, weight[0] = X.astype(dtype), 1.0
     y = rng.normal(size=n) * 10.0 ** rng.uniform(-spread, spread)
-    weight = np.ones(n)
-    if odd == "zero rows":
-        X[rng.random(n) < 0.5] = 0.0
-    elif odd == "equal rows":
-        X = X[rng.integers(0, max(n // 3, 1), n)]
-    elif odd == "weights":
-        weight = np.where(rng.random(n) < 0.3, 0.0, rng.uniform(0.1, 3.0, n))
-        weight[0] = 1.0
-    elif odd == "outlier":
-        X[0] *= 1e4
+    if odd == "outlier":
         y[-1] *= 1e4
-    X = X.astype(dtype)
     problem = RegressionProblem(
         X, y, C, loss=LOSSES[name](0.1), sample_weight=weight, fit_intercept=True
     )

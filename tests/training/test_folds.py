@@ -10,7 +10,7 @@ import pytest
 from dualgap import core
 from dualgap.data.rows import Points
 from dualgap.kernel import KernelProblem, KernelRegression
-from dualgap.kernels.functions import Linear
+from dualgap.kernels.functions import RBF, Linear
 from dualgap.kernels.gram import Gram
 from dualgap.kernels.table import Table
 from dualgap.solvers.kernel.block import BlockSolver
@@ -20,6 +20,19 @@ from dualgap.training.folds import HingeFolds, TubeFolds
 from ..twins import folds as twin
 
 OPTIONS = {"tol": 1e-4, "atol": 0.0, "max_epochs": 1000}
+
+
+def integer_folds(scale, seed):
+    """Return a generator, rows of whole numbers, weights of folds, and a table."""
+    rng = np.random.default_rng(scale + seed)
+    X = rng.integers(-3, 4, (50, 6)).astype(float)
+    X[:, 0] *= scale
+    X[7] = 0.0
+    weights = rng.integers(1, 4, (4, 50)).astype(float)
+    for fold, row in enumerate(weights):
+        row[fold::4] = 0.0
+    table = Table(Gram(Points.of(X), Linear(), 10.0), 1.0, core.Stop())
+    return rng, X, weights, table
 
 
 def exact_primal(K, y, cost, alpha, bias):
@@ -38,20 +51,12 @@ def exact_primal(K, y, cost, alpha, bias):
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("scale", [1, 1000])
 def test_bounds_of_folds_hold_in_exact_arithmetic(threads, scale):
-    rng = np.random.default_rng(scale + threads)
-    X = rng.integers(-3, 4, (50, 6)).astype(float)
-    X[:, 0] *= scale
-    X[7] = 0.0
+    rng, X, weights, table = integer_folds(scale, threads)
     y = np.where(X[:, 1] + rng.normal(0, 1.5, 50) > 0.0, 1, -1).astype(np.int8)
-    weights = rng.integers(1, 4, (4, 50)).astype(float)
-    for fold, row in enumerate(weights):
-        row[fold::4] = 0.0
-    table = Table(Gram(Points.of(X), Linear(), 10.0), 1.0, core.Stop())
-    order = np.arange(50)
-    folds = HingeFolds(table, order, y, weights, threads)
+    folds = HingeFolds(table, np.arange(50), y, weights, threads)
     K = X @ X.T
     for C in (0.01, 0.1, 1.0):
-        found = folds.advance(C, **OPTIONS, seed=0, stop=core.Stop())
+        found = folds.advance(C, **OPTIONS, random_state=0, stop=core.Stop())
         for weight, solution in zip(weights, found, strict=True):
             certificate, alpha = solution.certificate, solution.alpha
             assert certificate.certified
@@ -85,19 +90,12 @@ def exact_tube(K, y, cost, alpha, bias, epsilon):
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize(("scale", "epsilon"), [(1, 0.0), (1, 0.25), (30, 0.25)])
 def test_bounds_of_regressions_hold_in_exact_arithmetic(threads, scale, epsilon):
-    rng = np.random.default_rng(scale + threads)
-    X = rng.integers(-3, 4, (50, 6)).astype(float)
-    X[:, 0] *= scale
-    X[7] = 0.0
+    rng, X, weights, table = integer_folds(scale, threads)
     y = 1e4 + X[:, 1] - np.abs(X[:, 2]) + rng.normal(0, 0.5, 50)
-    weights = rng.integers(1, 4, (4, 50)).astype(float)
-    for fold, row in enumerate(weights):
-        row[fold::4] = 0.0
-    table = Table(Gram(Points.of(X), Linear(), 10.0), 1.0, core.Stop())
     folds = TubeFolds(table, np.arange(50), y, weights, threads, epsilon)
     K = X @ X.T
     for C in (0.01, 0.1, 1.0):
-        found = folds.advance(C, **OPTIONS, seed=0, stop=core.Stop())
+        found = folds.advance(C, **OPTIONS, random_state=0, stop=core.Stop())
         for weight, solution in zip(weights, found, strict=True):
             certificate, alpha = solution.certificate, solution.alpha
             assert certificate.certified
@@ -201,3 +199,15 @@ def test_the_first_working_set_of_a_fold_is_that_of_its_twin():
             assert inside[0] - inside[1] <= 0.101 * (top - bottom)
             values = [y @ c - c @ F / 2 for c, F in ((c, F), [a[fold] for a in after])]
             assert values[0] < values[1]
+
+
+def test_scores_of_a_fold_count_a_rounding_for_each_term():
+    """Rows that folds share are added in groups, of which one fold may need a row."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 3)), rng.normal(size=60)
+    table = Table(Gram(Points.of(X), RBF(0.5), 10.0), 10.0, core.Stop())
+    problem = KernelRegression(table.subset(np.arange(60)), y, 1.0, epsilon=0.0)
+    alpha = rng.uniform(-1.0, 1.0, 60)
+    problem.remember(alpha, table.values @ alpha)
+    least = 60 * 2.0**-53 * np.abs(alpha).sum()
+    assert (problem.rounding_of_scores(alpha) >= least).all()

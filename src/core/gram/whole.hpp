@@ -21,6 +21,7 @@
 #include <utility>
 #include <vector>
 
+#include "../epoch.hpp"
 #include "../face.hpp"
 #include "inner_steps.hpp"
 #include "kernel_rows.hpp"
@@ -34,12 +35,6 @@ namespace dualgap {
 struct WholeSettings {
   double tol, atol, goal, free, limit;
   Index epochs;
-};
-
-// State after an epoch: P and D for F, and the steps so far.
-struct WholeEpoch {
-  double primal, dual;
-  Index steps;
 };
 
 // Memory for doubles that are written before they are read.
@@ -174,9 +169,9 @@ class Whole : private WholeTuning {
   }
 
   // Returns one entry per epoch. The first one is the state before any step.
-  std::vector<WholeEpoch> solve(const WholeSettings &settings, const Stop &stop,
+  std::vector<Epoch> solve(const WholeSettings &settings, const Stop &stop,
                                 Poll &poll) {
-    std::vector<WholeEpoch> epochs;
+    std::vector<Epoch> epochs;
     Index steps = 0, idle = 0;
     double work = 0.0, allowed = settings.limit, best = kInf;
     for (;;) {
@@ -370,7 +365,7 @@ class Whole : private WholeTuning {
 
 // Solves one problem over all rows of a kernel. `c` has the start on entry, and the
 // solution on return. Returns no epochs if told to stop.
-inline std::vector<WholeEpoch> solve_whole(const KernelRows &rows, WholeProblem problem,
+inline std::vector<Epoch> solve_whole(const KernelRows &rows, WholeProblem problem,
                                            const WholeSettings &settings, double *c,
                                            const Stop &stop, Poll &poll) {
   const Index n = rows.n();
@@ -392,7 +387,7 @@ inline std::vector<WholeEpoch> solve_whole(const KernelRows &rows, WholeProblem 
 // Proofs of all pairs, and their epochs. The epochs of pair p end before ends[p].
 struct PairProofs {
   std::vector<HingeProof> proofs;
-  std::vector<WholeEpoch> epochs;
+  std::vector<Epoch> epochs;
   std::vector<Index> ends;
 };
 

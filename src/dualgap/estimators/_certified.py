@@ -30,8 +30,8 @@ from ..certificate import Certificate
 from ..losses import Vector
 from ..solvers import Solver
 from ..training import Solution, solve
-from ._search import CUT_SHORT, FitOptions
-from .training import fit_all
+from ._search import CUT_SHORT
+from .training import FitOptions, fit_all
 
 __all__ = [
     "ErrorBounds",

@@ -19,7 +19,7 @@ from ._certified import Found, Settings, search
 from ._certified_folds import KernelFolds
 from ._kernel_search import Results, Work
 from .fitting import weights
-from .training import fit_all
+from .training import fit_all, fit_options
 
 if TYPE_CHECKING:
     from .kernel_cv import SVCCV
@@ -110,13 +110,7 @@ def _folds(
         len(classes),
         len(classes) * (len(classes) - 1) // 2,
         BlockSolver(),
-        {
-            "tol": min(own.tol, settings.tol),
-            "atol": own.atol,
-            "max_epochs": own.max_epochs,
-            "random_state": seed,
-            "stop": work.stop,
-        },
+        fit_options(own, seed, work.stop) | {"tol": min(own.tol, settings.tol)},
         own.n_jobs,
         own.verbose,
         model=model,

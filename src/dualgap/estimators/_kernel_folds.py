@@ -28,7 +28,7 @@ from ._pairs import PairModels, PairRows, TrainedPair
 from .fitting import weights
 from .kernel_regression import SVR
 from .svc import SVC
-from .training import fit_all
+from .training import fit_all, fit_options
 
 __all__ = ["Fold", "FoldFit", "Together", "TogetherSVC", "TogetherSVR", "together_of"]
 
@@ -78,9 +78,18 @@ class Together(ABC):
     Attributes
     ----------
     folds : list of (weights, held-out rows)
+    weight : ndarray of shape (n_folds, n_samples)
+        Weights of the rows in training, with their class weights.
     """
 
     folds: list[Fold]
+    weight: Vector
+
+    def _check_costs(self, Cs: Vector) -> None:
+        """Refuse values of C that are out of range with the weights of a fold."""
+        for weight in self.weight:
+            for C in (Cs[0], Cs[-1]):
+                check_costs(float(C), weight, len(weight))
 
     @property
     @abstractmethod
@@ -226,9 +235,7 @@ class TogetherSVC(Together):
     def walk(
         self, table: Table, Cs: Vector, seed: int, stop: core.Stop, n_jobs: int
     ) -> Iterator[list[FoldFit]]:
-        for weight in self.weight:
-            for C in (Cs[0], Cs[-1]):
-                check_costs(float(C), weight, len(weight))
+        self._check_costs(Cs)
         single = len(self.pairs) == 1
         problems = [
             HingeFolds(
@@ -240,18 +247,11 @@ class TogetherSVC(Together):
             )
             for order, label in zip(self.orders, self.labels, strict=True)
         ]
-        model = self.model
+        options = fit_options(self.model, seed, stop)
 
         def train(p: int, C: float) -> list[Solution] | None:
             try:
-                return problems[p].advance(
-                    C,
-                    tol=model.tol,
-                    atol=model.atol,
-                    max_epochs=model.max_epochs,
-                    seed=seed,
-                    stop=stop,
-                )
+                return problems[p].advance(C, **options)
             except StoppedError:
                 return None
 
@@ -333,21 +333,13 @@ class TogetherSVR(Together):
     def walk(
         self, table: Table, Cs: Vector, seed: int, stop: core.Stop, n_jobs: int
     ) -> Iterator[list[FoldFit]]:
-        for weight in self.weight:
-            for C in (Cs[0], Cs[-1]):
-                check_costs(float(C), weight, len(weight))
-        model, order = self.model, np.arange(len(self.y))
-        problems = TubeFolds(table, order, self.y, self.weight, n_jobs, model.epsilon)
+        self._check_costs(Cs)
+        order, epsilon = np.arange(len(self.y)), self.model.epsilon
+        problems = TubeFolds(table, order, self.y, self.weight, n_jobs, epsilon)
+        options = fit_options(self.model, seed, stop)
         for C in map(float, Cs):
             try:
-                found = problems.advance(
-                    C,
-                    tol=model.tol,
-                    atol=model.atol,
-                    max_epochs=model.max_epochs,
-                    seed=seed,
-                    stop=stop,
-                )
+                found = problems.advance(C, **options)
             except StoppedError:
                 return
             fits = []

@@ -30,10 +30,10 @@ from ..solvers import Auto
 from ..training import Solution
 from ..training.path import P, kernel_solutions, solutions
 from ._pairs import PairModels, PairRows, TrainedPair
-from ._search import FitOptions
 from .fitting import weights
 from .kernel_regression import SVR
 from .svc import SVC
+from .training import FitOptions, fit_options
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
@@ -100,13 +100,7 @@ class Path(NamedTuple):
 
     @property
     def options(self) -> FitOptions:
-        return {
-            "tol": self.model.tol,
-            "atol": self.model.atol,
-            "max_epochs": self.model.max_epochs,
-            "random_state": self.seed,
-            "stop": self.stop,
-        }
+        return fit_options(self.model, self.seed, self.stop)
 
     def over_landmarks(
         self, solver: Nystroem, problem: KernelProblem

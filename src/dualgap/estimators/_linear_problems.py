@@ -15,13 +15,13 @@ from ..losses import Vector, get_loss
 from ..problems.binary import BinaryProblem
 from ..problems.crammer_singer import CrammerSingerProblem
 from ..problems.multiclass import OneVsRest, binary_problems, number_of_problems
-from ..solvers import SequentialDual, SmoothingNewton, get_solver
+from ..solvers import SequentialDual, get_solver
 from ..solvers.labellings import solve_labellings
 from ..training import Solution, ctrl_c
 from ..training.path import carried
 from ._callbacks import Fitted
 from ._columns import StoredColumns
-from ._together import LinearTogether
+from ._together import SolutionsTogether
 from .training import Start, Training
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class Models(NamedTuple):
         )
 
     @classmethod
-    def together(cls, found: LinearTogether) -> Models:
+    def together(cls, found: SolutionsTogether) -> Models:
         """Return the solutions of problems that were solved in one call."""
         w, alpha = list(found.solved.w), list(found.solved.alpha)
         return cls(w, alpha, found.certificate(), found.epochs, found.histories)
@@ -154,7 +154,7 @@ class SeparateProblems:
             file = f"{file}.{k}"
         return Start(problem, self.solver, attributes, alpha, file, p.checkpoint_every)
 
-    def solve_together(self, training: Training) -> LinearTogether | None:
+    def solve_together(self, training: Training) -> SolutionsTogether | None:
         """Solve and prove small problems in one call; None if they are not small.
 
         Callbacks of scikit-learn want to see the epochs, so with them the loop trains.
@@ -176,7 +176,7 @@ class SeparateProblems:
             )
         if solved is None:
             return None
-        return LinearTogether(training, solved, self.solver.name, SmoothingNewton.name)
+        return SolutionsTogether(training, solved, self.solver.name)
 
     def keep(self, k: int, solution: Solution) -> None:
         """Keep the model of problem k for the callbacks of the others."""

@@ -18,9 +18,10 @@ from ..problems.multiclass import BinaryProblems
 from ..solvers import get_solver
 from ..training import Solution
 from ..training.path import solutions
-from ._search import CUT_SHORT, FitOptions
+from ._search import CUT_SHORT
 from .fitting import class_scores, warn_of_models
 from .linear_svc import LinearSVC
+from .training import fit_options
 
 if TYPE_CHECKING:
     from .linear_svc_cv import LinearSVCCV
@@ -91,13 +92,7 @@ class LinearWalks:
         self.tests = [np.arange(len(y))[test] for test in tests]
         self.solver = get_solver(search.solver)
         self.scorer = check_scoring(search._model(1.0), scoring=search.scoring)
-        self.options: FitOptions = {
-            "tol": search.tol,
-            "atol": search.atol,
-            "max_epochs": search.max_epochs,
-            "random_state": seed,
-            "stop": stop,
-        }
+        self.options = fit_options(search, seed, stop)
         self.found = [FoldPath([], [], []) for _ in owns]
 
     def score(self, fold: int, C: float, now: list[Solution]) -> float:

@@ -277,7 +277,7 @@ class PairTraining:
     def _joint(self, solved: SolvedPairs) -> PairModels:
         """Join pairs that were solved together; train those without a proof."""
         training = self.training
-        together = SolvedTogether(training, solved, self.solver.name, BlockSolver.name)
+        together = SolvedTogether(training, solved, self.solver.name)
 
         def trained(p: int) -> TrainedPair:
             coef, scores = (

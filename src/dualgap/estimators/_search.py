@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from typing import TypeAlias, TypedDict
+from typing import TypeAlias
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -26,16 +26,6 @@ CrossValidation: TypeAlias = (
 
 #: Scores a model on test rows: `scorer(model, X, y)`.
 Scorer = Callable[..., float]
-
-
-class FitOptions(TypedDict):
-    """Options of :func:`dualgap.solve` that all fits of a search share."""
-
-    tol: float
-    atol: float
-    max_epochs: int
-    random_state: int
-    stop: core.Stop
 
 
 #: A model with one of these statuses is incomplete and is not scored.

@@ -14,16 +14,13 @@ from numpy.typing import NDArray
 
 from ..certificate import Bounds, Certificate, LazyParts
 from ..losses import Vector
-from ..problems.base import EMPTY
-from ..solvers.kernel.small_one_class import SolvedOneClass
-from ..solvers.labellings import Solved as SolvedLinear
-from ..solvers.together import Parts, Solved
+from ..solvers.together import Parts, Solved, SolvedProblems
 from ..training import HISTORY_DTYPE, Solution
 from ..training.progress import Progress
 from .fitting import listener
 from .training import Training
 
-__all__ = ["LinearTogether", "OneClassTogether", "SolvedTogether"]
+__all__ = ["SolutionsTogether", "SolvedTogether"]
 
 logger = logging.getLogger("dualgap")
 
@@ -38,23 +35,12 @@ class SolvedTogether(Parts):
     solved : Solved
     solver : str
         Name of the solver.
-    method : str
-        Name of the method that made the epochs.
-    floor : float, default=0.0
-        Smallest size of the optimum in relative gaps.
     """
 
-    def __init__(
-        self,
-        training: Training,
-        solved: Solved,
-        solver: str,
-        method: str,
-        floor: float = 0.0,
-    ) -> None:
+    def __init__(self, training: Training, solved: Solved, solver: str) -> None:
         model = training.estimator
-        super().__init__(solved, solver, model.tol, model.atol, floor)
-        self.training, self.method = training, method
+        super().__init__(solved, solver, model.tol, model.atol)
+        self.training = training
 
     def certificate(self) -> Certificate:
         """Return the certificate of all problems."""
@@ -81,7 +67,7 @@ class SolvedTogether(Parts):
         history["epoch"] -= np.repeat(self.starts, self.lengths)
         history["seconds"], history["exact"] = self.common.seconds, False
         history["primal"], history["dual"], history["updates"] = primal, dual, steps
-        history["solver"], history["predicted"] = self.method, math.nan
+        history["solver"], history["predicted"] = solved.method, math.nan
         history["primal"][last] = [bounds.primal for bounds in solved.bounds]
         history["dual"][last] = [bounds.dual for bounds in solved.bounds]
         history["exact"][last] = True
@@ -110,9 +96,23 @@ class SolvedTogether(Parts):
         progress.history = solution.history[-1:].tolist()
         progress.end(solution.certificate, model)
 
+
+class SolutionsTogether(SolvedTogether):
+    """Problems that were solved in one call, each with a solution of its own."""
+
+    solved: SolvedProblems
+
     def solution(self, p: int) -> Solution:
         """Return the solution of problem p."""
-        raise NotImplementedError
+        solved, history = self.solved, self.histories[p]
+        return Solution(
+            solved.w[p],
+            solved.alpha[p],
+            self.part(p),
+            history,
+            solved.bias,
+            solved.decisions,
+        )
 
     def trainer(self, train: Callable[[int], Solution]) -> Callable[[int], Solution]:
         """Return a function that gives the solution of problem p, proved or trained.
@@ -132,27 +132,3 @@ class SolvedTogether(Parts):
             return found
 
         return solution
-
-
-class LinearTogether(SolvedTogether):
-    """Linear problems that were solved in one call."""
-
-    solved: SolvedLinear
-
-    def solution(self, p: int) -> Solution:
-        """Return the solution of problem p."""
-        w, alpha = self.solved.w[p], self.solved.alpha[p]
-        return Solution(w, alpha, self.part(p), self.histories[p])
-
-
-class OneClassTogether(SolvedTogether):
-    """A one-class problem with a kernel that was solved in one call."""
-
-    solved: SolvedOneClass
-
-    def solution(self, p: int) -> Solution:
-        """Return the solution of the problem."""
-        proof, history = self.solved.proof, self.histories[p]
-        return Solution(
-            EMPTY, proof.alpha, self.part(p), history, proof.bias, proof.decisions
-        )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable as Function
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -22,11 +23,10 @@ from ..solvers import get_solver, solvers_of
 from ..solvers.kernel.small_one_class import solve_one_class
 from ..training import Solution
 from ._kernels import KERNEL_CONSTRAINTS, KernelParameters
-from ._together import OneClassTogether
 from .fitting import refuse_masks, validated
 from .parameters import Constraints, constraints
 from .single import ZERO, SingleFit, checked_weights
-from .training import Training, begin
+from .training import begin
 
 #: Solvers of these problems, by name.
 BOX_SOLVERS = solvers_of("kernel-regression")
@@ -117,22 +117,7 @@ class KernelFit(KernelParameters, SingleFit):
         if isinstance(self.solver, str) and isinstance(solver, BlockSolver):
             threads = max(1, int(effective_n_jobs(self.n_jobs)))
             solver = replace(solver, threads=threads)
-
-        def together(training: Training) -> OneClassTogether | None:
-            solved = solve_one_class(
-                solver,
-                problem,
-                tol=self.tol,
-                atol=self.atol,
-                max_epochs=self.max_epochs,
-                stop=stop,
-            )
-            if solved is None:
-                return None
-            return OneClassTogether(
-                training, solved, solver.name, BlockSolver.name, problem.floor
-            )
-
+        together = partial(solve_one_class, solver, problem)
         self._train(problem, solver, data, keep, stop, together=together)
 
     @property

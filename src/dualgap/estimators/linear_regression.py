@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -25,11 +26,10 @@ from ..training import Solution
 from ._callbacks import Fitted
 from ._certain import CertainDecisions
 from ._columns import StoredColumns
-from ._together import LinearTogether
 from .fitting import checked, refuse_masks, validated
 from .parameters import Constraints, constraints
 from .single import ZERO, Novelty, SingleFit, checked_weights, on_the_plane
-from .training import Training, begin
+from .training import begin
 
 if TYPE_CHECKING:
     from sklearn.utils import Tags
@@ -314,21 +314,6 @@ class LinearSVR(
             self._keep_duals(solution.alpha)
 
         solver = solver_for(problem, self.solver)
-
-        def together(training: Training) -> LinearTogether | None:
-            solved = solve_regression(
-                solver,
-                problem,
-                tol=self.tol,
-                atol=self.atol,
-                max_epochs=self.max_epochs,
-                random_state=int(training.seeds[0]),
-                stop=stop,
-            )
-            if solved is None:
-                return None
-            return LinearTogether(training, solved, solver.name, solver.name)
-
         self._train(
             problem,
             solver,
@@ -337,7 +322,7 @@ class LinearSVR(
             stop,
             warm=self._previous_duals(problem.n),
             attributes=attributes,
-            together=together,
+            together=partial(solve_regression, solver, problem),
         )
         return self
 

@@ -15,9 +15,10 @@ from ..data.types import MatrixLike
 from ..losses import Vector
 from ..problems.base import Problem
 from ..solvers import Solver
+from ..solvers.together import SolvedProblems
 from ..training import Solution, ctrl_c
 from ._callbacks import Attributes, CallbackSupportMixin
-from ._together import SolvedTogether
+from ._together import SolutionsTogether
 from .fitting import OnEpoch, VersionedPickle, refuse_masks, refuse_store
 from .hints import ParameterHints
 from .training import Start, Training, fit_all
@@ -128,13 +129,13 @@ class SingleFit(
         *,
         warm: Vector | None = None,
         attributes: Attributes | None = None,
-        together: Callable[[Training], SolvedTogether | None] | None = None,
+        together: Callable[..., SolvedProblems | None] | None = None,
     ) -> None:
         """Fit the problem; `keep` sets the attributes of the model.
 
         `data` contains X, y and sample_weight as callbacks receive them. `together`
-        solves a small problem in one call; callbacks want to see its epochs, so with
-        them the loop trains.
+        takes the options of a fit, and solves the problem in one call if it is small.
+        Callbacks want to see its epochs, so with them the loop trains.
         """
         name = type(self).__name__
         training = Training(
@@ -149,13 +150,14 @@ class SingleFit(
         )
 
         train = training.trainer(lambda _: Start(problem, solver, attributes, warm))
-        solved = None
+        found, done = None, False
         if together is not None and warm is None and not training.tasks.heard:
             with ctrl_c(stop):
-                solved = together(training)
-        if solved is not None:
-            train = solved.trainer(train)
-        if solved is not None and solved.done:
+                found = together(**training.options(0))
+        if found is not None:
+            solved = SolutionsTogether(training, found, solver.name)
+            train, done = solved.trainer(train), solved.done
+        if done:
             solution = train(0)
         else:
             (solution,) = fit_all(

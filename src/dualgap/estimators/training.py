@@ -31,7 +31,16 @@ from ..training import EpochInfo, Solution, ctrl_c, solve
 from ._callbacks import Attributes, FitTasks
 from .fitting import OnEpoch, listener, warn_of_failures
 
-__all__ = ["Limits", "Start", "Trainable", "Training", "begin", "fit_all"]
+__all__ = [
+    "FitOptions",
+    "Limits",
+    "Start",
+    "Trainable",
+    "Training",
+    "begin",
+    "fit_all",
+    "fit_options",
+]
 
 Callback = Callable[[EpochInfo], None]
 T = TypeVar("T")
@@ -75,15 +84,31 @@ class Start(NamedTuple):
     checkpoint_every: float = 60.0
 
 
-class Limits(TypedDict):
-    """Arguments of :func:`dualgap.solve` that a fit sets alike for all its problems."""
+class FitOptions(TypedDict):
+    """Options of :func:`dualgap.solve` that all fits of an estimator share."""
 
     tol: float
     atol: float
     max_epochs: int
     random_state: int
-    on_epoch: Callable[[EpochInfo], object] | None
     stop: core.Stop
+
+
+class Limits(FitOptions):
+    """These options, with what a fit tells of its epochs."""
+
+    on_epoch: Callable[[EpochInfo], object] | None
+
+
+def fit_options(parameters: Trainable, seed: int, stop: core.Stop) -> FitOptions:
+    """Return the options of the fits of an estimator."""
+    return {
+        "tol": parameters.tol,
+        "atol": parameters.atol,
+        "max_epochs": parameters.max_epochs,
+        "random_state": seed,
+        "stop": stop,
+    }
 
 
 def begin(time_limit: float | None) -> core.Stop:
@@ -207,15 +232,15 @@ class Training:
         """Return the callbacks' tasks of problem k; see :meth:`FitTasks.problem`."""
         return self.tasks.problem(k, attributes)
 
+    def options(self, k: int) -> FitOptions:
+        """Return the options of the fit of problem k."""
+        return fit_options(self.estimator, int(self.seeds[k]), self.stop)
+
     def limits(self, k: int, callback: Callback | None) -> Limits:
         """Return the limits of problem k; `callback` is from :meth:`problem`."""
         return {
-            "tol": self.estimator.tol,
-            "atol": self.estimator.atol,
-            "max_epochs": self.estimator.max_epochs,
-            "random_state": int(self.seeds[k]),
+            **self.options(k),
             "on_epoch": listener(self.labels[k], callback, self.on_epoch),
-            "stop": self.stop,
         }
 
     def trainer(

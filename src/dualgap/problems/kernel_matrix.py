@@ -191,11 +191,14 @@ class MatrixProblem(Problem):
         return near
 
     def remember(self, alpha: Vector, scores: Vector) -> None:
-        """Take over float64 scores of alpha, added up from its kernel rows.
+        """Take over float64 scores of alpha, so that a proof need not add them up.
 
         Parameters
         ----------
-        alpha, scores : ndarray of shape (n,)
+        alpha : ndarray of shape (n,)
+        scores : ndarray of shape (n,)
+            Sums over the rows of a matrix in memory, in any order: the bound on their
+            errors counts a rounding for each term.
         """
         near = Near(scores, self._error(alpha, self.lengths), self._bias(alpha, scores))
         self._combined = Combined(alpha.copy(), near, np.ones(self.n, bool))

@@ -11,13 +11,11 @@ import contextlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .. import core
-from ..certificate import Bounds
 from ..losses import Vector
 from ..problems.binary import BinaryProblem
 from ..problems.rounding import Values
@@ -25,6 +23,7 @@ from .auto import Auto
 from .smoothing_newton import SmoothingNewton
 from .some_rows import SETTINGS as ROWS
 from .some_rows import algebra, one_thread
+from .together import SolvedProblems
 
 
 @dataclass(frozen=True)
@@ -47,30 +46,6 @@ class Settings:
 
 
 SETTINGS = Settings()
-
-
-class Solved(NamedTuple):
-    """Solutions of several problems, with their proofs.
-
-    Attributes
-    ----------
-    w : ndarray of shape (n_problems, width)
-    alpha : ndarray of shape (n_problems, n)
-    bounds : list of Bounds
-    epochs : ndarray of shape (n_epochs, 3)
-        Estimates of P and D, and the steps so far, after each epoch of each problem.
-    ends : ndarray of shape (n_problems,)
-        Where the epochs of each problem end.
-    seconds : float
-        Time of all problems.
-    """
-
-    w: Vector
-    alpha: Vector
-    bounds: list[Bounds]
-    epochs: Vector
-    ends: NDArray[np.intp]
-    seconds: float
 
 
 def few_enough(n: int, width: int, steepness: float = 0.0) -> bool:
@@ -101,7 +76,7 @@ def solve_labellings(
     atol: float,
     max_epochs: int,
     stop: core.Stop,
-) -> Solved | None:
+) -> SolvedProblems | None:
     """Solve the problems of several labellings of the same rows.
 
     Parameters
@@ -121,7 +96,7 @@ def solve_labellings(
 
     Returns
     -------
-    Solved or None
+    SolvedProblems or None
         None if the solver is not `Auto`, the rows are many or on disk, a cost is 0, the
         bias is unpenalised, or `stop` ended the work.
     """
@@ -165,11 +140,12 @@ def solve_labellings(
         rounding.bounds(Values(*sums), norm, dual_norm, scale=scale)
         for *sums, norm, dual_norm, scale in found.sums.tolist()
     ]
-    return Solved(
+    return SolvedProblems(
         w,
         alpha,
         bounds,
         found.epochs,
         np.array(found.ends),
         time.perf_counter() - begun,
+        SmoothingNewton.name,
     )

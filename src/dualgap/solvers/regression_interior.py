@@ -42,8 +42,8 @@ class Settings(regression.Settings):
     #: at least `steep` times the mean of |y_i|: below, `dcd` takes few epochs. The
     #: ratio does not depend on the units of X and y.
     auto_features: int = 100
-    #: Least ratio for "auto": from 442 x 10 to 20,000 x 50 both solvers are equally
-    #: fast between 3 and 7.
+    #: Least ratio for "auto": `benchmarks/regression.py --steep` shows both solvers on
+    #: either side of it.
     steep: float = 4.0
     #: Once the goal is met, duals within such a share of a bound are set to it, the
     #: largest share for which the goal is still met.
@@ -117,17 +117,15 @@ class RegressionInterior(RegressionSolver):
         self, problem: RegressionProblem, rng: core.Random, warm: Vector | None
     ) -> InteriorState:
         # A warm start is only proved: far from the optimum it is a poor interior point.
-        alpha = np.zeros(problem.n) if warm is None else warm
-        used = np.flatnonzero(problem.cost > 0.0).astype(np.uint32)
+        first = Point.at(problem, np.zeros(problem.n) if warm is None else warm)
         state = InteriorState(
             problem,
             rng,
             new_order(0),
-            alpha=alpha,
-            w=problem.combine(alpha),
-            used=used,
+            alpha=first.alpha,
+            w=first.w,
+            used=np.flatnonzero(problem.cost > 0.0).astype(np.uint32),
         )
-        first = Point.at(problem, alpha)
         if first.gap == 0.0:  # no interior point reaches an optimum of P = 0
             state.keep(first)
         return state

@@ -15,8 +15,8 @@ import numpy as np
 from .. import core
 from ..problems.regression import RegressionProblem
 from ..problems.rounding import Values
-from .labellings import Solved
 from .regression import RegressionDCD
+from .together import SolvedProblems
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ def solve_regression(
     max_epochs: int,
     random_state: int,
     stop: core.Stop,
-) -> Solved | None:
+) -> SolvedProblems | None:
     """Solve a small regression problem from a = 0.
 
     Parameters
@@ -54,7 +54,7 @@ def solve_regression(
 
     Returns
     -------
-    Solved or None
+    SolvedProblems or None
         None if the solver is not `RegressionDCD`, the rows are many or on disk, or
         `stop` ended the work.
     """
@@ -85,5 +85,12 @@ def solve_regression(
     if not len(epochs):
         return None
     bounds = problem.bounds(alpha[0], Values.of(found.values), found.norm)
-    ends = np.array([len(epochs)])
-    return Solved(w, alpha, [bounds], epochs, ends, time.perf_counter() - begun)
+    return SolvedProblems(
+        w,
+        alpha,
+        [bounds],
+        epochs,
+        np.array([len(epochs)]),
+        time.perf_counter() - begun,
+        solver.name,
+    )

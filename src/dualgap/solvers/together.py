@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import pairwise
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,45 @@ class Solved(Protocol):
     def ends(self) -> NDArray[np.intp]: ...
     @property
     def seconds(self) -> float: ...
+    @property
+    def method(self) -> str: ...
+    @property
+    def floor(self) -> float: ...
+
+
+class SolvedProblems(NamedTuple):
+    """Solutions of several problems, with their proofs.
+
+    Attributes
+    ----------
+    w : ndarray of shape (n_problems, width)
+        Empty for a kernel problem.
+    alpha : ndarray of shape (n_problems, n)
+    bounds : list of Bounds
+    epochs : ndarray of shape (n_epochs, 3)
+        Estimates of P and D, and the steps so far, after each epoch of each problem.
+    ends : ndarray of shape (n_problems,)
+        Where the epochs of each problem end.
+    seconds : float
+        Time of all problems.
+    method : str
+        Name of the method that made the epochs.
+    bias, decisions : optional
+        As for :class:`dualgap.training.Solution`, of a single problem.
+    floor : float, default=0.0
+        Smallest size of the optimum in relative gaps.
+    """
+
+    w: Vector
+    alpha: Vector
+    bounds: list[Bounds]
+    epochs: Vector
+    ends: NDArray[np.intp]
+    seconds: float
+    method: str
+    bias: float | None = None
+    decisions: Vector | None = None
+    floor: float = 0.0
 
 
 class Parts:
@@ -36,8 +75,6 @@ class Parts:
         Name of the solver.
     tol, atol : float
         Relative and absolute gap to prove.
-    floor : float, default=0.0
-        Smallest size of the optimum in relative gaps.
 
     Attributes
     ----------
@@ -47,10 +84,8 @@ class Parts:
         The largest number of epochs of a problem.
     """
 
-    def __init__(
-        self, solved: Solved, solver: str, tol: float, atol: float, floor: float = 0.0
-    ) -> None:
-        self.solved = solved
+    def __init__(self, solved: Solved, solver: str, tol: float, atol: float) -> None:
+        self.solved, floor = solved, solved.floor
         self.proved = [bounds.meets(tol, atol, floor) for bounds in solved.bounds]
         ends = solved.ends.tolist()
         self.starts = [0, *ends[:-1]]

@@ -82,7 +82,10 @@ class Folds(ABC):
 
     @abstractmethod
     def _proofs(self, C: float, alpha: Vector, scores: Vector) -> Iterator[Proof]:
-        """Prove all folds; the decisions of the proofs are not used."""
+        """Prove all folds, with dual variables of all rows.
+
+        The decisions of the proofs are not used.
+        """
 
     def _signed(self, alpha: Vector) -> Vector:
         """Return the factors of the kernel rows."""
@@ -95,7 +98,7 @@ class Folds(ABC):
         tol: float,
         atol: float,
         max_epochs: int,
-        seed: int,
+        random_state: int,
         stop: core.Stop,
     ) -> list[Solution]:
         """Train all folds with a C larger than the last one.
@@ -105,7 +108,7 @@ class Folds(ABC):
         C : float
         tol, atol, max_epochs, stop
             As in :func:`dualgap.solve`.
-        seed : int
+        random_state : int
             Seed of a fit of its own, for a fold that is not trained to `tol` together
             with the others.
 
@@ -140,12 +143,12 @@ class Folds(ABC):
             )
             assert proof.bias is not None
             solution = Solution(
-                EMPTY, alpha[k], certificate, _NO_HISTORY, proof.bias,
+                EMPTY, proof.alpha, certificate, _NO_HISTORY, proof.bias,
                 scores[k] + proof.bias,
             )  # fmt: skip
             if not certificate.meets(tol, atol):
                 options = _Limits(tol=tol, atol=atol, max_epochs=max_epochs)
-                solution = self._alone(C, k, alpha[k], seed, stop, options)
+                solution = self._alone(C, k, alpha[k], random_state, stop, options)
             found.append(solution)
         return found
 
@@ -255,4 +258,6 @@ class TubeFolds(Folds):
             kept = np.flatnonzero(self.weights[k] > 0.0)
             problem = self._problem(C, k, kept)
             problem.remember(point[kept], scores[k, kept])
-            yield problem.prove(Claim(alpha=point[kept]))
+            proof, whole = problem.prove(Claim(alpha=point[kept])), np.zeros_like(point)
+            whole[kept] = proof.alpha
+            yield proof._replace(alpha=whole)

@@ -268,6 +268,11 @@ class BlockState(KernelState):
         self.spent["refresh"] = self.seconds["refresh"] + time.perf_counter() - begun
 
     @property
+    def rough(self) -> bool:
+        """Whether the core could compute kernel rows more accurately."""
+        return isinstance(self.source, core.KernelRows) and not self.source.precise
+
+    @property
     def blurred(self) -> bool:
         """Whether the violation may come mostly from rounding rows to 16 bits."""
         if not self.fixed:
@@ -534,8 +539,7 @@ class BlockSolver(KernelSolver):
 
     def reject(self, state: BlockState) -> None:
         state.rejected += 1
-        rough = isinstance(state.source, core.KernelRows) and not state.source.precise
-        if not (state.moved or state.met or rough):
+        if not (state.moved or state.met or state.rough):
             self._leap(state, state.stop)
         finer = state.rejected >= self.settings.patience or not state.moved
         self._look_again(state, finer, stop=None)
@@ -553,8 +557,7 @@ class BlockSolver(KernelSolver):
             near = None
         resting = state.part is not None
         if finer:
-            source = state.source
-            rough = isinstance(source, core.KernelRows) and not source.precise
+            source, rough = state.source, state.rough
             if isinstance(source, core.KernelRows) and not (
                 state.fixed and state.moved
             ):

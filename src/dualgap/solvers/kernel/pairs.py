@@ -23,6 +23,7 @@ from ...kernels.rows import row_source
 from ...losses import Vector
 from ...problems.kernel_matrix import score_roundings
 from .auto import Auto
+from .block import BlockSolver
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,8 @@ class SolvedPairs(NamedTuple):
         Where the epochs of each pair end.
     seconds : float
         Time of all pairs.
+    method, floor
+        As for :class:`dualgap.solvers.together.SolvedProblems`.
     """
 
     coef: Vector
@@ -66,6 +69,8 @@ class SolvedPairs(NamedTuple):
     epochs: Vector
     ends: NDArray[np.intp]
     seconds: float
+    method: str = BlockSolver.name
+    floor: float = 0.0
 
 
 def small_enough(solver: object, kernel: Kernel, n: int, cache_size: float) -> bool:
@@ -79,8 +84,9 @@ def small_enough(solver: object, kernel: Kernel, n: int, cache_size: float) -> b
 def dense_source(gram: Gram) -> core.KernelRows | None:
     """Return the source of kernel rows if it is dense and needs no differences."""
     source = row_source(gram)
-    dense = isinstance(source, core.KernelRows) and source.dense and source.by_products
-    return source if dense else None  # type: ignore[return-value]
+    if not isinstance(source, core.KernelRows):
+        return None
+    return source if source.dense and source.by_products else None
 
 
 def when_to_end(

@@ -8,18 +8,16 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ... import core
-from ...certificate import Bounds
 from ...kernels.gram import Gram
-from ...losses import Vector
-from ...problems.base import Claim, Proof
+from ...problems.base import Claim
 from ...problems.kernel_boxes import BoxProblem
+from ..together import SolvedProblems
 from .auto import Auto
+from .block import BlockSolver
 from .pairs import dense_source, small_enough, when_to_end
 
 
@@ -34,28 +32,6 @@ class Settings:
 SETTINGS = Settings()
 
 
-class SolvedOneClass(NamedTuple):
-    """Solution of a one-class problem.
-
-    Attributes
-    ----------
-    proof : Proof
-    bounds : list of Bounds
-        The bounds of the proof, alone.
-    epochs : ndarray of shape (n_epochs, 3)
-        Estimates of P and D, and the steps so far, after each epoch.
-    ends : ndarray of shape (1,)
-        The number of epochs.
-    seconds : float
-    """
-
-    proof: Proof
-    bounds: list[Bounds]
-    epochs: Vector
-    ends: NDArray[np.intp]
-    seconds: float
-
-
 def solve_one_class(
     solver: object,
     problem: BoxProblem,
@@ -63,8 +39,9 @@ def solve_one_class(
     tol: float,
     atol: float,
     max_epochs: int,
+    random_state: int,
     stop: core.Stop,
-) -> SolvedOneClass | None:
+) -> SolvedProblems | None:
     """Solve a small one-class problem from its first point.
 
     Parameters
@@ -73,11 +50,13 @@ def solve_one_class(
     problem : BoxProblem
     tol, atol, max_epochs
         As for :func:`dualgap.solve`.
+    random_state : int
+        Without effect: nothing is random.
     stop : core.Stop
 
     Returns
     -------
-    SolvedOneClass or None
+    SolvedProblems or None
         None if the problem is another one or has many rows, the solver is not `Auto`,
         the core cannot compute the matrix, or `stop` ended the work.
     """
@@ -104,5 +83,15 @@ def solve_one_class(
     if not len(epochs):
         return None
     proof = problem.prove(Claim(alpha=alpha))
-    ends, seconds = np.array([len(epochs)]), time.perf_counter() - begun
-    return SolvedOneClass(proof, [proof.certificate.bounds], epochs, ends, seconds)
+    return SolvedProblems(
+        np.empty((1, 0)),
+        proof.alpha[None],
+        [proof.certificate.bounds],
+        epochs,
+        np.array([len(epochs)]),
+        time.perf_counter() - begun,
+        BlockSolver.name,
+        proof.bias,
+        proof.decisions,
+        problem.floor,
+    )
