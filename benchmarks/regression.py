@@ -1,12 +1,15 @@
 """Regression and one class beside scikit-learn, at an equal objective.
 
-    python benchmarks/regression.py [CASE ...] [--accuracy 1e-3] [--repeats 5]
+    python benchmarks/regression.py [CASE ...] [--accuracy 1e-3] [--repeats 5] [--steep]
 
 Both fit the same arrays on one thread. The objective is measured from outside in
 float64; for scikit-learn's kernel models at their dual coefficients with the best bias.
 scikit-learn's `tol` is swept, and the loosest one that reaches the accuracy is the one
 timed; dualgap runs at tol = accuracy, which it proves. Processor seconds of fit(), the
 two in turn; the figure is the ratio (scikit-learn / dualgap), median and range.
+
+--steep prints instead how long the two solvers of LinearSVR with the absolute loss take
+where the mean of c_i q_i is a multiple of the mean of |y_i|, by which "auto" chooses.
 """
 
 from __future__ import annotations
@@ -131,12 +134,36 @@ def seconds(model: Any, case: Case) -> float:
     return time.process_time() - begin
 
 
+def steep(repeats: int) -> None:
+    """Print the least milliseconds of both solvers for several steepnesses."""
+    print("| rows | features | steepness | dcd, ms | interior-point, ms |\n"
+          "|---|---|---|---|---|")  # fmt: skip
+    rng = np.random.default_rng(0)
+    for n, d in ((442, 10), (1000, 14), (3000, 30), (20_000, 8), (20_000, 50)):
+        X = rng.normal(size=(n, d))
+        y = X @ rng.normal(size=d) + rng.standard_t(3, size=n)
+        q = float((X * X).sum(axis=1).mean()) + 1.0  # with the constant feature
+        for ratio in (0.3, 1.0, 3.0, 10.0):
+            C = ratio * float(np.abs(y).mean()) / q
+            case = linear(X, y, C, 0.1, "epsilon_insensitive")
+            cells = []
+            for solver in ("dcd", "interior-point"):
+                model = dualgap.LinearSVR(0.1, C=C, solver=solver, random_state=0)
+                least = min(seconds(model, case) for _ in range(repeats))
+                cells.append(f"{1000 * least:.2f}")
+            print(f"| {n:,} | {d} | {ratio:g} | {' | '.join(cells)} |", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("cases", nargs="*", default=list(CASES))
     parser.add_argument("--accuracy", type=float, default=1e-3)
     parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--steep", action="store_true", help="compare solvers instead")
     args = parser.parse_args()
+    if args.steep:
+        steep(args.repeats)
+        return
     print("| problem | scikit-learn tol | scikit-learn / dualgap, median | range |\n"
           "|---|---|---|---|")  # fmt: skip
     for name in args.cases:

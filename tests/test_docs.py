@@ -526,3 +526,21 @@ def test_the_page_on_paths_has_the_stored_results(monkeypatch):
     path = runpy.run_path(str(ROOT / "benchmarks" / "path.py"))
     text = (ROOT / "docs" / "path.md").read_text("utf-8")
     assert path["page"](text) == text
+
+
+def test_the_page_on_small_data_has_the_stored_results(capsys):
+    small = runpy.run_path(str(ROOT / "benchmarks" / "small.py"))
+    found = json.loads((ROOT / "benchmarks" / "small.json").read_text("utf-8"))
+    small["show"](found)
+    text = (ROOT / "docs" / "benchmarks-small.md").read_text("utf-8")
+    lines = capsys.readouterr().out.splitlines()
+    assert [x for x in lines if x.startswith("|") and f"\n{x}\n" not in text] == []
+    told = dict(line.split(": ") for line in lines if ": " in line and line[0] != "|")
+    fits, above = told["fits in all"], told["gap of scikit-learn's model above 0.001"]
+    assert f"in {fits} cases" in text
+    assert f"In {above.split()[0]} cases the gap" in text
+    full = [row for row in found["fits"] if "predict" in row]
+    largest = max(float(row["gap of scikit-learn's"]) for row in full)
+    assert f"largest is {largest:.0f}:" in " ".join(text.split())
+    head = " ".join(text.split()).partition("**On small")[2].partition("**")[0]
+    assert head.endswith(f"{small['summary'](full, 'predict')[0].split()[0]}.")
